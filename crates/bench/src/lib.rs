@@ -1,0 +1,1 @@
+//! Load plans, the driver that carries them out, self-calibration and reports.

@@ -1,0 +1,1 @@
+//! SVG and HTML pieces of a report, each with its table twin.

@@ -1,0 +1,145 @@
+//! The ways in which a request can fail, as data.
+//!
+//! It refuses to know how a failure is noticed. Invariant: a failed measurement is a value in a record, never an `Err`.
+
+/// One kind of failure. A request has at most one; the first that was noticed.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[non_exhaustive]
+pub enum FailureKind {
+    /// The host name has no address.
+    Dns,
+    /// No connection could be opened (refused, unreachable, reset while connecting).
+    Connect,
+    /// Opening the connection took longer than the limit.
+    ConnectTimeout,
+    /// The TLS handshake failed.
+    Tls,
+    /// A proxy refused or broke the connection.
+    Proxy,
+    /// 401 or 403: the key is missing, wrong or lacks a right.
+    Unauthorized,
+    /// 404: the path or the model does not exist.
+    NotFound,
+    /// 400, 413, 422: the request was understood and refused.
+    BadRequest,
+    /// 429 or the dialect's like: a state of its own, neither an error of the model nor a slow answer.
+    RateLimited,
+    /// 503, 529 or the dialect's like: the server says that it is overloaded.
+    Overloaded,
+    /// Any other 5xx.
+    ServerError,
+    /// A status outside the kinds above (redirects included).
+    UnexpectedStatus,
+    /// A body that is not what the dialect prescribes.
+    NotJson,
+    /// An error reported inside a stream that had begun well.
+    ErrorInStream,
+    /// A well-formed answer without any output text.
+    Empty,
+    /// The body ended before the answer did.
+    Truncated,
+    /// No byte for longer than the limit.
+    Stalled,
+    /// The whole request took longer than its limit.
+    TimedOut,
+    /// The peer broke the rules of HTTP.
+    Protocol,
+    /// An answer over the size limit.
+    TooLarge,
+    /// Ended by us: the run was interrupted or its time was up.
+    Cancelled,
+}
+
+impl FailureKind {
+    /// Every kind, in the order in which tables show them.
+    pub const ALL: [FailureKind; 21] = [
+        FailureKind::Dns,
+        FailureKind::Connect,
+        FailureKind::ConnectTimeout,
+        FailureKind::Tls,
+        FailureKind::Proxy,
+        FailureKind::Unauthorized,
+        FailureKind::NotFound,
+        FailureKind::BadRequest,
+        FailureKind::RateLimited,
+        FailureKind::Overloaded,
+        FailureKind::ServerError,
+        FailureKind::UnexpectedStatus,
+        FailureKind::NotJson,
+        FailureKind::ErrorInStream,
+        FailureKind::Empty,
+        FailureKind::Truncated,
+        FailureKind::Stalled,
+        FailureKind::TimedOut,
+        FailureKind::Protocol,
+        FailureKind::TooLarge,
+        FailureKind::Cancelled,
+    ];
+
+    /// The name used in records and tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            FailureKind::Dns => "dns",
+            FailureKind::Connect => "connect",
+            FailureKind::ConnectTimeout => "connect_timeout",
+            FailureKind::Tls => "tls",
+            FailureKind::Proxy => "proxy",
+            FailureKind::Unauthorized => "unauthorized",
+            FailureKind::NotFound => "not_found",
+            FailureKind::BadRequest => "bad_request",
+            FailureKind::RateLimited => "rate_limited",
+            FailureKind::Overloaded => "overloaded",
+            FailureKind::ServerError => "server_error",
+            FailureKind::UnexpectedStatus => "unexpected_status",
+            FailureKind::NotJson => "not_json",
+            FailureKind::ErrorInStream => "error_in_stream",
+            FailureKind::Empty => "empty",
+            FailureKind::Truncated => "truncated",
+            FailureKind::Stalled => "stalled",
+            FailureKind::TimedOut => "timed_out",
+            FailureKind::Protocol => "protocol",
+            FailureKind::TooLarge => "too_large",
+            FailureKind::Cancelled => "cancelled",
+        }
+    }
+
+    /// What a user can do about it, as half a sentence.
+    pub const fn hint(self) -> &'static str {
+        match self {
+            FailureKind::Dns => "check the host name in --url and the machine's resolver",
+            FailureKind::Connect => "check that the server runs and that host and port of --url are right",
+            FailureKind::ConnectTimeout => "check firewalls and routes to the host, or raise --connect-timeout",
+            FailureKind::Tls => "check the certificate, the host name, or use http:// for a plain server",
+            FailureKind::Proxy => "check HTTP_PROXY, HTTPS_PROXY and NO_PROXY",
+            FailureKind::Unauthorized => "check the key that --key-env names and its rights",
+            FailureKind::NotFound => "check the path of --url (most end in /v1) and the name in --model",
+            FailureKind::BadRequest => "read the server's message; the model may not take one of the options",
+            FailureKind::RateLimited => "lower --concurrency or --rate, or ask the provider for a higher limit",
+            FailureKind::Overloaded => "the server sheds load; try later or lower the load",
+            FailureKind::ServerError => "read the server's message and log",
+            FailureKind::UnexpectedStatus => "check --url; redirects are not followed",
+            FailureKind::NotJson => "check that --url is an OpenAI-compatible endpoint, not a web page",
+            FailureKind::ErrorInStream => "read the server's message and log",
+            FailureKind::Empty => "raise --output-tokens (reasoning may have used them up) or check the model",
+            FailureKind::Truncated => "look for a proxy or server time limit that cuts connections",
+            FailureKind::Stalled => "look at the server's log, or raise --idle-timeout",
+            FailureKind::TimedOut => "raise --timeout or lower the load",
+            FailureKind::Protocol => "look for a proxy that rewrites answers, or try --http1",
+            FailureKind::TooLarge => "check the endpoint; answers of this size are refused",
+            FailureKind::Cancelled => "the run was ended before this request was",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn names_are_unique_and_complete() {
+        let names: BTreeSet<&str> = FailureKind::ALL.iter().map(|kind| kind.name()).collect();
+        assert_eq!(names.len(), FailureKind::ALL.len());
+        assert!(FailureKind::ALL.windows(2).all(|pair| pair[0] < pair[1]), "ALL follows the declaration");
+    }
+}

@@ -1,0 +1,24 @@
+//! The vocabulary that every part of tokrate shares: time, units, stream events, requests, failures,
+//! conditions, sketches and randomness.
+//!
+//! It refuses to know about I/O, clocks, serialisation formats and every other crate.
+//!
+//! Architecture Invariant: this crate depends on nothing but `std`, reads no clock and holds no global state.
+
+mod conditions;
+mod event;
+mod failure;
+mod request;
+mod rng;
+mod sketch;
+mod time;
+mod units;
+
+pub use conditions::{Conditions, Fingerprint};
+pub use event::{Channel, EventBatch, FinishReason, Oddity, StreamEvent, TextRange, Usage, What};
+pub use failure::FailureKind;
+pub use request::{ChatRequest, Message, Role};
+pub use rng::Rng;
+pub use sketch::Sketch;
+pub use time::{Span, Tick};
+pub use units::{RequestsPerSecond, TokensPerSecond};

@@ -1,0 +1,1 @@
+//! Deterministic simulation tests of the whole path.

@@ -1,0 +1,1 @@
+//! From stream events to numbers: requests, runs, curves, records.

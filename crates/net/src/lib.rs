@@ -1,0 +1,1 @@
+//! Clock, pacer, stamping transport, HTTP client and server.

@@ -1,0 +1,1 @@
+//! A simulated inference engine: a deterministic state machine in virtual time.

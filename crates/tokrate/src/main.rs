@@ -1,0 +1,3 @@
+//! The `tokrate` binary.
+
+fn main() {}

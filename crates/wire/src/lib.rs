@@ -1,0 +1,1 @@
+//! Provider dialects as sans-IO encoders and decoders.
