@@ -1,3 +1,40 @@
-//! Project chores.
+//! `cargo xtask`: the chores of the project. Each is a file of its own; this one only chooses.
 
-fn main() {}
+mod tidy;
+mod tools;
+mod verify;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+usage: cargo xtask <chore>
+
+  test            install what the tests need if it is missing, then run everything
+  tidy            check the house rules: dependency table, pure crates, headers, sizes
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let root = workspace_root();
+    let result = match arguments.first().map(String::as_str) {
+        Some("test") => verify::run(&root),
+        Some("tidy") => tidy::run(&root),
+        _ => {
+            eprint!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: failed to {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The folder that holds the workspace's Cargo.toml.
+fn workspace_root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the workspace").to_path_buf()
+}

@@ -1,0 +1,143 @@
+//! The dependency table of ARCHITECTURE.md, checked against `cargo metadata`. An edge that is not in the table is a
+//! finding. Dependencies of tests are free, but for crates that the house bans altogether.
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+use std::path::Path;
+use std::process::Command;
+
+/// One row: crate folder, crates of the house it may know, crates from outside it may use.
+struct Row {
+    name: &'static str,
+    internal: &'static [&'static str],
+    external: &'static [&'static str],
+}
+
+const TABLE: &[Row] = &[
+    Row { name: "core", internal: &[], external: &[] },
+    Row { name: "tokens", internal: &["core"], external: &[] },
+    Row { name: "wire", internal: &["core"], external: &["serde", "serde_json", "memchr"] },
+    Row { name: "meter", internal: &["core", "tokens"], external: &["serde", "serde_json", "schemars"] },
+    Row { name: "charts", internal: &["core"], external: &[] },
+    Row { name: "sim", internal: &["core", "tokens"], external: &[] },
+    Row {
+        name: "net",
+        internal: &["core", "wire"],
+        external: &[
+            "tokio",
+            "hyper",
+            "hyper-util",
+            "http",
+            "http-body",
+            "http-body-util",
+            "bytes",
+            "rustls",
+            "tokio-rustls",
+            "rustls-native-certs",
+            "webpki-roots",
+            "socket2",
+            "rustix",
+            "memchr",
+            "thiserror",
+        ],
+    },
+    Row {
+        name: "host",
+        internal: &["core", "tokens", "wire", "sim", "net"],
+        external: &["tokio", "bytes", "http", "http-body", "serde", "serde_json", "thiserror"],
+    },
+    Row {
+        name: "bench",
+        internal: &["core", "tokens", "wire", "meter", "charts", "sim", "net", "host"],
+        external: &["tokio", "bytes", "http", "serde", "serde_json", "thiserror"],
+    },
+    Row {
+        name: "tokrate",
+        internal: &["core", "tokens", "wire", "meter", "charts", "sim", "net", "host", "bench"],
+        external: &[
+            "tokio", "serde", "serde_json", "clap", "anyhow", "anstream", "comfy-table", "toml", "indicatif",
+        ],
+    },
+    Row {
+        name: "dst",
+        internal: &["core", "tokens", "wire", "meter", "sim", "net", "host", "bench"],
+        external: &[],
+    },
+    Row { name: "xtask", internal: &[], external: &["serde_json", "anyhow", "rustix"] },
+];
+
+/// Crates that may not appear anywhere, tests included: a second TLS provider, a second HTTP client.
+const BANNED: &[&str] = &["ring", "openssl", "native-tls", "reqwest", "async-openai", "eventsource-stream", "chrono", "rand"];
+
+/// Findings about the edges between packages.
+pub fn check(root: &Path) -> Result<Vec<String>> {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--no-deps"])
+        .current_dir(root)
+        .output()
+        .context("run cargo metadata")?;
+    if !output.status.success() {
+        bail!("run cargo metadata: {}", String::from_utf8_lossy(&output.stderr).trim());
+    }
+    let metadata: Value = serde_json::from_slice(&output.stdout).context("read cargo metadata")?;
+    let packages = metadata["packages"].as_array().context("read cargo metadata: no packages")?;
+    let mut findings = Vec::new();
+    for package in packages {
+        let name = package["name"].as_str().unwrap_or_default();
+        let folder = name.strip_prefix("tokrate-").unwrap_or(name);
+        let Some(row) = TABLE.iter().find(|row| row.name == folder) else {
+            findings.push(format!("package {name} has no row in the dependency table (xtask/src/tidy/edges.rs)"));
+            continue;
+        };
+        for dependency in package["dependencies"].as_array().into_iter().flatten() {
+            findings.extend(check_edge(row, dependency));
+        }
+    }
+    Ok(findings)
+}
+
+fn check_edge(row: &Row, dependency: &Value) -> Option<String> {
+    let name = dependency["name"].as_str().unwrap_or_default();
+    if BANNED.contains(&name) {
+        return Some(format!("{} depends on {name}, which the house bans", row.name));
+    }
+    // Only normal and build dependencies make edges.
+    if dependency["kind"].as_str() == Some("dev") {
+        return None;
+    }
+    let allowed = match name.strip_prefix("tokrate-") {
+        Some(internal) => row.internal.contains(&internal),
+        None => row.external.contains(&name),
+    };
+    (!allowed).then(|| format!("{} may not depend on {name}: the edge is not in the dependency table", row.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn row(name: &str) -> &'static Row {
+        TABLE.iter().find(|row| row.name == name).expect("in the table")
+    }
+
+    #[test]
+    fn an_edge_outside_the_table_is_found() {
+        assert!(check_edge(row("meter"), &json!({"name": "tokrate-net", "kind": null})).is_some());
+        assert!(check_edge(row("core"), &json!({"name": "serde", "kind": null})).is_some());
+        assert!(check_edge(row("core"), &json!({"name": "proptest", "kind": "dev"})).is_none());
+        assert!(check_edge(row("core"), &json!({"name": "ring", "kind": "dev"})).is_some());
+        assert!(check_edge(row("net"), &json!({"name": "hyper", "kind": null})).is_none());
+    }
+
+    #[test]
+    fn the_table_has_no_cycle() {
+        // Rows are listed in topological order: a row may only know rows above it.
+        for (position, row) in TABLE.iter().enumerate() {
+            for internal in row.internal {
+                let known = TABLE.iter().position(|other| other.name == *internal).expect("in the table");
+                assert!(known < position, "{} knows {internal}, which comes later", row.name);
+            }
+        }
+    }
+}

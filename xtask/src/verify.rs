@@ -1,0 +1,25 @@
+//! `cargo xtask test`: everything that must hold, cheapest first.
+
+use crate::{tidy, tools};
+use anyhow::Result;
+use std::path::Path;
+use std::process::Command;
+
+/// Installs what is missing, then runs every check. Stops at the first that fails.
+pub fn run(root: &Path) -> Result<()> {
+    let bin = tools::ensure(root)?;
+    let path = std::env::join_paths(
+        [bin].into_iter().chain(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())),
+    )?;
+    let cargo = |arguments: &[&str]| -> Result<()> {
+        println!("xtask: cargo {}", arguments.join(" "));
+        tools::run(Command::new(env!("CARGO")).args(arguments).current_dir(root).env("PATH", &path))
+    };
+    cargo(&["fmt", "--all", "--check"])?;
+    tidy::run(root)?;
+    // Advisories need a network beyond the package registry, so they are left to scheduled runs.
+    cargo(&["deny", "--log-level", "error", "check", "bans", "licenses", "sources"])?;
+    cargo(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"])?;
+    cargo(&["test", "--workspace", "--doc", "--quiet"])?;
+    cargo(&["nextest", "run", "--workspace", "--no-fail-fast"])
+}
