@@ -1,1 +1,3 @@
 //! From stream events to numbers: requests, runs, curves, records.
+
+pub mod stats;

@@ -1,0 +1,117 @@
+//! Confidence intervals by resampling.
+//!
+//! It refuses to know which statistic was resampled, apart from the mean. Invariant: the same samples and generator
+//! give the same interval, and its ends are finite.
+
+use super::{normal_cdf, normal_quantile};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tokrate_core::Rng;
+
+/// The fewest samples from which a bootstrap interval is given; below, resampling repeats too few values.
+pub const BOOTSTRAP_FLOOR: usize = 10;
+
+/// Above this many samples the interval of a mean is the normal one: the bootstrap would agree with it to less than
+/// its own noise and cost seconds.
+const NORMAL_FROM: usize = 5_000;
+
+/// Resamples drawn for an interval of the mean.
+const RESAMPLES: usize = 2_000;
+
+/// How an interval was found.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum IntervalMethod {
+    /// Bias-corrected and accelerated bootstrap (Efron 1987).
+    Bca,
+    /// Percentiles of the resampled statistic.
+    Percentile,
+    /// Mean plus or minus standard errors.
+    Normal,
+}
+
+/// A two-sided confidence interval.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Interval {
+    /// Lower end.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+    /// Nominal coverage, 0 to 1.
+    pub confidence: f64,
+    /// How it was found.
+    pub method: IntervalMethod,
+}
+
+impl Interval {
+    /// True when `value` lies inside, ends included.
+    pub fn holds(&self, value: f64) -> bool {
+        self.low <= value && value <= self.high
+    }
+}
+
+/// The interval of the mean of independent samples: BCa with 2,000 resamples up to 5,000 samples, the normal interval
+/// beyond. `None` below [`BOOTSTRAP_FLOOR`] samples, for samples that are not finite or a confidence outside (0, 1).
+pub fn mean_interval(samples: &[f64], confidence: f64, rng: &Rng) -> Option<Interval> {
+    let n = samples.len();
+    let z = normal_quantile(0.5 + confidence / 2.0)?;
+    if n < BOOTSTRAP_FLOOR || samples.iter().any(|x| !x.is_finite()) {
+        return None;
+    }
+    // Working on x / size keeps sums and cubes of any finite samples finite.
+    let size = samples.iter().fold(0.0_f64, |most, x| most.max(x.abs()));
+    let size = if size > 0.0 { size } else { 1.0 };
+    let scaled: Vec<f64> = samples.iter().map(|x| x / size).collect();
+    let mean = scaled.iter().sum::<f64>() / n as f64;
+    let squares: f64 = scaled.iter().map(|x| (x - mean).powi(2)).sum();
+    let span = |low: f64, high: f64, method| Interval { low: low * size, high: high * size, confidence, method };
+    if n > NORMAL_FROM {
+        let reach = z * (squares / (n as f64 - 1.0) / n as f64).sqrt();
+        return Some(span(mean - reach, mean + reach, IntervalMethod::Normal));
+    }
+    if squares <= f64::EPSILON.powi(2) * n as f64 {
+        return Some(span(mean, mean, IntervalMethod::Bca));
+    }
+    let mut rng = rng.child("mean");
+    let mut means: Vec<f64> =
+        (0..RESAMPLES).map(|_| (0..n).map(|_| scaled[rng.below(n as u64) as usize]).sum::<f64>() / n as f64).collect();
+    means.sort_unstable_by(f64::total_cmp);
+    // The jackknife value without sample i is (n mean - x_i) / (n - 1), so the influences are (x_i - mean) / (n - 1).
+    let cubes: f64 = scaled.iter().map(|x| (x - mean).powi(3)).sum();
+    let acceleration = cubes / (6.0 * squares.powf(1.5));
+    let (low, high) = bca_ends(&means, mean, acceleration, z);
+    Some(span(low, high, IntervalMethod::Bca))
+}
+
+/// The interval between the percentiles of a resampled statistic. `None` when fewer than 100 of the replicates are
+/// finite, or for a confidence outside (0, 1).
+pub fn percentile_interval(replicates: &[f64], confidence: f64) -> Option<Interval> {
+    let mut finite: Vec<f64> = replicates.iter().copied().filter(|x| x.is_finite()).collect();
+    if finite.len() < 100 || !(confidence > 0.0 && confidence < 1.0) {
+        return None;
+    }
+    finite.sort_unstable_by(f64::total_cmp);
+    let tail = (1.0 - confidence) / 2.0;
+    let (low, high) = (at_share(&finite, tail), at_share(&finite, 1.0 - tail));
+    Some(Interval { low, high, confidence, method: IntervalMethod::Percentile })
+}
+
+/// Ends of the BCa interval (Efron and Tibshirani 1993, equations 14.9 to 14.15).
+fn bca_ends(sorted: &[f64], estimate: f64, acceleration: f64, z: f64) -> (f64, f64) {
+    let count = sorted.len() as f64;
+    let below = sorted.partition_point(|&x| x < estimate) as f64;
+    let not_above = sorted.partition_point(|&x| x <= estimate) as f64;
+    let share = ((below + not_above) / 2.0).clamp(0.5, count - 0.5) / count;
+    let bias = normal_quantile(share).unwrap_or(0.0);
+    let end = |z: f64| {
+        let shifted = bias + z;
+        let slope = 1.0 - acceleration * shifted;
+        if slope <= 0.0 { if z < 0.0 { 0.0 } else { 1.0 } } else { normal_cdf(bias + shifted / slope) }
+    };
+    (at_share(sorted, end(-z)), at_share(sorted, end(z)))
+}
+
+fn at_share(sorted: &[f64], share: f64) -> f64 {
+    let last = sorted.len() - 1;
+    sorted[((share * sorted.len() as f64) as usize).min(last)]
+}

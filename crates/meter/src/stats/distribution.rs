@@ -1,0 +1,187 @@
+//! A sample summed up: moments, quantiles with intervals, and a mergeable sketch.
+//!
+//! It refuses to know which metric it is and which requests were left out. Invariant: every number is finite or absent,
+//! and the counts of finite and infinite samples add up to `n`.
+//!
+//! Quantile intervals assume independent samples. Samples pooled from within requests (token gaps) are alike inside a
+//! request; their intervals are narrower than the truth, and whoever shows them says so.
+
+use super::{Interval, Level, Quantile, SketchParts, mean_interval};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tokrate_core::{Rng, Sketch};
+
+/// In what a distribution's numbers are written.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize, JsonSchema)]
+pub enum Unit {
+    /// Milliseconds; the sketch counts nanoseconds.
+    #[serde(rename = "ms")]
+    Milliseconds,
+    /// Tokens per second; the sketch counts thousandths.
+    #[serde(rename = "tok/s")]
+    TokensPerSecond,
+    /// Tokens; the sketch counts tokens.
+    #[serde(rename = "tokens")]
+    Tokens,
+    /// Plain numbers; the sketch counts thousandths.
+    #[serde(rename = "1")]
+    One,
+}
+
+impl Unit {
+    /// The name used in records and tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Unit::Milliseconds => "ms",
+            Unit::TokensPerSecond => "tok/s",
+            Unit::Tokens => "tokens",
+            Unit::One => "1",
+        }
+    }
+
+    /// How many of the sketch's whole units make one of this unit.
+    pub const fn steps(self) -> f64 {
+        match self {
+            Unit::Milliseconds => 1e6,
+            Unit::TokensPerSecond | Unit::One => 1e3,
+            Unit::Tokens => 1.0,
+        }
+    }
+}
+
+/// What is known of a metric from its samples. All numbers are in `unit`.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Distribution {
+    /// Unit of every number below but those of the sketch.
+    pub unit: Unit,
+    /// How many samples there are, infinite ones included.
+    pub n: u64,
+    /// How many samples are +infinity: failures, in an `adj_` distribution.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub infinite: u64,
+    /// Mean; absent without samples and with an infinite one.
+    pub mean: Option<f64>,
+    /// Interval of the mean, when it was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean_interval: Option<Interval>,
+    /// Standard deviation of the sample (divisor n - 1); absent below two samples and with an infinite one.
+    pub standard_deviation: Option<f64>,
+    /// Smallest sample that is finite.
+    pub min: Option<f64>,
+    /// Largest sample; absent without samples and with an infinite one.
+    pub max: Option<f64>,
+    /// The median.
+    pub p50: Quantile,
+    /// 90th percentile.
+    pub p90: Quantile,
+    /// 95th percentile.
+    pub p95: Quantile,
+    /// 99th percentile.
+    pub p99: Quantile,
+    /// 99.9th percentile.
+    pub p99_9: Quantile,
+    /// How many of the sketch's whole units make one `unit`.
+    pub sketch_steps: f64,
+    /// The finite samples as a mergeable histogram (relative error of a quantile at most 0.55 %).
+    pub sketch: SketchParts,
+}
+
+impl Distribution {
+    /// Of spans in nanoseconds, written in milliseconds. Sorts the samples.
+    pub fn of_nanos(samples: &mut [u64]) -> Distribution {
+        Self::of_nanos_adjusted(samples, 0)
+    }
+
+    /// The same with `infinite` further samples at +infinity (an `adj_` distribution). Sorts the samples.
+    pub fn of_nanos_adjusted(samples: &mut [u64], infinite: u64) -> Distribution {
+        samples.sort_unstable();
+        let mut sketch = Sketch::new();
+        for run in samples.chunk_by(|a, b| a == b) {
+            sketch.record_many(run[0], run.len() as u64);
+        }
+        let unit = Unit::Milliseconds;
+        Self::of_sorted(samples.len() as u64, infinite, unit, sketch, |index| samples[index] as f64 / unit.steps())
+    }
+
+    /// Of plain numbers in `unit`; those that are not finite or negative are left out of everything. Sorts the samples.
+    pub fn of_values(samples: &mut Vec<f64>, unit: Unit) -> Distribution {
+        Self::of_values_adjusted(samples, 0, unit)
+    }
+
+    /// The same with `infinite` further samples at +infinity. Sorts the samples.
+    pub fn of_values_adjusted(samples: &mut Vec<f64>, infinite: u64, unit: Unit) -> Distribution {
+        samples.retain(|x| x.is_finite() && *x >= 0.0);
+        samples.sort_unstable_by(f64::total_cmp);
+        let mut sketch = Sketch::new();
+        for &value in samples.iter() {
+            sketch.record((value * unit.steps()).round() as u64);
+        }
+        Self::of_sorted(samples.len() as u64, infinite, unit, sketch, |index| samples[index])
+    }
+
+    /// Adds the 95 % interval of the mean (BCa bootstrap up to 5,000 samples, deterministic). `samples` are those the
+    /// distribution was made of, in its unit; nothing is added for a mean that is absent or from under 10 samples.
+    pub fn with_mean_interval(mut self, samples: &[f64], rng: &Rng) -> Distribution {
+        if self.mean.is_some() {
+            self.mean_interval = mean_interval(samples, 0.95, rng);
+        }
+        self
+    }
+
+    /// The quantile of a level.
+    pub fn quantile(&self, level: Level) -> &Quantile {
+        match level {
+            Level::P50 => &self.p50,
+            Level::P90 => &self.p90,
+            Level::P95 => &self.p95,
+            Level::P99 => &self.p99,
+            Level::P99_9 => &self.p99_9,
+        }
+    }
+
+    /// True when there is no sample.
+    pub fn is_empty(&self) -> bool {
+        self.n == 0
+    }
+
+    fn of_sorted(finite: u64, infinite: u64, unit: Unit, sketch: Sketch, at: impl Fn(usize) -> f64) -> Distribution {
+        let count = finite as usize;
+        let ends = (count > 0).then(|| (at(0), at(count - 1)));
+        let whole = infinite == 0;
+        let (mean, deviation) = moments(count, ends, &at);
+        let quantile = |level| Quantile::of_ranks(finite, infinite, level, |rank| at((rank - 1) as usize));
+        Distribution {
+            unit,
+            n: finite.saturating_add(infinite),
+            infinite,
+            mean: mean.filter(|_| whole),
+            mean_interval: None,
+            standard_deviation: deviation.filter(|_| whole),
+            min: ends.map(|(min, _)| min),
+            max: ends.map(|(_, max)| max).filter(|_| whole),
+            p50: quantile(Level::P50),
+            p90: quantile(Level::P90),
+            p95: quantile(Level::P95),
+            p99: quantile(Level::P99),
+            p99_9: quantile(Level::P99_9),
+            sketch_steps: unit.steps(),
+            sketch: SketchParts(sketch),
+        }
+    }
+}
+
+/// Mean and standard deviation in two passes, scaled by the largest sample so that no finite sample overflows.
+fn moments(n: usize, ends: Option<(f64, f64)>, at: &impl Fn(usize) -> f64) -> (Option<f64>, Option<f64>) {
+    let Some((min, max)) = ends else { return (None, None) };
+    let size = if max > 0.0 { max } else { 1.0 };
+    let count = n as f64;
+    let mean = (0..n).map(|index| at(index) / size).sum::<f64>() / count;
+    let squares: f64 = (0..n).map(|index| (at(index) / size - mean).powi(2)).sum();
+    // Rounding must not push the mean of equal samples outside them.
+    let shown = (mean * size).clamp(min, max);
+    (Some(shown), (n > 1).then(|| (squares / (count - 1.0)).sqrt() * size))
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
