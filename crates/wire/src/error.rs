@@ -1,0 +1,40 @@
+//! The ways in which a client's request can be unreadable.
+//!
+//! It refuses to know answers: a broken answer is data, never an error. Invariant: each message says which field and
+//! what it should have been, and fits after "failed to".
+
+use std::fmt;
+
+/// Why a request body cannot be read.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum WireError {
+    /// The body is not JSON; the text says where it breaks.
+    NotJson(String),
+    /// The body is JSON, but not an object.
+    NotAnObject,
+    /// A field that every request needs is absent.
+    Missing(&'static str),
+    /// A field has a value that cannot be used.
+    Invalid {
+        /// Name of the field.
+        field: &'static str,
+        /// What it must be.
+        expected: &'static str,
+    },
+}
+
+impl fmt::Display for WireError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            WireError::NotJson(detail) => write!(formatter, "read the request as JSON: {detail}"),
+            WireError::NotAnObject => formatter.write_str("read the request: it must be a JSON object"),
+            WireError::Missing(field) => write!(formatter, "read the request: add the field `{field}`"),
+            WireError::Invalid { field, expected } => {
+                write!(formatter, "read the request: `{field}` must be {expected}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for WireError {}

@@ -1,0 +1,458 @@
+//! One JSON document of the dialect, a stream's chunk or a whole answer, read into what it says.
+//!
+//! It refuses to know what was said before it. Invariant: a field of a wrong type is flagged and costs that field only;
+//! of a repeated key the last value counts.
+
+use super::read::{Any, Read, Text};
+use serde::Deserialize;
+use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess};
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use tokrate_core::{Channel, FinishReason};
+
+/// What one document says.
+#[derive(Default)]
+pub(super) struct Chunk<'a> {
+    pub(super) model: Option<Cow<'a, str>>,
+    /// Non-empty texts: reasoning, answer, refusal, tools.
+    pub(super) texts: Vec<(Channel, Cow<'a, str>)>,
+    pub(super) finish: Option<FinishReason>,
+    /// The usage block as JSON, not `null`.
+    pub(super) usage: Option<&'a str>,
+    /// The error as JSON, not `null`.
+    pub(super) failure: Option<&'a str>,
+    /// The value of a field that changes from chunk to chunk and means nothing here.
+    pub(super) variable: Option<&'a str>,
+    /// There is a `message` or `detail` at the top, as in an error without an `error` field.
+    pub(super) message: bool,
+    /// There is a `choices` field.
+    pub(super) choices: bool,
+    pub(super) extra_choices: u32,
+    /// Something had a wrong type.
+    pub(super) malformed: bool,
+    /// The same text came under two names and was taken once.
+    pub(super) repeated: bool,
+}
+
+/// Reads a document. Fails on broken syntax only.
+pub(super) fn read_chunk(json: &str) -> Result<Chunk<'_>, serde_json::Error> {
+    let mut chunk = Chunk::default();
+    let mut deserializer = serde_json::Deserializer::from_str(json);
+    Any(Root(&mut chunk)).deserialize(&mut deserializer)?;
+    deserializer.end()?;
+    Ok(chunk)
+}
+
+#[derive(Deserialize)]
+#[serde(field_identifier, rename_all = "snake_case")]
+enum RootKey {
+    Model,
+    Choices,
+    Usage,
+    XGroq,
+    Error,
+    Message,
+    Detail,
+    Obfuscation,
+    Timings,
+    #[serde(other)]
+    Other,
+}
+
+#[derive(Deserialize)]
+#[serde(field_identifier, rename_all = "snake_case")]
+enum ChoiceKey {
+    Index,
+    Delta,
+    Message,
+    FinishReason,
+    Usage,
+    Error,
+    #[serde(other)]
+    Other,
+}
+
+#[derive(Deserialize)]
+#[serde(field_identifier, rename_all = "snake_case")]
+enum AnswerKey {
+    Content,
+    Refusal,
+    ReasoningContent,
+    Reasoning,
+    ReasoningText,
+    ToolCalls,
+    FunctionCall,
+    #[serde(other)]
+    Other,
+}
+
+#[derive(Deserialize)]
+#[serde(field_identifier, rename_all = "snake_case")]
+enum PartKey {
+    Text,
+    Refusal,
+    Thinking,
+    #[serde(other)]
+    Other,
+}
+
+#[derive(Deserialize)]
+#[serde(field_identifier, rename_all = "snake_case")]
+enum ToolKey {
+    Function,
+    Name,
+    Arguments,
+    #[serde(other)]
+    Other,
+}
+
+/// The document itself, or an array of which the first element is taken (Google's errors).
+struct Root<'c, 'a>(&'c mut Chunk<'a>);
+
+/// An array whose elements are read one by one.
+struct Choices<'c, 'a>(&'c mut Chunk<'a>);
+
+struct Choice<'c, 'a>(&'c mut Chunk<'a>);
+
+/// A `delta` or a `message`, whose texts replace those from `mark` on.
+struct Answer<'c, 'a> {
+    chunk: &'c mut Chunk<'a>,
+    mark: usize,
+}
+
+/// `content`: a string, or an array of parts.
+struct Content<'c, 'a> {
+    texts: &'c mut Vec<(Channel, Cow<'a, str>)>,
+    channel: Channel,
+    malformed: &'c mut bool,
+}
+
+/// One element of an array of parts; `thinking` may hold parts of its own.
+struct ContentPart<'c, 'a>(Content<'c, 'a>);
+
+/// `tool_calls`, one of them, its `function`, or a legacy `function_call`.
+struct Tools<'c, 'a> {
+    texts: &'c mut Vec<(Channel, Cow<'a, str>)>,
+    malformed: &'c mut bool,
+}
+
+/// A field kept as JSON; `null` counts as absent.
+fn raw<'a, A: MapAccess<'a>>(object: &mut A) -> Result<Option<&'a str>, A::Error> {
+    let json = object.next_value::<&'a RawValue>()?.get();
+    Ok((json != "null").then_some(json))
+}
+
+impl<'a> Read<'a> for Root<'_, 'a> {
+    type Out = ();
+
+    fn wrong(self) {
+        self.0.malformed = true;
+    }
+
+    fn null(self) {
+        self.0.malformed = true;
+    }
+
+    fn array<A: SeqAccess<'a>>(self, mut array: A) -> Result<(), A::Error> {
+        if array.next_element_seed(Any(Root(self.0)))?.is_none() {
+            self.0.malformed = true;
+        }
+        while array.next_element::<IgnoredAny>()?.is_some() {
+            self.0.malformed = true;
+        }
+        Ok(())
+    }
+
+    fn object<A: MapAccess<'a>>(self, mut object: A) -> Result<(), A::Error> {
+        let chunk = self.0;
+        while let Some(key) = object.next_key::<RootKey>()? {
+            match key {
+                RootKey::Model => chunk.model = object.next_value_seed(Any(Text(&mut chunk.malformed)))?,
+                RootKey::Choices => {
+                    chunk.choices = true;
+                    object.next_value_seed(Any(Choices(chunk)))?;
+                }
+                RootKey::Usage => chunk.usage = raw(&mut object)?.or(chunk.usage),
+                RootKey::XGroq => {
+                    let inner = object.next_value_seed(Any(GroqUsage))?;
+                    chunk.usage = chunk.usage.or(inner);
+                }
+                RootKey::Error => chunk.failure = raw(&mut object)?,
+                RootKey::Message | RootKey::Detail => chunk.message = raw(&mut object)?.is_some(),
+                RootKey::Obfuscation | RootKey::Timings => chunk.variable = raw(&mut object)?,
+                RootKey::Other => drop(object.next_value::<IgnoredAny>()?),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// `x_groq`, of which only the usage block is of interest.
+struct GroqUsage;
+
+impl<'a> Read<'a> for GroqUsage {
+    type Out = Option<&'a str>;
+
+    fn wrong(self) -> Self::Out {
+        None
+    }
+
+    fn null(self) -> Self::Out {
+        None
+    }
+
+    fn object<A: MapAccess<'a>>(self, mut object: A) -> Result<Self::Out, A::Error> {
+        let mut usage = None;
+        while let Some(key) = object.next_key::<RootKey>()? {
+            match key {
+                RootKey::Usage => usage = raw(&mut object)?,
+                _ => drop(object.next_value::<IgnoredAny>()?),
+            }
+        }
+        Ok(usage)
+    }
+}
+
+impl<'a> Read<'a> for Choices<'_, 'a> {
+    type Out = ();
+
+    fn wrong(self) {
+        self.0.malformed = true;
+    }
+
+    fn null(self) {}
+
+    fn array<A: SeqAccess<'a>>(self, mut array: A) -> Result<(), A::Error> {
+        while array.next_element_seed(Any(Choice(self.0)))?.is_some() {}
+        Ok(())
+    }
+}
+
+impl<'a> Read<'a> for Choice<'_, 'a> {
+    type Out = ();
+
+    fn wrong(self) {
+        self.0.malformed = true;
+    }
+
+    fn null(self) {
+        self.0.malformed = true;
+    }
+
+    fn object<A: MapAccess<'a>>(self, mut object: A) -> Result<(), A::Error> {
+        let chunk = self.0;
+        let mark = chunk.texts.len();
+        let (mut index, mut finish, mut usage, mut failure) = ("0", None, None, None);
+        while let Some(key) = object.next_key::<ChoiceKey>()? {
+            match key {
+                ChoiceKey::Index => index = raw(&mut object)?.unwrap_or("0"),
+                ChoiceKey::Delta | ChoiceKey::Message => {
+                    object.next_value_seed(Any(Answer { chunk, mark }))?;
+                }
+                ChoiceKey::FinishReason => finish = object.next_value_seed(Any(Text(&mut chunk.malformed)))?,
+                ChoiceKey::Usage => usage = raw(&mut object)?,
+                ChoiceKey::Error => failure = raw(&mut object)?,
+                ChoiceKey::Other => drop(object.next_value::<IgnoredAny>()?),
+            }
+        }
+        if index != "0" {
+            // A whole number of another choice; its text is not measured.
+            if index.parse::<u64>().is_ok_and(|index| index > 0) {
+                chunk.texts.truncate(mark);
+                chunk.extra_choices += 1;
+                return Ok(());
+            }
+            chunk.malformed = true;
+        }
+        chunk.finish = finish.as_deref().and_then(finish_reason).or(chunk.finish);
+        chunk.usage = chunk.usage.or(usage);
+        chunk.failure = chunk.failure.or(failure);
+        Ok(())
+    }
+}
+
+impl<'a> Read<'a> for Answer<'_, 'a> {
+    type Out = ();
+
+    fn wrong(self) {
+        self.chunk.malformed = true;
+    }
+
+    fn null(self) {}
+
+    fn object<A: MapAccess<'a>>(self, mut object: A) -> Result<(), A::Error> {
+        let Chunk { texts, malformed, repeated, .. } = self.chunk;
+        texts.truncate(self.mark);
+        let (mut content, mut tools) = (Vec::new(), Vec::new());
+        let (mut refusal, mut reasoning) = (None, [None, None, None]);
+        while let Some(key) = object.next_key::<AnswerKey>()? {
+            match key {
+                AnswerKey::Content => {
+                    content.clear();
+                    let reader = Content { texts: &mut content, channel: Channel::Answer, malformed };
+                    object.next_value_seed(Any(reader))?;
+                }
+                AnswerKey::Refusal => refusal = object.next_value_seed(Any(Text(malformed)))?,
+                AnswerKey::ReasoningContent => reasoning[0] = object.next_value_seed(Any(Text(malformed)))?,
+                AnswerKey::Reasoning => reasoning[1] = object.next_value_seed(Any(Text(malformed)))?,
+                AnswerKey::ReasoningText => reasoning[2] = object.next_value_seed(Any(Text(malformed)))?,
+                AnswerKey::ToolCalls | AnswerKey::FunctionCall => {
+                    object.next_value_seed(Any(Tools { texts: &mut tools, malformed }))?;
+                }
+                AnswerKey::Other => drop(object.next_value::<IgnoredAny>()?),
+            }
+        }
+        for text in reasoning.into_iter().flatten() {
+            // Some engines send the same text under two names.
+            if texts[self.mark..].iter().any(|(_, earlier)| *earlier == text) {
+                *repeated = true;
+            } else {
+                push(texts, Channel::Reasoning, text);
+            }
+        }
+        texts.append(&mut content);
+        if let Some(text) = refusal {
+            push(texts, Channel::Answer, text);
+        }
+        texts.append(&mut tools);
+        Ok(())
+    }
+}
+
+impl<'a> Read<'a> for Content<'_, 'a> {
+    type Out = ();
+
+    fn wrong(self) {
+        *self.malformed = true;
+    }
+
+    fn null(self) {}
+
+    fn text(self, text: Cow<'a, str>) {
+        push(self.texts, self.channel, text);
+    }
+
+    fn array<A: SeqAccess<'a>>(self, mut array: A) -> Result<(), A::Error> {
+        let Content { texts, channel, malformed } = self;
+        while array.next_element_seed(Any(ContentPart(Content { texts, channel, malformed })))?.is_some() {}
+        Ok(())
+    }
+}
+
+impl<'a> Read<'a> for ContentPart<'_, 'a> {
+    type Out = ();
+
+    fn wrong(self) {
+        *self.0.malformed = true;
+    }
+
+    fn null(self) {
+        *self.0.malformed = true;
+    }
+
+    fn text(self, text: Cow<'a, str>) {
+        self.0.text(text);
+    }
+
+    fn object<A: MapAccess<'a>>(self, mut object: A) -> Result<(), A::Error> {
+        let Content { texts, channel, malformed } = self.0;
+        while let Some(key) = object.next_key::<PartKey>()? {
+            match key {
+                PartKey::Text | PartKey::Refusal => {
+                    if let Some(text) = object.next_value_seed(Any(Text(malformed)))? {
+                        push(texts, channel, text);
+                    }
+                }
+                // Depth ends here: inside of thinking, thinking is no longer looked for.
+                PartKey::Thinking if channel == Channel::Answer => {
+                    object.next_value_seed(Any(Content { texts, channel: Channel::Reasoning, malformed }))?;
+                }
+                PartKey::Thinking | PartKey::Other => drop(object.next_value::<IgnoredAny>()?),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<'a> Read<'a> for Tools<'_, 'a> {
+    type Out = ();
+
+    fn wrong(self) {
+        *self.malformed = true;
+    }
+
+    fn null(self) {}
+
+    fn array<A: SeqAccess<'a>>(self, mut array: A) -> Result<(), A::Error> {
+        let Tools { texts, malformed } = self;
+        while array.next_element_seed(Any(ToolCall(Tools { texts, malformed })))?.is_some() {}
+        Ok(())
+    }
+
+    fn object<A: MapAccess<'a>>(self, mut object: A) -> Result<(), A::Error> {
+        let (mut name, mut arguments) = (None, None);
+        while let Some(key) = object.next_key::<ToolKey>()? {
+            match key {
+                ToolKey::Name => name = object.next_value_seed(Any(Text(self.malformed)))?,
+                ToolKey::Arguments => arguments = object.next_value_seed(Any(Text(self.malformed)))?,
+                ToolKey::Function | ToolKey::Other => drop(object.next_value::<IgnoredAny>()?),
+            }
+        }
+        for text in [name, arguments].into_iter().flatten() {
+            push(self.texts, Channel::Tool, text);
+        }
+        Ok(())
+    }
+}
+
+/// One element of `tool_calls`.
+struct ToolCall<'c, 'a>(Tools<'c, 'a>);
+
+impl<'a> Read<'a> for ToolCall<'_, 'a> {
+    type Out = ();
+
+    fn wrong(self) {
+        *self.0.malformed = true;
+    }
+
+    fn null(self) {
+        *self.0.malformed = true;
+    }
+
+    fn object<A: MapAccess<'a>>(self, mut object: A) -> Result<(), A::Error> {
+        let Tools { texts, malformed } = self.0;
+        while let Some(key) = object.next_key::<ToolKey>()? {
+            match key {
+                ToolKey::Function => object.next_value_seed(Any(Tools { texts, malformed }))?,
+                _ => drop(object.next_value::<IgnoredAny>()?),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn push<'a>(texts: &mut Vec<(Channel, Cow<'a, str>)>, channel: Channel, text: Cow<'a, str>) {
+    if !text.is_empty() {
+        texts.push((channel, text));
+    }
+}
+
+/// The reasons of OpenAI and their synonyms in other engines; the empty string is no reason.
+fn finish_reason(name: &str) -> Option<FinishReason> {
+    const NAMES: [(&str, FinishReason); 12] = [
+        ("stop", FinishReason::Stop),
+        ("length", FinishReason::Length),
+        ("tool_calls", FinishReason::ToolCalls),
+        ("content_filter", FinishReason::ContentFilter),
+        ("function_call", FinishReason::ToolCalls),
+        ("max_tokens", FinishReason::Length),
+        ("eos", FinishReason::Stop),
+        ("eos_token", FinishReason::Stop),
+        ("end_turn", FinishReason::Stop),
+        ("stop_sequence", FinishReason::Stop),
+        ("tool_use", FinishReason::ToolCalls),
+        ("safety", FinishReason::ContentFilter),
+    ];
+    let known = NAMES.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+    (!name.is_empty()).then(|| known.map_or(FinishReason::Other, |(_, reason)| *reason))
+}
