@@ -1,1 +1,40 @@
-//! SVG and HTML pieces of a report, each with its table twin.
+//! SVG and HTML pieces of a report, each with its table twin, and the same curves for a terminal.
+//!
+//! It refuses to know about requests, streams, files and clocks: plain numbers and words in, one string out. A caller
+//! builds a chart ([`LineChart`], [`DistributionChart`], [`TimelineChart`], [`BarChart`], [`BoxChart`], [`HeatMap`]),
+//! takes its [`Chart::svg`] and [`Chart::table`], or puts it on a [`Page`].
+//!
+//! Architecture Invariant: everything here is a pure function. The same input gives the same bytes; no input panics;
+//! every output is well-formed; every text from outside is escaped; a page fetches nothing and runs nothing.
+
+mod bars;
+mod boxes;
+mod distribution;
+mod ends;
+pub mod format;
+mod heat;
+mod line;
+mod page;
+mod plot;
+mod rows;
+mod scale;
+mod sheet;
+mod svg;
+mod table;
+pub mod terminal;
+mod text;
+mod timeline;
+
+pub use bars::{Bar, BarChart};
+pub use boxes::{BoxChart, BoxRow};
+pub use distribution::{DistributionChart, DistributionKind, Sample};
+pub use heat::HeatMap;
+pub use line::{Band, Direction, LineChart, Mark, Point, Series, SeriesStyle};
+pub use page::{Block, Figure, Level, Notice, Page, Section};
+pub use scale::{Axis, Scale};
+pub use sheet::{Chart, Sheet, Size};
+pub use table::{Align, Column, Table};
+pub use timeline::{Outcome, TimelineChart, TimelineRow};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,327 @@
+//! Distributions of samples: how many are at most so large (the empirical distribution), or how many are about so large
+//! (a histogram, one strip per sample).
+//!
+//! It refuses to know what was sampled. Failures count as never finished: they keep a curve below 100 %.
+//!
+//! Invariant: a percentile of too few samples is said to be missing, never drawn. The floors are the sample sizes that
+//! state a percentile with 99 % confidence as an upper bound (MLPerf's): p90 64, p95 130, p99 662.
+
+use crate::format;
+use crate::plot::{Layout, Plot};
+use crate::scale::{Axis, Mapping, Origin};
+use crate::sheet::{Chart, LINE, Sheet, TEXT};
+use crate::svg::{Anchor, Path, SHAPES, Svg};
+use crate::table::{Column, Table};
+use crate::text::{shorten, width};
+
+/// Which picture is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum DistributionKind {
+    /// Share of all samples that are at most x, one curve per sample.
+    #[default]
+    Cumulative,
+    /// Counts per range of x, one strip per sample.
+    Histogram,
+}
+
+/// A named sample, such as the times of one concurrency level.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Sample {
+    /// Its name.
+    pub name: String,
+    /// Its values, in any order.
+    pub values: Vec<f64>,
+    /// How many more were tried and failed: they count as infinitely large.
+    pub failed: usize,
+}
+
+/// Distributions of one or more samples.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct DistributionChart {
+    /// What it shows.
+    pub title: String,
+    /// What there is to see.
+    pub description: String,
+    /// What was sampled; logarithmic suits times.
+    pub x: Axis,
+    /// Curves or strips.
+    pub kind: DistributionKind,
+    /// The samples, in the order of their names.
+    pub samples: Vec<Sample>,
+}
+
+/// A percentile, its share and the least sample size at which it is stated.
+const PERCENTILES: [(&str, f64, usize); 3] = [("p50", 0.50, 8), ("p95", 0.95, 130), ("p99", 0.99, 662)];
+/// Shape of the mark of each percentile (see `Svg::mark`).
+const PERCENTILE_SHAPES: [usize; 3] = [0, 2, 3];
+
+/// The values of a sample that can be drawn, sorted, and what became of the others.
+struct Sorted {
+    values: Vec<f64>,
+    dropped: usize,
+    failed: usize,
+}
+
+impl Sorted {
+    fn of(sample: &Sample, axis: &Axis) -> Sorted {
+        let mut values: Vec<f64> = sample.values.iter().copied().filter(|v| axis.accepts(*v)).collect();
+        values.sort_by(f64::total_cmp);
+        Sorted { dropped: sample.values.len() - values.len(), failed: sample.failed, values }
+    }
+
+    fn n(&self) -> usize {
+        self.values.len().saturating_add(self.failed)
+    }
+
+    /// The nearest-rank percentile; infinite when failures reach down to it; `None` below the floor.
+    fn percentile(&self, share: f64, floor: usize) -> Option<f64> {
+        if self.n() < floor {
+            return None;
+        }
+        let rank = ((self.n() as f64 * share).ceil() as usize).max(1);
+        Some(self.values.get(rank - 1).copied().unwrap_or(f64::INFINITY))
+    }
+}
+
+impl DistributionChart {
+    fn sorted(&self) -> Vec<Sorted> {
+        self.samples.iter().map(|s| Sorted::of(s, &self.x)).collect()
+    }
+
+    fn remarks(&self, sorted: &[Sorted]) -> Vec<String> {
+        let mut remarks = Vec::new();
+        if sorted.iter().all(|s| s.values.is_empty()) {
+            remarks.push("No samples to draw.".to_owned());
+        }
+        let dropped: usize = sorted.iter().map(|s| s.dropped).sum();
+        if dropped > 0 {
+            remarks.push(format!(
+                "{} left out: not finite, or not positive on a log scale.",
+                format::count(dropped as u64)
+            ));
+        }
+        let failed: usize = sorted.iter().map(|s| s.failed).sum();
+        if failed > 0 {
+            remarks.push(format!("{} failed: counted as never finished.", format::count(failed as u64)));
+        }
+        for (name, _, floor) in PERCENTILES {
+            let few: Vec<usize> = sorted.iter().map(Sorted::n).filter(|n| *n > 0 && n < &floor).collect();
+            if let Some(least) = few.iter().min() {
+                let of = if few.len() == sorted.len() {
+                    String::new()
+                } else {
+                    format!(" for {} of {}", few.len(), sorted.len())
+                };
+                remarks.push(format!("{name}{of}: not enough samples (n = {least}, {floor} needed)."));
+            }
+        }
+        remarks
+    }
+
+    fn draw_cumulative(&self, sheet: &mut Sheet, sorted: &[Sorted]) {
+        sheet.caption("Share of requests at or below, %");
+        let names: Vec<String> = self.samples.iter().map(|s| s.name.clone()).collect();
+        let ends = !sheet.is_narrow() && names.len() <= 12 && names.iter().any(|n| !n.is_empty());
+        if !ends && names.iter().any(|n| !n.is_empty()) {
+            sheet.key(&names, |svg, index, (x, y)| svg.line((x, y), (x + 20.0, y), &curve_class(index)));
+        }
+        let marked: Vec<usize> = (0..3)
+            .filter(|i| sorted.iter().any(|s| s.percentile(PERCENTILES[*i].1, PERCENTILES[*i].2).is_some()))
+            .collect();
+        let marked_names: Vec<String> = marked.iter().map(|i| PERCENTILES[*i].0.to_owned()).collect();
+        sheet.key(&marked_names, |svg, row, (x, y)| {
+            svg.mark((x + 12.0, y), PERCENTILE_SHAPES[marked[row]], 4.0, "c5", "")
+        });
+        let xs: Vec<f64> = sorted.iter().flat_map(|s| s.values.iter().copied()).collect();
+        let height = if sheet.is_narrow() { 220.0 } else { 300.0 };
+        let y = Axis::linear("", "%");
+        let layout = Layout { x: &self.x, y: &y, xs: &xs, ys: &[0.0, 100.0], right_room: 12.0, height };
+        let plot = Plot::lay(sheet, &layout);
+        plot.draw_axes(sheet, &self.x.caption());
+        let mut labels = Labels::default();
+        for (index, sample) in sorted.iter().enumerate() {
+            sheet.svg.path(&steps(sample, &plot), &curve_class(index));
+        }
+        for (index, sample) in sorted.iter().enumerate() {
+            self.draw_percentiles(&mut sheet.svg, &plot, sample, index);
+            if ends && !sample.values.is_empty() {
+                labels.place(&mut sheet.svg, &plot, sample, (index, &names[index]), sorted.len());
+            }
+        }
+    }
+
+    fn draw_percentiles(&self, svg: &mut Svg, plot: &Plot, sample: &Sorted, index: usize) {
+        for ((name, share, floor), shape) in PERCENTILES.iter().zip(PERCENTILE_SHAPES) {
+            if let Some(value) = sample.percentile(*share, *floor).filter(|v| v.is_finite()) {
+                let words = format!("{} {name}: {}", self.samples[index].name, self.x.quantity(value));
+                let class = format!("c{}", index % SHAPES);
+                svg.mark((plot.x.at(value), plot.y.at(share * 100.0)), shape, 4.0, &class, words.trim());
+            }
+        }
+    }
+
+    fn draw_strips(&self, sheet: &mut Sheet, sorted: &[Sorted]) {
+        let xs: Vec<f64> = sorted.iter().flat_map(|s| s.values.iter().copied()).collect();
+        let target = if sheet.is_narrow() { 5 } else { 8 };
+        let (left, right) = (sheet.left() + 2.0, sheet.right() - 10.0);
+        let x = Mapping::fit(&self.x, &xs, Origin::Near, (left, right), target);
+        let strip = if sheet.is_narrow() { 56.0 } else { 60.0 };
+        let top = sheet.y + 4.0;
+        let height = (strip + 22.0) * sorted.len().max(1) as f64;
+        for (value, label) in x.fitting(|label| width(label, TEXT), 8.0) {
+            sheet.svg.line((x.at(value), top + 20.0), (x.at(value), top + height + 4.0), "grid");
+            let half = width(label, TEXT) / 2.0;
+            let centre = x.at(value).clamp(sheet.left() + half, sheet.right() - half);
+            sheet.svg.text((centre, top + height + 17.0), Anchor::Middle, "tick", label);
+        }
+        for (index, sample) in sorted.iter().enumerate() {
+            let base = top + (strip + 22.0) * (index + 1) as f64;
+            self.draw_strip(sheet, &x, sample, (index, base, strip));
+        }
+        sheet.y = top + height + 6.0 + 2.0 * LINE;
+        sheet.svg.text(((left + right) / 2.0, sheet.y - 2.0), Anchor::Middle, "axis", &self.x.caption());
+    }
+
+    fn draw_strip(&self, sheet: &mut Sheet, x: &Mapping, sample: &Sorted, (index, base, strip): (usize, f64, f64)) {
+        let (left, right) = (sheet.left() + 2.0, sheet.right() - 10.0);
+        let bins = if sheet.is_narrow() { 48 } else { 90 };
+        let step = (right - left) / bins as f64;
+        let mut counts = vec![0u32; bins];
+        for value in &sample.values {
+            counts[(((x.at(*value) - left) / step) as usize).min(bins - 1)] += 1;
+        }
+        let most = counts.iter().copied().max().unwrap_or(0).max(1);
+        let mut path = Path::default();
+        for (bin, count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+            let (from, tall) = (left + step * bin as f64, f64::from(*count) / f64::from(most) * (strip - 14.0));
+            path.polygon(&[
+                (from + 0.5, base),
+                (from + 0.5, base - tall),
+                (from + step - 0.5, base - tall),
+                (from + step - 0.5, base),
+            ]);
+        }
+        sheet.svg.path(&path, "soft c0");
+        sheet.svg.line((left, base), (right, base), "base");
+        let stated: Vec<(&str, f64)> = PERCENTILES
+            .iter()
+            .filter_map(|(name, share, floor)| Some((*name, sample.percentile(*share, *floor)?)))
+            .collect();
+        let values: Vec<String> = stated.iter().map(|(name, v)| format!("{name} {}", self.x.quantity(*v))).collect();
+        let size = format!("n = {}{}", format::count(sample.n() as u64), if values.is_empty() { "" } else { ",  " });
+        let summary = size + &values.join(",  ");
+        let room = sheet.width() - width(&summary, TEXT) - 16.0;
+        let name = shorten(&self.samples[index].name, room.max(40.0), TEXT);
+        sheet.svg.text((left, base - strip - 4.0), Anchor::Start, "label strong halo", &name);
+        sheet.svg.text((sheet.right(), base - strip - 4.0), Anchor::End, "faint halo", &summary);
+        for ((_, value), shape) in stated.iter().zip(PERCENTILE_SHAPES) {
+            if value.is_finite() {
+                sheet.svg.line((x.at(*value), base), (x.at(*value), base - strip + 10.0), "whisker c5");
+                sheet.svg.mark((x.at(*value), base - strip + 10.0), shape, 3.5, "c5", "");
+            }
+        }
+    }
+}
+
+impl Chart for DistributionChart {
+    fn title(&self) -> &str {
+        &self.title
+    }
+
+    fn description(&self) -> &str {
+        &self.description
+    }
+
+    fn draw(&self, sheet: &mut Sheet) {
+        let sorted = self.sorted();
+        match self.kind {
+            DistributionKind::Cumulative => self.draw_cumulative(sheet, &sorted),
+            DistributionKind::Histogram => self.draw_strips(sheet, &sorted),
+        }
+        for remark in self.remarks(&sorted) {
+            sheet.note(&remark);
+        }
+    }
+
+    fn table(&self) -> Table {
+        let sorted = self.sorted();
+        let mut table = Table { caption: self.title.clone(), ..Table::default() };
+        table.columns = vec![Column::words(""), Column::numbers("n", ""), Column::numbers("failed", "")];
+        table.columns.push(Column::numbers("least", ""));
+        table.columns.extend(PERCENTILES.iter().map(|(name, _, _)| Column::numbers(*name, "")));
+        table.columns.push(Column::numbers("most", ""));
+        let written = |value: Option<f64>| match value {
+            None => "not enough samples".to_owned(),
+            Some(v) if !v.is_finite() => "failed".to_owned(),
+            Some(v) => format::quantity(v, &self.x.unit),
+        };
+        for (sample, sorted) in self.samples.iter().zip(&sorted) {
+            let mut row =
+                vec![sample.name.clone(), format::count(sorted.n() as u64), format::count(sorted.failed as u64)];
+            row.push(
+                sorted
+                    .values
+                    .first()
+                    .map_or_else(|| format::MISSING.to_owned(), |v| format::quantity(*v, &self.x.unit)),
+            );
+            row.extend(PERCENTILES.iter().map(|(_, share, floor)| written(sorted.percentile(*share, *floor))));
+            row.push(
+                sorted.values.last().map_or_else(|| format::MISSING.to_owned(), |v| format::quantity(*v, &self.x.unit)),
+            );
+            table.rows.push(row);
+        }
+        table.notes = self.remarks(&sorted);
+        table
+    }
+}
+
+/// The staircase of a sample, with steps too small to see left out.
+fn steps(sample: &Sorted, plot: &Plot) -> Path {
+    let mut path = Path::default();
+    let n = sample.n() as f64;
+    let Some(first) = sample.values.first() else { return path };
+    let (mut x, mut y) = (plot.x.at(*first), plot.bottom);
+    path.to((x, y));
+    for (index, value) in sample.values.iter().enumerate() {
+        let (next_x, next_y) = (plot.x.at(*value), plot.y.at((index + 1) as f64 / n * 100.0));
+        let last = index + 1 == sample.values.len();
+        if (next_x - x).abs() >= 0.7 || (y - next_y).abs() >= 1.5 || last {
+            path.to((next_x, y));
+            path.to((next_x, next_y));
+            (x, y) = (next_x, next_y);
+        }
+    }
+    path.to((plot.right, y));
+    path
+}
+
+fn curve_class(index: usize) -> String {
+    let tone = index % SHAPES;
+    if tone == 0 { "line c0".to_owned() } else { format!("line c{tone} dash{tone}") }
+}
+
+/// Names written into the plot beside their curves, each at its own height so that none meets another.
+#[derive(Debug, Default)]
+struct Labels {
+    placed: Vec<(f64, f64, f64)>,
+}
+
+impl Labels {
+    fn place(&mut self, svg: &mut Svg, plot: &Plot, sample: &Sorted, (index, name): (usize, &str), of: usize) {
+        let name = shorten(name, 150.0, TEXT);
+        let extent = width(&name, TEXT);
+        // Curves of a family are spread along a diagonal: later ones, usually slower, are named lower down.
+        let share = 0.80 - 0.62 * (index as f64 + 0.5) / of.max(1) as f64;
+        let rank = (((sample.n() as f64 * share) as usize).max(1) - 1).min(sample.values.len() - 1);
+        let at = plot.x.at(sample.values[rank]) + 7.0;
+        let x = if at + extent > plot.right { (at - 14.0 - extent).max(plot.left + 4.0) } else { at };
+        let mut y = plot.y.at((rank + 1) as f64 / sample.n() as f64 * 100.0) + 4.0;
+        let clear =
+            |y: f64| self.placed.iter().all(|(l, r, h)| (h - y).abs() >= 14.0 || x > *r + 4.0 || x + extent < *l - 4.0);
+        while !clear(y) && y + 14.0 < plot.bottom {
+            y += 7.0;
+        }
+        self.placed.push((x, x + extent, y));
+        svg.text((x, y), Anchor::Start, "label halo", &name);
+    }
+}

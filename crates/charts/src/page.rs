@@ -1,0 +1,259 @@
+//! A report page: one self-contained HTML file.
+//!
+//! It refuses to fetch or run anything: no script, no reference to another file, and a content security policy that
+//! forbids both. It reads on a phone, on a desk, in the dark and on paper.
+//!
+//! Invariant: every chart is followed by its table; every text is escaped; the same page gives the same bytes.
+
+use std::fmt::Write as _;
+
+use crate::sheet::{Chart, Size};
+use crate::svg::STYLE;
+use crate::table::Table;
+use crate::text::{escape, escape_lines};
+
+/// How much a notice matters. Its word is printed, so colour never speaks alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Level {
+    /// Good news.
+    Good,
+    /// To know.
+    #[default]
+    Info,
+    /// Read the numbers with care.
+    Warning,
+    /// The numbers must not be used.
+    Bad,
+}
+
+/// A statement above all numbers: a verdict or a warning.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Notice {
+    /// How much it matters.
+    pub level: Level,
+    /// What it says.
+    pub text: String,
+}
+
+/// A headline number.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Figure {
+    /// What it is: never "tok/s" alone, always which speed.
+    pub label: String,
+    /// The number, formatted.
+    pub value: String,
+    /// Its unit; empty when the value carries it.
+    pub unit: String,
+    /// Its interval, such as "95 % interval [31.2, 35.6]"; empty for none.
+    pub interval: String,
+    /// What else must be known, such as "n = 512"; empty for nothing.
+    pub note: String,
+}
+
+/// A piece of a section.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Block {
+    /// A chart with its table twin. Made by [`Block::chart`].
+    Chart {
+        /// Its title, printed as a heading.
+        title: String,
+        /// What there is to see, printed below the heading.
+        description: String,
+        /// The picture for desks and paper.
+        wide: String,
+        /// The picture for phones.
+        narrow: String,
+        /// The same as a table.
+        table: Table,
+    },
+    /// A table.
+    Table(Table),
+    /// A paragraph.
+    Paragraph(String),
+    /// Terms with what they stand for: conditions, definitions.
+    DefinitionList(Vec<(String, String)>),
+    /// Preformatted text: commands, JSON.
+    Code(String),
+}
+
+impl Block {
+    /// The block of a chart.
+    pub fn chart(chart: &impl Chart) -> Block {
+        Block::Chart {
+            title: chart.title().to_owned(),
+            description: chart.description().to_owned(),
+            wide: chart.panel(Size::Wide),
+            narrow: chart.panel(Size::Narrow),
+            table: chart.table(),
+        }
+    }
+
+    fn push(&self, out: &mut String) {
+        let _ = match self {
+            Block::Chart { title, description, wide, narrow, table } => {
+                push_chart(out, (title, description), (wide, narrow), table)
+            }
+            Block::Table(table) => write!(out, "{}", table.html()),
+            Block::Paragraph(text) => write!(out, "<p>{}</p>", escape(text)),
+            Block::DefinitionList(terms) => {
+                out.push_str("<dl>");
+                for (term, meaning) in terms {
+                    let _ = write!(out, "<div><dt>{}</dt><dd>{}</dd></div>", escape(term), escape(meaning));
+                }
+                write!(out, "</dl>")
+            }
+            Block::Code(text) => write!(out, r#"<pre tabindex="0"><code>{}</code></pre>"#, escape_lines(text)),
+        };
+        out.push('\n');
+    }
+}
+
+fn push_chart(
+    out: &mut String,
+    (title, description): (&str, &str),
+    (wide, narrow): (&str, &str),
+    table: &Table,
+) -> std::fmt::Result {
+    out.push_str("<figure>");
+    if !title.is_empty() {
+        write!(out, "<h3>{}</h3>", escape(title))?;
+    }
+    if !description.is_empty() {
+        write!(out, r#"<p class="lead">{}</p>"#, escape(description))?;
+    }
+    write!(out, r#"<div class="wide">{wide}</div><div class="narrow">{narrow}</div>"#)?;
+    // The heading above names the table already; its caption would say it twice.
+    write!(out, "<details><summary>The numbers as a table</summary>{}</details></figure>", table.html())
+}
+
+/// A part of a page.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Section {
+    /// Its heading.
+    pub title: String,
+    /// What it is about; empty for nothing.
+    pub intro: String,
+    /// Its pieces, in order.
+    pub blocks: Vec<Block>,
+}
+
+/// A report.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Page {
+    /// What was measured.
+    pub title: String,
+    /// Where, when, with what.
+    pub subtitle: String,
+    /// Verdict and warnings, most important first.
+    pub notices: Vec<Notice>,
+    /// The few numbers to take home.
+    pub headline: Vec<Figure>,
+    /// The parts.
+    pub sections: Vec<Section>,
+    /// How it was made: version, date.
+    pub footer: String,
+}
+
+/// What the page may do: show its own styles and an empty icon. Nothing else, from nowhere.
+const POLICY: &str =
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'";
+
+impl Page {
+    /// The whole file.
+    pub fn html(&self) -> String {
+        let mut out = String::with_capacity(64 * 1024);
+        let title = escape(&self.title);
+        let _ = write!(
+            out,
+            concat!(
+                "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n",
+                "<meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n",
+                "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n",
+                "<meta name=\"color-scheme\" content=\"light dark\">\n<meta name=\"referrer\" content=\"no-referrer\">\n",
+                "<title>{}</title>\n<link rel=\"icon\" href=\"data:,\">\n<style>\n{}{}</style>\n</head>\n<body>\n"
+            ),
+            POLICY,
+            title,
+            STYLE,
+            include_str!("page.css")
+        );
+        let _ = write!(out, "<header><h1>{title}</h1>");
+        if !self.subtitle.is_empty() {
+            let _ = write!(out, r#"<p class="subtitle">{}</p>"#, escape(&self.subtitle));
+        }
+        out.push_str("</header>\n<main>\n");
+        self.push_notices(&mut out);
+        self.push_headline(&mut out);
+        self.push_contents(&mut out);
+        for (index, section) in self.sections.iter().enumerate() {
+            let _ = writeln!(out, r#"<section id="s{}"><h2>{}</h2>"#, index + 1, escape(&section.title));
+            if !section.intro.is_empty() {
+                let _ = writeln!(out, r#"<p class="intro">{}</p>"#, escape(&section.intro));
+            }
+            for block in &section.blocks {
+                block.push(&mut out);
+            }
+            out.push_str("</section>\n");
+        }
+        out.push_str("</main>\n");
+        if !self.footer.is_empty() {
+            let _ = writeln!(out, "<footer>{}</footer>", escape(&self.footer));
+        }
+        out.push_str("</body>\n</html>\n");
+        out
+    }
+
+    fn push_notices(&self, out: &mut String) {
+        if self.notices.is_empty() {
+            return;
+        }
+        out.push_str(r#"<ul class="notices">"#);
+        for notice in &self.notices {
+            let (class, sign, word) = match notice.level {
+                Level::Good => ("good", "✓", "Good"),
+                Level::Info => ("info", "i", "Note"),
+                Level::Warning => ("warning", "!", "Warning"),
+                Level::Bad => ("bad", "✕", "Not valid"),
+            };
+            let _ = write!(
+                out,
+                r#"<li class="{class}"><span class="sign" aria-hidden="true">{sign}</span><p><strong>{word}.</strong> {}</p></li>"#,
+                escape(&notice.text)
+            );
+        }
+        out.push_str("</ul>\n");
+    }
+
+    fn push_headline(&self, out: &mut String) {
+        if self.headline.is_empty() {
+            return;
+        }
+        out.push_str(r#"<dl class="headline">"#);
+        for figure in &self.headline {
+            let _ =
+                write!(out, r#"<div><dt>{}</dt><dd class="value">{}"#, escape(&figure.label), escape(&figure.value));
+            if !figure.unit.is_empty() {
+                let _ = write!(out, " <small>{}</small>", escape(&figure.unit));
+            }
+            out.push_str("</dd>");
+            for (class, text) in [("interval", &figure.interval), ("aside", &figure.note)] {
+                if !text.is_empty() {
+                    let _ = write!(out, r#"<dd class="{class}">{}</dd>"#, escape(text));
+                }
+            }
+            out.push_str("</div>");
+        }
+        out.push_str("</dl>\n");
+    }
+
+    fn push_contents(&self, out: &mut String) {
+        if self.sections.len() < 3 {
+            return;
+        }
+        out.push_str(r#"<nav aria-label="Contents"><ol>"#);
+        for (index, section) in self.sections.iter().enumerate() {
+            let _ = write!(out, r##"<li><a href="#s{}">{}</a></li>"##, index + 1, escape(&section.title));
+        }
+        out.push_str("</ol></nav>\n");
+    }
+}

@@ -1,0 +1,71 @@
+//! Rows with names at the left (above, on a phone) and one value axis below: the frame of bars and boxes.
+//!
+//! It refuses to know what a row shows. Invariant: names never run into the plot.
+
+use crate::scale::{Axis, Mapping, Origin};
+use crate::sheet::{LINE, Sheet, TEXT};
+use crate::svg::Anchor;
+use crate::text::{shorten, width};
+
+/// Rows laid out on a sheet.
+#[derive(Debug)]
+pub(crate) struct Rows {
+    pub(crate) x: Mapping,
+    pub(crate) left: f64,
+    pub(crate) right: f64,
+    top: f64,
+    step: f64,
+    /// Distance from the top of a row to the middle of what it shows.
+    middle: f64,
+    count: usize,
+}
+
+impl Rows {
+    /// Lays out one row per name and draws names, grid and ticks. `room` is kept free at the right for words.
+    pub(crate) fn draw(sheet: &mut Sheet, axis: &Axis, values: &[f64], names: &[&str], room: f64) -> Rows {
+        let above = sheet.is_narrow();
+        let limit = if above { sheet.width() } else { sheet.width() * 0.3 };
+        let names: Vec<String> = names.iter().map(|n| shorten(n, limit, TEXT)).collect();
+        let widest = names.iter().map(|n| width(n, TEXT)).fold(0.0, f64::max);
+        let left = sheet.left() + if above || widest == 0.0 { 2.0 } else { widest + 12.0 };
+        let (step, middle) = if above { (42.0, 28.0) } else { (28.0, 14.0) };
+        let right = (sheet.right() - room).max(left + 60.0);
+        let target = if above { 4 } else { 7 };
+        let x = Mapping::fit(axis, values, Origin::Zero, (left, right), target);
+        let rows = Rows { x, left, right, top: sheet.y + 6.0, step, middle, count: names.len() };
+        rows.draw_axis(sheet, axis);
+        for (index, name) in names.iter().enumerate() {
+            let y = rows.middle_of(index);
+            if above {
+                sheet.svg.text((left, y - 12.0), Anchor::Start, "label halo", name);
+            } else {
+                sheet.svg.text((left - 10.0, y + 4.0), Anchor::End, "label", name);
+            }
+        }
+        rows
+    }
+
+    /// Height of the middle of row `index`.
+    pub(crate) fn middle_of(&self, index: usize) -> f64 {
+        self.top + self.step * index as f64 + self.middle
+    }
+
+    fn draw_axis(&self, sheet: &mut Sheet, axis: &Axis) {
+        let bottom = self.top + self.step * self.count.max(1) as f64 + 4.0;
+        for (value, label) in self.x.fitting(|label| width(label, TEXT), 8.0) {
+            let x = self.x.at(value);
+            let class = if value == 0.0 { "base" } else { "grid" };
+            sheet.svg.line((x, self.top), (x, bottom), class);
+            let half = width(label, TEXT) / 2.0;
+            let centre = x.clamp(sheet.left() + half, sheet.right() - half);
+            sheet.svg.text((centre, bottom + 15.0), Anchor::Middle, "tick", label);
+        }
+        sheet.y = bottom + 4.0 + LINE;
+        for line in crate::text::wrap(&axis.caption(), sheet.width(), TEXT, 2) {
+            sheet.y += LINE;
+            let half = width(&line, TEXT) / 2.0;
+            let centre = ((self.left + self.right) / 2.0).min(sheet.right() - half).max(sheet.left() + half);
+            sheet.svg.text((centre, sheet.y - 2.0), Anchor::Middle, "axis", &line);
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! Tables: the twin of every chart, as HTML and as plain text.
+//!
+//! It refuses to know what its cells mean: they arrive as finished text.
+//!
+//! Invariant: every row is shown with as many cells as there are columns; missing cells are empty, extra ones dropped.
+
+use std::fmt::Write as _;
+
+use crate::text::{clean, columns, escape};
+
+/// On which side the cells of a column line up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Align {
+    /// Words.
+    #[default]
+    Left,
+    /// Numbers.
+    Right,
+}
+
+/// One column of a table.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Column {
+    /// Its head.
+    pub label: String,
+    /// The unit of its cells; empty for none or when cells carry their own.
+    pub unit: String,
+    /// Left for words, right for numbers.
+    pub align: Align,
+}
+
+impl Column {
+    /// A column of words.
+    pub fn words(label: impl Into<String>) -> Column {
+        Column { label: label.into(), unit: String::new(), align: Align::Left }
+    }
+
+    /// A column of numbers in `unit`.
+    pub fn numbers(label: impl Into<String>, unit: impl Into<String>) -> Column {
+        Column { label: label.into(), unit: unit.into(), align: Align::Right }
+    }
+}
+
+/// Rows of text under named columns. The first column names the row.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Table {
+    /// What the table shows.
+    pub caption: String,
+    /// The columns, in order.
+    pub columns: Vec<Column>,
+    /// The cells, row by row.
+    pub rows: Vec<Vec<String>>,
+    /// What must be known to read it: printed below.
+    pub notes: Vec<String>,
+}
+
+impl Table {
+    /// The table as HTML. It scrolls sideways inside its own box when it is wider than the page.
+    pub fn html(&self) -> String {
+        let mut out = String::new();
+        let caption = escape(&self.caption);
+        let _ = write!(out, r#"<div class="scroll" role="region" tabindex="0" aria-label="{caption}"><table>"#);
+        if !caption.is_empty() {
+            let _ = write!(out, "<caption>{caption}</caption>");
+        }
+        out.push_str("<thead><tr>");
+        for column in &self.columns {
+            let unit =
+                if column.unit.is_empty() { String::new() } else { format!("<small>{}</small>", escape(&column.unit)) };
+            let _ = write!(out, r#"<th scope="col"{}>{} {unit}</th>"#, class_of(column), escape(&column.label));
+        }
+        out.push_str("</tr></thead><tbody>");
+        for row in &self.rows {
+            out.push_str("<tr>");
+            for (index, column) in self.columns.iter().enumerate() {
+                let cell = escape(row.get(index).map_or("", String::as_str));
+                let class = class_of(column);
+                let _ = if index == 0 {
+                    write!(out, r#"<th scope="row"{class}>{cell}</th>"#)
+                } else {
+                    write!(out, "<td{class}>{cell}</td>")
+                };
+            }
+            out.push_str("</tr>");
+        }
+        out.push_str("</tbody></table></div>");
+        for note in &self.notes {
+            let _ = write!(out, r#"<p class="note">{}</p>"#, escape(note));
+        }
+        out
+    }
+
+    /// The table as plain text: columns padded to align, a rule below the head, notes at the end. No line ends in a blank.
+    pub fn text(&self) -> String {
+        let heads: Vec<String> = self.columns.iter().map(head).collect();
+        let cell = |row: &Vec<String>, index: usize| row.get(index).map_or_else(String::new, |c| clean(c));
+        let widths: Vec<usize> = heads
+            .iter()
+            .enumerate()
+            .map(|(i, head)| self.rows.iter().map(|r| columns(&cell(r, i))).fold(columns(head), usize::max))
+            .collect();
+        let mut out = String::new();
+        if !self.caption.is_empty() {
+            out.push_str(&clean(&self.caption));
+            out.push('\n');
+        }
+        self.push_line(&mut out, &heads, &widths);
+        let rule: Vec<String> = widths.iter().map(|w| "-".repeat(*w)).collect();
+        self.push_line(&mut out, &rule, &widths);
+        for row in &self.rows {
+            let cells: Vec<String> = (0..heads.len()).map(|i| cell(row, i)).collect();
+            self.push_line(&mut out, &cells, &widths);
+        }
+        for note in &self.notes {
+            out.push_str(&clean(note));
+            out.push('\n');
+        }
+        out
+    }
+
+    fn push_line(&self, out: &mut String, cells: &[String], widths: &[usize]) {
+        let mut line = String::new();
+        for ((cell, width), column) in cells.iter().zip(widths).zip(&self.columns) {
+            let padding = " ".repeat(width.saturating_sub(columns(cell)));
+            if !line.is_empty() {
+                line.push_str("  ");
+            }
+            match column.align {
+                Align::Left => line.extend([cell.as_str(), &padding]),
+                Align::Right => line.extend([padding.as_str(), cell]),
+            }
+        }
+        out.push_str(line.trim_end());
+        out.push('\n');
+    }
+}
+
+fn class_of(column: &Column) -> &'static str {
+    if column.align == Align::Right { r#" class="n""# } else { "" }
+}
+
+fn head(column: &Column) -> String {
+    if column.unit.is_empty() { clean(&column.label) } else { clean(&format!("{} ({})", column.label, column.unit)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> Table {
+        Table {
+            caption: "Speeds <made up>".to_owned(),
+            columns: vec![Column::words("model"), Column::numbers("output speed", "tok/s")],
+            rows: vec![
+                vec!["模型 & co".to_owned(), "33.1".to_owned()],
+                vec!["b\u{1b}[31m".to_owned()],
+                vec!["c".to_owned(), "104.0".to_owned(), "extra".to_owned()],
+            ],
+            notes: vec!["n = 3".to_owned()],
+        }
+    }
+
+    #[test]
+    fn text_aligns_wide_characters_and_defuses_escapes() {
+        insta::assert_snapshot!(table().text(), @"");
+    }
+
+    #[test]
+    fn html_is_escaped_and_regular() {
+        let html = table().html();
+        assert!(html.contains("模型 &amp; co") && html.contains("Speeds &lt;made up&gt;"));
+        assert!(!html.contains("extra") && !html.contains('\u{1b}'));
+        assert_eq!(html.matches("<td").count(), 3);
+        assert_eq!(html.matches(r#"<th scope="row""#).count(), 3);
+    }
+}

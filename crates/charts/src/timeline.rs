@@ -1,0 +1,259 @@
+//! Requests as level bars over the time of a run.
+//!
+//! It refuses to know what a request is: rows with a start, a first text and an end.
+//!
+//! Invariant: when there are too many rows to draw, every k-th is drawn and that is said; failed rows are always drawn
+//! while they fit, and always counted.
+
+use crate::format;
+use crate::scale::{Axis, Mapping, Origin};
+use crate::sheet::{Chart, LINE, Sheet, TEXT};
+use crate::svg::{Anchor, Path};
+use crate::table::{Column, Table};
+use crate::text::{shorten, width};
+
+/// How a request ended.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub enum Outcome {
+    /// Completed.
+    #[default]
+    Good,
+    /// Failed; the kind in words.
+    Failed(String),
+    /// Ended by the client.
+    Cancelled,
+}
+
+/// One request. Times are seconds since the run began.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct TimelineRow {
+    /// Its name, shown when there are few rows; empty for none.
+    pub label: String,
+    /// When it was sent (or due).
+    pub start: f64,
+    /// When its first text arrived; `None` if none did.
+    pub first: Option<f64>,
+    /// When it ended.
+    pub end: f64,
+    /// How it ended.
+    pub outcome: Outcome,
+}
+
+/// Requests over the time of a run.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct TimelineChart {
+    /// What it shows.
+    pub title: String,
+    /// What there is to see.
+    pub description: String,
+    /// The requests.
+    pub rows: Vec<TimelineRow>,
+}
+
+/// Most rows drawn.
+const MOST_ROWS: usize = 240;
+/// Most rows listed in the table.
+const MOST_LISTED: usize = 200;
+
+impl TimelineChart {
+    fn sound(&self) -> Vec<&TimelineRow> {
+        let axis = Axis::linear("", "s");
+        let mut rows: Vec<&TimelineRow> =
+            self.rows.iter().filter(|r| axis.accepts(r.start) && axis.accepts(r.end) && r.end >= r.start).collect();
+        rows.sort_by(|a, b| a.start.total_cmp(&b.start));
+        rows
+    }
+
+    /// The rows to draw, and what to say about the others.
+    fn chosen<'a>(&self, sound: &[&'a TimelineRow]) -> (Vec<&'a TimelineRow>, Vec<String>) {
+        let mut remarks = Vec::new();
+        let unsound = self.rows.len() - sound.len();
+        if unsound > 0 {
+            remarks.push(format!("{} not drawn: times are not finite or run backwards.", rows_in_words(unsound)));
+        }
+        if sound.is_empty() {
+            remarks.push("No requests to draw.".to_owned());
+        }
+        if sound.len() <= MOST_ROWS {
+            return (sound.to_vec(), remarks);
+        }
+        let stride = sound.len().div_ceil(MOST_ROWS);
+        let failed = sound.iter().filter(|r| is_failed(r)).count();
+        let keep_failed = failed <= MOST_ROWS / 2;
+        let kept = |(index, row): &(usize, &&TimelineRow)| index % stride == 0 || (keep_failed && is_failed(row));
+        let rows = sound.iter().enumerate().filter(kept).map(|(_, row)| *row).collect();
+        let also = if keep_failed && failed > 0 { ", and every failed one" } else { "" };
+        remarks.push(format!(
+            "Every {} of {} requests is drawn{also}.",
+            ordinal(stride),
+            format::count(sound.len() as u64)
+        ));
+        (rows, remarks)
+    }
+
+    fn failures(&self) -> Vec<(String, usize)> {
+        let mut kinds: Vec<(String, usize)> = Vec::new();
+        for row in &self.rows {
+            let kind = match &row.outcome {
+                Outcome::Good => continue,
+                Outcome::Failed(kind) => kind.clone(),
+                Outcome::Cancelled => "cancelled".to_owned(),
+            };
+            match kinds.iter_mut().find(|(name, _)| *name == kind) {
+                Some((_, count)) => *count += 1,
+                None => kinds.push((kind, 1)),
+            }
+        }
+        kinds.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+        kinds
+    }
+
+    fn draw_key(&self, sheet: &mut Sheet) {
+        let mut names = vec!["waiting for the first text".to_owned(), "text arriving".to_owned()];
+        let kinds = self.failures();
+        if !kinds.is_empty() {
+            let total: usize = kinds.iter().map(|(_, count)| count).sum();
+            let listed: Vec<String> = kinds.iter().map(|(kind, count)| format!("{kind} {count}")).collect();
+            names.push(format!("failed or cancelled {total}: {}", listed.join(", ")));
+        }
+        sheet.key(&names, |svg, index, (x, y)| match index {
+            0 => svg.line((x, y), (x + 20.0, y), "line thin wait c0"),
+            1 => svg.rect((x, y - 4.0), (20.0, 8.0), "solid c0"),
+            _ => svg.mark((x + 10.0, y), 4, 3.5, "bad", ""),
+        });
+    }
+}
+
+impl Chart for TimelineChart {
+    fn title(&self) -> &str {
+        &self.title
+    }
+
+    fn description(&self) -> &str {
+        &self.description
+    }
+
+    fn draw(&self, sheet: &mut Sheet) {
+        self.draw_key(sheet);
+        let sound = self.sound();
+        let (rows, remarks) = self.chosen(&sound);
+        let labelled = rows.len() <= 30 && rows.iter().any(|r| !r.label.is_empty());
+        let step = if labelled { 16.0 } else { (360.0 / rows.len().max(1) as f64).clamp(2.0, 12.0) };
+        let label_limit = sheet.width() * 0.25;
+        let widest = rows.iter().map(|r| width(&shorten(&r.label, label_limit, TEXT), TEXT)).fold(0.0, f64::max);
+        let left = sheet.left() + if labelled { widest + 8.0 } else { 0.0 };
+        let (top, right) = (sheet.y + 8.0, sheet.right() - 14.0);
+        let bottom = top + step * rows.len().max(4) as f64 + 4.0;
+        let ends: Vec<f64> = rows.iter().flat_map(|r| [r.start, r.end]).collect();
+        let target = if sheet.is_narrow() { 5 } else { 8 };
+        let axis = Axis::linear("Time since the run began", "s");
+        let x = Mapping::fit(&axis, &ends, Origin::Zero, (left, right), target);
+        for (value, label) in x.fitting(|label| width(label, TEXT), 8.0) {
+            sheet.svg.line((x.at(value), top), (x.at(value), bottom + 4.0), "grid");
+            let half = width(label, TEXT) / 2.0;
+            let centre = x.at(value).clamp(sheet.left() + half, sheet.right() - half);
+            sheet.svg.text((centre, bottom + 17.0), Anchor::Middle, "tick", label);
+        }
+        sheet.svg.line((left, bottom), (right, bottom), "base");
+        draw_rows(sheet, &rows, &x, (top + step / 2.0 + 2.0, step));
+        if labelled {
+            for (index, row) in rows.iter().enumerate() {
+                let y = top + step * (index as f64 + 0.5) + 6.0;
+                let label = shorten(&row.label, label_limit, TEXT);
+                sheet.svg.text((left - 8.0, y), Anchor::End, "label", &label);
+            }
+        }
+        sheet.y = bottom + 6.0 + 2.0 * LINE;
+        sheet.svg.text(((left + right) / 2.0, sheet.y - 2.0), Anchor::Middle, "axis", &axis.caption());
+        for remark in remarks {
+            sheet.note(&remark);
+        }
+    }
+
+    fn table(&self) -> Table {
+        let sound = self.sound();
+        let stride = sound.len().div_ceil(MOST_LISTED).max(1);
+        let listed: Vec<&&TimelineRow> = sound.iter().step_by(stride).collect();
+        let seconds = |value: &dyn Fn(&TimelineRow) -> Option<f64>| {
+            format::column(&listed.iter().map(|r| value(r)).collect::<Vec<_>>())
+        };
+        let (starts, firsts) = (seconds(&|r| Some(r.start)), seconds(&|r| r.first.map(|first| first - r.start)));
+        let lengths = seconds(&|r| Some(r.end - r.start));
+        let mut table = Table { caption: self.title.clone(), ..Table::default() };
+        table.columns = vec![
+            Column::words("request"),
+            Column::numbers("start", "s"),
+            Column::numbers("to first text", "s"),
+            Column::numbers("to end", "s"),
+            Column::words("outcome"),
+        ];
+        for (index, row) in listed.iter().enumerate() {
+            let name =
+                if row.label.is_empty() { format::count((index * stride + 1) as u64) } else { row.label.clone() };
+            let outcome = match &row.outcome {
+                Outcome::Good => "completed".to_owned(),
+                Outcome::Failed(kind) => format!("failed: {kind}"),
+                Outcome::Cancelled => "cancelled".to_owned(),
+            };
+            table.rows.push(vec![name, starts[index].clone(), firsts[index].clone(), lengths[index].clone(), outcome]);
+        }
+        if stride > 1 {
+            table.notes.push(format!(
+                "Every {} of {} requests is listed.",
+                ordinal(stride),
+                format::count(sound.len() as u64)
+            ));
+        }
+        for (kind, count) in self.failures() {
+            table.notes.push(format!("{kind}: {}.", format::count(count as u64)));
+        }
+        table.notes.extend(self.chosen(&sound).1);
+        table
+    }
+}
+
+fn draw_rows(sheet: &mut Sheet, rows: &[&TimelineRow], x: &Mapping, (first_y, step): (f64, f64)) {
+    let thickness = (step * 0.72).max(1.2);
+    let (mut waits, mut bars) = (Path::default(), Path::default());
+    for (index, row) in rows.iter().enumerate() {
+        let y = first_y + step * index as f64;
+        let from = x.at(row.start);
+        let end = x.at(row.end).max(from + 0.8);
+        let turn = row.first.filter(|f| f.is_finite()).map_or(end, |f| x.at(f).clamp(from, end));
+        waits.segment((from, y), (turn, y));
+        if turn < end {
+            let (top, bottom) = (y - thickness / 2.0, y + thickness / 2.0);
+            bars.polygon(&[(turn, top), (end, top), (end, bottom), (turn, bottom)]);
+        }
+    }
+    sheet.svg.path(&waits, "line thin wait c0");
+    sheet.svg.path(&bars, "solid c0");
+    let radius = (step * 0.35).clamp(2.2, 4.0);
+    for (index, row) in rows.iter().enumerate().filter(|(_, row)| is_failed(row)) {
+        let y = first_y + step * index as f64;
+        let words = match &row.outcome {
+            Outcome::Failed(kind) => kind.as_str(),
+            _ => "cancelled",
+        };
+        sheet.svg.mark((x.at(row.end) + radius + 2.0, y), 4, radius, "bad", words);
+    }
+}
+
+fn is_failed(row: &TimelineRow) -> bool {
+    row.outcome != Outcome::Good
+}
+
+fn rows_in_words(count: usize) -> String {
+    if count == 1 { "1 request is".to_owned() } else { format!("{} requests are", format::count(count as u64)) }
+}
+
+fn ordinal(n: usize) -> String {
+    let ending = match (n % 10, n % 100) {
+        (_, 11..=13) => "th",
+        (1, _) => "st",
+        (2, _) => "nd",
+        (3, _) => "rd",
+        _ => "th",
+    };
+    if n == 2 { "second".to_owned() } else { format!("{n}{ending}") }
+}
