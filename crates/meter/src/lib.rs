@@ -1,3 +1,27 @@
 //! From stream events to numbers: requests, runs, curves, records.
+//!
+//! It refuses to know sockets, clocks, files and how a result is shown: events and ticks come in, numbers go out.
+//! Invariant: every word here means what the glossary of the project says, whole nanoseconds stay whole until the last
+//! quotient, and what could not be measured is absent with a reason, never 0.
+//!
+//! [`RequestMeter`] gathers one stream into a [`RequestTrace`] while the clock runs; [`RequestNumbers`] are worked out
+//! afterwards, tokens counted over the whole text; a [`PhaseResult`] sums up a load level; a [`Record`] is what is kept.
 
+#![forbid(unsafe_code)]
+
+mod client_error;
+pub mod curve;
+pub mod gate;
+mod names;
+pub mod record;
+pub mod request;
+pub mod run;
 pub mod stats;
+
+pub use client_error::{ClientError, ClientErrorSource};
+pub use gate::{GateCheck, GateViolation};
+pub use record::{ConditionsRow, Record, RecordError, Status, Tool, record_schema, request_schema};
+pub use request::{
+    Arrival, Chunk, Ending, Failure, FailureRow, Oddities, RequestMeter, RequestNumbers, RequestTrace, Timing,
+};
+pub use run::{Load, PhaseInput, PhaseResult, Warmup, mark_warmup};

@@ -1,0 +1,86 @@
+//! The names of core's enumerations in JSON.
+//!
+//! It refuses to know what they are used for. Invariant: what is written is the name that tables show, and reading a name
+//! that does not exist is an error that lists those that do.
+
+use schemars::{Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serializer, de};
+use tokrate_core::{FailureKind, FinishReason};
+
+/// A type whose values have names.
+pub(crate) trait Named: Copy + 'static {
+    const ALL: &'static [Self];
+    fn name(self) -> &'static str;
+}
+
+impl Named for FailureKind {
+    const ALL: &'static [Self] = &FailureKind::ALL;
+    fn name(self) -> &'static str {
+        FailureKind::name(self)
+    }
+}
+
+impl Named for FinishReason {
+    const ALL: &'static [Self] = &[
+        FinishReason::Stop,
+        FinishReason::Length,
+        FinishReason::ToolCalls,
+        FinishReason::ContentFilter,
+        FinishReason::Other,
+    ];
+    fn name(self) -> &'static str {
+        FinishReason::name(self)
+    }
+}
+
+/// The JSON Schema of a name.
+pub(crate) fn schema<T: Named>(_: &mut SchemaGenerator) -> Schema {
+    let names: Vec<&str> = T::ALL.iter().map(|value| value.name()).collect();
+    json_schema!({ "type": "string", "enum": names })
+}
+
+/// The JSON Schema of a name that may be missing.
+pub(crate) fn schema_maybe<T: Named>(_: &mut SchemaGenerator) -> Schema {
+    let mut names: Vec<Option<&str>> = T::ALL.iter().map(|value| Some(value.name())).collect();
+    names.push(None);
+    json_schema!({ "type": ["string", "null"], "enum": names })
+}
+
+fn find<T: Named, E: de::Error>(name: &str) -> Result<T, E> {
+    T::ALL.iter().copied().find(|value| value.name() == name).ok_or_else(|| {
+        let known: Vec<&str> = T::ALL.iter().map(|value| value.name()).collect();
+        E::custom(format_args!("unknown name `{name}`, expected one of {}", known.join(", ")))
+    })
+}
+
+/// For `#[serde(with)]` on a value that has a name.
+pub(crate) mod one {
+    use super::*;
+
+    pub(crate) fn serialize<T: Named, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(value.name())
+    }
+
+    pub(crate) fn deserialize<'de, T: Named, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
+        find(&String::deserialize(deserializer)?)
+    }
+}
+
+/// For `#[serde(with)]` on a value that may be missing.
+pub(crate) mod maybe {
+    use super::*;
+
+    pub(crate) fn serialize<T: Named, S: Serializer>(value: &Option<T>, serializer: S) -> Result<S::Ok, S::Error> {
+        match value {
+            Some(value) => serializer.serialize_str(value.name()),
+            None => serializer.serialize_none(),
+        }
+    }
+
+    pub(crate) fn deserialize<'de, T: Named, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+        match Option::<String>::deserialize(deserializer)? {
+            Some(name) => find(&name).map(Some),
+            None => Ok(None),
+        }
+    }
+}

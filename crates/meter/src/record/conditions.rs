@@ -1,0 +1,82 @@
+//! Conditions as a record spells them.
+//!
+//! It refuses to know what the conditions mean. Invariant: turning conditions into a row and back loses nothing, and the
+//! fingerprint written is that of the conditions beside it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tokrate_core::Conditions;
+
+macro_rules! mirror {
+    ($($(#[$doc:meta])* $field:ident: $type:ty,)*) => {
+        /// Under which conditions a number was measured: `tokrate_core::Conditions` with their fingerprint.
+        #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+        pub struct ConditionsRow {
+            /// Equal for like conditions (16 hexadecimal digits); seed and version do not enter it.
+            pub fingerprint: String,
+            $($(#[$doc])* pub $field: $type,)*
+        }
+
+        impl From<&Conditions> for ConditionsRow {
+            fn from(conditions: &Conditions) -> ConditionsRow {
+                ConditionsRow {
+                    fingerprint: conditions.fingerprint().to_string(),
+                    $($field: conditions.$field.clone(),)*
+                }
+            }
+        }
+
+        impl From<&ConditionsRow> for Conditions {
+            fn from(row: &ConditionsRow) -> Conditions {
+                Conditions { $($field: row.$field.clone(),)* }
+            }
+        }
+    };
+}
+
+mirror! {
+    /// Model as asked for.
+    model: String,
+    /// Provider or engine, as far as it is known (else the host of the endpoint).
+    provider: String,
+    /// Scheme, host, port and path of the endpoint, without credentials or query.
+    endpoint: String,
+    /// Wire dialect, such as `openai-chat`.
+    dialect: String,
+    /// Whether the answer was streamed.
+    streaming: bool,
+    /// `http/1.1` or `h2`.
+    http_version: String,
+    /// Whether the connection was encrypted.
+    tls: bool,
+    /// Whether a proxy stood between.
+    proxied: bool,
+    /// State of the connection when a request was sent: `reused` or `new`.
+    connection: String,
+    /// Prompt length in `tokenizer` tokens.
+    input_tokens: u32,
+    /// Output tokens asked for.
+    output_tokens: u32,
+    /// Leading prompt tokens that all requests share; the rest is unique per request.
+    shared_prefix_tokens: u32,
+    /// Whether the engine was told to go on past its end token.
+    ignore_eos: bool,
+    /// Arrival process: `closed`, `constant` or `poisson`.
+    arrivals: String,
+    /// Requests in flight (closed loop).
+    concurrency: Option<u32>,
+    /// Requests per second (open loop).
+    rate: Option<f64>,
+    /// Tokenizer of every token count that is not the provider's own.
+    tokenizer: String,
+    /// Further request options, as sent.
+    options: String,
+    /// Host name of the measuring machine.
+    host: String,
+    /// Region, if the user names one.
+    region: String,
+    /// Seed of prompts and arrivals.
+    seed: u64,
+    /// Version of tokrate.
+    version: String,
+}

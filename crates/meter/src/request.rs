@@ -1,0 +1,251 @@
+//! One request: what its stream said and when, gathered cheaply while the clock runs.
+//!
+//! It refuses to know clocks, sockets, dialects and tokens; ticks are handed in, and counting comes after the end
+//! ([`RequestNumbers`]). Invariant: what arrived at one tick on one channel is one [`Arrival`], gaps are never invented,
+//! and an arrival costs 16 bytes and no allocation of its own.
+
+mod chunks;
+mod numbers;
+
+pub use chunks::Chunk;
+pub use numbers::{ConnectionState, FailureRow, MIN_WINDOW, MinimumWindow, Provenance, RequestNumbers};
+
+use tokrate_core::{Channel, EventBatch, FailureKind, FinishReason, Oddity, Span, StreamEvent, Tick, Usage, What};
+
+/// When the outside of a request happened, as net saw it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Timing {
+    /// When the plan wanted the request.
+    pub due_at: Tick,
+    /// When its last byte was handed to the socket; `None` if that never happened.
+    pub sent_at: Option<Tick>,
+    /// When the first byte of the response body arrived.
+    pub first_byte_at: Option<Tick>,
+    /// When the exchange was over, well or badly.
+    pub ended_at: Tick,
+    /// Whether a connection had to be opened for it.
+    pub connection_new: bool,
+    /// Time spent on name resolution for it.
+    pub dns: Span,
+    /// Time spent on opening the connection.
+    pub connect: Span,
+    /// Time spent on the TLS handshake.
+    pub tls: Span,
+}
+
+/// How the exchange ended, as net saw it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Ending {
+    /// A good status, and the body ended as HTTP prescribes.
+    Complete,
+    /// Anything else, refusals by status included.
+    Failed {
+        /// What went wrong.
+        kind: FailureKind,
+        /// The server's or the transport's own words, bounded.
+        message: String,
+        /// How long the provider asks to wait.
+        retry_after: Option<Span>,
+    },
+}
+
+/// Why a request does not count as answered.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Failure {
+    /// What went wrong.
+    pub kind: FailureKind,
+    /// The server's or the transport's own words; may be empty.
+    pub message: String,
+    /// How long the provider asks to wait.
+    pub retry_after: Option<Span>,
+}
+
+/// Text that arrived at one tick on one channel: one text event, or several that came in one read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Arrival {
+    /// When the read returned that completed it.
+    pub at: Tick,
+    /// One past its last byte in [`RequestTrace::text`]; it begins where the arrival before it ends.
+    pub text_end: u32,
+    /// How many text events it joins; above 65,535 a further arrival with the same tick begins.
+    pub events: u16,
+    /// Which of the answer's texts it belongs to.
+    pub channel: Channel,
+}
+
+/// How often each oddity was seen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Oddities([u32; Oddity::ALL.len()]);
+
+impl Oddities {
+    /// How often one of them was seen.
+    pub fn count(&self, oddity: Oddity) -> u32 {
+        self.0[oddity as usize]
+    }
+
+    /// Counts one more.
+    pub fn add(&mut self, oddity: Oddity) {
+        let count = &mut self.0[oddity as usize];
+        *count = count.saturating_add(1);
+    }
+
+    /// Those that were seen, with their counts.
+    pub fn seen(&self) -> impl Iterator<Item = (Oddity, u32)> + '_ {
+        Oddity::ALL.into_iter().zip(self.0).filter(|(_, count)| *count > 0)
+    }
+}
+
+/// Gathers one request's events. [`RequestMeter::on`] is the hot path: it appends, and decides nothing.
+#[derive(Clone, Debug, Default)]
+pub struct RequestMeter {
+    trace: RequestTrace,
+    /// Whether anything was understood: an event other than an oddity or the end mark.
+    understood: bool,
+}
+
+/// Everything that one request's stream said, with ticks; the raw material of [`RequestNumbers`].
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct RequestTrace {
+    /// When the outside of it happened.
+    pub timing: Timing,
+    /// Arrivals of text, in order; ticks never fall.
+    pub arrivals: Vec<Arrival>,
+    /// All output text in order of arrival, channels mixed as they came.
+    pub text: String,
+    /// The last token counts that the provider reported.
+    pub usage: Option<Usage>,
+    /// Why the model stopped, if it said so.
+    pub finish: Option<FinishReason>,
+    /// When the dialect's end mark arrived.
+    pub done_at: Option<Tick>,
+    /// The first model that the answer named.
+    pub model: Option<String>,
+    /// How often the answer named another model after that.
+    pub model_changes: u32,
+    /// Deviations from the dialect.
+    pub oddities: Oddities,
+    /// Why it failed, if it did.
+    pub failure: Option<Failure>,
+}
+
+impl RequestMeter {
+    /// A meter that has seen nothing.
+    pub fn new() -> RequestMeter {
+        RequestMeter::default()
+    }
+
+    /// Takes in the events of one read. Costs no allocation beyond the growth of the trace.
+    pub fn on(&mut self, batch: &EventBatch) {
+        for event in batch.events() {
+            self.on_event(event, batch);
+        }
+    }
+
+    /// True once the dialect's end mark was seen.
+    pub fn is_done(&self) -> bool {
+        self.trace.done_at.is_some()
+    }
+
+    /// Closes the trace and reaches the verdict.
+    ///
+    /// The first failure noticed stands. The end mark makes an answer whole whatever the transport does afterwards.
+    /// A body that ended well is `truncated` if it held text but neither finish reason nor end mark, `not_json` if nothing
+    /// in it was understood, and `empty` if it held no text.
+    pub fn finish(mut self, timing: Timing, ending: Ending) -> RequestTrace {
+        self.trace.timing = timing;
+        if self.trace.failure.is_none() {
+            self.trace.failure = self.verdict(ending);
+        }
+        let missing = self.trace.failure.is_none() && self.trace.done_at.is_none();
+        if missing && self.trace.oddities.count(Oddity::MissingDone) == 0 {
+            self.trace.oddities.add(Oddity::MissingDone);
+        }
+        self.trace
+    }
+
+    fn on_event(&mut self, event: &StreamEvent, batch: &EventBatch) {
+        match event.what {
+            What::Text { channel, text } => {
+                self.understood = true;
+                self.on_text(event.at, channel, batch.text(text));
+            }
+            What::Empty => self.understood = true,
+            What::Model(name) => {
+                self.understood = true;
+                let name = batch.text(name);
+                match &self.trace.model {
+                    None => self.trace.model = Some(name.to_owned()),
+                    Some(first) if first == name => {}
+                    Some(_) => self.trace.model_changes = self.trace.model_changes.saturating_add(1),
+                }
+            }
+            What::Usage(usage) => {
+                self.understood = true;
+                self.trace.usage = Some(usage);
+            }
+            What::Finish(reason) => {
+                self.understood = true;
+                self.trace.finish.get_or_insert(reason);
+            }
+            What::Done => {
+                self.trace.done_at.get_or_insert(event.at);
+            }
+            What::Failed { kind, message, retry_after } => {
+                let kind = if self.trace.arrivals.is_empty() { kind } else { FailureKind::ErrorInStream };
+                self.fail(kind, batch.text(message), retry_after);
+            }
+            What::Odd(oddity) => self.trace.oddities.add(oddity),
+        }
+    }
+
+    fn on_text(&mut self, at: Tick, channel: Channel, text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        let Ok(text_end) = u32::try_from(self.trace.text.len() + text.len()) else {
+            self.fail(FailureKind::TooLarge, "more than 4 GiB of output text", None);
+            return;
+        };
+        self.trace.text.push_str(text);
+        match self.trace.arrivals.last_mut() {
+            // A clock that ran backwards would be a bug elsewhere; here it becomes no gap rather than a wrong one.
+            Some(last) if at <= last.at && channel == last.channel && last.events < u16::MAX => {
+                last.text_end = text_end;
+                last.events += 1;
+            }
+            last => {
+                let at = last.map_or(at, |last| at.max(last.at));
+                self.trace.arrivals.push(Arrival { at, text_end, events: 1, channel });
+            }
+        }
+    }
+
+    fn fail(&mut self, kind: FailureKind, message: &str, retry_after: Option<Span>) {
+        self.trace.failure.get_or_insert_with(|| Failure { kind, message: message.to_owned(), retry_after });
+    }
+
+    fn verdict(&self, ending: Ending) -> Option<Failure> {
+        let has_text = !self.trace.arrivals.is_empty();
+        let done = self.trace.done_at.is_some();
+        let of = |kind| Some(Failure { kind, message: String::new(), retry_after: None });
+        match ending {
+            Ending::Failed { kind, message, retry_after } if !(done && has_text) => {
+                Some(Failure { kind, message, retry_after })
+            }
+            _ if has_text && (done || self.trace.finish.is_some()) => None,
+            _ if has_text => of(FailureKind::Truncated),
+            _ if !self.understood && self.trace.oddities.count(Oddity::Malformed) > 0 => of(FailureKind::NotJson),
+            _ => of(FailureKind::Empty),
+        }
+    }
+}
+
+impl RequestTrace {
+    /// When the answer was complete: the tick of the end mark if there was one, else the end of the exchange.
+    pub fn finished_at(&self) -> Tick {
+        self.done_at.unwrap_or(self.timing.ended_at)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,336 @@
+//! The numbers of one request, in the words of the glossary.
+//!
+//! It refuses to know other requests: what it says holds for one. Invariant: ticks and gaps stay whole nanoseconds, floats
+//! appear only in the quotients; what could not be measured is `None` with a reason, never 0.
+
+use super::chunks::{ChannelTokens, chunks_of};
+use super::{Chunk, RequestTrace};
+use crate::names;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use tokrate_core::{Channel, FailureKind, FinishReason, Span, Tick};
+use tokrate_tokens::Encoding;
+
+/// The least that must be seen of an answer before a speed is stated.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MinimumWindow {
+    /// Tokens of the whole answer.
+    pub tokens: u64,
+    /// Chunks of the whole answer.
+    pub chunks: u64,
+    /// Time from the first text to the last.
+    pub span: Span,
+}
+
+/// The minimum decode window of all results: 32 tokens, 8 chunks, 250 ms.
+pub const MIN_WINDOW: MinimumWindow = MinimumWindow { tokens: 32, chunks: 8, span: Span::from_millis(250) };
+
+/// Where a token count comes from.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Provenance {
+    /// Reported by the provider.
+    Usage,
+    /// Counted over the output text with the record's tokenizer.
+    Counted,
+    /// Taken to be one per text event, which is wrong for most servers.
+    Chunks,
+}
+
+/// State of the connection when a request was sent on it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ConnectionState {
+    /// It had to be opened, and its opening precedes `sent_at`.
+    New,
+    /// It was open already.
+    Reused,
+}
+
+/// A failure as a row shows it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct FailureRow {
+    /// What went wrong.
+    #[serde(with = "names::one")]
+    #[schemars(schema_with = "names::schema::<FailureKind>")]
+    pub kind: FailureKind,
+    /// The server's or the transport's own words; may be empty.
+    pub message: String,
+    /// How long the provider asks to wait (ns).
+    pub retry_after_ns: Option<u64>,
+}
+
+/// One request's numbers: a row of `--jsonl`. Ticks are nanoseconds on the monotonic clock of the measuring machine.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct RequestNumbers {
+    /// Place in the plan, counted from 0; given by the caller.
+    pub index: u64,
+    /// Whether it belongs to the warm-up, which no distribution counts; given by the caller.
+    pub warmup: bool,
+    /// When the plan wanted it.
+    pub due_at_ns: u64,
+    /// When its last byte was handed to the socket.
+    pub sent_at_ns: Option<u64>,
+    /// When the first byte of the response body arrived.
+    pub first_byte_at_ns: Option<u64>,
+    /// When the first output text arrived, reasoning included.
+    pub first_text_at_ns: Option<u64>,
+    /// When the last output text arrived.
+    pub last_text_at_ns: Option<u64>,
+    /// When the answer was complete: the dialect's end mark, else the end of the exchange.
+    pub finished_at_ns: u64,
+    /// When the exchange was over and the slot free again.
+    pub ended_at_ns: u64,
+    /// Whether the connection was opened for it.
+    pub connection: ConnectionState,
+    /// Name resolution for it (ns).
+    pub dns_ns: u64,
+    /// Opening the connection (ns).
+    pub connect_ns: u64,
+    /// TLS handshake (ns).
+    pub tls_ns: u64,
+    /// Sent to first response body byte (ns).
+    pub ttfb_ns: Option<u64>,
+    /// Sent to first output text, reasoning included (ns).
+    pub ttft_ns: Option<u64>,
+    /// Sent to first answer text, reasoning excluded (ns).
+    pub ttfat_ns: Option<u64>,
+    /// Sent to finish (ns); only of an answered request.
+    pub e2e_ns: Option<u64>,
+    /// Due to finish (ns); only of an answered request.
+    pub e2e_from_due_ns: Option<u64>,
+    /// (tokens - tokens of the first chunk) / (last text - first text), in tokens per second.
+    pub output_speed: Option<f64>,
+    /// Why there is no output speed.
+    pub output_speed_missing: Option<String>,
+    /// 1 / output speed: mean time per token after the first chunk (ms).
+    pub tpot_ms: Option<f64>,
+    /// tokens / e2e, in tokens per second.
+    pub e2e_speed: Option<f64>,
+    /// Output tokens counted over the text, all channels.
+    pub tokens_std: u64,
+    /// Those of `tokens_std` in reasoning text.
+    pub tokens_std_reasoning: u64,
+    /// Those of `tokens_std` in answer text.
+    pub tokens_std_answer: u64,
+    /// Those of `tokens_std` in tool calls.
+    pub tokens_std_tool: u64,
+    /// Tokens of `tokens_std` that the first chunk completed.
+    pub tokens_first_chunk: u64,
+    /// Output tokens as the provider reports them, hidden reasoning included.
+    pub tokens_reported: Option<u64>,
+    /// Reasoning tokens as the provider reports them.
+    pub reasoning_reported: Option<u64>,
+    /// Whether reasoning was reported that was never streamed; it enters no speed.
+    pub reasoning_hidden: bool,
+    /// Input tokens that the plan asked for; given by the caller.
+    pub input_asked: Option<u64>,
+    /// Input tokens as the provider reports them.
+    pub input_reported: Option<u64>,
+    /// Input tokens that came from a cache, as the provider reports them.
+    pub cached_input_reported: Option<u64>,
+    /// Which token count the speeds use.
+    pub speed_tokens: Provenance,
+    /// Text events that the server sent.
+    pub text_events: u64,
+    /// Chunks as seen: text that arrived at one tick is one chunk.
+    pub chunks: u64,
+    /// Chunks that joined several text events.
+    pub bursts: u64,
+    /// Share of text events that arrived together with another one.
+    pub burst_share: Option<f64>,
+    /// Whether a text of at least 32 tokens arrived at one single tick.
+    pub one_burst: bool,
+    /// The longest chunk gap (ns).
+    pub largest_gap_ns: Option<u64>,
+    /// Why it failed, if it did.
+    pub failure: Option<FailureRow>,
+    /// Why the model stopped.
+    #[serde(with = "names::maybe")]
+    #[schemars(schema_with = "names::schema_maybe::<FinishReason>")]
+    pub finish: Option<FinishReason>,
+    /// Deviations from the dialect, with their counts.
+    pub oddities: BTreeMap<String, u32>,
+    /// The first model that the answer named.
+    pub model: Option<String>,
+    /// How often it named another one after that.
+    pub model_changes: u32,
+    /// Every chunk with its tick and tokens, for the distributions of a phase; not part of the row.
+    #[serde(skip)]
+    pub chunk_list: Vec<Chunk>,
+}
+
+impl RequestNumbers {
+    /// Counts tokens in `encoding` and works out every number of one request. A failed request keeps what was measured
+    /// before it failed.
+    pub fn measure(trace: &RequestTrace, encoding: Encoding) -> RequestNumbers {
+        let (chunks, tokens) = chunks_of(trace, encoding);
+        let mut numbers = RequestNumbers::outside(trace);
+        numbers.count_tokens(trace, tokens);
+        numbers.time_text(trace, &chunks);
+        numbers.find_speeds(&chunks);
+        numbers.chunk_list = chunks;
+        numbers
+    }
+
+    /// True when the answer is complete and counts in the distributions (unless it is warm-up).
+    pub fn is_answered(&self) -> bool {
+        self.failure.is_none()
+    }
+
+    /// The kind of failure, if there is one.
+    pub fn failure_kind(&self) -> Option<FailureKind> {
+        self.failure.as_ref().map(|failure| failure.kind)
+    }
+
+    /// The gaps between chunks with the tokens of the later one, in order (ns, tokens).
+    pub fn gaps(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
+        self.chunk_list.windows(2).map(|pair| ((pair[1].at - pair[0].at).as_nanos(), pair[1].tokens))
+    }
+
+    /// The samples of `itl` as value and count (ns): a gap shared among the k tokens of the later chunk. A chunk in which no
+    /// token ends hands its gap on to the next one. Whole nanoseconds: of k shares, the remainder's worth are 1 ns longer, so
+    /// the samples sum to the gaps exactly.
+    pub fn itl_samples(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
+        let mut carried = 0_u64;
+        self.gaps()
+            .flat_map(move |(gap, tokens)| {
+                carried += gap;
+                if tokens == 0 {
+                    return [(0, 0), (0, 0)];
+                }
+                let (share, longer) = (carried / u64::from(tokens), (carried % u64::from(tokens)) as u32);
+                carried = 0;
+                [(share, tokens - longer), (share + 1, longer)]
+            })
+            .filter(|(_, count)| *count > 0)
+    }
+
+    /// Text events that arrived together with another one.
+    pub fn events_in_bursts(&self) -> u64 {
+        events_in_bursts(&self.chunk_list)
+    }
+
+    /// Everything that does not depend on text.
+    fn outside(trace: &RequestTrace) -> RequestNumbers {
+        let timing = &trace.timing;
+        let finished_at = trace.finished_at();
+        let answered = trace.failure.is_none();
+        let since_sent = |tick: Tick| timing.sent_at.map(|sent_at| (tick - sent_at).as_nanos());
+        RequestNumbers {
+            index: 0,
+            warmup: false,
+            due_at_ns: timing.due_at.as_nanos(),
+            sent_at_ns: timing.sent_at.map(Tick::as_nanos),
+            first_byte_at_ns: timing.first_byte_at.map(Tick::as_nanos),
+            first_text_at_ns: None,
+            last_text_at_ns: None,
+            finished_at_ns: finished_at.as_nanos(),
+            ended_at_ns: timing.ended_at.as_nanos(),
+            connection: if timing.connection_new { ConnectionState::New } else { ConnectionState::Reused },
+            dns_ns: timing.dns.as_nanos(),
+            connect_ns: timing.connect.as_nanos(),
+            tls_ns: timing.tls.as_nanos(),
+            ttfb_ns: timing.first_byte_at.and_then(since_sent),
+            ttft_ns: None,
+            ttfat_ns: None,
+            e2e_ns: if answered { since_sent(finished_at) } else { None },
+            e2e_from_due_ns: answered.then(|| (finished_at - timing.due_at).as_nanos()),
+            output_speed: None,
+            output_speed_missing: None,
+            tpot_ms: None,
+            e2e_speed: None,
+            tokens_std: 0,
+            tokens_std_reasoning: 0,
+            tokens_std_answer: 0,
+            tokens_std_tool: 0,
+            tokens_first_chunk: 0,
+            tokens_reported: trace.usage.and_then(|usage| usage.output),
+            reasoning_reported: trace.usage.and_then(|usage| usage.reasoning),
+            reasoning_hidden: false,
+            input_asked: None,
+            input_reported: trace.usage.and_then(|usage| usage.input),
+            cached_input_reported: trace.usage.and_then(|usage| usage.cached_input),
+            speed_tokens: Provenance::Counted,
+            text_events: 0,
+            chunks: 0,
+            bursts: 0,
+            burst_share: None,
+            one_burst: false,
+            largest_gap_ns: None,
+            failure: trace.failure.as_ref().map(|failure| FailureRow {
+                kind: failure.kind,
+                message: failure.message.clone(),
+                retry_after_ns: failure.retry_after.map(Span::as_nanos),
+            }),
+            finish: trace.finish,
+            oddities: trace.oddities.seen().map(|(oddity, count)| (oddity.name().to_owned(), count)).collect(),
+            model: trace.model.clone(),
+            model_changes: trace.model_changes,
+            chunk_list: Vec::new(),
+        }
+    }
+
+    fn count_tokens(&mut self, trace: &RequestTrace, tokens: ChannelTokens) {
+        self.tokens_std = tokens.total();
+        self.tokens_std_reasoning = tokens.reasoning;
+        self.tokens_std_answer = tokens.answer;
+        self.tokens_std_tool = tokens.tool;
+        let streamed = trace.arrivals.iter().any(|arrival| arrival.channel == Channel::Reasoning);
+        self.reasoning_hidden = self.reasoning_reported.is_some_and(|tokens| tokens > 0) && !streamed;
+    }
+
+    fn time_text(&mut self, trace: &RequestTrace, chunks: &[Chunk]) {
+        let sent_at = trace.timing.sent_at;
+        let answer = trace.arrivals.iter().find(|arrival| arrival.channel != Channel::Reasoning);
+        let (first, last) = (chunks.first(), chunks.last());
+        self.first_text_at_ns = first.map(|chunk| chunk.at.as_nanos());
+        self.last_text_at_ns = last.map(|chunk| chunk.at.as_nanos());
+        self.ttft_ns = first.zip(sent_at).map(|(chunk, sent_at)| (chunk.at - sent_at).as_nanos());
+        self.ttfat_ns = answer.zip(sent_at).map(|(arrival, sent_at)| (arrival.at - sent_at).as_nanos());
+        self.tokens_first_chunk = first.map_or(0, |chunk| u64::from(chunk.tokens));
+        self.chunks = chunks.len() as u64;
+        self.text_events = chunks.iter().map(|chunk| u64::from(chunk.events)).sum();
+        self.bursts = chunks.iter().filter(|chunk| chunk.events > 1).count() as u64;
+        let together = events_in_bursts(chunks);
+        self.burst_share = (self.text_events > 0).then(|| together as f64 / self.text_events as f64);
+        self.one_burst = chunks.len() == 1 && self.tokens_std >= MIN_WINDOW.tokens;
+        self.largest_gap_ns = chunks.windows(2).map(|pair| (pair[1].at - pair[0].at).as_nanos()).max();
+    }
+
+    fn find_speeds(&mut self, chunks: &[Chunk]) {
+        let window = match (chunks.first(), chunks.last()) {
+            (Some(first), Some(last)) => last.at - first.at,
+            _ => Span::ZERO,
+        };
+        let tokens = self.tokens_std - self.tokens_first_chunk;
+        self.output_speed_missing = missing_speed(self.tokens_std, chunks.len() as u64, window, tokens);
+        if self.output_speed_missing.is_none() {
+            self.output_speed = Some(tokens as f64 / window.as_secs_f64());
+            self.tpot_ms = Some(window.as_millis_f64() / tokens as f64);
+        }
+        self.e2e_speed =
+            self.e2e_ns.filter(|&e2e| e2e > 0).map(|e2e| self.tokens_std as f64 / Span::from_nanos(e2e).as_secs_f64());
+    }
+}
+
+fn events_in_bursts(chunks: &[Chunk]) -> u64 {
+    chunks.iter().filter(|chunk| chunk.events > 1).map(|chunk| u64::from(chunk.events)).sum()
+}
+
+/// Why no output speed can be stated, or `None` if one can.
+fn missing_speed(tokens: u64, chunks: u64, window: Span, later_tokens: u64) -> Option<String> {
+    let least = MIN_WINDOW;
+    if tokens < least.tokens {
+        Some(format!("fewer than {} tokens", least.tokens))
+    } else if chunks < least.chunks {
+        Some(format!("fewer than {} chunks", least.chunks))
+    } else if window < least.span {
+        Some(format!("decode window shorter than {} ms", least.span.as_nanos() / 1_000_000))
+    } else if later_tokens == 0 {
+        Some("no token after the first chunk".to_owned())
+    } else {
+        None
+    }
+}

@@ -1,0 +1,68 @@
+//! One phase of a run: all requests of one load level, summed up.
+//!
+//! It refuses to know how requests were sent and how results are shown. Invariant: distributions hold answered requests
+//! outside the warm-up and nothing else; every request that was started is counted in exactly one place; what was cut
+//! is cut by a rule that the result states.
+
+mod counts;
+mod phase;
+mod pooled;
+mod steady;
+mod summary;
+mod sweep;
+
+pub use counts::{Connections, Counts, FailureCount, NameCount, RateLimited};
+pub use phase::{PhaseInput, PhaseResult, TimerLag, mark_warmup};
+pub use steady::{Steady, Throughput};
+pub(crate) use steady::{in_flight, slots};
+pub use summary::{ComfortBands, InputTokens, MissingSpeed, SpeedQuantile, SpeedSummary, TokenSummary};
+pub use sweep::{ConcurrencySeen, Sweep};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tokrate_core::Span;
+
+/// What decided when requests were sent.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", tag = "loop")]
+pub enum Load {
+    /// A fixed number of requests in flight; the next is sent when one ends.
+    Closed {
+        /// Requests in flight.
+        concurrency: u32,
+    },
+    /// A schedule of arrivals that waits for nothing.
+    Open {
+        /// Arrivals per second.
+        rate: f64,
+        /// Requests in flight above which arrivals are forfeited, if there is such a cap.
+        cap: Option<u32>,
+    },
+}
+
+/// What is left out at the beginning of a phase.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Warmup {
+    /// Nothing.
+    #[default]
+    None,
+    /// The first so many requests, in order of `due_at`.
+    Requests(u64),
+    /// Requests due within this time from the start of the phase.
+    Time(Span),
+}
+
+impl Warmup {
+    /// The rule in words, as the result states it.
+    pub fn rule(self) -> String {
+        match self {
+            Warmup::None => "no warm-up".to_owned(),
+            Warmup::Requests(1) => "the first request is warm-up".to_owned(),
+            Warmup::Requests(count) => format!("the first {count} requests are warm-up"),
+            Warmup::Time(span) => format!("requests due in the first {span} are warm-up"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

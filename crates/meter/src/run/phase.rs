@@ -1,0 +1,339 @@
+//! From the requests of a phase to its result.
+//!
+//! It refuses to know how anything was sent; what only the driver can know (lateness, forfeited arrivals, the timer's lag)
+//! is handed in. Invariant: the result is a function of its input, whatever the order of the requests.
+
+use super::counts::{connections_of, failures_of, is_failed, names_of, rate_limited_of};
+use super::pooled::Pool;
+use super::steady::in_flight;
+use super::{
+    ComfortBands, ConcurrencySeen, Connections, Counts, FailureCount, InputTokens, Load, NameCount, RateLimited,
+    SpeedSummary, Steady, Throughput, TokenSummary, Warmup,
+};
+use crate::client_error::ClientError;
+use crate::gate::{self, GateViolation};
+use crate::record::ConditionsRow;
+use crate::request::RequestNumbers;
+use crate::stats::{Distribution, SketchParts, Unit};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use tokrate_core::{Conditions, Sketch, Span, Tick};
+
+/// What is known of a phase besides its requests.
+#[derive(Clone, PartialEq, Debug)]
+pub struct PhaseInput<'a> {
+    /// Name of the phase, such as `concurrency 8`.
+    pub name: String,
+    /// Under which conditions it ran.
+    pub conditions: &'a Conditions,
+    /// What decided when requests were sent.
+    pub load: Load,
+    /// What is left out at the beginning.
+    pub warmup: Warmup,
+    /// When the phase began; the first arrival is due then or later.
+    pub started_at: Tick,
+    /// When its last request had ended.
+    pub ended_at: Tick,
+    /// Whether it was ended before its plan was.
+    pub interrupted: bool,
+    /// What the client adds, as far as it is known.
+    pub client_error: Option<ClientError>,
+    /// How late a periodic timer of the client fired during the phase (ns).
+    pub timer_lag: &'a Sketch,
+    /// Arrivals that the client sent late.
+    pub late: u64,
+    /// Arrivals that were never sent.
+    pub forfeited: u64,
+}
+
+/// How late a periodic timer of the client fired during the phase.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct TimerLag {
+    /// Ticks of the timer.
+    pub n: u64,
+    /// Median (ns).
+    pub p50_ns: Option<u64>,
+    /// 99th percentile (ns).
+    pub p99_ns: Option<u64>,
+    /// The latest (ns).
+    pub max_ns: Option<u64>,
+    /// All of them, in nanoseconds.
+    pub sketch: SketchParts,
+}
+
+/// Everything that a record says about one phase.
+///
+/// Distributions hold answered requests outside the warm-up. In those named `adj_`, failed requests and forfeited arrivals
+/// outside the warm-up stand as +infinity; rate-limited and cancelled requests are in none.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct PhaseResult {
+    /// More than 1 % of the requests failed: to be said before anything else.
+    pub failures_above_limit: bool,
+    /// Name of the phase.
+    pub name: String,
+    /// Under which conditions it ran.
+    pub conditions: ConditionsRow,
+    /// What decided when requests were sent.
+    pub load: Load,
+    /// When it began, on the monotonic clock.
+    pub started_at_ns: u64,
+    /// When its last request had ended.
+    pub ended_at_ns: u64,
+    /// Whether it was ended before its plan was.
+    pub interrupted: bool,
+    /// What is left out at the beginning, in words.
+    pub warmup_rule: String,
+    /// What became of the requests.
+    pub counts: Counts,
+    /// Failures by kind.
+    pub failures: Vec<FailureCount>,
+    /// Requests that were refused for their rate.
+    pub rate_limited: RateLimited,
+    /// The window in which the load was what the plan wanted.
+    pub steady: Option<Steady>,
+    /// Why there is no steady window, and no throughput.
+    pub steady_missing: Option<String>,
+    /// What went through the steady window.
+    pub throughput: Option<Throughput>,
+    /// Requests in flight as they were.
+    pub concurrency: ConcurrencySeen,
+    /// Sent to first response body byte.
+    pub ttfb: Distribution,
+    /// Sent to first output text, reasoning included.
+    pub ttft: Distribution,
+    /// Sent to first answer text, reasoning excluded.
+    pub ttfat: Distribution,
+    /// Time between chunks, pooled over requests.
+    pub chunk_gap: Distribution,
+    /// Chunk gaps shared among the tokens of the later chunk, pooled over requests.
+    pub itl: Distribution,
+    /// Longest chunk gap of each request.
+    pub largest_gap: Distribution,
+    /// 1 / output speed of each request.
+    pub tpot: Distribution,
+    /// Sent to finish.
+    pub e2e: Distribution,
+    /// Due to finish.
+    pub e2e_from_due: Distribution,
+    /// `ttft` with failures at +infinity.
+    pub adj_ttft: Distribution,
+    /// `ttfat` with failures at +infinity.
+    pub adj_ttfat: Distribution,
+    /// `tpot` with failures at +infinity.
+    pub adj_tpot: Distribution,
+    /// `e2e` with failures at +infinity.
+    pub adj_e2e: Distribution,
+    /// `e2e_from_due` with failures at +infinity.
+    pub adj_e2e_from_due: Distribution,
+    /// Speed of single requests after their first chunk.
+    pub output_speed: SpeedSummary,
+    /// Tokens of single requests over their whole time.
+    pub e2e_speed: SpeedSummary,
+    /// Requests by the band of their output speed.
+    pub comfort: ComfortBands,
+    /// Output tokens by provenance.
+    pub tokens: TokenSummary,
+    /// Input tokens asked for and reported.
+    pub input_tokens: InputTokens,
+    /// Connections used.
+    pub connections: Connections,
+    /// Models that the answers named.
+    pub models: Vec<NameCount>,
+    /// Why the model stopped.
+    pub finish_reasons: Vec<NameCount>,
+    /// Deviations from the dialect, by name, over all requests.
+    pub oddities: BTreeMap<String, u64>,
+    /// How late a periodic timer of the client fired.
+    pub timer_lag: TimerLag,
+    /// What the client adds to the numbers.
+    pub client_error: Option<ClientError>,
+    /// Where the numbers contradict each other; empty when all is well.
+    pub gate: Vec<GateViolation>,
+}
+
+/// Marks the requests that belong to the warm-up, in place, whatever their order; says when the warm-up is over: when the
+/// first request outside it was due.
+pub fn mark_warmup(rule: Warmup, started_at: Tick, requests: &mut [RequestNumbers]) -> Tick {
+    let limit = match rule {
+        Warmup::None => (0, 0),
+        Warmup::Time(span) => ((started_at + span).as_nanos(), 0),
+        Warmup::Requests(count) => {
+            let mut order: Vec<(u64, u64)> = requests.iter().map(due_and_index).collect();
+            order.sort_unstable();
+            usize::try_from(count).ok().and_then(|count| order.get(count)).copied().unwrap_or((u64::MAX, u64::MAX))
+        }
+    };
+    for request in &mut *requests {
+        request.warmup = due_and_index(request) < limit;
+    }
+    let measured = requests.iter().filter(|request| !request.warmup);
+    let first = measured.map(|request| request.due_at_ns).min().map_or(Tick::MAX, Tick::from_nanos);
+    match rule {
+        Warmup::Time(span) => started_at + span,
+        _ => first,
+    }
+}
+
+impl PhaseResult {
+    /// Sums up a phase; marks its warm-up requests on the way. Runs the self-consistency gate over the outcome.
+    pub fn of(input: &PhaseInput<'_>, requests: &mut [RequestNumbers]) -> PhaseResult {
+        let warmup_end = mark_warmup(input.warmup, input.started_at, requests);
+        let requests = &*requests;
+        let measured: Vec<&RequestNumbers> =
+            requests.iter().filter(|request| request.is_answered() && !request.warmup).collect();
+        let counts = Counts { late: input.late, forfeited: input.forfeited, ..Counts::of(requests) };
+        let (steady, steady_missing) = match Steady::find(&input.load, warmup_end, requests) {
+            Ok(steady) => (Some(steady), None),
+            Err(reason) => (None, Some(reason)),
+        };
+        let failed = |request: &&RequestNumbers| is_failed(request.failure_kind()) && !request.warmup;
+        let infinite = requests.iter().filter(failed).count() as u64 + input.forfeited;
+        let times = Times { measured: &measured, infinite };
+        let itl = Pool::Itl.distribution(&measured);
+        let tpot = times.tpot(0);
+        let e2e_per_token = times.e2e_per_token();
+        let in_flight = in_flight(requests);
+        let mut result = PhaseResult {
+            failures_above_limit: counts.failed_share().is_some_and(|share| share > Counts::FAILURE_LIMIT),
+            name: input.name.clone(),
+            conditions: ConditionsRow::from(input.conditions),
+            load: input.load,
+            started_at_ns: input.started_at.as_nanos(),
+            ended_at_ns: input.ended_at.as_nanos(),
+            interrupted: input.interrupted,
+            warmup_rule: input.warmup.rule(),
+            failures: failures_of(requests, &counts),
+            rate_limited: rate_limited_of(requests, &counts),
+            counts,
+            throughput: steady.as_ref().map(|steady| Throughput::of(steady, requests)),
+            steady,
+            steady_missing,
+            concurrency: ConcurrencySeen { mean: in_flight.mean(), peak: in_flight.peak(), cap: input.load.cap() },
+            ttfb: times.plain(|request| request.ttfb_ns),
+            ttft: times.plain(|request| request.ttft_ns),
+            ttfat: times.plain(|request| request.ttfat_ns),
+            chunk_gap: Pool::ChunkGap.distribution(&measured),
+            client_error: judged(input, &itl),
+            itl,
+            largest_gap: times.plain(|request| request.largest_gap_ns),
+            e2e: times.plain(|request| request.e2e_ns),
+            e2e_from_due: times.plain(|request| request.e2e_from_due_ns),
+            adj_ttft: times.adjusted(|request| request.ttft_ns),
+            adj_ttfat: times.adjusted(|request| request.ttfat_ns),
+            adj_tpot: times.tpot(infinite),
+            adj_e2e: times.adjusted(|request| request.e2e_ns),
+            adj_e2e_from_due: times.adjusted(|request| request.e2e_from_due_ns),
+            output_speed: output_speed(&tpot, &measured),
+            tpot,
+            e2e_speed: e2e_speed(&e2e_per_token, &measured),
+            comfort: ComfortBands::of(measured.iter().filter_map(|request| request.output_speed)),
+            tokens: TokenSummary::of(requests, &measured),
+            input_tokens: InputTokens::of(&measured),
+            connections: connections_of(requests),
+            models: names_of(measured.iter().map(|request| request.model.as_deref())),
+            finish_reasons: names_of(measured.iter().map(|request| request.finish.map(|reason| reason.name()))),
+            oddities: oddities_of(requests),
+            timer_lag: TimerLag::from(input.timer_lag),
+            gate: Vec::new(),
+        };
+        result.gate = gate::check(&result, requests);
+        result
+    }
+
+    /// Whether the numbers may be called a measurement: consistent among themselves, and not set by the client.
+    pub fn is_valid(&self) -> bool {
+        self.gate.is_empty() && !self.client_error.as_ref().is_some_and(|error| error.client_limited)
+    }
+}
+
+impl Load {
+    /// The most requests in flight that the plan allows.
+    pub fn cap(&self) -> Option<u32> {
+        match *self {
+            Load::Closed { concurrency } => Some(concurrency),
+            Load::Open { cap, .. } => cap,
+        }
+    }
+}
+
+impl From<&Sketch> for TimerLag {
+    fn from(sketch: &Sketch) -> TimerLag {
+        TimerLag {
+            n: sketch.count(),
+            p50_ns: sketch.quantile(0.5),
+            p99_ns: sketch.quantile(0.99),
+            max_ns: sketch.max(),
+            sketch: SketchParts(sketch.clone()),
+        }
+    }
+}
+
+/// The measured requests and how many infinite samples an `adj_` distribution gets.
+struct Times<'a> {
+    measured: &'a [&'a RequestNumbers],
+    infinite: u64,
+}
+
+impl Times<'_> {
+    fn plain(&self, of: impl Fn(&RequestNumbers) -> Option<u64>) -> Distribution {
+        Distribution::of_nanos(&mut self.samples(of))
+    }
+
+    fn adjusted(&self, of: impl Fn(&RequestNumbers) -> Option<u64>) -> Distribution {
+        Distribution::of_nanos_adjusted(&mut self.samples(of), self.infinite)
+    }
+
+    fn tpot(&self, infinite: u64) -> Distribution {
+        let mut samples: Vec<f64> = self.measured.iter().filter_map(|request| request.tpot_ms).collect();
+        Distribution::of_values_adjusted(&mut samples, infinite, Unit::Milliseconds)
+    }
+
+    fn e2e_per_token(&self) -> Distribution {
+        let speeds = self.measured.iter().filter_map(|request| request.e2e_speed);
+        let mut samples: Vec<f64> = speeds.filter(|&speed| speed > 0.0).map(|speed| 1e3 / speed).collect();
+        Distribution::of_values(&mut samples, Unit::Milliseconds)
+    }
+
+    fn samples(&self, of: impl Fn(&RequestNumbers) -> Option<u64>) -> Vec<u64> {
+        self.measured.iter().filter_map(|request| of(request)).collect()
+    }
+}
+
+fn output_speed(tpot: &Distribution, measured: &[&RequestNumbers]) -> SpeedSummary {
+    let speeds = measured.iter().filter_map(|request| request.output_speed);
+    SpeedSummary::of(tpot, speeds, measured.iter().filter_map(|request| request.output_speed_missing.clone()))
+}
+
+fn e2e_speed(per_token: &Distribution, measured: &[&RequestNumbers]) -> SpeedSummary {
+    let speeds = measured.iter().filter_map(|request| request.e2e_speed);
+    let without = measured.iter().filter(|request| request.e2e_speed.is_none());
+    SpeedSummary::of(per_token, speeds, without.map(|_| "no time passed between sending and finish".to_owned()))
+}
+
+fn oddities_of(requests: &[RequestNumbers]) -> BTreeMap<String, u64> {
+    let mut sums = BTreeMap::new();
+    for (name, &count) in requests.iter().flat_map(|request| &request.oddities) {
+        *sums.entry(name.clone()).or_insert(0) += u64::from(count);
+    }
+    sums
+}
+
+/// The client's error with the lag of this phase and the verdict on it.
+fn judged(input: &PhaseInput<'_>, itl: &Distribution) -> Option<ClientError> {
+    let lag = input.timer_lag;
+    let mut error = match (&input.client_error, lag.count()) {
+        (None, 0) => return None,
+        (known, _) => known.clone().unwrap_or_default(),
+    };
+    if lag.count() > 0 {
+        error.timer_lag_p50_ns = lag.quantile(0.5);
+        error.timer_lag_p99_ns = lag.quantile(0.99);
+    }
+    error.judge(itl.p50.nearest_rank().map(|milliseconds| Span::from_secs_f64(milliseconds / 1e3)));
+    Some(error)
+}
+
+fn due_and_index(request: &RequestNumbers) -> (u64, u64) {
+    (request.due_at_ns, request.index)
+}

@@ -1,0 +1,85 @@
+//! Distributions of samples pooled over requests: chunk gaps and itl.
+//!
+//! It refuses to know one request from another beyond whose samples are whose. Invariant: an interval is never narrower than the
+//! one for independent samples, and widens with what requests differ among themselves.
+//!
+//! Samples of one request are alike, so the interval for independent samples is too narrow. The other one is Woodruff's
+//! (1952) for clustered samples: the variance of the share of samples at or below the estimate, as a ratio over requests, moves
+//! the quantile's level up and down, and the sorted samples are read there. The wider of the two bounds is given.
+
+use crate::request::RequestNumbers;
+use crate::stats::{Distribution, Level, Quantile, normal_quantile};
+
+/// Which samples are pooled.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Pool {
+    /// Time between chunks.
+    ChunkGap,
+    /// Chunk gaps shared among the tokens of the later chunk.
+    Itl,
+}
+
+impl Pool {
+    /// Hands each sample (ns) of a request with its multiplicity to `take`.
+    fn each(self, request: &RequestNumbers, mut take: impl FnMut(u64, u64)) {
+        match self {
+            Pool::ChunkGap => request.gaps().for_each(|(gap, _)| take(gap, 1)),
+            Pool::Itl => request.itl_samples().for_each(|(value, count)| take(value, u64::from(count))),
+        }
+    }
+
+    /// The distribution over all samples of all requests given.
+    pub(super) fn distribution(self, requests: &[&RequestNumbers]) -> Distribution {
+        let mut samples = Vec::new();
+        for request in requests {
+            self.each(request, |value, count| samples.extend(std::iter::repeat_n(value, count as usize)));
+        }
+        let mut distribution = Distribution::of_nanos(&mut samples);
+        let Distribution { p50, p90, p95, p99, p99_9, .. } = &mut distribution;
+        let quantiles = [p50, p90, p95, p99, p99_9];
+        for (level, quantile) in Level::ALL.into_iter().zip(quantiles) {
+            self.widen(level, quantile, &samples, requests);
+        }
+        distribution
+    }
+
+    /// Widens the interval of a stated quantile to what the differences between requests ask for.
+    fn widen(self, level: Level, quantile: &mut Quantile, sorted: &[u64], requests: &[&RequestNumbers]) {
+        let n = sorted.len() as u64;
+        let (Some(_), Some(rank), true) = (quantile.value, level.nearest_rank(n), requests.len() > 1) else { return };
+        let estimate = sorted[rank as usize - 1];
+        let Some(error) = self.share_error(estimate, sorted, requests) else { return };
+        let reach = normal_quantile(1.0 - level.alpha()).unwrap_or(0.0) * error;
+        let read = |share: f64| {
+            let rank = (share * n as f64).clamp(1.0, n as f64) as usize;
+            sorted[rank - 1] as f64 / quantile_steps()
+        };
+        let low = read(((level.share() - reach) * n as f64).floor() / n as f64);
+        let high = read(((level.share() + reach) * n as f64).ceil() / n as f64);
+        quantile.low = quantile.low.map(|bound| bound.min(low));
+        quantile.high = quantile.high.map(|bound| bound.max(high));
+    }
+
+    /// Standard error of the share of samples at or below `estimate`, requests being the clusters.
+    fn share_error(self, estimate: u64, sorted: &[u64], requests: &[&RequestNumbers]) -> Option<f64> {
+        let n = sorted.len() as f64;
+        let share = sorted.partition_point(|&value| value <= estimate) as f64 / n;
+        let mut squares = 0.0;
+        let mut clusters = 0.0;
+        for request in requests {
+            let (mut below, mut all) = (0, 0);
+            self.each(request, |value, count| {
+                all += count;
+                below += if value <= estimate { count } else { 0 };
+            });
+            clusters += if all > 0 { 1.0 } else { 0.0 };
+            squares += (below as f64 - share * all as f64).powi(2);
+        }
+        (clusters > 1.0).then(|| (clusters / (clusters - 1.0) * squares).sqrt() / n)
+    }
+}
+
+/// Nanoseconds per unit of a time distribution.
+fn quantile_steps() -> f64 {
+    crate::stats::Unit::Milliseconds.steps()
+}

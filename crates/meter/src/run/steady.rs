@@ -1,0 +1,143 @@
+//! The steady window of a phase, and what went through it.
+//!
+//! It refuses to know distributions: these hold requests, a window holds time. Invariant: warm-up and drain are cut by the
+//! rule that [`Steady::rule`] states, and a phase without a steady window has no throughput but a reason.
+
+use super::{Load, Sweep};
+use crate::request::RequestNumbers;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tokrate_core::{Span, Tick};
+
+/// The part of a phase in which the load was what the plan wanted.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Steady {
+    /// How it was cut, in words.
+    pub rule: String,
+    /// Where it begins; what happens at this tick is outside.
+    pub start_ns: u64,
+    /// Where it ends; what happens at this tick is inside.
+    pub end_ns: u64,
+}
+
+/// What went through the steady window, all requests together.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Throughput {
+    /// Length of the steady window (s).
+    pub window_seconds: f64,
+    /// Output tokens (`tokens_std`) whose chunk arrived inside it, of all requests, failed ones included.
+    pub tokens: u64,
+    /// `tokens` per second of the window.
+    pub tokens_per_second: f64,
+    /// The busiest of the equal parts of the window, each at least 1 s long (or the whole window, if it is shorter).
+    pub peak_tokens_per_second: f64,
+    /// How many equal parts those are.
+    pub parts: u64,
+    /// Answered requests that finished inside it.
+    pub requests: u64,
+    /// `requests` per second of the window.
+    pub requests_per_second: f64,
+}
+
+impl Steady {
+    /// Length of the window.
+    pub fn span(&self) -> Span {
+        Span::from_nanos(self.end_ns - self.start_ns)
+    }
+
+    /// Whether something that happened at this tick belongs to it.
+    pub fn holds(&self, at_ns: u64) -> bool {
+        self.start_ns < at_ns && at_ns <= self.end_ns
+    }
+
+    /// Finds the steady window.
+    ///
+    /// Closed loop: from the moment at which the number of busy slots (due to ended) reached its target after the warm-up
+    /// until it fell below it for good. Slots that turn over very quickly may never all be busy at one moment; then 95 % of
+    /// the target is the target, and the rule says so. Open loop: from the end of the warm-up to the last arrival.
+    ///
+    /// # Errors
+    /// The reason why there is none.
+    pub(super) fn find(load: &Load, warmup_end: Tick, requests: &[RequestNumbers]) -> Result<Steady, String> {
+        if requests.is_empty() {
+            return Err("there was no request".to_owned());
+        }
+        match *load {
+            Load::Closed { concurrency } => Self::closed(concurrency, warmup_end, requests),
+            Load::Open { .. } => {
+                let last = requests.iter().map(|request| request.due_at_ns).max().unwrap_or(0);
+                let start = warmup_end.as_nanos();
+                if start >= last {
+                    return Err("no second request was due after the warm-up".to_owned());
+                }
+                let rule = "open loop: from the end of the warm-up to the last arrival".to_owned();
+                Ok(Steady { rule, start_ns: start, end_ns: last })
+            }
+        }
+    }
+
+    fn closed(concurrency: u32, warmup_end: Tick, requests: &[RequestNumbers]) -> Result<Steady, String> {
+        let slots = slots(requests);
+        let nearly = (u64::from(concurrency) * 95).div_ceil(100) as u32;
+        let rule = |target: u32| {
+            let share = if target < concurrency { format!(" (95 % of {concurrency})") } else { String::new() };
+            format!(
+                "closed loop: from the moment {target}{share} requests were in flight after the warm-up until they were \
+                 fewer for good"
+            )
+        };
+        for target in [concurrency, nearly] {
+            if let Some((start, end)) = slots.plateau(target.max(1), warmup_end) {
+                return Ok(Steady { rule: rule(target), start_ns: start.as_nanos(), end_ns: end.as_nanos() });
+            }
+        }
+        Err(format!("concurrency never reached {concurrency} after the warm-up (peak {})", slots.peak()))
+    }
+}
+
+impl Throughput {
+    /// Counts what went through the window.
+    pub(super) fn of(steady: &Steady, requests: &[RequestNumbers]) -> Throughput {
+        let length = steady.end_ns - steady.start_ns;
+        let parts = (length / 1_000_000_000).max(1);
+        let mut tokens_of_part = vec![0_u64; parts as usize];
+        for request in requests {
+            for chunk in &request.chunk_list {
+                let at = chunk.at.as_nanos();
+                if steady.holds(at) {
+                    let part = u128::from(at - steady.start_ns - 1) * u128::from(parts) / u128::from(length);
+                    tokens_of_part[part as usize] += u64::from(chunk.tokens);
+                }
+            }
+        }
+        let tokens: u64 = tokens_of_part.iter().sum();
+        let peak = tokens_of_part.iter().copied().max().unwrap_or(0);
+        let finished = |request: &&RequestNumbers| request.is_answered() && steady.holds(request.finished_at_ns);
+        let requests = requests.iter().filter(finished).count() as u64;
+        let window_seconds = Span::from_nanos(length).as_secs_f64();
+        Throughput {
+            window_seconds,
+            tokens,
+            tokens_per_second: tokens as f64 / window_seconds,
+            peak_tokens_per_second: peak as f64 * parts as f64 / window_seconds,
+            parts,
+            requests,
+            requests_per_second: requests as f64 / window_seconds,
+        }
+    }
+}
+
+/// Busy slots of the plan: from due to ended.
+pub(crate) fn slots(requests: &[RequestNumbers]) -> Sweep {
+    Sweep::over(
+        requests.iter().map(|request| (Tick::from_nanos(request.due_at_ns), Tick::from_nanos(request.ended_at_ns))),
+    )
+}
+
+/// Requests in flight: from sent to ended.
+pub(crate) fn in_flight(requests: &[RequestNumbers]) -> Sweep {
+    Sweep::over(requests.iter().filter_map(|request| {
+        let sent_at = request.sent_at_ns?;
+        Some((Tick::from_nanos(sent_at), Tick::from_nanos(request.ended_at_ns)))
+    }))
+}

@@ -1,0 +1,238 @@
+//! Speeds, comfort bands and tokens of a phase.
+//!
+//! It refuses to know one speed from another by name: the field that holds a summary says which it is. Invariant: speed
+//! percentiles are those of time per token turned over and named by what they mean ("slowest 5 %"), so that none can be
+//! read in the wrong direction.
+
+use crate::request::{Provenance, RequestNumbers};
+use crate::stats::{Distribution, Quantile, QuantileStatus};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A speed of single requests, in tokens per second.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct SpeedSummary {
+    /// Requests that have this speed.
+    pub n: u64,
+    /// Mean of the requests' speeds (tok/s).
+    pub mean: Option<f64>,
+    /// The speed of the median request, by time per token.
+    pub median: SpeedQuantile,
+    /// Of all requests, 5 % were this slow or slower: 1 / p95 of the time per token.
+    pub slowest_5_percent: SpeedQuantile,
+    /// Of all requests, 1 % were this slow or slower: 1 / p99 of the time per token.
+    pub slowest_1_percent: SpeedQuantile,
+    /// Measured requests that have no such speed, by reason.
+    pub missing: Vec<MissingSpeed>,
+}
+
+/// A quantile of a speed (tok/s).
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct SpeedQuantile {
+    /// The speed, if there are enough samples.
+    pub value: Option<f64>,
+    /// The speed of samples too few to state it: describes them, claims nothing beyond.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub descriptive: Option<f64>,
+    /// Lower bound of the interval.
+    pub low: Option<f64>,
+    /// Upper bound of the interval.
+    pub high: Option<f64>,
+    /// Confidence of the interval.
+    pub confidence: f64,
+    /// Whether it may be stated.
+    pub status: QuantileStatus,
+    /// The fewest samples from which it is stated.
+    pub floor: u64,
+}
+
+/// Requests without a speed, and why.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct MissingSpeed {
+    /// Why.
+    pub reason: String,
+    /// How many requests.
+    pub count: u64,
+}
+
+/// How many measured requests had an output speed in which band (tok/s). People read 200 to 250 words per minute.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct ComfortBands {
+    /// Below 10.
+    pub slow: u64,
+    /// From 10 to below 15.
+    pub hesitant: u64,
+    /// From 15 to below 30: comfortable to read.
+    pub comfortable: u64,
+    /// From 30 to 50.
+    pub fluid: u64,
+    /// Above 50: faster than reading, which matters to agents.
+    pub faster_than_reading: u64,
+}
+
+/// Output tokens of a phase, by provenance. Sums are over measured requests unless they say otherwise.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct TokenSummary {
+    /// Which count the speeds and the throughput use.
+    pub speed_tokens: Provenance,
+    /// Counted over the text.
+    pub std: u64,
+    /// Those of `std` in reasoning text.
+    pub std_reasoning: u64,
+    /// Those of `std` in answer text.
+    pub std_answer: u64,
+    /// Those of `std` in tool calls.
+    pub std_tool: u64,
+    /// Counted tokens per request.
+    pub std_per_request: Distribution,
+    /// Counted over the text of all started requests, failed ones and the warm-up included.
+    pub std_of_all: u64,
+    /// Requests whose provider reported output tokens.
+    pub requests_reported: u64,
+    /// Output tokens as reported, over those requests; absent if none did.
+    pub reported: Option<u64>,
+    /// Reasoning tokens as reported; absent if none did.
+    pub reasoning_reported: Option<u64>,
+    /// `reported` / counted tokens of the same requests.
+    pub reported_over_std: Option<f64>,
+    /// The largest |reported - counted| / counted of one request.
+    pub largest_disagreement: Option<f64>,
+    /// Requests with reasoning that was billed and not shown.
+    pub reasoning_hidden: u64,
+    /// Text events: what counting one token per chunk would have given.
+    pub text_events: u64,
+    /// Chunks as seen; text that arrived at one tick is one.
+    pub chunks: u64,
+    /// Share of text events that arrived together with another one.
+    pub burst_share: Option<f64>,
+    /// Requests whose whole text, 32 tokens or more, arrived at one tick: a stream in name only.
+    pub one_burst: u64,
+}
+
+/// Input tokens of the measured requests.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct InputTokens {
+    /// Mean length that the plan asked for.
+    pub asked_mean: Option<f64>,
+    /// Mean length that the provider reports.
+    pub reported_mean: Option<f64>,
+    /// Reported / asked, over requests that have both; chat templates add some, another tokenizer changes all.
+    pub reported_over_asked: Option<f64>,
+    /// Tokens that came from a cache, as reported; absent if no provider said.
+    pub cached: Option<u64>,
+}
+
+impl SpeedSummary {
+    /// From the distribution of time per token (ms), the speeds of the requests, and the reasons of those that have none.
+    pub(super) fn of(
+        per_token: &Distribution,
+        speeds: impl Iterator<Item = f64>,
+        missing: impl Iterator<Item = String>,
+    ) -> SpeedSummary {
+        let (sum, n) = speeds.fold((0.0, 0_u64), |(sum, n), speed| (sum + speed, n + 1));
+        let mut reasons: BTreeMap<String, u64> = BTreeMap::new();
+        missing.for_each(|reason| *reasons.entry(reason).or_default() += 1);
+        SpeedSummary {
+            n,
+            mean: (n > 0).then(|| sum / n as f64),
+            median: SpeedQuantile::of(&per_token.p50),
+            slowest_5_percent: SpeedQuantile::of(&per_token.p95),
+            slowest_1_percent: SpeedQuantile::of(&per_token.p99),
+            missing: reasons.into_iter().map(|(reason, count)| MissingSpeed { reason, count }).collect(),
+        }
+    }
+}
+
+impl SpeedQuantile {
+    /// A quantile of time per token (ms), turned over: its upper bound becomes the lower one.
+    fn of(time: &Quantile) -> SpeedQuantile {
+        let over = |milliseconds: Option<f64>| milliseconds.filter(|&time| time > 0.0).map(|time| 1e3 / time);
+        SpeedQuantile {
+            value: over(time.value),
+            descriptive: over(time.descriptive),
+            low: over(time.high),
+            high: over(time.low),
+            confidence: time.confidence,
+            status: time.status,
+            floor: time.floor,
+        }
+    }
+}
+
+impl ComfortBands {
+    pub(super) fn of(speeds: impl Iterator<Item = f64>) -> ComfortBands {
+        let mut bands = ComfortBands::default();
+        for speed in speeds {
+            *match speed {
+                speed if speed < 10.0 => &mut bands.slow,
+                speed if speed < 15.0 => &mut bands.hesitant,
+                speed if speed < 30.0 => &mut bands.comfortable,
+                speed if speed <= 50.0 => &mut bands.fluid,
+                _ => &mut bands.faster_than_reading,
+            } += 1;
+        }
+        bands
+    }
+}
+
+impl TokenSummary {
+    /// `all` are the requests started, `measured` those that count.
+    pub(super) fn of(all: &[RequestNumbers], measured: &[&RequestNumbers]) -> TokenSummary {
+        let sum = |of: fn(&RequestNumbers) -> u64| measured.iter().map(|request| of(request)).sum::<u64>();
+        let pairs: Vec<(u64, u64)> =
+            measured.iter().filter_map(|request| Some((request.tokens_reported?, request.tokens_std))).collect();
+        let reported = pairs.iter().fold(0, |sum: u64, pair| sum.saturating_add(pair.0));
+        let counted: u64 = pairs.iter().map(|pair| pair.1).sum();
+        let disagreement = |&(reported, counted): &(u64, u64)| {
+            (counted > 0).then(|| reported.abs_diff(counted) as f64 / counted as f64)
+        };
+        let text_events = sum(|request| request.text_events);
+        let together = sum(RequestNumbers::events_in_bursts);
+        let mut lengths: Vec<f64> = measured.iter().map(|request| request.tokens_std as f64).collect();
+        TokenSummary {
+            speed_tokens: Provenance::Counted,
+            std: sum(|request| request.tokens_std),
+            std_reasoning: sum(|request| request.tokens_std_reasoning),
+            std_answer: sum(|request| request.tokens_std_answer),
+            std_tool: sum(|request| request.tokens_std_tool),
+            std_per_request: Distribution::of_values(&mut lengths, crate::stats::Unit::Tokens),
+            std_of_all: all.iter().map(|request| request.tokens_std).sum(),
+            requests_reported: pairs.len() as u64,
+            reported: (!pairs.is_empty()).then_some(reported),
+            reasoning_reported: sum_known(measured.iter().map(|request| request.reasoning_reported)),
+            reported_over_std: (counted > 0).then(|| reported as f64 / counted as f64),
+            largest_disagreement: pairs.iter().filter_map(disagreement).reduce(f64::max),
+            reasoning_hidden: sum(|request| u64::from(request.reasoning_hidden)),
+            text_events,
+            chunks: sum(|request| request.chunks),
+            burst_share: (text_events > 0).then(|| together as f64 / text_events as f64),
+            one_burst: sum(|request| u64::from(request.one_burst)),
+        }
+    }
+}
+
+impl InputTokens {
+    pub(super) fn of(measured: &[&RequestNumbers]) -> InputTokens {
+        let mean = |of: fn(&RequestNumbers) -> Option<u64>| {
+            let known: Vec<u64> = measured.iter().filter_map(|request| of(request)).collect();
+            let sum: u128 = known.iter().map(|&tokens| u128::from(tokens)).sum();
+            (!known.is_empty()).then(|| sum as f64 / known.len() as f64)
+        };
+        let both = measured.iter().filter_map(|request| request.input_asked.zip(request.input_reported));
+        let (asked, reported) = both.fold((0_u128, 0_u128), |(asked, reported), pair| {
+            (asked + u128::from(pair.0), reported + u128::from(pair.1))
+        });
+        InputTokens {
+            asked_mean: mean(|request| request.input_asked),
+            reported_mean: mean(|request| request.input_reported),
+            reported_over_asked: (asked > 0).then(|| reported as f64 / asked as f64),
+            cached: sum_known(measured.iter().map(|request| request.cached_input_reported)),
+        }
+    }
+}
+
+/// The sum of those that are known; `None` if none is.
+fn sum_known(values: impl Iterator<Item = Option<u64>>) -> Option<u64> {
+    values.flatten().reduce(u64::saturating_add)
+}

@@ -1,0 +1,79 @@
+//! How many requests were in flight at every moment, exactly: a sweep over starts and ends.
+//!
+//! It refuses to know what the intervals mean. Invariant: intervals are half open, so one that ends at the tick at which
+//! another starts never overlaps it; no buckets, no sampling.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tokrate_core::{Span, Tick};
+
+/// Concurrency as it was, in requests in flight (sent, and not yet ended).
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ConcurrencySeen {
+    /// Average over the time from the first request sent to the last one ended; absent without requests.
+    pub mean: Option<f64>,
+    /// The largest number at any moment.
+    pub peak: u32,
+    /// The most that the plan allowed.
+    pub cap: Option<u32>,
+}
+
+/// The number of open intervals as a step function.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Sweep {
+    /// From this tick on the level holds, until the next step. Ticks rise strictly; the last level is 0.
+    steps: Vec<(Tick, u32)>,
+}
+
+impl Sweep {
+    /// Sweeps over half-open intervals (start, end); those that end where they start or before count for nothing.
+    pub fn over(intervals: impl IntoIterator<Item = (Tick, Tick)>) -> Sweep {
+        let mut edges: Vec<(Tick, i32)> = Vec::new();
+        for (start, end) in intervals.into_iter().filter(|(start, end)| start < end) {
+            edges.push((start, 1));
+            edges.push((end, -1));
+        }
+        edges.sort_unstable();
+        let mut steps: Vec<(Tick, u32)> = Vec::new();
+        let mut level = 0_i64;
+        for group in edges.chunk_by(|a, b| a.0 == b.0) {
+            level += group.iter().map(|(_, change)| i64::from(*change)).sum::<i64>();
+            let level = u32::try_from(level).expect("every end has its start before it, and there are below 2^32");
+            if steps.last().is_none_or(|(_, last)| *last != level) {
+                steps.push((group[0].0, level));
+            }
+        }
+        Sweep { steps }
+    }
+
+    /// The largest level.
+    pub fn peak(&self) -> u32 {
+        self.steps.iter().map(|(_, level)| *level).max().unwrap_or(0)
+    }
+
+    /// The area under the step function: level times nanoseconds, exactly.
+    pub fn area(&self) -> u128 {
+        let held = |pair: &[(Tick, u32)]| u128::from(pair[0].1) * u128::from((pair[1].0 - pair[0].0).as_nanos());
+        self.steps.windows(2).map(held).sum()
+    }
+
+    /// From the first start to the last end.
+    pub fn extent(&self) -> Option<Span> {
+        self.steps.first().zip(self.steps.last()).map(|(first, last)| last.0 - first.0)
+    }
+
+    /// The average level over [`Sweep::extent`].
+    pub fn mean(&self) -> Option<f64> {
+        self.extent().map(|extent| self.area() as f64 / extent.as_nanos() as f64)
+    }
+
+    /// The first tick at or after `from` at which the level is `target` or more, and the last tick at which it falls
+    /// below that for good.
+    pub fn plateau(&self, target: u32, from: Tick) -> Option<(Tick, Tick)> {
+        let reached = |pair: &&[(Tick, u32)]| pair[0].1 >= target && pair[1].0 > from;
+        let mut held = self.steps.windows(2).filter(reached);
+        let first = held.next()?;
+        let last = held.next_back().unwrap_or(first);
+        Some((first[0].0.max(from), last[1].0))
+    }
+}
