@@ -1,7 +1,7 @@
 //! Byte-pair merging of one piece: the lowest rank first, the leftmost of equals, until no neighbours make a token.
 //!
 //! It knows nothing of text or patterns: a piece is bytes. Three ways give the same result: a plain scan for short pieces,
-//! a heap for longer ones, and for very long ones the heap over windows that are glued exactly.
+//! a tree of lowest ranks for longer ones, and for very long ones the tree over windows that are glued exactly.
 //! Invariant: work grows with the piece's length, times at most the logarithm of a window.
 //!
 //! Why gluing is exact: in merging a whole piece, what happens on either side of a place that no merge has crossed
@@ -9,15 +9,13 @@
 //! neighbours is the result for the bytes of that pair. A window that begins with the last accepted token and gives
 //! that token again has therefore proved the border after it, and its own tokens continue the row.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-
 use crate::layout::MAX_TOKEN_BYTES;
 use crate::vocabulary::{NO_RANK, Vocabulary};
 
 /// Pieces up to this many bytes are merged by scanning for the lowest rank.
-const SHORT: usize = 48;
-/// Pieces up to this many bytes are merged at once with the heap; longer ones window by window.
+const SHORT: usize = 1 << POSITION_BITS;
+const POSITION_BITS: u32 = 6;
+/// Pieces up to this many bytes are merged at once with a tree; longer ones window by window.
 const WINDOW: usize = 1024;
 /// The end of a window that is not the end of the piece is not trusted: its tokens could go on.
 const MARGIN: usize = MAX_TOKEN_BYTES;
@@ -27,7 +25,8 @@ const MARGIN: usize = MAX_TOKEN_BYTES;
 pub(crate) struct Merger {
     ends: Vec<usize>,
     links: Vec<Link>,
-    heap: BinaryHeap<Reverse<(u32, u32)>>,
+    lowest: Lowest,
+    pairs: PairCache,
     #[cfg(test)]
     pub(crate) lookups: u64,
 }
@@ -35,21 +34,21 @@ pub(crate) struct Merger {
 /// A part of a window while it is merged, held at the offset of its first byte.
 #[derive(Clone, Copy, Debug)]
 struct Link {
-    previous: u32,
-    next: u32,
-    /// Rank of this part joined with the next one.
-    rank: u32,
+    previous: usize,
+    next: usize,
+    /// Which token the part is.
+    part: u32,
 }
 
 impl Merger {
     /// How many tokens the piece has.
     #[inline]
     pub(crate) fn count(&mut self, vocabulary: &Vocabulary, piece: &[u8]) -> usize {
-        if self.rank(vocabulary, piece) != NO_RANK {
+        if vocabulary.rank(piece) != NO_RANK {
             return 1;
         }
         if piece.len() <= SHORT {
-            return self.merge_short(vocabulary, piece, &mut [0; SHORT + 1]);
+            return self.merge_short(vocabulary, piece, &mut [0; SHORT]);
         }
         self.merge_long(vocabulary, piece);
         self.ends.len()
@@ -58,78 +57,84 @@ impl Merger {
     /// Appends where each token of the piece ends, `base` added.
     #[inline]
     pub(crate) fn push_ends(&mut self, vocabulary: &Vocabulary, piece: &[u8], base: usize, out: &mut Vec<usize>) {
-        if self.rank(vocabulary, piece) != NO_RANK {
+        if vocabulary.rank(piece) != NO_RANK {
             out.push(base + piece.len());
         } else if piece.len() <= SHORT {
-            let mut starts = [0; SHORT + 1];
-            let count = self.merge_short(vocabulary, piece, &mut starts);
-            out.extend(starts.iter().skip(1).take(count).map(|&end| base + usize::from(end)));
+            let mut next = [0; SHORT];
+            let mut end = 0;
+            for _ in 0..self.merge_short(vocabulary, piece, &mut next) {
+                end = usize::from(next[end]);
+                out.push(base + end);
+            }
         } else {
             self.merge_long(vocabulary, piece);
             out.extend(self.ends.iter().map(|end| base + end));
         }
     }
 
+    /// Rank of the token that is `piece[from..to]`, two parts that meet at `border`.
     #[inline(always)]
-    fn rank(&mut self, vocabulary: &Vocabulary, key: &[u8]) -> u32 {
-        #[cfg(test)]
-        {
-            self.lookups += 1;
-        }
-        vocabulary.rank(key)
-    }
-
-    /// Rank of `piece[from..to]` as the union of two parts that meet at `border`.
-    #[inline(always)]
-    fn joined(&mut self, vocabulary: &Vocabulary, piece: &[u8], from: usize, border: usize, to: usize) -> u32 {
+    fn joined(
+        &mut self,
+        vocabulary: &Vocabulary,
+        piece: &[u8],
+        (from, left): (usize, u32),
+        (border, right): (usize, u32),
+        to: usize,
+    ) -> u32 {
         match (piece.get(border.wrapping_sub(1)), piece.get(border), piece.get(from..to)) {
-            (Some(&left), Some(&right), Some(key)) if vocabulary.can_join(left, right) => self.rank(vocabulary, key),
+            (Some(&last), Some(&first), Some(key)) if vocabulary.can_join(last, first) => {
+                #[cfg(test)]
+                {
+                    self.lookups += 1;
+                }
+                self.pairs.rank(left, right, || vocabulary.rank(key))
+            }
             _ => NO_RANK,
         }
     }
 
-    /// Merges at most [`SHORT`] bytes; leaves the start of each token and the end of the last in `starts`, returns how
-    /// many tokens there are.
-    fn merge_short(&mut self, vocabulary: &Vocabulary, piece: &[u8], starts: &mut [u8; SHORT + 1]) -> usize {
-        let mut parts = piece.len();
-        let mut ranks = [NO_RANK; SHORT + 1];
-        for at in 0..=parts {
-            starts[at] = at as u8;
-            ranks[at] = self.joined(vocabulary, piece, at, at + 1, at + 2);
+    /// Merges at most [`SHORT`] bytes; `next` then holds the end of each token at its start. Returns how many there are.
+    fn merge_short(&mut self, vocabulary: &Vocabulary, piece: &[u8], next: &mut [u8; SHORT]) -> usize {
+        const NONE: i32 = i32::MAX;
+        let key =
+            |rank: u32, at: usize| if rank == NO_RANK { NONE } else { (rank << POSITION_BITS) as i32 | at as i32 };
+        let length = piece.len();
+        let mut previous = [0_u8; SHORT];
+        let mut parts = [0_u32; SHORT];
+        // Rank and position in one number: the lowest is the lowest rank, and of equals the leftmost.
+        let mut keys = [NONE; SHORT];
+        for (at, &byte) in piece.iter().enumerate() {
+            next[at] = at as u8 + 1;
+            previous[at] = (at as u8).wrapping_sub(1);
+            parts[at] = byte.into();
+            let follower = piece.get(at + 1).copied().unwrap_or(0);
+            keys[at] = key(self.joined(vocabulary, piece, (at, byte.into()), (at + 1, follower.into()), at + 2), at);
         }
+        let mut count = length;
         loop {
-            let (mut lowest, mut at) = (NO_RANK, 0);
-            for (index, &rank) in ranks[..parts].iter().enumerate() {
-                if rank < lowest {
-                    (lowest, at) = (rank, index);
-                }
+            let lowest = keys[..length].iter().fold(NONE, |lowest, &key| if key < lowest { key } else { lowest });
+            if lowest == NONE {
+                return count;
             }
-            if lowest == NO_RANK {
-                return parts;
+            let at = lowest as usize % SHORT;
+            let gone = usize::from(next[at]);
+            let border = usize::from(next[gone]);
+            count -= 1;
+            keys[gone] = NONE;
+            keys[at] = NONE;
+            next[at] = next[gone];
+            parts[at] = lowest as u32 >> POSITION_BITS;
+            if border < length {
+                previous[border] = at as u8;
+                let right = (border, parts[border]);
+                keys[at] = key(self.joined(vocabulary, piece, (at, parts[at]), right, usize::from(next[border])), at);
             }
-            starts.copy_within(at + 2..=parts, at + 1);
-            ranks.copy_within(at + 2..=parts, at + 1);
-            parts -= 1;
-            ranks[at] = self.pair_rank(vocabulary, piece, starts, parts, at);
             if at > 0 {
-                ranks[at - 1] = self.pair_rank(vocabulary, piece, starts, parts, at - 1);
+                let left = usize::from(previous[at]);
+                keys[left] = key(self.joined(vocabulary, piece, (left, parts[left]), (at, parts[at]), border), left);
             }
         }
-    }
-
-    #[inline(always)]
-    fn pair_rank(
-        &mut self,
-        vocabulary: &Vocabulary,
-        piece: &[u8],
-        starts: &[u8; SHORT + 1],
-        parts: usize,
-        at: usize,
-    ) -> u32 {
-        if at + 2 > parts {
-            return NO_RANK;
-        }
-        self.joined(vocabulary, piece, starts[at].into(), starts[at + 1].into(), starts[at + 2].into())
     }
 
     /// Merges a piece of any length into `self.ends`, window by window.
@@ -143,7 +148,7 @@ impl Merger {
             // A window much longer than what is merged again keeps the sum of all windows proportional to the piece.
             let to = piece.len().min(from + WINDOW + 4 * (accepted - from));
             self.merge_window(vocabulary, piece.get(from..to).unwrap_or_default());
-            let first_end = from + self.links.first().map_or(0, |link| link.next as usize);
+            let first_end = from + self.links.first().map_or(0, |link| link.next);
             if first > 0 && self.ends.get(first) != Some(&first_end) {
                 again *= 2;
                 continue;
@@ -153,7 +158,7 @@ impl Merger {
             let trusted = if to == piece.len() { to } else { to - MARGIN };
             let mut at = 0;
             while let Some(link) = self.links.get(at) {
-                at = link.next as usize;
+                at = link.next;
                 if from + at > trusted {
                     break;
                 }
@@ -168,42 +173,131 @@ impl Merger {
     /// Merges one window into `self.links`: from offset 0, each part's `next` is its end.
     fn merge_window(&mut self, vocabulary: &Vocabulary, window: &[u8]) {
         self.links.clear();
-        self.heap.clear();
-        for at in 0..window.len() {
-            let rank = self.joined(vocabulary, window, at, at + 1, at + 2);
-            self.links.push(Link { previous: (at as u32).wrapping_sub(1), next: at as u32 + 1, rank });
-            if rank != NO_RANK {
-                self.heap.push(Reverse((rank, at as u32)));
-            }
+        self.lowest.reset(window.len());
+        for (at, &byte) in window.iter().enumerate() {
+            let follower = window.get(at + 1).copied().unwrap_or(0);
+            let rank = self.joined(vocabulary, window, (at, byte.into()), (at + 1, follower.into()), at + 2);
+            self.links.push(Link { previous: at.saturating_sub(1), next: at + 1, part: byte.into() });
+            self.lowest.fill(at, rank);
         }
-        while let Some(Reverse((rank, start))) = self.heap.pop() {
-            let Some(&part) = self.links.get(start as usize).filter(|part| part.rank == rank) else { continue };
-            let Some(&joined) = self.links.get(part.next as usize) else { continue };
-            self.links[part.next as usize].rank = NO_RANK;
-            self.links[start as usize].next = joined.next;
-            if let Some(follower) = self.links.get_mut(joined.next as usize) {
-                follower.previous = start;
+        self.lowest.build();
+        while let Some((rank, at)) = self.lowest.first() {
+            let Link { previous, next: gone, .. } = self.links[at];
+            let border = self.links[gone].next;
+            self.links[at].next = border;
+            self.links[at].part = rank;
+            if let Some(follower) = self.links.get_mut(border) {
+                follower.previous = at;
             }
-            self.refresh(vocabulary, window, start);
-            if start > 0 {
-                self.refresh(vocabulary, window, part.previous);
+            self.lowest.set(gone, NO_RANK);
+            self.refresh(vocabulary, window, at);
+            if at > 0 {
+                self.refresh(vocabulary, window, previous);
             }
         }
     }
 
     /// Looks the rank of the part at `start` with its neighbour up again, after either changed.
-    fn refresh(&mut self, vocabulary: &Vocabulary, window: &[u8], start: u32) {
-        let border = self.links[start as usize].next;
-        let rank = match self.links.get(border as usize) {
-            Some(neighbour) => {
-                self.joined(vocabulary, window, start as usize, border as usize, neighbour.next as usize)
-            }
+    fn refresh(&mut self, vocabulary: &Vocabulary, window: &[u8], start: usize) {
+        let Link { next: border, part, .. } = self.links[start];
+        let rank = match self.links.get(border).copied() {
+            Some(right) => self.joined(vocabulary, window, (start, part), (border, right.part), right.next),
             None => NO_RANK,
         };
-        self.links[start as usize].rank = rank;
-        if rank != NO_RANK {
-            self.heap.push(Reverse((rank, start)));
+        self.lowest.set(start, rank);
+    }
+}
+
+/// The lowest rank of a window and the leftmost place that has it: a binary tree in which each node holds the lesser of
+/// its two children, rank above place in one number. A change costs at most the tree's height.
+#[derive(Clone, Debug, Default)]
+struct Lowest {
+    /// The root at 1, the children of `n` at `2n` and `2n + 1`, the leaves in the upper half.
+    nodes: Vec<u64>,
+    leaves: usize,
+}
+
+impl Lowest {
+    fn reset(&mut self, places: usize) {
+        self.leaves = places.next_power_of_two();
+        self.nodes.clear();
+        self.nodes.resize(2 * self.leaves, u64::MAX);
+    }
+
+    fn key(place: usize, rank: u32) -> u64 {
+        if rank == NO_RANK { u64::MAX } else { u64::from(rank) << 32 | place as u64 }
+    }
+
+    fn fill(&mut self, place: usize, rank: u32) {
+        self.nodes[self.leaves + place] = Self::key(place, rank);
+    }
+
+    fn build(&mut self) {
+        for node in (1..self.leaves).rev() {
+            self.nodes[node] = self.nodes[2 * node].min(self.nodes[2 * node + 1]);
         }
+    }
+
+    #[inline(always)]
+    fn set(&mut self, place: usize, rank: u32) {
+        let mut node = self.leaves + place;
+        let mut lesser = Self::key(place, rank);
+        while node > 0 && self.nodes[node] != lesser {
+            self.nodes[node] = lesser;
+            lesser = lesser.min(self.nodes[node ^ 1]);
+            node /= 2;
+        }
+    }
+
+    fn first(&self) -> Option<(u32, usize)> {
+        let &lowest = self.nodes.get(1)?;
+        (lowest != u64::MAX).then_some(((lowest >> 32) as u32, lowest as u32 as usize))
+    }
+}
+
+/// What joining two parts gave before: a direct-mapped table that makes merging of similar pieces two to four times as
+/// fast. Parts are token ranks; the 256 lowest ranks are those of single bytes, so a byte stands for itself. Each
+/// entry holds its whole key, so an answer is exact, and the same texts in the same order always cost the same.
+#[derive(Clone, Debug, Default)]
+struct PairCache {
+    entries: Vec<u64>,
+    asked: usize,
+}
+
+const ENTRY_BITS: u32 = 11;
+const RANK_BITS: u32 = 18;
+/// The value of a pair that makes no token.
+const NOT_A_TOKEN: u64 = (1 << RANK_BITS) - 1;
+/// A short text is counted sooner without the table than the table is cleared.
+const WARM_UP: usize = 512;
+
+impl PairCache {
+    #[inline(always)]
+    fn rank(&mut self, left: u32, right: u32, look_up: impl FnOnce() -> u32) -> u32 {
+        // Never 0, which is what an empty entry holds.
+        let key = (u64::from(left) << RANK_BITS | u64::from(right)) + 1;
+        let at = (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - ENTRY_BITS)) as usize;
+        match self.entries.get(at) {
+            Some(&entry) if entry >> RANK_BITS == key => {
+                let rank = entry & NOT_A_TOKEN;
+                if rank == NOT_A_TOKEN { NO_RANK } else { rank as u32 }
+            }
+            _ => self.remember(at, key, look_up()),
+        }
+    }
+
+    #[inline(never)]
+    fn remember(&mut self, at: usize, key: u64, rank: u32) -> u32 {
+        match self.entries.get_mut(at) {
+            Some(entry) => *entry = key << RANK_BITS | u64::from(rank).min(NOT_A_TOKEN),
+            None => {
+                self.asked += 1;
+                if self.asked == WARM_UP {
+                    self.entries = vec![0; 1 << ENTRY_BITS];
+                }
+            }
+        }
+        rank
     }
 }
 
