@@ -13,7 +13,7 @@ fn the_normal_distribution_function_has_the_known_values() {
     for (x, known) in [
         (-1.0, 1.586_552_539_314_570_5e-1),
         (-1.96, 2.499_789_514_822_043_5e-2),
-        (-2.4, 8.197_535_924_596_129e-3),
+        (-2.4, 8.197_535_924_596_13e-3),
         (-2.6, 4.661_188_023_718_75e-3),
         (-5.0, 2.866_515_718_791_939e-7),
         (-20.0, 2.753_624_118_606_233_7e-89),
@@ -41,7 +41,7 @@ fn the_normal_quantile_inverts_it() {
         let p = 10f64.powi(-exponent);
         close(normal_cdf(normal_quantile(p).expect("inside")), p, 1e-10);
     }
-    assert_eq!(normal_quantile(0.5), Some(0.0));
+    assert!(normal_quantile(0.5).expect("inside").abs() < 1e-15);
     for outside in [0.0, 1.0, -0.1, 1.1, f64::NAN] {
         assert_eq!(normal_quantile(outside), None);
     }
