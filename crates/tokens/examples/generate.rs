@@ -30,6 +30,7 @@ fn main() {
     for name in ["o200k_base", "cl100k_base"] {
         let lines = fs::read_to_string(source.join(format!("{name}.tiktoken"))).expect("a readable vocabulary");
         let tokens: Vec<Vec<u8>> = lines.lines().enumerate().map(|(rank, line)| token(line, rank)).collect();
+        check_monotone(&tokens);
         write_vocabulary(name, &tokens, target);
     }
     fs::write(target.join("classes.bin"), class_table()).expect("a writable data folder");
@@ -75,12 +76,6 @@ fn write_vocabulary(name: &str, tokens: &[Vec<u8>], target: &Path) {
         table[places[rank]] = slot.pack(hashes[rank]);
         text.extend_from_slice(token);
     }
-    let mut neighbours = vec![0_u8; 65_536 / 8];
-    for pair in tokens.iter().flat_map(|token| token.windows(2)) {
-        let bit = usize::from(pair[0]) << 8 | usize::from(pair[1]);
-        neighbours[bit / 8] |= 1 << (bit % 8);
-    }
-
     let write = |kind: &str, bytes: &[u8]| {
         println!("{name}.{kind}.bin: {} bytes", bytes.len());
         fs::write(target.join(format!("{name}.{kind}.bin")), bytes).expect("a writable data folder");
@@ -88,7 +83,48 @@ fn write_vocabulary(name: &str, tokens: &[Vec<u8>], target: &Path) {
     write("pilots", &pilots.iter().flat_map(|pilot| pilot.to_le_bytes()).collect::<Vec<u8>>());
     write("slots", &table.iter().flat_map(|slot| slot.to_le_bytes()).collect::<Vec<u8>>());
     write("text", &text);
-    write("neighbours", &neighbours);
+    write("neighbours", &neighbour_table(tokens));
+}
+
+/// Two bits for each pair of bytes: 1 where a token has them side by side, 2 where that is the border of a character of
+/// which the token holds only some bytes.
+fn neighbour_table(tokens: &[Vec<u8>]) -> Vec<u8> {
+    let mut table = vec![0_u8; 65_536 / 4];
+    let mut mark = |pair: &[u8], bit: u8| {
+        let index = usize::from(pair[0]) << 8 | usize::from(pair[1]);
+        table[index / 4] |= bit << (index % 4 * 2);
+    };
+    for token in tokens {
+        let is_inside = |at: usize| token[at] & 0xc0 == 0x80;
+        let begins_inside = (0..token.len()).take_while(|&at| is_inside(at)).count();
+        for at in 1..token.len() {
+            let width = match token[at] {
+                0xf0.. => 4,
+                0xe0.. => 3,
+                0xc0.. => 2,
+                _ => 1,
+            };
+            mark(&token[at - 1..=at], if at <= begins_inside || at + width > token.len() { 3 } else { 1 });
+        }
+    }
+    table
+}
+
+/// Panics unless merging the bytes of each token ends with two parts of lower rank that make the token. `src/merge.rs`
+/// relies on it.
+fn check_monotone(tokens: &[Vec<u8>]) {
+    let ranks: HashMap<&[u8], usize> =
+        tokens.iter().enumerate().map(|(rank, token)| (token.as_slice(), rank)).collect();
+    for (rank, token) in tokens.iter().enumerate().filter(|(_, token)| token.len() > 1) {
+        let mut borders: Vec<usize> = (0..=token.len()).collect();
+        while borders.len() > 3 {
+            let joined = borders.windows(3).map(|parts| ranks.get(&token[parts[0]..parts[2]]).copied());
+            let lowest = joined.enumerate().filter_map(|(at, rank)| Some((rank?, at))).min();
+            borders.remove(lowest.expect("a token is reached by merging").1 + 1);
+        }
+        let parts = [&token[..borders[1]], &token[borders[1]..]];
+        assert!(parts.iter().all(|part| ranks[part] < rank), "token {rank} is not above its parts");
+    }
 }
 
 /// For each bucket, largest first, the smallest pilot that sends its tokens to free slots of their own.

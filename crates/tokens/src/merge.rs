@@ -9,6 +9,11 @@
 //! neighbours is the result for the bytes of that pair. A window that begins with the last accepted token and gives
 //! that token again has therefore proved the border after it, and its own tokens continue the row.
 
+//!
+//! Why a character may be one part from the start: both vocabularies are monotone (each token's rank is above those of the
+//! two parts it is merged from, which the table generator checks), and where no token crosses a border of the character
+//! while holding only some of its bytes, nothing touches the character before its own bytes have come together.
+
 use crate::layout::MAX_TOKEN_BYTES;
 use crate::vocabulary::{NO_RANK, Vocabulary};
 
@@ -94,6 +99,32 @@ impl Merger {
         }
     }
 
+    /// End and token of the part that merging may begin with at `at`: a whole character where that changes nothing in
+    /// the result, else a byte.
+    #[inline(always)]
+    fn first_part(&mut self, vocabulary: &Vocabulary, piece: &[u8], at: usize) -> (usize, u32) {
+        let first = piece.get(at).copied().unwrap_or(0);
+        let width = match first {
+            0xc2..0xe0 => 2,
+            0xe0..0xf0 => 3,
+            _ => return (at + 1, first.into()),
+        };
+        let end = at + width;
+        let Some(character) = piece.get(at..end) else { return (at + 1, first.into()) };
+        let whole_before = at == 0 || !vocabulary.splits_characters(piece[at - 1], first);
+        let whole_after =
+            piece.get(end).is_none_or(|&after| !vocabulary.splits_characters(character[width - 1], after));
+        let followed = character.iter().skip(1).all(|byte| byte & 0xc0 == 0x80);
+        if whole_before && whole_after && followed {
+            let code = character.iter().fold(0, |code, &byte| code << 8 | u32::from(byte));
+            let rank = self.pairs.rank(NO_PART + (code >> 12), code & 0xfff, || vocabulary.rank(character));
+            if rank != NO_RANK {
+                return (end, rank);
+            }
+        }
+        (at + 1, first.into())
+    }
+
     /// Merges at most [`SHORT`] bytes; `next` then holds the end of each token at its start. Returns how many there are.
     fn merge_short(&mut self, vocabulary: &Vocabulary, piece: &[u8], next: &mut [u8; SHORT]) -> usize {
         const NONE: i32 = i32::MAX;
@@ -104,14 +135,16 @@ impl Merger {
         let mut parts = [0_u32; SHORT];
         // Rank and position in one number: the lowest is the lowest rank, and of equals the leftmost.
         let mut keys = [NONE; SHORT];
-        for (at, &byte) in piece.iter().enumerate() {
-            next[at] = at as u8 + 1;
-            previous[at] = (at as u8).wrapping_sub(1);
-            parts[at] = byte.into();
-            let follower = piece.get(at + 1).copied().unwrap_or(0);
-            keys[at] = key(self.joined(vocabulary, piece, (at, byte.into()), (at + 1, follower.into()), at + 2), at);
+        let (mut at, mut before, mut count) = (0, 0, 0);
+        while at < length {
+            let (end, part) = self.first_part(vocabulary, piece, at);
+            (next[at], previous[at], parts[at]) = (end as u8, before as u8, part);
+            if count > 0 {
+                let left = (before, parts[before]);
+                keys[before] = key(self.joined(vocabulary, piece, left, (at, part), end), before);
+            }
+            (at, before, count) = (end, at, count + 1);
         }
-        let mut count = length;
         loop {
             let lowest = keys[..length].iter().fold(NONE, |lowest, &key| if key < lowest { key } else { lowest });
             if lowest == NONE {
@@ -174,11 +207,17 @@ impl Merger {
     fn merge_window(&mut self, vocabulary: &Vocabulary, window: &[u8]) {
         self.links.clear();
         self.lowest.reset(window.len());
-        for (at, &byte) in window.iter().enumerate() {
-            let follower = window.get(at + 1).copied().unwrap_or(0);
-            let rank = self.joined(vocabulary, window, (at, byte.into()), (at + 1, follower.into()), at + 2);
-            self.links.push(Link { previous: at.saturating_sub(1), next: at + 1, part: byte.into() });
-            self.lowest.fill(at, rank);
+        self.links.resize(window.len(), Link { previous: 0, next: 0, part: 0 });
+        let (mut at, mut before) = (0, 0);
+        while at < window.len() {
+            let (end, part) = self.first_part(vocabulary, window, at);
+            self.links[at] = Link { previous: before, next: end, part };
+            if at > 0 {
+                let left = (before, self.links[before].part);
+                let rank = self.joined(vocabulary, window, left, (at, part), end);
+                self.lowest.fill(before, rank);
+            }
+            (at, before) = (end, at);
         }
         self.lowest.build();
         while let Some((rank, at)) = self.lowest.first() {
@@ -264,8 +303,10 @@ struct PairCache {
     asked: usize,
 }
 
-const ENTRY_BITS: u32 = 11;
+const ENTRY_BITS: u32 = 12;
 const RANK_BITS: u32 = 18;
+/// Above all ranks: left parts from here on, up to 4,095 more, stand for the upper half of a character's bytes.
+const NO_PART: u32 = 250_000;
 /// The value of a pair that makes no token.
 const NOT_A_TOKEN: u64 = (1 << RANK_BITS) - 1;
 /// A short text is counted sooner without the table than the table is cleared.

@@ -60,8 +60,21 @@ impl Vocabulary {
     /// Whether any token has `left` directly followed by `right` inside it. Where none has, no merge ever crosses.
     #[inline(always)]
     pub(crate) fn can_join(&self, left: u8, right: u8) -> bool {
-        let bit = usize::from(left) << 8 | usize::from(right);
-        self.neighbours.get(bit / 8).is_some_and(|byte| byte >> (bit % 8) & 1 == 1)
+        self.neighbourhood(left, right) & 1 != 0
+    }
+
+    /// Whether a token has `left` directly followed by `right` at the border of a character of which it holds only some
+    /// bytes. Where none has, both characters at the border come together whole before anything crosses it.
+    #[inline(always)]
+    pub(crate) fn splits_characters(&self, left: u8, right: u8) -> bool {
+        self.neighbourhood(left, right) & 2 != 0
+    }
+
+    /// Two bits for each pair of bytes, four pairs to a byte.
+    #[inline(always)]
+    fn neighbourhood(&self, left: u8, right: u8) -> u8 {
+        let pair = usize::from(left) << 8 | usize::from(right);
+        self.neighbours.get(pair / 4).map_or(0, |four| four >> (pair % 4 * 2) & 3)
     }
 }
 

@@ -54,6 +54,31 @@ fn all_three_ways_follow_the_definition() {
 }
 
 #[test]
+fn whole_characters_at_the_start_change_nothing() {
+    let characters: Vec<char> =
+        "的是一中国人在，。、日の本がですカタ한국어ไทยกाहिन्दीعربيпростоéßđὀ€“…👍 aſ".chars().collect();
+    for encoding in ENCODINGS {
+        let vocabulary = Vocabulary::of(encoding);
+        let mut merger = Merger::default();
+        for seed in 0..400 {
+            let picks: Vec<u8> = (0..characters.len() as u8).collect();
+            let text: String = sample(seed, 8 + seed as usize % 30, &picks)
+                .iter()
+                .map(|&pick| characters[usize::from(pick)])
+                .collect();
+            // Cut inside characters too: windows are.
+            let piece = &text.as_bytes()[seed as usize % 3..];
+            let wanted = merge_by_definition(vocabulary, piece);
+            merger.merge_long(vocabulary, piece);
+            assert_eq!(merger.ends, wanted, "{encoding} {text}");
+            if piece.len() <= SHORT {
+                assert_eq!(merger.merge_short(vocabulary, piece, &mut [0; SHORT]), wanted.len(), "{encoding} {text}");
+            }
+        }
+    }
+}
+
+#[test]
 fn lookups_grow_with_the_length_of_a_hostile_piece() {
     for alphabet in ALPHABETS {
         let lookups = |length: usize| {
