@@ -178,10 +178,13 @@ impl Test<'_> {
         Some((as_clear + 1) as f64 / (DRAWS + 1) as f64)
     }
 
-    /// The loss that the break saves: in units of the known noise, else relative to the loss that remains.
+    /// The loss that the break saves: relative to the loss that remains, or to the known noise if that is larger.
+    /// A level's own interval knows nothing of what differs from level to level, so it is not trusted alone.
     fn statistic(&self, line: f64, lines: f64) -> f64 {
-        let saved = (line - lines).max(0.0);
-        if self.noise_known { saved } else { saved / lines.max(f64::MIN_POSITIVE) }
+        let spare = self.loads.len().saturating_sub(4) as f64;
+        let remains = if spare > 0.0 { lines / spare } else { 0.0 };
+        let known = if self.noise_known { 1.0 } else { f64::MIN_POSITIVE };
+        (line - lines).max(0.0) / remains.max(known)
     }
 }
 

@@ -188,6 +188,28 @@ fn a_known_error_makes_four_levels_testable() {
 }
 
 #[test]
+fn intervals_of_levels_that_are_too_narrow_are_not_believed() {
+    let curve = |deviation: f64, seed: u64, truth: fn(f64) -> f64| {
+        let mut rng = Rng::root(seed);
+        let one = |n: f64| {
+            let value = truth(n) * (deviation * rng.normal()).exp();
+            let throughput = Some(Measured { value, low: Some(value * 0.999), high: Some(value * 1.001) });
+            LoadLevel { throughput, ..level(n, value) }
+        };
+        let levels: Vec<LoadLevel> = (1..=10).map(|i| 8.0 * f64::from(i)).map(one).collect();
+        CurveResult::of(LoadAxis::Concurrency, &levels, &Rng::root(1))
+    };
+    let broken = (0..60).filter(|&seed| curve(0.03, seed, |n| 20.0 * n).segmented.status == BreakStatus::Supported);
+    let broken = broken.count();
+    assert!(broken <= 8, "{broken} of 60 straight lines broke");
+    let width = |deviation| {
+        let interval = curve(deviation, 1, |n| 20.0 * n / (1.0 + 0.05 * n)).usl.alpha_interval.expect("ten loads");
+        interval.high - interval.low
+    };
+    assert!(width(0.05) > 5.0 * width(0.001), "{} and {}", width(0.05), width(0.001));
+}
+
+#[test]
 fn the_knee_is_agreed_on_where_throughput_saturates() {
     let contended = |n| usl(n, &UslParameters { lambda: 80.0, alpha: 0.05, beta: 0.0005 });
     for seed in 0..8 {

@@ -33,7 +33,7 @@ pub enum UslStatus {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum UslInterval {
-    /// From the levels' own intervals (parametric bootstrap).
+    /// From the levels' own intervals (parametric bootstrap), widened where the fit misses by more than they allow.
     MeasuredNoise,
     /// From what the fit leaves unexplained (residual bootstrap).
     Residuals,
@@ -219,6 +219,9 @@ fn resample(
     // Residuals are smaller than the noise, for the three parameters took their part of it.
     let inflation = (count as f64 / (count as f64 - 3.0)).sqrt();
     let residuals: Vec<f64> = observations.iter().map(|o| (o.throughput.ln() - fitted(o).ln()) * inflation).collect();
+    // The levels' own intervals know nothing of what differs from level to level: where the fit misses by more than
+    // they allow, they are widened by that much (Birge 1932).
+    let misses = (usl::loss(observations, parameters) / (count as f64 - 3.0)).sqrt().max(1.0);
     let mut rng = rng.child("usl");
     let drawn = (0..RESAMPLES).map(|_| {
         let again: Vec<Observation> = observations
@@ -226,7 +229,7 @@ fn resample(
             .enumerate()
             .map(|(i, o)| {
                 let error = match noise {
-                    Some(noise) => noise[i] * rng.normal(),
+                    Some(noise) => noise[i] * misses * rng.normal(),
                     None => residuals[rng.below(count as u64) as usize],
                 };
                 Observation { throughput: fitted(o) * error.exp(), ..*o }
