@@ -70,16 +70,16 @@ fn headline() -> Vec<Figure> {
         note: note.to_owned(),
     };
     vec![
-        figure("Output speed of one request, alone", "104", "tok/s", "95 % interval [101, 107]", "median, n = 64"),
-        figure("Time to first text, alone", "312", "ms", "95 % interval [298, 331]", "median, n = 64"),
+        figure("Output speed of one request, alone", "104", "tok/s", "95 % interval 101 to 107", "median, n = 64"),
+        figure("Time to first text, alone", "312", "ms", "95 % interval 298 to 331", "median, n = 64"),
         figure(
             "Throughput, all requests together",
             "1,154",
             "tok/s",
-            "95 % interval [1,120, 1,188]",
+            "95 % interval 1,120 to 1,188",
             "at 31 in flight",
         ),
-        figure("More in flight stops paying at", "31", "in flight", "95 % interval [27, 36]", "both fits agree"),
+        figure("More in flight stops paying at", "31", "in flight", "95 % interval 27 to 36", "both fits agree"),
     ]
 }
 
@@ -111,7 +111,7 @@ fn degradation() -> LineChart {
             Series { name: "scalability law, fitted".to_owned(), points: fitted.collect(), style: SeriesStyle::Fit },
             Series { name: "last week, alone".to_owned(), points: reference.to_vec(), style: SeriesStyle::Reference },
         ],
-        marks: vec![Mark { direction: Direction::Vertical, at: 31.0, low: Some(27.0), high: Some(36.0), label: "knee at 31 [27, 36]".to_owned() }],
+        marks: vec![Mark { direction: Direction::Vertical, at: 31.0, low: Some(27.0), high: Some(36.0), label: "knee at 31 (27 to 36)".to_owned() }],
         bands: vec![band(0.0, 10.0, "slow"), band(10.0, 15.0, "hesitant"), band(15.0, 30.0, "comfortable to read"), band(30.0, 50.0, "fluid"), band(50.0, f64::INFINITY, "faster than reading")],
     }
 }
@@ -258,10 +258,10 @@ fn bars() -> BarChart {
 fn conditions() -> Vec<Block> {
     let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
     let rows = [
-        ["1", "104.2", "[101.4, 107.0]", "312", "0"],
-        ["8", "82.9", "[80.1, 85.8]", "421", "0"],
-        ["32", "40.6", "[38.9, 42.2]", "948", "4"],
-        ["128", "8.1", "[7.4, 8.9]", "3,104", "61"],
+        ["1", "104.2", "101.4 to 107.0", "312", "0"],
+        ["8", "82.9", "80.1 to 85.8", "421", "0"],
+        ["32", "40.6", "38.9 to 42.2", "948", "4"],
+        ["128", "8.1", "7.4 to 8.9", "3,104", "61"],
     ];
     vec![
         Block::DefinitionList(vec![pair("Model", "example-70b (asked), example-70b-0613 (echoed)"), pair("Endpoint", "api.invented.example/v1, chat completions"), pair("Prompt and output", "1,000 and 1,000 tokens, unique prompt per request"), pair("Arrivals", "closed loop, 1 to 128 in flight"), pair("Tokens", "o200k_base over the visible output")]),

@@ -81,6 +81,12 @@ impl Sorted {
         let rank = ((self.n() as f64 * share).ceil() as usize).max(1);
         Some(self.values.get(rank - 1).copied().unwrap_or(f64::INFINITY))
     }
+
+    /// The percentiles that may be stated: name, value, shape of its mark.
+    fn stated(&self) -> Vec<(&'static str, f64, usize)> {
+        let all = PERCENTILES.iter().zip(PERCENTILE_SHAPES);
+        all.filter_map(|((name, share, floor), shape)| Some((*name, self.percentile(*share, *floor)?, shape))).collect()
+    }
 }
 
 impl DistributionChart {
@@ -145,18 +151,17 @@ impl DistributionChart {
         for (index, sample) in sorted.iter().enumerate() {
             self.draw_percentiles(&mut sheet.svg, &plot, sample, index);
             if ends && !sample.values.is_empty() {
-                labels.place(&mut sheet.svg, &plot, sample, (index, &names[index]), sorted.len());
+                labels.place(&mut sheet.svg, &plot, sorted, (index, &names[index]));
             }
         }
     }
 
     fn draw_percentiles(&self, svg: &mut Svg, plot: &Plot, sample: &Sorted, index: usize) {
-        for ((name, share, floor), shape) in PERCENTILES.iter().zip(PERCENTILE_SHAPES) {
-            if let Some(value) = sample.percentile(*share, *floor).filter(|v| v.is_finite()) {
-                let words = format!("{} {name}: {}", self.samples[index].name, self.x.quantity(value));
-                let class = format!("c{}", index % SHAPES);
-                svg.mark((plot.x.at(value), plot.y.at(share * 100.0)), shape, 4.0, &class, words.trim());
-            }
+        for (name, value, shape) in sample.stated().into_iter().filter(|(_, value, _)| value.is_finite()) {
+            let share = PERCENTILES.iter().find(|p| p.0 == name).map_or(0.0, |p| p.1);
+            let words = format!("{} {name}: {}", self.samples[index].name, self.x.quantity(value));
+            let class = format!("c{}", index % SHAPES);
+            svg.mark((plot.x.at(value), plot.y.at(share * 100.0)), shape, 4.0, &class, words.trim());
         }
     }
 
@@ -165,61 +170,79 @@ impl DistributionChart {
         let target = if sheet.is_narrow() { 5 } else { 8 };
         let (left, right) = (sheet.left() + 2.0, sheet.right() - 10.0);
         let x = Mapping::fit(&self.x, &xs, Origin::Near, (left, right), target);
-        let strip = if sheet.is_narrow() { 56.0 } else { 60.0 };
-        let top = sheet.y + 4.0;
-        let height = (strip + 22.0) * sorted.len().max(1) as f64;
-        for (value, label) in x.fitting(|label| width(label, TEXT), 8.0) {
-            sheet.svg.line((x.at(value), top + 20.0), (x.at(value), top + height + 4.0), "grid");
-            let half = width(label, TEXT) / 2.0;
-            let centre = x.at(value).clamp(sheet.left() + half, sheet.right() - half);
-            sheet.svg.text((centre, top + height + 17.0), Anchor::Middle, "tick", label);
+        // On a phone name and percentiles take a line each.
+        let words = if sheet.is_narrow() { 2.0 * LINE } else { LINE };
+        let step = words + STRIP + 14.0;
+        let top = sheet.y;
+        let bottom = top + step * sorted.len().max(1) as f64;
+        for tick in x.placed(|label| width(label, TEXT), 8.0, (sheet.left(), sheet.right())) {
+            for strip in 0..sorted.len() {
+                let base = top + step * (strip + 1) as f64;
+                sheet.svg.line((x.at(tick.value), base - STRIP), (x.at(tick.value), base), "grid");
+            }
+            sheet.svg.text((tick.middle, bottom + 15.0), Anchor::Middle, "tick", tick.label);
         }
         for (index, sample) in sorted.iter().enumerate() {
-            let base = top + (strip + 22.0) * (index + 1) as f64;
-            self.draw_strip(sheet, &x, sample, (index, base, strip));
+            let base = top + step * (index + 1) as f64;
+            self.draw_words(sheet, sample, index, base - STRIP - 6.0);
+            draw_strip(sheet, &x, sample, (left, right), base);
         }
-        sheet.y = top + height + 6.0 + 2.0 * LINE;
+        sheet.y = bottom + 4.0 + 2.0 * LINE;
         sheet.svg.text(((left + right) / 2.0, sheet.y - 2.0), Anchor::Middle, "axis", &self.x.caption());
     }
 
-    fn draw_strip(&self, sheet: &mut Sheet, x: &Mapping, sample: &Sorted, (index, base, strip): (usize, f64, f64)) {
-        let (left, right) = (sheet.left() + 2.0, sheet.right() - 10.0);
-        let bins = if sheet.is_narrow() { 48 } else { 90 };
-        let step = (right - left) / bins as f64;
-        let mut counts = vec![0u32; bins];
-        for value in &sample.values {
-            counts[(((x.at(*value) - left) / step) as usize).min(bins - 1)] += 1;
+    /// Name, size and percentiles of a strip, ending at height `y`.
+    fn draw_words(&self, sheet: &mut Sheet, sample: &Sorted, index: usize, y: f64) {
+        let written = |v: f64| if v.is_finite() { self.x.quantity(v) } else { "never".to_owned() };
+        let values: Vec<String> =
+            sample.stated().iter().map(|(name, v, _)| format!("{name} {}", written(*v))).collect();
+        let size = format!("n = {}", format::count(sample.n() as u64));
+        let name = |room: f64| shorten(&self.samples[index].name, room.max(40.0), TEXT);
+        let (left, right) = (sheet.left() + 2.0, sheet.right());
+        if sheet.is_narrow() {
+            sheet.svg.text(
+                (left, y - LINE),
+                Anchor::Start,
+                "label strong",
+                &name(right - left - width(&size, TEXT) - 16.0),
+            );
+            sheet.svg.text((right, y - LINE), Anchor::End, "faint", &size);
+            sheet.svg.text((left, y), Anchor::Start, "faint", &values.join(", "));
+        } else {
+            let summary = [vec![size], values].concat().join(", ");
+            sheet.svg.text(
+                (left, y),
+                Anchor::Start,
+                "label strong",
+                &name(right - left - width(&summary, TEXT) - 16.0),
+            );
+            sheet.svg.text((right, y), Anchor::End, "faint", &summary);
         }
-        let most = counts.iter().copied().max().unwrap_or(0).max(1);
-        let mut path = Path::default();
-        for (bin, count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
-            let (from, tall) = (left + step * bin as f64, f64::from(*count) / f64::from(most) * (strip - 14.0));
-            path.polygon(&[
-                (from + 0.5, base),
-                (from + 0.5, base - tall),
-                (from + step - 0.5, base - tall),
-                (from + step - 0.5, base),
-            ]);
-        }
-        sheet.svg.path(&path, "soft c0");
-        sheet.svg.line((left, base), (right, base), "base");
-        let stated: Vec<(&str, f64)> = PERCENTILES
-            .iter()
-            .filter_map(|(name, share, floor)| Some((*name, sample.percentile(*share, *floor)?)))
-            .collect();
-        let values: Vec<String> = stated.iter().map(|(name, v)| format!("{name} {}", self.x.quantity(*v))).collect();
-        let size = format!("n = {}{}", format::count(sample.n() as u64), if values.is_empty() { "" } else { ",  " });
-        let summary = size + &values.join(",  ");
-        let room = sheet.width() - width(&summary, TEXT) - 16.0;
-        let name = shorten(&self.samples[index].name, room.max(40.0), TEXT);
-        sheet.svg.text((left, base - strip - 4.0), Anchor::Start, "label strong halo", &name);
-        sheet.svg.text((sheet.right(), base - strip - 4.0), Anchor::End, "faint halo", &summary);
-        for ((_, value), shape) in stated.iter().zip(PERCENTILE_SHAPES) {
-            if value.is_finite() {
-                sheet.svg.line((x.at(*value), base), (x.at(*value), base - strip + 10.0), "whisker c5");
-                sheet.svg.mark((x.at(*value), base - strip + 10.0), shape, 3.5, "c5", "");
-            }
-        }
+    }
+}
+
+/// Height of a strip of a histogram.
+const STRIP: f64 = 48.0;
+
+fn draw_strip(sheet: &mut Sheet, x: &Mapping, sample: &Sorted, (left, right): (f64, f64), base: f64) {
+    let bins = if sheet.is_narrow() { 48 } else { 90 };
+    let step = (right - left) / bins as f64;
+    let mut counts = vec![0u32; bins];
+    for value in &sample.values {
+        counts[(((x.at(*value) - left) / step) as usize).min(bins - 1)] += 1;
+    }
+    let most = f64::from(counts.iter().copied().max().unwrap_or(0).max(1));
+    let mut path = Path::default();
+    for (bin, count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+        let (from, to) = (left + step * bin as f64 + 0.5, left + step * (bin + 1) as f64 - 0.5);
+        let top = base - f64::from(*count) / most * (STRIP - 4.0);
+        path.polygon(&[(from, base), (from, top), (to, top), (to, base)]);
+    }
+    sheet.svg.path(&path, "soft c0");
+    sheet.svg.line((left, base), (right, base), "base");
+    for (_, value, shape) in sample.stated().into_iter().filter(|(_, value, _)| value.is_finite()) {
+        sheet.svg.line((x.at(value), base), (x.at(value), base - STRIP + 4.0), "whisker c5");
+        sheet.svg.mark((x.at(value), base - STRIP + 4.0), shape, 3.5, "c5", "");
     }
 }
 
@@ -307,21 +330,39 @@ struct Labels {
 }
 
 impl Labels {
-    fn place(&mut self, svg: &mut Svg, plot: &Plot, sample: &Sorted, (index, name): (usize, &str), of: usize) {
+    fn place(&mut self, svg: &mut Svg, plot: &Plot, all: &[Sorted], (index, name): (usize, &str)) {
         let name = shorten(name, 150.0, TEXT);
         let extent = width(&name, TEXT);
         // Curves of a family are spread along a diagonal: later ones, usually slower, are named lower down.
-        let share = 0.80 - 0.62 * (index as f64 + 0.5) / of.max(1) as f64;
-        let rank = (((sample.n() as f64 * share) as usize).max(1) - 1).min(sample.values.len() - 1);
-        let at = plot.x.at(sample.values[rank]) + 7.0;
-        let x = if at + extent > plot.right { (at - 14.0 - extent).max(plot.left + 4.0) } else { at };
-        let mut y = plot.y.at((rank + 1) as f64 / sample.n() as f64 * 100.0) + 4.0;
-        let clear =
-            |y: f64| self.placed.iter().all(|(l, r, h)| (h - y).abs() >= 14.0 || x > *r + 4.0 || x + extent < *l - 4.0);
-        while !clear(y) && y + 14.0 < plot.bottom {
-            y += 7.0;
+        let wished = 0.80 - 0.62 * (index as f64 + 0.5) / all.len().max(1) as f64;
+        let mut shares: Vec<f64> = (1..19).map(|i| f64::from(i) * 0.05).collect();
+        shares.sort_by(|a, b| (a - wished).abs().total_cmp(&(b - wished).abs()));
+        let spots = shares
+            .iter()
+            .filter_map(|share| Some((curve_at(&all[index], plot, *share)?, plot.y.at(share * 100.0) + 4.0)));
+        let sides = spots.flat_map(|(x, y)| [(x + 8.0, y), (x - 8.0 - extent, y)]);
+        let sides: Vec<(f64, f64)> = sides.filter(|(x, _)| *x >= plot.left && x + extent <= plot.right + 8.0).collect();
+        let free = sides.iter().find(|(x, y)| self.is_free(plot, all, (*x, x + extent), *y));
+        if let Some((x, y)) = free.or(sides.first()).copied() {
+            self.placed.push((x, x + extent, y));
+            svg.text((x, y), Anchor::Start, "label halo", &name);
         }
-        self.placed.push((x, x + extent, y));
-        svg.text((x, y), Anchor::Start, "label halo", &name);
     }
+
+    fn is_free(&self, plot: &Plot, all: &[Sorted], (left, right): (f64, f64), y: f64) -> bool {
+        let apart = |(l, r, h): &(f64, f64, f64)| (h - y).abs() >= 14.0 || left > *r + 4.0 || right < *l - 4.0;
+        let crossed = |sample: &Sorted| {
+            (0..=6).any(|i| {
+                let share = plot.y.share_at(y + 3.0 - f64::from(i) * 2.5);
+                curve_at(sample, plot, share).is_some_and(|x| x > left - 4.0 && x < right + 4.0)
+            })
+        };
+        self.placed.iter().all(apart) && !all.iter().any(crossed)
+    }
+}
+
+/// Where the curve of a sample passes a share of all, in pixels; `None` where it never does.
+fn curve_at(sample: &Sorted, plot: &Plot, share: f64) -> Option<f64> {
+    let rank = ((sample.n() as f64 * share).ceil() as usize).max(1);
+    sample.values.get(rank - 1).map(|value| plot.x.at(*value))
 }

@@ -71,6 +71,9 @@ pub fn seconds(value: f64) -> String {
     if size == 0.0 {
         return "0 s".to_owned();
     }
+    if size >= 3.6e7 {
+        return format!("{} h", number(value / 3600.0));
+    }
     if size >= 119.95 {
         let whole = size.round();
         let (hours, minutes, rest) = ((whole / 3600.0).floor(), (whole % 3600.0 / 60.0).floor(), whole % 60.0);
@@ -102,13 +105,14 @@ pub fn percent(share: f64) -> String {
     format!("{text} %")
 }
 
-/// An interval in brackets with both ends to the same decimals: "[31.2, 35.6]". "n/a" when an end is missing.
+/// An interval with both ends to the same decimals: "31.2 to 35.6". A comma would be mistaken for one between
+/// thousands, a dash for a minus. "n/a" when an end is missing.
 pub fn interval(low: f64, high: f64) -> String {
     if !low.is_finite() || !high.is_finite() {
         return MISSING.to_owned();
     }
     let texts = column(&[Some(low), Some(high)]);
-    format!("[{}, {}]", texts[0], texts[1])
+    format!("{} to {}", texts[0], texts[1])
 }
 
 /// A value with its unit. Seconds (`unit` "s") choose their own prefix and "%" takes a plain number of per cent;
@@ -243,6 +247,7 @@ mod tests {
             (3_725.0, "62 min 05 s"),
             (7_200.0, "2 h 00 min"),
             (-0.25, "−250 ms"),
+            (2.6e235, "7.22e231 h"),
         ] {
             assert_eq!(seconds(value), text, "{value}");
         }
@@ -261,7 +266,7 @@ mod tests {
     fn columns_align() {
         assert_eq!(column(&[Some(7.123), Some(33.08), None, Some(104.96)]), ["7.1", "33.1", "n/a", "105.0"]);
         assert_eq!(column(&[Some(1.0), Some(64.0)]), ["1", "64"]);
-        assert_eq!(interval(31.2, 35.64), "[31.2, 35.6]");
+        assert_eq!(interval(31.2, 35.64), "31.2 to 35.6");
     }
 
     proptest! {

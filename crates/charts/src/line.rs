@@ -144,16 +144,21 @@ impl LineChart {
     /// All values that each axis must hold.
     pub(crate) fn extents(&self) -> (Vec<f64>, Vec<f64>) {
         let (mut xs, mut ys) = (Vec::new(), Vec::new());
-        for series in &self.series {
+        // Measured places first: what lies between them must not disturb how the axis divides them.
+        let mut ordered: Vec<&Series> = self.series.iter().collect();
+        ordered.sort_by_key(|s| s.style == SeriesStyle::Fit);
+        for series in ordered {
             for point in self.runs(series).0.into_iter().flatten() {
-                xs.push(point.x);
+                let (low, high) = bounds(&xs);
+                if series.style != SeriesStyle::Fit || point.x < low || point.x > high {
+                    xs.push(point.x);
+                }
                 ys.extend([Some(point.y), point.low, point.high].into_iter().flatten());
             }
         }
         for mark in self.marks.iter().filter(|m| m.at.is_finite()) {
             match mark.direction {
                 Direction::Vertical if self.x.accepts(mark.at) && !xs.contains(&mark.at) => {
-                    // Inside the measured range a mark must not disturb how the axis divides it.
                     let (low, high) = bounds(&xs);
                     if mark.at < low || mark.at > high {
                         xs.push(mark.at);
@@ -182,9 +187,17 @@ impl LineChart {
         remarks
     }
 
-    /// Colour class and shape of a series: references share the grey, the others count up.
+    /// Colour class and shape of a series: a fit shares them with the measured series before it.
     pub(crate) fn tone(&self, index: usize) -> usize {
-        self.series[..index].iter().filter(|s| s.style != SeriesStyle::Reference).count() % SHAPES
+        let measured = |series: &&Series| series.style == SeriesStyle::Measured;
+        let before = self.series[..index].iter().filter(measured).count();
+        let shares = self.series[index].style == SeriesStyle::Fit && before > 0;
+        (if shares { before - 1 } else { before }) % SHAPES
+    }
+
+    /// True when measured points are joined by a line: not when a fitted curve runs through them.
+    pub(crate) fn joins_points(&self) -> bool {
+        self.series.iter().all(|s| s.style != SeriesStyle::Fit)
     }
 
     fn end_labels(&self, sheet: &Sheet) -> Option<(f64, Vec<String>)> {
@@ -203,7 +216,9 @@ impl LineChart {
         sheet.key(&names, |svg, row, (x, y)| {
             let index = shown[row];
             let series = &self.series[index];
-            svg.line((x, y), (x + 20.0, y), &line_class(series.style, self.tone(index)));
+            if series.style != SeriesStyle::Measured || self.joins_points() {
+                svg.line((x, y), (x + 20.0, y), &line_class(series.style, self.tone(index)));
+            }
             if series.style == SeriesStyle::Measured {
                 let tone = self.tone(index);
                 svg.mark((x + 10.0, y), tone, 4.0, &format!("c{tone}"), "");
@@ -222,7 +237,9 @@ impl LineChart {
             if series.style != SeriesStyle::Measured {
                 svg.path(&area(plot, &run), &format!("area c{tone}"));
             }
-            svg.path(&path, &line_class(series.style, tone));
+            if series.style != SeriesStyle::Measured || self.joins_points() {
+                svg.path(&path, &line_class(series.style, tone));
+            }
             if series.style == SeriesStyle::Measured {
                 self.draw_points(svg, plot, &run, &series.name, tone);
             }
@@ -250,7 +267,7 @@ impl LineChart {
 
     fn words(&self, name: &str, point: &Drawable) -> String {
         let interval = match (point.low, point.high) {
-            (Some(low), Some(high)) => format!(" {}", format::interval(low, high)),
+            (Some(low), Some(high)) => format!(" ({})", format::interval(low, high)),
             _ => String::new(),
         };
         let name = if name.is_empty() { String::new() } else { format!("{name}, ") };
@@ -275,8 +292,8 @@ impl LineChart {
             match band.direction {
                 Direction::Horizontal => {
                     svg.rect((plot.left, to), (plot.right - plot.left, from - to), class);
-                    if from - to >= 14.0 {
-                        self.draw_band_name(svg, plot, &band.name, to + 12.0);
+                    if from - to >= 12.0 {
+                        self.draw_band_name(svg, plot, &band.name, to + (12.0f64).min((from - to + 8.0) / 2.0));
                     }
                 }
                 Direction::Vertical => {
@@ -459,7 +476,7 @@ impl LineChart {
         for mark in &self.marks {
             let axis = if mark.direction == Direction::Vertical { &self.x } else { &self.y };
             let interval =
-                mark.low.zip(mark.high).map_or_else(String::new, |(l, h)| format!(" {}", format::interval(l, h)));
+                mark.low.zip(mark.high).map_or_else(String::new, |(l, h)| format!(" ({})", format::interval(l, h)));
             notes.push(format!("Marked at {}{interval}: {}.", axis.quantity(mark.at), mark.label));
         }
         for band in &self.bands {

@@ -44,7 +44,7 @@ pub struct Figure {
     pub value: String,
     /// Its unit; empty when the value carries it.
     pub unit: String,
-    /// Its interval, such as "95 % interval [31.2, 35.6]"; empty for none.
+    /// Its interval, such as "95 % interval 31.2 to 35.6"; empty for none.
     pub interval: String,
     /// What else must be known, such as "n = 512"; empty for nothing.
     pub note: String,

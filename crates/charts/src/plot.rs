@@ -46,7 +46,7 @@ impl Plot {
 
     /// Draws grid, ticks and the caption of the x-axis, and moves the sheet below them.
     pub(crate) fn draw_axes(&self, sheet: &mut Sheet, x_caption: &str) {
-        for (value, label) in self.y.fitting(|_| TEXT, 4.0) {
+        for (value, label) in self.y.fitting(TEXT + 4.0) {
             let y = self.y.at(value);
             let class = if value == 0.0 || (y - self.bottom).abs() < 0.5 { "base" } else { "grid" };
             sheet.svg.line((self.left, y), (self.right, y), class);
@@ -59,12 +59,10 @@ impl Plot {
     }
 
     fn draw_x_ticks(&self, sheet: &mut Sheet) {
-        let edge = sheet.right();
-        for (value, label) in self.x.fitting(|label| width(label, TEXT), 8.0) {
-            let x = self.x.at(value);
+        for tick in self.x.placed(|label| width(label, TEXT), 8.0, (sheet.left(), sheet.right())) {
+            let x = self.x.at(tick.value);
             sheet.svg.line((x, self.bottom), (x, self.bottom + 4.0), "base");
-            let half = width(label, TEXT) / 2.0;
-            sheet.svg.text((x.min(edge - half), self.bottom + 17.0), Anchor::Middle, "tick", label);
+            sheet.svg.text((tick.middle, self.bottom + 17.0), Anchor::Middle, "tick", tick.label);
         }
     }
 }

@@ -52,13 +52,11 @@ impl Rows {
 
     fn draw_axis(&self, sheet: &mut Sheet, axis: &Axis) {
         let bottom = self.top + self.step * self.count.max(1) as f64 + 4.0;
-        for (value, label) in self.x.fitting(|label| width(label, TEXT), 8.0) {
-            let x = self.x.at(value);
-            let class = if value == 0.0 { "base" } else { "grid" };
+        for tick in self.x.placed(|label| width(label, TEXT), 8.0, (sheet.left(), sheet.right())) {
+            let x = self.x.at(tick.value);
+            let class = if tick.value == 0.0 { "base" } else { "grid" };
             sheet.svg.line((x, self.top), (x, bottom), class);
-            let half = width(label, TEXT) / 2.0;
-            let centre = x.clamp(sheet.left() + half, sheet.right() - half);
-            sheet.svg.text((centre, bottom + 15.0), Anchor::Middle, "tick", label);
+            sheet.svg.text((tick.middle, bottom + 15.0), Anchor::Middle, "tick", tick.label);
         }
         sheet.y = bottom + 4.0 + LINE;
         for line in crate::text::wrap(&axis.caption(), sheet.width(), TEXT, 2) {

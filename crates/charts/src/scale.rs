@@ -124,6 +124,11 @@ impl Mapping {
         self.from + share * (self.to - self.from)
     }
 
+    /// How far along the axis pixel `pixel` lies, from 0 to 1.
+    pub(crate) fn share_at(&self, pixel: f64) -> f64 {
+        ((pixel - self.from) / (self.to - self.from)).clamp(0.0, 1.0)
+    }
+
     /// Lowest and highest value of the domain.
     pub(crate) fn domain(&self) -> (f64, f64) {
         (self.low, self.high)
@@ -134,24 +139,41 @@ impl Mapping {
         self.ticks.iter().copied().zip(self.labels.iter().map(String::as_str))
     }
 
-    /// The labels that fit side by side when label `i` takes `extent(label)` pixels along the axis: every tick where
-    /// possible, else every second, third and so on.
-    pub(crate) fn fitting(&self, extent: impl Fn(&str) -> f64, gap: f64) -> Vec<(f64, &str)> {
-        let all: Vec<(f64, &str)> = self.labelled().collect();
-        let fits = |kept: &[(f64, &str)]| {
+    /// The labels that fit above each other when each takes `extent` pixels along the axis: every tick where possible,
+    /// else every second, third and so on.
+    pub(crate) fn fitting(&self, extent: f64) -> Vec<(f64, &str)> {
+        let placed = self.placed(|_| extent, 0.0, (f64::NEG_INFINITY, f64::INFINITY));
+        placed.into_iter().map(|tick| (tick.value, tick.label)).collect()
+    }
+
+    /// The labels that fit side by side between two edges, `gap` pixels apart, with their middles.
+    pub(crate) fn placed(&self, extent: impl Fn(&str) -> f64, gap: f64, (left, right): (f64, f64)) -> Vec<Tick<'_>> {
+        let place = |(value, label): (f64, &'_ str)| {
+            let half = extent(label) / 2.0;
+            self.at(value).min(right - half).max(left + half)
+        };
+        let all: Vec<Tick<'_>> =
+            self.labelled().map(|(value, label)| Tick { value, label, middle: place((value, label)) }).collect();
+        let fits = |kept: &[Tick<'_>]| {
             kept.windows(2).all(|pair| {
-                let room = (self.at(pair[1].0) - self.at(pair[0].0)).abs();
-                room >= (extent(pair[0].1) + extent(pair[1].1)) / 2.0 + gap
+                let room = (pair[1].middle - pair[0].middle).abs();
+                room >= (extent(pair[0].label) + extent(pair[1].label)) / 2.0 + gap
             })
         };
-        for stride in 1..=all.len().max(1) {
-            let kept: Vec<_> = all.iter().copied().step_by(stride).collect();
-            if fits(&kept) {
-                return kept;
-            }
-        }
-        all.into_iter().take(1).collect()
+        (1..=all.len().max(1))
+            .map(|stride| all.iter().copied().step_by(stride).collect::<Vec<_>>())
+            .find(|kept| fits(kept))
+            .unwrap_or_default()
     }
+}
+
+/// A tick whose label was given a place.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tick<'a> {
+    pub(crate) value: f64,
+    pub(crate) label: &'a str,
+    /// The pixel of the middle of the label, which keeps inside the edges.
+    pub(crate) middle: f64,
 }
 
 fn linear_domain(bounds: Option<(f64, f64)>, origin: Origin, target: usize) -> (f64, f64, Vec<f64>) {
@@ -167,9 +189,11 @@ fn linear_domain(bounds: Option<(f64, f64)>, origin: Origin, target: usize) -> (
     let step = nice_step((high - low) / target as f64);
     let first = (low / step + 1e-9).floor();
     let last = (high / step - 1e-9).ceil();
-    // Values count from the origin of the axis, so the domain ends on ticks; positions end where the data ends.
+    // Values count from the origin of the axis, so their domain ends on ticks unless that wastes room; positions end
+    // where the data ends.
     if origin == Origin::Zero {
-        (low, high) = (first * step, last * step);
+        low = if low < 0.0 { first * step } else { low };
+        high = if last * step - high > (high - low) * 0.15 { high + (high - low) * 0.06 } else { last * step };
     }
     let inside = |v: &f64| (low - step * 1e-6..=high + step * 1e-6).contains(v);
     let count = ((last - first) as usize).min(MAX_TICKS - 1);
@@ -302,21 +326,18 @@ mod tests {
     fn linear_ticks_are_one_two_or_five() {
         let axis = Axis::linear("x", "tok/s");
         assert_eq!(ticks(&axis, &[7.0, 93.0]), ["0", "20", "40", "60", "80", "100"]);
-        assert_eq!(
-            ticks(&axis, &[0.1, 0.43]),
-            ["0.0", "0.1", "0.2", "0.3", "0.4", "0.5"].map(|t| if t == "0.0" { "0" } else { t })
-        );
+        assert_eq!(ticks(&axis, &[0.1, 0.43]), ["0", "0.1", "0.2", "0.3", "0.4"]);
         assert_eq!(ticks(&axis, &[-3.0, 4.0]), ["−4", "−2", "0", "2", "4"]);
         assert_eq!(ticks(&axis, &[0.0, 2.5e6]), ["0", "0.5M", "1M", "1.5M", "2M", "2.5M"]);
-        assert_eq!(
-            ticks(&Axis::linear("t", "s"), &[0.08, 0.4]),
-            ["0 ms", "100 ms", "200 ms", "300 ms", "400 ms"].map(|t| if t == "0 ms" { "0 ms" } else { t })
-        );
+        assert_eq!(ticks(&Axis::linear("t", "s"), &[0.08, 0.4]), ["0 ms", "100 ms", "200 ms", "300 ms", "400 ms"]);
     }
 
     #[test]
     fn log_ticks_are_decades_doublings_or_one_two_five() {
-        assert_eq!(ticks(&Axis::log("t", "s"), &[0.03, 4.0]), ["10 ms", "100 ms", "1 s", "10 s"]);
+        assert_eq!(
+            ticks(&Axis::log("t", "s"), &[0.003, 400.0]),
+            ["1 ms", "10 ms", "100 ms", "1 s", "10 s", "100 s", "1,000 s"]
+        );
         assert_eq!(ticks(&Axis::log("t", "s"), &[0.23, 1.4]), ["200 ms", "500 ms", "1 s", "2 s"]);
         assert_eq!(ticks(&Axis::log("n", ""), &[1.0, 2.0, 4.0, 64.0]), ["1", "2", "4", "8", "16", "32", "64"]);
     }

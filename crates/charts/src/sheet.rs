@@ -117,6 +117,7 @@ impl Sheet {
 
     /// A small remark below the chart, wrapped.
     pub(crate) fn note(&mut self, note: &str) {
+        self.y += 2.0;
         for line in wrap(note, self.width(), 11.5, 4) {
             self.y += LINE;
             self.svg.text((self.left(), self.y - 4.0), Anchor::Start, "note", &line);

@@ -44,6 +44,14 @@ impl Svg {
         }
     }
 
+    /// A path stroked with a width that the chart decides.
+    pub(crate) fn stroke(&mut self, path: &Path, class: &str, width: f64) {
+        if !path.data.is_empty() {
+            let width = coordinate(width);
+            let _ = write!(self.out, r#"<path class="{class}" stroke-width="{width}" d="{}"/>"#, path.data);
+        }
+    }
+
     pub(crate) fn text(&mut self, (x, y): (f64, f64), anchor: Anchor, class: &str, text: &str) {
         let anchor = match anchor {
             Anchor::Start => "",
@@ -144,6 +152,15 @@ impl Path {
         self.lift();
         self.to(from);
         self.to(to);
+        self.lift();
+    }
+
+    /// A level stretch, written short because there may be thousands; nothing when it has no length.
+    pub(crate) fn level(&mut self, from: f64, to: f64, y: f64) {
+        let tenth = |v: f64| coordinate((v * 10.0).round() / 10.0);
+        if to - from >= 0.05 {
+            let _ = write!(self.data, "M{} {}h{}", tenth(from), tenth(y), tenth(to - from));
+        }
         self.lift();
     }
 

@@ -162,7 +162,15 @@ mod tests {
 
     #[test]
     fn text_aligns_wide_characters_and_defuses_escapes() {
-        insta::assert_snapshot!(table().text(), @"");
+        insta::assert_snapshot!(table().text(), @r"
+        Speeds <made up>
+        model      output speed (tok/s)
+        ---------  --------------------
+        模型 & co                  33.1
+        b�[31m
+        c                         104.0
+        n = 3
+        ");
     }
 
     #[test]

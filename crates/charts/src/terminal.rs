@@ -6,7 +6,7 @@
 
 use crate::line::{Direction, LineChart, SeriesStyle};
 use crate::scale::{Mapping, Origin};
-use crate::text::{columns, shorten_columns};
+use crate::text::{cells, columns, shorten_columns};
 
 /// Characters for marks of measured series, in the order of the series.
 const MARKS: [char; 6] = ['●', '■', '▲', '◆', '×', '○'];
@@ -99,7 +99,8 @@ impl Canvas {
                 for run in chart.runs(series).0 {
                     let points: Vec<(f64, f64)> = run.iter().map(|p| (canvas.x.at(p.x), canvas.y.at(p.y))).collect();
                     let gap = if style == SeriesStyle::Reference { 3 } else { 1 };
-                    points.windows(2).for_each(|pair| canvas.stroke(pair[0], pair[1], gap));
+                    let joined = style != SeriesStyle::Measured || chart.joins_points();
+                    points.windows(2).filter(|_| joined).for_each(|pair| canvas.stroke(pair[0], pair[1], gap));
                     if style == SeriesStyle::Measured {
                         points.iter().for_each(|point| canvas.mark(*point, mark_of(chart, index, unicode)));
                     } else if let Some(point) = points.first() {
@@ -124,9 +125,9 @@ impl Canvas {
                     (0..self.wide).for_each(|column| self.marks[row * self.wide + column] = Some(level));
                     let label = shorten_columns(&mark.label, self.wide.saturating_sub(4), unicode);
                     let start = row * self.wide + self.wide.saturating_sub(columns(&label) + 1);
-                    for (offset, c) in label.chars().enumerate().take_while(|(o, _)| start + o < (row + 1) * self.wide)
-                    {
-                        self.marks[start + offset] = Some(c);
+                    let places = self.marks[..(row + 1) * self.wide].iter_mut().skip(start);
+                    for (place, c) in places.zip(label.chars().flat_map(in_columns)) {
+                        *place = Some(c);
                     }
                 }
                 _ => {}
@@ -160,18 +161,29 @@ impl Canvas {
     /// The rows with tick labels at their left.
     fn lines(&self, unicode: bool) -> Vec<String> {
         let (axis, tick) = if unicode { ('│', '┤') } else { ('|', '+') };
-        let labels: Vec<(usize, &str)> =
-            self.y.fitting(|_| 4.0, 0.0).iter().map(|(v, l)| (self.row_of(*v), *l)).collect();
+        let labels: Vec<(usize, &str)> = self.y.fitting(4.0).iter().map(|(v, l)| (self.row_of(*v), *l)).collect();
         (0..self.rows)
             .map(|row| {
                 let label = labels.iter().find(|(at, _)| *at == row).map(|(_, label)| *label);
                 let text = shorten_columns(&ascii_minus(label.unwrap_or(""), unicode), self.gutter, unicode);
                 let padding = " ".repeat(self.gutter - columns(&text));
                 let edge = if label.is_some() { tick } else { axis };
-                let cells: String = (0..self.wide).map(|column| self.cell(row, column, unicode)).collect();
+                let cells = self.row_text(row, unicode);
                 format!("{padding}{text} {edge}{cells}")
             })
             .collect()
+    }
+
+    /// The characters of a row. A wide character that lost its second column to a mark leaves a blank.
+    fn row_text(&self, row: usize, unicode: bool) -> String {
+        let chars: Vec<char> = (0..self.wide).map(|column| self.cell(row, column, unicode)).collect();
+        let whole = |i: usize| cells(chars[i]) == 2 && chars.get(i + 1) == Some(&TAKEN);
+        let shown = |i: usize| match chars[i] {
+            TAKEN if i > 0 && whole(i - 1) => None,
+            c if cells(c) == 1 && c != TAKEN || whole(i) => Some(c),
+            _ => Some(' '),
+        };
+        (0..chars.len()).filter_map(shown).collect()
     }
 
     fn cell(&self, row: usize, column: usize, unicode: bool) -> char {
@@ -195,18 +207,17 @@ impl Canvas {
 
     fn x_axis(&self, chart: &LineChart, unicode: bool) -> Vec<String> {
         let (corner, flat, tick) = if unicode { ('└', '─', '┴') } else { ('+', '-', '+') };
-        let ticks = self.x.fitting(|label| columns(label) as f64 * 2.0, 4.0);
+        // Two dots to a column; labels keep between the axis and the right edge.
+        let edges = (-2.0 * (self.gutter + 2) as f64, 2.0 * self.wide as f64);
         let mut rule = vec![flat; self.wide];
         let mut labels = vec![' '; self.gutter + 2 + self.wide];
-        for (value, label) in ticks {
-            let column = self.column_of(value);
-            let chars: Vec<char> = ascii_minus(label, unicode).chars().collect();
-            let start = (self.gutter + 2 + column)
-                .saturating_sub(chars.len() / 2)
-                .min(labels.len().saturating_sub(chars.len()));
-            rule[column] = tick;
-            for (offset, c) in chars.into_iter().enumerate().filter(|(o, _)| start + o < self.gutter + 2 + self.wide) {
-                labels[start + offset] = c;
+        for place in self.x.placed(|label| columns(label) as f64 * 2.0, 4.0, edges) {
+            let chars: Vec<char> = ascii_minus(place.label, unicode).chars().collect();
+            let wanted = (self.gutter + 2 + self.column_of(place.value)).saturating_sub(chars.len() / 2);
+            let start = wanted.min(labels.len().saturating_sub(chars.len()));
+            rule[self.column_of(place.value)] = tick;
+            for (slot, c) in labels.iter_mut().skip(start).zip(chars) {
+                *slot = c;
             }
         }
         let caption = shorten_columns(&chart.x.caption(), self.wide, unicode);
@@ -217,6 +228,14 @@ impl Canvas {
             format!("{}{caption}", " ".repeat(indent)),
         ]
     }
+}
+
+/// The second column of a wide character.
+const TAKEN: char = '\0';
+
+/// One entry per column that a character takes.
+fn in_columns(c: char) -> impl Iterator<Item = char> {
+    [c, TAKEN].into_iter().take(cells(c))
 }
 
 fn ascii_minus(text: &str, unicode: bool) -> String {

@@ -2,8 +2,13 @@
 //!
 //! It refuses to know what a request is: rows with a start, a first text and an end.
 //!
+//! A few named rows get a line each; many share lanes, a lane holding one request at a time, so that the height of the
+//! picture is how many were in flight.
+//!
 //! Invariant: when there are too many rows to draw, every k-th is drawn and that is said; failed rows are always drawn
 //! while they fit, and always counted.
+
+use std::collections::BTreeSet;
 
 use crate::format;
 use crate::scale::{Axis, Mapping, Origin};
@@ -51,7 +56,11 @@ pub struct TimelineChart {
 }
 
 /// Most rows drawn.
-const MOST_ROWS: usize = 240;
+const MOST_ROWS: usize = 4_000;
+/// Most rows drawn on a line each, with their names.
+const MOST_NAMED: usize = 30;
+/// Most lanes drawn.
+const MOST_LANES: usize = 240;
 /// Most rows listed in the table.
 const MOST_LISTED: usize = 200;
 
@@ -74,12 +83,13 @@ impl TimelineChart {
         if sound.is_empty() {
             remarks.push("No requests to draw.".to_owned());
         }
-        if sound.len() <= MOST_ROWS {
+        let most = lanes(sound).1;
+        if sound.len() <= MOST_ROWS && most <= MOST_LANES {
             return (sound.to_vec(), remarks);
         }
-        let stride = sound.len().div_ceil(MOST_ROWS);
+        let stride = sound.len().div_ceil(MOST_ROWS).max(most.div_ceil(MOST_LANES));
         let failed = sound.iter().filter(|r| is_failed(r)).count();
-        let keep_failed = failed <= MOST_ROWS / 2;
+        let keep_failed = failed <= MOST_LANES / 2;
         let kept = |(index, row): &(usize, &&TimelineRow)| index % stride == 0 || (keep_failed && is_failed(row));
         let rows = sound.iter().enumerate().filter(kept).map(|(_, row)| *row).collect();
         let also = if keep_failed && failed > 0 { ", and every failed one" } else { "" };
@@ -117,7 +127,7 @@ impl TimelineChart {
             names.push(format!("failed or cancelled {total}: {}", listed.join(", ")));
         }
         sheet.key(&names, |svg, index, (x, y)| match index {
-            0 => svg.line((x, y), (x + 20.0, y), "line thin wait c0"),
+            0 => svg.rect((x, y - 0.8), (20.0, 1.6), "solid c0"),
             1 => svg.rect((x, y - 4.0), (20.0, 8.0), "solid c0"),
             _ => svg.mark((x + 10.0, y), 4, 3.5, "bad", ""),
         });
@@ -137,34 +147,34 @@ impl Chart for TimelineChart {
         self.draw_key(sheet);
         let sound = self.sound();
         let (rows, remarks) = self.chosen(&sound);
-        let labelled = rows.len() <= 30 && rows.iter().any(|r| !r.label.is_empty());
-        let step = if labelled { 16.0 } else { (360.0 / rows.len().max(1) as f64).clamp(2.0, 12.0) };
-        let label_limit = sheet.width() * 0.25;
-        let widest = rows.iter().map(|r| width(&shorten(&r.label, label_limit, TEXT), TEXT)).fold(0.0, f64::max);
-        let left = sheet.left() + if labelled { widest + 8.0 } else { 0.0 };
+        let named = rows.len() <= MOST_NAMED && rows.iter().any(|r| !r.label.is_empty());
+        let (lane_of, lanes) = if named { ((0..rows.len()).collect(), rows.len()) } else { lanes(&rows) };
+        let step = if named { 16.0 } else { (300.0 / lanes.max(1) as f64).clamp(1.5, 12.0) };
+        let limit = sheet.width() * 0.25;
+        let names: Vec<String> = rows.iter().filter(|_| named).map(|r| shorten(&r.label, limit, TEXT)).collect();
+        let widest = names.iter().map(|n| width(n, TEXT)).fold(-8.0, f64::max);
+        let left = sheet.left() + widest + 8.0;
         let (top, right) = (sheet.y + 8.0, sheet.right() - 14.0);
-        let bottom = top + step * rows.len().max(4) as f64 + 4.0;
+        let bottom = top + step * lanes.max(4) as f64 + 4.0;
         let ends: Vec<f64> = rows.iter().flat_map(|r| [r.start, r.end]).collect();
         let target = if sheet.is_narrow() { 5 } else { 8 };
         let axis = Axis::linear("Time since the run began", "s");
         let x = Mapping::fit(&axis, &ends, Origin::Zero, (left, right), target);
-        for (value, label) in x.fitting(|label| width(label, TEXT), 8.0) {
-            sheet.svg.line((x.at(value), top), (x.at(value), bottom + 4.0), "grid");
-            let half = width(label, TEXT) / 2.0;
-            let centre = x.at(value).clamp(sheet.left() + half, sheet.right() - half);
-            sheet.svg.text((centre, bottom + 17.0), Anchor::Middle, "tick", label);
-        }
-        sheet.svg.line((left, bottom), (right, bottom), "base");
-        draw_rows(sheet, &rows, &x, (top + step / 2.0 + 2.0, step));
-        if labelled {
-            for (index, row) in rows.iter().enumerate() {
-                let y = top + step * (index as f64 + 0.5) + 6.0;
-                let label = shorten(&row.label, label_limit, TEXT);
-                sheet.svg.text((left - 8.0, y), Anchor::End, "label", &label);
-            }
+        draw_time_axis(sheet, &x, (left, right), (top, bottom));
+        let heights: Vec<f64> = lane_of.iter().map(|lane| top + 2.0 + step * (*lane as f64 + 0.5)).collect();
+        draw_rows(sheet, &rows, &x, &heights, step);
+        for (name, y) in names.iter().zip(&heights) {
+            sheet.svg.text((left - 8.0, y + 4.0), Anchor::End, "label", name);
         }
         sheet.y = bottom + 6.0 + 2.0 * LINE;
         sheet.svg.text(((left + right) / 2.0, sheet.y - 2.0), Anchor::Middle, "axis", &axis.caption());
+        if !named && rows.len() > 1 {
+            let most = crate::timeline::lanes(&sound).1;
+            sheet.note(&format!(
+                "A lane holds one request at a time. At most {} were in flight.",
+                format::count(most as u64)
+            ));
+        }
         for remark in remarks {
             sheet.note(&remark);
         }
@@ -212,30 +222,59 @@ impl Chart for TimelineChart {
     }
 }
 
-fn draw_rows(sheet: &mut Sheet, rows: &[&TimelineRow], x: &Mapping, (first_y, step): (f64, f64)) {
-    let thickness = (step * 0.72).max(1.2);
-    let (mut waits, mut bars) = (Path::default(), Path::default());
-    for (index, row) in rows.iter().enumerate() {
-        let y = first_y + step * index as f64;
-        let from = x.at(row.start);
-        let end = x.at(row.end).max(from + 0.8);
-        let turn = row.first.filter(|f| f.is_finite()).map_or(end, |f| x.at(f).clamp(from, end));
-        waits.segment((from, y), (turn, y));
-        if turn < end {
-            let (top, bottom) = (y - thickness / 2.0, y + thickness / 2.0);
-            bars.polygon(&[(turn, top), (end, top), (end, bottom), (turn, bottom)]);
-        }
+fn draw_time_axis(sheet: &mut Sheet, x: &Mapping, (left, right): (f64, f64), (top, bottom): (f64, f64)) {
+    for tick in x.placed(|label| width(label, TEXT), 8.0, (sheet.left(), sheet.right())) {
+        let at = x.at(tick.value);
+        sheet.svg.line((at, top), (at, bottom + 4.0), "grid");
+        sheet.svg.text((tick.middle, bottom + 17.0), Anchor::Middle, "tick", tick.label);
     }
-    sheet.svg.path(&waits, "line thin wait c0");
-    sheet.svg.path(&bars, "solid c0");
+    sheet.svg.line((left, bottom), (right, bottom), "base");
+}
+
+/// The lane of each row and how many lanes there are. Rows must be sorted by start; each takes the first free lane.
+fn lanes(rows: &[&TimelineRow]) -> (Vec<usize>, usize) {
+    let mut free: BTreeSet<usize> = BTreeSet::new();
+    let mut busy: BTreeSet<(u64, usize)> = BTreeSet::new();
+    let mut count = 0;
+    let lane_of = rows.iter().map(|row| {
+        while let Some((end, lane)) = busy.first().copied().filter(|(end, _)| *end <= ordered(row.start)) {
+            busy.remove(&(end, lane));
+            free.insert(lane);
+        }
+        let lane = free.pop_first().unwrap_or_else(|| {
+            count += 1;
+            count - 1
+        });
+        busy.insert((ordered(row.end), lane));
+        lane
+    });
+    (lane_of.collect(), count)
+}
+
+/// An integer that orders as the finite number does.
+fn ordered(value: f64) -> u64 {
+    let bits = (value + 0.0).to_bits();
+    if bits >> 63 == 0 { bits | 1 << 63 } else { !bits }
+}
+
+fn draw_rows(sheet: &mut Sheet, rows: &[&TimelineRow], x: &Mapping, heights: &[f64], step: f64) {
+    let (mut waits, mut bars) = (Path::default(), Path::default());
+    for (row, y) in rows.iter().zip(heights) {
+        let from = x.at(row.start);
+        let end = x.at(row.end).max(from + 0.6);
+        let turn = row.first.filter(|f| f.is_finite()).map_or(end, |f| x.at(f).clamp(from, end));
+        waits.level(from, turn, *y);
+        bars.level(turn, end, *y);
+    }
+    sheet.svg.stroke(&waits, "wait c0", (step * 0.14).max(0.5));
+    sheet.svg.stroke(&bars, "text c0", (step * 0.72).max(1.0));
     let radius = (step * 0.35).clamp(2.2, 4.0);
-    for (index, row) in rows.iter().enumerate().filter(|(_, row)| is_failed(row)) {
-        let y = first_y + step * index as f64;
+    for (row, y) in rows.iter().zip(heights).filter(|(row, _)| is_failed(row)) {
         let words = match &row.outcome {
             Outcome::Failed(kind) => kind.as_str(),
             _ => "cancelled",
         };
-        sheet.svg.mark((x.at(row.end) + radius + 2.0, y), 4, radius, "bad", words);
+        sheet.svg.mark((x.at(row.end), *y), 4, radius, "bad", words);
     }
 }
 
