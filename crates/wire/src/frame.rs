@@ -132,7 +132,7 @@ impl SseFramer {
         }
         if self.event_bytes > self.limit {
             on_frame(Frame::TooLarge { bytes: self.event_bytes });
-        } else if self.has_data || cut_line {
+        } else if self.has_data || cut_line || !self.name.is_empty() {
             on_frame(Frame::Unfinished { name: &self.name, data: &self.data });
         }
         let ignored_lines = self.ignored_lines;
@@ -278,3 +278,6 @@ impl SseFramer {
 fn without_leading_space(value: &[u8]) -> &[u8] {
     value.strip_prefix(b" ").unwrap_or(value)
 }
+
+#[cfg(test)]
+mod tests;

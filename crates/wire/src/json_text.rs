@@ -169,3 +169,6 @@ pub(crate) fn lossy(bytes: &[u8]) -> (Cow<'_, str>, bool) {
         Err(_) => (String::from_utf8_lossy(bytes), true),
     }
 }
+
+#[cfg(test)]
+mod tests;

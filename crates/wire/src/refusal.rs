@@ -270,3 +270,6 @@ fn clean(text: &str, limit: usize) -> String {
     cleaned.truncate(cleaned.trim_end().len());
     cleaned
 }
+
+#[cfg(test)]
+mod tests;

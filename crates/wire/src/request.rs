@@ -84,7 +84,7 @@ pub fn decode_request(dialect: Dialect, body: &[u8]) -> Result<ChatRequest, Wire
             }
             "max_tokens" => limits[1] = Some(read("max_tokens", "a whole number from 0 to 4294967295", json)?),
             "ignore_eos" => request.ignore_eos = read("ignore_eos", "true or false", json)?,
-            "temperature" => request.temperature = Some(read("temperature", "a number", json)?),
+            "temperature" => request.temperature = Some(read_temperature(json)?),
             "seed" => match read::<Value>("seed", "a whole number", json)?.as_u64() {
                 Some(seed) => request.seed = Some(seed),
                 None => keep(&mut request.extra, &name, json),
@@ -181,6 +181,12 @@ fn keep(extra: &mut Vec<(String, String)>, name: &str, json: &str) {
     extra.push((name.to_owned(), json.to_owned()));
 }
 
+/// The standard library reads a number to the nearest float, which serde_json does not by default.
+fn read_temperature(json: &str) -> Result<f64, WireError> {
+    let number = json.parse().ok().filter(|number: &f64| number.is_finite());
+    number.ok_or(WireError::Invalid { field: "temperature", expected: "a number" })
+}
+
 /// `include_usage` has a name of its own; options beside it are kept as they are.
 fn read_stream_options(json: &str, request: &mut ChatRequest) -> Result<(), WireError> {
     let options: serde_json::Map<String, Value> = read("stream_options", "an object", json)?;
@@ -213,3 +219,6 @@ fn read_message(message: &Value) -> Result<Message, WireError> {
     };
     Ok(Message { role, content })
 }
+
+#[cfg(test)]
+mod tests;

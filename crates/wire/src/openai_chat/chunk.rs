@@ -4,18 +4,27 @@
 //! of a repeated key the last value counts.
 
 use super::read::{Any, Read, Text};
+use crate::json_text::{append_unescaped, plain_length};
 use serde::Deserialize;
-use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess};
+use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use tokrate_core::{Channel, FinishReason};
+
+/// One text of a document.
+pub(super) struct Saying<'a> {
+    pub(super) channel: Channel,
+    pub(super) text: Cow<'a, str>,
+    /// Where it stands in the document, between the quotes; not known for parts of an array.
+    pub(super) inside: Option<&'a str>,
+}
 
 /// What one document says.
 #[derive(Default)]
 pub(super) struct Chunk<'a> {
     pub(super) model: Option<Cow<'a, str>>,
     /// Non-empty texts: reasoning, answer, refusal, tools.
-    pub(super) texts: Vec<(Channel, Cow<'a, str>)>,
+    pub(super) texts: Vec<Saying<'a>>,
     pub(super) finish: Option<FinishReason>,
     /// The usage block as JSON, not `null`.
     pub(super) usage: Option<&'a str>,
@@ -122,7 +131,7 @@ struct Answer<'c, 'a> {
 
 /// `content`: a string, or an array of parts.
 struct Content<'c, 'a> {
-    texts: &'c mut Vec<(Channel, Cow<'a, str>)>,
+    texts: &'c mut Vec<Saying<'a>>,
     channel: Channel,
     malformed: &'c mut bool,
 }
@@ -132,7 +141,7 @@ struct ContentPart<'c, 'a>(Content<'c, 'a>);
 
 /// `tool_calls`, one of them, its `function`, or a legacy `function_call`.
 struct Tools<'c, 'a> {
-    texts: &'c mut Vec<(Channel, Cow<'a, str>)>,
+    texts: &'c mut Vec<Saying<'a>>,
     malformed: &'c mut bool,
 }
 
@@ -170,6 +179,8 @@ impl<'a> Read<'a> for Root<'_, 'a> {
                 RootKey::Model => chunk.model = object.next_value_seed(Any(Text(&mut chunk.malformed)))?,
                 RootKey::Choices => {
                     chunk.choices = true;
+                    chunk.texts.clear();
+                    (chunk.finish, chunk.extra_choices) = (None, 0);
                     object.next_value_seed(Any(Choices(chunk)))?;
                 }
                 RootKey::Usage => chunk.usage = raw(&mut object)?.or(chunk.usage),
@@ -289,31 +300,35 @@ impl<'a> Read<'a> for Answer<'_, 'a> {
             match key {
                 AnswerKey::Content => {
                     content.clear();
-                    let reader = Content { texts: &mut content, channel: Channel::Answer, malformed };
-                    object.next_value_seed(Any(reader))?;
+                    read_content(&mut object, &mut content, malformed)?;
                 }
-                AnswerKey::Refusal => refusal = object.next_value_seed(Any(Text(malformed)))?,
-                AnswerKey::ReasoningContent => reasoning[0] = object.next_value_seed(Any(Text(malformed)))?,
-                AnswerKey::Reasoning => reasoning[1] = object.next_value_seed(Any(Text(malformed)))?,
-                AnswerKey::ReasoningText => reasoning[2] = object.next_value_seed(Any(Text(malformed)))?,
+                AnswerKey::Refusal => refusal = read_text(&mut object, Channel::Answer, malformed)?,
+                AnswerKey::ReasoningContent => {
+                    reasoning[0] = read_text(&mut object, Channel::Reasoning, malformed)?;
+                }
+                AnswerKey::Reasoning => reasoning[1] = read_text(&mut object, Channel::Reasoning, malformed)?,
+                AnswerKey::ReasoningText => reasoning[2] = read_text(&mut object, Channel::Reasoning, malformed)?,
                 AnswerKey::ToolCalls | AnswerKey::FunctionCall => {
-                    object.next_value_seed(Any(Tools { texts: &mut tools, malformed }))?;
+                    let mut latest = Vec::new();
+                    object.next_value_seed(Any(Tools { texts: &mut latest, malformed }))?;
+                    // The older field stands as `null` beside the newer one.
+                    if !latest.is_empty() {
+                        tools = latest;
+                    }
                 }
                 AnswerKey::Other => drop(object.next_value::<IgnoredAny>()?),
             }
         }
-        for text in reasoning.into_iter().flatten() {
+        for saying in reasoning.into_iter().flatten() {
             // Some engines send the same text under two names.
-            if texts[self.mark..].iter().any(|(_, earlier)| *earlier == text) {
+            if texts[self.mark..].iter().any(|earlier| earlier.text == saying.text) {
                 *repeated = true;
             } else {
-                push(texts, Channel::Reasoning, text);
+                texts.push(saying);
             }
         }
         texts.append(&mut content);
-        if let Some(text) = refusal {
-            push(texts, Channel::Answer, text);
-        }
+        texts.extend(refusal);
         texts.append(&mut tools);
         Ok(())
     }
@@ -393,14 +408,13 @@ impl<'a> Read<'a> for Tools<'_, 'a> {
         let (mut name, mut arguments) = (None, None);
         while let Some(key) = object.next_key::<ToolKey>()? {
             match key {
-                ToolKey::Name => name = object.next_value_seed(Any(Text(self.malformed)))?,
-                ToolKey::Arguments => arguments = object.next_value_seed(Any(Text(self.malformed)))?,
+                ToolKey::Name => name = read_text(&mut object, Channel::Tool, self.malformed)?,
+                ToolKey::Arguments => arguments = read_text(&mut object, Channel::Tool, self.malformed)?,
                 ToolKey::Function | ToolKey::Other => drop(object.next_value::<IgnoredAny>()?),
             }
         }
-        for text in [name, arguments].into_iter().flatten() {
-            push(self.texts, Channel::Tool, text);
-        }
+        self.texts.extend(name);
+        self.texts.extend(arguments);
         Ok(())
     }
 }
@@ -431,10 +445,56 @@ impl<'a> Read<'a> for ToolCall<'_, 'a> {
     }
 }
 
-fn push<'a>(texts: &mut Vec<(Channel, Cow<'a, str>)>, channel: Channel, text: Cow<'a, str>) {
+fn push<'a>(texts: &mut Vec<Saying<'a>>, channel: Channel, text: Cow<'a, str>) {
     if !text.is_empty() {
-        texts.push((channel, text));
+        texts.push(Saying { channel, text, inside: None });
     }
+}
+
+/// `content`: nearly always a string, otherwise `null` or an array of parts.
+fn read_content<'a, A: MapAccess<'a>>(
+    object: &mut A,
+    texts: &mut Vec<Saying<'a>>,
+    malformed: &mut bool,
+) -> Result<(), A::Error> {
+    let json = object.next_value::<&'a RawValue>()?.get();
+    if json.starts_with('[') {
+        let mut parts = serde_json::Deserializer::from_str(json);
+        let reader = Content { texts, channel: Channel::Answer, malformed };
+        return Any(reader).deserialize(&mut parts).map_err(A::Error::custom);
+    }
+    texts.extend(text_of(json, Channel::Answer, malformed).map_err(A::Error::custom)?);
+    Ok(())
+}
+
+/// A field that is a string or `null`.
+fn read_text<'a, A: MapAccess<'a>>(
+    object: &mut A,
+    channel: Channel,
+    malformed: &mut bool,
+) -> Result<Option<Saying<'a>>, A::Error> {
+    let json = object.next_value::<&'a RawValue>()?.get();
+    text_of(json, channel, malformed).map_err(A::Error::custom)
+}
+
+/// The text of a JSON value; `None` for `null` and the empty string. Fails on lone halves of surrogate pairs.
+fn text_of<'a>(json: &'a str, channel: Channel, malformed: &mut bool) -> Result<Option<Saying<'a>>, &'static str> {
+    let Some(inside) = json.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) else {
+        *malformed |= json != "null";
+        return Ok(None);
+    };
+    if inside.is_empty() {
+        return Ok(None);
+    }
+    let mut text = Cow::Borrowed(inside);
+    if plain_length(inside.as_bytes()) < inside.len() {
+        let mut unescaped = String::with_capacity(inside.len());
+        if !append_unescaped(inside.as_bytes(), &mut unescaped) {
+            return Err("half of a surrogate pair");
+        }
+        text = Cow::Owned(unescaped);
+    }
+    Ok(Some(Saying { channel, text, inside: Some(inside) }))
 }
 
 /// The reasons of OpenAI and their synonyms in other engines; the empty string is no reason.

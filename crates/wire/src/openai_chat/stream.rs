@@ -110,7 +110,7 @@ impl ChatStream {
         }
         match part {
             Part::Unfinished => {}
-            Part::Whole if error.is_eof() => out.push(at, What::Odd(Oddity::UnfinishedEvent)),
+            Part::Whole if error.is_eof() || ends_in_number(&text) => out.push(at, What::Odd(Oddity::UnfinishedEvent)),
             Part::Event if name == b"error" => fail(at, &text, out),
             Part::Event | Part::Whole => {
                 if replaced {
@@ -139,8 +139,8 @@ impl ChatStream {
         if self.finished && !chunk.texts.is_empty() {
             out.push(at, What::Odd(Oddity::AfterFinish));
         }
-        for (channel, text) in &chunk.texts {
-            out.push_text(at, *channel, text);
+        for saying in &chunk.texts {
+            out.push_text(at, saying.channel, &saying.text);
         }
         if let Some(reason) = chunk.finish {
             self.finished = true;
@@ -181,6 +181,11 @@ impl ChatStream {
         let range = out.store(model);
         out.push(at, What::Model(range));
     }
+}
+
+/// A body that was cut within a number such as `29.`, which the parser takes for a broken one.
+fn ends_in_number(json: &str) -> bool {
+    json.starts_with(['{', '[']) && json.ends_with(['.', '-', '+', 'e', 'E'])
 }
 
 fn emit_usage(at: Tick, reading: Reading, out: &mut EventBatch) {

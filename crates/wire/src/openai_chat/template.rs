@@ -4,11 +4,10 @@
 //! whole, and what lies between is the inside of a JSON string, so a parser would find the same chunk with this text;
 //! whatever is not provable this way is left to the parser.
 
-use super::chunk::Chunk;
+use super::chunk::{Chunk, Saying};
 use super::usage::{Reading, read_usage};
 use crate::json_text::{append_unescaped, plain_length, string_end};
 use serde::de::IgnoredAny;
-use std::borrow::Cow;
 use tokrate_core::Channel;
 
 /// The bytes of a parsed chunk around what may differ in the next one: `prefix TEXT middle [VALUE tail]`.
@@ -61,7 +60,7 @@ impl Template {
     /// Learns from a chunk that was parsed from `json`, if it consists of one text and nothing else of note; a chunk of
     /// another kind leaves the template as it is.
     pub(super) fn learn(&mut self, json: &str, chunk: &Chunk<'_>) {
-        let [(channel, Cow::Borrowed(text))] = chunk.texts[..] else { return };
+        let [Saying { channel, inside: Some(text), .. }] = chunk.texts[..] else { return };
         let notable = chunk.finish.is_some() || chunk.failure.is_some() || chunk.extra_choices > 0;
         if notable || chunk.malformed || chunk.repeated {
             return;

@@ -1,0 +1,122 @@
+//! How fast answers are decoded and written: `cargo run --release -p tokrate-wire --example decode_speed`.
+//!
+//! It refuses to judge: it prints medians over rounds and, from the same run, what merely finding the line ends costs.
+//! Invariant: every case checks that it decoded all of its text.
+#![allow(clippy::print_stdout)]
+
+use memchr::memchr_iter;
+use std::hint::black_box;
+use std::time::Instant;
+use tokrate_core::{Channel, EventBatch, Tick, What};
+use tokrate_wire::frame::SseFramer;
+use tokrate_wire::{Decoder, Dialect, Encoder, Piece, Shape};
+
+const EVENTS: usize = 20_000;
+const ROUNDS: usize = 21;
+const WORDS: [&str; 8] = [" the", " model", " answers", ",", " quickly", " and", " well", "."];
+
+fn main() {
+    println!("{EVENTS} events per round, median (fastest, slowest) of {ROUNDS} rounds\n");
+    let alike = chunks(|_| String::new(), "", |word| word.to_owned());
+    let same = |_: usize| String::new();
+    report("memchr newline floor", &alike, |body| {
+        body.iter().map(|chunk| memchr_iter(b'\n', chunk).count()).sum::<usize>() / 2
+    });
+    report("framing only, 1 event per push", &alike, frame);
+    let whole = [alike.concat()];
+    let bundled: Vec<Vec<u8>> = alike.chunks(64).map(<[Vec<u8>]>::concat).collect();
+    report("alike, 1 event per push", &alike, |body| decode(body, true));
+    report("alike, 64 events per push", &bundled, |body| decode(body, true));
+    report("alike, all in one push", &whole, |body| decode(body, true));
+    let halves: Vec<Vec<u8>> = alike.iter().flat_map(|chunk| [chunk[..150].to_vec(), chunk[150..].to_vec()]).collect();
+    report("alike, 2 pushes per event", &halves, |body| decode(body, true));
+    let padding = |n: usize| format!(r#","obfuscation":"{}""#, &"Zq3xY7wK1p"[..1 + n % 10]);
+    let padded = chunks(padding, "", |word| word.to_owned());
+    report("padding varies (obfuscation)", &padded, |body| decode(body, true));
+    let usage =
+        |n: usize| format!(r#","usage":{{"prompt_tokens":1024,"total_tokens":{},"completion_tokens":{n}}}"#, 1024 + n);
+    let counted = chunks(usage, "", |word| word.to_owned());
+    report("usage in every chunk", &counted, |body| decode(body, true));
+    let escaped = chunks(same, "", |word| format!("\\n{word}\\\"\\u00e9\\ud83d\\ude00"));
+    report("escapes in every text", &escaped, |body| decode(body, true));
+    let long = chunks(same, "", |word| word.repeat(50));
+    report("texts of 200 bytes", &long, |body| decode(body, true));
+    let timed = chunks(same, "yes", |word| word.to_owned());
+    report("field before the text varies (full parse)", &timed, |body| decode(body, true));
+    report("template disabled (full parse)", &alike, |body| decode(body, false));
+    let mut encoder = Encoder::new(Dialect::OpenAiChat, "chatcmpl-1", "model", 1_769_092_764);
+    let mut out = Vec::new();
+    report("encode a text event", &alike, |body| {
+        for n in 0..body.len() {
+            out.clear();
+            let piece = Piece::Text { channel: Channel::Answer, text: WORDS[n % 8] };
+            encoder.encode_event(&piece, &mut out);
+            black_box(&out);
+        }
+        EVENTS
+    });
+}
+
+/// Events in the manner of vLLM and OpenAI, about 290 bytes each.
+fn chunks(suffix: impl Fn(usize) -> String, varying: &str, text: impl Fn(&str) -> String) -> Vec<Vec<u8>> {
+    let event = |n: usize| {
+        let created = if varying.is_empty() { 1_769_092_764 } else { 1_769_092_764 + n };
+        format!(
+            "data: {{\"id\":\"chatcmpl-D0q8CZXN1uEzngZGkU7FuV92lnXWq\",\"object\":\"chat.completion.chunk\",\
+             \"created\":{created},\"model\":\"gpt-4o-mini-2024-07-18\",\"service_tier\":\"default\",\
+             \"system_fingerprint\":\"fp_29330a9688\",\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"{}\"}},\
+             \"logprobs\":null,\"finish_reason\":null}}]{}}}\n\n",
+            text(WORDS[n % 8]),
+            suffix(n),
+        )
+    };
+    (0..EVENTS).map(|n| event(n).into_bytes()).collect()
+}
+
+fn decode(pushes: &[Vec<u8>], template: bool) -> usize {
+    let mut decoder = Decoder::new(Dialect::OpenAiChat, Shape::Stream);
+    if !template {
+        decoder = decoder.without_template();
+    }
+    let mut batch = EventBatch::new();
+    let mut texts = 0;
+    for (n, bytes) in pushes.iter().enumerate() {
+        batch.clear();
+        decoder.push(Tick::from_nanos(n as u64), bytes, &mut batch);
+        texts += batch.events().iter().filter(|event| matches!(event.what, What::Text { .. })).count();
+        black_box(&batch);
+    }
+    texts
+}
+
+fn frame(pushes: &[Vec<u8>]) -> usize {
+    let mut framer = SseFramer::new(8 << 20);
+    let mut frames = 0;
+    for bytes in pushes {
+        framer.push(bytes, &mut |frame| {
+            black_box(frame);
+            frames += 1;
+        });
+    }
+    frames
+}
+
+fn report(case: &str, pushes: &[Vec<u8>], mut run: impl FnMut(&[Vec<u8>]) -> usize) {
+    let mut nanoseconds: Vec<f64> = (0..=ROUNDS)
+        .map(|_| {
+            let start = Instant::now();
+            let events = run(black_box(pushes));
+            assert_eq!(events, EVENTS, "{case}");
+            start.elapsed().as_nanos() as f64 / EVENTS as f64
+        })
+        .skip(1)
+        .collect();
+    nanoseconds.sort_by(f64::total_cmp);
+    let median = nanoseconds[ROUNDS / 2];
+    println!(
+        "{case:<44} {median:>7.1} ns/event ({:.1}, {:.1}) {:>7.2} M events/s",
+        nanoseconds[0],
+        nanoseconds[ROUNDS - 1],
+        1e3 / median
+    );
+}

@@ -1,0 +1,150 @@
+//! Decoding of whole bodies into a transcript, and the checks that hold for every body whatsoever.
+//!
+//! It refuses to know what a body should say. Invariant: a transcript holds all that the events say, but their ticks.
+
+use tokrate_core::{Channel, EventBatch, Tick, What};
+use tokrate_wire::{Decoder, Dialect, Shape};
+
+pub const UNFINISHED: &str = "odd unfinished_event";
+
+pub fn decoder(shape: Shape) -> Decoder {
+    Decoder::new(Dialect::OpenAiChat, shape)
+}
+
+/// One line per event.
+pub fn transcript(batch: &EventBatch) -> Vec<String> {
+    let line = |what: What| match what {
+        What::Empty => "empty".to_owned(),
+        What::Text { channel, text } => {
+            let channel = match channel {
+                Channel::Reasoning => "reasoning",
+                Channel::Answer => "answer",
+                Channel::Tool => "tool",
+            };
+            format!("{channel} {:?}", batch.text(text))
+        }
+        What::Model(name) => format!("model {:?}", batch.text(name)),
+        What::Usage(usage) => {
+            let count = |count: Option<u64>| count.map_or("-".to_owned(), |count| count.to_string());
+            let (input, output) = (count(usage.input), count(usage.output));
+            format!(
+                "usage input {input} output {output} reasoning {} cached {}",
+                count(usage.reasoning),
+                count(usage.cached_input)
+            )
+        }
+        What::Finish(reason) => format!("finish {}", reason.name()),
+        What::Done => "done".to_owned(),
+        What::Failed { kind, message, retry_after } => {
+            let wait = retry_after.map_or(String::new(), |wait| format!(", wait {wait}"));
+            format!("failed {} {:?}{wait}", kind.name(), batch.text(message))
+        }
+        What::Odd(oddity) => format!("odd {}", oddity.name()),
+    };
+    batch.events().iter().map(|event| line(event.what)).collect()
+}
+
+/// Pushes the parts, ends the body, and tells all.
+pub fn tell(mut decoder: Decoder, parts: &[&[u8]]) -> Vec<String> {
+    let mut said = push(&mut decoder, parts);
+    said.extend(end(&mut decoder));
+    said
+}
+
+pub fn push(decoder: &mut Decoder, parts: &[&[u8]]) -> Vec<String> {
+    let mut batch = EventBatch::new();
+    for (n, part) in parts.iter().enumerate() {
+        decoder.push(Tick::from_nanos(n as u64), part, &mut batch);
+    }
+    transcript(&batch)
+}
+
+pub fn end(decoder: &mut Decoder) -> Vec<String> {
+    let mut batch = EventBatch::new();
+    decoder.end(Tick::MAX, &mut batch);
+    transcript(&batch)
+}
+
+/// A place between two events, with decoders that have taken everything before it.
+struct Checkpoint {
+    offset: usize,
+    with_template: Decoder,
+    without: Decoder,
+    /// Lines said until here.
+    said: usize,
+}
+
+/// Checks what must hold for every body, and gives its transcript:
+/// the template changes nothing; two parts say what one says, wherever it is split; a body cut off anywhere says a
+/// beginning of it, with an honest end; no garbled byte panics or divides the two paths.
+///
+/// Splits, cuts and garbled bytes are tried from the last event's end before them on, which is the same as from the start
+/// because the decoder's state there is.
+pub fn check_everywhere(body: &[u8], shape: Shape) -> Vec<String> {
+    let whole = tell(decoder(shape), &[body]);
+    assert_eq!(tell(decoder(shape).without_template(), &[body]), whole, "the template changes something");
+    let bytes: Vec<&[u8]> = body.chunks(1).collect();
+    assert_eq!(tell(decoder(shape), &bytes), whole, "single bytes change something");
+    let points = checkpoints(body, shape);
+    for (n, point) in points.iter().enumerate() {
+        let next = points.get(n + 1).map_or(body.len(), |next| next.offset);
+        let beyond = points.get(n + 2).map_or(body.len(), |next| next.offset);
+        let ends_here = beyond == body.len();
+        for at in point.offset..next.max(point.offset + 1).min(body.len()) {
+            let mut split = point.with_template.clone();
+            let mut said = push(&mut split, &[&body[point.offset..at], &body[at..beyond]]);
+            if ends_here {
+                said.extend(end(&mut split));
+            }
+            assert!(whole[point.said..].starts_with(&said), "split at {at}: {said:?}");
+            if ends_here {
+                assert_eq!(said.len(), whole.len() - point.said, "split at {at}");
+            }
+            check_cut(point, &body[point.offset..at], &whole[point.said..]);
+            check_garbled(point, &body[point.offset..beyond], at - point.offset);
+        }
+    }
+    whole
+}
+
+fn check_cut(point: &Checkpoint, part: &[u8], rest: &[String]) {
+    let said = tell(point.with_template.clone(), &[part]);
+    assert_eq!(said, tell(point.without.clone(), &[part]), "cut within {:?}", String::from_utf8_lossy(part));
+    let honest = said.iter().any(|line| line == UNFINISHED);
+    let finished = |lines: &[String]| lines.iter().filter(|line| *line != UNFINISHED).cloned().collect::<Vec<_>>();
+    let (kept, rest) = (finished(&said), finished(rest));
+    assert!(rest.starts_with(&kept), "cut after {:?}: {said:?}", String::from_utf8_lossy(part));
+    let inside_event = part.iter().any(|byte| !byte.is_ascii_whitespace()) && !part.starts_with(b":");
+    let complete = part.ends_with(b"\n\n") || kept.len() == rest.len();
+    assert!(honest || complete || !inside_event, "not honest after {:?}", String::from_utf8_lossy(part));
+}
+
+fn check_garbled(point: &Checkpoint, part: &[u8], at: usize) {
+    const GARBLE: [u8; 10] = [0, 0xFF, b'"', b'\\', b'\n', b'{', b'}', b',', 0xC3, b'\r'];
+    for round in 0..3 {
+        let mut garbled = part.to_vec();
+        garbled[at] = GARBLE[(at + round * 3) % GARBLE.len()];
+        let parts = [&garbled[..], part];
+        let said = tell(point.with_template.clone(), &parts);
+        assert_eq!(said, tell(point.without.clone(), &parts), "{:?}", String::from_utf8_lossy(&garbled));
+    }
+}
+
+fn checkpoints(body: &[u8], shape: Shape) -> Vec<Checkpoint> {
+    let whole = body.trim_ascii_start().starts_with(b"{") || body.trim_ascii_start().starts_with(b"[");
+    let mut offsets = vec![0];
+    if !whole {
+        offsets.extend((2..body.len()).filter(|&at| &body[at - 2..at] == b"\n\n"));
+    }
+    let (mut with_template, mut without) = (decoder(shape), decoder(shape).without_template());
+    let (mut taken, mut said) = (0, 0);
+    offsets
+        .into_iter()
+        .map(|offset| {
+            said += push(&mut with_template, &[&body[taken..offset]]).len();
+            push(&mut without, &[&body[taken..offset]]);
+            taken = offset;
+            Checkpoint { offset, with_template: with_template.clone(), without: without.clone(), said }
+        })
+        .collect()
+}

@@ -1,0 +1,76 @@
+//! Bodies written by this project in the manner of the engines and providers, and what they say.
+//!
+//! It refuses to guess: each transcript is a snapshot that was read. Invariant: every fixture passes every general check.
+
+use crate::body::{check_everywhere, decoder, tell};
+use std::path::{Path, PathBuf};
+use tokrate_wire::{Dialect, Shape, refusal};
+
+fn fixtures(folder: &str) -> Vec<(String, Vec<u8>)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(folder);
+    let mut paths: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    let files = paths.into_iter().filter(|path| path.is_file());
+    files
+        .map(|path| (path.file_name().unwrap().to_str().unwrap().to_owned(), std::fs::read(&path).unwrap()))
+        .filter(|(name, _)| name.ends_with(".sse") || name.ends_with(".json"))
+        .collect()
+}
+
+#[test]
+fn each_fixture_says_what_its_snapshot_says() {
+    let fixtures = fixtures("");
+    assert!(fixtures.len() >= 12, "{} fixtures", fixtures.len());
+    for (name, body) in fixtures {
+        let shape = if name.ends_with(".json") { Shape::Whole } else { Shape::Stream };
+        let said = check_everywhere(&body, shape);
+        insta::assert_snapshot!(name.clone(), said.join("\n"));
+        let other = if shape == Shape::Whole { Shape::Stream } else { Shape::Whole };
+        assert_eq!(tell(decoder(other), &[&body]), said, "{name}: what was asked for does not matter, only what came");
+    }
+}
+
+#[test]
+fn other_line_ends_say_the_same() {
+    for (name, body) in fixtures("") {
+        let text = String::from_utf8(body).unwrap();
+        if !name.ends_with(".sse") {
+            continue;
+        }
+        let said = tell(decoder(Shape::Stream), &[text.as_bytes()]);
+        for end in ["\r\n", "\r"] {
+            let other = text.replace('\n', end);
+            assert_eq!(tell(decoder(Shape::Stream), &[other.as_bytes()]), said, "{name} {end:?}");
+            let bytes: Vec<&[u8]> = other.as_bytes().chunks(1).collect();
+            assert_eq!(tell(decoder(Shape::Stream), &bytes), said, "{name} {end:?}");
+        }
+        let marked = format!("\u{feff}{text}");
+        assert_eq!(tell(decoder(Shape::Stream), &[marked.as_bytes()]), said, "{name} with a byte order mark");
+    }
+}
+
+#[test]
+fn recorded_answers_of_llama_server_say_what_their_snapshots_say() {
+    for (name, body) in fixtures("llama-server") {
+        let shape = if name.ends_with(".sse") { Shape::Stream } else { Shape::Whole };
+        if name.starts_with("stream") && !name.contains("text-completion") || name.starts_with("answer") {
+            insta::assert_snapshot!(format!("llama-server-{name}"), check_everywhere(&body, shape).join("\n"));
+        } else {
+            check_everywhere(&body, shape);
+        }
+    }
+}
+
+#[test]
+fn recorded_refusals_of_llama_server_are_understood() {
+    let statuses =
+        [("context", 400), ("no-messages", 400), ("not-found", 404), ("not-json", 500), ("unauthorized", 401)];
+    let mut understood = Vec::new();
+    for (name, body) in fixtures("llama-server") {
+        if let Some((_, status)) = statuses.iter().find(|(part, _)| name == format!("error-{part}.json")) {
+            let refusal = refusal(Dialect::OpenAiChat, *status, &[], &body);
+            understood.push(format!("{status} {}: {}", refusal.kind.name(), refusal.message));
+        }
+    }
+    insta::assert_snapshot!(understood.join("\n"));
+}

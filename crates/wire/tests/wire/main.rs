@@ -1,0 +1,11 @@
+//! Tests of the crate from outside: whole bodies in, events out.
+//!
+//! They refuse to know sockets. Invariant: every body is also decoded without the template, split and cut.
+// The lints spare test functions by themselves, but not what these call.
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+
+mod bad_input;
+mod body;
+mod fixtures;
+mod properties;
+mod recorded;
