@@ -16,6 +16,8 @@ mod names;
 pub mod record;
 pub mod request;
 pub mod run;
+#[cfg(test)]
+mod sample;
 pub mod stats;
 
 pub use client_error::{ClientError, ClientErrorSource};

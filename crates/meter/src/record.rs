@@ -5,12 +5,15 @@
 //! (an `adj_` quantile among failures) is null with `"infinite": true` beside it.
 
 mod conditions;
+mod json;
 
 pub use conditions::ConditionsRow;
 
+use crate::curve::CurveResult;
 use crate::gate::GateViolation;
 use crate::request::RequestNumbers;
 use crate::run::PhaseResult;
+use json::lay_out;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -37,6 +40,8 @@ pub struct Record {
     pub conditions: ConditionsRow,
     /// One result per load level, in order of the plan.
     pub phases: Vec<PhaseResult>,
+    /// The degradation curve over the phases, if there are several.
+    pub curve: Option<CurveResult>,
     /// What a reader must know before trusting the numbers, most important first.
     pub warnings: Vec<String>,
     /// What a reader may want to know.
@@ -109,9 +114,9 @@ impl Record {
         }
     }
 
-    /// The record as JSON, indented, with a line feed at the end.
+    /// The record as JSON: a field a line, arrays on one line, a line feed at the end.
     pub fn to_json(&self) -> String {
-        pretty(self)
+        lay_out(self)
     }
 
     /// Every violation of the self-consistency gate, with the phase it is in.
@@ -129,19 +134,12 @@ impl Tool {
 
 /// The JSON Schema of [`Record`], indented.
 pub fn record_schema() -> String {
-    pretty(&schemars::schema_for!(Record))
+    lay_out(&schemars::schema_for!(Record))
 }
 
 /// The JSON Schema of one row of `--jsonl` ([`RequestNumbers`]), indented.
 pub fn request_schema() -> String {
-    pretty(&schemars::schema_for!(RequestNumbers))
-}
-
-fn pretty(value: &impl Serialize) -> String {
-    let mut text =
-        serde_json::to_string_pretty(value).expect("maps have text keys and nothing here refuses to be written");
-    text.push('\n');
-    text
+    lay_out(&schemars::schema_for!(RequestNumbers))
 }
 
 impl From<serde_json::Error> for RecordError {

@@ -5,6 +5,7 @@
 //! is cut by a rule that the result states.
 
 mod counts;
+mod level;
 mod phase;
 mod pooled;
 mod steady;

@@ -1,1 +1,342 @@
-//! Tests.
+//! Worked examples of every number of one request, and properties that hold for any stream.
+
+use super::*;
+use crate::sample::{MS, Story, at, numbers, steady_request};
+use proptest::prelude::*;
+use tokrate_core::{Rng, TextRange};
+use tokrate_tokens::{Encoding, count};
+
+fn kind_of(trace: &RequestTrace) -> Option<FailureKind> {
+    trace.failure.as_ref().map(|failure| failure.kind)
+}
+
+#[test]
+fn an_arrival_costs_sixteen_bytes() {
+    assert_eq!(size_of::<Arrival>(), 16);
+    assert_eq!(size_of::<Chunk>(), 16);
+}
+
+#[test]
+fn times_run_from_the_last_byte_sent_and_from_due() {
+    let trace = Story::sent(10, 30)
+        .first_byte(80)
+        .event(80, What::Empty)
+        .say(130, Channel::Reasoning, "Let me think")
+        .answer(230, "Yes")
+        .done(330, 335);
+    let row = numbers(&trace);
+    assert_eq!(row.ttfb_ns, Some(50 * MS), "sent -> first body byte");
+    assert_eq!(row.ttft_ns, Some(100 * MS), "sent -> first text, reasoning included, the role-only chunk not");
+    assert_eq!(row.ttfat_ns, Some(200 * MS), "sent -> first answer text");
+    assert_eq!(row.e2e_ns, Some(300 * MS), "sent -> end mark, not the end of the body");
+    assert_eq!(row.e2e_from_due_ns, Some(320 * MS));
+    assert_eq!((row.finished_at_ns, row.ended_at_ns), (330 * MS, 335 * MS));
+    assert_eq!(row.largest_gap_ns, Some(100 * MS));
+    assert_eq!((row.first_text_at_ns, row.last_text_at_ns), (Some(130 * MS), Some(230 * MS)));
+}
+
+#[test]
+fn empty_deltas_and_roles_never_count_as_first_text() {
+    let trace = Story::sent(0, 0).event(5, What::Empty).answer(6, "").answer(9, "a").done(9, 9);
+    assert_eq!(trace.arrivals, [Arrival { at: at(9), text_end: 1, events: 1, channel: Channel::Answer }]);
+    assert_eq!(numbers(&trace).ttft_ns, Some(9 * MS));
+}
+
+#[test]
+fn an_answer_of_reasoning_alone_has_a_first_text_and_no_first_answer_text() {
+    let row = numbers(&Story::sent(0, 0).say(5, Channel::Reasoning, "hm").done(6, 6));
+    assert_eq!((row.ttft_ns, row.ttfat_ns), (Some(5 * MS), None));
+    assert_eq!(numbers(&Story::sent(0, 0).say(5, Channel::Tool, "f").done(6, 6)).ttfat_ns, Some(5 * MS));
+}
+
+#[test]
+fn speeds_of_a_worked_example() {
+    // 40 tokens, one each 10 ms from 100 ms on: 39 later tokens in 390 ms; 40 tokens in 490 ms.
+    let row = steady_request(0, 0, 100, 10, 40);
+    assert_eq!(row.tokens_std, 40);
+    assert_eq!(row.output_speed, Some(100.0));
+    assert_eq!(row.tpot_ms, Some(10.0));
+    assert_eq!(row.output_speed_missing, None);
+    assert_eq!(row.e2e_speed, Some(40.0 / 0.490));
+    // total latency = TTFT + (tokens - first chunk) / output speed
+    assert_eq!(row.e2e_ns, Some(100 * MS + 39 * 10 * MS));
+}
+
+#[test]
+fn tokens_of_the_first_chunk_do_not_count_as_speed() {
+    // 20 tokens at once, then 20 in 400 ms: 50 tok/s, not 100.
+    let mut story = Story::sent(0, 0).answer(100, &" a".repeat(20));
+    for token in 1..=20 {
+        story = story.answer(100 + token * 20, " a");
+    }
+    let row = numbers(&story.done(500, 500));
+    assert_eq!((row.tokens_std, row.tokens_first_chunk), (40, 20));
+    assert_eq!(row.output_speed, Some(50.0));
+    assert_eq!(row.tpot_ms, Some(20.0));
+}
+
+#[test]
+fn a_window_too_small_has_no_speed_but_a_reason() {
+    let missing = |row: RequestNumbers| (row.output_speed, row.tpot_ms, row.output_speed_missing);
+    let reason = |text: &str| (None, None, Some(text.to_owned()));
+    assert_eq!(missing(steady_request(0, 0, 1, 10, 31)), reason("fewer than 32 tokens"));
+    assert!(steady_request(0, 0, 1, 10, 32).output_speed.is_some());
+    // 32 tokens over 31 gaps of 8 ms are 248 ms.
+    assert_eq!(missing(steady_request(0, 0, 1, 8, 32)), reason("decode window shorter than 250 ms"));
+    let chunks = |count: u64| {
+        let told = (0..count).fold(Story::sent(0, 0), |story, i| story.answer(i * 100, &" a".repeat(10)));
+        numbers(&told.done(900, 900))
+    };
+    assert_eq!(missing(chunks(7)), reason("fewer than 8 chunks"));
+    assert_eq!(chunks(8).output_speed, Some(100.0));
+}
+
+#[test]
+fn a_gap_is_shared_among_the_tokens_of_the_later_chunk() {
+    let trace = Story::sent(0, 0).answer(10, " a a").answer(40, " a a a").answer(50, " a").done(50, 50);
+    let row = numbers(&trace);
+    assert_eq!(row.gaps().collect::<Vec<_>>(), [(30 * MS, 3), (10 * MS, 1)]);
+    assert_eq!(row.itl_samples().collect::<Vec<_>>(), [(10 * MS, 3), (10 * MS, 1)]);
+}
+
+#[test]
+fn the_remainder_of_a_shared_gap_is_not_lost() {
+    let mut batch = EventBatch::new();
+    batch.push_text(Tick::from_nanos(0), Channel::Answer, " a");
+    batch.push_text(Tick::from_nanos(11), Channel::Answer, " a a a");
+    let mut meter = RequestMeter::new();
+    meter.on(&batch);
+    let row = numbers(&meter.finish(Timing::default(), Ending::Complete));
+    assert_eq!(row.itl_samples().collect::<Vec<_>>(), [(3, 1), (4, 2)], "3 + 4 + 4 = 11 ns");
+}
+
+#[test]
+fn a_token_belongs_to_the_chunk_that_carries_its_last_byte() {
+    // "Hello world!" has token ends at 5, 11 and 12 bytes.
+    let trace = Story::sent(0, 0).answer(10, "Hel").answer(20, "lo wor").answer(30, "l").answer(40, "d!").done(40, 40);
+    let row = numbers(&trace);
+    let tokens: Vec<u32> = row.chunk_list.iter().map(|chunk| chunk.tokens).collect();
+    assert_eq!(tokens, [0, 1, 0, 2]);
+    assert_eq!(row.tokens_std, 3, "counting chunk by chunk would have given more");
+    let by_chunk: usize = ["Hel", "lo wor", "l", "d!"].map(|text| count(Encoding::O200kBase, text)).iter().sum();
+    assert!(by_chunk > 3);
+    // The chunk at 30 ms ends no token, so its gap goes to the next one: 20 ms for two tokens.
+    assert_eq!(row.itl_samples().collect::<Vec<_>>(), [(10 * MS, 1), (10 * MS, 2)]);
+}
+
+#[test]
+fn events_of_one_read_are_one_chunk_and_leave_no_gap() {
+    let read = |batch: &mut EventBatch| {
+        batch.push_text(at(20), Channel::Reasoning, " a");
+        batch.push_text(at(20), Channel::Reasoning, " a");
+        batch.push_text(at(20), Channel::Answer, " a");
+    };
+    let trace = Story::sent(0, 0).say(10, Channel::Reasoning, " a").read(read).done(20, 20);
+    assert_eq!(trace.arrivals.len(), 3, "one per tick and channel");
+    let row = numbers(&trace);
+    assert_eq!((row.chunks, row.text_events, row.bursts), (2, 4, 1));
+    assert_eq!(row.burst_share, Some(0.75));
+    assert_eq!(row.gaps().collect::<Vec<_>>(), [(10 * MS, 3)]);
+    assert_eq!((row.tokens_std_reasoning, row.tokens_std_answer), (3, 1));
+}
+
+#[test]
+fn a_burst_of_many_events_is_counted_in_full() {
+    let fill = |batch: &mut EventBatch| (0..70_000).for_each(|_| batch.push_text(at(1), Channel::Answer, "a"));
+    let row = numbers(&Story::sent(0, 0).read(fill).done(1, 1));
+    assert_eq!((row.chunks, row.text_events, row.bursts), (1, 70_000, 1));
+    assert!(row.one_burst);
+}
+
+#[test]
+fn a_short_answer_in_one_chunk_is_not_fake_streaming() {
+    assert!(!numbers(&Story::sent(0, 0).answer(9, &" a".repeat(31)).done(9, 9)).one_burst);
+    assert!(numbers(&Story::sent(0, 0).answer(9, &" a".repeat(32)).done(9, 9)).one_burst);
+}
+
+#[test]
+fn channels_are_counted_each_over_its_own_whole_text() {
+    // Interleaved, "Hello" + " world!" would be cut in pieces by the reasoning between.
+    let trace = Story::sent(0, 0)
+        .answer(10, "Hel")
+        .say(20, Channel::Reasoning, "One two")
+        .answer(30, "lo world!")
+        .say(40, Channel::Tool, "f(1)")
+        .done(40, 40);
+    let row = numbers(&trace);
+    assert_eq!(row.tokens_std_answer, 3);
+    assert_eq!(row.tokens_std_reasoning, count(Encoding::O200kBase, "One two") as u64);
+    assert_eq!(row.tokens_std_tool, count(Encoding::O200kBase, "f(1)") as u64);
+    assert_eq!(row.tokens_std, row.tokens_std_answer + row.tokens_std_reasoning + row.tokens_std_tool);
+    assert_eq!(row.chunk_list.iter().map(|chunk| u64::from(chunk.tokens)).sum::<u64>(), row.tokens_std);
+}
+
+#[test]
+fn reported_tokens_stand_beside_the_counted_ones_and_hidden_reasoning_enters_no_speed() {
+    let usage =
+        |reasoning| Usage { input: Some(9), output: Some(1_154), reasoning: Some(reasoning), cached_input: Some(4) };
+    let told = |reasoning| {
+        let story = (0..40).fold(Story::sent(0, 0), |story, i| story.answer(100 + i * 10, " a"));
+        numbers(&story.event(490, What::Usage(usage(reasoning))).done(490, 490))
+    };
+    let row = told(1_114);
+    assert_eq!((row.tokens_std, row.tokens_reported, row.reasoning_reported), (40, Some(1_154), Some(1_114)));
+    assert_eq!((row.input_reported, row.cached_input_reported), (Some(9), Some(4)));
+    assert_eq!((row.output_speed, row.speed_tokens), (Some(100.0), Provenance::Counted));
+    assert!(row.reasoning_hidden);
+    assert!(!told(0).reasoning_hidden);
+    let silent = steady_request(0, 0, 1, 10, 40);
+    assert_eq!((silent.tokens_reported, silent.input_reported), (None, None), "null, not 0");
+}
+
+#[test]
+fn verdicts_follow_the_rules() {
+    let say = || Story::sent(0, 0).answer(5, "text");
+    let finish = What::Finish(FinishReason::Length);
+    let ended = |story: Story| story.end(9, Ending::Complete);
+    assert_eq!(kind_of(&ended(say())), Some(FailureKind::Truncated));
+    let unmarked = ended(say().event(6, finish));
+    assert_eq!((kind_of(&unmarked), unmarked.oddities.count(Oddity::MissingDone)), (None, 1));
+    assert_eq!(unmarked.finished_at(), at(9), "without an end mark the answer ends with its body");
+    let told = ended(say().event(6, finish).event(9, What::Odd(Oddity::MissingDone)));
+    assert_eq!(told.oddities.count(Oddity::MissingDone), 1, "counted once, whoever notices");
+    assert_eq!(kind_of(&ended(say().event(6, What::Done))), None, "some servers give no finish reason");
+    assert_eq!(kind_of(&ended(Story::sent(0, 0))), Some(FailureKind::Empty));
+    assert_eq!(kind_of(&ended(Story::sent(0, 0).event(5, finish).event(6, What::Done))), Some(FailureKind::Empty));
+    let odd = || Story::sent(0, 0).event(5, What::Odd(Oddity::Malformed));
+    assert_eq!(kind_of(&ended(odd())), Some(FailureKind::NotJson));
+    assert_eq!(kind_of(&ended(odd().event(6, What::Done))), Some(FailureKind::NotJson));
+    assert_eq!(kind_of(&ended(odd().event(6, What::Empty))), Some(FailureKind::Empty));
+    assert_eq!(kind_of(&say().failed(FailureKind::Stalled, 9)), Some(FailureKind::Stalled));
+    let late = say().event(6, What::Done).failed(FailureKind::Protocol, 9);
+    assert_eq!(kind_of(&late), None, "the end mark makes an answer whole whatever the transport does afterwards");
+    let bare = Story::sent(0, 0).event(6, What::Done).failed(FailureKind::Protocol, 9);
+    assert_eq!(kind_of(&bare), Some(FailureKind::Protocol));
+}
+
+#[test]
+fn an_error_in_the_stream_keeps_its_kind_before_text_and_the_first_failure_stands() {
+    let error = |batch: &mut EventBatch| {
+        let message = batch.store("too many requests");
+        let retry_after = Some(Span::from_secs(3));
+        batch.push(at(6), What::Failed { kind: FailureKind::RateLimited, message, retry_after });
+    };
+    let early = Story::sent(0, 0).read(error).failed(FailureKind::Stalled, 9);
+    let failure = early.failure.expect("failed");
+    assert_eq!((failure.kind, failure.message.as_str()), (FailureKind::RateLimited, "too many requests"));
+    assert_eq!(failure.retry_after, Some(Span::from_secs(3)));
+    let late = Story::sent(0, 0).answer(5, "text").read(error).done(7, 9);
+    assert_eq!(kind_of(&late), Some(FailureKind::ErrorInStream));
+}
+
+#[test]
+fn a_truncated_row_keeps_what_was_measured() {
+    let story = (0..40).fold(Story::sent(0, 0).first_byte(90), |story, i| story.answer(100 + i * 10, " a"));
+    let row = numbers(&story.end(700, Ending::Complete));
+    assert_eq!(row.failure_kind(), Some(FailureKind::Truncated));
+    assert_eq!((row.ttfb_ns, row.ttft_ns), (Some(90 * MS), Some(100 * MS)));
+    assert_eq!((row.output_speed, row.tokens_std), (Some(100.0), 40));
+    assert_eq!((row.e2e_ns, row.e2e_from_due_ns, row.e2e_speed), (None, None, None), "no finish was seen");
+}
+
+#[test]
+fn a_request_that_was_never_sent_has_no_times() {
+    let timing = Timing { due_at: at(1), ended_at: at(4), ..Timing::default() };
+    let ending = Ending::Failed { kind: FailureKind::Connect, message: "refused".into(), retry_after: None };
+    let row = numbers(&RequestMeter::new().finish(timing, ending));
+    assert_eq!((row.sent_at_ns, row.ttfb_ns, row.ttft_ns, row.e2e_ns), (None, None, None, None));
+    assert_eq!((row.tokens_std, row.burst_share, row.largest_gap_ns), (0, None, None));
+    assert_eq!(row.output_speed_missing.as_deref(), Some("fewer than 32 tokens"));
+}
+
+#[test]
+fn the_first_model_named_is_kept_and_changes_are_counted() {
+    let named = |name: &'static str| {
+        move |batch: &mut EventBatch| {
+            let range: TextRange = batch.store(name);
+            batch.push(at(1), What::Model(range));
+        }
+    };
+    let trace = Story::sent(0, 0).read(named("one")).read(named("one")).read(named("two")).answer(2, "x").done(3, 3);
+    assert_eq!((trace.model.as_deref(), trace.model_changes), (Some("one"), 1));
+}
+
+#[test]
+fn a_tick_that_falls_becomes_no_gap() {
+    let trace = Story::sent(0, 0).answer(20, " a").answer(10, " a").say(5, Channel::Tool, "f").done(30, 30);
+    assert!(trace.arrivals.is_sorted_by_key(|arrival| arrival.at));
+    assert_eq!(numbers(&trace).gaps().count(), 0);
+}
+
+#[test]
+fn a_row_reads_back_as_it_was_written() {
+    let usage = Usage { input: Some(12), output: Some(40), reasoning: None, cached_input: None };
+    let story = (0..40).fold(Story::sent(0, 1).first_byte(90), |story, i| story.answer(100 + i * 10, " a"));
+    let mut row =
+        numbers(&story.event(490, What::Usage(usage)).event(490, What::Odd(Oddity::AfterFinish)).done(490, 495));
+    row.chunk_list.clear();
+    let text = serde_json::to_string(&row).expect("a row can be written");
+    assert_eq!(serde_json::from_str::<RequestNumbers>(&text).expect("and read"), row);
+    insta::assert_json_snapshot!("row", row);
+    let failed = numbers(&Story::sent(0, 0).failed(FailureKind::Dns, 3));
+    let text = serde_json::to_string(&failed).expect("a row can be written");
+    assert_eq!(serde_json::from_str::<RequestNumbers>(&text).expect("and read"), failed);
+    let unknown = text.replace("\"dns\"", "\"dnss\"");
+    let error = serde_json::from_str::<RequestNumbers>(&unknown).expect_err("no such kind").to_string();
+    assert!(error.contains("unknown name `dnss`") && error.contains("rate_limited"), "{error}");
+}
+
+/// Text events: time since the one before, channel, text.
+fn events() -> impl Strategy<Value = Vec<(u64, Channel, String)>> {
+    let channel = prop_oneof![Just(Channel::Answer), Just(Channel::Reasoning), Just(Channel::Tool)];
+    let pause = prop_oneof![Just(0_u64), 1..50_000_000_u64];
+    prop::collection::vec((pause, channel, "[a-z é日\n.]{0,12}"), 0..40)
+}
+
+fn metered(events: &[(u64, Channel, String)], reads: &mut Rng) -> RequestTrace {
+    let (mut meter, mut batch, mut tick) = (RequestMeter::new(), EventBatch::new(), 0);
+    for (pause, channel, text) in events {
+        tick += pause;
+        batch.push_text(Tick::from_nanos(tick), *channel, text);
+        if reads.below(2) == 0 {
+            meter.on(&batch);
+            batch.clear();
+        }
+    }
+    batch.push(Tick::from_nanos(tick), What::Done);
+    meter.on(&batch);
+    let timing = Timing { sent_at: Some(Tick::ZERO), ended_at: Tick::from_nanos(tick), ..Timing::default() };
+    meter.finish(timing, Ending::Complete)
+}
+
+proptest! {
+    #[test]
+    fn gaps_and_itl_sum_to_last_minus_first_and_no_token_is_lost(events in events(), seed in 0_u64..8) {
+        let row = numbers(&metered(&events, &mut Rng::root(seed)));
+        let window = row.last_text_at_ns.unwrap_or(0) - row.first_text_at_ns.unwrap_or(0);
+        prop_assert_eq!(row.gaps().map(|(gap, _)| gap).sum::<u64>(), window);
+        prop_assert_eq!(row.itl_samples().map(|(value, count)| value * u64::from(count)).sum::<u64>(), window);
+        let samples: u64 = row.itl_samples().map(|(_, count)| u64::from(count)).sum();
+        prop_assert_eq!(samples, row.tokens_std - row.tokens_first_chunk);
+        let of_chunks: u64 = row.chunk_list.iter().map(|chunk| u64::from(chunk.tokens)).sum();
+        prop_assert_eq!(of_chunks, row.tokens_std);
+        prop_assert!(row.gaps().all(|(gap, _)| gap > 0), "gaps are never invented");
+    }
+
+    #[test]
+    fn counts_are_those_of_the_whole_text_whatever_the_chunks(events in events()) {
+        let row = numbers(&metered(&events, &mut Rng::root(1)));
+        let whole = |wanted: Channel| {
+            let texts = events.iter().filter(|(_, channel, _)| *channel == wanted).map(|(_, _, text)| text.as_str());
+            count(Encoding::O200kBase, &texts.collect::<String>()) as u64
+        };
+        prop_assert_eq!(row.tokens_std_answer, whole(Channel::Answer));
+        prop_assert_eq!(row.tokens_std_reasoning, whole(Channel::Reasoning));
+        prop_assert_eq!(row.tokens_std_tool, whole(Channel::Tool));
+    }
+
+    #[test]
+    fn how_reads_are_handed_over_changes_nothing(events in events(), seed in 0_u64..1_000) {
+        prop_assert_eq!(metered(&events, &mut Rng::root(seed)), metered(&events, &mut Rng::root(seed + 1)));
+    }
+}

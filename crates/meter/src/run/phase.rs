@@ -152,31 +152,28 @@ pub struct PhaseResult {
     pub gate: Vec<GateViolation>,
 }
 
-/// Marks the requests that belong to the warm-up, in place, whatever their order; says when the warm-up is over: when the
-/// first request outside it was due.
+/// Sorts the requests by `due_at` (then `index`) and marks those that belong to the warm-up; says when it is over: when the
+/// first request outside it was due, or the time of the rule has passed.
 pub fn mark_warmup(rule: Warmup, started_at: Tick, requests: &mut [RequestNumbers]) -> Tick {
-    let limit = match rule {
-        Warmup::None => (0, 0),
-        Warmup::Time(span) => ((started_at + span).as_nanos(), 0),
-        Warmup::Requests(count) => {
-            let mut order: Vec<(u64, u64)> = requests.iter().map(due_and_index).collect();
-            order.sort_unstable();
-            usize::try_from(count).ok().and_then(|count| order.get(count)).copied().unwrap_or((u64::MAX, u64::MAX))
-        }
+    requests.sort_by_key(|request| (request.due_at_ns, request.index));
+    let over_at = match rule {
+        Warmup::None | Warmup::Requests(_) => None,
+        Warmup::Time(span) => Some(started_at + span),
     };
-    for request in &mut *requests {
-        request.warmup = due_and_index(request) < limit;
+    let count = match (rule, over_at) {
+        (Warmup::Requests(count), _) => usize::try_from(count).unwrap_or(usize::MAX),
+        (_, Some(over_at)) => requests.partition_point(|request| request.due_at_ns < over_at.as_nanos()),
+        (_, None) => 0,
+    };
+    for (place, request) in requests.iter_mut().enumerate() {
+        request.warmup = place < count;
     }
-    let measured = requests.iter().filter(|request| !request.warmup);
-    let first = measured.map(|request| request.due_at_ns).min().map_or(Tick::MAX, Tick::from_nanos);
-    match rule {
-        Warmup::Time(span) => started_at + span,
-        _ => first,
-    }
+    let first = requests.get(count).map_or(Tick::MAX, |request| Tick::from_nanos(request.due_at_ns));
+    over_at.unwrap_or(first)
 }
 
 impl PhaseResult {
-    /// Sums up a phase; marks its warm-up requests on the way. Runs the self-consistency gate over the outcome.
+    /// Sums up a phase; sorts its requests and marks the warm-up on the way ([`mark_warmup`]). Runs the self-consistency gate over the outcome.
     pub fn of(input: &PhaseInput<'_>, requests: &mut [RequestNumbers]) -> PhaseResult {
         let warmup_end = mark_warmup(input.warmup, input.started_at, requests);
         let requests = &*requests;
@@ -332,8 +329,4 @@ fn judged(input: &PhaseInput<'_>, itl: &Distribution) -> Option<ClientError> {
     }
     error.judge(itl.p50.nearest_rank().map(|milliseconds| Span::from_secs_f64(milliseconds / 1e3)));
     Some(error)
-}
-
-fn due_and_index(request: &RequestNumbers) -> (u64, u64) {
-    (request.due_at_ns, request.index)
 }

@@ -8,7 +8,7 @@
 //! the quantile's level up and down, and the sorted samples are read there. The wider of the two bounds is given.
 
 use crate::request::RequestNumbers;
-use crate::stats::{Distribution, Level, Quantile, normal_quantile};
+use crate::stats::{Distribution, Level, Quantile, Unit, normal_quantile};
 
 /// Which samples are pooled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,12 +50,9 @@ impl Pool {
         let estimate = sorted[rank as usize - 1];
         let Some(error) = self.share_error(estimate, sorted, requests) else { return };
         let reach = normal_quantile(1.0 - level.alpha()).unwrap_or(0.0) * error;
-        let read = |share: f64| {
-            let rank = (share * n as f64).clamp(1.0, n as f64) as usize;
-            sorted[rank - 1] as f64 / quantile_steps()
-        };
-        let low = read(((level.share() - reach) * n as f64).floor() / n as f64);
-        let high = read(((level.share() + reach) * n as f64).ceil() / n as f64);
+        let read = |rank: f64| sorted[rank.clamp(1.0, n as f64) as usize - 1] as f64 / Unit::Milliseconds.steps();
+        let low = read(((level.share() - reach) * n as f64).floor());
+        let high = read(((level.share() + reach) * n as f64).ceil());
         quantile.low = quantile.low.map(|bound| bound.min(low));
         quantile.high = quantile.high.map(|bound| bound.max(high));
     }
@@ -77,9 +74,4 @@ impl Pool {
         }
         (clusters > 1.0).then(|| (clusters / (clusters - 1.0) * squares).sqrt() / n)
     }
-}
-
-/// Nanoseconds per unit of a time distribution.
-fn quantile_steps() -> f64 {
-    crate::stats::Unit::Milliseconds.steps()
 }

@@ -5,9 +5,10 @@
 
 use super::{Load, Sweep};
 use crate::request::RequestNumbers;
+use crate::stats::{Interval, mean_interval};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tokrate_core::{Span, Tick};
+use tokrate_core::{Rng, Span, Tick};
 
 /// The part of a phase in which the load was what the plan wanted.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -29,6 +30,8 @@ pub struct Throughput {
     pub tokens: u64,
     /// `tokens` per second of the window.
     pub tokens_per_second: f64,
+    /// 95 % interval of `tokens_per_second`, the equal parts of the window taken as a sample; absent below ten parts.
+    pub interval: Option<Interval>,
     /// The busiest of the equal parts of the window, each at least 1 s long (or the whole window, if it is shorter).
     pub peak_tokens_per_second: f64,
     /// How many equal parts those are.
@@ -82,8 +85,8 @@ impl Steady {
         let rule = |target: u32| {
             let share = if target < concurrency { format!(" (95 % of {concurrency})") } else { String::new() };
             format!(
-                "closed loop: from the moment {target}{share} requests were in flight after the warm-up until they were \
-                 fewer for good"
+                "closed loop: from the moment concurrency reached {target}{share} after the warm-up until it fell below \
+                 for good"
             )
         };
         for target in [concurrency, nearly] {
@@ -115,11 +118,14 @@ impl Throughput {
         let finished = |request: &&RequestNumbers| request.is_answered() && steady.holds(request.finished_at_ns);
         let requests = requests.iter().filter(finished).count() as u64;
         let window_seconds = Span::from_nanos(length).as_secs_f64();
+        let per_part = parts as f64 / window_seconds;
+        let rates: Vec<f64> = tokens_of_part.iter().map(|&tokens| tokens as f64 * per_part).collect();
         Throughput {
             window_seconds,
             tokens,
             tokens_per_second: tokens as f64 / window_seconds,
-            peak_tokens_per_second: peak as f64 * parts as f64 / window_seconds,
+            interval: mean_interval(&rates, 0.95, &Rng::root(0).child("throughput")),
+            peak_tokens_per_second: peak as f64 * per_part,
             parts,
             requests,
             requests_per_second: requests as f64 / window_seconds,

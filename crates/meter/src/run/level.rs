@@ -1,0 +1,54 @@
+//! A phase as one level of the degradation curve.
+//!
+//! It refuses to know the other levels. Invariant: what the phase does not state, the level does not have.
+
+use super::{Load, PhaseResult, SpeedQuantile};
+use crate::curve::{LoadAxis, LoadLevel, Measured};
+use crate::stats::Quantile;
+
+impl PhaseResult {
+    /// What the load of this phase counts.
+    pub fn load_axis(&self) -> LoadAxis {
+        match self.load {
+            Load::Closed { .. } => LoadAxis::Concurrency,
+            Load::Open { .. } => LoadAxis::Rate,
+        }
+    }
+
+    /// This phase as a point of the curve: throughput of the steady window, median output speed and median TTFT, each with
+    /// its 95 % interval where there is one. Medians of few requests are taken as they are, without an interval.
+    pub fn load_level(&self) -> LoadLevel {
+        let load = match self.load {
+            Load::Closed { concurrency } => f64::from(concurrency),
+            Load::Open { rate, .. } => rate,
+        };
+        let throughput = self.throughput.as_ref().map(|throughput| Measured {
+            value: throughput.tokens_per_second,
+            low: throughput.interval.map(|interval| interval.low),
+            high: throughput.interval.map(|interval| interval.high),
+        });
+        LoadLevel {
+            load,
+            throughput,
+            output_speed: measured_speed(&self.output_speed.median),
+            ttft: measured_time(&self.ttft.p50),
+            requests: self.counts.started,
+            failures: self.counts.failed,
+            rate_limited: self.counts.rate_limited,
+        }
+    }
+}
+
+fn measured_speed(quantile: &SpeedQuantile) -> Option<Measured> {
+    let value = quantile.value.or(quantile.descriptive)?;
+    Some(both_ends(value, quantile.low, quantile.high))
+}
+
+fn measured_time(quantile: &Quantile) -> Option<Measured> {
+    Some(both_ends(quantile.nearest_rank()?, quantile.low, quantile.high))
+}
+
+fn both_ends(value: f64, low: Option<f64>, high: Option<f64>) -> Measured {
+    let ends = low.zip(high);
+    Measured { value, low: ends.map(|ends| ends.0), high: ends.map(|ends| ends.1) }
+}
