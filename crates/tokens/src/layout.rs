@@ -12,12 +12,11 @@ const LENGTH_BITS: u32 = 8;
 const OFFSET_BITS: u32 = 21;
 const FINGERPRINT_BITS: u32 = 64 - RANK_BITS - LENGTH_BITS - OFFSET_BITS;
 
-/// Hash of a byte string of 1 to [`MAX_TOKEN_BYTES`] bytes: two overlapping words for up to 16 bytes, folded by one
-/// 128-bit product, so that the short strings that nearly all lookups are about cost no loop.
+/// All bytes of a string of 1 to 16 bytes as two words that may overlap.
 #[inline(always)]
-pub fn hash(key: &[u8]) -> u64 {
+fn words(key: &[u8]) -> (u64, u64) {
     let length = key.len();
-    let (first, last) = match length {
+    match length {
         0..=3 => {
             let low = key.first().copied().unwrap_or(0);
             let middle = key.get(length / 2).copied().unwrap_or(0);
@@ -25,18 +24,27 @@ pub fn hash(key: &[u8]) -> u64 {
             (u64::from(low) | u64::from(middle) << 8 | u64::from(high) << 16, 0)
         }
         4..=7 => (word32(key, 0), word32(key, length - 4)),
-        8..=16 => (word64(key, 0), word64(key, length - 8)),
-        _ => {
-            let mut state = 0x2d35_8dcc_aa6c_78a5;
-            let mut at = 0;
-            while at + 16 < length {
-                state = fold(state ^ word64(key, at), word64(key, at + 8) ^ 0x8bb8_4b93_962e_acc9);
-                at += 16;
-            }
-            (state ^ word64(key, length - 16), word64(key, length - 8))
-        }
-    };
+        _ => (word64(key, 0), word64(key, length - 8)),
+    }
+}
+
+/// Hash of a byte string of 1 to [`MAX_TOKEN_BYTES`] bytes, folded by one 128-bit product: the short strings that nearly
+/// all lookups are about cost no loop.
+#[inline(always)]
+pub fn hash(key: &[u8]) -> u64 {
+    let length = key.len();
+    let (first, last) = if length <= 16 { words(key) } else { long_words(key) };
     fold(first ^ 0x9e37_79b9_7f4a_7c15, last ^ (length as u64).wrapping_mul(0xd6e8_feb8_6659_fd93))
+}
+
+fn long_words(key: &[u8]) -> (u64, u64) {
+    let mut state = 0x2d35_8dcc_aa6c_78a5;
+    let mut at = 0;
+    while at + 16 < key.len() {
+        state = fold(state ^ word64(key, at), word64(key, at + 8) ^ 0x8bb8_4b93_962e_acc9);
+        at += 16;
+    }
+    (state ^ word64(key, key.len() - 16), word64(key, key.len() - 8))
 }
 
 #[inline(always)]

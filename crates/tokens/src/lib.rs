@@ -64,7 +64,7 @@ pub fn count(encoding: Encoding, text: &str) -> usize {
 /// How many tokens the text has, or `None` if they are more than `limit`; stops as soon as that is known.
 pub fn count_within(encoding: Encoding, text: &str, limit: usize) -> Option<usize> {
     let vocabulary = Vocabulary::of(encoding);
-    let mut merger = Merger::default();
+    let mut merger = Merger::for_text();
     let (text, mut at, mut total) = (text.as_bytes(), 0, 0);
     while at < text.len() {
         let end = piece_at(encoding, text, at).end;
@@ -91,7 +91,7 @@ pub fn count_within(encoding: Encoding, text: &str, limit: usize) -> Option<usiz
 /// ```
 pub fn token_ends(encoding: Encoding, text: &str, out: &mut Vec<usize>) {
     let vocabulary = Vocabulary::of(encoding);
-    let mut merger = Merger::default();
+    let mut merger = Merger::for_text();
     let (text, mut at) = (text.as_bytes(), 0);
     while at < text.len() {
         let end = piece_at(encoding, text, at).end;
@@ -102,7 +102,7 @@ pub fn token_ends(encoding: Encoding, text: &str, out: &mut Vec<usize>) {
 
 fn count_bytes(encoding: Encoding, text: &[u8]) -> usize {
     let vocabulary = Vocabulary::of(encoding);
-    let mut merger = Merger::default();
+    let mut merger = Merger::for_text();
     let (mut at, mut total) = (0, 0);
     while at < text.len() {
         let end = piece_at(encoding, text, at).end;

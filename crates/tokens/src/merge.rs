@@ -26,7 +26,7 @@ const WINDOW: usize = 1024;
 const MARGIN: usize = MAX_TOKEN_BYTES;
 
 /// The working memory of merging, empty until a piece needs it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Merger {
     ends: Vec<usize>,
     links: Vec<Link>,
@@ -34,6 +34,9 @@ pub(crate) struct Merger {
     pairs: PairCache,
     #[cfg(test)]
     pub(crate) lookups: u64,
+    /// Windows that did not give the last accepted tokens again.
+    #[cfg(test)]
+    pub(crate) refused: u64,
 }
 
 /// A part of a window while it is merged, held at the offset of its first byte.
@@ -46,6 +49,29 @@ struct Link {
 }
 
 impl Merger {
+    /// For one text, counted in one go.
+    pub(crate) fn for_text() -> Merger {
+        Merger::new(TEXT_ENTRY_BITS)
+    }
+
+    /// For one of possibly many streams: a quarter of the memory.
+    pub(crate) fn for_stream() -> Merger {
+        Merger::new(STREAM_ENTRY_BITS)
+    }
+
+    fn new(entry_bits: u32) -> Merger {
+        Merger {
+            ends: Vec::new(),
+            links: Vec::new(),
+            lowest: Lowest::default(),
+            pairs: PairCache::new(entry_bits),
+            #[cfg(test)]
+            lookups: 0,
+            #[cfg(test)]
+            refused: 0,
+        }
+    }
+
     /// How many tokens the piece has.
     #[inline]
     pub(crate) fn count(&mut self, vocabulary: &Vocabulary, piece: &[u8]) -> usize {
@@ -170,8 +196,13 @@ impl Merger {
         }
     }
 
-    /// Merges a piece of any length into `self.ends`, window by window.
+    /// Merges a piece of any length into `self.ends`.
     fn merge_long(&mut self, vocabulary: &Vocabulary, piece: &[u8]) {
+        self.merge_windows(vocabulary, piece, WINDOW, MARGIN);
+    }
+
+    /// Window by window; each accepts at least one token more, as a window is longer than a margin and a token.
+    fn merge_windows(&mut self, vocabulary: &Vocabulary, piece: &[u8], window: usize, margin: usize) {
         self.ends.clear();
         let mut again = 1;
         loop {
@@ -179,16 +210,20 @@ impl Merger {
             let from = first.checked_sub(1).and_then(|last| self.ends.get(last)).copied().unwrap_or(0);
             let accepted = self.ends.last().copied().unwrap_or(0);
             // A window much longer than what is merged again keeps the sum of all windows proportional to the piece.
-            let to = piece.len().min(from + WINDOW + 4 * (accepted - from));
+            let to = piece.len().min(from + window + 4 * (accepted - from));
             self.merge_window(vocabulary, piece.get(from..to).unwrap_or_default());
             let first_end = from + self.links.first().map_or(0, |link| link.next);
             if first > 0 && self.ends.get(first) != Some(&first_end) {
+                #[cfg(test)]
+                {
+                    self.refused += 1;
+                }
                 again *= 2;
                 continue;
             }
             again = 1;
             self.ends.truncate(first);
-            let trusted = if to == piece.len() { to } else { to - MARGIN };
+            let trusted = if to == piece.len() { to } else { to - margin };
             let mut at = 0;
             while let Some(link) = self.links.get(at) {
                 at = link.next;
@@ -294,16 +329,20 @@ impl Lowest {
     }
 }
 
-/// What joining two parts gave before: a direct-mapped table that makes merging of similar pieces two to four times as
-/// fast. Parts are token ranks; the 256 lowest ranks are those of single bytes, so a byte stands for itself. Each
-/// entry holds its whole key, so an answer is exact, and the same texts in the same order always cost the same.
-#[derive(Clone, Debug, Default)]
+/// What joining two parts gave before: a direct-mapped table that spares most lookups where pieces are alike.
+///
+/// Parts are token ranks; the 256 lowest ranks are those of single bytes, so a byte stands for itself. Each entry holds
+/// its whole key, so an answer is exact, and the same texts in the same order always cost the same.
+#[derive(Clone, Debug)]
 struct PairCache {
     entries: Vec<u64>,
+    entry_bits: u32,
     asked: usize,
 }
 
-const ENTRY_BITS: u32 = 12;
+/// Base-2 logarithm of the entries, of 8 bytes each: for a whole text, and for each of possibly many streams.
+const TEXT_ENTRY_BITS: u32 = 12;
+const STREAM_ENTRY_BITS: u32 = 10;
 const RANK_BITS: u32 = 18;
 /// Above all ranks: left parts from here on, up to 4,095 more, stand for the upper half of a character's bytes.
 const NO_PART: u32 = 250_000;
@@ -313,11 +352,15 @@ const NOT_A_TOKEN: u64 = (1 << RANK_BITS) - 1;
 const WARM_UP: usize = 512;
 
 impl PairCache {
+    fn new(entry_bits: u32) -> PairCache {
+        PairCache { entries: Vec::new(), entry_bits, asked: 0 }
+    }
+
     #[inline(always)]
     fn rank(&mut self, left: u32, right: u32, look_up: impl FnOnce() -> u32) -> u32 {
         // Never 0, which is what an empty entry holds.
         let key = (u64::from(left) << RANK_BITS | u64::from(right)) + 1;
-        let at = (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - ENTRY_BITS)) as usize;
+        let at = (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - self.entry_bits)) as usize;
         match self.entries.get(at) {
             Some(&entry) if entry >> RANK_BITS == key => {
                 let rank = entry & NOT_A_TOKEN;
@@ -334,7 +377,7 @@ impl PairCache {
             None => {
                 self.asked += 1;
                 if self.asked == WARM_UP {
-                    self.entries = vec![0; 1 << ENTRY_BITS];
+                    self.entries = vec![0; 1 << self.entry_bits];
                 }
             }
         }

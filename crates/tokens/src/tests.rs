@@ -165,12 +165,34 @@ fn characters_all_count_as_the_oracle_counts() {
 
 #[test]
 fn a_long_piece_byte_by_byte_is_scanned_in_proportion_to_its_length() {
-    let mut counter = StreamCounter::new(Encoding::O200kBase);
-    for _ in 0..300_000 {
-        counter.push("a");
+    for unit in ["a", " ", "\n", "=", "中", "中A", "\u{301}", "A\n \n"] {
+        let text = unit.repeat(100_000 / unit.len());
+        let mut counter = StreamCounter::new(Encoding::O200kBase);
+        for character in text.chars() {
+            counter.push(character.encode_utf8(&mut [0; 4]));
+        }
+        assert!(counter.scanned < 5 * text.len(), "{unit:?}: {} for {}", counter.scanned, text.len());
+        assert_eq!(counter.finish(), count(Encoding::O200kBase, &text));
     }
-    assert_eq!(counter.settled(), 0);
-    assert_eq!(counter.finish(), count(Encoding::O200kBase, &"a".repeat(300_000)));
+}
+
+#[test]
+fn scanning_looks_at_each_byte_a_few_times_at_most() {
+    let units =
+        ["a", " ", "\n ", "A\u{301}", "\u{301}A", "中AAA", "'", "'l", "!\u{301}", "aA1", " !", "\r\n/", "\u{a0}"];
+    for encoding in ENCODINGS {
+        for (unit, tail) in units.iter().flat_map(|unit| ["", "a", "A", " ", "\n"].map(|tail| (unit, tail))) {
+            let text = unit.repeat(5_000) + tail;
+            let (mut at, mut looked) = (0, 0);
+            while at < text.len() {
+                let piece = piece_at(encoding, text.as_bytes(), at);
+                looked += piece.reach - at;
+                at = piece.end;
+            }
+            assert_eq!(at, text.len());
+            assert!(looked <= 6 * text.len(), "{encoding} {unit:?} {tail:?}: {looked} for {}", text.len());
+        }
+    }
 }
 
 #[test]

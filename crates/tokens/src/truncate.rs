@@ -69,7 +69,7 @@ pub fn truncate(encoding: Encoding, text: &str, tokens: usize) -> &str {
 /// The leading pieces that have at most `tokens` tokens together, and the longest prefix that can have as few.
 fn settled_pieces(encoding: Encoding, text: &str, tokens: usize) -> (Vec<Settled>, usize) {
     let vocabulary = Vocabulary::of(encoding);
-    let mut merger = Merger::default();
+    let mut merger = Merger::for_text();
     let (bytes, mut at, mut total, mut settled) = (text.as_bytes(), 0, 0, Vec::new());
     while at < bytes.len() {
         let piece = piece_at(encoding, bytes, at);
