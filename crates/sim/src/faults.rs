@@ -1,0 +1,199 @@
+//! What can go wrong, how often, and where in the answer.
+//!
+//! It refuses to know when: faults are drawn per request from the engine's seed. Invariant: the faults of a request
+//! depend on the seed and its number alone, not on other requests.
+
+use crate::law::LawError;
+use tokrate_core::Span;
+
+/// The faults of an engine. All are off by default; each is drawn on its own for every request.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Faults {
+    /// Probability that a request is refused with 429.
+    pub rate_limited: f64,
+    /// What a 429 asks to wait.
+    pub retry_after: Span,
+    /// Probability that a request is refused with a server error.
+    pub server_error: f64,
+    /// The status of a server error, 500 to 599.
+    pub server_error_status: u16,
+    /// The stream stops after so many tokens and never goes on; it keeps its slot until it is cancelled.
+    pub stall: AtToken,
+    /// The connection breaks after so many tokens, when the next chunk is due.
+    pub disconnect: AtToken,
+    /// An event with broken JSON comes after so many tokens; the stream goes on.
+    pub malformed: AtToken,
+    /// An error object comes after so many tokens instead of the next chunk, then the end mark.
+    pub error_event: AtToken,
+    /// Probability that usage is not reported although it was asked for.
+    pub missing_usage: f64,
+    /// Probability of an answer without any text.
+    pub empty: f64,
+    /// Probability that the end mark is missing.
+    pub no_done: f64,
+    /// Probability that all is generated at its pace but delivered at once at the end ("fake streaming").
+    pub burst: f64,
+}
+
+/// A fault at a place in the answer.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct AtToken {
+    /// Probability, per request.
+    pub probability: f64,
+    /// Output tokens that come before it; `None` to draw it between the first token and the last. A number beyond the
+    /// answer's length means behind the last token.
+    pub token: Option<u32>,
+}
+
+impl Default for Faults {
+    fn default() -> Faults {
+        Faults {
+            rate_limited: 0.0,
+            retry_after: Span::from_secs(1),
+            server_error: 0.0,
+            server_error_status: 500,
+            stall: AtToken::default(),
+            disconnect: AtToken::default(),
+            malformed: AtToken::default(),
+            error_event: AtToken::default(),
+            missing_usage: 0.0,
+            empty: 0.0,
+            no_done: 0.0,
+            burst: 0.0,
+        }
+    }
+}
+
+impl Faults {
+    /// Names of all faults, as [`Faults::set`] reads them.
+    pub const KINDS: [&'static str; 10] = [
+        "rate_limited",
+        "server_error",
+        "stall",
+        "disconnect",
+        "malformed",
+        "error_event",
+        "missing_usage",
+        "empty",
+        "no_done",
+        "burst",
+    ];
+
+    /// Sets one fault from `KIND=P`, `KIND@TOKEN=P`, or without `=P` for a probability of 1.
+    ///
+    /// # Errors
+    /// [`LawError::Fault`] for an unknown kind, a place where the kind has none, or a broken number;
+    /// [`LawError::Probability`] for one outside of 0 to 1.
+    pub fn set(&mut self, text: &str) -> Result<(), LawError> {
+        let wrong = |reason: &'static str| LawError::Fault { text: text.to_owned(), reason };
+        let (fault, probability) = match text.split_once('=') {
+            None => (text, 1.0),
+            Some((fault, number)) => {
+                (fault, number.trim().parse().map_err(|_| wrong("the probability is not a number"))?)
+            }
+        };
+        let (kind, token) = match fault.split_once('@') {
+            None => (fault.trim(), None),
+            Some((kind, token)) => {
+                let token = token.trim().parse().map_err(|_| wrong("the token is not a whole number"))?;
+                (kind.trim(), Some(token))
+            }
+        };
+        let mut changed = self.clone();
+        let whole_request = match kind {
+            "rate_limited" => &mut changed.rate_limited,
+            "server_error" => &mut changed.server_error,
+            "missing_usage" => &mut changed.missing_usage,
+            "empty" => &mut changed.empty,
+            "no_done" => &mut changed.no_done,
+            "burst" => &mut changed.burst,
+            _ => {
+                *changed.placed(kind).ok_or_else(|| wrong("there is no such kind"))? = AtToken { probability, token };
+                return changed.check().map(|()| *self = changed);
+            }
+        };
+        if token.is_some() {
+            return Err(wrong("this kind has no place in the answer"));
+        }
+        *whole_request = probability;
+        changed.check().map(|()| *self = changed)
+    }
+
+    /// Whether every probability is one.
+    ///
+    /// # Errors
+    /// Names the first that is not, or a status of server errors outside of 500 to 599.
+    pub fn check(&self) -> Result<(), LawError> {
+        let probabilities = [
+            self.rate_limited,
+            self.server_error,
+            self.stall.probability,
+            self.disconnect.probability,
+            self.malformed.probability,
+            self.error_event.probability,
+            self.missing_usage,
+            self.empty,
+            self.no_done,
+            self.burst,
+        ];
+        if let Some((name, value)) =
+            Self::KINDS.into_iter().zip(probabilities).find(|(_, value)| !(0.0..=1.0).contains(value))
+        {
+            return Err(LawError::Probability { name, value });
+        }
+        match self.server_error_status {
+            500..=599 => Ok(()),
+            value => Err(LawError::Status { value }),
+        }
+    }
+
+    fn placed(&mut self, kind: &str) -> Option<&mut AtToken> {
+        match kind {
+            "stall" => Some(&mut self.stall),
+            "disconnect" => Some(&mut self.disconnect),
+            "malformed" => Some(&mut self.malformed),
+            "error_event" => Some(&mut self.error_event),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faults_are_read_from_text() {
+        let mut faults = Faults::default();
+        for text in ["rate_limited=0.05", "disconnect@20=0.01", "stall", "no_done = 1", "malformed@0"] {
+            faults.set(text).expect("well written");
+        }
+        let expected = Faults {
+            rate_limited: 0.05,
+            disconnect: AtToken { probability: 0.01, token: Some(20) },
+            stall: AtToken { probability: 1.0, token: None },
+            no_done: 1.0,
+            malformed: AtToken { probability: 1.0, token: Some(0) },
+            ..Faults::default()
+        };
+        assert_eq!(faults, expected);
+    }
+
+    #[test]
+    fn every_kind_can_be_set_and_nothing_else() {
+        let mut faults = Faults::default();
+        for kind in Faults::KINDS {
+            let before = faults.clone();
+            faults.set(&format!("{kind}=0.25")).expect("a kind");
+            assert_ne!(faults, before, "{kind} changed nothing");
+        }
+        let before = faults.clone();
+        for text in ["", "fire=0.1", "stall@x=0.1", "stall=", "burst@3=0.1", "burst=2", "stall=NaN", "stall@1=-1"] {
+            assert!(faults.set(text).is_err(), "{text}");
+        }
+        assert_eq!(faults, before, "a refused fault changes nothing");
+        assert!(Faults { server_error_status: 404, ..Faults::default() }.check().is_err());
+        let said = faults.set("fire=0.1").expect_err("refused").to_string();
+        assert!(said.starts_with("read the fault `fire=0.1`: there is no such kind; write KIND=P"), "{said}");
+    }
+}

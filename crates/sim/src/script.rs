@@ -1,0 +1,118 @@
+//! The script of one answer: its length, its parts and what goes wrong in it, drawn when the request comes in.
+//!
+//! It refuses to know time and other requests. Invariant: the chunks of a script add up to its tokens, and no chunk
+//! reaches over the end of the reasoning or the place of a fault.
+
+use crate::emission::{RequestId, SimRequest};
+use crate::faults::{AtToken, Faults};
+use crate::law::Law;
+use tokrate_core::{Channel, FinishReason, Rng};
+
+/// What will be said, if nobody cancels.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Script {
+    pub input_tokens: u32,
+    /// Output tokens, reasoning included.
+    pub tokens: u32,
+    /// Those of `tokens` that are reasoning; they come first.
+    pub reasoning: u32,
+    pub finish: FinishReason,
+    pub report_usage: bool,
+    pub done: bool,
+    pub burst: bool,
+    /// A broken event after so many tokens.
+    pub malformed: Option<u32>,
+    /// Where and how the answer breaks off.
+    pub break_off: Option<(u32, BreakOff)>,
+    /// Seed of the words.
+    pub text_seed: u64,
+}
+
+/// How an answer breaks off.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum BreakOff {
+    Stall,
+    Disconnect,
+    ErrorEvent,
+}
+
+/// What happens to a request before any answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Refused {
+    RateLimited,
+    ServerError,
+}
+
+impl Script {
+    /// Draws the script of the `id`-th request, or why it is refused.
+    pub fn draw(
+        law: &Law,
+        faults: &Faults,
+        root: &Rng,
+        id: RequestId,
+        request: &SimRequest,
+    ) -> Result<Script, Refused> {
+        let mut rng = root.child("faults").nth(id.0);
+        // Each fault takes two numbers whether it happens or not, so that none changes what the others draw.
+        let mut drawn = |probability: f64| (rng.chance(probability), rng.next_u64());
+        let rate_limited = drawn(faults.rate_limited).0;
+        let server_error = drawn(faults.server_error).0;
+        if rate_limited {
+            return Err(Refused::RateLimited);
+        }
+        if server_error {
+            return Err(Refused::ServerError);
+        }
+        let limit = request.output_tokens.unwrap_or(law.default_output_tokens);
+        let tokens = limit.min(law.output_tokens_most);
+        let mut place = |fault: AtToken| {
+            let (happens, random) = drawn(fault.probability);
+            let between = 1 + (random % u64::from(tokens.saturating_sub(1).max(1))) as u32;
+            happens.then(|| fault.token.unwrap_or(between).min(tokens))
+        };
+        let breaks = [
+            (place(faults.stall), BreakOff::Stall),
+            (place(faults.disconnect), BreakOff::Disconnect),
+            (place(faults.error_event), BreakOff::ErrorEvent),
+        ];
+        let malformed = place(faults.malformed);
+        let missing_usage = drawn(faults.missing_usage).0;
+        let empty = drawn(faults.empty).0;
+        let no_done = drawn(faults.no_done).0;
+        let burst = drawn(faults.burst).0;
+        let tokens = if empty { 0 } else { tokens };
+        let cut_short = request.output_tokens.is_some() || tokens < limit;
+        Ok(Script {
+            input_tokens: request.input_tokens,
+            tokens,
+            reasoning: law.reasoning_tokens.min(tokens),
+            finish: if cut_short && !empty { FinishReason::Length } else { FinishReason::Stop },
+            report_usage: request.include_usage && !missing_usage,
+            done: !no_done,
+            burst,
+            malformed: malformed.map(|at| at.min(tokens)),
+            break_off: breaks
+                .into_iter()
+                .filter_map(|(at, how)| at.map(|at| (at.min(tokens), how)))
+                .min_by_key(|&(at, _)| at),
+            text_seed: root.child("text").nth(id.0).next_u64(),
+        })
+    }
+
+    /// Tokens of the chunk that follows `sent` tokens; 0 when none does.
+    pub fn next_chunk(&self, sent: u32, tokens_per_chunk: u32) -> u32 {
+        let borders = [Some(self.tokens), Some(self.reasoning), self.malformed, self.break_off.map(|(at, _)| at)];
+        let next = borders.into_iter().flatten().filter(|&border| border > sent).min();
+        next.map_or(0, |border| (border - sent).min(tokens_per_chunk))
+    }
+
+    /// Which text the token after `sent` tokens belongs to.
+    pub fn channel_after(&self, sent: u32) -> Channel {
+        if sent < self.reasoning { Channel::Reasoning } else { Channel::Answer }
+    }
+
+    /// How the answer breaks off right after `sent` tokens, if it does.
+    pub fn breaks_after(&self, sent: u32) -> Option<BreakOff> {
+        self.break_off.filter(|&(at, _)| at == sent).map(|(_, how)| how)
+    }
+}
