@@ -55,6 +55,7 @@ fn page() -> Page {
                 intro: String::new(),
                 blocks: vec![Block::chart(&timeline(24, "Twenty-four requests")), Block::chart(&timeline(4000, "A long run")), Block::chart(&bars())],
             },
+            Section { title: "Hard cases".to_owned(), intro: "What must not break a picture.".to_owned(), blocks: hard_cases() },
             Section { title: "Conditions".to_owned(), intro: "A number means nothing without them.".to_owned(), blocks: conditions() },
         ],
         footer: "tokrate gallery. Times in UTC. Numbers are invented.".to_owned(),
@@ -253,6 +254,74 @@ fn bars() -> BarChart {
             bar("endpoint-four", None, "rate-limited throughout"),
         ],
     }
+}
+
+fn hard_cases() -> Vec<Block> {
+    let long = "a-very-long-model-name-without-any-break-".repeat(6);
+    let names = ["<script>alert('no')</script> & \"co\"", "نموذج لغوي كبير", long.as_str(), "🦙 llama", "e", "f", "g"];
+    let series = |(i, name): (usize, &&str)| Series {
+        name: (*name).to_owned(),
+        points: (0..12)
+            .map(|k| Point { x: f64::from(k), y: Some(50.0 + (i as f64) * 0.8 - f64::from(k)), ..Point::default() })
+            .collect(),
+        style: SeriesStyle::Measured,
+    };
+    let mark = |at: f64, label: &str| Mark {
+        direction: Direction::Vertical,
+        at,
+        low: None,
+        high: None,
+        label: label.to_owned(),
+    };
+    let axes = (Axis::linear("Hours since the start", "h"), Axis::linear("Output speed of one request", "tok/s"));
+    let crowded = LineChart {
+        title: format!("Seven close lines and {long}"),
+        description: "Labels must keep apart.".to_owned(),
+        x: axes.0.clone(),
+        y: axes.1.clone(),
+        series: names.iter().enumerate().map(series).collect(),
+        marks: vec![
+            mark(4.0, "a change was found here"),
+            mark(4.6, "and another one just here"),
+            mark(11.0, "and at the edge"),
+        ],
+        bands: Vec::new(),
+    };
+    let single = LineChart {
+        title: "One point and one that is not a number".to_owned(),
+        x: axes.0.clone(),
+        y: axes.1.clone(),
+        series: vec![Series {
+            name: String::new(),
+            points: vec![
+                Point { x: 1.0, y: Some(3.0), ..Point::default() },
+                Point { x: 2.0, y: Some(f64::NAN), ..Point::default() },
+            ],
+            style: SeriesStyle::Measured,
+        }],
+        ..LineChart::default()
+    };
+    let empty = LineChart { title: "Nothing".to_owned(), x: axes.0, y: axes.1, ..LineChart::default() };
+    let bar = |label: &str, value: f64| Bar {
+        label: label.to_owned(),
+        value: Some(value),
+        low: Some(value - 2.0),
+        high: Some(value + 3.0),
+        note: String::new(),
+    };
+    let change = BarChart {
+        title: "Change since last week".to_owned(),
+        axis: Axis::linear("Change of output speed", "%"),
+        bars: vec![bar(&long, -7.25), bar("نموذج لغوي كبير", 4.5), bar("🦙 llama", 0.3)],
+        ..BarChart::default()
+    };
+    vec![
+        Block::chart(&crowded),
+        Block::chart(&single),
+        Block::chart(&empty),
+        Block::chart(&change),
+        Block::Paragraph(long),
+    ]
 }
 
 fn conditions() -> Vec<Block> {

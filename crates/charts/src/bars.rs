@@ -89,7 +89,7 @@ impl Chart for BarChart {
                     path.segment((x, y - 4.0), (x, y + 4.0));
                 }
                 sheet.svg.path(&halo, "cut");
-                sheet.svg.path(&path, "whisker c5");
+                sheet.svg.path(&path, "whisker ink");
                 end = end.max(high);
             }
             let words = Self::words(bar, &texts[index], drawable(bar.value).is_some());

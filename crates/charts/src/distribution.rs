@@ -136,7 +136,7 @@ impl DistributionChart {
             .collect();
         let marked_names: Vec<String> = marked.iter().map(|i| PERCENTILES[*i].0.to_owned()).collect();
         sheet.key(&marked_names, |svg, row, (x, y)| {
-            svg.mark((x + 12.0, y), PERCENTILE_SHAPES[marked[row]], 4.0, "c5", "")
+            svg.mark((x + 12.0, y), PERCENTILE_SHAPES[marked[row]], 4.0, "ink", "")
         });
         let xs: Vec<f64> = sorted.iter().flat_map(|s| s.values.iter().copied()).collect();
         let height = if sheet.is_narrow() { 220.0 } else { 300.0 };
@@ -193,7 +193,7 @@ impl DistributionChart {
 
     /// Name, size and percentiles of a strip, ending at height `y`.
     fn draw_words(&self, sheet: &mut Sheet, sample: &Sorted, index: usize, y: f64) {
-        let written = |v: f64| if v.is_finite() { self.x.quantity(v) } else { "never".to_owned() };
+        let written = |v: f64| if v.is_finite() { self.x.quantity(v) } else { "failed".to_owned() };
         let values: Vec<String> =
             sample.stated().iter().map(|(name, v, _)| format!("{name} {}", written(*v))).collect();
         let size = format!("n = {}", format::count(sample.n() as u64));
@@ -241,8 +241,8 @@ fn draw_strip(sheet: &mut Sheet, x: &Mapping, sample: &Sorted, (left, right): (f
     sheet.svg.path(&path, "soft c0");
     sheet.svg.line((left, base), (right, base), "base");
     for (_, value, shape) in sample.stated().into_iter().filter(|(_, value, _)| value.is_finite()) {
-        sheet.svg.line((x.at(value), base), (x.at(value), base - STRIP + 4.0), "whisker c5");
-        sheet.svg.mark((x.at(value), base - STRIP + 4.0), shape, 3.5, "c5", "");
+        sheet.svg.line((x.at(value), base), (x.at(value), base - STRIP + 4.0), "whisker ink");
+        sheet.svg.mark((x.at(value), base - STRIP + 4.0), shape, 3.5, "ink", "");
     }
 }
 
@@ -257,9 +257,12 @@ impl Chart for DistributionChart {
 
     fn draw(&self, sheet: &mut Sheet) {
         let sorted = self.sorted();
-        match self.kind {
-            DistributionKind::Cumulative => self.draw_cumulative(sheet, &sorted),
-            DistributionKind::Histogram => self.draw_strips(sheet, &sorted),
+        let kind = if sorted.iter().all(|s| s.values.is_empty()) { None } else { Some(self.kind) };
+        match kind {
+            Some(DistributionKind::Cumulative) => self.draw_cumulative(sheet, &sorted),
+            Some(DistributionKind::Histogram) => self.draw_strips(sheet, &sorted),
+            // Axes without data would be invented.
+            None => {}
         }
         for remark in self.remarks(&sorted) {
             sheet.note(&remark);

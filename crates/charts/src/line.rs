@@ -187,12 +187,12 @@ impl LineChart {
         remarks
     }
 
-    /// Colour class and shape of a series: a fit shares them with the measured series before it.
+    /// Which colour and shape a series has (see [`colour`] and [`shape`]): a fit shares them with the measured series before it.
     pub(crate) fn tone(&self, index: usize) -> usize {
         let measured = |series: &&Series| series.style == SeriesStyle::Measured;
         let before = self.series[..index].iter().filter(measured).count();
         let shares = self.series[index].style == SeriesStyle::Fit && before > 0;
-        (if shares { before - 1 } else { before }) % SHAPES
+        if shares { before - 1 } else { before }
     }
 
     /// True when measured points are joined by a line: not when a fitted curve runs through them.
@@ -221,7 +221,7 @@ impl LineChart {
             }
             if series.style == SeriesStyle::Measured {
                 let tone = self.tone(index);
-                svg.mark((x + 10.0, y), tone, 4.0, &format!("c{tone}"), "");
+                svg.mark((x + 10.0, y), shape(tone), 4.0, &colour(tone), "");
             }
         });
     }
@@ -235,7 +235,7 @@ impl LineChart {
                 path.to((plot.x.at(point.x), plot.y.at(point.y)));
             }
             if series.style != SeriesStyle::Measured {
-                svg.path(&area(plot, &run), &format!("area c{tone}"));
+                svg.path(&area(plot, &run), &format!("area {}", colour(tone)));
             }
             if series.style != SeriesStyle::Measured || self.joins_points() {
                 svg.path(&path, &line_class(series.style, tone));
@@ -257,11 +257,11 @@ impl LineChart {
                 whiskers.segment((x - 3.0, high), (x + 3.0, high));
             }
         }
-        svg.path(&whiskers, &format!("whisker c{tone}"));
+        svg.path(&whiskers, &format!("whisker {}", colour(tone)));
         let radius = if run.len() > 60 { 2.5 } else { 4.0 };
         for point in run {
             let words = self.words(name, point);
-            svg.mark((plot.x.at(point.x), plot.y.at(point.y)), tone, radius, &format!("c{tone}"), &words);
+            svg.mark((plot.x.at(point.x), plot.y.at(point.y)), shape(tone), radius, &colour(tone), &words);
         }
     }
 
@@ -415,6 +415,11 @@ impl Chart for LineChart {
             self.draw_key(sheet);
         }
         let (xs, ys) = self.extents();
+        if self.series.iter().all(|s| self.runs(s).0.is_empty()) {
+            // Axes without data would be invented.
+            self.remarks().iter().for_each(|remark| sheet.note(remark));
+            return;
+        }
         let height = if sheet.is_narrow() { 230.0 } else { 320.0 };
         let right_room = ends.as_ref().map_or(0.0, |(room, _)| *room);
         let layout = Layout { x: &self.x, y: &self.y, xs: &xs, ys: &ys, right_room, height };
@@ -429,8 +434,8 @@ impl Chart for LineChart {
         self.draw_marks(&mut sheet.svg, &plot, &rows);
         for (index, row) in &rows {
             let mark = &self.marks[*index];
-            let (left, right) = mark_label_extent(sheet, &mark.label, plot.x.at(mark.at));
-            let label = shorten(&mark.label, right - left + 0.01, TEXT);
+            let (left, _) = mark_label_extent(sheet, &mark.label, plot.x.at(mark.at));
+            let label = shorten(&mark.label, sheet.width() * 0.6, TEXT);
             sheet.svg.text((left, plot.top - 8.0 - row * LINE), Anchor::Start, "label halo strong", &label);
         }
         for index in 0..self.series.len() {
@@ -509,7 +514,8 @@ fn bounds(values: &[f64]) -> (f64, f64) {
 
 fn mark_label_extent(sheet: &Sheet, label: &str, x: f64) -> (f64, f64) {
     let label = shorten(label, sheet.width() * 0.6, TEXT);
-    let extent = width(&label, TEXT);
+    // Set in bold, which is broader.
+    let extent = width(&label, TEXT) * 1.1;
     let left = (x - extent / 2.0).clamp(sheet.left(), (sheet.right() - extent).max(sheet.left()));
     (left, left + extent)
 }
@@ -536,10 +542,20 @@ fn area(plot: &Plot, run: &[Drawable]) -> Path {
     path
 }
 
+/// The colour class of the `tone`-th line.
+fn colour(tone: usize) -> String {
+    format!("c{}", tone % SHAPES)
+}
+
+/// The shape of the marks of the `tone`-th line: when colours begin anew, shapes have moved on by one.
+fn shape(tone: usize) -> usize {
+    tone + tone / SHAPES
+}
+
 fn line_class(style: SeriesStyle, tone: usize) -> String {
     match style {
-        SeriesStyle::Measured => format!("line thin c{tone}"),
-        SeriesStyle::Fit => format!("line c{tone}"),
+        SeriesStyle::Measured => format!("line thin {}", colour(tone)),
+        SeriesStyle::Fit => format!("line {}", colour(tone)),
         SeriesStyle::Reference => "ref".to_owned(),
     }
 }

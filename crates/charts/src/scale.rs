@@ -302,7 +302,7 @@ fn tick_number(value: f64, step: f64, largest: f64) -> String {
     if value == 0.0 {
         return "0".to_owned();
     }
-    if largest >= 1e9 || largest < 1e-5 || !step.is_finite() || step <= 0.0 {
+    if !(1e-5..1e9).contains(&largest) || !step.is_finite() || step <= 0.0 {
         return format::plain(value);
     }
     if largest >= 1e6 && step >= 1e5 {

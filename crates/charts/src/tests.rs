@@ -160,7 +160,7 @@ fn line_chart(names: &[String], values: &[f64], logs: (bool, bool)) -> LineChart
         points: (0..values.len()).map(|k| point(k + i)).collect(),
         style: style(i),
     };
-    let direction = |i: usize| if i % 2 == 0 { Direction::Vertical } else { Direction::Horizontal };
+    let direction = |i: usize| if i.is_multiple_of(2) { Direction::Vertical } else { Direction::Horizontal };
     let mark = |i: usize| Mark {
         direction: direction(i),
         at: at(i).unwrap_or(1.0),
