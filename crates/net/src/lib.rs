@@ -1,1 +1,30 @@
-//! Clock, pacer, stamping transport, HTTP client and server.
+//! Clock, pacer, stamping transport, HTTP client and server: the only crate that opens sockets.
+//!
+//! It refuses to know dialects, numbers and plans: bytes with stamps go up, requests come down.
+//!
+//! Architecture Invariant: every byte that is measured passes [`Stamps`] below TLS; nothing is retried, redirected or
+//! decompressed.
+
+mod client;
+mod clock;
+mod config;
+mod connect;
+mod error;
+mod exchange;
+mod lag;
+mod pacer;
+mod route;
+pub mod server;
+mod stamped;
+mod target;
+
+pub use client::Client;
+pub use clock::{Clock, thread_cpu_time};
+pub use config::{ClientConfig, HttpVersion, ProxySettings};
+pub use error::NetError;
+pub use exchange::{ConnectionUse, Exchange, ExchangeFailure, Head, Limits, Outgoing, Sink};
+pub use lag::LagProbe;
+pub use pacer::{Pacer, Sleep};
+pub use route::Route;
+pub use stamped::Stamps;
+pub use target::Target;

@@ -1,0 +1,77 @@
+//! The monotonic clock, wall time for people, and CPU time of the caller.
+//!
+//! It refuses to know what is timed. Invariant: ticks of all processes of one machine are comparable.
+
+use rustix::time::{ClockId, clock_gettime};
+use tokrate_core::{Span, Tick};
+
+/// A source of ticks: CLOCK_MONOTONIC. A value, handed on from `main`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Clock(());
+
+impl Clock {
+    /// The machine's monotonic clock.
+    pub fn monotonic() -> Clock {
+        Clock(())
+    }
+
+    /// Now.
+    pub fn now(self) -> Tick {
+        Tick::from_nanos(nanos(ClockId::Monotonic))
+    }
+
+    /// Seconds since 1970, for fields that carry wall time.
+    pub fn wall_seconds(self) -> u64 {
+        nanos(ClockId::Realtime) / 1_000_000_000
+    }
+
+    /// Wall time as RFC 3339 in UTC, to the second.
+    pub fn wall_rfc3339(self) -> String {
+        rfc3339(self.wall_seconds())
+    }
+}
+
+/// CPU time that the calling thread has used.
+pub fn thread_cpu_time() -> Span {
+    Span::from_nanos(nanos(ClockId::ThreadCPUTime))
+}
+
+fn nanos(id: ClockId) -> u64 {
+    let time = clock_gettime(id);
+    u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0)
+}
+
+/// Days to date after Howard Hinnant's `civil_from_days` (public domain).
+fn rfc3339(seconds: u64) -> String {
+    let (days, rest) = (seconds / 86_400, seconds % 86_400);
+    let shifted = days + 719_468;
+    let era = shifted / 146_097;
+    let day_of_era = shifted % 146_097;
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted_month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
+    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
+    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", rest / 3600, rest / 60 % 60, rest % 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_those_of_the_calendar() {
+        assert_eq!(rfc3339(0), "1970-01-01T00:00:00Z");
+        assert_eq!(rfc3339(951_782_399), "2000-02-28T23:59:59Z");
+        assert_eq!(rfc3339(951_782_400), "2000-02-29T00:00:00Z");
+        assert_eq!(rfc3339(1_795_219_200), "2026-11-21T00:00:00Z");
+    }
+
+    #[test]
+    fn ticks_never_go_back() {
+        let clock = Clock::monotonic();
+        let (one, two) = (clock.now(), clock.now());
+        assert!(one <= two && one > Tick::ZERO);
+    }
+}

@@ -1,0 +1,47 @@
+//! Why an endpoint cannot be used at all. What happens to single requests is an [`ExchangeFailure`](crate::ExchangeFailure).
+
+use std::path::PathBuf;
+
+/// Reasons for which nothing can be sent. Messages fit behind "failed to".
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum NetError {
+    /// A URL that is none, or not of the kind needed.
+    #[error("read the URL `{url}`: {reason}; write for example http://127.0.0.1:8000/v1")]
+    Url {
+        /// As given, without credentials.
+        url: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// A host name without address.
+    #[error("find the address of {host}: {reason}; check the host name in the URL and the machine's resolver")]
+    Dns {
+        /// The name.
+        host: String,
+        /// What the resolver says.
+        reason: String,
+    },
+    /// A file of certificate authorities that cannot be used.
+    #[error("read certificate authorities from {}: {reason}; it must be a PEM file", path.display())]
+    Authorities {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// TLS cannot be set up.
+    #[error("set up TLS: {0}")]
+    Tls(#[from] rustls::Error),
+    /// A proxy that cannot be used.
+    #[error("read the proxy `{0}`: only http:// proxies are supported; check HTTP_PROXY, HTTPS_PROXY and ALL_PROXY")]
+    Proxy(String),
+    /// No listening socket.
+    #[error("listen on {address}: {source}; choose another address")]
+    Listen {
+        /// Where.
+        address: std::net::SocketAddr,
+        /// What the operating system says.
+        source: std::io::Error,
+    },
+}

@@ -1,0 +1,86 @@
+//! One request and its answer, as the client's caller sees them.
+//!
+//! It refuses to know dialects: bodies are bytes. Invariant: an answer with an error status is an answer; a failure is what
+//! kept the exchange from ending as HTTP wants it.
+
+use bytes::Bytes;
+use http::{HeaderMap, StatusCode};
+use tokrate_core::{FailureKind, Span, Tick};
+
+/// A request to be sent.
+#[derive(Clone, Debug)]
+pub struct Outgoing {
+    /// Method.
+    pub method: http::Method,
+    /// Path below the target's host, its base path included.
+    pub path: String,
+    /// Headers; `Host` and `Content-Length` are added.
+    pub headers: HeaderMap,
+    /// Body.
+    pub body: Bytes,
+}
+
+/// When to give up on an exchange.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// Time without any byte read or written.
+    pub idle: Span,
+    /// Time for everything.
+    pub total: Span,
+    /// Largest body that is read.
+    pub max_body_bytes: u64,
+}
+
+/// The head of an answer.
+#[derive(Clone, Debug)]
+pub struct Head {
+    /// Status.
+    pub status: StatusCode,
+    /// Headers.
+    pub headers: HeaderMap,
+    /// Version that was spoken.
+    pub version: http::Version,
+}
+
+/// Hears of an exchange as it happens.
+pub trait Sink {
+    /// The request's last byte was handed to the socket at `at`. Told at most once, before the head.
+    fn sent(&mut self, at: Tick);
+    /// The answer's head was read at `at`.
+    fn head(&mut self, at: Tick, head: &Head);
+    /// A piece of the answer's body; the read that completed it returned at `at`.
+    fn body(&mut self, at: Tick, bytes: &[u8]);
+}
+
+/// How an exchange ended.
+#[derive(Clone, Debug)]
+pub struct Exchange {
+    /// When.
+    pub ended_at: Tick,
+    /// Whether the answer came to its end.
+    pub outcome: Result<(), ExchangeFailure>,
+    /// The connection it used.
+    pub connection: ConnectionUse,
+}
+
+/// Why an answer did not come to its end.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ExchangeFailure {
+    /// The kind, for counting.
+    pub kind: FailureKind,
+    /// What happened, for people. Never holds header values.
+    pub detail: String,
+}
+
+/// What a request's connection cost.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ConnectionUse {
+    /// Whether it was opened for this request.
+    pub new: bool,
+    /// Resolution of the name; told with the first connection of a client, zero after that.
+    pub dns: Span,
+    /// Opening TCP (and a proxy's tunnel).
+    pub connect: Span,
+    /// The TLS handshake.
+    pub tls: Span,
+}

@@ -1,0 +1,276 @@
+//! A timer with sub-millisecond precision for one runtime: a heap of deadlines over one `timerfd`.
+//!
+//! It refuses to know what is paced. Invariant: a sleeper is woken at or after its tick, never before, and dropping a
+//! sleep leaves nothing behind.
+
+use crate::clock::Clock;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+use tokrate_core::Tick;
+
+/// Wakes futures of one runtime at given ticks. Cheap to clone; clones share the timer.
+#[derive(Clone, Debug)]
+pub struct Pacer {
+    shared: Rc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    clock: Clock,
+    sleepers: RefCell<Sleepers>,
+    timer: timer::Timer,
+}
+
+#[derive(Debug, Default)]
+struct Sleepers {
+    /// By deadline; the second part of the key tells sleepers of one tick apart.
+    waiting: BTreeMap<(Tick, u64), Waker>,
+    next_id: u64,
+    /// What the timer is set to.
+    armed: Option<Tick>,
+}
+
+impl Pacer {
+    /// A pacer for the runtime of the caller, which must run a `LocalSet`: the timer is watched by a local task, which
+    /// ends with the last clone of the pacer.
+    ///
+    /// # Errors
+    /// When no timer can be had from the operating system.
+    pub fn new(clock: Clock) -> io::Result<Pacer> {
+        let shared = Rc::new(Shared { clock, sleepers: RefCell::default(), timer: timer::Timer::new()? });
+        let weak = Rc::downgrade(&shared);
+        tokio::task::spawn_local(async move {
+            while let Some(shared) = weak.upgrade() {
+                let fired = std::future::poll_fn(|context| shared.timer.poll_fired(context)).await;
+                if fired.is_err() {
+                    return;
+                }
+                shared.wake_due();
+            }
+        });
+        Ok(Pacer { shared })
+    }
+
+    /// The clock that deadlines refer to.
+    pub fn clock(&self) -> Clock {
+        self.shared.clock
+    }
+
+    /// Completes at `deadline` or as soon after it as the machine allows; tells when.
+    pub fn sleep_until(&self, deadline: Tick) -> Sleep {
+        Sleep { shared: Rc::clone(&self.shared), deadline, id: None }
+    }
+}
+
+impl Shared {
+    fn wake_due(&self) {
+        let now = self.clock.now();
+        let mut sleepers = self.sleepers.borrow_mut();
+        sleepers.armed = None;
+        while let Some(entry) = sleepers.waiting.first_entry() {
+            if entry.key().0 > now {
+                break;
+            }
+            entry.remove().wake();
+        }
+        self.arm(&mut sleepers);
+    }
+
+    /// Sets the timer to the earliest deadline, if it is not set to it already.
+    fn arm(&self, sleepers: &mut Sleepers) {
+        let Some((&(earliest, _), _)) = sleepers.waiting.first_key_value() else { return };
+        if sleepers.armed.is_none_or(|armed| earliest < armed) {
+            sleepers.armed = Some(earliest);
+            self.timer.set(earliest);
+        }
+    }
+}
+
+/// A wait for a tick; see [`Pacer::sleep_until`].
+#[derive(Debug)]
+pub struct Sleep {
+    shared: Rc<Shared>,
+    deadline: Tick,
+    id: Option<u64>,
+}
+
+impl Future for Sleep {
+    type Output = Tick;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Tick> {
+        let now = self.shared.clock.now();
+        if now >= self.deadline {
+            return Poll::Ready(now);
+        }
+        let shared = Rc::clone(&self.shared);
+        let mut sleepers = shared.sleepers.borrow_mut();
+        let id = *self.id.get_or_insert_with(|| {
+            sleepers.next_id += 1;
+            sleepers.next_id
+        });
+        sleepers.waiting.insert((self.deadline, id), context.waker().clone());
+        shared.arm(&mut sleepers);
+        Poll::Pending
+    }
+}
+
+impl Drop for Sleep {
+    fn drop(&mut self) {
+        if let Some(id) = self.id {
+            self.shared.sleepers.borrow_mut().waiting.remove(&(self.deadline, id));
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+mod timer {
+    //! `timerfd`, watched by the runtime's own poller.
+
+    use rustix::fd::OwnedFd;
+    use rustix::time::{
+        Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
+    };
+    use std::io;
+    use std::task::{Context, Poll, ready};
+    use tokio::io::Interest;
+    use tokio::io::unix::AsyncFd;
+    use tokrate_core::Tick;
+
+    #[derive(Debug)]
+    pub(super) struct Timer {
+        fd: AsyncFd<OwnedFd>,
+    }
+
+    impl Timer {
+        pub(super) fn new() -> io::Result<Timer> {
+            let fd = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC)?;
+            // Deprecated because it trusts `AsRawFd`; an `OwnedFd` that the `AsyncFd` owns keeps that trust, and the way that
+            // is not deprecated is an `unsafe` one.
+            #[expect(deprecated, reason = "sound for an owned descriptor")]
+            let fd = AsyncFd::with_interest(fd, Interest::READABLE)?;
+            Ok(Timer { fd })
+        }
+
+        pub(super) fn set(&self, deadline: Tick) {
+            // A value of zero would disarm the timer.
+            let nanoseconds = deadline.as_nanos().max(1);
+            let value = Timespec {
+                tv_sec: (nanoseconds / 1_000_000_000) as i64,
+                tv_nsec: (nanoseconds % 1_000_000_000) as _,
+            };
+            let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value: value };
+            timerfd_settime(self.fd.get_ref(), TimerfdTimerFlags::ABSTIME, &once)
+                .expect("a valid timer takes every time that is not negative");
+        }
+
+        pub(super) fn poll_fired(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+            loop {
+                let mut guard = ready!(self.fd.poll_read_ready(context))?;
+                let read = guard.try_io(|fd| {
+                    let mut expirations = [0_u8; 8];
+                    rustix::io::read(fd.get_ref(), &mut expirations).map_err(io::Error::from)
+                });
+                match read {
+                    Ok(result) => return Poll::Ready(result.map(drop)),
+                    Err(_would_block) => {}
+                }
+            }
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod timer {
+    //! The runtime's own timer, with its millisecond grain: other systems have no timer that a poller can watch.
+
+    use std::cell::RefCell;
+    use std::io;
+    use std::pin::Pin;
+    use std::task::{Context, Poll, Waker};
+    use tokrate_core::Tick;
+
+    #[derive(Debug, Default)]
+    pub(super) struct Timer {
+        state: RefCell<(Option<Pin<Box<tokio::time::Sleep>>>, Option<Waker>)>,
+    }
+
+    impl Timer {
+        pub(super) fn new() -> io::Result<Timer> {
+            Ok(Timer::default())
+        }
+
+        pub(super) fn set(&self, deadline: Tick) {
+            let left = deadline - crate::clock::Clock::monotonic().now();
+            let mut state = self.state.borrow_mut();
+            state.0 = Some(Box::pin(tokio::time::sleep(left.as_duration())));
+            if let Some(waker) = state.1.take() {
+                waker.wake();
+            }
+        }
+
+        pub(super) fn poll_fired(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+            let mut state = self.state.borrow_mut();
+            state.1 = Some(context.waker().clone());
+            let Some(sleep) = state.0.as_mut() else { return Poll::Pending };
+            std::task::ready!(sleep.as_mut().poll(context));
+            state.0 = None;
+            Poll::Ready(Ok(()))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokrate_core::Span;
+
+    fn on_local_runtime<T>(future: impl Future<Output = T>) -> T {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        tokio::task::LocalSet::new().block_on(&runtime, future)
+    }
+
+    #[test]
+    fn sleepers_wake_in_order_and_never_early() {
+        on_local_runtime(async {
+            let clock = Clock::monotonic();
+            let pacer = Pacer::new(clock).expect("a timer");
+            let start = clock.now();
+            let order = Rc::new(RefCell::new(Vec::new()));
+            let tasks: Vec<_> = [3_u64, 1, 2]
+                .map(|n| {
+                    let (pacer, order) = (pacer.clone(), Rc::clone(&order));
+                    tokio::task::spawn_local(async move {
+                        let deadline = start + Span::from_millis(2 * n);
+                        assert!(pacer.sleep_until(deadline).await >= deadline);
+                        order.borrow_mut().push(n);
+                    })
+                })
+                .into_iter()
+                .collect();
+            for task in tasks {
+                task.await.expect("no panic");
+            }
+            assert_eq!(*order.borrow(), [1, 2, 3]);
+        });
+    }
+
+    #[test]
+    fn a_dropped_sleep_leaves_nothing_behind() {
+        on_local_runtime(async {
+            let pacer = Pacer::new(Clock::monotonic()).expect("a timer");
+            let mut sleep = Box::pin(pacer.sleep_until(Tick::MAX));
+            std::future::poll_fn(|context| {
+                assert!(sleep.as_mut().poll(context).is_pending());
+                Poll::Ready(())
+            })
+            .await;
+            assert_eq!(pacer.shared.sleepers.borrow().waiting.len(), 1);
+            drop(sleep);
+            assert!(pacer.shared.sleepers.borrow().waiting.is_empty());
+        });
+    }
+}

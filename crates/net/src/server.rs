@@ -1,0 +1,210 @@
+//! An HTTP server for one runtime: accepts, stamps reads and writes, drains at the end.
+//!
+//! It refuses to know routes and dialects. Invariant: what a body marks before it hands out a frame is told the tick at
+//! which the frame's bytes were handed to the socket.
+
+use crate::client::LocalExecutor;
+use crate::clock::Clock;
+use crate::error::NetError;
+use crate::stamped::{Stamped, Stamps, WriteWatch};
+use bytes::{Bytes, BytesMut};
+use http::{Request, Response};
+use http_body::Body;
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use std::cell::RefCell;
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokrate_core::{Span, Tick};
+
+/// Time for a request's head.
+const HEAD_TIMEOUT: Span = Span::from_secs(10);
+/// Memory of one connection for what was read and not yet taken.
+const READ_BUFFER_BYTES: usize = 64 * 1024;
+/// Streams on one HTTP/2 connection.
+const STREAMS_MOST: u32 = 256;
+
+/// Answers requests. Belongs to one current-thread runtime with a `LocalSet`.
+pub trait Handler: 'static {
+    /// The answers' body. It is polled by the connection itself: when it wakes up, its frame is written in the same poll.
+    type Body: Body<Data = Bytes, Error = std::io::Error> + 'static;
+
+    /// Answers one request.
+    fn handle(
+        self: Rc<Self>,
+        request: Request<Incoming>,
+        tap: Rc<ConnectionTap>,
+    ) -> impl Future<Output = Response<Self::Body>> + 'static;
+}
+
+/// Who wants to know when marked bytes were handed to the socket.
+pub trait WriteSink {
+    /// The bytes that were marked with `mark` were handed to the socket at `at`.
+    fn written(&self, mark: u64, at: Tick);
+}
+
+/// One connection of the server, as its requests see it.
+#[derive(Default)]
+pub struct ConnectionTap {
+    stamps: RefCell<Rc<Stamps>>,
+    marks: RefCell<Vec<(Rc<dyn WriteSink>, u64)>>,
+}
+
+impl ConnectionTap {
+    /// When the last read of the connection returned: for a request that was just read, when its last byte came.
+    pub fn read_at(&self) -> Tick {
+        self.stamps.borrow().read_at()
+    }
+
+    /// Marks the frame that the caller is about to hand out; `sink` is told when its bytes go to the socket.
+    pub fn mark(&self, sink: Rc<dyn WriteSink>, mark: u64) {
+        self.marks.borrow_mut().push((sink, mark));
+    }
+}
+
+/// The connection's writes, told to those who marked frames.
+struct TapWatch(Rc<ConnectionTap>);
+
+impl WriteWatch for TapWatch {
+    fn writing(&self, at: Tick) {
+        for (sink, mark) in self.0.marks.borrow_mut().drain(..) {
+            sink.written(mark, at);
+        }
+    }
+}
+
+/// A listening socket.
+#[derive(Debug)]
+pub struct Listener {
+    listener: TcpListener,
+    address: SocketAddr,
+}
+
+impl Listener {
+    /// Listens on an address; port 0 takes any free one.
+    ///
+    /// # Errors
+    /// When the operating system refuses.
+    pub async fn bind(address: SocketAddr) -> Result<Listener, NetError> {
+        let failed = |source| NetError::Listen { address, source };
+        let listener = TcpListener::bind(address).await.map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        Ok(Listener { listener, address })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Serves until `shutdown` completes, then lets open requests end within `drain`.
+    pub async fn serve<H: Handler>(
+        self,
+        handler: Rc<H>,
+        clock: Clock,
+        shutdown: impl Future<Output = ()>,
+        drain: Span,
+    ) {
+        let mut connections = JoinSet::new();
+        let (closing, closed) = tokio::sync::watch::channel(false);
+        let mut shutdown = std::pin::pin!(shutdown);
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut shutdown => break,
+                accepted = self.listener.accept() => match accepted {
+                    Ok((stream, _)) => {
+                        let handler = Rc::clone(&handler);
+                        connections.spawn_local(serve_tcp(stream, handler, clock, closed.clone()));
+                    }
+                    // Out of descriptors, as a rule: wait until a connection ends.
+                    Err(_) => tokio::time::sleep(std::time::Duration::from_millis(10)).await,
+                },
+                Some(_) = connections.join_next(), if !connections.is_empty() => {}
+            }
+        }
+        drop(self.listener);
+        closing.send_replace(true);
+        let all = async { while connections.join_next().await.is_some() {} };
+        // What is left after that is cut when the set is dropped.
+        let _ = tokio::time::timeout(drain.as_duration(), all).await;
+    }
+}
+
+async fn serve_tcp<H: Handler>(
+    stream: TcpStream,
+    handler: Rc<H>,
+    clock: Clock,
+    closing: tokio::sync::watch::Receiver<bool>,
+) {
+    // Events are small and must leave at once.
+    let _ = stream.set_nodelay(true);
+    serve_connection(stream, handler, clock, closing).await;
+}
+
+/// Serves one connection over any transport until it ends or `closing` turns true and its requests are answered.
+pub async fn serve_connection<H: Handler, T: AsyncRead + AsyncWrite + Unpin + 'static>(
+    transport: T,
+    handler: Rc<H>,
+    clock: Clock,
+    mut closing: tokio::sync::watch::Receiver<bool>,
+) {
+    let tap = Rc::new(ConnectionTap::default());
+    let stamped = Stamped::new(transport, clock, TapWatch(Rc::clone(&tap)));
+    *tap.stamps.borrow_mut() = stamped.stamps();
+    let service = service_fn(move |request| {
+        let (handler, tap) = (Rc::clone(&handler), Rc::clone(&tap));
+        async move { Ok::<_, Infallible>(handler.handle(request, tap).await) }
+    });
+    let mut builder = auto::Builder::new(LocalExecutor);
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIMEOUT.as_duration())
+        .max_buf_size(READ_BUFFER_BYTES)
+        .half_close(false);
+    builder.http2().timer(TokioTimer::new()).max_concurrent_streams(STREAMS_MOST).initial_stream_window_size(1 << 20);
+    let mut connection = std::pin::pin!(builder.serve_connection(TokioIo::new(stamped), service));
+    tokio::select! {
+        biased;
+        // A connection that broke is the client's news, not the server's.
+        _ = connection.as_mut() => return,
+        _ = closing.wait_for(|closing| *closing) => {}
+    }
+    connection.as_mut().graceful_shutdown();
+    let _ = connection.await;
+}
+
+/// Why a request's body could not be read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BodyError {
+    /// It is larger than the limit.
+    TooLarge,
+    /// It broke off.
+    Broken,
+}
+
+/// Reads a request's body whole, up to `limit` bytes.
+///
+/// # Errors
+/// When it is larger or breaks off.
+pub async fn read_body(mut body: Incoming, limit: usize) -> Result<Bytes, BodyError> {
+    let mut whole = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|_| BodyError::Broken)?;
+        if let Some(bytes) = frame.data_ref() {
+            if whole.len() + bytes.len() > limit {
+                return Err(BodyError::TooLarge);
+            }
+            whole.extend_from_slice(bytes);
+        }
+    }
+    Ok(whole.freeze())
+}

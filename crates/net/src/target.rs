@@ -1,0 +1,129 @@
+//! Base URLs of endpoints.
+//!
+//! It refuses to know dialects. Invariant: a target never holds credentials, so printing it is safe.
+
+use crate::error::NetError;
+use std::fmt;
+
+/// Scheme, host, port and path under which an endpoint's dialects are found.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Target {
+    tls: bool,
+    host: String,
+    port: u16,
+    /// Without a slash at its end; empty for the root.
+    path: String,
+}
+
+impl Target {
+    /// Reads `http://host[:port][/path]` or the same with `https`.
+    ///
+    /// # Errors
+    /// Says what is wrong. Credentials are refused: they belong into a header, by reference.
+    pub fn parse(url: &str) -> Result<Target, NetError> {
+        let shown = without_credentials(url);
+        let wrong = |reason| NetError::Url { url: shown.clone(), reason };
+        let uri: http::Uri = url.trim().parse().map_err(|_| wrong("it is no URL"))?;
+        let tls = match uri.scheme_str() {
+            Some("http") => false,
+            Some("https") => true,
+            Some(_) => return Err(wrong("only http and https are known")),
+            None => return Err(wrong("it lacks http:// or https://")),
+        };
+        let authority = uri.authority().ok_or_else(|| wrong("it names no host"))?;
+        if authority.as_str().contains('@') {
+            return Err(wrong("it holds credentials, which would be printed; name the key with --key-env"));
+        }
+        let host = authority.host().trim_start_matches('[').trim_end_matches(']').to_owned();
+        if host.is_empty() {
+            return Err(wrong("it names no host"));
+        }
+        if uri.query().is_some() {
+            return Err(wrong("a base URL has no query"));
+        }
+        // `Authority` takes a port that is no number for none at all.
+        if authority.port_u16().is_none() && authority.as_str().rsplit(']').next().unwrap_or("").contains(':') {
+            return Err(wrong("its port is no number between 1 and 65535"));
+        }
+        let port = authority.port_u16().unwrap_or(if tls { 443 } else { 80 });
+        Ok(Target { tls, host, port, path: uri.path().trim_end_matches('/').to_owned() })
+    }
+
+    /// Whether the connection is encrypted.
+    pub fn is_tls(&self) -> bool {
+        self.tls
+    }
+
+    /// Host name or address, IPv6 without brackets.
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// Port, the scheme's own if the URL names none.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The base path followed by `path`.
+    pub fn path_with(&self, path: &str) -> String {
+        format!("{}{path}", self.path)
+    }
+
+    /// Host and port as the `Host` header and a proxy want them.
+    pub fn authority(&self) -> String {
+        let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
+        let own = if self.tls { 443 } else { 80 };
+        if self.port == own { host } else { format!("{host}:{}", self.port) }
+    }
+
+    /// Host and port, always both.
+    pub(crate) fn host_and_port(&self) -> String {
+        if self.host.contains(':') {
+            format!("[{}]:{}", self.host, self.port)
+        } else {
+            format!("{}:{}", self.host, self.port)
+        }
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}://{}{}", if self.tls { "https" } else { "http" }, self.authority(), self.path)
+    }
+}
+
+/// The URL as it may be shown: what stands before an `@` of the authority is left out.
+fn without_credentials(url: &str) -> String {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let (authority, path) = rest.split_at(end);
+    let host = authority.rsplit_once('@').map_or_else(|| authority.to_owned(), |(_, host)| format!("***@{host}"));
+    if scheme.is_empty() { format!("{host}{path}") } else { format!("{scheme}://{host}{path}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(url: &str) -> String {
+        Target::parse(url).map_or_else(|error| error.to_string(), |target| target.to_string())
+    }
+
+    #[test]
+    fn urls_are_read_and_printed_without_what_goes_without_saying() {
+        assert_eq!(shown("http://127.0.0.1:8000/v1/"), "http://127.0.0.1:8000/v1");
+        assert_eq!(shown("https://api.example.com:443"), "https://api.example.com");
+        assert_eq!(shown("http://[::1]:80/v1"), "http://[::1]/v1");
+        let target = Target::parse("http://h/v1").expect("a URL");
+        assert_eq!((target.path_with("/chat"), target.port()), ("/v1/chat".to_owned(), 80));
+    }
+
+    #[test]
+    fn what_is_no_base_url_is_refused_without_showing_a_key() {
+        for bad in ["", "127.0.0.1:8000", "ftp://h", "http://", "http://h:99999/v1", "http://h/v1?key=1", "http://h h/"] {
+            assert!(Target::parse(bad).is_err(), "{bad}");
+        }
+        let message = shown("https://user:sk-secret@h/v1");
+        assert!(message.contains("credentials") && !message.contains("sk-secret"), "{message}");
+    }
+}
