@@ -1,5 +1,6 @@
 //! `cargo xtask`: the chores of the project. Each is a file of its own; this one only chooses.
 
+mod bench;
 mod tidy;
 mod tools;
 mod verify;
@@ -12,14 +13,22 @@ usage: cargo xtask <chore>
 
   test            install what the tests need if it is missing, then run everything
   tidy            check the house rules: dependency table, pure crates, headers, sizes
+  bench [NAME…]   measure the bars with the release binary, beside a floor in the same run
 ";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let Some(result) = bench::run_hidden(&arguments) {
+        return result.unwrap_or_else(|error| {
+            eprintln!("failed to {error:#}");
+            ExitCode::FAILURE
+        });
+    }
     let root = workspace_root();
     let result = match arguments.first().map(String::as_str) {
         Some("test") => verify::run(&root),
         Some("tidy") => tidy::run(&root),
+        Some("bench") => bench::run(&root, &arguments[1..]),
         _ => {
             eprint!("{USAGE}");
             return ExitCode::from(2);

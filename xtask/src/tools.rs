@@ -17,7 +17,9 @@ pub fn ensure(root: &Path) -> Result<PathBuf> {
     for (tool, version) in CARGO_TOOLS {
         if find(tool).is_none() && !bin.join(tool).is_file() {
             println!("xtask: {tool} is missing; installing {version} into .tools (some minutes, once)");
-            run(Command::new(env!("CARGO")).args(["install", tool, "--version", version, "--locked", "--quiet", "--root"]).arg(root.join(".tools/cargo")))?;
+            run(Command::new(env!("CARGO"))
+                .args(["install", tool, "--version", version, "--locked", "--quiet", "--root"])
+                .arg(root.join(".tools/cargo")))?;
         }
     }
     if browser().is_none() {
@@ -32,7 +34,9 @@ pub fn browser() -> Option<PathBuf> {
 }
 
 fn install_browser() -> Result<()> {
-    println!("xtask: no Chromium found; installing the system package `chromium` (the report is looked at in a real browser)");
+    println!(
+        "xtask: no Chromium found; installing the system package `chromium` (the report is looked at in a real browser)"
+    );
     let apt = |arguments: &[&str]| -> Result<()> {
         let mut command = if find("sudo").is_some() && !is_root() {
             let mut sudo = Command::new("sudo");

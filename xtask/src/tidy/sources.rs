@@ -74,13 +74,15 @@ fn check_rust(file: &Path, text: &str) -> Vec<String> {
     let mut findings = Vec::new();
     let shown = file.display();
     if !text.starts_with("//!") && !text.starts_with("#!") {
-        findings.push(format!("{shown}: does not open with `//!` (what it is, what it refuses to know, its invariant)"));
+        findings
+            .push(format!("{shown}: does not open with `//!` (what it is, what it refuses to know, its invariant)"));
     }
     if file.file_stem().is_some_and(|stem| VAGUE_NAMES.iter().any(|name| stem == *name)) {
         findings.push(format!("{shown}: a vague name; name what is in it"));
     }
     let (code, tests) = split_tests(text);
-    let is_tests = file.file_stem().is_some_and(|stem| stem == "tests") || in_folder(file, &["tests", "examples", "benches"]);
+    let is_tests =
+        file.file_stem().is_some_and(|stem| stem == "tests") || in_folder(file, &["tests", "examples", "benches"]);
     if is_tests {
         return findings;
     }
@@ -89,11 +91,14 @@ fn check_rust(file: &Path, text: &str) -> Vec<String> {
         findings.push(format!("{shown}: {lines} lines of code, at most {CODE_LINES_MOST}; split it by subject"));
     }
     if tests > INLINE_TEST_LINES_MOST {
-        findings.push(format!("{shown}: {tests} lines of inline tests, at most {INLINE_TEST_LINES_MOST}; move them to tests.rs"));
+        findings.push(format!(
+            "{shown}: {tests} lines of inline tests, at most {INLINE_TEST_LINES_MOST}; move them to tests.rs"
+        ));
     }
     for (start, length, name) in functions(&code) {
         if length > FUNCTION_LINES_MOST {
-            findings.push(format!("{shown}:{start}: function {name} has {length} lines, at most {FUNCTION_LINES_MOST}"));
+            findings
+                .push(format!("{shown}:{start}: function {name} has {length} lines, at most {FUNCTION_LINES_MOST}"));
         }
     }
     if PURE.iter().any(|name| file.starts_with(Path::new("crates").join(name).join("src"))) {
@@ -137,8 +142,9 @@ fn functions(code: &[(usize, &str)]) -> Vec<(usize, usize, String)> {
         let Some(name) = function_name(line) else { continue };
         let indent = line.len() - line.trim_start().len();
         let closing = format!("{}}}", &line[..indent]);
-        let Some(end) = code[position..].iter().position(|(_, other)| *other == closing || other.trim_end().ends_with(';') && other.len() - other.trim_start().len() == indent)
-        else {
+        let Some(end) = code[position..].iter().position(|(_, other)| {
+            *other == closing || other.trim_end().ends_with(';') && other.len() - other.trim_start().len() == indent
+        }) else {
             continue;
         };
         found.push((*number, end + 1, name));

@@ -1,0 +1,195 @@
+//! `cargo xtask bench [NAME…]`: measures the bars with the release binary, beside a floor in the same run.
+//!
+//! It refuses to judge by exit code: a missed bar is a measurement, told plainly, and not a failed chore. Invariant: floor and
+//! tokrate take turns, at least five rounds, against the same server, each a process of its own.
+
+mod accuracy;
+mod blast;
+mod client;
+mod clock;
+mod events;
+mod floor;
+mod paced;
+mod process;
+mod request;
+mod sockets;
+mod summary;
+mod table;
+mod throughput;
+mod whole;
+
+use crate::tools;
+use anyhow::{Context, Result, bail};
+use client::Clients;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use table::{Line, MachineTime, Table};
+
+/// One bar or several that are measured together.
+struct Bar {
+    name: &'static str,
+    about: &'static str,
+    measure: fn(&Stage) -> Result<Report>,
+}
+
+const BARS: &[Bar] = &[
+    Bar {
+        name: "stream-64",
+        about: "events per second and CPU, 64 events a write",
+        measure: throughput::many_per_write,
+    },
+    Bar { name: "stream-1", about: "events per second and CPU, one event a write", measure: throughput::one_per_write },
+    Bar { name: "ttft-50", about: "TTFT error at 50 streams, true 200 ms", measure: accuracy::ttft_50 },
+    Bar { name: "speed-1", about: "output_speed error, 1 token an event", measure: accuracy::speed_1 },
+    Bar { name: "speed-4", about: "output_speed error, 4 tokens an event", measure: accuracy::speed_4 },
+    Bar { name: "ttft-400", about: "TTFT error and gaps at 400 streams of 50 tok/s", measure: accuracy::ttft_400 },
+    Bar { name: "ttft-800", about: "TTFT error and gaps at 800 streams of 50 tok/s", measure: accuracy::ttft_800 },
+    Bar { name: "one-request", about: "a run of one request, start to exit", measure: whole::one_request },
+    Bar { name: "memory-500", about: "peak memory at 500 connections", measure: whole::memory_500 },
+    Bar { name: "cut", about: "what is left of streams that were cut", measure: whole::cut },
+];
+
+/// Everything that a measurement needs.
+struct Stage {
+    clients: Clients,
+    rounds: usize,
+    floor_only: bool,
+    server_threads: usize,
+}
+
+/// What a measurement gave.
+struct Report {
+    lines: Vec<Line>,
+    notes: Vec<String>,
+}
+
+impl Stage {
+    /// Says what a round gave, while the others still run.
+    fn tell(&self, round: usize, what: &str) {
+        eprintln!("round {}/{}: {what}", round + 1, self.rounds);
+    }
+}
+
+/// Hidden chores that the bench starts as processes of their own; `None` for any other name.
+pub fn run_hidden(arguments: &[String]) -> Option<Result<ExitCode>> {
+    match arguments.split_first()? {
+        (name, rest) if name == client::FLOOR => Some(client::run_floor(rest).map(|()| ExitCode::SUCCESS)),
+        (name, rest) if name == process::WRAPPER => Some(process::wrap(rest)),
+        _ => None,
+    }
+}
+
+/// Builds what is measured, measures, and prints the table.
+pub fn run(root: &Path, arguments: &[String]) -> Result<()> {
+    let options = Options::parse(arguments)?;
+    let release = root.join("target/release");
+    if cfg!(debug_assertions) {
+        // Servers and floor must be as fast as they can be: the measuring is done by an optimised build of this program.
+        let build = |package: &str| {
+            let mut command = Command::new(env!("CARGO"));
+            tools::run(command.args(["build", "--release", "--quiet", "--package", package]).current_dir(root))
+        };
+        if !options.floor_only {
+            build("tokrate")?;
+        }
+        build("xtask")?;
+        return tools::run(Command::new(release.join("xtask")).arg("bench").args(arguments).current_dir(root));
+    }
+    let folder = tempfolder()?;
+    let clients = Clients { tokrate: release.join("tokrate"), folder: folder.clone() };
+    let stage = Stage {
+        clients,
+        rounds: options.rounds,
+        floor_only: options.floor_only,
+        server_threads: options.server_threads,
+    };
+    let failed = measure(root, &stage, &options);
+    drop(std::fs::remove_dir_all(folder));
+    if failed > 0 {
+        bail!("measure {failed} of the benchmarks; see the notes");
+    }
+    Ok(())
+}
+
+/// Measures what was asked for and prints it; says how many could not be measured.
+fn measure(root: &Path, stage: &Stage, options: &Options) -> usize {
+    let machine = MachineTime::now();
+    let conditions = table::conditions(root, &stage.clients.tokrate);
+    let mut table = Table::default();
+    let mut failed = 0;
+    for bar in &options.bars {
+        eprintln!("{}: {}", bar.name, bar.about);
+        match (bar.measure)(stage) {
+            Ok(report) => {
+                table.extend(report.lines);
+                report.notes.into_iter().for_each(|note| table.note(note));
+            }
+            Err(error) => {
+                failed += 1;
+                eprintln!("{}: failed to {error:#}", bar.name);
+                table.note(format!("**{} could not be measured**: failed to {error:#}", bar.name));
+            }
+        }
+    }
+    for condition in conditions {
+        println!("- {condition}");
+    }
+    println!("- median of {} rounds (min..max), floor and tokrate in turn", stage.rounds);
+    println!("- CPU time taken by other machines meanwhile: {:.1} %", machine.stolen_since() * 100.0);
+    let shown = client::Load { address: ([127, 0, 0, 1], 0).into(), concurrency: 50, requests: 200, warmup: 0 };
+    println!("- client, with the load of the line: `tokrate {}`", Clients::arguments(&shown).join(" "));
+    println!("\n{table}");
+    failed
+}
+
+fn tempfolder() -> Result<PathBuf> {
+    let folder = std::env::temp_dir().join(format!("tokrate-bench-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).with_context(|| format!("make the folder {}", folder.display()))?;
+    Ok(folder)
+}
+
+struct Options {
+    bars: Vec<&'static Bar>,
+    rounds: usize,
+    floor_only: bool,
+    server_threads: usize,
+}
+
+impl Options {
+    fn parse(arguments: &[String]) -> Result<Options> {
+        let mut options = Options { bars: Vec::new(), rounds: 5, floor_only: false, server_threads: 1 };
+        let mut words = arguments.iter().map(String::as_str);
+        while let Some(word) = words.next() {
+            let mut number = || -> Result<usize> {
+                let value = words.next().with_context(|| format!("read the number after {word}"))?;
+                value.parse().with_context(|| format!("read the number after {word}: {value}"))
+            };
+            match word {
+                "--rounds" => options.rounds = number()?.max(1),
+                "--server-threads" => options.server_threads = number()?.max(1),
+                "--floor-only" => options.floor_only = true,
+                "all" => options.bars.extend(BARS),
+                name => match BARS.iter().find(|bar| bar.name == name) {
+                    Some(bar) => options.bars.push(bar),
+                    None => bail!("find the benchmark {name}\n{}", usage()),
+                },
+            }
+        }
+        if options.bars.is_empty() {
+            options.bars.extend(BARS);
+        }
+        Ok(options)
+    }
+}
+
+fn usage() -> String {
+    let mut text =
+        "usage: cargo xtask bench [--rounds N] [--floor-only] [--server-threads N] [all | NAME…]\n\n".to_owned();
+    for bar in BARS {
+        text += &format!("  {:<14}{}\n", bar.name, bar.about);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests;

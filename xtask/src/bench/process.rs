@@ -1,0 +1,76 @@
+//! A program run as a process of its own, with what the kernel says it cost.
+//!
+//! It refuses to know what the program does. Invariant: each run is the only child of a small wrapper process, so the costs
+//! of one run are never mixed with another's.
+
+use super::clock::now;
+use anyhow::{Context, Result, bail};
+use nix::sys::resource::{UsageWho, getrusage};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+
+/// The hidden chore that runs one program and writes its costs to a file.
+pub const WRAPPER: &str = "__measure";
+
+/// What a run cost.
+#[derive(Clone, Debug)]
+pub struct Cost {
+    /// From before its start until it was gone (ns).
+    pub wall_ns: u64,
+    /// CPU time, user and system (ns).
+    pub cpu_ns: u64,
+    /// Largest resident memory (KiB).
+    pub peak_kib: u64,
+    /// Exit code; `None` when a signal ended it.
+    pub exit: Option<i32>,
+    /// What it wrote to standard error.
+    pub complaint: String,
+}
+
+/// Runs a program to its end.
+pub fn run(program: &Path, arguments: &[String], folder: &Path) -> Result<Cost> {
+    let report = folder.join("cost.json");
+    let myself = std::env::current_exe().context("find this program")?;
+    let output = Command::new(myself)
+        .arg(WRAPPER)
+        .arg(&report)
+        .arg(program)
+        .args(arguments)
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .output()
+        .with_context(|| format!("run {}", program.display()))?;
+    let complaint = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    if !output.status.success() {
+        bail!("run {}: {complaint}", program.display());
+    }
+    let text = std::fs::read_to_string(&report).context("read what the run cost")?;
+    let cost: Value = serde_json::from_str(&text).context("read what the run cost")?;
+    let number = |name: &str| cost[name].as_u64().with_context(|| format!("read what the run cost: {name}"));
+    Ok(Cost {
+        wall_ns: number("wall_ns")?,
+        cpu_ns: number("cpu_ns")?,
+        peak_kib: number("peak_kib")?,
+        exit: cost["exit"].as_i64().map(|code| code as i32),
+        complaint,
+    })
+}
+
+/// The wrapper: `__measure REPORT PROGRAM ARGUMENTS…`.
+pub fn wrap(arguments: &[String]) -> Result<ExitCode> {
+    let [report, program, rest @ ..] = arguments else { bail!("measure a run: no program named") };
+    let started_at = now();
+    let status = Command::new(program).args(rest).status().with_context(|| format!("run {program}"))?;
+    let wall_ns = now() - started_at;
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN).context("ask what the run cost")?;
+    let micros = |time: nix::sys::time::TimeVal| time.tv_sec() as u64 * 1_000_000 + time.tv_usec() as u64;
+    let cost = json!({
+        "wall_ns": wall_ns,
+        "cpu_ns": (micros(usage.user_time()) + micros(usage.system_time())) * 1000,
+        "peak_kib": usage.max_rss(),
+        "exit": status.code(),
+    });
+    std::fs::write(report, cost.to_string()).with_context(|| format!("write {report}"))?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,123 @@
+//! What the bench prints: its conditions and one Markdown table.
+//!
+//! It refuses to know how anything was measured. Invariant: every line shows the bar it is held against and says plainly
+//! whether it was met.
+
+use std::fmt;
+use std::path::Path;
+use std::process::Command;
+
+/// One measured bar.
+pub struct Line {
+    /// What was measured.
+    pub what: String,
+    /// What the floor showed in the same run.
+    pub floor: String,
+    /// What tokrate showed.
+    pub tokrate: String,
+    /// tokrate against the floor.
+    pub against: String,
+    /// The bar.
+    pub bar: String,
+    /// Whether it was met; `None` where there is none or nothing to hold against it.
+    pub met: Option<bool>,
+}
+
+/// A table in the making.
+#[derive(Default)]
+pub struct Table {
+    lines: Vec<Line>,
+    notes: Vec<String>,
+}
+
+impl Table {
+    /// Adds lines.
+    pub fn extend(&mut self, lines: Vec<Line>) {
+        self.lines.extend(lines);
+    }
+
+    /// Adds a sentence below the table.
+    pub fn note(&mut self, note: String) {
+        if !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(formatter, "| what | floor | tokrate | tokrate against floor | bar | |")?;
+        writeln!(formatter, "|---|---|---|---|---|---|")?;
+        for line in &self.lines {
+            let Line { what, floor, tokrate, against, bar, met } = line;
+            let verdict = match met {
+                Some(true) => "met",
+                Some(false) => "**MISSED**",
+                None => "-",
+            };
+            writeln!(formatter, "| {what} | {floor} | {tokrate} | {against} | {bar} | {verdict} |")?;
+        }
+        if !self.notes.is_empty() {
+            writeln!(formatter)?;
+        }
+        for note in &self.notes {
+            writeln!(formatter, "- {note}")?;
+        }
+        Ok(())
+    }
+}
+
+/// CPU time of the whole machine so far, and what other machines took of it, in the kernel's units.
+#[derive(Clone, Copy)]
+pub struct MachineTime {
+    total: u64,
+    stolen: u64,
+}
+
+impl MachineTime {
+    /// As it is now; zero where the kernel does not say.
+    pub fn now() -> MachineTime {
+        let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+        let numbers: Vec<u64> = text
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .split_whitespace()
+            .skip(1)
+            .filter_map(|word| word.parse().ok())
+            .collect();
+        // user nice system idle iowait irq softirq steal; what follows is contained in the first two.
+        MachineTime { total: numbers.iter().take(8).sum(), stolen: numbers.get(7).copied().unwrap_or(0) }
+    }
+
+    /// The share stolen since then.
+    pub fn stolen_since(self) -> f64 {
+        let now = MachineTime::now();
+        (now.stolen - self.stolen) as f64 / (now.total - self.total).max(1) as f64
+    }
+}
+
+/// Where and with what this was measured, as lines of a list.
+pub fn conditions(root: &Path, tokrate: &Path) -> Vec<String> {
+    let first_line = |command: &mut Command| -> String {
+        let output = command.output().map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+        output.ok().and_then(|text| text.lines().next().map(str::to_owned)).unwrap_or_else(|| "unknown".to_owned())
+    };
+    let cpu = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model =
+        cpu.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':')).map_or("unknown", |pair| pair.1);
+    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let load: Vec<&str> = load.split_whitespace().take(3).collect();
+    let commit = first_line(Command::new("git").args(["describe", "--always", "--dirty"]).current_dir(root));
+    vec![
+        format!("{}, {cores} cores, Linux {}, loopback", model.trim(), kernel.trim()),
+        format!("{}, commit {commit}, {}", first_line(Command::new(tokrate).arg("--version")), rustc(first_line)),
+        format!("load average before: {}", load.join(" ")),
+    ]
+}
+
+fn rustc(first_line: impl Fn(&mut Command) -> String) -> String {
+    first_line(Command::new("rustc").arg("--version"))
+}

@@ -1,0 +1,148 @@
+//! How many events per second are read, decoded and metered, and what that costs.
+//!
+//! It refuses to know accuracy. Invariant: floor and tokrate read the same bytes from the same server, in turn.
+
+use super::blast::Blast;
+use super::client::{Load, Outcome};
+use super::events::Script;
+use super::summary::{Rounds, large, two_decimals};
+use super::table::Line;
+use super::{Report, Stage};
+use anyhow::Result;
+
+const CONNECTIONS: usize = 50;
+
+/// One shape of stream.
+struct Stream {
+    events_per_write: u32,
+    /// Events of one answer.
+    events: u32,
+    requests: u64,
+    /// The bar: events per second, or a share of the floor.
+    bar: Bar,
+}
+
+enum Bar {
+    EventsPerSecond(f64),
+    ShareOfFloor(f64),
+}
+
+/// 64 events a write.
+pub fn many_per_write(stage: &Stage) -> Result<Report> {
+    measure(stage, &Stream { events_per_write: 64, events: 19_200, requests: 200, bar: Bar::EventsPerSecond(1.5e6) })
+}
+
+/// One event a write.
+pub fn one_per_write(stage: &Stage) -> Result<Report> {
+    measure(stage, &Stream { events_per_write: 1, events: 10_000, requests: 150, bar: Bar::ShareOfFloor(0.7) })
+}
+
+fn measure(stage: &Stage, stream: &Stream) -> Result<Report> {
+    let script = Script::new(stream.events, stream.events_per_write, true);
+    let server = Blast::start(vec![script], stage.server_threads)?;
+    let load = Load { address: server.address, concurrency: CONNECTIONS, requests: stream.requests, warmup: 0 };
+    let what = format!("{} event(s) a write", stream.events_per_write);
+    let (mut floor, mut tokrate) = (Series::default(), Series::default());
+    let mut notes = Vec::new();
+    for round in 0..stage.rounds {
+        floor.add(&stage.clients.floor(&load)?);
+        stage.tell(round, &format!("{what}: floor {}", floor.last()));
+        if stage.floor_only {
+            continue;
+        }
+        let outcome = stage.clients.tokrate(&load)?;
+        tokrate.add(&outcome);
+        stage.tell(round, &format!("{what}: tokrate {}", tokrate.last()));
+        let truth = u64::from(stream.events) * stream.requests;
+        if outcome.events() != truth || outcome.failed().0 > 0 {
+            notes.push(format!(
+                "{what}: tokrate counted {} of {truth} text events, {:?} requests failed",
+                outcome.events(),
+                outcome.failed()
+            ));
+        }
+    }
+    let lines = vec![rate_line(stream, &what, &floor, &tokrate), cpu_line(&what, &floor, &tokrate)];
+    Ok(Report { lines: lines.into_iter().chain(phase_line(&what, &floor, &tokrate)).collect(), notes })
+}
+
+/// What the rounds of one client gave.
+#[derive(Default)]
+struct Series {
+    rate: Vec<f64>,
+    cpu: Vec<f64>,
+    phase_cpu: Vec<f64>,
+    tokens: bool,
+}
+
+impl Series {
+    fn add(&mut self, outcome: &Outcome) {
+        let millions = outcome.events().max(1) as f64 / 1e6;
+        self.rate.push(outcome.events_per_second().unwrap_or(0.0));
+        self.cpu.push(outcome.cost.cpu_ns as f64 / 1e9 / millions);
+        self.phase_cpu.extend(outcome.phase_cpu_ns.map(|cpu| cpu as f64 / 1e9 / millions));
+        self.tokens |= outcome.rows.iter().any(|row| row.tokens.is_some());
+    }
+
+    fn last(&self) -> String {
+        let (rate, cpu) = (self.rate.last().copied().unwrap_or(0.0), self.cpu.last().copied().unwrap_or(0.0));
+        format!("{} events/s, {cpu:.2} CPU s per million", large(rate))
+    }
+}
+
+fn rate_line(stream: &Stream, what: &str, floor: &Series, tokrate: &Series) -> Line {
+    let floor_rate = Rounds::of(floor.rate.clone());
+    let rate = Rounds::of(tokrate.rate.clone());
+    let share = rate.zip(floor_rate).map(|(rate, floor)| rate.median / floor.median);
+    let (bar, met) = match stream.bar {
+        Bar::EventsPerSecond(least) => (format!("≥ {}", large(least)), rate.map(|rate| rate.median >= least)),
+        Bar::ShareOfFloor(least) => {
+            (format!("≥ {:.0} % of the floor", least * 100.0), share.map(|share| share >= least))
+        }
+    };
+    Line {
+        what: format!("events per second, {CONNECTIONS} connections, {what}"),
+        floor: show(floor_rate, large),
+        tokrate: show(rate, large),
+        against: share.map_or("-".to_owned(), |share| format!("{:.0} %", share * 100.0)),
+        bar,
+        met,
+    }
+}
+
+fn cpu_line(what: &str, floor: &Series, tokrate: &Series) -> Line {
+    let cpu = Rounds::of(tokrate.cpu.clone());
+    let floor = Rounds::of(floor.cpu.clone());
+    Line {
+        what: format!("CPU s per million events, whole process with token counting, {what}"),
+        floor: show(floor, two_decimals),
+        tokrate: show(cpu, two_decimals),
+        against: times(cpu, floor),
+        bar: "≤ 1.0".to_owned(),
+        met: cpu.map(|cpu| cpu.median <= 1.0),
+    }
+}
+
+/// The same while the clock ran, where tokrate says so.
+fn phase_line(what: &str, floor: &Series, tokrate: &Series) -> Option<Line> {
+    let cpu = Rounds::of(tokrate.phase_cpu.clone())?;
+    let floor = Rounds::of(floor.phase_cpu.clone());
+    Some(Line {
+        what: format!("the same while the clock ran, {what}"),
+        floor: show(floor, two_decimals),
+        tokrate: show(Some(cpu), two_decimals),
+        against: times(Some(cpu), floor),
+        bar: "≤ 1.0".to_owned(),
+        met: Some(cpu.median <= 1.0),
+    })
+}
+
+/// Rounds as text, a dash without any.
+pub fn show(rounds: Option<Rounds>, write: fn(f64) -> String) -> String {
+    rounds.map_or("-".to_owned(), |rounds| rounds.show(write))
+}
+
+/// One median as a multiple of another.
+pub fn times(one: Option<Rounds>, other: Option<Rounds>) -> String {
+    one.zip(other).map_or("-".to_owned(), |(one, other)| format!("{:.1} ×", one.median / other.median))
+}
