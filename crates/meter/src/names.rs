@@ -49,8 +49,15 @@ pub(crate) fn schema_maybe<T: Named>(_: &mut SchemaGenerator) -> Schema {
 fn find<T: Named, E: de::Error>(name: &str) -> Result<T, E> {
     T::ALL.iter().copied().find(|value| value.name() == name).ok_or_else(|| {
         let known: Vec<&str> = T::ALL.iter().map(|value| value.name()).collect();
-        E::custom(format_args!("unknown name `{name}`, expected one of {}", known.join(", ")))
+        E::custom(format_args!("unknown name `{name}`, expected one of {}", listed(&known)))
     })
+}
+
+/// Not inlined: with the names of a type known, LLVM 22 unrolls the join and its constraint elimination then keeps a release
+/// build busy for more than eight minutes.
+#[inline(never)]
+fn listed(names: &[&str]) -> String {
+    names.join(", ")
 }
 
 /// For `#[serde(with)]` on a value that has a name.
