@@ -276,3 +276,38 @@ fn gap_line(scene: &Scene, compared: &Compared, has_bar: bool) -> Line {
         met: if has_bar { tokrate.map(|gap| gap.median <= 21.5) } else { None },
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_are_those_of_the_client_against_the_log() {
+        let truth = Truth {
+            index: Some(7),
+            read_at: 1_000_000,
+            writes: vec![201_000_000, 221_000_000, 241_000_000],
+            late_sum: 0,
+            late_most: 0,
+            complete: true,
+        };
+        let row = Row {
+            index: 7,
+            sent_at: Some(900_000),
+            first_text_at: Some(201_100_000),
+            last_text_at: Some(241_500_000),
+            finished_at: 241_500_000,
+            events: 3,
+            tokens: None,
+            output_speed: None,
+            failure: None,
+        };
+        // 200.2 ms for 200 ms.
+        assert!((ttft_error(&row, &truth).expect("both known") - 0.001).abs() < 1e-12);
+        // 40.4 ms for 40 ms, from the stamps; then what the client says itself.
+        let speed = speed_error(&row, &truth, 4).expect("both known");
+        assert!((speed - (40.0 / 40.4 - 1.0)).abs() < 1e-12, "{speed}");
+        let stated = Row { tokens: Some(12), output_speed: Some(202.0), ..row };
+        assert!((speed_error(&stated, &truth, 4).expect("both known") - 0.01).abs() < 1e-12);
+    }
+}

@@ -89,14 +89,15 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<()> {
             let mut command = Command::new(env!("CARGO"));
             tools::run(command.args(["build", "--release", "--quiet", "--package", package]).current_dir(root))
         };
-        if !options.floor_only {
+        if !options.floor_only && options.tokrate.is_none() {
             build("tokrate")?;
         }
         build("xtask")?;
         return tools::run(Command::new(release.join("xtask")).arg("bench").args(arguments).current_dir(root));
     }
     let folder = tempfolder()?;
-    let clients = Clients { tokrate: release.join("tokrate"), folder: folder.clone() };
+    let clients =
+        Clients { tokrate: options.tokrate.clone().unwrap_or_else(|| release.join("tokrate")), folder: folder.clone() };
     let stage = Stage {
         clients,
         rounds: options.rounds,
@@ -153,20 +154,24 @@ struct Options {
     rounds: usize,
     floor_only: bool,
     server_threads: usize,
+    /// Another build to measure.
+    tokrate: Option<PathBuf>,
 }
 
 impl Options {
     fn parse(arguments: &[String]) -> Result<Options> {
-        let mut options = Options { bars: Vec::new(), rounds: 5, floor_only: false, server_threads: 1 };
+        let mut options = Options { bars: Vec::new(), rounds: 5, floor_only: false, server_threads: 1, tokrate: None };
         let mut words = arguments.iter().map(String::as_str);
         while let Some(word) = words.next() {
+            let mut value = || words.next().with_context(|| format!("read what follows {word}"));
             let mut number = || -> Result<usize> {
-                let value = words.next().with_context(|| format!("read the number after {word}"))?;
+                let value = value()?;
                 value.parse().with_context(|| format!("read the number after {word}: {value}"))
             };
             match word {
                 "--rounds" => options.rounds = number()?.max(1),
                 "--server-threads" => options.server_threads = number()?.max(1),
+                "--tokrate" => options.tokrate = Some(std::path::absolute(value()?)?),
                 "--floor-only" => options.floor_only = true,
                 "all" => options.bars.extend(BARS),
                 name => match BARS.iter().find(|bar| bar.name == name) {
@@ -184,7 +189,7 @@ impl Options {
 
 fn usage() -> String {
     let mut text =
-        "usage: cargo xtask bench [--rounds N] [--floor-only] [--server-threads N] [all | NAME…]\n\n".to_owned();
+        "usage: cargo xtask bench [--rounds N] [--tokrate BINARY] [--floor-only] [--server-threads N] [all | NAME…]\n\n".to_owned();
     for bar in BARS {
         text += &format!("  {:<14}{}\n", bar.name, bar.about);
     }

@@ -208,23 +208,24 @@ impl Server {
         let Some(connection) = self.connections.get_mut(&key) else { return };
         let alive = connection.read_all(&mut self.scratch);
         let read_at = now();
-        if alive && connection.answer.is_none() {
-            if let Ok(Some(request)) = connection.reader.next() {
-                let events = self.pace.events_of(request.index.unwrap_or(0));
-                let truth = Truth {
-                    index: request.index,
-                    read_at,
-                    writes: Vec::with_capacity(events as usize),
-                    late_sum: 0,
-                    late_most: 0,
-                    complete: false,
-                };
-                let first_due = read_at + self.pace.ttft_ns;
-                connection.answer = Some(Answer { truth, events, first_due });
-                self.due.push(Reverse((first_due, key)));
-                // The head goes out at once, as servers do that have accepted a request.
-                let _ = connection.stream.write(HEAD.as_bytes());
-            }
+        if alive
+            && connection.answer.is_none()
+            && let Ok(Some(request)) = connection.reader.next()
+        {
+            let events = self.pace.events_of(request.index.unwrap_or(0));
+            let truth = Truth {
+                index: request.index,
+                read_at,
+                writes: Vec::with_capacity(events as usize),
+                late_sum: 0,
+                late_most: 0,
+                complete: false,
+            };
+            let first_due = read_at + self.pace.ttft_ns;
+            connection.answer = Some(Answer { truth, events, first_due });
+            self.due.push(Reverse((first_due, key)));
+            // The head goes out at once, as servers do that have accepted a request.
+            let _ = connection.stream.write(HEAD.as_bytes());
         }
         if !alive {
             self.close(key);
