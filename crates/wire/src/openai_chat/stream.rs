@@ -161,7 +161,6 @@ impl ChatStream {
         }
         if teachable
             && name.is_empty()
-            && usage.is_ok()
             && let Some(template) = &mut self.template
         {
             template.learn(json, chunk);

@@ -9,3 +9,4 @@ mod body;
 mod fixtures;
 mod properties;
 mod recorded;
+mod template;

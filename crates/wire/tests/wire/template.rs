@@ -1,0 +1,118 @@
+//! The places where a template could lie: each stream teaches it with one chunk and tries to mislead it with the next.
+//!
+//! It refuses to trust chance, which the properties already do. Invariant: the full parse is right.
+
+use crate::body::{decoder, tell};
+use tokrate_wire::Shape;
+
+/// Decodes the chunks with and without the template.
+fn told(chunks: &[&str]) -> Vec<String> {
+    let body: String = chunks.iter().map(|chunk| format!("data: {chunk}\n\n")).collect();
+    let expected = tell(decoder(Shape::Stream).without_template(), &[body.as_bytes()]);
+    assert_eq!(tell(decoder(Shape::Stream), &[body.as_bytes()]), expected, "{chunks:?}");
+    expected
+}
+
+#[test]
+fn a_text_repeated_under_two_names_is_compared_each_time() {
+    let said = told(&[
+        r#"{"choices":[{"delta":{"reasoning_content":"x","reasoning":"x"}}]}"#,
+        r#"{"choices":[{"delta":{"reasoning_content":"y","reasoning":"x"}}]}"#,
+    ]);
+    assert_eq!(said, [r#"reasoning "x""#, r#"reasoning "y""#, r#"reasoning "x""#]);
+}
+
+#[test]
+fn a_model_that_changes_back_is_told_again() {
+    let said = told(&[
+        r#"{"model":"a","choices":[{"delta":{"content":"x"}}]}"#,
+        r#"{"model":"b","choices":[{"delta":{}}]}"#,
+        r#"{"model":"a","choices":[{"delta":{"content":"y"}}]}"#,
+    ]);
+    assert_eq!(said, [r#"model "a""#, r#"answer "x""#, r#"model "b""#, "empty", r#"model "a""#, r#"answer "y""#]);
+}
+
+#[test]
+fn a_usage_block_on_either_side_of_the_text_is_told_each_time() {
+    let before = r#"{"usage":{"completion_tokens":1},"choices":[{"delta":{"content":"x"}}]}"#;
+    assert_eq!(told(&[before, before]).len(), 4);
+    let after = r#"{"choices":[{"delta":{"content":"x"}}],"usage":{"completion_tokens":1}}"#;
+    assert_eq!(told(&[after, after]).len(), 4);
+    for second in
+        ["null", "{}", "7", "{", "{\"completion_tokens\":-1}", "{} ", "{}}", "", "{\"completion_tokens\":\"\u{7}\"}"]
+    {
+        let misleading = after.replace(r#"{"completion_tokens":1}"#, second);
+        told(&[after, &misleading]);
+    }
+    told(&[after, &after.replace('x', "")]);
+}
+
+#[test]
+fn padding_must_be_a_value() {
+    let padded = r#"{"choices":[{"delta":{"content":"x"}}],"obfuscation":"p"}"#;
+    for second in [
+        "\"\"",
+        "7",
+        "\"",
+        "\"a\"b\"",
+        "\"\\\"",
+        "\"\\q\"",
+        "x",
+        "",
+        "\"é\"",
+        "null",
+        "{\"a\":[1]}",
+        "{\"a\":[1}",
+        "\"\u{1}\"",
+        "1,\"model\":\"m\"",
+    ] {
+        told(&[padded, &padded.replace("\"p\"", second)]);
+    }
+}
+
+#[test]
+fn what_a_chunk_says_beside_its_text_is_told_each_time() {
+    for (chunk, lines) in [
+        (r#"{"choices":[{"delta":{"content":"x"},"finish_reason":"stop"}]}"#, 5),
+        (r#"{"choices":[{"delta":{"content":"x"},"finish_reason":7}]}"#, 4),
+        (r#"{"choices":[{"delta":{"content":"x"}}],"usage":7}"#, 4),
+        (r#"{"choices":[{"delta":{"content":"x"}},{"index":1}]}"#, 4),
+        (r#"{"choices":[{"delta":{"content":"x"}}],"error":"e"}"#, 4),
+        (r#"{"choices":[{"delta":{"content":"x","refusal":"y"}}]}"#, 4),
+        (r#"{"choices":[{"delta":{"content":"x","content":"y"}}]}"#, 2),
+        (r#"{"choices":[{"delta":{"content":"x"},"message":{"content":"y"}}]}"#, 2),
+    ] {
+        assert_eq!(told(&[chunk, chunk]).len(), lines, "{chunk}");
+        told(&[chunk, &chunk.replace('x', "other"), &chunk.replace('y', "other")]);
+    }
+}
+
+#[test]
+fn the_inside_of_a_text_cannot_break_out_of_it() {
+    let chunk = r#"{"choices":[{"delta":{"content":"x"}}]}"#;
+    for inside in [
+        "\"",
+        "\\",
+        "\\\\",
+        "\\\"",
+        "x\",\"refusal\":\"y",
+        "\\\",\"refusal\":\"y",
+        "\n",
+        "\\u12",
+        "\\ud83d",
+        "\u{7f}",
+        "é\\n",
+    ] {
+        told(&[chunk, &chunk.replace('x', inside)]);
+        told(&[&chunk.replace('x', "a\\nb"), &chunk.replace('x', inside)]);
+        let padded = chunk.replace("]}", "],\"obfuscation\":\"p\"}");
+        told(&[&padded, &padded.replace('x', inside)]);
+    }
+}
+
+#[test]
+fn named_events_do_not_use_the_template() {
+    let body = "data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\nevent: error\ndata: {\"choices\":[{\"delta\":{\"content\":\"y\"}}]}\n\n";
+    let expected = tell(decoder(Shape::Stream).without_template(), &[body.as_bytes()]);
+    assert_eq!(tell(decoder(Shape::Stream), &[body.as_bytes()]), expected);
+}
