@@ -1,3 +1,6 @@
+//! Counts, token ends, streams and truncation against `bpe-openai` and against their definitions. It knows the published
+//! behaviour only. Invariant: no text is exempt from a comparison.
+
 use bpe_openai::Tokenizer;
 use proptest::prelude::*;
 
@@ -27,7 +30,7 @@ fn ends(encoding: Encoding, text: &str) -> Vec<usize> {
     ends
 }
 
-/// The oracle's cl100k_base cuts white space at the end of a text after its last line break, where the reference keeps
+/// The oracle cuts cl100k_base white space at the end of a text after its last line break, where the reference keeps
 /// it whole. The pieces differ, the tokens do not: no token of cl100k_base goes on after a line break with other space.
 fn oracle_ends(encoding: Encoding, text: &str) -> Vec<usize> {
     let oracle = oracle(encoding);

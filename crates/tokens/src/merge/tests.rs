@@ -1,3 +1,6 @@
+//! Merging against its own definition, and how much work it is. It knows no text patterns. Invariant: every way of merging
+//! gives what the definition gives.
+
 use super::*;
 use crate::Encoding;
 
