@@ -31,7 +31,7 @@ fn ends(encoding: Encoding, text: &str) -> Vec<usize> {
 }
 
 /// The oracle cuts cl100k_base white space at the end of a text after its last line break, where the reference keeps
-/// it whole. The pieces differ, the tokens do not: no token of cl100k_base goes on after a line break with other space.
+/// it whole. The pieces differ, the tokens do not: no token of cl100k_base ends otherwise after a line break.
 fn oracle_ends(encoding: Encoding, text: &str) -> Vec<usize> {
     let oracle = oracle(encoding);
     let mut end = 0;
