@@ -1,7 +1,23 @@
 //! `tokrate bench`: plans load, carries it out, calibrates the client and reports.
 //!
-//! It refuses to know the command line, the terminal and the file system's layout: those belong to the binary.
+//! It refuses to know the command line, the terminal and the settings file: those belong to the binary.
 //!
 //! Architecture Invariant: no other part is known here; numbers are made by `meter`, bytes by `wire` and `net`.
 
+mod calibrate;
+mod config;
+mod drive;
+mod error;
+mod exchange;
 pub mod plan;
+mod progress;
+pub mod prompts;
+pub mod report;
+mod session;
+mod stop;
+
+pub use config::{Calibration, Config, Limits, Remote, RequestOptions, Target};
+pub use error::BenchError;
+pub use progress::{Progress, Snapshot};
+pub use session::{Observer, run};
+pub use stop::Stop;

@@ -1,3 +1,24 @@
-//! The `tokrate` binary.
+//! The `tokrate` binary: reads the command line, hands over to a command, turns its outcome into an exit code.
 
-fn main() {}
+mod commands;
+mod config;
+mod flags;
+mod out;
+
+use clap::Parser;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let flags = flags::Flags::parse();
+    let outcome = match &flags.command {
+        flags::Command::Bench(flags) => commands::bench::run(flags),
+        flags::Command::Sim(flags) => commands::sim::run(flags),
+    };
+    match outcome {
+        Ok(verdict) => verdict.exit_code(),
+        Err(error) => {
+            anstream::eprintln!("tokrate: failed to {error:#}");
+            commands::Verdict::NotMeasured.exit_code()
+        }
+    }
+}

@@ -26,8 +26,9 @@ pub struct Blast {
 }
 
 impl Blast {
-    /// Starts it. The request with number i is answered with script i mod n.
-    pub fn start(scripts: Vec<Script>, threads: usize) -> Result<Blast> {
+    /// Starts it. The request with number i is answered with script i mod n. With `at_once` every write is a segment of its
+    /// own (TCP_NODELAY); without it the kernel joins small writes while the client has not taken the last ones.
+    pub fn start(scripts: Vec<Script>, threads: usize, at_once: bool) -> Result<Blast> {
         let listener = listen()?;
         let address = listener.local_addr()?;
         let stop = Arc::new(AtomicBool::new(false));
@@ -37,7 +38,7 @@ impl Blast {
                 let (listener, scripts, stop) = (listener.try_clone()?, Arc::clone(&scripts), Arc::clone(&stop));
                 let thread = std::thread::Builder::new()
                     .name("blast".to_owned())
-                    .spawn(move || Writer::new(listener, scripts)?.run(&stop))?;
+                    .spawn(move || Writer::new(listener, scripts, at_once)?.run(&stop))?;
                 Ok(thread)
             })
             .collect::<std::io::Result<_>>()
@@ -84,6 +85,7 @@ enum Turn {
 
 struct Writer {
     listener: TcpListener,
+    at_once: bool,
     scripts: Arc<Vec<Script>>,
     readiness: Readiness,
     connections: HashMap<u64, Connection>,
@@ -93,11 +95,12 @@ struct Writer {
 }
 
 impl Writer {
-    fn new(listener: TcpListener, scripts: Arc<Vec<Script>>) -> Result<Writer> {
+    fn new(listener: TcpListener, scripts: Arc<Vec<Script>>, at_once: bool) -> Result<Writer> {
         let readiness = Readiness::new()?;
         readiness.add_source(&listener, LISTENER)?;
         Ok(Writer {
             listener,
+            at_once,
             scripts,
             readiness,
             connections: HashMap::new(),
@@ -127,7 +130,7 @@ impl Writer {
     }
 
     fn accept_all(&mut self) -> Result<()> {
-        while let Some(stream) = accept(&self.listener)? {
+        while let Some(stream) = accept(&self.listener, self.at_once)? {
             self.readiness.add_connection(&stream, self.next_key)?;
             let connection = Connection { stream, reader: RequestReader::default(), sending: None, queued: false };
             self.connections.insert(self.next_key, connection);

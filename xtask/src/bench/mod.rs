@@ -39,6 +39,11 @@ const BARS: &[Bar] = &[
         measure: throughput::many_per_write,
     },
     Bar { name: "stream-1", about: "events per second and CPU, one event a write", measure: throughput::one_per_write },
+    Bar {
+        name: "stream-1-nodelay",
+        about: "the same, each event a segment of its own",
+        measure: throughput::one_per_segment,
+    },
     Bar { name: "ttft-50", about: "TTFT error at 50 streams, true 200 ms", measure: accuracy::ttft_50 },
     Bar { name: "speed-1", about: "output_speed error, 1 token an event", measure: accuracy::speed_1 },
     Bar { name: "speed-4", about: "output_speed error, 4 tokens an event", measure: accuracy::speed_4 },
@@ -54,7 +59,6 @@ struct Stage {
     clients: Clients,
     rounds: usize,
     floor_only: bool,
-    server_threads: usize,
 }
 
 /// What a measurement gave.
@@ -98,12 +102,7 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<()> {
     let folder = tempfolder()?;
     let clients =
         Clients { tokrate: options.tokrate.clone().unwrap_or_else(|| release.join("tokrate")), folder: folder.clone() };
-    let stage = Stage {
-        clients,
-        rounds: options.rounds,
-        floor_only: options.floor_only,
-        server_threads: options.server_threads,
-    };
+    let stage = Stage { clients, rounds: options.rounds, floor_only: options.floor_only };
     let failed = measure(root, &stage, &options);
     drop(std::fs::remove_dir_all(folder));
     if failed > 0 {
@@ -153,14 +152,13 @@ struct Options {
     bars: Vec<&'static Bar>,
     rounds: usize,
     floor_only: bool,
-    server_threads: usize,
     /// Another build to measure.
     tokrate: Option<PathBuf>,
 }
 
 impl Options {
     fn parse(arguments: &[String]) -> Result<Options> {
-        let mut options = Options { bars: Vec::new(), rounds: 5, floor_only: false, server_threads: 1, tokrate: None };
+        let mut options = Options { bars: Vec::new(), rounds: 5, floor_only: false, tokrate: None };
         let mut words = arguments.iter().map(String::as_str);
         while let Some(word) = words.next() {
             let mut value = || words.next().with_context(|| format!("read what follows {word}"));
@@ -170,7 +168,6 @@ impl Options {
             };
             match word {
                 "--rounds" => options.rounds = number()?.max(1),
-                "--server-threads" => options.server_threads = number()?.max(1),
                 "--tokrate" => options.tokrate = Some(std::path::absolute(value()?)?),
                 "--floor-only" => options.floor_only = true,
                 "all" => options.bars.extend(BARS),
@@ -189,9 +186,9 @@ impl Options {
 
 fn usage() -> String {
     let mut text =
-        "usage: cargo xtask bench [--rounds N] [--tokrate BINARY] [--floor-only] [--server-threads N] [all | NAME…]\n\n".to_owned();
+        "usage: cargo xtask bench [--rounds N] [--tokrate BINARY] [--floor-only] [all | NAME…]\n\n".to_owned();
     for bar in BARS {
-        text += &format!("  {:<14}{}\n", bar.name, bar.about);
+        text += &format!("  {:<18}{}\n", bar.name, bar.about);
     }
     text
 }

@@ -195,7 +195,7 @@ impl Server {
     }
 
     fn accept_all(&mut self) -> Result<()> {
-        while let Some(stream) = accept(&self.listener)? {
+        while let Some(stream) = accept(&self.listener, true)? {
             self.readiness.add_connection(&stream, self.next_key)?;
             let connection = Connection { stream, reader: RequestReader::default(), answer: None };
             self.connections.insert(self.next_key, connection);

@@ -83,12 +83,12 @@ pub fn listen() -> Result<TcpListener> {
     Ok(listener)
 }
 
-/// The next waiting connection, if there is one.
-pub fn accept(listener: &TcpListener) -> Result<Option<TcpStream>> {
+/// The next waiting connection, if there is one. With `at_once` every write is sent on its own (TCP_NODELAY).
+pub fn accept(listener: &TcpListener, at_once: bool) -> Result<Option<TcpStream>> {
     match listener.accept() {
         Ok((stream, _)) => {
             stream.set_nonblocking(true)?;
-            stream.set_nodelay(true)?;
+            stream.set_nodelay(at_once)?;
             Ok(Some(stream))
         }
         Err(error) if is_transient(&error) => Ok(None),

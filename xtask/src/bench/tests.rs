@@ -8,7 +8,7 @@ use super::paced::{Pace, Paced};
 #[test]
 fn the_floor_counts_every_line_that_the_blast_server_writes() {
     for events_per_write in [1, 64] {
-        let server = Blast::start(vec![Script::new(500, events_per_write, true)], 1).expect("starts");
+        let server = Blast::start(vec![Script::new(500, events_per_write, true)], 1, true).expect("starts");
         let task = FloorTask { address: server.address, connections: 5, requests: 20, warmup: 0, body_bytes: 100 };
         let said = measure(&task).expect("measures");
         let rows = said["rows"].as_array().expect("rows");
@@ -20,7 +20,7 @@ fn the_floor_counts_every_line_that_the_blast_server_writes() {
 
 #[test]
 fn a_cut_answer_ends_without_its_end_mark() {
-    let server = Blast::start(vec![Script::new(20, 1, false)], 1).expect("starts");
+    let server = Blast::start(vec![Script::new(20, 1, false)], 1, true).expect("starts");
     let task = FloorTask { address: server.address, connections: 1, requests: 1, warmup: 0, body_bytes: 100 };
     let said = measure(&task).expect("measures");
     assert_eq!(said["rows"][0]["text_events"], 21);

@@ -14,7 +14,12 @@ const CONNECTIONS: usize = 50;
 
 /// One shape of stream.
 struct Stream {
+    name: &'static str,
     events_per_write: u32,
+    /// Whether every write is a segment of its own.
+    at_once: bool,
+    /// Enough threads that the client and not the server is the bottleneck.
+    server_threads: usize,
     /// Events of one answer.
     events: u32,
     requests: u64,
@@ -29,19 +34,51 @@ enum Bar {
 
 /// 64 events a write.
 pub fn many_per_write(stage: &Stage) -> Result<Report> {
-    measure(stage, &Stream { events_per_write: 64, events: 19_200, requests: 200, bar: Bar::EventsPerSecond(1.5e6) })
+    let stream = Stream {
+        name: "64 events a write",
+        events_per_write: 64,
+        at_once: true,
+        server_threads: 1,
+        events: 19_200,
+        requests: 200,
+        bar: Bar::EventsPerSecond(1.5e6),
+    };
+    measure(stage, &stream)
 }
 
-/// One event a write.
+/// One event a write, on sockets as they are by default: the kernel joins segments, so reads bring many events.
 pub fn one_per_write(stage: &Stage) -> Result<Report> {
-    measure(stage, &Stream { events_per_write: 1, events: 10_000, requests: 150, bar: Bar::ShareOfFloor(0.7) })
+    let stream = Stream {
+        name: "1 event a write",
+        events_per_write: 1,
+        at_once: false,
+        server_threads: 2,
+        events: 10_000,
+        requests: 200,
+        bar: Bar::ShareOfFloor(0.7),
+    };
+    measure(stage, &stream)
+}
+
+/// One event a write and a segment: reads bring few events, and the kernel's cost is most of it.
+pub fn one_per_segment(stage: &Stage) -> Result<Report> {
+    let stream = Stream {
+        name: "1 event a write and segment (TCP_NODELAY)",
+        events_per_write: 1,
+        at_once: true,
+        server_threads: 1,
+        events: 4_000,
+        requests: 150,
+        bar: Bar::ShareOfFloor(0.7),
+    };
+    measure(stage, &stream)
 }
 
 fn measure(stage: &Stage, stream: &Stream) -> Result<Report> {
     let script = Script::new(stream.events, stream.events_per_write, true);
-    let server = Blast::start(vec![script], stage.server_threads)?;
+    let server = Blast::start(vec![script], stream.server_threads, stream.at_once)?;
     let load = Load { address: server.address, concurrency: CONNECTIONS, requests: stream.requests, warmup: 0 };
-    let what = format!("{} event(s) a write", stream.events_per_write);
+    let what = stream.name;
     let (mut floor, mut tokrate) = (Series::default(), Series::default());
     let mut notes = Vec::new();
     for round in 0..stage.rounds {
@@ -62,8 +99,8 @@ fn measure(stage: &Stage, stream: &Stream) -> Result<Report> {
             ));
         }
     }
-    let lines = vec![rate_line(stream, &what, &floor, &tokrate), cpu_line(&what, &floor, &tokrate)];
-    Ok(Report { lines: lines.into_iter().chain(phase_line(&what, &floor, &tokrate)).collect(), notes })
+    let lines = vec![rate_line(stream, &floor, &tokrate), cpu_line(what, &floor, &tokrate)];
+    Ok(Report { lines: lines.into_iter().chain(phase_line(what, &floor, &tokrate)).collect(), notes })
 }
 
 /// What the rounds of one client gave.
@@ -90,7 +127,7 @@ impl Series {
     }
 }
 
-fn rate_line(stream: &Stream, what: &str, floor: &Series, tokrate: &Series) -> Line {
+fn rate_line(stream: &Stream, floor: &Series, tokrate: &Series) -> Line {
     let floor_rate = Rounds::of(floor.rate.clone());
     let rate = Rounds::of(tokrate.rate.clone());
     let share = rate.zip(floor_rate).map(|(rate, floor)| rate.median / floor.median);
@@ -101,7 +138,7 @@ fn rate_line(stream: &Stream, what: &str, floor: &Series, tokrate: &Series) -> L
         }
     };
     Line {
-        what: format!("events per second, {CONNECTIONS} connections, {what}"),
+        what: format!("events per second, {CONNECTIONS} connections, {}", stream.name),
         floor: show(floor_rate, large),
         tokrate: show(rate, large),
         against: share.map_or("-".to_owned(), |share| format!("{:.0} %", share * 100.0)),

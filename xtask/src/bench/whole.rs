@@ -20,7 +20,7 @@ const EVENTS_BEFORE_CUT: u32 = 20;
 
 /// One request, start to exit.
 pub fn one_request(stage: &Stage) -> Result<Report> {
-    let server = Blast::start(vec![Script::new(40, 1, true)], 1)?;
+    let server = Blast::start(vec![Script::new(40, 1, true)], 1, true)?;
     let load = Load { address: server.address, concurrency: 1, requests: 1, warmup: 0 };
     let (mut floor, mut tokrate) = (Vec::new(), Vec::new());
     for round in 0..stage.rounds {
@@ -75,7 +75,7 @@ pub fn memory_500(stage: &Stage) -> Result<Report> {
 /// Every second stream is cut after some events.
 pub fn cut(stage: &Stage) -> Result<Report> {
     let scripts = vec![Script::new(40, 1, true), Script::new(EVENTS_BEFORE_CUT, 1, false)];
-    let server = Blast::start(scripts, 1)?;
+    let server = Blast::start(scripts, 1, true)?;
     let load = Load { address: server.address, concurrency: 4, requests: 40, warmup: 0 };
     if stage.floor_only {
         return Ok(Report { lines: Vec::new(), notes: Vec::new() });

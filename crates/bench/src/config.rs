@@ -1,0 +1,113 @@
+//! What a bench run is told to do, as plain values.
+//!
+//! It refuses to know flags, files and the environment. Invariant: a `Config` holds no default of its own; the binary
+//! has decided everything.
+
+use crate::plan::PhaseSpec;
+use crate::prompts::PromptSpec;
+use std::path::PathBuf;
+use tokrate_core::Span;
+use tokrate_sim::{Faults, Law};
+
+/// Everything that a run depends on.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// What is measured.
+    pub target: Target,
+    /// Load levels, in the order in which they run.
+    pub phases: Vec<PhaseSpec>,
+    /// What is asked for.
+    pub request: RequestOptions,
+    /// What prompts look like.
+    pub prompts: PromptSpec,
+    /// When to give up on a request.
+    pub limits: Limits,
+    /// Client threads; `None` lets the run choose.
+    pub workers: Option<u32>,
+    /// How the client's own error is found.
+    pub calibration: Calibration,
+    /// Seed of prompts and arrivals.
+    pub seed: u64,
+    /// Name of the measuring machine.
+    pub host: String,
+    /// Region of the measuring machine, or empty.
+    pub region: String,
+    /// Version of the program.
+    pub version: String,
+}
+
+/// What is measured.
+#[derive(Clone, Debug)]
+pub enum Target {
+    /// The embedded engine, started for the run behind the real server on loopback.
+    Embedded {
+        /// Its law.
+        law: Law,
+        /// Its faults.
+        faults: Faults,
+    },
+    /// An endpoint somewhere.
+    Remote(Box<Remote>),
+}
+
+/// An endpoint and how it is reached.
+#[derive(Clone, Debug)]
+pub struct Remote {
+    /// Base URL; the dialect's path is appended.
+    pub base: tokrate_net::Target,
+    /// Model as the endpoint knows it.
+    pub model: String,
+    /// Further request headers. Values of secret headers are marked sensitive and never printed.
+    pub headers: Vec<(http::HeaderName, http::HeaderValue)>,
+    /// HTTP version.
+    pub http: tokrate_net::HttpVersion,
+    /// Open a new connection for each request.
+    pub new_connections: bool,
+    /// PEM file with further certificate authorities.
+    pub ca_file: Option<PathBuf>,
+    /// Proxies as the environment names them.
+    pub proxy: Option<tokrate_net::ProxySettings>,
+}
+
+/// What each request asks for.
+#[derive(Clone, PartialEq, Debug)]
+pub struct RequestOptions {
+    /// Ask for a stream.
+    pub stream: bool,
+    /// Ask for token counts in the stream.
+    pub include_usage: bool,
+    /// Output tokens asked for.
+    pub output_tokens: u32,
+    /// Ask the engine to go on past its end token.
+    pub ignore_eos: bool,
+    /// Send the limit as `max_tokens`.
+    pub legacy_max_tokens: bool,
+    /// Sampling temperature, if it is to be sent.
+    pub temperature: Option<f64>,
+    /// Further body fields: name and JSON text.
+    pub extra: Vec<(String, String)>,
+}
+
+/// When to give up on a request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// To open a connection.
+    pub connect: Span,
+    /// Without a byte.
+    pub idle: Span,
+    /// For the whole request.
+    pub total: Span,
+    /// Largest body that is read, in bytes.
+    pub max_body_bytes: u64,
+}
+
+/// How the client's own error is found.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Calibration {
+    /// By measuring the embedded engine at the same load, now.
+    Run,
+    /// From an earlier calibration kept in this folder, else as `Run`, and kept there.
+    Cached(PathBuf),
+    /// Not at all.
+    Off,
+}

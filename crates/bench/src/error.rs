@@ -1,0 +1,18 @@
+//! Why a run could not be carried out at all. What goes wrong with single requests is data, not an error.
+
+/// Reasons for which there is no record. Messages fit behind "failed to".
+#[derive(Debug, thiserror::Error)]
+pub enum BenchError {
+    /// A client thread, its runtime or its timer could not be set up.
+    #[error("start a client thread: {0}; check the limits on threads and open files (ulimit -u, ulimit -n)")]
+    Worker(#[source] std::io::Error),
+    /// The endpoint could not be made ready.
+    #[error("{0}")]
+    Net(#[from] tokrate_net::NetError),
+    /// The embedded engine could not be started.
+    #[error("start the embedded engine: {0}")]
+    Host(#[from] tokrate_host::HostError),
+    /// Nothing to run.
+    #[error("start the run: no load level was given; name at least one with --concurrency or --rate")]
+    NoPhases,
+}

@@ -1,0 +1,249 @@
+//! One request from start to trace: the body that is sent, the sink that decodes and meters what comes back.
+//!
+//! It refuses to know plans and statistics. Invariant: whatever happens to the exchange, what was measured before is
+//! kept in the trace, with the failure named.
+
+use crate::config::RequestOptions;
+use crate::drive::Job;
+use crate::prompts::Prompts;
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue};
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+use tokio::sync::Notify;
+use tokrate_core::{ChatRequest, EventBatch, FailureKind, Message, Role, Span, Tick, What};
+use tokrate_meter::{Ending, RequestMeter, RequestTrace, Timing};
+use tokrate_net::{Client, Exchange, Head, Outgoing, Sink};
+use tokrate_wire::{Decoder, Dialect, Shape, encode_request, refusal};
+
+/// Largest part of an error answer that is kept to be understood.
+const ERROR_BODY_BYTES_MOST: usize = 64 * 1024;
+/// How long after the end of the answer the end of the body is waited for, before the connection is given up.
+const GRACE_AFTER_DONE: Span = Span::from_secs(1);
+
+/// Makes the bodies of a phase's requests.
+#[derive(Debug)]
+pub struct Bodies {
+    /// Wire dialect.
+    pub dialect: Dialect,
+    /// Model as the endpoint knows it.
+    pub model: String,
+    /// What is asked for.
+    pub options: RequestOptions,
+    /// Where prompts come from.
+    pub prompts: Prompts,
+}
+
+impl Bodies {
+    /// The body of the request with that index of the run.
+    pub fn encode(&self, index: u64) -> Bytes {
+        let options = &self.options;
+        let request = ChatRequest {
+            model: self.model.clone(),
+            messages: vec![Message { role: Role::User, content: self.prompts.content(index) }],
+            stream: options.stream,
+            include_usage: options.stream && options.include_usage,
+            max_output_tokens: Some(options.output_tokens),
+            legacy_max_tokens: options.legacy_max_tokens,
+            ignore_eos: options.ignore_eos,
+            temperature: options.temperature,
+            seed: None,
+            extra: options.extra.clone(),
+        };
+        Bytes::from(encode_request(self.dialect, &request))
+    }
+}
+
+/// What all requests of a worker share.
+pub(crate) struct Lane {
+    pub job: Arc<Job>,
+    pub client: Client,
+    /// One arena for all decoders of a worker: a batch is emptied before the next read is decoded.
+    pub batch: RefCell<EventBatch>,
+}
+
+/// A request that has ended.
+#[derive(Debug)]
+pub struct Finished {
+    /// Number in its phase.
+    pub index: u64,
+    /// Whether it was warm-up.
+    pub warmup: bool,
+    /// Everything that was measured.
+    pub trace: RequestTrace,
+}
+
+impl Lane {
+    /// Sends one request and measures its answer until it ends, fails, or `cancelled` completes.
+    pub async fn carry_out(
+        &self,
+        index: u64,
+        due_at: Tick,
+        body: Bytes,
+        cancelled: impl Future<Output = ()>,
+    ) -> RequestTrace {
+        let job = &self.job;
+        let mut headers = job.headers.clone();
+        let id = format!("{}-{index}", job.id_prefix);
+        if let Ok(value) = HeaderValue::from_str(&id) {
+            headers.insert(HeaderName::from_static("x-request-id"), value);
+        }
+        let outgoing = Outgoing { method: http::Method::POST, path: job.path.clone(), headers, body };
+        let shape = if job.bodies.options.stream { Shape::Stream } else { Shape::Whole };
+        let mut sink = AnswerSink::new(self, shape);
+        let done = Rc::clone(&sink.done);
+        let limits = tokrate_net::Limits {
+            idle: job.limits.idle,
+            total: job.limits.total,
+            max_body_bytes: job.limits.max_body_bytes,
+        };
+        let exchange = tokio::select! {
+            biased;
+            exchange = self.client.exchange(outgoing, limits, &mut sink) => Some(exchange),
+            () = cancelled => None,
+            () = overdue(done) => None,
+        };
+        sink.finish(due_at, self.job.clock.now(), exchange)
+    }
+}
+
+/// Completes when the answer has ended and its body still has not, a while later.
+async fn overdue(done: Rc<Notify>) {
+    done.notified().await;
+    tokio::time::sleep(GRACE_AFTER_DONE.as_duration()).await;
+}
+
+/// Decodes and meters one answer.
+struct AnswerSink<'a> {
+    lane: &'a Lane,
+    decoder: Decoder,
+    meter: RequestMeter,
+    sent_at: Option<Tick>,
+    first_byte_at: Option<Tick>,
+    last_byte_at: Option<Tick>,
+    refused: Option<Refused>,
+    done: Rc<Notify>,
+}
+
+/// An answer with an error status, kept to be understood at its end.
+struct Refused {
+    status: u16,
+    headers: Vec<(String, String)>,
+    body: Vec<u8>,
+}
+
+impl<'a> AnswerSink<'a> {
+    fn new(lane: &'a Lane, shape: Shape) -> AnswerSink<'a> {
+        AnswerSink {
+            lane,
+            decoder: Decoder::new(lane.job.bodies.dialect, shape),
+            meter: RequestMeter::new(),
+            sent_at: None,
+            first_byte_at: None,
+            last_byte_at: None,
+            refused: None,
+            done: Rc::new(Notify::new()),
+        }
+    }
+
+    /// Hands what the decoder said to the meter.
+    fn meter_batch(&mut self, batch: &mut EventBatch) {
+        let was_done = self.meter.is_done();
+        self.meter.on(batch);
+        if !was_done && self.meter.is_done() {
+            self.done.notify_one();
+        }
+        let text: usize = batch
+            .events()
+            .iter()
+            .map(|event| match event.what {
+                What::Text { text, .. } => text.len(),
+                _ => 0,
+            })
+            .sum();
+        self.lane.job.progress.text(text);
+        batch.clear();
+    }
+
+    fn finish(mut self, due_at: Tick, now: Tick, exchange: Option<Exchange>) -> RequestTrace {
+        let ended_at = exchange.as_ref().map_or(now, |exchange| exchange.ended_at);
+        let complete = exchange.as_ref().is_some_and(|exchange| exchange.outcome.is_ok());
+        if self.refused.is_none() && (complete || self.first_byte_at.is_some()) {
+            let mut batch = self.lane.batch.borrow_mut();
+            // Whatever is left in the decoder arrived with the last read, not later.
+            self.decoder.end(self.last_byte_at.unwrap_or(ended_at), &mut batch);
+            self.meter_batch(&mut batch);
+        }
+        let connection = exchange.as_ref().map(|exchange| exchange.connection).unwrap_or_default();
+        let timing = Timing {
+            due_at,
+            sent_at: self.sent_at,
+            first_byte_at: self.first_byte_at,
+            ended_at,
+            connection_new: connection.new,
+            dns: connection.dns,
+            connect: connection.connect,
+            tls: connection.tls,
+        };
+        let ending = self.ending(exchange);
+        self.meter.finish(timing, ending)
+    }
+
+    fn ending(&mut self, exchange: Option<Exchange>) -> Ending {
+        let failed = |kind, message| Ending::Failed { kind, message, retry_after: None };
+        match (self.refused.take(), exchange.map(|exchange| exchange.outcome)) {
+            (Some(refused), _) => {
+                let headers: Vec<(&str, &str)> =
+                    refused.headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+                let refusal = refusal(self.lane.job.bodies.dialect, refused.status, &headers, &refused.body);
+                Ending::Failed {
+                    kind: refusal.kind,
+                    message: format!("HTTP {}: {}", refused.status, refusal.message),
+                    retry_after: refusal.retry_after,
+                }
+            }
+            (None, Some(Ok(()))) => Ending::Complete,
+            (None, Some(Err(failure))) => failed(failure.kind, failure.detail),
+            (None, None) if self.meter.is_done() => Ending::Complete,
+            (None, None) => failed(FailureKind::Cancelled, "the run ended before the answer did".to_owned()),
+        }
+    }
+}
+
+impl Sink for AnswerSink<'_> {
+    fn sent(&mut self, at: Tick) {
+        self.sent_at = Some(at);
+    }
+
+    fn head(&mut self, _at: Tick, head: &Head) {
+        if !head.status.is_success() {
+            let text = |value: &HeaderValue| value.to_str().ok().map(str::to_owned);
+            self.refused = Some(Refused {
+                status: head.status.as_u16(),
+                headers: head
+                    .headers
+                    .iter()
+                    .filter_map(|(name, value)| Some((name.as_str().to_owned(), text(value)?)))
+                    .collect(),
+                body: Vec::new(),
+            });
+        }
+    }
+
+    fn body(&mut self, at: Tick, bytes: &[u8]) {
+        if bytes.is_empty() {
+            return;
+        }
+        self.first_byte_at.get_or_insert(at);
+        self.last_byte_at = Some(at);
+        if let Some(refused) = &mut self.refused {
+            let room = ERROR_BODY_BYTES_MOST.saturating_sub(refused.body.len());
+            refused.body.extend_from_slice(&bytes[..bytes.len().min(room)]);
+            return;
+        }
+        let mut batch = self.lane.batch.borrow_mut();
+        self.decoder.push(at, bytes, &mut batch);
+        self.meter_batch(&mut batch);
+    }
+}

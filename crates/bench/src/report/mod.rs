@@ -1,0 +1,182 @@
+//! The report of a run: one HTML page made of charts' pieces.
+//!
+//! It refuses to know files and to compute statistics: everything shown is in the record or in the samples of its rows.
+//! Invariant: what the record warns of stands above every number.
+
+mod pictures;
+mod samples;
+mod tables;
+mod words;
+
+pub use pictures::throughput_chart;
+pub use samples::Samples;
+pub use words::knee_sentence;
+
+use tokrate_charts::{Block, Figure, Level, Notice, Page, Section, format};
+use tokrate_meter::curve::KneeStatus;
+use tokrate_meter::{PhaseResult, Record, Status};
+
+/// The whole file.
+pub fn html(record: &Record, samples: &Samples) -> String {
+    let conditions = &record.conditions;
+    Page {
+        title: format!("{}: how fast it answers", conditions.model),
+        subtitle: format!(
+            "{}, measured from {} on {}, {} tokens in, {} tokens out",
+            conditions.endpoint, conditions.host, record.started_at, conditions.input_tokens, conditions.output_tokens
+        ),
+        notices: notices(record),
+        headline: headline(record),
+        sections: [
+            degradation(record),
+            distributions(record, samples),
+            timeline(record, samples),
+            every_number(record),
+            failures(record),
+            client_error(record),
+            conditions_section(record),
+        ]
+        .into_iter()
+        .flatten()
+        .collect(),
+        footer: format!(
+            "{} {}, record {}, conditions {}. The words are defined in docs/glossary.md of tokrate, the methods in docs/method.md.",
+            record.tool.name, record.tool.version, record.schema, conditions.fingerprint
+        ),
+    }
+    .html()
+}
+
+fn notices(record: &Record) -> Vec<Notice> {
+    let mut notices = Vec::new();
+    let reason = record.reason.clone().unwrap_or_default();
+    match record.status {
+        Status::Complete => {}
+        Status::Partial => notices.push(Notice { level: Level::Warning, text: format!("Partial result: {reason}.") }),
+        Status::Failed => {
+            notices.push(Notice { level: Level::Bad, text: format!("Nothing could be measured: {reason}.") })
+        }
+    }
+    let valid = record.phases.iter().all(PhaseResult::is_valid);
+    let level = if valid { Level::Warning } else { Level::Bad };
+    notices.extend(record.warnings.iter().map(|text| Notice { level, text: text.clone() }));
+    if notices.is_empty() {
+        let text = "All phases are complete, the numbers agree with each other, and the client was fast enough.";
+        notices.push(Notice { level: Level::Good, text: text.to_owned() });
+    }
+    notices
+}
+
+/// The few numbers to take home: the lowest level's speed and TTFT, the best throughput, the knee.
+fn headline(record: &Record) -> Vec<Figure> {
+    let mut figures = Vec::new();
+    if let Some(first) = record.phases.iter().find(|phase| phase.counts.measured > 0) {
+        let speed = &first.output_speed.median;
+        figures.push(Figure {
+            label: format!("Output speed, median request, {}", first.name),
+            value: speed.value.or(speed.descriptive).map_or_else(|| "not measured".to_owned(), format::number),
+            unit: "tok/s".to_owned(),
+            interval: words::interval(speed.low, speed.high, speed.confidence),
+            note: words::sample(speed.status, speed.floor, first.output_speed.n),
+        });
+        let ttft = &first.ttft.p50;
+        figures.push(Figure {
+            label: format!("TTFT, median, {}", first.name),
+            value: ttft.nearest_rank().map_or_else(|| "not measured".to_owned(), format::number),
+            unit: "ms".to_owned(),
+            interval: words::interval(ttft.low, ttft.high, ttft.confidence),
+            note: words::sample(ttft.status, ttft.floor, first.ttft.n),
+        });
+    }
+    let throughput = |phase: &&PhaseResult| phase.throughput.as_ref().map_or(0.0, |seen| seen.tokens_per_second);
+    if let Some(best) = record.phases.iter().max_by(|a, b| throughput(a).total_cmp(&throughput(b)))
+        && throughput(&best) > 0.0
+    {
+        figures.push(Figure {
+            label: "Highest throughput of all levels".to_owned(),
+            value: format::number(throughput(&best)),
+            unit: "tok/s".to_owned(),
+            interval: String::new(),
+            note: format!("at {}", best.name),
+        });
+    }
+    if let Some([low, high]) = record.curve.as_ref().and_then(|curve| curve.knee.between) {
+        figures.push(Figure {
+            label: "Knee: beyond it more load stops paying".to_owned(),
+            value: format!("{low:.0} to {high:.0}"),
+            unit: "in flight".to_owned(),
+            interval: String::new(),
+            note: "two methods agree".to_owned(),
+        });
+    }
+    figures
+}
+
+fn degradation(record: &Record) -> Option<Section> {
+    let curve = record.curve.as_ref()?;
+    let mut blocks: Vec<Block> = pictures::degradation(record, curve).iter().map(Block::chart).collect();
+    blocks.push(Block::Paragraph(knee_sentence(curve)));
+    if curve.knee.status != KneeStatus::NotEnoughLevels {
+        blocks.extend(words::signs(curve).map(Block::Paragraph));
+    }
+    blocks.push(Block::Table(tables::degradation(curve)));
+    Some(Section {
+        title: "Degradation with load".to_owned(),
+        intro: "What each request gets, and what all of them together get, at each load.".to_owned(),
+        blocks,
+    })
+}
+
+fn distributions(record: &Record, samples: &Samples) -> Option<Section> {
+    let charts = pictures::distributions(record, samples);
+    (!charts.is_empty()).then(|| Section {
+        title: "Distributions".to_owned(),
+        intro: "The share of requests (or gaps) that are at most as long as x; failed requests never arrive."
+            .to_owned(),
+        blocks: charts.iter().map(Block::chart).collect(),
+    })
+}
+
+fn timeline(record: &Record, samples: &Samples) -> Option<Section> {
+    let charts = pictures::timelines(record, samples);
+    (!charts.is_empty()).then(|| Section {
+        title: "Requests over time".to_owned(),
+        intro: "Each request from sent to end; the first part is its TTFT.".to_owned(),
+        blocks: charts.iter().map(Block::chart).collect(),
+    })
+}
+
+fn every_number(record: &Record) -> Option<Section> {
+    (!record.phases.is_empty()).then(|| Section {
+        title: "All levels in numbers".to_owned(),
+        intro: "Intervals in brackets; ~ marks a value that only describes too few samples.".to_owned(),
+        blocks: vec![Block::Table(tables::levels(&record.phases)), Block::Table(tables::comfort(&record.phases))],
+    })
+}
+
+fn failures(record: &Record) -> Option<Section> {
+    let table = tables::failures(&record.phases)?;
+    Some(Section { title: "Failures".to_owned(), intro: String::new(), blocks: vec![Block::Table(table)] })
+}
+
+fn client_error(record: &Record) -> Option<Section> {
+    (!record.phases.is_empty()).then(|| Section {
+        title: "The client's own error".to_owned(),
+        intro: "What measuring itself adds, found at the same load against an engine whose every write is logged."
+            .to_owned(),
+        blocks: vec![Block::Table(tables::client_error(&record.phases))],
+    })
+}
+
+fn conditions_section(record: &Record) -> Option<Section> {
+    let mut terms = tables::conditions(record);
+    terms.push(("wall time".to_owned(), format!("{:.1} s", record.wall_seconds)));
+    Some(Section {
+        title: "Conditions".to_owned(),
+        intro: "Numbers taken under other conditions are other numbers.".to_owned(),
+        blocks: vec![Block::DefinitionList(terms), Block::Table(tables::windows(&record.phases))],
+    })
+}
+
+#[cfg(test)]
+mod tests;

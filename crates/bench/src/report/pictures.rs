@@ -1,0 +1,185 @@
+//! The charts of a report, from a record and samples of its rows.
+//!
+//! It refuses to know HTML. Invariant: a line that was fitted is drawn as a fit, a point that was measured with its
+//! interval.
+
+use super::samples::Samples;
+use tokrate_charts::{
+    Axis, Band, Direction, DistributionChart, DistributionKind, LineChart, Mark, Outcome, Point, Sample, Series,
+    SeriesStyle, TimelineChart, TimelineRow,
+};
+use tokrate_core::FailureKind;
+use tokrate_meter::curve::{CurveResult, LoadAxis, LoadLevel, Measured, usl};
+use tokrate_meter::{PhaseResult, Record};
+
+/// Points of a fitted line.
+const FIT_POINTS: usize = 60;
+
+/// Throughput against load, for page and terminal; `None` unless there is a curve.
+pub fn throughput_chart(record: &Record) -> Option<LineChart> {
+    record.curve.as_ref().map(|curve| throughput(curve))
+}
+
+/// The degradation curves: what one request gets, what all get together, and the wait for the first token.
+pub(super) fn degradation(record: &Record, curve: &CurveResult) -> Vec<LineChart> {
+    let streamed = record.conditions.streaming;
+    let speed = LineChart {
+        title: "Output speed of one request".to_owned(),
+        description: "Median over requests, after the first chunk, with its interval; the bands say how it reads."
+            .to_owned(),
+        x: axis(curve),
+        y: Axis::linear("Output speed", "tok/s"),
+        series: vec![measured("measured", curve, |level| level.output_speed)],
+        marks: Vec::new(),
+        bands: comfort_bands(),
+    };
+    let ttft = LineChart {
+        title: "Time to first token".to_owned(),
+        description: "Median over requests with its interval.".to_owned(),
+        x: axis(curve),
+        y: Axis::linear("TTFT", "ms"),
+        series: vec![measured("measured", curve, |level| level.ttft)],
+        marks: Vec::new(),
+        bands: Vec::new(),
+    };
+    let mut charts = vec![throughput(curve)];
+    if streamed {
+        charts.insert(0, speed);
+        charts.push(ttft);
+    }
+    charts
+}
+
+fn throughput(curve: &CurveResult) -> LineChart {
+    let mut series = vec![measured("measured", curve, |level| level.throughput)];
+    let loads: Vec<f64> = curve.levels.iter().map(|level| level.level.load).collect();
+    if let (Some(parameters), Some(&first), Some(&last)) = (&curve.usl.parameters, loads.first(), loads.last()) {
+        let points = (0..FIT_POINTS).map(|step| {
+            let x = first + (last - first) * step as f64 / (FIT_POINTS - 1) as f64;
+            Point { x, y: Some(usl(x, parameters)), low: None, high: None }
+        });
+        series.push(Series { name: "USL fit".to_owned(), points: points.collect(), style: SeriesStyle::Fit });
+    }
+    let marks = curve.knee.between.map(|[low, high]| Mark {
+        direction: Direction::Vertical,
+        at: (low + high) / 2.0,
+        low: Some(low),
+        high: Some(high),
+        label: format!("knee {low:.0} to {high:.0}"),
+    });
+    LineChart {
+        title: "Throughput of all requests together".to_owned(),
+        description: "Output tokens per second in the steady window, with the Universal Scalability Law fitted to it."
+            .to_owned(),
+        x: axis(curve),
+        y: Axis::linear("Throughput", "tok/s"),
+        series,
+        marks: marks.into_iter().collect(),
+        bands: Vec::new(),
+    }
+}
+
+/// Distributions of TTFT and of the gaps between chunks, one curve for each level.
+pub(super) fn distributions(record: &Record, samples: &Samples) -> Vec<DistributionChart> {
+    if !record.conditions.streaming {
+        return Vec::new();
+    }
+    let chart = |title: &str, description: &str, label: &str, all: Vec<Sample>| DistributionChart {
+        title: title.to_owned(),
+        description: description.to_owned(),
+        x: Axis::log(label, "s"),
+        kind: DistributionKind::Cumulative,
+        samples: all,
+    };
+    let ttft: Vec<Sample> = samples
+        .phases
+        .iter()
+        .filter(|phase| !phase.ttft.is_empty())
+        .map(|phase| Sample { name: phase.name.clone(), values: phase.ttft.clone(), failed: phase.failed })
+        .collect();
+    let gaps: Vec<Sample> = samples
+        .phases
+        .iter()
+        .filter(|phase| !phase.gaps.is_empty())
+        .map(|phase| Sample { name: phase.name.clone(), values: phase.gaps.clone(), failed: 0 })
+        .collect();
+    let mut charts = Vec::new();
+    if !ttft.is_empty() {
+        charts.push(chart("Time to first token", "One curve for each load level.", "TTFT", ttft));
+    }
+    if !gaps.is_empty() {
+        let description = "Time between two arrivals of text, all requests together; at most 2,000 gaps are drawn.";
+        charts.push(chart("Gaps between chunks", description, "Chunk gap", gaps));
+    }
+    charts
+}
+
+/// One timeline for each phase.
+pub(super) fn timelines(record: &Record, samples: &Samples) -> Vec<TimelineChart> {
+    let phases = record.phases.iter().zip(&samples.phases);
+    phases
+        .map(|(phase, drawn)| TimelineChart {
+            title: format!("Requests at {}", drawn.name),
+            description: thinned_note(phase, drawn.requests.len()),
+            rows: drawn
+                .requests
+                .iter()
+                .map(|request| TimelineRow {
+                    label: format!("#{}", request.index),
+                    start: request.sent,
+                    first: request.first,
+                    end: request.end,
+                    outcome: match request.failure {
+                        None => Outcome::Good,
+                        Some(FailureKind::Cancelled) => Outcome::Cancelled,
+                        Some(kind) => Outcome::Failed(kind.name().replace('_', " ")),
+                    },
+                })
+                .collect(),
+        })
+        .collect()
+}
+
+fn thinned_note(phase: &PhaseResult, drawn: usize) -> String {
+    let all = phase.counts.started;
+    if drawn as u64 == all {
+        format!("All {all} requests.")
+    } else {
+        format!("{drawn} of {all} requests, evenly chosen.")
+    }
+}
+
+fn axis(curve: &CurveResult) -> Axis {
+    match curve.axis {
+        LoadAxis::Concurrency => Axis::linear("Requests in flight", ""),
+        LoadAxis::Rate => Axis::linear("Arrivals", "req/s"),
+    }
+}
+
+fn measured(name: &str, curve: &CurveResult, of: impl Fn(&LoadLevel) -> Option<Measured>) -> Series {
+    let point = |level: &LoadLevel| {
+        let seen = of(level);
+        Point {
+            x: level.load,
+            y: seen.map(|seen| seen.value),
+            low: seen.and_then(|seen| seen.low),
+            high: seen.and_then(|seen| seen.high),
+        }
+    };
+    Series {
+        name: name.to_owned(),
+        points: curve.levels.iter().map(|level| point(&level.level)).collect(),
+        style: SeriesStyle::Measured,
+    }
+}
+
+fn comfort_bands() -> Vec<Band> {
+    let band = |from, to, name: &str| Band { direction: Direction::Horizontal, from, to, name: name.to_owned() };
+    vec![
+        band(0.0, 10.0, "slow"),
+        band(10.0, 15.0, "hesitant"),
+        band(15.0, 30.0, "comfortable to read"),
+        band(30.0, 50.0, "fluid"),
+        band(50.0, f64::INFINITY, "faster than reading"),
+    ]
+}

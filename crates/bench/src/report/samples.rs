@@ -1,0 +1,90 @@
+//! Samples of a run's rows for the report's pictures, thinned so that a page stays small.
+//!
+//! It refuses to know charts. Invariant: thinning is even and deterministic, and failed requests are never thinned away
+//! silently: their number is kept.
+
+use tokrate_meter::{PhaseResult, RequestNumbers};
+
+/// Most values kept of a distribution and of a timeline, for each phase.
+const MOST_VALUES: usize = 2_000;
+const MOST_REQUESTS: usize = 1_500;
+
+/// What the pictures of all phases are drawn from.
+#[derive(Clone, Debug, Default)]
+pub struct Samples {
+    pub(super) phases: Vec<PhaseSamples>,
+}
+
+/// What the pictures of one phase are drawn from.
+#[derive(Clone, Debug)]
+pub(super) struct PhaseSamples {
+    pub name: String,
+    /// Seconds.
+    pub ttft: Vec<f64>,
+    /// Seconds.
+    pub gaps: Vec<f64>,
+    pub failed: usize,
+    pub requests: Vec<RequestPicture>,
+}
+
+/// One request of a timeline, in seconds since the phase began.
+#[derive(Clone, Debug)]
+pub(super) struct RequestPicture {
+    pub index: u64,
+    pub sent: f64,
+    pub first: Option<f64>,
+    pub end: f64,
+    pub failure: Option<tokrate_core::FailureKind>,
+}
+
+impl Samples {
+    /// Adds the rows of a phase.
+    pub fn add(&mut self, phase: &PhaseResult, rows: &[RequestNumbers]) {
+        let measured: Vec<&RequestNumbers> = rows.iter().filter(|row| row.is_answered() && !row.warmup).collect();
+        let seconds = |nanoseconds: u64| nanoseconds as f64 / 1e9;
+        let since = |tick: u64| seconds(tick.saturating_sub(phase.started_at_ns));
+        let mut ttft: Vec<f64> = measured.iter().filter_map(|row| row.ttft_ns).map(seconds).collect();
+        let mut gaps: Vec<f64> = measured.iter().flat_map(|row| row.gaps().map(|(gap, _)| seconds(gap))).collect();
+        ttft.sort_unstable_by(f64::total_cmp);
+        gaps.sort_unstable_by(f64::total_cmp);
+        let requests: Vec<RequestPicture> = rows
+            .iter()
+            .map(|row| RequestPicture {
+                index: row.index,
+                sent: since(row.sent_at_ns.unwrap_or(row.due_at_ns)),
+                first: row.first_text_at_ns.map(since),
+                end: since(row.ended_at_ns),
+                failure: row.failure_kind(),
+            })
+            .collect();
+        let failed = rows.iter().filter(|row| !row.warmup && !row.is_answered()).count();
+        self.phases.push(PhaseSamples {
+            name: phase.name.clone(),
+            ttft: thinned(ttft, MOST_VALUES),
+            gaps: thinned(gaps, MOST_VALUES),
+            failed,
+            requests: thinned(requests, MOST_REQUESTS),
+        });
+    }
+}
+
+/// At most `most` of the values, evenly spread over their order, first and last among them.
+fn thinned<T: Clone>(values: Vec<T>, most: usize) -> Vec<T> {
+    if values.len() <= most {
+        return values;
+    }
+    let last = values.len() - 1;
+    (0..most).map(|position| values[position * last / (most - 1)].clone()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thinning_is_even_and_keeps_both_ends() {
+        let kept = thinned((0..10_001).collect::<Vec<u32>>(), 101);
+        assert_eq!((kept.len(), kept[0], kept[50], kept[100]), (101, 0, 5_000, 10_000));
+        assert_eq!(thinned(vec![1, 2], 10), [1, 2]);
+    }
+}

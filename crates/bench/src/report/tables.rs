@@ -1,0 +1,240 @@
+//! The tables of a report.
+//!
+//! It refuses to know HTML. Invariant: a missing number is shown as missing, never as 0.
+
+use tokrate_charts::{Column, Table, format};
+use tokrate_meter::curve::CurveResult;
+use tokrate_meter::run::SpeedQuantile;
+use tokrate_meter::stats::{Distribution, Quantile, QuantileStatus};
+use tokrate_meter::{ClientErrorSource, PhaseResult, Record};
+
+const MISSING: &str = "–";
+
+/// All levels: rows are numbers, columns are levels.
+pub(super) fn levels(phases: &[PhaseResult]) -> Table {
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    let mut row = |label: &str, of: &dyn Fn(&PhaseResult) -> String| {
+        rows.push(std::iter::once(label.to_owned()).chain(phases.iter().map(of)).collect());
+    };
+    row("answered / started", &|phase| format!("{} / {}", phase.counts.answered, phase.counts.started));
+    row("measured (n)", &|phase| format::count(phase.counts.measured));
+    for (name, of) in DISTRIBUTIONS {
+        for (level, pick) in QUANTILES {
+            row(&format!("{name} {level} (ms)"), &|phase| quantile(pick(of(phase))));
+        }
+    }
+    row("output speed, median (tok/s)", &|phase| speed(&phase.output_speed.median));
+    row("output speed, slowest 5 % (tok/s)", &|phase| speed(&phase.output_speed.slowest_5_percent));
+    row("end-to-end speed, median (tok/s)", &|phase| speed(&phase.e2e_speed.median));
+    row("throughput (tok/s)", &|phase| throughput(phase, |seen| seen.tokens_per_second));
+    row("throughput, busiest second (tok/s)", &|phase| throughput(phase, |seen| seen.peak_tokens_per_second));
+    row("requests per second", &|phase| throughput(phase, |seen| seen.requests_per_second));
+    row("in flight, mean / peak", &|phase| {
+        phase
+            .concurrency
+            .mean
+            .map_or_else(|| MISSING.to_owned(), |mean| format!("{mean:.1} / {}", phase.concurrency.peak))
+    });
+    let columns = std::iter::once(Column::words("number"));
+    Table {
+        caption: "All levels".to_owned(),
+        columns: columns.chain(phases.iter().map(|phase| Column::numbers(phase.name.clone(), ""))).collect(),
+        rows,
+        notes: vec!["Percentiles of samples too few to state them are marked ~.".to_owned()],
+    }
+}
+
+type Pick = fn(&Distribution) -> &Quantile;
+type Of = fn(&PhaseResult) -> &Distribution;
+
+const QUANTILES: &[(&str, Pick)] =
+    &[("p50", |d| &d.p50), ("p90", |d| &d.p90), ("p95", |d| &d.p95), ("p99", |d| &d.p99)];
+const DISTRIBUTIONS: &[(&str, Of)] = &[
+    ("TTFT", |phase| &phase.ttft),
+    ("TTFAT", |phase| &phase.ttfat),
+    ("ITL", |phase| &phase.itl),
+    ("chunk gap", |phase| &phase.chunk_gap),
+    ("E2E", |phase| &phase.e2e),
+    ("E2E from due, failures as infinite", |phase| &phase.adj_e2e_from_due),
+];
+
+/// How many requests read how.
+pub(super) fn comfort(phases: &[PhaseResult]) -> Table {
+    let bands =
+        ["slow (< 10)", "hesitant (10–15)", "comfortable (15–30)", "fluid (30–50)", "faster than reading (> 50)"];
+    let rows = phases.iter().map(|phase| {
+        let bands = &phase.comfort;
+        let counts = [bands.slow, bands.hesitant, bands.comfortable, bands.fluid, bands.faster_than_reading];
+        std::iter::once(phase.name.clone()).chain(counts.map(format::count)).collect()
+    });
+    Table {
+        caption: "Requests by comfort band of their output speed (tok/s)".to_owned(),
+        columns: std::iter::once(Column::words("level")).chain(bands.map(|band| Column::numbers(band, ""))).collect(),
+        rows: rows.collect(),
+        notes: vec![
+            "People read 200 to 250 words a minute; above 50 tok/s speed matters to agents, not to readers.".to_owned(),
+        ],
+    }
+}
+
+/// The degradation table.
+pub(super) fn degradation(curve: &CurveResult) -> Table {
+    let share = |value: Option<f64>| value.map_or_else(|| MISSING.to_owned(), format::percent);
+    let rows = curve.levels.iter().map(|level| {
+        vec![
+            format::plain(level.level.load),
+            share(level.relative_output_speed),
+            share(level.efficiency),
+            level.relative_ttft.map_or_else(|| MISSING.to_owned(), |times| format!("× {}", format::number(times))),
+        ]
+    });
+    Table {
+        caption: "Compared with the lowest load".to_owned(),
+        columns: vec![
+            Column::numbers("load", ""),
+            Column::numbers("output speed", ""),
+            Column::numbers("throughput per unit of load", ""),
+            Column::numbers("TTFT", ""),
+        ],
+        rows: rows.collect(),
+        notes: curve.usl.notes.iter().map(|note| note.text().to_owned()).collect(),
+    }
+}
+
+/// Failures by kind; `None` without any.
+pub(super) fn failures(phases: &[PhaseResult]) -> Option<Table> {
+    let mut rows = Vec::new();
+    for phase in phases {
+        for failure in &phase.failures {
+            rows.push(vec![
+                phase.name.clone(),
+                failure.kind.name().replace('_', " "),
+                format::count(failure.count),
+                format::percent(failure.share),
+                failure.message.clone().unwrap_or_default(),
+                failure.hint.clone(),
+            ]);
+        }
+        if phase.rate_limited.count > 0 {
+            let waits = phase.rate_limited.retry_after_total_ms;
+            rows.push(vec![
+                phase.name.clone(),
+                "rate-limited".to_owned(),
+                format::count(phase.rate_limited.count),
+                phase.rate_limited.share.map_or_else(String::new, format::percent),
+                waits
+                    .map_or_else(String::new, |waits| format!("asked to wait {} in all", format::seconds(waits / 1e3))),
+                tokrate_core::FailureKind::RateLimited.hint().to_owned(),
+            ]);
+        }
+    }
+    let columns = ["level", "kind"].map(Column::words).into_iter();
+    let numbers = ["requests", "share"].map(|label| Column::numbers(label, "")).into_iter();
+    (!rows.is_empty()).then(|| Table {
+        caption: "Failures by kind".to_owned(),
+        columns: columns.chain(numbers).chain(["first message", "what to do"].map(Column::words)).collect(),
+        rows,
+        notes: Vec::new(),
+    })
+}
+
+/// What the client adds, level by level.
+pub(super) fn client_error(phases: &[PhaseResult]) -> Table {
+    let added = |value: Option<f64>| value.map_or_else(|| MISSING.to_owned(), |ns| format!("{:.3}", ns / 1e6));
+    let rows = phases.iter().map(|phase| {
+        let error = phase.client_error.clone().unwrap_or_default();
+        let source = match error.source {
+            ClientErrorSource::Calibrated => "measured now",
+            ClientErrorSource::Cached => "measured earlier",
+            ClientErrorSource::Off => "not measured",
+        };
+        vec![
+            phase.name.clone(),
+            source.to_owned(),
+            format::count(error.n),
+            added(error.ttft_added_p50_ns.map(|ns| ns as f64)),
+            added(error.ttft_added_p99_ns.map(|ns| ns as f64)),
+            added(error.gap_added_p50_ns.map(|ns| ns as f64)),
+            added(error.gap_added_p99_ns.map(|ns| ns as f64)),
+            added(error.timer_lag_p99_ns.map(|ns| ns as f64)),
+            if error.client_limited { "too slow".to_owned() } else { "fast enough".to_owned() },
+        ]
+    });
+    let numbers = ["TTFT + p50", "TTFT + p99", "gap ± p50", "gap ± p99", "timer lag p99"];
+    Table {
+        caption: "What the client adds".to_owned(),
+        columns: ["level", "source"]
+            .map(Column::words)
+            .into_iter()
+            .chain([Column::numbers("n", "")])
+            .chain(numbers.map(|label| Column::numbers(label, "ms")))
+            .chain([Column::words("client")])
+            .collect(),
+        rows: rows.collect(),
+        notes: Vec::new(),
+    }
+}
+
+/// Every condition of the run.
+pub(super) fn conditions(record: &Record) -> Vec<(String, String)> {
+    let conditions = tokrate_core::Conditions::from(&record.conditions);
+    conditions
+        .entries()
+        .into_iter()
+        .filter(|(name, value)| !value.is_empty() && !(value == "none" && matches!(*name, "concurrency" | "rate")))
+        .map(|(name, value)| (name.replace('_', " "), value))
+        .collect()
+}
+
+/// How warm-up and drain were cut.
+pub(super) fn windows(phases: &[PhaseResult]) -> Table {
+    let rows = phases.iter().map(|phase| {
+        let steady = phase.steady.as_ref();
+        let rule = steady.map(|steady| steady.rule.clone()).or_else(|| phase.steady_missing.clone());
+        vec![
+            phase.name.clone(),
+            phase.warmup_rule.clone(),
+            steady.map_or_else(|| MISSING.to_owned(), |steady| format::seconds(steady.span().as_secs_f64())),
+            rule.unwrap_or_default(),
+        ]
+    });
+    Table {
+        caption: "Warm-up and steady window".to_owned(),
+        columns: vec![
+            Column::words("level"),
+            Column::words("warm-up"),
+            Column::numbers("window", ""),
+            Column::words("rule"),
+        ],
+        rows: rows.collect(),
+        notes: Vec::new(),
+    }
+}
+
+fn quantile(quantile: &Quantile) -> String {
+    match (quantile.value, quantile.low, quantile.high) {
+        (Some(value), Some(low), Some(high)) => format!("{} [{}]", format::number(value), format::interval(low, high)),
+        (Some(value), ..) => format::number(value),
+        _ if quantile.infinite => "failed".to_owned(),
+        _ => few(quantile.status, quantile.descriptive),
+    }
+}
+
+fn speed(quantile: &SpeedQuantile) -> String {
+    match (quantile.value, quantile.low, quantile.high) {
+        (Some(value), Some(low), Some(high)) => format!("{} [{}]", format::number(value), format::interval(low, high)),
+        (Some(value), ..) => format::number(value),
+        _ => few(quantile.status, quantile.descriptive),
+    }
+}
+
+fn few(status: QuantileStatus, descriptive: Option<f64>) -> String {
+    match (status, descriptive) {
+        (QuantileStatus::NotEnoughSamples, Some(value)) => format!("~{}", format::number(value)),
+        _ => MISSING.to_owned(),
+    }
+}
+
+fn throughput(phase: &PhaseResult, of: impl Fn(&tokrate_meter::run::Throughput) -> f64) -> String {
+    phase.throughput.as_ref().map_or_else(|| MISSING.to_owned(), |seen| format::number(of(seen)))
+}

@@ -1,0 +1,407 @@
+//! A whole run: load levels one after the other, each measured, calibrated, summed up and told to the observer.
+//!
+//! It refuses to know files and terminals. Invariant: after every phase the observer holds a record that is valid as it
+//! stands, so that an interrupt loses nothing.
+
+use crate::calibrate::{self, Calibrator};
+use crate::config::{Config, Remote, RequestOptions, Target};
+use crate::drive::{Job, PhaseOutput, run_phase};
+use crate::exchange::Bodies;
+use crate::plan::{Load, PhaseSpec};
+use crate::progress::Progress;
+use crate::prompts::Prompts;
+use crate::{BenchError, Stop};
+use http::HeaderMap;
+use std::sync::Arc;
+use tokrate_core::{Conditions, Rng, Span, Tick};
+use tokrate_host::{Host, HostConfig, RunningHost, TruthLog};
+use tokrate_meter::curve::{CurveResult, LoadAxis, LoadLevel};
+use tokrate_meter::{
+    ClientError, ConditionsRow, PhaseInput, PhaseResult, Record, RequestNumbers, Status, Tool, Warmup,
+};
+use tokrate_net::{ClientConfig, Clock, HttpVersion, Route};
+use tokrate_sim::WORDS;
+use tokrate_tokens::Encoding;
+use tokrate_wire::Dialect;
+
+/// An arrival that was sent this much after it was due counts as late.
+const LATE: Span = Span::from_millis(1);
+/// Requests that one client thread carries without trouble.
+const REQUESTS_PER_WORKER: u32 = 1000;
+
+/// Hears how a run goes on.
+pub trait Observer {
+    /// A phase begins; its counters can be watched.
+    fn phase_started(&mut self, number: usize, of: usize, spec: &PhaseSpec, progress: &Arc<Progress>);
+    /// The client's own error at the load of the phase is being measured.
+    fn calibrating(&mut self, number: usize, of: usize);
+    /// A phase has ended. The record holds all phases so far; the rows are those of this phase.
+    fn phase_ended(&mut self, record: &Record, rows: &[RequestNumbers]);
+}
+
+/// Carries out a run. Blocks. What fails within it is in the record.
+///
+/// # Errors
+/// When nothing could be measured at all: no thread, no engine, an endpoint whose name has no address.
+pub fn run(config: &Config, clock: Clock, stop: &Stop, observer: &mut dyn Observer) -> Result<Record, BenchError> {
+    if config.phases.is_empty() {
+        return Err(BenchError::NoPhases);
+    }
+    let mut session = Session::open(config, clock, stop)?;
+    let of = config.phases.len();
+    for (number, spec) in config.phases.iter().enumerate() {
+        if stop.is_set() {
+            break;
+        }
+        observer.phase_started(number + 1, of, spec, &session.progress);
+        let rows = session.phase(number, spec, &mut || observer.calibrating(number + 1, of))?;
+        session.sum_up();
+        observer.phase_ended(&session.record, &rows);
+    }
+    session.close();
+    Ok(session.record)
+}
+
+struct Session<'a> {
+    config: &'a Config,
+    clock: Clock,
+    stop: &'a Stop,
+    started_at: Tick,
+    route: Route,
+    endpoint: Endpoint,
+    /// The embedded engine, while it is what is measured.
+    host: Option<RunningHost>,
+    calibrator: Calibrator,
+    progress: Arc<Progress>,
+    record: Record,
+    next_prompt: u64,
+}
+
+/// The endpoint as requests see it, embedded or not.
+struct Endpoint {
+    client: ClientConfig,
+    base: tokrate_net::Target,
+    model: String,
+    headers: HeaderMap,
+    http: HttpVersion,
+    provider: String,
+}
+
+impl<'a> Session<'a> {
+    fn open(config: &'a Config, clock: Clock, stop: &'a Stop) -> Result<Session<'a>, BenchError> {
+        let started_at = clock.now();
+        let (endpoint, host) = match &config.target {
+            Target::Embedded { law, faults } => {
+                let host = Host::start(HostConfig {
+                    law: law.clone(),
+                    faults: faults.clone(),
+                    seed: config.seed,
+                    truth: TruthLog::Memory,
+                    ..HostConfig::default()
+                })?;
+                (Endpoint::embedded(&host, config)?, Some(host))
+            }
+            Target::Remote(remote) => (Endpoint::remote(remote, config), None),
+        };
+        let route = Route::resolve_blocking(&endpoint.base, &endpoint.client, clock)?;
+        let conditions = conditions(config, &endpoint, None);
+        let record = Record {
+            schema: Record::SCHEMA.to_owned(),
+            tool: Tool { name: "tokrate".to_owned(), version: config.version.clone() },
+            kind: "bench".to_owned(),
+            started_at: clock.wall_rfc3339(),
+            wall_seconds: 0.0,
+            status: Status::Partial,
+            reason: Some("the run is not over".to_owned()),
+            conditions: ConditionsRow::from(&conditions),
+            phases: Vec::new(),
+            curve: None,
+            warnings: Vec::new(),
+            notes: Vec::new(),
+        };
+        let calibrator = Calibrator::new(config.calibration.clone(), clock, endpoint.http);
+        let progress = Arc::new(Progress::default());
+        Ok(Session {
+            config,
+            clock,
+            stop,
+            started_at,
+            route,
+            endpoint,
+            host,
+            calibrator,
+            progress,
+            record,
+            next_prompt: 0,
+        })
+    }
+
+    /// Measures one load level and adds its result to the record.
+    fn phase(
+        &mut self,
+        number: usize,
+        spec: &PhaseSpec,
+        calibrating: &mut dyn FnMut(),
+    ) -> Result<Vec<RequestNumbers>, BenchError> {
+        self.progress.reset();
+        let job = Arc::new(self.job(number, spec));
+        let mut output = run_phase(&job)?;
+        self.next_prompt += output.requests.last().map_or(0, |finished| finished.index + 1);
+        let mut rows = measure(&mut output, self.config.prompts.input_tokens);
+        let client_error = match &self.host {
+            Some(host) => Some(calibrate::against_truth(&rows, &job.id_prefix, &host.truth(), host.lateness())),
+            None if self.stop.is_set() => None,
+            None => self.calibrator.error_at(&rows, spec, job.workers, self.stop, calibrating),
+        };
+        let conditions = conditions(self.config, &self.endpoint, Some(spec));
+        let result = self.result(spec, &conditions, &output, client_error, &mut rows);
+        self.record.phases.push(result);
+        Ok(rows)
+    }
+
+    fn result(
+        &self,
+        spec: &PhaseSpec,
+        conditions: &Conditions,
+        output: &PhaseOutput,
+        client_error: Option<ClientError>,
+        rows: &mut [RequestNumbers],
+    ) -> PhaseResult {
+        let late = |row: &&RequestNumbers| row.sent_at_ns.is_some_and(|sent| sent > row.due_at_ns + LATE.as_nanos());
+        let open = matches!(spec.load, Load::Open { .. });
+        let late = if open { rows.iter().filter(late).count() as u64 } else { 0 };
+        let (name, load) = match spec.load {
+            Load::Closed { concurrency } => {
+                (format!("concurrency {concurrency}"), tokrate_meter::Load::Closed { concurrency })
+            }
+            Load::Open { rate, arrivals, in_flight_limit } => (
+                format!("{rate} {}", arrivals.name()),
+                tokrate_meter::Load::Open { rate: rate.per_second(), cap: Some(in_flight_limit) },
+            ),
+        };
+        let input = PhaseInput {
+            name,
+            conditions,
+            load,
+            warmup: if spec.warmup == 0 { Warmup::None } else { Warmup::Requests(spec.warmup) },
+            started_at: output.started_at,
+            ended_at: output.ended_at,
+            interrupted: output.interrupted,
+            client_error,
+            timer_lag: &output.timer_lag,
+            late,
+            forfeited: output.forfeited,
+        };
+        PhaseResult::of(&input, rows)
+    }
+
+    fn job(&self, number: usize, spec: &PhaseSpec) -> Job {
+        let config = self.config;
+        let root = Rng::root(config.seed);
+        Job {
+            spec: *spec,
+            bodies: Arc::new(Bodies {
+                dialect: Dialect::OpenAiChat,
+                model: self.endpoint.model.clone(),
+                options: config.request.clone(),
+                prompts: Prompts::new(config.prompts, WORDS, root.child("prompts")),
+            }),
+            client: self.endpoint.client.clone(),
+            route: self.route.clone(),
+            path: self.endpoint.base.path_with(Dialect::OpenAiChat.path()),
+            headers: self.endpoint.headers.clone(),
+            id_prefix: number.to_string(),
+            limits: config.limits,
+            workers: config.workers.unwrap_or_else(|| workers_for(spec)).min(most_workers(spec)),
+            arrivals: root.child("arrivals").nth(number as u64),
+            first_prompt: self.next_prompt,
+            progress: Arc::clone(&self.progress),
+            clock: self.clock,
+            stop: self.stop.clone(),
+        }
+    }
+
+    /// Brings the record up to date: curve, status, warnings.
+    fn sum_up(&mut self) {
+        let record = &mut self.record;
+        record.wall_seconds = (self.clock.now() - self.started_at).as_secs_f64();
+        record.curve = curve(&record.phases, self.config.seed);
+        let missing = self.config.phases.len() - record.phases.len();
+        let interrupted = record.phases.iter().any(|phase| phase.interrupted);
+        let answered = record.phases.iter().any(|phase| phase.counts.answered > 0);
+        (record.status, record.reason) = match (interrupted, missing, answered) {
+            (true, ..) => {
+                (Status::Partial, Some("interrupted; the last phase holds what was measured until then".to_owned()))
+            }
+            (false, 1.., _) => (Status::Partial, Some(format!("{missing} phases have not run"))),
+            (false, 0, false) => (Status::Failed, Some("no request was answered".to_owned())),
+            (false, 0, true) => (Status::Complete, None),
+        };
+        record.warnings = warnings(&record.phases);
+    }
+
+    fn close(&mut self) {
+        if let Some(host) = self.host.take() {
+            host.stop();
+        }
+        if self.record.phases.len() < self.config.phases.len() && self.stop.is_set() {
+            self.record.status = Status::Partial;
+            self.record.reason = Some("interrupted".to_owned());
+        }
+    }
+}
+
+impl Endpoint {
+    fn embedded(host: &RunningHost, config: &Config) -> Result<Endpoint, BenchError> {
+        let base = tokrate_net::Target::parse(&format!("http://{}/v1", host.address()))?;
+        let client = ClientConfig { connect_timeout: config.limits.connect, ..ClientConfig::default() };
+        Ok(Endpoint {
+            client,
+            base,
+            model: "sim".to_owned(),
+            headers: HeaderMap::new(),
+            http: HttpVersion::Http1,
+            provider: "tokrate sim (embedded)".to_owned(),
+        })
+    }
+
+    fn remote(remote: &Remote, config: &Config) -> Endpoint {
+        let client = ClientConfig {
+            http: remote.http,
+            connect_timeout: config.limits.connect,
+            reuse: !remote.new_connections,
+            ca_file: remote.ca_file.clone(),
+            proxy: remote.proxy.clone(),
+        };
+        Endpoint {
+            client,
+            base: remote.base.clone(),
+            model: remote.model.clone(),
+            headers: remote.headers.iter().cloned().collect(),
+            http: remote.http,
+            provider: remote.base.host().to_owned(),
+        }
+    }
+}
+
+/// Counts tokens, now that the clock has stopped, and numbers the rows. Takes the traces, so that their text is freed.
+fn measure(output: &mut PhaseOutput, input_tokens: u32) -> Vec<RequestNumbers> {
+    std::mem::take(&mut output.requests)
+        .into_iter()
+        .map(|finished| {
+            let mut row = RequestNumbers::measure(&finished.trace, Encoding::O200kBase);
+            row.index = finished.index;
+            row.warmup = finished.warmup;
+            row.input_asked = Some(u64::from(input_tokens));
+            row
+        })
+        .collect()
+}
+
+fn conditions(config: &Config, endpoint: &Endpoint, spec: Option<&PhaseSpec>) -> Conditions {
+    let (arrivals, concurrency, rate) = match spec.map(|spec| spec.load) {
+        Some(Load::Closed { concurrency }) => ("closed", Some(concurrency), None),
+        Some(Load::Open { rate, arrivals, .. }) => (arrivals.name(), None, Some(rate.per_second())),
+        None => (
+            if config.phases.iter().all(|spec| matches!(spec.load, Load::Closed { .. })) { "closed" } else { "open" },
+            None,
+            None,
+        ),
+    };
+    Conditions {
+        model: endpoint.model.clone(),
+        provider: endpoint.provider.clone(),
+        endpoint: endpoint.base.to_string(),
+        dialect: Dialect::OpenAiChat.name().to_owned(),
+        streaming: config.request.stream,
+        http_version: endpoint.http.name().to_owned(),
+        tls: endpoint.base.is_tls(),
+        proxied: endpoint.client.uses_proxy(&endpoint.base),
+        connection: if endpoint.client.reuse { "reused" } else { "new" }.to_owned(),
+        input_tokens: config.prompts.input_tokens,
+        output_tokens: config.request.output_tokens,
+        shared_prefix_tokens: config.prompts.shared_prefix_tokens,
+        ignore_eos: config.request.ignore_eos,
+        arrivals: arrivals.to_owned(),
+        concurrency,
+        rate,
+        tokenizer: Encoding::O200kBase.name().to_owned(),
+        options: options_text(&config.request),
+        host: config.host.clone(),
+        region: config.region.clone(),
+        seed: config.seed,
+        version: config.version.clone(),
+    }
+}
+
+/// Options that change what an engine does, as one line.
+fn options_text(options: &RequestOptions) -> String {
+    let temperature = options.temperature.map(|temperature| format!("temperature={temperature}"));
+    let extra = options.extra.iter().map(|(name, json)| format!("{name}={json}"));
+    temperature.into_iter().chain(extra).collect::<Vec<String>>().join(" ")
+}
+
+/// The degradation curve over the levels so far; `None` for a single one or for mixed loads.
+fn curve(phases: &[PhaseResult], seed: u64) -> Option<CurveResult> {
+    let closed = phases.iter().filter(|phase| matches!(phase.load, tokrate_meter::Load::Closed { .. })).count();
+    if phases.len() < 2 || (closed != 0 && closed != phases.len()) {
+        return None;
+    }
+    let axis = if closed > 0 { LoadAxis::Concurrency } else { LoadAxis::Rate };
+    let levels: Vec<LoadLevel> = phases.iter().map(PhaseResult::load_level).collect();
+    Some(CurveResult::of(axis, &levels, &Rng::root(seed).child("curve")))
+}
+
+/// What a reader must know first, most important first.
+fn warnings(phases: &[PhaseResult]) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for phase in phases {
+        for violation in &phase.gate {
+            warnings.push(format!(
+                "{}: the numbers contradict each other, a bug of tokrate: {:?} should be {}, is {}",
+                phase.name, violation.check, violation.expected, violation.seen
+            ));
+        }
+    }
+    for phase in phases.iter().filter(|phase| phase.failures_above_limit) {
+        let share = phase.counts.failed_share().unwrap_or(0.0) * 100.0;
+        let kinds: Vec<String> =
+            phase.failures.iter().map(|failure| format!("{} {}", failure.count, failure.kind.name())).collect();
+        let hint = phase.failures.first().map_or("", |failure| failure.hint.as_str());
+        warnings.push(format!("{}: {share:.1} % of the requests failed ({}); {hint}", phase.name, kinds.join(", ")));
+    }
+    for phase in phases {
+        if let Some(reason) = phase.client_error.as_ref().and_then(|error| error.reason.as_ref()) {
+            warnings.push(format!("{}: not valid, the client was too slow: {reason}", phase.name));
+        }
+        if phase.rate_limited.count > 0 {
+            warnings.push(format!(
+                "{}: {} requests were rate-limited; the level measures the provider's limit, not its speed",
+                phase.name, phase.rate_limited.count
+            ));
+        }
+        if phase.counts.forfeited > 0 {
+            warnings
+                .push(format!("{}: {} arrivals were forfeited (--max-in-flight)", phase.name, phase.counts.forfeited));
+        }
+    }
+    warnings
+}
+
+/// How many threads a level needs: one, until its requests are more than one thread should carry.
+fn workers_for(spec: &PhaseSpec) -> u32 {
+    let wanted = match spec.load {
+        Load::Closed { concurrency } => concurrency.div_ceil(REQUESTS_PER_WORKER),
+        Load::Open { rate, .. } => (rate.per_second() / f64::from(REQUESTS_PER_WORKER)).ceil() as u32,
+    };
+    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
+    wanted.clamp(1, cores.saturating_sub(1).max(1))
+}
+
+/// More threads than this would have nothing to do.
+fn most_workers(spec: &PhaseSpec) -> u32 {
+    match spec.load {
+        Load::Closed { concurrency } => concurrency.max(1),
+        Load::Open { in_flight_limit, .. } => in_flight_limit.max(1),
+    }
+}

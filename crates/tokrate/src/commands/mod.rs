@@ -1,0 +1,29 @@
+//! One file per subcommand, and what all of them end with.
+
+pub mod bench;
+pub mod interrupt;
+pub mod sim;
+
+use std::process::ExitCode;
+
+/// How a command ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// All is well.
+    Good,
+    /// Measured, and below a bar: too many failures.
+    BelowBar,
+    /// Nothing that could be called a measurement.
+    NotMeasured,
+}
+
+impl Verdict {
+    /// 0, 1 or 2.
+    pub fn exit_code(self) -> ExitCode {
+        ExitCode::from(match self {
+            Verdict::Good => 0,
+            Verdict::BelowBar => 1,
+            Verdict::NotMeasured => 2,
+        })
+    }
+}

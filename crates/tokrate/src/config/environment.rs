@@ -1,0 +1,63 @@
+//! The only place that reads the environment, the machine's name and its folders.
+
+use std::path::PathBuf;
+
+/// What the process was started with, read once.
+#[derive(Clone, Debug, Default)]
+pub struct Environment {
+    /// `TOKRATE_URL`.
+    pub url: Option<String>,
+    /// `TOKRATE_MODEL`.
+    pub model: Option<String>,
+    /// `TOKRATE_REGION`.
+    pub region: Option<String>,
+    /// `HTTP_PROXY` (lower case first, as curl reads it).
+    pub http_proxy: Option<String>,
+    /// `HTTPS_PROXY`.
+    pub https_proxy: Option<String>,
+    /// `ALL_PROXY`.
+    pub all_proxy: Option<String>,
+    /// `NO_PROXY`.
+    pub no_proxy: Option<String>,
+    /// Folder for what may be thrown away: `XDG_CACHE_HOME` or `~/.cache`, with `tokrate` below it.
+    pub cache_folder: Option<PathBuf>,
+    /// Name of this machine.
+    pub host: String,
+}
+
+impl Environment {
+    /// Reads everything but keys, which are read by name when they are needed.
+    pub fn read() -> Environment {
+        let proxy = |name: &str| variable(&name.to_lowercase()).or_else(|| variable(name));
+        let cache = std::env::var_os("XDG_CACHE_HOME")
+            .filter(|value| !value.is_empty())
+            .map(PathBuf::from)
+            .or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache")));
+        Environment {
+            url: variable("TOKRATE_URL"),
+            model: variable("TOKRATE_MODEL"),
+            region: variable("TOKRATE_REGION"),
+            // CGI servers pass a request's `Proxy` header as HTTP_PROXY; tokrate is never started by one, so both
+            // spellings are read.
+            http_proxy: proxy("HTTP_PROXY"),
+            https_proxy: proxy("HTTPS_PROXY"),
+            all_proxy: proxy("ALL_PROXY"),
+            no_proxy: proxy("NO_PROXY"),
+            cache_folder: cache.map(|folder| folder.join("tokrate")),
+            host: host_name(),
+        }
+    }
+}
+
+/// An environment variable, if it is set, not empty and UTF-8.
+pub fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+fn host_name() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/hostname")
+        .ok()
+        .map(|name| name.trim().to_owned())
+        .or_else(|| variable("HOSTNAME"))
+        .unwrap_or_else(|| "unknown".to_owned())
+}

@@ -1,0 +1,86 @@
+//! `tokrate.toml`: settings that stay the same from run to run. Unknown keys are refused, with their place.
+
+use anyhow::{Context, Result};
+use serde::Deserialize;
+use std::path::{Path, PathBuf};
+
+/// The file that is read when none is named and it exists.
+pub const DEFAULT_NAME: &str = "tokrate.toml";
+
+/// The whole file.
+#[derive(Deserialize, Debug, Default)]
+#[serde(deny_unknown_fields)]
+pub struct File {
+    /// Settings of `tokrate bench`.
+    #[serde(default)]
+    pub bench: Bench,
+    /// Where it was read from.
+    #[serde(skip)]
+    pub path: PathBuf,
+}
+
+/// `[bench]`: the keys are the flags of the command line with `_` for `-`.
+#[derive(Deserialize, Debug, Default, Clone)]
+#[serde(deny_unknown_fields)]
+pub struct Bench {
+    pub url: Option<String>,
+    pub model: Option<String>,
+    pub key_env: Option<String>,
+    pub key_file: Option<PathBuf>,
+    pub key_cmd: Option<String>,
+    pub headers: Option<Vec<String>>,
+    pub http: Option<String>,
+    pub ca_file: Option<PathBuf>,
+    pub region: Option<String>,
+    pub concurrency: Option<Vec<u32>>,
+    pub requests: Option<u64>,
+    pub duration: Option<String>,
+    pub warmup: Option<u64>,
+    pub seed: Option<u64>,
+    pub workers: Option<u32>,
+    pub input_tokens: Option<u32>,
+    pub output_tokens: Option<u32>,
+    pub shared_prefix: Option<u32>,
+    pub ignore_eos: Option<bool>,
+    pub max_tokens_field: Option<bool>,
+    pub temperature: Option<f64>,
+    pub connect_timeout: Option<String>,
+    pub idle_timeout: Option<String>,
+    pub timeout: Option<String>,
+    pub max_failures: Option<f64>,
+}
+
+impl File {
+    /// Reads the named file, or the default one if it is there.
+    pub fn read(named: Option<&Path>) -> Result<File> {
+        let path = match named {
+            Some(path) => path.to_path_buf(),
+            None if Path::new(DEFAULT_NAME).is_file() => PathBuf::from(DEFAULT_NAME),
+            None => return Ok(File::default()),
+        };
+        let text = std::fs::read_to_string(&path)
+            .with_context(|| format!("read the settings file {}; check --config", path.display()))?;
+        // toml's message names line and column and shows the line.
+        let mut file: File =
+            toml::from_str(&text).with_context(|| format!("understand the settings file {}", path.display()))?;
+        file.path = path;
+        Ok(file)
+    }
+
+    /// How a key of `[bench]` is shown in messages.
+    pub fn key(&self, name: &str) -> String {
+        format!("bench.{name} in {}", self.path.display())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_key_is_refused_with_its_place() {
+        let error = toml::from_str::<File>("[bench]\nmodel = \"m\"\nconcurency = [1]\n").expect_err("misspelt");
+        let message = error.to_string();
+        assert!(message.contains("line 3") && message.contains("concurency"), "{message}");
+    }
+}

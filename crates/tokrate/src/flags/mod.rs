@@ -1,0 +1,27 @@
+//! What can be typed on the command line, as it was typed. Nothing is resolved or checked here beyond its form.
+
+pub mod bench;
+pub mod sim;
+
+use clap::{Parser, Subcommand};
+
+/// How fast language models answer, measured truthfully.
+#[derive(Parser, Debug)]
+#[command(name = "tokrate", version, max_term_width = 100, disable_help_subcommand = true)]
+#[command(
+    after_help = "Exit codes: 0 measured; 1 below an asserted bar (by default: more than 1 % of the requests failed); 2 could not measure."
+)]
+pub struct Flags {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The parts of tokrate.
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    /// Measure how fast an endpoint answers, at which load, and how sure the numbers are
+    Bench(Box<bench::Flags>),
+    /// Serve a simulated engine of known truth (OpenAI chat), for trying things without a key
+    Sim(Box<sim::Flags>),
+}

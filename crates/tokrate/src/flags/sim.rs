@@ -1,0 +1,79 @@
+//! The flags of `tokrate sim`.
+
+use clap::Args;
+use std::path::PathBuf;
+
+/// `tokrate sim`, as typed.
+#[derive(Args, Debug, Default)]
+#[command(after_help = "\
+Examples:
+  tokrate sim                                        on 127.0.0.1:8400, model `sim`
+  tokrate sim --slots 8 --speed 60 --fault rate_limited=0.05 --fault disconnect@20=0.01
+  tokrate sim --truth-log truth.jsonl                every write with its nanosecond")]
+pub struct Flags {
+    /// Address to listen on
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8400")]
+    pub listen: String,
+    /// Model name that answers carry
+    #[arg(long, value_name = "NAME", default_value = "sim")]
+    pub model: String,
+    /// Environment variable that holds the API key to demand
+    #[arg(long, value_name = "VAR")]
+    pub key_env: Option<String>,
+    /// Seed of everything that is drawn
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub seed: u64,
+    /// File for the truth log (JSONL): every write handed to the socket with its monotonic nanosecond
+    #[arg(long, value_name = "FILE")]
+    pub truth_log: Option<PathBuf>,
+    #[command(flatten)]
+    pub law: Law,
+    /// Fault and its probability, KIND=P or KIND@TOKEN=P; repeatable.
+    /// Kinds: rate_limited, server_error, stall, disconnect, malformed, error_event, missing_usage, empty, no_done, burst
+    #[arg(long = "fault", value_name = "KIND[@TOKEN]=P", verbatim_doc_comment)]
+    pub faults: Vec<String>,
+}
+
+/// The engine's law.
+#[derive(Args, Debug, Default)]
+#[command(
+    next_help_heading = "Law (TTFT = queue + delay + prompt / prefill; speed(n) = speed / (1 + alpha (n-1) + beta n (n-1)))"
+)]
+pub struct Law {
+    /// Requests that run at once; the rest queue [default: 32]
+    #[arg(long, value_name = "N")]
+    pub slots: Option<u32>,
+    /// Delay before the first token [default: 40ms]
+    #[arg(long, value_name = "TIME")]
+    pub delay: Option<String>,
+    /// Prompt tokens read per second [default: 20000]
+    #[arg(long, value_name = "TOK_PER_S")]
+    pub prefill: Option<f64>,
+    /// Tokens per second of a stream that runs alone; `inf` for as fast as possible [default: 120]
+    #[arg(long, value_name = "TOK_PER_S")]
+    pub speed: Option<f64>,
+    /// Contention: how much each further stream slows all [default: 0.02]
+    #[arg(long, value_name = "A")]
+    pub alpha: Option<f64>,
+    /// Coherency: how much each pair of streams slows all [default: 0.0005]
+    #[arg(long, value_name = "B")]
+    pub beta: Option<f64>,
+    /// Tokens per chunk [default: 1]
+    #[arg(long, value_name = "N")]
+    pub tokens_per_chunk: Option<u32>,
+    /// Coefficient of variation of the gaps [default: 0]
+    #[arg(long, value_name = "CV")]
+    pub jitter: Option<f64>,
+    /// Reasoning tokens before the answer [default: 0]
+    #[arg(long, value_name = "N")]
+    pub reasoning_tokens: Option<u32>,
+    /// Hand out chunks only at multiples of this time [default: at once]
+    #[arg(long, value_name = "TIME")]
+    pub coalesce: Option<String>,
+    /// Begin with a chunk that carries only the role [default: true]
+    #[arg(long, value_name = "BOOL")]
+    pub role_first: Option<bool>,
+    /// Report usage in every chunk
+    #[arg(long)]
+    pub usage_every_chunk: bool,
+}

@@ -1,0 +1,90 @@
+//! Result files: written whole or not at all, so that an interrupt never leaves half a file.
+
+use anyhow::{Context, Result};
+use serde::Serialize;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+use tokrate_meter::RequestNumbers;
+
+/// Writes a file by way of a neighbour that is renamed over it; `-` is standard output.
+pub fn write(path: &Path, text: &str) -> Result<()> {
+    if path == Path::new("-") {
+        let mut stdout = std::io::stdout().lock();
+        return stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).context("write to standard output");
+    }
+    let mut name = path.file_name().with_context(|| format!("write {}: it names no file", path.display()))?.to_owned();
+    name.push(".part");
+    let part = path.with_file_name(name);
+    std::fs::write(&part, text)
+        .and_then(|()| std::fs::rename(&part, path))
+        .with_context(|| format!("write {}; check that its folder exists and can be written", path.display()))
+}
+
+/// Fails early if a file could not be written at the end.
+pub fn check_writable(path: &Path) -> Result<()> {
+    if path == Path::new("-") {
+        return Ok(());
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let metadata = std::fs::metadata(folder)
+        .with_context(|| format!("write {}: the folder {} is not there", path.display(), folder.display()))?;
+    anyhow::ensure!(metadata.is_dir(), "write {}: {} is no folder", path.display(), folder.display());
+    anyhow::ensure!(!path.is_dir(), "write {}: it is a folder", path.display());
+    Ok(())
+}
+
+/// The rows of `--jsonl`, one request a line, flushed after each phase.
+pub struct Rows {
+    file: BufWriter<File>,
+    path: std::path::PathBuf,
+}
+
+/// One line of `--jsonl`.
+#[derive(Serialize)]
+struct Row<'a> {
+    phase: &'a str,
+    concurrency: Option<u32>,
+    rate: Option<f64>,
+    request_id: String,
+    #[serde(flatten)]
+    numbers: &'a RequestNumbers,
+}
+
+/// The phase that rows belong to.
+pub struct PhaseName<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its number, from 0.
+    pub number: usize,
+    /// Requests in flight (closed loop).
+    pub concurrency: Option<u32>,
+    /// Arrivals per second (open loop).
+    pub rate: Option<f64>,
+}
+
+impl Rows {
+    /// Creates the file.
+    pub fn create(path: &Path) -> Result<Rows> {
+        let file =
+            File::create(path).with_context(|| format!("write {}; check that its folder exists", path.display()))?;
+        Ok(Rows { file: BufWriter::new(file), path: path.to_path_buf() })
+    }
+
+    /// Adds the requests of a phase.
+    pub fn add(&mut self, phase: &PhaseName<'_>, rows: &[RequestNumbers]) -> Result<()> {
+        let wrote = || format!("write {}", self.path.display());
+        for numbers in rows {
+            let row = Row {
+                phase: phase.name,
+                concurrency: phase.concurrency,
+                rate: phase.rate,
+                request_id: format!("{}-{}", phase.number, numbers.index),
+                numbers,
+            };
+            serde_json::to_writer(&mut self.file, &row).with_context(wrote)?;
+            self.file.write_all(b"\n").with_context(wrote)?;
+        }
+        self.file.flush().with_context(wrote)
+    }
+}

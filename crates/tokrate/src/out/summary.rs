@@ -1,0 +1,75 @@
+//! What is printed at the end: warnings first, the table, the curve, the knee, where the files are.
+
+use super::table;
+use crate::config::bench::Outputs;
+use std::fmt::Write;
+use tokrate_charts::terminal;
+use tokrate_meter::{Record, Status};
+
+/// Width of the curve when the terminal does not tell its own.
+const WIDTH: usize = 80;
+const HEIGHT: usize = 14;
+
+/// The whole text.
+pub fn of(record: &Record, outputs: &Outputs) -> String {
+    let mut text = String::new();
+    // Writing to a String cannot fail.
+    let _ = render(&mut text, record, outputs);
+    text
+}
+
+fn render(text: &mut String, record: &Record, outputs: &Outputs) -> std::fmt::Result {
+    let conditions = &record.conditions;
+    writeln!(text, "{} at {}", conditions.model, conditions.endpoint)?;
+    writeln!(
+        text,
+        "{} tokens in, {} out, {}, {}, {}; {:.0} s on {}",
+        conditions.input_tokens,
+        conditions.output_tokens,
+        if conditions.streaming { "streamed" } else { "not streamed" },
+        conditions.http_version,
+        conditions.dialect,
+        record.wall_seconds,
+        conditions.host,
+    )?;
+    match (record.status, &record.reason) {
+        (Status::Complete, _) => {}
+        (status, reason) => {
+            let label = if status == Status::Failed { "FAILED" } else { "PARTIAL" };
+            writeln!(text, "\n{label}: {}", reason.as_deref().unwrap_or("see the warnings"))?;
+        }
+    }
+    for warning in &record.warnings {
+        writeln!(text, "\nwarning: {warning}")?;
+    }
+    for (message, count) in first_messages(record) {
+        writeln!(text, "  the server said ({count} times): {message}")?;
+    }
+    writeln!(text, "\n{}", table::phases(&record.phases))?;
+    writeln!(text, "[a..b] is the confidence interval; ~ describes too few samples to state a percentile")?;
+    if let Some(chart) = tokrate_bench::report::throughput_chart(record) {
+        writeln!(text, "\n{}", terminal::plot(&chart, WIDTH, HEIGHT, true))?;
+    }
+    if let Some(curve) = &record.curve {
+        writeln!(text, "{}", tokrate_bench::report::knee_sentence(curve))?;
+    }
+    for (name, path) in [("record", &outputs.json), ("requests", &outputs.jsonl), ("report", &outputs.html)] {
+        if let Some(path) = path {
+            writeln!(text, "{name}: {}", path.display())?;
+        }
+    }
+    Ok(())
+}
+
+/// The first message of each failure, over all phases.
+fn first_messages(record: &Record) -> Vec<(&str, u64)> {
+    let mut messages: Vec<(&str, u64)> = Vec::new();
+    for failure in record.phases.iter().flat_map(|phase| &phase.failures) {
+        let Some(message) = failure.message.as_deref() else { continue };
+        match messages.iter_mut().find(|(known, _)| *known == message) {
+            Some((_, count)) => *count += failure.count,
+            None => messages.push((message, failure.count)),
+        }
+    }
+    messages
+}

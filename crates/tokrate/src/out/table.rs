@@ -1,0 +1,138 @@
+//! The final table on standard output: one column per load level, what failed first, how sure the numbers are.
+
+use comfy_table::{Cell, CellAlignment, Table, presets};
+use tokrate_meter::PhaseResult;
+use tokrate_meter::run::{Load, SpeedQuantile};
+use tokrate_meter::stats::{Quantile, QuantileStatus};
+
+/// The numbers of all phases.
+pub fn phases(phases: &[PhaseResult]) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_HORIZONTAL_ONLY);
+    table.set_header(std::iter::once(Cell::new("")).chain(phases.iter().map(|phase| right(&level(phase)))));
+    for (label, of) in ROWS {
+        let cells: Vec<String> = phases.iter().map(of).collect();
+        // A row that says nothing in any level is left out, such as reasoning of a model without any.
+        if cells.iter().any(|cell| cell != "-") {
+            table.add_row(std::iter::once(Cell::new(label)).chain(cells.iter().map(|cell| right(cell))));
+        }
+    }
+    table.to_string()
+}
+
+type Row = (&'static str, fn(&PhaseResult) -> String);
+
+const ROWS: &[Row] = &[
+    ("requests answered / started", |phase| format!("{} / {}", phase.counts.answered, phase.counts.started)),
+    ("failed", |phase| count(phase.counts.failed)),
+    ("rate-limited", |phase| count(phase.counts.rate_limited)),
+    ("cancelled", |phase| count(phase.counts.cancelled)),
+    ("forfeited arrivals", |phase| count(phase.counts.forfeited)),
+    ("measured (n)", |phase| phase.counts.measured.to_string()),
+    ("TTFT p50 (ms)", |phase| milliseconds(&phase.ttft.p50)),
+    ("TTFT p95 (ms)", |phase| milliseconds(&phase.ttft.p95)),
+    ("TTFT p99 (ms)", |phase| milliseconds(&phase.ttft.p99)),
+    ("TTFAT p50 (ms)", |phase| match (phase.ttfat.p50.nearest_rank(), phase.ttft.p50.nearest_rank()) {
+        (Some(answer), Some(any)) if answer > any => milliseconds(&phase.ttfat.p50),
+        _ => "-".to_owned(),
+    }),
+    ("ITL p50 (ms)", |phase| milliseconds(&phase.itl.p50)),
+    ("ITL p99 (ms)", |phase| milliseconds(&phase.itl.p99)),
+    ("E2E p50 (ms)", |phase| milliseconds(&phase.e2e.p50)),
+    ("E2E from due p99 (ms)", |phase| match phase.load {
+        Load::Open { .. } => milliseconds(&phase.e2e_from_due.p99),
+        Load::Closed { .. } => "-".to_owned(),
+    }),
+    ("output speed p50 (tok/s)", |phase| speed(&phase.output_speed.median)),
+    ("output speed, slowest 5 % (tok/s)", |phase| speed(&phase.output_speed.slowest_5_percent)),
+    ("throughput (tok/s)", |phase| {
+        phase.throughput.as_ref().map_or_else(|| "-".to_owned(), |throughput| number(throughput.tokens_per_second))
+    }),
+    ("requests per second", |phase| {
+        phase.throughput.as_ref().map_or_else(|| "-".to_owned(), |throughput| number(throughput.requests_per_second))
+    }),
+    ("concurrency seen, mean / peak", |phase| {
+        phase.concurrency.mean.map_or_else(|| "-".to_owned(), |mean| format!("{mean:.1} / {}", phase.concurrency.peak))
+    }),
+    ("client adds to TTFT, p50 / p99 (ms)", |phase| {
+        added(phase, |error| Some((error.ttft_added_p50_ns? as f64, error.ttft_added_p99_ns? as f64)))
+    }),
+    ("client adds to gaps, p50 / p99 (ms)", |phase| {
+        added(phase, |error| Some((error.gap_added_p50_ns? as f64, error.gap_added_p99_ns? as f64)))
+    }),
+    ("client timer lag p99 (ms)", |phase| {
+        phase.timer_lag.p99_ns.map_or_else(|| "-".to_owned(), |lag| format!("{:.3}", lag as f64 / 1e6))
+    }),
+];
+
+/// A level in few words, for a column head.
+fn level(phase: &PhaseResult) -> String {
+    match phase.load {
+        Load::Closed { concurrency } => format!("c = {concurrency}"),
+        Load::Open { rate, .. } => format!("{rate} req/s"),
+    }
+}
+
+fn right(text: &str) -> Cell {
+    Cell::new(text).set_alignment(CellAlignment::Right)
+}
+
+fn count(n: u64) -> String {
+    if n == 0 { "-".to_owned() } else { n.to_string() }
+}
+
+/// A quantile with its interval; marked `~` when the sample only describes itself.
+fn milliseconds(quantile: &Quantile) -> String {
+    match (quantile.value, quantile.low, quantile.high) {
+        (Some(value), Some(low), Some(high)) => format!("{} [{}..{}]", number(value), number(low), number(high)),
+        (Some(value), _, _) => number(value),
+        (None, ..) if quantile.infinite => "failed".to_owned(),
+        _ => few(quantile.status, quantile.descriptive),
+    }
+}
+
+fn speed(quantile: &SpeedQuantile) -> String {
+    match (quantile.value, quantile.low, quantile.high) {
+        (Some(value), Some(low), Some(high)) => format!("{} [{}..{}]", number(value), number(low), number(high)),
+        (Some(value), _, _) => number(value),
+        _ => few(quantile.status, quantile.descriptive),
+    }
+}
+
+fn few(status: QuantileStatus, descriptive: Option<f64>) -> String {
+    match (status, descriptive) {
+        (QuantileStatus::NotEnoughSamples, Some(value)) => format!("~{}", number(value)),
+        _ => "-".to_owned(),
+    }
+}
+
+fn added(phase: &PhaseResult, of: impl Fn(&tokrate_meter::ClientError) -> Option<(f64, f64)>) -> String {
+    phase
+        .client_error
+        .as_ref()
+        .and_then(of)
+        .map_or_else(|| "-".to_owned(), |(p50, p99)| format!("{:.3} / {:.3}", p50 / 1e6, p99 / 1e6))
+}
+
+/// Three to four significant digits.
+fn number(value: f64) -> String {
+    let magnitude = value.abs();
+    let decimals = if magnitude >= 100.0 {
+        0
+    } else if magnitude >= 10.0 {
+        1
+    } else {
+        2
+    };
+    format!("{value:.decimals$}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_keep_three_digits() {
+        assert_eq!([1234.5, 56.78, 3.456, 0.0].map(number), ["1234", "56.8", "3.46", "0.00"]);
+    }
+}
