@@ -1,0 +1,76 @@
+//! How late the host writes: many streams at one speed, with a reader that only reads.
+//!
+//! `cargo run --release -p tokrate-host --example lateness -- STREAMS TOKENS_PER_SECOND [SECONDS]`
+
+#![allow(clippy::print_stdout, reason = "it prints what it finds")]
+
+use std::error::Error;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+use tokrate_core::{Span, Tick};
+use tokrate_host::{Host, HostConfig};
+use tokrate_net::{Clock, thread_cpu_time};
+use tokrate_sim::Law;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let numbers: Vec<f64> = std::env::args().skip(1).map(|text| text.parse()).collect::<Result<_, _>>()?;
+    let number = |index: usize, otherwise: f64| numbers.get(index).copied().unwrap_or(otherwise);
+    let (streams, rate, seconds) = (number(0, 800.0) as u32, number(1, 50.0), number(2, 5.0));
+    let tokens = (rate * seconds) as u32;
+    let law = Law {
+        slots: streams,
+        stream_tokens_per_second: rate,
+        contention: 0.0,
+        coherency: 0.0,
+        base_delay: Span::from_millis(500),
+        ..Law::default()
+    };
+    let host = Host::start(HostConfig { law, ..HostConfig::default() })?;
+    let body = format!(r#"{{"model":"m","messages":[],"stream":true,"max_tokens":{tokens}}}"#);
+    let length = body.len();
+    let request = format!(
+        "POST /v1/chat/completions HTTP/1.1\r\nHost: h\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"
+    );
+    let clock = Clock::monotonic();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let started_at: Tick = clock.now();
+    let (mut read, mut reads) = (0_u64, 0_u64);
+    runtime.block_on(async {
+        let mut readers = JoinSet::new();
+        for _ in 0..streams {
+            let mut stream = TcpStream::connect(host.address()).await?;
+            stream.write_all(request.as_bytes()).await?;
+            readers.spawn(async move {
+                let (mut bytes, mut reads, mut part) = (0_u64, 0_u64, [0; 16 * 1024]);
+                while let Ok(count @ 1..) = stream.read(&mut part).await {
+                    bytes += count as u64;
+                    reads += 1;
+                }
+                (bytes, reads)
+            });
+        }
+        while let Some(done) = readers.join_next().await {
+            let (bytes, times) = done?;
+            read += bytes;
+            reads += times;
+        }
+        Ok::<(), Box<dyn Error>>(())
+    })?;
+    let wall = clock.now() - started_at;
+    let summary = host.stop();
+    let quantile = |q: f64| Span::from_nanos(summary.lateness.quantile(q).unwrap_or(0));
+    let share = |cpu: Span| 100.0 * cpu.as_secs_f64() / wall.as_secs_f64();
+    println!("{streams} streams at {rate} tok/s, {tokens} tokens each, {wall}; {reads} reads of {read} bytes");
+    println!(
+        "lateness of {} writes: p50 {}, p90 {}, p99 {}, p99.9 {}, max {}",
+        summary.lateness.count(),
+        quantile(0.5),
+        quantile(0.9),
+        quantile(0.99),
+        quantile(0.999),
+        quantile(1.0)
+    );
+    println!("CPU of one core: host {:.0} %, reader {:.0} %", share(summary.cpu), share(thread_cpu_time()));
+    Ok(())
+}

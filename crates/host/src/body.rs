@@ -1,0 +1,266 @@
+//! Bodies of answers: what the engine says, spelled in the dialect and cut into frames.
+//!
+//! It refuses to know time: emissions come when they are due. Invariant: everything due at one wake of an answer goes into
+//! one frame, up to [`FRAME_BYTES`], and every frame is marked for the truth log before it is handed out.
+
+use crate::driver::Ticket;
+use crate::truth::{AnswerEnd, Kinds, WriteTruth};
+use bytes::Bytes;
+use http_body::{Body, Frame};
+use std::cell::RefCell;
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use tokrate_core::{Channel, FinishReason, Tick, Usage};
+use tokrate_net::server::ConnectionTap;
+use tokrate_sim::{Emission, Emitted, Outcome};
+use tokrate_wire::{Encoder, Piece};
+
+/// A frame that has reached this size takes nothing more.
+const FRAME_BYTES: usize = 64 * 1024;
+const MALFORMED_EVENT: &[u8] = b"data: {\"id\":\"broken\",\"choices\":[{\"index\":0,\"delta\":{\"content\": \"\n\n";
+
+/// The body of any answer of the host.
+pub(crate) enum AnswerBody {
+    /// Known from the start.
+    Plain(Option<Bytes>),
+    /// A whole answer of the engine.
+    Whole(Option<Whole>),
+    /// A streamed answer of the engine.
+    Stream(Box<Stream>),
+    /// Breaks the connection.
+    Broken,
+}
+
+/// A whole answer whose write is logged.
+pub(crate) struct Whole {
+    pub bytes: Bytes,
+    pub write: WriteTruth,
+    pub ticket: Ticket,
+    pub tap: Rc<ConnectionTap>,
+}
+
+/// A streamed answer.
+pub(crate) struct Stream {
+    ticket: Ticket,
+    tap: Rc<ConnectionTap>,
+    encoder: Encoder,
+    scratch: Rc<Scratch>,
+    sequence: u32,
+    outcome: Option<Outcome>,
+}
+
+/// Buffers that all streams of a host share.
+#[derive(Debug, Default)]
+pub(crate) struct Scratch {
+    bytes: RefCell<Vec<u8>>,
+    text: RefCell<String>,
+}
+
+impl Body for AnswerBody {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        match self.get_mut() {
+            AnswerBody::Plain(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+            AnswerBody::Whole(whole) => Poll::Ready(whole.take().map(|whole| Ok(Frame::data(whole.hand_out())))),
+            AnswerBody::Stream(stream) => stream.poll_frame(context),
+            AnswerBody::Broken => Poll::Ready(Some(Err(broken()))),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            AnswerBody::Plain(bytes) => bytes.is_none(),
+            AnswerBody::Whole(whole) => whole.is_none(),
+            AnswerBody::Stream(stream) => stream.outcome == Some(Outcome::Complete),
+            AnswerBody::Broken => false,
+        }
+    }
+
+    fn size_hint(&self) -> http_body::SizeHint {
+        match self {
+            AnswerBody::Plain(Some(bytes)) => http_body::SizeHint::with_exact(bytes.len() as u64),
+            AnswerBody::Whole(Some(whole)) => http_body::SizeHint::with_exact(whole.bytes.len() as u64),
+            _ => http_body::SizeHint::default(),
+        }
+    }
+}
+
+impl Whole {
+    fn hand_out(self) -> Bytes {
+        let answer = self.ticket.frame(self.write);
+        self.tap.mark(answer, u64::from(self.write.sequence));
+        self.ticket.end(AnswerEnd::Complete);
+        self.bytes
+    }
+}
+
+impl Stream {
+    pub fn new(ticket: Ticket, tap: Rc<ConnectionTap>, encoder: Encoder, scratch: Rc<Scratch>) -> Stream {
+        Stream { ticket, tap, encoder, scratch, sequence: 0, outcome: None }
+    }
+
+    fn poll_frame(&mut self, context: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        match self.outcome {
+            Some(Outcome::Complete) => return Poll::Ready(None),
+            Some(Outcome::Disconnected) => return self.poll_break(context),
+            None if self.ticket.is_waiting(context) => return Poll::Pending,
+            None => {}
+        }
+        let scratch = Rc::clone(&self.scratch);
+        let (mut bytes, mut text) = (scratch.bytes.borrow_mut(), scratch.text.borrow_mut());
+        bytes.clear();
+        let mut write = WriteTruth {
+            sequence: self.sequence,
+            due_at: Tick::MAX,
+            written_at: Tick::ZERO,
+            tokens: 0,
+            events: 0,
+            kinds: Kinds::default(),
+            bytes: 0,
+        };
+        let (encoder, outcome) = (&mut self.encoder, &mut self.outcome);
+        self.ticket.take(|emission| {
+            if let Emitted::End(end) = emission.what {
+                *outcome = Some(end);
+                return false;
+            }
+            tally(&mut write, emission);
+            encode(encoder, emission.what, &mut bytes, &mut text);
+            bytes.len() < FRAME_BYTES
+        });
+        if self.outcome == Some(Outcome::Complete) {
+            self.ticket.end(AnswerEnd::Complete);
+        }
+        if bytes.is_empty() {
+            return self.poll_frame_after_end(context);
+        }
+        write.bytes = bytes.len() as u32;
+        self.sequence += 1;
+        let answer = self.ticket.frame(write);
+        self.tap.mark(answer, u64::from(write.sequence));
+        Poll::Ready(Some(Ok(Frame::data(Bytes::copy_from_slice(&bytes)))))
+    }
+
+    fn poll_frame_after_end(&self, context: &Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        match self.outcome {
+            Some(Outcome::Disconnected) => self.poll_break(context),
+            _ => Poll::Ready(None),
+        }
+    }
+
+    /// Breaks the connection once everything before is on its way: an error of the body discards what is buffered.
+    fn poll_break(&self, context: &Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        if self.ticket.is_writing(context) {
+            return Poll::Pending;
+        }
+        self.ticket.end(AnswerEnd::Disconnected);
+        Poll::Ready(Some(Err(broken())))
+    }
+}
+
+/// A whole answer while it is collected.
+#[derive(Default)]
+pub(crate) struct Collected {
+    reasoning: String,
+    answer: String,
+    finish: Option<FinishReason>,
+    usage: Option<Usage>,
+    malformed: bool,
+    /// The error that took the answer's place.
+    pub failed: Option<&'static str>,
+    /// How it ended, once it has.
+    pub outcome: Option<Outcome>,
+    tally: Option<WriteTruth>,
+}
+
+impl Collected {
+    /// Takes one emission.
+    pub fn add(&mut self, emission: &Emission) {
+        let tally = self.tally.get_or_insert(WriteTruth {
+            sequence: 0,
+            due_at: emission.due,
+            written_at: Tick::ZERO,
+            tokens: 0,
+            events: 0,
+            kinds: Kinds::default(),
+            bytes: 0,
+        });
+        tally_whole(tally, emission);
+        match emission.what {
+            Emitted::Text { channel: Channel::Reasoning, words } => words.push_to(&mut self.reasoning),
+            Emitted::Text { words, .. } => words.push_to(&mut self.answer),
+            Emitted::Malformed => self.malformed = true,
+            Emitted::Finish(finish) => self.finish = Some(finish),
+            Emitted::Usage(usage) => self.usage = Some(usage),
+            Emitted::Failed { message } => self.failed = Some(message),
+            Emitted::End(outcome) => self.outcome = Some(outcome),
+            Emitted::Role | Emitted::Done => {}
+        }
+    }
+
+    /// The answer's body and its write.
+    pub fn finish(self, encoder: &Encoder) -> (Bytes, Option<WriteTruth>) {
+        let finish = self.finish.unwrap_or(FinishReason::Stop);
+        let mut bytes = encoder.encode_whole(&self.reasoning, &self.answer, finish, self.usage);
+        if self.malformed {
+            bytes.truncate(bytes.len() / 2);
+        }
+        let write = self.tally.map(|tally| WriteTruth { bytes: bytes.len() as u32, events: 1, ..tally });
+        (Bytes::from(bytes), write)
+    }
+}
+
+fn tally(write: &mut WriteTruth, emission: &Emission) {
+    write.due_at = write.due_at.min(emission.due);
+    write.events += 1;
+    write.kinds = write.kinds.with(kind_of(emission.what));
+    if let Emitted::Text { words, .. } = emission.what {
+        write.tokens += words.count();
+    }
+}
+
+/// A whole answer is due when its last part is.
+fn tally_whole(write: &mut WriteTruth, emission: &Emission) {
+    tally(write, emission);
+    write.due_at = emission.due;
+}
+
+fn kind_of(what: Emitted) -> Kinds {
+    match what {
+        Emitted::Role => Kinds::ROLE,
+        Emitted::Text { channel: Channel::Reasoning, .. } => Kinds::REASONING,
+        Emitted::Text { .. } => Kinds::TEXT,
+        Emitted::Malformed => Kinds::MALFORMED,
+        Emitted::Finish(_) => Kinds::FINISH,
+        Emitted::Usage(_) => Kinds::USAGE,
+        Emitted::Done => Kinds::DONE,
+        Emitted::Failed { .. } => Kinds::FAILED,
+        Emitted::End(_) => Kinds::default(),
+    }
+}
+
+fn encode(encoder: &mut Encoder, what: Emitted, bytes: &mut Vec<u8>, text: &mut String) {
+    let piece = match what {
+        Emitted::Role => Piece::Role,
+        Emitted::Text { channel, words } => {
+            text.clear();
+            words.push_to(text);
+            Piece::Text { channel, text }
+        }
+        Emitted::Malformed => return bytes.extend_from_slice(MALFORMED_EVENT),
+        Emitted::Finish(finish) => Piece::Finish(finish),
+        Emitted::Usage(usage) => Piece::Usage(usage),
+        Emitted::Done => Piece::Done,
+        Emitted::Failed { message } => Piece::Failed { message },
+        Emitted::End(_) => return,
+    };
+    encoder.encode_event(&piece, bytes);
+}
+
+fn broken() -> io::Error {
+    io::Error::new(io::ErrorKind::ConnectionAborted, "a fault breaks the connection")
+}

@@ -1,0 +1,280 @@
+//! Drives the engine: sleeps until it has something to say, and hands it to the answers.
+//!
+//! It refuses to know HTTP. Invariant: a wake costs work for what is due, not for all that is open.
+
+use crate::truth::log::Log;
+use crate::truth::{AnswerEnd, RequestTruth, Truth, WriteTruth};
+use std::cell::{Cell, RefCell};
+use std::collections::{HashMap, VecDeque};
+use std::rc::Rc;
+use std::task::{Context, Waker};
+use tokio::sync::Notify;
+use tokrate_core::{Sketch, Tick};
+use tokrate_net::server::WriteSink;
+use tokrate_net::{Clock, Pacer};
+use tokrate_sim::{Emission, Emitted, Engine, Refusal, RequestId, SimRequest, Stats};
+
+/// The engine with those who wait for it.
+pub(crate) struct Driver {
+    clock: Clock,
+    engine: RefCell<Engine>,
+    /// Answers that the engine has not ended.
+    answers: RefCell<HashMap<RequestId, Rc<Answer>>>,
+    /// For what is due; kept for its allocation.
+    due: RefCell<Vec<Emission>>,
+    /// What the driving task sleeps for.
+    sleeps_until: Cell<Option<Tick>>,
+    earlier: Notify,
+    log: RefCell<Log>,
+}
+
+/// A request as it came in.
+#[derive(Debug)]
+pub(crate) struct Incoming {
+    pub id: Option<String>,
+    pub received_at: Tick,
+    pub stream: bool,
+    pub request: SimRequest,
+}
+
+impl Driver {
+    pub fn new(engine: Engine, log: Log, clock: Clock) -> Driver {
+        Driver {
+            clock,
+            engine: RefCell::new(engine),
+            answers: RefCell::default(),
+            due: RefCell::default(),
+            sleeps_until: Cell::new(None),
+            earlier: Notify::new(),
+            log: RefCell::new(log),
+        }
+    }
+
+    /// Wakes up for the engine for as long as it is polled.
+    pub async fn drive(&self, pacer: Pacer) {
+        loop {
+            let wake_at = self.engine.borrow().wake_at();
+            self.sleeps_until.set(wake_at);
+            match wake_at {
+                None => self.earlier.notified().await,
+                Some(wake_at) => tokio::select! {
+                    biased;
+                    _ = pacer.sleep_until(wake_at) => {}
+                    () = self.earlier.notified() => {}
+                },
+            }
+            self.hand_out(self.clock.now());
+        }
+    }
+
+    /// Hands a request to the engine.
+    ///
+    /// # Errors
+    /// The engine's refusal.
+    pub fn submit(self: Rc<Self>, incoming: Incoming) -> Result<Ticket, Refusal> {
+        let now = self.clock.now();
+        let mut truth = RequestTruth {
+            request: 0,
+            id: incoming.id,
+            received_at: incoming.received_at,
+            submitted_at: now,
+            input_tokens: incoming.request.input_tokens,
+            output_limit: incoming.request.output_tokens,
+            stream: incoming.stream,
+            writes: Vec::new(),
+            end: None,
+        };
+        let submitted = self.engine.borrow_mut().submit(now, incoming.request);
+        let id = match submitted {
+            Ok(id) => id,
+            Err(refusal) => {
+                truth.request = refusal.request.0;
+                truth.end = Some(AnswerEnd::Refused);
+                let mut log = self.log.borrow_mut();
+                log.request(&truth);
+                log.end(truth);
+                return Err(refusal);
+            }
+        };
+        truth.request = id.0;
+        self.log.borrow_mut().request(&truth);
+        let answer = Rc::new(Answer {
+            driver: Rc::clone(&self),
+            id,
+            inbox: RefCell::default(),
+            reader: Cell::new(None),
+            truth: RefCell::new(truth),
+            unwritten: RefCell::default(),
+            wake_after_write: Cell::new(false),
+        });
+        self.answers.borrow_mut().insert(id, Rc::clone(&answer));
+        self.hand_out(now);
+        self.wake_earlier();
+        Ok(Ticket { answer })
+    }
+
+    /// Requests that the engine has not ended.
+    pub fn open(&self) -> usize {
+        self.answers.borrow().len()
+    }
+
+    pub fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    pub fn stats(&self) -> Stats {
+        self.engine.borrow().stats()
+    }
+
+    pub fn lateness(&self) -> Sketch {
+        self.log.borrow().lateness.clone()
+    }
+
+    pub fn truth(&self) -> Truth {
+        let answers = self.answers.borrow();
+        self.log.borrow().snapshot(answers.values().map(|answer| answer.truth.borrow().clone()))
+    }
+
+    /// The log, once nothing is answered any more.
+    pub fn into_log(self: Rc<Self>) -> Option<Log> {
+        self.answers.borrow_mut().clear();
+        Rc::into_inner(self).map(|driver| driver.log.into_inner())
+    }
+
+    fn cancel(&self, id: RequestId) {
+        let answer = self.answers.borrow_mut().remove(&id);
+        if answer.is_some() {
+            let now = self.clock.now();
+            self.engine.borrow_mut().cancel(now, id);
+            self.hand_out(now);
+            self.wake_earlier();
+        }
+    }
+
+    /// Gives everything due to its answer. What belongs to an answer that is gone is forgotten.
+    fn hand_out(&self, now: Tick) {
+        let mut due = self.due.take();
+        self.engine.borrow_mut().poll(now, &mut due);
+        let mut answers = self.answers.borrow_mut();
+        let mut ended = Vec::new();
+        for emission in due.drain(..) {
+            let Some(answer) = answers.get(&emission.request) else { continue };
+            answer.inbox.borrow_mut().push_back(emission);
+            answer.wake();
+            if matches!(emission.what, Emitted::End(_)) {
+                ended.extend(answers.remove(&emission.request));
+            }
+        }
+        drop(answers);
+        self.due.replace(due);
+    }
+
+    /// Lets the driving task sleep anew if the engine wants to be woken earlier than it is going to be.
+    fn wake_earlier(&self) {
+        let wake_at = self.engine.borrow().wake_at();
+        if wake_at.is_some_and(|wake_at| self.sleeps_until.get().is_none_or(|sleeps_until| wake_at < sleeps_until)) {
+            self.earlier.notify_one();
+        }
+    }
+}
+
+/// What the engine has said to one request and the connection has not yet taken.
+pub(crate) struct Answer {
+    driver: Rc<Driver>,
+    id: RequestId,
+    inbox: RefCell<VecDeque<Emission>>,
+    reader: Cell<Option<Waker>>,
+    truth: RefCell<RequestTruth>,
+    /// Frames that the connection has and the socket has not.
+    unwritten: RefCell<VecDeque<WriteTruth>>,
+    /// Whether the reader waits for a write as well.
+    wake_after_write: Cell<bool>,
+}
+
+impl Answer {
+    fn wake(&self) {
+        if let Some(reader) = self.reader.take() {
+            reader.wake();
+        }
+    }
+}
+
+impl WriteSink for Answer {
+    fn written(&self, mark: u64, at: Tick) {
+        let mut unwritten = self.unwritten.borrow_mut();
+        while let Some(write) = unwritten.pop_front_if(|write| u64::from(write.sequence) <= mark) {
+            let write = WriteTruth { written_at: at, ..write };
+            self.driver.log.borrow_mut().write(&mut self.truth.borrow_mut(), write);
+        }
+        drop(unwritten);
+        if self.wake_after_write.take() {
+            self.wake();
+        }
+    }
+}
+
+impl Drop for Answer {
+    fn drop(&mut self) {
+        let mut truth = self.truth.borrow().clone();
+        truth.end.get_or_insert(AnswerEnd::Cancelled);
+        self.driver.log.borrow_mut().end(truth);
+    }
+}
+
+/// The right to one answer. Dropping it before the end cancels the request.
+pub(crate) struct Ticket {
+    answer: Rc<Answer>,
+}
+
+impl Ticket {
+    pub fn id(&self) -> RequestId {
+        self.answer.id
+    }
+
+    /// Takes what the engine has said by now, in order, as long as `take` returns true.
+    pub fn take(&self, mut take: impl FnMut(&Emission) -> bool) {
+        let mut inbox = self.answer.inbox.borrow_mut();
+        while let Some(emission) = inbox.pop_front() {
+            if !take(&emission) {
+                return;
+            }
+        }
+    }
+
+    /// Whether nothing is there to take. The context's task is then woken when something is.
+    pub fn is_waiting(&self, context: &Context<'_>) -> bool {
+        let is_waiting = self.answer.inbox.borrow().is_empty();
+        if is_waiting {
+            self.answer.reader.set(Some(context.waker().clone()));
+        }
+        is_waiting
+    }
+
+    /// Whether frames that the connection was given are not yet handed to the socket. The context's task is then woken
+    /// after the next write.
+    pub fn is_writing(&self, context: &Context<'_>) -> bool {
+        let is_writing = !self.answer.unwritten.borrow().is_empty();
+        if is_writing {
+            self.answer.reader.set(Some(context.waker().clone()));
+            self.answer.wake_after_write.set(true);
+        }
+        is_writing
+    }
+
+    /// A frame is about to be given to the connection; its write will be told to the returned sink under its sequence.
+    pub fn frame(&self, write: WriteTruth) -> Rc<Answer> {
+        self.answer.unwritten.borrow_mut().push_back(write);
+        Rc::clone(&self.answer)
+    }
+
+    /// Says how the answer ends.
+    pub fn end(&self, end: AnswerEnd) {
+        self.answer.truth.borrow_mut().end = Some(end);
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        self.answer.driver.cancel(self.answer.id);
+    }
+}

@@ -1,0 +1,28 @@
+//! Why a host cannot start.
+
+use std::path::PathBuf;
+
+/// Reasons for which there is no host. Messages fit behind "failed to".
+#[derive(Debug, thiserror::Error)]
+pub enum HostError {
+    /// A law or a fault that makes no sense.
+    #[error("{0}")]
+    Law(#[from] tokrate_sim::LawError),
+    /// No listening socket.
+    #[error("{0}")]
+    Net(#[from] tokrate_net::NetError),
+    /// No thread, runtime or timer.
+    #[error("start the engine's thread: {0}; check the limits on threads and open files (ulimit -u, ulimit -n)")]
+    Thread(#[source] std::io::Error),
+    /// The truth log cannot be written.
+    #[error("write the truth log {}: {source}; choose another file", path.display())]
+    TruthLog {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system says.
+        source: std::io::Error,
+    },
+    /// The thread ended before it listened.
+    #[error("start the engine: its thread ended at once; this is a bug, please report it")]
+    Gone,
+}
