@@ -34,7 +34,7 @@ pub fn ttft_50(stage: &Stage) -> Result<Report> {
         ttft_line(&scene, &compared, "p50", 0.5, Some(0.001)),
         ttft_line(&scene, &compared, "p99", 0.99, Some(0.005)),
     ];
-    Ok(compared.report(lines))
+    Ok(compared.report(&scene, lines))
 }
 
 /// Output speed with one token in an event.
@@ -43,7 +43,7 @@ pub fn speed_1(stage: &Stage) -> Result<Report> {
     let scene = Scene { name: "50 streams, 1 token an event", pace, streams: 50, warmup: 50, requests: 150 };
     let compared = compare(stage, &scene)?;
     let lines = speed_lines(&scene, &compared, 0.0005);
-    Ok(compared.report(lines))
+    Ok(compared.report(&scene, lines))
 }
 
 /// Output speed with four tokens in an event.
@@ -52,7 +52,7 @@ pub fn speed_4(stage: &Stage) -> Result<Report> {
     let scene = Scene { name: "50 streams, 4 tokens an event", pace, streams: 50, warmup: 50, requests: 150 };
     let compared = compare(stage, &scene)?;
     let lines = speed_lines(&scene, &compared, 0.001);
-    Ok(compared.report(lines))
+    Ok(compared.report(&scene, lines))
 }
 
 /// 400 streams of 50 tok/s.
@@ -73,7 +73,7 @@ fn crowd(stage: &Stage, name: &'static str, streams: usize, bar: f64) -> Result<
     let mut lines =
         vec![ttft_line(&scene, &compared, "p50", 0.5, Some(bar)), ttft_line(&scene, &compared, "p99", 0.99, None)];
     lines.push(gap_line(&scene, &compared, streams >= 800));
-    Ok(compared.report(lines))
+    Ok(compared.report(&scene, lines))
 }
 
 /// What the rounds of both clients gave.
@@ -199,11 +199,15 @@ impl Judged {
 }
 
 impl Compared {
-    fn report(self, lines: Vec<Line>) -> Report {
+    fn report(self, scene: &Scene, lines: Vec<Line>) -> Report {
         let mut notes = self.notes;
         let late = Rounds::of(self.tokrate.iter().chain(&self.floor).map(|judged| judged.late_mean / 1e3).collect());
         if let Some(late) = late {
-            notes.push(format!("the paced server wrote {} µs late on average", late.show(two_decimals)));
+            notes.push(format!(
+                "{}: the server wrote {} µs after the due tick on average (the truth is the write)",
+                scene.name,
+                late.show(two_decimals)
+            ));
         }
         Report { lines, notes }
     }
