@@ -123,6 +123,7 @@ impl Calibrator {
             route,
             path: target.path_with(Dialect::OpenAiChat.path()),
             headers: HeaderMap::new(),
+            secrets: Vec::new(),
             id_prefix: "calibration".to_owned(),
             limits: Limits {
                 connect: Span::from_secs(5),

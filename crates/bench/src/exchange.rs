@@ -187,7 +187,13 @@ impl<'a> AnswerSink<'a> {
             tls: connection.tls,
         };
         let ending = self.ending(exchange);
-        self.meter.finish(timing, ending)
+        let secrets = &self.lane.job.secrets;
+        let mut trace = self.meter.finish(timing, ending);
+        // Some servers echo the key in their error message.
+        if let Some(failure) = &mut trace.failure {
+            failure.message = redacted(std::mem::take(&mut failure.message), secrets);
+        }
+        trace
     }
 
     fn ending(&mut self, exchange: Option<Exchange>) -> Ending {
@@ -209,6 +215,11 @@ impl<'a> AnswerSink<'a> {
             (None, None) => failed(FailureKind::Cancelled, "the run ended before the answer did".to_owned()),
         }
     }
+}
+
+/// The text without any of the secrets.
+fn redacted(text: String, secrets: &[String]) -> String {
+    secrets.iter().fold(text, |text, secret| if text.contains(secret) { text.replace(secret, "***") } else { text })
 }
 
 impl Sink for AnswerSink<'_> {
@@ -245,5 +256,23 @@ impl Sink for AnswerSink<'_> {
         let mut batch = self.lane.batch.borrow_mut();
         self.decoder.push(at, bytes, &mut batch);
         self.meter_batch(&mut batch);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::drive::secrets_of;
+
+    #[test]
+    fn a_key_that_a_server_echoes_is_not_kept() {
+        let mut headers = http::HeaderMap::new();
+        let mut key = HeaderValue::from_static("Bearer sk-very-secret");
+        key.set_sensitive(true);
+        headers.insert(http::header::AUTHORIZATION, key);
+        headers.insert(http::header::ACCEPT, HeaderValue::from_static("text/plain"));
+        let secrets = secrets_of(&headers);
+        let shown = redacted("wrong key sk-very-secret (Bearer sk-very-secret), text/plain".to_owned(), &secrets);
+        assert_eq!(shown, "wrong key *** (***), text/plain");
     }
 }

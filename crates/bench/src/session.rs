@@ -5,7 +5,7 @@
 
 use crate::calibrate::{self, Calibrator};
 use crate::config::{Config, Remote, RequestOptions, Target};
-use crate::drive::{Job, PhaseOutput, run_phase};
+use crate::drive::{Job, PhaseOutput, run_phase, secrets_of};
 use crate::exchange::Bodies;
 use crate::plan::{Load, PhaseSpec};
 use crate::progress::Progress;
@@ -17,7 +17,8 @@ use tokrate_core::{Conditions, Rng, Span, Tick};
 use tokrate_host::{Host, HostConfig, RunningHost, TruthLog};
 use tokrate_meter::curve::{CurveResult, LoadAxis, LoadLevel};
 use tokrate_meter::{
-    ClientError, ConditionsRow, PhaseInput, PhaseResult, Record, RequestNumbers, Status, Tool, Warmup,
+    ClientError, ClientErrorSource, ConditionsRow, PhaseInput, PhaseResult, Record, RequestNumbers, Status, Tool,
+    Warmup,
 };
 use tokrate_net::{ClientConfig, Clock, HttpVersion, Route};
 use tokrate_sim::WORDS;
@@ -149,7 +150,10 @@ impl<'a> Session<'a> {
         self.next_prompt += output.requests.last().map_or(0, |finished| finished.index + 1);
         let mut rows = measure(&mut output, self.config.prompts.input_tokens);
         let client_error = match &self.host {
-            Some(host) => Some(calibrate::against_truth(&rows, &job.id_prefix, &host.truth(), host.lateness())),
+            Some(host) => Some(ClientError {
+                source: ClientErrorSource::Truth,
+                ..calibrate::against_truth(&rows, &job.id_prefix, &host.truth(), host.lateness())
+            }),
             None if self.stop.is_set() => None,
             None => self.calibrator.error_at(&rows, spec, job.workers, self.stop, calibrating),
         };
@@ -189,6 +193,7 @@ impl<'a> Session<'a> {
             interrupted: output.interrupted,
             client_error,
             timer_lag: &output.timer_lag,
+            client_cpu: output.cpu,
             late,
             forfeited: output.forfeited,
         };
@@ -210,6 +215,7 @@ impl<'a> Session<'a> {
             route: self.route.clone(),
             path: self.endpoint.base.path_with(Dialect::OpenAiChat.path()),
             headers: self.endpoint.headers.clone(),
+            secrets: secrets_of(&self.endpoint.headers),
             id_prefix: number.to_string(),
             limits: config.limits,
             workers: config.workers.unwrap_or_else(|| workers_for(spec)).min(most_workers(spec)),

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum HostError {
     /// A law or a fault that makes no sense.
-    #[error("{0}")]
+    #[error(transparent)]
     Law(#[from] tokrate_sim::LawError),
     /// No listening socket.
-    #[error("{0}")]
+    #[error(transparent)]
     Net(#[from] tokrate_net::NetError),
     /// No thread, runtime or timer.
     #[error("start the engine's thread: {0}; check the limits on threads and open files (ulimit -u, ulimit -n)")]

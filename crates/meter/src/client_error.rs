@@ -11,7 +11,9 @@ use tokrate_core::Span;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ClientErrorSource {
-    /// Measured in this run, against the embedded engine.
+    /// The engine that was measured logs every write itself: the error of these very requests.
+    Truth,
+    /// Measured in this run, against the embedded engine at the same load.
     Calibrated,
     /// Taken from an earlier calibration on the same machine at the same load.
     Cached,

@@ -230,15 +230,20 @@ impl RequestMeter {
     fn verdict(&self, ending: Ending) -> Option<Failure> {
         let has_text = !self.trace.arrivals.is_empty();
         let done = self.trace.done_at.is_some();
-        let of = |kind| Some(Failure { kind, message: String::new(), retry_after: None });
+        let of = |kind, message: &str| Some(Failure { kind, message: message.to_owned(), retry_after: None });
         match ending {
             Ending::Failed { kind, message, retry_after } if !(done && has_text) => {
                 Some(Failure { kind, message, retry_after })
             }
             _ if has_text && (done || self.trace.finish.is_some()) => None,
-            _ if has_text => of(FailureKind::Truncated),
-            _ if !self.understood && self.trace.oddities.count(Oddity::Malformed) > 0 => of(FailureKind::NotJson),
-            _ => of(FailureKind::Empty),
+            _ if has_text => of(FailureKind::Truncated, "the body ended without a finish reason and without an end mark"),
+            _ if self.trace.oddities.count(Oddity::UnfinishedEvent) > 0 => {
+                of(FailureKind::Truncated, "the body ended in the middle of an event")
+            }
+            _ if !self.understood && self.trace.oddities.count(Oddity::Malformed) > 0 => {
+                of(FailureKind::NotJson, "the body is not what the dialect prescribes")
+            }
+            _ => of(FailureKind::Empty, "the answer holds no output text"),
         }
     }
 }

@@ -115,6 +115,7 @@ pub(crate) fn closed(concurrency: u32) -> PhaseInput<'static> {
         ended_at: at(10_000),
         interrupted: false,
         client_error: None,
+        client_cpu: Span::from_millis(3),
         timer_lag: Box::leak(Box::new(Sketch::new())),
         late: 0,
         forfeited: 0,

@@ -144,6 +144,7 @@ pub(super) fn client_error(phases: &[PhaseResult]) -> Table {
     let rows = phases.iter().map(|phase| {
         let error = phase.client_error.clone().unwrap_or_default();
         let source = match error.source {
+            ClientErrorSource::Truth => "this very run",
             ClientErrorSource::Calibrated => "measured now",
             ClientErrorSource::Cached => "measured earlier",
             ClientErrorSource::Off => "not measured",

@@ -163,3 +163,15 @@ proptest! {
         prop_assert!(Record::parse(&text[..cut.min(text.len() - 2)]).is_err());
     }
 }
+
+#[test]
+fn the_schemas_in_docs_are_those_of_the_types() {
+    let docs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    for (name, expected) in [("record.schema.json", record_schema()), ("request.schema.json", request_schema())] {
+        let written = std::fs::read_to_string(docs.join(name)).unwrap_or_default();
+        assert!(
+            written == expected,
+            "docs/{name} is out of date; write it anew with `cargo run -p tokrate-meter --example schema -- docs`"
+        );
+    }
+}

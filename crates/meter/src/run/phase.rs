@@ -41,6 +41,8 @@ pub struct PhaseInput<'a> {
     pub client_error: Option<ClientError>,
     /// How late a periodic timer of the client fired during the phase (ns).
     pub timer_lag: &'a Sketch,
+    /// CPU time of the client's threads during the phase.
+    pub client_cpu: Span,
     /// Arrivals that the client sent late.
     pub late: u64,
     /// Arrivals that were never sent.
@@ -146,6 +148,10 @@ pub struct PhaseResult {
     pub oddities: BTreeMap<String, u64>,
     /// How late a periodic timer of the client fired.
     pub timer_lag: TimerLag,
+    /// CPU time of the client's threads during the phase, token counting not included (s).
+    pub client_cpu_seconds: f64,
+    /// Text events of all requests, as they were sent; several in one read are one chunk.
+    pub text_events: u64,
     /// What the client adds to the numbers.
     pub client_error: Option<ClientError>,
     /// Where the numbers contradict each other; empty when all is well.
@@ -232,6 +238,8 @@ impl PhaseResult {
             finish_reasons: names_of(measured.iter().map(|request| request.finish.map(|reason| reason.name()))),
             oddities: oddities_of(requests),
             timer_lag: TimerLag::from(input.timer_lag),
+            client_cpu_seconds: input.client_cpu.as_secs_f64(),
+            text_events: requests.iter().map(|request| request.text_events).sum(),
             gate: Vec::new(),
         };
         result.gate = gate::check(&result, requests);

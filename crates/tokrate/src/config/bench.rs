@@ -97,7 +97,9 @@ fn target(flags: &flags::Target, environment: &Environment, file: &File) -> Resu
                 model.value
             );
         }
-        return Ok(Target::Embedded { law: Law::default(), faults: Faults::default() });
+        // A little unsteadiness, as real engines have it; without it all requests of a level would march in step.
+        let law = Law { gap_jitter: 0.1, ttft_jitter: 0.1, ..Law::default() };
+        return Ok(Target::Embedded { law, faults: Faults::default() });
     };
     let base = url.parse(|url| Ok(tokrate_net::Target::parse(&url)?))?.value;
     let model = model

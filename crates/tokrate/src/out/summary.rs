@@ -43,7 +43,7 @@ fn render(text: &mut String, record: &Record, outputs: &Outputs) -> std::fmt::Re
         writeln!(text, "\nwarning: {warning}")?;
     }
     for (message, count) in first_messages(record) {
-        writeln!(text, "  the server said ({count} times): {message}")?;
+        writeln!(text, "  first message of {count}: {message}")?;
     }
     writeln!(text, "\n{}", table::phases(&record.phases))?;
     writeln!(text, "[a..b] is the confidence interval; ~ describes too few samples to state a percentile")?;

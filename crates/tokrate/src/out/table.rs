@@ -1,6 +1,6 @@
 //! The final table on standard output: one column per load level, what failed first, how sure the numbers are.
 
-use comfy_table::{Cell, CellAlignment, Table, presets};
+use comfy_table::{Cell, CellAlignment, LineStyle, Table, presets};
 use tokrate_meter::PhaseResult;
 use tokrate_meter::run::{Load, SpeedQuantile};
 use tokrate_meter::stats::{Quantile, QuantileStatus};
@@ -8,7 +8,7 @@ use tokrate_meter::stats::{Quantile, QuantileStatus};
 /// The numbers of all phases.
 pub fn phases(phases: &[PhaseResult]) -> String {
     let mut table = Table::new();
-    table.load_style(presets::UTF8_HORIZONTAL_ONLY);
+    table.load_style(presets::UTF8_HORIZONTAL_ONLY.row_separator(LineStyle::none()));
     table.set_header(std::iter::once(Cell::new("")).chain(phases.iter().map(|phase| right(&level(phase)))));
     for (label, of) in ROWS {
         let cells: Vec<String> = phases.iter().map(of).collect();
