@@ -1,10 +1,11 @@
-//! How fast the client reads streams, beside a bare reader that only counts line ends.
+//! How fast the client reads streams, beside bare readers that only count line ends: blocking ones, a thread for each
+//! connection, and one that shares a thread and a runtime as the client does.
 //!
 //! A thread of blocking sockets sends chunked answers of server-sent events as fast as it can; `EVENTS_PER_WRITE` events
 //! make one chunk, which is one write. Printed are events per second and the CPU time of the reading side. Invariant: both
 //! readers see the same bytes from the same server.
 //!
-//! `cargo run --release -p tokrate-net --example read_speed [reader: bare|client|all] [events per connection]`
+//! `cargo run --release -p tokrate-net --example read_speed [reader: blocking|bare|client|all] [events per connection]`
 
 use bytes::Bytes;
 use std::cell::Cell;
@@ -12,6 +13,7 @@ use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokrate_core::{Span, Tick};
 use tokrate_net::{Client, ClientConfig, Clock, Head, Limits, Outgoing, Route, Sink, Target, thread_cpu_time};
 
@@ -24,10 +26,14 @@ fn main() {
     for events_per_write in [1, 64] {
         let writes = if events_per_write == 1 { events / 4 } else { events * 2 / events_per_write };
         for _ in 0..2 {
-            if reader != "client" {
-                print("bare reader", events_per_write, &bare(events_per_write, writes));
+            let wanted = |name: &str| reader == "all" || reader == name;
+            if wanted("blocking") {
+                print("blocking", events_per_write, &blocking(events_per_write, writes));
             }
-            if reader != "bare" {
+            if wanted("bare") {
+                print("bare", events_per_write, &bare(events_per_write, writes));
+            }
+            if wanted("client") {
                 print("client", events_per_write, &client(events_per_write, writes));
             }
         }
@@ -43,7 +49,7 @@ struct Outcome {
 fn print(reader: &str, events_per_write: usize, outcome: &Outcome) {
     let millions = outcome.events as f64 / 1e6;
     println!(
-        "{events_per_write:>2} events a write, {reader:<11}: {:>6.3} M events/s, {:>7.3} CPU s per M events",
+        "{events_per_write:>2} events a write, {reader:<8}: {:>6.3} M events/s, {:>7.3} CPU s per M events",
         millions / outcome.wall.as_secs_f64(),
         outcome.cpu.as_secs_f64() / millions,
     );
@@ -99,10 +105,10 @@ fn line_ends(bytes: &[u8]) -> usize {
     bytes.iter().map(|&byte| usize::from(byte == b'\n')).sum()
 }
 
-fn bare(events_per_write: usize, writes: usize) -> Outcome {
+fn blocking(events_per_write: usize, writes: usize) -> Outcome {
     let address = start_server(events_per_write, writes);
     let started = Instant::now();
-    let readers: Vec<_> = (0..CONNECTIONS).map(|_| std::thread::spawn(move || bare_reader(address))).collect();
+    let readers: Vec<_> = (0..CONNECTIONS).map(|_| std::thread::spawn(move || blocking_reader(address))).collect();
     let mut cpu = Span::ZERO;
     for reader in readers {
         cpu += reader.join().expect("no panic").expect("loopback does not fail");
@@ -110,7 +116,7 @@ fn bare(events_per_write: usize, writes: usize) -> Outcome {
     Outcome { events: CONNECTIONS * writes * events_per_write, wall: started.elapsed(), cpu }
 }
 
-fn bare_reader(address: SocketAddr) -> io::Result<Span> {
+fn blocking_reader(address: SocketAddr) -> io::Result<Span> {
     let mut stream = TcpStream::connect(address)?;
     stream.write_all(b"GET / HTTP/1.1\r\nhost: h\r\n\r\n")?;
     let mut buffer = vec![0; 64 * 1024];
@@ -123,6 +129,35 @@ fn bare_reader(address: SocketAddr) -> io::Result<Span> {
             return Ok(thread_cpu_time());
         }
     }
+}
+
+fn bare(events_per_write: usize, writes: usize) -> Outcome {
+    let address = start_server(events_per_write, writes);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let (started, cpu_before) = (Instant::now(), thread_cpu_time());
+    tokio::task::LocalSet::new().block_on(&runtime, async {
+        let mut tasks = tokio::task::JoinSet::new();
+        for _ in 0..CONNECTIONS {
+            tasks.spawn_local(async move {
+                let mut stream = tokio::net::TcpStream::connect(address).await?;
+                stream.write_all(b"GET / HTTP/1.1\r\nhost: h\r\n\r\n").await?;
+                let mut buffer = vec![0; 64 * 1024];
+                let mut ends = 0;
+                loop {
+                    let count = stream.read(&mut buffer).await?;
+                    ends += line_ends(&buffer[..count]);
+                    if count == 0 || buffer[..count].ends_with(b"0\r\n\r\n") {
+                        return io::Result::Ok(ends);
+                    }
+                }
+            });
+        }
+        while let Some(ends) = tasks.join_next().await {
+            assert!(ends.expect("no panic").expect("loopback does not fail") > 0);
+        }
+    });
+    let events = CONNECTIONS * writes * events_per_write;
+    Outcome { events, wall: started.elapsed(), cpu: thread_cpu_time() - cpu_before }
 }
 
 struct LineEnds(Rc<Cell<usize>>);
@@ -156,7 +191,8 @@ fn client(events_per_write: usize, writes: usize) -> Outcome {
                     headers: http::HeaderMap::new(),
                     body: Bytes::new(),
                 };
-                let limits = Limits { idle: Span::from_secs(60), total: Span::from_secs(600), max_body_bytes: u64::MAX };
+                let limits =
+                    Limits { idle: Span::from_secs(60), total: Span::from_secs(600), max_body_bytes: u64::MAX };
                 client.exchange(outgoing, limits, &mut LineEnds(ends)).await.outcome
             });
         }

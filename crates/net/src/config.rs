@@ -88,8 +88,7 @@ impl ProxySettings {
             return None;
         }
         let text = |value: Option<&str>| value.unwrap_or_default().to_owned();
-        let matcher =
-            Matcher::builder().all(text(all)).http(text(http)).https(text(https)).no(text(none_for)).build();
+        let matcher = Matcher::builder().all(text(all)).http(text(http)).https(text(https)).no(text(none_for)).build();
         Some(ProxySettings { matcher: Arc::new(matcher) })
     }
 
@@ -110,9 +109,13 @@ mod tests {
     use super::*;
 
     fn proxy_for(url: &str) -> Option<String> {
-        let settings =
-            ProxySettings::from_values(Some("http://p:3128"), Some("http://user:pass@s:3129"), None, Some("localhost,.in"))
-                .expect("proxies are named");
+        let settings = ProxySettings::from_values(
+            Some("http://p:3128"),
+            Some("http://user:pass@s:3129"),
+            None,
+            Some("localhost,.in"),
+        )
+        .expect("proxies are named");
         settings.intercept(&Target::parse(url).expect("a URL")).map(|proxy| proxy.uri.to_string())
     }
 

@@ -1,6 +1,7 @@
-//! Opening connections: TCP, proxy, TLS, each timed.
+//! Opening connections: TCP or memory, a proxy's tunnel, TLS, each timed.
 //!
-//! It refuses to know HTTP beyond a proxy's CONNECT. Invariant: stamps are taken below TLS.
+//! It refuses to know HTTP beyond a proxy's CONNECT. Invariant: one call opens at most one connection and retries nothing but
+//! the further addresses of the same name.
 
 use crate::clock::Clock;
 use crate::config::{ClientConfig, HttpVersion};
@@ -8,26 +9,21 @@ use crate::error::NetError;
 use crate::exchange::{ConnectionUse, ExchangeFailure};
 use crate::route::Route;
 use crate::stamped::{Stamped, Stamps};
+use crate::tls::handshake_failure;
+use crate::transport::{Socket, Transport};
 use rustls::pki_types::ServerName;
-use rustls::pki_types::pem::PemObject;
-use std::io;
-use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Poll};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::net::TcpStream;
-use tokio_rustls::client::TlsStream;
+use tokio_rustls::{TlsConnector, TlsStream};
 use tokrate_core::FailureKind;
 
 /// Longest answer of a proxy to CONNECT.
 const PROXY_ANSWER_MOST: usize = 16 * 1024;
 
-/// An open connection.
-pub(crate) enum Transport {
-    Plain(Stamped<TcpStream>),
-    Tls(Box<TlsStream<Stamped<TcpStream>>>),
-}
+/// Hands out one end of a connection in memory.
+pub(crate) type MemoryDial = Box<dyn Fn() -> DuplexStream>;
 
 /// An open connection with what is known of it.
 pub(crate) struct Opened {
@@ -40,27 +36,43 @@ pub(crate) struct Opened {
 pub(crate) struct Connector {
     route: Route,
     clock: Clock,
-    tls: Option<(tokio_rustls::TlsConnector, ServerName<'static>)>,
+    http: HttpVersion,
+    tls: Option<(TlsConnector, ServerName<'static>)>,
+    memory: Option<MemoryDial>,
 }
 
 impl Connector {
-    pub fn new(config: &ClientConfig, route: Route, clock: Clock) -> Result<Connector, NetError> {
-        let tls = if route.target.is_tls() {
-            let name = ServerName::try_from(route.target.host().to_owned())
-                .map_err(|_| NetError::Url { url: route.target.to_string(), reason: "its host cannot be a name in a certificate" })?;
-            Some((tokio_rustls::TlsConnector::from(Arc::new(tls_config(config)?)), name))
-        } else {
-            None
+    pub fn new(
+        config: &ClientConfig,
+        route: Route,
+        clock: Clock,
+        memory: Option<MemoryDial>,
+    ) -> Result<Connector, NetError> {
+        let tls = match &route.tls {
+            None => None,
+            Some(tls) => {
+                let reason = "its host cannot be a name in a certificate";
+                let name = ServerName::try_from(route.target.host().to_owned())
+                    .map_err(|_| NetError::Url { url: route.target.to_string(), reason })?;
+                Some((TlsConnector::from(Arc::clone(tls)), name))
+            }
         };
-        Ok(Connector { route, clock, tls })
+        let connector = Connector { route, clock, http: config.http, tls, memory };
+        if connector.absolute_form() && config.http == HttpVersion::Http2 {
+            return Err(NetError::ProxiedHttp2);
+        }
+        Ok(connector)
     }
 
     /// Opens one. The caller bounds the time.
     pub async fn open(&self) -> Result<Opened, ExchangeFailure> {
         let started_at = self.clock.now();
-        let stream = self.open_tcp().await?;
-        let mut stream = Stamped::new(stream, self.clock, ());
-        if self.tunnels() {
+        let socket = match &self.memory {
+            Some(dial) => Socket::Memory(dial()),
+            None => Socket::Tcp(self.open_tcp().await?),
+        };
+        let mut stream = Stamped::new(socket, self.clock, ());
+        if self.route.proxy.is_some() && self.tls.is_some() {
             self.open_tunnel(&mut stream).await?;
         }
         let stamps = stream.stamps();
@@ -69,9 +81,14 @@ impl Connector {
         let transport = match &self.tls {
             None => Transport::Plain(stream),
             Some((connector, name)) => {
-                let stream = connector.connect(name.clone(), stream).await.map_err(tls_failure)?;
+                let stream = connector.connect(name.clone(), stream).await;
+                let stream = stream.map_err(|error| handshake_failure(&error, self.http))?;
                 used.tls = self.clock.now() - connected_at;
-                Transport::Tls(Box::new(stream))
+                if stream.get_ref().1.alpn_protocol() != Some(b"h2") && self.http == HttpVersion::Http2 {
+                    let detail = "the server does not offer HTTP/2 over TLS".to_owned();
+                    return Err(ExchangeFailure { kind: FailureKind::Tls, detail });
+                }
+                Transport::Tls(Box::new(TlsStream::Client(stream)))
             }
         };
         Ok(Opened { transport, stamps, used })
@@ -79,7 +96,7 @@ impl Connector {
 
     /// Whether requests carry the whole URL, as plain HTTP through a proxy wants it.
     pub fn absolute_form(&self) -> bool {
-        self.route.proxy.is_some() && !self.route.target.is_tls()
+        self.route.proxy.is_some() && self.tls.is_none()
     }
 
     /// The proxy's own header on plain HTTP requests.
@@ -89,10 +106,6 @@ impl Connector {
 
     pub fn route(&self) -> &Route {
         &self.route
-    }
-
-    fn tunnels(&self) -> bool {
-        self.route.proxy.is_some() && self.route.target.is_tls()
     }
 
     async fn open_tcp(&self) -> Result<TcpStream, ExchangeFailure> {
@@ -112,7 +125,7 @@ impl Connector {
     }
 
     /// Asks the proxy for a tunnel to the target.
-    async fn open_tunnel(&self, stream: &mut Stamped<TcpStream>) -> Result<(), ExchangeFailure> {
+    async fn open_tunnel(&self, stream: &mut Stamped<Socket>) -> Result<(), ExchangeFailure> {
         let failed = |detail: String| ExchangeFailure { kind: FailureKind::Proxy, detail };
         let authority = self.route.target.host_and_port();
         let mut request = format!("CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n").into_bytes();
@@ -137,98 +150,5 @@ impl Connector {
             Some(status) if status.starts_with('2') => Ok(()),
             _ => Err(failed(format!("the proxy refused the tunnel: {line}"))),
         }
-    }
-}
-
-fn tls_failure(error: io::Error) -> ExchangeFailure {
-    let detail = match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
-        Some(rustls::Error::InvalidMessage(_)) => "the server does not speak TLS on this port; use http://".to_owned(),
-        Some(rustls::Error::InvalidCertificate(reason)) => format!("the server's certificate is not good: {reason}"),
-        Some(reason) => reason.to_string(),
-        None => format!("the connection broke during the TLS handshake: {error}"),
-    };
-    ExchangeFailure { kind: FailureKind::Tls, detail }
-}
-
-fn tls_config(config: &ClientConfig) -> Result<rustls::ClientConfig, NetError> {
-    let mut roots = rustls::RootCertStore::empty();
-    let native = rustls_native_certs::load_native_certs();
-    roots.add_parsable_certificates(native.certs);
-    if roots.is_empty() {
-        roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
-    }
-    if let Some(path) = &config.ca_file {
-        let wrong = |reason: String| NetError::Authorities { path: path.clone(), reason };
-        let pem = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
-        let mut count = 0;
-        for certificate in rustls::pki_types::CertificateDer::pem_slice_iter(&pem) {
-            let certificate = certificate.map_err(|error| wrong(error.to_string()))?;
-            roots.add(certificate).map_err(|error| wrong(error.to_string()))?;
-            count += 1;
-        }
-        if count == 0 {
-            return Err(wrong("it holds no certificate".to_owned()));
-        }
-    }
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let mut tls = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    // One protocol is offered, so that a run never mixes two.
-    tls.alpn_protocols = match config.http {
-        HttpVersion::Http1 => vec![b"http/1.1".to_vec()],
-        HttpVersion::Http2 => vec![b"h2".to_vec()],
-    };
-    Ok(tls)
-}
-
-macro_rules! either {
-    ($self:expr, $stream:ident => $call:expr) => {
-        match $self.get_mut() {
-            Transport::Plain($stream) => {
-                let $stream = Pin::new($stream);
-                $call
-            }
-            Transport::Tls($stream) => {
-                let $stream = Pin::new($stream.as_mut());
-                $call
-            }
-        }
-    };
-}
-
-impl AsyncRead for Transport {
-    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        either!(self, stream => stream.poll_read(context, buffer))
-    }
-}
-
-impl AsyncWrite for Transport {
-    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        either!(self, stream => stream.poll_write(context, bytes))
-    }
-
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        slices: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        either!(self, stream => stream.poll_write_vectored(context, slices))
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        match self {
-            Transport::Plain(stream) => stream.is_write_vectored(),
-            Transport::Tls(stream) => stream.is_write_vectored(),
-        }
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        either!(self, stream => stream.poll_flush(context))
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        either!(self, stream => stream.poll_shutdown(context))
     }
 }

@@ -33,6 +33,12 @@ pub enum NetError {
     /// TLS cannot be set up.
     #[error("set up TLS: {0}")]
     Tls(#[from] rustls::Error),
+    /// A server's certificate or key that cannot be read.
+    #[error("read the server's certificate and key: {0}; both must be PEM")]
+    Certificate(String),
+    /// HTTP/2 without TLS through a proxy, which no proxy passes on.
+    #[error("reach an http:// server over HTTP/2 through a proxy; use HTTP/1.1 or name the host in NO_PROXY")]
+    ProxiedHttp2,
     /// A proxy that cannot be used.
     #[error("read the proxy `{0}`: only http:// proxies are supported; check HTTP_PROXY, HTTPS_PROXY and ALL_PROXY")]
     Proxy(String),

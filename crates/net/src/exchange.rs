@@ -5,10 +5,11 @@
 
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
+use std::fmt;
 use tokrate_core::{FailureKind, Span, Tick};
 
-/// A request to be sent.
-#[derive(Clone, Debug)]
+/// A request to be sent. Printing it shows no header value: one of them is a key.
+#[derive(Clone)]
 pub struct Outgoing {
     /// Method.
     pub method: http::Method,
@@ -18,6 +19,13 @@ pub struct Outgoing {
     pub headers: HeaderMap,
     /// Body.
     pub body: Bytes,
+}
+
+impl fmt::Debug for Outgoing {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.headers.keys().map(http::HeaderName::as_str).collect();
+        write!(formatter, "{} {} {names:?}, {} bytes", self.method, self.path, self.body.len())
+    }
 }
 
 /// When to give up on an exchange.
@@ -61,6 +69,10 @@ pub struct Exchange {
     pub outcome: Result<(), ExchangeFailure>,
     /// The connection it used.
     pub connection: ConnectionUse,
+    /// Bytes read from the socket meanwhile. Over HTTP/2 those of the other streams of the connection are counted as well.
+    pub bytes_in: u64,
+    /// Bytes written to the socket meanwhile, likewise.
+    pub bytes_out: u64,
 }
 
 /// Why an answer did not come to its end.

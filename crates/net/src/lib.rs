@@ -17,9 +17,11 @@ mod route;
 pub mod server;
 mod stamped;
 mod target;
+mod tls;
+mod transport;
 
 pub use client::Client;
-pub use clock::{Clock, thread_cpu_time};
+pub use clock::{Clock, Hands, thread_cpu_time};
 pub use config::{ClientConfig, HttpVersion, ProxySettings};
 pub use error::NetError;
 pub use exchange::{ConnectionUse, Exchange, ExchangeFailure, Head, Limits, Outgoing, Sink};
@@ -28,3 +30,4 @@ pub use pacer::{Pacer, Sleep};
 pub use route::Route;
 pub use stamped::Stamps;
 pub use target::Target;
+pub use tls::ServerTls;

@@ -16,6 +16,17 @@ use tokrate_core::Tick;
 #[derive(Clone, Debug)]
 pub struct Pacer {
     shared: Rc<Shared>,
+    _task: Rc<TimerTask>,
+}
+
+/// The task that watches the timer; ends with the last pacer.
+#[derive(Debug)]
+struct TimerTask(tokio::task::AbortHandle);
+
+impl Drop for TimerTask {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }
 
 #[derive(Debug)]
@@ -39,20 +50,19 @@ impl Pacer {
     /// ends with the last clone of the pacer.
     ///
     /// # Errors
-    /// When no timer can be had from the operating system.
+    /// When no timer can be had from the operating system, or the clock does not run by itself.
     pub fn new(clock: Clock) -> io::Result<Pacer> {
+        if !clock.runs() {
+            return Err(io::Error::new(io::ErrorKind::Unsupported, "a clock that is moved by hand wakes nobody"));
+        }
         let shared = Rc::new(Shared { clock, sleepers: RefCell::default(), timer: timer::Timer::new()? });
-        let weak = Rc::downgrade(&shared);
-        tokio::task::spawn_local(async move {
-            while let Some(shared) = weak.upgrade() {
-                let fired = std::future::poll_fn(|context| shared.timer.poll_fired(context)).await;
-                if fired.is_err() {
-                    return;
-                }
-                shared.wake_due();
+        let watched = Rc::clone(&shared);
+        let task = tokio::task::spawn_local(async move {
+            while std::future::poll_fn(|context| watched.timer.poll_fired(context)).await.is_ok() {
+                watched.wake_due();
             }
         });
-        Ok(Pacer { shared })
+        Ok(Pacer { shared, _task: Rc::new(TimerTask(task.abort_handle())) })
     }
 
     /// The clock that deadlines refer to.
@@ -127,7 +137,12 @@ impl Drop for Sleep {
 }
 
 #[cfg(target_os = "linux")]
-mod timer {
+use descriptor as timer;
+#[cfg(not(target_os = "linux"))]
+use thread as timer;
+
+#[cfg(target_os = "linux")]
+mod descriptor {
     //! `timerfd`, watched by the runtime's own poller.
 
     use rustix::fd::OwnedFd;
@@ -158,10 +173,8 @@ mod timer {
         pub(super) fn set(&self, deadline: Tick) {
             // A value of zero would disarm the timer.
             let nanoseconds = deadline.as_nanos().max(1);
-            let value = Timespec {
-                tv_sec: (nanoseconds / 1_000_000_000) as i64,
-                tv_nsec: (nanoseconds % 1_000_000_000) as _,
-            };
+            let value =
+                Timespec { tv_sec: (nanoseconds / 1_000_000_000) as i64, tv_nsec: (nanoseconds % 1_000_000_000) as _ };
             let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value: value };
             timerfd_settime(self.fd.get_ref(), TimerfdTimerFlags::ABSTIME, &once)
                 .expect("a valid timer takes every time that is not negative");
@@ -183,42 +196,99 @@ mod timer {
     }
 }
 
-#[cfg(not(target_os = "linux"))]
-mod timer {
-    //! The runtime's own timer, with its millisecond grain: other systems have no timer that a poller can watch.
+#[cfg(any(test, not(target_os = "linux")))]
+mod thread {
+    //! A thread that sleeps short of the deadline and waits actively for the rest: for systems whose pollers know no timers.
 
-    use std::cell::RefCell;
+    use crate::clock::Clock;
     use std::io;
-    use std::pin::Pin;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::{Arc, Condvar, Mutex, PoisonError};
     use std::task::{Context, Poll, Waker};
-    use tokrate_core::Tick;
+    use tokrate_core::{Span, Tick};
+
+    /// How long before a deadline the thread stops to sleep: what sleeps overrun by, as a rule.
+    const ACTIVE: Span = Span::from_micros(200);
+
+    #[derive(Debug)]
+    pub(super) struct Timer {
+        shared: Arc<Shared>,
+    }
 
     #[derive(Debug, Default)]
-    pub(super) struct Timer {
-        state: RefCell<(Option<Pin<Box<tokio::time::Sleep>>>, Option<Waker>)>,
+    struct Shared {
+        order: Mutex<Order>,
+        changed: Condvar,
+        fired: AtomicBool,
+    }
+
+    #[derive(Debug, Default)]
+    struct Order {
+        deadline: Option<Tick>,
+        waker: Option<Waker>,
+        over: bool,
     }
 
     impl Timer {
         pub(super) fn new() -> io::Result<Timer> {
-            Ok(Timer::default())
+            let shared = Arc::new(Shared::default());
+            let ticking = Arc::clone(&shared);
+            std::thread::Builder::new().name("pacer".to_owned()).spawn(move || ticking.run(Clock::monotonic()))?;
+            Ok(Timer { shared })
         }
 
         pub(super) fn set(&self, deadline: Tick) {
-            let left = deadline - crate::clock::Clock::monotonic().now();
-            let mut state = self.state.borrow_mut();
-            state.0 = Some(Box::pin(tokio::time::sleep(left.as_duration())));
-            if let Some(waker) = state.1.take() {
-                waker.wake();
-            }
+            self.shared.lock().deadline = Some(deadline);
+            self.shared.changed.notify_one();
         }
 
         pub(super) fn poll_fired(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-            let mut state = self.state.borrow_mut();
-            state.1 = Some(context.waker().clone());
-            let Some(sleep) = state.0.as_mut() else { return Poll::Pending };
-            std::task::ready!(sleep.as_mut().poll(context));
-            state.0 = None;
-            Poll::Ready(Ok(()))
+            let mut order = self.shared.lock();
+            if self.shared.fired.swap(false, Ordering::AcqRel) {
+                return Poll::Ready(Ok(()));
+            }
+            order.waker = Some(context.waker().clone());
+            Poll::Pending
+        }
+    }
+
+    impl Drop for Timer {
+        fn drop(&mut self) {
+            self.shared.lock().over = true;
+            self.shared.changed.notify_one();
+        }
+    }
+
+    impl Shared {
+        fn lock(&self) -> std::sync::MutexGuard<'_, Order> {
+            self.order.lock().unwrap_or_else(PoisonError::into_inner)
+        }
+
+        fn run(&self, clock: Clock) {
+            let mut order = self.lock();
+            while !order.over {
+                let now = clock.now();
+                order = match order.deadline {
+                    None => self.changed.wait(order).unwrap_or_else(PoisonError::into_inner),
+                    Some(deadline) if now >= deadline => {
+                        order.deadline = None;
+                        self.fired.store(true, Ordering::Release);
+                        if let Some(waker) = order.waker.take() {
+                            waker.wake();
+                        }
+                        order
+                    }
+                    Some(deadline) if deadline - now > ACTIVE => {
+                        let rest = (deadline - now).as_duration() - ACTIVE.as_duration();
+                        self.changed.wait_timeout(order, rest).unwrap_or_else(PoisonError::into_inner).0
+                    }
+                    Some(_) => {
+                        drop(order);
+                        std::hint::spin_loop();
+                        self.lock()
+                    }
+                };
+            }
         }
     }
 }
@@ -255,6 +325,28 @@ mod tests {
                 task.await.expect("no panic");
             }
             assert_eq!(*order.borrow(), [1, 2, 3]);
+        });
+    }
+
+    #[test]
+    fn the_thread_for_other_systems_fires_at_its_deadline_and_ends_with_its_timer() {
+        on_local_runtime(async {
+            let clock = Clock::monotonic();
+            let timer = thread::Timer::new().expect("a thread");
+            for _ in 0..3 {
+                let deadline = clock.now() + Span::from_millis(2);
+                timer.set(Tick::MAX);
+                timer.set(deadline);
+                std::future::poll_fn(|context| timer.poll_fired(context)).await.expect("it cannot fail");
+                assert!(clock.now() >= deadline);
+            }
+        });
+    }
+
+    #[test]
+    fn a_clock_moved_by_hand_has_no_pacer() {
+        on_local_runtime(async {
+            assert!(Pacer::new(Clock::manual(Tick::ZERO).0).is_err());
         });
     }
 

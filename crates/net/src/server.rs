@@ -1,12 +1,15 @@
 //! An HTTP server for one runtime: accepts, stamps reads and writes, drains at the end.
 //!
 //! It refuses to know routes and dialects. Invariant: what a body marks before it hands out a frame is told the tick at
-//! which the frame's bytes were handed to the socket.
+//! which the frame's bytes were handed to the socket: that at which the call of the operating system began which took the
+//! last of them. Over HTTP/2 and TLS other bytes can lie in between; the tick is then that of the first write after the
+//! frame was handed out that took everything it was offered.
 
 use crate::client::LocalExecutor;
 use crate::clock::Clock;
 use crate::error::NetError;
 use crate::stamped::{Stamped, Stamps, WriteWatch};
+use crate::tls::ServerTls;
 use bytes::{Bytes, BytesMut};
 use http::{Request, Response};
 use http_body::Body;
@@ -20,16 +23,26 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokrate_core::{Span, Tick};
+
+/// A request's body as it comes in; see [`read_body`].
+pub type RequestBody = Incoming;
 
 /// Time for a request's head.
 const HEAD_TIMEOUT: Span = Span::from_secs(10);
 /// Memory of one connection for what was read and not yet taken.
 const READ_BUFFER_BYTES: usize = 64 * 1024;
+/// Connections that may wait to be accepted. With the usual 128, a burst of a few hundred loses handshakes, and each of
+/// those is tried again only a second later.
+const BACKLOG: u32 = 4096;
 /// Streams on one HTTP/2 connection.
 const STREAMS_MOST: u32 = 256;
+
+#[cfg(test)]
+mod tests;
 
 /// Answers requests. Belongs to one current-thread runtime with a `LocalSet`.
 pub trait Handler: 'static {
@@ -73,10 +86,18 @@ impl ConnectionTap {
 struct TapWatch(Rc<ConnectionTap>);
 
 impl WriteWatch for TapWatch {
-    fn writing(&self, at: Tick) {
-        for (sink, mark) in self.0.marks.borrow_mut().drain(..) {
+    fn written(&self, at: Tick) {
+        if self.0.marks.borrow().is_empty() {
+            return;
+        }
+        // Taken out first: a sink may mark anew. Then put back, emptied, to keep the memory.
+        let mut marks = self.0.marks.take();
+        for (sink, mark) in marks.drain(..) {
             sink.written(mark, at);
         }
+        let mut added = self.0.marks.borrow_mut();
+        marks.append(&mut added);
+        *added = marks;
     }
 }
 
@@ -94,7 +115,10 @@ impl Listener {
     /// When the operating system refuses.
     pub async fn bind(address: SocketAddr) -> Result<Listener, NetError> {
         let failed = |source| NetError::Listen { address, source };
-        let listener = TcpListener::bind(address).await.map_err(failed)?;
+        let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }.map_err(failed)?;
+        socket.set_reuseaddr(true).map_err(failed)?;
+        socket.bind(address).map_err(failed)?;
+        let listener = socket.listen(BACKLOG).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         Ok(Listener { listener, address })
     }
@@ -112,8 +136,31 @@ impl Listener {
         shutdown: impl Future<Output = ()>,
         drain: Span,
     ) {
+        self.serve_with(None, handler, clock, shutdown, drain).await;
+    }
+
+    /// The same over TLS.
+    pub async fn serve_tls<H: Handler>(
+        self,
+        tls: ServerTls,
+        handler: Rc<H>,
+        clock: Clock,
+        shutdown: impl Future<Output = ()>,
+        drain: Span,
+    ) {
+        self.serve_with(Some(tls), handler, clock, shutdown, drain).await;
+    }
+
+    async fn serve_with<H: Handler>(
+        self,
+        tls: Option<ServerTls>,
+        handler: Rc<H>,
+        clock: Clock,
+        shutdown: impl Future<Output = ()>,
+        drain: Span,
+    ) {
         let mut connections = JoinSet::new();
-        let (closing, closed) = tokio::sync::watch::channel(false);
+        let (closing, closed) = watch::channel(false);
         let mut shutdown = std::pin::pin!(shutdown);
         loop {
             tokio::select! {
@@ -121,8 +168,15 @@ impl Listener {
                 () = &mut shutdown => break,
                 accepted = self.listener.accept() => match accepted {
                     Ok((stream, _)) => {
-                        let handler = Rc::clone(&handler);
-                        connections.spawn_local(serve_tcp(stream, handler, clock, closed.clone()));
+                        // Events are small and must leave at once.
+                        let _ = stream.set_nodelay(true);
+                        let (tls, handler, closed) = (tls.clone(), Rc::clone(&handler), closed.clone());
+                        connections.spawn_local(async move {
+                            match tls {
+                                None => serve_connection(stream, handler, clock, closed).await,
+                                Some(tls) => serve_encrypted(stream, tls, handler, clock, closed).await,
+                            }
+                        });
                     }
                     // Out of descriptors, as a rule: wait until a connection ends.
                     Err(_) => tokio::time::sleep(std::time::Duration::from_millis(10)).await,
@@ -138,27 +192,48 @@ impl Listener {
     }
 }
 
-async fn serve_tcp<H: Handler>(
-    stream: TcpStream,
-    handler: Rc<H>,
-    clock: Clock,
-    closing: tokio::sync::watch::Receiver<bool>,
-) {
-    // Events are small and must leave at once.
-    let _ = stream.set_nodelay(true);
-    serve_connection(stream, handler, clock, closing).await;
-}
-
 /// Serves one connection over any transport until it ends or `closing` turns true and its requests are answered.
 pub async fn serve_connection<H: Handler, T: AsyncRead + AsyncWrite + Unpin + 'static>(
     transport: T,
     handler: Rc<H>,
     clock: Clock,
-    mut closing: tokio::sync::watch::Receiver<bool>,
+    closing: watch::Receiver<bool>,
 ) {
+    let (stamped, tap) = tapped(transport, clock);
+    converse(stamped, handler, tap, closing).await;
+}
+
+async fn serve_encrypted<H: Handler>(
+    stream: TcpStream,
+    tls: ServerTls,
+    handler: Rc<H>,
+    clock: Clock,
+    mut closing: watch::Receiver<bool>,
+) {
+    let (stamped, tap) = tapped(stream, clock);
+    let encrypted = tokio::select! {
+        encrypted = tokio::time::timeout(HEAD_TIMEOUT.as_duration(), tls.acceptor.accept(stamped)) => encrypted,
+        _ = closing.wait_for(|closing| *closing) => return,
+    };
+    // A handshake that fails is the client's news.
+    if let Ok(Ok(encrypted)) = encrypted {
+        converse(encrypted, handler, tap, closing).await;
+    }
+}
+
+fn tapped<T>(transport: T, clock: Clock) -> (Stamped<T, TapWatch>, Rc<ConnectionTap>) {
     let tap = Rc::new(ConnectionTap::default());
     let stamped = Stamped::new(transport, clock, TapWatch(Rc::clone(&tap)));
     *tap.stamps.borrow_mut() = stamped.stamps();
+    (stamped, tap)
+}
+
+async fn converse<H: Handler>(
+    stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
+    handler: Rc<H>,
+    tap: Rc<ConnectionTap>,
+    mut closing: watch::Receiver<bool>,
+) {
     let service = service_fn(move |request| {
         let (handler, tap) = (Rc::clone(&handler), Rc::clone(&tap));
         async move { Ok::<_, Infallible>(handler.handle(request, tap).await) }
@@ -171,7 +246,7 @@ pub async fn serve_connection<H: Handler, T: AsyncRead + AsyncWrite + Unpin + 's
         .max_buf_size(READ_BUFFER_BYTES)
         .half_close(false);
     builder.http2().timer(TokioTimer::new()).max_concurrent_streams(STREAMS_MOST).initial_stream_window_size(1 << 20);
-    let mut connection = std::pin::pin!(builder.serve_connection(TokioIo::new(stamped), service));
+    let mut connection = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), service));
     tokio::select! {
         biased;
         // A connection that broke is the client's news, not the server's.

@@ -4,11 +4,11 @@
 //! TLS and before anything is decoded.
 
 use crate::clock::Clock;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokrate_core::Tick;
 
@@ -19,7 +19,13 @@ pub struct Stamps {
     wrote_at: Cell<Tick>,
     read_bytes: Cell<u64>,
     wrote_bytes: Cell<u64>,
+    first_byte: Cell<Option<u8>>,
+    departures: RefCell<Vec<Departure>>,
+    reader: RefCell<Option<Waker>>,
 }
+
+/// Filled with the tick at which the bytes in question had been handed to the socket.
+pub(crate) type Departure = Rc<Cell<Option<Tick>>>;
 
 impl Stamps {
     /// When the last read returned bytes.
@@ -41,16 +47,53 @@ impl Stamps {
     pub fn wrote_bytes(&self) -> u64 {
         self.wrote_bytes.get()
     }
+
+    /// The first byte that the peer ever sent.
+    pub(crate) fn first_byte(&self) -> Option<u8> {
+        self.first_byte.get()
+    }
+
+    /// Fills `departure` when the next write has taken everything that it was offered: to be called when the bytes in
+    /// question lie in the buffer that is written next.
+    pub(crate) fn expect_departure(&self, departure: Departure) {
+        self.departures.borrow_mut().push(departure);
+    }
+
+    /// Wakes the caller when the next bytes are read.
+    pub(crate) fn wake_at_read(&self, context: &Context<'_>) {
+        *self.reader.borrow_mut() = Some(context.waker().clone());
+    }
+
+    fn read(&self, at: Tick, bytes: &[u8]) {
+        if self.read_bytes.get() == 0 {
+            self.first_byte.set(bytes.first().copied());
+        }
+        self.read_at.set(at);
+        self.read_bytes.set(self.read_bytes.get() + bytes.len() as u64);
+        if let Some(waker) = self.reader.take() {
+            waker.wake();
+        }
+    }
+
+    fn wrote(&self, at: Tick, count: usize, all: bool) {
+        self.wrote_at.set(at);
+        self.wrote_bytes.set(self.wrote_bytes.get() + count as u64);
+        if all {
+            for departure in self.departures.borrow_mut().drain(..) {
+                departure.set(Some(at));
+            }
+        }
+    }
 }
 
-/// Hears of writes just before they are handed to the operating system.
+/// Hears of writes that took everything they were offered.
 pub(crate) trait WriteWatch {
-    /// Bytes are handed to the socket at `at`.
-    fn writing(&self, at: Tick);
+    /// Everything that was offered up to now was handed to the socket by a call that began at `at`.
+    fn written(&self, at: Tick);
 }
 
 impl WriteWatch for () {
-    fn writing(&self, _at: Tick) {}
+    fn written(&self, _at: Tick) {}
 }
 
 /// A transport whose reads and writes are stamped.
@@ -74,13 +117,16 @@ impl<T, W> Stamped<T, W> {
 }
 
 impl<T: AsyncRead + Unpin, W: Unpin> AsyncRead for Stamped<T, W> {
-    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         let result = Pin::new(&mut self.inner).poll_read(context, buffer);
-        let count = buffer.filled().len() - before;
-        if count > 0 {
-            self.stamps.read_at.set(self.clock.now());
-            self.stamps.read_bytes.set(self.stamps.read_bytes.get() + count as u64);
+        let bytes = &buffer.filled()[before..];
+        if !bytes.is_empty() {
+            self.stamps.read(self.clock.now(), bytes);
         }
         result
     }
@@ -89,14 +135,16 @@ impl<T: AsyncRead + Unpin, W: Unpin> AsyncRead for Stamped<T, W> {
 impl<T: Unpin, W: WriteWatch + Unpin> Stamped<T, W> {
     fn write_with(
         &mut self,
+        offered: usize,
         write: impl FnOnce(Pin<&mut T>) -> Poll<io::Result<usize>>,
     ) -> Poll<io::Result<usize>> {
         let handed_at = self.clock.now();
         let result = write(Pin::new(&mut self.inner));
         if let Poll::Ready(Ok(count)) = &result {
-            self.watch.writing(handed_at);
-            self.stamps.wrote_at.set(self.clock.now());
-            self.stamps.wrote_bytes.set(self.stamps.wrote_bytes.get() + *count as u64);
+            self.stamps.wrote(self.clock.now(), *count, *count == offered);
+            if *count == offered {
+                self.watch.written(handed_at);
+            }
         }
         result
     }
@@ -104,7 +152,7 @@ impl<T: Unpin, W: WriteWatch + Unpin> Stamped<T, W> {
 
 impl<T: AsyncWrite + Unpin, W: WriteWatch + Unpin> AsyncWrite for Stamped<T, W> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        self.write_with(|inner| inner.poll_write(context, bytes))
+        self.write_with(bytes.len(), |inner| inner.poll_write(context, bytes))
     }
 
     fn poll_write_vectored(
@@ -112,7 +160,8 @@ impl<T: AsyncWrite + Unpin, W: WriteWatch + Unpin> AsyncWrite for Stamped<T, W> 
         context: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.write_with(|inner| inner.poll_write_vectored(context, slices))
+        let offered = slices.iter().map(|slice| slice.len()).sum();
+        self.write_with(offered, |inner| inner.poll_write_vectored(context, slices))
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -120,7 +120,8 @@ mod tests {
 
     #[test]
     fn what_is_no_base_url_is_refused_without_showing_a_key() {
-        for bad in ["", "127.0.0.1:8000", "ftp://h", "http://", "http://h:99999/v1", "http://h/v1?key=1", "http://h h/"] {
+        for bad in ["", "127.0.0.1:8000", "ftp://h", "http://", "http://h:99999/v1", "http://h/v1?key=1", "http://h h/"]
+        {
             assert!(Target::parse(bad).is_err(), "{bad}");
         }
         let message = shown("https://user:sk-secret@h/v1");

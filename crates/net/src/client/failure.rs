@@ -1,0 +1,90 @@
+//! What kind of failure an error of the HTTP library is.
+//!
+//! It refuses to guess beyond what is known. Invariant: no header value gets into a detail.
+
+use crate::exchange::ExchangeFailure;
+use crate::stamped::Stamps;
+use crate::tls::tls_error;
+use std::error::Error;
+use std::io;
+use tokrate_core::FailureKind;
+
+/// First byte of a TLS alert and of a TLS handshake message.
+const TLS_FIRST_BYTES: [u8; 2] = [0x15, 0x16];
+
+/// How far the exchange had come.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// An HTTP/2 connection waits for its server's settings.
+    Greeting,
+    /// Not one byte of an answer was read.
+    Silence,
+    /// Some byte was read, but no whole head.
+    Head,
+    /// The head was read.
+    Body,
+}
+
+pub(super) fn failure_of(error: &hyper::Error, stage: Stage, stamps: &Stamps) -> ExchangeFailure {
+    let (kind, what) = classify(error, stage, stamps);
+    let mut detail = format!("{what} ({error}");
+    for cause in causes(error).skip(1) {
+        let text = cause.to_string();
+        // Wrappers repeat what they wrap.
+        if !detail.ends_with(&text) {
+            detail.push_str(": ");
+            detail.push_str(&text);
+        }
+    }
+    detail.push(')');
+    ExchangeFailure { kind, detail }
+}
+
+fn classify(error: &hyper::Error, stage: Stage, stamps: &Stamps) -> (FailureKind, &'static str) {
+    if causes(error).any(|cause| tls_error(cause).is_some()) {
+        return (FailureKind::Tls, "the encrypted connection broke");
+    }
+    let foreign = stage != Stage::Body;
+    match stamps.first_byte() {
+        Some(first) if foreign && error.is_parse() && TLS_FIRST_BYTES.contains(&first) => {
+            return (FailureKind::Tls, "the server speaks TLS on this port; use https://");
+        }
+        _ => {}
+    }
+    if stage == Stage::Greeting {
+        let what = match stamps.first_byte() {
+            None => return (FailureKind::Connect, "the server closed the connection without a greeting"),
+            Some(b'H') => "the server does not speak HTTP/2; use HTTP/1.1",
+            Some(first) if TLS_FIRST_BYTES.contains(&first) => {
+                return (FailureKind::Tls, "the server speaks TLS on this port; use https://");
+            }
+            Some(_) => "the server's greeting is not HTTP/2 as it should be",
+        };
+        return (FailureKind::Protocol, what);
+    }
+    if error.is_parse_too_large() {
+        return (FailureKind::Protocol, "the answer's head is too large");
+    }
+    if error.is_parse() {
+        return (FailureKind::Protocol, "the answer is not HTTP as it should be");
+    }
+    let garbled = |kind| matches!(kind, io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData);
+    match stage {
+        Stage::Silence | Stage::Greeting => {
+            (FailureKind::Connect, "the server closed the connection without an answer")
+        }
+        Stage::Head => (FailureKind::Protocol, "the connection ended in the head of the answer"),
+        Stage::Body if io_kind(error).is_some_and(garbled) => {
+            (FailureKind::Protocol, "the body's framing is not HTTP as it should be")
+        }
+        Stage::Body => (FailureKind::Truncated, "the answer broke off"),
+    }
+}
+
+fn io_kind(error: &hyper::Error) -> Option<io::ErrorKind> {
+    causes(error).find_map(|cause| cause.downcast_ref::<io::Error>()).map(io::Error::kind)
+}
+
+fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |&error| error.source())
+}

@@ -1,0 +1,67 @@
+//! Hands what comes to the sink, with its stamps.
+//!
+//! It refuses to know HTTP versions. Invariant: the sink hears of `sent` before the head, of the head before the body.
+
+use super::failure::{Stage, failure_of};
+use super::watch::Watch;
+use crate::exchange::{ExchangeFailure, Head, Sink};
+use crate::stamped::Stamps;
+use bytes::Bytes;
+use http::StatusCode;
+use http_body::Frame;
+use hyper::body::Incoming;
+use tokrate_core::FailureKind;
+
+pub(super) struct Receiver<'a, S> {
+    sink: &'a mut S,
+    watch: &'a Watch,
+    stamps: &'a Stamps,
+    /// Bytes that had been read from the connection before this exchange.
+    read_before: u64,
+    room: u64,
+    max_body_bytes: u64,
+    proxied: bool,
+}
+
+impl<'a, S: Sink> Receiver<'a, S> {
+    pub(super) fn new(
+        sink: &'a mut S,
+        watch: &'a Watch,
+        stamps: &'a Stamps,
+        max_body_bytes: u64,
+        proxied: bool,
+    ) -> Receiver<'a, S> {
+        let read_before = stamps.read_bytes();
+        Receiver { sink, watch, stamps, read_before, room: max_body_bytes, max_body_bytes, proxied }
+    }
+
+    /// Takes the head.
+    pub(super) fn begin(
+        &mut self,
+        response: hyper::Result<http::Response<Incoming>>,
+    ) -> Result<Incoming, ExchangeFailure> {
+        self.watch.tell_sent(self.sink);
+        let stage = if self.stamps.read_bytes() == self.read_before { Stage::Silence } else { Stage::Head };
+        let (parts, body) = response.map_err(|error| failure_of(&error, stage, self.stamps))?.into_parts();
+        if self.proxied && parts.status == StatusCode::PROXY_AUTHENTICATION_REQUIRED {
+            let detail = "the proxy asks for a user and a password; write them into its URL".to_owned();
+            return Err(ExchangeFailure { kind: FailureKind::Proxy, detail });
+        }
+        let head = Head { status: parts.status, headers: parts.headers, version: parts.version };
+        self.sink.head(self.stamps.read_at(), &head);
+        Ok(body)
+    }
+
+    /// Takes a frame of the body.
+    pub(super) fn take(&mut self, frame: hyper::Result<Frame<Bytes>>) -> Result<(), ExchangeFailure> {
+        let frame = frame.map_err(|error| failure_of(&error, Stage::Body, self.stamps))?;
+        let Some(bytes) = frame.data_ref() else { return Ok(()) };
+        let Some(room) = self.room.checked_sub(bytes.len() as u64) else {
+            let detail = format!("the answer is larger than {} bytes", self.max_body_bytes);
+            return Err(ExchangeFailure { kind: FailureKind::TooLarge, detail });
+        };
+        self.room = room;
+        self.sink.body(self.stamps.read_at(), bytes);
+        Ok(())
+    }
+}

@@ -1,0 +1,117 @@
+//! TLS on both sides, over aws-lc-rs alone.
+//!
+//! It refuses to know HTTP but for the name of the protocol that is offered. Invariant: the provider is handed to each
+//! configuration, so that no process-wide default can be the wrong one.
+
+use crate::config::{ClientConfig, HttpVersion};
+use crate::error::NetError;
+use crate::exchange::ExchangeFailure;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{AlertDescription, CertificateError};
+use std::error::Error;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use tokio_rustls::TlsAcceptor;
+use tokrate_core::FailureKind;
+
+/// Certificate and key of a server.
+#[derive(Clone)]
+pub struct ServerTls {
+    pub(crate) acceptor: TlsAcceptor,
+}
+
+impl ServerTls {
+    /// From a chain of certificates and a key, both PEM. HTTP/2 and HTTP/1.1 are offered.
+    ///
+    /// # Errors
+    /// When either cannot be read or they do not fit together.
+    pub fn from_pem(chain: &[u8], key: &[u8]) -> Result<ServerTls, NetError> {
+        let wrong = |error: rustls::pki_types::pem::Error| NetError::Certificate(error.to_string());
+        let chain = CertificateDer::pem_slice_iter(chain).collect::<Result<Vec<_>, _>>().map_err(wrong)?;
+        let key = PrivateKeyDer::from_pem_slice(key).map_err(wrong)?;
+        let mut config = rustls::ServerConfig::builder_with_provider(provider())
+            .with_safe_default_protocol_versions()?
+            .with_no_client_auth()
+            .with_single_cert(chain, key)?;
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        Ok(ServerTls { acceptor: TlsAcceptor::from(Arc::new(config)) })
+    }
+}
+
+/// What a client needs for TLS. The authorities are those of the machine, or Mozilla's where it has none, and those of
+/// the given file.
+///
+/// Sessions are never resumed: every connection opened in a run costs the same handshake.
+pub(crate) fn client_config(config: &ClientConfig) -> Result<rustls::ClientConfig, NetError> {
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    if roots.is_empty() {
+        roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
+    }
+    if let Some(path) = &config.ca_file {
+        add_authorities(&mut roots, path).map_err(|reason| NetError::Authorities { path: path.clone(), reason })?;
+    }
+    let mut tls = rustls::ClientConfig::builder_with_provider(provider())
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    tls.resumption = rustls::client::Resumption::disabled();
+    // One protocol is offered, so that a run never mixes two.
+    tls.alpn_protocols = vec![config.http.name().as_bytes().to_vec()];
+    Ok(tls)
+}
+
+/// What went wrong in a handshake, in words that help.
+pub(crate) fn handshake_failure(error: &io::Error, http: HttpVersion) -> ExchangeFailure {
+    let detail = match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
+        Some(rustls::Error::InvalidMessage(_)) => "the server does not speak TLS on this port; use http://".to_owned(),
+        Some(rustls::Error::InvalidCertificate(reason)) => certificate_fault(reason),
+        Some(
+            rustls::Error::NoApplicationProtocol
+            | rustls::Error::AlertReceived(AlertDescription::NoApplicationProtocol),
+        ) => format!("the server does not offer {} over TLS", http.name()),
+        Some(reason) => reason.to_string(),
+        None => format!("the connection broke during the TLS handshake: {error}"),
+    };
+    ExchangeFailure { kind: FailureKind::Tls, detail }
+}
+
+/// The TLS error within an error, if there is one: an encrypted connection can break at any time.
+pub(crate) fn tls_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a rustls::Error> {
+    let io = error.downcast_ref::<io::Error>()?;
+    io.get_ref()?.downcast_ref::<rustls::Error>()
+}
+
+fn certificate_fault(reason: &CertificateError) -> String {
+    match reason {
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+            format!("the server's certificate has expired: {reason}")
+        }
+        CertificateError::UnknownIssuer => {
+            "the server's certificate is signed by an unknown authority (its own or a private one); name a file with that \
+             authority"
+                .to_owned()
+        }
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            format!("the server's certificate is for another name: {reason}")
+        }
+        other => format!("the server's certificate is not good: {other}"),
+    }
+}
+
+fn add_authorities(roots: &mut rustls::RootCertStore, path: &Path) -> Result<(), String> {
+    let pem = std::fs::read(path).map_err(|error| error.to_string())?;
+    let mut count = 0;
+    for certificate in CertificateDer::pem_slice_iter(&pem) {
+        let certificate = certificate.map_err(|error| error.to_string())?;
+        roots.add(certificate).map_err(|error| error.to_string())?;
+        count += 1;
+    }
+    if count == 0 { Err("it holds no certificate".to_owned()) } else { Ok(()) }
+}
+
+fn provider() -> Arc<rustls::crypto::CryptoProvider> {
+    Arc::new(rustls::crypto::aws_lc_rs::default_provider())
+}

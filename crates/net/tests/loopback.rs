@@ -1,0 +1,311 @@
+//! Client and server over real sockets of this machine: TLS, HTTP/2, proxies, refusals.
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::combinators::MapErr;
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use std::cell::RefCell;
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::rc::Rc;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::{LocalSet, spawn_local};
+use tokrate_core::{FailureKind, Span, Tick};
+use tokrate_net::server::{ConnectionTap, Handler, Listener, read_body};
+use tokrate_net::{
+    Client, ClientConfig, Clock, Exchange, Head, HttpVersion, Limits, NetError, Outgoing, ProxySettings, Route,
+    ServerTls, Sink, Target,
+};
+
+fn on_local_runtime<T>(future: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    LocalSet::new().block_on(&runtime, future)
+}
+
+/// Answers with what it was asked: version, path, body.
+struct Echo;
+
+type Whole = MapErr<Full<Bytes>, fn(Infallible) -> std::io::Error>;
+
+impl Handler for Echo {
+    type Body = Whole;
+
+    async fn handle(self: Rc<Self>, request: Request<Incoming>, tap: Rc<ConnectionTap>) -> Response<Whole> {
+        let asked = format!("{:?} {}", request.version(), request.uri().path());
+        let body = read_body(request.into_body(), 1 << 20).await.unwrap();
+        assert!(tap.read_at() > Tick::ZERO);
+        let text = format!("{asked} {}", body.len());
+        let never: fn(Infallible) -> std::io::Error = |never| match never {};
+        Response::new(Full::new(Bytes::from(text)).map_err(never))
+    }
+}
+
+/// Starts the server on a free port.
+async fn serve(tls: Option<ServerTls>) -> SocketAddr {
+    let listener = Listener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
+    let address = listener.address();
+    let clock = Clock::monotonic();
+    spawn_local(async move {
+        match tls {
+            None => listener.serve(Rc::new(Echo), clock, std::future::pending(), Span::ZERO).await,
+            Some(tls) => listener.serve_tls(tls, Rc::new(Echo), clock, std::future::pending(), Span::ZERO).await,
+        }
+    });
+    address
+}
+
+#[derive(Default)]
+struct Heard {
+    sent: bool,
+    status: u16,
+    text: String,
+    stamps: Vec<Tick>,
+}
+
+impl Sink for Heard {
+    fn sent(&mut self, at: Tick) {
+        self.sent = true;
+        self.stamps.push(at);
+    }
+
+    fn head(&mut self, at: Tick, head: &Head) {
+        self.status = head.status.as_u16();
+        self.stamps.push(at);
+    }
+
+    fn body(&mut self, at: Tick, bytes: &[u8]) {
+        self.text.push_str(&String::from_utf8_lossy(bytes));
+        self.stamps.push(at);
+    }
+}
+
+fn client(config: &ClientConfig, url: &str) -> Client {
+    let clock = Clock::monotonic();
+    let route = Route::resolve_blocking(&Target::parse(url).unwrap(), config, clock).unwrap();
+    Client::new(config.clone(), route, clock).unwrap()
+}
+
+async fn ask(client: &Client, body: Bytes) -> (Exchange, Heard) {
+    let mut heard = Heard::default();
+    let outgoing =
+        Outgoing { method: http::Method::POST, path: "/v1/x".to_owned(), headers: http::HeaderMap::new(), body };
+    let limits = Limits { idle: Span::from_secs(10), total: Span::from_secs(20), max_body_bytes: 1 << 20 };
+    let exchange = client.exchange(outgoing, limits, &mut heard).await;
+    assert!(heard.stamps.is_sorted(), "sent, head, body");
+    (exchange, heard)
+}
+
+async fn failure(config: &ClientConfig, url: &str) -> (FailureKind, String) {
+    let failure = ask(&client(config, url), Bytes::new()).await.0.outcome.unwrap_err();
+    (failure.kind, failure.detail)
+}
+
+/// An authority, and what it signed for a server.
+struct Signed {
+    ca_file: PathBuf,
+    tls: ServerTls,
+}
+
+fn signed(test: &str, name: &str, expired: bool) -> Signed {
+    let ca_key = KeyPair::generate().unwrap();
+    let mut ca = CertificateParams::new(Vec::new()).unwrap();
+    ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let ca_pem = ca.self_signed(&ca_key).unwrap().pem();
+    let issuer = Issuer::new(ca, ca_key);
+    let key = KeyPair::generate().unwrap();
+    let mut leaf = CertificateParams::new(vec![name.to_owned()]).unwrap();
+    if expired {
+        leaf.not_before = rcgen::date_time_ymd(2019, 1, 1);
+        leaf.not_after = rcgen::date_time_ymd(2020, 1, 1);
+    }
+    let chain = leaf.signed_by(&key, &issuer).unwrap().pem();
+    let ca_file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("net-{test}-{name}-{expired}.pem"));
+    std::fs::write(&ca_file, ca_pem).unwrap();
+    Signed { ca_file, tls: ServerTls::from_pem(chain.as_bytes(), key.serialize_pem().as_bytes()).unwrap() }
+}
+
+#[test]
+fn both_http_versions_are_spoken_plain_and_encrypted_and_large_requests_get_through() {
+    let signed = signed("both", "localhost", false);
+    on_local_runtime(async {
+        let (plain, encrypted) = (serve(None).await, serve(Some(signed.tls)).await);
+        for http in [HttpVersion::Http1, HttpVersion::Http2] {
+            let config = ClientConfig { http, ca_file: Some(signed.ca_file.clone()), ..ClientConfig::default() };
+            let urls = [format!("http://{plain}"), format!("https://localhost:{}", encrypted.port())];
+            for url in urls {
+                let client = client(&config, &url);
+                for (turn, length) in [(0, 0), (1, 2), (2, 1_000_000)] {
+                    let (ended, heard) = ask(&client, Bytes::from(vec![b'x'; length])).await;
+                    assert_eq!(ended.outcome, Ok(()), "{url}");
+                    let version = if http == HttpVersion::Http1 { "HTTP/1.1" } else { "HTTP/2.0" };
+                    assert_eq!(heard.text, format!("{version} /v1/x {length}"));
+                    assert_eq!((heard.status, heard.sent), (200, true), "{url} {length}");
+                    assert_eq!(ended.connection.new, turn == 0);
+                    assert_eq!(ended.connection.tls > Span::ZERO, turn == 0 && url.starts_with("https"));
+                    assert!(ended.bytes_out >= length as u64);
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn a_handshake_fails_with_what_is_wrong_with_the_certificate() {
+    let good = signed("fails", "localhost", false);
+    let (old, other) = (signed("fails", "localhost", true), signed("fails", "other.test", false));
+    on_local_runtime(async {
+        let cases = [
+            (good.tls, None, "unknown authority"),
+            (old.tls, Some(old.ca_file), "expired"),
+            (other.tls, Some(other.ca_file), "another name"),
+        ];
+        for (tls, ca_file, expected) in cases {
+            let address = serve(Some(tls)).await;
+            let config = ClientConfig { ca_file, ..ClientConfig::default() };
+            let (kind, detail) = failure(&config, &format!("https://localhost:{}", address.port())).await;
+            assert_eq!(kind, FailureKind::Tls);
+            assert!(detail.contains(expected), "{detail}");
+        }
+    });
+}
+
+#[test]
+fn the_wrong_scheme_is_told() {
+    let signed = signed("scheme", "localhost", false);
+    on_local_runtime(async {
+        let (plain, encrypted) = (serve(None).await, serve(Some(signed.tls)).await);
+        for http in [HttpVersion::Http1, HttpVersion::Http2] {
+            let config = ClientConfig { http, ..ClientConfig::default() };
+            let (kind, detail) = failure(&config, &format!("https://localhost:{}", plain.port())).await;
+            assert_eq!(kind, FailureKind::Tls, "{detail}");
+            assert!(detail.contains("use http://"), "{detail}");
+            let (kind, detail) = failure(&config, &format!("http://{encrypted}")).await;
+            assert_eq!(kind, FailureKind::Tls, "{detail}");
+            assert!(detail.contains("use https://"), "{detail}");
+        }
+    });
+}
+
+#[test]
+fn nobody_who_listens_and_names_without_address_are_told() {
+    on_local_runtime(async {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        drop(listener);
+        let (kind, detail) = failure(&ClientConfig::default(), &format!("http://{address}")).await;
+        assert_eq!(kind, FailureKind::Connect);
+        assert!(detail.contains(&address.to_string()), "{detail}");
+    });
+    // A label of more than 63 letters is no name: no resolver is asked.
+    let target = Target::parse(&format!("http://{}/v1", "a".repeat(70))).unwrap();
+    let route = Route::resolve_blocking(&target, &ClientConfig::default(), Clock::monotonic());
+    assert!(matches!(route, Err(NetError::Dns { .. })), "{route:?}");
+}
+
+#[test]
+fn authorities_that_cannot_be_read_are_told_with_their_file() {
+    let config = ClientConfig { ca_file: Some(PathBuf::from("/no/such/file.pem")), ..ClientConfig::default() };
+    let target = Target::parse("https://127.0.0.1").unwrap();
+    let error = Route::resolve_blocking(&target, &config, Clock::monotonic()).unwrap_err();
+    assert!(error.to_string().contains("/no/such/file.pem"), "{error}");
+}
+
+/// A proxy that lets through who knows the password, and keeps the heads that it saw.
+async fn proxy(status: &'static str) -> (SocketAddr, Rc<RefCell<Vec<String>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let heads = Rc::new(RefCell::new(Vec::new()));
+    let seen = Rc::clone(&heads);
+    spawn_local(async move {
+        loop {
+            let (stream, _) = listener.accept().await.unwrap();
+            let heads = Rc::clone(&seen);
+            spawn_local(carry_through(stream, heads, status));
+        }
+    });
+    (address, heads)
+}
+
+async fn carry_through(mut stream: TcpStream, heads: Rc<RefCell<Vec<String>>>, status: &str) {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(stream.read_u8().await.unwrap());
+    }
+    let head = String::from_utf8(head).unwrap();
+    let port = head.split_whitespace().nth(1).and_then(|to| to.rsplit(':').next()).and_then(|port| port.parse().ok());
+    let connects = head.starts_with("CONNECT ");
+    heads.borrow_mut().push(head);
+    if !status.starts_with('2') || !connects {
+        let answer = format!("HTTP/1.1 {status} X\r\ncontent-length: 7\r\n\r\nproxied");
+        stream.write_all(answer.as_bytes()).await.unwrap();
+        return;
+    }
+    let port: u16 = port.unwrap();
+    let mut onward = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+    stream.write_all(b"HTTP/1.1 200 Connection established\r\n\r\n").await.unwrap();
+    let _ = copy_bidirectional(&mut stream, &mut onward).await;
+}
+
+fn through(proxy: SocketAddr, ca_file: Option<PathBuf>) -> ClientConfig {
+    let url = format!("http://user:pass@{proxy}");
+    let proxy = ProxySettings::from_values(Some(&url), Some(&url), None, None);
+    ClientConfig { proxy, ca_file, ..ClientConfig::default() }
+}
+
+const CREDENTIALS: &str = "proxy-authorization: basic dxnlcjpwyxnz\r\n";
+
+#[test]
+fn a_proxy_is_asked_for_a_tunnel_to_what_is_encrypted_and_handed_whole_urls_of_what_is_not() {
+    let signed = signed("proxy", "localhost", false);
+    on_local_runtime(async {
+        let encrypted = serve(Some(signed.tls)).await;
+        let (address, heads) = proxy("200").await;
+        for http in [HttpVersion::Http1, HttpVersion::Http2] {
+            let config = ClientConfig { http, ..through(address, Some(signed.ca_file.clone())) };
+            let url = format!("https://localhost:{}", encrypted.port());
+            let (ended, heard) = ask(&client(&config, &url), Bytes::from_static(b"{}")).await;
+            assert_eq!(ended.outcome, Ok(()));
+            assert!(heard.text.ends_with(" /v1/x 2"), "{}", heard.text);
+            let head = heads.borrow_mut().pop().unwrap();
+            assert!(head.starts_with(&format!("CONNECT localhost:{} HTTP/1.1\r\n", encrypted.port())), "{head}");
+            assert!(head.to_lowercase().contains(CREDENTIALS), "{head}");
+        }
+        let client = client(&through(address, None), "http://model.test:81/v1");
+        let (ended, heard) = ask(&client, Bytes::new()).await;
+        assert_eq!((ended.outcome, heard.text.as_str()), (Ok(()), "proxied"));
+        let head = heads.borrow_mut().pop().unwrap();
+        assert!(head.starts_with("POST http://model.test:81/v1/x HTTP/1.1\r\n"), "{head}");
+        assert!(head.to_lowercase().contains(CREDENTIALS), "{head}");
+    });
+}
+
+#[test]
+fn a_proxy_that_refuses_fails_the_exchange_and_no_password_is_shown() {
+    on_local_runtime(async {
+        let (address, _heads) = proxy("407").await;
+        for url in ["http://model.test/v1", "https://model.test/v1"] {
+            let (kind, detail) = failure(&through(address, None), url).await;
+            assert_eq!(kind, FailureKind::Proxy, "{detail}");
+            assert!(!detail.contains("pass@") && !detail.contains("dXNlcjpwYXNz"), "{detail}");
+        }
+        let shown = format!("{:?}", through(address, None));
+        assert!(!shown.contains("pass") && !shown.contains("dXNlcjpwYXNz"), "{shown}");
+    });
+}
+
+#[test]
+fn what_no_proxy_can_do_is_refused_before_anything_is_sent() {
+    let proxy = SocketAddr::from(([127, 0, 0, 1], 9));
+    let config = ClientConfig { http: HttpVersion::Http2, ..through(proxy, None) };
+    let route = Route::resolve_blocking(&Target::parse("http://model.test").unwrap(), &config, Clock::monotonic());
+    assert!(matches!(Client::new(config, route.unwrap(), Clock::monotonic()), Err(NetError::ProxiedHttp2)));
+    let settings = ProxySettings::from_values(Some("socks5://user:pass@127.0.0.1:9"), None, None, None);
+    let config = ClientConfig { proxy: settings, ..ClientConfig::default() };
+    let route = Route::resolve_blocking(&Target::parse("http://model.test").unwrap(), &config, Clock::monotonic());
+    let message = route.unwrap_err().to_string();
+    assert!(message.contains("socks5://127.0.0.1") && !message.contains("pass"), "{message}");
+}
