@@ -1,0 +1,235 @@
+//! What the binary says to what is typed: help, and a message for everything that is wrong.
+//!
+//! It refuses to know how arguments are read. Invariant: what is wrong starts nothing, writes nothing and ends with 2.
+
+use crate::folder::Folder;
+use crate::tool::{finish, run, start, tokrate};
+use std::fmt::Write;
+use std::net::TcpListener;
+
+/// Runs each line of arguments and shows what was said to it. `'` holds words together.
+fn refusals(folder: &Folder, lines: &[&str]) -> String {
+    let before = folder.names();
+    let mut shown = String::new();
+    for line in lines {
+        let arguments = words(line);
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let finished = finish(start(tokrate(folder, &arguments).env("SPACED_KEY", "sk-se cret").env("GOOD_KEY", "sk")));
+        assert_eq!(finished.code, Some(2), "{line}: {finished:?}");
+        assert_eq!(finished.stdout, "", "{line}");
+        assert!(!finished.stderr.contains("sk-se"), "{line} shows a key: {}", finished.stderr);
+        assert!(!finished.stderr.contains("panicked"), "{line}: {}", finished.stderr);
+        writeln!(shown, "$ tokrate {line}\n{}", finished.stderr).expect("a string takes all");
+    }
+    assert_eq!(folder.names(), before, "nothing was written");
+    shown
+}
+
+fn words(line: &str) -> Vec<String> {
+    let parts = line.split('\'').enumerate();
+    let mut words = Vec::new();
+    for (number, part) in parts {
+        match number % 2 {
+            0 => words.extend(part.split_whitespace().map(str::to_owned)),
+            _ => words.push(part.to_owned()),
+        }
+    }
+    words
+}
+
+/// Arguments of a bench of an endpoint where nobody is; none of these may ever get there.
+const REMOTE: &str = "bench --url http://127.0.0.1:9/v1 --model m";
+
+fn after(prefix: &str, lines: &[&str]) -> Vec<String> {
+    lines.iter().map(|line| format!("{prefix} {line}")).collect()
+}
+
+fn shown(folder: &Folder, prefix: &str, lines: &[&str]) -> String {
+    let lines = after(prefix, lines);
+    refusals(folder, &lines.iter().map(String::as_str).collect::<Vec<&str>>())
+}
+
+#[test]
+fn help_says_it_all() {
+    let folder = Folder::new("help");
+    for (name, arguments) in [("help", vec!["--help"]), ("bench_help", vec!["bench", "--help"]), ("sim_help", vec!["sim", "--help"])] {
+        let finished = run(&folder, &arguments);
+        assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""));
+        assert!(finished.stdout.lines().all(|line| line.chars().count() <= 120), "{}", finished.stdout);
+        insta::assert_snapshot!(name, finished.stdout);
+    }
+}
+
+#[test]
+fn the_version_is_named() {
+    let finished = run(&Folder::new("version"), &["--version"]);
+    assert_eq!(finished.code, Some(0));
+    assert_eq!(finished.stdout, format!("tokrate {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn unknown_words_are_refused() {
+    let folder = Folder::new("unknown");
+    let lines = ["", "bnech", "bench --concurency 3", "bench --http 3", "bench --calibration maybe", "sim --slot 3", "bench now"];
+    insta::assert_snapshot!("unknown_words", refusals(&folder, &lines));
+}
+
+#[test]
+fn a_target_that_makes_no_sense_is_refused() {
+    let folder = Folder::new("target");
+    let lines = [
+        "bench --url http://127.0.0.1:9/v1",
+        "bench --model m",
+        "bench --url http://127.0.0.1:9/v1 --model ''",
+        "bench --url ftp://host/v1 --model m",
+        "bench --url localhost:8000 --model m",
+        "bench --url http:// --model m",
+        "bench --url http://host:99999/v1 --model m",
+        "bench --url http://user:sk-secret@host/v1 --model m",
+        "bench --url http://host/v1?key=sk-secret --model m",
+    ];
+    let shown = refusals(&folder, &lines);
+    let said: Vec<&str> = shown.lines().filter(|line| !line.starts_with('$')).collect();
+    assert!(!said.iter().any(|line| line.contains("sk-secret")), "{said:?}");
+    insta::assert_snapshot!("target", shown);
+}
+
+#[test]
+fn a_header_that_makes_no_sense_is_refused_without_its_value() {
+    let folder = Folder::new("header");
+    let lines = ["--header nocolon", "--header 'bad name: sk-value'", "--header 'x: sk-a\nb'", "--header ': sk-value'"];
+    let shown = shown(&folder, REMOTE, &lines);
+    let said: Vec<&str> = shown.lines().filter(|line| line.starts_with("tokrate")).collect();
+    assert!(!said.iter().any(|line| line.contains("sk-")), "{said:?}");
+    insta::assert_snapshot!("header", shown);
+}
+
+#[test]
+fn a_load_that_makes_no_sense_is_refused() {
+    let folder = Folder::new("load");
+    let lines = [
+        "--concurrency 0",
+        "--concurrency 1,,2",
+        "--concurrency -1",
+        "--concurrency 1000000",
+        "--concurrency 4294967296",
+        "--concurrency 1 --rate 5",
+        "--rate 0",
+        "--rate nan",
+        "--rate inf",
+        "--rate -3",
+        "--arrivals constant",
+        "--duration 3parsecs",
+        "--duration 0s",
+        "--duration -3s",
+        "--duration 1e400s",
+        "--requests 0",
+        "--requests 5 --duration 3s",
+        "--workers 0",
+        "--rate 5 --max-in-flight 0",
+    ];
+    insta::assert_snapshot!("load", shown(&folder, REMOTE, &lines));
+}
+
+#[test]
+fn a_request_that_makes_no_sense_is_refused() {
+    let folder = Folder::new("request");
+    let lines = [
+        "--input-tokens 0",
+        "--input-tokens 99999999",
+        "--output-tokens 0",
+        "--output-tokens many",
+        "--input-tokens 100 --shared-prefix 300",
+        "--body x",
+        "--body a=b",
+        "--temperature nan",
+        "--idle-timeout 0s",
+        "--connect-timeout soon",
+        "--timeout 0",
+        "--max-failures 2",
+        "--max-failures nan",
+        "--ca-file nowhere.pem",
+    ];
+    insta::assert_snapshot!("request", shown(&folder, REMOTE, &lines));
+}
+
+#[test]
+fn a_settings_file_is_refused_with_its_line() {
+    let folder = Folder::new("settings");
+    folder.write("key.toml", "[bench]\nmodel = \"m\"\nconcurency = [1]\n");
+    folder.write("table.toml", "[bnech]\nmodel = \"m\"\n");
+    folder.write("type.toml", "[bench]\nmodel = 3\n");
+    folder.write("broken.toml", "[bench\nmodel = \"m\"\n");
+    folder.write("value.toml", "[bench]\nurl = \"http://127.0.0.1:9/v1\"\nmodel = \"m\"\nduration = \"3parsecs\"\n");
+    folder.write("http.toml", "[bench]\nurl = \"http://127.0.0.1:9/v1\"\nmodel = \"m\"\nhttp = \"3\"\n");
+    folder.write("limit.toml", "[bench]\nurl = \"http://127.0.0.1:9/v1\"\nmodel = \"m\"\nidle_timeout = \"0s\"\n");
+    let files = ["key", "table", "type", "broken", "value", "http", "limit", "nowhere"];
+    let lines: Vec<String> = files.iter().map(|name| format!("--config {name}.toml")).collect();
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    insta::assert_snapshot!("settings", shown(&folder, "bench", &lines));
+}
+
+#[test]
+fn the_settings_file_of_the_folder_is_read() {
+    let folder = Folder::new("default-settings");
+    folder.write("tokrate.toml", "[bench]\nmodel = \"m\"\nconcurency = [1]\n");
+    insta::assert_snapshot!("default_settings", refusals(&folder, &["bench"]));
+}
+
+#[test]
+fn a_key_that_cannot_be_had_is_named_by_its_place() {
+    let folder = Folder::new("key");
+    folder.write("empty", "\n");
+    let lines = [
+        "--key-env NOT_SET_ANYWHERE",
+        "--key-env SPACED_KEY",
+        "--key-file nowhere",
+        "--key-file empty",
+        "--key-cmd 'exit 3'",
+        "--key-cmd 'true'",
+        "--key-env GOOD_KEY --key-file empty",
+    ];
+    insta::assert_snapshot!("key", shown(&folder, REMOTE, &lines));
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_refused_before_the_run() {
+    let folder = Folder::new("files");
+    std::fs::create_dir(folder.join("folder")).expect("created");
+    let lines = [
+        "--json nowhere/record.json",
+        "--json folder",
+        "--jsonl nowhere/rows.jsonl",
+        "--html nowhere/report.html",
+        "--html report.html --no-html",
+    ];
+    insta::assert_snapshot!("files", shown(&folder, REMOTE, &lines));
+}
+
+#[test]
+fn a_sim_that_makes_no_sense_is_refused() {
+    let folder = Folder::new("sim-refused");
+    let lines = [
+        "--listen here",
+        "--fault fire=0.1",
+        "--fault stall=2",
+        "--fault burst@3=0.1",
+        "--slots 0",
+        "--speed 0",
+        "--speed fast",
+        "--delay soon",
+        "--jitter -1",
+        "--tokens-per-chunk 0",
+        "--key-env NOT_SET_ANYWHERE",
+        "--truth-log nowhere/truth.jsonl",
+    ];
+    insta::assert_snapshot!("sim", shown(&folder, "sim", &lines));
+}
+
+#[test]
+fn a_sim_on_a_taken_address_says_so() {
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = taken.local_addr().expect("bound").to_string();
+    let shown = refusals(&Folder::new("taken"), &[&format!("sim --listen {address}")]);
+    insta::assert_snapshot!("taken", shown.replace(&address, "[address]"));
+}

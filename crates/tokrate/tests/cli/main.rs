@@ -1,0 +1,17 @@
+//! The built binary from the outside: its numbers against the engine's own log, its verdicts on every fault, its words,
+//! its files and its report in a browser.
+//!
+//! It refuses to know the inside of the binary. Invariant: nothing leaves loopback, nothing waits without a bound.
+
+mod browser;
+mod command_line;
+mod faults;
+mod folder;
+mod hostile;
+mod interrupt;
+mod loopback_truth;
+mod outputs;
+mod requests_sent;
+mod scripted;
+mod secrets;
+mod tool;

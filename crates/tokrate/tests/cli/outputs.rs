@@ -1,0 +1,107 @@
+//! What a run leaves behind: table, record, rows, report; and nothing where nothing was asked for.
+//!
+//! It refuses to judge the numbers. Invariant: every output tells of the same requests.
+
+use crate::folder::Folder;
+use crate::tool::{Bench, Finished, run};
+use serde_json::Value;
+use tokrate_meter::{Record, Status};
+
+const SWEEP: &str = "bench --duration 500ms --concurrency 1,2,3,4 --output-tokens 20";
+
+fn sweep(folder: &Folder, further: &str) -> Finished {
+    let arguments = format!("{SWEEP} {further}");
+    run(folder, &arguments.split_whitespace().collect::<Vec<&str>>())
+}
+
+#[test]
+fn a_sweep_of_the_embedded_engine_writes_everything() {
+    let folder = Folder::new("everything");
+    let finished = sweep(&folder, "--json record.json --jsonl rows.jsonl --html report.html");
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert_eq!(finished.stderr, "", "no progress where nobody watches");
+    assert!(!finished.stdout.contains('\u{1b}'), "no colours in a pipe");
+    assert_eq!(folder.names(), ["record.json", "report.html", "rows.jsonl"]);
+    let bench = Bench::read(folder, finished);
+    let record = &bench.record;
+    assert_eq!(record.status, Status::Complete);
+    assert_eq!(record.violations().count(), 0, "{:?}", record.violations().map(|(_, found)| found).collect::<Vec<_>>());
+    assert_eq!(record.phases.len(), 4);
+    let started: u64 = record.phases.iter().map(|phase| phase.counts.started).sum();
+    assert_eq!(bench.rows.len() as u64, started);
+    for (number, phase) in record.phases.iter().enumerate() {
+        assert_eq!(phase.conditions.concurrency, Some(number as u32 + 1));
+        assert!(phase.client_error.as_ref().is_some_and(|error| error.n > 0), "the client's own error stands beside");
+        let rows = bench.rows.iter().filter(|row| row["phase"] == phase.name.as_str());
+        assert_eq!(rows.count() as u64, phase.counts.started);
+    }
+    let ids: std::collections::HashSet<&str> = bench.rows.iter().filter_map(|row| row["request_id"].as_str()).collect();
+    assert_eq!(ids.len(), bench.rows.len(), "every request has an id of its own");
+    let text = bench.folder.read("record.json");
+    assert_eq!(Record::parse(&text).expect("a record").to_json(), text, "what is read writes back equal");
+    insta::assert_snapshot!("table", labels(&bench.finished.stdout));
+}
+
+/// The first words of every line of the final table: its shape without its numbers.
+fn labels(stdout: &str) -> String {
+    let mut shape = Vec::new();
+    for line in stdout.lines().take_while(|line| !line.starts_with("[a..b]")) {
+        let label = line.trim().split("  ").next().unwrap_or_default();
+        let plain: String = label.chars().map(|letter| if letter.is_ascii_digit() { '#' } else { letter }).collect();
+        match plain.chars().next() {
+            Some('─' | '═') => shape.push("---".to_owned()),
+            _ => shape.push(plain),
+        }
+    }
+    // The name of the machine is its own.
+    shape.iter().map(|line| line.split("; ").next().unwrap_or_default()).collect::<Vec<&str>>().join("\n")
+}
+
+#[test]
+fn the_record_on_standard_output_stands_alone() {
+    let folder = Folder::new("stdout");
+    let finished = sweep(&folder, "--no-html --json -");
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    let record = Record::parse(&finished.stdout).unwrap_or_else(|error| panic!("failed to {error}: {}", finished.stdout));
+    assert_eq!(record.phases.len(), 4);
+    assert!(!finished.stderr.contains('\u{1b}'), "{}", finished.stderr);
+    assert_eq!(folder.names(), [""; 0]);
+}
+
+#[test]
+fn quiet_is_silent() {
+    let folder = Folder::new("quiet");
+    let finished = sweep(&folder, "--no-html --quiet --json record.json");
+    assert_eq!((finished.code, finished.stdout.as_str(), finished.stderr.as_str()), (Some(0), "", ""));
+    assert_eq!(folder.names(), ["record.json"]);
+}
+
+#[test]
+fn the_report_has_a_name_when_no_endpoint_is_named() {
+    let folder = Folder::new("default-report");
+    let finished = sweep(&folder, "");
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert_eq!(folder.names(), ["tokrate-report.html"]);
+    assert!(finished.stdout.contains("tokrate-report.html"), "{}", finished.stdout);
+}
+
+#[test]
+fn a_single_request_is_a_run() {
+    let folder = Folder::new("single");
+    let arguments = "bench --concurrency 1 --requests 1 --warmup 0 --output-tokens 5 --json record.json --jsonl rows.jsonl --no-html";
+    let finished = run(&folder, &arguments.split_whitespace().collect::<Vec<&str>>());
+    let bench = Bench::read(folder, finished);
+    bench.expect(0, &[]);
+    assert_eq!(bench.rows.len(), 1);
+    assert!(bench.record.curve.is_none());
+}
+
+#[test]
+fn no_number_is_nan_or_infinite() {
+    let folder = Folder::new("nan");
+    let finished = sweep(&folder, "--no-html --json record.json --jsonl rows.jsonl");
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert!(!finished.stdout.contains("NaN") && !finished.stdout.contains("inf"), "{}", finished.stdout);
+    let record: Value = serde_json::from_str(&folder.read("record.json")).expect("JSON");
+    assert_eq!(record["schema"], Record::SCHEMA);
+}
