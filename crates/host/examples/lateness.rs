@@ -1,6 +1,10 @@
 //! How late the host writes: many streams at one speed, with a reader that only reads.
 //!
-//! `cargo run --release -p tokrate-host --example lateness -- STREAMS TOKENS_PER_SECOND [SECONDS]`
+//! `cargo run --release -p tokrate-host --example lateness -- STREAMS TOKENS_PER_SECOND [SECONDS [together]]`
+//!
+//! The streams begin spread over one gap between tokens, as arrivals that know nothing of each other do. With
+//! `together` they begin as fast as they can be sent: then all of their tokens fall due at about the same moments, and
+//! most of them wait for the writes before them.
 
 #![allow(clippy::print_stdout, reason = "it prints what it finds")]
 
@@ -14,7 +18,8 @@ use tokrate_net::{Clock, thread_cpu_time};
 use tokrate_sim::Law;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let numbers: Vec<f64> = std::env::args().skip(1).map(|text| text.parse()).collect::<Result<_, _>>()?;
+    let together = std::env::args().nth(4).is_some_and(|word| word == "together");
+    let numbers: Vec<f64> = std::env::args().skip(1).take(3).map(|text| text.parse()).collect::<Result<_, _>>()?;
     let number = |index: usize, otherwise: f64| numbers.get(index).copied().unwrap_or(otherwise);
     let (streams, rate, seconds) = (number(0, 800.0) as u32, number(1, 50.0), number(2, 5.0));
     let tokens = (rate * seconds) as u32;
@@ -38,8 +43,16 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (mut read, mut reads) = (0_u64, 0_u64);
     runtime.block_on(async {
         let mut readers = JoinSet::new();
+        let mut connected = Vec::new();
         for _ in 0..streams {
-            let mut stream = TcpStream::connect(host.address()).await?;
+            connected.push(TcpStream::connect(host.address()).await?);
+        }
+        let first_at = clock.now();
+        for (index, mut stream) in connected.into_iter().enumerate() {
+            let after = Span::from_secs_f64(index as f64 / rate / f64::from(streams));
+            while !together && clock.now() < first_at + after {
+                tokio::task::yield_now().await;
+            }
             stream.write_all(request.as_bytes()).await?;
             readers.spawn(async move {
                 let (mut bytes, mut reads, mut part) = (0_u64, 0_u64, [0; 16 * 1024]);
