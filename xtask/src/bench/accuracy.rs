@@ -97,6 +97,8 @@ struct Judged {
     true_gap_p99: Option<f64>,
     late_mean: f64,
     late_most: f64,
+    /// CPU time of the client, whole process, per event that was written (ns).
+    cpu_per_event: f64,
 }
 
 fn compare(stage: &Stage, scene: &Scene) -> Result<Compared> {
@@ -163,6 +165,7 @@ fn judge(scene: &Scene, outcome: &Outcome, truths: &[Truth], notes: &mut Vec<Str
         true_gap_p99: nearest_rank(&true_gaps, 0.99).map(|gap| gap as f64),
         late_mean: truths.iter().map(|truth| truth.late_sum).sum::<u64>() as f64 / writes.max(1) as f64,
         late_most: truths.iter().map(|truth| truth.late_most).max().unwrap_or(0) as f64,
+        cpu_per_event: outcome.cost.cpu_ns as f64 / writes.max(1) as f64,
     })
 }
 
@@ -186,7 +189,7 @@ impl Judged {
     fn told(&self) -> String {
         let percent = |errors: &[f64], level| quantile(errors.to_vec(), level).map_or("-".to_owned(), signed_percent);
         format!(
-            "TTFT error p50 {} p99 {}, speed error p50 {}, gap p99 {:.2} ms (true {:.2} ms), server late {:.0} µs mean, {:.1} ms most",
+            "TTFT error p50 {} p99 {}, speed error p50 {}, gap p99 {:.2} ms (true {:.2} ms), server late {:.0} µs mean, {:.1} ms most, client CPU {:.1} µs per event",
             percent(&self.ttft_errors, 0.5),
             percent(&self.ttft_errors, 0.99),
             percent(&self.speed_errors, 0.5),
@@ -194,6 +197,7 @@ impl Judged {
             self.true_gap_p99.unwrap_or(f64::NAN) / 1e6,
             self.late_mean / 1e3,
             self.late_most / 1e6,
+            self.cpu_per_event / 1e3,
         )
     }
 }

@@ -135,7 +135,12 @@ fn measure(root: &Path, stage: &Stage, options: &Options) -> usize {
         println!("- {condition}");
     }
     println!("- median of {} rounds (min..max), floor and tokrate in turn", stage.rounds);
-    println!("- CPU time taken by other machines meanwhile: {:.1} %", machine.stolen_since() * 100.0);
+    let (programs, machines) = machine.others_since();
+    println!(
+        "- of the CPU time meanwhile, other programs took {:.1} % and other machines {:.1} %",
+        programs * 100.0,
+        machines * 100.0
+    );
     let shown = client::Load { address: ([127, 0, 0, 1], 0).into(), concurrency: 50, requests: 200, warmup: 0 };
     println!("- client, with the load of the line: `tokrate {}`", Clients::arguments(&shown).join(" "));
     println!("\n{table}");

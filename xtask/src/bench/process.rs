@@ -5,7 +5,8 @@
 
 use super::clock::now;
 use anyhow::{Context, Result, bail};
-use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::resource::{Usage, UsageWho, getrusage};
+use nix::sys::time::TimeVal;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
@@ -57,6 +58,14 @@ pub fn run(program: &Path, arguments: &[String], folder: &Path) -> Result<Cost> 
     })
 }
 
+/// CPU time of this program and of its children that have ended (ns).
+pub fn own_cpu() -> u64 {
+    [UsageWho::RUSAGE_SELF, UsageWho::RUSAGE_CHILDREN]
+        .into_iter()
+        .filter_map(|who| Some(cpu(&getrusage(who).ok()?)))
+        .sum()
+}
+
 /// The wrapper: `__measure REPORT PROGRAM ARGUMENTS…`.
 pub fn wrap(arguments: &[String]) -> Result<ExitCode> {
     let [report, program, rest @ ..] = arguments else { bail!("measure a run: no program named") };
@@ -64,13 +73,17 @@ pub fn wrap(arguments: &[String]) -> Result<ExitCode> {
     let status = Command::new(program).args(rest).status().with_context(|| format!("run {program}"))?;
     let wall_ns = now() - started_at;
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN).context("ask what the run cost")?;
-    let micros = |time: nix::sys::time::TimeVal| time.tv_sec() as u64 * 1_000_000 + time.tv_usec() as u64;
     let cost = json!({
         "wall_ns": wall_ns,
-        "cpu_ns": (micros(usage.user_time()) + micros(usage.system_time())) * 1000,
+        "cpu_ns": cpu(&usage),
         "peak_kib": usage.max_rss(),
         "exit": status.code(),
     });
     std::fs::write(report, cost.to_string()).with_context(|| format!("write {report}"))?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn cpu(usage: &Usage) -> u64 {
+    let micros = |time: TimeVal| time.tv_sec() as u64 * 1_000_000 + time.tv_usec() as u64;
+    (micros(usage.user_time()) + micros(usage.system_time())) * 1000
 }

@@ -3,6 +3,8 @@
 //! It refuses to know how anything was measured. Invariant: every line shows the bar it is held against and says plainly
 //! whether it was met.
 
+use super::clock::now;
+use super::process::own_cpu;
 use std::fmt;
 use std::path::Path;
 use std::process::Command;
@@ -67,33 +69,42 @@ impl fmt::Display for Table {
     }
 }
 
-/// CPU time of the whole machine so far, and what other machines took of it, in the kernel's units.
+/// CPU time of the whole machine so far, in the kernel's units, and that of this program with its ended children.
 #[derive(Clone, Copy)]
 pub struct MachineTime {
     total: u64,
+    idle: u64,
     stolen: u64,
+    own_ns: u64,
+    at: u64,
 }
 
 impl MachineTime {
     /// As it is now; zero where the kernel does not say.
     pub fn now() -> MachineTime {
         let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
-        let numbers: Vec<u64> = text
-            .lines()
-            .next()
-            .unwrap_or_default()
-            .split_whitespace()
-            .skip(1)
-            .filter_map(|word| word.parse().ok())
-            .collect();
+        let first = text.lines().next().unwrap_or_default();
+        let numbers: Vec<u64> = first.split_whitespace().skip(1).filter_map(|word| word.parse().ok()).collect();
+        let number = |index: usize| numbers.get(index).copied().unwrap_or(0);
         // user nice system idle iowait irq softirq steal; what follows is contained in the first two.
-        MachineTime { total: numbers.iter().take(8).sum(), stolen: numbers.get(7).copied().unwrap_or(0) }
+        MachineTime {
+            total: numbers.iter().take(8).sum(),
+            idle: number(3) + number(4),
+            stolen: number(7),
+            own_ns: own_cpu(),
+            at: now(),
+        }
     }
 
-    /// The share stolen since then.
-    pub fn stolen_since(self) -> f64 {
+    /// The shares of the machine's CPU time since then that other programs took, and that other machines took.
+    pub fn others_since(self) -> (f64, f64) {
         let now = MachineTime::now();
-        (now.stolen - self.stolen) as f64 / (now.total - self.total).max(1) as f64
+        let total = (now.total - self.total).max(1) as f64;
+        let stolen = (now.stolen - self.stolen) as f64 / total;
+        let idle = (now.idle - self.idle) as f64 / total;
+        let cores = std::thread::available_parallelism().map_or(1, usize::from) as f64;
+        let own = (now.own_ns - self.own_ns) as f64 / ((now.at - self.at).max(1) as f64 * cores);
+        ((1.0 - idle - stolen - own).max(0.0), stolen)
     }
 }
 
