@@ -84,9 +84,7 @@ impl ProxySettings {
         all: Option<&str>,
         none_for: Option<&str>,
     ) -> Option<ProxySettings> {
-        if http.or(https).or(all).is_none() {
-            return None;
-        }
+        http.or(https).or(all)?;
         let text = |value: Option<&str>| value.unwrap_or_default().to_owned();
         let matcher = Matcher::builder().all(text(all)).http(text(http)).https(text(https)).no(text(none_for)).build();
         Some(ProxySettings { matcher: Arc::new(matcher) })

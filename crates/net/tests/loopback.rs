@@ -1,5 +1,7 @@
 //! Client and server over real sockets of this machine: TLS, HTTP/2, proxies, refusals.
 
+#![allow(clippy::unwrap_used, reason = "all of this file is test")]
+
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::combinators::MapErr;
