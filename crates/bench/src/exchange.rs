@@ -19,6 +19,8 @@ use tokrate_wire::{Decoder, Dialect, Shape, encode_request, refusal};
 
 /// Largest part of an error answer that is kept to be understood.
 const ERROR_BODY_BYTES_MOST: usize = 64 * 1024;
+/// More kept connections than this are not tried for one request.
+const STALE_CONNECTIONS_MOST: u32 = 64;
 /// How long after the end of the answer the end of the body is waited for, before the connection is given up.
 const GRACE_AFTER_DONE: Span = Span::from_secs(1);
 
@@ -92,19 +94,25 @@ impl Lane {
         let outgoing = Outgoing { method: http::Method::POST, path: job.path.clone(), headers, body };
         let shape = if job.bodies.options.stream { Shape::Stream } else { Shape::Whole };
         let mut sink = AnswerSink::new(self, shape);
-        let done = Rc::clone(&sink.done);
         let limits = tokrate_net::Limits {
             idle: job.limits.idle,
             total: job.limits.total,
             max_body_bytes: job.limits.max_body_bytes,
         };
-        let exchange = tokio::select! {
-            biased;
-            exchange = self.client.exchange(outgoing, limits, &mut sink) => Some(exchange),
-            () = cancelled => None,
-            () = overdue(done) => None,
-        };
-        sink.finish(due_at, self.job.clock.now(), exchange)
+        let mut cancelled = std::pin::pin!(cancelled);
+        loop {
+            let done = Rc::clone(&sink.done);
+            let exchange = tokio::select! {
+                biased;
+                exchange = self.client.exchange(outgoing.clone(), limits, &mut sink) => Some(exchange),
+                () = &mut cancelled => None,
+                () = overdue(done) => None,
+            };
+            match exchange {
+                Some(exchange) if sink.found_stale(&exchange) => sink.begin_anew(),
+                exchange => return sink.finish(due_at, self.job.clock.now(), exchange),
+            }
+        }
     }
 }
 
@@ -122,6 +130,8 @@ struct AnswerSink<'a> {
     sent_at: Option<Tick>,
     first_byte_at: Option<Tick>,
     last_byte_at: Option<Tick>,
+    head_seen: bool,
+    stale_connections: u32,
     refused: Option<Refused>,
     done: Rc<Notify>,
 }
@@ -142,9 +152,23 @@ impl<'a> AnswerSink<'a> {
             sent_at: None,
             first_byte_at: None,
             last_byte_at: None,
+            head_seen: false,
+            stale_connections: 0,
             refused: None,
             done: Rc::new(Notify::new()),
         }
+    }
+
+    /// Whether the server had closed a kept connection before the request came, which some do at the end of an answer
+    /// without saying so. The request was not looked at, so it may be sent again; it is counted and timed anew.
+    fn found_stale(&self, exchange: &Exchange) -> bool {
+        let lost = exchange.outcome.as_ref().is_err_and(|failure| failure.kind == FailureKind::Connect);
+        lost && !exchange.connection.new && !self.head_seen && self.stale_connections < STALE_CONNECTIONS_MOST
+    }
+
+    fn begin_anew(&mut self) {
+        self.sent_at = None;
+        self.stale_connections += 1;
     }
 
     /// Hands what the decoder said to the meter.
@@ -182,6 +206,7 @@ impl<'a> AnswerSink<'a> {
             first_byte_at: self.first_byte_at,
             ended_at,
             connection_new: connection.new,
+            stale_connections: self.stale_connections,
             dns: connection.dns,
             connect: connection.connect,
             tls: connection.tls,
@@ -228,6 +253,7 @@ impl Sink for AnswerSink<'_> {
     }
 
     fn head(&mut self, _at: Tick, head: &Head) {
+        self.head_seen = true;
         if !head.status.is_success() {
             let text = |value: &HeaderValue| value.to_str().ok().map(str::to_owned);
             self.refused = Some(Refused {

@@ -244,6 +244,7 @@ impl<'a> Session<'a> {
             (false, 0, true) => (Status::Complete, None),
         };
         record.warnings = warnings(&record.phases);
+        record.notes = notes(&record.phases);
     }
 
     fn close(&mut self) {
@@ -392,6 +393,22 @@ fn warnings(phases: &[PhaseResult]) -> Vec<String> {
         }
     }
     warnings
+}
+
+/// What a reader may want to know.
+fn notes(phases: &[PhaseResult]) -> Vec<String> {
+    let stale = phases.iter().filter(|phase| phase.connections.stale > 0).map(|phase| {
+        format!(
+            "{}: the server had closed {} kept connections without saying so; their requests were sent on others and are timed from then",
+            phase.name, phase.connections.stale
+        )
+    });
+    let mismatched = phases.iter().filter_map(|phase| {
+        let asked = &phase.conditions.model;
+        let other = phase.models.iter().filter_map(|seen| seen.name.as_ref()).find(|name| *name != asked)?;
+        Some(format!("{}: the answers name the model `{other}`, asked for was `{asked}`", phase.name))
+    });
+    stale.chain(mismatched).collect()
 }
 
 /// How many threads a level needs: one, until its requests are more than one thread should carry.

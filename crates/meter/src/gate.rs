@@ -131,8 +131,9 @@ fn concurrency_within_cap(result: &PhaseResult, requests: &[RequestNumbers], vio
 /// L = lambda W over the time from the first request sent to the last one ended: L is the mean that the result states, lambda W
 /// the summed times in flight over that time. The system is empty at both ends, so the law holds exactly, not only on average.
 fn littles_law(result: &PhaseResult, requests: &[RequestNumbers], violations: &mut Vec<GateViolation>) {
-    let sent: Vec<(u64, u64)> =
-        requests.iter().filter_map(|request| Some((request.sent_at_ns?, request.ended_at_ns))).collect();
+    let sent = requests.iter().filter_map(|request| Some((request.sent_at_ns?, request.ended_at_ns)));
+    // As in the sweep, what takes no time counts for nothing, and does not stretch the time either.
+    let sent: Vec<(u64, u64)> = sent.filter(|(sent_at, ended_at)| sent_at < ended_at).collect();
     let (Some(first), Some(last)) = (sent.iter().map(|pair| pair.0).min(), sent.iter().map(|pair| pair.1).max()) else {
         return;
     };

@@ -25,6 +25,8 @@ pub struct Timing {
     pub ended_at: Tick,
     /// Whether a connection had to be opened for it.
     pub connection_new: bool,
+    /// Kept connections that turned out to have been closed by the server, before the request went through on another.
+    pub stale_connections: u32,
     /// Time spent on name resolution for it.
     pub dns: Span,
     /// Time spent on opening the connection.
@@ -236,7 +238,9 @@ impl RequestMeter {
                 Some(Failure { kind, message, retry_after })
             }
             _ if has_text && (done || self.trace.finish.is_some()) => None,
-            _ if has_text => of(FailureKind::Truncated, "the body ended without a finish reason and without an end mark"),
+            _ if has_text => {
+                of(FailureKind::Truncated, "the body ended without a finish reason and without an end mark")
+            }
             _ if self.trace.oddities.count(Oddity::UnfinishedEvent) > 0 => {
                 of(FailureKind::Truncated, "the body ended in the middle of an event")
             }

@@ -60,7 +60,9 @@ fn notices(record: &Record) -> Vec<Notice> {
     let valid = record.phases.iter().all(PhaseResult::is_valid);
     let level = if valid { Level::Warning } else { Level::Bad };
     notices.extend(record.warnings.iter().map(|text| Notice { level, text: text.clone() }));
-    if notices.is_empty() {
+    let warned = !notices.is_empty();
+    notices.extend(record.notes.iter().map(|text| Notice { level: Level::Info, text: text.clone() }));
+    if !warned {
         let text = "All phases are complete, the numbers agree with each other, and the client was fast enough.";
         notices.push(Notice { level: Level::Good, text: text.to_owned() });
     }

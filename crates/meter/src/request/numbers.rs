@@ -84,6 +84,9 @@ pub struct RequestNumbers {
     pub ended_at_ns: u64,
     /// Whether the connection was opened for it.
     pub connection: ConnectionState,
+    /// Kept connections that turned out to have been closed by the server; the request was then sent on another, and
+    /// everything is timed from there.
+    pub stale_connections: u32,
     /// Name resolution for it (ns).
     pub dns_ns: u64,
     /// Opening the connection (ns).
@@ -229,6 +232,7 @@ impl RequestNumbers {
             finished_at_ns: finished_at.as_nanos(),
             ended_at_ns: timing.ended_at.as_nanos(),
             connection: if timing.connection_new { ConnectionState::New } else { ConnectionState::Reused },
+            stale_connections: timing.stale_connections,
             dns_ns: timing.dns.as_nanos(),
             connect_ns: timing.connect.as_nanos(),
             tls_ns: timing.tls.as_nanos(),

@@ -70,6 +70,8 @@ pub struct Connections {
     pub new: u64,
     /// Requests on a connection that was open already.
     pub reused: u64,
+    /// Kept connections that turned out to have been closed by the server; their requests were sent on others.
+    pub stale: u64,
     /// Mean time of opening a new one, TLS excluded (ms).
     pub connect_mean_ms: Option<f64>,
     /// Mean time of the TLS handshake of a new one (ms); absent without TLS.
@@ -166,6 +168,7 @@ pub(super) fn connections_of(requests: &[RequestNumbers]) -> Connections {
     Connections {
         new: new.len() as u64,
         reused: (requests.len() - new.len()) as u64,
+        stale: requests.iter().map(|request| u64::from(request.stale_connections)).sum(),
         connect_mean_ms: mean(|request| request.connect_ns),
         tls_mean_ms: mean(|request| request.tls_ns),
     }

@@ -274,7 +274,7 @@ fn connections_models_and_oddities_are_counted() {
     requests[1].oddities.insert("missing_done".into(), 2);
     requests[2].oddities.insert("missing_done".into(), 1);
     let result = phase(&closed(3), &requests);
-    let connections = Connections { new: 1, reused: 2, connect_mean_ms: Some(4.0), tls_mean_ms: None };
+    let connections = Connections { new: 1, reused: 2, stale: 0, connect_mean_ms: Some(4.0), tls_mean_ms: None };
     assert_eq!(result.connections, connections);
     let name = |name: Option<&str>, count| NameCount { name: name.map(str::to_owned), count };
     assert_eq!(result.models, [name(Some("one"), 2), name(None, 1)]);

@@ -28,8 +28,12 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
     let mut writer = Writer::new(&outputs)?;
     let record = tokrate_bench::run(&config, Clock::monotonic(), &stop, &mut writer)?;
     writer.finish(&record)?;
-    if !outputs.quiet {
-        anstream::print!("{}", summary::of(&record, &outputs));
+    let text = if outputs.quiet { String::new() } else { summary::of(&record, &outputs) };
+    if outputs.json.as_deref() == Some(std::path::Path::new("-")) {
+        // Standard output belongs to the record.
+        anstream::eprint!("{text}");
+    } else {
+        anstream::print!("{text}");
     }
     Ok(verdict(&record, &outputs))
 }

@@ -227,7 +227,9 @@ fn open_phase(
         (None, Some(requests)) => Extent::Requests(requests),
         (None, None) => Extent::Duration(Span::from_secs(30)),
     };
-    let load = Load::Open { rate, arrivals, in_flight_limit: flags.max_in_flight.unwrap_or(4096) };
+    let in_flight_limit = flags.max_in_flight.unwrap_or(4096);
+    ensure!(in_flight_limit > 0, "read --max-in-flight: with 0 every arrival would be forfeited; give at least 1");
+    let load = Load::Open { rate, arrivals, in_flight_limit };
     Ok(PhaseSpec { load, extent, warmup: warmup.unwrap_or(0) })
 }
 
@@ -235,6 +237,11 @@ fn request(flags: &flags::Request, file: &File, embedded: bool) -> Result<Reques
     let bench = &file.bench;
     let output_tokens = flags.output_tokens.or(bench.output_tokens).unwrap_or(if embedded { 100 } else { 1000 });
     ensure!(output_tokens > 0, "read --output-tokens: at least one token is needed");
+    let temperature = flags.temperature.or(bench.temperature);
+    ensure!(
+        temperature.is_none_or(|temperature| temperature.is_finite() && temperature >= 0.0),
+        "read --temperature: it must be a number of at least 0"
+    );
     let extra = flags.body.iter().map(|field| body_field(field)).collect::<Result<Vec<_>>>()?;
     Ok(RequestOptions {
         stream: !flags.no_stream,
@@ -242,7 +249,7 @@ fn request(flags: &flags::Request, file: &File, embedded: bool) -> Result<Reques
         output_tokens,
         ignore_eos: flags.ignore_eos || bench.ignore_eos.unwrap_or(false),
         legacy_max_tokens: flags.max_tokens_field || bench.max_tokens_field.unwrap_or(false),
-        temperature: flags.temperature.or(bench.temperature),
+        temperature,
         extra,
     })
 }
@@ -274,10 +281,14 @@ fn limits(flags: &flags::Limits, file: &File) -> Result<Limits> {
     let bench = &file.bench;
     let read = |flag, typed: &Option<String>, key, in_file: &Option<String>, default: Span| -> Result<Span> {
         let found = pick_text(flag, typed, None, file, key, in_file);
-        let span =
-            found.map(|text| text.parse(|text| quantity::span(&text))).transpose()?.map_or(default, |span| span.value);
-        ensure!(!span.is_zero(), "read {flag}: a limit of no time lets nothing through");
-        Ok(span)
+        let span = found.map(|text| {
+            text.parse(|text| {
+                let span = quantity::span(&text)?;
+                ensure!(!span.is_zero(), "a limit of no time lets nothing through");
+                Ok(span)
+            })
+        });
+        Ok(span.transpose()?.map_or(default, |span| span.value))
     };
     Ok(Limits {
         connect: read(
@@ -306,6 +317,10 @@ fn outputs(flags: &Flags, file: &File, embedded: bool) -> Result<Outputs> {
     let default_html = (embedded && !output.no_html).then(|| PathBuf::from("tokrate-report.html"));
     let max_failures = flags.limits.max_failures.or(file.bench.max_failures).unwrap_or(0.01);
     ensure!((0.0..=1.0).contains(&max_failures), "read --max-failures: {max_failures} is not a share between 0 and 1");
+    for (flag, path) in [("--jsonl", &output.jsonl), ("--html", &output.html)] {
+        let is_stdout = path.as_deref() == Some(std::path::Path::new("-"));
+        ensure!(!is_stdout, "read {flag}: only --json can go to standard output; name a file");
+    }
     Ok(Outputs {
         json: output.json.clone(),
         jsonl: output.jsonl.clone(),

@@ -42,6 +42,9 @@ fn render(text: &mut String, record: &Record, outputs: &Outputs) -> std::fmt::Re
     for warning in &record.warnings {
         writeln!(text, "\nwarning: {warning}")?;
     }
+    for note in &record.notes {
+        writeln!(text, "\nnote: {note}")?;
+    }
     for (message, count) in first_messages(record) {
         writeln!(text, "  first message of {count}: {message}")?;
     }
