@@ -46,7 +46,11 @@ fn some_rate_limits_are_no_failures() {
     bench.expect(0, &[("rate_limited", limited)]);
     let answered = bench.phase().ttft.n;
     assert_eq!(answered, 60 - limited, "a refusal is no slow answer");
-    assert!(bench.record.warnings.iter().any(|warning| warning.contains("rate-limited")), "{:?}", bench.record.warnings);
+    assert!(
+        bench.record.warnings.iter().any(|warning| warning.contains("rate-limited")),
+        "{:?}",
+        bench.record.warnings
+    );
 }
 
 #[test]
@@ -84,7 +88,7 @@ fn a_stalled_stream_ends_at_the_idle_limit_and_keeps_its_tokens() {
 
 #[test]
 fn a_whole_request_has_its_limit_too() {
-    let bench = with("stall@5", &["--timeout", "300ms"]);
+    let bench = with("stall@5", &["--timeout", "500ms"]);
     bench.expect(2, &[("timed_out", 6)]);
     all_tokens(&bench, 5);
 }

@@ -5,6 +5,7 @@
 
 mod browser;
 mod command_line;
+mod encrypted;
 mod faults;
 mod folder;
 mod hostile;

@@ -7,7 +7,7 @@ use crate::tool::{Bench, Finished, run};
 use serde_json::Value;
 use tokrate_meter::{Record, Status};
 
-const SWEEP: &str = "bench --duration 500ms --concurrency 1,2,3,4 --output-tokens 20";
+const SWEEP: &str = "bench --duration 500ms --concurrency 1,2,3,4 --output-tokens 36";
 
 fn sweep(folder: &Folder, further: &str) -> Finished {
     let arguments = format!("{SWEEP} {further}");
@@ -39,22 +39,18 @@ fn a_sweep_of_the_embedded_engine_writes_everything() {
     assert_eq!(ids.len(), bench.rows.len(), "every request has an id of its own");
     let text = bench.folder.read("record.json");
     assert_eq!(Record::parse(&text).expect("a record").to_json(), text, "what is read writes back equal");
+    assert!(bench.finished.stdout.starts_with("sim at http://127.0.0.1:"), "{}", bench.finished.stdout);
     insta::assert_snapshot!("table", labels(&bench.finished.stdout));
 }
 
 /// The first words of every line of the final table: its shape without its numbers.
 fn labels(stdout: &str) -> String {
-    let mut shape = Vec::new();
-    for line in stdout.lines().take_while(|line| !line.starts_with("[a..b]")) {
-        let label = line.trim().split("  ").next().unwrap_or_default();
-        let plain: String = label.chars().map(|letter| if letter.is_ascii_digit() { '#' } else { letter }).collect();
-        match plain.chars().next() {
-            Some('─' | '═') => shape.push("---".to_owned()),
-            _ => shape.push(plain),
-        }
-    }
-    // The name of the machine is its own.
-    shape.iter().map(|line| line.split("; ").next().unwrap_or_default()).collect::<Vec<&str>>().join("\n")
+    let table = stdout.lines().skip_while(|line| !line.starts_with('─'));
+    let lines = table.take_while(|line| !line.starts_with("[a..b]")).map(|line| match line.chars().next() {
+        Some('─' | '═') => "---".to_owned(),
+        _ => line.trim().split("  ").next().unwrap_or_default().to_owned(),
+    });
+    lines.collect::<Vec<String>>().join("\n")
 }
 
 #[test]
@@ -62,7 +58,8 @@ fn the_record_on_standard_output_stands_alone() {
     let folder = Folder::new("stdout");
     let finished = sweep(&folder, "--no-html --json -");
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    let record = Record::parse(&finished.stdout).unwrap_or_else(|error| panic!("failed to {error}: {}", finished.stdout));
+    let record =
+        Record::parse(&finished.stdout).unwrap_or_else(|error| panic!("failed to {error}: {}", finished.stdout));
     assert_eq!(record.phases.len(), 4);
     assert!(!finished.stderr.contains('\u{1b}'), "{}", finished.stderr);
     assert_eq!(folder.names(), [""; 0]);

@@ -62,7 +62,8 @@ fn the_seed_decides_the_prompts() {
 
 #[test]
 fn options_are_sent_as_typed() {
-    let typed = ["--ignore-eos", "--temperature", "0.5", "--body", "top_k=5", "--body", "stop=[\"x\"]", "--header", "X-A: b c"];
+    let typed =
+        ["--ignore-eos", "--temperature", "0.5", "--body", "top_k=5", "--body", "stop=[\"x\"]", "--header", "X-A: b c"];
     for (head, json) in asked(&typed) {
         assert!(head.starts_with("POST /v1/chat/completions HTTP/1.1\r\n"), "{head}");
         assert!(head.to_lowercase().contains("x-a: b c"), "{head}");

@@ -10,9 +10,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::thread::JoinHandle;
 
-/// A head of a stream in HTTP chunks.
+/// A head of a stream in HTTP chunks, the last one on its connection.
 pub const CHUNKED: &str =
-    "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n";
+    "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n";
 /// A head of a stream that ends with its connection.
 pub const UNTIL_CLOSED: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n";
 /// The end mark.
@@ -134,9 +134,12 @@ fn converse(stream: TcpStream, script: &Script, numbers: &AtomicUsize) -> std::i
     }
 }
 
-/// An answer of known length.
+/// An answer of known length, the last one on its connection.
 pub fn answer(status: &str, content_type: &str, body: &str) -> String {
-    format!("HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\nContent-Length: {}\r\n\r\n{body}", body.len())
+    let length = body.len();
+    format!(
+        "HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+    )
 }
 
 /// Bytes as one HTTP chunk.

@@ -1,0 +1,81 @@
+//! An endpoint behind TLS: measured with a certificate that is trusted, named when it is not.
+//!
+//! It refuses to know handshakes. Invariant: the certificate is made for the test and lives as long as it.
+
+use crate::scripted::{Server, answer, stream};
+use crate::tool::{Bench, bench, number};
+use rcgen::{CertifiedKey, generate_simple_self_signed};
+use rustls::pki_types::PrivateKeyDer;
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// A server behind TLS, with the file of the certificate to trust.
+fn encrypted(name: &str) -> (Server, PathBuf) {
+    let CertifiedKey { cert, signing_key } =
+        generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).expect("a certificate");
+    let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}.pem", std::process::id()));
+    std::fs::write(&file, cert.pem()).expect("written");
+    let key = PrivateKeyDer::Pkcs8(signing_key.serialize_der().into());
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .and_then(|builder| builder.with_no_client_auth().with_single_cert(vec![cert.der().clone()], key))
+        .map(Arc::new)
+        .expect("the key fits the certificate");
+    let server = Server::accepting(move |socket| {
+        let connection = ServerConnection::new(Arc::clone(&config)).expect("a connection");
+        // A client that does not trust the certificate leaves.
+        let _ = serve(StreamOwned::new(connection, socket));
+    });
+    (server, file)
+}
+
+/// Answers one request.
+fn serve(socket: StreamOwned<ServerConnection, TcpStream>) -> std::io::Result<()> {
+    let mut reader = BufReader::new(socket);
+    let (mut head, mut length) = (String::new(), 0);
+    while !head.ends_with("\r\n\r\n") {
+        let before = head.len();
+        if reader.read_line(&mut head)? == 0 {
+            return Ok(());
+        }
+        let line = head[before..].to_ascii_lowercase();
+        if let Some(value) = line.strip_prefix("content-length:") {
+            length = value.trim().parse().expect("a length");
+        }
+    }
+    reader.read_exact(&mut vec![0; length])?;
+    let mut socket = reader.into_inner();
+    socket.write_all(answer("200 OK", "text/event-stream", &stream(3).concat()).as_bytes())?;
+    socket.conn.send_close_notify();
+    socket.flush()
+}
+
+fn measured(name: &str, server: &Server, further: &[&str]) -> Bench {
+    bench(name, &server.url().replace("http://", "https://"), 2, 4, further)
+}
+
+#[test]
+fn an_encrypted_endpoint_is_measured_with_its_handshake_apart() {
+    let (server, file) = encrypted("trusted");
+    let bench = measured("trusted", &server, &["--ca-file", file.to_str().expect("UTF-8")]);
+    bench.expect(0, &[]);
+    assert!(bench.record.conditions.tls);
+    for row in &bench.rows {
+        assert!(number(row, "tls_ns") > 0 && number(row, "tokens_std") == 3, "{row}");
+    }
+    assert!(bench.phase().connections.tls_mean_ms.is_some());
+    std::fs::remove_file(file).expect("it was written");
+}
+
+#[test]
+fn a_certificate_that_nobody_trusts_is_named() {
+    let (server, file) = encrypted("untrusted");
+    let bench = measured("untrusted", &server, &[]);
+    bench.expect(2, &[("tls", 4)]);
+    assert!(bench.phase().failures[0].message.is_some());
+    std::fs::remove_file(file).expect("it was written");
+}
