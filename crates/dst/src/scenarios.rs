@@ -1,0 +1,223 @@
+//! What a world is made of: drawn at random from a seed, or told by hand.
+//!
+//! It refuses to know outcomes. Invariant: a seed gives the same scenario on every machine, and every scenario comes to an
+//! end: each exchange has a limit, and nothing can turn over for ever at one tick.
+
+use crate::link::LinkLaw;
+use crate::voice::Voice;
+use crate::world::STARTED_AT;
+use tokrate_bench::plan::{Arrivals, Extent, Load, PhaseSpec};
+use tokrate_core::{RequestsPerSecond, Rng, Span, Tick};
+use tokrate_sim::{AtToken, Faults, Law};
+
+/// When a client gives up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// Longest time without a byte, from the last one or from sending.
+    pub idle: Span,
+    /// Longest time from sending to the end.
+    pub total: Span,
+}
+
+/// A world to be run.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Scenario {
+    /// Of everything that is drawn.
+    pub seed: u64,
+    /// How the engine behaves.
+    pub law: Law,
+    /// What goes wrong in it.
+    pub faults: Faults,
+    /// How every request's connection behaves.
+    pub link: LinkLaw,
+    /// What the words look like.
+    pub voice: Voice,
+    /// The load.
+    pub spec: PhaseSpec,
+    /// Workers that share the plan.
+    pub workers: u32,
+    /// Prompt tokens of every request.
+    pub input_tokens: u32,
+    /// Output tokens of every request.
+    pub output_tokens: u32,
+    /// Whether usage is asked for.
+    pub include_usage: bool,
+    /// When clients give up.
+    pub limits: Limits,
+    /// When the run is interrupted.
+    pub stop_at: Option<Tick>,
+}
+
+impl Scenario {
+    /// One request after the other, no faults, an ideal link.
+    pub fn plain(requests: u64) -> Scenario {
+        Scenario {
+            seed: 1,
+            law: Law::default(),
+            faults: Faults::default(),
+            link: LinkLaw::ideal(),
+            voice: Voice::Plain,
+            spec: PhaseSpec { load: Load::Closed { concurrency: 1 }, extent: Extent::Requests(requests), warmup: 0 },
+            workers: 1,
+            input_tokens: 100,
+            output_tokens: 40,
+            include_usage: true,
+            limits: Limits { idle: Span::from_secs(20), total: Span::from_secs(120) },
+            stop_at: None,
+        }
+    }
+
+    /// So many requests in flight.
+    pub fn closed(self, concurrency: u32) -> Scenario {
+        Scenario { spec: PhaseSpec { load: Load::Closed { concurrency }, ..self.spec }, ..self }
+    }
+
+    /// Arrivals that wait for nothing.
+    pub fn open(self, rate: f64, arrivals: Arrivals, in_flight_limit: u32) -> Scenario {
+        let rate = RequestsPerSecond::new(rate).expect("a rate of a scenario is finite");
+        Scenario { spec: PhaseSpec { load: Load::Open { rate, arrivals, in_flight_limit }, ..self.spec }, ..self }
+    }
+
+    /// With these faults, written as on the command line.
+    ///
+    /// # Panics
+    /// If one is not well written.
+    pub fn with_faults(mut self, faults: &[&str]) -> Scenario {
+        faults.iter().for_each(|text| self.faults.set(text).expect("a fault of a scenario is well written"));
+        self
+    }
+
+    /// Everything drawn from the seed.
+    pub fn swarm(seed: u64) -> Scenario {
+        let mut rng = Rng::root(seed).child("swarm");
+        let spec = draw_spec(&mut rng);
+        let most_workers = match spec.load {
+            Load::Closed { concurrency } => concurrency,
+            Load::Open { in_flight_limit, .. } => in_flight_limit,
+        };
+        let workers = if rng.chance(0.3) { 1 + rng.below(u64::from(most_workers.min(4))) as u32 } else { 1 };
+        let stop_after = Span::from_millis(rng.below(3_000));
+        Scenario {
+            seed,
+            law: draw_law(&mut rng),
+            faults: draw_faults(&mut rng),
+            link: draw_link(&mut rng),
+            voice: if rng.chance(0.5) { Voice::Plain } else { Voice::Mixed },
+            spec,
+            workers,
+            input_tokens: rng.below(2_000) as u32,
+            output_tokens: 1 + rng.below(120) as u32,
+            include_usage: rng.chance(0.7),
+            limits: Limits {
+                idle: Span::from_millis(300 + rng.below(5_000)),
+                total: Span::from_millis(if rng.chance(0.3) {
+                    50 + rng.below(1_000)
+                } else {
+                    1_500 + rng.below(60_000)
+                }),
+            },
+            stop_at: rng.chance(0.2).then(|| STARTED_AT + stop_after),
+        }
+    }
+}
+
+fn draw_spec(rng: &mut Rng) -> PhaseSpec {
+    let load = if rng.chance(0.5) {
+        Load::Closed { concurrency: 1 + rng.below(16) as u32 }
+    } else {
+        Load::Open {
+            rate: RequestsPerSecond::new(1.0 + rng.unit() * 60.0).expect("finite"),
+            arrivals: if rng.chance(0.5) { Arrivals::Poisson } else { Arrivals::Constant },
+            in_flight_limit: 1 + rng.below(40) as u32,
+        }
+    };
+    let extent = if rng.chance(0.6) {
+        Extent::Requests(1 + rng.below(60))
+    } else {
+        Extent::Duration(Span::from_millis(1 + rng.below(2_500)))
+    };
+    PhaseSpec { load, extent, warmup: if rng.chance(0.5) { rng.below(8) } else { 0 } }
+}
+
+fn draw_law(rng: &mut Rng) -> Law {
+    let mut some = |probability: f64| rng.chance(probability);
+    let (queues, jitters, coalesces, reasons, chunks) = (some(0.4), some(0.5), some(0.3), some(0.3), some(0.4));
+    Law {
+        slots: 1 + rng.below(24) as u32,
+        queue_limit: queues.then(|| rng.below(6) as u32),
+        base_delay: Span::from_nanos(rng.below(80_000_000)),
+        stream_tokens_per_second: 40.0 + rng.unit() * 2_000.0,
+        tokens_per_chunk: if chunks { 1 + rng.below(8) as u32 } else { 1 },
+        gap_jitter: if jitters { rng.unit() } else { 0.0 },
+        ttft_jitter: if jitters { rng.unit() } else { 0.0 },
+        reasoning_tokens: if reasons { rng.below(40) as u32 } else { 0 },
+        coalesce: if coalesces { Span::from_millis(1 + rng.below(60)) } else { Span::ZERO },
+        role_first: rng.chance(0.8),
+        usage_every_chunk: rng.chance(0.2),
+        ..Law::default()
+    }
+}
+
+fn draw_faults(rng: &mut Rng) -> Faults {
+    if rng.chance(0.3) {
+        return Faults::default();
+    }
+    let mut now_and_then = || if rng.chance(0.4) { rng.unit() * 0.3 } else { 0.0 };
+    let probabilities: [f64; 10] = std::array::from_fn(|_| now_and_then());
+    let [rate_limited, server_error, stall, disconnect, malformed, error_event, missing_usage, empty, no_done, burst] =
+        probabilities;
+    let mut place = |probability: f64| AtToken {
+        probability,
+        token: if rng.chance(0.5) { Some(rng.below(12) as u32) } else { None },
+    };
+    let (stall, disconnect, malformed, error_event) =
+        (place(stall), place(disconnect), place(malformed), place(error_event));
+    Faults {
+        rate_limited,
+        retry_after: Span::from_secs(1 + rng.below(30)),
+        server_error,
+        server_error_status: 500 + rng.below(5) as u16,
+        stall,
+        disconnect,
+        malformed,
+        error_event,
+        missing_usage,
+        empty,
+        no_done,
+        burst,
+    }
+}
+
+/// Latency is never zero here: requests that end at the tick of their start would make a closed loop of a given length
+/// turn over for ever.
+fn draw_link(rng: &mut Rng) -> LinkLaw {
+    let mut law = LinkLaw::with_latency(Span::from_nanos(1 + rng.below(40_000_000)));
+    if rng.chance(0.4) {
+        law.jitter = Span::from_nanos(rng.below(5_000_000));
+    }
+    if rng.chance(0.3) {
+        law.bytes_per_second = Some(20_000 + rng.below(1_000_000));
+    }
+    if rng.chance(0.3) {
+        law.coalesce = Span::from_micros(1 + rng.below(30_000));
+    }
+    if rng.chance(0.6) {
+        law.split = rng.unit() * 0.7;
+        law.split_delay = Span::from_nanos(if rng.chance(0.5) { rng.below(4_000_000) } else { 0 });
+    }
+    if rng.chance(0.3) {
+        law.stall = rng.unit() * 0.02;
+        law.stall_for = Span::from_millis(rng.below(2_000));
+    }
+    if rng.chance(0.4) {
+        law.reset = rng.unit() * 0.5;
+        law.reset_within = if rng.chance(0.3) { rng.below(300) } else { rng.below(20_000) };
+    }
+    if rng.chance(0.2) {
+        law.reset_late = rng.unit() * 0.1;
+    }
+    if rng.chance(0.2) {
+        law.refused = rng.unit() * 0.2;
+    }
+    law
+}

@@ -1,0 +1,59 @@
+//! Random worlds: every checker holds in each, a seed gives one history, and together they meet every situation.
+
+use tokrate_dst::seeds::KEPT;
+use tokrate_dst::situations::{Situation, Situations};
+use tokrate_dst::{Scenario, checkers, run};
+
+/// How many seeds run each time, from 1 on.
+const SEEDS: u64 = 60;
+
+/// What is wrong with the world of a seed, and what it met.
+fn look_at(seed: u64) -> (Vec<String>, Situations) {
+    let scenario = Scenario::swarm(seed);
+    let history = run(&scenario);
+    let wrong = checkers::check(&scenario, &history);
+    (wrong.into_iter().map(|what| format!("seed {seed}: {what}")).collect(), history.situations)
+}
+
+/// Runs seeds and fails with the first violations of each that has any.
+fn hold(seeds: impl IntoIterator<Item = u64>) -> Situations {
+    let (mut wrong, mut met) = (Vec::new(), Situations::default());
+    for (violations, situations) in seeds.into_iter().map(look_at) {
+        wrong.extend(violations.into_iter().take(3));
+        met.merge(&situations);
+    }
+    assert!(wrong.is_empty(), "{} violations\n{}", wrong.len(), wrong[..wrong.len().min(40)].join("\n"));
+    met
+}
+
+#[test]
+fn every_world_of_the_swarm_holds_and_every_situation_is_met() {
+    let met = hold(1..=SEEDS);
+    assert_eq!(met.missing(), Vec::<Situation>::new(), "never met in {SEEDS} seeds");
+}
+
+#[test]
+fn kept_seeds_still_hold() {
+    assert!(KEPT.iter().all(|kept| kept.why.contains(": ")), "every seed says why it is kept");
+    hold(KEPT.iter().map(|kept| kept.seed));
+}
+
+#[test]
+fn a_seed_gives_one_history() {
+    let mut different = std::collections::BTreeSet::new();
+    for seed in 1..=15 {
+        let scenario = Scenario::swarm(seed);
+        let (one, other) = (run(&scenario), run(&scenario));
+        assert!(one == other, "seed {seed} gave two histories");
+        different.insert(format!("{:?}", one.exchanges.first()));
+    }
+    assert!(different.len() > 12, "seeds differ in what happens");
+}
+
+/// More seeds than a test should take: `DST_SEEDS` says how many.
+#[test]
+#[ignore = "as long as it is told to"]
+fn a_long_swarm() {
+    let seeds = std::env::var("DST_SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(2_000);
+    hold(1_000..1_000 + seeds);
+}
