@@ -4,6 +4,8 @@
 //!
 //! `cargo run --release -p tokrate-net --example footprint`
 
+#![allow(clippy::print_stdout, reason = "examples print what they measure")]
+
 use bytes::Bytes;
 use std::cell::RefCell;
 use std::io::{Read, Write};

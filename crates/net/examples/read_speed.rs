@@ -7,6 +7,8 @@
 //!
 //! `cargo run --release -p tokrate-net --example read_speed [reader: blocking|bare|client|all] [events per connection]`
 
+#![allow(clippy::print_stdout, reason = "examples print what they measure")]
+
 use bytes::Bytes;
 use std::cell::Cell;
 use std::io::{self, Read, Write};

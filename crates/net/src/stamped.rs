@@ -1,4 +1,4 @@
-//! The one place that stamps time: a transport that notes when each read and each write returned.
+//! The one place that stamps time: a transport that notes when each read returned and when each write was handed over.
 //!
 //! It refuses to look at the bytes. Invariant: the stamp of a read is taken when it returned with at least one byte, below
 //! TLS and before anything is decoded.
@@ -33,7 +33,7 @@ impl Stamps {
         self.read_at.get()
     }
 
-    /// When the last write returned.
+    /// When the last write was handed to the operating system.
     pub fn wrote_at(&self) -> Tick {
         self.wrote_at.get()
     }
@@ -141,7 +141,9 @@ impl<T: Unpin, W: WriteWatch + Unpin> Stamped<T, W> {
         let handed_at = self.clock.now();
         let result = write(Pin::new(&mut self.inner));
         if let Poll::Ready(Ok(count)) = &result {
-            self.stamps.wrote(self.clock.now(), *count, *count == offered);
+            // The tick before the call: what the kernel does within it, waking the receiver included, is the server's
+            // time and must not be lost from a TTFT.
+            self.stamps.wrote(handed_at, *count, *count == offered);
             if *count == offered {
                 self.watch.written(handed_at);
             }

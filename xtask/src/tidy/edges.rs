@@ -15,14 +15,14 @@ struct Row {
 
 const TABLE: &[Row] = &[
     Row { name: "core", internal: &[], external: &[] },
-    Row { name: "tokens", internal: &["core"], external: &[] },
+    Row { name: "tokens", internal: &[], external: &[] },
     Row { name: "wire", internal: &["core"], external: &["serde", "serde_json", "memchr"] },
     Row { name: "meter", internal: &["core", "tokens"], external: &["serde", "serde_json", "schemars"] },
     Row { name: "charts", internal: &["core"], external: &[] },
     Row { name: "sim", internal: &["core", "tokens"], external: &[] },
     Row {
         name: "net",
-        internal: &["core", "wire"],
+        internal: &["core"],
         external: &[
             "tokio",
             "hyper",
@@ -35,9 +35,7 @@ const TABLE: &[Row] = &[
             "tokio-rustls",
             "rustls-native-certs",
             "webpki-roots",
-            "socket2",
             "rustix",
-            "memchr",
             "thiserror",
         ],
     },

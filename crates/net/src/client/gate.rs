@@ -37,12 +37,13 @@ impl Gate {
     ) -> T {
         self.shared.keep(context.waker());
         self.shared.closed.store(true, Ordering::SeqCst);
-        let result = round(&mut Context::from_waker(&self.waker), &|| {
+        let task = context.waker().clone();
+        let result = round(context, &|| {
             self.shared.knocked.store(false, Ordering::SeqCst);
         });
         self.shared.closed.store(false, Ordering::SeqCst);
         if self.shared.knocked.swap(false, Ordering::SeqCst) {
-            context.waker().wake_by_ref();
+            task.wake_by_ref();
         }
         result
     }
