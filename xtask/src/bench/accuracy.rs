@@ -5,7 +5,7 @@
 
 use super::client::{Load, Outcome, Row};
 use super::paced::{Pace, Paced, Truth};
-use super::summary::{Rounds, nearest_rank, quantile, signed_percent, two_decimals};
+use super::summary::{Rounds, nearest_rank, one_decimal, quantile, signed_percent, two_decimals};
 use super::table::Line;
 use super::throughput::show;
 use super::{Report, Stage};
@@ -204,13 +204,15 @@ impl Judged {
 
 impl Compared {
     fn report(self, scene: &Scene, lines: Vec<Line>) -> Report {
-        let mut notes = self.notes;
-        let late = Rounds::of(self.tokrate.iter().chain(&self.floor).map(|judged| judged.late_mean / 1e3).collect());
+        let mut notes = self.notes.clone();
+        let judged = || self.tokrate.iter().chain(&self.floor);
+        let late = Rounds::of(judged().map(|judged| judged.late_mean / 1e3).collect());
         if let Some(late) = late {
+            let most = judged().map(|judged| judged.late_most / 1e6).fold(0.0, f64::max);
             notes.push(format!(
-                "{}: the server wrote {} µs after the due tick on average (the truth is the write)",
+                "{}: the server wrote {} µs after the due tick on average, {most:.1} ms at most (the truth is the write)",
                 scene.name,
-                late.show(two_decimals)
+                late.show(one_decimal)
             ));
         }
         Report { lines, notes }

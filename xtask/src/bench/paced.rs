@@ -182,16 +182,16 @@ impl Server {
 
     /// Sets the timer to the next due tick; says how long to wait for connections (ms).
     fn arm(&mut self) -> Result<u32> {
-        let Some(Reverse((due, _))) = self.due.peek() else { return Ok(20) };
-        let now = now();
-        if *due <= now + SPIN_NS {
+        // Without anything due the timer is set to zero, which disarms it.
+        let due = self.due.peek().map(|Reverse((due, _))| *due);
+        if due.is_some_and(|due| due <= now() + SPIN_NS) {
             return Ok(0);
         }
-        let at = due - SPIN_NS;
+        let at = due.map_or(0, |due| due - SPIN_NS);
         let value = Timespec { tv_sec: (at / 1_000_000_000) as i64, tv_nsec: (at % 1_000_000_000) as i64 };
         let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value: value };
         timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &once).context("set the timer")?;
-        Ok(1000)
+        Ok(20)
     }
 
     fn accept_all(&mut self) -> Result<()> {
