@@ -5,7 +5,6 @@
 //! stamp can be that of a later read of the same wake-up of the connection, never that of an earlier one).
 
 mod failure;
-mod gate;
 mod http1;
 mod http2;
 mod receive;

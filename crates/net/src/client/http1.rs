@@ -4,7 +4,6 @@
 //! a body costs no switch between tasks, and no byte is read after a piece before the piece was taken.
 
 use super::failure::{Stage, failure_of};
-use super::gate::Gate;
 use super::receive::Receiver;
 use super::upload::Upload;
 use super::{Dialer, READ_BUFFER_BYTES};
@@ -89,24 +88,20 @@ impl Http1 {
         })
         .await;
         let mut body = receiver.begin(answer)?;
-        let gate = Gate::new();
         poll_fn(|context| {
-            gate.closed_during(context, |context, last_round| {
-                loop {
-                    last_round();
-                    // Asked first, so that the connection knows that a piece is wanted. It then hands over one and does
-                    // not read on before that was taken: the stamp is that of the piece's read.
-                    let mut polled = Pin::new(&mut body).poll_frame(context);
-                    if polled.is_pending() {
-                        open = open && connection.as_mut().poll(context).is_pending();
-                        polled = Pin::new(&mut body).poll_frame(context);
-                    }
-                    match ready!(polled) {
-                        Some(frame) => receiver.take(frame)?,
-                        None => return Poll::Ready(Ok(open)),
-                    }
+            loop {
+                // Asked first, so that the connection knows that a piece is wanted. It then hands over one and does not read
+                // on before that was taken: the stamp is that of the piece's read.
+                let mut polled = Pin::new(&mut body).poll_frame(context);
+                if polled.is_pending() {
+                    open = open && connection.as_mut().poll(context).is_pending();
+                    polled = Pin::new(&mut body).poll_frame(context);
                 }
-            })
+                match ready!(polled) {
+                    Some(frame) => receiver.take(frame)?,
+                    None => return Poll::Ready(Ok(open)),
+                }
+            }
         })
         .await
     }
