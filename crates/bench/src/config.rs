@@ -40,14 +40,18 @@ pub struct Config {
 #[derive(Clone, Debug)]
 pub enum Target {
     /// The embedded engine, started for the run behind the real server on loopback.
-    Embedded {
-        /// Its law.
-        law: Law,
-        /// Its faults.
-        faults: Faults,
-    },
+    Embedded(Box<Embedded>),
     /// An endpoint somewhere.
     Remote(Box<Remote>),
+}
+
+/// The embedded engine.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Embedded {
+    /// Its law.
+    pub law: Law,
+    /// Its faults.
+    pub faults: Faults,
 }
 
 /// An endpoint and how it is reached.

@@ -16,7 +16,7 @@ pub mod report;
 mod session;
 mod stop;
 
-pub use config::{Calibration, Config, Limits, Remote, RequestOptions, Target};
+pub use config::{Calibration, Config, Embedded, Limits, Remote, RequestOptions, Target};
 pub use error::BenchError;
 pub use progress::{Progress, Snapshot};
 pub use session::{Observer, run};

@@ -187,7 +187,10 @@ impl Plan {
                 self.stopped = true;
                 return if self.in_flight == 0 { Step::Finished } else { Step::WaitForCompletion };
             }
-            let Some(due_at) = due_at else { return Step::WaitForCompletion };
+            let Some(due_at) = due_at else {
+                // No slot is free and none is busy: this share has none.
+                return if self.in_flight == 0 { Step::Finished } else { Step::WaitForCompletion };
+            };
             if due_at > now {
                 return Step::WaitUntil(due_at);
             }

@@ -63,7 +63,7 @@ fn append_words(content: &mut String, words: &[&str], tokens: u32, rng: &mut Rng
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
+    use proptest::prelude::{prop_assert_eq, proptest};
     use tokrate_sim::WORDS;
 
     fn prompts(input_tokens: u32, shared_prefix_tokens: u32, seed: u64) -> Prompts {

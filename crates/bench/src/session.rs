@@ -92,10 +92,10 @@ impl<'a> Session<'a> {
     fn open(config: &'a Config, clock: Clock, stop: &'a Stop) -> Result<Session<'a>, BenchError> {
         let started_at = clock.now();
         let (endpoint, host) = match &config.target {
-            Target::Embedded { law, faults } => {
+            Target::Embedded(engine) => {
                 let host = Host::start(HostConfig {
-                    law: law.clone(),
-                    faults: faults.clone(),
+                    law: engine.law.clone(),
+                    faults: engine.faults.clone(),
                     seed: config.seed,
                     truth: TruthLog::Memory,
                     ..HostConfig::default()

@@ -1,7 +1,7 @@
 //! The plan, driven by hand in virtual time.
 
 use super::*;
-use proptest::prelude::*;
+use proptest::prelude::{any, prop_assert_eq, proptest};
 
 fn closed(concurrency: u32, requests: u64, warmup: u64) -> PhaseSpec {
     PhaseSpec { load: Load::Closed { concurrency }, extent: Extent::Requests(requests), warmup }
@@ -86,6 +86,13 @@ fn a_duration_counts_from_the_first_measured_request() {
     let (starts, _) = run(Plan::new(spec, Share::WHOLE, Tick::ZERO, Rng::root(1)), |_| Span::from_millis(30));
     // Warm-up at 0 and 30 ms; measured from 60 ms on: 60, 90, 120, 150; at 180 the 100 ms are over.
     assert_eq!(starts.len(), 6);
+}
+
+#[test]
+fn a_share_without_slots_is_finished_at_once() {
+    let share = Share { worker: 3, of: 4 };
+    let mut plan = Plan::new(closed(2, 10, 0), share, Tick::ZERO, Rng::root(1));
+    assert_eq!(plan.poll(Tick::ZERO), Step::Finished);
 }
 
 #[test]

@@ -17,7 +17,7 @@ const FIT_POINTS: usize = 60;
 
 /// Throughput against load, for page and terminal; `None` unless there is a curve.
 pub fn throughput_chart(record: &Record) -> Option<LineChart> {
-    record.curve.as_ref().map(|curve| throughput(curve))
+    record.curve.as_ref().map(throughput)
 }
 
 /// The degradation curves: what one request gets, what all get together, and the wait for the first token.

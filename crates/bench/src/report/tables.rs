@@ -182,7 +182,11 @@ pub(super) fn conditions(record: &Record) -> Vec<(String, String)> {
     conditions
         .entries()
         .into_iter()
-        .filter(|(name, value)| !value.is_empty() && !(value == "none" && matches!(*name, "concurrency" | "rate")))
+        .filter(|(name, value)| match *name {
+            // Those of the run as a whole are the sum of its levels.
+            "concurrency" | "rate" => value != "none",
+            _ => !value.is_empty(),
+        })
         .map(|(name, value)| (name.replace('_', " "), value))
         .collect()
 }

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail, ensure};
 use std::path::PathBuf;
 use tokrate_bench::plan::{Arrivals, Extent, Load, PhaseSpec};
 use tokrate_bench::prompts::PromptSpec;
-use tokrate_bench::{Calibration, Config, Limits, Remote, RequestOptions, Target};
+use tokrate_bench::{Calibration, Config, Embedded, Limits, Remote, RequestOptions, Target};
 use tokrate_core::{RequestsPerSecond, Span};
 use tokrate_net::{HttpVersion, ProxySettings};
 use tokrate_sim::{Faults, Law};
@@ -43,7 +43,7 @@ pub struct Outputs {
 /// Resolves flags, environment and settings file.
 pub fn resolve(flags: &Flags, environment: &Environment, file: &File) -> Result<(Config, Outputs)> {
     let target = target(&flags.target, environment, file)?;
-    let embedded = matches!(target, Target::Embedded { .. });
+    let embedded = matches!(target, Target::Embedded(_));
     let config = Config {
         phases: phases(&flags.load, file, embedded)?,
         request: request(&flags.request, file, embedded)?,
@@ -99,7 +99,7 @@ fn target(flags: &flags::Target, environment: &Environment, file: &File) -> Resu
         }
         // A little unsteadiness, as real engines have it; without it all requests of a level would march in step.
         let law = Law { gap_jitter: 0.1, ttft_jitter: 0.1, ..Law::default() };
-        return Ok(Target::Embedded { law, faults: Faults::default() });
+        return Ok(Target::Embedded(Box::new(Embedded { law, faults: Faults::default() })));
     };
     let base = url.parse(|url| Ok(tokrate_net::Target::parse(&url)?))?.value;
     let model = model
