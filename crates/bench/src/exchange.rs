@@ -19,6 +19,8 @@ use tokrate_wire::{Decoder, Dialect, Shape, encode_request, refusal};
 
 /// Largest part of an error answer that is kept to be understood.
 const ERROR_BODY_BYTES_MOST: usize = 64 * 1024;
+/// A shorter beginning of a key tells nothing.
+const SECRET_PART_LEAST: usize = 3;
 /// More kept connections than this are not tried for one request.
 const STALE_CONNECTIONS_MOST: u32 = 64;
 /// How long after the end of the answer the end of the body is waited for, before the connection is given up.
@@ -214,10 +216,11 @@ impl<'a> AnswerSink<'a> {
         let ending = self.ending(exchange);
         let secrets = &self.lane.job.secrets;
         let mut trace = self.meter.finish(timing, ending);
-        // Some servers echo the key in their error message.
+        // Some servers echo the key.
         if let Some(failure) = &mut trace.failure {
             failure.message = redacted(std::mem::take(&mut failure.message), secrets);
         }
+        trace.model = trace.model.take().map(|model| redacted(model, secrets));
         trace
     }
 
@@ -242,9 +245,19 @@ impl<'a> AnswerSink<'a> {
     }
 }
 
-/// The text without any of the secrets.
+/// The text without any of the secrets, and without the beginning of one at its end, where long messages are cut.
 fn redacted(text: String, secrets: &[String]) -> String {
-    secrets.iter().fold(text, |text, secret| if text.contains(secret) { text.replace(secret, "***") } else { text })
+    secrets.iter().fold(text, |text, secret| {
+        let text = if text.contains(secret) { text.replace(secret, "***") } else { text };
+        let whole = text.trim_end_matches('…');
+        let cut = (SECRET_PART_LEAST..secret.len())
+            .rev()
+            .find(|&length| secret.get(..length).is_some_and(|part| whole.ends_with(part)));
+        match cut {
+            Some(length) => format!("{}***…", &whole[..whole.len() - length]),
+            None => text,
+        }
+    })
 }
 
 impl Sink for AnswerSink<'_> {
@@ -300,5 +313,7 @@ mod tests {
         let secrets = secrets_of(&headers);
         let shown = redacted("wrong key sk-very-secret (Bearer sk-very-secret), text/plain".to_owned(), &secrets);
         assert_eq!(shown, "wrong key *** (***), text/plain");
+        assert_eq!(redacted("wrong key sk-very…".to_owned(), &secrets), "wrong key ***…");
+        assert_eq!(redacted("nothing here…".to_owned(), &secrets), "nothing here…");
     }
 }

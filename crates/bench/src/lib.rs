@@ -15,6 +15,7 @@ pub mod prompts;
 pub mod report;
 mod session;
 mod stop;
+mod verdict;
 
 pub use config::{Calibration, Config, Embedded, Limits, Remote, RequestOptions, Target};
 pub use error::BenchError;

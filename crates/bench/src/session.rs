@@ -10,7 +10,7 @@ use crate::exchange::Bodies;
 use crate::plan::{Load, PhaseSpec};
 use crate::progress::Progress;
 use crate::prompts::Prompts;
-use crate::{BenchError, Stop};
+use crate::{BenchError, Stop, verdict};
 use http::HeaderMap;
 use std::sync::Arc;
 use tokrate_core::{Conditions, Rng, Span, Tick};
@@ -243,8 +243,9 @@ impl<'a> Session<'a> {
             (false, 0, false) => (Status::Failed, Some("no request was answered".to_owned())),
             (false, 0, true) => (Status::Complete, None),
         };
-        record.warnings = warnings(&record.phases);
-        record.notes = notes(&record.phases);
+        record.warnings = verdict::invalidities(&record.phases);
+        record.warnings.extend(verdict::cautions(&record.phases));
+        record.notes = verdict::notes(&record.phases);
     }
 
     fn close(&mut self) {
@@ -357,58 +358,6 @@ fn curve(phases: &[PhaseResult], seed: u64) -> Option<CurveResult> {
     let axis = if closed > 0 { LoadAxis::Concurrency } else { LoadAxis::Rate };
     let levels: Vec<LoadLevel> = phases.iter().map(PhaseResult::load_level).collect();
     Some(CurveResult::of(axis, &levels, &Rng::root(seed).child("curve")))
-}
-
-/// What a reader must know first, most important first.
-fn warnings(phases: &[PhaseResult]) -> Vec<String> {
-    let mut warnings = Vec::new();
-    for phase in phases {
-        for violation in &phase.gate {
-            warnings.push(format!(
-                "{}: the numbers contradict each other, a bug of tokrate: {:?} should be {}, is {}",
-                phase.name, violation.check, violation.expected, violation.seen
-            ));
-        }
-    }
-    for phase in phases.iter().filter(|phase| phase.failures_above_limit) {
-        let share = phase.counts.failed_share().unwrap_or(0.0) * 100.0;
-        let kinds: Vec<String> =
-            phase.failures.iter().map(|failure| format!("{} {}", failure.count, failure.kind.name())).collect();
-        let hint = phase.failures.first().map_or("", |failure| failure.hint.as_str());
-        warnings.push(format!("{}: {share:.1} % of the requests failed ({}); {hint}", phase.name, kinds.join(", ")));
-    }
-    for phase in phases {
-        if let Some(reason) = phase.client_error.as_ref().and_then(|error| error.reason.as_ref()) {
-            warnings.push(format!("{}: not valid, the client was too slow: {reason}", phase.name));
-        }
-        if phase.rate_limited.count > 0 {
-            warnings.push(format!(
-                "{}: {} requests were rate-limited; the level measures the provider's limit, not its speed",
-                phase.name, phase.rate_limited.count
-            ));
-        }
-        if phase.counts.forfeited > 0 {
-            warnings
-                .push(format!("{}: {} arrivals were forfeited (--max-in-flight)", phase.name, phase.counts.forfeited));
-        }
-    }
-    warnings
-}
-
-/// What a reader may want to know.
-fn notes(phases: &[PhaseResult]) -> Vec<String> {
-    let stale = phases.iter().filter(|phase| phase.connections.stale > 0).map(|phase| {
-        format!(
-            "{}: the server had closed {} kept connections without saying so; their requests were sent on others and are timed from then",
-            phase.name, phase.connections.stale
-        )
-    });
-    let mismatched = phases.iter().filter_map(|phase| {
-        let asked = &phase.conditions.model;
-        let other = phase.models.iter().filter_map(|seen| seen.name.as_ref()).find(|name| *name != asked)?;
-        Some(format!("{}: the answers name the model `{other}`, asked for was `{asked}`", phase.name))
-    });
-    stale.chain(mismatched).collect()
 }
 
 /// How many threads a level needs: one, until its requests are more than one thread should carry.

@@ -51,7 +51,7 @@ pub struct DistributionChart {
 }
 
 /// A percentile, its share and the least sample size at which it is stated.
-const PERCENTILES: [(&str, f64, usize); 3] = [("p50", 0.50, 8), ("p95", 0.95, 130), ("p99", 0.99, 662)];
+const PERCENTILES: [(&str, f64, usize); 3] = [("p50", 0.50, 6), ("p95", 0.95, 130), ("p99", 0.99, 662)];
 /// Shape of the mark of each percentile (see `Svg::mark`).
 const PERCENTILE_SHAPES: [usize; 3] = [0, 2, 3];
 
@@ -125,7 +125,7 @@ impl DistributionChart {
     }
 
     fn draw_cumulative(&self, sheet: &mut Sheet, sorted: &[Sorted]) {
-        sheet.caption("Share of requests at or below, %");
+        sheet.caption("Share at or below, %");
         let names: Vec<String> = self.samples.iter().map(|s| s.name.clone()).collect();
         let ends = !sheet.is_narrow() && names.len() <= 12 && names.iter().any(|n| !n.is_empty());
         if !ends && names.iter().any(|n| !n.is_empty()) {

@@ -158,7 +158,7 @@ impl Chart for TimelineChart {
         let bottom = top + step * lanes.max(4) as f64 + 4.0;
         let ends: Vec<f64> = rows.iter().flat_map(|r| [r.start, r.end]).collect();
         let target = if sheet.is_narrow() { 5 } else { 8 };
-        let axis = Axis::linear("Time since the run began", "s");
+        let axis = Axis::linear("Time since the start", "s");
         let x = Mapping::fit(&axis, &ends, Origin::Zero, (left, right), target);
         draw_time_axis(sheet, &x, (left, right), (top, bottom));
         let heights: Vec<f64> = lane_of.iter().map(|lane| top + 2.0 + step * (*lane as f64 + 0.5)).collect();

@@ -92,11 +92,13 @@ impl fmt::Display for Target {
     }
 }
 
-/// The URL as it may be shown: what stands before an `@` of the authority is left out.
+/// The URL as it may be shown: what stands before an `@` of the authority, and the query, are left out.
 fn without_credentials(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (authority, path) = rest.split_at(end);
+    // A query may hold a key.
+    let path = path.split_once('?').map_or_else(|| path.to_owned(), |(path, _)| format!("{path}?***"));
     let host = authority.rsplit_once('@').map_or_else(|| authority.to_owned(), |(_, host)| format!("***@{host}"));
     if scheme.is_empty() { format!("{host}{path}") } else { format!("{scheme}://{host}{path}") }
 }
@@ -124,6 +126,7 @@ mod tests {
         {
             assert!(Target::parse(bad).is_err(), "{bad}");
         }
+        assert!(!shown("http://h/v1?key=sk-secret").contains("sk-secret"));
         let message = shown("https://user:sk-secret@h/v1");
         assert!(message.contains("credentials") && !message.contains("sk-secret"), "{message}");
     }

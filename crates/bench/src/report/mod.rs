@@ -57,9 +57,11 @@ fn notices(record: &Record) -> Vec<Notice> {
             notices.push(Notice { level: Level::Bad, text: format!("Nothing could be measured: {reason}.") })
         }
     }
-    let valid = record.phases.iter().all(PhaseResult::is_valid);
-    let level = if valid { Level::Warning } else { Level::Bad };
-    notices.extend(record.warnings.iter().map(|text| Notice { level, text: text.clone() }));
+    let invalid = crate::verdict::invalidities(&record.phases);
+    notices.extend(record.warnings.iter().map(|text| {
+        let level = if invalid.contains(text) { Level::Bad } else { Level::Warning };
+        Notice { level, text: text.clone() }
+    }));
     let warned = !notices.is_empty();
     notices.extend(record.notes.iter().map(|text| Notice { level: Level::Info, text: text.clone() }));
     if !warned {

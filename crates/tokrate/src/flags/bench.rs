@@ -70,7 +70,7 @@ pub struct Load {
     #[arg(long, short = 'c', value_name = "N,…", value_delimiter = ',', conflicts_with = "rate")]
     pub concurrency: Option<Vec<u32>>,
     /// Open loop: arrivals per second on an absolute schedule; a list is a sweep
-    #[arg(long, value_name = "R,…", value_delimiter = ',')]
+    #[arg(long, allow_negative_numbers = true, value_name = "R,…", value_delimiter = ',')]
     pub rate: Option<Vec<f64>>,
     /// How the arrivals of an open loop are spaced [default: poisson]
     #[arg(long, value_enum, requires = "rate")]
@@ -121,7 +121,7 @@ pub struct Request {
     #[arg(long)]
     pub max_tokens_field: bool,
     /// Sampling temperature [default: not sent]
-    #[arg(long, value_name = "T")]
+    #[arg(long, allow_negative_numbers = true, value_name = "T")]
     pub temperature: Option<f64>,
     /// Further body field, NAME=JSON; repeatable
     #[arg(long = "body", value_name = "NAME=JSON")]
@@ -142,7 +142,7 @@ pub struct Limits {
     #[arg(long, value_name = "TIME")]
     pub timeout: Option<String>,
     /// Share of failed requests above which the exit code is 1 [default: 0.01]
-    #[arg(long, value_name = "SHARE")]
+    #[arg(long, allow_negative_numbers = true, value_name = "SHARE")]
     pub max_failures: Option<f64>,
     /// Exit with 2 when the client was too slow for the result to count
     #[arg(long)]

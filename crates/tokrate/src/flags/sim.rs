@@ -47,22 +47,22 @@ pub struct Law {
     #[arg(long, value_name = "TIME")]
     pub delay: Option<String>,
     /// Prompt tokens read per second [default: 20000]
-    #[arg(long, value_name = "TOK_PER_S")]
+    #[arg(long, allow_negative_numbers = true, value_name = "TOK_PER_S")]
     pub prefill: Option<f64>,
     /// Tokens per second of a stream that runs alone; `inf` for as fast as possible [default: 120]
-    #[arg(long, value_name = "TOK_PER_S")]
+    #[arg(long, allow_negative_numbers = true, value_name = "TOK_PER_S")]
     pub speed: Option<f64>,
     /// Contention: how much each further stream slows all [default: 0.02]
-    #[arg(long, value_name = "A")]
+    #[arg(long, allow_negative_numbers = true, value_name = "A")]
     pub alpha: Option<f64>,
     /// Coherency: how much each pair of streams slows all [default: 0.0005]
-    #[arg(long, value_name = "B")]
+    #[arg(long, allow_negative_numbers = true, value_name = "B")]
     pub beta: Option<f64>,
     /// Tokens per chunk [default: 1]
     #[arg(long, value_name = "N")]
     pub tokens_per_chunk: Option<u32>,
     /// Coefficient of variation of the gaps [default: 0]
-    #[arg(long, value_name = "CV")]
+    #[arg(long, allow_negative_numbers = true, value_name = "CV")]
     pub jitter: Option<f64>,
     /// Reasoning tokens before the answer [default: 0]
     #[arg(long, value_name = "N")]

@@ -1,0 +1,68 @@
+//! What a reader must know before trusting a run's numbers, in sentences.
+//!
+//! It refuses to measure: everything is read off the phases. Invariant: what makes a result worthless is never mixed with
+//! what only asks for care.
+
+use tokrate_meter::PhaseResult;
+
+/// Why phases must not be used: contradictions, and a client that was too slow.
+pub(crate) fn invalidities(phases: &[PhaseResult]) -> Vec<String> {
+    let mut found = Vec::new();
+    for phase in phases {
+        for violation in &phase.gate {
+            found.push(format!(
+                "{}: the numbers contradict each other, a bug of tokrate: {:?} should be {}, is {}",
+                phase.name, violation.check, violation.expected, violation.seen
+            ));
+        }
+    }
+    let limited: Vec<(&str, &str)> = phases
+        .iter()
+        .filter_map(|phase| Some((phase.name.as_str(), phase.client_error.as_ref()?.reason.as_deref()?)))
+        .collect();
+    if !limited.is_empty() {
+        let each: Vec<String> = limited.iter().map(|(name, reason)| format!("{name}: {reason}")).collect();
+        found.push(format!("not valid, the client was too slow ({})", each.join("; ")));
+    }
+    found
+}
+
+/// What asks for care: failures, rate limits, arrivals that were never sent.
+pub(crate) fn cautions(phases: &[PhaseResult]) -> Vec<String> {
+    let mut found = Vec::new();
+    for phase in phases.iter().filter(|phase| phase.failures_above_limit) {
+        let share = phase.counts.failed_share().unwrap_or(0.0) * 100.0;
+        let kinds: Vec<String> =
+            phase.failures.iter().map(|failure| format!("{} {}", failure.count, failure.kind.name())).collect();
+        let hint = phase.failures.first().map_or("", |failure| failure.hint.as_str());
+        found.push(format!("{}: {share:.1} % of the requests failed ({}); {hint}", phase.name, kinds.join(", ")));
+    }
+    for phase in phases {
+        if phase.rate_limited.count > 0 {
+            found.push(format!(
+                "{}: {} requests were rate-limited; the level measures the provider's limit, not its speed",
+                phase.name, phase.rate_limited.count
+            ));
+        }
+        if phase.counts.forfeited > 0 {
+            found.push(format!("{}: {} arrivals were forfeited (--max-in-flight)", phase.name, phase.counts.forfeited));
+        }
+    }
+    found
+}
+
+/// What a reader may want to know.
+pub(crate) fn notes(phases: &[PhaseResult]) -> Vec<String> {
+    let stale = phases.iter().filter(|phase| phase.connections.stale > 0).map(|phase| {
+        format!(
+            "{}: the server had closed {} kept connections without saying so; their requests were sent on others and are timed from then",
+            phase.name, phase.connections.stale
+        )
+    });
+    let mismatched = phases.iter().filter_map(|phase| {
+        let asked = &phase.conditions.model;
+        let other = phase.models.iter().filter_map(|seen| seen.name.as_ref()).find(|name| *name != asked)?;
+        Some(format!("{}: the answers name the model `{other}`, asked for was `{asked}`", phase.name))
+    });
+    stale.chain(mismatched).collect()
+}
