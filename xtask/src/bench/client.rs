@@ -99,7 +99,7 @@ impl Clients {
         let phase = &record["phases"][0];
         let gap = &phase["chunk_gap"]["p99"];
         let gap_p99 = gap["value"].as_f64().or_else(|| gap["descriptive"].as_f64());
-        let phase_cpu_ns = phase["client_cpu_ns"].as_u64();
+        let phase_cpu_ns = phase["client_cpu_seconds"].as_f64().map(|seconds| (seconds * 1e9) as u64);
         Ok(Outcome { rows, phase_cpu_ns, gap_p99_ns: gap_p99.map(|millis| millis * 1e6), cost })
     }
 
