@@ -20,7 +20,6 @@ use tokrate_host::{Host, HostConfig, Truth, TruthLog};
 use tokrate_meter::{ClientError, ClientErrorSource, RequestNumbers};
 use tokrate_net::{ClientConfig, Clock, HttpVersion, Route, Target};
 use tokrate_sim::{Faults, Law, WORDS};
-use tokrate_tokens::Encoding;
 use tokrate_wire::Dialect;
 
 /// TTFT of the calibration's engine.
@@ -138,17 +137,8 @@ impl Calibrator {
             clock: self.clock,
             stop: stop.clone(),
         });
-        let output = run_phase(&job)?;
-        let rows: Vec<RequestNumbers> = output
-            .requests
-            .iter()
-            .map(|finished| {
-                let mut row = RequestNumbers::measure(&finished.trace, Encoding::O200kBase);
-                row.index = finished.index;
-                row.warmup = finished.warmup;
-                row
-            })
-            .collect();
+        let mut output = run_phase(&job)?;
+        let rows = output.take_rows();
         let mut error = against_truth(&rows, &job.id_prefix, &host.truth(), host.lateness());
         host.stop();
         error.concurrency = Some(load.concurrency);

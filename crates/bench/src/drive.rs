@@ -16,7 +16,9 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio::task::LocalSet;
 use tokrate_core::{Rng, Sketch, Span, Tick};
+use tokrate_meter::RequestNumbers;
 use tokrate_net::{Client, ClientConfig, Clock, LagProbe, Pacer, Route};
+use tokrate_tokens::Encoding;
 
 /// Everything that a phase needs. Shared by its workers.
 pub(crate) struct Job {
@@ -67,6 +69,22 @@ pub(crate) struct PhaseOutput {
     /// CPU time of the worker threads between start and end.
     pub cpu: Span,
     pub interrupted: bool,
+}
+
+impl PhaseOutput {
+    /// The numbers of every request, its tokens counted now that the clock has stopped. Takes the traces, so that their
+    /// text is freed.
+    pub fn take_rows(&mut self) -> Vec<RequestNumbers> {
+        std::mem::take(&mut self.requests)
+            .into_iter()
+            .map(|finished| {
+                let mut row = RequestNumbers::measure(&finished.trace, Encoding::O200kBase);
+                row.index = finished.index;
+                row.warmup = finished.warmup;
+                row
+            })
+            .collect()
+    }
 }
 
 /// Runs a phase to its end. Blocks; must not be called from within a runtime.

@@ -161,8 +161,9 @@ impl<'a> AnswerSink<'a> {
         }
     }
 
-    /// Whether the server had closed a kept connection before the request came, which some do at the end of an answer
-    /// without saying so. The request was not looked at, so it may be sent again; it is counted and timed anew.
+    /// Whether a kept connection ended before any byte of an answer, which is how a server shows that it had closed it at
+    /// the end of an answer without saying so. A server that read the request and broke looks the same, so a request may
+    /// reach it twice; that is why each one sent again is counted, and timed anew.
     fn found_stale(&self, exchange: &Exchange) -> bool {
         let lost = exchange.outcome.as_ref().is_err_and(|failure| failure.kind == FailureKind::Connect);
         lost && !exchange.connection.new && !self.head_seen && self.stale_connections < STALE_CONNECTIONS_MOST

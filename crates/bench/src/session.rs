@@ -148,7 +148,10 @@ impl<'a> Session<'a> {
         let job = Arc::new(self.job(number, spec));
         let mut output = run_phase(&job)?;
         self.next_prompt += output.requests.last().map_or(0, |finished| finished.index + 1);
-        let mut rows = measure(&mut output, self.config.prompts.input_tokens);
+        let mut rows = output.take_rows();
+        for row in &mut rows {
+            row.input_asked = Some(u64::from(self.config.prompts.input_tokens));
+        }
         let client_error = match &self.host {
             Some(host) => Some(ClientError {
                 source: ClientErrorSource::Truth,
@@ -290,20 +293,6 @@ impl Endpoint {
             provider: remote.base.host().to_owned(),
         }
     }
-}
-
-/// Counts tokens, now that the clock has stopped, and numbers the rows. Takes the traces, so that their text is freed.
-fn measure(output: &mut PhaseOutput, input_tokens: u32) -> Vec<RequestNumbers> {
-    std::mem::take(&mut output.requests)
-        .into_iter()
-        .map(|finished| {
-            let mut row = RequestNumbers::measure(&finished.trace, Encoding::O200kBase);
-            row.index = finished.index;
-            row.warmup = finished.warmup;
-            row.input_asked = Some(u64::from(input_tokens));
-            row
-        })
-        .collect()
 }
 
 fn conditions(config: &Config, endpoint: &Endpoint, spec: Option<&PhaseSpec>) -> Conditions {
