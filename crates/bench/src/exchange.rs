@@ -45,15 +45,15 @@ impl Bodies {
         let options = &self.options;
         let request = ChatRequest {
             model: self.model.clone(),
-            messages: vec![Message { role: Role::User, content: self.prompts.content(index) }],
+            messages: vec![Message::text(Role::User, self.prompts.content(index))],
             stream: options.stream,
             include_usage: options.stream && options.include_usage,
             max_output_tokens: Some(options.output_tokens),
             legacy_max_tokens: options.legacy_max_tokens,
             ignore_eos: options.ignore_eos,
             temperature: options.temperature,
-            seed: None,
             extra: options.extra.clone(),
+            ..ChatRequest::default()
         };
         Bytes::from(encode_request(self.dialect, &request))
     }

@@ -26,10 +26,28 @@ pub enum What {
         /// Where its bytes lie in [`EventBatch::text`].
         text: TextRange,
     },
+    /// A tool call begins, or the stream goes back to one that began earlier. The tool text that follows belongs to it.
+    ToolCall {
+        /// Which call of the answer, from 0.
+        index: u32,
+        /// The call's identifier, if the event carries it.
+        id: TextRange,
+        /// The tool's name, if the event carries it. It is output text as well ([`Channel::Tool`]), and not said twice.
+        name: TextRange,
+    },
     /// The model that the answer names.
     Model(TextRange),
-    /// Token counts as the provider reports them; the last one seen wins.
+    /// Token counts as the provider reports them; of each count the last one seen wins.
     Usage(Usage),
+    /// Times that the server itself took, to be found with [`EventBatch::timings`].
+    Timings(u32),
+    /// A top-level field that the dialect does not prescribe; said only by decoders that are asked to.
+    Unknown {
+        /// Its name.
+        name: TextRange,
+        /// Its value as JSON.
+        json: TextRange,
+    },
     /// The model stopped, and says why.
     Finish(FinishReason),
     /// The dialect's own end mark (`data: [DONE]`), or a complete whole answer.
@@ -54,7 +72,7 @@ pub enum Channel {
     Reasoning,
     /// The answer itself (refusals included).
     Answer,
-    /// Names and arguments of tool calls.
+    /// Arguments of tool calls; their names stand in [`What::ToolCall`].
     Tool,
 }
 
@@ -79,10 +97,29 @@ impl TextRange {
     }
 }
 
-/// Token counts as a provider reports them.
+/// Times that a server measured itself and sent along with an answer. What it does not say is `None`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct ServerTimings {
+    /// Waiting before the prompt was read.
+    pub queue: Option<Span>,
+    /// Loading the model.
+    pub load: Option<Span>,
+    /// Reading the prompt.
+    pub prefill: Option<Span>,
+    /// Writing the answer.
+    pub decode: Option<Span>,
+    /// All of it.
+    pub total: Option<Span>,
+    /// Prompt tokens that were read during `prefill` (those from a cache left out, where the server leaves them out).
+    pub prefill_tokens: Option<u64>,
+    /// Tokens that were written during `decode`.
+    pub decode_tokens: Option<u64>,
+}
+
+/// Token counts as a provider reports them, brought to one meaning whatever the dialect counts together.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Usage {
-    /// Prompt tokens.
+    /// Prompt tokens, those from a cache and those written to one included.
     pub input: Option<u64>,
     /// Output tokens, reasoning included.
     pub output: Option<u64>,
@@ -90,6 +127,36 @@ pub struct Usage {
     pub reasoning: Option<u64>,
     /// Those of `input` that came from a cache.
     pub cached_input: Option<u64>,
+    /// Those of `input` that were written to a cache, where that costs extra.
+    pub cache_write_input: Option<u64>,
+}
+
+impl Usage {
+    /// The counts of `later`, and those of `self` where `later` says nothing.
+    pub fn updated_by(self, later: Usage) -> Usage {
+        Usage {
+            input: later.input.or(self.input),
+            output: later.output.or(self.output),
+            reasoning: later.reasoning.or(self.reasoning),
+            cached_input: later.cached_input.or(self.cached_input),
+            cache_write_input: later.cache_write_input.or(self.cache_write_input),
+        }
+    }
+}
+
+impl ServerTimings {
+    /// The times of `later`, and those of `self` where `later` says nothing.
+    pub fn updated_by(self, later: ServerTimings) -> ServerTimings {
+        ServerTimings {
+            queue: later.queue.or(self.queue),
+            load: later.load.or(self.load),
+            prefill: later.prefill.or(self.prefill),
+            decode: later.decode.or(self.decode),
+            total: later.total.or(self.total),
+            prefill_tokens: later.prefill_tokens.or(self.prefill_tokens),
+            decode_tokens: later.decode_tokens.or(self.decode_tokens),
+        }
+    }
 }
 
 /// Why the model stopped.
@@ -175,6 +242,8 @@ impl FinishReason {
 pub struct EventBatch {
     events: Vec<StreamEvent>,
     text: String,
+    /// Rare and large, so that they do not make every event larger.
+    timings: Vec<ServerTimings>,
 }
 
 impl EventBatch {
@@ -187,6 +256,7 @@ impl EventBatch {
     pub fn clear(&mut self) {
         self.events.clear();
         self.text.clear();
+        self.timings.clear();
     }
 
     /// Adds an event that carries no text.
@@ -200,6 +270,18 @@ impl EventBatch {
             let text = self.store(text);
             self.push(at, What::Text { channel, text });
         }
+    }
+
+    /// Adds the server's own times.
+    pub fn push_timings(&mut self, at: Tick, timings: ServerTimings) {
+        let index = u32::try_from(self.timings.len()).expect("a batch is cleared between reads");
+        self.timings.push(timings);
+        self.push(at, What::Timings(index));
+    }
+
+    /// The times that a [`What::Timings`] refers to.
+    pub fn timings(&self, index: u32) -> ServerTimings {
+        self.timings[index as usize]
     }
 
     /// Copies text into the arena and says where it lies.

@@ -15,9 +15,9 @@ mod time;
 mod units;
 
 pub use conditions::{Conditions, Fingerprint};
-pub use event::{Channel, EventBatch, FinishReason, Oddity, StreamEvent, TextRange, Usage, What};
+pub use event::{Channel, EventBatch, FinishReason, Oddity, ServerTimings, StreamEvent, TextRange, Usage, What};
 pub use failure::FailureKind;
-pub use request::{ChatRequest, Message, Role};
+pub use request::{ChatRequest, Content, Image, Message, Role, Tool, ToolChoice};
 pub use rng::Rng;
 pub use sketch::Sketch;
 pub use time::{Span, Tick};

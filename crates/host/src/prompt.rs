@@ -24,12 +24,12 @@ impl PromptCounter {
     /// o200k_base tokens over the contents of all messages.
     pub async fn count(&self, messages: Vec<Message>) -> u32 {
         let mut hasher = DefaultHasher::new();
-        messages.iter().for_each(|message| message.content.hash(&mut hasher));
+        messages.iter().flat_map(Message::texts).for_each(|text| text.hash(&mut hasher));
         let hash = hasher.finish();
         if let Some(&tokens) = self.remembered.borrow().get(&hash) {
             return tokens;
         }
-        let bytes: usize = messages.iter().map(|message| message.content.len()).sum();
+        let bytes: usize = messages.iter().flat_map(Message::texts).map(str::len).sum();
         let tokens = if bytes <= INLINE_BYTES_MOST {
             count_all(&messages)
         } else {
@@ -46,6 +46,6 @@ impl PromptCounter {
 }
 
 fn count_all(messages: &[Message]) -> u32 {
-    let tokens: usize = messages.iter().map(|message| count(Encoding::O200kBase, &message.content)).sum();
+    let tokens: usize = messages.iter().flat_map(Message::texts).map(|text| count(Encoding::O200kBase, text)).sum();
     u32::try_from(tokens).unwrap_or(u32::MAX)
 }

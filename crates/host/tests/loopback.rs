@@ -180,7 +180,8 @@ fn a_stream_has_the_shape_of_the_dialect() {
     assert_eq!(answer.header("x-request-id"), Some("abc"));
     let events = answer.events();
     let kinds: Vec<What> = events.all().filter(|what| !matches!(what, What::Model(_) | What::Text { .. })).collect();
-    let usage = Usage { input: Some(5), output: Some(10), reasoning: None, cached_input: None };
+    let usage =
+        Usage { input: Some(5), output: Some(10), reasoning: None, cached_input: None, cache_write_input: None };
     let finish = What::Finish(tokrate_core::FinishReason::Length);
     assert_eq!(kinds, [What::Empty, finish, What::Usage(usage), What::Done]);
     assert_eq!(events.all().filter(|what| matches!(what, What::Text { .. })).count(), 10);
@@ -232,7 +233,16 @@ fn a_whole_answer_comes_in_one_piece_with_usage() {
     let answer = ask(host.address(), &request_text("/chat/completions", "", body));
     assert_eq!((answer.status, answer.is_whole), (200, true));
     let events = answer.events();
-    assert_eq!(events.usage(), Some(Usage { input: Some(1), output: Some(9), reasoning: Some(4), cached_input: None }));
+    assert_eq!(
+        events.usage(),
+        Some(Usage {
+            input: Some(1),
+            output: Some(9),
+            reasoning: Some(4),
+            cached_input: None,
+            cache_write_input: None
+        })
+    );
     assert!(events.is_done());
     let truth = host.truth();
     let told = &truth.requests[0];

@@ -10,7 +10,10 @@ mod numbers;
 pub use chunks::Chunk;
 pub use numbers::{ConnectionState, FailureRow, MIN_WINDOW, MinimumWindow, Provenance, RequestNumbers};
 
-use tokrate_core::{Channel, EventBatch, FailureKind, FinishReason, Oddity, Span, StreamEvent, Tick, Usage, What};
+use std::collections::BTreeMap;
+use tokrate_core::{
+    Channel, EventBatch, FailureKind, FinishReason, Oddity, ServerTimings, Span, StreamEvent, Tick, Usage, What,
+};
 
 /// When the outside of a request happened, as net saw it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -116,6 +119,10 @@ pub struct RequestTrace {
     pub text: String,
     /// The last token counts that the provider reported.
     pub usage: Option<Usage>,
+    /// The times that the server says it took.
+    pub timings: Option<ServerTimings>,
+    /// Top-level fields outside the dialect, the last JSON value of each, if the decoder was asked for them.
+    pub unknown: BTreeMap<String, String>,
     /// Why the model stopped, if it said so.
     pub finish: Option<FinishReason>,
     /// When the dialect's end mark arrived.
@@ -186,7 +193,19 @@ impl RequestMeter {
             }
             What::Usage(usage) => {
                 self.understood = true;
-                self.trace.usage = Some(usage);
+                self.trace.usage = Some(self.trace.usage.unwrap_or_default().updated_by(usage));
+            }
+            What::ToolCall { name, .. } => {
+                self.understood = true;
+                self.on_text(event.at, Channel::Tool, batch.text(name));
+            }
+            What::Timings(index) => {
+                let timings = self.trace.timings.unwrap_or_default();
+                self.trace.timings = Some(timings.updated_by(batch.timings(index)));
+            }
+            What::Unknown { name, json } => {
+                let (name, json) = (batch.text(name).to_owned(), batch.text(json).to_owned());
+                self.trace.unknown.insert(name, json);
             }
             What::Finish(reason) => {
                 self.understood = true;

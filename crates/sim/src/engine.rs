@@ -361,6 +361,7 @@ impl Engine {
             output: Some(u64::from(stream.sent)),
             reasoning: (stream.script.reasoning > 0).then_some(u64::from(reasoning)),
             cached_input: None,
+            cache_write_input: None,
         };
         self.emit(place, at, Emitted::Usage(usage));
     }

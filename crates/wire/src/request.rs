@@ -21,7 +21,8 @@ use tokrate_core::{ChatRequest, Message, Role};
 /// finite is left out: JSON cannot say it.
 pub fn encode_request(dialect: Dialect, request: &ChatRequest) -> Vec<u8> {
     let Dialect::OpenAiChat = dialect;
-    let text_bytes: usize = request.messages.iter().map(|message| message.content.len() + 40).sum();
+    let text_bytes: usize =
+        request.messages.iter().map(|message| message.texts().map(str::len).sum::<usize>() + 40).sum();
     let mut body = Body { out: Vec::with_capacity(text_bytes + 256), extra: &request.extra };
     body.out.push(b'{');
     if let Some(out) = body.field("model") {
@@ -141,7 +142,7 @@ fn push_messages(messages: &[Message], out: &mut Vec<u8>) {
         out.extend_from_slice(b"{\"role\":\"");
         out.extend_from_slice(message.role.name().as_bytes());
         out.extend_from_slice(b"\",\"content\":");
-        push_string(&message.content, out);
+        push_string(&message.texts().collect::<String>(), out);
         out.push(b'}');
     }
     out.push(b']');
@@ -217,7 +218,7 @@ fn read_message(message: &Value) -> Result<Message, WireError> {
         Value::Array(parts) => parts.iter().filter_map(|part| part.as_str().or(part["text"].as_str())).collect(),
         _ => return Err(invalid("messages[].content", "a string or an array of parts")),
     };
-    Ok(Message { role, content })
+    Ok(Message::text(role, content))
 }
 
 #[cfg(test)]

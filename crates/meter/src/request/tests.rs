@@ -173,8 +173,13 @@ fn channels_are_counted_each_over_its_own_whole_text() {
 
 #[test]
 fn reported_tokens_stand_beside_the_counted_ones_and_hidden_reasoning_enters_no_speed() {
-    let usage =
-        |reasoning| Usage { input: Some(9), output: Some(1_154), reasoning: Some(reasoning), cached_input: Some(4) };
+    let usage = |reasoning| Usage {
+        input: Some(9),
+        output: Some(1_154),
+        reasoning: Some(reasoning),
+        cached_input: Some(4),
+        cache_write_input: None,
+    };
     let told = |reasoning| {
         let story = (0..40).fold(Story::sent(0, 0), |story, i| story.answer(100 + i * 10, " a"));
         numbers(&story.event(490, What::Usage(usage(reasoning))).done(490, 490))
@@ -270,7 +275,8 @@ fn a_tick_that_falls_becomes_no_gap() {
 
 #[test]
 fn a_row_reads_back_as_it_was_written() {
-    let usage = Usage { input: Some(12), output: Some(40), reasoning: None, cached_input: None };
+    let usage =
+        Usage { input: Some(12), output: Some(40), reasoning: None, cached_input: None, cache_write_input: None };
     let story = (0..40).fold(Story::sent(0, 1).first_byte(90), |story, i| story.answer(100 + i * 10, " a"));
     let mut row =
         numbers(&story.event(490, What::Usage(usage)).event(490, What::Odd(Oddity::AfterFinish)).done(490, 495));

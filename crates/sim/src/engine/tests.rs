@@ -94,7 +94,8 @@ fn one_stream_obeys_the_law_to_the_nanosecond() {
     assert_eq!(kinds(&emissions), ["role", "text", "text", "text", "text", "finish", "usage", "done", "end"]);
     assert_eq!(emissions[0].due, at(123));
     assert_eq!(emissions[5].what, Emitted::Finish(FinishReason::Length));
-    let usage = Usage { input: Some(100), output: Some(4), reasoning: None, cached_input: None };
+    let usage =
+        Usage { input: Some(100), output: Some(4), reasoning: None, cached_input: None, cache_write_input: None };
     assert_eq!(emissions[6].what, Emitted::Usage(usage));
     assert_eq!(engine.stats(), Stats { submitted: 1, ended: 1, ..Stats::default() });
 }

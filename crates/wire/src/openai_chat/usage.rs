@@ -78,7 +78,10 @@ impl Block {
         let exceeds =
             |part: Option<u64>, whole: Option<u64>| matches!((part, whole), (Some(part), Some(whole)) if part > whole);
         plausible &= !exceeds(reasoning, output) && !exceeds(cached, input);
-        Some(Reading { usage: Usage { input, output, reasoning, cached_input: cached }, plausible })
+        Some(Reading {
+            usage: Usage { input, output, reasoning, cached_input: cached, cache_write_input: None },
+            plausible,
+        })
     }
 }
 
@@ -159,13 +162,26 @@ mod tests {
     fn counts_are_found_under_all_their_names() {
         let openai = r#"{"prompt_tokens":18,"completion_tokens":286,"total_tokens":304,
             "prompt_tokens_details":{"cached_tokens":4},"completion_tokens_details":{"reasoning_tokens":192}}"#;
-        let expected = Usage { input: Some(18), output: Some(286), reasoning: Some(192), cached_input: Some(4) };
+        let expected = Usage {
+            input: Some(18),
+            output: Some(286),
+            reasoning: Some(192),
+            cached_input: Some(4),
+            cache_write_input: None,
+        };
         assert_eq!(read(openai), (expected, true));
         let deepseek = r#"{"prompt_tokens":18,"completion_tokens":2,"prompt_cache_hit_tokens":16}"#;
-        let expected = Usage { input: Some(18), output: Some(2), reasoning: None, cached_input: Some(16) };
+        let expected = Usage {
+            input: Some(18),
+            output: Some(2),
+            reasoning: None,
+            cached_input: Some(16),
+            cache_write_input: None,
+        };
         assert_eq!(read(deepseek), (expected, true));
         let responses = r#"{"input_tokens":3,"output_tokens":5,"output_tokens_details":{"reasoning_tokens":1}}"#;
-        let expected = Usage { input: Some(3), output: Some(5), reasoning: Some(1), cached_input: None };
+        let expected =
+            Usage { input: Some(3), output: Some(5), reasoning: Some(1), cached_input: None, cache_write_input: None };
         assert_eq!(read(responses), (expected, true));
     }
 

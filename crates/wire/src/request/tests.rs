@@ -14,10 +14,7 @@ fn decoded(body: &str) -> Result<ChatRequest, WireError> {
 }
 
 fn request() -> ChatRequest {
-    let messages = vec![
-        Message { role: Role::System, content: "Be brief.".into() },
-        Message { role: Role::User, content: "Say \"hi\"\n".into() },
-    ];
+    let messages = vec![Message::text(Role::System, "Be brief."), Message::text(Role::User, "Say \"hi\"\n")];
     ChatRequest { model: "m".into(), messages, ..ChatRequest::default() }
 }
 
@@ -62,8 +59,10 @@ fn unknown_fields_and_parts_of_content_survive() {
         "stop": [ "x" ],"stream_options":{"include_usage":true},"temperature":null,"seed":-1}"#,
     )
     .unwrap();
-    let texts: Vec<(Role, &str)> = read.messages.iter().map(|message| (message.role, &*message.content)).collect();
-    assert_eq!(texts, [(Role::System, "a"), (Role::User, "bc"), (Role::Assistant, ""), (Role::Tool, "d")]);
+    let texts: Vec<(Role, String)> =
+        read.messages.iter().map(|message| (message.role, message.texts().collect())).collect();
+    let expected = [(Role::System, "a"), (Role::User, "bc"), (Role::Assistant, ""), (Role::Tool, "d")];
+    assert_eq!(texts, expected.map(|(role, text)| (role, text.to_owned())));
     assert_eq!((read.stream, read.include_usage, read.legacy_max_tokens), (true, true, true));
     assert_eq!((read.max_output_tokens, read.temperature, read.seed), (Some(5), None, None));
     let extra: Vec<(&str, &str)> = read.extra.iter().map(|(name, json)| (&**name, &**json)).collect();
@@ -108,7 +107,7 @@ fn what_cannot_be_used_is_refused_by_name() {
 
 fn any_request() -> impl Strategy<Value = ChatRequest> {
     let role = prop::sample::select(vec![Role::System, Role::User, Role::Assistant, Role::Tool]);
-    let message = (role, any::<String>()).prop_map(|(role, content)| Message { role, content });
+    let message = (role, any::<String>()).prop_map(|(role, content)| Message::text(role, content));
     let numbers = (any::<Option<u32>>(), any::<Option<f64>>(), any::<Option<u64>>());
     let extra = prop::sample::select(vec![vec![], vec![("top_p".to_owned(), "{\"a\":[1, 2]}".to_owned())]]);
     let flags = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
@@ -125,6 +124,7 @@ fn any_request() -> impl Strategy<Value = ChatRequest> {
                 temperature: temperature.filter(|number| number.is_finite()),
                 seed,
                 extra,
+                ..ChatRequest::default()
             }
         },
     )

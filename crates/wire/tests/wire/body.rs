@@ -33,6 +33,11 @@ pub fn transcript(batch: &EventBatch) -> Vec<String> {
                 count(usage.cached_input)
             )
         }
+        What::ToolCall { index, id, name } => {
+            format!("tool call {index} {:?} {:?}", batch.text(id), batch.text(name))
+        }
+        What::Timings(index) => format!("timings {:?}", batch.timings(index)),
+        What::Unknown { name, json } => format!("unknown {:?} {}", batch.text(name), batch.text(json)),
         What::Finish(reason) => format!("finish {}", reason.name()),
         What::Done => "done".to_owned(),
         What::Failed { kind, message, retry_after } => {

@@ -34,6 +34,7 @@ fn usage() -> impl Strategy<Value = Usage> {
             output: Some(output),
             reasoning: some_reasoning.then_some(output / 2),
             cached_input: some_cached.then_some(input / 3),
+            cache_write_input: None,
         },
     )
 }

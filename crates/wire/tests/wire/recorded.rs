@@ -57,6 +57,8 @@ fn told_by_events(body: &[u8], shape: Shape) -> Told {
             What::Usage(usage) => told.usage = Some(usage),
             What::Model(name) => told.model = batch.text(name).to_owned(),
             What::Done => told.done = true,
+            What::ToolCall { name, .. } => told.tool.push_str(batch.text(name)),
+            What::Timings(_) | What::Unknown { .. } => {}
             What::Empty | What::Failed { .. } | What::Odd(_) => {}
         }
     }
@@ -112,7 +114,7 @@ fn read_value(value: &Value, answer: &str, told: &mut Told) {
             output = output.map(|output| output + reasoning.unwrap());
         }
         let cached_input = usage["prompt_tokens_details"]["cached_tokens"].as_u64();
-        told.usage = Some(Usage { input, output, reasoning, cached_input });
+        told.usage = Some(Usage { input, output, reasoning, cached_input, cache_write_input: None });
     }
 }
 

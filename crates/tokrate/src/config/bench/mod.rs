@@ -1,0 +1,61 @@
+//! From the flags of `tokrate bench` to the plain configuration of the part, by section of its help.
+
+mod limits;
+mod load;
+mod output;
+mod request;
+mod target;
+
+pub use output::Outputs;
+
+use super::environment::Environment;
+use super::file::File;
+use super::{Value, layered};
+use crate::flags::bench::Flags;
+use anyhow::{Result, ensure};
+use tokrate_bench::{Config, Target};
+
+/// Resolves flags, environment and settings file.
+pub fn resolve(flags: &Flags, environment: &Environment, file: &File) -> Result<(Config, Outputs)> {
+    let target = target::target(&flags.target, environment, file)?;
+    let embedded = matches!(target, Target::Embedded(_));
+    let config = Config {
+        phases: load::phases(&flags.load, file, embedded)?,
+        request: request::request(&flags.request, file, embedded)?,
+        prompts: request::prompts(&flags.request, file, embedded)?,
+        limits: limits::limits(&flags.limits, file)?,
+        workers: flags.load.workers.or(file.bench.workers),
+        calibration: limits::calibration(&flags.limits, environment),
+        seed: flags.load.seed.or(file.bench.seed).unwrap_or(0),
+        host: environment.host.clone(),
+        region: pick_text(
+            "--region",
+            &flags.target.region,
+            Some(("TOKRATE_REGION", &environment.region)),
+            file,
+            "region",
+            &file.bench.region,
+        )
+        .map(|region| region.value)
+        .unwrap_or_default(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        target,
+    };
+    ensure!(config.workers != Some(0), "read --workers: at least one client thread is needed");
+    Ok((config, output::outputs(flags, file, embedded)?))
+}
+
+fn pick_text(
+    flag: &'static str,
+    typed: &Option<String>,
+    variable: Option<(&'static str, &Option<String>)>,
+    file: &File,
+    key: &str,
+    in_file: &Option<String>,
+) -> Option<Value<String>> {
+    layered(
+        (flag, typed.clone()),
+        variable.map(|(name, value)| (name, value.clone())),
+        (file.key(key), in_file.clone()),
+    )
+}

@@ -1,0 +1,39 @@
+//! Flags of `tokrate bench` that say when to give up. Nothing is resolved or checked here beyond its form.
+
+use clap::{Args, ValueEnum};
+
+/// When to give up.
+#[derive(Args, Debug, Default)]
+#[command(next_help_heading = "Limits")]
+pub struct Limits {
+    /// Time to open a connection [default: 10s]
+    #[arg(long, value_name = "TIME")]
+    pub connect_timeout: Option<String>,
+    /// Time without a byte after which a request counts as stalled [default: 60s]
+    #[arg(long, value_name = "TIME")]
+    pub idle_timeout: Option<String>,
+    /// Time for a whole request [default: 10m]
+    #[arg(long, value_name = "TIME")]
+    pub timeout: Option<String>,
+    /// Share of failed requests above which the exit code is 1 [default: 0.01]
+    #[arg(long, allow_negative_numbers = true, value_name = "SHARE")]
+    pub max_failures: Option<f64>,
+    /// Exit with 2 when the client was too slow for the result to count
+    #[arg(long)]
+    pub strict: bool,
+    /// How the client's own error is found: by a run against the embedded engine at the same load, from an earlier one
+    /// of this machine, or not at all [default: cached]
+    #[arg(long, value_enum)]
+    pub calibration: Option<Calibration>,
+}
+
+/// Ways to know the client's own error.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Calibration {
+    /// Measure it now
+    Run,
+    /// Take it from an earlier run of this machine at a like load, else measure it
+    Cached,
+    /// Leave it unknown
+    Off,
+}

@@ -1,0 +1,35 @@
+//! The flags of `tokrate bench`, by section of its help.
+
+mod limits;
+mod load;
+mod output;
+mod request;
+mod target;
+
+pub use limits::{Calibration, Limits};
+pub use load::{Arrivals, Load};
+pub use output::Output;
+pub use request::Request;
+pub use target::{HttpVersion, Target};
+
+use clap::Args;
+
+/// `tokrate bench`, as typed.
+#[derive(Args, Debug, Default)]
+#[command(after_help = "\
+Examples:
+  tokrate bench                                  the embedded engine, no key, no network
+  tokrate bench --url http://127.0.0.1:8000/v1 --model llama --concurrency 1,10,25,50
+  tokrate bench --url https://api.example.com/v1 --model m --key-env API_KEY --rate 5 --arrivals poisson --duration 60s")]
+pub struct Flags {
+    #[command(flatten)]
+    pub target: Target,
+    #[command(flatten)]
+    pub load: Load,
+    #[command(flatten)]
+    pub request: Request,
+    #[command(flatten)]
+    pub limits: Limits,
+    #[command(flatten)]
+    pub output: Output,
+}

@@ -1,0 +1,54 @@
+//! Flags of `tokrate bench` that say what is measured. Nothing is resolved or checked here beyond its form.
+
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+
+/// What is measured.
+#[derive(Args, Debug, Default)]
+#[command(next_help_heading = "Target")]
+pub struct Target {
+    /// Base URL of an OpenAI-compatible endpoint, such as http://127.0.0.1:8000/v1 [default: an embedded engine]
+    #[arg(long, value_name = "BASE")]
+    pub url: Option<String>,
+    /// Model name as the endpoint knows it
+    #[arg(long, value_name = "NAME")]
+    pub model: Option<String>,
+    /// Environment variable that holds the API key
+    #[arg(long, value_name = "VAR", conflicts_with_all = ["key_file", "key_cmd"])]
+    pub key_env: Option<String>,
+    /// File that holds the API key
+    #[arg(long, value_name = "FILE", conflicts_with = "key_cmd")]
+    pub key_file: Option<PathBuf>,
+    /// Command that prints the API key
+    #[arg(long, value_name = "COMMAND")]
+    pub key_cmd: Option<String>,
+    /// Further request header, "Name: value"; repeatable
+    #[arg(long = "header", value_name = "HEADER")]
+    pub headers: Vec<String>,
+    /// HTTP version; h2 multiplexes and is a condition of its own
+    #[arg(long, value_enum, value_name = "VERSION")]
+    pub http: Option<HttpVersion>,
+    /// Open a new connection for every request instead of reusing them
+    #[arg(long)]
+    pub new_connections: bool,
+    /// PEM file with further certificate authorities
+    #[arg(long, value_name = "FILE")]
+    pub ca_file: Option<PathBuf>,
+    /// Region or place of the measuring machine, kept with the result
+    #[arg(long, value_name = "NAME")]
+    pub region: Option<String>,
+    /// Settings file [default: tokrate.toml in this folder, if there is one]
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+}
+
+/// HTTP versions.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum HttpVersion {
+    /// HTTP/1.1, one request at a time per connection
+    #[value(name = "1.1")]
+    Http1,
+    /// HTTP/2
+    #[value(name = "2")]
+    Http2,
+}
