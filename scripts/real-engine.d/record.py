@@ -19,7 +19,20 @@ USAGE = {"stream": True, "stream_options": {"include_usage": True}}
 BYTES = {"grammar": 'root ::= "a\U0001f9edb\U0001fabc!"', "ignore_eos": False, "max_tokens": 16}
 # The chat template knows these tags, so the engine takes them out and streams what is between them as reasoning.
 THINKING = {"grammar": 'root ::= "<think>\\nHm, so.\\n</think>\\n\\nOk then."', "ignore_eos": False, "max_tokens": 40}
+# Other dialects that the same server speaks.
+MESSAGES = {"model": "random", "temperature": 0, "messages": USER, "max_tokens": 12}
+NATIVE = {"temperature": 0, "seed": 1, "ignore_eos": True, "prompt": "The sea", "n_predict": 12}
+RESPONSES = {"model": "random", "temperature": 0, "input": "Write about the sea.", "max_output_tokens": 12}
 CASES = [
+    ("anthropic-stream.sse", "/v1/messages", {**MESSAGES, "stream": True}),
+    ("anthropic-answer.json", "/v1/messages", MESSAGES),
+    ("anthropic-error-no-messages.json", "/v1/messages", {"model": "random", "max_tokens": 12}),
+    ("native-stream.sse", "/completion", {**NATIVE, "stream": True}),
+    ("native-answer.json", "/completion", NATIVE),
+    ("native-stream-bytes.sse", "/completion", {**NATIVE, "stream": True, **BYTES, "n_predict": 16}),
+    ("responses-stream.sse", "/v1/responses", {**RESPONSES, "stream": True}),
+    ("responses-stream-thinking.sse", "/v1/responses", {**RESPONSES, "stream": True, **THINKING}),
+    ("responses-answer.json", "/v1/responses", RESPONSES),
     ("stream-usage.sse", "/v1/chat/completions", {**CHAT, **USAGE}),
     ("stream-no-usage.sse", "/v1/chat/completions", {**CHAT, "stream": True}),
     ("stream-timings-per-token.sse", "/v1/chat/completions", {**CHAT, **USAGE, "timings_per_token": True}),
@@ -130,6 +143,8 @@ Every request names model `random`, temperature 0, seed 1; chat requests hold on
 - `stream-reasoning.sse`: reasoning comes as `reasoning_content`. The tags are tokens that are counted and never shown, so
   long pauses follow the role event and the end of the reasoning. Usage does not tell reasoning tokens apart.
 - A body that is not JSON is answered with 500 and `server_error`, though the fault is the client's.
+- The Anthropic form counts prompt tokens in `message_start` and output tokens in `message_delta`, and sends no `timings`; the
+  native form sends `timings` with its last event; the form of the Responses API sends its usage with `response.completed`.
 - `timings` is the engine's own clock: `prompt_ms` from the start of work on the request to its first token,
   `predicted_ms` from the first token to the last, `predicted_per_second` = (`predicted_n` - 1) / `predicted_ms` * 1000.
 """
