@@ -3,11 +3,13 @@
 //! It refuses to know files and to compute statistics: everything shown is in the record or in the samples of its rows.
 //! Invariant: what the record warns of stands above every number.
 
+mod comparison;
 mod pictures;
 mod samples;
 mod tables;
 mod words;
 
+pub use comparison::{Subject, comparison_html, unlike_conditions};
 pub use pictures::throughput_chart;
 pub use samples::Samples;
 pub use words::knee_sentence;
@@ -48,6 +50,16 @@ pub fn html(record: &Record, samples: &Samples) -> String {
 }
 
 fn notices(record: &Record) -> Vec<Notice> {
+    let mut notices = record_notices(record);
+    if notices.iter().all(|notice| notice.level == Level::Info) {
+        let text = "All phases are complete, the numbers agree with each other, and the client was fast enough.";
+        notices.push(Notice { level: Level::Good, text: text.to_owned() });
+    }
+    notices
+}
+
+/// What a record says about itself: its status, its warnings, its notes.
+fn record_notices(record: &Record) -> Vec<Notice> {
     let mut notices = Vec::new();
     let reason = record.reason.clone().unwrap_or_default();
     match record.status {
@@ -62,12 +74,7 @@ fn notices(record: &Record) -> Vec<Notice> {
         let level = if invalid.contains(text) { Level::Bad } else { Level::Warning };
         Notice { level, text: text.clone() }
     }));
-    let warned = !notices.is_empty();
     notices.extend(record.notes.iter().map(|text| Notice { level: Level::Info, text: text.clone() }));
-    if !warned {
-        let text = "All phases are complete, the numbers agree with each other, and the client was fast enough.";
-        notices.push(Notice { level: Level::Good, text: text.to_owned() });
-    }
     notices
 }
 
@@ -75,14 +82,7 @@ fn notices(record: &Record) -> Vec<Notice> {
 fn headline(record: &Record) -> Vec<Figure> {
     let mut figures = Vec::new();
     if let Some(first) = record.phases.iter().find(|phase| phase.counts.measured > 0) {
-        let speed = &first.output_speed.median;
-        figures.push(Figure {
-            label: format!("Output speed, median request, {}", first.name),
-            value: speed.value.or(speed.descriptive).map_or_else(|| "not measured".to_owned(), format::number),
-            unit: "tok/s".to_owned(),
-            interval: words::interval(speed.low, speed.high, speed.confidence),
-            note: words::sample(speed.status, speed.floor, first.output_speed.n),
-        });
+        figures.push(speed_figure(first, &format!("Output speed, median request, {}", first.name)));
         let ttft = &first.ttft.p50;
         figures.push(Figure {
             label: format!("TTFT, median, {}", first.name),
@@ -114,6 +114,18 @@ fn headline(record: &Record) -> Vec<Figure> {
         });
     }
     figures
+}
+
+/// The median output speed of a level.
+fn speed_figure(phase: &PhaseResult, label: &str) -> Figure {
+    let speed = &phase.output_speed.median;
+    Figure {
+        label: label.to_owned(),
+        value: speed.value.or(speed.descriptive).map_or_else(|| "not measured".to_owned(), format::number),
+        unit: "tok/s".to_owned(),
+        interval: words::interval(speed.low, speed.high, speed.confidence),
+        note: words::sample(speed.status, speed.floor, phase.output_speed.n),
+    }
 }
 
 fn degradation(record: &Record) -> Option<Section> {

@@ -157,23 +157,25 @@ fn axis(curve: &CurveResult) -> Axis {
 }
 
 fn measured(name: &str, curve: &CurveResult, of: impl Fn(&LoadLevel) -> Option<Measured>) -> Series {
-    let point = |level: &LoadLevel| {
-        let seen = of(level);
-        Point {
-            x: level.load,
-            y: seen.map(|seen| seen.value),
-            low: seen.and_then(|seen| seen.low),
-            high: seen.and_then(|seen| seen.high),
-        }
-    };
     Series {
         name: name.to_owned(),
-        points: curve.levels.iter().map(|level| point(&level.level)).collect(),
+        points: curve.levels.iter().map(|level| measured_level(&level.level, &of)).collect(),
         style: SeriesStyle::Measured,
     }
 }
 
-fn comfort_bands() -> Vec<Band> {
+/// One level's number as a point over its load.
+pub(super) fn measured_level(level: &LoadLevel, of: impl Fn(&LoadLevel) -> Option<Measured>) -> Point {
+    let seen = of(level);
+    Point {
+        x: level.load,
+        y: seen.map(|seen| seen.value),
+        low: seen.and_then(|seen| seen.low),
+        high: seen.and_then(|seen| seen.high),
+    }
+}
+
+pub(super) fn comfort_bands() -> Vec<Band> {
     let band = |from, to, name: &str| Band { direction: Direction::Horizontal, from, to, name: name.to_owned() };
     vec![
         band(0.0, 10.0, "slow"),

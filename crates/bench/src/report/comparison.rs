@@ -1,0 +1,262 @@
+//! The report of several targets measured in turns: one HTML page, every chart with a line for each target.
+//!
+//! It refuses to rank: ties and tests are those of the scorecard and the comparisons that it is handed. Invariant: what
+//! any target's record warns of stands above every number, with the target's name; conditions in which the targets differ
+//! beyond their names are listed.
+
+use super::pictures::{comfort_bands, measured_level};
+use super::samples::Samples;
+use super::{knee_sentence, record_notices, tables};
+use tokrate_charts::{
+    Axis, Block, Column, DistributionChart, DistributionKind, Figure, Level, LineChart, Notice, Page, Sample, Section,
+    Series, SeriesStyle, Table, format,
+};
+use tokrate_core::Conditions;
+use tokrate_meter::curve::{CurveResult, LoadAxis, LoadLevel, Measured};
+use tokrate_meter::{PhaseResult, Record};
+
+/// One target of a comparison.
+#[derive(Clone, Copy, Debug)]
+pub struct Subject<'a> {
+    /// Name to show, unique among the subjects.
+    pub name: &'a str,
+    /// Its record.
+    pub record: &'a Record,
+    /// Samples of its rows.
+    pub samples: &'a Samples,
+}
+
+/// Conditions that name the target itself, so that they differ in every comparison of targets.
+const NAMING: [&str; 3] = ["model", "provider", "endpoint"];
+
+/// The whole file. `verdicts` are sections made elsewhere (scorecard, tests), shown before the charts.
+pub fn comparison_html(subjects: &[Subject<'_>], verdicts: Vec<Section>) -> String {
+    let names: Vec<&str> = subjects.iter().map(|subject| subject.name).collect();
+    let first = subjects.first().map(|subject| subject.record);
+    let mut sections = verdicts;
+    sections.extend([degradation(subjects), distributions(subjects)].into_iter().flatten());
+    sections.extend(subjects.iter().map(every_number));
+    sections.extend([failures(subjects), client_error(subjects)].into_iter().flatten());
+    sections.push(conditions(subjects));
+    Page {
+        title: format!("{}: how fast they answer", names.join(", ")),
+        subtitle: first.map_or_else(String::new, |record| {
+            format!(
+                "Measured in turns from {} on {}, {} tokens in, {} tokens out",
+                record.conditions.host,
+                record.started_at,
+                record.conditions.input_tokens,
+                record.conditions.output_tokens
+            )
+        }),
+        notices: notices(subjects),
+        headline: subjects.iter().flat_map(headline).collect(),
+        sections,
+        footer: first.map_or_else(String::new, |record| {
+            format!(
+                "{} {}, records {}. The words are defined in docs/glossary.md of tokrate, the methods in docs/method.md.",
+                record.tool.name, record.tool.version, record.schema
+            )
+        }),
+    }
+    .html()
+}
+
+/// The conditions in which records differ, beyond those that name the target: name and one value for each.
+pub fn unlike_conditions(records: &[&Record]) -> Vec<(&'static str, Vec<String>)> {
+    let all: Vec<Vec<(&'static str, String)>> =
+        records.iter().map(|record| Conditions::from(&record.conditions).entries()).collect();
+    let Some(first) = all.first() else { return Vec::new() };
+    let compared = |name: &str| !NAMING.contains(&name) && !Conditions::DESCRIPTIVE.contains(&name);
+    (0..first.len())
+        .filter(|&place| compared(first[place].0) && all.iter().any(|entries| entries[place].1 != first[place].1))
+        .map(|place| (first[place].0, all.iter().map(|entries| entries[place].1.clone()).collect()))
+        .collect()
+}
+
+fn notices(subjects: &[Subject<'_>]) -> Vec<Notice> {
+    let mut notices: Vec<Notice> = subjects
+        .iter()
+        .flat_map(|subject| {
+            record_notices(subject.record)
+                .into_iter()
+                .map(|notice| Notice { text: format!("{}: {}", subject.name, notice.text), ..notice })
+        })
+        .collect();
+    let records: Vec<&Record> = subjects.iter().map(|subject| subject.record).collect();
+    let unlike: Vec<&str> = unlike_conditions(&records).into_iter().map(|(name, _)| name).collect();
+    if !unlike.is_empty() {
+        let text = format!("The targets were measured under unlike conditions ({}); see below.", unlike.join(", "));
+        notices.insert(0, Notice { level: Level::Warning, text });
+    }
+    notices
+}
+
+/// Each target's output speed at the lowest load.
+fn headline(subject: &Subject<'_>) -> Option<Figure> {
+    let phase = subject.record.phases.iter().find(|phase| phase.counts.measured > 0)?;
+    Some(super::speed_figure(phase, &format!("{}: output speed, median request, {}", subject.name, phase.name)))
+}
+
+fn degradation(subjects: &[Subject<'_>]) -> Option<Section> {
+    let curves: Vec<(&str, &CurveResult)> = subjects
+        .iter()
+        .filter_map(|subject| subject.record.curve.as_ref().map(|curve| (subject.name, curve)))
+        .collect();
+    let axis = match curves.first()?.1.axis {
+        LoadAxis::Concurrency => Axis::linear("Requests in flight", ""),
+        LoadAxis::Rate => Axis::linear("Arrivals", "req/s"),
+    };
+    type Of = fn(&LoadLevel) -> Option<Measured>;
+    let charts: [(&str, &str, &str, &str, Of); 3] = [
+        ("Output speed of one request", "Median over requests with its interval.", "Output speed", "tok/s", |level| {
+            level.output_speed
+        }),
+        ("Throughput of all requests together", "In the steady window.", "Throughput", "tok/s", |level| {
+            level.throughput
+        }),
+        ("Time to first token", "Median over requests with its interval.", "TTFT", "ms", |level| level.ttft),
+    ];
+    let mut blocks = Vec::new();
+    for (title, description, label, unit, of) in charts {
+        let series = curves.iter().map(|(name, curve)| Series {
+            name: (*name).to_owned(),
+            points: curve.levels.iter().map(|level| measured_level(&level.level, of)).collect(),
+            style: SeriesStyle::Measured,
+        });
+        blocks.push(Block::chart(&LineChart {
+            title: title.to_owned(),
+            description: description.to_owned(),
+            x: axis.clone(),
+            y: Axis::linear(label, unit),
+            series: series.collect(),
+            marks: Vec::new(),
+            bands: if label == "Output speed" { comfort_bands() } else { Vec::new() },
+        }));
+    }
+    blocks.extend(curves.iter().map(|(name, curve)| Block::Paragraph(format!("{name}: {}", knee_sentence(curve)))));
+    Some(Section {
+        title: "Degradation with load".to_owned(),
+        intro: "What each request gets, and what all of them together get, at each load.".to_owned(),
+        blocks,
+    })
+}
+
+/// TTFT of every target, one chart for each load level that at least two of them have.
+fn distributions(subjects: &[Subject<'_>]) -> Option<Section> {
+    let mut levels: Vec<&str> = Vec::new();
+    for phase in subjects.iter().flat_map(|subject| &subject.samples.phases) {
+        if !levels.contains(&phase.name.as_str()) {
+            levels.push(&phase.name);
+        }
+    }
+    let mut blocks = Vec::new();
+    for level in levels {
+        let samples: Vec<Sample> = subjects
+            .iter()
+            .filter_map(|subject| {
+                let phase = subject.samples.phases.iter().find(|phase| phase.name == level)?;
+                let sample = Sample { name: subject.name.to_owned(), values: phase.ttft.clone(), failed: phase.failed };
+                (!sample.values.is_empty()).then_some(sample)
+            })
+            .collect();
+        if samples.len() > 1 {
+            blocks.push(Block::chart(&DistributionChart {
+                title: format!("Time to first token, {level}"),
+                description: "One curve for each target.".to_owned(),
+                x: Axis::log("TTFT", "s"),
+                kind: DistributionKind::Cumulative,
+                samples,
+            }));
+        }
+    }
+    (!blocks.is_empty()).then(|| Section {
+        title: "Distributions".to_owned(),
+        intro: "The share of requests whose TTFT is at most x; failed requests never arrive.".to_owned(),
+        blocks,
+    })
+}
+
+fn every_number(subject: &Subject<'_>) -> Section {
+    Section {
+        title: format!("{} in numbers", subject.name),
+        intro: String::new(),
+        blocks: vec![
+            Block::Table(tables::levels(&subject.record.phases)),
+            Block::Table(tables::comfort(&subject.record.phases)),
+        ],
+    }
+}
+
+/// One table for each target, with its name before the caption.
+fn tables_of(subjects: &[Subject<'_>], table: impl Fn(&[PhaseResult]) -> Option<Table>) -> Vec<Block> {
+    subjects
+        .iter()
+        .filter_map(|subject| {
+            let table = table(&subject.record.phases)?;
+            Some(Block::Table(Table { caption: format!("{}: {}", subject.name, table.caption), ..table }))
+        })
+        .collect()
+}
+
+fn failures(subjects: &[Subject<'_>]) -> Option<Section> {
+    let blocks = tables_of(subjects, tables::failures);
+    (!blocks.is_empty()).then(|| Section { title: "Failures".to_owned(), intro: String::new(), blocks })
+}
+
+fn client_error(subjects: &[Subject<'_>]) -> Option<Section> {
+    let blocks = tables_of(subjects, |phases| (!phases.is_empty()).then(|| tables::client_error(phases)));
+    (!blocks.is_empty()).then(|| Section {
+        title: "The client's own error".to_owned(),
+        intro: "What measuring itself adds, found at the same load against an engine whose every write is logged."
+            .to_owned(),
+        blocks,
+    })
+}
+
+fn conditions(subjects: &[Subject<'_>]) -> Section {
+    let records: Vec<&Record> = subjects.iter().map(|subject| subject.record).collect();
+    let unlike = unlike_conditions(&records);
+    let columns = std::iter::once(Column::words("condition"));
+    let names = subjects.iter().map(|subject| Column::words(subject.name.to_owned()));
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    let all: Vec<Vec<(String, String)>> = records.iter().map(|record| tables::conditions(record)).collect();
+    if let Some(first) = all.first() {
+        for (name, value) in first {
+            let of = |entries: &Vec<(String, String)>| {
+                entries.iter().find(|(other, _)| other == name).map_or_else(String::new, |(_, value)| value.clone())
+            };
+            let values: Vec<String> = all.iter().map(of).collect();
+            if values.iter().any(|other| other != value) {
+                rows.push(std::iter::once(name.clone()).chain(values).collect());
+            }
+        }
+    }
+    let same: Vec<(String, String)> = all
+        .first()
+        .into_iter()
+        .flatten()
+        .filter(|(name, _)| !rows.iter().any(|row| row[0] == *name))
+        .cloned()
+        .collect();
+    let mut blocks = Vec::new();
+    if !rows.is_empty() {
+        blocks.push(Block::Table(Table {
+            caption: "Where the targets differ".to_owned(),
+            columns: columns.chain(names).collect(),
+            rows,
+            notes: Vec::new(),
+        }));
+    }
+    blocks.push(Block::DefinitionList(same));
+    let wall: f64 = records.iter().map(|record| record.wall_seconds).fold(0.0, f64::max);
+    Section {
+        title: "Conditions".to_owned(),
+        intro: if unlike.is_empty() {
+            format!("All targets were measured under the same conditions, in turns, within {}.", format::seconds(wall))
+        } else {
+            "Numbers taken under other conditions are other numbers.".to_owned()
+        },
+        blocks,
+    }
+}
