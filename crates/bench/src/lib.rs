@@ -20,5 +20,5 @@ mod verdict;
 pub use config::{Calibration, Config, Embedded, Limits, Remote, RequestOptions, Target};
 pub use error::BenchError;
 pub use progress::{Progress, Snapshot};
-pub use session::{Observer, run};
+pub use session::{Observer, Place, run};
 pub use stop::Stop;

@@ -15,7 +15,7 @@ use http::HeaderMap;
 use std::sync::Arc;
 use tokrate_core::{Conditions, Rng, Span, Tick};
 use tokrate_host::{Host, HostConfig, RunningHost, TruthLog};
-use tokrate_meter::curve::{CurveResult, LoadAxis, LoadLevel};
+use tokrate_meter::curve::{CurveResult, LoadAxis, LoadLevel, Measured};
 use tokrate_meter::{
     ClientError, ClientErrorSource, ConditionsRow, PhaseInput, PhaseResult, Record, RequestNumbers, Status, Tool,
     Warmup,
@@ -30,37 +30,64 @@ const LATE: Span = Span::from_millis(1);
 /// Requests that one client thread carries without trouble.
 const REQUESTS_PER_WORKER: u32 = 1000;
 
+/// Which phase of a run is meant.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Place {
+    /// Which target, from 0.
+    pub target: usize,
+    /// Which of its phases, from 0.
+    pub phase: usize,
+    /// How many phases it has.
+    pub of: usize,
+}
+
 /// Hears how a run goes on.
 pub trait Observer {
     /// A phase begins; its counters can be watched.
-    fn phase_started(&mut self, number: usize, of: usize, spec: &PhaseSpec, progress: &Arc<Progress>);
+    fn phase_started(&mut self, place: Place, spec: &PhaseSpec, progress: &Arc<Progress>);
     /// The client's own error at the load of the phase is being measured.
-    fn calibrating(&mut self, number: usize, of: usize);
-    /// A phase has ended. The record holds all phases so far; the rows are those of this phase.
-    fn phase_ended(&mut self, record: &Record, rows: &[RequestNumbers]);
+    fn calibrating(&mut self, place: Place);
+    /// A phase has ended. The record holds all phases of its target so far; the rows are those of this phase.
+    fn phase_ended(&mut self, place: Place, record: &Record, rows: &[RequestNumbers]);
 }
 
-/// Carries out a run. Blocks. What fails within it is in the record.
+/// Carries out a run against one target or several, and returns a record for each. Blocks. What fails within it is in the
+/// record.
+///
+/// Several targets take turns, and the order is turned round each time (A-B, B-A, …), so that what drifts during the run
+/// does not favour one of them.
 ///
 /// # Errors
 /// When nothing could be measured at all: no thread, no engine, an endpoint whose name has no address.
-pub fn run(config: &Config, clock: Clock, stop: &Stop, observer: &mut dyn Observer) -> Result<Record, BenchError> {
-    if config.phases.is_empty() {
+pub fn run(
+    configs: &[Config],
+    clock: Clock,
+    stop: &Stop,
+    observer: &mut dyn Observer,
+) -> Result<Vec<Record>, BenchError> {
+    if configs.is_empty() || configs.iter().any(|config| config.phases.is_empty()) {
         return Err(BenchError::NoPhases);
     }
-    let mut session = Session::open(config, clock, stop)?;
-    let of = config.phases.len();
-    for (number, spec) in config.phases.iter().enumerate() {
-        if stop.is_set() {
-            break;
-        }
-        observer.phase_started(number + 1, of, spec, &session.progress);
-        let rows = session.phase(number, spec, &mut || observer.calibrating(number + 1, of))?;
+    let mut sessions =
+        configs.iter().map(|config| Session::open(config, clock, stop)).collect::<Result<Vec<_>, BenchError>>()?;
+    let turns = configs.iter().map(|config| config.phases.len()).max().unwrap_or(0);
+    for (turn, target) in in_turns(turns, configs.len()) {
+        let (session, phases) = (&mut sessions[target], &configs[target].phases);
+        let Some(spec) = phases.get(turn).filter(|_| !stop.is_set()) else { continue };
+        let place = Place { target, phase: turn, of: phases.len() };
+        observer.phase_started(place, spec, &session.progress);
+        let rows = session.phase(turn, spec, &mut || observer.calibrating(place))?;
         session.sum_up();
-        observer.phase_ended(&session.record, &rows);
+        observer.phase_ended(place, &session.record, &rows);
     }
-    session.close();
-    Ok(session.record)
+    Ok(sessions.into_iter().map(Session::close).collect())
+}
+
+/// Every turn of every target, the targets' order turned round from turn to turn.
+fn in_turns(turns: usize, targets: usize) -> impl Iterator<Item = (usize, usize)> {
+    (0..turns).flat_map(move |turn| {
+        (0..targets).map(move |place| (turn, if turn % 2 == 0 { place } else { targets - 1 - place }))
+    })
 }
 
 struct Session<'a> {
@@ -186,6 +213,8 @@ impl<'a> Session<'a> {
                 tokrate_meter::Load::Open { rate: rate.per_second(), cap: Some(in_flight_limit) },
             ),
         };
+        let earlier = self.record.phases.iter().filter(|phase| phase.load == load).count();
+        let name = if earlier == 0 { name } else { format!("{name}, round {}", earlier + 1) };
         let input = PhaseInput {
             name,
             conditions,
@@ -251,7 +280,7 @@ impl<'a> Session<'a> {
         record.notes = verdict::notes(&record.phases);
     }
 
-    fn close(&mut self) {
+    fn close(mut self) -> Record {
         if let Some(host) = self.host.take() {
             host.stop();
         }
@@ -259,6 +288,7 @@ impl<'a> Session<'a> {
             self.record.status = Status::Partial;
             self.record.reason = Some("interrupted".to_owned());
         }
+        self.record
     }
 }
 
@@ -345,8 +375,37 @@ fn curve(phases: &[PhaseResult], seed: u64) -> Option<CurveResult> {
         return None;
     }
     let axis = if closed > 0 { LoadAxis::Concurrency } else { LoadAxis::Rate };
-    let levels: Vec<LoadLevel> = phases.iter().map(PhaseResult::load_level).collect();
-    Some(CurveResult::of(axis, &levels, &Rng::root(seed).child("curve")))
+    let levels = one_level_a_load(phases.iter().map(PhaseResult::load_level));
+    (levels.len() > 1).then(|| CurveResult::of(axis, &levels, &Rng::root(seed).child("curve")))
+}
+
+/// Rounds at the same load become one level: numbers and interval ends are averaged, which leaves intervals wider than
+/// those of all requests together would be.
+fn one_level_a_load(rounds: impl Iterator<Item = LoadLevel>) -> Vec<LoadLevel> {
+    let mut levels: Vec<(LoadLevel, f64)> = Vec::new();
+    for round in rounds {
+        match levels.iter_mut().find(|(level, _)| level.load == round.load) {
+            Some((level, n)) => {
+                let mean = |a: Option<Measured>, b: Option<Measured>| match (a, b) {
+                    (Some(a), Some(b)) => Some(Measured {
+                        value: (a.value * *n + b.value) / (*n + 1.0),
+                        low: a.low.zip(b.low).map(|(a, b)| (a * *n + b) / (*n + 1.0)),
+                        high: a.high.zip(b.high).map(|(a, b)| (a * *n + b) / (*n + 1.0)),
+                    }),
+                    (a, b) => a.or(b),
+                };
+                level.throughput = mean(level.throughput, round.throughput);
+                level.output_speed = mean(level.output_speed, round.output_speed);
+                level.ttft = mean(level.ttft, round.ttft);
+                level.requests += round.requests;
+                level.failures += round.failures;
+                level.rate_limited += round.rate_limited;
+                *n += 1.0;
+            }
+            None => levels.push((round, 1.0)),
+        }
+    }
+    levels.into_iter().map(|(level, _)| level).collect()
 }
 
 /// How many threads a level needs: one, until its requests are more than one thread should carry.
@@ -364,5 +423,37 @@ fn most_workers(spec: &PhaseSpec) -> u32 {
     match spec.load {
         Load::Closed { concurrency } => concurrency.max(1),
         Load::Open { in_flight_limit, .. } => in_flight_limit.max(1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_take_turns_and_the_order_is_turned_round() {
+        let turns: String = in_turns(4, 2).map(|(_, target)| ["A", "B"][target]).collect();
+        assert_eq!(turns, "ABBAABBA");
+        let turns: String = in_turns(2, 3).map(|(_, target)| ["A", "B", "C"][target]).collect();
+        assert_eq!(turns, "ABCCBA");
+    }
+
+    #[test]
+    fn rounds_at_one_load_are_one_level() {
+        let level = |load, value, low, requests| LoadLevel {
+            load,
+            throughput: Some(Measured { value, low: Some(low), high: None }),
+            output_speed: None,
+            ttft: None,
+            requests,
+            failures: 1,
+            rate_limited: 0,
+        };
+        let rounds =
+            [level(1.0, 10.0, 9.0, 5), level(2.0, 4.0, 3.0, 1), level(1.0, 20.0, 17.0, 7), level(1.0, 60.0, 40.0, 8)];
+        let levels = one_level_a_load(rounds.into_iter());
+        assert_eq!(levels.len(), 2);
+        assert_eq!(levels[0].throughput, Some(Measured { value: 30.0, low: Some(22.0), high: None }));
+        assert_eq!((levels[0].requests, levels[0].failures), (20, 3));
     }
 }

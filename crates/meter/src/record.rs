@@ -4,9 +4,11 @@
 //! schema is refused, never guessed at; no number in it is NaN or infinite: what is missing is null, and what is infinite
 //! (an `adj_` quantile among failures) is null with `"infinite": true` beside it.
 
+mod comparison;
 mod conditions;
 mod json;
 
+pub use comparison::Comparison;
 pub use conditions::ConditionsRow;
 
 use crate::curve::CurveResult;

@@ -6,8 +6,8 @@ pub mod sim;
 
 use std::process::ExitCode;
 
-/// How a command ended.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// How a command ended, best first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Verdict {
     /// All is well.
     Good,

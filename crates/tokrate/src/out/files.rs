@@ -43,6 +43,8 @@ pub struct Rows {
 /// One line of `--jsonl`.
 #[derive(Serialize)]
 struct Row<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target: Option<&'a str>,
     phase: &'a str,
     concurrency: Option<u32>,
     rate: Option<f64>,
@@ -53,6 +55,8 @@ struct Row<'a> {
 
 /// The phase that rows belong to.
 pub struct PhaseName<'a> {
+    /// The target, where there are several.
+    pub target: Option<&'a str>,
     /// Its name.
     pub name: &'a str,
     /// Its number, from 0.
@@ -76,6 +80,7 @@ impl Rows {
         let wrote = || format!("write {}", self.path.display());
         for numbers in rows {
             let row = Row {
+                target: phase.target,
                 phase: phase.name,
                 concurrency: phase.concurrency,
                 rate: phase.rate,

@@ -2,5 +2,6 @@
 
 pub mod files;
 pub mod progress;
+pub mod results;
 pub mod summary;
 pub mod table;

@@ -30,8 +30,8 @@ impl Display {
         Display { visible: visible && std::io::IsTerminal::is_terminal(&std::io::stderr()), running: None }
     }
 
-    /// Shows a phase from its start on.
-    pub fn phase(&mut self, number: usize, of: usize, spec: &PhaseSpec, progress: &Arc<Progress>) {
+    /// Shows a phase from its start on; the label says which it is, such as `2/4`.
+    pub fn phase(&mut self, label: &str, spec: &PhaseSpec, progress: &Arc<Progress>) {
         self.clear();
         if !self.visible {
             return;
@@ -39,7 +39,7 @@ impl Display {
         let bar = ProgressBar::with_draw_target(Some(1000), ProgressDrawTarget::stderr());
         let style = ProgressStyle::with_template("{prefix} {bar:24} {msg}").expect("the template is well-formed");
         bar.set_style(style.progress_chars("━━ "));
-        bar.set_prefix(format!("[{number}/{of}] {}", level(spec)));
+        bar.set_prefix(format!("[{label}] {}", level(spec)));
         let over = Arc::new(AtomicBool::new(false));
         let watcher =
             Watcher { bar: bar.clone(), spec: *spec, progress: Arc::clone(progress), over: Arc::clone(&over) };

@@ -10,15 +10,34 @@ use tokrate_meter::{Record, Status};
 const WIDTH: usize = 80;
 const HEIGHT: usize = 14;
 
-/// The whole text.
-pub fn of(record: &Record, outputs: &Outputs) -> String {
+/// The whole text; names and records belong together.
+pub fn of(names: &[String], records: &[Record], outputs: &Outputs) -> String {
     let mut text = String::new();
     // Writing to a String cannot fail.
-    let _ = render(&mut text, record, outputs);
+    let _ = render(&mut text, names, records, outputs);
     text
 }
 
-fn render(text: &mut String, record: &Record, outputs: &Outputs) -> std::fmt::Result {
+fn render(text: &mut String, names: &[String], records: &[Record], outputs: &Outputs) -> std::fmt::Result {
+    for (name, record) in names.iter().zip(records) {
+        if records.len() > 1 {
+            writeln!(text, "== {name} ==")?;
+        }
+        target(text, record)?;
+        if records.len() > 1 {
+            writeln!(text)?;
+        }
+    }
+    for (name, path) in [("record", &outputs.json), ("requests", &outputs.jsonl), ("report", &outputs.html)] {
+        if let Some(path) = path {
+            writeln!(text, "{name}: {}", path.display())?;
+        }
+    }
+    Ok(())
+}
+
+/// One target: its warnings first, its table, its curve.
+fn target(text: &mut String, record: &Record) -> std::fmt::Result {
     let conditions = &record.conditions;
     writeln!(text, "{} at {}", conditions.model, conditions.endpoint)?;
     writeln!(
@@ -55,11 +74,6 @@ fn render(text: &mut String, record: &Record, outputs: &Outputs) -> std::fmt::Re
     }
     if let Some(curve) = &record.curve {
         writeln!(text, "{}", tokrate_bench::report::knee_sentence(curve))?;
-    }
-    for (name, path) in [("record", &outputs.json), ("requests", &outputs.jsonl), ("report", &outputs.html)] {
-        if let Some(path) = path {
-            writeln!(text, "{name}: {}", path.display())?;
-        }
     }
     Ok(())
 }

@@ -1,0 +1,143 @@
+//! What a run has measured so far, and the files that hold it: written anew after every phase.
+//!
+//! It refuses to judge. Invariant: every file that was asked for is whole and valid whenever the run ends; one target gives
+//! one record, several give a comparison.
+
+use super::files::{self, PhaseName, Rows};
+use super::progress::Display;
+use crate::config::bench::Outputs;
+use anyhow::Result;
+use std::path::Path;
+use std::sync::Arc;
+use tokrate_bench::plan::PhaseSpec;
+use tokrate_bench::report::{self, Samples, Subject};
+use tokrate_bench::{Observer, Place, Progress};
+use tokrate_meter::run::Load;
+use tokrate_meter::{Comparison, PhaseResult, Record, RequestNumbers};
+
+/// Shows progress and writes files after every phase.
+pub struct Results<'a> {
+    outputs: &'a Outputs,
+    display: Display,
+    rows: Option<Rows>,
+    targets: Vec<Measured>,
+    /// The first thing that could not be written.
+    broken: Option<anyhow::Error>,
+}
+
+/// One target's results.
+struct Measured {
+    name: String,
+    record: Option<Record>,
+    /// Rows of all phases, thinned, for the report's pictures.
+    pictured: Samples,
+}
+
+impl<'a> Results<'a> {
+    /// No results yet, of targets of these names.
+    pub fn new(outputs: &'a Outputs, names: &[String]) -> Result<Results<'a>> {
+        let rows = outputs.jsonl.as_deref().map(Rows::create).transpose()?;
+        let display = Display::new(!outputs.quiet);
+        let target = |name: &String| Measured { name: name.clone(), record: None, pictured: Samples::default() };
+        Ok(Results { outputs, display, rows, targets: names.iter().map(target).collect(), broken: None })
+    }
+
+    /// Writes every file for the last time, from the finished records, which come in the order of the names.
+    pub fn finish(mut self, records: &[Record]) -> Result<()> {
+        self.display.clear();
+        if let Some(error) = self.broken.take() {
+            return Err(error);
+        }
+        for (target, record) in self.targets.iter_mut().zip(records) {
+            target.record = Some(record.clone());
+        }
+        self.write()?;
+        match self.outputs.json.as_deref() {
+            Some(path) if path == Path::new("-") => files::write(path, &self.json()),
+            _ => Ok(()),
+        }
+    }
+
+    fn write(&self) -> Result<()> {
+        // Standard output gets one document, at the end.
+        if let Some(path) = self.outputs.json.as_deref().filter(|path| *path != Path::new("-")) {
+            files::write(path, &self.json())?;
+        }
+        if let Some(path) = &self.outputs.html {
+            files::write(path, &self.html())?;
+        }
+        Ok(())
+    }
+
+    fn json(&self) -> String {
+        match &self.targets[..] {
+            [Measured { record: Some(record), .. }] => record.to_json(),
+            several => {
+                let records = several.iter().filter_map(|target| target.record.clone()).collect();
+                Comparison::of(records).to_json()
+            }
+        }
+    }
+
+    fn html(&self) -> String {
+        match &self.targets[..] {
+            [Measured { record: Some(record), pictured, .. }] => report::html(record, pictured),
+            several => {
+                let subjects: Vec<Subject<'_>> = several
+                    .iter()
+                    .filter_map(|target| {
+                        let record = target.record.as_ref()?;
+                        Some(Subject { name: &target.name, record, samples: &target.pictured })
+                    })
+                    .collect();
+                report::comparison_html(&subjects, Vec::new())
+            }
+        }
+    }
+
+    fn add(&mut self, place: Place, record: &Record, rows: &[RequestNumbers]) -> Result<()> {
+        let Some(phase) = record.phases.last() else { return Ok(()) };
+        let several = self.targets.len() > 1;
+        let target = &mut self.targets[place.target];
+        target.pictured.add(phase, rows);
+        target.record = Some(record.clone());
+        if let Some(file) = &mut self.rows {
+            let name = several.then_some(target.name.as_str());
+            file.add(&phase_name(name, phase, place.phase), rows)?;
+        }
+        self.write()
+    }
+
+    fn label(&self, place: Place) -> String {
+        let count = format!("{}/{}", place.phase + 1, place.of);
+        if self.targets.len() > 1 { format!("{} {count}", self.targets[place.target].name) } else { count }
+    }
+}
+
+impl Observer for Results<'_> {
+    fn phase_started(&mut self, place: Place, spec: &PhaseSpec, progress: &Arc<Progress>) {
+        let label = self.label(place);
+        self.display.phase(&label, spec, progress);
+    }
+
+    fn calibrating(&mut self, place: Place) {
+        let label = self.label(place);
+        self.display.note(&format!("[{label}] measuring the client's own error at this load"));
+    }
+
+    fn phase_ended(&mut self, place: Place, record: &Record, rows: &[RequestNumbers]) {
+        self.display.clear();
+        let written = self.add(place, record, rows);
+        if let Err(error) = written {
+            self.broken.get_or_insert(error);
+        }
+    }
+}
+
+fn phase_name<'p>(target: Option<&'p str>, phase: &'p PhaseResult, number: usize) -> PhaseName<'p> {
+    let (concurrency, rate) = match phase.load {
+        Load::Closed { concurrency } => (Some(concurrency), None),
+        Load::Open { rate, .. } => (None, Some(rate)),
+    };
+    PhaseName { target, name: &phase.name, number, concurrency, rate }
+}
