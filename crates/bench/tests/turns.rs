@@ -1,0 +1,100 @@
+//! Several targets in one run: they take turns, each keeps its own record, and the page shows them side by side.
+
+use std::sync::Arc;
+use tokrate_bench::plan::{Extent, Load, PhaseSpec};
+use tokrate_bench::prompts::PromptSpec;
+use tokrate_bench::report::{Samples, Subject, comparison_html, unlike_conditions};
+use tokrate_bench::{
+    Calibration, Config, Embedded, Limits, Observer, Place, Progress, RequestOptions, Stop, Target, run,
+};
+use tokrate_core::Span;
+use tokrate_meter::{Record, RequestNumbers};
+use tokrate_net::Clock;
+use tokrate_sim::{Faults, Law};
+
+#[derive(Default)]
+struct Heard {
+    started: Vec<(usize, usize)>,
+    samples: [Samples; 2],
+}
+
+impl Observer for Heard {
+    fn phase_started(&mut self, place: Place, _: &PhaseSpec, _: &Arc<Progress>) {
+        assert_eq!(place.of, 4);
+        self.started.push((place.target, place.phase));
+    }
+
+    fn calibrating(&mut self, _: Place) {}
+
+    fn phase_ended(&mut self, place: Place, record: &Record, rows: &[RequestNumbers]) {
+        assert_eq!(record.phases.len(), place.phase + 1, "the record holds the phases so far");
+        self.samples[place.target].add(&record.phases[place.phase], rows);
+    }
+}
+
+fn config(speed: f64) -> Config {
+    let level = |concurrency| PhaseSpec {
+        load: Load::Closed { concurrency },
+        extent: Extent::Requests(6),
+        warmup: u64::from(concurrency),
+    };
+    let law = Law { stream_tokens_per_second: speed, base_delay: Span::from_millis(5), ..Law::default() };
+    Config {
+        target: Target::Embedded(Box::new(Embedded { law, faults: Faults::default() })),
+        phases: vec![level(1), level(1), level(3), level(3)],
+        request: RequestOptions {
+            stream: true,
+            include_usage: true,
+            output_tokens: 40,
+            ignore_eos: false,
+            legacy_max_tokens: false,
+            temperature: None,
+            extra: Vec::new(),
+        },
+        prompts: PromptSpec { input_tokens: 30, shared_prefix_tokens: 0 },
+        limits: Limits {
+            connect: Span::from_secs(5),
+            idle: Span::from_secs(10),
+            total: Span::from_secs(20),
+            max_body_bytes: 1 << 20,
+        },
+        workers: None,
+        calibration: Calibration::Off,
+        seed: 0,
+        host: "h".to_owned(),
+        region: String::new(),
+        version: "0".to_owned(),
+    }
+}
+
+#[test]
+fn two_targets_take_turns_and_share_a_page() {
+    let mut heard = Heard::default();
+    let configs = [config(800.0), config(400.0)];
+    let records = run(&configs, Clock::monotonic(), &Stop::default(), &mut heard).expect("both ran");
+    assert_eq!(heard.started, [(0, 0), (1, 0), (1, 1), (0, 1), (0, 2), (1, 2), (1, 3), (0, 3)], "A-B-B-A");
+    let began = |target: usize, phase: usize| records[target].phases[phase].started_at_ns;
+    assert!(began(0, 0) < began(1, 0) && began(1, 0) < began(1, 1) && began(1, 1) < began(0, 1), "one after the other");
+    let names: Vec<&str> = records[0].phases.iter().map(|phase| phase.name.as_str()).collect();
+    assert_eq!(names, ["concurrency 1", "concurrency 1, round 2", "concurrency 3", "concurrency 3, round 2"]);
+    let curve = records[0].curve.as_ref().expect("two levels make a curve");
+    assert_eq!(curve.levels.iter().map(|level| level.level.load).collect::<Vec<f64>>(), [1.0, 3.0]);
+    let e2e = |record: &Record| record.phases[0].e2e.p50.nearest_rank().expect("measured");
+    assert!(1.5 * e2e(&records[0]) < e2e(&records[1]), "each record is its own target's");
+
+    assert!(unlike_conditions(&[&records[0], &records[1]]).is_empty(), "only the endpoints differ");
+    let subjects = [("fast <one>", 0), ("slow one", 1)].map(|(name, place)| Subject {
+        name,
+        record: &records[place],
+        samples: &heard.samples[place],
+    });
+    let page = comparison_html(&subjects, Vec::new());
+    for said in [
+        "fast &lt;one&gt;, slow one: how fast they answer",
+        "Time to first token, concurrency 3",
+        "Where the targets differ",
+    ] {
+        assert!(page.contains(said), "{said}");
+    }
+    assert!(!page.contains("<one>") && !page.contains("NaN"));
+}
