@@ -57,6 +57,12 @@ pub struct Embedded {
 /// An endpoint and how it is reached.
 #[derive(Clone, Debug)]
 pub struct Remote {
+    /// Name of the provider or engine in the catalog; `None` leaves the host of the base to stand for it.
+    pub provider: Option<String>,
+    /// What is spoken with it.
+    pub dialect: tokrate_wire::Dialect,
+    /// What it charges for the model, if that is known.
+    pub price: Option<tokrate_meter::Price>,
     /// Base URL; the dialect's path is appended.
     pub base: tokrate_net::Target,
     /// Model as the endpoint knows it.

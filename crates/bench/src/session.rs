@@ -17,8 +17,8 @@ use tokrate_core::{Conditions, Rng, Span, Tick};
 use tokrate_host::{Host, HostConfig, RunningHost, TruthLog};
 use tokrate_meter::curve::{CurveResult, LoadAxis, LoadLevel, Measured};
 use tokrate_meter::{
-    ClientError, ClientErrorSource, ConditionsRow, PhaseInput, PhaseResult, Record, RequestNumbers, Status, Tool,
-    Warmup,
+    ClientError, ClientErrorSource, ConditionsRow, PhaseInput, PhaseResult, Price, Record, RequestNumbers, Status,
+    Tool, Warmup,
 };
 use tokrate_net::{ClientConfig, Clock, HttpVersion, Route};
 use tokrate_sim::WORDS;
@@ -113,6 +113,8 @@ struct Endpoint {
     headers: HeaderMap,
     http: HttpVersion,
     provider: String,
+    dialect: Dialect,
+    price: Option<Price>,
 }
 
 impl<'a> Session<'a> {
@@ -142,6 +144,7 @@ impl<'a> Session<'a> {
             status: Status::Partial,
             reason: Some("the run is not over".to_owned()),
             conditions: ConditionsRow::from(&conditions),
+            price: endpoint.price.clone(),
             phases: Vec::new(),
             curve: None,
             warnings: Vec::new(),
@@ -238,14 +241,14 @@ impl<'a> Session<'a> {
         Job {
             spec: *spec,
             bodies: Arc::new(Bodies {
-                dialect: Dialect::OpenAiChat,
+                dialect: self.endpoint.dialect,
                 model: self.endpoint.model.clone(),
                 options: config.request.clone(),
                 prompts: Prompts::new(config.prompts, WORDS, root.child("prompts")),
             }),
             client: self.endpoint.client.clone(),
             route: self.route.clone(),
-            path: self.endpoint.base.path_with(Dialect::OpenAiChat.path()),
+            path: self.endpoint.base.path_with(self.endpoint.dialect.path()),
             headers: self.endpoint.headers.clone(),
             secrets: secrets_of(&self.endpoint.headers),
             id_prefix: number.to_string(),
@@ -303,6 +306,8 @@ impl Endpoint {
             headers: HeaderMap::new(),
             http: HttpVersion::Http1,
             provider: "tokrate sim (embedded)".to_owned(),
+            dialect: Dialect::OpenAiChat,
+            price: None,
         })
     }
 
@@ -320,7 +325,9 @@ impl Endpoint {
             model: remote.model.clone(),
             headers: remote.headers.iter().cloned().collect(),
             http: remote.http,
-            provider: remote.base.host().to_owned(),
+            provider: remote.provider.clone().unwrap_or_else(|| remote.base.host().to_owned()),
+            dialect: remote.dialect,
+            price: remote.price.clone(),
         }
     }
 }
@@ -339,7 +346,7 @@ fn conditions(config: &Config, endpoint: &Endpoint, spec: Option<&PhaseSpec>) ->
         model: endpoint.model.clone(),
         provider: endpoint.provider.clone(),
         endpoint: endpoint.base.to_string(),
-        dialect: Dialect::OpenAiChat.name().to_owned(),
+        dialect: endpoint.dialect.name().to_owned(),
         streaming: config.request.stream,
         http_version: endpoint.http.name().to_owned(),
         tls: endpoint.base.is_tls(),

@@ -22,7 +22,7 @@ pub mod stats;
 
 pub use client_error::{ClientError, ClientErrorSource};
 pub use gate::{GateCheck, GateViolation};
-pub use record::{Comparison, ConditionsRow, Record, RecordError, Status, Tool, record_schema, request_schema};
+pub use record::{Comparison, ConditionsRow, Price, Record, RecordError, Status, Tool, record_schema, request_schema};
 pub use request::{
     Arrival, Chunk, Ending, Failure, FailureRow, Oddities, RequestMeter, RequestNumbers, RequestTrace, Timing,
 };

@@ -7,9 +7,11 @@
 mod comparison;
 mod conditions;
 mod json;
+mod price;
 
 pub use comparison::Comparison;
 pub use conditions::ConditionsRow;
+pub use price::Price;
 
 use crate::curve::CurveResult;
 use crate::gate::GateViolation;
@@ -40,6 +42,8 @@ pub struct Record {
     pub reason: Option<String>,
     /// Conditions of the run; each phase has its own besides, which differ in the load.
     pub conditions: ConditionsRow,
+    /// What the target charges, if it is known.
+    pub price: Option<Price>,
     /// One result per load level, in order of the plan.
     pub phases: Vec<PhaseResult>,
     /// The degradation curve over the phases, if there are several.

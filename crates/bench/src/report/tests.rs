@@ -16,6 +16,7 @@ fn record() -> Record {
         status: Status::Failed,
         reason: Some("no request was answered".to_owned()),
         conditions: ConditionsRow::from(&conditions),
+        price: None,
         phases: Vec::new(),
         curve: None,
         warnings: vec!["a <warning>".to_owned()],

@@ -27,6 +27,13 @@ fn small() -> Record {
         status: Status::Partial,
         reason: Some("interrupted by the user".to_owned()),
         conditions: ConditionsRow::from(input.conditions),
+        price: Some(Price {
+            input_usd_per_million: 0.59,
+            output_usd_per_million: 0.79,
+            cached_input_usd_per_million: None,
+            source: "https://example.com/pricing".to_owned(),
+            date: "2026-11-01".to_owned(),
+        }),
         phases: vec![phase(&input, &requests)],
         curve: None,
         warnings: vec!["20.0 % of the requests failed".to_owned()],

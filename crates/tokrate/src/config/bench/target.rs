@@ -46,6 +46,9 @@ pub(super) fn target(flags: &flags::Target, environment: &Environment, file: &Fi
         headers.push(header(line)?);
     }
     Ok(Target::Remote(Box::new(Remote {
+        provider: None,
+        dialect: tokrate_wire::Dialect::OpenAiChat,
+        price: None,
         base,
         model,
         headers,
