@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod client_error;
+mod comfort;
 pub mod curve;
 pub mod gate;
 mod names;
@@ -21,6 +22,7 @@ mod sample;
 pub mod stats;
 
 pub use client_error::{ClientError, ClientErrorSource};
+pub use comfort::Comfort;
 pub use gate::{GateCheck, GateViolation};
 pub use record::{Comparison, ConditionsRow, Price, Record, RecordError, Status, Tool, record_schema, request_schema};
 pub use request::{

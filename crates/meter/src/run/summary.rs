@@ -4,6 +4,7 @@
 //! percentiles are those of time per token turned over and named by what they mean ("slowest 5 %"), so that none can be
 //! read in the wrong direction.
 
+use crate::comfort::Comfort;
 use crate::request::{Provenance, RequestNumbers};
 use crate::stats::{Distribution, Quantile, QuantileStatus};
 use schemars::JsonSchema;
@@ -164,12 +165,12 @@ impl ComfortBands {
     pub(super) fn of(speeds: impl Iterator<Item = f64>) -> ComfortBands {
         let mut bands = ComfortBands::default();
         for speed in speeds {
-            *match speed {
-                speed if speed < 10.0 => &mut bands.slow,
-                speed if speed < 15.0 => &mut bands.hesitant,
-                speed if speed < 30.0 => &mut bands.comfortable,
-                speed if speed <= 50.0 => &mut bands.fluid,
-                _ => &mut bands.faster_than_reading,
+            *match Comfort::of(speed) {
+                Comfort::Slow => &mut bands.slow,
+                Comfort::Hesitant => &mut bands.hesitant,
+                Comfort::Comfortable => &mut bands.comfortable,
+                Comfort::Fluid => &mut bands.fluid,
+                Comfort::FasterThanReading => &mut bands.faster_than_reading,
             } += 1;
         }
         bands

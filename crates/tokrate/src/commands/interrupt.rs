@@ -9,6 +9,15 @@ const INTERRUPTED: i32 = 130;
 /// Watches for interrupts on a thread of its own, for the rest of the process. They are caught from the return of this
 /// function on.
 pub fn watch(stop: Stop) -> Result<()> {
+    watch_and_tell(stop, "\ntokrate: interrupted; writing what was measured (again to end at once)")
+}
+
+/// As [`watch`], for commands that have nothing to save.
+pub fn watch_quietly(stop: Stop) -> Result<()> {
+    watch_and_tell(stop, "")
+}
+
+fn watch_and_tell(stop: Stop, told: &'static str) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
         .build()
@@ -23,7 +32,9 @@ pub fn watch(stop: Stop) -> Result<()> {
             runtime.block_on(async {
                 interrupts.next().await;
                 stop.set();
-                anstream::eprintln!("\ntokrate: interrupted; writing what was measured (again to end at once)");
+                if !told.is_empty() {
+                    anstream::eprintln!("{told}");
+                }
                 interrupts.next().await;
                 std::process::exit(INTERRUPTED);
             });

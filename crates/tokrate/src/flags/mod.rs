@@ -1,6 +1,7 @@
 //! What can be typed on the command line, as it was typed. Nothing is resolved or checked here beyond its form.
 
 pub mod bench;
+pub mod feel;
 pub mod sim;
 
 use clap::{Parser, Subcommand};
@@ -22,6 +23,8 @@ pub struct Flags {
 pub enum Command {
     /// Measure how fast an endpoint answers, at which load, and how sure the numbers are
     Bench(Box<bench::Flags>),
+    /// Stream text at a stated speed, to feel what a number means
+    Feel(feel::Flags),
     /// Serve a simulated engine of known truth (OpenAI chat), for trying things without a key
     Sim(Box<sim::Flags>),
 }

@@ -52,9 +52,12 @@ fn shown(folder: &Folder, prefix: &str, lines: &[&str]) -> String {
 #[test]
 fn help_says_it_all() {
     let folder = Folder::new("help");
-    for (name, arguments) in
-        [("help", vec!["--help"]), ("bench_help", vec!["bench", "--help"]), ("sim_help", vec!["sim", "--help"])]
-    {
+    for (name, arguments) in [
+        ("help", vec!["--help"]),
+        ("bench_help", vec!["bench", "--help"]),
+        ("feel_help", vec!["feel", "--help"]),
+        ("sim_help", vec!["sim", "--help"]),
+    ] {
         let finished = run(&folder, &arguments);
         assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""));
         assert!(finished.stdout.lines().all(|line| line.chars().count() <= 120), "{}", finished.stdout);
@@ -237,6 +240,27 @@ fn a_sim_that_makes_no_sense_is_refused() {
         "--truth-log nowhere/truth.jsonl",
     ];
     insta::assert_snapshot!("sim", shown(&folder, "sim", &lines));
+}
+
+#[test]
+fn a_feel_that_makes_no_sense_is_refused() {
+    let folder = Folder::new("feel-refused");
+    std::fs::write(folder.join("bytes.txt"), [0xff, 0xfe]).expect("written");
+    std::fs::write(folder.join("empty.txt"), "").expect("written");
+    let lines = [
+        "",
+        "fast",
+        "0",
+        "-3",
+        "nan",
+        "1e9",
+        "30 --ttft soon",
+        "30 --seconds 0",
+        "30 --text nowhere.txt",
+        "30 --text bytes.txt",
+        "30 --text empty.txt",
+    ];
+    insta::assert_snapshot!("feel", shown(&folder, "feel", &lines));
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod browser;
 mod command_line;
 mod encrypted;
 mod faults;
+mod feel;
 mod folder;
 mod hostile;
 mod interrupt;
