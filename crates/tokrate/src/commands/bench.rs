@@ -16,13 +16,12 @@ use tokrate_net::Clock;
 /// Runs a bench to its end or to the first Ctrl-C.
 pub fn run(flags: &Flags) -> Result<Verdict> {
     let file = File::read(flags.target.config.as_deref())?;
-    let (config, outputs) = resolve(flags, &Environment::read(), &file)?;
+    let (configs, outputs) = resolve(flags, &Environment::read(), &file)?;
     for path in [&outputs.json, &outputs.jsonl, &outputs.html].into_iter().flatten() {
         files::check_writable(path)?;
     }
     let stop = Stop::default();
     super::interrupt::watch(stop.clone())?;
-    let configs = [config];
     let names = names_of(&configs);
     let mut results = Results::new(&outputs, &names)?;
     let records = tokrate_bench::run(&configs, Clock::monotonic(), &stop, &mut results)?;
@@ -43,7 +42,10 @@ fn names_of(configs: &[Config]) -> Vec<String> {
     for config in configs {
         let name = match &config.target {
             Target::Embedded(_) => "sim".to_owned(),
-            Target::Remote(remote) => format!("{}/{}", remote.base.host(), remote.model),
+            Target::Remote(remote) => {
+                let provider = remote.provider.as_deref().unwrap_or(remote.base.host());
+                format!("{provider}/{}", remote.model)
+            }
         };
         let alike = names.iter().filter(|other| **other == name || other.starts_with(&format!("{name} ("))).count();
         names.push(if alike == 0 { name } else { format!("{name} ({})", alike + 1) });

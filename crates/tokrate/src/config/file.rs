@@ -23,6 +23,8 @@ pub struct File {
 #[derive(Deserialize, Debug, Default, Clone)]
 #[serde(deny_unknown_fields)]
 pub struct Bench {
+    pub targets: Option<Vec<String>>,
+    pub dialect: Option<String>,
     pub url: Option<String>,
     pub model: Option<String>,
     pub key_env: Option<String>,

@@ -16,4 +16,5 @@ mod outputs;
 mod requests_sent;
 mod scripted;
 mod secrets;
+mod targets;
 mod tool;

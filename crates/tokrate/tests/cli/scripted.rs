@@ -96,6 +96,11 @@ impl Server {
         Server { address, over, thread: Some(thread) }
     }
 
+    /// Host and port.
+    pub fn place(&self) -> String {
+        self.address.to_string()
+    }
+
     /// The base URL.
     pub fn url(&self) -> String {
         format!("http://{}/v1", self.address)

@@ -16,12 +16,24 @@ use anyhow::{Result, ensure};
 use tokrate_bench::{Config, Target};
 
 /// Resolves flags, environment and settings file.
-pub fn resolve(flags: &Flags, environment: &Environment, file: &File) -> Result<(Config, Outputs)> {
-    let target = target::target(&flags.target, environment, file)?;
+/// Several targets give a configuration each; all of them are alike but for what the target itself asks for.
+pub fn resolve(flags: &Flags, environment: &Environment, file: &File) -> Result<(Vec<Config>, Outputs)> {
+    let targets = target::targets(&flags.target, environment, file)?;
+    let embedded = targets.iter().any(|found| matches!(found.target, Target::Embedded(_)));
+    let outputs = output::outputs(flags, file, embedded)?;
+    let configs = targets.into_iter().map(|target| config(target, flags, environment, file));
+    Ok((configs.collect::<Result<_>>()?, outputs))
+}
+
+fn config(found: target::Found, flags: &Flags, environment: &Environment, file: &File) -> Result<Config> {
+    let target::Found { target, quirks } = found;
     let embedded = matches!(target, Target::Embedded(_));
+    let mut request = request::request(&flags.request, file, embedded)?;
+    request.legacy_max_tokens |= quirks.max_tokens_field;
+    request.include_usage &= !quirks.no_stream_options;
     let config = Config {
         phases: load::phases(&flags.load, file, embedded)?,
-        request: request::request(&flags.request, file, embedded)?,
+        request,
         prompts: request::prompts(&flags.request, file, embedded)?,
         limits: limits::limits(&flags.limits, file)?,
         workers: flags.load.workers.or(file.bench.workers),
@@ -42,7 +54,7 @@ pub fn resolve(flags: &Flags, environment: &Environment, file: &File) -> Result<
         target,
     };
     ensure!(config.workers != Some(0), "read --workers: at least one client thread is needed");
-    Ok((config, output::outputs(flags, file, embedded)?))
+    Ok(config)
 }
 
 fn pick_text(

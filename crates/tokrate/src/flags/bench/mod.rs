@@ -19,6 +19,8 @@ use clap::Args;
 #[command(after_help = "\
 Examples:
   tokrate bench                                  the embedded engine, no key, no network
+  tokrate bench groq/llama-3.3-70b-versatile      a provider; its key is in GROQ_API_KEY
+  tokrate bench vllm/my-model ollama/qwen3:8b     two engines of this machine, in turns
   tokrate bench --url http://127.0.0.1:8000/v1 --model llama --concurrency 1,10,25,50
   tokrate bench --url https://api.example.com/v1 --model m --key-env API_KEY --rate 5 --arrivals poisson --duration 60s")]
 pub struct Flags {

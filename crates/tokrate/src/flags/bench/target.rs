@@ -7,13 +7,21 @@ use std::path::PathBuf;
 #[derive(Args, Debug, Default)]
 #[command(next_help_heading = "Target")]
 pub struct Target {
-    /// Base URL of an OpenAI-compatible endpoint, such as http://127.0.0.1:8000/v1 [default: an embedded engine]
+    /// PROVIDER/MODEL, or ENGINE[@HOST:PORT]/MODEL for an engine of your own; several take turns and are compared
+    /// (`tokrate targets` lists them) [default: an embedded engine]
+    #[arg(value_name = "TARGET")]
+    pub targets: Vec<String>,
+    /// Base URL, such as http://127.0.0.1:8000/v1 [default: that of the TARGET]
     #[arg(long, value_name = "BASE")]
     pub url: Option<String>,
     /// Model name as the endpoint knows it
     #[arg(long, value_name = "NAME")]
     pub model: Option<String>,
-    /// Environment variable that holds the API key
+    /// What is spoken, such as openai-chat, openai-responses, anthropic, gemini or ollama-chat [default: that of the TARGET,
+    /// else openai-chat]
+    #[arg(long, value_name = "NAME")]
+    pub dialect: Option<String>,
+    /// Environment variable that holds the API key [default: the provider's own]
     #[arg(long, value_name = "VAR", conflicts_with_all = ["key_file", "key_cmd"])]
     pub key_env: Option<String>,
     /// File that holds the API key

@@ -1,0 +1,63 @@
+//! Looking rows up.
+//!
+//! It refuses to guess: what is not there is not found; a suggestion is only a suggestion. Invariant: a price is found for a
+//! model's own name or for that name with a date behind it, never for another model.
+
+use crate::{PRICES, PROVIDERS, Price, Provider};
+
+/// Digits that a date behind a model's name has at least, as in `-20251001` or `-2026-07-09`.
+const DATE_DIGITS: usize = 6;
+
+/// The row of that name.
+pub fn provider(name: &str) -> Option<&'static Provider> {
+    PROVIDERS.iter().find(|row| row.name == name)
+}
+
+/// What the provider charges for the model.
+pub fn price(provider: &str, model: &str) -> Option<&'static Price> {
+    let of = |row: &&Price| row.provider == provider;
+    let dated = |row: &&Price| model.strip_prefix(row.model).is_some_and(is_date);
+    PRICES.iter().filter(of).find(|row| row.model == model).or_else(|| PRICES.iter().filter(of).find(dated))
+}
+
+/// Whether this is all that a date adds to a name.
+fn is_date(rest: &str) -> bool {
+    let digits = rest.bytes().filter(u8::is_ascii_digit).count();
+    rest.starts_with('-') && digits >= DATE_DIGITS && rest.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-')
+}
+
+/// Names of rows that are spelt much like `name`, the nearest first; at most three.
+pub fn nearest(name: &str) -> Vec<&'static str> {
+    let name = name.to_lowercase();
+    let mut found: Vec<(usize, &'static str)> = PROVIDERS
+        .iter()
+        .map(|row| {
+            let within = name.len() >= 3 && (row.name.contains(&name) || name.contains(row.name));
+            (if within { 1 } else { distance(&name, row.name) }, row.name)
+        })
+        .filter(|(distance, row)| *distance <= 1 + row.len() / 4)
+        .collect();
+    found.sort_unstable();
+    found.into_iter().map(|(_, row)| row).take(3).collect()
+}
+
+/// Letters to insert, remove or replace between two words, or neighbours to swap (Damerau 1964, optimal string alignment).
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().take(64).collect(), b.chars().collect());
+    let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
+    for (i, row) in rows.iter_mut().enumerate() {
+        row[0] = i;
+    }
+    rows[0] = (0..=b.len()).collect();
+    for i in 1..=a.len() {
+        for j in 1..=b.len() {
+            let replaced = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
+            let mut least = replaced.min(rows[i - 1][j] + 1).min(rows[i][j - 1] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                least = least.min(rows[i - 2][j - 2] + 1);
+            }
+            rows[i][j] = least;
+        }
+    }
+    rows[a.len()][b.len()]
+}

@@ -1,0 +1,103 @@
+//! Checked rows as Rust source, to be included where the types of the crate are in scope.
+//!
+//! It refuses to check. Invariant: equal rows give equal source.
+
+use super::{EndpointRow, PriceFile, PriceRow, ProviderFile, ProviderRow};
+use std::fmt::Write;
+
+pub(super) fn source(providers: &ProviderFile, prices: &PriceFile) -> String {
+    let mut out = String::new();
+    out.push_str("pub static PROVIDERS: &[Provider] = &[\n");
+    for row in &providers.provider {
+        provider(&mut out, row.get_ref());
+    }
+    out.push_str("];\n\npub static PRICES: &[Price] = &[\n");
+    for row in &prices.price {
+        price(&mut out, row.get_ref());
+    }
+    out.push_str("];\n");
+    out
+}
+
+fn provider(out: &mut String, row: &ProviderRow) {
+    let kind = if row.kind.get_ref() == "local" { "Local" } else { "Hosted" };
+    let keys: Vec<&str> = row.key_env.iter().map(|name| name.get_ref().as_str()).collect();
+    let metrics = row.metrics.as_ref().map_or_else(
+        || "None".to_owned(),
+        |metrics| {
+            format!("Some(Metrics {{ family: {:?}, path: {:?} }})", metrics.family.get_ref(), metrics.path.get_ref())
+        },
+    );
+    line(out, format_args!("    Provider {{"));
+    line(
+        out,
+        format_args!("        name: {:?}, title: {:?}, kind: Kind::{kind},", row.name.get_ref(), row.title.get_ref()),
+    );
+    line(out, format_args!("        key_env: &{keys:?}, usual_ports: &{:?}, metrics: {metrics},", row.usual_ports));
+    line(out, format_args!("        source: {:?}, date: {:?},", row.source.get_ref(), row.date.get_ref()));
+    line(out, format_args!("        notes: {:?},", row.notes.as_deref().unwrap_or_default()));
+    line(out, format_args!("        variables: &["));
+    for variable in &row.variables {
+        let (name, meaning) = (variable.name.get_ref(), variable.meaning.get_ref());
+        line(out, format_args!("            Variable {{ name: {name:?}, meaning: {meaning:?} }},"));
+    }
+    line(out, format_args!("        ],\n        probes: &["));
+    for probe in &row.probes {
+        let (path, pointer) = (probe.path.get_ref(), probe.pointer.get_ref());
+        line(
+            out,
+            format_args!("            Probe {{ path: {path:?}, pointer: {pointer:?}, value: {:?} }},", probe.value),
+        );
+    }
+    line(out, format_args!("        ],\n        endpoints: &["));
+    for row in &row.endpoint {
+        endpoint(out, row.get_ref());
+    }
+    line(out, format_args!("        ],\n    }},"));
+}
+
+fn endpoint(out: &mut String, row: &EndpointRow) {
+    let auth = match row.auth.get_ref().as_str() {
+        "bearer" => "Bearer".to_owned(),
+        "none" => "None".to_owned(),
+        header => format!("Header({:?})", header.trim_start_matches("header ")),
+    };
+    let has = |name: &str| row.quirks.iter().any(|quirk| quirk.get_ref() == name);
+    let headers: Vec<(&str, &str)> = row.headers.iter().filter_map(|line| line.get_ref().split_once(": ")).collect();
+    line(out, format_args!("            Endpoint {{"));
+    line(out, format_args!("                dialect: {:?}, base: {:?},", row.dialect.get_ref(), row.base.get_ref()));
+    line(out, format_args!("                auth: Auth::{auth}, headers: &{headers:?},"));
+    line(
+        out,
+        format_args!(
+            "                quirks: Quirks {{ max_tokens_field: {}, no_stream_options: {}, ignore_eos: {} }},",
+            has("max_tokens_field"),
+            has("no_stream_options"),
+            has("ignore_eos")
+        ),
+    );
+    line(out, format_args!("            }},"));
+}
+
+fn price(out: &mut String, row: &PriceRow) {
+    let cached = row.cached.as_ref().map(|cached| *cached.get_ref());
+    line(
+        out,
+        format_args!(
+            "    Price {{ provider: {:?}, model: {:?}, input_usd_per_million: {:?}, output_usd_per_million: {:?}, \
+             cached_input_usd_per_million: {cached:?}, source: {:?}, date: {:?}, notes: {:?} }},",
+            row.provider.get_ref(),
+            row.model.get_ref(),
+            row.input.get_ref(),
+            row.output.get_ref(),
+            row.source.get_ref(),
+            row.date.get_ref(),
+            row.notes.as_deref().unwrap_or_default(),
+        ),
+    );
+}
+
+fn line(out: &mut String, text: std::fmt::Arguments<'_>) {
+    // Writing to a String cannot fail.
+    let _ = writeln!(out, "{text}");
+}

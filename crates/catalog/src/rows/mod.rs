@@ -1,0 +1,146 @@
+//! The rows of `data/` as they are written: read, checked, turned into Rust source.
+//!
+//! It refuses to touch files: texts come in, source or findings go out. Read by the build script and by the crate's tests, and
+//! no part of the built crate. Invariant: source comes out only if there is no finding.
+
+mod check;
+mod emit;
+
+use serde::Deserialize;
+use std::ops::Range;
+use toml::Spanned;
+
+/// A file of rows.
+#[derive(Clone, Copy)]
+pub struct Source<'a> {
+    /// How it is called in findings.
+    pub name: &'a str,
+    /// What is in it.
+    pub text: &'a str,
+}
+
+/// Rust source of the statics, or what is wrong, a finding a place: `file:line: …`.
+pub fn compile(providers: Source<'_>, prices: Source<'_>) -> Result<String, Vec<String>> {
+    let mut findings = Vec::new();
+    let provider_file = read::<ProviderFile>(providers, &mut findings);
+    let price_file = read::<PriceFile>(prices, &mut findings);
+    let (Some(provider_file), Some(price_file)) = (provider_file, price_file) else { return Err(findings) };
+    check::providers(&provider_file, &mut Findings { source: providers, found: &mut findings });
+    check::prices(&price_file, &provider_file, &mut Findings { source: prices, found: &mut findings });
+    if findings.is_empty() { Ok(emit::source(&provider_file, &price_file)) } else { Err(findings) }
+}
+
+fn read<T: for<'de> Deserialize<'de>>(source: Source<'_>, findings: &mut Vec<String>) -> Option<T> {
+    toml::from_str(source.text)
+        .map_err(|error| {
+            let place = error.span().unwrap_or_default();
+            Findings { source, found: findings }.add(place, error.message());
+        })
+        .ok()
+}
+
+/// Gathers what is wrong in one file.
+pub(crate) struct Findings<'a> {
+    source: Source<'a>,
+    found: &'a mut Vec<String>,
+}
+
+impl Findings<'_> {
+    fn add(&mut self, place: Range<usize>, message: &str) {
+        let before = &self.source.text.as_bytes()[..place.start.min(self.source.text.len())];
+        let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
+        self.found.push(format!("{}:{line}: {message}", self.source.name));
+    }
+}
+
+/// `providers.toml`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ProviderFile {
+    provider: Vec<Spanned<ProviderRow>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ProviderRow {
+    name: Spanned<String>,
+    title: Spanned<String>,
+    kind: Spanned<String>,
+    #[serde(default)]
+    key_env: Vec<Spanned<String>>,
+    #[serde(default)]
+    variables: Vec<VariableRow>,
+    #[serde(default)]
+    usual_ports: Vec<u16>,
+    #[serde(default)]
+    probes: Vec<ProbeRow>,
+    metrics: Option<MetricsRow>,
+    source: Spanned<String>,
+    date: Spanned<String>,
+    notes: Option<String>,
+    endpoint: Vec<Spanned<EndpointRow>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct EndpointRow {
+    dialect: Spanned<String>,
+    base: Spanned<String>,
+    #[serde(default = "bearer")]
+    auth: Spanned<String>,
+    #[serde(default)]
+    headers: Vec<Spanned<String>>,
+    #[serde(default)]
+    quirks: Vec<Spanned<String>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct VariableRow {
+    name: Spanned<String>,
+    meaning: Spanned<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ProbeRow {
+    path: Spanned<String>,
+    pointer: Spanned<String>,
+    value: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MetricsRow {
+    family: Spanned<String>,
+    #[serde(default = "metrics_path")]
+    path: Spanned<String>,
+}
+
+/// `prices.toml`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PriceFile {
+    price: Vec<Spanned<PriceRow>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PriceRow {
+    provider: Spanned<String>,
+    model: Spanned<String>,
+    input: Spanned<f64>,
+    output: Spanned<f64>,
+    cached: Option<Spanned<f64>>,
+    source: Spanned<String>,
+    date: Spanned<String>,
+    notes: Option<String>,
+}
+
+fn bearer() -> Spanned<String> {
+    Spanned::new(0..0, "bearer".to_owned())
+}
+
+fn metrics_path() -> Spanned<String> {
+    Spanned::new(0..0, "/metrics".to_owned())
+}

@@ -1,0 +1,290 @@
+//! What is measured, and with which key: resolved from flags, environment, settings file and catalog.
+
+mod named;
+
+use super::pick_text;
+use crate::config::environment::{self, Environment};
+use crate::config::file::File;
+use crate::config::secret::KeyReference;
+use crate::config::{Origin, Value};
+use crate::flags::bench as flags;
+use anyhow::{Context, Result, bail, ensure};
+use http::{HeaderName, HeaderValue};
+use named::Named;
+use std::path::PathBuf;
+use tokrate_bench::{Embedded, Remote, Target};
+use tokrate_catalog::{Auth, Endpoint, Kind, PROVIDERS, Provider, Quirks};
+use tokrate_meter::Price;
+use tokrate_net::{HttpVersion, ProxySettings};
+use tokrate_sim::{Faults, Law};
+use tokrate_wire::Dialect;
+
+/// A target and in what it departs from its dialect.
+pub(super) struct Found {
+    pub target: Target,
+    pub quirks: Quirks,
+}
+
+/// Every target, in the order in which they were named; the embedded engine if none was.
+pub(super) fn targets(flags: &flags::Target, environment: &Environment, file: &File) -> Result<Vec<Found>> {
+    let typed = Typed::read(flags, environment, file);
+    if typed.names.is_empty() {
+        return Ok(vec![typed.unnamed(flags, environment, file)?]);
+    }
+    if typed.names.len() > 1 {
+        let several = |flag: &str, instead: &str| {
+            format!("read {flag}: it belongs to one target, and several are named; {instead}")
+        };
+        ensure!(typed.url.is_none(), several("--url", "write ENGINE@HOST:PORT/MODEL"));
+        ensure!(key_reference(flags, file).is_none(), several("the key", "set the variable of each provider"));
+        ensure!(typed.dialect.is_none(), several("--dialect", "measure them one after the other"));
+    }
+    typed.names.iter().map(|name| typed.named(name, flags, environment, file)).collect()
+}
+
+/// What says which target is meant, over all layers.
+struct Typed {
+    names: Vec<String>,
+    url: Option<Value<String>>,
+    model: Option<Value<String>>,
+    dialect: Option<Value<String>>,
+}
+
+impl Typed {
+    fn read(flags: &flags::Target, environment: &Environment, file: &File) -> Typed {
+        let bench = &file.bench;
+        let mut url = pick_text("--url", &flags.url, Some(("TOKRATE_URL", &environment.url)), file, "url", &bench.url);
+        let mut names = flags.targets.clone();
+        let url_by_flag = url.as_ref().is_some_and(|url| matches!(url.origin, Origin::Flag(_)));
+        if !names.is_empty() && !url_by_flag {
+            // A target that was typed is meant more than an address that always stands there.
+            url = None;
+        }
+        if names.is_empty() && url.as_ref().is_none_or(|url| matches!(url.origin, Origin::File(_))) {
+            names = bench.targets.clone().unwrap_or_default();
+        }
+        let model = ("TOKRATE_MODEL", &environment.model);
+        Typed {
+            names,
+            url,
+            model: pick_text("--model", &flags.model, Some(model), file, "model", &bench.model),
+            dialect: pick_text("--dialect", &flags.dialect, None, file, "dialect", &bench.dialect),
+        }
+    }
+
+    /// A target of the catalog.
+    fn named(&self, typed: &str, flags: &flags::Target, environment: &Environment, file: &File) -> Result<Found> {
+        let named = Named::parse(typed)?;
+        let endpoint = named.endpoint(self.dialect.as_ref().map(|dialect| dialect.value.as_str()))?;
+        let model = match (named.model, &self.model) {
+            (Some(model), Some(Value { value, origin: Origin::Flag(_) })) if model != value => {
+                bail!("read --model: the target `{typed}` names its model already; leave out one of them")
+            }
+            (Some(model), _) => model.to_owned(),
+            (None, Some(model)) if !model.value.is_empty() => model.value.clone(),
+            (None, _) => bail!("read the target `{typed}`: it names no model; write {typed}/MODEL"),
+        };
+        let base = match &self.url {
+            Some(url) => url.clone().parse(|url| Ok(tokrate_net::Target::parse(&url)?))?.value,
+            None => tokrate_net::Target::parse(&named.base(endpoint)?)
+                .with_context(|| format!("find {}", named.row.title))?,
+        };
+        let price = tokrate_catalog::price(named.row.name, &model).map(recorded);
+        let key = match key_reference(flags, file) {
+            Some(key) => Some(key),
+            None => own_key(named.row, self.url.is_none())?,
+        };
+        let place = Place { provider: Some(named.row.name.to_owned()), dialect: dialect_of(endpoint.dialect)?, price };
+        remote(
+            place,
+            base,
+            model,
+            headers(endpoint.auth, endpoint.headers, key, flags, file)?,
+            flags,
+            environment,
+            file,
+        )
+        .map(|target| Found { target, quirks: endpoint.quirks })
+    }
+
+    /// An endpoint by its address, or the embedded engine.
+    fn unnamed(&self, flags: &flags::Target, environment: &Environment, file: &File) -> Result<Found> {
+        let Some(url) = &self.url else {
+            if let Some(model) = self.model.as_ref().filter(|model| matches!(model.origin, Origin::Flag(_))) {
+                bail!(
+                    "start the run: --model {} needs an endpoint; name it as PROVIDER/{0}, or with --url, such as --url http://127.0.0.1:8000/v1",
+                    model.value
+                );
+            }
+            ensure!(
+                flags.dialect.is_none(),
+                "start the run: --dialect needs an endpoint; name a target or a --url (the embedded engine speaks openai-chat)"
+            );
+            return Ok(Found { target: embedded(), quirks: Quirks::default() });
+        };
+        let base = url.clone().parse(|url| Ok(tokrate_net::Target::parse(&url)?))?.value;
+        let model = self.model.as_ref().map(|model| model.value.clone()).filter(|model| !model.is_empty()).context(
+            "start the run: no model was named; add --model NAME (the endpoint lists its models at /models)",
+        )?;
+        let dialect = match &self.dialect {
+            Some(dialect) => dialect.clone().parse(|name| dialect_of(&name))?.value,
+            None => Dialect::OpenAiChat,
+        };
+        let key = key_reference(flags, file);
+        let spoken = usual_endpoint(dialect);
+        let (auth, further) = spoken.map_or((Auth::Bearer, &[][..]), |endpoint| (endpoint.auth, endpoint.headers));
+        let headers = headers(auth, further, key, flags, file)?;
+        let target =
+            remote(Place { provider: None, dialect, price: None }, base, model, headers, flags, environment, file)?;
+        Ok(Found { target, quirks: Quirks::default() })
+    }
+}
+
+/// How those who made a dialect want it spoken, at an address of which nothing else is known.
+fn usual_endpoint(dialect: Dialect) -> Option<&'static Endpoint> {
+    let defaults = PROVIDERS.iter().filter_map(|row| row.endpoint(None));
+    defaults.into_iter().find(|endpoint| endpoint.dialect == dialect.name())
+}
+
+fn embedded() -> Target {
+    // A little unsteadiness, as real engines have it; without it all requests of a level would march in step.
+    let law = Law { gap_jitter: 0.1, ttft_jitter: 0.1, ..Law::default() };
+    Target::Embedded(Box::new(Embedded { law, faults: Faults::default() }))
+}
+
+/// What the record says of a target besides its address.
+struct Place {
+    provider: Option<String>,
+    dialect: Dialect,
+    price: Option<Price>,
+}
+
+fn remote(
+    place: Place,
+    base: tokrate_net::Target,
+    model: String,
+    headers: Vec<(HeaderName, HeaderValue)>,
+    flags: &flags::Target,
+    environment: &Environment,
+    file: &File,
+) -> Result<Target> {
+    Ok(Target::Remote(Box::new(Remote {
+        provider: place.provider,
+        dialect: place.dialect,
+        price: place.price,
+        base,
+        model,
+        headers,
+        http: http_version(flags, file)?,
+        new_connections: flags.new_connections,
+        ca_file: flags.ca_file.clone().or_else(|| file.bench.ca_file.clone()),
+        proxy: ProxySettings::from_values(
+            environment.http_proxy.as_deref(),
+            environment.https_proxy.as_deref(),
+            environment.all_proxy.as_deref(),
+            environment.no_proxy.as_deref(),
+        ),
+    })))
+}
+
+fn recorded(price: &tokrate_catalog::Price) -> Price {
+    Price {
+        input_usd_per_million: price.input_usd_per_million,
+        output_usd_per_million: price.output_usd_per_million,
+        cached_input_usd_per_million: price.cached_input_usd_per_million,
+        source: price.source.to_owned(),
+        date: price.date.to_owned(),
+    }
+}
+
+fn dialect_of(name: &str) -> Result<Dialect> {
+    Dialect::from_name(name)
+        .with_context(|| format!("`{name}` is no dialect that is spoken here; it is one of {}", dialect_names()))
+}
+
+#[inline(never)]
+fn dialect_names() -> String {
+    Dialect::ALL.iter().map(|dialect| dialect.name()).collect::<Vec<_>>().join(", ")
+}
+
+/// The key of the provider's own variable. A hosted provider without one is an error where its own address is used.
+fn own_key(row: &Provider, at_home: bool) -> Result<Option<KeyReference>> {
+    let set = row.key_env.iter().find(|name| environment::variable(name).is_some());
+    if let Some(name) = set {
+        return Ok(Some(KeyReference::Variable((*name).to_owned())));
+    }
+    if row.kind == Kind::Hosted && at_home {
+        bail!(
+            "read the API key of {}: the environment variable {} is not set; set it, or name another with --key-env",
+            row.title,
+            row.key_env.join(" (or ") + if row.key_env.len() > 1 { ")" } else { "" }
+        );
+    }
+    Ok(None)
+}
+
+fn key_reference(flags: &flags::Target, file: &File) -> Option<KeyReference> {
+    let of = |variable: &Option<String>, path: &Option<PathBuf>, command: &Option<String>| {
+        None.or_else(|| variable.clone().map(KeyReference::Variable))
+            .or_else(|| path.clone().map(KeyReference::File))
+            .or_else(|| command.clone().map(KeyReference::Command))
+    };
+    of(&flags.key_env, &flags.key_file, &flags.key_cmd)
+        .or_else(|| of(&file.bench.key_env, &file.bench.key_file, &file.bench.key_cmd))
+}
+
+/// Key, the dialect's own headers and those that were typed.
+fn headers(
+    auth: Auth,
+    further: &[(&'static str, &'static str)],
+    key: Option<KeyReference>,
+    flags: &flags::Target,
+    file: &File,
+) -> Result<Vec<(HeaderName, HeaderValue)>> {
+    let mut headers = Vec::new();
+    if let Some(key) = key {
+        let key = key.fetch()?;
+        let (name, text) = match auth {
+            Auth::Header(name) => (HeaderName::from_static(name), key.reveal().to_owned()),
+            Auth::Bearer | Auth::None => (http::header::AUTHORIZATION, format!("Bearer {}", key.reveal())),
+        };
+        let mut value =
+            HeaderValue::from_str(&text).context("read the API key: it holds characters that no header can carry")?;
+        value.set_sensitive(true);
+        headers.push((name, value));
+    }
+    let own = further.iter().map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)));
+    let typed = match flags.headers.is_empty() {
+        true => file.bench.headers.clone().unwrap_or_default(),
+        false => flags.headers.clone(),
+    };
+    let typed = typed.iter().map(|line| header(line)).collect::<Result<Vec<_>>>()?;
+    headers.extend(own.filter(|(name, _)| typed.iter().all(|(other, _)| other != name)));
+    headers.extend(typed);
+    Ok(headers)
+}
+
+/// Reads "Name: value". An error names the header, never its value.
+fn header(line: &str) -> Result<(HeaderName, HeaderValue)> {
+    let (name, value) = line.split_once(':').context("read --header: write it as \"Name: value\"")?;
+    let name = name.trim();
+    let parsed =
+        HeaderName::try_from(name).ok().with_context(|| format!("read --header: `{name}` is no header name"))?;
+    let mut value = HeaderValue::from_str(value.trim())
+        .ok()
+        .with_context(|| format!("read --header: the value of `{name}` holds characters that no header can carry"))?;
+    // Any header may carry a key.
+    value.set_sensitive(true);
+    Ok((parsed, value))
+}
+
+fn http_version(flags: &flags::Target, file: &File) -> Result<HttpVersion> {
+    Ok(match (flags.http, file.bench.http.as_deref()) {
+        (Some(flags::HttpVersion::Http1), _) | (None, None | Some("1.1")) => HttpVersion::Http1,
+        (Some(flags::HttpVersion::Http2), _) | (None, Some("2")) => HttpVersion::Http2,
+        (None, Some(other)) => bail!("read {}: `{other}` is no HTTP version; write 1.1 or 2", file.key("http")),
+    })
+}
+
+#[cfg(test)]
+mod tests;

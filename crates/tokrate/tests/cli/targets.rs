@@ -1,0 +1,157 @@
+//! Targets by name: which address, path, header and body a name of the catalog comes to, and what is said when it comes to
+//! nothing.
+//!
+//! It refuses to reach a provider: an address of this machine stands for each. Invariant: a key is sent in the one header that
+//! the provider wants it in.
+
+use crate::folder::Folder;
+use crate::scripted::{Server, Then, answer, stream};
+use crate::tool::{Bench, Finished, finish, start, tokrate};
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::sync::{Arc, Mutex};
+
+const SMALL: &str = "--concurrency 1 --requests 1 --warmup 0 --input-tokens 50 --output-tokens 40 --calibration off \
+                     --json record.json --jsonl rows.jsonl --no-html";
+
+/// A server of the OpenAI dialect, and every request that reached it: head and body.
+fn server() -> (Server, Arc<Mutex<Vec<(String, String)>>>) {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let keep = Arc::clone(&seen);
+    let server = Server::start(move |asked, stream_to| {
+        let body = String::from_utf8(asked.body.clone()).expect("text");
+        keep.lock().expect("no panic").push((asked.head.to_lowercase(), body));
+        let body: String = stream(40).concat();
+        stream_to.write_all(answer("200 OK", "text/event-stream", &body).as_bytes())?;
+        Ok(Then::Close)
+    });
+    (server, seen)
+}
+
+fn run(folder: &Folder, line: &str, variables: &[(&str, &str)]) -> Finished {
+    let arguments: Vec<&str> = line.split_whitespace().collect();
+    finish(start(tokrate(folder, &arguments).envs(variables.iter().copied())))
+}
+
+/// Benches a target and returns its record with the one request that was sent.
+fn bench(target: &str, variables: &[(&str, &str)], seen: &Mutex<Vec<(String, String)>>) -> (Bench, String, String) {
+    let folder = Folder::new("target");
+    let finished = run(&folder, &format!("bench {target} {SMALL}"), variables);
+    let bench = Bench::read(folder, finished);
+    bench.expect(0, &[]);
+    let (head, body) = seen.lock().expect("no panic").pop().expect("a request");
+    (bench, head, body)
+}
+
+#[test]
+fn an_engine_is_reached_by_its_name_and_place() {
+    let (server, seen) = server();
+    for target in [format!("vllm@{}/a/model", server.place()), format!("vllm/a/model@{}", server.place())] {
+        let (bench, head, body) = bench(&target, &[], &seen);
+        let conditions = &bench.record.conditions;
+        assert_eq!((conditions.provider.as_str(), conditions.model.as_str()), ("vllm", "a/model"));
+        assert_eq!(conditions.endpoint, server.url());
+        assert!(head.starts_with("post /v1/chat/completions http/1.1"), "{head}");
+        assert!(!head.contains("authorization"), "{head}");
+        assert!(body.contains("\"max_tokens\":40") && !body.contains("max_completion_tokens"), "{body}");
+        assert_eq!(bench.record.price, None);
+    }
+}
+
+#[test]
+fn a_key_goes_into_the_header_that_the_provider_wants() {
+    let (server, seen) = server();
+    let base = format!("--url {}", server.url());
+    let (bench, head, body) =
+        self::bench(&format!("groq/llama-3.3-70b-versatile {base}"), &[("GROQ_API_KEY", "gsk-1234567")], &seen);
+    assert!(head.contains("authorization: bearer gsk-1234567"), "{head}");
+    assert!(body.contains("\"max_completion_tokens\":40") && body.contains("include_usage"), "{body}");
+    let price = bench.record.price.expect("a price");
+    assert_eq!((price.input_usd_per_million, price.output_usd_per_million), (0.59, 0.79));
+    assert!(price.source.starts_with("https://") && price.date.starts_with("20"), "{price:?}");
+
+    let (_, head, _) =
+        self::bench(&format!("azure/my-deployment {base}"), &[("AZURE_OPENAI_API_KEY", "az-1234567")], &seen);
+    assert!(head.contains("api-key: az-1234567") && !head.contains("authorization"), "{head}");
+
+    // What is typed wins over the provider's variable; a quirk of the provider is kept.
+    let variables = [("MISTRAL_API_KEY", "wrong-one"), ("MINE", "mine-1234")];
+    let (_, head, body) = self::bench(&format!("mistral/m {base} --key-env MINE"), &variables, &seen);
+    assert!(head.contains("authorization: bearer mine-1234"), "{head}");
+    assert!(body.contains("\"max_tokens\":40") && !body.contains("stream_options"), "{body}");
+}
+
+#[test]
+fn the_address_of_an_azure_resource_comes_from_its_variable() {
+    let (server, seen) = server();
+    let endpoint = format!("http://{}/", server.place());
+    let variables = [("AZURE_OPENAI_ENDPOINT", endpoint.as_str()), ("AZURE_OPENAI_API_KEY", "az-1234567")];
+    let (bench, head, _) = bench("azure/my-deployment", &variables, &seen);
+    assert!(head.starts_with("post /openai/v1/chat/completions http/1.1"), "{head}");
+    assert_eq!(bench.record.conditions.provider, "azure");
+}
+
+#[test]
+fn a_target_may_stand_in_the_settings_file() {
+    let (server, seen) = server();
+    let folder = Folder::new("settings-target");
+    folder.write("tokrate.toml", &format!("[bench]\ntargets = [\"vllm@{}/from-file\"]\n", server.place()));
+    let finished = run(&folder, &format!("bench {SMALL}"), &[]);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    let (_, body) = seen.lock().expect("no panic").pop().expect("a request");
+    assert!(body.contains("\"model\":\"from-file\""), "{body}");
+    // What is typed wins, also over an address in the environment.
+    let target = format!("vllm@{}/typed", server.place());
+    let finished = run(&folder, &format!("bench {target} {SMALL}"), &[("TOKRATE_URL", "http://127.0.0.1:9/v1")]);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    let (_, body) = seen.lock().expect("no panic").pop().expect("a request");
+    assert!(body.contains("\"model\":\"typed\""), "{body}");
+}
+
+#[test]
+fn several_targets_are_measured_in_one_run() {
+    let (server, seen) = server();
+    let folder = Folder::new("several");
+    let line = format!("bench vllm@{0}/one llama-cpp@{0}/two {SMALL}", server.place());
+    let finished = run(&folder, &line, &[]);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert_eq!(seen.lock().expect("no panic").len(), 2);
+    let shown: serde_json::Value = serde_json::from_str(&folder.read("record.json")).expect("JSON");
+    let providers: Vec<_> =
+        shown["records"].as_array().expect("records").iter().map(|record| &record["conditions"]["provider"]).collect();
+    assert_eq!(providers, ["vllm", "llama-cpp"]);
+}
+
+#[test]
+fn a_name_that_comes_to_nothing_is_refused_before_anything_is_sent() {
+    let folder = Folder::new("no-target");
+    let mut shown = String::new();
+    let lines = [
+        "gorq/llama-3.3-70b-versatile",
+        "my-server/model",
+        "now",
+        "groq/",
+        "groq",
+        "vllm",
+        "groq/m",
+        "gemini/m",
+        "azure/m --key-env GOOD_KEY",
+        "groq/m --dialect gemini --key-env GOOD_KEY",
+        "groq@127.0.0.1:8000/m",
+        "vllm@127.0.0.1/m",
+        "http://127.0.0.1:8000/v1",
+        "vllm/m --model other",
+        "vllm/m --url 127.0.0.1:8000",
+        "vllm/m ollama/m --url http://127.0.0.1:9/v1",
+        "vllm/m llama-cpp/m --key-env GOOD_KEY",
+        "--url http://127.0.0.1:9/v1 --model m --dialect esperanto",
+        "--dialect anthropic",
+    ];
+    for line in lines {
+        let finished = run(&folder, &format!("bench {line}"), &[("GOOD_KEY", "sk-good")]);
+        assert_eq!((finished.code, finished.stdout.as_str()), (Some(2), ""), "{line}: {finished:?}");
+        writeln!(shown, "$ tokrate bench {line}\n{}", finished.stderr).expect("a string takes all");
+    }
+    assert_eq!(folder.names(), [""; 0]);
+    insta::assert_snapshot!("no_target", shown);
+}
