@@ -96,15 +96,24 @@ pub struct Variable {
     pub meaning: &'static str,
 }
 
-/// A question (GET) whose answer tells an engine: JSON that has a value at `pointer`.
+/// A question (GET) whose answer tells an engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Probe {
     /// Path at the root of the server.
     pub path: &'static str,
-    /// JSON pointer (RFC 6901).
-    pub pointer: &'static str,
-    /// The text that must stand there; `None` is content with anything.
+    /// Where in the answer to look.
+    pub at: At,
+    /// The text that must stand there (in a header: at its beginning); `None` is content with anything.
     pub value: Option<&'static str>,
+}
+
+/// A place in an answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum At {
+    /// In its JSON body, as a JSON pointer (RFC 6901).
+    Json(&'static str),
+    /// In the header of this name.
+    Header(&'static str),
 }
 
 /// How an engine publishes what it counts.
@@ -139,7 +148,7 @@ pub struct Price {
 
 mod data {
     //! The rows, as the build script made them.
-    use super::{Auth, Endpoint, Kind, Metrics, Price, Probe, Provider, Quirks, Variable};
+    use super::{At, Auth, Endpoint, Kind, Metrics, Price, Probe, Provider, Quirks, Variable};
     include!(concat!(env!("OUT_DIR"), "/catalog.rs"));
 }
 

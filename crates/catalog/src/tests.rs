@@ -72,6 +72,8 @@ fn a_bad_provider_is_refused_with_its_line() {
         "usual_ports = [80000]",
         "metrics = { family = \"vllm\" }",
         "probes = [{ path = \"x\", pointer = \"y\" }]",
+        "probes = [{ path = \"/x\" }]",
+        "probes = [{ path = \"/x\", header = \"Server: \" }]",
         "source = \"a colleague\"",
         "source = \"http://acme.example\"",
         "date = \"2026-02-30\"",

@@ -10,6 +10,7 @@ mod http2;
 mod receive;
 mod upload;
 mod watch;
+mod whole;
 
 #[cfg(test)]
 mod tests;
@@ -29,6 +30,8 @@ use tokio::io::DuplexStream;
 use tokrate_core::FailureKind;
 use upload::Upload;
 use watch::Watch;
+
+pub use whole::Answer;
 
 pub(crate) use http2::LocalExecutor;
 

@@ -20,7 +20,7 @@ mod target;
 mod tls;
 mod transport;
 
-pub use client::Client;
+pub use client::{Answer, Client};
 pub use clock::{Clock, Hands, thread_cpu_time};
 pub use config::{ClientConfig, HttpVersion, ProxySettings};
 pub use error::NetError;

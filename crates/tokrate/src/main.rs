@@ -14,6 +14,7 @@ fn main() -> ExitCode {
         flags::Command::Bench(flags) => commands::bench::run(flags),
         flags::Command::Feel(flags) => commands::feel::run(flags),
         flags::Command::Sim(flags) => commands::sim::run(flags),
+        flags::Command::Targets(flags) => commands::targets::run(flags),
     };
     match outcome {
         Ok(verdict) => verdict.exit_code(),

@@ -110,8 +110,16 @@ fn base(row: &ProviderRow, endpoint: &EndpointRow, findings: &mut Findings<'_>) 
 fn probes(row: &ProviderRow, findings: &mut Findings<'_>) {
     for probe in &row.probes {
         expect(findings, &probe.path, probe.path.get_ref().starts_with('/'), "a path that begins with `/`");
-        let pointer = probe.pointer.get_ref();
-        expect(findings, &probe.pointer, pointer.starts_with('/'), "a JSON pointer, such as \"/data/0/owned_by\"");
+        match (&probe.pointer, &probe.header) {
+            (Some(pointer), None) => {
+                let good = pointer.get_ref().starts_with('/');
+                expect(findings, pointer, good, "a JSON pointer, such as \"/data/0/owned_by\"");
+            }
+            (None, Some(header)) => {
+                expect(findings, header, is_header_name(header.get_ref()), "a header's name in lower case");
+            }
+            _ => expect(findings, &probe.path, false, "either `pointer` or `header` beside it"),
+        }
     }
     if let Some(metrics) = &row.metrics {
         let known = METRICS.contains(&metrics.family.get_ref().as_str());

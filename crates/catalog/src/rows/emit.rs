@@ -43,11 +43,12 @@ fn provider(out: &mut String, row: &ProviderRow) {
     }
     line(out, format_args!("        ],\n        probes: &["));
     for probe in &row.probes {
-        let (path, pointer) = (probe.path.get_ref(), probe.pointer.get_ref());
-        line(
-            out,
-            format_args!("            Probe {{ path: {path:?}, pointer: {pointer:?}, value: {:?} }},", probe.value),
-        );
+        let path = probe.path.get_ref();
+        let at = match (&probe.pointer, &probe.header) {
+            (Some(pointer), _) => format!("At::Json({:?})", pointer.get_ref()),
+            (None, header) => format!("At::Header({:?})", header.as_ref().map_or("", |header| header.get_ref())),
+        };
+        line(out, format_args!("            Probe {{ path: {path:?}, at: {at}, value: {:?} }},", probe.value));
     }
     line(out, format_args!("        ],\n        endpoints: &["));
     for row in &row.endpoint {

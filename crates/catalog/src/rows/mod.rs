@@ -105,7 +105,8 @@ struct VariableRow {
 #[serde(deny_unknown_fields)]
 struct ProbeRow {
     path: Spanned<String>,
-    pointer: Spanned<String>,
+    pointer: Option<Spanned<String>>,
+    header: Option<Spanned<String>>,
     value: Option<String>,
 }
 

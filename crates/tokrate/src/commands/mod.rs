@@ -4,6 +4,7 @@ pub mod bench;
 pub mod feel;
 pub mod interrupt;
 pub mod sim;
+pub mod targets;
 
 use std::process::ExitCode;
 

@@ -3,6 +3,7 @@
 pub mod bench;
 pub mod feel;
 pub mod sim;
+pub mod targets;
 
 use clap::{Parser, Subcommand};
 
@@ -27,4 +28,6 @@ pub enum Command {
     Feel(feel::Flags),
     /// Serve a simulated engine of known truth (OpenAI chat), for trying things without a key
     Sim(Box<sim::Flags>),
+    /// List what can be measured by name, and find the engines of this machine
+    Targets(targets::Flags),
 }

@@ -5,3 +5,4 @@ pub mod progress;
 pub mod results;
 pub mod summary;
 pub mod table;
+pub mod targets;

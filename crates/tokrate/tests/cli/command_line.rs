@@ -57,6 +57,7 @@ fn help_says_it_all() {
         ("bench_help", vec!["bench", "--help"]),
         ("feel_help", vec!["feel", "--help"]),
         ("sim_help", vec!["sim", "--help"]),
+        ("targets_help", vec!["targets", "--help"]),
     ] {
         let finished = run(&folder, &arguments);
         assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""));

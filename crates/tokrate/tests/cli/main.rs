@@ -5,6 +5,7 @@
 
 mod browser;
 mod command_line;
+mod discovery;
 mod encrypted;
 mod faults;
 mod feel;

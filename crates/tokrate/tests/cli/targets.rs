@@ -14,8 +14,11 @@ use std::sync::{Arc, Mutex};
 const SMALL: &str = "--concurrency 1 --requests 1 --warmup 0 --input-tokens 50 --output-tokens 40 --calibration off \
                      --json record.json --jsonl rows.jsonl --no-html";
 
+/// Requests that reached a server: head and body.
+type Seen = Mutex<Vec<(String, String)>>;
+
 /// A server of the OpenAI dialect, and every request that reached it: head and body.
-fn server() -> (Server, Arc<Mutex<Vec<(String, String)>>>) {
+fn server() -> (Server, Arc<Seen>) {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let keep = Arc::clone(&seen);
     let server = Server::start(move |asked, stream_to| {
@@ -34,7 +37,7 @@ fn run(folder: &Folder, line: &str, variables: &[(&str, &str)]) -> Finished {
 }
 
 /// Benches a target and returns its record with the one request that was sent.
-fn bench(target: &str, variables: &[(&str, &str)], seen: &Mutex<Vec<(String, String)>>) -> (Bench, String, String) {
+fn bench(target: &str, variables: &[(&str, &str)], seen: &Seen) -> (Bench, String, String) {
     let folder = Folder::new("target");
     let finished = run(&folder, &format!("bench {target} {SMALL}"), variables);
     let bench = Bench::read(folder, finished);

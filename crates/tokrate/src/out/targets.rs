@@ -1,0 +1,173 @@
+//! What `tokrate targets` prints: a table of presets, and the engines of this machine with the command that measures each.
+//!
+//! It refuses to show a key. Invariant: names that a server gave are shown without control characters, and quoted where a
+//! shell would take them apart.
+
+use crate::commands::targets::{Answering, Found, Listed};
+use comfy_table::{LineStyle, Table, presets};
+use serde_json::{Value, json};
+use std::fmt::Write;
+use tokrate_catalog::{Kind, PRICES, Provider};
+
+/// Models of one server that are shown; the others are counted.
+const MODELS_SHOWN: usize = 5;
+
+/// For people.
+pub fn text(listed: &[Listed], ports: &[u16], found: &[Found]) -> String {
+    let mut text = String::new();
+    for (kind, title) in [(Kind::Hosted, "Providers"), (Kind::Local, "Engines of your own")] {
+        let _ = writeln!(text, "{title}\n{}\n", table(listed, kind));
+    }
+    let _ = writeln!(
+        text,
+        "Measure one with `tokrate bench NAME/MODEL`; its first dialect is spoken unless --dialect says otherwise.\n"
+    );
+    if ports.is_empty() {
+        return text;
+    }
+    let list = ports.iter().map(u16::to_string).collect::<Vec<_>>().join(", ");
+    if found.is_empty() {
+        let _ = writeln!(text, "Nothing answers on this machine (127.0.0.1, ports {list}).");
+        return text;
+    }
+    let _ = writeln!(text, "On this machine (127.0.0.1, ports {list}):");
+    for found in found {
+        let _ = writeln!(text, "  {}", described(found));
+        for command in commands(found).iter().take(MODELS_SHOWN) {
+            let _ = writeln!(text, "      {command}");
+        }
+    }
+    text
+}
+
+fn table(listed: &[Listed], kind: Kind) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_HORIZONTAL_ONLY.row_separator(LineStyle::none()));
+    table.set_header(["name", if kind == Kind::Local { "engine" } else { "provider" }, "dialects", "key", "base"]);
+    for Listed { row, keys } in listed.iter().filter(|listed| listed.row.kind == kind) {
+        let key = if keys.is_empty() { "-".to_owned() } else { variables(keys) };
+        let base = row.endpoints.first().map_or("", |endpoint| endpoint.base);
+        table.add_row([row.name, row.title, &dialects(row), &key, base]);
+    }
+    table.to_string()
+}
+
+#[inline(never)]
+fn variables(keys: &[(&'static str, bool)]) -> String {
+    let shown = keys.iter().map(|(name, set)| format!("{name}{}", if *set { " (set)" } else { "" }));
+    shown.collect::<Vec<_>>().join("\n")
+}
+
+#[inline(never)]
+fn dialects(row: &Provider) -> String {
+    row.endpoints.iter().map(|endpoint| endpoint.dialect).collect::<Vec<_>>().join("\n")
+}
+
+fn described(found: &Found) -> String {
+    let port = found.port;
+    match &found.what {
+        Answering::Engine(row, models) => format!("{port}: {}{}", row.title, listing(models)),
+        Answering::OpenAiLike(models) => {
+            format!("{port}: a server of the OpenAI dialect that is none of the engines above{}", listing(models))
+        }
+        Answering::Locked => format!("{port}: something that wants a key before it says what it is"),
+        Answering::Unknown => format!("{port}: something that is no engine known here"),
+        Answering::Silent => format!("{port}: something that takes connections and does not answer"),
+    }
+}
+
+fn listing(models: &[String]) -> String {
+    match models.len() {
+        0 => ", which lists no model".to_owned(),
+        1 => String::new(),
+        n if n > MODELS_SHOWN => format!(", {n} models; the first {MODELS_SHOWN}:"),
+        n => format!(", {n} models:"),
+    }
+}
+
+/// A command for each model that was found.
+fn commands(found: &Found) -> Vec<String> {
+    let port = found.port;
+    let (models, command): (&[String], &dyn Fn(&str) -> String) = match &found.what {
+        Answering::Engine(row, models) => (models, &move |model: &str| {
+            let place =
+                if row.usual_ports.first() == Some(&port) { String::new() } else { format!("@127.0.0.1:{port}") };
+            format!("tokrate bench {}", quoted(&format!("{}{place}/{model}", row.name)))
+        }),
+        Answering::OpenAiLike(models) => (models, &move |model: &str| {
+            format!("tokrate bench --url http://127.0.0.1:{port}/v1 --model {}", quoted(model))
+        }),
+        Answering::Locked | Answering::Unknown | Answering::Silent => (&[], &|_: &str| String::new()),
+    };
+    models.iter().map(|model| command(model)).collect()
+}
+
+/// A word as a shell takes it, without control characters.
+fn quoted(word: &str) -> String {
+    let word: String = word.chars().map(|symbol| if symbol.is_control() { '?' } else { symbol }).collect();
+    let plain = |symbol: char| symbol.is_ascii_alphanumeric() || "-_./:@+,=".contains(symbol);
+    if !word.is_empty() && word.chars().all(plain) { word } else { format!("'{}'", word.replace('\'', "'\\''")) }
+}
+
+/// For programs.
+pub fn json(listed: &[Listed], ports: &[u16], found: &[Found]) -> serde_json::Result<String> {
+    let value = json!({
+        "schema": "tokrate.targets.v1",
+        "providers": listed.iter().map(provider).collect::<Vec<_>>(),
+        "searched": { "host": "127.0.0.1", "ports": ports },
+        "found": found.iter().map(found_row).collect::<Vec<_>>(),
+    });
+    serde_json::to_string_pretty(&value).map(|text| text + "\n")
+}
+
+fn provider(listed: &Listed) -> Value {
+    let row = listed.row;
+    let key = |(name, set): &(&str, bool)| json!({ "variable": name, "set": set });
+    let price = |price: &&tokrate_catalog::Price| {
+        json!({
+            "model": price.model,
+            "input_usd_per_million": price.input_usd_per_million,
+            "output_usd_per_million": price.output_usd_per_million,
+            "cached_input_usd_per_million": price.cached_input_usd_per_million,
+            "source": price.source,
+            "date": price.date,
+            "notes": price.notes,
+        })
+    };
+    json!({
+        "name": row.name,
+        "title": row.title,
+        "kind": if row.kind == Kind::Local { "local" } else { "hosted" },
+        "endpoints": row.endpoints.iter().map(|endpoint| json!({ "dialect": endpoint.dialect, "base": endpoint.base })).collect::<Vec<_>>(),
+        "keys": listed.keys.iter().map(key).collect::<Vec<_>>(),
+        "usual_ports": row.usual_ports,
+        "prices": PRICES.iter().filter(|price| price.provider == row.name).map(|row| price(&row)).collect::<Vec<_>>(),
+        "source": row.source,
+        "date": row.date,
+        "notes": row.notes,
+    })
+}
+
+fn found_row(found: &Found) -> Value {
+    let (what, engine, models): (&str, Option<&str>, &[String]) = match &found.what {
+        Answering::Engine(row, models) => ("engine", Some(row.name), models),
+        Answering::OpenAiLike(models) => ("openai-like", None, models),
+        Answering::Locked => ("locked", None, &[]),
+        Answering::Unknown => ("unknown", None, &[]),
+        Answering::Silent => ("silent", None, &[]),
+    };
+    json!({ "port": found.port, "what": what, "engine": engine, "models": models, "commands": commands(found) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_a_server_gave_is_safe_to_copy() {
+        assert_eq!(quoted("vllm/meta-llama/Llama-3.3:8b"), "vllm/meta-llama/Llama-3.3:8b");
+        assert_eq!(quoted("a b; rm -rf"), "'a b; rm -rf'");
+        assert_eq!(quoted("it's\u{1b}[31m"), "'it'\\''s?[31m'");
+        assert_eq!(quoted(""), "''");
+    }
+}
