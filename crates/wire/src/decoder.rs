@@ -4,9 +4,18 @@
 //! panic, memory stays below the event limit plus one push, and any chunking of the same bytes gives the same events (their
 //! ticks are those of the push that completed them).
 
+use crate::anthropic::Messages;
 use crate::dialect::{Dialect, Shape};
+use crate::document::{Documents, Part, Pattern, Source, Speech, UsageReading};
+use crate::elements::ElementFramer;
 use crate::frame::{DEFAULT_MAX_EVENT_BYTES, Frame, SseFramer};
-use crate::openai_chat::{ChatStream, Part, Source};
+use crate::gemini::Candidates;
+use crate::lines::LineFramer;
+use crate::llama::CompletionSpeech;
+use crate::ollama::Lines;
+use crate::openai_chat::ChatSpeech;
+use crate::openai_completions::TextSpeech;
+use crate::openai_responses::Responses;
 use tokrate_core::{EventBatch, Oddity, Tick, What};
 
 /// Decodes the body of one answer.
@@ -16,8 +25,7 @@ pub struct Decoder {
     shape: Shape,
     form: Form,
     limit: usize,
-    framer: SseFramer,
-    chat: ChatStream,
+    documents: Documents<Voice>,
     whole: Vec<u8>,
     /// Bytes of the byte order mark seen, and bytes seen in all before the form was known.
     mark_bytes: usize,
@@ -27,11 +35,17 @@ pub struct Decoder {
 }
 
 /// What the body turned out to be.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 enum Form {
     /// Nothing but white space so far.
     Unknown,
-    Events,
+    /// Server-sent events.
+    Events(SseFramer),
+    /// A document a line.
+    Lines(LineFramer),
+    /// The elements of an array.
+    Elements(ElementFramer),
+    /// One document.
     Whole,
     Over,
 }
@@ -44,8 +58,7 @@ impl Decoder {
             shape,
             form: Form::Unknown,
             limit: DEFAULT_MAX_EVENT_BYTES,
-            framer: SseFramer::new(DEFAULT_MAX_EVENT_BYTES),
-            chat: ChatStream::new(),
+            documents: Documents::new(Voice::of(dialect)),
             whole: Vec::new(),
             mark_bytes: 0,
             sniffed_bytes: 0,
@@ -57,13 +70,18 @@ impl Decoder {
     /// Skips events (and whole bodies) of more than `bytes` instead of 8 MiB. To be called before the first push.
     pub fn with_max_event_bytes(mut self, bytes: usize) -> Decoder {
         self.limit = bytes;
-        self.framer = SseFramer::new(bytes);
         self
     }
 
-    /// Parses every event in full. The events are the same; this is for checks of exactly that.
+    /// Reads every event in full. The events are the same; this is for checks of exactly that.
     pub fn without_template(mut self) -> Decoder {
-        self.chat.disable_template();
+        self.documents.disable_templates();
+        self
+    }
+
+    /// Says top-level fields that the dialect does not prescribe as [`What::Unknown`]. Every event is read in full then.
+    pub fn with_unknown_fields(mut self) -> Decoder {
+        self.documents.tell_unknown();
         self
     }
 
@@ -78,14 +96,23 @@ impl Decoder {
             return;
         }
         self.last_at = at;
-        match self.form {
-            Form::Events => self.push_events(at, bytes, out),
-            Form::Whole => self.push_whole(bytes),
-            Form::Unknown => match self.sniff(bytes) {
-                Some(body_at) => self.push_whole(&bytes[body_at..]),
-                None => self.push_events(at, bytes, out),
-            },
-            Form::Over => {}
+        let start = if matches!(self.form, Form::Unknown) { self.sniff(bytes) } else { 0 };
+        let Decoder { form, documents, any_event, whole, limit, .. } = self;
+        let mut take = |frame: Frame<'_>| {
+            *any_event = true;
+            take_frame(documents, at, frame, out);
+        };
+        match form {
+            Form::Events(framer) => framer.push(&bytes[start..], &mut take),
+            Form::Lines(framer) => framer.push(&bytes[start..], &mut take),
+            Form::Elements(framer) => framer.push(&bytes[start..], &mut take),
+            Form::Whole => {
+                // One byte over the limit is enough to know at the end that it was exceeded.
+                let room = (*limit + 1).saturating_sub(whole.len());
+                let bytes = &bytes[start..];
+                whole.extend_from_slice(&bytes[..room.min(bytes.len())]);
+            }
+            Form::Unknown | Form::Over => {}
         }
     }
 
@@ -93,22 +120,38 @@ impl Decoder {
     /// the last push, because that is when it arrived; `at` is used if nothing ever arrived.
     pub fn end(&mut self, at: Tick, out: &mut EventBatch) {
         let at = if self.sniffed_bytes > 0 { self.last_at } else { at };
-        match std::mem::replace(&mut self.form, Form::Over) {
-            Form::Unknown | Form::Over => {}
-            Form::Events => self.end_events(at, out),
-            Form::Whole if self.whole.len() > self.limit => {
-                self.whole = Vec::new();
+        let form = std::mem::replace(&mut self.form, Form::Over);
+        let Decoder { documents, any_event, whole, limit, dialect, .. } = self;
+        let mut take = |frame: Frame<'_>| {
+            *any_event |= !matches!(frame, Frame::Unfinished { data: b"", .. });
+            take_frame(documents, at, frame, out);
+        };
+        match form {
+            Form::Unknown | Form::Over => return,
+            Form::Events(mut framer) => {
+                framer.end(&mut take);
+                if !*any_event && framer.ignored_lines() > 0 {
+                    // Lines, but none of a stream: plain text where events were expected.
+                    out.push(at, What::Odd(Oddity::Malformed));
+                }
+            }
+            Form::Lines(mut framer) => framer.end(&mut take),
+            Form::Elements(mut framer) => framer.end(&mut take),
+            Form::Whole if whole.len() > *limit => {
+                *whole = Vec::new();
                 out.push(at, What::Odd(Oddity::EventTooLarge));
             }
             Form::Whole => {
-                let body = std::mem::take(&mut self.whole);
-                self.chat.take(Source { at, name: b"", part: Part::Whole }, &body, out);
+                let body = std::mem::take(whole);
+                take_whole(documents, *dialect, at, &body, out);
             }
         }
+        documents.end(at, out);
     }
 
-    /// Looks for the first byte that tells events from a JSON body; its offset if it is a body that begins in `bytes`.
-    fn sniff(&mut self, bytes: &[u8]) -> Option<usize> {
+    /// Looks for the first byte that tells the form of the body, and gives the offset at which the body begins for the form
+    /// that was found.
+    fn sniff(&mut self, bytes: &[u8]) -> usize {
         const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
         for (offset, &byte) in bytes.iter().enumerate() {
             let in_mark = self.sniffed_bytes == self.mark_bytes && BYTE_ORDER_MARK.get(self.mark_bytes) == Some(&byte);
@@ -116,50 +159,120 @@ impl Decoder {
             if in_mark {
                 self.mark_bytes += 1;
             } else if !byte.is_ascii_whitespace() {
-                // JSON, or a web page, which is neither but must not pass for a stream without events.
-                let whole = match self.shape {
-                    Shape::Stream => matches!(byte, b'{' | b'[' | b'"' | b'<'),
-                    // "data", "event", "id", "retry", "error" or a comment: a stream that nobody asked for.
-                    Shape::Whole => !matches!(byte, b'd' | b'e' | b'i' | b'r' | b':'),
-                };
-                self.form = if whole { Form::Whole } else { Form::Events };
-                return whole.then_some(offset);
+                self.form = self.form_of(byte);
+                return offset;
             }
         }
-        None
+        bytes.len()
     }
 
-    fn push_events(&mut self, at: Tick, bytes: &[u8], out: &mut EventBatch) {
-        let Decoder { framer, chat, any_event, .. } = self;
-        framer.push(bytes, &mut |frame| {
-            *any_event = true;
-            take_frame(chat, at, frame, out);
-        });
-    }
-
-    fn end_events(&mut self, at: Tick, out: &mut EventBatch) {
-        let Decoder { framer, chat, any_event, .. } = self;
-        framer.end(&mut |frame| {
-            *any_event |= !matches!(frame, Frame::Unfinished { data: b"", .. });
-            take_frame(chat, at, frame, out);
-        });
-        if !*any_event && framer.ignored_lines() > 0 {
-            // Lines, but none of a stream: plain text where events were expected.
-            out.push(at, What::Odd(Oddity::Malformed));
+    fn form_of(&self, first: u8) -> Form {
+        let lines = matches!(self.dialect, Dialect::OllamaChat | Dialect::OllamaGenerate);
+        // Also when a page or nothing of the kind came, which must not pass for a stream without events.
+        let whole = match self.shape {
+            Shape::Stream | Shape::Array => matches!(first, b'{' | b'[' | b'"' | b'<'),
+            // "data", "event", "id", "retry", "error" or a comment: a stream that nobody asked for.
+            Shape::Whole => !matches!(first, b'd' | b'e' | b'i' | b'r' | b':'),
+        };
+        match first {
+            b'[' if self.dialect == Dialect::Gemini => Form::Elements(ElementFramer::new(self.limit)),
+            b'{' if lines && self.shape != Shape::Whole => Form::Lines(LineFramer::new(self.limit)),
+            _ if whole => Form::Whole,
+            _ => Form::Events(SseFramer::new(self.limit)),
         }
-    }
-
-    fn push_whole(&mut self, bytes: &[u8]) {
-        // One byte over the limit is enough to know at the end that it was exceeded.
-        let room = (self.limit + 1).saturating_sub(self.whole.len());
-        self.whole.extend_from_slice(&bytes[..room.min(bytes.len())]);
     }
 }
 
-fn take_frame(chat: &mut ChatStream, at: Tick, frame: Frame<'_>, out: &mut EventBatch) {
+fn take_frame(documents: &mut Documents<Voice>, at: Tick, frame: Frame<'_>, out: &mut EventBatch) {
     match frame {
-        Frame::Event { name, data } => chat.take(Source { at, name, part: Part::Event }, data, out),
-        Frame::Unfinished { name, data } => chat.take(Source { at, name, part: Part::Unfinished }, data, out),
+        Frame::Event { name, data } => documents.take(Source { at, name, part: Part::Event }, data, out),
+        Frame::Unfinished { name, data } => documents.take(Source { at, name, part: Part::Unfinished }, data, out),
         Frame::TooLarge { .. } => out.push(at, What::Odd(Oddity::EventTooLarge)),
+    }
+}
+
+/// A body in one piece; where the dialect's streams are lines, lines that nobody asked for are read as such.
+fn take_whole(documents: &mut Documents<Voice>, dialect: Dialect, at: Tick, body: &[u8], out: &mut EventBatch) {
+    let lines = matches!(dialect, Dialect::OllamaChat | Dialect::OllamaGenerate);
+    if lines && body.trim_ascii_end().contains(&b'\n') && serde_json::from_slice::<serde::de::IgnoredAny>(body).is_err()
+    {
+        let mut framer = LineFramer::new(body.len());
+        let mut take = |frame: Frame<'_>| take_frame(documents, at, frame, out);
+        framer.push(body, &mut take);
+        return framer.end(&mut take);
+    }
+    documents.take(Source { at, name: b"", part: Part::Whole }, body, out);
+}
+
+/// The dialects' readings of their documents.
+#[derive(Clone, Debug)]
+enum Voice {
+    Chat(ChatSpeech),
+    Text(TextSpeech),
+    Responses(Responses),
+    Messages(Messages),
+    Candidates(Candidates),
+    Lines(Lines),
+    Completion(CompletionSpeech),
+}
+
+impl Voice {
+    fn of(dialect: Dialect) -> Voice {
+        match dialect {
+            Dialect::OpenAiChat => Voice::Chat(ChatSpeech::default()),
+            Dialect::OpenAiCompletions => Voice::Text(TextSpeech::default()),
+            Dialect::OpenAiResponses => Voice::Responses(Responses::default()),
+            Dialect::Anthropic => Voice::Messages(Messages::default()),
+            Dialect::Gemini => Voice::Candidates(Candidates::default()),
+            Dialect::OllamaChat | Dialect::OllamaGenerate => Voice::Lines(Lines::default()),
+            Dialect::LlamaCompletion => Voice::Completion(CompletionSpeech::default()),
+        }
+    }
+
+    fn inner(&self) -> &dyn Speech {
+        match self {
+            Voice::Chat(speech) => speech,
+            Voice::Text(speech) => speech,
+            Voice::Responses(speech) => speech,
+            Voice::Messages(speech) => speech,
+            Voice::Candidates(speech) => speech,
+            Voice::Lines(speech) => speech,
+            Voice::Completion(speech) => speech,
+        }
+    }
+
+    fn inner_mut(&mut self) -> &mut dyn Speech {
+        match self {
+            Voice::Chat(speech) => speech,
+            Voice::Text(speech) => speech,
+            Voice::Responses(speech) => speech,
+            Voice::Messages(speech) => speech,
+            Voice::Candidates(speech) => speech,
+            Voice::Lines(speech) => speech,
+            Voice::Completion(speech) => speech,
+        }
+    }
+}
+
+impl Speech for Voice {
+    fn say(
+        &mut self,
+        source: Source<'_>,
+        json: &str,
+        out: &mut EventBatch,
+    ) -> Result<Option<Pattern>, serde_json::Error> {
+        self.inner_mut().say(source, json, out)
+    }
+
+    fn usage(&self, json: &str) -> Option<UsageReading> {
+        self.inner().usage(json)
+    }
+
+    fn end(&mut self, at: Tick, out: &mut EventBatch) {
+        self.inner_mut().end(at, out);
+    }
+
+    fn prescribes(&self, field: &str) -> bool {
+        self.inner().prescribes(field)
     }
 }

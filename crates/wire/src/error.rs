@@ -38,3 +38,9 @@ impl fmt::Display for WireError {
 }
 
 impl std::error::Error for WireError {}
+
+impl From<serde_json::Error> for WireError {
+    fn from(error: serde_json::Error) -> WireError {
+        WireError::NotJson(error.to_string())
+    }
+}

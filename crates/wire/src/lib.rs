@@ -5,19 +5,34 @@
 //! Architecture Invariant: a decoder never fails and never panics. Broken input becomes events and counted oddities,
 //! and any chunking of the same bytes gives the same events.
 
+mod anthropic;
+mod calls;
 mod decoder;
 mod dialect;
+mod document;
+mod elements;
 mod encoder;
 mod error;
 pub mod frame;
+mod gemini;
 mod json_text;
+mod lines;
+mod llama;
+mod object;
+mod ollama;
 mod openai_chat;
+mod openai_completions;
+mod openai_responses;
+mod read;
 mod refusal;
+mod remainder;
 mod request;
+mod template;
+mod timings;
 
 pub use decoder::Decoder;
-pub use dialect::{Dialect, Shape};
-pub use encoder::{Encoder, Piece, encode_refusal};
+pub use dialect::{Dialect, Routed, Shape};
+pub use encoder::{Answer, Encoder, Piece, ToolCall, encode_refusal};
 pub use error::WireError;
 pub use refusal::{Refusal, refusal};
 pub use request::{decode_request, encode_request};

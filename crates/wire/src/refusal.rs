@@ -3,7 +3,6 @@
 //! It refuses to know what is done about it. Invariant: the message is bounded and free of control characters, whatever
 //! the server sent.
 
-use crate::dialect::Dialect;
 use crate::json_text::lossy;
 use serde_json::Value;
 use tokrate_core::{FailureKind, Span};
@@ -31,9 +30,9 @@ pub struct Refusal {
     pub limits: Vec<(String, String)>,
 }
 
-/// Understands an answer whose status is not 2xx. Header names are expected in lower case.
-pub fn refusal(dialect: Dialect, status: u16, headers: &[(&str, &str)], body: &[u8]) -> Refusal {
-    let Dialect::OpenAiChat = dialect;
+/// Understands an answer whose status is not 2xx, in any dialect: their error bodies tell themselves apart. Header names are
+/// expected in lower case.
+pub fn refusal(status: u16, headers: &[(&str, &str)], body: &[u8]) -> Refusal {
     // An error is short; a page of megabytes is not read to its end.
     let (text, _) = lossy(&body[..body.len().min(64 << 10)]);
     let error = ErrorBody::read(&text);
@@ -124,7 +123,7 @@ impl ErrorBody {
 
     /// The kind of failure that the error names, if it names one.
     pub(crate) fn kind(&self) -> Option<FailureKind> {
-        const LABELS: [(&str, FailureKind); 15] = [
+        const LABELS: [(&str, FailureKind); 18] = [
             ("rate_limit", FailureKind::RateLimited),
             ("ratelimit", FailureKind::RateLimited),
             ("resource_exhausted", FailureKind::RateLimited),
@@ -139,7 +138,11 @@ impl ErrorBody {
             ("invalid_request", FailureKind::BadRequest),
             ("badrequest", FailureKind::BadRequest),
             ("bad_request", FailureKind::BadRequest),
+            ("request_too_large", FailureKind::BadRequest),
             ("server_error", FailureKind::ServerError),
+            // Anthropic's words for 500 and 504.
+            ("api_error", FailureKind::ServerError),
+            ("timeout_error", FailureKind::ServerError),
         ];
         let labelled = LABELS.iter().find(|(label, _)| self.labels.contains(label)).map(|(_, kind)| *kind);
         let numbered = self.status.filter(|status| (400..600).contains(status)).map(kind_of_status);

@@ -1,116 +1,78 @@
 //! Chat requests: written for a server, and read as a server.
 //!
 //! It refuses to know limits and keys. Invariant: what is not set is not written, and a field without a name of its own in
-//! [`ChatRequest`] survives reading and writing as the JSON it was.
+//! [`ChatRequest`] survives reading and writing in its dialect as the JSON it was.
 
-use crate::dialect::Dialect;
+use crate::dialect::{Dialect, Routed, Shape};
 use crate::error::WireError;
 use crate::json_text::push_string;
-use serde::Deserialize;
-use serde::de::{Deserializer, MapAccess, Visitor};
-use serde_json::Value;
-use serde_json::value::RawValue;
-use std::borrow::Cow;
-use std::fmt;
-use tokrate_core::{ChatRequest, Message, Role};
+use crate::object::{Object, read_array, read_text};
+use crate::ollama::Endpoint;
+use crate::{anthropic, gemini, llama, ollama, openai_chat, openai_completions, openai_responses};
+use tokrate_core::ChatRequest;
 
 /// The body of a request.
 ///
-/// A field in [`ChatRequest::extra`] replaces the field of that name which would be written otherwise. Token counts are
-/// asked for only together with a stream, because OpenAI refuses `stream_options` without one. A temperature that is not
-/// finite is left out: JSON cannot say it.
+/// A field in [`ChatRequest::extra`] replaces the field of that name which would be written otherwise. What a dialect has no
+/// field for is left out. A number that is not finite is left out: JSON cannot say it.
 pub fn encode_request(dialect: Dialect, request: &ChatRequest) -> Vec<u8> {
-    let Dialect::OpenAiChat = dialect;
-    let text_bytes: usize =
-        request.messages.iter().map(|message| message.texts().map(str::len).sum::<usize>() + 40).sum();
-    let mut body = Body { out: Vec::with_capacity(text_bytes + 256), extra: &request.extra };
-    body.out.push(b'{');
-    if let Some(out) = body.field("model") {
-        push_string(&request.model, out);
+    match dialect {
+        Dialect::OpenAiChat => openai_chat::encode(request),
+        Dialect::OpenAiCompletions => openai_completions::encode(request),
+        Dialect::OpenAiResponses => openai_responses::encode(request),
+        Dialect::Anthropic => anthropic::encode(request),
+        Dialect::Gemini => gemini::encode(request),
+        Dialect::OllamaChat => ollama::encode(Endpoint::Chat, request),
+        Dialect::OllamaGenerate => ollama::encode(Endpoint::Generate, request),
+        Dialect::LlamaCompletion => llama::encode(request),
     }
-    if let Some(out) = body.field("messages") {
-        push_messages(&request.messages, out);
-    }
-    if request.stream {
-        body.plain("stream", "true");
-        if request.include_usage {
-            body.plain("stream_options", r#"{"include_usage":true}"#);
-        }
-    }
-    if let Some(limit) = request.max_output_tokens {
-        let name = if request.legacy_max_tokens { "max_tokens" } else { "max_completion_tokens" };
-        body.plain(name, &limit.to_string());
-    }
-    if request.ignore_eos {
-        body.plain("ignore_eos", "true");
-    }
-    if let Some(number) = request.temperature.and_then(serde_json::Number::from_f64) {
-        body.plain("temperature", &number.to_string());
-    }
-    if let Some(seed) = request.seed {
-        body.plain("seed", &seed.to_string());
-    }
-    let Body { mut out, extra } = body;
-    for (name, json) in extra {
-        begin_field(name, &mut out);
-        out.extend_from_slice(json.as_bytes());
-    }
-    out.push(b'}');
-    out
 }
 
-/// Reads the body of a request.
-///
-/// Content given as parts is flattened to its text; pictures and the like are left out. Of a repeated field the last counts.
+/// Reads the body of a request that was sent to a path ([`Dialect::of_path`]). Of a repeated field the last counts.
 ///
 /// # Errors
-/// When the body is no JSON object, when `model` or `messages` is absent, or when a field has a value of a wrong type.
-pub fn decode_request(dialect: Dialect, body: &[u8]) -> Result<ChatRequest, WireError> {
-    let Dialect::OpenAiChat = dialect;
-    let Fields(fields) = serde_json::from_slice(body).map_err(|error| {
-        if error.is_data() { WireError::NotAnObject } else { WireError::NotJson(error.to_string()) }
-    })?;
-    let mut request = ChatRequest::default();
-    let (mut model, mut messages, mut limits) = (None, None, [None, None]);
-    for (name, json) in fields {
-        let json = json.get();
-        match &*name {
-            "model" => model = Some(read::<Cow<'_, str>>("model", "a string", json)?),
-            "messages" => messages = Some(read_messages(json)?),
-            _ if json == "null" => {}
-            "stream" => request.stream = read("stream", "true or false", json)?,
-            "stream_options" => read_stream_options(json, &mut request)?,
-            "max_completion_tokens" => {
-                limits[0] = Some(read("max_completion_tokens", "a whole number from 0 to 4294967295", json)?);
-            }
-            "max_tokens" => limits[1] = Some(read("max_tokens", "a whole number from 0 to 4294967295", json)?),
-            "ignore_eos" => request.ignore_eos = read("ignore_eos", "true or false", json)?,
-            "temperature" => request.temperature = Some(read_temperature(json)?),
-            "seed" => match read::<Value>("seed", "a whole number", json)?.as_u64() {
-                Some(seed) => request.seed = Some(seed),
-                None => keep(&mut request.extra, &name, json),
-            },
-            _ => keep(&mut request.extra, &name, json),
-        }
+/// When the body is no JSON object, when a field that every request needs is absent, or when a field has a value of a wrong
+/// type.
+pub fn decode_request(routed: &Routed, body: &[u8]) -> Result<ChatRequest, WireError> {
+    let mut request = match routed.dialect {
+        Dialect::OpenAiChat => openai_chat::decode(body),
+        Dialect::OpenAiCompletions => openai_completions::decode(body),
+        Dialect::OpenAiResponses => openai_responses::decode(body),
+        Dialect::Anthropic => anthropic::decode(body),
+        Dialect::Gemini => gemini::decode(body),
+        Dialect::OllamaChat => ollama::decode(Endpoint::Chat, body),
+        Dialect::OllamaGenerate => ollama::decode(Endpoint::Generate, body),
+        Dialect::LlamaCompletion => llama::decode(body),
+    }?;
+    if let Some(model) = &routed.model {
+        request.model.clone_from(model);
     }
-    request.model = model.ok_or(WireError::Missing("model"))?.into_owned();
-    request.messages = messages.ok_or(WireError::Missing("messages"))?;
-    request.max_output_tokens = limits[0].or(limits[1]);
-    request.legacy_max_tokens = limits[0].is_none() && limits[1].is_some();
-    if let [Some(_), Some(older)] = limits {
-        keep(&mut request.extra, "max_tokens", &u32::to_string(&older));
+    if let Some(shape) = routed.shape {
+        request.stream = shape != Shape::Whole;
+        // These dialects send token counts unasked.
+        request.include_usage = request.stream;
     }
     Ok(request)
 }
 
-struct Body<'r> {
+/// The body of a request under construction.
+pub(crate) struct Body<'r> {
     out: Vec<u8>,
     extra: &'r [(String, String)],
 }
 
-impl Body<'_> {
+impl<'r> Body<'r> {
+    /// A body without fields, with room for the request's texts.
+    pub(crate) fn new(request: &'r ChatRequest) -> Body<'r> {
+        let texts: usize =
+            request.messages.iter().flat_map(|message| message.texts()).map(|text| text.len() + 40).sum();
+        let mut out = Vec::with_capacity(texts + 256);
+        out.push(b'{');
+        Body { out, extra: &request.extra }
+    }
+
     /// Begins a field, unless an extra field takes its place.
-    fn field(&mut self, name: &str) -> Option<&mut Vec<u8>> {
+    pub(crate) fn field(&mut self, name: &str) -> Option<&mut Vec<u8>> {
         if self.extra.iter().any(|(extra, _)| extra == name) {
             return None;
         }
@@ -118,107 +80,115 @@ impl Body<'_> {
         Some(&mut self.out)
     }
 
-    fn plain(&mut self, name: &str, json: &str) {
+    /// Adds a field whose value is already JSON.
+    pub(crate) fn plain(&mut self, name: &str, json: &str) {
         if let Some(out) = self.field(name) {
             out.extend_from_slice(json.as_bytes());
         }
     }
+
+    /// Adds a text.
+    pub(crate) fn text(&mut self, name: &str, text: &str) {
+        if let Some(out) = self.field(name) {
+            push_string(text, out);
+        }
+    }
+
+    /// Adds a number, if it is set and JSON can say it.
+    pub(crate) fn number(&mut self, name: &str, number: Option<f64>) {
+        if let Some(number) = number.and_then(serde_json::Number::from_f64) {
+            self.plain(name, &number.to_string());
+        }
+    }
+
+    /// Adds a list, unless it is empty.
+    pub(crate) fn list<T>(&mut self, name: &str, list: &[T], push: impl Fn(&T, &mut Vec<u8>)) {
+        if !list.is_empty()
+            && let Some(out) = self.field(name)
+        {
+            push_list(list, out, push);
+        }
+    }
+
+    /// The body with the extra fields.
+    pub(crate) fn end(self) -> Vec<u8> {
+        let Body { mut out, extra } = self;
+        for (name, json) in extra {
+            begin_field(name, &mut out);
+            out.extend_from_slice(json.as_bytes());
+        }
+        out.push(b'}');
+        out
+    }
 }
 
 fn begin_field(name: &str, out: &mut Vec<u8>) {
-    if out.last() != Some(&b'{') || out.len() > 1 {
+    if out.len() > 1 {
         out.push(b',');
     }
     push_string(name, out);
     out.push(b':');
 }
 
-fn push_messages(messages: &[Message], out: &mut Vec<u8>) {
+/// Writes an array.
+pub(crate) fn push_list<T>(list: &[T], out: &mut Vec<u8>, push: impl Fn(&T, &mut Vec<u8>)) {
     out.push(b'[');
-    for (index, message) in messages.iter().enumerate() {
+    for (index, element) in list.iter().enumerate() {
         if index > 0 {
             out.push(b',');
         }
-        out.extend_from_slice(b"{\"role\":\"");
-        out.extend_from_slice(message.role.name().as_bytes());
-        out.extend_from_slice(b"\",\"content\":");
-        push_string(&message.texts().collect::<String>(), out);
-        out.push(b'}');
+        push(element, out);
     }
     out.push(b']');
 }
 
-/// The fields of an object in their order.
-struct Fields<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+/// The object that a body must be.
+pub(crate) fn read_body(body: &[u8]) -> Result<Object<'_>, WireError> {
+    let text = std::str::from_utf8(body).map_err(|error| WireError::NotJson(error.to_string()))?;
+    Object::read(text)?.ok_or(WireError::NotAnObject)
+}
 
-impl<'a> Deserialize<'a> for Fields<'a> {
-    fn deserialize<D: Deserializer<'a>>(deserializer: D) -> Result<Fields<'a>, D::Error> {
-        struct InOrder;
-        impl<'a> Visitor<'a> for InOrder {
-            type Value = Fields<'a>;
+/// A text that every request needs.
+pub(crate) fn read_required_text(object: &Object<'_>, field: &'static str) -> Result<String, WireError> {
+    let json = object.get(field).ok_or(WireError::Missing(field))?;
+    Ok(read_text(json)?.ok_or(WireError::Invalid { field, expected: "a string" })?.into_owned())
+}
 
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("an object")
-            }
+/// A number of tokens.
+pub(crate) fn read_limit(field: &'static str, json: &str) -> Result<u32, WireError> {
+    json.parse().map_err(|_| WireError::Invalid { field, expected: "a whole number from 0 to 4294967295" })
+}
 
-            fn visit_map<A: MapAccess<'a>>(self, mut object: A) -> Result<Fields<'a>, A::Error> {
-                let mut fields = Vec::new();
-                while let Some((name, json)) = object.next_entry::<String, &'a RawValue>()? {
-                    fields.push((Cow::Owned(name), json));
-                }
-                Ok(Fields(fields))
-            }
-        }
-        deserializer.deserialize_map(InOrder)
+/// True or false.
+pub(crate) fn read_flag(field: &'static str, json: &str) -> Result<bool, WireError> {
+    json.parse().map_err(|_| WireError::Invalid { field, expected: "true or false" })
+}
+
+/// A number. The standard library reads it to the nearest float, which serde_json does not by default.
+pub(crate) fn read_number(field: &'static str, json: &str) -> Result<f64, WireError> {
+    let number = json.parse().ok().filter(|number: &f64| number.is_finite());
+    number.ok_or(WireError::Invalid { field, expected: "a number" })
+}
+
+/// A list of texts.
+pub(crate) fn read_strings(field: &'static str, json: &str) -> Result<Vec<String>, WireError> {
+    let invalid = || WireError::Invalid { field, expected: "an array of strings" };
+    let elements = read_array(json)?.ok_or_else(invalid)?;
+    elements.into_iter().map(|json| Ok(read_text(json)?.ok_or_else(invalid)?.into_owned())).collect()
+}
+
+/// One text, or a list of them.
+pub(crate) fn read_string_or_strings(field: &'static str, json: &str) -> Result<Vec<String>, WireError> {
+    match read_text(json)? {
+        Some(text) => Ok(vec![text.into_owned()]),
+        None => read_strings(field, json),
     }
 }
 
-fn read<'a, T: Deserialize<'a>>(field: &'static str, expected: &'static str, json: &'a str) -> Result<T, WireError> {
-    serde_json::from_str(json).map_err(|_| WireError::Invalid { field, expected })
-}
-
-fn keep(extra: &mut Vec<(String, String)>, name: &str, json: &str) {
+/// Keeps a field that has no place of its own.
+pub(crate) fn keep(extra: &mut Vec<(String, String)>, name: &str, json: &str) {
     extra.retain(|(earlier, _)| earlier != name);
     extra.push((name.to_owned(), json.to_owned()));
-}
-
-/// The standard library reads a number to the nearest float, which serde_json does not by default.
-fn read_temperature(json: &str) -> Result<f64, WireError> {
-    let number = json.parse().ok().filter(|number: &f64| number.is_finite());
-    number.ok_or(WireError::Invalid { field: "temperature", expected: "a number" })
-}
-
-/// `include_usage` has a name of its own; options beside it are kept as they are.
-fn read_stream_options(json: &str, request: &mut ChatRequest) -> Result<(), WireError> {
-    let options: serde_json::Map<String, Value> = read("stream_options", "an object", json)?;
-    request.include_usage = options.get("include_usage") == Some(&Value::Bool(true));
-    if options.keys().any(|name| name != "include_usage") {
-        keep(&mut request.extra, "stream_options", json);
-    }
-    Ok(())
-}
-
-fn read_messages(json: &str) -> Result<Vec<Message>, WireError> {
-    let messages: Vec<Value> = read("messages", "an array of objects with role and content", json)?;
-    messages.iter().map(read_message).collect()
-}
-
-fn read_message(message: &Value) -> Result<Message, WireError> {
-    let invalid = |field, expected| WireError::Invalid { field, expected };
-    let role = match message["role"].as_str() {
-        Some("system" | "developer") => Role::System,
-        Some("user") => Role::User,
-        Some("assistant") => Role::Assistant,
-        Some("tool" | "function") => Role::Tool,
-        _ => return Err(invalid("messages[].role", "system, developer, user, assistant or tool")),
-    };
-    let content = match &message["content"] {
-        Value::Null => String::new(),
-        Value::String(content) => content.clone(),
-        Value::Array(parts) => parts.iter().filter_map(|part| part.as_str().or(part["text"].as_str())).collect(),
-        _ => return Err(invalid("messages[].content", "a string or an array of parts")),
-    };
-    Ok(Message::text(role, content))
 }
 
 #[cfg(test)]

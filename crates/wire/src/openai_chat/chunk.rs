@@ -3,8 +3,8 @@
 //! It refuses to know what was said before it. Invariant: a field of a wrong type is flagged and costs that field only;
 //! of a repeated key the last value counts.
 
-use super::read::{Any, Read, Text};
 use crate::json_text::{append_unescaped, plain_length};
+use crate::read::{Any, Read, Text};
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess};
 use serde_json::value::RawValue;
@@ -17,6 +17,18 @@ pub(super) struct Saying<'a> {
     pub(super) text: Cow<'a, str>,
     /// Where it stands in the document, between the quotes; not known for parts of an array.
     pub(super) inside: Option<&'a str>,
+    /// The tool call that it belongs to; its text may be empty then.
+    pub(super) call: Option<Call<'a>>,
+}
+
+/// Which tool call a text belongs to, as the document says.
+#[derive(Clone, Default)]
+pub(super) struct Call<'a> {
+    pub(super) index: u64,
+    /// Empty if it is not said.
+    pub(super) id: Cow<'a, str>,
+    /// Empty if it is not said.
+    pub(super) name: Cow<'a, str>,
 }
 
 /// What one document says.
@@ -32,6 +44,10 @@ pub(super) struct Chunk<'a> {
     pub(super) failure: Option<&'a str>,
     /// The value of a field that changes from chunk to chunk and means nothing here.
     pub(super) variable: Option<&'a str>,
+    /// llama.cpp's own times as JSON.
+    pub(super) timings: Option<&'a str>,
+    /// Cerebras' own times as JSON.
+    pub(super) time_info: Option<&'a str>,
     /// There is a `message` or `detail` at the top, as in an error without an `error` field.
     pub(super) message: bool,
     /// There is a `choices` field.
@@ -64,6 +80,7 @@ enum RootKey {
     Detail,
     Obfuscation,
     Timings,
+    TimeInfo,
     #[serde(other)]
     Other,
 }
@@ -108,6 +125,8 @@ enum PartKey {
 #[derive(Deserialize)]
 #[serde(field_identifier, rename_all = "snake_case")]
 enum ToolKey {
+    Index,
+    Id,
     Function,
     Name,
     Arguments,
@@ -139,9 +158,16 @@ struct Content<'c, 'a> {
 /// One element of an array of parts; `thinking` may hold parts of its own.
 struct ContentPart<'c, 'a>(Content<'c, 'a>);
 
-/// `tool_calls`, one of them, its `function`, or a legacy `function_call`.
+/// `tool_calls`, or a legacy `function_call`.
 struct Tools<'c, 'a> {
     texts: &'c mut Vec<Saying<'a>>,
+    malformed: &'c mut bool,
+}
+
+/// One element of `tool_calls`, its `function`, or a legacy `function_call`.
+struct ToolCall<'c, 'a> {
+    call: &'c mut Call<'a>,
+    arguments: &'c mut Option<Saying<'a>>,
     malformed: &'c mut bool,
 }
 
@@ -190,7 +216,9 @@ impl<'a> Read<'a> for Root<'_, 'a> {
                 }
                 RootKey::Error => chunk.failure = raw(&mut object)?,
                 RootKey::Message | RootKey::Detail => chunk.message = raw(&mut object)?.is_some(),
-                RootKey::Obfuscation | RootKey::Timings => chunk.variable = raw(&mut object)?,
+                RootKey::Obfuscation => chunk.variable = raw(&mut object)?,
+                RootKey::Timings => chunk.timings = raw(&mut object)?,
+                RootKey::TimeInfo => chunk.time_info = raw(&mut object)?,
                 RootKey::Other => drop(object.next_value::<IgnoredAny>()?),
             }
         }
@@ -400,54 +428,67 @@ impl<'a> Read<'a> for Tools<'_, 'a> {
 
     fn array<A: SeqAccess<'a>>(self, mut array: A) -> Result<(), A::Error> {
         let Tools { texts, malformed } = self;
-        while array.next_element_seed(Any(ToolCall(Tools { texts, malformed })))?.is_some() {}
+        for position in 0.. {
+            let (mut call, mut arguments) = (Call { index: position, ..Call::default() }, None);
+            let reader = ToolCall { call: &mut call, arguments: &mut arguments, malformed };
+            if array.next_element_seed(Any(reader))?.is_none() {
+                break;
+            }
+            texts.push(saying_of(call, arguments));
+        }
         Ok(())
     }
 
-    fn object<A: MapAccess<'a>>(self, mut object: A) -> Result<(), A::Error> {
-        let (mut name, mut arguments) = (None, None);
-        while let Some(key) = object.next_key::<ToolKey>()? {
-            match key {
-                ToolKey::Name => name = read_text(&mut object, Channel::Tool, self.malformed)?,
-                ToolKey::Arguments => arguments = read_text(&mut object, Channel::Tool, self.malformed)?,
-                ToolKey::Function | ToolKey::Other => drop(object.next_value::<IgnoredAny>()?),
-            }
+    fn object<A: MapAccess<'a>>(self, object: A) -> Result<(), A::Error> {
+        let (mut call, mut arguments) = (Call::default(), None);
+        ToolCall { call: &mut call, arguments: &mut arguments, malformed: self.malformed }.object(object)?;
+        if !call.name.is_empty() || arguments.is_some() {
+            self.texts.push(saying_of(call, arguments));
         }
-        self.texts.extend(name);
-        self.texts.extend(arguments);
         Ok(())
     }
 }
-
-/// One element of `tool_calls`.
-struct ToolCall<'c, 'a>(Tools<'c, 'a>);
 
 impl<'a> Read<'a> for ToolCall<'_, 'a> {
     type Out = ();
 
     fn wrong(self) {
-        *self.0.malformed = true;
+        *self.malformed = true;
     }
 
     fn null(self) {
-        *self.0.malformed = true;
+        *self.malformed = true;
     }
 
     fn object<A: MapAccess<'a>>(self, mut object: A) -> Result<(), A::Error> {
-        let Tools { texts, malformed } = self.0;
+        let ToolCall { call, arguments, malformed } = self;
         while let Some(key) = object.next_key::<ToolKey>()? {
             match key {
-                ToolKey::Function => object.next_value_seed(Any(Tools { texts, malformed }))?,
-                _ => drop(object.next_value::<IgnoredAny>()?),
+                ToolKey::Index => match raw(&mut object)?.map(str::parse) {
+                    Some(Ok(index)) => call.index = index,
+                    Some(Err(_)) => *malformed = true,
+                    None => {}
+                },
+                ToolKey::Id => call.id = object.next_value_seed(Any(Text(malformed)))?.unwrap_or_default(),
+                ToolKey::Name => call.name = object.next_value_seed(Any(Text(malformed)))?.unwrap_or_default(),
+                ToolKey::Arguments => *arguments = read_text(&mut object, Channel::Tool, malformed)?,
+                ToolKey::Function => object.next_value_seed(Any(ToolCall { call, arguments, malformed }))?,
+                ToolKey::Other => drop(object.next_value::<IgnoredAny>()?),
             }
         }
         Ok(())
     }
 }
 
+/// The arguments of a call, possibly empty, with the call that they belong to.
+fn saying_of<'a>(call: Call<'a>, arguments: Option<Saying<'a>>) -> Saying<'a> {
+    let empty = Saying { channel: Channel::Tool, text: Cow::Borrowed(""), inside: None, call: None };
+    Saying { call: Some(call), ..arguments.unwrap_or(empty) }
+}
+
 fn push<'a>(texts: &mut Vec<Saying<'a>>, channel: Channel, text: Cow<'a, str>) {
     if !text.is_empty() {
-        texts.push(Saying { channel, text, inside: None });
+        texts.push(Saying { channel, text, inside: None, call: None });
     }
 }
 
@@ -494,11 +535,11 @@ fn text_of<'a>(json: &'a str, channel: Channel, malformed: &mut bool) -> Result<
         }
         text = Cow::Owned(unescaped);
     }
-    Ok(Some(Saying { channel, text, inside: Some(inside) }))
+    Ok(Some(Saying { channel, text, inside: Some(inside), call: None }))
 }
 
 /// The reasons of OpenAI and their synonyms in other engines; the empty string is no reason.
-fn finish_reason(name: &str) -> Option<FinishReason> {
+pub(crate) fn finish_reason(name: &str) -> Option<FinishReason> {
     const NAMES: [(&str, FinishReason); 12] = [
         ("stop", FinishReason::Stop),
         ("length", FinishReason::Length),

@@ -3,23 +3,15 @@
 //! It refuses to know tokenizers. Invariant: a count is what the provider said, never an estimate; the one change made is
 //! that reasoning tokens reported beside the output are added to it, because [`Usage::output`] includes them.
 
-use super::read::{Any, Read};
+use crate::document::UsageReading;
+use crate::read::{Any, Read};
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, MapAccess};
 use serde_json::value::RawValue;
 use tokrate_core::Usage;
 
-/// A usage block that was understood.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) struct Reading {
-    /// The counts.
-    pub(super) usage: Usage,
-    /// False when the numbers do not fit together or are no counts.
-    pub(super) plausible: bool,
-}
-
 /// Reads a usage block. `Ok(None)` for `null` and for an object without any known count, `Err` for what is no object.
-pub(super) fn read_usage(json: &str) -> Result<Option<Reading>, ()> {
+pub(crate) fn read_usage(json: &str) -> Result<Option<UsageReading>, ()> {
     if json == "null" {
         return Ok(None);
     }
@@ -59,7 +51,7 @@ struct Block {
 }
 
 impl Block {
-    fn reading(&self) -> Option<Reading> {
+    fn reading(&self) -> Option<UsageReading> {
         let Block { input, mut output, total, reasoning, cached, no_counts } = *self;
         if input.or(output).or(reasoning).or(cached).is_none() && !no_counts {
             return None;
@@ -78,7 +70,7 @@ impl Block {
         let exceeds =
             |part: Option<u64>, whole: Option<u64>| matches!((part, whole), (Some(part), Some(whole)) if part > whole);
         plausible &= !exceeds(reasoning, output) && !exceeds(cached, input);
-        Some(Reading {
+        Some(UsageReading {
             usage: Usage { input, output, reasoning, cached_input: cached, cache_write_input: None },
             plausible,
         })

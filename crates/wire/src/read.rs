@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 /// Reads one value of whatever type it turns out to have.
-pub(super) trait Read<'a>: Sized {
+pub(crate) trait Read<'a>: Sized {
     /// What comes of it.
     type Out;
 
@@ -36,7 +36,7 @@ pub(super) trait Read<'a>: Sized {
 }
 
 /// Lets a [`Read`] be used as a seed.
-pub(super) struct Any<R>(pub(super) R);
+pub(crate) struct Any<R>(pub(crate) R);
 
 impl<'a, R: Read<'a>> DeserializeSeed<'a> for Any<R> {
     type Value = R::Out;
@@ -95,7 +95,7 @@ impl<'a, R: Read<'a>> Visitor<'a> for Any<R> {
 }
 
 /// Reads a string or `null`; anything else sets the flag.
-pub(super) struct Text<'m>(pub(super) &'m mut bool);
+pub(crate) struct Text<'m>(pub(crate) &'m mut bool);
 
 impl<'a> Read<'a> for Text<'_> {
     type Out = Option<Cow<'a, str>>;

@@ -1,0 +1,190 @@
+//! The elements of one JSON array: bytes in any chunking become its objects, each as soon as it is closed.
+//!
+//! It refuses to know what an element says. Invariant: the elements depend on the bytes alone, not on how they were cut, and
+//! never more than the limit plus one push is held in memory.
+
+use crate::frame::Frame;
+
+/// Cuts an array into its elements. An element that lies whole inside one push is handed on without a copy.
+#[derive(Clone, Debug)]
+pub(crate) struct ElementFramer {
+    limit: usize,
+    state: State,
+    /// Brackets that are open, the array's own left out.
+    depth: u32,
+    in_text: bool,
+    after_backslash: bool,
+    /// The beginning of an element.
+    held: Vec<u8>,
+    /// Bytes of the element so far, kept or not.
+    element_bytes: usize,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    /// Before the array.
+    Before,
+    /// Within it.
+    Within,
+    /// After it.
+    After,
+}
+
+impl ElementFramer {
+    /// A framer at the start of a body that skips elements of more than `max_element_bytes`.
+    pub(crate) fn new(max_element_bytes: usize) -> ElementFramer {
+        ElementFramer {
+            limit: max_element_bytes,
+            state: State::Before,
+            depth: 0,
+            in_text: false,
+            after_backslash: false,
+            held: Vec::new(),
+            element_bytes: 0,
+        }
+    }
+
+    /// Takes the next bytes of the body and hands on each element that they complete.
+    pub(crate) fn push(&mut self, bytes: &[u8], on_frame: &mut impl FnMut(Frame<'_>)) {
+        // Where the element that is open begins in these bytes; 0 if it began before them.
+        let mut start = 0;
+        for (at, &byte) in bytes.iter().enumerate() {
+            let inside = self.depth > 0 || self.in_text;
+            let ended = match self.state {
+                State::Before => {
+                    self.state = if byte == b'[' { State::Within } else { State::Before };
+                    start = at + 1;
+                    continue;
+                }
+                State::After => {
+                    start = bytes.len();
+                    break;
+                }
+                State::Within => self.step(byte),
+            };
+            let between = !inside && !ended && self.depth == 0 && !self.in_text;
+            if between && (byte == b',' || byte == b']' || byte.is_ascii_whitespace()) {
+                // A bare value such as a number ends here.
+                self.hand_on(&bytes[start..at], on_frame);
+                start = at + 1;
+                if byte == b']' {
+                    self.state = State::After;
+                }
+            } else if ended {
+                self.hand_on(&bytes[start..=at], on_frame);
+                start = at + 1;
+            }
+        }
+        self.hold(&bytes[start.min(bytes.len())..]);
+    }
+
+    /// Says that the body is over and hands on what it broke off in.
+    pub(crate) fn end(&mut self, on_frame: &mut impl FnMut(Frame<'_>)) {
+        if self.state == State::After {
+            return;
+        }
+        if self.element_bytes > self.limit {
+            on_frame(Frame::TooLarge { bytes: self.element_bytes as u64 });
+        } else {
+            // An array that is not closed was cut off, even between two elements.
+            on_frame(Frame::Unfinished { name: b"", data: &self.held });
+        }
+        self.held = Vec::new();
+        self.element_bytes = 0;
+    }
+
+    /// Takes a byte within the array; whether it closes an element.
+    fn step(&mut self, byte: u8) -> bool {
+        if self.in_text {
+            if self.after_backslash {
+                self.after_backslash = false;
+            } else if byte == b'\\' {
+                self.after_backslash = true;
+            } else if byte == b'"' {
+                self.in_text = false;
+                return self.depth == 0;
+            }
+            return false;
+        }
+        match byte {
+            b'"' => self.in_text = true,
+            b'{' | b'[' => self.depth = self.depth.saturating_add(1),
+            b'}' | b']' if self.depth > 0 => {
+                self.depth -= 1;
+                return self.depth == 0;
+            }
+            _ => {}
+        }
+        false
+    }
+
+    fn hold(&mut self, part: &[u8]) {
+        self.element_bytes = self.element_bytes.saturating_add(part.len());
+        if self.element_bytes <= self.limit {
+            self.held.extend_from_slice(part);
+        } else {
+            self.held = Vec::new();
+        }
+    }
+
+    fn hand_on(&mut self, part: &[u8], on_frame: &mut impl FnMut(Frame<'_>)) {
+        if self.element_bytes == 0 && part.len() <= self.limit {
+            if !part.is_empty() {
+                on_frame(Frame::Event { name: b"", data: part });
+            }
+            return;
+        }
+        self.hold(part);
+        if self.element_bytes > self.limit {
+            on_frame(Frame::TooLarge { bytes: self.element_bytes as u64 });
+        } else {
+            on_frame(Frame::Event { name: b"", data: &self.held });
+        }
+        self.held.clear();
+        self.element_bytes = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn framed(parts: &[&[u8]], limit: usize) -> Vec<String> {
+        let mut framer = ElementFramer::new(limit);
+        let mut said = Vec::new();
+        let mut take = |frame: Frame<'_>| {
+            said.push(match frame {
+                Frame::Event { data, .. } => String::from_utf8_lossy(data).into_owned(),
+                Frame::Unfinished { data, .. } => format!("unfinished {}", String::from_utf8_lossy(data)),
+                Frame::TooLarge { bytes } => format!("too large {bytes}"),
+            });
+        };
+        for part in parts {
+            framer.push(part, &mut take);
+        }
+        framer.end(&mut take);
+        said
+    }
+
+    #[test]
+    fn any_cut_gives_the_same_elements() {
+        let body = br#"[{"a":"]}\"[","b":[1,{"c":2}]}
+,
+{"d":"\\"} , 17,"x,y",{"long":"0123456789012345678901234567890"}]
+ "#;
+        let whole = framed(&[body], 32);
+        assert_eq!(whole, [r#"{"a":"]}\"[","b":[1,{"c":2}]}"#, r#"{"d":"\\"}"#, "17", r#""x,y""#, "too large 42"]);
+        for at in 0..=body.len() {
+            assert_eq!(framed(&[&body[..at], &body[at..]], 32), whole, "cut at {at}");
+        }
+        let bytes: Vec<&[u8]> = body.chunks(1).collect();
+        assert_eq!(framed(&bytes, 32), whole);
+    }
+
+    #[test]
+    fn an_array_that_is_not_closed_says_so() {
+        assert_eq!(framed(&[b"[{\"a\":1},"], 100), ["{\"a\":1}", "unfinished "]);
+        assert_eq!(framed(&[b"[{\"a\":1"], 100), ["unfinished {\"a\":1"]);
+        assert_eq!(framed(&[b"[]"], 100), [""; 0]);
+    }
+}

@@ -1,0 +1,296 @@
+//! What Gemini's answers say: one chunk of a stream, or a whole answer, which has the same form.
+//!
+//! It refuses to know framing and the way back to the wire. Invariant: a signature, a picture or a search result is no text;
+//! a call's arguments are said as the JSON they are, the blanks between its values left out.
+
+use super::usage::read_usage;
+use crate::document::{Part, Pattern, Source, Speech, UsageReading, emit_usage, fail};
+use crate::object::{Object, range_within, read_array, read_text, without_blanks};
+use serde_json::Error;
+use std::borrow::Cow;
+use tokrate_core::{Channel, EventBatch, FinishReason, Oddity, Tick, What};
+
+/// What has to be remembered from chunk to chunk.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Candidates {
+    model: String,
+    /// Calls said so far.
+    calls: u32,
+    /// A reason to stop was said.
+    finished: bool,
+    /// The end was said.
+    done: bool,
+}
+
+/// One chunk, read but not yet said.
+#[derive(Default)]
+struct Chunk<'a> {
+    model: Option<Cow<'a, str>>,
+    sayings: Vec<Saying<'a>>,
+    finish: Option<FinishReason>,
+    /// The usage block as JSON.
+    usage: Option<&'a str>,
+    failure: Option<&'a str>,
+    extra_choices: u32,
+    malformed: bool,
+    /// None of the dialect's fields is there.
+    shapeless: bool,
+}
+
+enum Saying<'a> {
+    /// Text, and where its JSON stands if it may be a pattern's.
+    Text(Channel, Cow<'a, str>, Option<&'a str>),
+    Call {
+        id: Cow<'a, str>,
+        name: Cow<'a, str>,
+    },
+}
+
+impl Speech for Candidates {
+    fn say(&mut self, source: Source<'_>, json: &str, out: &mut EventBatch) -> Result<Option<Pattern>, Error> {
+        let chunk = read(json)?;
+        let at = source.at;
+        self.tell_model(at, chunk.model.as_deref(), out);
+        let before = out.events().len();
+        let usage = chunk.usage.map_or(Ok(None), read_usage);
+        if chunk.malformed || chunk.shapeless || usage.is_err() {
+            out.push(at, What::Odd(Oddity::Malformed));
+        }
+        for _ in 0..chunk.extra_choices {
+            out.push(at, What::Odd(Oddity::ExtraChoice));
+        }
+        for saying in &chunk.sayings {
+            self.tell(at, saying, out);
+        }
+        if let Some(reason) = chunk.finish {
+            self.finished = true;
+            // There is no reason of its own for calls.
+            let calls = reason == FinishReason::Stop && self.calls > 0;
+            out.push(at, What::Finish(if calls { FinishReason::ToolCalls } else { reason }));
+        }
+        let reading = usage.unwrap_or(None);
+        if let Some(reading) = reading {
+            emit_usage(at, reading, out);
+        }
+        if let Some(failure) = chunk.failure {
+            fail(at, failure, out);
+        } else if source.part == Part::Whole && !chunk.shapeless {
+            self.done = true;
+            out.push(at, What::Done);
+        }
+        if out.events().len() == before {
+            out.push(at, What::Empty);
+        }
+        Ok(pattern(json, &chunk, reading.is_some()))
+    }
+
+    fn usage(&self, json: &str) -> Option<UsageReading> {
+        read_usage(json).ok()?
+    }
+
+    /// The stream has no end mark: its end is one if the model said why it stopped.
+    fn end(&mut self, at: Tick, out: &mut EventBatch) {
+        if self.finished && !self.done {
+            self.done = true;
+            out.push(at, What::Done);
+        }
+    }
+}
+
+impl Candidates {
+    /// Says the model if it is news.
+    fn tell_model(&mut self, at: Tick, model: Option<&str>, out: &mut EventBatch) {
+        if let Some(model) = model.filter(|model| !model.is_empty() && *model != self.model) {
+            self.model.clear();
+            self.model.push_str(model);
+            let range = out.store(model);
+            out.push(at, What::Model(range));
+        }
+    }
+
+    fn tell(&mut self, at: Tick, saying: &Saying<'_>, out: &mut EventBatch) {
+        match saying {
+            Saying::Text(channel, text, _) => out.push_text(at, *channel, text),
+            Saying::Call { id, name } => {
+                let index = self.calls;
+                self.calls = self.calls.saturating_add(1);
+                let (id, name) = (out.store(id), out.store(name));
+                out.push(at, What::ToolCall { index, id, name });
+            }
+        }
+    }
+}
+
+/// The pattern of a chunk that is one text, with a usage block or without.
+fn pattern(json: &str, chunk: &Chunk<'_>, counted: bool) -> Option<Pattern> {
+    let [Saying::Text(channel, _, Some(inside))] = chunk.sayings[..] else { return None };
+    let notable = chunk.finish.is_some() || chunk.failure.is_some() || chunk.extra_choices > 0 || chunk.malformed;
+    if notable {
+        return None;
+    }
+    let usage = if counted { Some(range_within(json, chunk.usage?)?) } else { None };
+    Some(Pattern { channel, text: range_within(json, inside)?, skips: Vec::new(), usage })
+}
+
+/// Reads a chunk. Fails on broken syntax only.
+fn read(json: &str) -> Result<Chunk<'_>, Error> {
+    let mut chunk = Chunk::default();
+    let mut root = Object::read(json)?;
+    if root.is_none()
+        && let Some(elements) = read_array(json)?
+    {
+        // Errors come in an array of one element when the stream would have been an array.
+        chunk.malformed = elements.len() > 1;
+        root = elements.first().map_or(Ok(None), |element| Object::read(element))?;
+    }
+    let Some(root) = root else {
+        chunk.shapeless = true;
+        return Ok(chunk);
+    };
+    let wrong = &mut chunk.malformed;
+    chunk.model = text(&root, "modelVersion", "model_version", wrong)?;
+    chunk.usage = field(&root, "usageMetadata", "usage_metadata");
+    chunk.failure = root.get("error");
+    let feedback = field(&root, "promptFeedback", "prompt_feedback");
+    let candidates = root.array("candidates", wrong)?;
+    let known =
+        ["candidates", "responseId", "response_id"].iter().any(|name| root.fields().any(|(field, _)| field == *name))
+            || chunk.model.is_some()
+            || chunk.usage.is_some()
+            || chunk.failure.is_some()
+            || feedback.is_some();
+    chunk.shapeless = !known;
+    for (position, candidate) in candidates.into_iter().enumerate() {
+        match Object::read(candidate)? {
+            Some(candidate) => read_candidate(&candidate, position, &mut chunk)?,
+            None => chunk.malformed = true,
+        }
+    }
+    if let Some(feedback) = feedback {
+        match Object::read(feedback)? {
+            Some(feedback) => {
+                let reason = text(&feedback, "blockReason", "block_reason", &mut chunk.malformed)?;
+                if reason.is_some_and(|reason| {
+                    reason != "BLOCK_REASON_UNSPECIFIED" && reason != "BLOCKED_REASON_UNSPECIFIED"
+                }) {
+                    chunk.finish = Some(FinishReason::ContentFilter);
+                }
+            }
+            None => chunk.malformed = true,
+        }
+    }
+    Ok(chunk)
+}
+
+fn read_candidate<'a>(candidate: &Object<'a>, position: usize, chunk: &mut Chunk<'a>) -> Result<(), Error> {
+    let index = candidate.count("index", &mut chunk.malformed).unwrap_or(position as u64);
+    if index != 0 {
+        chunk.extra_choices += 1;
+        return Ok(());
+    }
+    let reason = text(candidate, "finishReason", "finish_reason", &mut chunk.malformed)?;
+    chunk.finish = reason.as_deref().and_then(finish_reason).or(chunk.finish);
+    let Some(content) = candidate.object("content", &mut chunk.malformed)? else { return Ok(()) };
+    let Some(parts) = content.get("parts") else { return Ok(()) };
+    match read_array(parts)? {
+        Some(parts) => {
+            for part in parts {
+                read_part(part, chunk)?;
+            }
+            Ok(())
+        }
+        None => read_part(parts, chunk),
+    }
+}
+
+fn read_part<'a>(json: &'a str, chunk: &mut Chunk<'a>) -> Result<(), Error> {
+    let Some(part) = Object::read(json)? else {
+        chunk.malformed = true;
+        return Ok(());
+    };
+    if let Some(json) = part.get("text") {
+        let channel = if part.get("thought") == Some("true") { Channel::Reasoning } else { Channel::Answer };
+        match read_text(json)? {
+            Some(text) if text.is_empty() => {}
+            Some(text) => chunk.sayings.push(Saying::Text(channel, text, Some(&json[1..json.len() - 1]))),
+            None => chunk.malformed = true,
+        }
+    }
+    if let Some(json) = field(&part, "functionCall", "function_call") {
+        match Object::read(json)? {
+            Some(call) => read_call(&call, chunk)?,
+            None => chunk.malformed = true,
+        }
+    }
+    // Code that the model writes for the provider to run is what the arguments of any other tool are; its result is not
+    // the model's.
+    if let Some(json) = field(&part, "executableCode", "executable_code") {
+        match Object::read(json)? {
+            Some(code) => {
+                if let Some(code) = code.text("code", &mut chunk.malformed)? {
+                    chunk.sayings.push(Saying::Text(Channel::Tool, code, None));
+                }
+            }
+            None => chunk.malformed = true,
+        }
+    }
+    Ok(())
+}
+
+/// Reads a call. One without a name goes on with the call before it: Vertex can send arguments piece by piece.
+fn read_call<'a>(call: &Object<'a>, chunk: &mut Chunk<'a>) -> Result<(), Error> {
+    let id = call.text("id", &mut chunk.malformed)?.unwrap_or_default();
+    let name = call.text("name", &mut chunk.malformed)?.unwrap_or_default();
+    if !name.is_empty() || !id.is_empty() {
+        chunk.sayings.push(Saying::Call { id, name });
+    }
+    if let Some(json) = call.get("args") {
+        // Not the dialect's, but some servers put the arguments' JSON into a string.
+        let text = read_text(json)?.unwrap_or_else(|| without_blanks(json));
+        chunk.sayings.push(Saying::Text(Channel::Tool, text, None));
+    }
+    let Some(partial) = field(call, "partialArgs", "partial_args") else { return Ok(()) };
+    for json in read_array(partial)?.unwrap_or_default() {
+        let Some(piece) = Object::read(json)? else { continue };
+        let value = field(&piece, "stringValue", "string_value")
+            .or_else(|| field(&piece, "numberValue", "number_value"))
+            .or_else(|| field(&piece, "boolValue", "bool_value"));
+        if let Some(json) = value {
+            let text = read_text(json)?.unwrap_or(Cow::Borrowed(json));
+            chunk.sayings.push(Saying::Text(Channel::Tool, text, None));
+        }
+    }
+    Ok(())
+}
+
+/// A field under either of its two spellings.
+pub(super) fn field<'a>(object: &Object<'a>, camel: &str, snake: &str) -> Option<&'a str> {
+    object.get(camel).or_else(|| object.get(snake))
+}
+
+/// A text under either of its two spellings.
+fn text<'a>(object: &Object<'a>, camel: &str, snake: &str, wrong: &mut bool) -> Result<Option<Cow<'a, str>>, Error> {
+    let Some(json) = field(object, camel, snake) else { return Ok(None) };
+    let text = read_text(json)?;
+    *wrong |= text.is_none();
+    Ok(text)
+}
+
+/// What the reason means; the unspecified one is none.
+fn finish_reason(name: &str) -> Option<FinishReason> {
+    Some(match name {
+        "" | "FINISH_REASON_UNSPECIFIED" => return None,
+        "STOP" => FinishReason::Stop,
+        "MAX_TOKENS" => FinishReason::Length,
+        "SAFETY"
+        | "RECITATION"
+        | "PROHIBITED_CONTENT"
+        | "BLOCKLIST"
+        | "SPII"
+        | "MODEL_ARMOR"
+        | "IMAGE_SAFETY"
+        | "IMAGE_PROHIBITED_CONTENT"
+        | "IMAGE_RECITATION" => FinishReason::ContentFilter,
+        _ => FinishReason::Other,
+    })
+}

@@ -1,0 +1,186 @@
+//! The fast path: documents that differ from one that was read in full only where that is known to be harmless.
+//!
+//! It refuses to parse. Invariant: a hit is a proof. The bytes around the places that may differ equal those of a document
+//! that was read in full, and each place holds one value of the kind that stood there (the inside of a text, a value without
+//! meaning, a block of token counts), so a parser would find the same document with these values; whatever is not provable
+//! this way is left to the parser.
+
+use crate::document::{Pattern, Speech, UsageReading};
+use crate::json_text::{append_unescaped, plain_length, string_end};
+use serde::de::IgnoredAny;
+use std::ops::Range;
+use tokrate_core::Channel;
+
+/// A document by its fixed bytes and the places between them: `fixed[0] place[0] fixed[1] … place[n-1] fixed[n]`.
+#[derive(Clone, Debug)]
+pub(crate) struct Template {
+    usable: bool,
+    channel: Channel,
+    /// Name of the event.
+    name: Vec<u8>,
+    fixed: Vec<Vec<u8>>,
+    places: Vec<Place>,
+}
+
+/// What stands at a place.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Place {
+    /// The inside of the text.
+    Text,
+    /// A value without meaning.
+    Skip,
+    /// A block of token counts.
+    Usage,
+}
+
+/// A document recognised; its text lies at the end of the arena, from `start` on.
+pub(crate) struct Hit {
+    pub(crate) channel: Channel,
+    pub(crate) start: usize,
+    pub(crate) usage: Option<UsageReading>,
+}
+
+impl Template {
+    /// A template that recognises nothing yet.
+    pub(crate) fn new() -> Template {
+        Template { usable: false, channel: Channel::Answer, name: Vec::new(), fixed: Vec::new(), places: Vec::new() }
+    }
+
+    /// Forgets what it learnt.
+    pub(crate) fn forget(&mut self) {
+        self.usable = false;
+    }
+
+    /// Learns from a document in which the pattern was found.
+    pub(crate) fn learn(&mut self, name: &[u8], json: &str, pattern: &Pattern) {
+        self.usable = false;
+        let text = std::iter::once((pattern.text.clone(), Place::Text));
+        let skips = pattern.skips.iter().map(|range| (range.clone(), Place::Skip));
+        let usage = pattern.usage.iter().map(|range| (range.clone(), Place::Usage));
+        let mut places: Vec<(Range<usize>, Place)> = text.chain(skips).chain(usage).collect();
+        places.sort_by_key(|(range, _)| range.start);
+        let apart = places.windows(2).all(|pair| pair[0].0.end < pair[1].0.start);
+        let within = places.iter().all(|(range, _)| range.start <= range.end && range.end <= json.len());
+        if !apart || !within {
+            return;
+        }
+        self.usable = true;
+        self.channel = pattern.channel;
+        self.name.clear();
+        self.name.extend_from_slice(name);
+        self.fixed.clear();
+        self.places.clear();
+        let mut from = 0;
+        for (range, place) in places {
+            self.fixed.push(json.as_bytes()[from..range.start].to_vec());
+            self.places.push(place);
+            from = range.end;
+        }
+        self.fixed.push(json.as_bytes()[from..].to_vec());
+    }
+
+    /// Recognises a document and appends its text to the arena; `None`, and nothing appended, if a parser must look at it.
+    pub(crate) fn recognise(&self, name: &[u8], data: &[u8], speech: &impl Speech, arena: &mut String) -> Option<Hit> {
+        if !self.usable {
+            return None;
+        }
+        let [first, others @ ..] = &self.fixed[..] else { return None };
+        let mut rest = data.strip_prefix(first.as_slice())?;
+        if self.name != name {
+            return None;
+        }
+        let start = arena.len();
+        if let [last] = others {
+            // An empty text is for the parser: what it says then may depend on the rest.
+            let text = rest.strip_suffix(last.as_slice()).filter(|text| !text.is_empty())?;
+            return append_unescaped(text, arena).then_some(Hit { channel: self.channel, start, usage: None });
+        }
+        let (mut text, mut usage) = (None, None);
+        for (place, after) in self.places.iter().zip(others) {
+            let length = match place {
+                Place::Text => string_end(rest)?,
+                Place::Skip | Place::Usage => value_end(rest)?,
+            };
+            let (value, behind) = rest.split_at(length);
+            match place {
+                Place::Text => text = Some(value),
+                Place::Skip => {}
+                Place::Usage => usage = Some(speech.usage(std::str::from_utf8(value).ok()?)?),
+            }
+            rest = behind.strip_prefix(after.as_slice())?;
+        }
+        let text = text.filter(|text: &&[u8]| !text.is_empty())?;
+        let whole = rest.is_empty() && append_unescaped(text, arena);
+        whole.then_some(Hit { channel: self.channel, start, usage })
+    }
+}
+
+/// Where the JSON value ends with which the bytes begin; `None` if a parser must look at it.
+fn value_end(bytes: &[u8]) -> Option<usize> {
+    match bytes.first()? {
+        b'"' => {
+            let inside = string_end(&bytes[1..])?;
+            let plain = &bytes[1..=inside];
+            let end = inside + 2;
+            let known = plain.is_ascii() && plain_length(plain) == plain.len();
+            (known || is_value(&bytes[..end])).then_some(end)
+        }
+        b'{' | b'[' => {
+            let end = bracket_end(bytes)?;
+            is_value(&bytes[..end]).then_some(end)
+        }
+        _ => {
+            let end = bytes.iter().position(|byte| !byte.is_ascii_alphanumeric() && !b"+-.".contains(byte))?;
+            (is_whole_number(&bytes[..end]) || is_value(&bytes[..end])).then_some(end)
+        }
+    }
+}
+
+fn is_whole_number(bytes: &[u8]) -> bool {
+    matches!(bytes, [b'1'..=b'9', rest @ ..] if rest.iter().all(u8::is_ascii_digit)) || bytes == b"0"
+}
+
+/// One past the bracket that closes the first one; brackets within texts do not count.
+fn bracket_end(bytes: &[u8]) -> Option<usize> {
+    let (mut depth, mut at) = (0_u32, 0);
+    loop {
+        match bytes.get(at)? {
+            b'"' => at += 1 + string_end(&bytes[at + 1..])?,
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => {
+                depth -= 1;
+                if depth == 0 {
+                    return Some(at + 1);
+                }
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+}
+
+/// Whether `bytes` are one JSON value.
+fn is_value(bytes: &[u8]) -> bool {
+    std::str::from_utf8(bytes).is_ok_and(|text| serde_json::from_str::<IgnoredAny>(text).is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_end_where_a_parser_says() {
+        for (json, value) in [
+            (r#""a\"b",1"#, r#""a\"b""#),
+            (r#"{"a":["]",{}]},"b""#, r#"{"a":["]",{}]}"#),
+            ("17}", "17"),
+            ("-1.5e3,", "-1.5e3"),
+            ("null]", "null"),
+        ] {
+            assert_eq!(value_end(json.as_bytes()), Some(value.len()), "{json}");
+        }
+        for broken in ["\"a", "\"\\x\",", "{\"a\":}", "01,", "nul,", "17", "-,", ""] {
+            assert_eq!(value_end(broken.as_bytes()), None, "{broken}");
+        }
+    }
+}

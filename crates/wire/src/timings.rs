@@ -1,0 +1,103 @@
+//! Times that servers measured themselves, in the spellings seen in the wild.
+//!
+//! It refuses to know where in an answer they stand. Invariant: a time that is no number of zero or more is left out.
+
+use crate::object::Object;
+use tokrate_core::{ServerTimings, Span};
+
+/// Longest time that is believed (s): more than a year is a mistake.
+const LONGEST_SECONDS: f64 = 4e7;
+
+/// llama.cpp's `timings`: milliseconds of reading the prompt and of writing, with the tokens of each.
+pub(crate) fn read_engine_timings(json: &str) -> Option<ServerTimings> {
+    let times = Object::read(json).ok()??;
+    let timings = ServerTimings {
+        prefill: seconds(&times, "prompt_ms", 1e-3),
+        decode: seconds(&times, "predicted_ms", 1e-3),
+        prefill_tokens: times.count("prompt_n", &mut false),
+        decode_tokens: times.count("predicted_n", &mut false),
+        ..ServerTimings::default()
+    };
+    said(timings)
+}
+
+/// Groq's times within `usage` and Cerebras' `time_info`: seconds.
+pub(crate) fn read_times_in_seconds(json: &str) -> Option<ServerTimings> {
+    let times = Object::read(json).ok()??;
+    let timings = ServerTimings {
+        queue: seconds(&times, "queue_time", 1.0),
+        prefill: seconds(&times, "prompt_time", 1.0),
+        decode: seconds(&times, "completion_time", 1.0),
+        total: seconds(&times, "total_time", 1.0),
+        ..ServerTimings::default()
+    };
+    said(timings)
+}
+
+/// Writes llama.cpp's `timings`.
+pub(crate) fn push_engine_timings(timings: ServerTimings, out: &mut Vec<u8>) {
+    let mut separator: &[u8] = b"{";
+    let mut field = |name: &str, number: Option<String>| {
+        let Some(number) = number else { return };
+        out.extend_from_slice(separator);
+        out.extend_from_slice(b"\"");
+        out.extend_from_slice(name.as_bytes());
+        out.extend_from_slice(b"\":");
+        out.extend_from_slice(number.as_bytes());
+        separator = b",";
+    };
+    let milliseconds = |span: Option<Span>| span.map(milliseconds);
+    field("prompt_n", timings.prefill_tokens.map(|tokens| tokens.to_string()));
+    field("prompt_ms", milliseconds(timings.prefill));
+    field("predicted_n", timings.decode_tokens.map(|tokens| tokens.to_string()));
+    field("predicted_ms", milliseconds(timings.decode));
+    if separator == b"{" {
+        out.push(b'{');
+    }
+    out.push(b'}');
+}
+
+/// Whole nanoseconds as a decimal number of milliseconds, without a rounding.
+fn milliseconds(span: Span) -> String {
+    let nanoseconds = span.as_nanos();
+    format!("{}.{:06}", nanoseconds / 1_000_000, nanoseconds % 1_000_000)
+}
+
+fn seconds(times: &Object<'_>, field: &str, unit: f64) -> Option<Span> {
+    let number: f64 = times.get(field)?.parse().ok()?;
+    let seconds = number * unit;
+    (0.0..=LONGEST_SECONDS).contains(&seconds).then(|| Span::from_secs_f64(seconds))
+}
+
+fn said(timings: ServerTimings) -> Option<ServerTimings> {
+    (timings != ServerTimings::default()).then_some(timings)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_engines_times_survive_the_way_there_and_back() {
+        let timings = ServerTimings {
+            prefill: Some(Span::from_nanos(8_825_001)),
+            decode: Some(Span::from_nanos(24_741_000)),
+            prefill_tokens: Some(32),
+            decode_tokens: Some(12),
+            ..ServerTimings::default()
+        };
+        let mut out = Vec::new();
+        push_engine_timings(timings, &mut out);
+        let json = String::from_utf8(out).unwrap();
+        assert_eq!(json, r#"{"prompt_n":32,"prompt_ms":8.825001,"predicted_n":12,"predicted_ms":24.741000}"#);
+        assert_eq!(read_engine_timings(&json), Some(timings));
+    }
+
+    #[test]
+    fn what_is_no_time_is_left_out() {
+        assert_eq!(read_engine_timings(r#"{"prompt_ms":-1,"predicted_ms":"x","predicted_n":1.5}"#), None);
+        let times = read_times_in_seconds(r#"{"queue_time":0.25,"total_time":1e300,"prompt_time":null}"#).unwrap();
+        assert_eq!(times, ServerTimings { queue: Some(Span::from_millis(250)), ..ServerTimings::default() });
+        assert_eq!(read_engine_timings("[]"), None);
+    }
+}
