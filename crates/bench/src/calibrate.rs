@@ -20,7 +20,7 @@ use tokrate_host::{Host, HostConfig, Truth, TruthLog};
 use tokrate_meter::{ClientError, ClientErrorSource, RequestNumbers};
 use tokrate_net::{ClientConfig, Clock, HttpVersion, Route, Target};
 use tokrate_sim::{Faults, Law, WORDS};
-use tokrate_wire::Dialect;
+use tokrate_wire::{Dialect, Shape};
 
 /// TTFT of the calibration's engine.
 const DELAY: Span = Span::from_millis(60);
@@ -120,7 +120,7 @@ impl Calibrator {
             bodies: Arc::new(bodies(tokens)),
             client,
             route,
-            path: target.path_with(Dialect::OpenAiChat.path()),
+            path: target.path_with(&Dialect::OpenAiChat.path("sim", Shape::Stream)),
             headers: HeaderMap::new(),
             secrets: Vec::new(),
             id_prefix: "calibration".to_owned(),

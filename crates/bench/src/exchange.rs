@@ -231,7 +231,7 @@ impl<'a> AnswerSink<'a> {
             (Some(refused), _) => {
                 let headers: Vec<(&str, &str)> =
                     refused.headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-                let refusal = refusal(self.lane.job.bodies.dialect, refused.status, &headers, &refused.body);
+                let refusal = refusal(refused.status, &headers, &refused.body);
                 Ending::Failed {
                     kind: refusal.kind,
                     message: format!("HTTP {}: {}", refused.status, refusal.message),

@@ -23,7 +23,7 @@ use tokrate_meter::{
 use tokrate_net::{ClientConfig, Clock, HttpVersion, Route};
 use tokrate_sim::WORDS;
 use tokrate_tokens::Encoding;
-use tokrate_wire::Dialect;
+use tokrate_wire::{Dialect, Shape};
 
 /// An arrival that was sent this much after it was due counts as late.
 const LATE: Span = Span::from_millis(1);
@@ -238,6 +238,7 @@ impl<'a> Session<'a> {
     fn job(&self, number: usize, spec: &PhaseSpec) -> Job {
         let config = self.config;
         let root = Rng::root(config.seed);
+        let shape = if config.request.stream { Shape::Stream } else { Shape::Whole };
         Job {
             spec: *spec,
             bodies: Arc::new(Bodies {
@@ -248,7 +249,7 @@ impl<'a> Session<'a> {
             }),
             client: self.endpoint.client.clone(),
             route: self.route.clone(),
-            path: self.endpoint.base.path_with(self.endpoint.dialect.path()),
+            path: self.endpoint.base.path_with(&self.endpoint.dialect.path(&self.endpoint.model, shape)),
             headers: self.endpoint.headers.clone(),
             secrets: secrets_of(&self.endpoint.headers),
             id_prefix: number.to_string(),

@@ -14,7 +14,7 @@ use tokrate_bench::plan::{Plan, Share, Start, Step};
 use tokrate_core::{Channel, FinishReason, Rng, Tick};
 use tokrate_meter::RequestTrace;
 use tokrate_sim::{Emission, Emitted, Engine, Outcome, RequestId, SimRequest, Stats};
-use tokrate_wire::{Dialect, Encoder, Piece, encode_refusal};
+use tokrate_wire::{Dialect, Encoder, Piece, Shape, encode_refusal};
 
 /// When every world begins; not 0, so that a tick that was never set shows.
 pub const STARTED_AT: Tick = Tick::from_nanos(1_000_000_007);
@@ -242,7 +242,8 @@ impl<'a> World<'a> {
                 exchange.status = 200;
                 self.by_request.insert(request, number);
                 let id = format!("chatcmpl-{number}");
-                self.encoders.insert(number, Encoder::new(Dialect::OpenAiChat, &id, "sim", 1_790_000_000));
+                self.encoders
+                    .insert(number, Encoder::new(Dialect::OpenAiChat, Shape::Stream, &id, "sim", 1_790_000_000));
             }
             Err(refusal) => {
                 exchange.status = refusal.status;

@@ -15,7 +15,7 @@ use std::task::{Context, Poll};
 use tokrate_core::{Channel, FinishReason, Tick, Usage};
 use tokrate_net::server::ConnectionTap;
 use tokrate_sim::{Emission, Emitted, Outcome};
-use tokrate_wire::{Encoder, Piece};
+use tokrate_wire::{Answer, Encoder, Piece};
 
 /// A frame that has reached this size takes nothing more.
 const FRAME_BYTES: usize = 64 * 1024;
@@ -205,7 +205,15 @@ impl Collected {
     /// The answer's body and its write.
     pub fn finish(self, encoder: &Encoder) -> (Bytes, Option<WriteTruth>) {
         let finish = self.finish.unwrap_or(FinishReason::Stop);
-        let mut bytes = encoder.encode_whole(&self.reasoning, &self.answer, finish, self.usage);
+        let answer = Answer {
+            reasoning: &self.reasoning,
+            answer: &self.answer,
+            tools: &[],
+            finish,
+            usage: self.usage,
+            timings: None,
+        };
+        let mut bytes = encoder.encode_whole(&answer);
         if self.malformed {
             bytes.truncate(bytes.len() / 2);
         }

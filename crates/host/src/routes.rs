@@ -16,11 +16,12 @@ use std::task::Poll;
 use tokrate_core::ChatRequest;
 use tokrate_net::server::{BodyError, ConnectionTap, Handler, RequestBody, read_body};
 use tokrate_sim::{Faults, Outcome, Refusal, SimRequest};
-use tokrate_wire::{Dialect, Encoder, decode_request, encode_refusal};
+use tokrate_wire::{Dialect, Encoder, Shape, decode_request, encode_refusal};
 
 const REQUEST_ID: &str = "x-request-id";
 const FAULT: &str = "x-tokrate-fault";
 const DIALECT: Dialect = Dialect::OpenAiChat;
+const CHAT: &str = "/chat/completions";
 
 /// Answers the requests of all connections.
 pub(crate) struct Routes {
@@ -63,8 +64,8 @@ impl Routes {
         self.check_key(request.headers())?;
         match (path, request.method()) {
             ("/models", &Method::GET) => Ok(self.models()),
-            (path, &Method::POST) if path == DIALECT.path() => self.chat(request, tap).await,
-            (path, _) if path == "/models" || path == DIALECT.path() => {
+            (path, &Method::POST) if path == CHAT => self.chat(request, tap).await,
+            (path, _) if path == "/models" || path == CHAT => {
                 Err(Refused(StatusCode::METHOD_NOT_ALLOWED, format!("{path} is not asked with this method")))
             }
             (path, _) => {
@@ -109,7 +110,7 @@ impl Routes {
             BodyError::Broken => Refused(StatusCode::BAD_REQUEST, "the body broke off".to_owned()),
         })?;
         let received_at = tap.read_at();
-        let chat = decode_request(DIALECT, &body)
+        let chat = decode_request(&DIALECT.into(), &body)
             .map_err(|error| Refused(StatusCode::BAD_REQUEST, format!("failed to {error}")))?;
         if self.config.only_model && chat.model != self.config.model {
             return Err(Refused(StatusCode::NOT_FOUND, format!("there is no model `{}`", chat.model)));
@@ -135,7 +136,13 @@ impl Routes {
             Err(refusal) => return Ok(refuse_as(&refusal)),
         };
         let id = format!("chatcmpl-sim-{}", ticket.id().0);
-        let encoder = Encoder::new(DIALECT, &id, &self.config.model, self.driver.clock().wall_seconds());
+        let encoder = Encoder::new(
+            DIALECT,
+            if stream { Shape::Stream } else { Shape::Whole },
+            &id,
+            &self.config.model,
+            self.driver.clock().wall_seconds(),
+        );
         if stream {
             let stream = Stream::new(ticket, tap, encoder, Rc::clone(&self.scratch));
             let mut response = with_type("text/event-stream", AnswerBody::Stream(Box::new(stream)));

@@ -44,7 +44,7 @@ fn main() {
     let timed = chunks(same, "yes", |word| word.to_owned());
     report("field before the text varies (full parse)", &timed, |body| decode(body, true));
     report("template disabled (full parse)", &alike, |body| decode(body, false));
-    let mut encoder = Encoder::new(Dialect::OpenAiChat, "chatcmpl-1", "model", 1_769_092_764);
+    let mut encoder = Encoder::new(Dialect::OpenAiChat, Shape::Stream, "chatcmpl-1", "model", 1_769_092_764);
     let mut out = Vec::new();
     report("encode a text event", &alike, |body| {
         for n in 0..body.len() {

@@ -114,7 +114,7 @@ impl Client {
         if let Some(refused) = self.refused.take().filter(|_| head_came) {
             let seconds = refused.retry_after.map(|wait| (wait.as_nanos() / 1_000_000_000).to_string());
             let headers: Vec<(&str, &str)> = seconds.iter().map(|wait| ("retry-after", wait.as_str())).collect();
-            let refusal = refusal(Dialect::OpenAiChat, refused.status, &headers, &refused.body);
+            let refusal = refusal(refused.status, &headers, &refused.body);
             let (message, retry_after) = (refusal.message, refusal.retry_after);
             return Ending::Failed { kind: refusal.kind, message, retry_after };
         }

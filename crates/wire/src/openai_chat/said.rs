@@ -113,8 +113,9 @@ impl ChatSpeech {
     /// Announces a call unless it is the one that is open and nothing new is said of it.
     fn turn_to(&mut self, at: Tick, call: &Call<'_>, out: &mut EventBatch) -> bool {
         let latest = self.calls.iter().rposition(|known| known.index == call.index);
-        // Some servers give every call the same index; another identifier is another call.
-        let same = |known: &Known| call.id.is_empty() || known.id.is_empty() || known.id == call.id;
+        // Some servers give every call the same index; another identifier or name is another call.
+        let agrees = |said: &str, known: &str| said.is_empty() || known.is_empty() || said == known;
+        let same = |known: &Known| agrees(&call.id, &known.id) && agrees(&call.name, &known.name);
         let ordinal = latest.filter(|&ordinal| same(&self.calls[ordinal])).unwrap_or_else(|| {
             self.calls.push(Known { index: call.index, ..Known::default() });
             self.calls.len() - 1

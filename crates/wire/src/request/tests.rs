@@ -1,7 +1,9 @@
 //! Tests of requests, both ways.
 
 use super::*;
+use crate::Dialect;
 use proptest::prelude::*;
+use tokrate_core::{Content, Message, Role};
 
 const DIALECT: Dialect = Dialect::OpenAiChat;
 
@@ -10,7 +12,7 @@ fn encoded(request: &ChatRequest) -> String {
 }
 
 fn decoded(body: &str) -> Result<ChatRequest, WireError> {
-    decode_request(DIALECT, body.as_bytes())
+    decode_request(&DIALECT.into(), body.as_bytes())
 }
 
 fn request() -> ChatRequest {
@@ -35,7 +37,8 @@ fn everything_set_is_written_once() {
         ignore_eos: true,
         temperature: Some(0.5),
         seed: Some(7),
-        extra: vec![("top_p".into(), "0.9".into()), ("seed".into(), "8".into())],
+        top_p: Some(0.9),
+        extra: vec![("seed".into(), "8".into())],
         ..request()
     };
     let body = encoded(&full);
@@ -66,7 +69,8 @@ fn unknown_fields_and_parts_of_content_survive() {
     assert_eq!((read.stream, read.include_usage, read.legacy_max_tokens), (true, true, true));
     assert_eq!((read.max_output_tokens, read.temperature, read.seed), (Some(5), None, None));
     let extra: Vec<(&str, &str)> = read.extra.iter().map(|(name, json)| (&**name, &**json)).collect();
-    assert_eq!(extra, [("top_p", "0.9"), ("stop", "[ \"x\" ]"), ("seed", "-1")]);
+    assert_eq!(extra, [("seed", "-1")]);
+    assert_eq!((read.top_p, read.stop), (Some(0.9), vec!["x".to_owned()]));
 }
 
 #[test]
@@ -102,14 +106,20 @@ fn what_cannot_be_used_is_refused_by_name() {
     ] {
         assert_eq!(decoded(body).map_err(|error| error.to_string()), Err(expected.to_owned()), "{body}");
     }
-    assert!(decode_request(DIALECT, b"{\"model\":\"\xff\",\"messages\":[]}").is_err());
+    assert!(decode_request(&DIALECT.into(), b"{\"model\":\"\xff\",\"messages\":[]}").is_err());
 }
 
 fn any_request() -> impl Strategy<Value = ChatRequest> {
     let role = prop::sample::select(vec![Role::System, Role::User, Role::Assistant, Role::Tool]);
-    let message = (role, any::<String>()).prop_map(|(role, content)| Message::text(role, content));
+    let message = (role, any::<String>()).prop_map(|(role, text)| match role {
+        Role::Tool => {
+            let result = Content::ToolResult { id: "call".into(), name: String::new(), text, failed: false };
+            Message { role, content: vec![result] }
+        }
+        role => Message::text(role, text),
+    });
     let numbers = (any::<Option<u32>>(), any::<Option<f64>>(), any::<Option<u64>>());
-    let extra = prop::sample::select(vec![vec![], vec![("top_p".to_owned(), "{\"a\":[1, 2]}".to_owned())]]);
+    let extra = prop::sample::select(vec![vec![], vec![("metadata".to_owned(), "{\"a\":[1, 2]}".to_owned())]]);
     let flags = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
     (any::<String>(), prop::collection::vec(message, 0..4), numbers, flags, extra).prop_map(
         |(model, messages, (max_output_tokens, temperature, seed), (stream, usage, older, ignore_eos), extra)| {
@@ -138,6 +148,6 @@ proptest! {
 
     #[test]
     fn no_body_panics(body in any::<Vec<u8>>()) {
-        let _ = decode_request(DIALECT, &body);
+        let _ = decode_request(&DIALECT.into(), &body);
     }
 }

@@ -28,7 +28,7 @@ fn text_split_within_a_character_is_not_touched() {
 #[test]
 fn bytes_that_are_not_utf8_are_replaced_and_counted() {
     let said = contents(&[b"a", b"\xFF", b"\xF0\x9F\x98", b"b", b"\xC3("]);
-    let replaced = |text: &str| ["odd invalid_utf8".to_owned(), format!("answer {text:?}")];
+    let replaced = |text: &str| [format!("answer {text:?}"), "odd invalid_utf8".to_owned()];
     let mut expected = vec!["answer \"a\"".to_owned()];
     expected.extend(replaced("\u{fffd}"));
     expected.extend(replaced("\u{fffd}"));
@@ -42,7 +42,7 @@ fn invalid_utf8_outside_the_text_is_counted_too() {
     let body =
         [b"data: {\"x\":\"\xFF\",\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\n".as_slice(), b"data: \xFF\n\n"]
             .concat();
-    let expected = ["odd invalid_utf8", "answer \"a\"", "odd invalid_utf8", "odd malformed_event"];
+    let expected = ["answer \"a\"", "odd invalid_utf8", "odd invalid_utf8", "odd malformed_event"];
     assert_eq!(tell(decoder(Shape::Stream), &[&body]), expected);
 }
 
@@ -60,12 +60,12 @@ fn surrogates_are_joined_in_pairs_and_replaced_alone() {
     let expected = [
         "answer \"x\"",
         "answer \"😀\"",
-        "odd invalid_utf8",
         "answer \"\u{fffd}\"",
         "odd invalid_utf8",
         "answer \"\u{fffd}\u{fffd}\"",
         "odd invalid_utf8",
         "answer \"\u{fffd}A\"",
+        "odd invalid_utf8",
         "answer \"\\\\ud83d\"",
         "answer \"é\"",
     ];

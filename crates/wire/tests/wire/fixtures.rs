@@ -4,7 +4,7 @@
 
 use crate::body::{check_everywhere, decoder, tell};
 use std::path::{Path, PathBuf};
-use tokrate_wire::{Dialect, Shape, refusal};
+use tokrate_wire::{Shape, refusal};
 
 fn fixtures(folder: &str) -> Vec<(String, Vec<u8>)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(folder);
@@ -68,7 +68,7 @@ fn recorded_refusals_of_llama_server_are_understood() {
     let mut understood = Vec::new();
     for (name, body) in fixtures("llama-server") {
         if let Some((_, status)) = statuses.iter().find(|(part, _)| name == format!("error-{part}.json")) {
-            let refusal = refusal(Dialect::OpenAiChat, *status, &[], &body);
+            let refusal = refusal(*status, &[], &body);
             understood.push(format!("{status} {}: {}", refusal.kind.name(), refusal.message));
         }
     }

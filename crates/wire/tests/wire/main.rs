@@ -6,6 +6,7 @@
 
 mod bad_input;
 mod body;
+mod dialects;
 mod fixtures;
 mod properties;
 mod recorded;

@@ -5,7 +5,7 @@
 use crate::body::{decoder, tell};
 use proptest::prelude::*;
 use tokrate_core::{Channel, FinishReason, Usage};
-use tokrate_wire::{Dialect, Encoder, Piece, Shape};
+use tokrate_wire::{Answer, Dialect, Encoder, Piece, Shape};
 
 #[derive(Clone, Debug)]
 enum Owned {
@@ -54,10 +54,11 @@ fn pieces() -> impl Strategy<Value = Vec<Owned>> {
 }
 
 fn encoded(pieces: &[Owned], id: &str, model: &str) -> (Vec<u8>, Vec<String>) {
-    let mut encoder = Encoder::new(Dialect::OpenAiChat, id, model, 1_784_300_000);
+    let mut encoder = Encoder::new(Dialect::OpenAiChat, Shape::Stream, id, model, 1_784_300_000);
     let mut body = Vec::new();
     let mut told = Vec::new();
     let mut named = model.is_empty();
+    let mut called = false;
     for piece in pieces {
         // Errors and the end mark name no model.
         if !named && !matches!(piece, Owned::Done | Owned::Failed(_)) {
@@ -68,8 +69,17 @@ fn encoded(pieces: &[Owned], id: &str, model: &str) -> (Vec<u8>, Vec<String>) {
             Owned::Role => (Piece::Role, "empty".to_owned()),
             Owned::Text(channel, text) => {
                 let name = ["reasoning", "answer", "tool"][*channel as usize];
+                let first = *channel == Channel::Tool && !called;
+                if first {
+                    called = true;
+                    told.push("tool call 0 \"\" \"\"".to_owned());
+                }
                 let line = if text.is_empty() { "empty".to_owned() } else { format!("{name} {text:?}") };
-                (Piece::Text { channel: *channel, text }, line)
+                encoder.encode_event(&Piece::Text { channel: *channel, text }, &mut body);
+                if !text.is_empty() || !first {
+                    told.push(line);
+                }
+                continue;
             }
             Owned::Finish(reason) => (Piece::Finish(*reason), format!("finish {}", reason.name())),
             Owned::Usage(usage) => {
@@ -169,8 +179,9 @@ proptest! {
 
     #[test]
     fn a_whole_answer_is_told(reasoning in any::<String>(), answer in any::<String>(), finish in finish(), usage in prop::option::of(usage())) {
-        let encoder = Encoder::new(Dialect::OpenAiChat, "i", "m", 7);
-        let body = encoder.encode_whole(&reasoning, &answer, finish, usage);
+        let encoder = Encoder::new(Dialect::OpenAiChat, Shape::Whole, "i", "m", 7);
+        let whole = Answer { reasoning: &reasoning, answer: &answer, tools: &[], finish, usage, timings: None };
+        let body = encoder.encode_whole(&whole);
         let said = tell(decoder(Shape::Whole), &[&body]);
         let mut expected = vec!["model \"m\"".to_owned()];
         if !reasoning.is_empty() {

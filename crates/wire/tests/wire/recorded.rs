@@ -162,7 +162,8 @@ fn every_recorded_chat_request_is_read_and_written_again() {
     let requests = files(&folder.join("agentgateway/requests/completions"), |name| name.ends_with(".json"));
     assert!(requests.len() >= 10, "{} requests", requests.len());
     for (name, body) in &requests {
-        let request = decode_request(Dialect::OpenAiChat, body).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let request =
+            decode_request(&Dialect::OpenAiChat.into(), body).unwrap_or_else(|error| panic!("{name}: {error}"));
         let value: Value = serde_json::from_slice(body).unwrap();
         assert_eq!(request.model, value["model"].as_str().unwrap(), "{name}");
         assert_eq!(request.messages.len(), value["messages"].as_array().unwrap().len(), "{name}");
@@ -174,7 +175,7 @@ fn every_recorded_chat_request_is_read_and_written_again() {
             }
         }
         assert_eq!(
-            decode_request(Dialect::OpenAiChat, &encode_request(Dialect::OpenAiChat, &request)),
+            decode_request(&Dialect::OpenAiChat.into(), &encode_request(Dialect::OpenAiChat, &request)),
             Ok(request),
             "{name}"
         );

@@ -1,0 +1,229 @@
+//! What holds for every dialect alike, checked for all of them.
+//!
+//! It refuses to know any dialect's spelling. Invariant: what the encoder writes the decoder tells, in any chunking, with and
+//! without the fast path; and no bytes break it.
+
+use crate::body::tell;
+use proptest::prelude::*;
+use tokrate_core::{Channel, EventBatch, FinishReason, Tick, Usage, What};
+use tokrate_wire::{Answer, Decoder, Dialect, Encoder, Piece, Shape, ToolCall};
+
+/// What an answer says, whatever the events it says it with.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+struct Told {
+    reasoning: String,
+    answer: String,
+    /// Identifier, name and arguments of each call.
+    calls: Vec<(String, String, String)>,
+    finish: Option<FinishReason>,
+    usage: Option<Usage>,
+    model: Option<String>,
+    done: usize,
+    trouble: Vec<String>,
+}
+
+fn told(dialect: Dialect, shape: Shape, body: &[u8]) -> Told {
+    let (mut decoder, mut batch) = (Decoder::new(dialect, shape), EventBatch::new());
+    decoder.push(Tick::ZERO, body, &mut batch);
+    decoder.end(Tick::ZERO, &mut batch);
+    let mut told = Told::default();
+    let mut open = 0;
+    for event in batch.events() {
+        match event.what {
+            What::Text { channel: Channel::Reasoning, text } => told.reasoning.push_str(batch.text(text)),
+            What::Text { channel: Channel::Answer, text } => told.answer.push_str(batch.text(text)),
+            What::Text { channel: Channel::Tool, text } => told.calls[open].2.push_str(batch.text(text)),
+            What::ToolCall { index, id, name } => {
+                open = index as usize;
+                if told.calls.len() <= open {
+                    told.calls.resize(open + 1, Default::default());
+                }
+                told.calls[open].0.push_str(batch.text(id));
+                told.calls[open].1.push_str(batch.text(name));
+            }
+            What::Finish(reason) => told.finish = Some(reason),
+            What::Usage(usage) => told.usage = Some(told.usage.unwrap_or_default().updated_by(usage)),
+            What::Model(name) => told.model = Some(batch.text(name).to_owned()),
+            What::Done => told.done += 1,
+            What::Failed { message, .. } => told.trouble.push(batch.text(message).to_owned()),
+            What::Odd(oddity) => told.trouble.push(oddity.name().to_owned()),
+            What::Empty | What::Timings(_) | What::Unknown { .. } => {}
+        }
+    }
+    told
+}
+
+/// Dialects with one channel and no tools.
+fn is_plain(dialect: Dialect) -> bool {
+    matches!(dialect, Dialect::OpenAiCompletions | Dialect::LlamaCompletion)
+}
+
+/// An answer in the order in which models write them: thoughts, text, calls.
+#[derive(Clone, Debug)]
+struct Said {
+    reasoning: Vec<String>,
+    answer: Vec<String>,
+    calls: Vec<(String, Vec<String>)>,
+    finish: FinishReason,
+    usage: Usage,
+}
+
+fn said() -> impl Strategy<Value = Said> {
+    let text = || prop_oneof![3 => "[ a-z]{1,8}", 1 => any::<String>()];
+    let texts = || prop::collection::vec(text(), 0..8);
+    let arguments =
+        prop::sample::select(vec![vec!["{\"a\":", "\"b\\n\"}"], vec!["{}"], vec!["{\"x\":[1,{\"y\":\"é\"}]}"]]);
+    let call = ("[a-z_]{1,8}", arguments)
+        .prop_map(|(name, parts)| (name, parts.into_iter().map(str::to_owned).collect::<Vec<String>>()));
+    let finish = prop::sample::select(vec![FinishReason::Stop, FinishReason::Length]);
+    (texts(), texts(), prop::collection::vec(call, 0..3), finish, 1_u64..1 << 40, 1_u64..1 << 40).prop_map(
+        |(reasoning, answer, calls, finish, input, output)| {
+            let finish = if calls.is_empty() { finish } else { FinishReason::ToolCalls };
+            let usage = Usage { input: Some(input), output: Some(output), ..Usage::default() };
+            Said { reasoning, answer, calls, finish, usage }
+        },
+    )
+}
+
+fn encoded(dialect: Dialect, shape: Shape, said: &Said) -> Vec<u8> {
+    let mut encoder = Encoder::new(dialect, shape, "id-1", "m/1", 1_784_300_000);
+    let mut body = Vec::new();
+    let mut write = |piece: Piece<'_>| encoder.encode_event(&piece, &mut body);
+    write(Piece::Role);
+    for (channel, texts) in [(Channel::Reasoning, &said.reasoning), (Channel::Answer, &said.answer)] {
+        texts.iter().for_each(|text| write(Piece::Text { channel, text }));
+    }
+    let plain = is_plain(dialect);
+    for (index, (name, parts)) in said.calls.iter().enumerate().filter(|_| !plain) {
+        let id = format!("call_{index}");
+        write(Piece::ToolCall { index: index as u32, id: &id, name });
+        parts.iter().for_each(|text| write(Piece::Text { channel: Channel::Tool, text }));
+    }
+    let finish = if plain && said.finish == FinishReason::ToolCalls { FinishReason::Stop } else { said.finish };
+    write(Piece::Finish(finish));
+    write(Piece::Usage(said.usage));
+    write(Piece::Done);
+    body
+}
+
+fn expected(dialect: Dialect, said: &Said) -> Told {
+    let (reasoning, answer) = (said.reasoning.concat(), said.answer.concat());
+    let mut told = Told {
+        finish: Some(said.finish),
+        usage: Some(said.usage),
+        model: Some("m/1".to_owned()),
+        done: 1,
+        ..Told::default()
+    };
+    if is_plain(dialect) {
+        told.answer = reasoning + &answer;
+        told.finish =
+            told.finish.map(|reason| if reason == FinishReason::ToolCalls { FinishReason::Stop } else { reason });
+    } else {
+        (told.reasoning, told.answer) = (reasoning, answer);
+        let call = |(index, (name, parts)): (usize, &(String, Vec<String>))| {
+            (format!("call_{index}"), name.clone(), parts.concat())
+        };
+        told.calls = said.calls.iter().enumerate().map(call).collect();
+    }
+    told
+}
+
+/// Ollama does not name its calls.
+fn without_ids(dialect: Dialect, mut told: Told) -> Told {
+    if dialect == Dialect::OllamaChat || dialect == Dialect::OllamaGenerate {
+        told.calls.iter_mut().for_each(|call| call.0.clear());
+    }
+    told
+}
+
+fn cut<'b>(body: &'b [u8], cuts: &[prop::sample::Index]) -> Vec<&'b [u8]> {
+    let inner = cuts.iter().map(|cut| cut.index(body.len() + 1));
+    let mut ends: Vec<usize> = inner.chain([0, body.len()]).collect();
+    ends.sort_unstable();
+    ends.windows(2).map(|pair| &body[pair[0]..pair[1]]).collect()
+}
+
+fn dialect() -> impl Strategy<Value = Dialect> {
+    prop::sample::select(Dialect::ALL.to_vec())
+}
+
+fn shape() -> impl Strategy<Value = Shape> {
+    prop::sample::select(vec![Shape::Stream, Shape::Whole, Shape::Array])
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(800))]
+
+    #[test]
+    fn a_stream_says_what_was_encoded(
+        dialect in dialect(),
+        array in any::<bool>(),
+        said in said(),
+        cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..10),
+    ) {
+        let shape = if array { Shape::Array } else { Shape::Stream };
+        let body = encoded(dialect, shape, &said);
+        let expected = without_ids(dialect, expected(dialect, &said));
+        prop_assert_eq!(without_ids(dialect, told(dialect, shape, &body)), expected, "{:?} {}", dialect, String::from_utf8_lossy(&body));
+        let whole = tell(Decoder::new(dialect, shape), &[&body]);
+        prop_assert_eq!(&tell(Decoder::new(dialect, shape), &cut(&body, &cuts)), &whole, "{:?}", dialect);
+        prop_assert_eq!(&tell(Decoder::new(dialect, shape).without_template(), &[&body]), &whole, "{:?}", dialect);
+    }
+
+    #[test]
+    fn a_whole_answer_says_what_was_encoded(dialect in dialect(), said in said()) {
+        let expected = without_ids(dialect, expected(dialect, &said));
+        let calls: Vec<(String, &str, String)> = said
+            .calls
+            .iter()
+            .enumerate()
+            .filter(|_| !is_plain(dialect))
+            .map(|(index, (name, parts))| (format!("call_{index}"), name.as_str(), parts.concat()))
+            .collect();
+        let tools: Vec<ToolCall<'_>> =
+            calls.iter().map(|(id, name, arguments)| ToolCall { id, name, arguments }).collect();
+        let (reasoning, answer) = (said.reasoning.concat(), said.answer.concat());
+        let whole = Answer {
+            reasoning: &reasoning,
+            answer: &answer,
+            tools: &tools,
+            finish: expected.finish.unwrap(),
+            usage: Some(said.usage),
+            timings: None,
+        };
+        let body = Encoder::new(dialect, Shape::Whole, "id-1", "m/1", 7).encode_whole(&whole);
+        prop_assert!(serde_json::from_slice::<serde_json::Value>(&body).is_ok(), "{:?}", String::from_utf8_lossy(&body));
+        for shape in [Shape::Whole, Shape::Stream] {
+            prop_assert_eq!(without_ids(dialect, told(dialect, shape, &body)), expected.clone(), "{:?} {}", dialect, String::from_utf8_lossy(&body));
+        }
+    }
+
+    #[test]
+    fn garbled_streams_say_the_same_on_both_paths(
+        dialect in dialect(),
+        shape in shape(),
+        said in said(),
+        garbled in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
+        cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..6),
+    ) {
+        let mut body = encoded(dialect, if shape == Shape::Whole { Shape::Stream } else { shape }, &said);
+        let length = body.len();
+        garbled.iter().for_each(|(at, byte)| body[at.index(length)] = *byte);
+        let whole = tell(Decoder::new(dialect, shape), &[&body]);
+        prop_assert_eq!(&tell(Decoder::new(dialect, shape).without_template(), &[&body]), &whole, "{:?}", dialect);
+        prop_assert_eq!(&tell(Decoder::new(dialect, shape), &cut(&body, &cuts)), &whole, "{:?}", dialect);
+    }
+
+    #[test]
+    fn any_bytes_in_any_chunking_say_the_same(
+        dialect in dialect(),
+        shape in shape(),
+        body in any::<Vec<u8>>(),
+        first in prop::sample::select(vec!["", "{", "[", "[{", "data: {", "event: x\ndata: "]),
+        cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..6),
+    ) {
+        let body = [first.as_bytes(), &body].concat();
+        prop_assert_eq!(tell(Decoder::new(dialect, shape), &cut(&body, &cuts)), tell(Decoder::new(dialect, shape), &[&body]));
+    }
+}
