@@ -7,6 +7,7 @@ use crate::plan::PhaseSpec;
 use crate::prompts::PromptSpec;
 use std::path::PathBuf;
 use tokrate_core::Span;
+use tokrate_meter::Slo;
 use tokrate_sim::{Faults, Law};
 
 /// Everything that a run depends on.
@@ -22,6 +23,8 @@ pub struct Config {
     pub prompts: PromptSpec,
     /// When to give up on a request.
     pub limits: Limits,
+    /// What a good request keeps; goodput is judged by them.
+    pub slos: Vec<Slo>,
     /// Client threads; `None` lets the run choose.
     pub workers: Option<u32>,
     /// How the client's own error is found.

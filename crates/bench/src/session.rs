@@ -17,8 +17,8 @@ use tokrate_core::{Conditions, Rng, Span, Tick};
 use tokrate_host::{Host, HostConfig, RunningHost, TruthLog};
 use tokrate_meter::curve::{CurveResult, LoadAxis, LoadLevel, Measured};
 use tokrate_meter::{
-    ClientError, ClientErrorSource, ConditionsRow, PhaseInput, PhaseResult, Price, Record, RequestNumbers, Status,
-    Tool, Warmup,
+    ClientError, ClientErrorSource, ConditionsRow, Goodput, PhaseInput, PhaseResult, Price, Record, RequestNumbers,
+    Status, Tool, Warmup,
 };
 use tokrate_net::{ClientConfig, Clock, HttpVersion, Route};
 use tokrate_sim::WORDS;
@@ -232,7 +232,9 @@ impl<'a> Session<'a> {
             late,
             forfeited: output.forfeited,
         };
-        PhaseResult::of(&input, rows)
+        let mut result = PhaseResult::of(&input, rows);
+        result.goodput = Goodput::of(&self.config.slos, &result, rows);
+        result
     }
 
     fn job(&self, number: usize, spec: &PhaseSpec) -> Job {

@@ -58,6 +58,7 @@ fn config(speed: f64) -> Config {
             total: Span::from_secs(20),
             max_body_bytes: 1 << 20,
         },
+        slos: Vec::new(),
         workers: None,
         calibration: Calibration::Off,
         seed: 0,

@@ -12,20 +12,28 @@
 mod client_error;
 mod comfort;
 pub mod curve;
+mod expression;
 pub mod gate;
+mod goodput;
+mod metric;
 mod names;
 pub mod record;
 pub mod request;
 pub mod run;
 #[cfg(test)]
 mod sample;
+mod slo;
 pub mod stats;
 
 pub use client_error::{ClientError, ClientErrorSource};
 pub use comfort::Comfort;
+pub use expression::{ExpressionError, Relation};
 pub use gate::{GateCheck, GateViolation};
+pub use goodput::{Goodput, ShareVerdict, SloCount};
+pub use metric::RequestMetric;
 pub use record::{Comparison, ConditionsRow, Price, Record, RecordError, Status, Tool, record_schema, request_schema};
 pub use request::{
     Arrival, Chunk, Ending, Failure, FailureRow, Oddities, RequestMeter, RequestNumbers, RequestTrace, Timing,
 };
 pub use run::{Load, PhaseInput, PhaseResult, Warmup, mark_warmup};
+pub use slo::Slo;

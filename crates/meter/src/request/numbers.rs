@@ -147,6 +147,9 @@ pub struct RequestNumbers {
     pub one_burst: bool,
     /// The longest chunk gap (ns).
     pub largest_gap_ns: Option<u64>,
+    /// The largest `itl` sample: the longest wait for a token after the first chunk (ns).
+    #[serde(default)]
+    pub largest_itl_ns: Option<u64>,
     /// Why it failed, if it did.
     pub failure: Option<FailureRow>,
     /// Why the model stopped.
@@ -174,6 +177,7 @@ impl RequestNumbers {
         numbers.time_text(trace, &chunks);
         numbers.find_speeds(&chunks);
         numbers.chunk_list = chunks;
+        numbers.largest_itl_ns = numbers.itl_samples().map(|(value, _)| value).max();
         numbers
     }
 
@@ -263,6 +267,7 @@ impl RequestNumbers {
             burst_share: None,
             one_burst: false,
             largest_gap_ns: None,
+            largest_itl_ns: None,
             failure: trace.failure.as_ref().map(|failure| FailureRow {
                 kind: failure.kind,
                 message: failure.message.clone(),

@@ -12,6 +12,7 @@ use super::{
 };
 use crate::client_error::ClientError;
 use crate::gate::{self, GateViolation};
+use crate::goodput::Goodput;
 use crate::record::ConditionsRow;
 use crate::request::RequestNumbers;
 use crate::stats::{Distribution, SketchParts, Unit};
@@ -154,6 +155,9 @@ pub struct PhaseResult {
     pub text_events: u64,
     /// What the client adds to the numbers.
     pub client_error: Option<ClientError>,
+    /// Requests that kept every objective, if there were objectives.
+    #[serde(default)]
+    pub goodput: Option<Goodput>,
     /// Where the numbers contradict each other; empty when all is well.
     pub gate: Vec<GateViolation>,
 }
@@ -240,6 +244,7 @@ impl PhaseResult {
             timer_lag: TimerLag::from(input.timer_lag),
             client_cpu_seconds: input.client_cpu.as_secs_f64(),
             text_events: requests.iter().map(|request| request.text_events).sum(),
+            goodput: None,
             gate: Vec::new(),
         };
         result.gate = gate::check(&result, requests);

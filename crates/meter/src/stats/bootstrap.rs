@@ -28,6 +28,8 @@ pub enum IntervalMethod {
     Percentile,
     /// Mean plus or minus standard errors.
     Normal,
+    /// Wilson's score interval of a share (1927).
+    Wilson,
 }
 
 /// A two-sided confidence interval.
@@ -94,6 +96,24 @@ pub fn percentile_interval(replicates: &[f64], confidence: f64) -> Option<Interv
     let tail = (1.0 - confidence) / 2.0;
     let (low, high) = (at_share(&finite, tail), at_share(&finite, 1.0 - tail));
     Some(Interval { low, high, confidence, method: IntervalMethod::Percentile })
+}
+
+/// The interval of the share of which `hits` of `n` independent draws are a sample, by Wilson's score (1927): never outside
+/// 0 to 1, and not empty at either end. `None` without draws, for more hits than draws or a confidence outside (0, 1).
+pub fn wilson_interval(hits: u64, n: u64, confidence: f64) -> Option<Interval> {
+    let z = normal_quantile(0.5 + confidence / 2.0)?;
+    if n == 0 || hits > n {
+        return None;
+    }
+    let count = n as f64;
+    let share = hits as f64 / count;
+    let square = z * z / count;
+    let middle = (share + square / 2.0) / (1.0 + square);
+    let reach = (share * (1.0 - share) * square + square * square / 4.0).sqrt() / (1.0 + square);
+    // At the ends the bound is the share itself; rounding must not push it beyond.
+    let low = if hits == 0 { 0.0 } else { (middle - reach).max(0.0) };
+    let high = if hits == n { 1.0 } else { (middle + reach).min(1.0) };
+    Some(Interval { low, high, confidence, method: IntervalMethod::Wilson })
 }
 
 /// Ends of the BCa interval (Efron and Tibshirani 1993, equations 14.9 to 14.15).

@@ -11,7 +11,7 @@ mod quantile;
 mod sketch;
 
 pub use binomial::{ln_gamma, lower_rank, smallest_sample, upper_rank};
-pub use bootstrap::{BOOTSTRAP_FLOOR, Interval, IntervalMethod, mean_interval, percentile_interval};
+pub use bootstrap::{BOOTSTRAP_FLOOR, Interval, IntervalMethod, mean_interval, percentile_interval, wilson_interval};
 pub use distribution::{Distribution, Unit};
 pub use normal::{normal_cdf, normal_quantile};
 pub use quantile::{Level, Quantile, QuantileStatus};

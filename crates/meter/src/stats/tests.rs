@@ -232,3 +232,16 @@ fn percentile_intervals_leave_out_what_is_not_finite() {
     assert_eq!((interval.low, interval.high), (250.0, 750.0));
     assert_eq!(percentile_interval(&[f64::NAN; 500], 0.5), None);
 }
+
+#[test]
+fn wilson_gives_the_published_intervals() {
+    // Newcombe (1998), "Two-sided confidence intervals for the single proportion", table I, method 3.
+    for (hits, n, low, high) in
+        [(81, 263, 0.2553, 0.3662), (15, 148, 0.0624, 0.1605), (0, 20, 0.0, 0.1611), (1, 29, 0.0061, 0.1718)]
+    {
+        let interval = wilson_interval(hits, n, 0.95).expect("draws");
+        assert!((interval.low - low).abs() < 5e-5 && (interval.high - high).abs() < 5e-5, "{hits}/{n}: {interval:?}");
+    }
+    assert_eq!(wilson_interval(0, 0, 0.95), None);
+    assert_eq!(wilson_interval(3, 2, 0.95), None);
+}

@@ -50,6 +50,7 @@ pub struct Bench {
     pub idle_timeout: Option<String>,
     pub timeout: Option<String>,
     pub max_failures: Option<f64>,
+    pub slo: Option<Vec<String>>,
 }
 
 impl File {

@@ -5,6 +5,7 @@ mod load;
 mod output;
 mod request;
 mod target;
+mod verdict;
 
 pub use output::Outputs;
 
@@ -36,6 +37,7 @@ fn config(found: target::Found, flags: &Flags, environment: &Environment, file: 
         request,
         prompts: request::prompts(&flags.request, file, embedded)?,
         limits: limits::limits(&flags.limits, file)?,
+        slos: verdict::slos(&flags.verdict, file)?,
         workers: flags.load.workers.or(file.bench.workers),
         calibration: limits::calibration(&flags.limits, environment),
         seed: flags.load.seed.or(file.bench.seed).unwrap_or(0),

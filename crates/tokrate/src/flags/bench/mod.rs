@@ -5,12 +5,14 @@ mod load;
 mod output;
 mod request;
 mod target;
+mod verdict;
 
 pub use limits::{Calibration, Limits};
 pub use load::{Arrivals, Load};
 pub use output::Output;
 pub use request::Request;
 pub use target::{HttpVersion, Target};
+pub use verdict::Verdict;
 
 use clap::Args;
 
@@ -32,6 +34,8 @@ pub struct Flags {
     pub request: Request,
     #[command(flatten)]
     pub limits: Limits,
+    #[command(flatten)]
+    pub verdict: Verdict,
     #[command(flatten)]
     pub output: Output,
 }

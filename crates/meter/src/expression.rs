@@ -1,0 +1,226 @@
+//! Reading short demands such as `ttft_ms<500`: words, comparisons, numbers, units, each with its column.
+//!
+//! It refuses to know what is demanded of what. Invariant: every error names the column (counted from 1, in characters),
+//! what was expected there, and the nearest known name where a name was misspelt.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Why a demand could not be understood.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ExpressionError {
+    /// The whole text.
+    pub text: String,
+    /// Where the error is, in characters counted from 1.
+    pub column: usize,
+    /// What is wrong there and what was expected.
+    pub message: String,
+}
+
+/// How a value must compare with a bound.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize, JsonSchema)]
+pub enum Relation {
+    /// `<`
+    #[serde(rename = "<")]
+    Below,
+    /// `<=`
+    #[serde(rename = "<=")]
+    AtMost,
+    /// `>`
+    #[serde(rename = ">")]
+    Above,
+    /// `>=`
+    #[serde(rename = ">=")]
+    AtLeast,
+}
+
+impl Relation {
+    /// As it is written.
+    pub const fn symbol(self) -> &'static str {
+        match self {
+            Relation::Below => "<",
+            Relation::AtMost => "<=",
+            Relation::Above => ">",
+            Relation::AtLeast => ">=",
+        }
+    }
+
+    /// Whether the bound is one from above (`<` or `<=`).
+    pub const fn is_upper(self) -> bool {
+        matches!(self, Relation::Below | Relation::AtMost)
+    }
+
+    /// Whether `value` keeps the bound. NaN keeps none.
+    pub fn holds(self, value: f64, bound: f64) -> bool {
+        match self {
+            Relation::Below => value < bound,
+            Relation::AtMost => value <= bound,
+            Relation::Above => value > bound,
+            Relation::AtLeast => value >= bound,
+        }
+    }
+}
+
+/// A place in the text.
+pub(crate) struct Cursor<'t> {
+    text: &'t str,
+    at: usize,
+}
+
+impl<'t> Cursor<'t> {
+    pub fn new(text: &'t str) -> Cursor<'t> {
+        Cursor { text, at: 0 }
+    }
+
+    /// The byte offset of the next symbol that is no space.
+    pub fn here(&mut self) -> usize {
+        let rest = &self.text[self.at..];
+        self.at += rest.len() - rest.trim_start().len();
+        self.at
+    }
+
+    pub fn is_over(&mut self) -> bool {
+        self.here() == self.text.len()
+    }
+
+    /// The next run of letters, digits, `_` and whatever `also` allows; empty if there is none.
+    pub fn word(&mut self, also: &[char]) -> &'t str {
+        let from = self.here();
+        let rest = &self.text[from..];
+        let end = rest.find(|symbol: char| !(symbol.is_alphanumeric() || symbol == '_' || also.contains(&symbol)));
+        self.at += end.unwrap_or(rest.len());
+        &self.text[from..self.at]
+    }
+
+    pub fn relation(&mut self) -> Result<Relation, ExpressionError> {
+        let from = self.here();
+        let signs = [
+            ("<=", Relation::AtMost),
+            (">=", Relation::AtLeast),
+            ("≤", Relation::AtMost),
+            ("≥", Relation::AtLeast),
+            ("<", Relation::Below),
+            (">", Relation::Above),
+        ];
+        match signs.iter().find(|(sign, _)| self.text[from..].starts_with(sign)) {
+            Some((sign, relation)) => {
+                self.at += sign.len();
+                Ok(*relation)
+            }
+            None => Err(self.error(from, format!("expected <, <=, > or >={}", self.found(from)))),
+        }
+    }
+
+    pub fn number(&mut self) -> Result<f64, ExpressionError> {
+        let from = self.here();
+        let rest = &self.text[from..];
+        let numeric = |(place, symbol): &(usize, char)| {
+            let exponent = matches!(rest[..*place].chars().last(), Some('e' | 'E'));
+            symbol.is_ascii_digit()
+                || matches!(symbol, '.' | '_')
+                || (matches!(symbol, 'e' | 'E')
+                    && rest[place + 1..].starts_with(|next: char| next.is_ascii_digit() || next == '-'))
+                || (*symbol == '-' && (*place == 0 || exponent))
+        };
+        let length = rest.char_indices().take_while(numeric).count();
+        let digits = rest[..length].replace('_', "");
+        match digits.parse::<f64>() {
+            Ok(number) if number.is_finite() => {
+                self.at += length;
+                Ok(number)
+            }
+            _ => Err(self.error(from, format!("expected a number{}", self.found(from)))),
+        }
+    }
+
+    /// An error at a byte offset of the text.
+    pub fn error(&self, at: usize, message: String) -> ExpressionError {
+        let column = self.text[..at].chars().count() + 1;
+        ExpressionError { text: self.text.to_owned(), column, message }
+    }
+
+    /// Fails unless the text is over.
+    pub fn end(&mut self, expected: &str) -> Result<(), ExpressionError> {
+        let from = self.here();
+        if self.is_over() { Ok(()) } else { Err(self.error(from, format!("expected {expected}{}", self.found(from)))) }
+    }
+
+    /// What stands at an offset, for the end of a message.
+    pub fn found(&self, at: usize) -> String {
+        let rest: String = self.text[at..].chars().take(12).collect();
+        if rest.is_empty() { ", and the text ends".to_owned() } else { format!(", found `{}`", rest.trim_end()) }
+    }
+}
+
+/// The known names nearest to a misspelt one, as the end of a message: `; did you mean ...?` or the whole list.
+#[inline(never)]
+pub(crate) fn suggestion(word: &str, known: &[&str]) -> String {
+    let mut near: Vec<(usize, &str)> = known
+        .iter()
+        .map(|name| (distance(word, name), *name))
+        .filter(|(distance, name)| *distance <= 2.max(name.len() / 3) || (word.len() > 2 && name.starts_with(word)))
+        .collect();
+    near.sort_unstable();
+    near.truncate(3);
+    let names: Vec<&str> = near.iter().map(|(_, name)| *name).collect();
+    match names.as_slice() {
+        [] => format!("; known are {}", known.join(", ")),
+        names => format!("; did you mean {}?", names.join(" or ")),
+    }
+}
+
+/// Letters to insert, delete or replace to get from one word to the other (Levenshtein 1966).
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(x != *y);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+impl fmt::Display for ExpressionError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "understand `{}` at column {}: {}", self.text, self.column, self.message)
+    }
+}
+
+impl std::error::Error for ExpressionError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn near_names_are_suggested_and_far_ones_are_not() {
+        let known = ["ttft", "ttfb", "tpot", "output_speed"];
+        assert_eq!(suggestion("ttt", &known), "; did you mean ttft or tpot or ttfb?");
+        assert_eq!(suggestion("output", &known), "; did you mean output_speed?");
+        assert_eq!(suggestion("zebra", &known), "; known are ttft, ttfb, tpot, output_speed");
+        assert_eq!((distance("kitten", "sitting"), distance("", "ab"), distance("same", "same")), (3, 2, 0));
+    }
+
+    #[test]
+    fn numbers_are_read_with_exponents_and_not_into_their_units() {
+        let read = |text| {
+            let mut cursor = Cursor::new(text);
+            (cursor.number().ok(), cursor.word(&['/']).to_owned())
+        };
+        assert_eq!(read("500ms"), (Some(500.0), "ms".into()));
+        assert_eq!(read("1e3 ms"), (Some(1000.0), "ms".into()));
+        assert_eq!(read("1.5e-2"), (Some(0.015), String::new()));
+        assert_eq!(read("12_000 tok/s"), (Some(12_000.0), "tok/s".into()));
+        assert_eq!(read("-3"), (Some(-3.0), String::new()));
+        assert_eq!(read("3e"), (Some(3.0), "e".into()));
+        for bad in ["", "x", ".", "1.2.3", "1e999"] {
+            assert_eq!(read(bad).0, None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! Service level objectives: what one request must keep to be a good one.
+//!
+//! It refuses to know how many requests must keep them: that is [`Goodput`](crate::Goodput)'s. Invariant: a request that
+//! lacks the metric misses, and so does one that failed or was refused for its rate, whatever it measured before.
+//!
+//! Why a rate-limited request misses: whoever sent it got no answer, and a provider that refuses nine requests in ten must
+//! not look as if it met every objective. They are counted apart beside the misses all the same.
+
+use crate::expression::{Cursor, ExpressionError, Relation, suggestion};
+use crate::metric::RequestMetric;
+use crate::request::RequestNumbers;
+use std::fmt;
+
+/// A bound on a metric of single requests, such as `ttft_ms<500`.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Slo {
+    /// What is bounded.
+    pub metric: RequestMetric,
+    /// `<` or `<=` for times, `>` or `>=` for speeds.
+    pub relation: Relation,
+    /// The bound, in milliseconds or tokens per second.
+    pub bound: f64,
+}
+
+impl Slo {
+    /// Reads an objective: a metric of one request, a relation, a number with its unit. The unit may stand with the name
+    /// (`ttft_ms<500`) or with the number (`ttft<500ms`, `ttft<0.5s`); speeds are in tok/s. Metrics: `ttfb`, `ttft`, `ttfat`,
+    /// `tpot`, `itl` (the longest wait for a token after the first chunk), `largest_gap`, `e2e`, `e2e_from_due`,
+    /// `output_speed`, `e2e_speed`.
+    ///
+    /// # Errors
+    /// The column, what was expected there, and the nearest name of one that does not exist. A bound on the wrong side, such
+    /// as `output_speed<30`, is refused too.
+    pub fn parse(text: &str) -> Result<Slo, ExpressionError> {
+        let mut cursor = Cursor::new(text);
+        let (metric, unit) = metric_name(&mut cursor)?;
+        let sign_at = cursor.here();
+        let relation = cursor.relation()?;
+        if relation.is_upper() == metric.is_speed() {
+            let (worse, right) = if metric.is_speed() { ("a lower speed", ">") } else { ("a longer time", "<") };
+            let message = format!("{worse} is no objective; write {} {right} ...", metric.name());
+            return Err(cursor.error(sign_at, message));
+        }
+        let number_at = cursor.here();
+        let number = cursor.number()?;
+        if number < 0.0 {
+            return Err(cursor.error(number_at, "expected a number that is not negative".to_owned()));
+        }
+        let bound = scaled(&mut cursor, metric.is_speed(), unit, number)?;
+        cursor.end("the end of the objective")?;
+        Ok(Slo { metric, relation, bound })
+    }
+
+    /// Whether a request keeps it. One that lacks the metric, failed, was refused for its rate or was cancelled does not.
+    pub fn met(&self, request: &RequestNumbers) -> bool {
+        let kept = |value| self.relation.holds(value, self.bound);
+        request.is_answered() && self.metric.of(request).is_some_and(kept)
+    }
+}
+
+impl fmt::Display for Slo {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let unit = if self.metric.is_speed() { "" } else { "_ms" };
+        write!(formatter, "{}{unit} {} {}", self.metric.name(), self.relation.symbol(), self.bound)
+    }
+}
+
+/// Milliseconds in a unit of time.
+pub(crate) fn milliseconds_in(unit: &str) -> Option<f64> {
+    match unit {
+        "ns" => Some(1e-6),
+        "us" | "µs" => Some(1e-3),
+        "ms" => Some(1.0),
+        "s" => Some(1e3),
+        "min" => Some(6e4),
+        _ => None,
+    }
+}
+
+/// Whether a unit is one of tokens per second.
+pub(crate) fn is_speed_unit(unit: &str) -> bool {
+    matches!(unit, "tok/s" | "tokens/s" | "tps" | "t/s" | "per_second")
+}
+
+/// The name of a metric with the unit that may hang on it.
+fn metric_name<'t>(cursor: &mut Cursor<'t>) -> Result<(RequestMetric, Option<&'t str>), ExpressionError> {
+    let at = cursor.here();
+    let word = cursor.word(&[]);
+    if word.is_empty() {
+        let message = format!("expected a metric such as ttft_ms{}", cursor.found(at));
+        return Err(cursor.error(at, message));
+    }
+    let found = match (RequestMetric::from_name(&word.to_lowercase()), word.rsplit_once('_')) {
+        (Some(metric), _) => Some((metric, None)),
+        (None, Some((name, unit))) if milliseconds_in(unit).is_some() => RequestMetric::from_name(&name.to_lowercase())
+            .filter(|metric| !metric.is_speed())
+            .map(|it| (it, Some(unit))),
+        _ => None,
+    };
+    found.ok_or_else(|| {
+        let known = RequestMetric::ALL.map(RequestMetric::name);
+        cursor.error(at, format!("`{word}` is no metric of a request{}", suggestion(&word.to_lowercase(), &known)))
+    })
+}
+
+/// A number in the unit that stands behind it or with its name, brought to milliseconds or tok/s.
+pub(crate) fn scaled(
+    cursor: &mut Cursor<'_>,
+    is_speed: bool,
+    named: Option<&str>,
+    number: f64,
+) -> Result<f64, ExpressionError> {
+    let at = cursor.here();
+    let unit = cursor.word(&['/', 'µ']);
+    match (is_speed, named, unit) {
+        (true, _, "") => Ok(number),
+        (true, _, unit) if is_speed_unit(unit) => Ok(number),
+        (true, ..) => Err(cursor.error(at, format!("`{unit}` is no unit of a speed; write tok/s or nothing"))),
+        (false, Some(named), "") => Ok(number * milliseconds_in(named).unwrap_or(1.0)),
+        (false, None, "") => {
+            let message = "expected a unit; write for example 500ms or 0.5s, or put it into the name as in ttft_ms";
+            Err(cursor.error(at, message.to_owned()))
+        }
+        (false, Some(named), unit) if named != unit => {
+            Err(cursor.error(at, format!("the name says {named} and the number `{unit}`; leave one of them out")))
+        }
+        (false, _, unit) => milliseconds_in(unit)
+            .map(|each| number * each)
+            .ok_or_else(|| cursor.error(at, format!("`{unit}` is no unit of time; write for example 500ms or 0.5s"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::{failed_request, refused_for_rate, steady_request};
+    use proptest::prelude::*;
+    use tokrate_core::{FailureKind, Span};
+
+    fn told(text: &str) -> String {
+        match Slo::parse(text) {
+            Ok(slo) => slo.to_string(),
+            Err(error) => format!("{}: {}", error.column, error.message),
+        }
+    }
+
+    #[test]
+    fn objectives_are_read_with_the_unit_in_either_place() {
+        for text in ["ttft_ms<500", "ttft<500ms", "TTFT < 0.5 s", "ttft_s<0.5", "ttft_ms < 500 ms"] {
+            assert_eq!(told(text), "ttft_ms < 500", "{text}");
+        }
+        assert_eq!(told("output_speed>30"), "output_speed > 30");
+        assert_eq!(told("output_speed >= 30 tok/s"), "output_speed >= 30");
+        assert_eq!(told("e2e_from_due<=1min"), "e2e_from_due_ms <= 60000");
+        assert_eq!(told("itl<40ms"), "itl_ms < 40");
+    }
+
+    #[test]
+    fn what_is_no_objective_is_refused_with_its_column() {
+        insta::assert_snapshot!(
+            "refused",
+            [
+                "",
+                "tftf<500ms",
+                "output_sped>30",
+                "ttft 500",
+                "ttft<",
+                "ttft<500",
+                "ttft<500 parsecs",
+                "ttft_ms<500s",
+                "output_speed<30",
+                "tpot>50ms",
+                "output_speed>30ms",
+                "ttft<500ms or so",
+                "ttft<-1ms",
+                "output_speed_ms>3",
+            ]
+            .map(told)
+            .join("\n")
+        );
+    }
+
+    #[test]
+    fn a_request_without_the_metric_and_a_failed_one_miss() {
+        let slo = |text: &str| Slo::parse(text).expect("an objective");
+        // 40 tokens: the first after 100 ms, then one each 20 ms.
+        let request = steady_request(0, 0, 100, 20, 40);
+        assert!(slo("ttft_ms<=100").met(&request) && !slo("ttft_ms<100").met(&request));
+        assert!(slo("itl_ms<=20").met(&request) && !slo("itl_ms<20").met(&request));
+        assert!(slo("output_speed>=50").met(&request) && !slo("output_speed>50").met(&request));
+        let short = steady_request(0, 0, 100, 20, 2);
+        assert!(slo("ttft_ms<200").met(&short));
+        assert!(!slo("tpot_ms<1000").met(&short), "two tokens have no tpot");
+        let failed = failed_request(0, 0, 50, FailureKind::Stalled);
+        let refused = refused_for_rate(0, 0, 5, Span::from_secs(1));
+        assert!(!slo("e2e_ms<1000").met(&failed) && !slo("e2e_ms<1000").met(&refused));
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_or_refused_within_its_length(text in "\\PC{0,24}") {
+            if let Err(error) = Slo::parse(&text) {
+                prop_assert!(error.column >= 1 && error.column <= text.chars().count() + 1);
+            }
+        }
+
+        #[test]
+        fn what_is_written_reads_back(metric in prop::sample::select(&RequestMetric::ALL), bound in 0.0..1e6_f64) {
+            let relation = if metric.is_speed() { Relation::AtLeast } else { Relation::Below };
+            let slo = Slo { metric, relation, bound };
+            prop_assert_eq!(Slo::parse(&slo.to_string()), Ok(slo));
+        }
+    }
+}
