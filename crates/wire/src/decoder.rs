@@ -194,8 +194,9 @@ fn take_frame(documents: &mut Documents<Voice>, at: Tick, frame: Frame<'_>, out:
 /// A body in one piece; where the dialect's streams are lines, lines that nobody asked for are read as such.
 fn take_whole(documents: &mut Documents<Voice>, dialect: Dialect, at: Tick, body: &[u8], out: &mut EventBatch) {
     let lines = matches!(dialect, Dialect::OllamaChat | Dialect::OllamaGenerate);
-    if lines && body.trim_ascii_end().contains(&b'\n') && serde_json::from_slice::<serde::de::IgnoredAny>(body).is_err()
-    {
+    let first = memchr::memchr(b'\n', body.trim_ascii_end()).map(|end| &body[..end]);
+    // The first line of an indented answer is no document.
+    if lines && first.is_some_and(|line| serde_json::from_slice::<serde::de::IgnoredAny>(line).is_ok()) {
         let mut framer = LineFramer::new(body.len());
         let mut take = |frame: Frame<'_>| take_frame(documents, at, frame, out);
         framer.push(body, &mut take);

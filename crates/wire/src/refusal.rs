@@ -37,8 +37,11 @@ pub fn refusal(status: u16, headers: &[(&str, &str)], body: &[u8]) -> Refusal {
     let (text, _) = lossy(&body[..body.len().min(64 << 10)]);
     let error = ErrorBody::read(&text);
     let mut kind = kind_of_status(status);
-    if kind == FailureKind::BadRequest && error.kind() == Some(FailureKind::NotFound) {
-        kind = FailureKind::NotFound;
+    // Some servers say 400 of a model that is not there or a key that is not valid.
+    if kind == FailureKind::BadRequest
+        && let Some(named @ (FailureKind::NotFound | FailureKind::Unauthorized)) = error.kind()
+    {
+        kind = named;
     }
     let mut retry_after = wait_from_headers(headers);
     if retry_after.is_none() {
@@ -76,7 +79,7 @@ pub(crate) struct ErrorBody {
     pub(crate) retry_after: Option<Span>,
     /// Status code that it names.
     status: Option<u16>,
-    /// Its `type`, `code` and `status`, in lower case.
+    /// Its `type`, `code` and `status`, and the reasons of its details, in lower case.
     labels: String,
 }
 
@@ -112,6 +115,11 @@ impl ErrorBody {
                 },
                 _ => {}
             }
+        }
+        // Google's reason stands in a list of details.
+        for reason in error["details"].as_array().into_iter().flatten().filter_map(|detail| detail["reason"].as_str()) {
+            labels.push_str(&reason.to_ascii_lowercase());
+            labels.push(' ');
         }
         ErrorBody {
             message: clean(&message_of(&error), MAX_MESSAGE_BYTES),

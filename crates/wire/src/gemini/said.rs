@@ -16,10 +16,9 @@ pub(crate) struct Candidates {
     model: String,
     /// Calls said so far.
     calls: u32,
-    /// A reason to stop was said.
-    finished: bool,
-    /// The end was said.
-    done: bool,
+    /// The last reason to stop that came. It is said at the end: some servers name one in every chunk, and only the last
+    /// one holds.
+    finish: Option<FinishReason>,
 }
 
 /// One chunk, read but not yet said.
@@ -62,12 +61,7 @@ impl Speech for Candidates {
         for saying in &chunk.sayings {
             self.tell(at, saying, out);
         }
-        if let Some(reason) = chunk.finish {
-            self.finished = true;
-            // There is no reason of its own for calls.
-            let calls = reason == FinishReason::Stop && self.calls > 0;
-            out.push(at, What::Finish(if calls { FinishReason::ToolCalls } else { reason }));
-        }
+        self.finish = chunk.finish.or(self.finish);
         let reading = usage.unwrap_or(None);
         if let Some(reading) = reading {
             emit_usage(at, reading, out);
@@ -75,10 +69,10 @@ impl Speech for Candidates {
         if let Some(failure) = chunk.failure {
             fail(at, failure, out);
         } else if source.part == Part::Whole && !chunk.shapeless {
-            self.done = true;
+            self.tell_finish(at, out);
             out.push(at, What::Done);
         }
-        if out.events().len() == before {
+        if out.events().len() == before && chunk.finish.is_none() {
             out.push(at, What::Empty);
         }
         Ok(pattern(json, &chunk, reading.is_some()))
@@ -88,10 +82,28 @@ impl Speech for Candidates {
         read_usage(json).ok()?
     }
 
+    fn prescribes(&self, field: &str) -> bool {
+        matches!(
+            field,
+            "candidates"
+                | "promptFeedback"
+                | "prompt_feedback"
+                | "usageMetadata"
+                | "usage_metadata"
+                | "modelVersion"
+                | "model_version"
+                | "responseId"
+                | "response_id"
+                | "createTime"
+                | "create_time"
+                | "modelStatus"
+                | "error"
+        )
+    }
+
     /// The stream has no end mark: its end is one if the model said why it stopped.
     fn end(&mut self, at: Tick, out: &mut EventBatch) {
-        if self.finished && !self.done {
-            self.done = true;
+        if self.tell_finish(at, out) {
             out.push(at, What::Done);
         }
     }
@@ -106,6 +118,15 @@ impl Candidates {
             let range = out.store(model);
             out.push(at, What::Model(range));
         }
+    }
+
+    /// Says why the model stopped, if that is known and not said yet.
+    fn tell_finish(&mut self, at: Tick, out: &mut EventBatch) -> bool {
+        let Some(reason) = self.finish.take() else { return false };
+        // There is no reason of its own for calls.
+        let calls = reason == FinishReason::Stop && self.calls > 0;
+        out.push(at, What::Finish(if calls { FinishReason::ToolCalls } else { reason }));
+        true
     }
 
     fn tell(&mut self, at: Tick, saying: &Saying<'_>, out: &mut EventBatch) {

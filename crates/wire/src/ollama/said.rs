@@ -76,6 +76,32 @@ impl Speech for Lines {
         Ok(pattern(json, &line))
     }
 
+    fn prescribes(&self, field: &str) -> bool {
+        matches!(
+            field,
+            "model"
+                | "created_at"
+                | "message"
+                | "response"
+                | "thinking"
+                | "tool_calls"
+                | "logprobs"
+                | "context"
+                | "done"
+                | "done_reason"
+                | "total_duration"
+                | "load_duration"
+                | "prompt_eval_count"
+                | "prompt_eval_cached_count"
+                | "prompt_eval_duration"
+                | "eval_count"
+                | "eval_duration"
+                | "remote_model"
+                | "remote_host"
+                | "error"
+        )
+    }
+
     /// No line that carries text of a stream carries counts.
     fn usage(&self, _json: &str) -> Option<UsageReading> {
         None

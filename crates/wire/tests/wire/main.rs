@@ -8,6 +8,7 @@ mod bad_input;
 mod body;
 mod dialects;
 mod fixtures;
+mod gemini_and_ollama;
 mod properties;
 mod recorded;
 mod template;
