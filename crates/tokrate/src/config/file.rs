@@ -38,6 +38,7 @@ pub struct Bench {
     pub requests: Option<u64>,
     pub duration: Option<String>,
     pub warmup: Option<u64>,
+    pub rounds: Option<u32>,
     pub seed: Option<u64>,
     pub workers: Option<u32>,
     pub input_tokens: Option<u32>,

@@ -67,9 +67,10 @@ const ROWS: &[Row] = &[
 
 /// A level in few words, for a column head.
 fn level(phase: &PhaseResult) -> String {
+    let round = phase.name.rsplit_once(", round ").map_or_else(String::new, |(_, round)| format!(" ({round})"));
     match phase.load {
-        Load::Closed { concurrency } => format!("c = {concurrency}"),
-        Load::Open { rate, .. } => format!("{rate} req/s"),
+        Load::Closed { concurrency } => format!("c = {concurrency}{round}"),
+        Load::Open { rate, .. } => format!("{rate} req/s{round}"),
     }
 }
 

@@ -14,7 +14,11 @@ use super::file::File;
 use super::{Value, layered};
 use crate::flags::bench::Flags;
 use anyhow::{Result, ensure};
+use std::iter::repeat_n;
 use tokrate_bench::{Config, Target};
+
+/// More rounds than this are a mistake.
+const ROUNDS_MOST: u32 = 1000;
 
 /// Resolves flags, environment and settings file.
 /// Several targets give a configuration each; all of them are alike but for what the target itself asks for.
@@ -22,8 +26,14 @@ pub fn resolve(flags: &Flags, environment: &Environment, file: &File) -> Result<
     let targets = target::targets(&flags.target, environment, file)?;
     let embedded = targets.iter().any(|found| matches!(found.target, Target::Embedded(_)));
     let outputs = output::outputs(flags, file, embedded)?;
-    let configs = targets.into_iter().map(|target| config(target, flags, environment, file));
-    Ok((configs.collect::<Result<_>>()?, outputs))
+    let rounds = flags.load.rounds.or(file.bench.rounds).unwrap_or(if targets.len() > 1 { 2 } else { 1 });
+    ensure!((1..=ROUNDS_MOST).contains(&rounds), "read --rounds: {rounds} is not between 1 and {ROUNDS_MOST}");
+    let mut configs =
+        targets.into_iter().map(|target| config(target, flags, environment, file)).collect::<Result<Vec<Config>>>()?;
+    for config in &mut configs {
+        config.phases = config.phases.iter().flat_map(|phase| repeat_n(*phase, rounds as usize)).collect();
+    }
+    Ok((configs, outputs))
 }
 
 fn config(found: target::Found, flags: &Flags, environment: &Environment, file: &File) -> Result<Config> {
