@@ -77,6 +77,12 @@ impl Rng {
         Span::from_nanos((-(1.0 - self.unit()).ln() * mean.as_nanos() as f64).round() as u64)
     }
 
+    /// A log-normally distributed factor of mean 1 and the given coefficient of variation.
+    pub fn log_normal(&mut self, variation: f64) -> f64 {
+        let variance = (variation * variation).ln_1p();
+        (variance.sqrt() * self.normal() - variance / 2.0).exp()
+    }
+
     /// A normally distributed number, mean 0 and standard deviation 1 (Box and Muller 1958).
     pub fn normal(&mut self) -> f64 {
         let radius = (-2.0 * (1.0 - self.unit()).ln()).sqrt();

@@ -185,6 +185,7 @@ fn draw_faults(rng: &mut Rng) -> Faults {
         empty,
         no_done,
         burst,
+        ..Faults::default()
     }
 }
 

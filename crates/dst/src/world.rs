@@ -234,6 +234,7 @@ impl<'a> World<'a> {
             input_tokens: self.scenario.input_tokens,
             output_tokens: Some(self.scenario.output_tokens),
             include_usage: self.scenario.include_usage,
+            include_timings: false,
             faults: None,
         };
         match self.engine.submit(self.now, request) {
@@ -434,7 +435,7 @@ fn piece<'t>(what: Emitted, scenario: &Scenario, text: &'t mut String) -> Option
         Emitted::Usage(usage) => Piece::Usage(usage),
         Emitted::Done => Piece::Done,
         Emitted::Failed { message } => Piece::Failed { message },
-        Emitted::Malformed | Emitted::End(_) => return None,
+        Emitted::Malformed | Emitted::Timings(_) | Emitted::End(_) => return None,
     })
 }
 

@@ -1,6 +1,6 @@
 //! Every fault of the engine and of the link, and what has to become of it.
 
-use tokrate_core::{FailureKind, Oddity, Span};
+use tokrate_core::{FailureKind, FinishReason, Oddity, Span};
 use tokrate_dst::{Exchange, LinkLaw, Scenario, checkers, run};
 use tokrate_sim::{Emitted, Faults};
 
@@ -47,6 +47,13 @@ fn every_fault_of_the_engine_ends_as_it_should() {
         ("empty", Some(Empty), 0, None),
         ("no_done", None, 40, Some(Oddity::MissingDone)),
         ("burst", None, 40, None),
+        ("replay", None, 40, None),
+        ("repeat", None, 40, None),
+        // It is told in the answer's envelope, which is not of this world.
+        ("other_model", None, 40, None),
+        ("short", None, 17, None),
+        ("usage_inflated", None, 40, None),
+        ("hidden_reasoning", None, 20, None),
     ];
     for (fault, failure, kept, oddity) in table {
         let exchange = with_fault(fault);
@@ -61,6 +68,10 @@ fn every_fault_of_the_engine_ends_as_it_should() {
 #[test]
 fn what_a_fault_takes_away_is_absent_and_what_it_says_is_kept() {
     assert_eq!(with_fault("missing_usage").trace.usage, None);
+    let reported = |fault| with_fault(fault).trace.usage.map(|usage| (usage.output, usage.reasoning));
+    assert_eq!(reported("usage_inflated"), Some((Some(60), None)));
+    assert_eq!(reported("hidden_reasoning"), Some((Some(40), Some(20))));
+    assert_eq!(with_fault("short").trace.finish, Some(FinishReason::Stop));
     assert!(with_fault("burst").trace.arrivals.len() == 1, "all at once");
     let refused = with_fault("rate_limited").trace.failure.expect("refused");
     assert_eq!((refused.message.as_str(), refused.retry_after), ("too many requests", Some(Span::from_secs(1))));

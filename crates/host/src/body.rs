@@ -198,7 +198,7 @@ impl Collected {
             Emitted::Usage(usage) => self.usage = Some(usage),
             Emitted::Failed { message } => self.failed = Some(message),
             Emitted::End(outcome) => self.outcome = Some(outcome),
-            Emitted::Role | Emitted::Done => {}
+            Emitted::Role | Emitted::Timings(_) | Emitted::Done => {}
         }
     }
 
@@ -247,7 +247,7 @@ fn kind_of(what: Emitted) -> Kinds {
         Emitted::Usage(_) => Kinds::USAGE,
         Emitted::Done => Kinds::DONE,
         Emitted::Failed { .. } => Kinds::FAILED,
-        Emitted::End(_) => Kinds::default(),
+        Emitted::Timings(_) | Emitted::End(_) => Kinds::default(),
     }
 }
 
@@ -264,7 +264,7 @@ fn encode(encoder: &mut Encoder, what: Emitted, bytes: &mut Vec<u8>, text: &mut 
         Emitted::Usage(usage) => Piece::Usage(usage),
         Emitted::Done => Piece::Done,
         Emitted::Failed { message } => Piece::Failed { message },
-        Emitted::End(_) => return,
+        Emitted::Timings(_) | Emitted::End(_) => return,
     };
     encoder.encode_event(&piece, bytes);
 }

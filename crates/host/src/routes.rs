@@ -128,6 +128,7 @@ impl Routes {
                 output_tokens: max_output_tokens,
                 // A whole answer always carries usage.
                 include_usage: include_usage || !stream,
+                include_timings: false,
                 faults,
             },
         };

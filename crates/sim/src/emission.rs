@@ -16,6 +16,8 @@ pub struct SimRequest {
     pub output_tokens: Option<u32>,
     /// Whether usage is to be reported.
     pub include_usage: bool,
+    /// Whether the engine's own times are to be reported.
+    pub include_timings: bool,
     /// Faults of this request in place of the engine's.
     pub faults: Option<Box<Faults>>,
 }
@@ -53,6 +55,8 @@ pub enum Emitted {
     Finish(FinishReason),
     /// Token counts.
     Usage(Usage),
+    /// The times that it took, as the engine knows them.
+    Timings(Timings),
     /// The end mark.
     Done,
     /// The stream breaks off with an error.
@@ -62,6 +66,28 @@ pub enum Emitted {
     },
     /// Nothing comes any more; always the last emission of a request that was not cancelled and has not stalled.
     End(Outcome),
+}
+
+/// Where the time of an answer went.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Timings {
+    /// From submission to a slot.
+    pub queue: Span,
+    /// From the slot to the first token.
+    pub prefill: Span,
+    /// From the first token to the last.
+    pub decode: Span,
+    /// Prompt tokens.
+    pub input_tokens: u32,
+    /// Tokens that were made, hidden ones included.
+    pub output_tokens: u32,
+}
+
+impl Timings {
+    /// From submission to the last token.
+    pub fn total(self) -> Span {
+        self.queue + self.prefill + self.decode
+    }
 }
 
 /// How an answer ends.

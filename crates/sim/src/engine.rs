@@ -3,15 +3,17 @@
 //! It refuses to know real time: every call brings its own tick, and ticks that go backwards count as the latest one
 //! seen. Invariant: each call first settles everything due up to its tick, so the trace does not depend on polling.
 
-use crate::emission::{Emission, Emitted, Outcome, Refusal, RequestId, SimRequest};
+use crate::emission::{Emission, Emitted, Outcome, Refusal, RequestId, SimRequest, Timings};
 use crate::faults::Faults;
 use crate::law::{Law, LawError};
+use crate::limits::{Allowance, Buckets};
+use crate::persona::{Moment, Persona};
 use crate::schedule::Schedule;
 use crate::script::{BreakOff, Refused, Script};
 use crate::words::Words;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
-use tokrate_core::{Rng, Span, Tick, Usage};
+use tokrate_core::{Channel, Rng, Span, Tick, Usage};
 
 /// A simulated inference engine.
 ///
@@ -32,9 +34,12 @@ use tokrate_core::{Rng, Span, Tick, Usage};
 /// ```
 #[derive(Clone, Debug)]
 pub struct Engine {
-    law: Law,
-    faults: Faults,
+    persona: Persona,
     root: Rng,
+    /// For the background.
+    others: Rng,
+    buckets: Buckets,
+    started_at: Tick,
     now: Tick,
     next_request: u64,
     streams: Vec<Option<Stream>>,
@@ -76,6 +81,11 @@ struct Stream {
     id: RequestId,
     script: Script,
     phase: Phase,
+    submitted_at: Tick,
+    /// When it got a slot.
+    admitted_at: Tick,
+    /// When its first token was made.
+    first_at: Tick,
     /// Tokens emitted.
     sent: u32,
     malformed_sent: bool,
@@ -94,19 +104,42 @@ enum Phase {
     Stalled,
 }
 
+impl Stream {
+    /// Where its time went, with its last token at `at`.
+    fn timings(&self, at: Tick) -> Timings {
+        Timings {
+            queue: self.admitted_at.since(self.submitted_at),
+            prefill: self.first_at.since(self.admitted_at),
+            decode: at.since(self.first_at),
+            input_tokens: self.script.input_tokens,
+            output_tokens: self.sent,
+        }
+    }
+}
+
 impl Engine {
     /// An idle engine.
     ///
     /// # Errors
     /// If a value of the law or of a fault makes no sense.
     pub fn new(law: Law, faults: Faults, seed: u64) -> Result<Engine, LawError> {
-        law.check()?;
-        faults.check()?;
+        Engine::of(Persona { law, faults, ..Persona::default() }, seed, Tick::ZERO)
+    }
+
+    /// An idle engine with a persona, whose time begins at `started_at`.
+    ///
+    /// # Errors
+    /// If a value of the persona makes no sense.
+    pub fn of(persona: Persona, seed: u64, started_at: Tick) -> Result<Engine, LawError> {
+        persona.check()?;
+        let root = Rng::root(seed);
         Ok(Engine {
-            law,
-            faults,
-            root: Rng::root(seed),
-            now: Tick::ZERO,
+            others: root.child("background"),
+            buckets: Buckets::new(persona.limits),
+            persona,
+            root,
+            started_at,
+            now: started_at,
             next_request: 0,
             streams: Vec::new(),
             vacant: Vec::new(),
@@ -129,19 +162,14 @@ impl Engine {
         let id = RequestId(self.next_request);
         self.next_request += 1;
         self.stats.submitted += 1;
-        let faults = request.faults.as_deref().unwrap_or(&self.faults);
-        let refusal = |status, retry_after, message| Refusal { request: id, status, retry_after, message };
-        let script = match Script::draw(&self.law, faults, &self.root, id, &request) {
-            Ok(script) if !self.schedule.is_full(&self.law) => Ok(script),
-            Ok(_) => Err(refusal(503, None, "the queue is full")),
-            Err(Refused::RateLimited) => Err(refusal(429, Some(faults.retry_after), "too many requests")),
-            Err(Refused::ServerError) => Err(refusal(faults.server_error_status, None, "the engine failed")),
-        };
-        let script = script.inspect_err(|_| self.stats.refused += 1)?;
+        let script = self.draw(id, &request).inspect_err(|_| self.stats.refused += 1)?;
         let stream = Stream {
             id,
             script,
             phase: Phase::Queued,
+            submitted_at: self.now,
+            admitted_at: self.now,
+            first_at: self.now,
             sent: 0,
             malformed_sent: false,
             ticket: u64::MAX,
@@ -200,7 +228,39 @@ impl Engine {
 
     /// The law that the engine obeys.
     pub fn law(&self) -> &Law {
-        &self.law
+        &self.persona.law
+    }
+
+    /// What its limits still let through, as of the latest call.
+    pub fn allowance(&self) -> Allowance {
+        self.buckets.allowance(self.now)
+    }
+
+    /// Whether the answer to a request that goes on names another model.
+    pub fn poses(&self, id: RequestId) -> bool {
+        let stream = self.places.get(&id).and_then(|&place| self.streams[place].as_ref());
+        stream.is_some_and(|stream| stream.script.poses)
+    }
+
+    /// What is said to a request, or why it is refused.
+    fn draw(&mut self, id: RequestId, request: &SimRequest) -> Result<Script, Refusal> {
+        let refusal = |status, retry_after, message| Refusal { request: id, status, retry_after, message };
+        let law = &self.persona.law;
+        let most = request.output_tokens.unwrap_or(law.default_output_tokens).min(law.output_tokens_most);
+        let taken = self.buckets.take(self.now, u64::from(request.input_tokens) + u64::from(most));
+        taken.map_err(|denied| refusal(429, denied.wait, denied.message))?;
+        let drawn = self.persona.faults_at(self.now.since(self.started_at));
+        let faults = request.faults.as_deref().unwrap_or(&drawn);
+        match Script::draw(law, faults, &self.root, id, request) {
+            Ok(script) if !self.schedule.is_full(law) => Ok(script),
+            Ok(_) => Err(refusal(503, None, "the queue is full")),
+            Err(Refused::RateLimited) => Err(refusal(429, Some(faults.retry_after), "too many requests")),
+            Err(Refused::ServerError) => Err(refusal(faults.server_error_status, None, "the engine failed")),
+        }
+    }
+
+    fn moment(&self, at: Tick) -> Moment {
+        self.persona.at(at.since(self.started_at), &self.others)
     }
 
     /// Carries out every step due by `now`, tick by tick.
@@ -232,12 +292,15 @@ impl Engine {
 
     /// Gives free slots to those who wait.
     fn admit(&mut self, at: Tick) {
-        while let Some(place) = self.schedule.admit(&self.law) {
+        while let Some(place) = self.schedule.admit(&self.persona.law) {
+            let factor = self.moment(at).ttft;
+            let law = &self.persona.law;
             let stream = self.streams[place].as_mut().expect("only live streams queue");
             stream.phase = Phase::Prefill;
-            let delay = self.law.first_chunk_delay(stream.script.input_tokens);
-            let delay = jittered(delay, self.law.ttft_jitter, &mut stream.jitter);
-            if self.law.role_first {
+            stream.admitted_at = at;
+            let delay = stretched(law.first_chunk_delay(stream.script.input_tokens), factor);
+            let delay = jittered(delay, law.ttft_jitter, &mut stream.jitter);
+            if law.role_first {
                 self.emit(place, at, Emitted::Role);
             }
             self.schedule_step(place, at + delay);
@@ -246,10 +309,11 @@ impl Engine {
 
     /// Carries out what a stream has to do at `at`: a chunk, a fault, the end.
     fn step(&mut self, place: usize, at: Tick) {
-        let law_chunk = self.law.tokens_per_chunk;
+        let law_chunk = self.persona.law.tokens_per_chunk;
         let stream = self.streams[place].as_mut().expect("a valid step belongs to a live stream");
         if stream.phase == Phase::Prefill {
             stream.phase = Phase::Decoding;
+            stream.first_at = at;
             self.schedule.start_decoding();
         }
         self.emit_malformed(place, at);
@@ -261,9 +325,12 @@ impl Engine {
         if tokens > 0 {
             let channel = stream.script.channel_after(stream.sent);
             let words = Words::new(stream.script.text_seed, stream.sent, tokens);
+            let words = if stream.script.looped { words.looped() } else { words };
             stream.sent += tokens;
-            let usage = self.law.usage_every_chunk && stream.script.report_usage;
-            self.emit(place, at, Emitted::Text { channel, words });
+            let usage = self.persona.law.usage_every_chunk && stream.script.report_usage;
+            if !(stream.script.hides_reasoning && channel == Channel::Reasoning) {
+                self.emit(place, at, Emitted::Text { channel, words });
+            }
             if usage {
                 self.emit_usage(place, at);
             }
@@ -278,8 +345,14 @@ impl Engine {
         self.emit_malformed(place, at);
         let stream = self.streams[place].as_ref().expect("still live");
         let (finish, usage, done) = (stream.script.finish, stream.script.report_usage, stream.script.done);
+        let timings = stream.script.report_timings.then(|| stream.timings(at));
         self.emit(place, at, Emitted::Finish(finish));
-        if usage && !(self.law.usage_every_chunk && self.streams[place].as_ref().is_some_and(|stream| stream.sent > 0))
+        if let Some(timings) = timings {
+            self.emit(place, at, Emitted::Timings(timings));
+        }
+        if usage
+            && !(self.persona.law.usage_every_chunk
+                && self.streams[place].as_ref().is_some_and(|stream| stream.sent > 0))
         {
             self.emit_usage(place, at);
         }
@@ -327,13 +400,16 @@ impl Engine {
     }
 
     fn schedule_gap(&mut self, place: usize, at: Tick) {
+        let moment = self.moment(at);
         let Some(stream) = &mut self.streams[place] else { return };
         if stream.phase != Phase::Decoding {
             return;
         }
         // A fault behind the last token comes when one more token would.
-        let tokens = stream.script.next_chunk(stream.sent, self.law.tokens_per_chunk).max(1);
-        let gap = jittered(self.schedule.gap(&self.law, tokens), self.law.gap_jitter, &mut stream.jitter);
+        let tokens = stream.script.next_chunk(stream.sent, self.persona.law.tokens_per_chunk).max(1);
+        let decoding = self.schedule.decoding().saturating_add(moment.others);
+        let gap = self.persona.law.gap_at(tokens, decoding, moment.speed);
+        let gap = jittered(gap, self.persona.law.gap_jitter, &mut stream.jitter);
         self.schedule_step(place, at + gap);
     }
 
@@ -358,7 +434,7 @@ impl Engine {
         let reasoning = stream.sent.min(stream.script.reasoning);
         let usage = Usage {
             input: Some(u64::from(stream.script.input_tokens)),
-            output: Some(u64::from(stream.sent)),
+            output: Some(stream.script.reported(stream.sent)),
             reasoning: (stream.script.reasoning > 0).then_some(u64::from(reasoning)),
             cached_input: None,
             cache_write_input: None,
@@ -380,10 +456,17 @@ impl Engine {
 
     /// When something said at `at` leaves the engine: the next multiple of the coalescing span.
     fn release_at(&self, at: Tick) -> Tick {
-        match self.law.coalesce.as_nanos() {
+        match self.persona.law.coalesce.as_nanos() {
             0 => at,
             span => at.as_nanos().checked_next_multiple_of(span).map_or(Tick::MAX, Tick::from_nanos),
         }
+    }
+}
+
+fn stretched(span: Span, factor: f64) -> Span {
+    match factor {
+        1.0 => span,
+        factor => Span::from_nanos((span.as_nanos() as f64 * factor).round() as u64),
     }
 }
 
@@ -392,10 +475,10 @@ fn jittered(span: Span, variation: f64, rng: &mut Rng) -> Span {
     if variation == 0.0 {
         return span;
     }
-    let variance = (variation * variation).ln_1p();
-    let factor = (variance.sqrt() * rng.normal() - variance / 2.0).exp();
-    Span::from_nanos((span.as_nanos() as f64 * factor).round() as u64)
+    Span::from_nanos((span.as_nanos() as f64 * rng.log_normal(variation)).round() as u64)
 }
 
+#[cfg(test)]
+mod persona_tests;
 #[cfg(test)]
 mod tests;

@@ -33,6 +33,19 @@ pub struct Faults {
     pub no_done: f64,
     /// Probability that all is generated at its pace but delivered at once at the end ("fake streaming").
     pub burst: f64,
+    /// Probability that the text is the engine's only one, whatever is asked.
+    pub replay: f64,
+    /// Probability that the text goes round and round over [`Words::LOOP`](crate::Words::LOOP) words.
+    pub repeat: f64,
+    /// Probability that the answer names another model.
+    pub other_model: f64,
+    /// Probability that the answer stops by itself after a quarter to three quarters of the tokens asked for.
+    pub short: f64,
+    /// Probability that half as many output tokens again are reported as were made.
+    pub usage_inflated: f64,
+    /// Probability that reasoning is made, takes its time and is reported, and is never sent: the law's reasoning
+    /// tokens, or half of the answer where the law has none.
+    pub hidden_reasoning: f64,
 }
 
 /// A fault at a place in the answer.
@@ -60,13 +73,19 @@ impl Default for Faults {
             empty: 0.0,
             no_done: 0.0,
             burst: 0.0,
+            replay: 0.0,
+            repeat: 0.0,
+            other_model: 0.0,
+            short: 0.0,
+            usage_inflated: 0.0,
+            hidden_reasoning: 0.0,
         }
     }
 }
 
 impl Faults {
     /// Names of all faults, as [`Faults::set`] reads them.
-    pub const KINDS: [&'static str; 10] = [
+    pub const KINDS: [&'static str; 16] = [
         "rate_limited",
         "server_error",
         "stall",
@@ -77,6 +96,12 @@ impl Faults {
         "empty",
         "no_done",
         "burst",
+        "replay",
+        "repeat",
+        "other_model",
+        "short",
+        "usage_inflated",
+        "hidden_reasoning",
     ];
 
     /// Sets one fault from `KIND=P`, `KIND@TOKEN=P`, or without `=P` for a probability of 1.
@@ -100,23 +125,31 @@ impl Faults {
             }
         };
         let mut changed = self.clone();
-        let whole_request = match kind {
-            "rate_limited" => &mut changed.rate_limited,
-            "server_error" => &mut changed.server_error,
-            "missing_usage" => &mut changed.missing_usage,
-            "empty" => &mut changed.empty,
-            "no_done" => &mut changed.no_done,
-            "burst" => &mut changed.burst,
-            _ => {
-                *changed.placed(kind).ok_or_else(|| wrong("there is no such kind"))? = AtToken { probability, token };
-                return changed.check().map(|()| *self = changed);
+        if let Some(placed) = changed.placed(kind) {
+            *placed = AtToken { probability, token };
+        } else {
+            *changed.whole_request(kind).ok_or_else(|| wrong("there is no such kind"))? = probability;
+            if token.is_some() {
+                return Err(wrong("this kind has no place in the answer"));
             }
-        };
-        if token.is_some() {
-            return Err(wrong("this kind has no place in the answer"));
         }
-        *whole_request = probability;
         changed.check().map(|()| *self = changed)
+    }
+
+    /// These faults, each so many times as likely, and none more than certain.
+    #[must_use]
+    pub fn times(&self, factor: f64) -> Faults {
+        let mut faults = self.clone();
+        for kind in Faults::KINDS {
+            let probability = match faults.placed(kind) {
+                Some(placed) => Some(&mut placed.probability),
+                None => faults.whole_request(kind),
+            };
+            if let Some(probability) = probability {
+                *probability = (*probability * factor).min(1.0);
+            }
+        }
+        faults
     }
 
     /// Whether every probability is one.
@@ -135,6 +168,12 @@ impl Faults {
             self.empty,
             self.no_done,
             self.burst,
+            self.replay,
+            self.repeat,
+            self.other_model,
+            self.short,
+            self.usage_inflated,
+            self.hidden_reasoning,
         ];
         if let Some((name, value)) =
             Self::KINDS.into_iter().zip(probabilities).find(|(_, value)| !(0.0..=1.0).contains(value))
@@ -153,6 +192,24 @@ impl Faults {
             "disconnect" => Some(&mut self.disconnect),
             "malformed" => Some(&mut self.malformed),
             "error_event" => Some(&mut self.error_event),
+            _ => None,
+        }
+    }
+
+    fn whole_request(&mut self, kind: &str) -> Option<&mut f64> {
+        match kind {
+            "rate_limited" => Some(&mut self.rate_limited),
+            "server_error" => Some(&mut self.server_error),
+            "missing_usage" => Some(&mut self.missing_usage),
+            "empty" => Some(&mut self.empty),
+            "no_done" => Some(&mut self.no_done),
+            "burst" => Some(&mut self.burst),
+            "replay" => Some(&mut self.replay),
+            "repeat" => Some(&mut self.repeat),
+            "other_model" => Some(&mut self.other_model),
+            "short" => Some(&mut self.short),
+            "usage_inflated" => Some(&mut self.usage_inflated),
+            "hidden_reasoning" => Some(&mut self.hidden_reasoning),
             _ => None,
         }
     }
@@ -177,6 +234,17 @@ mod tests {
             ..Faults::default()
         };
         assert_eq!(faults, expected);
+    }
+
+    #[test]
+    fn a_factor_makes_every_fault_likelier_up_to_certainty() {
+        let mut faults = Faults::default();
+        Faults::KINDS.iter().for_each(|kind| faults.set(&format!("{kind}=0.25")).expect("a kind"));
+        let mut half = Faults::default();
+        Faults::KINDS.iter().for_each(|kind| half.set(&format!("{kind}=0.5")).expect("a kind"));
+        assert_eq!(faults.times(2.0), half);
+        assert_eq!(faults.times(9.0).short, 1.0);
+        assert_eq!(faults.times(0.0), Faults::default());
     }
 
     #[test]

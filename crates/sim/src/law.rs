@@ -134,7 +134,12 @@ impl Law {
 
     /// Time of the gap before a chunk of `tokens`, begun with `decoding` streams, without jitter; rounded to the nanosecond.
     pub fn gap(&self, tokens: u32, decoding: u32) -> Span {
-        Span::from_secs_f64(f64::from(tokens) / self.stream_speed(decoding))
+        self.gap_at(tokens, decoding, 1.0)
+    }
+
+    /// The same with every speed `factor` times the law's.
+    pub fn gap_at(&self, tokens: u32, decoding: u32, factor: f64) -> Span {
+        Span::from_secs_f64(f64::from(tokens) / (self.stream_speed(decoding) * factor))
     }
 
     /// Time from a slot to the first chunk, without jitter; the prompt's part is rounded to the nanosecond.
@@ -174,6 +179,17 @@ pub enum LawError {
         /// As given.
         value: f64,
     },
+    /// A setting of a persona that makes no sense.
+    Setting {
+        /// Which one.
+        name: &'static str,
+        /// As given.
+        value: f64,
+        /// What it may be.
+        wanted: &'static str,
+    },
+    /// Changes of a timetable that are not in the order of their times.
+    Order,
     /// A status that is not of the 500s.
     Status {
         /// As given.
@@ -201,6 +217,10 @@ impl fmt::Display for LawError {
             LawError::Probability { name, value } => {
                 write!(formatter, "set the probability of {name} to {value}; give a number from 0 to 1")
             }
+            LawError::Setting { name, value, wanted } => {
+                write!(formatter, "set the {name} to {value}; give {wanted}")
+            }
+            LawError::Order => formatter.write_str("order the changes: each must come later than the one before it"),
             LawError::Status { value } => {
                 write!(formatter, "set the status of server errors to {value}; give one from 500 to 599")
             }

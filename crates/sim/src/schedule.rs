@@ -3,11 +3,10 @@
 //! It refuses to know what is answered. Invariant: never more holders than slots, and nobody overtakes in the queue.
 //!
 //! Here is the place for schedulers that batch by steps or bound prefill by a token budget: they differ in whom they
-//! admit and how long a gap lasts, and in nothing else of the engine.
+//! admit and in how many they count as decoding, and in nothing else of the engine.
 
 use crate::law::Law;
 use std::collections::VecDeque;
-use tokrate_core::Span;
 
 /// How requests get to run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -76,11 +75,5 @@ impl Schedule {
 
     pub fn stop_decoding(&mut self) {
         self.decoding -= 1;
-    }
-
-    /// The gap before a chunk of `tokens` that begins now.
-    pub fn gap(&self, law: &Law, tokens: u32) -> Span {
-        let Scheduler::Slots = law.scheduler;
-        law.gap(tokens, self.decoding)
     }
 }

@@ -16,8 +16,15 @@ pub(crate) struct Script {
     pub tokens: u32,
     /// Those of `tokens` that are reasoning; they come first.
     pub reasoning: u32,
+    /// Whether the reasoning is made and not sent.
+    pub hides_reasoning: bool,
     pub finish: FinishReason,
     pub report_usage: bool,
+    /// Whether half as many tokens again are reported.
+    pub inflates_usage: bool,
+    pub report_timings: bool,
+    /// Whether the answer names another model.
+    pub poses: bool,
     pub done: bool,
     pub burst: bool,
     /// A broken event after so many tokens.
@@ -26,6 +33,8 @@ pub(crate) struct Script {
     pub break_off: Option<(u32, BreakOff)>,
     /// Seed of the words.
     pub text_seed: u64,
+    /// Whether they go round and round.
+    pub looped: bool,
 }
 
 /// How an answer breaks off.
@@ -80,14 +89,31 @@ impl Script {
         let empty = drawn(faults.empty).0;
         let no_done = drawn(faults.no_done).0;
         let burst = drawn(faults.burst).0;
-        let tokens = if empty { 0 } else { tokens };
-        let cut_short = request.output_tokens.is_some() || tokens < limit;
+        // What is new comes last: the numbers that the others draw stay what they were.
+        let replay = drawn(faults.replay).0;
+        let looped = drawn(faults.repeat).0;
+        let poses = drawn(faults.other_model).0;
+        let short = drawn(faults.short);
+        let inflates_usage = drawn(faults.usage_inflated).0;
+        let hides_reasoning = drawn(faults.hidden_reasoning).0;
+        let tokens = match short {
+            _ if empty => 0,
+            (true, random) => shortened(tokens, random),
+            (false, _) => tokens,
+        };
+        let cut_short = !short.0 && (request.output_tokens.is_some() || tokens < limit);
+        let reasoning = if hides_reasoning && law.reasoning_tokens == 0 { tokens / 2 } else { law.reasoning_tokens };
+        let text = root.child("text");
         Ok(Script {
             input_tokens: request.input_tokens,
             tokens,
-            reasoning: law.reasoning_tokens.min(tokens),
+            reasoning: reasoning.min(tokens),
+            hides_reasoning,
             finish: if cut_short && !empty { FinishReason::Length } else { FinishReason::Stop },
             report_usage: request.include_usage && !missing_usage,
+            inflates_usage,
+            report_timings: request.include_timings,
+            poses,
             done: !no_done,
             burst,
             malformed: malformed.map(|at| at.min(tokens)),
@@ -95,8 +121,15 @@ impl Script {
                 .into_iter()
                 .filter_map(|(at, how)| at.map(|at| (at.min(tokens), how)))
                 .min_by_key(|&(at, _)| at),
-            text_seed: root.child("text").nth(id.0).next_u64(),
+            text_seed: if replay { root.child("replay").next_u64() } else { text.nth(id.0).next_u64() },
+            looped,
         })
+    }
+
+    /// Output tokens to report when `sent` were made.
+    pub fn reported(&self, sent: u32) -> u64 {
+        let sent = u64::from(sent);
+        if self.inflates_usage { (3 * sent).div_ceil(2) } else { sent }
     }
 
     /// Tokens of the chunk that follows `sent` tokens; 0 when none does.
@@ -115,4 +148,11 @@ impl Script {
     pub fn breaks_after(&self, sent: u32) -> Option<BreakOff> {
         self.break_off.filter(|&(at, _)| at == sent).map(|(_, how)| how)
     }
+}
+
+/// A quarter to three quarters of the tokens, at least one of them.
+fn shortened(tokens: u32, random: u64) -> u32 {
+    let quarter = tokens / 4;
+    let more = random % (u64::from(tokens / 2) + 1);
+    (quarter + more as u32).max(tokens.min(1))
 }

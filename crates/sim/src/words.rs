@@ -11,12 +11,23 @@ pub struct Words {
     seed: u64,
     first: u32,
     count: u32,
+    /// Whether the text goes round over its first words.
+    looped: bool,
 }
 
 impl Words {
+    /// Words of one round of a text that repeats itself.
+    pub const LOOP: u32 = 4;
+
     /// The `count` words from place `first` on of the text that `seed` gives.
     pub fn new(seed: u64, first: u32, count: u32) -> Words {
-        Words { seed, first, count }
+        Words { seed, first, count, looped: false }
+    }
+
+    /// The same, of the text that says its first [`Words::LOOP`] words again and again.
+    #[must_use]
+    pub fn looped(self) -> Words {
+        Words { looped: true, ..self }
     }
 
     /// How many words, which is how many tokens.
@@ -28,6 +39,7 @@ impl Words {
     pub fn iter(self) -> impl Iterator<Item = &'static str> {
         let text = Rng::root(self.seed);
         let places = self.first..self.first.saturating_add(self.count);
+        let places = places.map(move |place| if self.looped { place % Words::LOOP } else { place });
         places.map(move |place| WORDS[(text.nth(u64::from(place)).next_u64() % WORDS.len() as u64) as usize])
     }
 
@@ -105,9 +117,11 @@ mod tests {
     proptest! {
         #[test]
         fn any_run_of_words_has_as_many_tokens(seed in any::<u64>(), first in 0u32..5_000, words in 0u32..400) {
-            let mut text = String::new();
-            Words::new(seed, first, words).push_to(&mut text);
-            prop_assert_eq!(count(Encoding::O200kBase, &text), words as usize);
+            for run in [Words::new(seed, first, words), Words::new(seed, first, words).looped()] {
+                let mut text = String::new();
+                run.push_to(&mut text);
+                prop_assert_eq!(count(Encoding::O200kBase, &text), words as usize);
+            }
         }
 
         #[test]

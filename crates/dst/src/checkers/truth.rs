@@ -78,7 +78,7 @@ pub fn expected(voice: Voice, exchange: &Exchange) -> Expected {
                 let early = expected.chunks.is_empty();
                 error = Some(if early { FailureKind::ServerError } else { FailureKind::ErrorInStream });
             }
-            Emitted::Role | Emitted::End(_) => {}
+            Emitted::Role | Emitted::Timings(_) | Emitted::End(_) => {}
         }
     }
     expected.failure = error.or_else(|| expected_failure(exchange, &expected));
@@ -210,7 +210,8 @@ fn check_numbers(scenario: &Scenario, exchange: &Exchange, expected: &Expected, 
     });
     if whole && plain {
         wrong.equal(&place, "tokens of a whole answer", row.tokens_std, all.sum());
-        if let Some(reported) = row.tokens_reported {
+        let honest = scenario.faults.usage_inflated == 0.0 && scenario.faults.hidden_reasoning == 0.0;
+        if let Some(reported) = row.tokens_reported.filter(|_| honest) {
             wrong.equal(&place, "tokens reported", reported, row.tokens_std);
         }
     }

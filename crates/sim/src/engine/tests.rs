@@ -5,14 +5,14 @@ use crate::faults::AtToken;
 use proptest::prelude::*;
 use tokrate_core::{Channel, FinishReason};
 
-const MS: u64 = 1_000_000;
+pub(super) const MS: u64 = 1_000_000;
 
-fn at(nanoseconds: u64) -> Tick {
+pub(super) fn at(nanoseconds: u64) -> Tick {
     Tick::from_nanos(nanoseconds)
 }
 
-fn ask(input_tokens: u32, output_tokens: u32) -> SimRequest {
-    SimRequest { input_tokens, output_tokens: Some(output_tokens), include_usage: true, faults: None }
+pub(super) fn ask(input_tokens: u32, output_tokens: u32) -> SimRequest {
+    SimRequest { input_tokens, output_tokens: Some(output_tokens), include_usage: true, ..SimRequest::default() }
 }
 
 fn with_faults(texts: &[&str]) -> Faults {
@@ -26,7 +26,7 @@ fn engine(law: Law, faults: &[&str]) -> Engine {
 }
 
 /// A law with round numbers: 10 ms of delay, 1 ms per token alone, no prefill time.
-fn plain() -> Law {
+pub(super) fn plain() -> Law {
     Law {
         base_delay: Span::from_millis(10),
         prefill_tokens_per_second: f64::INFINITY,
@@ -37,7 +37,7 @@ fn plain() -> Law {
     }
 }
 
-fn run(engine: &mut Engine) -> Vec<Emission> {
+pub(super) fn run(engine: &mut Engine) -> Vec<Emission> {
     let mut out = Vec::new();
     while let Some(due) = engine.wake_at() {
         engine.poll(due, &mut out);
@@ -46,7 +46,7 @@ fn run(engine: &mut Engine) -> Vec<Emission> {
 }
 
 /// Due tick and tokens of each text of one request.
-fn texts(emissions: &[Emission], id: RequestId) -> Vec<(u64, u32)> {
+pub(super) fn texts(emissions: &[Emission], id: RequestId) -> Vec<(u64, u32)> {
     let mine = emissions.iter().filter(|emission| emission.request == id);
     mine.filter_map(|emission| match emission.what {
         Emitted::Text { words, .. } => Some((emission.due.as_nanos(), words.count())),
@@ -55,7 +55,7 @@ fn texts(emissions: &[Emission], id: RequestId) -> Vec<(u64, u32)> {
     .collect()
 }
 
-fn kinds(emissions: &[Emission]) -> Vec<&'static str> {
+pub(super) fn kinds(emissions: &[Emission]) -> Vec<&'static str> {
     emissions
         .iter()
         .map(|emission| match emission.what {
@@ -65,6 +65,7 @@ fn kinds(emissions: &[Emission]) -> Vec<&'static str> {
             Emitted::Malformed => "malformed",
             Emitted::Finish(_) => "finish",
             Emitted::Usage(_) => "usage",
+            Emitted::Timings(_) => "timings",
             Emitted::Done => "done",
             Emitted::Failed { .. } => "failed",
             Emitted::End(Outcome::Complete) => "end",

@@ -1,0 +1,180 @@
+//! A virtual provider's character: law, faults, prices, other users, limits, and how all of it changes.
+//!
+//! It refuses to know ports and files. Invariant: with its seed, a persona determines an engine.
+
+use crate::background::Background;
+use crate::faults::Faults;
+use crate::law::{Law, LawError};
+use crate::limits::Limits;
+use crate::timetable::Timetable;
+use std::borrow::Cow;
+use tokrate_core::{Rng, Span};
+
+/// Everything that makes one virtual provider differ from another.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Persona {
+    /// What it is called.
+    pub name: String,
+    /// How it behaves when nothing goes wrong.
+    pub law: Law,
+    /// What goes wrong.
+    pub faults: Faults,
+    /// What it charges.
+    pub price: Price,
+    /// The other users.
+    pub background: Background,
+    /// How it changes over time.
+    pub timetable: Timetable,
+    /// What it lets through.
+    pub limits: Limits,
+    /// How much faster than real time its timetable and the background go by: at 1440, a day takes a minute. Law and
+    /// limits stay in real time.
+    pub time_scale: f64,
+}
+
+/// US dollars per million tokens.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Price {
+    /// Of the prompt.
+    pub input: f64,
+    /// Of the answer.
+    pub output: f64,
+}
+
+/// What holds at one moment.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Moment {
+    /// Factor on the speed of streams.
+    pub speed: f64,
+    /// Factor on the time from slot to first chunk.
+    pub ttft: f64,
+    /// Streams of other users.
+    pub others: u32,
+}
+
+impl Default for Persona {
+    /// The default engine without a name, which never changes.
+    fn default() -> Persona {
+        Persona {
+            name: String::new(),
+            law: Law::default(),
+            faults: Faults::default(),
+            price: Price::default(),
+            background: Background::default(),
+            timetable: Timetable::default(),
+            limits: Limits::default(),
+            time_scale: 1.0,
+        }
+    }
+}
+
+impl Persona {
+    /// What holds at a time since the engine's start. `rng` is the generator that the engine keeps for the background.
+    pub fn at(&self, elapsed: Span, rng: &Rng) -> Moment {
+        if self.timetable.is_empty() && self.background.streams == 0.0 {
+            return Moment { speed: 1.0, ttft: 1.0, others: 0 };
+        }
+        let played = self.played(elapsed);
+        Moment {
+            speed: self.timetable.speed_at(played),
+            ttft: self.timetable.ttft_at(played),
+            others: self.background.streams_at(played, rng),
+        }
+    }
+
+    /// The faults at a time since the engine's start.
+    pub fn faults_at(&self, elapsed: Span) -> Cow<'_, Faults> {
+        match self.timetable.change_at(self.played(elapsed)) {
+            None => Cow::Borrowed(&self.faults),
+            Some(change) => match (change.instead.as_ref().unwrap_or(&self.faults), change.faults) {
+                (faults, 1.0) => Cow::Borrowed(faults),
+                (faults, factor) => Cow::Owned(faults.times(factor)),
+            },
+        }
+    }
+
+    /// Whether its numbers make sense.
+    ///
+    /// # Errors
+    /// Names the first value that does not.
+    pub fn check(&self) -> Result<(), LawError> {
+        self.law.check()?;
+        self.faults.check()?;
+        self.background.check()?;
+        self.timetable.check()?;
+        let settings = [
+            ("time scale", self.time_scale, f64::MIN_POSITIVE, 1e6, "a number above 0, at most 1000000"),
+            ("price of input", self.price.input, 0.0, f64::MAX, "US dollars per million tokens"),
+            ("price of output", self.price.output, 0.0, f64::MAX, "US dollars per million tokens"),
+        ];
+        for (name, value, least, most, wanted) in settings {
+            if !(least..=most).contains(&value) {
+                return Err(LawError::Setting { name, value, wanted });
+            }
+        }
+        let limits = [
+            ("limit of requests per minute", self.limits.requests_per_minute),
+            ("limit of tokens per minute", self.limits.tokens_per_minute),
+        ];
+        match limits.into_iter().find(|(_, limit)| *limit == Some(0)) {
+            Some((name, _)) => Err(LawError::Zero { name }),
+            None => Ok(()),
+        }
+    }
+
+    /// Time as timetable and background know it.
+    fn played(&self, elapsed: Span) -> Span {
+        match self.time_scale {
+            1.0 => elapsed,
+            scale => Span::from_nanos((elapsed.as_nanos() as f64 * scale).round() as u64),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::timetable::{Change, Curve};
+
+    fn regression(at: Span) -> Timetable {
+        let mut instead = Faults::default();
+        instead.set("short=0.1").expect("a fault");
+        let change = Change { at, speed: 0.5, ttft: 3.0, faults: 2.0, instead: Some(instead) };
+        Timetable { changes: vec![change], speed: None }
+    }
+
+    #[test]
+    fn a_day_can_be_played_in_a_minute() {
+        let curve = Curve { period: Span::from_secs(86_400), amplitude: 0.5, peak: Span::ZERO };
+        let timetable = Timetable { speed: Some(curve), ..Timetable::default() };
+        let persona = Persona { timetable, time_scale: 1440.0, ..Persona::default() };
+        let speed = |seconds| persona.at(Span::from_secs(seconds), &Rng::root(0)).speed;
+        assert_eq!((speed(0), speed(30), speed(60)), (1.5, 0.5, 1.5));
+    }
+
+    #[test]
+    fn a_regression_changes_speed_and_faults_at_its_minute() {
+        let persona = Persona { timetable: regression(Span::from_secs(600)), ..Persona::default() };
+        assert_eq!(persona.check(), Ok(()));
+        let before = Span::from_secs(600) - Span::from_nanos(1);
+        let after = Span::from_secs(600);
+        assert_eq!(persona.faults_at(before).short, 0.0);
+        assert_eq!(persona.faults_at(after).short, 0.2, "twice what takes its place");
+        let rng = Rng::root(0);
+        assert_eq!(persona.at(before, &rng), Moment { speed: 1.0, ttft: 1.0, others: 0 });
+        assert_eq!(persona.at(after, &rng), Moment { speed: 0.5, ttft: 3.0, others: 0 });
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_named() {
+        let said = |persona: Persona| persona.check().expect_err("refused").to_string();
+        let persona = Persona::default;
+        let none = Limits { requests_per_minute: Some(0), tokens_per_minute: None };
+        assert_eq!(
+            said(Persona { limits: none, ..persona() }),
+            "set the limit of requests per minute to 0; give at least 1"
+        );
+        assert!(said(Persona { time_scale: 0.0, ..persona() }).starts_with("set the time scale to 0"));
+        assert!(said(Persona { price: Price { input: -1.0, output: 0.0 }, ..persona() }).contains("price of input"));
+    }
+}
