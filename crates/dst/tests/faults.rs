@@ -51,7 +51,7 @@ fn every_fault_of_the_engine_ends_as_it_should() {
         ("repeat", None, 40, None),
         // It is told in the answer's envelope, which is not of this world.
         ("other_model", None, 40, None),
-        ("short", None, 17, None),
+        ("short", None, 29, None),
         ("usage_inflated", None, 40, None),
         ("hidden_reasoning", None, 20, None),
     ];
