@@ -119,8 +119,13 @@ fn compare(stage: &Stage, scene: &Scene) -> Result<Compared> {
 
 fn run(scene: &Scene, client: impl Fn(&Load) -> Result<Outcome>, notes: &mut Vec<String>) -> Result<Judged> {
     let server = Paced::start(scene.pace)?;
-    let load =
-        Load { address: server.address, concurrency: scene.streams, requests: scene.requests, warmup: scene.warmup };
+    let load = Load {
+        address: server.address,
+        concurrency: scene.streams,
+        requests: scene.requests,
+        warmup: scene.warmup,
+        dialect: None,
+    };
     let outcome = client(&load)?;
     let truths = server.finish()?;
     let (failed, kind) = outcome.failed();

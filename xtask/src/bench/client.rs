@@ -26,6 +26,8 @@ pub struct Load {
     pub requests: u64,
     /// Requests before them.
     pub warmup: u64,
+    /// The dialect and what stands before its path, where it is not OpenAI's chat.
+    pub dialect: Option<(&'static str, &'static str)>,
 }
 
 /// One request as a client saw it; ticks in ns.
@@ -74,8 +76,12 @@ pub struct Clients {
 impl Clients {
     /// The command line of tokrate for a load, as it is run and shown.
     pub fn arguments(load: &Load) -> Vec<String> {
+        let (dialect, base) = match load.dialect {
+            Some((dialect, base)) => (format!(" --dialect {dialect}"), base),
+            None => (String::new(), "/v1"),
+        };
         format!(
-            "bench --url http://{}/v1 --model bench-model --concurrency {} --requests {} --warmup {} --input-tokens 16 \
+            "bench --url http://{}{base}{dialect} --model bench-model --concurrency {} --requests {} --warmup {} --input-tokens 16 \
              --output-tokens 16 --calibration off --jsonl requests.jsonl --json record.json --no-html --quiet",
             load.address, load.concurrency, load.requests, load.warmup
         )
@@ -101,6 +107,15 @@ impl Clients {
         let gap_p99 = gap["value"].as_f64().or_else(|| gap["descriptive"].as_f64());
         let phase_cpu_ns = phase["client_cpu_seconds"].as_f64().map(|seconds| (seconds * 1e9) as u64);
         Ok(Outcome { rows, phase_cpu_ns, gap_p99_ns: gap_p99.map(|millis| millis * 1e6), cost })
+    }
+
+    /// Asks tokrate for its help.
+    pub fn help(&self) -> Result<Cost> {
+        let cost = run(&self.tokrate, &["--help".to_owned()], &self.folder)?;
+        if cost.exit != Some(0) {
+            bail!("run tokrate --help: exit {:?}: {}", cost.exit, cost.complaint);
+        }
+        Ok(cost)
     }
 
     /// Runs the floor as a process of its own.

@@ -11,8 +11,26 @@ const WORDS: [&str; 16] = [
     " woman", " place", " work", " week",
 ];
 
-/// How every answer of the bench servers begins.
+/// How every answer of the bench servers in the manner of OpenAI's chat begins.
 pub const HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\ncache-control: no-cache\r\ntransfer-encoding: chunked\r\n\r\n";
+
+/// What an answer consists of, whatever its dialect.
+pub struct Answer<'a> {
+    /// Its media type.
+    pub content_type: &'a str,
+    /// What is written before the first text; may be empty.
+    pub head: &'a str,
+    /// The event with the text of that number.
+    pub event: &'a dyn Fn(u32) -> String,
+    /// What is written after the last text.
+    pub ending: &'a str,
+    /// Events with text.
+    pub events: u32,
+    /// How many of them in a write and in an HTTP chunk.
+    pub events_per_write: u32,
+    /// Whether the answer ends as it should, or breaks off after its last text.
+    pub complete: bool,
+}
 
 /// How every complete answer ends, once its finish event and end mark are written.
 const LAST_CHUNK: &str = "0\r\n\r\n";
@@ -62,17 +80,32 @@ impl Script {
     /// An answer of `events` events of one token, so many in a write and in an HTTP chunk. An incomplete one breaks off after
     /// its last text.
     pub fn new(events: u32, events_per_write: u32, complete: bool) -> Script {
-        let mut script = Script { bytes: Vec::new(), writes: Vec::new(), complete };
-        script.add(&(HEAD.to_owned() + &framed(&event(r#"{"role":"assistant","content":""}"#, "null"))));
+        Script::of(&Answer {
+            content_type: "text/event-stream; charset=utf-8",
+            head: &event(r#"{"role":"assistant","content":""}"#, "null"),
+            event: &|index| text_event(&text(u64::from(index), 1)),
+            ending: &ending(),
+            events,
+            events_per_write,
+            complete,
+        })
+    }
+
+    /// An answer in any dialect.
+    pub fn of(answer: &Answer<'_>) -> Script {
+        let mut script = Script { bytes: Vec::new(), writes: Vec::new(), complete: answer.complete };
+        let head = HEAD.replace("text/event-stream; charset=utf-8", answer.content_type);
+        let first = if answer.head.is_empty() { String::new() } else { framed(answer.head) };
+        script.add(&(head + &first));
         let mut written = 0;
-        while written < events {
-            let end = events.min(written + events_per_write);
-            let joined: String = (written..end).map(|index| text_event(&text(u64::from(index), 1))).collect();
+        while written < answer.events {
+            let end = answer.events.min(written + answer.events_per_write);
+            let joined: String = (written..end).map(answer.event).collect();
             script.add(&framed(&joined));
             written = end;
         }
-        if complete {
-            script.add(&(framed(&ending()) + LAST_CHUNK));
+        if answer.complete {
+            script.add(&(framed(answer.ending) + LAST_CHUNK));
         }
         script
     }

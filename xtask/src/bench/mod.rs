@@ -7,6 +7,7 @@ mod accuracy;
 mod blast;
 mod client;
 mod clock;
+mod dialects;
 mod events;
 mod floor;
 mod paced;
@@ -44,12 +45,18 @@ const BARS: &[Bar] = &[
         about: "the same, each event a segment of its own",
         measure: throughput::one_per_segment,
     },
+    Bar {
+        name: "dialects",
+        about: "events per second in every other dialect, 64 a write",
+        measure: dialects::every_dialect,
+    },
     Bar { name: "ttft-50", about: "TTFT error at 50 streams, true 200 ms", measure: accuracy::ttft_50 },
     Bar { name: "speed-1", about: "output_speed error, 1 token an event", measure: accuracy::speed_1 },
     Bar { name: "speed-4", about: "output_speed error, 4 tokens an event", measure: accuracy::speed_4 },
     Bar { name: "ttft-400", about: "TTFT error and gaps at 400 streams of 50 tok/s", measure: accuracy::ttft_400 },
     Bar { name: "ttft-800", about: "TTFT error and gaps at 800 streams of 50 tok/s", measure: accuracy::ttft_800 },
     Bar { name: "one-request", about: "a run of one request, start to exit", measure: whole::one_request },
+    Bar { name: "help", about: "what `tokrate --help` takes", measure: whole::help },
     Bar { name: "memory-500", about: "peak memory at 500 connections", measure: whole::memory_500 },
     Bar { name: "cut", about: "what is left of streams that were cut", measure: whole::cut },
 ];
@@ -141,7 +148,8 @@ fn measure(root: &Path, stage: &Stage, options: &Options) -> usize {
         programs * 100.0,
         machines * 100.0
     );
-    let shown = client::Load { address: ([127, 0, 0, 1], 0).into(), concurrency: 50, requests: 200, warmup: 0 };
+    let shown =
+        client::Load { address: ([127, 0, 0, 1], 0).into(), concurrency: 50, requests: 200, warmup: 0, dialect: None };
     println!("- client, with the load of the line: `tokrate {}`", Clients::arguments(&shown).join(" "));
     println!("\n{table}");
     failed

@@ -79,7 +79,8 @@ pub fn one_per_segment(stage: &Stage) -> Result<Report> {
 fn measure(stage: &Stage, stream: &Stream) -> Result<Report> {
     let script = Script::new(stream.events, stream.events_per_write, true);
     let server = Blast::start(vec![script], stream.server_threads, stream.at_once)?;
-    let load = Load { address: server.address, concurrency: CONNECTIONS, requests: stream.requests, warmup: 0 };
+    let load =
+        Load { address: server.address, concurrency: CONNECTIONS, requests: stream.requests, warmup: 0, dialect: None };
     let what = stream.name;
     let (mut floor, mut tokrate) = (Series::default(), Series::default());
     let mut notes = Vec::new();

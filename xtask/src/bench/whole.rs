@@ -21,7 +21,7 @@ const EVENTS_BEFORE_CUT: u32 = 20;
 /// One request, start to exit.
 pub fn one_request(stage: &Stage) -> Result<Report> {
     let server = Blast::start(vec![Script::new(40, 1, true)], 1, true)?;
-    let load = Load { address: server.address, concurrency: 1, requests: 1, warmup: 0 };
+    let load = Load { address: server.address, concurrency: 1, requests: 1, warmup: 0, dialect: None };
     let (mut floor, mut tokrate) = (Vec::new(), Vec::new());
     for round in 0..stage.rounds {
         for _ in 0..RUNS_PER_ROUND {
@@ -45,6 +45,30 @@ pub fn one_request(stage: &Stage) -> Result<Report> {
     Ok(Report { lines: vec![line], notes: Vec::new() })
 }
 
+/// The help text, start to exit.
+pub fn help(stage: &Stage) -> Result<Report> {
+    let mut times = Vec::new();
+    if stage.floor_only {
+        return Ok(Report { lines: Vec::new(), notes: Vec::new() });
+    }
+    for round in 0..stage.rounds {
+        for _ in 0..RUNS_PER_ROUND {
+            times.push(stage.clients.help()?.wall_ns as f64 / 1e6);
+        }
+        stage.tell(round, &format!("help: tokrate {:.1} ms", times.last().copied().unwrap_or(f64::NAN)));
+    }
+    let times = Rounds::of(times);
+    let line = Line {
+        what: "`tokrate --help`, start to exit (ms)".to_owned(),
+        floor: "-".to_owned(),
+        tokrate: show(times, one_decimal),
+        against: "-".to_owned(),
+        bar: "≤ 10".to_owned(),
+        met: times.map(|time| time.median <= 10.0),
+    };
+    Ok(Report { lines: vec![line], notes: Vec::new() })
+}
+
 /// Peak memory at 500 connections.
 pub fn memory_500(stage: &Stage) -> Result<Report> {
     let pace =
@@ -52,7 +76,7 @@ pub fn memory_500(stage: &Stage) -> Result<Report> {
     let (mut floor, mut tokrate) = (Vec::new(), Vec::new());
     for round in 0..stage.rounds {
         let server = Paced::start(pace)?;
-        let load = Load { address: server.address, concurrency: 500, requests: 1000, warmup: 500 };
+        let load = Load { address: server.address, concurrency: 500, requests: 1000, warmup: 500, dialect: None };
         floor.push(stage.clients.floor(&load)?.cost.peak_kib as f64 / 1024.0);
         if !stage.floor_only {
             tokrate.push(stage.clients.tokrate(&load)?.cost.peak_kib as f64 / 1024.0);
@@ -76,7 +100,7 @@ pub fn memory_500(stage: &Stage) -> Result<Report> {
 pub fn cut(stage: &Stage) -> Result<Report> {
     let scripts = vec![Script::new(40, 1, true), Script::new(EVENTS_BEFORE_CUT, 1, false)];
     let server = Blast::start(scripts, 1, true)?;
-    let load = Load { address: server.address, concurrency: 4, requests: 40, warmup: 0 };
+    let load = Load { address: server.address, concurrency: 4, requests: 40, warmup: 0, dialect: None };
     if stage.floor_only {
         return Ok(Report { lines: Vec::new(), notes: Vec::new() });
     }
