@@ -48,6 +48,16 @@ pub enum Target {
     Remote(Box<Remote>),
 }
 
+impl Target {
+    /// The endpoint, unless it is the embedded engine.
+    pub fn remote(&self) -> Option<&Remote> {
+        match self {
+            Target::Embedded(_) => None,
+            Target::Remote(remote) => Some(remote),
+        }
+    }
+}
+
 /// The embedded engine.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Embedded {
@@ -66,6 +76,10 @@ pub struct Remote {
     pub dialect: tokrate_wire::Dialect,
     /// What it charges for the model, if that is known.
     pub price: Option<tokrate_meter::Price>,
+    /// Where the server publishes what it counts, if it is to be read.
+    pub server_metrics: Option<ServerMetrics>,
+    /// The machine that the engine runs on, if it is this one.
+    pub engine_host: Option<tokrate_meter::EngineHost>,
     /// Base URL; the dialect's path is appended.
     pub base: tokrate_net::Target,
     /// Model as the endpoint knows it.
@@ -80,6 +94,19 @@ pub struct Remote {
     pub ca_file: Option<PathBuf>,
     /// Proxies as the environment names them.
     pub proxy: Option<tokrate_net::ProxySettings>,
+}
+
+/// Where a server publishes what it counts.
+#[derive(Clone, Debug)]
+pub struct ServerMetrics {
+    /// The server; its path counts for nothing.
+    pub target: tokrate_net::Target,
+    /// Path of the page.
+    pub path: String,
+    /// Whose names the metrics have; `None` recognises them.
+    pub family: Option<String>,
+    /// Headers to send, those with keys marked sensitive.
+    pub headers: Vec<(http::HeaderName, http::HeaderValue)>,
 }
 
 /// What each request asks for.

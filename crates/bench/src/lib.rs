@@ -13,11 +13,12 @@ pub mod plan;
 mod progress;
 pub mod prompts;
 pub mod report;
+mod scrape;
 mod session;
 mod stop;
 mod verdict;
 
-pub use config::{Calibration, Config, Embedded, Limits, Remote, RequestOptions, Target};
+pub use config::{Calibration, Config, Embedded, Limits, Remote, RequestOptions, ServerMetrics, Target};
 pub use error::BenchError;
 pub use progress::{Progress, Snapshot};
 pub use session::{Observer, Place, run};

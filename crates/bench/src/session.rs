@@ -10,6 +10,7 @@ use crate::exchange::Bodies;
 use crate::plan::{Load, PhaseSpec};
 use crate::progress::Progress;
 use crate::prompts::Prompts;
+use crate::scrape::Scraper;
 use crate::{BenchError, Stop, verdict};
 use http::HeaderMap;
 use std::sync::Arc;
@@ -102,6 +103,8 @@ struct Session<'a> {
     calibrator: Calibrator,
     progress: Arc<Progress>,
     record: Record,
+    /// Reads what the server counts, where it publishes that.
+    scraper: Option<Scraper>,
     next_prompt: u64,
 }
 
@@ -145,6 +148,7 @@ impl<'a> Session<'a> {
             reason: Some("the run is not over".to_owned()),
             conditions: ConditionsRow::from(&conditions),
             price: endpoint.price.clone(),
+            engine_host: config.target.remote().and_then(|remote| remote.engine_host.clone()),
             phases: Vec::new(),
             curve: None,
             warnings: Vec::new(),
@@ -152,6 +156,8 @@ impl<'a> Session<'a> {
         };
         let calibrator = Calibrator::new(config.calibration.clone(), clock, endpoint.http);
         let progress = Arc::new(Progress::default());
+        let metrics = config.target.remote().and_then(|remote| remote.server_metrics.clone());
+        let scraper = metrics.map(|metrics| Scraper::new(metrics, &endpoint.client, &endpoint.model, clock));
         Ok(Session {
             config,
             clock,
@@ -163,6 +169,7 @@ impl<'a> Session<'a> {
             calibrator,
             progress,
             record,
+            scraper,
             next_prompt: 0,
         })
     }
@@ -176,12 +183,14 @@ impl<'a> Session<'a> {
     ) -> Result<Vec<RequestNumbers>, BenchError> {
         self.progress.reset();
         let job = Arc::new(self.job(number, spec));
+        let page = self.scraper.as_mut().and_then(Scraper::page);
         let mut output = run_phase(&job)?;
         self.next_prompt += output.requests.last().map_or(0, |finished| finished.index + 1);
         let mut rows = output.take_rows();
         for row in &mut rows {
             row.input_asked = Some(u64::from(self.config.prompts.input_tokens));
         }
+        let server = page.and_then(|page| self.scraper.as_mut()?.truth_since(&page, &rows));
         let client_error = match &self.host {
             Some(host) => Some(ClientError {
                 source: ClientErrorSource::Truth,
@@ -191,7 +200,8 @@ impl<'a> Session<'a> {
             None => self.calibrator.error_at(&rows, spec, job.workers, self.stop, calibrating),
         };
         let conditions = conditions(self.config, &self.endpoint, Some(spec));
-        let result = self.result(spec, &conditions, &output, client_error, &mut rows);
+        let mut result = self.result(spec, &conditions, &output, client_error, &mut rows);
+        result.server = server;
         self.record.phases.push(result);
         Ok(rows)
     }
@@ -284,6 +294,7 @@ impl<'a> Session<'a> {
         record.warnings = verdict::invalidities(&record.phases);
         record.warnings.extend(verdict::cautions(&record.phases));
         record.notes = verdict::notes(&record.phases);
+        record.notes.extend(self.scraper.as_ref().and_then(|scraper| scraper.note.clone()));
     }
 
     fn close(mut self) -> Record {

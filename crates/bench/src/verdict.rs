@@ -48,6 +48,10 @@ pub(crate) fn cautions(phases: &[PhaseResult]) -> Vec<String> {
             found.push(format!("{}: {} arrivals were forfeited (--max-in-flight)", phase.name, phase.counts.forfeited));
         }
     }
+    for phase in phases {
+        let warnings = phase.server.iter().flat_map(|server| &server.warnings);
+        found.extend(warnings.map(|warning| format!("{}: {warning}", phase.name)));
+    }
     found
 }
 

@@ -22,6 +22,7 @@ pub mod request;
 pub mod run;
 #[cfg(test)]
 mod sample;
+pub mod server_metrics;
 mod slo;
 pub mod stats;
 
@@ -31,7 +32,9 @@ pub use expression::{ExpressionError, Relation};
 pub use gate::{GateCheck, GateViolation};
 pub use goodput::{Goodput, ShareVerdict, SloCount};
 pub use metric::RequestMetric;
-pub use record::{Comparison, ConditionsRow, Price, Record, RecordError, Status, Tool, record_schema, request_schema};
+pub use record::{
+    Comparison, ConditionsRow, EngineHost, Gpu, Price, Record, RecordError, Status, Tool, record_schema, request_schema,
+};
 pub use request::{
     Arrival, Chunk, Ending, Failure, FailureRow, Oddities, RequestMeter, RequestNumbers, RequestTrace, Timing,
 };

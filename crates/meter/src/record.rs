@@ -6,11 +6,13 @@
 
 mod comparison;
 mod conditions;
+mod engine_host;
 mod json;
 mod price;
 
 pub use comparison::Comparison;
 pub use conditions::ConditionsRow;
+pub use engine_host::{EngineHost, Gpu};
 pub use price::Price;
 
 use crate::curve::CurveResult;
@@ -44,6 +46,8 @@ pub struct Record {
     pub conditions: ConditionsRow,
     /// What the target charges, if it is known.
     pub price: Option<Price>,
+    /// The machine that the engine runs on, if it is this one.
+    pub engine_host: Option<EngineHost>,
     /// One result per load level, in order of the plan.
     pub phases: Vec<PhaseResult>,
     /// The degradation curve over the phases, if there are several.

@@ -65,6 +65,8 @@ const TABLE: &[Row] = &[
             "comfy-table",
             "toml",
             "indicatif",
+            // Only with the feature `nvml`.
+            "nvml-wrapper",
         ],
     },
     Row { name: "dst", internal: &["core", "tokens", "wire", "meter", "sim", "net", "host", "bench"], external: &[] },

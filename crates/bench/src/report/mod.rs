@@ -36,6 +36,7 @@ pub fn html(record: &Record, samples: &Samples) -> String {
             every_number(record),
             failures(record),
             client_error(record),
+            server(record),
             conditions_section(record),
         ]
         .into_iter()
@@ -181,6 +182,16 @@ fn client_error(record: &Record) -> Option<Section> {
         intro: "What measuring itself adds, found at the same load against an engine whose every write is logged."
             .to_owned(),
         blocks: vec![Block::Table(tables::client_error(&record.phases))],
+    })
+}
+
+fn server(record: &Record) -> Option<Section> {
+    Some(Section {
+        title: "What the server says".to_owned(),
+        intro: "The server's own metrics, read before and after each level, beside the client's numbers for the same requests \
+                (warm-up included). The gap is network, client, and what stands in front of the server's clock."
+            .to_owned(),
+        blocks: vec![Block::Table(tables::server(&record.phases)?)],
     })
 }
 

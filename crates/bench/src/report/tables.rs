@@ -6,7 +6,7 @@ use tokrate_charts::{Column, Table, format};
 use tokrate_meter::curve::CurveResult;
 use tokrate_meter::run::SpeedQuantile;
 use tokrate_meter::stats::{Distribution, Quantile, QuantileStatus};
-use tokrate_meter::{ClientErrorSource, PhaseResult, Record};
+use tokrate_meter::{ClientErrorSource, EngineHost, PhaseResult, Record};
 
 const MISSING: &str = "–";
 
@@ -138,6 +138,54 @@ pub(super) fn failures(phases: &[PhaseResult]) -> Option<Table> {
     })
 }
 
+/// What the server says of itself; `None` where it says nothing.
+pub(super) fn server(phases: &[PhaseResult]) -> Option<Table> {
+    let ms = |value: Option<f64>| value.map_or_else(|| MISSING.to_owned(), format::number);
+    let whole = |value: Option<u64>| value.map_or_else(|| MISSING.to_owned(), format::count);
+    let rows = phases.iter().filter_map(|phase| {
+        let server = phase.server.as_ref()?;
+        let ttft = server.ttft.as_ref();
+        let between = ttft.and_then(|ttft| ttft.p50).map_or_else(
+            || MISSING.to_owned(),
+            |p50| match p50.high_ms {
+                Some(high) => format!("{} to {}", format::number(p50.low_ms), format::number(high)),
+                None => format!("above {}", format::number(p50.low_ms)),
+            },
+        );
+        Some(vec![
+            phase.name.clone(),
+            whole(server.requests),
+            whole(server.output_tokens),
+            server.output_tokens_apart.map_or_else(|| MISSING.to_owned(), |apart| format!("{:+.1} %", apart * 100.0)),
+            ms(ttft.map(|ttft| ttft.mean_ms)),
+            between,
+            ms(server.client.ttft_mean_ms),
+            ms(server.ttft_gap_ms),
+            ms(server.queue.as_ref().map(|queue| queue.mean_ms)),
+            ms(server.decode_speed()),
+        ])
+    });
+    let rows: Vec<Vec<String>> = rows.collect();
+    let numbers = [
+        ("requests", ""),
+        ("output tokens", ""),
+        ("beside the answers' own", ""),
+        ("TTFT, mean", "ms"),
+        ("TTFT p50, in the bucket", "ms"),
+        ("TTFT of the client, mean", "ms"),
+        ("gap", "ms"),
+        ("queue, mean", "ms"),
+        ("speed while writing", "tok/s"),
+    ];
+    let columns = numbers.into_iter().map(|(label, unit)| Column::numbers(label, unit));
+    (!rows.is_empty()).then(|| Table {
+        caption: "The server's own metrics".to_owned(),
+        columns: std::iter::once(Column::words("level")).chain(columns).collect(),
+        rows,
+        notes: Vec::new(),
+    })
+}
+
 /// What the client adds, level by level.
 pub(super) fn client_error(phases: &[PhaseResult]) -> Table {
     let added = |value: Option<f64>| value.map_or_else(|| MISSING.to_owned(), |ns| format!("{:.3}", ns / 1e6));
@@ -179,6 +227,14 @@ pub(super) fn client_error(phases: &[PhaseResult]) -> Table {
 /// Every condition of the run.
 pub(super) fn conditions(record: &Record) -> Vec<(String, String)> {
     let conditions = tokrate_core::Conditions::from(&record.conditions);
+    let engine = record.engine_host.as_ref().map(|host| ("engine's machine".to_owned(), machine(host)));
+    let price = record.price.as_ref().map(|price| {
+        let text = format!(
+            "{} USD per million tokens in, {} out ({})",
+            price.input_usd_per_million, price.output_usd_per_million, price.date
+        );
+        ("price".to_owned(), text)
+    });
     conditions
         .entries()
         .into_iter()
@@ -188,7 +244,21 @@ pub(super) fn conditions(record: &Record) -> Vec<(String, String)> {
             _ => !value.is_empty(),
         })
         .map(|(name, value)| (name.replace('_', " "), value))
+        .chain(engine)
+        .chain(price)
         .collect()
+}
+
+/// A machine in one line.
+fn machine(host: &EngineHost) -> String {
+    let cores = host.cores.map(|cores| format!("{cores} cores"));
+    let gibibytes = |bytes: u64| format!("{:.0} GiB", bytes as f64 / f64::from(1 << 30));
+    let gpus = host.gpus.iter().flatten().map(|gpu| match gpu.memory_bytes {
+        Some(bytes) => format!("{} ({})", gpu.name, gibibytes(bytes)),
+        None => gpu.name.clone(),
+    });
+    let memory = host.memory_bytes.map(gibibytes);
+    host.cpu.iter().cloned().chain(cores).chain(memory).chain(gpus).collect::<Vec<_>>().join(", ")
 }
 
 /// How warm-up and drain were cut.

@@ -17,6 +17,7 @@ fn record() -> Record {
         reason: Some("no request was answered".to_owned()),
         conditions: ConditionsRow::from(&conditions),
         price: None,
+        engine_host: None,
         phases: Vec::new(),
         curve: None,
         warnings: vec!["a <warning>".to_owned()],

@@ -34,6 +34,7 @@ fn small() -> Record {
             source: "https://example.com/pricing".to_owned(),
             date: "2026-11-01".to_owned(),
         }),
+        engine_host: Some(EngineHost { cpu: Some("a CPU".to_owned()), cores: Some(2), ..EngineHost::default() }),
         phases: vec![phase(&input, &requests)],
         curve: None,
         warnings: vec!["20.0 % of the requests failed".to_owned()],

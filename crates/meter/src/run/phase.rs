@@ -15,6 +15,7 @@ use crate::gate::{self, GateViolation};
 use crate::goodput::Goodput;
 use crate::record::ConditionsRow;
 use crate::request::RequestNumbers;
+use crate::server_metrics::ServerTruth;
 use crate::stats::{Distribution, SketchParts, Unit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -158,6 +159,8 @@ pub struct PhaseResult {
     /// Requests that kept every objective, if there were objectives.
     #[serde(default)]
     pub goodput: Option<Goodput>,
+    /// What the server says of itself, if it publishes metrics.
+    pub server: Option<ServerTruth>,
     /// Where the numbers contradict each other; empty when all is well.
     pub gate: Vec<GateViolation>,
 }
@@ -245,6 +248,7 @@ impl PhaseResult {
             client_cpu_seconds: input.client_cpu.as_secs_f64(),
             text_events: requests.iter().map(|request| request.text_events).sum(),
             goodput: None,
+            server: None,
             gate: Vec::new(),
         };
         result.gate = gate::check(&result, requests);

@@ -4,7 +4,7 @@
 
 use super::Client;
 use crate::clock::Clock;
-use crate::config::ClientConfig;
+use crate::config::{ClientConfig, HttpVersion};
 use crate::exchange::{ExchangeFailure, Head, Limits, Outgoing, Sink};
 use crate::route::Route;
 use crate::target::Target;
@@ -56,7 +56,7 @@ impl Client {
         Ok(Answer { head, body: collected.body })
     }
 
-    /// [`Client::get`] on a connection of its own. Blocks; to be called outside a runtime.
+    /// [`Client::get`] over HTTP/1.1 on a connection of its own. Blocks; to be called outside a runtime.
     ///
     /// # Errors
     /// As [`Client::get`]; also when the target cannot be reached at all.
@@ -69,7 +69,7 @@ impl Client {
         clock: Clock,
     ) -> Result<Answer, ExchangeFailure> {
         let failed = |detail: String| ExchangeFailure { kind: FailureKind::Connect, detail };
-        let config = ClientConfig { reuse: false, ..config.clone() };
+        let config = ClientConfig { http: HttpVersion::Http1, reuse: false, ..config.clone() };
         let route = Route::resolve_blocking(target, &config, clock).map_err(|error| failed(error.to_string()))?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()

@@ -33,6 +33,7 @@ pub struct Bench {
     pub headers: Option<Vec<String>>,
     pub http: Option<String>,
     pub ca_file: Option<PathBuf>,
+    pub server_metrics: Option<String>,
     pub region: Option<String>,
     pub concurrency: Option<Vec<u32>>,
     pub requests: Option<u64>,

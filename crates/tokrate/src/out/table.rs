@@ -54,6 +54,23 @@ const ROWS: &[Row] = &[
     ("concurrency seen, mean / peak", |phase| {
         phase.concurrency.mean.map_or_else(|| "-".to_owned(), |mean| format!("{mean:.1} / {}", phase.concurrency.peak))
     }),
+    ("server: TTFT mean (ms)", |phase| of_server(phase, |server| Some(number(server.ttft.as_ref()?.mean_ms)))),
+    ("server: TTFT p50 between (ms)", |phase| {
+        of_server(phase, |server| {
+            let p50 = server.ttft.as_ref()?.p50?;
+            let high = p50.high_ms.map_or_else(|| "∞".to_owned(), number);
+            Some(format!("{}..{high}", number(p50.low_ms)))
+        })
+    }),
+    ("TTFT gap, client - server (ms)", |phase| of_server(phase, |server| server.ttft_gap_ms.map(number))),
+    ("server: output tokens (beside the answers')", |phase| {
+        of_server(phase, |server| {
+            let tokens = server.output_tokens?;
+            let apart = server.output_tokens_apart.map(|apart| format!(" ({:+.1} %)", apart * 100.0));
+            Some(format!("{tokens}{}", apart.unwrap_or_default()))
+        })
+    }),
+    ("server: speed while writing (tok/s)", |phase| of_server(phase, |server| server.decode_speed().map(number))),
     ("client adds to TTFT, p50 / p99 (ms)", |phase| {
         added(phase, |error| Some((error.ttft_added_p50_ns? as f64, error.ttft_added_p99_ns? as f64)))
     }),
@@ -105,6 +122,13 @@ fn few(status: QuantileStatus, descriptive: Option<f64>) -> String {
         (QuantileStatus::NotEnoughSamples, Some(value)) => format!("~{}", number(value)),
         _ => "-".to_owned(),
     }
+}
+
+fn of_server(
+    phase: &PhaseResult,
+    of: impl Fn(&tokrate_meter::server_metrics::ServerTruth) -> Option<String>,
+) -> String {
+    phase.server.as_ref().and_then(of).unwrap_or_else(|| "-".to_owned())
 }
 
 fn added(phase: &PhaseResult, of: impl Fn(&tokrate_meter::ClientError) -> Option<(f64, f64)>) -> String {

@@ -88,18 +88,19 @@ fn listing(models: &[String]) -> String {
 /// A command for each model that was found.
 fn commands(found: &Found) -> Vec<String> {
     let port = found.port;
-    let (models, command): (&[String], &dyn Fn(&str) -> String) = match &found.what {
-        Answering::Engine(row, models) => (models, &move |model: &str| {
-            let place =
-                if row.usual_ports.first() == Some(&port) { String::new() } else { format!("@127.0.0.1:{port}") };
-            format!("tokrate bench {}", quoted(&format!("{}{place}/{model}", row.name)))
-        }),
-        Answering::OpenAiLike(models) => (models, &move |model: &str| {
-            format!("tokrate bench --url http://127.0.0.1:{port}/v1 --model {}", quoted(model))
-        }),
-        Answering::Locked | Answering::Unknown | Answering::Silent => (&[], &|_: &str| String::new()),
-    };
-    models.iter().map(|model| command(model)).collect()
+    match &found.what {
+        Answering::Engine(row, models) => {
+            let usual = row.usual_ports.first() == Some(&port);
+            let place = if usual { String::new() } else { format!("@127.0.0.1:{port}") };
+            let name = |model| quoted(&format!("{}{place}/{model}", row.name));
+            models.iter().map(|model| format!("tokrate bench {}", name(model))).collect()
+        }
+        Answering::OpenAiLike(models) => {
+            let command = |model| format!("tokrate bench --url http://127.0.0.1:{port}/v1 --model {}", quoted(model));
+            models.iter().map(|model| command(model)).collect()
+        }
+        Answering::Locked | Answering::Unknown | Answering::Silent => Vec::new(),
+    }
 }
 
 /// A word as a shell takes it, without control characters.

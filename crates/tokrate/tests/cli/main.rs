@@ -17,5 +17,6 @@ mod outputs;
 mod requests_sent;
 mod scripted;
 mod secrets;
+mod server_metrics;
 mod targets;
 mod tool;

@@ -22,6 +22,10 @@ fn server() -> (Server, Arc<Seen>) {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let keep = Arc::clone(&seen);
     let server = Server::start(move |asked, stream_to| {
+        if asked.head.starts_with("GET ") {
+            stream_to.write_all(answer("404 Not Found", "text/plain", "").as_bytes())?;
+            return Ok(Then::Close);
+        }
         let body = String::from_utf8(asked.body.clone()).expect("text");
         keep.lock().expect("no panic").push((asked.head.to_lowercase(), body));
         let body: String = stream(40).concat();
@@ -149,6 +153,9 @@ fn a_name_that_comes_to_nothing_is_refused_before_anything_is_sent() {
         "vllm/m llama-cpp/m --key-env GOOD_KEY",
         "--url http://127.0.0.1:9/v1 --model m --dialect esperanto",
         "--dialect anthropic",
+        "vllm/m --server-metrics on",
+        "vllm/m --server-metrics ftp://h/metrics",
+        "vllm/m llama-cpp/m --server-metrics http://h/metrics",
     ];
     for line in lines {
         let finished = run(&folder, &format!("bench {line}"), &[("GOOD_KEY", "sk-good")]);

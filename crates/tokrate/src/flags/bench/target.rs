@@ -42,6 +42,9 @@ pub struct Target {
     /// PEM file with further certificate authorities
     #[arg(long, value_name = "FILE")]
     pub ca_file: Option<PathBuf>,
+    /// Where the server publishes its own metrics (Prometheus), or `off` [default: where a local engine of the TARGET does]
+    #[arg(long, value_name = "URL|off")]
+    pub server_metrics: Option<String>,
     /// Region or place of the measuring machine, kept with the result
     #[arg(long, value_name = "NAME")]
     pub region: Option<String>,

@@ -1,10 +1,12 @@
 //! What is measured, and with which key: resolved from flags, environment, settings file and catalog.
 
+mod metrics;
 mod named;
 
 use super::pick_text;
 use crate::config::environment::{self, Environment};
 use crate::config::file::File;
+use crate::config::machine;
 use crate::config::secret::KeyReference;
 use crate::config::{Origin, Value};
 use crate::flags::bench as flags;
@@ -37,6 +39,8 @@ pub(super) fn targets(flags: &flags::Target, environment: &Environment, file: &F
         };
         ensure!(typed.url.is_none(), several("--url", "write ENGINE@HOST:PORT/MODEL"));
         ensure!(key_reference(flags, file).is_none(), several("the key", "set the variable of each provider"));
+        let metrics = flags.server_metrics.as_deref().is_none_or(|typed| typed == "off");
+        ensure!(metrics, several("--server-metrics", "leave it out, or say `off`"));
         ensure!(typed.dialect.is_none(), several("--dialect", "measure them one after the other"));
     }
     typed.names.iter().map(|name| typed.named(name, flags, environment, file)).collect()
@@ -94,17 +98,15 @@ impl Typed {
             Some(key) => Some(key),
             None => own_key(named.row, self.url.is_none())?,
         };
-        let place = Place { provider: Some(named.row.name.to_owned()), dialect: dialect_of(endpoint.dialect)?, price };
-        remote(
-            place,
+        let place = Place {
+            row: Some(named.row),
+            dialect: dialect_of(endpoint.dialect)?,
+            price,
             base,
             model,
-            headers(endpoint.auth, endpoint.headers, key, flags, file)?,
-            flags,
-            environment,
-            file,
-        )
-        .map(|target| Found { target, quirks: endpoint.quirks })
+            headers: headers(endpoint.auth, endpoint.headers, key, flags, file)?,
+        };
+        Ok(Found { target: place.target(flags, environment, file)?, quirks: endpoint.quirks })
     }
 
     /// An endpoint by its address, or the embedded engine.
@@ -134,9 +136,8 @@ impl Typed {
         let spoken = usual_endpoint(dialect);
         let (auth, further) = spoken.map_or((Auth::Bearer, &[][..]), |endpoint| (endpoint.auth, endpoint.headers));
         let headers = headers(auth, further, key, flags, file)?;
-        let target =
-            remote(Place { provider: None, dialect, price: None }, base, model, headers, flags, environment, file)?;
-        Ok(Found { target, quirks: Quirks::default() })
+        let place = Place { row: None, dialect, price: None, base, model, headers };
+        Ok(Found { target: place.target(flags, environment, file)?, quirks: Quirks::default() })
     }
 }
 
@@ -152,39 +153,41 @@ fn embedded() -> Target {
     Target::Embedded(Box::new(Embedded { law, faults: Faults::default() }))
 }
 
-/// What the record says of a target besides its address.
+/// An endpoint, as far as the catalog and the command line name it.
 struct Place {
-    provider: Option<String>,
+    row: Option<&'static Provider>,
     dialect: Dialect,
     price: Option<Price>,
-}
-
-fn remote(
-    place: Place,
     base: tokrate_net::Target,
     model: String,
     headers: Vec<(HeaderName, HeaderValue)>,
-    flags: &flags::Target,
-    environment: &Environment,
-    file: &File,
-) -> Result<Target> {
-    Ok(Target::Remote(Box::new(Remote {
-        provider: place.provider,
-        dialect: place.dialect,
-        price: place.price,
-        base,
-        model,
-        headers,
-        http: http_version(flags, file)?,
-        new_connections: flags.new_connections,
-        ca_file: flags.ca_file.clone().or_else(|| file.bench.ca_file.clone()),
-        proxy: ProxySettings::from_values(
-            environment.http_proxy.as_deref(),
-            environment.https_proxy.as_deref(),
-            environment.all_proxy.as_deref(),
-            environment.no_proxy.as_deref(),
-        ),
-    })))
+}
+
+impl Place {
+    fn target(self, flags: &flags::Target, environment: &Environment, file: &File) -> Result<Target> {
+        let Place { row, dialect, price, base, model, headers } = self;
+        let typed = (&flags.server_metrics, &file.bench.server_metrics);
+        let typed = pick_text("--server-metrics", typed.0, None, file, "server_metrics", typed.1);
+        Ok(Target::Remote(Box::new(Remote {
+            provider: row.map(|row| row.name.to_owned()),
+            dialect,
+            price,
+            server_metrics: metrics::server_metrics(typed, row, &base, &headers)?,
+            engine_host: machine::facts_if_here(base.host()),
+            base,
+            model,
+            headers,
+            http: http_version(flags, file)?,
+            new_connections: flags.new_connections,
+            ca_file: flags.ca_file.clone().or_else(|| file.bench.ca_file.clone()),
+            proxy: ProxySettings::from_values(
+                environment.http_proxy.as_deref(),
+                environment.https_proxy.as_deref(),
+                environment.all_proxy.as_deref(),
+                environment.no_proxy.as_deref(),
+            ),
+        })))
+    }
 }
 
 fn recorded(price: &tokrate_catalog::Price) -> Price {

@@ -1,0 +1,96 @@
+//! Reads a server's metrics before and after a phase.
+//!
+//! It refuses to fail: what cannot be read is a note. Invariant: nothing is asked while a phase runs, and the page is asked
+//! for with GET and nothing else.
+
+use crate::config::ServerMetrics;
+use http::HeaderMap;
+use std::time::Duration;
+use tokrate_core::Span;
+use tokrate_meter::RequestNumbers;
+use tokrate_meter::server_metrics::{ClientSide, Exposition, Family, Reading, ServerTruth};
+use tokrate_net::{Client, ClientConfig, Clock, Limits};
+
+const LIMITS: Limits = Limits { idle: Span::from_secs(2), total: Span::from_secs(5), max_body_bytes: 16 * 1024 * 1024 };
+/// Engines count a request a little after its last byte; so often the page is read again until all are counted.
+const READ_AGAIN_MOST: u32 = 5;
+const READ_AGAIN_AFTER: Duration = Duration::from_millis(100);
+
+/// The page of one server.
+pub(crate) struct Scraper {
+    metrics: ServerMetrics,
+    client: ClientConfig,
+    headers: HeaderMap,
+    model: String,
+    clock: Clock,
+    /// Why the page could not be read, told once.
+    pub note: Option<String>,
+}
+
+impl Scraper {
+    /// For the server's page, as the endpoint is reached.
+    pub fn new(metrics: ServerMetrics, client: &ClientConfig, model: &str, clock: Clock) -> Scraper {
+        let headers = metrics.headers.iter().cloned().collect();
+        Scraper { metrics, client: client.clone(), headers, model: model.to_owned(), clock, note: None }
+    }
+
+    /// The page as it is now; `None` if it could not be read, with a note.
+    pub fn page(&mut self) -> Option<Exposition> {
+        let read = self.read();
+        if let Err(reason) = &read {
+            self.note = Some(format!(
+                "the server's own metrics were not read: {reason}; some servers publish them only when told to (docs/targets.md); --server-metrics off leaves them out"
+            ));
+        }
+        read.ok()
+    }
+
+    /// What the server counted since `before`, beside what these requests say.
+    pub fn truth_since(&mut self, before: &Exposition, rows: &[RequestNumbers]) -> Option<ServerTruth> {
+        let client = ClientSide::of(rows);
+        for _ in 0..READ_AGAIN_MOST {
+            let truth = self.truth(before, &client)?;
+            if counts_all(&truth) {
+                return Some(truth);
+            }
+            std::thread::sleep(READ_AGAIN_AFTER);
+        }
+        self.truth(before, &client)
+    }
+
+    fn truth(&mut self, before: &Exposition, client: &ClientSide) -> Option<ServerTruth> {
+        let after = self.page()?;
+        let family = self.metrics.family.as_deref().and_then(Family::by_name);
+        let reading = Reading::of(&after, family, &self.model)?;
+        // A server that has not answered anything yet may publish nothing yet.
+        let empty = Exposition::default();
+        let earlier = Reading::of(before, family, &self.model).unwrap_or_else(|| reading.before_anything(&empty));
+        Some(ServerTruth::between(&self.url(), &earlier, &reading, client.clone()))
+    }
+
+    fn read(&self) -> Result<Exposition, String> {
+        let ServerMetrics { target, path, .. } = &self.metrics;
+        let answer = Client::get_blocking(target, path, self.headers.clone(), &self.client, LIMITS, self.clock)
+            .map_err(|failure| format!("{} ({})", self.url(), failure.detail))?;
+        if !answer.head.status.is_success() {
+            return Err(format!("{} answers {}", self.url(), answer.head.status));
+        }
+        let page = Exposition::parse(&answer.body);
+        let family = self.metrics.family.as_deref().and_then(Family::by_name);
+        let known = Reading::of(&page, family, &self.model).is_some();
+        // A page of other metrics may be that of an engine that has not answered anything yet.
+        if known || !page.samples.is_empty() { Ok(page) } else { Err(format!("{} holds no metrics", self.url())) }
+    }
+
+    fn url(&self) -> String {
+        let scheme = if self.metrics.target.is_tls() { "https" } else { "http" };
+        format!("{scheme}://{}{}", self.metrics.target.authority(), self.metrics.path)
+    }
+}
+
+/// Whether the server has counted everything that the client saw.
+fn counts_all(truth: &ServerTruth) -> bool {
+    let requests = truth.requests.is_none_or(|requests| requests >= truth.client.answered);
+    let tokens = truth.output_tokens.zip(truth.client.output_tokens).is_none_or(|(server, client)| server >= client);
+    requests && tokens
+}

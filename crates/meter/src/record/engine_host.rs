@@ -1,0 +1,30 @@
+//! The machine that an engine runs on, where it is the measuring machine itself.
+//!
+//! It refuses to know how the facts are found. Invariant: what could not be found is absent.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Facts of the machine that client and engine share.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct EngineHost {
+    /// Model of the CPU.
+    pub cpu: Option<String>,
+    /// Logical cores that this process may use.
+    pub cores: Option<u32>,
+    /// Main memory (bytes).
+    pub memory_bytes: Option<u64>,
+    /// Graphics processors; null where they were not looked for.
+    pub gpus: Option<Vec<Gpu>>,
+}
+
+/// A graphics processor.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Gpu {
+    /// Its model.
+    pub name: String,
+    /// Its memory (bytes).
+    pub memory_bytes: Option<u64>,
+    /// Version of its driver.
+    pub driver: Option<String>,
+}

@@ -1,0 +1,42 @@
+//! Where a target's server publishes what it counts.
+//!
+//! It refuses to ask a hosted provider. Invariant: a key goes only to the server that the requests go to.
+
+use crate::config::Value;
+use anyhow::{Result, ensure};
+use http::{HeaderName, HeaderValue};
+use tokrate_bench::ServerMetrics;
+use tokrate_catalog::{Kind, Provider};
+use tokrate_net::Target;
+
+/// Where Prometheus expects them.
+const USUAL_PATH: &str = "/metrics";
+
+/// What was typed, or where the catalog says that the engine publishes them.
+pub(super) fn server_metrics(
+    typed: Option<Value<String>>,
+    row: Option<&'static Provider>,
+    base: &Target,
+    headers: &[(HeaderName, HeaderValue)],
+) -> Result<Option<ServerMetrics>> {
+    let published = row.filter(|row| row.kind == Kind::Local).and_then(|row| row.metrics);
+    let family = published.map(|metrics| metrics.family.to_owned());
+    let (target, path) = match typed {
+        Some(typed) if typed.value == "off" => return Ok(None),
+        Some(typed) => {
+            let target = typed.parse(|url| {
+                ensure!(url.contains("://"), "`{url}` is neither a URL nor `off`");
+                Ok(Target::parse(&url)?)
+            })?;
+            let path = Some(target.value.path_with("")).filter(|path| !path.is_empty());
+            (target.value, path.unwrap_or_else(|| USUAL_PATH.to_owned()))
+        }
+        None => match published {
+            Some(metrics) => (base.clone(), metrics.path.to_owned()),
+            None => return Ok(None),
+        },
+    };
+    let place = |target: &Target| (target.is_tls(), target.host().to_owned(), target.port());
+    let headers = if place(&target) == place(base) { headers.to_vec() } else { Vec::new() };
+    Ok(Some(ServerMetrics { target, path, family, headers }))
+}
