@@ -165,3 +165,52 @@ fn a_name_that_comes_to_nothing_is_refused_before_anything_is_sent() {
     assert_eq!(folder.names(), [""; 0]);
     insta::assert_snapshot!("no_target", shown);
 }
+
+#[test]
+fn every_dialect_is_spoken_as_its_maker_wants_it() {
+    let (server, seen) = server();
+    let keys = [("ANTHROPIC_API_KEY", "ant-1234567"), ("GEMINI_API_KEY", "gem-1234567"), ("MINE", "mine-1234567")];
+    let (base, place) = (server.url(), server.place());
+    let targets = [
+        (format!("anthropic/m --url {base}"), "post /v1/messages", "x-api-key: ant-1234567"),
+        (format!("anthropic/m --url {base}"), "post /v1/messages", "anthropic-version: 2023-06-01"),
+        (
+            format!("anthropic/m --url {base} --dialect openai-chat"),
+            "post /v1/chat/completions",
+            "authorization: bearer ant-1234567",
+        ),
+        (
+            format!("gemini/m --url {base}"),
+            "post /v1/models/m:streamgeneratecontent?alt=sse",
+            "x-goog-api-key: gem-1234567",
+        ),
+        (
+            format!("gemini/m --url {base} --no-stream"),
+            "post /v1/models/m:generatecontent",
+            "x-goog-api-key: gem-1234567",
+        ),
+        (format!("ollama@{place}/m"), "post /api/chat", "host: "),
+        (format!("ollama@{place}/m --dialect ollama-generate"), "post /api/generate", "host: "),
+        (format!("llama-cpp@{place}/m --dialect llama-completion"), "post /completion", "host: "),
+        (format!("vllm@{place}/m --dialect openai-responses"), "post /v1/responses", "host: "),
+        (
+            format!("--url {base} --model m --dialect anthropic --key-env MINE"),
+            "post /v1/messages",
+            "x-api-key: mine-1234567",
+        ),
+        (
+            format!("--url {base} --model m --dialect openai-completions --key-env MINE"),
+            "post /v1/completions",
+            "authorization: bearer mine-1234567",
+        ),
+    ];
+    for (target, path, header) in targets {
+        let folder = Folder::new("dialect");
+        // The server answers in another dialect; only what it was asked counts here.
+        run(&folder, &format!("bench {target} {SMALL}"), &keys);
+        let (head, _) = seen.lock().expect("no panic").pop().unwrap_or_else(|| panic!("{target}: no request"));
+        assert!(head.starts_with(&format!("{path} http/1.1")) && head.contains(header), "{target}: {head}");
+        let record = tokrate_meter::Record::parse(&folder.read("record.json")).expect("a record");
+        assert!(target.contains(&record.conditions.dialect) || !target.contains("--dialect"), "{target}");
+    }
+}
