@@ -29,6 +29,8 @@ enum Place {
     Text,
     /// A value without meaning.
     Skip,
+    /// Blanks between values, or none.
+    Blanks,
     /// A block of token counts.
     Usage,
 }
@@ -55,7 +57,10 @@ impl Template {
     pub(crate) fn learn(&mut self, name: &[u8], json: &str, pattern: &Pattern) {
         self.usable = false;
         let text = std::iter::once((pattern.text.clone(), Place::Text));
-        let skips = pattern.skips.iter().map(|range| (range.clone(), Place::Skip));
+        let skips = pattern.skips.iter().map(|range| {
+            let blank = json.as_bytes().get(range.clone()).is_some_and(|bytes| bytes.iter().all(is_blank));
+            (range.clone(), if blank { Place::Blanks } else { Place::Skip })
+        });
         let usage = pattern.usage.iter().map(|range| (range.clone(), Place::Usage));
         let mut places: Vec<(Range<usize>, Place)> = text.chain(skips).chain(usage).collect();
         places.sort_by_key(|(range, _)| range.start);
@@ -100,11 +105,12 @@ impl Template {
             let length = match place {
                 Place::Text => string_end(rest)?,
                 Place::Skip | Place::Usage => value_end(rest)?,
+                Place::Blanks => rest.iter().take_while(|byte| is_blank(byte)).count(),
             };
             let (value, behind) = rest.split_at(length);
             match place {
                 Place::Text => text = Some(value),
-                Place::Skip => {}
+                Place::Skip | Place::Blanks => {}
                 Place::Usage => usage = Some(speech.usage(std::str::from_utf8(value).ok()?)?),
             }
             rest = behind.strip_prefix(after.as_slice())?;
@@ -113,6 +119,10 @@ impl Template {
         let whole = rest.is_empty() && append_unescaped(text, arena);
         whole.then_some(Hit { channel: self.channel, start, usage })
     }
+}
+
+fn is_blank(byte: &u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
 }
 
 /// Where the JSON value ends with which the bytes begin; `None` if a parser must look at it.

@@ -142,8 +142,8 @@ impl MessageWriter {
         let (block, field) = match channel {
             Channel::Reasoning => (r#"{"type":"thinking","thinking":"","signature":""}"#, DELTAS[0]),
             Channel::Answer => (r#"{"type":"text","text":""}"#, DELTAS[1]),
-            // Text of a call that was never opened.
-            Channel::Tool => return self.open_call(self.calls.len() as u32, "", "", out),
+            // Of the latest call, or of a first one without a name.
+            Channel::Tool => return self.open_call(self.calls.last().map_or(0, |(call, _)| *call), "", "", out),
         };
         self.start_block(channel, field, out);
         out.extend_from_slice(block.as_bytes());

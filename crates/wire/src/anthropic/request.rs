@@ -56,8 +56,7 @@ pub(crate) fn encode(request: &ChatRequest) -> Vec<u8> {
 pub(crate) fn decode(body: &[u8]) -> Result<ChatRequest, WireError> {
     let text = std::str::from_utf8(body).map_err(|error| WireError::NotJson(error.to_string()))?;
     let object = Object::read(text)?.ok_or(WireError::NotAnObject)?;
-    let mut request = ChatRequest::default();
-    request.model = read_required_text(&object, "model")?;
+    let mut request = ChatRequest { model: read_required_text(&object, "model")?, ..ChatRequest::default() };
     if let Some(system) = object.get("system") {
         for content in read_content(system, "system", "a string or an array of text blocks")? {
             request.messages.push(Message { role: Role::System, content: vec![content] });

@@ -31,6 +31,7 @@ enum Key {
     TotalTokens,
     ReasoningTokens,
     CachedTokens,
+    CacheWriteTokens,
     PromptCacheHitTokens,
     PromptTokensDetails,
     InputTokensDetails,
@@ -47,13 +48,14 @@ struct Block {
     total: Option<u64>,
     reasoning: Option<u64>,
     cached: Option<u64>,
+    written: Option<u64>,
     no_counts: bool,
 }
 
 impl Block {
     fn reading(&self) -> Option<UsageReading> {
-        let Block { input, mut output, total, reasoning, cached, no_counts } = *self;
-        if input.or(output).or(reasoning).or(cached).is_none() && !no_counts {
+        let Block { input, mut output, total, reasoning, cached, written, no_counts } = *self;
+        if input.or(output).or(reasoning).or(cached).or(written).is_none() && !no_counts {
             return None;
         }
         let mut plausible = !no_counts;
@@ -69,9 +71,9 @@ impl Block {
         }
         let exceeds =
             |part: Option<u64>, whole: Option<u64>| matches!((part, whole), (Some(part), Some(whole)) if part > whole);
-        plausible &= !exceeds(reasoning, output) && !exceeds(cached, input);
+        plausible &= !exceeds(reasoning, output) && !exceeds(cached, input) && !exceeds(written, input);
         Some(UsageReading {
-            usage: Usage { input, output, reasoning, cached_input: cached, cache_write_input: None },
+            usage: Usage { input, output, reasoning, cached_input: cached, cache_write_input: written },
             plausible,
         })
     }
@@ -97,10 +99,12 @@ impl<'a> Read<'a> for &mut Block {
                 Key::TotalTokens => &mut self.total,
                 Key::ReasoningTokens => &mut self.reasoning,
                 Key::CachedTokens | Key::PromptCacheHitTokens => &mut self.cached,
+                Key::CacheWriteTokens => &mut self.written,
                 Key::PromptTokensDetails | Key::InputTokensDetails => {
                     let mut details = Block::default();
                     let good = object.next_value_seed(Any(&mut details))?;
                     self.cached = details.cached.or(self.cached);
+                    self.written = details.written.or(self.written);
                     self.no_counts |= !good || details.no_counts;
                     continue;
                 }

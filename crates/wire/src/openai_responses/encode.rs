@@ -118,8 +118,11 @@ impl ResponseWriter {
     fn write_text(&mut self, channel: Channel, text: &str, out: &mut Vec<u8>) {
         if self.open.is_none_or(|open| self.items[open].channel != channel) {
             match channel {
-                // Text of a call that was never opened.
-                Channel::Tool => self.open_call(self.items.len() as u32, "", "", out),
+                // Of the latest call, or of a first one without a name.
+                Channel::Tool => {
+                    let latest = self.items.iter().rev().find(|item| item.channel == Channel::Tool);
+                    self.open_call(latest.map_or(0, |item| item.call), "", "", out);
+                }
                 _ => self.start(channel, 0, Vec::new(), out),
             }
         }

@@ -117,6 +117,40 @@ fn an_encoded_refusal_is_understood_again() {
     }
 }
 
+#[test]
+fn anthropics_kinds_are_understood_in_bodies_and_in_streams() {
+    for (status, label, kind) in [
+        (400, "invalid_request_error", FailureKind::BadRequest),
+        (401, "authentication_error", FailureKind::Unauthorized),
+        (403, "permission_error", FailureKind::Unauthorized),
+        (404, "not_found_error", FailureKind::NotFound),
+        (413, "request_too_large", FailureKind::BadRequest),
+        (429, "rate_limit_error", FailureKind::RateLimited),
+        (500, "api_error", FailureKind::ServerError),
+        (504, "timeout_error", FailureKind::ServerError),
+        (529, "overloaded_error", FailureKind::Overloaded),
+    ] {
+        let body = format!(r#"{{"type":"error","error":{{"type":"{label}","message":"No."}},"request_id":"req_1"}}"#);
+        let understood = refusal(status, &[], body.as_bytes());
+        assert_eq!((understood.kind, understood.message.as_str()), (kind, "No."), "{label}");
+        assert_eq!(ErrorBody::read(&body).kind(), Some(kind), "{label} inside a stream");
+    }
+}
+
+#[test]
+fn anthropics_limits_are_kept_and_their_dates_are_not_taken_for_waits() {
+    let limits = [
+        ("anthropic-ratelimit-requests-limit", "50"),
+        ("anthropic-ratelimit-requests-remaining", "0"),
+        ("anthropic-ratelimit-requests-reset", "2026-11-21T06:00:00Z"),
+        ("anthropic-ratelimit-input-tokens-reset", "2026-11-21T06:00:07Z"),
+    ];
+    let without = refusal(429, &limits, b"");
+    assert_eq!((without.retry_after, without.limits.len()), (None, 4));
+    let with = refusal(429, &[&limits[..], &[("retry-after", "17")]].concat(), b"");
+    assert_eq!(with.retry_after, Some(Span::from_secs(17)));
+}
+
 proptest! {
     #[test]
     fn any_body_gives_a_bounded_message_on_one_line(

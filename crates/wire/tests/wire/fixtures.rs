@@ -2,9 +2,9 @@
 //!
 //! It refuses to guess: each transcript is a snapshot that was read. Invariant: every fixture passes every general check.
 
-use crate::body::{check_everywhere, decoder, tell};
+use crate::body::{check_everywhere, check_everywhere_in, decoder, tell};
 use std::path::{Path, PathBuf};
-use tokrate_wire::{Shape, refusal};
+use tokrate_wire::{Decoder, Dialect, Shape, refusal};
 
 fn fixtures(folder: &str) -> Vec<(String, Vec<u8>)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(folder);
@@ -27,6 +27,41 @@ fn each_fixture_says_what_its_snapshot_says() {
         insta::assert_snapshot!(name.clone(), said.join("\n"));
         let other = if shape == Shape::Whole { Shape::Stream } else { Shape::Whole };
         assert_eq!(tell(decoder(other), &[&body]), said, "{name}: what was asked for does not matter, only what came");
+    }
+}
+
+/// Folders of bodies in dialects of server-sent events with names.
+const NAMED: [(Dialect, &str); 2] = [(Dialect::Anthropic, "anthropic"), (Dialect::OpenAiResponses, "openai-responses")];
+
+#[test]
+fn each_fixture_of_the_dialects_with_named_events_says_what_its_snapshot_says() {
+    for (dialect, folder) in NAMED {
+        let fixtures = fixtures(folder);
+        assert!(fixtures.len() >= 6, "{} fixtures", fixtures.len());
+        for (name, body) in fixtures {
+            let shape = if name.ends_with(".json") { Shape::Whole } else { Shape::Stream };
+            let said = check_everywhere_in(dialect, &body, shape);
+            insta::assert_snapshot!(format!("{folder}-{name}"), said.join("\n"));
+            let other = if shape == Shape::Whole { Shape::Stream } else { Shape::Whole };
+            assert_eq!(tell(Decoder::new(dialect, other), &[&body]), said, "{name}: asked for otherwise");
+            if shape == Shape::Stream {
+                let text = String::from_utf8(body).unwrap().replace('\n', "\r\n");
+                assert_eq!(tell(Decoder::new(dialect, shape), &[text.as_bytes()]), said, "{name}: other line ends");
+            }
+        }
+    }
+}
+
+#[test]
+fn recorded_answers_of_llama_server_in_its_other_forms_say_what_their_snapshots_say() {
+    for (name, body) in fixtures("llama-server") {
+        let dialect = match name.split('-').next() {
+            Some("anthropic") => Dialect::Anthropic,
+            Some("responses") => Dialect::OpenAiResponses,
+            _ => continue,
+        };
+        let shape = if name.ends_with(".sse") { Shape::Stream } else { Shape::Whole };
+        insta::assert_snapshot!(format!("llama-server-{name}"), check_everywhere_in(dialect, &body, shape).join("\n"));
     }
 }
 

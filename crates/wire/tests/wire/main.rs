@@ -11,4 +11,6 @@ mod fixtures;
 mod gemini_and_ollama;
 mod properties;
 mod recorded;
+mod recorded_anthropic;
+mod recorded_responses;
 mod template;

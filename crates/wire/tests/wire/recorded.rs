@@ -7,9 +7,9 @@ use crate::body::{check_everywhere, decoder};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use tokrate_core::{Channel, EventBatch, FinishReason, Tick, Usage, What};
-use tokrate_wire::{Dialect, Shape, decode_request, encode_request};
+use tokrate_wire::{Decoder, Dialect, Shape, decode_request, encode_request};
 
-fn recordings() -> Option<PathBuf> {
+pub fn recordings() -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/fixtures/wire");
     if folder.is_dir() {
         return Some(folder);
@@ -18,7 +18,7 @@ fn recordings() -> Option<PathBuf> {
     None
 }
 
-fn files(folder: &Path, wanted: impl Fn(&str) -> bool) -> Vec<(String, Vec<u8>)> {
+pub fn files(folder: &Path, wanted: impl Fn(&str) -> bool) -> Vec<(String, Vec<u8>)> {
     let mut paths: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();
     paths
@@ -30,19 +30,24 @@ fn files(folder: &Path, wanted: impl Fn(&str) -> bool) -> Vec<(String, Vec<u8>)>
 
 /// What an answer says in all.
 #[derive(PartialEq, Debug, Default)]
-struct Told {
-    reasoning: String,
-    answer: String,
-    tool: String,
-    finish: Option<FinishReason>,
-    usage: Option<Usage>,
-    model: String,
-    done: bool,
+pub struct Told {
+    pub reasoning: String,
+    pub answer: String,
+    pub tool: String,
+    pub finish: Option<FinishReason>,
+    pub usage: Option<Usage>,
+    pub model: String,
+    pub done: bool,
 }
 
 fn told_by_events(body: &[u8], shape: Shape) -> Told {
+    told_by_events_of(Dialect::OpenAiChat, body, shape)
+}
+
+/// The same in any dialect.
+pub fn told_by_events_of(dialect: Dialect, body: &[u8], shape: Shape) -> Told {
     let mut batch = EventBatch::new();
-    let mut decoder = decoder(shape);
+    let mut decoder = Decoder::new(dialect, shape);
     decoder.push(Tick::ZERO, body, &mut batch);
     decoder.end(Tick::ZERO, &mut batch);
     let mut told = Told::default();
@@ -54,7 +59,7 @@ fn told_by_events(body: &[u8], shape: Shape) -> Told {
                 Channel::Tool => told.tool.push_str(batch.text(text)),
             },
             What::Finish(reason) => told.finish = Some(reason),
-            What::Usage(usage) => told.usage = Some(usage),
+            What::Usage(usage) => told.usage = Some(told.usage.unwrap_or_default().updated_by(usage)),
             What::Model(name) => told.model = batch.text(name).to_owned(),
             What::Done => told.done = true,
             What::ToolCall { name, .. } => told.tool.push_str(batch.text(name)),
@@ -114,7 +119,8 @@ fn read_value(value: &Value, answer: &str, told: &mut Told) {
             output = output.map(|output| output + reasoning.unwrap());
         }
         let cached_input = usage["prompt_tokens_details"]["cached_tokens"].as_u64();
-        told.usage = Some(Usage { input, output, reasoning, cached_input, cache_write_input: None });
+        let cache_write_input = usage["prompt_tokens_details"]["cache_write_tokens"].as_u64();
+        told.usage = Some(Usage { input, output, reasoning, cached_input, cache_write_input });
     }
 }
 

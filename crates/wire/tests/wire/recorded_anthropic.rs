@@ -1,0 +1,174 @@
+//! Recorded answers and requests in Anthropic's dialect, compared with a second, simple reading.
+//!
+//! It refuses to share code with the decoder. Invariant: when the recordings are absent the test says so.
+
+use crate::body::check_everywhere_in;
+use crate::recorded::{Told, files, recordings, told_by_events_of};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::Path;
+use tokrate_core::{FinishReason, Usage};
+use tokrate_wire::{Dialect, Shape, decode_request, encode_request};
+
+const DIALECT: Dialect = Dialect::Anthropic;
+
+/// The second reading: whole lines, whole JSON values.
+fn told_by_values(body: &str) -> Told {
+    let mut told = Told::default();
+    if body.trim_start().starts_with('{') {
+        let message: Value = serde_json::from_str(body).unwrap();
+        for block in message["content"].as_array().into_iter().flatten() {
+            read_block(block, &mut told);
+            if block["type"] == "tool_use" {
+                told.tool += &block["input"].to_string();
+            }
+        }
+        read_end(&message, &message["usage"], &mut told);
+        told.model = message["model"].as_str().unwrap().to_owned();
+        told.done = true;
+        return told;
+    }
+    for line in body.lines() {
+        let Some(json) = line.strip_prefix("data:") else {
+            assert!(line.is_empty() || line.starts_with("event:") || line.starts_with(':'), "{line}");
+            continue;
+        };
+        let event: Value = serde_json::from_str(json).unwrap();
+        let text = |field: &str| event["delta"][field].as_str().unwrap();
+        match event["type"].as_str().unwrap() {
+            "message_start" => {
+                told.model = event["message"]["model"].as_str().unwrap().to_owned();
+                let mut usage = event["message"]["usage"].clone();
+                usage["output_tokens"] = Value::Null;
+                read_end(&Value::Null, &usage, &mut told);
+            }
+            "content_block_start" => read_block(&event["content_block"], &mut told),
+            "content_block_delta" => match event["delta"]["type"].as_str().unwrap() {
+                "text_delta" => told.answer += text("text"),
+                "thinking_delta" => told.reasoning += text("thinking"),
+                "input_json_delta" => told.tool += text("partial_json"),
+                "signature_delta" => {}
+                other => panic!("delta {other}"),
+            },
+            "message_delta" => read_end(&event["delta"], &event["usage"], &mut told),
+            "message_stop" => told.done = true,
+            "content_block_stop" | "ping" => {}
+            other => panic!("event {other}"),
+        }
+    }
+    told
+}
+
+fn read_block(block: &Value, told: &mut Told) {
+    told.answer += block["text"].as_str().unwrap_or("");
+    told.reasoning += block["thinking"].as_str().unwrap_or("");
+    told.tool += block["name"].as_str().unwrap_or("");
+}
+
+fn read_end(message: &Value, usage: &Value, told: &mut Told) {
+    told.finish = match message["stop_reason"].as_str() {
+        None => told.finish,
+        Some("end_turn" | "stop_sequence") => Some(FinishReason::Stop),
+        Some("max_tokens") => Some(FinishReason::Length),
+        Some("tool_use") => Some(FinishReason::ToolCalls),
+        Some(other) => panic!("stop reason {other}"),
+    };
+    let count = |field: &str| usage[field].as_u64();
+    let (cached_input, cache_write_input) = (count("cache_read_input_tokens"), count("cache_creation_input_tokens"));
+    let input = count("input_tokens").map(|input| input + cached_input.unwrap_or(0) + cache_write_input.unwrap_or(0));
+    let later = Usage { input, output: count("output_tokens"), reasoning: None, cached_input, cache_write_input };
+    told.usage = Some(told.usage.unwrap_or_default().updated_by(later));
+}
+
+/// Answers only: a count of tokens is none.
+fn answers(folder: &Path) -> Vec<(String, Vec<u8>)> {
+    let mut answers = files(&folder.join("agentgateway/response/anthropic"), |name| !name.starts_with("count_tokens"));
+    answers.extend(files(&folder.join("gomodel/anthropic"), |_| true));
+    answers
+}
+
+/// The JSON of tools without regard to the order of its fields.
+fn same(mut told: Told) -> Told {
+    let start = told.tool.find('{').unwrap_or(told.tool.len());
+    if let Ok(value) = serde_json::from_str::<Value>(&told.tool[start..]) {
+        told.tool = format!("{}{value}", &told.tool[..start]);
+    }
+    told
+}
+
+#[test]
+fn every_recorded_answer_says_what_a_simple_reading_says() {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/llama-server");
+    let mut answers = recordings().map_or(Vec::new(), |folder| answers(&folder));
+    assert!(answers.is_empty() || answers.len() >= 15, "{} answers", answers.len());
+    answers.extend(files(&own, |name| name.starts_with("anthropic-") && !name.contains("error")));
+    assert!(answers.len() >= 2, "{} answers", answers.len());
+    for (name, body) in &answers {
+        let expected = same(told_by_values(std::str::from_utf8(body).unwrap()));
+        let silent = [&expected.reasoning, &expected.answer, &expected.tool].iter().all(|text| text.is_empty());
+        assert!(!silent || name.ends_with("stream_message_delta_usage.json"), "{name}: nothing is compared");
+        assert!(expected.finish.is_some() && expected.done, "{name}");
+        for shape in [Shape::Stream, Shape::Whole] {
+            assert_eq!(same(told_by_events_of(DIALECT, body, shape)), expected, "{name}");
+        }
+    }
+}
+
+#[test]
+fn every_recorded_answer_survives_splits_cuts_and_garbled_bytes() {
+    let Some(folder) = recordings() else { return };
+    for (_, body) in answers(&folder) {
+        check_everywhere_in(DIALECT, &body, Shape::Stream);
+    }
+}
+
+#[test]
+fn every_recorded_request_is_read_and_written_again() {
+    let Some(folder) = recordings() else { return };
+    let mut requests = files(&folder.join("agentgateway/requests/messages"), |_| true);
+    requests.extend(files(&folder.join("agentgateway/requests/policies"), |name| name.starts_with("anthropic")));
+    assert!(requests.len() >= 15, "{} requests", requests.len());
+    for (name, body) in &requests {
+        let request = decode_request(&DIALECT.into(), body).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let value: Value = serde_json::from_slice(body).unwrap();
+        assert_eq!(request.model, value["model"].as_str().unwrap(), "{name}");
+        let written: Value = serde_json::from_slice(&encode_request(DIALECT, &request)).unwrap();
+        for (field, json) in value.as_object().unwrap() {
+            if !matches!(&**field, "messages" | "system") {
+                assert_eq!(&written[field], json, "{name}: {field}");
+            }
+        }
+        assert_eq!(words(&written), words(&value), "{name}");
+        assert_eq!(decode_request(&DIALECT.into(), &encode_request(DIALECT, &request)), Ok(request), "{name}");
+    }
+}
+
+/// What each role says in all, and everything else of note in a conversation: texts within one result of a tool may be
+/// joined, and pictures follow them.
+fn words(request: &Value) -> (BTreeMap<String, String>, Vec<String>) {
+    fn collect(role: &str, value: &Value, texts: &mut BTreeMap<String, String>, notes: &mut Vec<String>) {
+        match value {
+            Value::Object(fields) => {
+                for field in ["thinking", "signature", "id", "tool_use_id", "name", "data", "url", "file_id"] {
+                    notes.extend(fields.get(field).map(|json| format!("{role} {field} {json}")));
+                }
+                for field in ["input", "is_error"] {
+                    notes.extend(fields.get(field).map(|json| format!("{role} {field} {json}")));
+                }
+                for field in ["text", "content", "source"] {
+                    collect(role, fields.get(field).unwrap_or(&Value::Null), texts, notes);
+                }
+            }
+            Value::Array(values) => values.iter().for_each(|value| collect(role, value, texts, notes)),
+            Value::String(text) => texts.entry(role.to_owned()).or_default().push_str(text),
+            _ => {}
+        }
+    }
+    let (mut texts, mut notes) = (BTreeMap::new(), Vec::new());
+    collect("system", &request["system"], &mut texts, &mut notes);
+    for message in request["messages"].as_array().into_iter().flatten() {
+        collect(message["role"].as_str().unwrap(), &message["content"], &mut texts, &mut notes);
+    }
+    notes.sort();
+    (texts, notes)
+}

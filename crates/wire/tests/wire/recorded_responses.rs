@@ -1,0 +1,175 @@
+//! Recorded answers and requests of the Responses API, compared with a second, simple reading.
+//!
+//! It refuses to share code with the decoder. Invariant: when the recordings are absent the test says so.
+
+use crate::body::check_everywhere_in;
+use crate::recorded::{Told, files, recordings, told_by_events_of};
+use serde_json::Value;
+use std::path::Path;
+use tokrate_core::{FinishReason, Usage};
+use tokrate_wire::{Dialect, Shape, decode_request, encode_request};
+
+const DIALECT: Dialect = Dialect::OpenAiResponses;
+
+/// The second reading: whole lines, whole JSON values; of a stream the deltas and the last event.
+fn told_by_values(body: &str) -> Told {
+    let mut told = Told::default();
+    if body.trim_start().starts_with('{') {
+        let response: Value = serde_json::from_str(body).unwrap();
+        for item in response["output"].as_array().into_iter().flatten() {
+            read_item(item, &mut told);
+        }
+        read_end(&response, &mut told);
+        return told;
+    }
+    for line in body.lines() {
+        let Some(json) = line.strip_prefix("data: ") else {
+            assert!(line.is_empty() || line.starts_with("event: "), "{line}");
+            continue;
+        };
+        if json == "[DONE]" {
+            continue;
+        }
+        let event: Value = serde_json::from_str(json).unwrap();
+        let delta = event["delta"].as_str().unwrap_or("");
+        match event["type"].as_str().unwrap() {
+            "response.output_text.delta" | "response.refusal.delta" => told.answer += delta,
+            "response.reasoning_text.delta" => told.reasoning += delta,
+            "response.function_call_arguments.delta" | "response.custom_tool_call_input.delta" => told.tool += delta,
+            "response.output_item.added" => told.tool += event["item"]["name"].as_str().unwrap_or(""),
+            "response.completed" => read_end(&event["response"], &mut told),
+            other => assert!(!other.ends_with(".delta"), "{other}"),
+        }
+    }
+    told
+}
+
+fn read_item(item: &Value, told: &mut Told) {
+    for part in item["content"].as_array().into_iter().flatten() {
+        match part["type"].as_str().unwrap() {
+            "output_text" => told.answer += part["text"].as_str().unwrap(),
+            "refusal" => told.answer += part["refusal"].as_str().unwrap(),
+            "reasoning_text" => told.reasoning += part["text"].as_str().unwrap(),
+            other => panic!("part {other}"),
+        }
+    }
+    for field in ["name", "arguments", "input"] {
+        told.tool += item[field].as_str().unwrap_or("");
+    }
+}
+
+fn read_end(response: &Value, told: &mut Told) {
+    told.model = response["model"].as_str().unwrap().to_owned();
+    told.done = true;
+    told.finish = match response["status"].as_str().unwrap() {
+        "completed" if told.tool.is_empty() => Some(FinishReason::Stop),
+        "completed" => Some(FinishReason::ToolCalls),
+        "incomplete" => Some(FinishReason::Other),
+        other => panic!("status {other}"),
+    };
+    let usage = &response["usage"];
+    if usage.is_object() {
+        told.usage = Some(Usage {
+            input: usage["input_tokens"].as_u64(),
+            output: usage["output_tokens"].as_u64(),
+            reasoning: usage["output_tokens_details"]["reasoning_tokens"].as_u64(),
+            cached_input: usage["input_tokens_details"]["cached_tokens"].as_u64(),
+            cache_write_input: usage["input_tokens_details"]["cache_write_tokens"].as_u64(),
+        });
+    }
+}
+
+fn answers(folder: &Path) -> Vec<(String, Vec<u8>)> {
+    let mut answers = files(&folder.join("agentgateway/response/responses"), |_| true);
+    for provider in ["openai", "xai"] {
+        answers.extend(files(&folder.join("gomodel").join(provider), |name| name.starts_with("responses")));
+    }
+    answers
+}
+
+#[test]
+fn every_recorded_answer_says_what_a_simple_reading_says() {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/llama-server");
+    let mut answers = recordings().map_or(Vec::new(), |folder| answers(&folder));
+    assert!(answers.is_empty() || answers.len() >= 13, "{} answers", answers.len());
+    answers.extend(files(&own, |name| name.starts_with("responses-") && !name.contains("error")));
+    assert!(answers.len() >= 3, "{} answers", answers.len());
+    for (name, body) in &answers {
+        let expected = told_by_values(std::str::from_utf8(body).unwrap());
+        let silent = [&expected.reasoning, &expected.answer, &expected.tool].iter().all(|text| text.is_empty());
+        assert!(!silent || name.ends_with("stream-image.json"), "{name}: nothing is compared");
+        for shape in [Shape::Stream, Shape::Whole] {
+            assert_eq!(told_by_events_of(DIALECT, body, shape), expected, "{name}");
+        }
+    }
+}
+
+#[test]
+fn every_recorded_answer_survives_splits_cuts_and_garbled_bytes() {
+    let Some(folder) = recordings() else { return };
+    for (_, body) in answers(&folder) {
+        check_everywhere_in(DIALECT, &without_middle(&body), Shape::Stream);
+    }
+}
+
+/// A long stream without its middle, whose events are all alike.
+fn without_middle(body: &[u8]) -> Vec<u8> {
+    let text = std::str::from_utf8(body).unwrap();
+    let mut events: Vec<&str> = text.split_inclusive("\n\n").collect();
+    if events.len() > 60 {
+        events.drain(20..events.len() - 20);
+    }
+    events.concat().into_bytes()
+}
+
+#[test]
+fn every_recorded_request_is_read_and_written_again() {
+    let Some(folder) = recordings() else { return };
+    let requests = files(&folder.join("agentgateway/requests/responses"), |_| true);
+    assert!(requests.len() >= 8, "{} requests", requests.len());
+    for (name, body) in &requests {
+        let request = decode_request(&DIALECT.into(), body).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let value: Value = serde_json::from_slice(body).unwrap();
+        assert_eq!(request.model, value["model"].as_str().unwrap(), "{name}");
+        let written: Value = serde_json::from_slice(&encode_request(DIALECT, &request)).unwrap();
+        for (field, json) in value.as_object().unwrap() {
+            if field != "input" {
+                assert_eq!(&written[field], json, "{name}: {field}");
+            }
+        }
+        assert_eq!(conversation(&written["input"]), conversation(&value["input"]), "{name}");
+        assert_eq!(decode_request(&DIALECT.into(), &encode_request(DIALECT, &request)), Ok(request), "{name}");
+    }
+}
+
+/// Every text of a conversation, in order. A text alone is the user's.
+fn conversation(input: &Value) -> Vec<String> {
+    let user = input.is_string().then(|| "user".to_owned());
+    user.into_iter().chain(words(input)).collect()
+}
+
+fn words(value: &Value) -> Vec<String> {
+    match value {
+        Value::String(text) => vec![text.clone()],
+        Value::Array(values) => values.iter().flat_map(words).collect(),
+        Value::Object(fields) => {
+            let said = |field: &&str| fields.get(*field).map(words).unwrap_or_default();
+            let named = [
+                "role",
+                "text",
+                "refusal",
+                "image_url",
+                "file_data",
+                "file_url",
+                "filename",
+                "call_id",
+                "name",
+                "arguments",
+                "output",
+                "content",
+            ];
+            named.iter().flat_map(said).collect()
+        }
+        _ => Vec::new(),
+    }
+}
