@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod find;
+pub mod markdown;
 #[cfg(test)]
 mod rows;
 
@@ -35,7 +36,7 @@ pub struct Provider {
     pub endpoints: &'static [Endpoint],
     /// Where this is written.
     pub source: &'static str,
-    /// When it was read there (YYYY-MM-DD).
+    /// When the row was last checked (YYYY-MM-DD).
     pub date: &'static str,
     /// What else a user should know; may be empty.
     pub notes: &'static str,

@@ -225,3 +225,14 @@ proptest! {
         prop_assert!(nearest(&name).len() <= 3);
     }
 }
+
+#[test]
+fn the_tables_in_docs_are_those_of_the_rows() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/targets.md");
+    let page = std::fs::read_to_string(path).unwrap_or_default();
+    let fresh = markdown::with_presets(&page);
+    assert!(
+        fresh.as_deref() == Some(page.as_str()),
+        "docs/targets.md is out of date; write it anew with `cargo run -p tokrate-catalog --example presets -- docs/targets.md`"
+    );
+}

@@ -54,13 +54,23 @@ impl Family {
 
     /// The family whose names a page has.
     pub fn of<'a>(mut names: impl Iterator<Item = &'a str>) -> Option<Family> {
-        names.find_map(|name| Family::ALL.into_iter().find(|family| name.starts_with(family.prefix)))
+        names.find_map(|name| {
+            let prefix =
+                |family: &Family| name.get(..family.prefix.len()).is_some_and(|part| alike(part, family.prefix));
+            Family::ALL.into_iter().find(prefix)
+        })
     }
 
     /// What a quantity may be called.
     pub fn names(&self, quantity: Quantity) -> &'static [&'static str] {
         self.names.iter().find(|(known, _)| *known == quantity).map_or(&[], |(_, names)| names)
     }
+}
+
+/// Whether two names are the same but for `:` and `_`, which some servers and scrapers write for each other.
+pub(super) fn alike(a: &str, b: &str) -> bool {
+    let plain = |byte: u8| if byte == b':' { b'_' } else { byte };
+    a.len() == b.len() && a.bytes().map(plain).eq(b.bytes().map(plain))
 }
 
 const VLLM: Family = Family {

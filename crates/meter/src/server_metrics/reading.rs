@@ -3,6 +3,7 @@
 //! It refuses to know time: a reading is of one moment. Invariant: series of one metric are added up, those of other models
 //! left out; a value that is no number counts for nothing.
 
+use super::family::alike;
 use super::{Exposition, Family, Quantity, Sample};
 
 /// Labels under which engines name the model.
@@ -88,7 +89,10 @@ impl<'a> Reading<'a> {
             let label = MODEL_LABELS.iter().find_map(|label| sample.label(label));
             label.is_none() || self.model.as_deref().is_none_or(|model| label == Some(model))
         };
-        self.page.samples.iter().filter(move |sample| sample.name == name && sample.value.is_finite() && counts(sample))
+        self.page
+            .samples
+            .iter()
+            .filter(move |sample| alike(&sample.name, name) && sample.value.is_finite() && counts(sample))
     }
 }
 

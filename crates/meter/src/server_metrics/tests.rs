@@ -102,6 +102,14 @@ fn every_family_is_told_by_its_names() {
 }
 
 #[test]
+fn names_with_underscores_for_colons_are_the_same_names() {
+    let page = page("sglang_num_requests_total{model_name=\"m\"} 4\nsglang_prompt_tokens_total 5\n");
+    let reading = Reading::of(&page, None, "m").expect("a page of SGLang");
+    assert_eq!((reading.family().name, reading.number(Quantity::Requests)), ("sglang", Some(4.0)));
+    assert_eq!(reading.number(Quantity::InputTokens), Some(5.0));
+}
+
+#[test]
 fn the_difference_of_two_pages_stands_beside_the_clients_numbers() {
     let truth = between(&vllm(10, 7), &vllm(30, 7), client(20, 20, 2000));
     assert_eq!((truth.requests, truth.foreign_requests, truth.open_before), (Some(20), Some(0), Some(0)));
