@@ -44,6 +44,13 @@ fn main() {
     let timed = chunks(same, "yes", |word| word.to_owned());
     report("field before the text varies (full parse)", &timed, |body| decode(body, true));
     report("template disabled (full parse)", &alike, |body| decode(body, false));
+    println!();
+    for dialect in Dialect::ALL {
+        let events: Vec<Vec<u8>> = (0..EVENTS).map(|n| typical(dialect, n).into_bytes()).collect();
+        report(&format!("{}, typical event", dialect.name()), &events, |body| decode_as(dialect, body, true));
+        report(&format!("{}, full parse", dialect.name()), &events, |body| decode_as(dialect, body, false));
+    }
+    println!();
     let mut encoder = Encoder::new(Dialect::OpenAiChat, Shape::Stream, "chatcmpl-1", "model", 1_769_092_764);
     let mut out = Vec::new();
     report("encode a text event", &alike, |body| {
@@ -73,8 +80,63 @@ fn chunks(suffix: impl Fn(usize) -> String, varying: &str, text: impl Fn(&str) -
     (0..EVENTS).map(|n| event(n).into_bytes()).collect()
 }
 
+/// The event that a stream of the dialect mostly consists of, as its best-known server writes it.
+fn typical(dialect: Dialect, n: usize) -> String {
+    let text = WORDS[n % 8];
+    match dialect {
+        Dialect::OpenAiChat => format!(
+            "data: {{\"id\":\"chatcmpl-D0q8CZXN1uEzngZGkU7FuV92lnXWq\",\"object\":\"chat.completion.chunk\",\
+             \"created\":1769092764,\"model\":\"gpt-4o-mini-2024-07-18\",\"service_tier\":\"default\",\
+             \"system_fingerprint\":\"fp_29330a9688\",\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"{text}\"}},\
+             \"logprobs\":null,\"finish_reason\":null}}],\"obfuscation\":\"{}\"}}\n\n",
+            &"Zq3xY7wK1p"[..1 + n % 10]
+        ),
+        Dialect::OpenAiCompletions => format!(
+            "data: {{\"id\":\"cmpl-4b1d\",\"object\":\"text_completion\",\"created\":1769092764,\"model\":\"m\",\
+             \"choices\":[{{\"index\":0,\"text\":\"{text}\",\"logprobs\":null,\"finish_reason\":null,\
+             \"stop_reason\":null}}],\"usage\":null}}\n\n"
+        ),
+        Dialect::OpenAiResponses => format!(
+            "event: response.output_text.delta\ndata: {{\"type\":\"response.output_text.delta\",\
+             \"sequence_number\":{n},\"item_id\":\"msg_68af2e6d\",\"output_index\":0,\"content_index\":0,\
+             \"delta\":\"{text}\",\"logprobs\":[],\"obfuscation\":\"{}\"}}\n\n",
+            &"Zq3xY7wK1p"[..1 + n % 10]
+        ),
+        Dialect::Anthropic => format!(
+            "event: content_block_delta\ndata: {{\"type\":\"content_block_delta\",\"index\":0,\
+             \"delta\":{{\"type\":\"text_delta\",\"text\":\"{text}\"}}{}}}\n\n",
+            &"          "[..n % 10]
+        ),
+        Dialect::Gemini => format!(
+            "data: {{\"candidates\": [{{\"content\": {{\"parts\": [{{\"text\": \"{text}\"}}],\"role\": \"model\"}},\
+             \"index\": 0}}],\"usageMetadata\": {{\"promptTokenCount\": 1024,\"candidatesTokenCount\": {n},\
+             \"totalTokenCount\": {},\"promptTokensDetails\": [{{\"modality\": \"TEXT\",\"tokenCount\": 1024}}],\
+             \"thoughtsTokenCount\": 25}},\"modelVersion\": \"gemini-2.5-flash\",\
+             \"responseId\": \"qL4faYWCMeyQkdUP0Kru6Ac\"}}\r\n\r\n",
+            n + 1024 + 25
+        ),
+        Dialect::OllamaChat => format!(
+            "{{\"model\":\"llama3.2:1b\",\"created_at\":\"2026-03-01T10:00:00.{n:09}Z\",\
+             \"message\":{{\"role\":\"assistant\",\"content\":\"{text}\"}},\"done\":false}}\n"
+        ),
+        Dialect::OllamaGenerate => format!(
+            "{{\"model\":\"llama3.2:1b\",\"created_at\":\"2026-03-01T10:00:00.{n:09}Z\",\
+             \"response\":\"{text}\",\"done\":false}}\n"
+        ),
+        Dialect::LlamaCompletion => format!(
+            "data: {{\"index\":0,\"content\":\"{text}\",\"tokens\":[{}],\"stop\":false,\"id_slot\":-1,\
+             \"tokens_predicted\":{n},\"tokens_evaluated\":12}}\n\n",
+            n % 8 + 262
+        ),
+    }
+}
+
 fn decode(pushes: &[Vec<u8>], template: bool) -> usize {
-    let mut decoder = Decoder::new(Dialect::OpenAiChat, Shape::Stream);
+    decode_as(Dialect::OpenAiChat, pushes, template)
+}
+
+fn decode_as(dialect: Dialect, pushes: &[Vec<u8>], template: bool) -> usize {
+    let mut decoder = Decoder::new(dialect, Shape::Stream);
     if !template {
         decoder = decoder.without_template();
     }

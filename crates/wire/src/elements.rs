@@ -4,6 +4,7 @@
 //! never more than the limit plus one push is held in memory.
 
 use crate::frame::Frame;
+use memchr::memchr2;
 
 /// Cuts an array into its elements. An element that lies whole inside one push is handed on without a copy.
 #[derive(Clone, Debug)]
@@ -47,32 +48,38 @@ impl ElementFramer {
     /// Takes the next bytes of the body and hands on each element that they complete.
     pub(crate) fn push(&mut self, bytes: &[u8], on_frame: &mut impl FnMut(Frame<'_>)) {
         // Where the element that is open begins in these bytes; 0 if it began before them.
-        let mut start = 0;
-        for (at, &byte) in bytes.iter().enumerate() {
-            let inside = self.depth > 0 || self.in_text;
-            let ended = match self.state {
-                State::Before => {
-                    self.state = if byte == b'[' { State::Within } else { State::Before };
-                    start = at + 1;
-                    continue;
+        let (mut start, mut at) = (0, 0);
+        while let Some(&byte) = bytes.get(at) {
+            if self.depth > 0 || self.in_text {
+                let (taken, ended) = self.take_inside(&bytes[at..]);
+                at += taken;
+                if ended {
+                    self.hand_on(&bytes[start..at], on_frame);
+                    start = at;
                 }
-                State::After => {
+                continue;
+            }
+            at += 1;
+            match (self.state, byte) {
+                (State::Before, _) => {
+                    self.state = if byte == b'[' { State::Within } else { State::Before };
+                    start = at;
+                }
+                (State::After, _) => {
                     start = bytes.len();
                     break;
                 }
-                State::Within => self.step(byte),
-            };
-            let between = !inside && !ended && self.depth == 0 && !self.in_text;
-            if between && (byte == b',' || byte == b']' || byte.is_ascii_whitespace()) {
-                // A bare value such as a number ends here.
-                self.hand_on(&bytes[start..at], on_frame);
-                start = at + 1;
-                if byte == b']' {
-                    self.state = State::After;
+                (State::Within, b'"') => self.in_text = true,
+                (State::Within, b'{' | b'[') => self.depth = 1,
+                (State::Within, b',' | b']' | b' ' | b'\t' | b'\n' | b'\r' | b'\x0C') => {
+                    // A bare value such as a number ends here.
+                    self.hand_on(&bytes[start..at - 1], on_frame);
+                    start = at;
+                    if byte == b']' {
+                        self.state = State::After;
+                    }
                 }
-            } else if ended {
-                self.hand_on(&bytes[start..=at], on_frame);
-                start = at + 1;
+                (State::Within, _) => {}
             }
         }
         self.hold(&bytes[start.min(bytes.len())..]);
@@ -93,29 +100,42 @@ impl ElementFramer {
         self.element_bytes = 0;
     }
 
-    /// Takes a byte within the array; whether it closes an element.
-    fn step(&mut self, byte: u8) -> bool {
-        if self.in_text {
+    /// Takes bytes of an element up to its end: how many, and whether that is its end.
+    fn take_inside(&mut self, bytes: &[u8]) -> (usize, bool) {
+        let mut at = 0;
+        while let Some(&byte) = bytes.get(at) {
+            at += 1;
+            if !self.in_text {
+                match byte {
+                    b'"' => self.in_text = true,
+                    b'{' | b'[' => self.depth = self.depth.saturating_add(1),
+                    b'}' | b']' => {
+                        self.depth -= 1;
+                        if self.depth == 0 {
+                            return (at, true);
+                        }
+                    }
+                    _ => {}
+                }
+                continue;
+            }
             if self.after_backslash {
                 self.after_backslash = false;
-            } else if byte == b'\\' {
-                self.after_backslash = true;
-            } else if byte == b'"' {
-                self.in_text = false;
-                return self.depth == 0;
+                continue;
             }
-            return false;
-        }
-        match byte {
-            b'"' => self.in_text = true,
-            b'{' | b'[' => self.depth = self.depth.saturating_add(1),
-            b'}' | b']' if self.depth > 0 => {
-                self.depth -= 1;
-                return self.depth == 0;
+            let Some(run) = memchr2(b'"', b'\\', &bytes[at - 1..]) else { return (bytes.len(), false) };
+            at += run;
+            match bytes[at - 1] {
+                b'"' => {
+                    self.in_text = false;
+                    if self.depth == 0 {
+                        return (at, true);
+                    }
+                }
+                _ => self.after_backslash = true,
             }
-            _ => {}
         }
-        false
+        (at, false)
     }
 
     fn hold(&mut self, part: &[u8]) {

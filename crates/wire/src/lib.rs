@@ -7,6 +7,7 @@
 
 mod anthropic;
 mod calls;
+mod counts;
 mod decoder;
 mod dialect;
 mod document;

@@ -101,23 +101,33 @@ impl Template {
             return append_unescaped(text, arena).then_some(Hit { channel: self.channel, start, usage: None });
         }
         let (mut text, mut usage) = (None, None);
-        for (place, after) in self.places.iter().zip(others) {
-            let length = match place {
-                Place::Text => string_end(rest)?,
-                Place::Skip | Place::Usage => value_end(rest)?,
-                Place::Blanks => rest.iter().take_while(|byte| is_blank(byte)).count(),
+        let last = self.places.len() - 1;
+        for (n, (place, after)) in self.places.iter().zip(others).enumerate() {
+            // What stands before the last fixed bytes is all there is to the last place.
+            let value = if n == last {
+                rest.strip_suffix(after.as_slice())?
+            } else {
+                let length = match place {
+                    Place::Text => string_end(rest)?,
+                    Place::Skip => value_end(rest)?,
+                    Place::Blanks => rest.iter().take_while(|byte| is_blank(byte)).count(),
+                    // Whether it is an object is for its reader to say.
+                    Place::Usage => bracket_end(rest)?,
+                };
+                let (value, behind) = rest.split_at(length);
+                rest = behind.strip_prefix(after.as_slice())?;
+                value
             };
-            let (value, behind) = rest.split_at(length);
             match place {
                 Place::Text => text = Some(value),
+                Place::Skip if n == last => is_whole_value(value).then_some(())?,
+                Place::Blanks if n == last => value.iter().all(is_blank).then_some(())?,
                 Place::Skip | Place::Blanks => {}
                 Place::Usage => usage = Some(speech.usage(std::str::from_utf8(value).ok()?)?),
             }
-            rest = behind.strip_prefix(after.as_slice())?;
         }
         let text = text.filter(|text: &&[u8]| !text.is_empty())?;
-        let whole = rest.is_empty() && append_unescaped(text, arena);
-        whole.then_some(Hit { channel: self.channel, start, usage })
+        append_unescaped(text, arena).then_some(Hit { channel: self.channel, start, usage })
     }
 }
 
@@ -146,13 +156,27 @@ fn value_end(bytes: &[u8]) -> Option<usize> {
     }
 }
 
+/// Whether the bytes are one JSON value and nothing else.
+fn is_whole_value(bytes: &[u8]) -> bool {
+    if let [b'"', inside @ .., b'"'] = bytes
+        && inside.is_ascii()
+        && plain_length(inside) == inside.len()
+    {
+        return true;
+    }
+    is_whole_number(bytes) || is_value(bytes)
+}
+
 fn is_whole_number(bytes: &[u8]) -> bool {
     matches!(bytes, [b'1'..=b'9', rest @ ..] if rest.iter().all(u8::is_ascii_digit)) || bytes == b"0"
 }
 
-/// One past the bracket that closes the first one; brackets within texts do not count.
+/// One past the bracket that closes the one with which the bytes begin; brackets within texts do not count.
 fn bracket_end(bytes: &[u8]) -> Option<usize> {
     let (mut depth, mut at) = (0_u32, 0);
+    if !matches!(bytes.first(), Some(b'{' | b'[')) {
+        return None;
+    }
     loop {
         match bytes.get(at)? {
             b'"' => at += 1 + string_end(&bytes[at + 1..])?,
@@ -189,8 +213,13 @@ mod tests {
         ] {
             assert_eq!(value_end(json.as_bytes()), Some(value.len()), "{json}");
         }
+        for whole in ["\"a\"", "\"a\\\"b\"", "17", "-1.5e3", "null", "{\"a\":[1]}", "\"é\""] {
+            assert!(is_whole_value(whole.as_bytes()), "{whole}");
+            assert!(!is_whole_value(format!("{whole},").as_bytes()), "{whole}");
+        }
         for broken in ["\"a", "\"\\x\",", "{\"a\":}", "01,", "nul,", "17", "-,", ""] {
             assert_eq!(value_end(broken.as_bytes()), None, "{broken}");
+            assert!(broken == "17" || !is_whole_value(broken.as_bytes()), "{broken}");
         }
     }
 }

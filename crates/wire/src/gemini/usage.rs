@@ -3,6 +3,7 @@
 //! It refuses to know where the block stands. Invariant: absence is not zero, and numbers that do not fit together are kept
 //! and flagged.
 
+use crate::counts::read_counts;
 use crate::document::UsageReading;
 use crate::object::read_count;
 use crate::read::{Any, Read};
@@ -19,6 +20,9 @@ use tokrate_core::Usage;
 pub(super) fn read_usage(json: &str) -> Result<Option<UsageReading>, ()> {
     if json == "null" {
         return Ok(None);
+    }
+    if let Some(block) = Block::of_counts(json) {
+        return Ok(block.reading());
     }
     let mut block = Block::default();
     let mut deserializer = serde_json::Deserializer::from_str(json);
@@ -57,6 +61,26 @@ struct Block {
 }
 
 impl Block {
+    /// Reads a block of the usual form, of which there is one in every chunk.
+    fn of_counts(json: &str) -> Option<Block> {
+        let mut block = Block::default();
+        read_counts(json, |name, count| {
+            let slot = match name {
+                b"promptTokenCount" => &mut block.prompt,
+                b"candidatesTokenCount" => &mut block.candidates,
+                b"totalTokenCount" => &mut block.total,
+                b"thoughtsTokenCount" => &mut block.thoughts,
+                b"cachedContentTokenCount" => &mut block.cached,
+                b"toolUsePromptTokenCount" => &mut block.tool_use,
+                // The other spelling is for the parser.
+                _ => return (!name.contains(&b'_')).then_some(()),
+            };
+            *slot = Some(count?);
+            Some(())
+        })?;
+        Some(block)
+    }
+
     fn reading(&self) -> Option<UsageReading> {
         let Block { prompt, candidates, total, thoughts, cached, tool_use, no_counts } = *self;
         let any = [prompt, candidates, total, thoughts, cached, tool_use].iter().any(Option::is_some);
