@@ -139,12 +139,15 @@ fn is_blank(byte: &u8) -> bool {
 fn value_end(bytes: &[u8]) -> Option<usize> {
     match bytes.first()? {
         b'"' => {
-            let inside = string_end(&bytes[1..])?;
-            let plain = &bytes[1..=inside];
-            let end = inside + 2;
-            let known = plain.is_ascii() && plain_length(plain) == plain.len();
-            (known || is_value(&bytes[..end])).then_some(end)
+            // Nearly always plain ASCII: one look at each byte will do.
+            let plain = plain_length(&bytes[1..]);
+            if bytes.get(1 + plain) == Some(&b'"') && bytes[1..=plain].is_ascii() {
+                return Some(plain + 2);
+            }
+            let end = string_end(&bytes[1..])? + 2;
+            is_value(&bytes[..end]).then_some(end)
         }
+        b'[' if bytes.get(1) == Some(&b']') => Some(2),
         b'{' | b'[' => {
             let end = bracket_end(bytes)?;
             is_value(&bytes[..end]).then_some(end)

@@ -13,4 +13,5 @@ mod properties;
 mod recorded;
 mod recorded_anthropic;
 mod recorded_responses;
+mod requests;
 mod template;

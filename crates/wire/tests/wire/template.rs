@@ -3,7 +3,7 @@
 //! It refuses to trust chance, which the properties already do. Invariant: the full parse is right.
 
 use crate::body::{decoder, tell};
-use tokrate_wire::Shape;
+use tokrate_wire::{Decoder, Dialect, Shape};
 
 /// Decodes the chunks with and without the template.
 fn told(chunks: &[&str]) -> Vec<String> {
@@ -115,4 +115,20 @@ fn named_events_do_not_use_the_template() {
     let body = "data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\nevent: error\ndata: {\"choices\":[{\"delta\":{\"content\":\"y\"}}]}\n\n";
     let expected = tell(decoder(Shape::Stream).without_template(), &[body.as_bytes()]);
     assert_eq!(tell(decoder(Shape::Stream), &[body.as_bytes()]), expected);
+}
+
+#[test]
+fn blanks_between_values_may_differ_and_nothing_else() {
+    let event = |text: &str, tail: &str| {
+        let start = r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":""#;
+        format!("event: content_block_delta\ndata: {start}{text}\"{tail}\n\n")
+    };
+    let texts = ["a", "b", "c", "d", "e ", "f\\n", "g", "h", "i"];
+    let tails = ["}}", "}   }", "}\t }", "}x}", "}}", "}\u{a0}}", "} ", "}      }  ", "} }}"];
+    let body: String = texts.iter().zip(tails).map(|(text, tail)| event(text, tail)).collect();
+    let decoder = || Decoder::new(Dialect::Anthropic, Shape::Stream);
+    let said = tell(decoder().without_template(), &[body.as_bytes()]);
+    assert_eq!(tell(decoder(), &[body.as_bytes()]), said);
+    let answers: String = said.iter().filter_map(|line| line.strip_prefix("answer ")).collect();
+    assert_eq!(answers, r#""a""b""c""e ""h""#, "{said:?}");
 }
