@@ -3,7 +3,7 @@
 //! It refuses to measure: everything is read off the phases. Invariant: what makes a result worthless is never mixed with
 //! what only asks for care.
 
-use tokrate_meter::PhaseResult;
+use tokrate_meter::{PhaseResult, Suspicion};
 
 /// Why phases must not be used: contradictions, and a client that was too slow.
 pub(crate) fn invalidities(phases: &[PhaseResult]) -> Vec<String> {
@@ -52,7 +52,14 @@ pub(crate) fn cautions(phases: &[PhaseResult]) -> Vec<String> {
         let warnings = phase.server.iter().flat_map(|server| &server.warnings);
         found.extend(warnings.map(|warning| format!("{}: {warning}", phase.name)));
     }
+    let doubtful = suspicions(phases).into_iter().filter(|suspicion| !suspicion.is_note());
+    found.extend(doubtful.map(|suspicion| suspicion.sentence));
     found
+}
+
+/// The signs of fooling of all phases, each once.
+fn suspicions(phases: &[PhaseResult]) -> Vec<Suspicion> {
+    Suspicion::pooled(phases.iter().flat_map(|phase| &phase.suspicions))
 }
 
 /// What a reader may want to know.
@@ -68,5 +75,6 @@ pub(crate) fn notes(phases: &[PhaseResult]) -> Vec<String> {
         let other = phase.models.iter().filter_map(|seen| seen.name.as_ref()).find(|name| *name != asked)?;
         Some(format!("{}: the answers name the model `{other}`, asked for was `{asked}`", phase.name))
     });
-    stale.chain(mismatched).collect()
+    let told = suspicions(phases).into_iter().filter(Suspicion::is_note).map(|suspicion| suspicion.sentence);
+    stale.chain(mismatched).chain(told).collect()
 }

@@ -6,6 +6,7 @@
 
 mod chunks;
 mod numbers;
+mod traits;
 
 pub use chunks::Chunk;
 pub use numbers::{ConnectionState, FailureRow, MIN_WINDOW, MinimumWindow, Provenance, RequestNumbers};

@@ -8,12 +8,14 @@ mod counts;
 mod level;
 mod phase;
 mod pooled;
+mod server_timings;
 mod steady;
 mod summary;
 mod sweep;
 
 pub use counts::{Connections, Counts, FailureCount, NameCount, RateLimited};
 pub use phase::{PhaseInput, PhaseResult, TimerLag, mark_warmup};
+pub use server_timings::{ServerTimingSummary, TimingMedian};
 pub use steady::{Steady, Throughput};
 pub(crate) use steady::{in_flight, slots};
 pub use summary::{ComfortBands, InputTokens, MissingSpeed, SpeedQuantile, SpeedSummary, TokenSummary};

@@ -4,6 +4,7 @@
 //! Invariant: what the record warns of stands above every number.
 
 mod comparison;
+mod doubts;
 mod pictures;
 mod samples;
 mod tables;
@@ -33,7 +34,10 @@ pub fn html(record: &Record, samples: &Samples) -> String {
             degradation(record),
             distributions(record, samples),
             timeline(record, samples),
+            objectives(record),
+            doubts(record),
             every_number(record),
+            server_times(record),
             failures(record),
             client_error(record),
             server(record),
@@ -161,6 +165,25 @@ fn timeline(record: &Record, samples: &Samples) -> Option<Section> {
         intro: "Each request from sent to end; the first part is its TTFT.".to_owned(),
         blocks: charts.iter().map(Block::chart).collect(),
     })
+}
+
+fn objectives(record: &Record) -> Option<Section> {
+    let table = doubts::goodput(&record.phases)?;
+    Some(Section { title: "Goodput".to_owned(), intro: String::new(), blocks: vec![Block::Table(table)] })
+}
+
+fn doubts(record: &Record) -> Option<Section> {
+    let table = doubts::suspicions(&record.phases)?;
+    Some(Section {
+        title: "Is the text what it seems?".to_owned(),
+        intro: "A sign is no proof: it says what was seen, and what it could mean.".to_owned(),
+        blocks: vec![Block::Table(table)],
+    })
+}
+
+fn server_times(record: &Record) -> Option<Section> {
+    let table = doubts::server_timings(&record.phases)?;
+    Some(Section { title: "What the server says".to_owned(), intro: String::new(), blocks: vec![Block::Table(table)] })
 }
 
 fn every_number(record: &Record) -> Option<Section> {

@@ -8,7 +8,7 @@ use tokrate_meter::run::SpeedQuantile;
 use tokrate_meter::stats::{Distribution, Quantile, QuantileStatus};
 use tokrate_meter::{ClientErrorSource, EngineHost, PhaseResult, Record};
 
-const MISSING: &str = "–";
+pub(super) const MISSING: &str = "–";
 
 /// All levels: rows are numbers, columns are levels.
 pub(super) fn levels(phases: &[PhaseResult]) -> Table {
@@ -286,7 +286,7 @@ pub(super) fn windows(phases: &[PhaseResult]) -> Table {
     }
 }
 
-fn quantile(quantile: &Quantile) -> String {
+pub(super) fn quantile(quantile: &Quantile) -> String {
     match (quantile.value, quantile.low, quantile.high) {
         (Some(value), Some(low), Some(high)) => format!("{} [{}]", format::number(value), format::interval(low, high)),
         (Some(value), ..) => format::number(value),

@@ -4,12 +4,13 @@
 //! appear only in the quotients; what could not be measured is `None` with a reason, never 0.
 
 use super::chunks::{ChannelTokens, chunks_of};
+use super::traits::TextTraits;
 use super::{Chunk, RequestTrace};
 use crate::names;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use tokrate_core::{Channel, FailureKind, FinishReason, Span, Tick};
+use tokrate_core::{Channel, FailureKind, FinishReason, ServerTimings, Span, Tick};
 use tokrate_tokens::Encoding;
 
 /// The least that must be seen of an answer before a speed is stated.
@@ -27,22 +28,24 @@ pub struct MinimumWindow {
 pub const MIN_WINDOW: MinimumWindow = MinimumWindow { tokens: 32, chunks: 8, span: Span::from_millis(250) };
 
 /// Where a token count comes from.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Provenance {
     /// Reported by the provider.
     Usage,
     /// Counted over the output text with the record's tokenizer.
+    #[default]
     Counted,
     /// Taken to be one per text event, which is wrong for most servers.
     Chunks,
 }
 
 /// State of the connection when a request was sent on it.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ConnectionState {
     /// It had to be opened, and its opening precedes `sent_at`.
+    #[default]
     New,
     /// It was open already.
     Reused,
@@ -62,7 +65,7 @@ pub struct FailureRow {
 }
 
 /// One request's numbers: a row of `--jsonl`. Ticks are nanoseconds on the monotonic clock of the measuring machine.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct RequestNumbers {
     /// Place in the plan, counted from 0; given by the caller.
     pub index: u64,
@@ -127,6 +130,9 @@ pub struct RequestNumbers {
     pub reasoning_reported: Option<u64>,
     /// Whether reasoning was reported that was never streamed; it enters no speed.
     pub reasoning_hidden: bool,
+    /// Output tokens that the plan asked for, where that differs from request to request; given by the caller.
+    #[serde(default)]
+    pub output_asked: Option<u64>,
     /// Input tokens that the plan asked for; given by the caller.
     pub input_asked: Option<u64>,
     /// Input tokens as the provider reports them.
@@ -145,6 +151,9 @@ pub struct RequestNumbers {
     pub burst_share: Option<f64>,
     /// Whether a text of at least 32 tokens arrived at one single tick.
     pub one_burst: bool,
+    /// Share of the tokens that the largest chunk carries; absent without tokens.
+    #[serde(default)]
+    pub largest_chunk_share: Option<f64>,
     /// The longest chunk gap (ns).
     pub largest_gap_ns: Option<u64>,
     /// The largest `itl` sample: the longest wait for a token after the first chunk (ns).
@@ -162,6 +171,42 @@ pub struct RequestNumbers {
     pub model: Option<String>,
     /// How often it named another one after that.
     pub model_changes: u32,
+    /// Hash of the output text (FNV-1a, 16 hexadecimal digits): equal texts have equal ones.
+    #[serde(default)]
+    pub text_hash: Option<String>,
+    /// Hash of the first 256 bytes of the output text, if it is that long.
+    #[serde(default)]
+    pub text_prefix_hash: Option<String>,
+    /// Share of the 32-byte windows of the output text that occurred in it before; absent below 512 bytes.
+    #[serde(default)]
+    pub repetition: Option<f64>,
+    /// Hash of the prompt, where prompts may recur; absent if every prompt of the run is unique. Given by the caller.
+    #[serde(default)]
+    pub prompt_hash: Option<String>,
+    /// Time in the server's queue, as the server says (ns).
+    #[serde(default)]
+    pub server_queue_ns: Option<u64>,
+    /// Time that the server took to load the model, as it says (ns).
+    #[serde(default)]
+    pub server_load_ns: Option<u64>,
+    /// Time that the server took to read the prompt, as it says (ns).
+    #[serde(default)]
+    pub server_prefill_ns: Option<u64>,
+    /// Time that the server took to write the answer, as it says (ns).
+    #[serde(default)]
+    pub server_decode_ns: Option<u64>,
+    /// Time of the whole request, as the server says (ns).
+    #[serde(default)]
+    pub server_total_ns: Option<u64>,
+    /// Prompt tokens that the server read in `server_prefill_ns`.
+    #[serde(default)]
+    pub server_prefill_tokens: Option<u64>,
+    /// Tokens that the server wrote in `server_decode_ns`.
+    #[serde(default)]
+    pub server_decode_tokens: Option<u64>,
+    /// Top-level fields outside the dialect, the last value of each, if they were asked for.
+    #[serde(default)]
+    pub unknown: BTreeMap<String, serde_json::Value>,
     /// Every chunk with its tick and tokens, for the distributions of a phase; not part of the row.
     #[serde(skip)]
     pub chunk_list: Vec<Chunk>,
@@ -177,6 +222,7 @@ impl RequestNumbers {
         numbers.time_text(trace, &chunks);
         numbers.find_speeds(&chunks);
         numbers.chunk_list = chunks;
+        numbers.describe_text(&trace.text);
         numbers.largest_itl_ns = numbers.itl_samples().map(|(value, _)| value).max();
         numbers
     }
@@ -224,15 +270,12 @@ impl RequestNumbers {
         let timing = &trace.timing;
         let finished_at = trace.finished_at();
         let answered = trace.failure.is_none();
+        let server = |of: fn(&ServerTimings) -> Option<Span>| trace.timings.as_ref().and_then(of).map(Span::as_nanos);
         let since_sent = |tick: Tick| timing.sent_at.map(|sent_at| (tick - sent_at).as_nanos());
         RequestNumbers {
-            index: 0,
-            warmup: false,
             due_at_ns: timing.due_at.as_nanos(),
             sent_at_ns: timing.sent_at.map(Tick::as_nanos),
             first_byte_at_ns: timing.first_byte_at.map(Tick::as_nanos),
-            first_text_at_ns: None,
-            last_text_at_ns: None,
             finished_at_ns: finished_at.as_nanos(),
             ended_at_ns: timing.ended_at.as_nanos(),
             connection: if timing.connection_new { ConnectionState::New } else { ConnectionState::Reused },
@@ -241,33 +284,12 @@ impl RequestNumbers {
             connect_ns: timing.connect.as_nanos(),
             tls_ns: timing.tls.as_nanos(),
             ttfb_ns: timing.first_byte_at.and_then(since_sent),
-            ttft_ns: None,
-            ttfat_ns: None,
             e2e_ns: if answered { since_sent(finished_at) } else { None },
             e2e_from_due_ns: answered.then(|| (finished_at - timing.due_at).as_nanos()),
-            output_speed: None,
-            output_speed_missing: None,
-            tpot_ms: None,
-            e2e_speed: None,
-            tokens_std: 0,
-            tokens_std_reasoning: 0,
-            tokens_std_answer: 0,
-            tokens_std_tool: 0,
-            tokens_first_chunk: 0,
             tokens_reported: trace.usage.and_then(|usage| usage.output),
             reasoning_reported: trace.usage.and_then(|usage| usage.reasoning),
-            reasoning_hidden: false,
-            input_asked: None,
             input_reported: trace.usage.and_then(|usage| usage.input),
             cached_input_reported: trace.usage.and_then(|usage| usage.cached_input),
-            speed_tokens: Provenance::Counted,
-            text_events: 0,
-            chunks: 0,
-            bursts: 0,
-            burst_share: None,
-            one_burst: false,
-            largest_gap_ns: None,
-            largest_itl_ns: None,
             failure: trace.failure.as_ref().map(|failure| FailureRow {
                 kind: failure.kind,
                 message: failure.message.clone(),
@@ -277,8 +299,25 @@ impl RequestNumbers {
             oddities: trace.oddities.seen().map(|(oddity, count)| (oddity.name().to_owned(), count)).collect(),
             model: trace.model.clone(),
             model_changes: trace.model_changes,
-            chunk_list: Vec::new(),
+            server_queue_ns: server(|timings| timings.queue),
+            server_load_ns: server(|timings| timings.load),
+            server_prefill_ns: server(|timings| timings.prefill),
+            server_decode_ns: server(|timings| timings.decode),
+            server_total_ns: server(|timings| timings.total),
+            server_prefill_tokens: trace.timings.and_then(|timings| timings.prefill_tokens),
+            server_decode_tokens: trace.timings.and_then(|timings| timings.decode_tokens),
+            unknown: unknown_of(trace),
+            ..RequestNumbers::default()
         }
+    }
+
+    fn describe_text(&mut self, text: &str) {
+        let traits = TextTraits::of(text);
+        self.text_hash = traits.hash;
+        self.text_prefix_hash = traits.prefix_hash;
+        self.repetition = traits.repetition;
+        let largest = self.chunk_list.iter().map(|chunk| chunk.tokens).max().unwrap_or(0);
+        self.largest_chunk_share = (self.tokens_std > 0).then(|| f64::from(largest) / self.tokens_std as f64);
     }
 
     fn count_tokens(&mut self, trace: &RequestTrace, tokens: ChannelTokens) {
@@ -322,6 +361,12 @@ impl RequestNumbers {
         self.e2e_speed =
             self.e2e_ns.filter(|&e2e| e2e > 0).map(|e2e| self.tokens_std as f64 / Span::from_nanos(e2e).as_secs_f64());
     }
+}
+
+/// The fields outside the dialect; one whose text is no JSON after all is kept as that text.
+fn unknown_of(trace: &RequestTrace) -> BTreeMap<String, serde_json::Value> {
+    let value = |json: &str| serde_json::from_str(json).unwrap_or_else(|_| serde_json::Value::from(json));
+    trace.unknown.iter().map(|(name, json)| (name.clone(), value(json))).collect()
 }
 
 fn events_in_bursts(chunks: &[Chunk]) -> u64 {

@@ -8,9 +8,10 @@ use super::pooled::Pool;
 use super::steady::in_flight;
 use super::{
     ComfortBands, ConcurrencySeen, Connections, Counts, FailureCount, InputTokens, Load, NameCount, RateLimited,
-    SpeedSummary, Steady, Throughput, TokenSummary, Warmup,
+    ServerTimingSummary, SpeedSummary, Steady, Throughput, TokenSummary, Warmup,
 };
 use crate::client_error::ClientError;
+use crate::fooling::{self, Suspicion};
 use crate::gate::{self, GateViolation};
 use crate::goodput::Goodput;
 use crate::record::ConditionsRow;
@@ -161,6 +162,12 @@ pub struct PhaseResult {
     pub goodput: Option<Goodput>,
     /// What the server says of itself, if it publishes metrics.
     pub server: Option<ServerTruth>,
+    /// What the server said it took, beside what the client saw; absent if no answer carried times.
+    #[serde(default)]
+    pub server_timings: Option<ServerTimingSummary>,
+    /// Signs that the answers are not what a measurement takes them for; empty when there are none.
+    #[serde(default)]
+    pub suspicions: Vec<Suspicion>,
     /// Where the numbers contradict each other; empty when all is well.
     pub gate: Vec<GateViolation>,
 }
@@ -249,6 +256,8 @@ impl PhaseResult {
             text_events: requests.iter().map(|request| request.text_events).sum(),
             goodput: None,
             server: None,
+            server_timings: ServerTimingSummary::of(&measured),
+            suspicions: fooling::examine(&ConditionsRow::from(input.conditions), &measured),
             gate: Vec::new(),
         };
         result.gate = gate::check(&result, requests);

@@ -2,7 +2,7 @@
 
 use comfy_table::{Cell, CellAlignment, LineStyle, Table, presets};
 use tokrate_meter::PhaseResult;
-use tokrate_meter::run::{Load, SpeedQuantile};
+use tokrate_meter::run::{Load, ServerTimingSummary, SpeedQuantile, TimingMedian};
 use tokrate_meter::stats::{Quantile, QuantileStatus};
 
 /// The numbers of all phases.
@@ -51,6 +51,23 @@ const ROWS: &[Row] = &[
     ("requests per second", |phase| {
         phase.throughput.as_ref().map_or_else(|| "-".to_owned(), |throughput| number(throughput.requests_per_second))
     }),
+    ("goodput (req/s that keep every --slo)", |phase| {
+        let per_second = phase.goodput.as_ref().and_then(|goodput| goodput.per_second);
+        per_second.map_or_else(|| "-".to_owned(), number)
+    }),
+    ("requests that keep every --slo (%)", |phase| {
+        let goodput = phase.goodput.as_ref().and_then(|goodput| goodput.share.zip(goodput.interval));
+        goodput.map_or_else(
+            || "-".to_owned(),
+            |(share, interval)| {
+                format!("{:.1} [{:.1}..{:.1}]", share * 100.0, interval.low * 100.0, interval.high * 100.0)
+            },
+        )
+    }),
+    ("server: prefill p50 (ms)", |phase| server(phase, |times| &times.prefill)),
+    ("server: decode p50 (ms)", |phase| server(phase, |times| &times.decode)),
+    ("TTFT beyond server's queue + load + prefill, p50 (ms)", |phase| server(phase, |times| &times.ttft_beyond_server)),
+    ("decode window beyond server's, p50 (ms)", |phase| server(phase, |times| &times.decode_beyond_server)),
     ("concurrency seen, mean / peak", |phase| {
         phase.concurrency.mean.map_or_else(|| "-".to_owned(), |mean| format!("{mean:.1} / {}", phase.concurrency.peak))
     }),
@@ -89,6 +106,12 @@ fn level(phase: &PhaseResult) -> String {
         Load::Closed { concurrency } => format!("c = {concurrency}{round}"),
         Load::Open { rate, .. } => format!("{rate} req/s{round}"),
     }
+}
+
+/// The median of a time that the server states, or of the gap to what the client saw.
+fn server(phase: &PhaseResult, of: impl Fn(&ServerTimingSummary) -> &Option<TimingMedian>) -> String {
+    let timing = phase.server_timings.as_ref().and_then(|times| of(times).as_ref());
+    timing.map_or_else(|| "-".to_owned(), |timing| milliseconds(&timing.median))
 }
 
 fn right(text: &str) -> Cell {

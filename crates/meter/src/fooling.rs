@@ -1,0 +1,332 @@
+//! Anti-fooling checks: signs that an answer is not what a measurement takes it for.
+//!
+//! It refuses to judge intent: a finding says what was seen in how many answers, and what it could mean. Invariant: only
+//! answered requests outside the warm-up are examined, and `of` counts those in which the sign could have shown.
+
+use crate::record::ConditionsRow;
+use crate::request::{MIN_WINDOW, RequestNumbers};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use tokrate_core::FinishReason;
+
+/// Above this share of its own 32-byte windows seen before, a text repeats itself. Prose stays below a tenth, tables and
+/// code below a third.
+const REPETITION_LIMIT: f64 = 0.5;
+/// A chunk with more than this share of the tokens makes the stream one in name only.
+const BURST_LIMIT: f64 = 0.5;
+/// Above this relative difference reported and counted tokens are not the same text in two tokenizers any more.
+const USAGE_LIMIT: f64 = 0.2;
+/// Signs that single answers may show by chance are told from this share of the answers on.
+const NOTABLE_SHARE: f64 = 0.05;
+
+/// A sign that was seen.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Suspicion {
+    /// Which sign.
+    pub kind: SuspicionKind,
+    /// In how many answers it was seen.
+    pub count: u64,
+    /// In how many it could have been seen.
+    pub of: u64,
+    /// `count` / `of`.
+    pub share: f64,
+    /// What was seen and what it could mean.
+    pub sentence: String,
+}
+
+/// The signs that are looked for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SuspicionKind {
+    /// The same text for different prompts: cached or replayed.
+    Replayed,
+    /// The same 256 bytes at the beginning for different prompts.
+    SharedPrefix,
+    /// A text that repeats itself.
+    Repetition,
+    /// The answer names another model than the one asked for.
+    OtherModel,
+    /// Shorter or longer than what was asked for.
+    LengthNotHonoured,
+    /// Most of the text arrived at one tick: fake streaming.
+    OneBurst,
+    /// Reasoning that is billed and was never streamed.
+    ReasoningHidden,
+    /// Reported and counted tokens differ by more than tokenizers do.
+    UsageDisagrees,
+}
+
+impl SuspicionKind {
+    /// Every sign, in the order in which they are told.
+    pub const ALL: [SuspicionKind; 8] = [
+        SuspicionKind::Replayed,
+        SuspicionKind::SharedPrefix,
+        SuspicionKind::Repetition,
+        SuspicionKind::OtherModel,
+        SuspicionKind::LengthNotHonoured,
+        SuspicionKind::OneBurst,
+        SuspicionKind::ReasoningHidden,
+        SuspicionKind::UsageDisagrees,
+    ];
+
+    /// The name used in records and tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            SuspicionKind::Replayed => "replayed",
+            SuspicionKind::SharedPrefix => "shared_prefix",
+            SuspicionKind::Repetition => "repetition",
+            SuspicionKind::OtherModel => "other_model",
+            SuspicionKind::LengthNotHonoured => "length_not_honoured",
+            SuspicionKind::OneBurst => "one_burst",
+            SuspicionKind::ReasoningHidden => "reasoning_hidden",
+            SuspicionKind::UsageDisagrees => "usage_disagrees",
+        }
+    }
+
+    fn meaning(self) -> &'static str {
+        match self {
+            SuspicionKind::Replayed => {
+                "have the very text of another answer although their prompts differ; they may be cached or replayed"
+            }
+            SuspicionKind::SharedPrefix => {
+                "begin with the same 256 bytes as another although their prompts differ; they may be replayed in part"
+            }
+            SuspicionKind::Repetition => {
+                "repeat themselves in more than half of their text; such text is written faster than thought"
+            }
+            SuspicionKind::OtherModel => "come from another model than the one asked for, by what they say",
+            SuspicionKind::LengthNotHonoured => {
+                "are shorter or longer than what was asked for; speeds and costs per answer are those of another length"
+            }
+            SuspicionKind::OneBurst => {
+                "arrived for the most part at one moment; the stream is one in name only, and its output speed means nothing"
+            }
+            SuspicionKind::ReasoningHidden => {
+                "report reasoning tokens that were never streamed; they are billed, and enter no speed here"
+            }
+            SuspicionKind::UsageDisagrees => {
+                "report output tokens more than 20 % off those counted in their text; a speed made of reported tokens would \
+                 be off as much"
+            }
+        }
+    }
+}
+
+/// Looks for every sign in the measured requests of a phase; those that were seen, in the order of
+/// [`SuspicionKind::ALL`].
+pub(crate) fn examine(conditions: &ConditionsRow, measured: &[&RequestNumbers]) -> Vec<Suspicion> {
+    let examined = SuspicionKind::ALL.into_iter().map(|kind| {
+        let (count, of) = match kind {
+            SuspicionKind::Replayed => recurring(measured, |request| {
+                request.text_hash.as_deref().filter(|_| request.tokens_std >= MIN_WINDOW.tokens)
+            }),
+            SuspicionKind::SharedPrefix => recurring(measured, |request| request.text_prefix_hash.as_deref()),
+            _ => counted(measured, |request| seen(kind, conditions, request)),
+        };
+        (kind, count, of)
+    });
+    let mut found: Vec<Suspicion> = examined
+        .filter(|(kind, count, of)| {
+            let by_chance = matches!(kind, SuspicionKind::SharedPrefix | SuspicionKind::UsageDisagrees);
+            *count > 0 && (!by_chance || *count as f64 >= NOTABLE_SHARE * *of as f64)
+        })
+        .map(|(kind, count, of)| Suspicion::new(kind, count, of))
+        .collect();
+    // Whole texts that recur begin alike too; that is not told twice.
+    let replayed = found.iter().find(|it| it.kind == SuspicionKind::Replayed).map_or(0, |it| it.count);
+    found.retain(|it| it.kind != SuspicionKind::SharedPrefix || it.count > replayed);
+    found
+}
+
+impl Suspicion {
+    /// The signs of several phases, one for each kind, counted together, in the order of [`SuspicionKind::ALL`].
+    pub fn pooled<'s>(found: impl Iterator<Item = &'s Suspicion>) -> Vec<Suspicion> {
+        let mut sums: BTreeMap<SuspicionKind, (u64, u64)> = BTreeMap::new();
+        for suspicion in found {
+            let (count, of) = sums.entry(suspicion.kind).or_default();
+            *count += suspicion.count;
+            *of += suspicion.of;
+        }
+        sums.into_iter().map(|(kind, (count, of))| Suspicion::new(kind, count, of)).collect()
+    }
+
+    /// Whether it only explains the numbers and does not make them doubtful.
+    pub fn is_note(&self) -> bool {
+        matches!(self.kind, SuspicionKind::ReasoningHidden | SuspicionKind::UsageDisagrees)
+    }
+
+    fn new(kind: SuspicionKind, count: u64, of: u64) -> Suspicion {
+        let share = count as f64 / of as f64;
+        let sentence = format!("{count} of {of} answers ({:.0} %) {}", share * 100.0, kind.meaning());
+        Suspicion { kind, count, of, share, sentence }
+    }
+}
+
+/// Whether a request shows a sign that needs no other request; `None` if it cannot show it.
+fn seen(kind: SuspicionKind, conditions: &ConditionsRow, request: &RequestNumbers) -> Option<bool> {
+    match kind {
+        SuspicionKind::Replayed | SuspicionKind::SharedPrefix => None,
+        SuspicionKind::Repetition => request.repetition.map(|share| share > REPETITION_LIMIT),
+        SuspicionKind::OtherModel => {
+            let named = request.model.as_deref().filter(|name| !name.is_empty())?;
+            Some(!is_same_model(&conditions.model, named) || request.model_changes > 0)
+        }
+        SuspicionKind::LengthNotHonoured => length_missed(conditions, request),
+        SuspicionKind::OneBurst => {
+            let long = conditions.streaming && request.tokens_std >= MIN_WINDOW.tokens;
+            long.then(|| request.one_burst || request.largest_chunk_share.is_some_and(|share| share > BURST_LIMIT))
+        }
+        SuspicionKind::ReasoningHidden => request.reasoning_reported.map(|_| request.reasoning_hidden),
+        SuspicionKind::UsageDisagrees => {
+            let hidden = if request.reasoning_hidden { request.reasoning_reported.unwrap_or(0) } else { 0 };
+            let shown = request.tokens_reported?.saturating_sub(hidden);
+            let counted = request.tokens_std;
+            (counted >= MIN_WINDOW.tokens).then(|| shown.abs_diff(counted) as f64 > USAGE_LIMIT * counted as f64)
+        }
+    }
+}
+
+fn counted(measured: &[&RequestNumbers], seen: impl Fn(&RequestNumbers) -> Option<bool>) -> (u64, u64) {
+    let shown = measured.iter().filter_map(|request| seen(request));
+    shown.fold((0, 0), |(count, of), shown| (count + u64::from(shown), of + 1))
+}
+
+/// How many requests share a key with a request of another prompt, and how many have a key.
+fn recurring<'r>(measured: &[&'r RequestNumbers], key: impl Fn(&'r RequestNumbers) -> Option<&'r str>) -> (u64, u64) {
+    let mut groups: BTreeMap<&str, (u64, BTreeSet<Option<&str>>)> = BTreeMap::new();
+    let mut of = 0;
+    for request in measured {
+        if let Some(key) = key(request) {
+            of += 1;
+            let (count, prompts) = groups.entry(key).or_default();
+            *count += 1;
+            prompts.insert(request.prompt_hash.as_deref());
+        }
+    }
+    // Without a hash every prompt is unique.
+    let differ =
+        |count: u64, prompts: &BTreeSet<Option<&str>>| count > 1 && (prompts.len() > 1 || prompts.contains(&None));
+    (groups.values().filter(|(count, prompts)| differ(*count, prompts)).map(|(count, _)| count).sum(), of)
+}
+
+/// Providers prefix the maker and append a date or a variant: `gpt-4o` answers as `gpt-4o-2024-08-06`.
+fn is_same_model(asked: &str, named: &str) -> bool {
+    let plain = |name: &str| {
+        let name = name.rsplit('/').next().unwrap_or(name).to_lowercase();
+        name.chars().filter(|symbol| symbol.is_alphanumeric()).collect::<String>()
+    };
+    let (asked, named) = (plain(asked), plain(named));
+    asked.contains(&named) || named.contains(&asked)
+}
+
+/// Whether an answer is far from the length asked for. One that ended of its own accord may be shorter, unless the engine
+/// was told to go on. Counts of another tokenizer get more room than the provider's own.
+fn length_missed(conditions: &ConditionsRow, request: &RequestNumbers) -> Option<bool> {
+    let asked = request.output_asked.unwrap_or(u64::from(conditions.output_tokens)) as f64;
+    let least = match request.finish? {
+        FinishReason::Stop if conditions.ignore_eos => 0.9,
+        FinishReason::Stop => 0.0,
+        FinishReason::Length => 0.5,
+        _ => return None,
+    };
+    let (tokens, room) = match request.tokens_reported {
+        Some(tokens) => (tokens as f64, 1.1),
+        None => (request.tokens_std as f64, 1.3),
+    };
+    // A few tokens more are end marks and templates.
+    (asked > 0.0).then_some(tokens < least * asked || tokens > room * asked + 8.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::{closed, phase, steady_request};
+    use tokrate_core::Conditions;
+
+    /// An answer without any sign, of its own text.
+    fn honest(index: u64) -> RequestNumbers {
+        RequestNumbers {
+            text_hash: Some(format!("text {index}")),
+            text_prefix_hash: Some(format!("prefix {index}")),
+            repetition: Some(0.02),
+            model: Some("sample".into()),
+            finish: Some(FinishReason::Length),
+            tokens_reported: Some(100),
+            output_asked: Some(100),
+            ..steady_request(index, index * 10_000, 100, 10, 100)
+        }
+    }
+
+    fn found(requests: &[RequestNumbers]) -> Vec<(SuspicionKind, u64, u64)> {
+        let result = phase(&closed(1), requests);
+        result.suspicions.iter().map(|it| (it.kind, it.count, it.of)).collect()
+    }
+
+    fn with(change: impl Fn(&mut RequestNumbers)) -> Vec<(SuspicionKind, u64, u64)> {
+        let mut requests: Vec<RequestNumbers> = (0..10).map(honest).collect();
+        requests[2..5].iter_mut().for_each(change);
+        found(&requests)
+    }
+
+    #[test]
+    fn honest_answers_raise_nothing() {
+        assert_eq!(with(|_| ()), []);
+        assert_eq!(found(&[]), []);
+    }
+
+    #[test]
+    fn each_trick_raises_its_own_sign() {
+        use SuspicionKind::*;
+        let replay = |request: &mut RequestNumbers| {
+            request.text_hash = Some("same".into());
+            request.text_prefix_hash = Some("same".into());
+        };
+        assert_eq!(with(replay), [(Replayed, 3, 10)], "the shared beginning of equal texts is not told twice");
+        assert_eq!(with(|it| it.text_prefix_hash = Some("same".into())), [(SharedPrefix, 3, 10)]);
+        assert_eq!(with(|it| it.repetition = Some(0.8)), [(Repetition, 3, 10)]);
+        assert_eq!(with(|it| it.model = Some("sample-mini-2".into())), [], "a variant of the name");
+        assert_eq!(with(|it| it.model = Some("other".into())), [(OtherModel, 3, 10)]);
+        assert_eq!(with(|it| it.model_changes = 1), [(OtherModel, 3, 10)]);
+        assert_eq!(with(|it| it.output_asked = Some(300)), [(LengthNotHonoured, 3, 10)]);
+        assert_eq!(with(|it| it.output_asked = Some(50)), [(LengthNotHonoured, 3, 10)]);
+        assert_eq!(with(|it| it.largest_chunk_share = Some(0.9)), [(OneBurst, 3, 10)]);
+        let hide = |it: &mut RequestNumbers| {
+            (it.tokens_reported, it.reasoning_reported, it.reasoning_hidden) = (Some(500), Some(400), true);
+            it.output_asked = Some(500);
+        };
+        assert_eq!(with(hide), [(ReasoningHidden, 3, 3)], "what is hidden explains the difference in tokens");
+        let inflate = |it: &mut RequestNumbers| (it.tokens_reported, it.output_asked) = (Some(130), Some(130));
+        assert_eq!(with(inflate), [(UsageDisagrees, 3, 10)]);
+    }
+
+    #[test]
+    fn equal_answers_to_one_prompt_are_no_replay() {
+        let same = |prompt: Option<&str>| RequestNumbers {
+            text_hash: Some("same".into()),
+            prompt_hash: prompt.map(str::to_owned),
+            ..honest(0)
+        };
+        assert_eq!(found(&[same(Some("p")), same(Some("p"))]), []);
+        assert_eq!(found(&[same(Some("p")), same(Some("q"))]), [(SuspicionKind::Replayed, 2, 2)]);
+        assert_eq!(found(&[same(None), same(None)]), [(SuspicionKind::Replayed, 2, 2)]);
+    }
+
+    #[test]
+    fn an_early_stop_is_a_sign_only_where_the_engine_was_told_to_go_on() {
+        let stopped = RequestNumbers { finish: Some(FinishReason::Stop), output_asked: Some(1_000), ..honest(0) };
+        let missed = |ignore_eos: bool| {
+            let conditions = Conditions { ignore_eos, output_tokens: 1_000, ..Conditions::default() };
+            length_missed(&ConditionsRow::from(&conditions), &stopped)
+        };
+        assert_eq!((missed(false), missed(true)), (Some(false), Some(true)));
+    }
+
+    #[test]
+    fn names_of_one_model_are_told_from_those_of_another() {
+        assert!(is_same_model("gpt-4o", "gpt-4o-2024-08-06"));
+        assert!(is_same_model("meta-llama/Llama-3.3-70B-Instruct", "llama-3.3-70b"));
+        assert!(!is_same_model("llama-3.3-70b", "llama-3.1-8b-instant"));
+        assert!(!is_same_model("gpt-4o", "gpt-4.1"));
+    }
+}
