@@ -22,6 +22,8 @@ pub(crate) struct Scraper {
     client: ClientConfig,
     headers: HeaderMap,
     model: String,
+    /// Whether answers are streamed; the first token of one that is not comes with the last.
+    streaming: bool,
     clock: Clock,
     /// Why the page could not be read, told once.
     pub note: Option<String>,
@@ -29,9 +31,9 @@ pub(crate) struct Scraper {
 
 impl Scraper {
     /// For the server's page, as the endpoint is reached.
-    pub fn new(metrics: ServerMetrics, client: &ClientConfig, model: &str, clock: Clock) -> Scraper {
+    pub fn new(metrics: ServerMetrics, client: &ClientConfig, model: &str, streaming: bool, clock: Clock) -> Scraper {
         let headers = metrics.headers.iter().cloned().collect();
-        Scraper { metrics, client: client.clone(), headers, model: model.to_owned(), clock, note: None }
+        Scraper { metrics, client: client.clone(), headers, model: model.to_owned(), streaming, clock, note: None }
     }
 
     /// The page as it is now; `None` if it could not be read, with a note.
@@ -47,7 +49,10 @@ impl Scraper {
 
     /// What the server counted since `before`, beside what these requests say.
     pub fn truth_since(&mut self, before: &Exposition, rows: &[RequestNumbers]) -> Option<ServerTruth> {
-        let client = ClientSide::of(rows);
+        let mut client = ClientSide::of(rows);
+        if !self.streaming {
+            (client.ttft_mean_ms, client.ttft_p50_ms) = (None, None);
+        }
         for _ in 0..READ_AGAIN_MOST {
             let truth = self.truth(before, &client)?;
             if counts_all(&truth) {

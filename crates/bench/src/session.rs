@@ -157,7 +157,8 @@ impl<'a> Session<'a> {
         let calibrator = Calibrator::new(config.calibration.clone(), clock, endpoint.http);
         let progress = Arc::new(Progress::default());
         let metrics = config.target.remote().and_then(|remote| remote.server_metrics.clone());
-        let scraper = metrics.map(|metrics| Scraper::new(metrics, &endpoint.client, &endpoint.model, clock));
+        let scraper = metrics
+            .map(|metrics| Scraper::new(metrics, &endpoint.client, &endpoint.model, config.request.stream, clock));
         Ok(Session {
             config,
             clock,

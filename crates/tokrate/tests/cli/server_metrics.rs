@@ -201,3 +201,23 @@ fn a_page_may_be_named_and_a_key_stays_with_its_server() {
     assert_eq!(server(&found).requests, Some(0));
     assert!(server(&found).warnings[0].contains("less than were answered"), "{:?}", server(&found).warnings);
 }
+
+#[test]
+fn an_answer_that_is_not_streamed_has_no_first_token_to_compare() {
+    let whole = serde_json::json!({"model": "m", "choices": [{"index": 0, "message": {"content": "word word"},
+        "finish_reason": "stop"}], "usage": {"prompt_tokens": 50, "completion_tokens": 40}});
+    let answered = AtomicU64::new(0);
+    let engine = Server::start(move |asked, to| {
+        let text = if asked.head.starts_with("GET /metrics ") {
+            metrics(&vllm(answered.load(SeqCst), u64::from(TOKENS)))
+        } else {
+            answered.fetch_add(1, SeqCst);
+            answer("200 OK", "application/json", &whole.to_string())
+        };
+        to.write_all(text.as_bytes()).map(|()| Then::Close)
+    });
+    let found = bench(&format!("vllm@{}/m --no-stream", engine.place()));
+    let truth = server(&found);
+    assert!(truth.ttft.is_some() && truth.requests == Some(8), "{truth:?}");
+    assert_eq!((truth.ttft_gap_ms, truth.client.ttft_mean_ms), (None, None));
+}
