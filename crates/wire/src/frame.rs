@@ -110,6 +110,15 @@ impl SseFramer {
                 rest = &rest[end + 2..];
                 continue;
             }
+            // What it looks like in dialects that name their events.
+            if !self.begun
+                && let Some((event, length)) = named_event(rest, end, self.limit)
+            {
+                self.first_line = false;
+                on_frame(event);
+                rest = &rest[length..];
+                continue;
+            }
             self.after_carriage_return = rest[end] == b'\r';
             rest = &rest[end + 1..];
             self.line_ended(line, &mut held, on_frame);
@@ -273,6 +282,22 @@ impl SseFramer {
             }
         }
     }
+}
+
+/// An event of a name and one data line that stand at the start of `bytes`, and its length with the empty line; the first
+/// line ends at `end`.
+fn named_event(bytes: &[u8], end: usize, limit: u64) -> Option<(Frame<'_>, usize)> {
+    const DATA: &[u8] = b"\ndata:";
+    let name = bytes[..end].strip_prefix(b"event:")?;
+    let value = bytes[end..].strip_prefix(DATA)?;
+    let length = memchr2(b'\n', b'\r', value)?;
+    // The limit counts both lines without their ends.
+    let counted = end + DATA.len() - 1 + length;
+    if !value[length..].starts_with(b"\n\n") || counted as u64 > limit {
+        return None;
+    }
+    let data = without_leading_space(&value[..length]);
+    Some((Frame::Event { name: without_leading_space(name), data }, end + DATA.len() + length + 2))
 }
 
 fn without_leading_space(value: &[u8]) -> &[u8] {

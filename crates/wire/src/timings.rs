@@ -5,15 +5,19 @@
 use crate::object::Object;
 use tokrate_core::{ServerTimings, Span};
 
-/// Longest time that is believed (s): more than a year is a mistake.
-const LONGEST_SECONDS: f64 = 4e7;
+/// Longest time that is believed (ns): more than a year is a mistake.
+const LONGEST_NANOSECONDS: f64 = 4e16;
+
+/// Nanoseconds of a unit.
+const MILLISECOND: f64 = 1e6;
+const SECOND: f64 = 1e9;
 
 /// llama.cpp's `timings`: milliseconds of reading the prompt and of writing, with the tokens of each.
 pub(crate) fn read_engine_timings(json: &str) -> Option<ServerTimings> {
     let times = Object::read(json).ok()??;
     let timings = ServerTimings {
-        prefill: seconds(&times, "prompt_ms", 1e-3),
-        decode: seconds(&times, "predicted_ms", 1e-3),
+        prefill: span(&times, "prompt_ms", MILLISECOND),
+        decode: span(&times, "predicted_ms", MILLISECOND),
         prefill_tokens: times.count("prompt_n", &mut false),
         decode_tokens: times.count("predicted_n", &mut false),
         ..ServerTimings::default()
@@ -25,10 +29,10 @@ pub(crate) fn read_engine_timings(json: &str) -> Option<ServerTimings> {
 pub(crate) fn read_times_in_seconds(json: &str) -> Option<ServerTimings> {
     let times = Object::read(json).ok()??;
     let timings = ServerTimings {
-        queue: seconds(&times, "queue_time", 1.0),
-        prefill: seconds(&times, "prompt_time", 1.0),
-        decode: seconds(&times, "completion_time", 1.0),
-        total: seconds(&times, "total_time", 1.0),
+        queue: span(&times, "queue_time", SECOND),
+        prefill: span(&times, "prompt_time", SECOND),
+        decode: span(&times, "completion_time", SECOND),
+        total: span(&times, "total_time", SECOND),
         ..ServerTimings::default()
     };
     said(timings)
@@ -63,10 +67,11 @@ fn milliseconds(span: Span) -> String {
     format!("{}.{:06}", nanoseconds / 1_000_000, nanoseconds % 1_000_000)
 }
 
-fn seconds(times: &Object<'_>, field: &str, unit: f64) -> Option<Span> {
+/// A number of units of so many nanoseconds, to the nearest nanosecond.
+fn span(times: &Object<'_>, field: &str, unit: f64) -> Option<Span> {
     let number: f64 = times.get(field)?.parse().ok()?;
-    let seconds = number * unit;
-    (0.0..=LONGEST_SECONDS).contains(&seconds).then(|| Span::from_secs_f64(seconds))
+    let nanoseconds = (number * unit).round();
+    (0.0..=LONGEST_NANOSECONDS).contains(&nanoseconds).then(|| Span::from_nanos(nanoseconds as u64))
 }
 
 fn said(timings: ServerTimings) -> Option<ServerTimings> {
@@ -91,6 +96,16 @@ mod tests {
         let json = String::from_utf8(out).unwrap();
         assert_eq!(json, r#"{"prompt_n":32,"prompt_ms":8.825001,"predicted_n":12,"predicted_ms":24.741000}"#);
         assert_eq!(read_engine_timings(&json), Some(timings));
+    }
+
+    #[test]
+    fn no_nanosecond_is_lost() {
+        for nanoseconds in [0, 1, 999_999, 1_000_001, 1_234_567_890_123, 86_399_999_999_999] {
+            let timings = ServerTimings { decode: Some(Span::from_nanos(nanoseconds)), ..ServerTimings::default() };
+            let mut out = Vec::new();
+            push_engine_timings(timings, &mut out);
+            assert_eq!(read_engine_timings(std::str::from_utf8(&out).unwrap()), Some(timings));
+        }
     }
 
     #[test]

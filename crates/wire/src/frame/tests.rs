@@ -74,6 +74,20 @@ fn the_error_field_of_older_engines_is_an_event_named_error() {
 }
 
 #[test]
+fn named_events_are_told_apart_from_what_only_begins_like_one() {
+    let named = |name: &str, data: &str| Seen::Event(name.into(), data.into());
+    assert_eq!(frames("event: a\ndata: x\n\nevent:b\ndata:y\n\n"), [named("a", "x"), named("b", "y")]);
+    assert_eq!(frames("event: a\ndata: x\ndata: y\n\ndata: z\n\n"), [named("a", "x\ny"), event("z")]);
+    assert_eq!(frames("event: a\nevent: b\ndata: x\n\n"), [named("b", "x")]);
+    assert_eq!(frames("id: 1\nevent: a\ndata: x\n\n"), [named("a", "x")]);
+    assert_eq!(frames("event: a\r\ndata: x\r\n\r\n"), [named("a", "x")]);
+    assert_eq!(frames("event: a\ndata: x\n"), [Seen::Unfinished("a".into(), "x".into())]);
+    let long = "x".repeat(986);
+    let body = format!("event: a\ndata: {long}\n\nevent: a\ndata: {long}y\n\ndata: z\n\n");
+    assert_eq!(frames(&body), [named("a", &long), Seen::TooLarge(1001), event("z")], "both lines count");
+}
+
+#[test]
 fn a_byte_order_mark_is_skipped_at_the_start_only() {
     assert_eq!(frames("\u{feff}data: a\n\n\u{feff}data: b\n\n"), [event("a")]);
     assert_eq!(frames("\u{feff}: comment\ndata: a\n\n"), [event("a")]);
@@ -110,6 +124,8 @@ fn body() -> impl Strategy<Value = Vec<u8>> {
         Just(b"data:".to_vec()),
         Just(b"data".to_vec()),
         Just(b"event: error".to_vec()),
+        Just(b"event: a\ndata: {}\n\n".to_vec()),
+        Just(b"event:\ndata:x\n".to_vec()),
         Just(b"error: x".to_vec()),
         Just(b": note".to_vec()),
         Just(b"\xEF\xBB\xBF".to_vec()),

@@ -70,19 +70,14 @@ impl Speech for CompletionSpeech {
     }
 
     fn prescribes(&self, field: &str) -> bool {
-        const FIELDS: [&str; 12] = [
-            "index",
-            "content",
-            "tokens",
-            "stop",
-            "id_slot",
-            "tokens_predicted",
-            "tokens_evaluated",
-            "model",
-            "stop_type",
-            "stopping_word",
-            "tokens_cached",
-            "timings",
+        // As tools/server/README.md of llama.cpp has them, with the flags of older servers and the fields of errors.
+        #[rustfmt::skip]
+        const FIELDS: [&str; 27] = [
+            "index", "content", "tokens", "stop", "id_slot", "model", "prompt", "generation_settings",
+            "tokens_predicted", "tokens_evaluated", "tokens_cached", "truncated", "has_new_line",
+            "stop_type", "stopping_word", "timings", "completion_probabilities", "probs", "prompt_progress",
+            "stopped_eos", "stopped_limit", "stopped_word", "slot_id",
+            "error", "message", "type", "code",
         ];
         FIELDS.contains(&field)
     }

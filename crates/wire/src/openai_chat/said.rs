@@ -81,8 +81,13 @@ impl Speech for ChatSpeech {
     }
 
     fn prescribes(&self, field: &str) -> bool {
-        const FIELDS: [&str; 9] =
-            ["id", "object", "created", "model", "choices", "usage", "system_fingerprint", "service_tier", "error"];
+        // The last row is what engines and providers are known to add and what is read here.
+        #[rustfmt::skip]
+        const FIELDS: [&str; 18] = [
+            "id", "object", "created", "model", "choices", "usage", "system_fingerprint", "service_tier", "obfuscation",
+            "error", "message", "detail", "type", "code", "param",
+            "timings", "time_info", "x_groq",
+        ];
         FIELDS.contains(&field)
     }
 }

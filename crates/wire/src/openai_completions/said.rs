@@ -88,7 +88,13 @@ impl Speech for TextSpeech {
     }
 
     fn prescribes(&self, field: &str) -> bool {
-        ["id", "object", "created", "model", "choices", "usage", "system_fingerprint", "error"].contains(&field)
+        #[rustfmt::skip]
+        const FIELDS: [&str; 16] = [
+            "id", "object", "created", "model", "choices", "usage", "system_fingerprint", "service_tier", "obfuscation",
+            "error", "message", "detail", "type", "code", "param",
+            "timings",
+        ];
+        FIELDS.contains(&field)
     }
 }
 

@@ -30,14 +30,19 @@ fn each_fixture_says_what_its_snapshot_says() {
     }
 }
 
-/// Folders of bodies in dialects of server-sent events with names.
-const NAMED: [(Dialect, &str); 2] = [(Dialect::Anthropic, "anthropic"), (Dialect::OpenAiResponses, "openai-responses")];
+/// Folders of bodies in other dialects of server-sent events.
+const OTHERS: [(Dialect, &str); 4] = [
+    (Dialect::Anthropic, "anthropic"),
+    (Dialect::OpenAiResponses, "openai-responses"),
+    (Dialect::OpenAiCompletions, "openai-completions"),
+    (Dialect::LlamaCompletion, "llama-completion"),
+];
 
 #[test]
-fn each_fixture_of_the_dialects_with_named_events_says_what_its_snapshot_says() {
-    for (dialect, folder) in NAMED {
+fn each_fixture_of_the_other_dialects_of_events_says_what_its_snapshot_says() {
+    for (dialect, folder) in OTHERS {
         let fixtures = fixtures(folder);
-        assert!(fixtures.len() >= 6, "{} fixtures", fixtures.len());
+        assert!(fixtures.len() >= 3, "{} fixtures", fixtures.len());
         for (name, body) in fixtures {
             let shape = if name.ends_with(".json") { Shape::Whole } else { Shape::Stream };
             let said = check_everywhere_in(dialect, &body, shape);
@@ -58,6 +63,8 @@ fn recorded_answers_of_llama_server_in_its_other_forms_say_what_their_snapshots_
         let dialect = match name.split('-').next() {
             Some("anthropic") => Dialect::Anthropic,
             Some("responses") => Dialect::OpenAiResponses,
+            Some("native") => Dialect::LlamaCompletion,
+            _ if name.contains("text-completion") => Dialect::OpenAiCompletions,
             _ => continue,
         };
         let shape = if name.ends_with(".sse") { Shape::Stream } else { Shape::Whole };

@@ -7,6 +7,7 @@
 mod bad_input;
 mod body;
 mod dialects;
+mod every_request;
 mod fixtures;
 mod gemini_and_ollama;
 mod properties;
@@ -15,3 +16,4 @@ mod recorded_anthropic;
 mod recorded_responses;
 mod requests;
 mod template;
+mod unknown_fields;
