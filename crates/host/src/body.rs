@@ -12,14 +12,17 @@ use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
-use tokrate_core::{Channel, FinishReason, Tick, Usage};
+use tokrate_core::{Channel, FinishReason, ServerTimings, Tick, Usage};
 use tokrate_net::server::ConnectionTap;
-use tokrate_sim::{Emission, Emitted, Outcome};
-use tokrate_wire::{Answer, Encoder, Piece};
+use tokrate_sim::{Emission, Emitted, Outcome, Timings};
+use tokrate_wire::{Answer, Dialect, Encoder, Piece, Shape};
 
 /// A frame that has reached this size takes nothing more.
 const FRAME_BYTES: usize = 64 * 1024;
+/// What is written in place of an event, for each framing.
 const MALFORMED_EVENT: &[u8] = b"data: {\"id\":\"broken\",\"choices\":[{\"index\":0,\"delta\":{\"content\": \"\n\n";
+const MALFORMED_LINE: &[u8] = b"{\"model\":\"broken\",\"message\":{\"content\": \"\n";
+const MALFORMED_ELEMENT: &[u8] = b",\n{\"candidates\": broken}";
 
 /// The body of any answer of the host.
 pub(crate) enum AnswerBody {
@@ -45,10 +48,53 @@ pub(crate) struct Whole {
 pub(crate) struct Stream {
     ticket: Ticket,
     tap: Rc<ConnectionTap>,
-    encoder: Encoder,
+    scribe: Scribe,
     scratch: Rc<Scratch>,
     sequence: u32,
     outcome: Option<Outcome>,
+    /// What the dialect holds back until a later event.
+    held: Kinds,
+}
+
+/// Spells what an engine says.
+pub(crate) struct Scribe {
+    pub encoder: Encoder,
+    /// Written for an event that is broken.
+    pub malformed: &'static [u8],
+    /// Whether the engine's times are written.
+    pub timings: bool,
+}
+
+impl Scribe {
+    /// For a dialect and shape; `timings` where the dialect or the engine sends them.
+    pub fn new(dialect: Dialect, shape: Shape, encoder: Encoder, timings: bool) -> Scribe {
+        let malformed = match (dialect, shape) {
+            (Dialect::OllamaChat | Dialect::OllamaGenerate, _) => MALFORMED_LINE,
+            (Dialect::Gemini, Shape::Array) => MALFORMED_ELEMENT,
+            _ => MALFORMED_EVENT,
+        };
+        Scribe { encoder, malformed, timings }
+    }
+
+    /// Appends what an emission is in the dialect, which may be nothing.
+    fn write(&mut self, what: Emitted, bytes: &mut Vec<u8>, text: &mut String) {
+        let piece = match what {
+            Emitted::Role => Piece::Role,
+            Emitted::Text { channel, words } => {
+                text.clear();
+                words.push_to(text);
+                Piece::Text { channel, text }
+            }
+            Emitted::Malformed => return bytes.extend_from_slice(self.malformed),
+            Emitted::Finish(finish) => Piece::Finish(finish),
+            Emitted::Usage(usage) => Piece::Usage(usage),
+            Emitted::Timings(timings) if self.timings => Piece::Timings(reported(timings)),
+            Emitted::Done => Piece::Done,
+            Emitted::Failed { message } => Piece::Failed { message },
+            Emitted::Timings(_) | Emitted::End(_) => return,
+        };
+        self.encoder.encode_event(&piece, bytes);
+    }
 }
 
 /// Buffers that all streams of a host share.
@@ -99,17 +145,11 @@ impl Whole {
 }
 
 impl Stream {
-    pub fn new(ticket: Ticket, tap: Rc<ConnectionTap>, encoder: Encoder, scratch: Rc<Scratch>) -> Stream {
-        Stream { ticket, tap, encoder, scratch, sequence: 0, outcome: None }
+    pub fn new(ticket: Ticket, tap: Rc<ConnectionTap>, scribe: Scribe, scratch: Rc<Scratch>) -> Stream {
+        Stream { ticket, tap, scribe, scratch, sequence: 0, outcome: None, held: Kinds::default() }
     }
 
     fn poll_frame(&mut self, context: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
-        match self.outcome {
-            Some(Outcome::Complete) => return Poll::Ready(None),
-            Some(Outcome::Disconnected) => return self.poll_break(context),
-            None if self.ticket.is_waiting(context) => return Poll::Pending,
-            None => {}
-        }
         let scratch = Rc::clone(&self.scratch);
         let (mut bytes, mut text) = (scratch.bytes.borrow_mut(), scratch.text.borrow_mut());
         bytes.clear();
@@ -122,21 +162,20 @@ impl Stream {
             kinds: Kinds::default(),
             bytes: 0,
         };
-        let (encoder, outcome) = (&mut self.encoder, &mut self.outcome);
-        self.ticket.take(|emission| {
-            if let Emitted::End(end) = emission.what {
-                *outcome = Some(end);
-                return false;
+        // What a dialect has no bytes for makes no frame.
+        while bytes.is_empty() {
+            match self.outcome {
+                Some(Outcome::Complete) => {
+                    self.ticket.end(AnswerEnd::Complete);
+                    return Poll::Ready(None);
+                }
+                Some(Outcome::Disconnected) => return self.poll_break(context),
+                None if self.ticket.is_waiting(context) => return Poll::Pending,
+                None => self.gather(&mut write, &mut bytes, &mut text),
             }
-            tally(&mut write, emission);
-            encode(encoder, emission.what, &mut bytes, &mut text);
-            bytes.len() < FRAME_BYTES
-        });
+        }
         if self.outcome == Some(Outcome::Complete) {
             self.ticket.end(AnswerEnd::Complete);
-        }
-        if bytes.is_empty() {
-            return self.poll_frame_after_end(context);
         }
         write.bytes = bytes.len() as u32;
         self.sequence += 1;
@@ -145,11 +184,24 @@ impl Stream {
         Poll::Ready(Some(Ok(Frame::data(Bytes::copy_from_slice(&bytes)))))
     }
 
-    fn poll_frame_after_end(&self, context: &Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
-        match self.outcome {
-            Some(Outcome::Disconnected) => self.poll_break(context),
-            _ => Poll::Ready(None),
-        }
+    /// Spells what is there, up to the size of a frame.
+    fn gather(&mut self, write: &mut WriteTruth, bytes: &mut Vec<u8>, text: &mut String) {
+        let Stream { ticket, scribe, outcome, held, .. } = self;
+        ticket.take(|emission| {
+            if let Emitted::End(end) = emission.what {
+                *outcome = Some(end);
+                return false;
+            }
+            let before = bytes.len();
+            scribe.write(emission.what, bytes, text);
+            let kind = kind_of(emission.what, scribe.timings);
+            if bytes.len() == before {
+                *held = held.with(kind);
+            } else {
+                tally(write, emission, kind.with(std::mem::take(held)));
+            }
+            bytes.len() < FRAME_BYTES
+        });
     }
 
     /// Breaks the connection once everything before is on its way: an error of the body discards what is buffered.
@@ -169,6 +221,7 @@ pub(crate) struct Collected {
     answer: String,
     finish: Option<FinishReason>,
     usage: Option<Usage>,
+    timings: Option<ServerTimings>,
     malformed: bool,
     /// The error that took the answer's place.
     pub failed: Option<&'static str>,
@@ -198,12 +251,13 @@ impl Collected {
             Emitted::Usage(usage) => self.usage = Some(usage),
             Emitted::Failed { message } => self.failed = Some(message),
             Emitted::End(outcome) => self.outcome = Some(outcome),
-            Emitted::Role | Emitted::Timings(_) | Emitted::Done => {}
+            Emitted::Timings(timings) => self.timings = Some(reported(timings)),
+            Emitted::Role | Emitted::Done => {}
         }
     }
 
     /// The answer's body and its write.
-    pub fn finish(self, encoder: &Encoder) -> (Bytes, Option<WriteTruth>) {
+    pub fn finish(self, scribe: &Scribe) -> (Bytes, Option<WriteTruth>) {
         let finish = self.finish.unwrap_or(FinishReason::Stop);
         let answer = Answer {
             reasoning: &self.reasoning,
@@ -211,9 +265,9 @@ impl Collected {
             tools: &[],
             finish,
             usage: self.usage,
-            timings: None,
+            timings: self.timings.filter(|_| scribe.timings),
         };
-        let mut bytes = encoder.encode_whole(&answer);
+        let mut bytes = scribe.encoder.encode_whole(&answer);
         if self.malformed {
             bytes.truncate(bytes.len() / 2);
         }
@@ -222,10 +276,10 @@ impl Collected {
     }
 }
 
-fn tally(write: &mut WriteTruth, emission: &Emission) {
+fn tally(write: &mut WriteTruth, emission: &Emission, kinds: Kinds) {
     write.due_at = write.due_at.min(emission.due);
     write.events += 1;
-    write.kinds = write.kinds.with(kind_of(emission.what));
+    write.kinds = write.kinds.with(kinds);
     if let Emitted::Text { words, .. } = emission.what {
         write.tokens += words.count();
     }
@@ -233,12 +287,14 @@ fn tally(write: &mut WriteTruth, emission: &Emission) {
 
 /// A whole answer is due when its last part is.
 fn tally_whole(write: &mut WriteTruth, emission: &Emission) {
-    tally(write, emission);
+    // Which times are written is for the scribe to say; here they are nothing of their own.
+    tally(write, emission, kind_of(emission.what, false));
     write.due_at = emission.due;
 }
 
-fn kind_of(what: Emitted) -> Kinds {
+fn kind_of(what: Emitted, timings: bool) -> Kinds {
     match what {
+        Emitted::Timings(_) if timings => Kinds::TIMINGS,
         Emitted::Role => Kinds::ROLE,
         Emitted::Text { channel: Channel::Reasoning, .. } => Kinds::REASONING,
         Emitted::Text { .. } => Kinds::TEXT,
@@ -251,22 +307,17 @@ fn kind_of(what: Emitted) -> Kinds {
     }
 }
 
-fn encode(encoder: &mut Encoder, what: Emitted, bytes: &mut Vec<u8>, text: &mut String) {
-    let piece = match what {
-        Emitted::Role => Piece::Role,
-        Emitted::Text { channel, words } => {
-            text.clear();
-            words.push_to(text);
-            Piece::Text { channel, text }
-        }
-        Emitted::Malformed => return bytes.extend_from_slice(MALFORMED_EVENT),
-        Emitted::Finish(finish) => Piece::Finish(finish),
-        Emitted::Usage(usage) => Piece::Usage(usage),
-        Emitted::Done => Piece::Done,
-        Emitted::Failed { message } => Piece::Failed { message },
-        Emitted::Timings(_) | Emitted::End(_) => return,
-    };
-    encoder.encode_event(&piece, bytes);
+/// The engine's times as a server tells them.
+fn reported(timings: Timings) -> ServerTimings {
+    ServerTimings {
+        queue: Some(timings.queue),
+        load: None,
+        prefill: Some(timings.prefill),
+        decode: Some(timings.decode),
+        total: Some(timings.total()),
+        prefill_tokens: Some(u64::from(timings.input_tokens)),
+        decode_tokens: Some(u64::from(timings.output_tokens)),
+    }
 }
 
 fn broken() -> io::Error {

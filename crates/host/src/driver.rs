@@ -2,20 +2,24 @@
 //!
 //! It refuses to know HTTP. Invariant: a wake costs work for what is due, not for all that is open.
 
+use crate::metrics::{Meter, Pulse};
 use crate::truth::log::Log;
-use crate::truth::{AnswerEnd, RequestTruth, Truth, WriteTruth};
+use crate::truth::{AnswerEnd, RequestTruth, WriteTruth};
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Waker};
 use tokio::sync::Notify;
-use tokrate_core::{Sketch, Tick};
+use tokrate_core::Tick;
 use tokrate_net::server::WriteSink;
 use tokrate_net::{Clock, Pacer};
-use tokrate_sim::{Emission, Emitted, Engine, Refusal, RequestId, SimRequest, Stats};
+use tokrate_sim::{Allowance, Emission, Emitted, Engine, Refusal, RequestId, SimRequest, Stats};
+use tokrate_wire::Dialect;
 
 /// The engine with those who wait for it.
 pub(crate) struct Driver {
+    persona: Arc<str>,
     clock: Clock,
     engine: RefCell<Engine>,
     /// Answers that the engine has not ended.
@@ -25,28 +29,33 @@ pub(crate) struct Driver {
     /// What the driving task sleeps for.
     sleeps_until: Cell<Option<Tick>>,
     earlier: Notify,
-    log: RefCell<Log>,
+    log: Rc<RefCell<Log>>,
+    /// Counts what is emitted, if anybody may ask.
+    meter: Option<RefCell<Meter>>,
 }
 
 /// A request as it came in.
 #[derive(Debug)]
 pub(crate) struct Incoming {
     pub id: Option<String>,
+    pub dialect: Dialect,
     pub received_at: Tick,
     pub stream: bool,
     pub request: SimRequest,
 }
 
 impl Driver {
-    pub fn new(engine: Engine, log: Log, clock: Clock) -> Driver {
+    pub fn new(persona: &str, engine: Engine, log: Rc<RefCell<Log>>, clock: Clock, metered: bool) -> Driver {
         Driver {
+            persona: persona.into(),
             clock,
             engine: RefCell::new(engine),
             answers: RefCell::default(),
             due: RefCell::default(),
             sleeps_until: Cell::new(None),
             earlier: Notify::new(),
-            log: RefCell::new(log),
+            log,
+            meter: metered.then(RefCell::default),
         }
     }
 
@@ -74,7 +83,9 @@ impl Driver {
     pub fn submit(self: Rc<Self>, incoming: Incoming) -> Result<Ticket, Refusal> {
         let now = self.clock.now();
         let mut truth = RequestTruth {
-            request: 0,
+            request: self.log.borrow_mut().next_request(),
+            persona: Arc::clone(&self.persona),
+            dialect: incoming.dialect,
             id: incoming.id,
             received_at: incoming.received_at,
             submitted_at: now,
@@ -88,7 +99,6 @@ impl Driver {
         let id = match submitted {
             Ok(id) => id,
             Err(refusal) => {
-                truth.request = refusal.request.0;
                 truth.end = Some(AnswerEnd::Refused);
                 let mut log = self.log.borrow_mut();
                 log.request(&truth);
@@ -96,11 +106,14 @@ impl Driver {
                 return Err(refusal);
             }
         };
-        truth.request = id.0;
+        let poses = self.engine.borrow().poses(id);
         self.log.borrow_mut().request(&truth);
         let answer = Rc::new(Answer {
             driver: Rc::clone(&self),
             id,
+            poses,
+            submitted_at: now,
+            pulse: Cell::default(),
             inbox: RefCell::default(),
             reader: Cell::new(None),
             truth: RefCell::new(truth),
@@ -118,27 +131,29 @@ impl Driver {
         self.answers.borrow().len()
     }
 
-    pub fn clock(&self) -> Clock {
-        self.clock
-    }
-
     pub fn stats(&self) -> Stats {
         self.engine.borrow().stats()
     }
 
-    pub fn lateness(&self) -> Sketch {
-        self.log.borrow().lateness.clone()
+    /// What the engine's limits still let through.
+    pub fn allowance(&self) -> Allowance {
+        self.engine.borrow().allowance()
     }
 
-    pub fn truth(&self) -> Truth {
-        let answers = self.answers.borrow();
-        self.log.borrow().snapshot(answers.values().map(|answer| answer.truth.borrow().clone()))
+    /// What was counted, if it was.
+    pub fn meter(&self) -> Option<Meter> {
+        self.meter.as_ref().map(|meter| meter.borrow().clone())
     }
 
-    /// The log, once nothing is answered any more.
-    pub fn into_log(self: Rc<Self>) -> Option<Log> {
-        self.answers.borrow_mut().clear();
-        Rc::into_inner(self).map(|driver| driver.log.into_inner())
+    /// The truth of requests that go on.
+    pub fn open_truths(&self) -> Vec<RequestTruth> {
+        self.answers.borrow().values().map(|answer| answer.truth.borrow().clone()).collect()
+    }
+
+    /// Forgets the answers that have not ended.
+    pub fn abandon(&self) {
+        // Taken out first: an answer that goes writes to the log.
+        drop(self.answers.take());
     }
 
     fn cancel(&self, id: RequestId) {
@@ -159,6 +174,11 @@ impl Driver {
         let mut ended = Vec::new();
         for emission in due.drain(..) {
             let Some(answer) = answers.get(&emission.request) else { continue };
+            if let Some(meter) = &self.meter {
+                let mut pulse = answer.pulse.get();
+                meter.borrow_mut().on(&emission, answer.submitted_at, &mut pulse);
+                answer.pulse.set(pulse);
+            }
             answer.inbox.borrow_mut().push_back(emission);
             answer.wake();
             if matches!(emission.what, Emitted::End(_)) {
@@ -182,6 +202,10 @@ impl Driver {
 pub(crate) struct Answer {
     driver: Rc<Driver>,
     id: RequestId,
+    /// Whether it names another model.
+    poses: bool,
+    submitted_at: Tick,
+    pulse: Cell<Pulse>,
     inbox: RefCell<VecDeque<Emission>>,
     reader: Cell<Option<Waker>>,
     truth: RefCell<RequestTruth>,
@@ -227,8 +251,14 @@ pub(crate) struct Ticket {
 }
 
 impl Ticket {
-    pub fn id(&self) -> RequestId {
-        self.answer.id
+    /// Number of the request, over all providers.
+    pub fn number(&self) -> u64 {
+        self.answer.truth.borrow().request
+    }
+
+    /// Whether the answer names another model.
+    pub fn poses(&self) -> bool {
+        self.answer.poses
     }
 
     /// Takes what the engine has said by now, in order, as long as `take` returns true.

@@ -8,6 +8,20 @@ pub enum HostError {
     /// A law or a fault that makes no sense.
     #[error(transparent)]
     Law(#[from] tokrate_sim::LawError),
+    /// A persona that makes no sense.
+    #[error("make the provider `{name}`: {source}")]
+    Persona {
+        /// Its name.
+        name: String,
+        /// What is wrong.
+        source: tokrate_sim::LawError,
+    },
+    /// Two providers of one name.
+    #[error("tell the providers apart: two of them are called `{0}`; rename one")]
+    SameName(String),
+    /// A provider that nobody can reach.
+    #[error("reach the provider `{0}`: it has no address, and neither has the host; give one of them an address")]
+    Unreachable(String),
     /// No listening socket.
     #[error(transparent)]
     Net(#[from] tokrate_net::NetError),

@@ -1,30 +1,34 @@
 //! A host's life: start, questions, end.
 //!
-//! It refuses to know routes. Invariant: everything of a host lives on one thread; others reach it through questions that
-//! this thread answers between two events.
+//! It refuses to know routes. Invariant: everything of a host lives on one thread, however many providers and ports it has;
+//! others reach it through questions that this thread answers between two events.
 
 use crate::body::Scratch;
-use crate::config::HostConfig;
+use crate::config::{FleetConfig, Provider};
 use crate::driver::Driver;
 use crate::error::HostError;
+use crate::metrics::MetricNames;
 use crate::prompt::PromptCounter;
-use crate::routes::Routes;
+use crate::routes::{House, Routes, Served};
 use crate::truth::Truth;
 use crate::truth::log::Log;
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::task::LocalSet;
-use tokrate_core::{Sketch, Span};
+use tokio::sync::watch;
+use tokio::task::{JoinSet, LocalSet};
+use tokrate_core::{Rng, Sketch, Span};
 use tokrate_net::server::Listener;
 use tokrate_net::{Clock, Pacer, thread_cpu_time};
 use tokrate_sim::{Engine, Stats};
 
 /// A question to the host's thread.
-type Question = Box<dyn FnOnce(&Driver) + Send>;
+type Question = Box<dyn FnOnce(&House) + Send>;
 
 /// Starts hosts.
 #[derive(Clone, Copy, Debug)]
@@ -33,15 +37,35 @@ pub struct Host;
 /// A host that runs in a thread of its own. Dropping it stops it.
 #[derive(Debug)]
 pub struct RunningHost {
-    address: SocketAddr,
+    addresses: Addresses,
     questions: Option<UnboundedSender<Question>>,
     thread: Option<JoinHandle<Summary>>,
+}
+
+/// Where a host listens.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Addresses {
+    /// The port of all providers, if there is one.
+    pub main: Option<SocketAddr>,
+    /// The own port of each provider that has one, by the provider's place in the configuration.
+    pub own: Vec<Option<SocketAddr>>,
+}
+
+impl Addresses {
+    /// The main port, or else the first own one.
+    ///
+    /// # Panics
+    /// If there is none, which no host that listens has.
+    pub fn first(&self) -> SocketAddr {
+        let own = self.own.iter().flatten().copied().next();
+        self.main.or(own).expect("a host without any port does not start")
+    }
 }
 
 /// What is left of a host that has ended.
 #[derive(Clone, Debug, Default)]
 pub struct Summary {
-    /// What the engine did.
+    /// What the engines did, all together.
     pub stats: Stats,
     /// Lateness of writes: handed to the socket minus due, in nanoseconds.
     pub lateness: Sketch,
@@ -57,16 +81,16 @@ impl Host {
     /// Starts a host in a thread of its own; it listens when this returns.
     ///
     /// # Errors
-    /// When the law makes no sense, the address or the log's file cannot be had, or there is no thread.
-    pub fn start(config: HostConfig) -> Result<RunningHost, HostError> {
-        let prepared = Prepared::new(config)?;
+    /// When a persona makes no sense, an address or the log's file cannot be had, or there is no thread.
+    pub fn start(config: impl Into<FleetConfig>) -> Result<RunningHost, HostError> {
+        let prepared = Prepared::new(config.into())?;
         let (questions, asked) = unbounded_channel();
         let (started, listening) = mpsc::channel();
         let thread = std::thread::Builder::new()
             .name("tokrate-host".to_owned())
             .spawn(move || {
                 let told = started.clone();
-                let ready = move |address| drop(started.send(Ok(address)));
+                let ready = move |addresses: &Addresses| drop(started.send(Ok(addresses.clone())));
                 prepared.run(ready, asked, std::future::pending()).unwrap_or_else(|error| {
                     // Nobody listens to this any more only if the start has succeeded before.
                     drop(told.send(Err(error)));
@@ -74,44 +98,49 @@ impl Host {
                 })
             })
             .map_err(HostError::Thread)?;
-        let address = listening.recv().map_err(|_| HostError::Gone)??;
-        Ok(RunningHost { address, questions: Some(questions), thread: Some(thread) })
+        let addresses = listening.recv().map_err(|_| HostError::Gone)??;
+        Ok(RunningHost { addresses, questions: Some(questions), thread: Some(thread) })
     }
 
     /// Runs a host on the caller's thread until `shutdown` completes and open requests have ended or had their time.
-    /// `ready` is told the address.
+    /// `ready` is told the addresses.
     ///
     /// # Errors
     /// As for [`Host::start`].
     pub fn run(
-        config: HostConfig,
-        ready: impl FnOnce(SocketAddr),
+        config: impl Into<FleetConfig>,
+        ready: impl FnOnce(&Addresses),
         shutdown: impl Future<Output = ()>,
     ) -> Result<Summary, HostError> {
         let (_questions, asked) = unbounded_channel();
-        Prepared::new(config)?.run(ready, asked, shutdown)
+        Prepared::new(config.into())?.run(ready, asked, shutdown)
     }
 }
 
 impl RunningHost {
-    /// Where it listens.
+    /// Where it listens: its main port, or else its first one.
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.addresses.first()
+    }
+
+    /// All ports.
+    pub fn addresses(&self) -> &Addresses {
+        &self.addresses
     }
 
     /// The truth log so far, if it is kept in memory; else an empty one. Copies no writes of requests that have ended.
     pub fn truth(&self) -> Truth {
-        self.ask(Driver::truth)
+        self.ask(House::truth)
     }
 
     /// Lateness of writes so far: handed to the socket minus due, in nanoseconds.
     pub fn lateness(&self) -> Sketch {
-        self.ask(Driver::lateness)
+        self.ask(|house| house.log.borrow().lateness.clone())
     }
 
-    /// What the engine holds and has done.
+    /// What the engines hold and have done, all together.
     pub fn stats(&self) -> Stats {
-        self.ask(Driver::stats)
+        self.ask(House::stats)
     }
 
     /// Stops listening, lets open requests go on for the time that the configuration allows, and waits for the end.
@@ -119,9 +148,9 @@ impl RunningHost {
         self.join()
     }
 
-    fn ask<T: Default + Send + 'static>(&self, question: impl FnOnce(&Driver) -> T + Send + 'static) -> T {
+    fn ask<T: Default + Send + 'static>(&self, question: impl FnOnce(&House) -> T + Send + 'static) -> T {
         let (answered, answer) = mpsc::channel();
-        let question: Question = Box::new(move |driver| drop(answered.send(question(driver))));
+        let question: Question = Box::new(move |house| drop(answered.send(question(house))));
         let Some(Ok(())) = self.questions.as_ref().map(|questions| questions.send(question)) else {
             return T::default();
         };
@@ -142,21 +171,43 @@ impl Drop for RunningHost {
 
 /// A host that has everything but its sockets.
 struct Prepared {
-    config: HostConfig,
-    engine: Engine,
+    config: FleetConfig,
+    clock: Clock,
+    engines: Vec<Engine>,
     log: Log,
 }
 
 impl Prepared {
-    fn new(config: HostConfig) -> Result<Prepared, HostError> {
-        let engine = Engine::new(config.law.clone(), config.faults.clone(), config.seed)?;
+    fn new(config: FleetConfig) -> Result<Prepared, HostError> {
+        let clock = Clock::monotonic();
+        let mut names = BTreeSet::new();
+        for provider in &config.providers {
+            let name = &provider.persona.name;
+            if !names.insert(name) {
+                return Err(HostError::SameName(name.clone()));
+            }
+            if provider.address.or(config.address).is_none() {
+                return Err(HostError::Unreachable(name.clone()));
+            }
+        }
+        let seeds = Rng::root(config.seed);
+        let alone = config.providers.len() == 1;
+        let engine = |provider: &Provider| {
+            // The only provider of a host has the host's own seed.
+            let seed = if alone { config.seed } else { seeds.child(&provider.persona.name).next_u64() };
+            Engine::of(provider.persona.clone(), seed, clock.now()).map_err(|source| match alone {
+                true => HostError::Law(source),
+                false => HostError::Persona { name: provider.persona.name.clone(), source },
+            })
+        };
+        let engines = config.providers.iter().map(engine).collect::<Result<_, _>>()?;
         let log = Log::open(&config.truth)?;
-        Ok(Prepared { config, engine, log })
+        Ok(Prepared { config, clock, engines, log })
     }
 
     fn run(
         self,
-        ready: impl FnOnce(SocketAddr),
+        ready: impl FnOnce(&Addresses),
         asked: UnboundedReceiver<Question>,
         shutdown: impl Future<Output = ()>,
     ) -> Result<Summary, HostError> {
@@ -166,48 +217,82 @@ impl Prepared {
 
     async fn serve(
         self,
-        ready: impl FnOnce(SocketAddr),
+        ready: impl FnOnce(&Addresses),
         asked: UnboundedReceiver<Question>,
         shutdown: impl Future<Output = ()>,
     ) -> Result<Summary, HostError> {
-        let clock = Clock::monotonic();
-        let listener = Listener::bind(self.config.address).await?;
-        let pacer = Pacer::new(clock).map_err(HostError::Thread)?;
-        let driver = Rc::new(Driver::new(self.engine, self.log, clock));
-        let driving = tokio::task::spawn_local({
-            let driver = Rc::clone(&driver);
-            async move { driver.drive(pacer).await }
-        });
-        ready(listener.address());
+        let Prepared { config, clock, engines, log } = self;
+        let (drain, log) = (config.drain, Rc::new(RefCell::new(log)));
+        let (addresses, listeners) = listen(&config).await?;
+        let mut driving = JoinSet::new();
+        let mut providers = Vec::new();
+        for (provider, engine) in config.providers.into_iter().zip(engines) {
+            let metered = provider.metrics != MetricNames::Off;
+            let driver = Driver::new(&provider.persona.name, engine, Rc::clone(&log), clock, metered);
+            let (driver, pacer) = (Rc::new(driver), Pacer::new(clock).map_err(HostError::Thread)?);
+            let driven = Rc::clone(&driver);
+            driving.spawn_local(async move { driven.drive(pacer).await });
+            providers.push(Served { provider, driver });
+        }
+        ready(&addresses);
         let cpu_before = thread_cpu_time();
-        let drain = self.config.drain;
-        let routes = Rc::new(Routes {
-            config: self.config,
-            driver: Rc::clone(&driver),
+        let house = Rc::new(House {
+            providers,
+            requests_most: config.requests_most,
+            request_bytes_most: config.request_bytes_most,
+            clock,
+            log: Rc::clone(&log),
             prompts: PromptCounter::default(),
             scratch: Rc::new(Scratch::default()),
         });
-        let end = async {
-            tokio::select! {
-                () = answer_questions(&driver, asked) => {}
-                () = shutdown => {}
-            }
-        };
-        listener.serve(routes, clock, end, drain).await;
-        driving.abort();
-        // Its result is that it was ended.
-        let _ = driving.await;
-        let (stats, cpu) = (driver.stats(), thread_cpu_time() - cpu_before);
-        let Some(log) = driver.into_log() else { return Ok(Summary { stats, cpu, ..Summary::default() }) };
-        let (lateness, rows_dropped, error) = log.close();
+        let (closing, closed) = watch::channel(false);
+        let mut serving = JoinSet::new();
+        for (own, listener) in listeners {
+            let (routes, mut closed) = (Rc::new(Routes { house: Rc::clone(&house), own }), closed.clone());
+            // An error means that the sender is gone, which ends the host as well.
+            let end = async move { drop(closed.wait_for(|closed| *closed).await) };
+            serving.spawn_local(listener.serve(routes, clock, end, drain));
+        }
+        tokio::select! {
+            () = answer_questions(&house, asked) => {}
+            () = shutdown => {}
+        }
+        closing.send_replace(true);
+        while serving.join_next().await.is_some() {}
+        driving.shutdown().await;
+        let (stats, cpu) = (house.stats(), thread_cpu_time() - cpu_before);
+        house.providers.iter().for_each(|served| served.driver.abandon());
+        drop(house);
+        let Some(log) = Rc::into_inner(log) else { return Ok(Summary { stats, cpu, ..Summary::default() }) };
+        let (lateness, rows_dropped, error) = log.into_inner().close();
         Ok(Summary { stats, lateness, rows_dropped, cpu, log_error: error.map(|error| error.to_string()) })
     }
 }
 
+/// All ports, each with the place of its only provider; none for the main one.
+async fn listen(config: &FleetConfig) -> Result<(Addresses, Vec<(Option<usize>, Listener)>), HostError> {
+    let mut addresses = Addresses::default();
+    let mut listeners = Vec::new();
+    if let Some(address) = config.address {
+        let listener = Listener::bind(address).await?;
+        addresses.main = Some(listener.address());
+        listeners.push((None, listener));
+    }
+    for (place, provider) in config.providers.iter().enumerate() {
+        let listener = match provider.address {
+            Some(address) => Some(Listener::bind(address).await?),
+            None => None,
+        };
+        addresses.own.push(listener.as_ref().map(Listener::address));
+        listeners.extend(listener.map(|listener| (Some(place), listener)));
+    }
+    Ok((addresses, listeners))
+}
+
 /// Answers until nobody can ask any more.
-async fn answer_questions(driver: &Driver, mut asked: UnboundedReceiver<Question>) {
+async fn answer_questions(house: &House, mut asked: UnboundedReceiver<Question>) {
     while let Some(question) = asked.recv().await {
-        question(driver);
+        question(house);
     }
 }
 

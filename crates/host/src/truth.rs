@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokrate_core::Tick;
+use tokrate_wire::Dialect;
 
 /// Where the truth log goes.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -50,8 +51,12 @@ impl Truth {
 /// One request and what was written to answer it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct RequestTruth {
-    /// Number of the request, from 0.
+    /// Number of the request, from 0, over all providers.
     pub request: u64,
+    /// Name of the provider's persona.
+    pub persona: Arc<str>,
+    /// The dialect that it came in.
+    pub dialect: Dialect,
     /// Its `x-request-id`.
     pub id: Option<String>,
     /// When the read of its last byte returned.
@@ -81,9 +86,9 @@ pub struct WriteTruth {
     pub written_at: Tick,
     /// Output tokens in it.
     pub tokens: u32,
-    /// Events in it.
+    /// What the engine said one by one that is in it.
     pub events: u32,
-    /// What is in it.
+    /// What is in it; what a dialect holds back until a later event counts where it is written.
     pub kinds: Kinds,
     /// Bytes of the body, without the framing of HTTP.
     pub bytes: u32,
@@ -91,7 +96,7 @@ pub struct WriteTruth {
 
 /// The kinds of emission in one write. Reads and writes as names joined by `+`, such as `text+finish+done`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Kinds(u8);
+pub struct Kinds(u16);
 
 impl Kinds {
     /// The opening chunk.
@@ -110,8 +115,11 @@ impl Kinds {
     pub const DONE: Kinds = Kinds(64);
     /// An error.
     pub const FAILED: Kinds = Kinds(128);
+    /// The times that the engine took.
+    pub const TIMINGS: Kinds = Kinds(256);
 
-    const NAMES: [&'static str; 8] = ["role", "reasoning", "text", "malformed", "finish", "usage", "done", "failed"];
+    const NAMES: [&'static str; 9] =
+        ["role", "reasoning", "text", "malformed", "finish", "usage", "done", "failed", "timings"];
 
     /// Those of both.
     #[must_use]
@@ -174,8 +182,12 @@ pub enum AnswerEnd {
 pub enum TruthRow {
     /// A request was handed to the engine.
     Request {
-        /// Number of the request, from 0.
+        /// Number of the request, from 0, over all providers.
         request: u64,
+        /// Name of the provider's persona.
+        persona: String,
+        /// Name of its dialect.
+        dialect: String,
         /// Its `x-request-id`.
         id: Option<String>,
         /// When the read of its last byte returned.
@@ -228,7 +240,7 @@ mod tests {
 
     #[test]
     fn kinds_are_read_as_they_are_written() {
-        for bits in 0..=u8::MAX {
+        for bits in 0..512 {
             let kinds = Kinds(bits);
             let json = serde_json::to_string(&kinds).expect("a string");
             assert_eq!(serde_json::from_str::<Kinds>(&json).expect("the same string"), kinds);

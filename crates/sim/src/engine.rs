@@ -76,6 +76,20 @@ pub struct Stats {
     pub cancelled: u64,
 }
 
+impl std::iter::Sum for Stats {
+    fn sum<I: Iterator<Item = Stats>>(all: I) -> Stats {
+        all.fold(Stats::default(), |sum, one| Stats {
+            running: sum.running + one.running,
+            decoding: sum.decoding + one.decoding,
+            queued: sum.queued + one.queued,
+            submitted: sum.submitted + one.submitted,
+            refused: sum.refused + one.refused,
+            ended: sum.ended + one.ended,
+            cancelled: sum.cancelled + one.cancelled,
+        })
+    }
+}
+
 #[derive(Clone, Debug)]
 struct Stream {
     id: RequestId,

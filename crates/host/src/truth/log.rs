@@ -24,6 +24,7 @@ pub(crate) struct Log {
     /// Written minus due, in nanoseconds.
     pub lateness: Sketch,
     pub dropped: u64,
+    requests: u64,
 }
 
 #[derive(Debug)]
@@ -44,7 +45,13 @@ impl Log {
             TruthLog::Memory => Place::Memory { finished: Vec::new(), writes: 0 },
             TruthLog::File(path) => open_file(path)?,
         };
-        Ok(Log { place, lateness: Sketch::new(), dropped: 0 })
+        Ok(Log { place, lateness: Sketch::new(), dropped: 0, requests: 0 })
+    }
+
+    /// The number of the request that comes now.
+    pub fn next_request(&mut self) -> u64 {
+        self.requests += 1;
+        self.requests - 1
     }
 
     /// A request was handed to the engine.
@@ -52,6 +59,8 @@ impl Log {
         if matches!(self.place, Place::File { .. }) {
             self.send(TruthRow::Request {
                 request: truth.request,
+                persona: truth.persona.to_string(),
+                dialect: truth.dialect.name().to_owned(),
                 id: truth.id.clone(),
                 received_ns: truth.received_at.as_nanos(),
                 submitted_ns: truth.submitted_at.as_nanos(),

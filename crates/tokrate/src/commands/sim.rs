@@ -1,23 +1,28 @@
-//! `tokrate sim`: the simulated engine as a server, until Ctrl-C.
+//! `tokrate sim`: simulated engines as a server, until Ctrl-C.
 
 use super::Verdict;
-use crate::config::sim::resolve;
+use crate::config::sim::{Resolved, resolve};
 use crate::flags::sim::Flags;
 use anyhow::Result;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::net::SocketAddr;
 use tokrate_bench::Stop;
-use tokrate_host::{Host, Summary};
+use tokrate_host::{Addresses, Host, Provider, Summary};
+use tokrate_sim::Persona;
 
 /// Serves until interrupted; then says what was served and how late the engine itself was.
 pub fn run(flags: &Flags) -> Result<Verdict> {
-    let config = resolve(flags)?;
+    let Resolved { config, key_variables } = resolve(flags)?;
     let stop = Stop::default();
     super::interrupt::watch(stop.clone())?;
-    let (model, logged) = (config.model.clone(), flags.truth_log.clone());
-    let ready = move |address| {
-        anstream::println!("serving model `{model}` at http://{address}/v1 (Ctrl-C ends)");
-        anstream::println!(
-            "try: tokrate bench --url http://{address}/v1 --model {model} --concurrency 1,4 --requests 20"
-        );
+    let (providers, is_fleet) = (config.providers.clone(), flags.personas.is_some());
+    let logged = flags.truth_log.clone();
+    let ready = move |addresses: &Addresses| {
+        match is_fleet {
+            true => anstream::print!("{}", fleet_shown(&providers, addresses, &key_variables)),
+            false => anstream::print!("{}", engine_shown(&providers[0], addresses.first())),
+        }
         if let Some(path) = logged {
             anstream::println!("truth log: {}", path.display());
         }
@@ -28,6 +33,69 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
         anyhow::bail!("write the truth log to its end: {error}");
     }
     Ok(Verdict::Good)
+}
+
+fn engine_shown(provider: &Provider, address: SocketAddr) -> String {
+    let model = &provider.model;
+    format!(
+        "serving model `{model}` at http://{address}/v1 (Ctrl-C ends)\n\
+         try: tokrate bench --url http://{address}/v1 --model {model} --concurrency 1,4 --requests 20\n"
+    )
+}
+
+/// What is served, and how to measure each of it.
+fn fleet_shown(providers: &[Provider], addresses: &Addresses, key_variables: &BTreeMap<String, String>) -> String {
+    let mut text = String::new();
+    let main = addresses.first();
+    let count = providers.len();
+    let noun = if count == 1 { "provider" } else { "providers" };
+    // A string takes everything.
+    let _ =
+        writeln!(text, "serving {count} {noun} at http://{main}/v1, each by the name before the slash (Ctrl-C ends)");
+    for (provider, own) in providers.iter().zip(&addresses.own) {
+        let (persona, model) = (&provider.persona, &provider.model);
+        let name = &persona.name;
+        let (url, asked) = match own {
+            Some(own) => (format!("http://{own}/v1"), model.clone()),
+            None => (format!("http://{main}/v1"), format!("{name}/{model}")),
+        };
+        let place = own.map_or_else(String::new, |own| format!(", or `{model}` at http://{own}/v1"));
+        let key = key_variables.get(name).map_or_else(String::new, |variable| format!(" --key-env {variable}"));
+        let _ = writeln!(text, "\n{name}: model `{name}/{model}`{place}");
+        let _ = writeln!(text, "  {}", character(persona));
+        let _ = writeln!(text, "  tokrate bench --url {url} --model {asked}{key} --concurrency 1,4 --requests 20");
+    }
+    text
+}
+
+/// A persona in a line.
+fn character(persona: &Persona) -> String {
+    let law = &persona.law;
+    let mut parts = vec![
+        format!("{} tok/s alone", law.stream_tokens_per_second),
+        format!("{} before the first token", law.base_delay),
+        format!("{} slots", law.slots),
+    ];
+    let mut add = |is_so: bool, part: String| parts.extend(is_so.then_some(part));
+    add(law.reasoning_tokens > 0, format!("{} reasoning tokens", law.reasoning_tokens));
+    let others = persona.background.streams;
+    add(others > 0.0, format!("{others} other users"));
+    let changes = persona.timetable.changes.len();
+    add(changes > 0, format!("{changes} change{} over time", if changes == 1 { "" } else { "s" }));
+    let curves = persona.timetable.speed.is_some() || persona.background.curve.is_some();
+    add(curves, "a curve over time".to_owned());
+    add(persona.time_scale != 1.0, format!("time goes {} times as fast", persona.time_scale));
+    for (limit, what) in [
+        (persona.limits.requests_per_minute, "requests a minute"),
+        (persona.limits.tokens_per_minute, "tokens a minute"),
+    ] {
+        add(limit.is_some(), format!("{} {what}", limit.unwrap_or_default()));
+    }
+    add(persona.faults != Default::default(), "faults".to_owned());
+    let price = persona.price;
+    let priced = price.input > 0.0 || price.output > 0.0;
+    add(priced, format!("${} in and ${} out per million tokens", price.input, price.output));
+    parts.join(", ")
 }
 
 fn closing_line(summary: &Summary) -> String {
@@ -48,4 +116,22 @@ fn closing_line(summary: &Summary) -> String {
         lateness(0.99),
         lateness(1.0)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::personas::Personas;
+
+    #[test]
+    fn what_is_served_is_said_with_how_to_measure_it() {
+        let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/personas.toml");
+        let mut personas = Personas::read(example.as_ref()).expect("the example needs no key");
+        // One without a port of its own, and one with a key.
+        personas.providers[1].address = None;
+        personas.key_variables.insert("crowded".to_owned(), "CROWDED_KEY".to_owned());
+        let own = personas.providers.iter().map(|provider| provider.address).collect();
+        let addresses = Addresses { main: personas.listen, own };
+        insta::assert_snapshot!("fleet", fleet_shown(&personas.providers, &addresses, &personas.key_variables));
+    }
 }

@@ -5,6 +5,7 @@ pub mod bench;
 pub mod environment;
 pub mod file;
 pub mod machine;
+pub mod personas;
 pub mod quantity;
 pub mod secret;
 pub mod sim;

@@ -1,19 +1,56 @@
 //! From the flags of `tokrate sim` to the configuration of the host.
 
+use super::personas::Personas;
 use super::quantity;
 use super::secret::KeyReference;
 use crate::flags::sim::{Flags, Law as LawFlags};
 use anyhow::{Context, Result};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use tokrate_core::Span;
-use tokrate_host::{ApiKey, HostConfig, TruthLog};
+use tokrate_host::{ApiKey, FleetConfig, HostConfig, TruthLog};
 use tokrate_sim::{Faults, Law};
 
-/// Resolves the flags.
-pub fn resolve(flags: &Flags) -> Result<HostConfig> {
-    let address: SocketAddr = flags.listen.parse().ok().with_context(|| {
-        format!("read --listen: `{}` is no address; write for example 127.0.0.1:8400", flags.listen)
-    })?;
+/// Where the simulated engine listens when nothing else is said.
+const DEFAULT_ADDRESS: &str = "127.0.0.1:8400";
+
+/// What to serve.
+#[derive(Debug)]
+pub struct Resolved {
+    /// For the host.
+    pub config: FleetConfig,
+    /// The environment variable of each provider's key, by the provider's name.
+    pub key_variables: BTreeMap<String, String>,
+}
+
+/// Resolves the flags, and the file of personas if one is named.
+pub fn resolve(flags: &Flags) -> Result<Resolved> {
+    let typed = flags.listen.as_deref().map(address).transpose()?;
+    let truth = flags.truth_log.clone().map_or(TruthLog::Off, TruthLog::File);
+    let Some(path) = &flags.personas else {
+        let config = HostConfig { truth, ..alone(flags, typed.map_or_else(|| address(DEFAULT_ADDRESS), Ok)?)? };
+        let key_variables = flags.key_env.iter().map(|variable| (flags.model.clone(), variable.clone())).collect();
+        return Ok(Resolved { config: config.into(), key_variables });
+    };
+    let personas = Personas::read(path)?;
+    let listen = typed.or(personas.listen).map_or_else(|| address(DEFAULT_ADDRESS), Ok)?;
+    let config = FleetConfig {
+        address: Some(listen),
+        providers: personas.providers,
+        seed: flags.seed,
+        truth,
+        ..FleetConfig::default()
+    };
+    Ok(Resolved { config, key_variables: personas.key_variables })
+}
+
+fn address(text: &str) -> Result<SocketAddr> {
+    let parsed = text.parse().ok();
+    parsed.with_context(|| format!("read --listen: `{text}` is no address; write for example 127.0.0.1:8400"))
+}
+
+/// One engine with the law of the flags.
+fn alone(flags: &Flags, address: SocketAddr) -> Result<HostConfig> {
     let mut faults = Faults::default();
     for fault in &flags.faults {
         faults.set(fault)?;
@@ -25,16 +62,8 @@ pub fn resolve(flags: &Flags) -> Result<HostConfig> {
         None => None,
         Some(name) => Some(ApiKey::new(KeyReference::Variable(name.clone()).fetch()?.reveal().to_owned())),
     };
-    Ok(HostConfig {
-        address,
-        law,
-        faults,
-        seed: flags.seed,
-        model: flags.model.clone(),
-        api_key,
-        truth: flags.truth_log.clone().map_or(TruthLog::Off, TruthLog::File),
-        ..HostConfig::default()
-    })
+    let model = flags.model.clone();
+    Ok(HostConfig { address, law, faults, seed: flags.seed, model, api_key, ..HostConfig::default() })
 }
 
 fn law(flags: &LawFlags) -> Result<Law> {

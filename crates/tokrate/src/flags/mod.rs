@@ -26,7 +26,7 @@ pub enum Command {
     Bench(Box<bench::Flags>),
     /// Stream text at a stated speed, to feel what a number means
     Feel(feel::Flags),
-    /// Serve a simulated engine of known truth (OpenAI chat), for trying things without a key
+    /// Serve simulated engines of known truth, in every dialect, for trying things without a key
     Sim(Box<sim::Flags>),
     /// List what can be measured by name, and find the engines of this machine
     Targets(targets::Flags),

@@ -9,11 +9,18 @@ use std::path::PathBuf;
 Examples:
   tokrate sim                                        on 127.0.0.1:8400, model `sim`
   tokrate sim --slots 8 --speed 60 --fault rate_limited=0.05 --fault disconnect@20=0.01
-  tokrate sim --truth-log truth.jsonl                every write with its nanosecond")]
+  tokrate sim --truth-log truth.jsonl                every write with its nanosecond
+  tokrate sim --personas examples/personas.toml      several providers, each with its own character
+
+Dialects, by path below the address: openai-chat, openai-completions, openai-responses and anthropic under /v1, gemini under
+/v1beta, ollama under /api, llama.cpp's /completion; metrics of the engine at /metrics")]
 pub struct Flags {
-    /// Address to listen on
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8400")]
-    pub listen: String,
+    /// Address to listen on [default: 127.0.0.1:8400]
+    #[arg(long, value_name = "ADDR")]
+    pub listen: Option<String>,
+    /// File of virtual providers to serve in place of one engine (TOML, see examples/personas.toml)
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["Law", "model", "key_env", "faults"])]
+    pub personas: Option<PathBuf>,
     /// Model name that answers carry
     #[arg(long, value_name = "NAME", default_value = "sim")]
     pub model: String,
@@ -29,8 +36,9 @@ pub struct Flags {
     #[command(flatten)]
     pub law: Law,
     /// Fault and its probability, KIND=P or KIND@TOKEN=P; repeatable.
-    /// Kinds: rate_limited, server_error, stall, disconnect, malformed, error_event, missing_usage, empty, no_done,
-    /// burst, replay, repeat, other_model, short, usage_inflated, hidden_reasoning
+    /// Kinds: rate_limited, server_error, stall, disconnect, malformed,
+    /// error_event, missing_usage, empty, no_done, burst, replay, repeat,
+    /// other_model, short, usage_inflated, hidden_reasoning
     #[arg(long = "fault", value_name = "KIND[@TOKEN]=P", verbatim_doc_comment)]
     pub faults: Vec<String>,
 }

@@ -1,15 +1,14 @@
 //! The host as a client sees it, byte by byte over a bare socket, against its own truth log.
 
+use crate::client::{Answer, ask, chat, connect, parse_answer, read_answer, request_text, send};
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
-use tokrate_core::{EventBatch, Oddity, Span, Tick, Usage, What};
+use std::net::TcpStream;
+use tokrate_core::{Oddity, Span, Usage, What};
 use tokrate_host::{AnswerEnd, ApiKey, Host, HostConfig, Kinds, RunningHost, TruthLog, TruthRow};
 use tokrate_sim::{Faults, Law, WORDS};
-use tokrate_tokens::{Encoding, count};
-use tokrate_wire::{Decoder, Dialect, Shape};
 
 /// 10 ms to the first token, 1 ms per token.
-fn law() -> Law {
+pub fn law() -> Law {
     Law {
         base_delay: Span::from_millis(10),
         prefill_tokens_per_second: 1e6,
@@ -26,139 +25,6 @@ fn config() -> HostConfig {
 
 fn start(config: HostConfig) -> RunningHost {
     Host::start(config).expect("a host on loopback")
-}
-
-fn request_text(path: &str, headers: &str, body: &str) -> String {
-    format!("POST {path} HTTP/1.1\r\nHost: sim\r\n{headers}Content-Length: {}\r\n\r\n{body}", body.len())
-}
-
-/// The text of a streaming chat request.
-fn chat(headers: &str, tokens: u32) -> String {
-    let body = format!(
-        r#"{{"model":"m","messages":[{{"role":"user","content":"How fast is it?"}}],"stream":true,"stream_options":{{"include_usage":true}},"max_tokens":{tokens}}}"#
-    );
-    request_text("/v1/chat/completions", headers, &body)
-}
-
-fn connect(address: SocketAddr) -> TcpStream {
-    let stream = TcpStream::connect(address).expect("listens");
-    stream.set_nodelay(true).expect("an option of every socket");
-    stream
-}
-
-fn send(address: SocketAddr, text: &str) -> TcpStream {
-    let mut stream = connect(address);
-    stream.write_all(text.as_bytes()).expect("taken");
-    stream
-}
-
-struct Answer {
-    status: u16,
-    head: String,
-    /// The chunks of a chunked body, or the body as one.
-    chunks: Vec<Vec<u8>>,
-    /// Whether the body came to its end as HTTP wants it.
-    is_whole: bool,
-}
-
-impl Answer {
-    fn header(&self, name: &str) -> Option<&str> {
-        self.head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
-    }
-
-    fn body(&self) -> Vec<u8> {
-        self.chunks.concat()
-    }
-
-    fn text(&self) -> String {
-        String::from_utf8(self.body()).expect("UTF-8")
-    }
-
-    fn events(&self) -> Events {
-        let shape = if self.header("content-type") == Some("text/event-stream") { Shape::Stream } else { Shape::Whole };
-        let mut decoder = Decoder::new(Dialect::OpenAiChat, shape);
-        let mut batch = EventBatch::new();
-        decoder.push(Tick::ZERO, &self.body(), &mut batch);
-        decoder.end(Tick::ZERO, &mut batch);
-        Events(batch)
-    }
-}
-
-struct Events(EventBatch);
-
-impl Events {
-    fn all(&self) -> impl Iterator<Item = What> {
-        self.0.events().iter().map(|event| event.what)
-    }
-
-    fn text(&self) -> String {
-        self.all()
-            .filter_map(|what| if let What::Text { text, .. } = what { Some(self.0.text(text)) } else { None })
-            .collect()
-    }
-
-    fn usage(&self) -> Option<Usage> {
-        self.all().filter_map(|what| if let What::Usage(usage) = what { Some(usage) } else { None }).last()
-    }
-
-    fn has(&self, wanted: impl Fn(What) -> bool) -> bool {
-        self.all().any(wanted)
-    }
-
-    fn is_done(&self) -> bool {
-        self.has(|what| what == What::Done)
-    }
-
-    fn tokens(&self) -> usize {
-        count(Encoding::O200kBase, &self.text())
-    }
-}
-
-/// Reads one answer of a connection that ends after it or goes on.
-fn read_answer(stream: &mut TcpStream) -> Answer {
-    let mut bytes = Vec::new();
-    loop {
-        let mut part = [0; 4096];
-        let read = stream.read(&mut part).unwrap_or(0);
-        bytes.extend_from_slice(&part[..read]);
-        let answer = parse_answer(&bytes);
-        if answer.is_whole || read == 0 {
-            return answer;
-        }
-    }
-}
-
-fn parse_answer(bytes: &[u8]) -> Answer {
-    let nothing = Answer { status: 0, head: String::new(), chunks: Vec::new(), is_whole: false };
-    let Some(end) = find(bytes, b"\r\n\r\n") else { return nothing };
-    let head = String::from_utf8(bytes[..end].to_vec()).expect("ASCII");
-    let status = head[9..12].parse().expect("a status");
-    let mut answer = Answer { status, head, ..nothing };
-    let mut rest = &bytes[end + 4..];
-    if let Some(length) = answer.header("content-length") {
-        answer.is_whole = rest.len() == length.parse::<usize>().expect("a length");
-        answer.chunks.push(rest.to_vec());
-        return answer;
-    }
-    while let Some(line) = find(rest, b"\r\n") {
-        let size = usize::from_str_radix(std::str::from_utf8(&rest[..line]).expect("ASCII"), 16).expect("a size");
-        let Some(chunk) = rest.get(line + 2..line + 2 + size) else { break };
-        if size == 0 {
-            answer.is_whole = true;
-            break;
-        }
-        answer.chunks.push(chunk.to_vec());
-        rest = rest.get(line + 4 + size..).unwrap_or_default();
-    }
-    answer
-}
-
-fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
-    bytes.windows(wanted.len()).position(|window| window == wanted)
-}
-
-fn ask(address: SocketAddr, text: &str) -> Answer {
-    read_answer(&mut send(address, text))
 }
 
 /// Asks a host with these faults for ten tokens; the truth is that of the only request.
@@ -456,7 +322,7 @@ fn the_log_in_a_file_tells_the_same() {
     let (ready, address) = std::sync::mpsc::channel();
     let config = HostConfig { truth: TruthLog::File(path.clone()), ..config() };
     let host = std::thread::spawn(move || {
-        Host::run(config, |address| ready.send(address).expect("awaited"), async { drop(stopped.await) })
+        Host::run(config, |addresses| ready.send(addresses.first()).expect("awaited"), async { drop(stopped.await) })
     });
     let address = address.recv().expect("it listens");
     let answer = ask(address, &chat("X-Request-Id: abc\r\n", 8));

@@ -1,0 +1,6 @@
+//! The host as a client sees it, over real sockets of loopback.
+
+mod client;
+mod dialects;
+mod fleet;
+mod loopback;
