@@ -12,8 +12,8 @@ Examples:
   tokrate sim --truth-log truth.jsonl                every write with its nanosecond
   tokrate sim --personas examples/personas.toml      several providers, each with its own character
 
-Dialects, by path below the address: openai-chat, openai-completions, openai-responses and anthropic under /v1, gemini under
-/v1beta, ollama under /api, llama.cpp's /completion; metrics of the engine at /metrics")]
+Dialects, by path: OpenAI's and Anthropic's under /v1, Gemini's under /v1beta, Ollama's under /api,
+llama.cpp's at /completion. What the engine counts itself is at /metrics.")]
 pub struct Flags {
     /// Address to listen on [default: 127.0.0.1:8400]
     #[arg(long, value_name = "ADDR")]

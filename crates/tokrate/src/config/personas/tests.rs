@@ -108,7 +108,7 @@ fn every_key_has_its_effect() {
     ["stall@3=0.1", "short"].iter().for_each(|fault| faults.set(fault).expect("a fault"));
     let mut empty = Faults::default();
     empty.set("empty").expect("a fault");
-    let (hours, minutes) = (|hours| Span::from_secs(3_600 * hours), |minutes| Span::from_secs(60 * minutes));
+    let (hours, minutes) = (|hours: u64| Span::from_secs(3_600 * hours), |minutes: u64| Span::from_secs(60 * minutes));
     let expected = Persona {
         name: "all".to_owned(),
         law: Law {
