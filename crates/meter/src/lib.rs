@@ -9,6 +9,7 @@
 
 #![forbid(unsafe_code)]
 
+mod claim;
 mod client_error;
 mod comfort;
 pub mod curve;
@@ -27,6 +28,7 @@ pub mod server_metrics;
 mod slo;
 pub mod stats;
 
+pub use claim::{Claim, ClaimError, Condition, Meaning};
 pub use client_error::{ClientError, ClientErrorSource};
 pub use comfort::Comfort;
 pub use expression::{ExpressionError, Relation};

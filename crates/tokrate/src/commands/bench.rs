@@ -17,7 +17,7 @@ use tokrate_net::Clock;
 pub fn run(flags: &Flags) -> Result<Verdict> {
     let file = File::read(flags.target.config.as_deref())?;
     let (configs, outputs) = resolve(flags, &Environment::read(), &file)?;
-    for path in [&outputs.json, &outputs.jsonl, &outputs.html].into_iter().flatten() {
+    for (_, path) in outputs.files() {
         files::check_writable(path)?;
     }
     let stop = Stop::default();
@@ -27,8 +27,7 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
     let records = tokrate_bench::run(&configs, Clock::monotonic(), &stop, &mut results)?;
     results.finish(&records)?;
     let text = if outputs.quiet { String::new() } else { summary::of(&names, &records, &outputs) };
-    if outputs.json.as_deref() == Some(std::path::Path::new("-")) {
-        // Standard output belongs to the record.
+    if outputs.claims_stdout() {
         anstream::eprint!("{text}");
     } else {
         anstream::print!("{text}");

@@ -1,6 +1,7 @@
 //! One file per subcommand, and what all of them end with.
 
 pub mod bench;
+pub mod claim;
 pub mod feel;
 pub mod interrupt;
 pub mod sim;

@@ -1,6 +1,7 @@
 //! What can be typed on the command line, as it was typed. Nothing is resolved or checked here beyond its form.
 
 pub mod bench;
+pub mod claim;
 pub mod feel;
 pub mod sim;
 pub mod targets;
@@ -24,6 +25,8 @@ pub struct Flags {
 pub enum Command {
     /// Measure how fast an endpoint answers, at which load, and how sure the numbers are
     Bench(Box<bench::Flags>),
+    /// Say what a stated speed can mean, and what has to be asked
+    Claim(claim::Flags),
     /// Stream text at a stated speed, to feel what a number means
     Feel(feel::Flags),
     /// Serve simulated engines of known truth, in every dialect, for trying things without a key

@@ -1,8 +1,13 @@
 //! What a user sees and what files hold. Numbers are made elsewhere; here they are only laid out.
 
+pub mod badge;
+pub mod csv;
 pub mod files;
+pub mod junit;
+pub mod markdown;
 pub mod progress;
 pub mod results;
 pub mod summary;
 pub mod table;
 pub mod targets;
+pub mod vllm;

@@ -5,9 +5,10 @@
 
 use super::files::{self, PhaseName, Rows};
 use super::progress::Display;
+use super::{badge, csv, junit, markdown, vllm};
 use crate::config::bench::Outputs;
 use anyhow::Result;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokrate_bench::plan::PhaseSpec;
 use tokrate_bench::report::{self, Samples, Subject};
@@ -52,21 +53,37 @@ impl<'a> Results<'a> {
             target.record = Some(record.clone());
         }
         self.write()?;
-        match self.outputs.json.as_deref() {
-            Some(path) if path == Path::new("-") => files::write(path, &self.json()),
-            _ => Ok(()),
+        // Standard output gets one document, at the end.
+        let stdout = Path::new("-");
+        if self.outputs.json.as_deref() == Some(stdout) {
+            files::write(stdout, &self.json())?;
         }
+        if self.outputs.markdown.as_deref() == Some(stdout) {
+            let (names, records) = self.measured();
+            files::write(stdout, &markdown::of(&names, &records))?;
+        }
+        Ok(())
     }
 
     fn write(&self) -> Result<()> {
-        // Standard output gets one document, at the end.
-        if let Some(path) = self.outputs.json.as_deref().filter(|path| *path != Path::new("-")) {
-            files::write(path, &self.json())?;
-        }
-        if let Some(path) = &self.outputs.html {
-            files::write(path, &self.html())?;
-        }
-        Ok(())
+        let write = |path: &Option<PathBuf>, text: &dyn Fn() -> String| match path.as_deref() {
+            Some(path) if path != Path::new("-") => files::write(path, &text()),
+            _ => Ok(()),
+        };
+        write(&self.outputs.json, &|| self.json())?;
+        write(&self.outputs.html, &|| self.html())?;
+        let (names, records) = self.measured();
+        write(&self.outputs.csv, &|| csv::of(&names, &records))?;
+        write(&self.outputs.markdown, &|| markdown::of(&names, &records))?;
+        write(&self.outputs.vllm_json, &|| vllm::of(&names, &records))?;
+        write(&self.outputs.junit, &|| junit::of(&names, &records, self.outputs))?;
+        write(&self.outputs.badge, &|| badge::of(&records))
+    }
+
+    /// Names and records of the targets that have any.
+    fn measured(&self) -> (Vec<String>, Vec<Record>) {
+        let measured = self.targets.iter().filter_map(|target| Some((target.name.clone(), target.record.clone()?)));
+        measured.unzip()
     }
 
     fn json(&self) -> String {

@@ -28,10 +28,8 @@ fn render(text: &mut String, names: &[String], records: &[Record], outputs: &Out
             writeln!(text)?;
         }
     }
-    for (name, path) in [("record", &outputs.json), ("requests", &outputs.jsonl), ("report", &outputs.html)] {
-        if let Some(path) = path {
-            writeln!(text, "{name}: {}", path.display())?;
-        }
+    for (name, path) in outputs.files() {
+        writeln!(text, "{name}: {}", path.display())?;
     }
     Ok(())
 }

@@ -7,17 +7,22 @@ use tokrate_meter::stats::{Quantile, QuantileStatus};
 
 /// The numbers of all phases.
 pub fn phases(phases: &[PhaseResult]) -> String {
+    let (head, rows) = cells(phases);
     let mut table = Table::new();
     table.load_style(presets::UTF8_HORIZONTAL_ONLY.row_separator(LineStyle::none()));
-    table.set_header(std::iter::once(Cell::new("")).chain(phases.iter().map(|phase| right(&level(phase)))));
-    for (label, of) in ROWS {
-        let cells: Vec<String> = phases.iter().map(of).collect();
-        // A row that says nothing in any level is left out, such as reasoning of a model without any.
-        if cells.iter().any(|cell| cell != "-") {
-            table.add_row(std::iter::once(Cell::new(label)).chain(cells.iter().map(|cell| right(cell))));
-        }
+    table.set_header(std::iter::once(Cell::new("")).chain(head.iter().map(|cell| right(cell))));
+    for (label, cells) in rows {
+        table.add_row(std::iter::once(Cell::new(label)).chain(cells.iter().map(|cell| right(cell))));
     }
     table.to_string()
+}
+
+/// The numbers of all phases: column heads, then a label and a cell for each phase, row by row.
+pub fn cells(phases: &[PhaseResult]) -> (Vec<String>, Vec<(&'static str, Vec<String>)>) {
+    let rows = ROWS.iter().map(|(label, of)| (*label, phases.iter().map(of).collect::<Vec<String>>()));
+    // A row that says nothing in any level is left out, such as reasoning of a model without any.
+    let told = rows.filter(|(_, cells)| cells.iter().any(|cell| cell != "-"));
+    (phases.iter().map(level).collect(), told.collect())
 }
 
 type Row = (&'static str, fn(&PhaseResult) -> String);

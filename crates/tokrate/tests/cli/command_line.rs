@@ -55,6 +55,12 @@ fn help_says_it_all() {
     for (name, arguments) in [
         ("help", vec!["--help"]),
         ("bench_help", vec!["bench", "--help"]),
+        ("claim_help", vec!["claim", "--help"]),
+        ("claim", vec!["claim", "800 tok/s"]),
+        (
+            "claim_with_conditions",
+            vec!["claim", "10.5k tok/s throughput on 8 x H100, llama-70b, batch 64, median of 200 runs"],
+        ),
         ("feel_help", vec!["feel", "--help"]),
         ("sim_help", vec!["sim", "--help"]),
         ("targets_help", vec!["targets", "--help"]),
@@ -241,6 +247,14 @@ fn a_sim_that_makes_no_sense_is_refused() {
         "--truth-log nowhere/truth.jsonl",
     ];
     insta::assert_snapshot!("sim", shown(&folder, "sim", &lines));
+}
+
+#[test]
+fn a_claim_that_makes_no_sense_is_refused() {
+    let folder = Folder::new("claim-refused");
+    std::fs::write(folder.join("record.json"), "{\n \"schema\": 7}").expect("written");
+    let lines = ["", "fast", "'800'", "'800 tok/s' --record nowhere.json", "'800 tok/s' --record record.json"];
+    insta::assert_snapshot!("claim_refused", shown(&folder, "claim", &lines));
 }
 
 #[test]

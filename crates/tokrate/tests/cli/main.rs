@@ -10,6 +10,7 @@ mod encrypted;
 mod faults;
 mod feel;
 mod folder;
+mod formats;
 mod hostile;
 mod interrupt;
 mod loopback_truth;

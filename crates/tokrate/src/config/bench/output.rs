@@ -14,6 +14,16 @@ pub struct Outputs {
     pub jsonl: Option<PathBuf>,
     /// The report.
     pub html: Option<PathBuf>,
+    /// One row per load level.
+    pub csv: Option<PathBuf>,
+    /// For a pull request; `-` is standard output.
+    pub markdown: Option<PathBuf>,
+    /// In vLLM's layout.
+    pub vllm_json: Option<PathBuf>,
+    /// For CI systems.
+    pub junit: Option<PathBuf>,
+    /// A picture of two numbers.
+    pub badge: Option<PathBuf>,
     /// No progress, no table.
     pub quiet: bool,
     /// Share of failed requests above which the exit code is 1.
@@ -22,19 +32,57 @@ pub struct Outputs {
     pub strict: bool,
 }
 
+impl Outputs {
+    /// Every file that is asked for, with what it is called.
+    pub fn files(&self) -> impl Iterator<Item = (&'static str, &std::path::Path)> {
+        let all = [
+            ("record", &self.json),
+            ("requests", &self.jsonl),
+            ("report", &self.html),
+            ("levels", &self.csv),
+            ("markdown", &self.markdown),
+            ("vllm result", &self.vllm_json),
+            ("junit", &self.junit),
+            ("badge", &self.badge),
+        ];
+        all.into_iter().filter_map(|(name, path)| Some((name, path.as_deref()?)))
+    }
+
+    /// Whether standard output belongs to a document, so that the table goes elsewhere.
+    pub fn claims_stdout(&self) -> bool {
+        self.files().any(|(_, path)| path == std::path::Path::new("-"))
+    }
+}
+
 pub(super) fn outputs(flags: &Flags, file: &File, embedded: bool) -> Result<Outputs> {
     let output = &flags.output;
     let default_html = (embedded && !output.no_html).then(|| PathBuf::from("tokrate-report.html"));
     let max_failures = flags.limits.max_failures.or(file.bench.max_failures).unwrap_or(0.01);
     ensure!((0.0..=1.0).contains(&max_failures), "read --max-failures: {max_failures} is not a share between 0 and 1");
-    for (flag, path) in [("--jsonl", &output.jsonl), ("--html", &output.html)] {
-        let is_stdout = path.as_deref() == Some(std::path::Path::new("-"));
-        ensure!(!is_stdout, "read {flag}: only --json can go to standard output; name a file");
+    let is_stdout = |path: &Option<PathBuf>| path.as_deref() == Some(std::path::Path::new("-"));
+    for (flag, path) in [
+        ("--jsonl", &output.jsonl),
+        ("--html", &output.html),
+        ("--csv", &output.csv),
+        ("--vllm-json", &output.vllm_json),
+        ("--junit", &output.junit),
+        ("--badge", &output.badge),
+    ] {
+        ensure!(!is_stdout(path), "read {flag}: only --json or --markdown can go to standard output; name a file");
     }
+    ensure!(
+        !(is_stdout(&output.json) && is_stdout(&output.markdown)),
+        "read --markdown: standard output belongs to --json already; name a file"
+    );
     Ok(Outputs {
         json: output.json.clone(),
         jsonl: output.jsonl.clone(),
         html: output.html.clone().or(default_html),
+        csv: output.csv.clone(),
+        markdown: output.markdown.clone(),
+        vllm_json: output.vllm_json.clone(),
+        junit: output.junit.clone(),
+        badge: output.badge.clone(),
         quiet: output.quiet,
         max_failures,
         strict: flags.limits.strict,

@@ -19,6 +19,21 @@ pub struct Output {
     /// Do not write an HTML report
     #[arg(long, conflicts_with = "html")]
     pub no_html: bool,
+    /// Write one row per load level (CSV) to a file
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
+    /// Write the result as Markdown, for a pull request, to a file or `-` for standard output
+    #[arg(long, value_name = "FILE")]
+    pub markdown: Option<PathBuf>,
+    /// Write the result in the layout of `vllm bench serve --save-result` to a file
+    #[arg(long, value_name = "FILE")]
+    pub vllm_json: Option<PathBuf>,
+    /// Write the verdicts as JUnit XML, for CI systems, to a file
+    #[arg(long, value_name = "FILE")]
+    pub junit: Option<PathBuf>,
+    /// Write a badge (SVG) with output speed and TTFT at the lowest load to a file
+    #[arg(long, value_name = "FILE")]
+    pub badge: Option<PathBuf>,
     /// No progress and no table, only files and errors
     #[arg(long, short)]
     pub quiet: bool,

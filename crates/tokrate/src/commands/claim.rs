@@ -1,0 +1,74 @@
+//! `tokrate claim`: what a stated speed can mean, and what has to be asked before it means anything.
+
+use super::Verdict;
+use crate::flags::claim::Flags;
+use anyhow::{Context, Result, anyhow};
+use std::fmt::Write;
+use tokrate_meter::{Claim, Comparison, Meaning, Record};
+
+/// Explains the claim; with a record, holds it against what was measured.
+pub fn run(flags: &Flags) -> Result<Verdict> {
+    let claim = Claim::parse(&flags.text).map_err(|error| anyhow!("{error}"))?;
+    let records = match &flags.record {
+        Some(path) => {
+            let text = std::fs::read_to_string(path)
+                .with_context(|| format!("read the record {}; check --record", path.display()))?;
+            Comparison::parse_records(&text).map_err(|error| anyhow!("{error} ({})", path.display()))?
+        }
+        None => Vec::new(),
+    };
+    let mut text = String::new();
+    // Writing to a String cannot fail.
+    let _ = told(&mut text, &claim, &records);
+    anstream::print!("{text}");
+    Ok(Verdict::Good)
+}
+
+fn told(text: &mut String, claim: &Claim, records: &[Record]) -> std::fmt::Result {
+    writeln!(text, "{} tok/s", claim.tokens_per_second)?;
+    match claim.meaning {
+        Some(meaning) => writeln!(text, "\nThe words say {}. Then:", meaning.name())?,
+        None => writeln!(text, "\nThe words do not say which speed. It could be:")?,
+    }
+    for meaning in claim.meanings() {
+        writeln!(text, "\n  {} ({})", meaning.name(), definition(meaning))?;
+        for sentence in claim.follows(meaning) {
+            writeln!(text, "    {sentence}")?;
+        }
+    }
+    if !claim.conditions.is_empty() {
+        writeln!(text, "\nSaid:")?;
+        for (condition, said) in &claim.conditions {
+            writeln!(text, "  {}: {said}", condition.name())?;
+        }
+    }
+    let missing: Vec<&str> = claim.missing().map(|condition| condition.question()).collect();
+    if missing.is_empty() {
+        writeln!(text, "\nNothing that the number depends on is missing.")?;
+    } else {
+        writeln!(text, "\nTo be asked before the number can be compared with another:")?;
+        for question in missing {
+            writeln!(text, "  - {question}")?;
+        }
+    }
+    for record in records {
+        writeln!(text, "\nMeasured: {} at {}", record.conditions.model, record.conditions.endpoint)?;
+        let sentences = claim.against(record);
+        if sentences.is_empty() {
+            writeln!(text, "  This record cannot judge it: it holds no such speed.")?;
+        }
+        for sentence in sentences {
+            writeln!(text, "  {sentence}")?;
+        }
+    }
+    Ok(())
+}
+
+fn definition(meaning: Meaning) -> &'static str {
+    match meaning {
+        Meaning::OutputSpeed => "of one request after its first chunk",
+        Meaning::EndToEndSpeed => "tokens of one request over its whole time",
+        Meaning::Throughput => "of all requests together",
+        Meaning::PrefillSpeed => "of reading the prompt",
+    }
+}

@@ -1,0 +1,20 @@
+//! The flags of `tokrate claim`.
+
+use clap::Args;
+use std::path::PathBuf;
+
+/// `tokrate claim`, as typed.
+#[derive(Args, Debug, Default)]
+#[command(after_help = "\
+Examples:
+  tokrate claim \"800 tok/s\"
+  tokrate claim \"10,500 tok/s throughput on 8 x H100, batch 64\"
+  tokrate claim \"120 tok/s per user\" --record record.json     held against what was measured")]
+pub struct Flags {
+    /// What somebody says, with its words
+    #[arg(value_name = "TEXT")]
+    pub text: String,
+    /// Record of `tokrate bench --json` to hold it against
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
+}

@@ -1,0 +1,104 @@
+//! The verdicts of a run as JUnit XML, which CI systems show beside the tests.
+//!
+//! It refuses to decide: a case fails exactly where the exit code says so. Invariant: the file is well-formed whatever a
+//! server answered.
+
+use super::badge::escaped;
+use crate::config::bench::Outputs;
+use std::fmt::Write;
+use tokrate_meter::{PhaseResult, Record, Status};
+
+/// One check of one load level.
+struct Case {
+    name: String,
+    seconds: f64,
+    /// Why it failed, if it did.
+    failure: Option<String>,
+    /// Why it does not count, if so.
+    skipped: Option<String>,
+}
+
+/// The whole file: a suite for each target. Names and records belong together.
+pub fn of(names: &[String], records: &[Record], outputs: &Outputs) -> String {
+    let mut text = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"tokrate\">\n".to_owned();
+    for (name, record) in names.iter().zip(records) {
+        // Writing to a String cannot fail.
+        let _ = suite(&mut text, name, &cases(record, outputs), record.wall_seconds);
+    }
+    text + "</testsuites>\n"
+}
+
+fn suite(text: &mut String, name: &str, cases: &[Case], seconds: f64) -> std::fmt::Result {
+    let failures = cases.iter().filter(|case| case.failure.is_some()).count();
+    let skipped = cases.iter().filter(|case| case.skipped.is_some()).count();
+    let name = escaped(name);
+    writeln!(
+        text,
+        "<testsuite name=\"{name}\" tests=\"{}\" failures=\"{failures}\" errors=\"0\" skipped=\"{skipped}\" time=\"{seconds:.3}\">",
+        cases.len()
+    )?;
+    for case in cases {
+        write!(
+            text,
+            "<testcase classname=\"tokrate.{name}\" name=\"{}\" time=\"{:.3}\"",
+            escaped(&case.name),
+            case.seconds
+        )?;
+        match (&case.failure, &case.skipped) {
+            (Some(why), _) => {
+                let why = escaped(why);
+                writeln!(text, ">\n<failure message=\"{why}\">{why}</failure>\n</testcase>")?;
+            }
+            (None, Some(why)) => writeln!(text, ">\n<skipped message=\"{}\"/>\n</testcase>", escaped(why))?,
+            (None, None) => writeln!(text, "/>")?,
+        }
+    }
+    writeln!(text, "</testsuite>")
+}
+
+fn cases(record: &Record, outputs: &Outputs) -> Vec<Case> {
+    let mut cases = Vec::new();
+    if record.status != Status::Complete {
+        let reason = record.reason.clone().unwrap_or_else(|| "see the warnings".to_owned());
+        cases.push(Case { name: "the run is complete".to_owned(), seconds: 0.0, failure: Some(reason), skipped: None });
+    }
+    for phase in &record.phases {
+        cases.push(answers(phase, outputs));
+        cases.push(validity(phase, outputs));
+    }
+    cases
+}
+
+fn answers(phase: &PhaseResult, outputs: &Outputs) -> Case {
+    let share = phase.counts.failed_share().unwrap_or(0.0);
+    let nothing = phase.counts.started > 0 && phase.counts.answered == 0;
+    let kinds: Vec<String> =
+        phase.failures.iter().map(|failure| format!("{} {}", failure.count, failure.kind.name())).collect();
+    let above = share > outputs.max_failures || nothing;
+    let told = || {
+        format!(
+            "{:.2} % of {} requests failed ({}); allowed are {:.2} %",
+            share * 100.0,
+            phase.counts.started,
+            kinds.join(", "),
+            outputs.max_failures * 100.0
+        )
+    };
+    Case {
+        name: format!("{}: requests are answered", phase.name),
+        seconds: (phase.ended_at_ns - phase.started_at_ns) as f64 / 1e9,
+        failure: above.then(told),
+        skipped: None,
+    }
+}
+
+fn validity(phase: &PhaseResult, outputs: &Outputs) -> Case {
+    let limited = phase.client_error.as_ref().and_then(|error| error.reason.clone());
+    let gate = (!phase.gate.is_empty()).then(|| "the numbers contradict each other, a bug of tokrate".to_owned());
+    let (failure, skipped) = match (gate, limited) {
+        (Some(gate), _) => (Some(gate), None),
+        (None, Some(reason)) if outputs.strict => (Some(reason), None),
+        (None, reason) => (None, reason),
+    };
+    Case { name: format!("{}: the client was fast enough", phase.name), seconds: 0.0, failure, skipped }
+}

@@ -1,0 +1,78 @@
+//! A result for a pull request: conditions, what to know first, one table for each target.
+//!
+//! It refuses to judge. Invariant: nothing that a server or a user named can break out of its cell.
+
+use super::table;
+use std::fmt::Write;
+use tokrate_meter::{Record, Status};
+
+/// The whole text. Names and records belong together.
+pub fn of(names: &[String], records: &[Record]) -> String {
+    let mut text = String::new();
+    for (name, record) in names.iter().zip(records) {
+        // Writing to a String cannot fail.
+        let _ = target(&mut text, name, record);
+    }
+    text
+}
+
+fn target(text: &mut String, name: &str, record: &Record) -> std::fmt::Result {
+    let conditions = &record.conditions;
+    writeln!(text, "### {}\n", plain(name))?;
+    writeln!(
+        text,
+        "{} tokens in, {} out, {}, {}, {}; {:.0} s on {}, {} {}\n",
+        conditions.input_tokens,
+        conditions.output_tokens,
+        if conditions.streaming { "streamed" } else { "not streamed" },
+        conditions.dialect,
+        conditions.http_version,
+        record.wall_seconds,
+        plain(&conditions.host),
+        record.tool.name,
+        record.tool.version,
+    )?;
+    if record.status != Status::Complete {
+        let label = if record.status == Status::Failed { "FAILED" } else { "PARTIAL" };
+        writeln!(text, "**{label}**: {}\n", plain(record.reason.as_deref().unwrap_or("see the warnings")))?;
+    }
+    for warning in &record.warnings {
+        writeln!(text, "> **warning**: {}\n", plain(warning))?;
+    }
+    for note in &record.notes {
+        writeln!(text, "> {}\n", plain(note))?;
+    }
+    let (head, rows) = table::cells(&record.phases);
+    writeln!(text, "| | {} |", head.iter().map(|cell| plain(cell)).collect::<Vec<String>>().join(" | "))?;
+    writeln!(text, "|---|{}", "---:|".repeat(head.len()))?;
+    for (label, cells) in rows {
+        writeln!(text, "| {label} | {} |", cells.iter().map(|cell| plain(cell)).collect::<Vec<String>>().join(" | "))?;
+    }
+    writeln!(text, "\n[a..b] is the confidence interval; \\~ describes too few samples to state a percentile\n")
+}
+
+/// Text that Markdown takes as text, on one line.
+pub fn plain(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '\\' | '|' | '`' | '*' | '_' | '<' | '>' | '~' | '#' | '@' => {
+                plain.push('\\');
+                plain.push(character);
+            }
+            '\n' | '\r' => plain.push(' '),
+            _ => plain.push(character),
+        }
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_cannot_leave_its_cell() {
+        assert_eq!(plain("a|b\n<img>*x*"), r"a\|b \<img\>\*x\*");
+    }
+}
