@@ -151,6 +151,7 @@ impl<'a> Session<'a> {
             engine_host: config.target.remote().and_then(|remote| remote.engine_host.clone()),
             phases: Vec::new(),
             curve: None,
+            assertions: Vec::new(),
             warnings: Vec::new(),
             notes: Vec::new(),
         };

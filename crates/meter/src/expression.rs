@@ -93,6 +93,14 @@ impl<'t> Cursor<'t> {
         &self.text[from..self.at]
     }
 
+    /// Steps over `symbol` if it comes next.
+    pub fn take(&mut self, symbol: char) -> bool {
+        let from = self.here();
+        let found = self.text[from..].starts_with(symbol);
+        self.at += if found { symbol.len_utf8() } else { 0 };
+        found
+    }
+
     pub fn relation(&mut self) -> Result<Relation, ExpressionError> {
         let from = self.here();
         let signs = [

@@ -9,9 +9,11 @@
 
 #![forbid(unsafe_code)]
 
+mod assertion;
 mod claim;
 mod client_error;
 mod comfort;
+pub mod compare;
 pub mod curve;
 mod expression;
 mod fooling;
@@ -28,6 +30,7 @@ pub mod server_metrics;
 mod slo;
 pub mod stats;
 
+pub use assertion::{Assertion, AssertionOutcome, AssertionStatus};
 pub use claim::{Claim, ClaimError, Condition, Meaning};
 pub use client_error::{ClientError, ClientErrorSource};
 pub use comfort::Comfort;

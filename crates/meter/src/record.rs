@@ -15,6 +15,7 @@ pub use conditions::ConditionsRow;
 pub use engine_host::{EngineHost, Gpu};
 pub use price::Price;
 
+use crate::assertion::AssertionOutcome;
 use crate::curve::CurveResult;
 use crate::gate::GateViolation;
 use crate::request::RequestNumbers;
@@ -52,6 +53,9 @@ pub struct Record {
     pub phases: Vec<PhaseResult>,
     /// The degradation curve over the phases, if there are several.
     pub curve: Option<CurveResult>,
+    /// How the demands on the result came out, in the order in which they were made.
+    #[serde(default)]
+    pub assertions: Vec<AssertionOutcome>,
     /// What a reader must know before trusting the numbers, most important first.
     pub warnings: Vec<String>,
     /// What a reader may want to know.

@@ -20,6 +20,7 @@ fn record() -> Record {
         engine_host: None,
         phases: Vec::new(),
         curve: None,
+        assertions: Vec::new(),
         warnings: vec!["a <warning>".to_owned()],
         notes: Vec::new(),
     }

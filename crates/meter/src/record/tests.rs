@@ -37,6 +37,7 @@ fn small() -> Record {
         engine_host: Some(EngineHost { cpu: Some("a CPU".to_owned()), cores: Some(2), ..EngineHost::default() }),
         phases: vec![phase(&input, &requests)],
         curve: None,
+        assertions: Vec::new(),
         warnings: vec!["20.0 % of the requests failed".to_owned()],
         notes: Vec::new(),
     }

@@ -1,0 +1,273 @@
+//! Demands on a whole phase, such as `ttft_ms.p95 < 500 @ concurrency 10`.
+//!
+//! It refuses to know who asked and what an exit code is. Invariant: what cannot be stated is not met, and the outcome says
+//! why: a percentile of too few samples, a number that the phase does not have, a load that was not run.
+
+mod look_up;
+
+use crate::expression::{Cursor, ExpressionError, Relation, suggestion};
+use crate::run::{Load, PhaseResult};
+use crate::slo::{is_speed_unit, milliseconds_in};
+use look_up::{Found, Kind, Subject, subject_of};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// One demand.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Assertion {
+    subject: &'static Subject,
+    statistic: &'static str,
+    relation: Relation,
+    /// In the subject's unit; a share is 0 to 1.
+    bound: f64,
+    place: Place,
+}
+
+/// Which phases a demand is for.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Place {
+    Everywhere,
+    Concurrency(u32),
+    Rate(f64),
+}
+
+/// How a demand came out in one phase.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct AssertionOutcome {
+    /// The demand, as it was understood.
+    pub assertion: String,
+    /// Name of the phase; absent if no phase has the load that it names.
+    pub phase: Option<String>,
+    /// Whether it is met.
+    pub status: AssertionStatus,
+    /// The number that was held against the bound, in `unit`.
+    pub value: Option<f64>,
+    /// Unit of the value and the bound: `ms`, `tok/s`, `1/s`, or empty for counts and shares.
+    pub unit: String,
+    /// What is there, in words.
+    pub detail: String,
+}
+
+/// How a demand came out. Only [`AssertionStatus::Met`] is good.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AssertionStatus {
+    /// The number keeps the bound.
+    Met,
+    /// It does not.
+    Missed,
+    /// The sample is too small to state the number.
+    NotEnoughSamples,
+    /// The phase does not have the number, or no phase has the load.
+    NotMeasured,
+}
+
+impl AssertionStatus {
+    /// The name used in tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            AssertionStatus::Met => "met",
+            AssertionStatus::Missed => "missed",
+            AssertionStatus::NotEnoughSamples => "not enough samples",
+            AssertionStatus::NotMeasured => "not measured",
+        }
+    }
+}
+
+impl Assertion {
+    /// Reads a demand: `METRIC.STATISTIC RELATION NUMBER [UNIT] [@ concurrency N | @ rate R]`.
+    ///
+    /// Times are those of the record, with or without their unit (`ttft_ms.p95 < 500`, `ttft.p95 < 0.5s`); speeds have no
+    /// percentiles but `median`, `slowest_5_percent` and `slowest_1_percent`; shares may be written in per cent. Without a
+    /// load the demand is one on every phase.
+    ///
+    /// # Errors
+    /// The column, what was expected there, and the nearest known name.
+    pub fn parse(text: &str) -> Result<Assertion, ExpressionError> {
+        let mut cursor = Cursor::new(text);
+        let (subject, statistic, named_unit) = left_side(&mut cursor)?;
+        let relation = cursor.relation()?;
+        let number = cursor.number()?;
+        let kind = subject.kind_of(statistic);
+        let bound = number * unit_factor(&mut cursor, kind, named_unit)?;
+        let place = place(&mut cursor)?;
+        cursor.end("@ and a load, or the end")?;
+        Ok(Assertion { subject, statistic, relation, bound, place })
+    }
+
+    /// Holds the demand against every phase that it is for; never empty.
+    pub fn judge(&self, phases: &[PhaseResult]) -> Vec<AssertionOutcome> {
+        let outcomes: Vec<AssertionOutcome> =
+            phases.iter().filter(|phase| self.is_for(phase)).map(|phase| self.judge_phase(phase)).collect();
+        if !outcomes.is_empty() {
+            return outcomes;
+        }
+        let names: Vec<&str> = phases.iter().map(|phase| phase.name.as_str()).collect();
+        let there =
+            if names.is_empty() { "no phase was run".to_owned() } else { format!("run were {}", names.join(", ")) };
+        vec![AssertionOutcome {
+            assertion: self.to_string(),
+            phase: None,
+            status: AssertionStatus::NotMeasured,
+            value: None,
+            unit: self.kind().unit().to_owned(),
+            detail: format!("no phase has this load; {there}"),
+        }]
+    }
+
+    fn kind(&self) -> Kind {
+        self.subject.kind_of(self.statistic)
+    }
+
+    fn is_for(&self, phase: &PhaseResult) -> bool {
+        match (self.place, phase.load) {
+            (Place::Everywhere, _) => true,
+            (Place::Concurrency(wanted), Load::Closed { concurrency }) => wanted == concurrency,
+            (Place::Rate(wanted), Load::Open { rate, .. }) => (wanted - rate).abs() <= 1e-9 * wanted.abs(),
+            _ => false,
+        }
+    }
+
+    fn judge_phase(&self, phase: &PhaseResult) -> AssertionOutcome {
+        let (status, value, detail) = match self.subject.find(self.statistic, phase) {
+            Found::Value(value) => {
+                let met = self.relation.holds(value, self.bound);
+                let status = if met { AssertionStatus::Met } else { AssertionStatus::Missed };
+                (status, Some(value), self.kind().shown(value))
+            }
+            Found::Infinite => {
+                let detail = "infinite: failed requests count as never answered";
+                (AssertionStatus::Missed, None, detail.to_owned())
+            }
+            Found::TooFew { n, floor } => {
+                let detail = format!("not enough samples (n = {n}), needs {floor}");
+                (AssertionStatus::NotEnoughSamples, None, detail)
+            }
+            Found::Nothing(reason) => (AssertionStatus::NotMeasured, None, reason),
+        };
+        AssertionOutcome {
+            assertion: self.to_string(),
+            phase: Some(phase.name.clone()),
+            status,
+            value,
+            unit: self.kind().unit().to_owned(),
+            detail,
+        }
+    }
+}
+
+impl fmt::Display for Assertion {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let unit = if self.kind() == Kind::Time { "_ms" } else { "" };
+        let (subject, statistic) = (self.subject.name, self.statistic);
+        write!(formatter, "{subject}{unit}.{statistic} {} {}", self.relation.symbol(), self.bound)?;
+        match self.place {
+            Place::Everywhere => Ok(()),
+            Place::Concurrency(concurrency) => write!(formatter, " @ concurrency {concurrency}"),
+            Place::Rate(rate) => write!(formatter, " @ rate {rate}"),
+        }
+    }
+}
+
+/// The metric and its statistic, with the unit that may hang on the metric's name.
+fn left_side<'t>(
+    cursor: &mut Cursor<'t>,
+) -> Result<(&'static Subject, &'static str, Option<&'t str>), ExpressionError> {
+    let at = cursor.here();
+    let word = cursor.word(&['.']);
+    let Some((name, statistic)) = word.split_once('.') else {
+        let message = if word.is_empty() {
+            format!("expected a metric and a statistic such as ttft_ms.p95{}", cursor.found(at))
+        } else {
+            format!("expected a statistic behind `{word}`, as in {word}.p95")
+        };
+        return Err(cursor.error(at, message));
+    };
+    let (subject, unit) = match (subject_of(name), name.rsplit_once('_')) {
+        (Some(subject), _) => (Some(subject), None),
+        (None, Some((name, unit))) if milliseconds_in(unit).is_some() => {
+            (subject_of(name).filter(|subject| subject.is_time()), Some(unit))
+        }
+        _ => (None, None),
+    };
+    let Some(subject) = subject else {
+        let plain = name.rsplit_once('_').filter(|(_, unit)| milliseconds_in(unit).is_some()).map_or(name, |it| it.0);
+        let near = suggestion(plain, &look_up::subject_names());
+        let message = format!("`{name}` is no metric of a phase{near}");
+        return Err(cursor.error(at, message));
+    };
+    let wanted = statistic.replace('.', "_");
+    let found = subject.statistics().iter().copied().find(|known| *known == wanted);
+    let statistic = found.ok_or_else(|| {
+        let message = if subject.is_speed() && wanted.starts_with('p') {
+            format!(
+                "a percentile of a speed can be read in both directions; write {0}.median, {0}.slowest_5_percent or \
+                 {0}.slowest_1_percent",
+                subject.name
+            )
+        } else {
+            format!("`{statistic}` is no statistic of {}{}", subject.name, suggestion(&wanted, subject.statistics()))
+        };
+        cursor.error(at + name.len() + 1, message)
+    })?;
+    Ok((subject, statistic, unit))
+}
+
+/// What a number is multiplied by to be in the unit of its kind.
+fn unit_factor(cursor: &mut Cursor<'_>, kind: Kind, named: Option<&str>) -> Result<f64, ExpressionError> {
+    let at = cursor.here();
+    let unit = cursor.word(&['/', 'µ', '%']);
+    match (kind, named, unit) {
+        (Kind::Time, Some(named), "") => Ok(milliseconds_in(named).unwrap_or(1.0)),
+        (Kind::Time, None, "") => {
+            let message = "expected a unit; write for example 500ms or 0.5s, or put it into the name as in ttft_ms.p95";
+            Err(cursor.error(at, message.to_owned()))
+        }
+        (Kind::Time, Some(named), unit) if named != unit && milliseconds_in(unit).is_some() => {
+            Err(cursor.error(at, format!("the name says {named} and the number `{unit}`; leave one of them out")))
+        }
+        (Kind::Time, _, unit) => milliseconds_in(unit)
+            .ok_or_else(|| cursor.error(at, format!("`{unit}` is no unit of time; write for example 500ms or 0.5s"))),
+        (Kind::Share, _, "%") => Ok(0.01),
+        (_, _, "") => Ok(1.0),
+        (Kind::Speed, _, unit) if is_speed_unit(unit) => Ok(1.0),
+        (Kind::PerSecond, _, "1/s" | "req/s") => Ok(1.0),
+        (kind, _, unit) => {
+            let expected = match kind {
+                Kind::Speed => "tok/s or no unit",
+                Kind::PerSecond => "req/s or no unit",
+                Kind::Share => "% or no unit",
+                _ => "no unit",
+            };
+            Err(cursor.error(at, format!("`{unit}` does not fit here; expected {expected}")))
+        }
+    }
+}
+
+fn place(cursor: &mut Cursor<'_>) -> Result<Place, ExpressionError> {
+    if cursor.is_over() || !cursor.take('@') {
+        return Ok(Place::Everywhere);
+    }
+    let at = cursor.here();
+    let word = cursor.word(&[]);
+    match word {
+        "concurrency" | "c" => {
+            let at = cursor.here();
+            let number = cursor.number()?;
+            if number.fract() == 0.0 && (1.0..=f64::from(u32::MAX)).contains(&number) {
+                Ok(Place::Concurrency(number as u32))
+            } else {
+                Err(cursor.error(at, "a concurrency is a whole number from 1 on".to_owned()))
+            }
+        }
+        "rate" => Ok(Place::Rate(cursor.number()?)),
+        _ => {
+            let message = format!("expected a load, `concurrency 10` or `rate 5`{}", cursor.found(at));
+            Err(cursor.error(at, message))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

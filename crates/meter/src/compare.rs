@@ -1,0 +1,301 @@
+//! Two measurements held against each other, level by level and metric by metric.
+//!
+//! It refuses to compare what was measured under unlike conditions unless it is told which of them to ignore, and to call a
+//! difference one that chance would make. Invariant: a verdict other than "undecided" rests on a test, and "no difference
+//! seen" always says which difference would have been seen.
+//!
+//! Times and speeds: the ratio of the medians with a bootstrap interval, and a permutation test of that ratio. Throughput:
+//! the ratio with an interval from the equal parts of the windows. Failures: the difference of the shares with Newcombe's
+//! interval (1998, method 10) and Fisher's exact test. All p of one comparison are one family and corrected by Holm (1979).
+//! Requests are taken as independent; within one closed loop they are so only nearly.
+
+mod judge;
+mod sides;
+mod significance;
+
+pub use judge::compare;
+pub use sides::{LevelSamples, Samples, Side};
+
+use crate::expression::suggestion;
+use crate::stats::Interval;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use tokrate_core::Conditions;
+
+/// What is compared.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Metric {
+    /// Sent to first output text.
+    Ttft,
+    /// Speed of one request after its first chunk.
+    OutputSpeed,
+    /// Sent to finish.
+    E2e,
+    /// Output tokens of all requests per second of the steady window.
+    Throughput,
+    /// Failed requests as a share of those started and not cancelled.
+    FailureShare,
+    /// Sent to first answer text.
+    Ttfat,
+    /// Due to finish.
+    E2eFromDue,
+}
+
+/// How a comparison is made.
+#[derive(Clone, PartialEq, Debug)]
+pub struct CompareOptions {
+    /// What is compared, in this order.
+    pub metrics: Vec<Metric>,
+    /// Names of conditions that may differ; `all` for every one.
+    pub ignore: Vec<String>,
+    /// The relative change for the worse above which a difference is a regression (0.05 is 5 %).
+    pub threshold: f64,
+    /// The chance of a false difference in the whole family of tests.
+    pub alpha: f64,
+    /// Seed of resampling and permutation.
+    pub seed: u64,
+}
+
+/// Everything that a comparison says.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct CompareReport {
+    /// Which form this is: `tokrate.compare.v1`.
+    pub schema: String,
+    /// Conditions in which the two differ and that were ignored.
+    pub unlike: Vec<UnlikeCondition>,
+    /// One row for each level and metric.
+    pub rows: Vec<CompareRow>,
+    /// Levels that only the first measurement has.
+    pub only_in_a: Vec<String>,
+    /// Levels that only the second has.
+    pub only_in_b: Vec<String>,
+    /// How many tests are in the family that the p are corrected for.
+    pub family: u64,
+    /// The chance of a false difference in the whole family.
+    pub alpha: f64,
+    /// The relative change for the worse above which a difference is a regression.
+    pub threshold: f64,
+    /// What it comes to.
+    pub outcome: CompareOutcome,
+    /// What must be known to read the numbers.
+    pub notes: Vec<String>,
+}
+
+/// A condition in which two measurements differ.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct UnlikeCondition {
+    /// Its name.
+    pub name: String,
+    /// What it is in the first.
+    pub a: String,
+    /// What it is in the second.
+    pub b: String,
+}
+
+/// One metric at one level.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct CompareRow {
+    /// Name of the level.
+    pub level: String,
+    /// What is compared.
+    pub metric: Metric,
+    /// `ms`, `tok/s`, or empty for a share.
+    pub unit: String,
+    /// Samples of the first: requests, or seconds of the window for throughput.
+    pub n_a: u64,
+    /// Samples of the second.
+    pub n_b: u64,
+    /// The first: the median, the throughput, or the share.
+    pub a: Option<f64>,
+    /// The second.
+    pub b: Option<f64>,
+    /// b / a; for the failure share b - a.
+    pub change: Option<f64>,
+    /// 95 % interval of `change`.
+    pub interval: Option<Interval>,
+    /// Probability of a difference this large by chance.
+    pub p: Option<f64>,
+    /// The same, corrected for all tests of the comparison (Holm).
+    pub p_adjusted: Option<f64>,
+    /// The smallest relative change that would be seen with 80 % probability (for the failure share: the difference).
+    pub smallest_visible: Option<f64>,
+    /// What it comes to.
+    pub verdict: CompareVerdict,
+    /// Whether it is worse by more than the threshold.
+    pub regression: bool,
+    /// Why it is undecided, or what to know.
+    pub note: Option<String>,
+}
+
+/// What one row comes to.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CompareVerdict {
+    /// The second is better than chance explains.
+    Better,
+    /// The second is worse than chance explains.
+    Worse,
+    /// No difference was seen, and one of the size of the threshold would have been.
+    NoDifference,
+    /// No difference was seen, and one of the size of the threshold might have been missed.
+    Undecided,
+}
+
+/// What a comparison comes to.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CompareOutcome {
+    /// No row is worse beyond the threshold.
+    NoRegression,
+    /// At least one is.
+    Regression,
+    /// No row could be tested.
+    NothingCompared,
+}
+
+/// Why two measurements cannot be compared.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum CompareError {
+    /// Their conditions differ.
+    Unlike(Vec<UnlikeCondition>),
+    /// They have no level in common.
+    NoCommonLevel {
+        /// Levels of the first.
+        a: Vec<String>,
+        /// Levels of the second.
+        b: Vec<String>,
+    },
+    /// A condition to be ignored does not exist.
+    UnknownCondition {
+        /// As it was written.
+        name: String,
+        /// The nearest names, as the end of a message.
+        suggestion: String,
+    },
+}
+
+impl Metric {
+    /// Every metric.
+    pub const ALL: [Metric; 7] = [
+        Metric::Ttft,
+        Metric::OutputSpeed,
+        Metric::E2e,
+        Metric::Throughput,
+        Metric::FailureShare,
+        Metric::Ttfat,
+        Metric::E2eFromDue,
+    ];
+    /// Those that are compared unless others are asked for.
+    pub const USUAL: [Metric; 5] =
+        [Metric::Ttft, Metric::OutputSpeed, Metric::E2e, Metric::Throughput, Metric::FailureShare];
+
+    /// The name used in records, tables and flags.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Metric::Ttft => "ttft",
+            Metric::OutputSpeed => "output_speed",
+            Metric::E2e => "e2e",
+            Metric::Throughput => "throughput",
+            Metric::FailureShare => "failure_share",
+            Metric::Ttfat => "ttfat",
+            Metric::E2eFromDue => "e2e_from_due",
+        }
+    }
+
+    /// The metric of a name; `tpot` is the output speed turned over.
+    ///
+    /// # Errors
+    /// The nearest names.
+    pub fn from_name(name: &str) -> Result<Metric, String> {
+        let wanted = if name == "tpot" { "output_speed" } else { name };
+        Metric::ALL.into_iter().find(|metric| metric.name() == wanted).ok_or_else(|| {
+            let known = Metric::ALL.map(Metric::name);
+            format!("`{name}` cannot be compared{}", suggestion(name, &known))
+        })
+    }
+
+    /// Unit of its values, empty for a share.
+    pub const fn unit(self) -> &'static str {
+        match self {
+            Metric::OutputSpeed | Metric::Throughput => "tok/s",
+            Metric::FailureShare => "",
+            _ => "ms",
+        }
+    }
+
+    /// Whether more of it is better.
+    pub const fn is_better_higher(self) -> bool {
+        matches!(self, Metric::OutputSpeed | Metric::Throughput)
+    }
+}
+
+impl CompareVerdict {
+    /// The words used in tables.
+    pub const fn words(self) -> &'static str {
+        match self {
+            CompareVerdict::Better => "better",
+            CompareVerdict::Worse => "worse",
+            CompareVerdict::NoDifference => "no difference seen",
+            CompareVerdict::Undecided => "undecided",
+        }
+    }
+}
+
+impl Default for CompareOptions {
+    fn default() -> CompareOptions {
+        CompareOptions { metrics: Metric::USUAL.to_vec(), ignore: Vec::new(), threshold: 0.05, alpha: 0.05, seed: 0 }
+    }
+}
+
+/// The conditions in which two measurements differ, those left out in which they may; concurrency and rate are compared
+/// level by level.
+///
+/// # Errors
+/// When a name to be ignored is none of a condition.
+pub fn unlike(
+    a: &Conditions,
+    b: &Conditions,
+    ignore: &[String],
+) -> Result<(Vec<UnlikeCondition>, Vec<UnlikeCondition>), CompareError> {
+    let (mine, theirs) = (a.entries(), b.entries());
+    let names: Vec<&str> = mine.iter().map(|(name, _)| *name).collect();
+    if let Some(name) = ignore.iter().find(|name| *name != "all" && !names.contains(&name.as_str())) {
+        return Err(CompareError::UnknownCondition { name: name.clone(), suggestion: suggestion(name, &names) });
+    }
+    let left_out = |name: &str| matches!(name, "concurrency" | "rate") || Conditions::DESCRIPTIVE.contains(&name);
+    let differing = mine.iter().zip(&theirs).filter(|(a, b)| a.1 != b.1 && !left_out(a.0));
+    let all = differing.map(|(a, b)| UnlikeCondition { name: a.0.to_owned(), a: a.1.clone(), b: b.1.clone() });
+    Ok(all.partition(|unlike| ignore.iter().any(|name| name == "all" || *name == unlike.name)))
+}
+
+impl fmt::Display for CompareError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CompareError::Unlike(unlike) => {
+                writeln!(formatter, "compare the two: they were measured under unlike conditions")?;
+                for condition in unlike {
+                    writeln!(formatter, "  {}: {:?} and {:?}", condition.name, condition.a, condition.b)?;
+                }
+                let names: Vec<&str> = unlike.iter().map(|condition| condition.name.as_str()).collect();
+                write!(formatter, "if the comparison makes sense all the same, add --ignore {}", names.join(","))
+            }
+            CompareError::NoCommonLevel { a, b } => write!(
+                formatter,
+                "compare the two: they have no load level in common ({} and {}); measure both at the same loads",
+                a.join(", "),
+                b.join(", ")
+            ),
+            CompareError::UnknownCondition { name, suggestion } => {
+                write!(formatter, "ignore the condition `{name}`: there is none of that name{suggestion}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for CompareError {}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,252 @@
+//! From two sides to rows and a verdict.
+//!
+//! It refuses to know where the sides come from. Invariant: the same two sides and seed give the same report.
+
+use super::sides::{LevelSamples, Samples, Side};
+use super::significance::{
+    fisher_p, holm, median, normal_p, permutation_p, ratio_of_medians, share_difference, visible_errors,
+};
+use super::{CompareError, CompareOptions, CompareOutcome, CompareReport, CompareRow, CompareVerdict, Metric, unlike};
+use crate::run::Counts;
+use crate::stats::{Interval, IntervalMethod, Level};
+use tokrate_core::Rng;
+
+/// Compares `b` with `a`, the one before.
+///
+/// # Errors
+/// When their conditions differ in more than `options.ignore` names, when they have no level in common, or when a name to be
+/// ignored is none of a condition.
+pub fn compare(a: &Side, b: &Side, options: &CompareOptions) -> Result<CompareReport, CompareError> {
+    let (ignored, refused) = unlike(&a.conditions, &b.conditions, &options.ignore)?;
+    if !refused.is_empty() {
+        return Err(CompareError::Unlike(refused));
+    }
+    let twin = |level: &LevelSamples, side: &Side| side.levels.iter().find(|other| other.load == level.load).cloned();
+    let pairs: Vec<(&LevelSamples, LevelSamples)> =
+        a.levels.iter().filter_map(|level| Some((level, twin(level, b)?))).collect();
+    let names = |side: &Side| side.levels.iter().map(|level| level.name.clone()).collect::<Vec<_>>();
+    if pairs.is_empty() {
+        return Err(CompareError::NoCommonLevel { a: names(a), b: names(b) });
+    }
+    let alone = |side: &Side, other: &Side| {
+        let lacks = |level: &&LevelSamples| twin(level, other).is_none();
+        side.levels.iter().filter(lacks).map(|level| level.name.clone()).collect()
+    };
+    let family = pairs.len() * options.metrics.len();
+    let judge = Judge { options, alpha_each: options.alpha / family.max(1) as f64, root: Rng::root(options.seed) };
+    let mut rows: Vec<CompareRow> = Vec::new();
+    for (a, b) in &pairs {
+        for &metric in &options.metrics {
+            rows.push(judge.row(metric, a, b));
+        }
+    }
+    let family = judge.decide(&mut rows);
+    let outcome = match &rows {
+        rows if rows.iter().any(|row| row.regression) => CompareOutcome::Regression,
+        rows if rows.iter().all(|row| row.p.is_none()) => CompareOutcome::NothingCompared,
+        _ => CompareOutcome::NoRegression,
+    };
+    Ok(CompareReport {
+        schema: "tokrate.compare.v1".to_owned(),
+        unlike: ignored,
+        notes: notes(&pairs),
+        rows,
+        only_in_a: alone(a, b),
+        only_in_b: alone(b, a),
+        family,
+        alpha: options.alpha,
+        threshold: options.threshold,
+        outcome,
+    })
+}
+
+struct Judge<'o> {
+    options: &'o CompareOptions,
+    /// The strictest level at which Holm's first step tests.
+    alpha_each: f64,
+    root: Rng,
+}
+
+impl Judge<'_> {
+    fn row(&self, metric: Metric, a: &LevelSamples, b: &LevelSamples) -> CompareRow {
+        let samples = |level: &'_ LevelSamples| match metric {
+            Metric::Ttft => Some(level.ttft.clone()),
+            Metric::Ttfat => Some(level.ttfat.clone()),
+            Metric::OutputSpeed => Some(level.tpot.clone()),
+            Metric::E2e => Some(level.e2e.clone()),
+            Metric::E2eFromDue => Some(level.e2e_from_due.clone()),
+            Metric::Throughput | Metric::FailureShare => None,
+        };
+        let row = blank(metric, &a.name);
+        match (metric, samples(a), samples(b)) {
+            (Metric::FailureShare, ..) => self.failures(row, a, b),
+            (_, Some(a), Some(b)) => self.medians(row, &a, &b),
+            _ => self.throughput(row, a, b),
+        }
+    }
+
+    fn medians(&self, row: CompareRow, a: &Samples, b: &Samples) -> CompareRow {
+        let speed = row.metric == Metric::OutputSpeed;
+        let shown = |milliseconds: f64| if speed { 1e3 / milliseconds } else { milliseconds };
+        let known = |samples: &Samples| {
+            let median = median(&samples.sorted);
+            (median > 0.0).then(|| shown(median)).filter(|value| value.is_finite())
+        };
+        let (value_a, value_b) = (known(a), known(b));
+        let row = CompareRow { n_a: a.n(), n_b: b.n(), a: value_a, b: value_b, ..row };
+        let floor = Level::P50.floor();
+        if a.n().min(b.n()) < floor {
+            let note = format!("not enough samples (n = {} and {}), needs {floor} on each side", a.n(), b.n());
+            return CompareRow { note: Some(note), ..row };
+        }
+        let (Some(value_a), Some(value_b)) = (value_a, value_b) else {
+            return CompareRow { note: Some("a median of 0 has no ratio".to_owned()), ..row };
+        };
+        let rng = self.root.child(&row.level).child(row.metric.name());
+        let Some((interval, error)) = ratio_of_medians(&a.sorted, &b.sorted, &rng) else {
+            return CompareRow { note: Some("the ratio of the medians cannot be resampled".to_owned()), ..row };
+        };
+        // What a sketch does not tell apart is uncertain besides.
+        let slack = (1.0 + a.resolution) * (1.0 + b.resolution);
+        let (low, high) = (interval.low / slack, interval.high * slack);
+        let (low, high) = if speed { (1.0 / high, 1.0 / low) } else { (low, high) };
+        let visible = ((visible_errors(self.alpha_each) * error).exp() * slack) - 1.0;
+        CompareRow {
+            change: Some(value_b / value_a),
+            interval: Some(Interval { low, high, ..interval }),
+            p: Some(permutation_p(&a.sorted, &b.sorted, &rng)),
+            smallest_visible: Some(visible),
+            ..row
+        }
+    }
+
+    fn throughput(&self, row: CompareRow, a: &LevelSamples, b: &LevelSamples) -> CompareRow {
+        let (Some(a), Some(b)) = (a.throughput, b.throughput) else {
+            return CompareRow { note: Some("a side has no steady window".to_owned()), ..row };
+        };
+        let row = CompareRow {
+            n_a: a.seconds as u64,
+            n_b: b.seconds as u64,
+            a: Some(a.tokens_per_second),
+            b: Some(b.tokens_per_second),
+            ..row
+        };
+        if a.tokens_per_second <= 0.0 || b.tokens_per_second <= 0.0 {
+            return CompareRow { note: Some("a throughput of 0 has no ratio".to_owned()), ..row };
+        }
+        let ratio = b.tokens_per_second / a.tokens_per_second;
+        let row = CompareRow { change: Some(ratio), ..row };
+        let (Some(error_a), Some(error_b)) = (a.standard_error, b.standard_error) else {
+            let note = "a steady window shorter than 10 s has no interval";
+            return CompareRow { note: Some(note.to_owned()), ..row };
+        };
+        let error = (error_a / a.tokens_per_second).hypot(error_b / b.tokens_per_second);
+        let reach = visible_errors(0.05) - visible_errors(1.0);
+        CompareRow {
+            interval: Some(Interval {
+                low: ratio * (-reach * error).exp(),
+                high: ratio * (reach * error).exp(),
+                confidence: 0.95,
+                method: IntervalMethod::Normal,
+            }),
+            p: Some(if ratio == 1.0 { 1.0 } else { normal_p(ratio.ln() / error.max(1e-12)) }),
+            smallest_visible: Some((visible_errors(self.alpha_each) * error).exp() - 1.0),
+            ..row
+        }
+    }
+
+    fn failures(&self, row: CompareRow, a: &LevelSamples, b: &LevelSamples) -> CompareRow {
+        let row = CompareRow { n_a: a.ended, n_b: b.ended, ..row };
+        if a.ended == 0 || b.ended == 0 {
+            return CompareRow { note: Some("a side has no request that ended".to_owned()), ..row };
+        }
+        let share = |level: &LevelSamples| level.failed as f64 / level.ended as f64;
+        let (share_a, share_b) = (share(a), share(b));
+        // Where nothing failed, one more failure than seen is the scale of what could hide.
+        let pooled = (a.failed + b.failed + 1) as f64 / (a.ended + b.ended + 2) as f64;
+        let error = (pooled * (1.0 - pooled) * (1.0 / a.ended as f64 + 1.0 / b.ended as f64)).sqrt();
+        CompareRow {
+            a: Some(share_a),
+            b: Some(share_b),
+            change: Some(share_b - share_a),
+            interval: share_difference(a.failed, a.ended, b.failed, b.ended),
+            p: Some(fisher_p(a.failed, a.ended, b.failed, b.ended)),
+            smallest_visible: Some(visible_errors(self.alpha_each) * error),
+            ..row
+        }
+    }
+
+    /// Corrects the p for their family and reaches the verdicts; says how large the family is.
+    fn decide(&self, rows: &mut [CompareRow]) -> u64 {
+        let mut tested: Vec<&mut CompareRow> = rows.iter_mut().filter(|row| row.p.is_some()).collect();
+        let p: Vec<f64> = tested.iter().filter_map(|row| row.p).collect();
+        for (row, adjusted) in tested.iter_mut().zip(holm(&p)) {
+            row.p_adjusted = Some(adjusted);
+            self.judge(row, adjusted);
+        }
+        p.len() as u64
+    }
+
+    fn judge(&self, row: &mut CompareRow, p: f64) {
+        let share = row.metric == Metric::FailureShare;
+        let change = row.change.unwrap_or(if share { 0.0 } else { 1.0 });
+        // As a relative change for the worse; for shares as their difference, whose threshold is the share that is told
+        // first in every result.
+        let worse_by = match (share, row.metric.is_better_higher()) {
+            (true, _) => change,
+            (false, true) => 1.0 - change,
+            (false, false) => change - 1.0,
+        };
+        let threshold = if share { Counts::FAILURE_LIMIT } else { self.options.threshold };
+        let visible = row.smallest_visible.unwrap_or(f64::INFINITY);
+        row.verdict = match (p < self.options.alpha, worse_by > 0.0) {
+            (true, true) => CompareVerdict::Worse,
+            (true, false) => CompareVerdict::Better,
+            (false, _) if visible <= threshold => CompareVerdict::NoDifference,
+            (false, _) => CompareVerdict::Undecided,
+        };
+        row.regression = row.verdict == CompareVerdict::Worse && worse_by > threshold;
+        if row.verdict == CompareVerdict::Undecided {
+            let (scale, unit) = (100.0, if share { "percentage points" } else { "%" });
+            let note = format!("only changes from {:.1} {unit} on would be seen", visible * scale);
+            row.note.get_or_insert(note);
+        }
+    }
+}
+
+fn blank(metric: Metric, level: &str) -> CompareRow {
+    CompareRow {
+        level: level.to_owned(),
+        metric,
+        unit: metric.unit().to_owned(),
+        n_a: 0,
+        n_b: 0,
+        a: None,
+        b: None,
+        change: None,
+        interval: None,
+        p: None,
+        p_adjusted: None,
+        smallest_visible: None,
+        verdict: CompareVerdict::Undecided,
+        regression: false,
+        note: None,
+    }
+}
+
+fn notes(pairs: &[(&LevelSamples, LevelSamples)]) -> Vec<String> {
+    let mut notes = vec![
+        "p are corrected for all tests of the comparison together (Holm); medians: permutation test and bootstrap; \
+         throughput: from one-second parts of the window; failure share: Fisher's exact test"
+            .to_owned(),
+    ];
+    let coarse = pairs.iter().any(|(a, b)| a.ttft.resolution > 0.0 || b.ttft.resolution > 0.0);
+    if coarse {
+        notes.push(
+            "samples stem from the sketches of a record (64 buckets per octave): each is within 0.55 % of what was \
+             measured; with the rows of --jsonl beside the record they are exact"
+                .to_owned(),
+        );
+    }
+    notes
+}

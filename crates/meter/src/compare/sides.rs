@@ -1,0 +1,205 @@
+//! What is known of one measurement, level by level, for comparing.
+//!
+//! It refuses to know the other side. Invariant: rounds of one load are one level; samples say whether they are exact or
+//! stem from a sketch.
+
+use crate::record::Record;
+use crate::request::RequestNumbers;
+use crate::run::{Load, PhaseResult};
+use crate::stats::Distribution;
+use tokrate_core::{Conditions, Sketch};
+
+/// Values of one metric, one for each request that has it.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Samples {
+    /// Rising, in milliseconds.
+    pub sorted: Vec<f64>,
+    /// The largest relative error of a value: 0 for those of rows, half a bucket for those of a sketch.
+    pub resolution: f64,
+}
+
+/// One measurement.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Side {
+    /// Conditions of the whole run.
+    pub conditions: Conditions,
+    /// Its levels, in the order in which they were first run.
+    pub levels: Vec<LevelSamples>,
+}
+
+/// All rounds of one load.
+#[derive(Clone, PartialEq, Debug)]
+pub struct LevelSamples {
+    /// Name of the first of its phases.
+    pub name: String,
+    /// The load.
+    pub load: Load,
+    /// Sent to first output text (ms).
+    pub ttft: Samples,
+    /// Sent to first answer text (ms).
+    pub ttfat: Samples,
+    /// Time per token after the first chunk (ms).
+    pub tpot: Samples,
+    /// Sent to finish (ms).
+    pub e2e: Samples,
+    /// Due to finish (ms).
+    pub e2e_from_due: Samples,
+    /// Failed requests.
+    pub failed: u64,
+    /// Requests started and not cancelled.
+    pub ended: u64,
+    /// Throughput with its standard error, from the parts of the steady windows.
+    pub throughput: Option<ThroughputSeen>,
+}
+
+/// Throughput of all rounds of a level together.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct ThroughputSeen {
+    /// Output tokens per second.
+    pub tokens_per_second: f64,
+    /// Its standard error; absent if a window had too few parts.
+    pub standard_error: Option<f64>,
+    /// Length of the windows (s).
+    pub seconds: f64,
+}
+
+impl Samples {
+    /// Exact values, in any order (ms).
+    pub fn exact(mut values: Vec<f64>) -> Samples {
+        values.retain(|value| value.is_finite());
+        values.sort_unstable_by(f64::total_cmp);
+        Samples { sorted: values, resolution: 0.0 }
+    }
+
+    /// The values that a sketch stands for: each bucket's middle as often as it was hit, within 0.55 % of the truth.
+    fn of_distribution(distribution: &Distribution) -> Samples {
+        let sketch = &distribution.sketch.0;
+        let count = sketch.count();
+        let steps = if distribution.sketch_steps > 0.0 { distribution.sketch_steps } else { 1.0 };
+        let mut sorted = Vec::with_capacity(usize::try_from(count).unwrap_or(0).min(1 << 20));
+        sorted.extend(std::iter::repeat_n(0.0, sketch.zeros() as usize));
+        let mut seen = sketch.zeros();
+        for (_, hits) in sketch.buckets() {
+            // The rank in the middle of the bucket's own hits lies in that bucket.
+            let rank = seen + hits.div_ceil(2);
+            let middle = sketch.quantile((rank as f64 - 0.5) / count as f64).unwrap_or(0) as f64 / steps;
+            sorted.extend(std::iter::repeat_n(middle, hits as usize));
+            seen += hits;
+        }
+        Samples { sorted, resolution: Sketch::RELATIVE_ERROR }
+    }
+
+    /// How many there are.
+    pub fn n(&self) -> u64 {
+        self.sorted.len() as u64
+    }
+
+    fn join(&mut self, other: Samples) {
+        self.sorted.extend(other.sorted);
+        self.sorted.sort_unstable_by(f64::total_cmp);
+        self.resolution = self.resolution.max(other.resolution);
+    }
+}
+
+impl Side {
+    /// From a record alone: samples stem from its sketches.
+    pub fn of_record(record: &Record) -> Side {
+        Side::collect(record, |phase| LevelSamples::of_phase(phase))
+    }
+
+    /// From a record and the rows of its phases, which come in the order of the phases: samples are exact. A phase whose
+    /// rows are not all there is taken from its sketches.
+    pub fn of_rows(record: &Record, rows: &[Vec<RequestNumbers>]) -> Side {
+        let mut place = 0;
+        Side::collect(record, |phase| {
+            let mine = rows.get(place).filter(|rows| rows.len() as u64 == phase.counts.started);
+            place += 1;
+            mine.map_or_else(|| LevelSamples::of_phase(phase), |rows| LevelSamples::of_rows(phase, rows))
+        })
+    }
+
+    fn collect(record: &Record, mut of: impl FnMut(&PhaseResult) -> LevelSamples) -> Side {
+        let mut levels: Vec<LevelSamples> = Vec::new();
+        for phase in &record.phases {
+            let level = of(phase);
+            match levels.iter_mut().find(|known| known.load == level.load) {
+                Some(known) => known.join(level),
+                None => levels.push(level),
+            }
+        }
+        Side { conditions: Conditions::from(&record.conditions), levels }
+    }
+}
+
+impl LevelSamples {
+    fn of_phase(phase: &PhaseResult) -> LevelSamples {
+        LevelSamples {
+            name: phase.name.clone(),
+            load: phase.load,
+            ttft: Samples::of_distribution(&phase.ttft),
+            ttfat: Samples::of_distribution(&phase.ttfat),
+            tpot: Samples::of_distribution(&phase.tpot),
+            e2e: Samples::of_distribution(&phase.e2e),
+            e2e_from_due: Samples::of_distribution(&phase.e2e_from_due),
+            failed: phase.counts.failed,
+            ended: phase.counts.started.saturating_sub(phase.counts.cancelled),
+            throughput: ThroughputSeen::of(phase),
+        }
+    }
+
+    fn of_rows(phase: &PhaseResult, rows: &[RequestNumbers]) -> LevelSamples {
+        let measured: Vec<&RequestNumbers> = rows.iter().filter(|row| row.is_answered() && !row.warmup).collect();
+        let times = |of: fn(&RequestNumbers) -> Option<u64>| {
+            Samples::exact(
+                measured.iter().filter_map(|row| of(row)).map(|nanoseconds| nanoseconds as f64 / 1e6).collect(),
+            )
+        };
+        LevelSamples {
+            ttft: times(|row| row.ttft_ns),
+            ttfat: times(|row| row.ttfat_ns),
+            tpot: Samples::exact(measured.iter().filter_map(|row| row.tpot_ms).collect()),
+            e2e: times(|row| row.e2e_ns),
+            e2e_from_due: times(|row| row.e2e_from_due_ns),
+            ..LevelSamples::of_phase(phase)
+        }
+    }
+
+    fn join(&mut self, other: LevelSamples) {
+        self.ttft.join(other.ttft);
+        self.ttfat.join(other.ttfat);
+        self.tpot.join(other.tpot);
+        self.e2e.join(other.e2e);
+        self.e2e_from_due.join(other.e2e_from_due);
+        self.failed += other.failed;
+        self.ended += other.ended;
+        self.throughput = match (self.throughput, other.throughput) {
+            (Some(one), Some(other)) => Some(one.with(other)),
+            (one, other) => one.or(other),
+        };
+    }
+}
+
+impl ThroughputSeen {
+    fn of(phase: &PhaseResult) -> Option<ThroughputSeen> {
+        let throughput = phase.throughput.as_ref()?;
+        let error = throughput.interval.map(|interval| (interval.high - interval.low) / (2.0 * 1.959_964));
+        let seen = ThroughputSeen {
+            tokens_per_second: throughput.tokens_per_second,
+            standard_error: error,
+            seconds: throughput.window_seconds,
+        };
+        seen.tokens_per_second.is_finite().then_some(seen)
+    }
+
+    /// Both windows as one.
+    fn with(self, other: ThroughputSeen) -> ThroughputSeen {
+        let seconds = self.seconds + other.seconds;
+        let (mine, theirs) = (self.seconds / seconds, other.seconds / seconds);
+        let errors = self.standard_error.zip(other.standard_error);
+        ThroughputSeen {
+            tokens_per_second: mine * self.tokens_per_second + theirs * other.tokens_per_second,
+            standard_error: errors.map(|(one, other)| (mine * one).hypot(theirs * other)),
+            seconds,
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! The tests and intervals of a comparison.
+//!
+//! It refuses to know what is compared. Invariant: a p is above 0 and at most 1; a permutation p counts the arrangement that
+//! was seen among the others (Phipson and Smyth 2010), so it can never be 0.
+
+use crate::stats::{
+    Interval, IntervalMethod, ln_gamma, normal_cdf, normal_quantile, percentile_interval, wilson_interval,
+};
+use tokrate_core::Rng;
+
+/// Work of a permutation test, in samples walked: about a tenth of a second.
+const WORK: usize = 20_000_000;
+const REPLICATES: usize = 4_000;
+
+/// The nearest-rank median of rising values; NaN of none.
+pub(super) fn median(sorted: &[f64]) -> f64 {
+    if sorted.is_empty() { f64::NAN } else { sorted[sorted.len().div_ceil(2) - 1] }
+}
+
+/// The probability that a random split of all samples has medians at least as far apart, as a ratio, as the two have.
+///
+/// A split is drawn by walking the pooled samples in order and giving each to one side with the probability of what that
+/// side still lacks; the walk ends when both medians are passed, so nothing is ever sorted again.
+pub(super) fn permutation_p(a: &[f64], b: &[f64], rng: &Rng) -> f64 {
+    let mut pooled: Vec<f64> = a.iter().chain(b).copied().collect();
+    pooled.sort_unstable_by(f64::total_cmp);
+    let seen = distance(median(a), median(b));
+    let rounds = (WORK / pooled.len().max(1)).clamp(2_000, 10_000);
+    let mut rng = rng.child("permutation");
+    let mut as_far = 0;
+    for _ in 0..rounds {
+        let (first, second) = split_medians(&pooled, a.len(), &mut rng);
+        // Equal ratios that rounding makes a little unequal count as equal.
+        as_far += usize::from(distance(first, second) >= seen - 1e-12);
+    }
+    (as_far + 1) as f64 / (rounds + 1) as f64
+}
+
+fn distance(a: f64, b: f64) -> f64 {
+    if a == b { 0.0 } else { (a.ln() - b.ln()).abs() }
+}
+
+fn split_medians(pooled: &[f64], of_a: usize, rng: &mut Rng) -> (f64, f64) {
+    let of_b = pooled.len() - of_a;
+    let (rank_a, rank_b) = (of_a.div_ceil(2), of_b.div_ceil(2));
+    let (mut taken_a, mut taken_b) = (0, 0);
+    let (mut median_a, mut median_b) = (f64::NAN, f64::NAN);
+    for (place, &value) in pooled.iter().enumerate() {
+        let left = (pooled.len() - place) as u64;
+        if rng.below(left) < (of_a - taken_a) as u64 {
+            taken_a += 1;
+            if taken_a == rank_a {
+                median_a = value;
+            }
+        } else {
+            taken_b += 1;
+            if taken_b == rank_b {
+                median_b = value;
+            }
+        }
+        if taken_a >= rank_a && taken_b >= rank_b {
+            break;
+        }
+    }
+    (median_a, median_b)
+}
+
+/// 95 % interval of median(b) / median(a) and the standard error of its logarithm.
+///
+/// The median of a resample is the sample at a rank that is distributed as an order statistic of uniform draws, which is a
+/// Beta variable: one draw for each resample instead of n.
+pub(super) fn ratio_of_medians(a: &[f64], b: &[f64], rng: &Rng) -> Option<(Interval, f64)> {
+    let mut rng = rng.child("bootstrap");
+    let replicates: Vec<f64> = (0..REPLICATES)
+        .map(|_| (resampled_median(b, &mut rng) / resampled_median(a, &mut rng)).ln())
+        .filter(|ratio| ratio.is_finite())
+        .collect();
+    let interval = percentile_interval(&replicates, 0.95)?;
+    let n = replicates.len() as f64;
+    let mean = replicates.iter().sum::<f64>() / n;
+    let error = (replicates.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n - 1.0)).sqrt();
+    Some((Interval { low: interval.low.exp(), high: interval.high.exp(), ..interval }, error))
+}
+
+fn resampled_median(sorted: &[f64], rng: &mut Rng) -> f64 {
+    let n = sorted.len();
+    let rank = n.div_ceil(2);
+    let (below, above) = (gamma(rank as f64, rng), gamma((n - rank + 1) as f64, rng));
+    let place = (below / (below + above) * n as f64) as usize;
+    sorted[place.min(n - 1)]
+}
+
+/// A gamma variable of shape 1 or more (Marsaglia and Tsang 2000).
+fn gamma(shape: f64, rng: &mut Rng) -> f64 {
+    let d = shape - 1.0 / 3.0;
+    let c = 1.0 / (9.0 * d).sqrt();
+    loop {
+        let x = rng.normal();
+        let v = (1.0 + c * x).powi(3);
+        let u = 1.0 - rng.unit();
+        if v > 0.0 && u.ln() < 0.5 * x * x + d - d * v + d * v.ln() {
+            return d * v;
+        }
+    }
+}
+
+/// The change that a test at level `alpha` sees with 80 % probability, as standard errors.
+pub(super) fn visible_errors(alpha: f64) -> f64 {
+    normal_quantile(1.0 - alpha / 2.0).unwrap_or(f64::INFINITY) + normal_quantile(0.8).unwrap_or(0.0)
+}
+
+/// Two-sided p of a normal deviate.
+pub(super) fn normal_p(z: f64) -> f64 {
+    (2.0 * normal_cdf(-z.abs())).clamp(f64::MIN_POSITIVE, 1.0)
+}
+
+/// Fisher's exact test of two shares, two-sided: the probability of all tables at most as likely as the one seen.
+pub(super) fn fisher_p(hits_a: u64, of_a: u64, hits_b: u64, of_b: u64) -> f64 {
+    let ln_choose =
+        |n: u64, k: u64| ln_gamma(n as f64 + 1.0) - ln_gamma(k as f64 + 1.0) - ln_gamma((n - k) as f64 + 1.0);
+    let (hits, all) = (hits_a + hits_b, of_a + of_b);
+    let ln_p = |k: u64| ln_choose(of_a, k) + ln_choose(of_b, hits - k) - ln_choose(all, hits);
+    let seen = ln_p(hits_a);
+    let least = hits.saturating_sub(of_b);
+    let sum: f64 = (least..=hits.min(of_a)).map(ln_p).filter(|ln_p| *ln_p <= seen + 1e-9).map(f64::exp).sum();
+    sum.clamp(f64::MIN_POSITIVE, 1.0)
+}
+
+/// 95 % interval of share b - share a (Newcombe 1998, method 10: from Wilson's intervals of the two).
+pub(super) fn share_difference(hits_a: u64, of_a: u64, hits_b: u64, of_b: u64) -> Option<Interval> {
+    let (a, b) = (wilson_interval(hits_a, of_a, 0.95)?, wilson_interval(hits_b, of_b, 0.95)?);
+    let (share_a, share_b) = (hits_a as f64 / of_a as f64, hits_b as f64 / of_b as f64);
+    let difference = share_b - share_a;
+    Some(Interval {
+        low: difference - (share_b - b.low).hypot(a.high - share_a),
+        high: difference + (b.high - share_b).hypot(share_a - a.low),
+        confidence: 0.95,
+        method: IntervalMethod::Wilson,
+    })
+}
+
+/// Holm's correction (1979): in the order of the p, each times the number of tests left, never falling.
+pub(super) fn holm(p: &[f64]) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..p.len()).collect();
+    order.sort_by(|&x, &y| p[x].total_cmp(&p[y]));
+    let mut adjusted = vec![1.0; p.len()];
+    let mut most: f64 = 0.0;
+    for (place, &index) in order.iter().enumerate() {
+        most = most.max(p[index] * (p.len() - place) as f64).min(1.0);
+        adjusted[index] = most;
+    }
+    adjusted
+}
