@@ -110,6 +110,17 @@ impl SseFramer {
                 rest = &rest[end + 2..];
                 continue;
             }
+            // The same with the line ends that some proxies and Google write.
+            if !self.begun
+                && rest.get(end..end + 4) == Some(&b"\r\n\r\n"[..])
+                && line.starts_with(b"data:")
+                && end as u64 <= self.limit
+            {
+                self.first_line = false;
+                on_frame(Frame::Event { name: b"", data: without_leading_space(&line[5..]) });
+                rest = &rest[end + 4..];
+                continue;
+            }
             // What it looks like in dialects that name their events.
             if !self.begun
                 && let Some((event, length)) = named_event(rest, end, self.limit)
