@@ -6,9 +6,9 @@
 use crate::config::{Calibration, Limits, RequestOptions};
 use crate::drive::{Job, run_phase};
 use crate::exchange::Bodies;
-use crate::plan::{Extent, Load, PhaseSpec};
+use crate::plan::{Backoff, Extent, Load, PhaseSpec};
 use crate::progress::Progress;
-use crate::prompts::{PromptSpec, Prompts};
+use crate::prompts::{PromptSource, PromptSpec, Prompts};
 use crate::{BenchError, Stop};
 use http::HeaderMap;
 use serde::{Deserialize, Serialize};
@@ -116,6 +116,7 @@ impl Calibrator {
                 load: Load::Closed { concurrency: load.concurrency },
                 extent: Extent::Requests(requests),
                 warmup: u64::from(load.concurrency),
+                backoff: Backoff::Obey,
             },
             bodies: Arc::new(bodies(tokens)),
             client,
@@ -133,6 +134,7 @@ impl Calibrator {
             workers: load.workers,
             arrivals: Rng::root(0),
             first_prompt: 0,
+            money: None,
             progress: Arc::new(Progress::default()),
             clock: self.clock,
             stop: stop.clone(),
@@ -167,7 +169,7 @@ impl ClientLoad {
         let concurrency = match spec.load {
             Load::Closed { concurrency } => concurrency,
             // The mean in flight by Little's law: busy time over the phase's time.
-            Load::Open { .. } => {
+            _ => {
                 let busy: u128 = rows.iter().map(|row| u128::from(row.ended_at_ns - row.due_at_ns)).sum();
                 let first = rows.iter().map(|row| row.due_at_ns).min()?;
                 let last = rows.iter().map(|row| row.ended_at_ns).max()?;
@@ -254,7 +256,11 @@ fn bodies(output_tokens: u32) -> Bodies {
             temperature: None,
             extra: Vec::new(),
         },
-        prompts: Prompts::new(PromptSpec { input_tokens: 20, shared_prefix_tokens: 0 }, WORDS, Rng::root(0)),
+        prompts: Prompts::new(
+            &PromptSource::Synthetic(PromptSpec { input_tokens: 20, shared_prefix_tokens: 0 }),
+            WORDS,
+            Rng::root(0),
+        ),
     }
 }
 

@@ -4,7 +4,7 @@
 //! has decided everything.
 
 use crate::plan::PhaseSpec;
-use crate::prompts::PromptSpec;
+use crate::prompts::PromptSource;
 use std::path::PathBuf;
 use tokrate_core::Span;
 use tokrate_meter::Slo;
@@ -19,12 +19,14 @@ pub struct Config {
     pub phases: Vec<PhaseSpec>,
     /// What is asked for.
     pub request: RequestOptions,
-    /// What prompts look like.
-    pub prompts: PromptSpec,
+    /// Where prompts come from.
+    pub prompts: PromptSource,
     /// When to give up on a request.
     pub limits: Limits,
     /// What a good request keeps; goodput is judged by them.
     pub slos: Vec<Slo>,
+    /// What the run may cost at most (USD), all targets together.
+    pub max_cost_usd: Option<f64>,
     /// Client threads; `None` lets the run choose.
     pub workers: Option<u32>,
     /// How the client's own error is found.

@@ -5,14 +5,18 @@
 
 use crate::config::Limits;
 use crate::exchange::{Bodies, Finished, Lane};
-use crate::plan::{PhaseSpec, Plan, Share, Start, Step};
+use crate::history::History;
+use crate::money::Money;
+use crate::plan::{Claim, Outcome, PhaseSpec, Plan, Share, Start, Step, Wait};
 use crate::progress::Progress;
 use crate::{BenchError, Stop};
 use bytes::Bytes;
 use http::HeaderMap;
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tokio::sync::mpsc;
 use tokio::task::LocalSet;
 use tokrate_core::{Rng, Sketch, Span, Tick};
@@ -38,6 +42,8 @@ pub(crate) struct Job {
     pub arrivals: Rng,
     /// Number of the first prompt: prompts stay unique across the phases of a run.
     pub first_prompt: u64,
+    /// What may be spent, if there is a limit.
+    pub money: Option<Money>,
     pub progress: Arc<Progress>,
     pub clock: Clock,
     pub stop: Stop,
@@ -62,8 +68,12 @@ pub(crate) struct PhaseOutput {
     pub requests: Vec<Finished>,
     pub started_at: Tick,
     pub ended_at: Tick,
-    /// Arrivals that were never sent.
+    /// Arrivals that were never sent because too many requests were in flight.
     pub forfeited: u64,
+    /// Arrivals that were never sent because the provider had asked to wait.
+    pub withheld: u64,
+    /// The waits that it asked for.
+    pub waits: Vec<Wait>,
     /// How late a 1 ms timer fired on the workers, ns.
     pub timer_lag: Sketch,
     /// CPU time of the worker threads between start and end.
@@ -79,8 +89,10 @@ impl PhaseOutput {
             .into_iter()
             .map(|finished| {
                 let mut row = RequestNumbers::measure(&finished.trace, Encoding::O200kBase);
-                row.index = finished.index;
-                row.warmup = finished.warmup;
+                row.index = finished.start.index;
+                row.warmup = finished.start.warmup;
+                row.session = finished.start.turn.map(|turn| turn.session);
+                row.turn = finished.start.turn.map(|turn| turn.turn);
                 row
             })
             .collect()
@@ -91,12 +103,13 @@ impl PhaseOutput {
 pub(crate) fn run_phase(job: &Arc<Job>) -> Result<PhaseOutput, BenchError> {
     let started_at = job.clock.now();
     let mut threads = Vec::new();
+    let hold = Arc::new(AtomicU64::new(0));
     for worker in 0..job.workers {
         let share = Share { worker, of: job.workers };
-        let job = Arc::clone(job);
+        let (job, hold) = (Arc::clone(job), Arc::clone(&hold));
         let thread = std::thread::Builder::new()
             .name(format!("bench-{worker}"))
-            .spawn(move || run_worker(job, share, started_at))
+            .spawn(move || run_worker(job, share, started_at, hold))
             .map_err(BenchError::Worker)?;
         threads.push(thread);
     }
@@ -105,6 +118,8 @@ pub(crate) fn run_phase(job: &Arc<Job>) -> Result<PhaseOutput, BenchError> {
         started_at,
         ended_at: started_at,
         forfeited: 0,
+        withheld: 0,
+        waits: Vec::new(),
         timer_lag: Sketch::new(),
         cpu: Span::ZERO,
         interrupted: false,
@@ -113,45 +128,62 @@ pub(crate) fn run_phase(job: &Arc<Job>) -> Result<PhaseOutput, BenchError> {
         let output = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
         whole.requests.extend(output.requests);
         whole.forfeited += output.forfeited;
+        whole.withheld += output.withheld;
+        whole.waits.extend(output.waits);
         whole.timer_lag.merge(&output.timer_lag);
         whole.cpu += output.cpu;
     }
     whole.ended_at = job.clock.now();
     whole.interrupted = job.stop.is_set();
-    whole.requests.sort_unstable_by_key(|finished| finished.index);
+    whole.requests.sort_unstable_by_key(|finished| finished.start.index);
     Ok(whole)
 }
 
 struct ShareOutput {
     requests: Vec<Finished>,
     forfeited: u64,
+    withheld: u64,
+    waits: Vec<Wait>,
     timer_lag: Sketch,
     cpu: Span,
 }
 
-fn run_worker(job: Arc<Job>, share: Share, started_at: Tick) -> Result<ShareOutput, BenchError> {
+/// `hold` is until when no worker of an open loop sends anything (ns).
+fn run_worker(job: Arc<Job>, share: Share, started_at: Tick, hold: Arc<AtomicU64>) -> Result<ShareOutput, BenchError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(BenchError::Worker)?;
     let cpu_before = tokrate_net::thread_cpu_time();
     let tasks = LocalSet::new();
-    let (requests, forfeited, timer_lag) = tasks.block_on(&runtime, async {
+    let (worker, timer_lag) = tasks.block_on(&runtime, async {
         let pacer = Pacer::new(job.clock).map_err(BenchError::Worker)?;
         let lag = LagProbe::start(&pacer);
-        let plan = Plan::new(job.spec, share, started_at, job.arrivals.clone());
+        let plan = Plan::new(&job.spec, share, started_at, job.arrivals.clone());
         let client = Client::new(job.client.clone(), job.route.clone(), job.clock)?;
         let lane = Rc::new(Lane { job: Arc::clone(&job), client, batch: RefCell::default() });
-        let mut worker = Worker::new(lane, plan);
+        let mut worker = Worker::new(lane, plan, hold);
         worker.run(&pacer).await;
-        Ok::<_, BenchError>((worker.requests, worker.plan.forfeited(), lag.stop()))
+        Ok::<_, BenchError>((worker, lag.stop()))
     })?;
-    Ok(ShareOutput { requests, forfeited, timer_lag, cpu: tokrate_net::thread_cpu_time() - cpu_before })
+    Ok(ShareOutput {
+        forfeited: worker.plan.forfeited(),
+        withheld: worker.plan.withheld(),
+        waits: worker.plan.waits().to_vec(),
+        requests: worker.requests,
+        timer_lag,
+        cpu: tokrate_net::thread_cpu_time() - cpu_before,
+    })
 }
 
 /// The loop of one worker: asks its plan, starts requests, hears of their ends.
 struct Worker {
     lane: Rc<Lane>,
     plan: Plan,
+    hold: Arc<AtomicU64>,
+    /// What the sessions have said so far.
+    history: History,
     /// The next request's body, encoded while there was time.
-    prepared: Option<(u64, Bytes)>,
+    prepared: Option<(Start, Bytes)>,
+    /// What the requests in flight may cost, by index.
+    claims: HashMap<u64, Claim>,
     requests: Vec<Finished>,
     ended: mpsc::UnboundedReceiver<Finished>,
     /// Kept to make more of them; so the receiver never sees the channel closed.
@@ -159,9 +191,19 @@ struct Worker {
 }
 
 impl Worker {
-    fn new(lane: Rc<Lane>, plan: Plan) -> Worker {
+    fn new(lane: Rc<Lane>, plan: Plan, hold: Arc<AtomicU64>) -> Worker {
         let (end_sender, ended) = mpsc::unbounded_channel();
-        Worker { lane, plan, prepared: None, requests: Vec::new(), ended, end_sender }
+        Worker {
+            lane,
+            plan,
+            hold,
+            history: History::default(),
+            prepared: None,
+            claims: HashMap::new(),
+            requests: Vec::new(),
+            ended,
+            end_sender,
+        }
     }
 
     async fn run(&mut self, pacer: &Pacer) {
@@ -171,6 +213,7 @@ impl Worker {
             if stop.is_set() {
                 self.plan.stop();
             }
+            self.plan.hold_until(Tick::from_nanos(self.hold.load(Relaxed)));
             let wake_at = match self.plan.poll(clock.now()) {
                 Step::Start(start) => {
                     self.start(start);
@@ -201,35 +244,67 @@ impl Worker {
 
     fn start(&mut self, start: Start) {
         let body = match self.prepared.take() {
-            Some((index, body)) if index == start.index => body,
-            _ => self.encode(start.index),
+            Some((prepared, body)) if is_same(&prepared, &start) => body,
+            _ => self.encode(&start),
         };
+        if let Some(money) = &self.lane.job.money {
+            let prompt = self.prompt_number(&start);
+            let input = self.history.tokens(&start) + self.lane.job.bodies.prompts.input_tokens(prompt);
+            let Some(claim) = money.claim(input, self.lane.job.bodies.output_tokens(prompt)) else {
+                self.plan.withdraw();
+                return;
+            };
+            self.claims.insert(start.index, claim);
+        }
         self.lane.job.progress.start();
         let (lane, sender) = (Rc::clone(&self.lane), self.end_sender.clone());
         tokio::task::spawn_local(async move {
             let stop = lane.job.stop.clone();
             let trace = lane.carry_out(start.index, start.due_at, body, stop.wait()).await;
             // The receiver lives as long as the plan has requests in flight.
-            let _ = sender.send(Finished { index: start.index, warmup: start.warmup, trace });
+            let _ = sender.send(Finished { start, trace });
         });
     }
 
     fn end(&mut self, finished: Finished, now: Tick) {
-        self.lane.job.progress.end(finished.trace.failure.is_none());
-        self.plan.completed(now);
+        let Finished { start, trace } = &finished;
+        self.lane.job.progress.end(trace.failure.is_none());
+        let number = self.prompt_number(start);
+        if let (Some(money), Some(claim)) = (&self.lane.job.money, self.claims.remove(&start.index)) {
+            let asked = self.history.tokens(start) + self.lane.job.bodies.prompts.input_tokens(number);
+            money.settle(claim, asked, trace);
+        }
+        if start.turn.is_some() {
+            let counted = self.lane.job.money.is_some();
+            self.history.add(start, trace, &self.lane.job.bodies.prompts, number, counted);
+        }
+        let failure = trace.failure.as_ref().map(|failure| (failure.kind, failure.retry_after));
+        self.plan.completed(start, now, Outcome::of(failure));
+        if let Some(until) = self.plan.held_until() {
+            self.hold.fetch_max(until.as_nanos(), Relaxed);
+        }
         self.requests.push(finished);
     }
 
     /// Encodes the next body ahead of time, so that its making does not sit between due and sent.
     fn prepare(&mut self) {
-        let index = self.plan.upcoming();
-        if self.prepared.as_ref().is_none_or(|(prepared, _)| *prepared != index) {
-            self.prepared = Some((index, self.encode(index)));
+        let next = self.plan.upcoming();
+        if self.prepared.as_ref().is_none_or(|(prepared, _)| !is_same(prepared, &next)) {
+            self.prepared = Some((next, self.encode(&next)));
         }
     }
 
-    fn encode(&self, index: u64) -> Bytes {
-        let job = &self.lane.job;
-        job.bodies.encode(job.first_prompt + index)
+    fn encode(&self, start: &Start) -> Bytes {
+        self.lane.job.bodies.encode(self.prompt_number(start), self.history.of(start))
     }
+
+    /// Number of a request's prompt in the run.
+    fn prompt_number(&self, start: &Start) -> u64 {
+        self.lane.job.first_prompt + start.prompt
+    }
+}
+
+/// Whether a body for one is a body for the other.
+fn is_same(prepared: &Start, start: &Start) -> bool {
+    (prepared.index, prepared.prompt) == (start.index, start.prompt)
 }

@@ -5,6 +5,7 @@
 
 use crate::config::RequestOptions;
 use crate::drive::Job;
+use crate::plan::Start;
 use crate::prompts::Prompts;
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue};
@@ -12,7 +13,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 use tokio::sync::Notify;
-use tokrate_core::{ChatRequest, EventBatch, FailureKind, Message, Role, Span, Tick, What};
+use tokrate_core::{ChatRequest, EventBatch, FailureKind, Message, Span, Tick, What};
 use tokrate_meter::{Ending, RequestMeter, RequestTrace, Timing};
 use tokrate_net::{Client, Exchange, Head, Outgoing, Sink};
 use tokrate_wire::{Decoder, Dialect, Shape, encode_request, refusal};
@@ -40,15 +41,21 @@ pub struct Bodies {
 }
 
 impl Bodies {
-    /// The body of the request with that index of the run.
-    pub fn encode(&self, index: u64) -> Bytes {
+    /// Output tokens that the prompt of that number asks for.
+    pub fn output_tokens(&self, number: u64) -> u64 {
+        u64::from(self.prompts.output_tokens(number).unwrap_or(self.options.output_tokens))
+    }
+
+    /// The body of a request with the prompt of that number in the run, after what was said before it.
+    pub fn encode(&self, number: u64, history: &[Message]) -> Bytes {
         let options = &self.options;
+        let prompt = self.prompts.prompt(number);
         let request = ChatRequest {
             model: self.model.clone(),
-            messages: vec![Message::text(Role::User, self.prompts.content(index))],
+            messages: history.iter().cloned().chain(prompt.messages).collect(),
             stream: options.stream,
             include_usage: options.stream && options.include_usage,
-            max_output_tokens: Some(options.output_tokens),
+            max_output_tokens: Some(prompt.output_tokens.unwrap_or(options.output_tokens)),
             legacy_max_tokens: options.legacy_max_tokens,
             ignore_eos: options.ignore_eos,
             temperature: options.temperature,
@@ -70,10 +77,8 @@ pub(crate) struct Lane {
 /// A request that has ended.
 #[derive(Debug)]
 pub struct Finished {
-    /// Number in its phase.
-    pub index: u64,
-    /// Whether it was warm-up.
-    pub warmup: bool,
+    /// What the plan said.
+    pub start: Start,
     /// Everything that was measured.
     pub trace: RequestTrace,
 }

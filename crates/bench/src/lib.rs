@@ -4,11 +4,14 @@
 //!
 //! Architecture Invariant: no other part is known here; numbers are made by `meter`, bytes by `wire` and `net`.
 
+mod bad_input;
 mod calibrate;
 mod config;
 mod drive;
 mod error;
 mod exchange;
+mod history;
+mod money;
 pub mod plan;
 mod progress;
 pub mod prompts;
@@ -16,8 +19,10 @@ pub mod report;
 mod scrape;
 mod session;
 mod stop;
+pub mod trace;
 mod verdict;
 
+pub use bad_input::BadInput;
 pub use config::{Calibration, Config, Embedded, Limits, Remote, RequestOptions, ServerMetrics, Target};
 pub use error::BenchError;
 pub use progress::{Progress, Snapshot};

@@ -1,49 +1,25 @@
-//! When requests start: closed and open loops as a state machine.
+//! When requests start: closed loops, open loops, ramps, traces and sessions as one state machine.
 //!
 //! It refuses to know sockets, clocks and answers: ticks and completions are told to it. Invariant: an open loop's
-//! due ticks depend on its start, rate and seed alone, never on what happened to earlier requests.
+//! due ticks depend on its start, shape and seed alone, never on what happened to earlier requests.
 
-use std::collections::VecDeque;
-use tokrate_core::{RequestsPerSecond, Rng, Span, Tick};
+mod arrivals;
+mod backoff;
+mod budget;
+mod load;
+mod ramp;
+mod slots;
 
-/// How requests arrive.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Load {
-    /// So many requests in flight; the next starts when one ends.
-    Closed {
-        /// Requests in flight.
-        concurrency: u32,
-    },
-    /// Arrivals on an absolute schedule, whatever happens to the answers.
-    Open {
-        /// Mean arrivals per second.
-        rate: RequestsPerSecond,
-        /// How the gaps between arrivals are drawn.
-        arrivals: Arrivals,
-        /// In-flight requests at which an arrival is forfeited (counted, never sent): keeps a dead server from
-        /// eating the client.
-        in_flight_limit: u32,
-    },
-}
+pub use backoff::{Outcome, Wait, held_back};
+pub use budget::{Budget, Claim};
+pub use load::{Arrivals, Backoff, Load, Think};
+pub use ramp::{Growth, Ramp};
+pub use slots::Turn;
 
-/// How the gaps of an open loop are drawn.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Arrivals {
-    /// All gaps are 1 / rate.
-    Constant,
-    /// Exponential gaps of mean 1 / rate: a Poisson process.
-    Poisson,
-}
-
-impl Arrivals {
-    /// The name used on the command line and in records.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Arrivals::Constant => "constant",
-            Arrivals::Poisson => "poisson",
-        }
-    }
-}
+use arrivals::Schedule;
+use backoff::Waits;
+use slots::Slots;
+use tokrate_core::{Rng, Span, Tick};
 
 /// When a phase stops starting requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -52,10 +28,12 @@ pub enum Extent {
     Requests(u64),
     /// After so much time, counted from the first measured request.
     Duration(Span),
+    /// After so many sessions, each to its own end.
+    Sessions(u64),
 }
 
 /// One load level, as asked for.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct PhaseSpec {
     /// How requests arrive.
     pub load: Load,
@@ -63,6 +41,8 @@ pub struct PhaseSpec {
     pub extent: Extent,
     /// Requests sent first and kept out of the distributions.
     pub warmup: u64,
+    /// What is done about refusals for the rate.
+    pub backoff: Backoff,
 }
 
 /// What to do next.
@@ -79,7 +59,7 @@ pub enum Step {
 }
 
 /// A request that is to be sent.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Start {
     /// Number of the request in its phase, from 0, warm-up included.
     pub index: u64,
@@ -87,6 +67,12 @@ pub struct Start {
     pub due_at: Tick,
     /// Whether it belongs to the warm-up.
     pub warmup: bool,
+    /// The slot that it takes; 0 in an open loop.
+    pub slot: u32,
+    /// Number of its prompt in its phase: its index, but for the turns of sessions.
+    pub prompt: u64,
+    /// Which turn of which session it is.
+    pub turn: Option<Turn>,
 }
 
 /// Which part of a phase a worker carries out: every `of`-th request, from `worker` on.
@@ -114,83 +100,95 @@ impl Share {
 pub struct Plan {
     extent: Extent,
     warmup: u64,
-    arrivals: Arriving,
+    backoff: Backoff,
+    arriving: Arriving,
+    turns: u64,
     share: Share,
     /// Requests taken from the schedule so far, of this share.
     taken: u64,
     in_flight: u32,
+    waits: Waits,
     measuring_since: Option<Tick>,
     stopped: bool,
 }
 
 #[derive(Debug)]
 enum Arriving {
-    /// Slots that are free, and since when, longest first.
-    Closed {
-        free_since: VecDeque<Tick>,
-    },
-    Open(Schedule),
+    Closed(Slots),
+    Open(Open),
 }
 
-/// The absolute schedule of an open loop.
+/// An open loop and what became of its arrivals.
 #[derive(Debug)]
-struct Schedule {
-    mean_gap: Span,
-    arrivals: Arrivals,
-    rng: Rng,
-    next_due: Tick,
+struct Open {
+    schedule: Schedule,
     in_flight_limit: u32,
     forfeited: u64,
+    /// Arrivals due before this are not sent.
+    held_until: Tick,
+    withheld: u64,
 }
 
 impl Plan {
-    /// A plan that starts at `start`; `rng` draws the gaps of Poisson arrivals and must be the same for all shares.
-    pub fn new(spec: PhaseSpec, share: Share, start: Tick, rng: Rng) -> Plan {
-        let arrivals = match spec.load {
-            Load::Closed { concurrency } => {
-                let slots = share.part_of(u64::from(concurrency)) as usize;
-                Arriving::Closed { free_since: std::iter::repeat_n(start, slots).collect() }
-            }
-            Load::Open { rate, arrivals, in_flight_limit } => {
-                let mut schedule = Schedule {
-                    mean_gap: rate.interval().unwrap_or(Span::MAX),
-                    arrivals,
-                    rng,
-                    next_due: start,
-                    in_flight_limit: share.part_of(u64::from(in_flight_limit)) as u32,
-                    forfeited: 0,
-                };
+    /// A plan that starts at `start`; `rng` draws gaps and think times and must be the same for all shares.
+    pub fn new(spec: &PhaseSpec, share: Share, start: Tick, rng: Rng) -> Plan {
+        let sessions = match spec.extent {
+            Extent::Sessions(sessions) => Some(sessions),
+            Extent::Requests(_) | Extent::Duration(_) => None,
+        };
+        let arriving = match Slots::of(&spec.load, share, start, &rng, sessions) {
+            Some(slots) => Arriving::Closed(slots),
+            None => {
+                let mut schedule = Schedule::of(&spec.load, start, rng).expect("a load is closed or open");
                 // Every share walks the whole schedule and takes its own arrivals, so that the arrivals of a run do
                 // not depend on the number of workers.
                 schedule.skip(u64::from(share.worker));
-                Arriving::Open(schedule)
+                let in_flight_limit = share.part_of(u64::from(spec.load.most_in_flight())) as u32;
+                let held_until = Tick::ZERO;
+                Arriving::Open(Open { schedule, in_flight_limit, forfeited: 0, held_until, withheld: 0 })
             }
         };
         let extent = match spec.extent {
             Extent::Requests(n) => Extent::Requests(
                 share.part_of(spec.warmup.saturating_add(n)).saturating_sub(share.part_of(spec.warmup)),
             ),
-            duration => duration,
+            other => other,
         };
-        let warmup = share.part_of(spec.warmup);
-        Plan { extent, warmup, arrivals, share, taken: 0, in_flight: 0, measuring_since: None, stopped: false }
+        let turns = match spec.load {
+            Load::Sessions { turns, .. } => u64::from(turns.max(1)),
+            _ => 1,
+        };
+        Plan {
+            extent,
+            warmup: share.part_of(spec.warmup),
+            backoff: spec.backoff,
+            arriving,
+            turns,
+            share,
+            taken: 0,
+            in_flight: 0,
+            waits: Waits::default(),
+            measuring_since: None,
+            stopped: false,
+        }
     }
 
     /// What to do at `now`. Call again after each [`Step::Start`].
     pub fn poll(&mut self, now: Tick) -> Step {
         loop {
-            let due_at = match &self.arrivals {
-                Arriving::Closed { free_since } => free_since.front().map(|&since| since.min(now)),
-                Arriving::Open(schedule) => Some(schedule.next_due),
+            let next = match &self.arriving {
+                Arriving::Closed(slots) => slots.first().map(|(since, _)| since),
+                Arriving::Open(open) => open.schedule.next_due(),
             };
-            if self.stopped || self.is_over(due_at.unwrap_or(now)) {
-                self.stopped = true;
-                return if self.in_flight == 0 { Step::Finished } else { Step::WaitForCompletion };
+            let waiting = if self.in_flight == 0 { Step::Finished } else { Step::WaitForCompletion };
+            let Some(due_at) = next.filter(|_| !self.stopped) else {
+                return waiting;
+            };
+            if self.is_over(due_at) {
+                // A slot that waits beyond the end says nothing about those that are busy now.
+                self.stopped |= due_at <= now || self.in_flight == 0 || matches!(self.arriving, Arriving::Open(_));
+                return waiting;
             }
-            let Some(due_at) = due_at else {
-                // No slot is free and none is busy: this share has none.
-                return if self.in_flight == 0 { Step::Finished } else { Step::WaitForCompletion };
-            };
             if due_at > now {
                 return Step::WaitUntil(due_at);
             }
@@ -200,11 +198,51 @@ impl Plan {
         }
     }
 
-    /// Tells the plan that a request it started has ended, well or not.
-    pub fn completed(&mut self, now: Tick) {
+    /// Tells the plan that a request it started has ended, and how.
+    pub fn completed(&mut self, start: &Start, now: Tick, outcome: Outcome) {
         self.in_flight = self.in_flight.checked_sub(1).expect("only started requests complete");
-        if let Arriving::Closed { free_since } = &mut self.arrivals {
-            free_since.push_back(now);
+        let outcome = match (self.backoff, outcome) {
+            (Backoff::Ignore, Outcome::RateLimited { .. }) => Outcome::Failed,
+            _ => outcome,
+        };
+        let refused = matches!(outcome, Outcome::RateLimited { .. });
+        match &mut self.arriving {
+            Arriving::Closed(slots) => {
+                let wait = self.waits.after(start.slot, now, outcome);
+                slots.release(start.slot, now + wait, refused, outcome == Outcome::Answered);
+            }
+            Arriving::Open(open) => {
+                // Several refusals of one moment are one: only what asks for more says more.
+                let news = now >= open.held_until || matches!(outcome, Outcome::RateLimited { retry_after: Some(_) });
+                if news {
+                    let wait = self.waits.after(0, now, outcome);
+                    // Without a wait nothing is held: an arrival that is polled late is still sent.
+                    if !wait.is_zero() {
+                        open.held_until = open.held_until.max(now + wait);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Takes back a request that was handed out and not sent, and starts no more.
+    pub fn withdraw(&mut self) {
+        self.in_flight = self.in_flight.checked_sub(1).expect("only started requests are taken back");
+        self.stopped = true;
+    }
+
+    /// An open loop sends nothing that is due before this: another share was asked to wait.
+    pub fn hold_until(&mut self, tick: Tick) {
+        if let Arriving::Open(open) = &mut self.arriving {
+            open.held_until = open.held_until.max(tick);
+        }
+    }
+
+    /// Until when an open loop sends nothing.
+    pub fn held_until(&self) -> Option<Tick> {
+        match &self.arriving {
+            Arriving::Open(open) => Some(open.held_until).filter(|until| *until > Tick::ZERO),
+            Arriving::Closed(_) => None,
         }
     }
 
@@ -215,10 +253,23 @@ impl Plan {
 
     /// Arrivals that were due and not sent because too many requests were in flight.
     pub fn forfeited(&self) -> u64 {
-        match &self.arrivals {
-            Arriving::Closed { .. } => 0,
-            Arriving::Open(schedule) => schedule.forfeited,
+        match &self.arriving {
+            Arriving::Closed(_) => 0,
+            Arriving::Open(open) => open.forfeited,
         }
+    }
+
+    /// Arrivals that were due and not sent because the provider had asked to wait.
+    pub fn withheld(&self) -> u64 {
+        match &self.arriving {
+            Arriving::Closed(_) => 0,
+            Arriving::Open(open) => open.withheld,
+        }
+    }
+
+    /// The waits that refusals for the rate have led to.
+    pub fn waits(&self) -> &[Wait] {
+        self.waits.kept()
     }
 
     /// Requests started and not yet completed.
@@ -226,26 +277,37 @@ impl Plan {
         self.in_flight
     }
 
-    /// The request that will be started next, unless the phase ends before: lets the driver prepare it.
-    pub fn upcoming(&self) -> u64 {
-        self.global_index(self.taken)
+    /// The request that will be started next as things stand, unless the phase ends before: lets the driver prepare it.
+    pub fn upcoming(&self) -> Start {
+        let (due_at, slot, turn) = match &self.arriving {
+            Arriving::Closed(slots) => {
+                let (since, slot) = slots.first().unwrap_or_default();
+                (since, slot, slots.turn(slot))
+            }
+            Arriving::Open(open) => (open.schedule.next_due().unwrap_or_default(), 0, None),
+        };
+        let index = self.taken * u64::from(self.share.of.max(1)) + u64::from(self.share.worker);
+        let prompt = turn.map_or(index, |turn| turn.session * self.turns + u64::from(turn.turn));
+        Start { index, due_at, warmup: self.taken < self.warmup, slot, prompt, turn }
     }
 
-    /// Takes the next request; `None` when its arrival is forfeited.
+    /// Takes the next request; `None` when its arrival is forfeited or withheld.
     fn take(&mut self, due_at: Tick) -> Option<Start> {
-        let start = Start { index: self.upcoming(), due_at, warmup: self.taken < self.warmup };
+        let start = Start { due_at, ..self.upcoming() };
         self.taken += 1;
         if !start.warmup && self.measuring_since.is_none() {
             self.measuring_since = Some(due_at);
         }
-        match &mut self.arrivals {
-            Arriving::Closed { free_since } => {
-                free_since.pop_front();
-            }
-            Arriving::Open(schedule) => {
-                schedule.skip(u64::from(self.share.of.max(1)));
-                if self.in_flight >= schedule.in_flight_limit {
-                    schedule.forfeited += 1;
+        match &mut self.arriving {
+            Arriving::Closed(slots) => slots.take(),
+            Arriving::Open(open) => {
+                open.schedule.skip(u64::from(self.share.of.max(1)));
+                if due_at < open.held_until {
+                    open.withheld += 1;
+                    return None;
+                }
+                if self.in_flight >= open.in_flight_limit {
+                    open.forfeited += 1;
                     return None;
                 }
             }
@@ -258,23 +320,7 @@ impl Plan {
         match self.extent {
             Extent::Requests(n) => self.taken >= self.warmup + n,
             Extent::Duration(duration) => self.measuring_since.is_some_and(|since| due_at >= since + duration),
-        }
-    }
-
-    fn global_index(&self, taken: u64) -> u64 {
-        taken * u64::from(self.share.of.max(1)) + u64::from(self.share.worker)
-    }
-}
-
-impl Schedule {
-    /// Moves on by `n` arrivals.
-    fn skip(&mut self, n: u64) {
-        for _ in 0..n {
-            let gap = match self.arrivals {
-                Arrivals::Constant => self.mean_gap,
-                Arrivals::Poisson => self.rng.exponential(self.mean_gap),
-            };
-            self.next_due += gap;
+            Extent::Sessions(_) => false,
         }
     }
 }

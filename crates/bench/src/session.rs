@@ -7,19 +7,20 @@ use crate::calibrate::{self, Calibrator};
 use crate::config::{Config, Remote, RequestOptions, Target};
 use crate::drive::{Job, PhaseOutput, run_phase, secrets_of};
 use crate::exchange::Bodies;
-use crate::plan::{Load, PhaseSpec};
+use crate::money::Money;
+use crate::plan::{Backoff, Budget, Load, PhaseSpec, held_back};
 use crate::progress::Progress;
 use crate::prompts::Prompts;
 use crate::scrape::Scraper;
-use crate::{BenchError, Stop, verdict};
+use crate::{BenchError, Stop, history, verdict};
 use http::HeaderMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use tokrate_core::{Conditions, Rng, Span, Tick};
 use tokrate_host::{Host, HostConfig, RunningHost, TruthLog};
 use tokrate_meter::curve::{CurveResult, LoadAxis, LoadLevel, Measured};
 use tokrate_meter::{
-    ClientError, ClientErrorSource, ConditionsRow, Goodput, PhaseInput, PhaseResult, Price, Record, RequestNumbers,
-    Status, Tool, Warmup,
+    Billed, ClientError, ClientErrorSource, ConditionsRow, Goodput, PhaseInput, PhaseResult, Price, Record,
+    RequestNumbers, Spending, Status, Tool, Warmup,
 };
 use tokrate_net::{ClientConfig, Clock, HttpVersion, Route};
 use tokrate_sim::WORDS;
@@ -71,10 +72,14 @@ pub fn run(
     }
     let mut sessions =
         configs.iter().map(|config| Session::open(config, clock, stop)).collect::<Result<Vec<_>, BenchError>>()?;
+    let limit = configs.iter().filter_map(|config| config.max_cost_usd).reduce(f64::min);
+    if let Some(budget) = limit.map(|limit| Arc::new(Mutex::new(Budget::new(limit)))) {
+        sessions.iter_mut().for_each(|session| session.spend_from(&budget));
+    }
     let turns = configs.iter().map(|config| config.phases.len()).max().unwrap_or(0);
     for (turn, target) in in_turns(turns, configs.len()) {
         let (session, phases) = (&mut sessions[target], &configs[target].phases);
-        let Some(spec) = phases.get(turn).filter(|_| !stop.is_set()) else { continue };
+        let Some(spec) = phases.get(turn).filter(|_| !stop.is_set() && !session.is_broke()) else { continue };
         let place = Place { target, phase: turn, of: phases.len() };
         observer.phase_started(place, spec, &session.progress);
         let rows = session.phase(turn, spec, &mut || observer.calibrating(place))?;
@@ -106,6 +111,7 @@ struct Session<'a> {
     /// Reads what the server counts, where it publishes that.
     scraper: Option<Scraper>,
     next_prompt: u64,
+    money: Option<Money>,
 }
 
 /// The endpoint as requests see it, embedded or not.
@@ -149,6 +155,7 @@ impl<'a> Session<'a> {
             conditions: ConditionsRow::from(&conditions),
             price: endpoint.price.clone(),
             engine_host: config.target.remote().and_then(|remote| remote.engine_host.clone()),
+            spending: None,
             phases: Vec::new(),
             curve: None,
             assertions: Vec::new(),
@@ -173,7 +180,18 @@ impl<'a> Session<'a> {
             record,
             scraper,
             next_prompt: 0,
+            money: None,
         })
+    }
+
+    /// Requests are paid for out of a budget, if their price is known.
+    fn spend_from(&mut self, budget: &Arc<Mutex<Budget>>) {
+        self.money = self.endpoint.price.clone().map(|price| Money { budget: Arc::clone(budget), price });
+    }
+
+    /// Whether a request was not sent because it might have cost too much.
+    fn is_broke(&self) -> bool {
+        self.money.as_ref().is_some_and(Money::is_exhausted)
     }
 
     /// Measures one load level and adds its result to the record.
@@ -187,11 +205,12 @@ impl<'a> Session<'a> {
         let job = Arc::new(self.job(number, spec));
         let page = self.scraper.as_mut().and_then(Scraper::page);
         let mut output = run_phase(&job)?;
-        self.next_prompt += output.requests.last().map_or(0, |finished| finished.index + 1);
+        let prompts: Vec<u64> =
+            output.requests.iter().map(|finished| job.first_prompt + finished.start.prompt).collect();
+        self.next_prompt = prompts.iter().max().map_or(self.next_prompt, |last| last + 1);
         let mut rows = output.take_rows();
-        for row in &mut rows {
-            row.input_asked = Some(u64::from(self.config.prompts.input_tokens));
-        }
+        history::ask(&mut rows, &prompts, &job.bodies.prompts);
+        self.spend(&rows);
         let server = page.and_then(|page| self.scraper.as_mut()?.truth_since(&page, &rows));
         let client_error = match &self.host {
             Some(host) => Some(ClientError {
@@ -208,6 +227,22 @@ impl<'a> Session<'a> {
         Ok(rows)
     }
 
+    /// Adds what the requests of a phase cost to the record, if that is known.
+    fn spend(&mut self, rows: &[RequestNumbers]) {
+        let Some(price) = &self.endpoint.price else { return };
+        let spending = self.record.spending.get_or_insert_with(Spending::default);
+        spending.limit_usd = self.config.max_cost_usd;
+        rows.iter().for_each(|row| spending.add(price, &Billed::of_row(row)));
+    }
+
+    fn money_reason(&self) -> String {
+        format!(
+            "stopped by --max-cost-usd {}: the next request might have cost more than was left; {:.6} USD were spent",
+            self.config.max_cost_usd.unwrap_or(0.0),
+            self.record.spending.map_or(0.0, |spending| spending.usd)
+        )
+    }
+
     fn result(
         &self,
         spec: &PhaseSpec,
@@ -217,17 +252,8 @@ impl<'a> Session<'a> {
         rows: &mut [RequestNumbers],
     ) -> PhaseResult {
         let late = |row: &&RequestNumbers| row.sent_at_ns.is_some_and(|sent| sent > row.due_at_ns + LATE.as_nanos());
-        let open = matches!(spec.load, Load::Open { .. });
-        let late = if open { rows.iter().filter(late).count() as u64 } else { 0 };
-        let (name, load) = match spec.load {
-            Load::Closed { concurrency } => {
-                (format!("concurrency {concurrency}"), tokrate_meter::Load::Closed { concurrency })
-            }
-            Load::Open { rate, arrivals, in_flight_limit } => (
-                format!("{rate} {}", arrivals.name()),
-                tokrate_meter::Load::Open { rate: rate.per_second(), cap: Some(in_flight_limit) },
-            ),
-        };
+        let late = if !spec.load.is_closed() { rows.iter().filter(late).count() as u64 } else { 0 };
+        let (name, load) = (spec.load.name(), spec.load.row());
         let earlier = self.record.phases.iter().filter(|phase| phase.load == load).count();
         let name = if earlier == 0 { name } else { format!("{name}, round {}", earlier + 1) };
         let input = PhaseInput {
@@ -237,12 +263,17 @@ impl<'a> Session<'a> {
             warmup: if spec.warmup == 0 { Warmup::None } else { Warmup::Requests(spec.warmup) },
             started_at: output.started_at,
             ended_at: output.ended_at,
-            interrupted: output.interrupted,
+            interrupted: output.interrupted || self.is_broke(),
             client_error,
             timer_lag: &output.timer_lag,
             client_cpu: output.cpu,
             late,
             forfeited: output.forfeited,
+            withheld: output.withheld,
+            held_back: (spec.backoff == Backoff::Obey).then(|| {
+                let slots = spec.load.is_closed().then(|| spec.load.most_in_flight());
+                held_back(&output.waits, slots, output.ended_at)
+            }),
         };
         let mut result = PhaseResult::of(&input, rows);
         result.goodput = Goodput::of(&self.config.slos, &result, rows);
@@ -254,12 +285,12 @@ impl<'a> Session<'a> {
         let root = Rng::root(config.seed);
         let shape = if config.request.stream { Shape::Stream } else { Shape::Whole };
         Job {
-            spec: *spec,
+            spec: spec.clone(),
             bodies: Arc::new(Bodies {
                 dialect: self.endpoint.dialect,
                 model: self.endpoint.model.clone(),
                 options: config.request.clone(),
-                prompts: Prompts::new(config.prompts, WORDS, root.child("prompts")),
+                prompts: Prompts::new(&config.prompts, WORDS, root.child("prompts")),
             }),
             client: self.endpoint.client.clone(),
             route: self.route.clone(),
@@ -271,6 +302,7 @@ impl<'a> Session<'a> {
             workers: config.workers.unwrap_or_else(|| workers_for(spec)).min(most_workers(spec)),
             arrivals: root.child("arrivals").nth(number as u64),
             first_prompt: self.next_prompt,
+            money: self.money.clone(),
             progress: Arc::clone(&self.progress),
             clock: self.clock,
             stop: self.stop.clone(),
@@ -279,6 +311,7 @@ impl<'a> Session<'a> {
 
     /// Brings the record up to date: curve, status, warnings.
     fn sum_up(&mut self) {
+        let broke = self.is_broke().then(|| self.money_reason());
         let record = &mut self.record;
         record.wall_seconds = (self.clock.now() - self.started_at).as_secs_f64();
         record.curve = curve(&record.phases, self.config.seed);
@@ -286,6 +319,7 @@ impl<'a> Session<'a> {
         let interrupted = record.phases.iter().any(|phase| phase.interrupted);
         let answered = record.phases.iter().any(|phase| phase.counts.answered > 0);
         (record.status, record.reason) = match (interrupted, missing, answered) {
+            _ if broke.is_some() => (Status::Partial, broke),
             (true, ..) => {
                 (Status::Partial, Some("interrupted; the last phase holds what was measured until then".to_owned()))
             }
@@ -296,6 +330,8 @@ impl<'a> Session<'a> {
         record.warnings = verdict::invalidities(&record.phases);
         record.warnings.extend(verdict::cautions(&record.phases));
         record.notes = verdict::notes(&record.phases);
+        record.notes.extend(verdict::reused(&self.config.prompts, self.next_prompt));
+        record.notes.extend(verdict::left_out(&self.config.prompts));
         record.notes.extend(self.scraper.as_ref().and_then(|scraper| scraper.note.clone()));
     }
 
@@ -349,14 +385,20 @@ impl Endpoint {
 }
 
 fn conditions(config: &Config, endpoint: &Endpoint, spec: Option<&PhaseSpec>) -> Conditions {
-    let (arrivals, concurrency, rate) = match spec.map(|spec| spec.load) {
-        Some(Load::Closed { concurrency }) => ("closed", Some(concurrency), None),
-        Some(Load::Open { rate, arrivals, .. }) => (arrivals.name(), None, Some(rate.per_second())),
-        None => (
-            if config.phases.iter().all(|spec| matches!(spec.load, Load::Closed { .. })) { "closed" } else { "open" },
-            None,
-            None,
-        ),
+    let load = spec.map(|spec| &spec.load);
+    let all_closed = || config.phases.iter().all(|spec| spec.load.is_closed());
+    let concurrency = match load {
+        Some(Load::Closed { concurrency }) => Some(*concurrency),
+        Some(Load::Sessions { sessions, .. }) => Some(*sessions),
+        _ => None,
+    };
+    let rate = match load {
+        Some(Load::Open { .. } | Load::Trace { .. }) => load.and_then(Load::rate),
+        _ => None,
+    };
+    let arrivals = match load {
+        Some(load) => load.arrivals(),
+        None => if all_closed() { "closed" } else { "open" }.to_owned(),
     };
     Conditions {
         model: endpoint.model.clone(),
@@ -368,11 +410,12 @@ fn conditions(config: &Config, endpoint: &Endpoint, spec: Option<&PhaseSpec>) ->
         tls: endpoint.base.is_tls(),
         proxied: endpoint.client.uses_proxy(&endpoint.base),
         connection: if endpoint.client.reuse { "reused" } else { "new" }.to_owned(),
-        input_tokens: config.prompts.input_tokens,
-        output_tokens: config.request.output_tokens,
-        shared_prefix_tokens: config.prompts.shared_prefix_tokens,
+        input_tokens: config.prompts.input_tokens(),
+        output_tokens: config.prompts.output_tokens().unwrap_or(config.request.output_tokens),
+        shared_prefix_tokens: config.prompts.shared_prefix_tokens(),
+        prompts: config.prompts.text(),
         ignore_eos: config.request.ignore_eos,
-        arrivals: arrivals.to_owned(),
+        arrivals,
         concurrency,
         rate,
         tokenizer: Encoding::O200kBase.name().to_owned(),
@@ -394,7 +437,8 @@ fn options_text(options: &RequestOptions) -> String {
 /// The degradation curve over the levels so far; `None` for a single one or for mixed loads.
 fn curve(phases: &[PhaseResult], seed: u64) -> Option<CurveResult> {
     let closed = phases.iter().filter(|phase| matches!(phase.load, tokrate_meter::Load::Closed { .. })).count();
-    if phases.len() < 2 || (closed != 0 && closed != phases.len()) {
+    let open = phases.iter().filter(|phase| matches!(phase.load, tokrate_meter::Load::Open { .. })).count();
+    if phases.len() < 2 || closed.max(open) != phases.len() {
         return None;
     }
     let axis = if closed > 0 { LoadAxis::Concurrency } else { LoadAxis::Rate };
@@ -433,9 +477,9 @@ fn one_level_a_load(rounds: impl Iterator<Item = LoadLevel>) -> Vec<LoadLevel> {
 
 /// How many threads a level needs: one, until its requests are more than one thread should carry.
 fn workers_for(spec: &PhaseSpec) -> u32 {
-    let wanted = match spec.load {
-        Load::Closed { concurrency } => concurrency.div_ceil(REQUESTS_PER_WORKER),
-        Load::Open { rate, .. } => (rate.per_second() / f64::from(REQUESTS_PER_WORKER)).ceil() as u32,
+    let wanted = match spec.load.rate() {
+        None => spec.load.most_in_flight().div_ceil(REQUESTS_PER_WORKER),
+        Some(rate) => (rate / f64::from(REQUESTS_PER_WORKER)).ceil() as u32,
     };
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
     wanted.clamp(1, cores.saturating_sub(1).max(1))
@@ -443,10 +487,7 @@ fn workers_for(spec: &PhaseSpec) -> u32 {
 
 /// More threads than this would have nothing to do.
 fn most_workers(spec: &PhaseSpec) -> u32 {
-    match spec.load {
-        Load::Closed { concurrency } => concurrency.max(1),
-        Load::Open { in_flight_limit, .. } => in_flight_limit.max(1),
-    }
+    spec.load.most_in_flight().max(1)
 }
 
 #[cfg(test)]

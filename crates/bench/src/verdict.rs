@@ -3,6 +3,7 @@
 //! It refuses to measure: everything is read off the phases. Invariant: what makes a result worthless is never mixed with
 //! what only asks for care.
 
+use crate::prompts::PromptSource;
 use tokrate_meter::{PhaseResult, Suspicion};
 
 /// Why phases must not be used: contradictions, and a client that was too slow.
@@ -44,6 +45,20 @@ pub(crate) fn cautions(phases: &[PhaseResult]) -> Vec<String> {
                 phase.name, phase.rate_limited.count
             ));
         }
+        if phase.counts.withheld > 0 {
+            found.push(format!(
+                "{}: {} arrivals were not sent because the provider had asked to wait (--no-backoff sends them)",
+                phase.name, phase.counts.withheld
+            ));
+        }
+        let held = phase.rate_limited.held_back_share.filter(|share| *share > 0.0);
+        if let (Some(share), Some(seconds)) = (held, phase.rate_limited.held_back_seconds) {
+            found.push(format!(
+                "{}: the load was held back for {seconds:.1} s ({:.0} % of the level) because the provider asked to wait",
+                phase.name,
+                share * 100.0
+            ));
+        }
         if phase.counts.forfeited > 0 {
             found.push(format!("{}: {} arrivals were forfeited (--max-in-flight)", phase.name, phase.counts.forfeited));
         }
@@ -60,6 +75,25 @@ pub(crate) fn cautions(phases: &[PhaseResult]) -> Vec<String> {
 /// The signs of fooling of all phases, each once.
 fn suspicions(phases: &[PhaseResult]) -> Vec<Suspicion> {
     Suspicion::pooled(phases.iter().flat_map(|phase| &phase.suspicions))
+}
+
+/// That prompts were sent more than once, if they were.
+pub(crate) fn reused(source: &PromptSource, used: u64) -> Option<String> {
+    let prompts = source.len().filter(|prompts| used > *prompts)?;
+    Some(format!(
+        "{used} requests used {prompts} prompts, so some were sent again; a server that caches prompts answers those faster"
+    ))
+}
+
+/// That a trace held requests without tokens, if it did.
+pub(crate) fn left_out(source: &PromptSource) -> Option<String> {
+    let PromptSource::Trace(trace) = source else { return None };
+    (trace.left_out > 0).then(|| {
+        format!(
+            "{} requests of the trace have no tokens (they failed when it was taken) and were left out",
+            trace.left_out
+        )
+    })
 }
 
 /// What a reader may want to know.

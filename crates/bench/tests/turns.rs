@@ -1,8 +1,8 @@
 //! Several targets in one run: they take turns, each keeps its own record, and the page shows them side by side.
 
 use std::sync::Arc;
-use tokrate_bench::plan::{Extent, Load, PhaseSpec};
-use tokrate_bench::prompts::PromptSpec;
+use tokrate_bench::plan::{Backoff, Extent, Load, PhaseSpec};
+use tokrate_bench::prompts::{PromptSource, PromptSpec};
 use tokrate_bench::report::{Samples, Subject, comparison_html, unlike_conditions};
 use tokrate_bench::{
     Calibration, Config, Embedded, Limits, Observer, Place, Progress, RequestOptions, Stop, Target, run,
@@ -37,6 +37,7 @@ fn config(speed: f64) -> Config {
         load: Load::Closed { concurrency },
         extent: Extent::Requests(6),
         warmup: u64::from(concurrency),
+        backoff: Backoff::Obey,
     };
     let law = Law { stream_tokens_per_second: speed, base_delay: Span::from_millis(5), ..Law::default() };
     Config {
@@ -51,7 +52,8 @@ fn config(speed: f64) -> Config {
             temperature: None,
             extra: Vec::new(),
         },
-        prompts: PromptSpec { input_tokens: 30, shared_prefix_tokens: 0 },
+        prompts: PromptSource::Synthetic(PromptSpec { input_tokens: 30, shared_prefix_tokens: 0 }),
+        max_cost_usd: None,
         limits: Limits {
             connect: Span::from_secs(5),
             idle: Span::from_secs(10),

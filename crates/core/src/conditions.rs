@@ -26,15 +26,17 @@ pub struct Conditions {
     pub proxied: bool,
     /// State of the connection when a request was sent: `reused` or `new`.
     pub connection: String,
-    /// Prompt length in `tokenizer` tokens.
+    /// Prompt length in `tokenizer` tokens; of prompts that differ in length the mean, rounded.
     pub input_tokens: u32,
     /// Output tokens asked for.
     pub output_tokens: u32,
     /// Leading prompt tokens that all requests share; the rest is unique per request.
     pub shared_prefix_tokens: u32,
+    /// Where prompts come from: `synthetic`, or a file or trace with a hash of what is in it.
+    pub prompts: String,
     /// Whether the engine was told to go on past its end token.
     pub ignore_eos: bool,
-    /// Arrival process: `closed`, `constant` or `poisson`.
+    /// Arrival process: `closed`, `constant`, `poisson`, or a longer phrase for gamma, ramps, traces and sessions.
     pub arrivals: String,
     /// Requests in flight (closed loop).
     pub concurrency: Option<u32>,
@@ -74,6 +76,7 @@ impl Conditions {
             ("input_tokens", self.input_tokens.to_string()),
             ("output_tokens", self.output_tokens.to_string()),
             ("shared_prefix_tokens", self.shared_prefix_tokens.to_string()),
+            ("prompts", self.prompts.clone()),
             ("ignore_eos", self.ignore_eos.to_string()),
             ("arrivals", self.arrivals.clone()),
             ("concurrency", number(self.concurrency.map(|value| value.to_string()))),

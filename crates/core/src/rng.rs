@@ -83,6 +83,32 @@ impl Rng {
         (variance.sqrt() * self.normal() - variance / 2.0).exp()
     }
 
+    /// A gamma-distributed number of that shape and scale 1, so of mean `shape` (Marsaglia and Tsang, "A simple method for
+    /// generating gamma variables", ACM TOMS 26(3), 2000; below shape 1 by their boost of a draw of shape + 1). 0 for a
+    /// shape that is not positive.
+    pub fn gamma(&mut self, shape: f64) -> f64 {
+        if shape.is_nan() || shape <= 0.0 {
+            return 0.0;
+        }
+        if shape < 1.0 {
+            let boosted = self.gamma(shape + 1.0);
+            return boosted * (1.0 - self.unit()).powf(1.0 / shape);
+        }
+        let d = shape - 1.0 / 3.0;
+        let c = 1.0 / (9.0 * d).sqrt();
+        loop {
+            let normal = self.normal();
+            let cube = (1.0 + c * normal).powi(3);
+            if cube <= 0.0 {
+                continue;
+            }
+            let uniform = 1.0 - self.unit();
+            if uniform.ln() < 0.5 * normal * normal + d - d * cube + d * cube.ln() {
+                return d * cube;
+            }
+        }
+    }
+
     /// A normally distributed number, mean 0 and standard deviation 1 (Box and Muller 1958).
     pub fn normal(&mut self) -> f64 {
         let radius = (-2.0 * (1.0 - self.unit()).ln()).sqrt();
@@ -133,5 +159,23 @@ mod tests {
         assert!(average.abs() < 0.01 && (variance - 1.0).abs() < 0.02, "{average} {variance}");
         assert!((0..1000).all(|_| rng.below(7) < 7));
         assert_eq!(rng.below(0), 0);
+    }
+
+    #[test]
+    fn gamma_has_mean_and_variance_of_its_shape() {
+        for (number, shape) in [0.1, 0.25, 0.5, 1.0, 2.0, 7.5, 100.0].into_iter().enumerate() {
+            let mut rng = Rng::root(9).nth(number as u64);
+            let n = 100_000;
+            let draws: Vec<f64> = (0..n).map(|_| rng.gamma(shape)).collect();
+            let mean = draws.iter().sum::<f64>() / f64::from(n);
+            let variance = draws.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / f64::from(n);
+            // Five standard errors: of the mean sqrt(shape / n), of the variance about shape * sqrt((2 + 6 / shape) / n).
+            let mean_error = 5.0 * (shape / f64::from(n)).sqrt();
+            let variance_error = 5.0 * shape * ((2.0 + 6.0 / shape) / f64::from(n)).sqrt();
+            assert!((mean - shape).abs() < mean_error, "shape {shape}: mean {mean}");
+            assert!((variance - shape).abs() < variance_error, "shape {shape}: variance {variance}");
+        }
+        assert_eq!(Rng::root(1).gamma(0.0), 0.0);
+        assert_eq!(Rng::root(1).gamma(f64::NAN), 0.0);
     }
 }

@@ -6,7 +6,7 @@
 use crate::link::LinkLaw;
 use crate::voice::Voice;
 use crate::world::STARTED_AT;
-use tokrate_bench::plan::{Arrivals, Extent, Load, PhaseSpec};
+use tokrate_bench::plan::{Arrivals, Backoff, Extent, Growth, Load, PhaseSpec, Ramp, Think};
 use tokrate_core::{RequestsPerSecond, Rng, Span, Tick};
 use tokrate_sim::{AtToken, Faults, Law};
 
@@ -57,7 +57,12 @@ impl Scenario {
             faults: Faults::default(),
             link: LinkLaw::ideal(),
             voice: Voice::Plain,
-            spec: PhaseSpec { load: Load::Closed { concurrency: 1 }, extent: Extent::Requests(requests), warmup: 0 },
+            spec: PhaseSpec {
+                load: Load::Closed { concurrency: 1 },
+                extent: Extent::Requests(requests),
+                warmup: 0,
+                backoff: Backoff::Obey,
+            },
             workers: 1,
             input_tokens: 100,
             output_tokens: 40,
@@ -91,10 +96,7 @@ impl Scenario {
     pub fn swarm(seed: u64) -> Scenario {
         let mut rng = Rng::root(seed).child("swarm");
         let spec = draw_spec(&mut rng);
-        let most_workers = match spec.load {
-            Load::Closed { concurrency } => concurrency,
-            Load::Open { in_flight_limit, .. } => in_flight_limit,
-        };
+        let most_workers = spec.load.most_in_flight();
         let workers = if rng.chance(0.3) { 1 + rng.below(u64::from(most_workers.min(4))) as u32 } else { 1 };
         let stop_after = Span::from_millis(rng.below(3_000));
         Scenario {
@@ -121,6 +123,26 @@ impl Scenario {
     }
 }
 
+impl Scenario {
+    /// As [`Scenario::swarm`], with a load of any shape, and refusals for the rate obeyed or not.
+    pub fn shaped(seed: u64) -> Scenario {
+        let mut scenario = Scenario::swarm(seed);
+        let mut rng = Rng::root(seed).child("shape");
+        let (load, extent) = draw_load(&mut rng);
+        let spec = &mut scenario.spec;
+        spec.load = load;
+        if let Some(extent) = extent {
+            (spec.extent, spec.warmup) = (extent, 0);
+        }
+        spec.backoff = if rng.chance(0.6) { Backoff::Obey } else { Backoff::Ignore };
+        scenario.workers = scenario.workers.min(scenario.spec.load.most_in_flight());
+        if rng.chance(0.3) {
+            scenario.faults.rate_limited = rng.unit() * 0.4;
+        }
+        scenario
+    }
+}
+
 fn draw_spec(rng: &mut Rng) -> PhaseSpec {
     let load = if rng.chance(0.5) {
         Load::Closed { concurrency: 1 + rng.below(16) as u32 }
@@ -136,7 +158,40 @@ fn draw_spec(rng: &mut Rng) -> PhaseSpec {
     } else {
         Extent::Duration(Span::from_millis(1 + rng.below(2_500)))
     };
-    PhaseSpec { load, extent, warmup: if rng.chance(0.5) { rng.below(8) } else { 0 } }
+    PhaseSpec { load, extent, warmup: if rng.chance(0.5) { rng.below(8) } else { 0 }, backoff: Backoff::Ignore }
+}
+
+/// A load of any shape, and its extent if it has one of its own.
+fn draw_load(rng: &mut Rng) -> (Load, Option<Extent>) {
+    let arrivals = match rng.below(3) {
+        0 => Arrivals::Constant,
+        1 => Arrivals::Poisson,
+        _ => Arrivals::Gamma { shape: 0.2 + rng.unit() * 4.0 },
+    };
+    let in_flight_limit = 1 + rng.below(40) as u32;
+    let ramp = Ramp {
+        from: 1.0 + rng.below(12) as f64,
+        to: 1.0 + rng.below(12) as f64,
+        growth: if rng.chance(0.5) { Growth::Linear } else { Growth::Exponential },
+        over: Span::from_millis(100 + rng.below(2_500)),
+    };
+    let of_ramp = Some(Extent::Duration(ramp.over));
+    match rng.below(10) {
+        0..4 => (Load::Closed { concurrency: 1 + rng.below(16) as u32 }, None),
+        4..7 => {
+            let rate = RequestsPerSecond::new(1.0 + rng.unit() * 60.0).expect("finite");
+            (Load::Open { rate, arrivals, in_flight_limit }, None)
+        }
+        7 => (Load::ClosedRamp { ramp }, of_ramp),
+        8 => (Load::OpenRamp { ramp, arrivals, in_flight_limit }, of_ramp),
+        _ => {
+            let think = Span::from_millis(rng.below(300));
+            let think = if rng.chance(0.5) { Think::Fixed(think) } else { Think::Exponential(think) };
+            let sessions = 1 + rng.below(8) as u32;
+            let load = Load::Sessions { sessions, turns: 1 + rng.below(4) as u32, think };
+            (load, Some(Extent::Sessions(u64::from(sessions) + rng.below(6))))
+        }
+    }
 }
 
 fn draw_law(rng: &mut Rng) -> Law {

@@ -10,7 +10,7 @@ use crate::scenarios::Scenario;
 use crate::situations::{Situation, Situations};
 use client::Client;
 use std::collections::BTreeMap;
-use tokrate_bench::plan::{Plan, Share, Start, Step};
+use tokrate_bench::plan::{Outcome as Ending, Plan, Share, Start, Step, Wait};
 use tokrate_core::{Channel, FinishReason, Rng, Tick};
 use tokrate_meter::RequestTrace;
 use tokrate_sim::{Emission, Emitted, Engine, Outcome, RequestId, SimRequest, Stats};
@@ -30,6 +30,10 @@ pub struct History {
     pub exchanges: Vec<Exchange>,
     /// Arrivals that the plans forfeited.
     pub forfeited: u64,
+    /// Arrivals that the plans withheld because a refusal had asked to wait.
+    pub withheld: u64,
+    /// The waits that refusals asked for.
+    pub waits: Vec<Wait>,
     /// When the last request had ended.
     pub ended_at: Tick,
     /// What the engine says of itself at the end.
@@ -148,7 +152,7 @@ impl<'a> World<'a> {
         let root = Rng::root(scenario.seed);
         let engine = Engine::new(scenario.law.clone(), scenario.faults.clone(), scenario.seed).expect("it makes sense");
         let shares = (0..scenario.workers).map(|worker| Share { worker, of: scenario.workers });
-        let plan = |share| Plan::new(scenario.spec, share, STARTED_AT, root.child("arrivals"));
+        let plan = |share| Plan::new(&scenario.spec, share, STARTED_AT, root.child("arrivals"));
         let mut situations = Situations::default();
         situations.mark_if(scenario.workers > 1, Situation::SharedPlan);
         World {
@@ -363,7 +367,7 @@ impl<'a> World<'a> {
         let number = self.exchanges.len();
         let oldest = self.clients.keys().next().map(|&oldest| &self.exchanges[oldest]);
         let held_up = |exchange: &Exchange| exchange.reads.is_empty() && exchange.started_at < self.now;
-        let open = matches!(self.scenario.spec.load, tokrate_bench::plan::Load::Open { .. });
+        let open = !self.scenario.spec.load.is_closed();
         self.situations.mark_if(open && oldest.is_some_and(held_up), Situation::OvertakenInOpenLoop);
         let link = Link::open(&self.scenario.link, Rng::root(self.scenario.seed).child("link").nth(start.index));
         let sent_at = link.is_some().then_some(self.now);
@@ -396,13 +400,19 @@ impl<'a> World<'a> {
     /// The client's side of an exchange is over.
     fn end(&mut self, number: usize, closing: Closing) {
         let Some(client) = self.clients.remove(&number) else { return };
-        self.plans[client.worker].0.completed(self.now);
+        let worker = client.worker;
         if self.exchanges[number].sent_at.is_some() && closing != Closing::End {
             self.send(Uplink::Leave(number));
         }
         let exchange = &mut self.exchanges[number];
         exchange.closing = closing;
         exchange.trace = client.finish(self.now, closing);
+        let failure = exchange.trace.failure.as_ref().map(|failure| (failure.kind, failure.retry_after));
+        let plan = &mut self.plans[worker].0;
+        plan.completed(&exchange.start, self.now, Ending::of(failure));
+        if let Some(until) = plan.held_until() {
+            self.plans.iter_mut().for_each(|(plan, _)| plan.hold_until(until));
+        }
         mark_ending(exchange, &mut self.situations);
     }
 
@@ -415,6 +425,8 @@ impl<'a> World<'a> {
             finished: self.plans.iter().all(|(_, step)| *step == Step::Finished) && self.clients.is_empty(),
             exchanges: self.exchanges,
             forfeited,
+            withheld: self.plans.iter().map(|(plan, _)| plan.withheld()).sum(),
+            waits: self.plans.iter().flat_map(|(plan, _)| plan.waits().to_vec()).collect(),
             ended_at: ended_at.unwrap_or(STARTED_AT),
             engine: self.engine.stats(),
             running_peak: self.running_peak,

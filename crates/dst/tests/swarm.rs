@@ -33,6 +33,18 @@ fn every_world_of_the_swarm_holds_and_every_situation_is_met() {
 }
 
 #[test]
+fn every_shape_of_load_holds() {
+    let mut wrong = Vec::new();
+    for seed in 1..=2 * SEEDS {
+        let scenario = Scenario::shaped(seed);
+        let history = run(&scenario);
+        let found = checkers::check(&scenario, &history);
+        wrong.extend(found.into_iter().take(3).map(|what| format!("seed {seed}: {what}")));
+    }
+    assert!(wrong.is_empty(), "{} violations\n{}", wrong.len(), wrong[..wrong.len().min(40)].join("\n"));
+}
+
+#[test]
 fn kept_seeds_still_hold() {
     assert!(KEPT.iter().all(|kept| kept.why.contains(": ")), "every seed says why it is kept");
     hold(KEPT.iter().map(|kept| kept.seed));

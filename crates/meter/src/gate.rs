@@ -4,7 +4,7 @@
 //! computed from the requests anew, not from the intermediate values it checks.
 
 use crate::request::RequestNumbers;
-use crate::run::{Load, PhaseResult, in_flight, slots};
+use crate::run::{PhaseResult, in_flight, slots};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokrate_core::FailureKind;
@@ -113,10 +113,7 @@ fn peak_at_least_mean(result: &PhaseResult, violations: &mut Vec<GateViolation>)
 
 fn concurrency_within_cap(result: &PhaseResult, requests: &[RequestNumbers], violations: &mut Vec<GateViolation>) {
     let Some(cap) = result.load.cap() else { return };
-    let busy = match result.load {
-        Load::Closed { .. } => slots(requests),
-        Load::Open { .. } => in_flight(requests),
-    };
+    let busy = if result.load.is_closed() { slots(requests) } else { in_flight(requests) };
     let peak = busy.peak().max(result.concurrency.peak);
     if peak > cap {
         violations.push(violation(

@@ -9,11 +9,13 @@ mod conditions;
 mod engine_host;
 mod json;
 mod price;
+mod spending;
 
 pub use comparison::Comparison;
 pub use conditions::ConditionsRow;
 pub use engine_host::{EngineHost, Gpu};
 pub use price::Price;
+pub use spending::{Billed, Spending};
 
 use crate::assertion::AssertionOutcome;
 use crate::curve::CurveResult;
@@ -49,6 +51,8 @@ pub struct Record {
     pub price: Option<Price>,
     /// The machine that the engine runs on, if it is this one.
     pub engine_host: Option<EngineHost>,
+    /// What the run has cost, if the price is known.
+    pub spending: Option<Spending>,
     /// One result per load level, in order of the plan.
     pub phases: Vec<PhaseResult>,
     /// The degradation curve over the phases, if there are several.

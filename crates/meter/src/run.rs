@@ -6,9 +6,11 @@
 
 mod counts;
 mod level;
+mod load;
 mod phase;
 mod pooled;
 mod server_timings;
+mod sessions;
 mod steady;
 mod summary;
 mod sweep;
@@ -16,6 +18,7 @@ mod sweep;
 pub use counts::{Connections, Counts, FailureCount, NameCount, RateLimited};
 pub use phase::{PhaseInput, PhaseResult, TimerLag, mark_warmup};
 pub use server_timings::{ServerTimingSummary, TimingMedian};
+pub use sessions::{SessionSummary, TurnSummary};
 pub use steady::{Steady, Throughput};
 pub(crate) use steady::{in_flight, slots};
 pub use summary::{ComfortBands, InputTokens, MissingSpeed, SpeedQuantile, SpeedSummary, TokenSummary};
@@ -40,6 +43,40 @@ pub enum Load {
         rate: f64,
         /// Requests in flight above which arrivals are forfeited, if there is such a cap.
         cap: Option<u32>,
+    },
+    /// A closed loop whose concurrency changes with time.
+    ClosedRamp {
+        /// Requests in flight at the start.
+        from: u32,
+        /// Requests in flight at the end.
+        to: u32,
+        /// How long it takes (s).
+        seconds: f64,
+    },
+    /// An open loop whose rate changes with time.
+    OpenRamp {
+        /// Arrivals per second at the start.
+        from: f64,
+        /// Arrivals per second at the end.
+        to: f64,
+        /// How long it takes (s).
+        seconds: f64,
+        /// As of `open`.
+        cap: Option<u32>,
+    },
+    /// The arrivals of a recorded trace, on their absolute schedule.
+    Trace {
+        /// Mean arrivals per second.
+        rate: f64,
+        /// As of `open`.
+        cap: Option<u32>,
+    },
+    /// Conversations, each of which waits for its answer and thinks before its next turn.
+    Sessions {
+        /// Sessions at the same time.
+        sessions: u32,
+        /// Turns of each.
+        turns: u32,
     },
 }
 

@@ -119,6 +119,8 @@ pub(crate) fn closed(concurrency: u32) -> PhaseInput<'static> {
         timer_lag: Box::leak(Box::new(Sketch::new())),
         late: 0,
         forfeited: 0,
+        withheld: 0,
+        held_back: None,
     }
 }
 

@@ -18,6 +18,7 @@ fn record() -> Record {
         conditions: ConditionsRow::from(&conditions),
         price: None,
         engine_host: None,
+        spending: None,
         phases: Vec::new(),
         curve: None,
         assertions: Vec::new(),

@@ -5,7 +5,7 @@
 use super::Violations;
 use crate::scenarios::Scenario;
 use crate::world::{History, STARTED_AT};
-use tokrate_bench::plan::Load;
+use tokrate_bench::plan::{Backoff, held_back};
 use tokrate_core::{Conditions, FailureKind, Sketch, Span};
 use tokrate_meter::stats::{Distribution, Level};
 use tokrate_meter::{PhaseInput, PhaseResult, RequestNumbers, Warmup};
@@ -18,16 +18,10 @@ pub fn input_of<'a>(
     conditions: &'a Conditions,
     timer_lag: &'a Sketch,
 ) -> PhaseInput<'a> {
-    let load = match scenario.spec.load {
-        Load::Closed { concurrency } => tokrate_meter::Load::Closed { concurrency },
-        Load::Open { rate, in_flight_limit, .. } => {
-            tokrate_meter::Load::Open { rate: rate.per_second(), cap: Some(in_flight_limit) }
-        }
-    };
     PhaseInput {
         name: "world".to_owned(),
         conditions,
-        load,
+        load: scenario.spec.load.row(),
         warmup: if scenario.spec.warmup == 0 { Warmup::None } else { Warmup::Requests(scenario.spec.warmup) },
         started_at: STARTED_AT,
         ended_at: history.ended_at,
@@ -37,6 +31,11 @@ pub fn input_of<'a>(
         client_cpu: Span::ZERO,
         late: 0,
         forfeited: history.forfeited,
+        withheld: history.withheld,
+        held_back: (scenario.spec.backoff == Backoff::Obey).then(|| {
+            let slots = scenario.spec.load.is_closed().then(|| scenario.spec.load.most_in_flight());
+            held_back(&history.waits, slots, history.ended_at)
+        }),
     }
 }
 
@@ -45,6 +44,8 @@ pub fn sum_up(scenario: &Scenario, history: &History) -> (Vec<RequestNumbers>, P
     let row = |exchange: &crate::world::Exchange| RequestNumbers {
         index: exchange.start.index,
         warmup: exchange.start.warmup,
+        session: exchange.start.turn.map(|turn| turn.session),
+        turn: exchange.start.turn.map(|turn| turn.turn),
         input_asked: Some(u64::from(scenario.input_tokens)),
         ..RequestNumbers::measure(&exchange.trace, Encoding::O200kBase)
     };
@@ -105,7 +106,7 @@ fn check_engine(scenario: &Scenario, history: &History, wrong: &mut Violations) 
 
 /// Plan and meter mark the warm-up each by itself. Where no arrival was forfeited and one worker did it all, they agree.
 fn check_warmup(scenario: &Scenario, history: &History, rows: &[RequestNumbers], wrong: &mut Violations) {
-    if scenario.workers == 1 && history.forfeited == 0 {
+    if scenario.workers == 1 && history.forfeited + history.withheld == 0 {
         for exchange in &history.exchanges {
             let index = exchange.start.index;
             let row = rows.iter().find(|row| row.index == index).map(|row| row.warmup);

@@ -1,13 +1,13 @@
 //! When requests started, against what the load demands.
 //!
-//! It refuses to know answers. Invariant: the schedule of an open loop is worked out anew from rate and seed alone.
+//! It refuses to know answers. Invariant: the schedule of an open loop is worked out anew from shape and seed alone.
 
 use super::Violations;
 use crate::scenarios::Scenario;
 use crate::world::{Exchange, History, STARTED_AT};
 use std::collections::BTreeSet;
-use tokrate_bench::plan::{Arrivals, Extent, Load};
-use tokrate_core::{RequestsPerSecond, Rng, Span, Tick};
+use tokrate_bench::plan::{Arrivals, Backoff, Extent, Growth, Load, Ramp, Think};
+use tokrate_core::{FailureKind, Rng, Span, Tick};
 
 pub(super) fn check(scenario: &Scenario, history: &History, wrong: &mut Violations) {
     wrong.demand(history.finished, || "the world stood still before its plans had finished".to_owned());
@@ -24,72 +24,209 @@ pub(super) fn check(scenario: &Scenario, history: &History, wrong: &mut Violatio
         && scenario.stop_at.is_none()
     {
         let asked = scenario.spec.warmup + n;
-        wrong.equal("plan", "started + forfeited", history.exchanges.len() as u64 + history.forfeited, asked);
+        let seen = history.exchanges.len() as u64 + history.forfeited + history.withheld;
+        wrong.equal("plan", "started + forfeited + withheld", seen, asked);
         wrong.demand(indices.last().is_none_or(|&last| last < asked), || "an index beyond the plan".to_owned());
     }
-    match scenario.spec.load {
-        Load::Closed { concurrency } => closed(scenario, history, concurrency, wrong),
-        Load::Open { rate, arrivals, in_flight_limit } => {
-            let schedule = Schedule { rate, arrivals, in_flight_limit };
-            open(scenario, history, schedule, wrong);
+    match &scenario.spec.load {
+        Load::Sessions { sessions, turns, think } => {
+            conversations(scenario, history, (*sessions, *turns, *think), wrong)
         }
+        load if load.is_closed() => closed(scenario, history, wrong),
+        _ => open(scenario, history, wrong),
     }
 }
 
-fn closed(scenario: &Scenario, history: &History, concurrency: u32, wrong: &mut Violations) {
+/// How long a refusal makes its slot wait: as asked, or one of the waits that nobody asks for.
+fn waits(scenario: &Scenario, exchange: &Exchange) -> Vec<Span> {
+    let failure = exchange.trace.failure.as_ref().filter(|failure| failure.kind == FailureKind::RateLimited);
+    match failure {
+        Some(failure) if scenario.spec.backoff == Backoff::Obey => match failure.retry_after {
+            Some(wait) => vec![wait],
+            None => [1, 2, 4, 8, 16, 32, 60].map(Span::from_secs).to_vec(),
+        },
+        _ => vec![Span::ZERO],
+    }
+}
+
+fn closed(scenario: &Scenario, history: &History, wrong: &mut Violations) {
     wrong.equal("closed loop", "forfeited", history.forfeited, 0);
+    wrong.equal("closed loop", "withheld", history.withheld, 0);
     let ended = |exchange: &Exchange| exchange.trace.timing.ended_at;
-    let ends: BTreeSet<Tick> = history.exchanges.iter().map(ended).chain([STARTED_AT]).collect();
+    let most = scenario.spec.load.most_in_flight();
+    let frees = |exchange: &Exchange| {
+        let ended = ended(exchange);
+        waits(scenario, exchange).into_iter().map(move |wait| ended + wait).collect::<Vec<Tick>>()
+    };
+    let mut free: BTreeSet<Tick> = history.exchanges.iter().flat_map(frees).chain([STARTED_AT]).collect();
+    if let Load::ClosedRamp { ramp } = &scenario.spec.load {
+        free.extend((0..most).filter_map(|slot| opens(ramp, slot)).map(|opens| STARTED_AT + opens));
+    }
     for exchange in &history.exchanges {
         let due_at = exchange.start.due_at;
         let place = format!("request {}", exchange.start.index);
-        wrong.demand(ends.contains(&due_at), || format!("{place}: due at {due_at:?}, when no slot became free"));
+        wrong.demand(free.contains(&due_at), || format!("{place}: due at {due_at:?}, when no slot became free"));
         let busy = |other: &&Exchange| other.start.due_at <= due_at && ended(other) > due_at;
         let busy = history.exchanges.iter().filter(busy).count();
-        wrong.demand(busy <= concurrency as usize, || format!("{place}: {busy} in flight, {concurrency} allowed"));
+        wrong.demand(busy <= most as usize, || format!("{place}: {busy} in flight, {most} allowed"));
+        if let Load::ClosedRamp { ramp } = &scenario.spec.load {
+            let since = due_at - STARTED_AT;
+            let opened = (0..most).filter_map(|slot| opens(ramp, slot)).filter(|opens| *opens <= since).count();
+            wrong.demand(busy <= opened, || format!("{place}: {busy} in flight, the ramp has opened {opened}"));
+            wrong.demand(since < ramp.over, || format!("{place}: due after the ramp"));
+        }
     }
-    if let Extent::Requests(n) = scenario.spec.extent {
+    if let (Extent::Requests(n), Load::Closed { .. }) = (scenario.spec.extent, &scenario.spec.load) {
         let first = history.exchanges.iter().filter(|exchange| exchange.start.due_at == STARTED_AT).count() as u64;
-        let possible = u64::from(concurrency).min(scenario.spec.warmup + n);
+        let possible = u64::from(most).min(scenario.spec.warmup + n);
         let interrupted = scenario.stop_at.is_some_and(|stop_at| stop_at <= STARTED_AT);
         wrong.demand(first >= possible || interrupted, || format!("closed loop: {first} started at once"));
     }
 }
 
-struct Schedule {
-    rate: RequestsPerSecond,
-    arrivals: Arrivals,
-    in_flight_limit: u32,
+/// When a slot of a ramp opens, worked out anew: level n of a rising ramp begins where its share of the time does.
+fn opens(ramp: &Ramp, slot: u32) -> Option<Span> {
+    let level = f64::from(slot) + 1.0;
+    if ramp.to <= ramp.from {
+        return (level <= ramp.from).then_some(Span::ZERO);
+    }
+    let share = match ramp.growth {
+        _ if level <= ramp.from => 0.0,
+        Growth::Linear => (level - ramp.from) / (ramp.to + 1.0 - ramp.from),
+        Growth::Exponential => (level / ramp.from).ln() / ((ramp.to + 1.0) / ramp.from).ln(),
+    };
+    (level <= ramp.to).then(|| Span::from_secs_f64(ramp.over.as_secs_f64() * share))
 }
 
-fn open(scenario: &Scenario, history: &History, schedule: Schedule, wrong: &mut Violations) {
-    let mean = schedule.rate.interval().unwrap_or(Span::MAX);
+/// Turns follow each other after their think time, and a failed one is the last of its session.
+fn conversations(
+    scenario: &Scenario,
+    history: &History,
+    (at_once, turns, think): (u32, u32, Think),
+    wrong: &mut Violations,
+) {
+    let rng = Rng::root(scenario.seed).child("arrivals").child("think");
+    let mut of: std::collections::BTreeMap<u64, Vec<&Exchange>> = Default::default();
+    for exchange in &history.exchanges {
+        let Some(turn) = exchange.start.turn else {
+            wrong.demand(false, || format!("request {} is no turn", exchange.start.index));
+            return;
+        };
+        of.entry(turn.session).or_default().push(exchange);
+    }
+    if let (Extent::Sessions(n), None) = (scenario.spec.extent, scenario.stop_at) {
+        wrong.equal("sessions", "number", of.len() as u64, n);
+    }
+    for (session, exchanges) in of {
+        for pair in exchanges.windows(2) {
+            let [before, after] = [pair[0], pair[1]];
+            let (first, second) = (before.start.turn.map(|turn| turn.turn), after.start.turn.map(|turn| turn.turn));
+            let ended = before.trace.timing.ended_at;
+            let place = format!("session {session}, turn {second:?}");
+            let limited = before.trace.failure.as_ref().is_some_and(|f| f.kind == FailureKind::RateLimited);
+            if limited && scenario.spec.backoff == Backoff::Obey {
+                wrong.equal(&place, "turn after a refusal", second, first);
+                let may = waits(scenario, before).into_iter().any(|wait| ended + wait == after.start.due_at);
+                wrong.demand(may, || format!("{place}: not due after the wait"));
+            } else {
+                wrong.demand(before.trace.failure.is_none(), || format!("{place}: sent after a failed turn"));
+                wrong.equal(&place, "turn", second, first.map(|turn| turn + 1));
+                let thought = match think {
+                    Think::Fixed(span) => span,
+                    Think::Exponential(mean) => rng.nth(session).nth(u64::from(second.unwrap_or(0))).exponential(mean),
+                };
+                wrong.equal(&place, "due tick", after.start.due_at, ended + thought);
+            }
+        }
+        let last = exchanges.last().and_then(|exchange| exchange.start.turn).map_or(0, |turn| turn.turn);
+        wrong.demand(last < turns, || format!("session {session}: {last} is beyond its turns"));
+        let over = exchanges.last().is_some_and(|exchange| exchange.trace.failure.is_some()) || last + 1 == turns;
+        wrong.demand(over || scenario.stop_at.is_some(), || format!("session {session}: not at its end"));
+    }
+    wrong.demand(history.exchanges.len() < 1_000_000 && at_once > 0, || "no sessions".to_owned());
+}
+
+/// Due ticks of an open loop, one after the other.
+fn due_ticks(scenario: &Scenario, n: u64) -> Vec<Tick> {
     let mut rng = Rng::root(scenario.seed).child("arrivals");
+    let mut unit = move |arrivals: Arrivals| match arrivals {
+        Arrivals::Constant => 1.0,
+        Arrivals::Poisson => -(1.0 - rng.unit()).ln(),
+        Arrivals::Gamma { shape } => rng.gamma(shape) / shape,
+    };
+    let (mut ticks, mut passed) = (vec![STARTED_AT], 0.0);
+    for _ in 0..n {
+        let last = ticks[ticks.len() - 1];
+        match &scenario.spec.load {
+            Load::Open { rate, arrivals, .. } => {
+                let mean = rate.interval().unwrap_or(Span::MAX);
+                ticks.push(last + Span::from_nanos((unit(*arrivals) * mean.as_nanos() as f64).round() as u64));
+            }
+            Load::OpenRamp { ramp, arrivals, .. } => {
+                passed += unit(*arrivals);
+                ticks.push(STARTED_AT + rescaled(ramp, passed));
+            }
+            Load::Trace { due, .. } => {
+                ticks.truncate(1);
+                ticks = due.iter().map(|&due| STARTED_AT + due).collect();
+                break;
+            }
+            _ => {}
+        }
+    }
+    ticks
+}
+
+/// The time at which a ramp's rate has brought so many arrivals, by halving.
+fn rescaled(ramp: &Ramp, arrivals: f64) -> Span {
+    let time = ramp.over.as_secs_f64();
+    let brought = |t: f64| match ramp.growth {
+        _ if ramp.from == ramp.to => ramp.from * t,
+        Growth::Linear => ramp.from * t + (ramp.to - ramp.from) * t * t / (2.0 * time),
+        Growth::Exponential => {
+            let log = (ramp.to / ramp.from).ln();
+            ramp.from * time / log * ((log * t / time).exp() - 1.0)
+        }
+    };
+    let (mut low, mut high) = (0.0, time);
+    for _ in 0..200 {
+        let middle = f64::midpoint(low, high);
+        if brought(middle) < arrivals { low = middle } else { high = middle }
+    }
+    Span::from_secs_f64(high)
+}
+
+fn open(scenario: &Scenario, history: &History, wrong: &mut Violations) {
     let most = history.exchanges.iter().map(|exchange| exchange.start.index).max().unwrap_or(0);
-    let mut due_at = STARTED_AT;
+    let ticks = due_ticks(scenario, most);
+    // The curves of ramps are worked out in another way here, which leaves some nanoseconds.
+    let slack = if matches!(scenario.spec.load, Load::OpenRamp { .. }) { 50 } else { 0 };
     let mut started = history.exchanges.iter().collect::<Vec<_>>();
     started.sort_by_key(|exchange| exchange.start.index);
     let mut started = started.into_iter().peekable();
-    for index in 0..=most {
+    let held = |due_at: Tick| history.waits.iter().any(|&(from, until)| from <= due_at && due_at < until);
+    for (index, &expected) in (0..=most).zip(&ticks) {
         let exchange = started.next_if(|exchange| exchange.start.index == index);
+        let due_at = exchange.map_or(expected, |exchange| exchange.start.due_at);
         if let Some(exchange) = exchange {
-            wrong.equal(&format!("request {index}"), "due tick", exchange.start.due_at, due_at);
+            let off = exchange.start.due_at.signed_nanos_since(expected).unsigned_abs();
+            wrong.demand(off <= slack, || format!("request {index}: due {off} ns beside its schedule"));
+            let surely = held(due_at) && !history.waits.iter().any(|&(from, _)| from == due_at);
+            wrong.demand(!surely, || format!("request {index}: sent while the provider had asked to wait"));
         }
         if scenario.workers == 1 {
             // What ends at this very tick may count or not.
-            let limit = schedule.in_flight_limit as usize;
+            let limit = scenario.spec.load.most_in_flight() as usize;
             let before = || history.exchanges.iter().filter(|other| other.start.index < index);
             let surely = before().filter(|other| other.trace.timing.ended_at > due_at).count();
             let perhaps = before().filter(|other| other.trace.timing.ended_at >= due_at).count();
             let place = format!("arrival {index}");
             match exchange {
                 Some(_) => wrong.demand(surely < limit, || format!("{place}: sent with {surely} in flight")),
-                None => wrong.demand(perhaps >= limit, || format!("{place}: forfeited with {perhaps} in flight")),
+                None => wrong.demand(perhaps >= limit || held(due_at), || {
+                    format!("{place}: not sent with {perhaps} in flight and nobody asking to wait")
+                }),
             }
         }
-        due_at += match schedule.arrivals {
-            Arrivals::Constant => mean,
-            Arrivals::Poisson => rng.exponential(mean),
-        };
     }
 }

@@ -1,6 +1,7 @@
 //! Every check of the gate holds for honest numbers and fails for wrong ones.
 
 use super::*;
+use crate::run::Load;
 use crate::sample::{closed, failed_request, phase, refused_for_rate, steady_request};
 use tokrate_core::{Span, Tick};
 

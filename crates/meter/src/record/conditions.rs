@@ -34,6 +34,11 @@ macro_rules! mirror {
     };
 }
 
+/// Where prompts came from before records said so.
+fn synthetic() -> String {
+    "synthetic".to_owned()
+}
+
 mirror! {
     /// Model as asked for.
     model: String,
@@ -53,12 +58,15 @@ mirror! {
     proxied: bool,
     /// State of the connection when a request was sent: `reused` or `new`.
     connection: String,
-    /// Prompt length in `tokenizer` tokens.
+    /// Prompt length in `tokenizer` tokens; of prompts that differ in length the mean, rounded.
     input_tokens: u32,
     /// Output tokens asked for.
     output_tokens: u32,
     /// Leading prompt tokens that all requests share; the rest is unique per request.
     shared_prefix_tokens: u32,
+    /// Where prompts come from: `synthetic`, or a file or trace with a hash of what is in it.
+    #[serde(default = "synthetic")]
+    prompts: String,
     /// Whether the engine was told to go on past its end token.
     ignore_eos: bool,
     /// Arrival process: `closed`, `constant` or `poisson`.

@@ -71,6 +71,10 @@ pub struct RequestNumbers {
     pub index: u64,
     /// Whether it belongs to the warm-up, which no distribution counts; given by the caller.
     pub warmup: bool,
+    /// Number of its session, from 0, if it is a turn of one; given by the caller.
+    pub session: Option<u64>,
+    /// Number of its turn, from 0; given by the caller.
+    pub turn: Option<u32>,
     /// When the plan wanted it.
     pub due_at_ns: u64,
     /// When its last byte was handed to the socket.

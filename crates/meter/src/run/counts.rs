@@ -29,8 +29,13 @@ pub struct Counts {
     pub measured: u64,
     /// Arrivals of an open loop that were sent late by the client.
     pub late: u64,
-    /// Arrivals of an open loop that were never sent; +infinity in the `adj_` distributions.
+    /// Arrivals of an open loop that were never sent because too many requests were in flight; +infinity in the `adj_`
+    /// distributions.
     pub forfeited: u64,
+    /// Arrivals of an open loop that were never sent because the provider had asked to wait: like the requests that it
+    /// refused for their rate, they are in no distribution.
+    #[serde(default)]
+    pub withheld: u64,
 }
 
 /// Failures of one kind.
@@ -61,6 +66,11 @@ pub struct RateLimited {
     pub with_retry_after: u64,
     /// The waits that they asked for, added up (ms); absent if none did.
     pub retry_after_total_ms: Option<f64>,
+    /// How long they held the load back (s): of a closed loop the mean over its slots, of an open one the time in which no
+    /// arrival was sent; absent if they were ignored.
+    pub held_back_seconds: Option<f64>,
+    /// `held_back_seconds` as a share of the phase.
+    pub held_back_share: Option<f64>,
 }
 
 /// Connections that the requests used.
@@ -154,6 +164,8 @@ pub(super) fn rate_limited_of(requests: &[RequestNumbers], counts: &Counts) -> R
         share: counts.share(counts.rate_limited),
         with_retry_after: waits.len() as u64,
         retry_after_total_ms: (!waits.is_empty()).then(|| total.as_millis_f64()),
+        held_back_seconds: None,
+        held_back_share: None,
     }
 }
 

@@ -9,10 +9,7 @@ use crate::stats::Quantile;
 impl PhaseResult {
     /// What the load of this phase counts.
     pub fn load_axis(&self) -> LoadAxis {
-        match self.load {
-            Load::Closed { .. } => LoadAxis::Concurrency,
-            Load::Open { .. } => LoadAxis::Rate,
-        }
+        if self.load.is_closed() { LoadAxis::Concurrency } else { LoadAxis::Rate }
     }
 
     /// This phase as a point of the curve: throughput of the steady window, median output speed and median TTFT, each with
@@ -20,7 +17,11 @@ impl PhaseResult {
     pub fn load_level(&self) -> LoadLevel {
         let load = match self.load {
             Load::Closed { concurrency } => f64::from(concurrency),
-            Load::Open { rate, .. } => rate,
+            Load::Open { rate, .. } | Load::Trace { rate, .. } => rate,
+            Load::Sessions { sessions, .. } => f64::from(sessions),
+            // A ramp is many levels; where it ended is the one that it is named for.
+            Load::ClosedRamp { to, .. } => f64::from(to),
+            Load::OpenRamp { to, .. } => to,
         };
         let throughput = self.throughput.as_ref().map(|throughput| Measured {
             value: throughput.tokens_per_second,

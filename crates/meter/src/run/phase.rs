@@ -8,7 +8,7 @@ use super::pooled::Pool;
 use super::steady::in_flight;
 use super::{
     ComfortBands, ConcurrencySeen, Connections, Counts, FailureCount, InputTokens, Load, NameCount, RateLimited,
-    ServerTimingSummary, SpeedSummary, Steady, Throughput, TokenSummary, Warmup,
+    ServerTimingSummary, SessionSummary, SpeedSummary, Steady, Throughput, TokenSummary, Warmup,
 };
 use crate::client_error::ClientError;
 use crate::fooling::{self, Suspicion};
@@ -48,8 +48,13 @@ pub struct PhaseInput<'a> {
     pub client_cpu: Span,
     /// Arrivals that the client sent late.
     pub late: u64,
-    /// Arrivals that were never sent.
+    /// Arrivals that were never sent because too many requests were in flight.
     pub forfeited: u64,
+    /// Arrivals that were never sent because the provider had asked to wait.
+    pub withheld: u64,
+    /// How long refusals for the rate held the load back: of a closed loop the mean over its slots, of an open one the time
+    /// in which no arrival was sent. `None` if such refusals were ignored.
+    pub held_back: Option<Span>,
 }
 
 /// How late a periodic timer of the client fired during the phase.
@@ -95,6 +100,8 @@ pub struct PhaseResult {
     pub failures: Vec<FailureCount>,
     /// Requests that were refused for their rate.
     pub rate_limited: RateLimited,
+    /// The conversations, if the load was made of them.
+    pub sessions: Option<SessionSummary>,
     /// The window in which the load was what the plan wanted.
     pub steady: Option<Steady>,
     /// Why there is no steady window, and no throughput.
@@ -199,7 +206,8 @@ impl PhaseResult {
         let requests = &*requests;
         let measured: Vec<&RequestNumbers> =
             requests.iter().filter(|request| request.is_answered() && !request.warmup).collect();
-        let counts = Counts { late: input.late, forfeited: input.forfeited, ..Counts::of(requests) };
+        let (late, forfeited, withheld) = (input.late, input.forfeited, input.withheld);
+        let counts = Counts { late, forfeited, withheld, ..Counts::of(requests) };
         let (steady, steady_missing) = match Steady::find(&input.load, warmup_end, requests) {
             Ok(steady) => (Some(steady), None),
             Err(reason) => (None, Some(reason)),
@@ -221,7 +229,12 @@ impl PhaseResult {
             interrupted: input.interrupted,
             warmup_rule: input.warmup.rule(),
             failures: failures_of(requests, &counts),
-            rate_limited: rate_limited_of(requests, &counts),
+            rate_limited: RateLimited {
+                held_back_seconds: input.held_back.map(Span::as_secs_f64),
+                held_back_share: input.held_back.and_then(|held| share_of(held, input.ended_at - input.started_at)),
+                ..rate_limited_of(requests, &counts)
+            },
+            sessions: SessionSummary::of(&input.load, requests),
             counts,
             throughput: steady.as_ref().map(|steady| Throughput::of(steady, requests)),
             steady,
@@ -267,16 +280,6 @@ impl PhaseResult {
     /// Whether the numbers may be called a measurement: consistent among themselves, and not set by the client.
     pub fn is_valid(&self) -> bool {
         self.gate.is_empty() && !self.client_error.as_ref().is_some_and(|error| error.client_limited)
-    }
-}
-
-impl Load {
-    /// The most requests in flight that the plan allows.
-    pub fn cap(&self) -> Option<u32> {
-        match *self {
-            Load::Closed { concurrency } => Some(concurrency),
-            Load::Open { cap, .. } => cap,
-        }
     }
 }
 
@@ -332,6 +335,10 @@ fn e2e_speed(per_token: &Distribution, measured: &[&RequestNumbers]) -> SpeedSum
     let speeds = measured.iter().filter_map(|request| request.e2e_speed);
     let without = measured.iter().filter(|request| request.e2e_speed.is_none());
     SpeedSummary::of(per_token, speeds, without.map(|_| "no time passed between sending and finish".to_owned()))
+}
+
+fn share_of(part: Span, whole: Span) -> Option<f64> {
+    (!whole.is_zero()).then(|| part.as_secs_f64() / whole.as_secs_f64())
 }
 
 fn oddities_of(requests: &[RequestNumbers]) -> BTreeMap<String, u64> {

@@ -57,7 +57,9 @@ impl Steady {
     ///
     /// Closed loop: from the moment at which the number of busy slots (due to ended) reached its target after the warm-up
     /// until it fell below it for good. Slots that turn over very quickly may never all be busy at one moment; then 95 % of
-    /// the target is the target, and the rule says so. Open loop: from the end of the warm-up to the last arrival.
+    /// the target is the target, and the rule says so. Open loop: from the end of the warm-up to the last arrival. Sessions
+    /// think, so that their number in flight has no plateau: from the end of the warm-up until the first of the places that
+    /// sessions take had no more to do. A ramp has none.
     ///
     /// # Errors
     /// The reason why there is none.
@@ -67,16 +69,43 @@ impl Steady {
         }
         match *load {
             Load::Closed { concurrency } => Self::closed(concurrency, warmup_end, requests),
-            Load::Open { .. } => {
+            Load::ClosedRamp { .. } | Load::OpenRamp { .. } => Err(
+                "the load of a ramp changes all the time, so there is no window in which it was steady; look at the \
+                 numbers over time, or measure levels one by one"
+                    .to_owned(),
+            ),
+            Load::Sessions { sessions, .. } => Self::sessions(sessions, warmup_end, requests),
+            Load::Open { .. } | Load::Trace { .. } => {
                 let last = requests.iter().map(|request| request.due_at_ns).max().unwrap_or(0);
                 let start = warmup_end.as_nanos();
                 if start >= last {
                     return Err("no second request was due after the warm-up".to_owned());
                 }
-                let rule = "open loop: from the end of the warm-up to the last arrival".to_owned();
+                let kind = if matches!(load, Load::Trace { .. }) {
+                    "trace, whose rate is not steady in itself"
+                } else {
+                    "open loop"
+                };
+                let rule = format!("{kind}: from the end of the warm-up to the last arrival");
                 Ok(Steady { rule, start_ns: start, end_ns: last })
             }
         }
+    }
+
+    /// Session numbers go round the places, so a session's place is its number modulo the sessions at once.
+    fn sessions(sessions: u32, warmup_end: Tick, requests: &[RequestNumbers]) -> Result<Steady, String> {
+        let mut last = vec![0; sessions.max(1) as usize];
+        for request in requests {
+            let place = request.session.unwrap_or(0) % u64::from(sessions.max(1));
+            let ended = &mut last[place as usize];
+            *ended = request.ended_at_ns.max(*ended);
+        }
+        let (start, end) = (warmup_end.as_nanos(), last.into_iter().min().unwrap_or(0));
+        if start >= end {
+            return Err(format!("{sessions} sessions were never under way at once after the warm-up"));
+        }
+        let rule = format!("sessions: from the end of the warm-up until the first of {sessions} had no more to do");
+        Ok(Steady { rule, start_ns: start, end_ns: end })
     }
 
     fn closed(concurrency: u32, warmup_end: Tick, requests: &[RequestNumbers]) -> Result<Steady, String> {

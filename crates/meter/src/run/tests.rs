@@ -184,7 +184,14 @@ fn rate_limited_requests_stand_apart() {
     assert_eq!((result.counts.rate_limited, result.counts.failed, result.counts.cancelled), (3, 0, 1));
     assert_eq!(
         result.rate_limited,
-        RateLimited { count: 3, share: Some(0.75), with_retry_after: 2, retry_after_total_ms: Some(4_000.0) }
+        RateLimited {
+            count: 3,
+            share: Some(0.75),
+            with_retry_after: 2,
+            retry_after_total_ms: Some(4_000.0),
+            held_back_seconds: None,
+            held_back_share: None,
+        }
     );
     assert!(!result.failures_above_limit && result.failures.is_empty());
     assert_eq!(result.gate, []);

@@ -52,6 +52,11 @@ pub struct Bench {
     pub idle_timeout: Option<String>,
     pub timeout: Option<String>,
     pub max_failures: Option<f64>,
+    pub prompts: Option<PathBuf>,
+    pub no_backoff: Option<bool>,
+    pub max_cost_usd: Option<f64>,
+    pub price_input: Option<f64>,
+    pub price_output: Option<f64>,
     pub slo: Option<Vec<String>>,
 }
 

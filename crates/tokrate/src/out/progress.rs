@@ -42,7 +42,7 @@ impl Display {
         bar.set_prefix(format!("[{label}] {}", level(spec)));
         let over = Arc::new(AtomicBool::new(false));
         let watcher =
-            Watcher { bar: bar.clone(), spec: *spec, progress: Arc::clone(progress), over: Arc::clone(&over) };
+            Watcher { bar: bar.clone(), spec: spec.clone(), progress: Arc::clone(progress), over: Arc::clone(&over) };
         let thread = std::thread::spawn(move || watcher.watch());
         self.running = Some(Running { bar, over, thread });
     }
@@ -79,10 +79,7 @@ impl Drop for Display {
 
 /// A level in a few words.
 pub fn level(spec: &PhaseSpec) -> String {
-    match spec.load {
-        Load::Closed { concurrency } => format!("concurrency {concurrency}"),
-        Load::Open { rate, arrivals, .. } => format!("{rate} {}", arrivals.name()),
-    }
+    spec.load.name()
 }
 
 struct Watcher {
@@ -113,6 +110,13 @@ impl Watcher {
 fn share_done(spec: &PhaseSpec, snapshot: Snapshot, elapsed: Duration) -> f64 {
     let share = match spec.extent {
         Extent::Requests(n) => (snapshot.answered + snapshot.failed) as f64 / (n + spec.warmup).max(1) as f64,
+        Extent::Sessions(sessions) => {
+            let turns = match spec.load {
+                Load::Sessions { turns, .. } => u64::from(turns),
+                _ => 1,
+            };
+            (snapshot.answered + snapshot.failed) as f64 / (sessions * turns).max(1) as f64
+        }
         Extent::Duration(span) => elapsed.as_secs_f64() / span.as_secs_f64().max(1e-9),
     };
     share.clamp(0.0, 1.0)
@@ -133,6 +137,7 @@ fn message(snapshot: Snapshot, speed: f64, share: f64, elapsed: Duration) -> Str
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tokrate_bench::plan::Backoff;
     use tokrate_core::Span;
 
     #[test]
@@ -144,7 +149,8 @@ mod tests {
 
     #[test]
     fn the_share_follows_requests_or_time() {
-        let spec = |extent| PhaseSpec { load: Load::Closed { concurrency: 1 }, extent, warmup: 2 };
+        let spec =
+            |extent| PhaseSpec { load: Load::Closed { concurrency: 1 }, extent, warmup: 2, backoff: Backoff::Obey };
         let snapshot = Snapshot { answered: 3, ..Snapshot::default() };
         assert_eq!(share_done(&spec(Extent::Requests(4)), snapshot, Duration::ZERO), 0.5);
         let timed = spec(Extent::Duration(Span::from_secs(8)));

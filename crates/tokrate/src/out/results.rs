@@ -154,7 +154,9 @@ impl Observer for Results<'_> {
 fn phase_name<'p>(target: Option<&'p str>, phase: &'p PhaseResult, number: usize) -> PhaseName<'p> {
     let (concurrency, rate) = match phase.load {
         Load::Closed { concurrency } => (Some(concurrency), None),
-        Load::Open { rate, .. } => (None, Some(rate)),
+        Load::Sessions { sessions, .. } => (Some(sessions), None),
+        Load::Open { rate, .. } | Load::Trace { rate, .. } => (None, Some(rate)),
+        Load::ClosedRamp { .. } | Load::OpenRamp { .. } => (None, None),
     };
     PhaseName { target, name: &phase.name, number, concurrency, rate }
 }

@@ -2,7 +2,7 @@
 
 use comfy_table::{Cell, CellAlignment, LineStyle, Table, presets};
 use tokrate_meter::PhaseResult;
-use tokrate_meter::run::{Load, ServerTimingSummary, SpeedQuantile, TimingMedian};
+use tokrate_meter::run::{ServerTimingSummary, SpeedQuantile, TimingMedian};
 use tokrate_meter::stats::{Quantile, QuantileStatus};
 
 /// The numbers of all phases.
@@ -31,6 +31,30 @@ const ROWS: &[Row] = &[
     ("requests answered / started", |phase| format!("{} / {}", phase.counts.answered, phase.counts.started)),
     ("failed", |phase| count(phase.counts.failed)),
     ("rate-limited", |phase| count(phase.counts.rate_limited)),
+    ("withheld arrivals (429)", |phase| count(phase.counts.withheld)),
+    ("held back by 429 (s)", |phase| {
+        let limited = &phase.rate_limited;
+        match (limited.held_back_seconds.filter(|seconds| *seconds > 0.0), limited.held_back_share) {
+            (Some(seconds), Some(share)) => format!("{} ({:.0} %)", number(seconds), share * 100.0),
+            _ => "-".to_owned(),
+        }
+    }),
+    ("sessions completed / started", |phase| {
+        let sessions = phase.sessions.as_ref();
+        sessions.map_or_else(|| "-".to_owned(), |seen| format!("{} / {}", seen.completed, seen.started))
+    }),
+    ("TTFT p50, first / last turn (ms)", |phase| {
+        let turns = phase.sessions.as_ref().map(|sessions| sessions.turns.as_slice());
+        match turns {
+            Some([first, .., last]) => {
+                let p50 = |turn: &tokrate_meter::run::TurnSummary| {
+                    turn.ttft.p50.nearest_rank().map_or_else(|| "-".to_owned(), number)
+                };
+                format!("{} / {}", p50(first), p50(last))
+            }
+            _ => "-".to_owned(),
+        }
+    }),
     ("cancelled", |phase| count(phase.counts.cancelled)),
     ("forfeited arrivals", |phase| count(phase.counts.forfeited)),
     ("measured (n)", |phase| phase.counts.measured.to_string()),
@@ -44,9 +68,8 @@ const ROWS: &[Row] = &[
     ("ITL p50 (ms)", |phase| milliseconds(&phase.itl.p50)),
     ("ITL p99 (ms)", |phase| milliseconds(&phase.itl.p99)),
     ("E2E p50 (ms)", |phase| milliseconds(&phase.e2e.p50)),
-    ("E2E from due p99 (ms)", |phase| match phase.load {
-        Load::Open { .. } => milliseconds(&phase.e2e_from_due.p99),
-        Load::Closed { .. } => "-".to_owned(),
+    ("E2E from due p99 (ms)", |phase| {
+        if phase.load.is_closed() { "-".to_owned() } else { milliseconds(&phase.e2e_from_due.p99) }
     }),
     ("output speed p50 (tok/s)", |phase| speed(&phase.output_speed.median)),
     ("output speed, slowest 5 % (tok/s)", |phase| speed(&phase.output_speed.slowest_5_percent)),
@@ -107,10 +130,7 @@ const ROWS: &[Row] = &[
 /// A level in few words, for a column head.
 fn level(phase: &PhaseResult) -> String {
     let round = phase.name.rsplit_once(", round ").map_or_else(String::new, |(_, round)| format!(" ({round})"));
-    match phase.load {
-        Load::Closed { concurrency } => format!("c = {concurrency}{round}"),
-        Load::Open { rate, .. } => format!("{rate} req/s{round}"),
-    }
+    format!("{}{round}", phase.load.short())
 }
 
 /// The median of a time that the server states, or of the gap to what the client saw.

@@ -153,6 +153,49 @@ fn a_load_that_makes_no_sense_is_refused() {
 }
 
 #[test]
+fn a_shape_that_makes_no_sense_is_refused() {
+    let folder = Folder::new("shape");
+    folder.write("columns.csv", "a,b\n1,2\n");
+    folder.write("azure.csv", "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:17:03,many,1\n");
+    folder.write("cut.jsonl", "{\"timestamp\": 0, \"input_length\": 5, \"output_length\": 5}\n{\"timestamp\": 1}\n");
+    folder.write("prompts.json", "[{\"prompt\": \"a\"},\n  {\"other\": 3}]\n");
+    folder.write("empty.txt", "\n");
+    std::fs::write(folder.join("latin.txt"), b"good\nna\xefve\n").expect("written");
+    let lines = [
+        "--rate 5 --arrivals gamma --burstiness 0",
+        "--rate 5 --burstiness 2",
+        "--ramp 1..50 --concurrency 3",
+        "--ramp 1-50",
+        "--ramp 0..50",
+        "--ramp 1.5..3",
+        "--ramp 1..9 --requests 3",
+        "--ramp-rate 1..x",
+        "--ramp-growth linear",
+        "--trace nowhere.jsonl",
+        "--trace columns.csv",
+        "--trace azure.csv",
+        "--trace cut.jsonl",
+        "--trace cut.jsonl --trace-limit 1 --trace-speed 0",
+        "--trace-limit 3",
+        "--sessions 0",
+        "--sessions 2 --turns 0",
+        "--sessions 2 --think later",
+        "--turns 3",
+        "--prompts prompts.json",
+        "--prompts empty.txt",
+        "--prompts latin.txt",
+        "--prompts-whole",
+        "--prompts empty.txt --input-tokens 3",
+        "--workload huge",
+        "--max-cost-usd 1",
+        "--max-cost-usd 0 --price-input 1 --price-output 1",
+        "--price-input 1",
+        "--price-input -1 --price-output 1",
+    ];
+    insta::assert_snapshot!("shape", shown(&folder, REMOTE, &lines));
+}
+
+#[test]
 fn a_request_that_makes_no_sense_is_refused() {
     let folder = Folder::new("request");
     let lines = [

@@ -13,6 +13,7 @@ mod folder;
 mod formats;
 mod hostile;
 mod interrupt;
+mod load_shapes;
 mod loopback_truth;
 mod outputs;
 mod requests_sent;

@@ -5,9 +5,10 @@ use crate::config::environment::Environment;
 use crate::config::file::File;
 use crate::config::quantity;
 use crate::flags::bench as flags;
-use anyhow::{Result, ensure};
-use tokrate_bench::{Calibration, Limits};
+use anyhow::{Result, bail, ensure};
+use tokrate_bench::{Calibration, Limits, Target};
 use tokrate_core::Span;
+use tokrate_meter::Price;
 
 const BODY_BYTES_MOST: u64 = 256 * 1024 * 1024;
 
@@ -35,6 +36,54 @@ pub(super) fn limits(flags: &flags::Limits, file: &File) -> Result<Limits> {
         idle: read("--idle-timeout", &flags.idle_timeout, "idle_timeout", &bench.idle_timeout, Span::from_secs(60))?,
         total: read("--timeout", &flags.timeout, "timeout", &bench.timeout, Span::from_secs(600))?,
         max_body_bytes: BODY_BYTES_MOST,
+    })
+}
+
+/// What the run may cost; puts the price that was given in place of the target's own.
+pub(super) fn cost(flags: &flags::Limits, file: &File, target: &mut Target) -> Result<Option<f64>> {
+    let bench = &file.bench;
+    let input = flags.price_input.or(bench.price_input);
+    let output = flags.price_output.or(bench.price_output);
+    for (flag, price) in [("--price-input", input), ("--price-output", output)] {
+        let sound = price.is_none_or(|price| price.is_finite() && price >= 0.0);
+        ensure!(sound, "read {flag}: it must be a number of at least 0, in USD per million tokens");
+    }
+    let known = match target {
+        Target::Embedded(_) => {
+            ensure!(input.is_none() && output.is_none(), "read --price-input: the embedded engine costs nothing");
+            false
+        }
+        Target::Remote(remote) => {
+            remote.price = priced(remote.price.take(), input, output)?;
+            remote.price.is_some()
+        }
+    };
+    let limit = flags.max_cost_usd.or(bench.max_cost_usd);
+    let sound = limit.is_none_or(|limit| limit.is_finite() && limit > 0.0);
+    ensure!(sound, "read --max-cost-usd: it must be a number above 0");
+    ensure!(
+        limit.is_none() || known,
+        "read --max-cost-usd: what a token costs here is not known; give --price-input and --price-output (USD per \
+         million tokens)"
+    );
+    Ok(limit)
+}
+
+fn priced(known: Option<Price>, input: Option<f64>, output: Option<f64>) -> Result<Option<Price>> {
+    let given = |input_usd_per_million, output_usd_per_million| Price {
+        input_usd_per_million,
+        output_usd_per_million,
+        cached_input_usd_per_million: None,
+        source: "given on the command line or in the settings file".to_owned(),
+        date: String::new(),
+    };
+    Ok(match (input, output, known) {
+        (None, None, known) => known,
+        (Some(input), Some(output), _) => Some(given(input, output)),
+        (Some(input), None, Some(known)) => Some(given(input, known.output_usd_per_million)),
+        (None, Some(output), Some(known)) => Some(given(known.input_usd_per_million, output)),
+        (Some(_), None, None) => bail!("read --price-input: the price of output is not known; give --price-output too"),
+        (None, Some(_), None) => bail!("read --price-output: the price of input is not known; give --price-input too"),
     })
 }
 

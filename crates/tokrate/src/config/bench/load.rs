@@ -1,21 +1,34 @@
 //! How requests arrive: resolved from flags and settings file.
 
+use super::inputs::Inputs;
 use super::pick_text;
 use crate::config::file::File;
 use crate::config::quantity;
 use crate::flags::bench as flags;
 use anyhow::{Context, Result, ensure};
-use tokrate_bench::plan::{Arrivals, Extent, Load, PhaseSpec};
+use tokrate_bench::plan::{Arrivals, Backoff, Extent, Growth, Load, PhaseSpec, Ramp, Think};
 use tokrate_core::{RequestsPerSecond, Span};
 
 /// Concurrency levels of a sweep when none are given.
 const DEFAULT_SWEEP: [u32; 4] = [1, 10, 25, 50];
 /// Time per level against the embedded engine when nothing else is asked for.
 const EMBEDDED_LEVEL: Span = Span::from_secs(8);
+/// Time of an open loop and of a ramp when nothing else is asked for.
+const OPEN_LEVEL: Span = Span::from_secs(30);
+const IN_FLIGHT_LIMIT: u32 = 4096;
+const TURNS: u32 = 5;
 /// More requests in flight than any machine that runs this carries.
 const CONCURRENCY_MOST: u32 = 100_000;
 
-pub(super) fn phases(flags: &flags::Load, file: &File, embedded: bool) -> Result<Vec<PhaseSpec>> {
+/// What holds for every level.
+struct Common {
+    duration: Option<Span>,
+    requests: Option<u64>,
+    warmup: Option<u64>,
+    backoff: Backoff,
+}
+
+pub(super) fn phases(flags: &flags::Load, file: &File, embedded: bool, inputs: &Inputs) -> Result<Vec<PhaseSpec>> {
     let bench = &file.bench;
     let duration = pick_text("--duration", &flags.duration, None, file, "duration", &bench.duration)
         .map(|duration| duration.parse(|text| quantity::span(&text)))
@@ -28,56 +41,159 @@ pub(super) fn phases(flags: &flags::Load, file: &File, embedded: bool) -> Result
     );
     let requests = flags.requests.or(bench.requests);
     ensure!(requests != Some(0), "read --requests: at least one request is needed");
-    let warmup = flags.warmup.or(bench.warmup);
+    let ignore = flags.no_backoff || bench.no_backoff.unwrap_or(false);
+    let backoff = if ignore { Backoff::Ignore } else { Backoff::Obey };
+    let common = Common { duration, requests, warmup: flags.warmup.or(bench.warmup), backoff };
+    check_fits(flags)?;
     if let Some(rates) = &flags.rate {
-        return rates.iter().map(|&rate| open_phase(flags, rate, duration, requests, warmup)).collect();
+        return rates.iter().map(|&rate| open_phase(flags, rate, &common)).collect();
+    }
+    if let Some(ramp) = &flags.ramp {
+        let ramp = ramp_of("--ramp", ramp, flags, &common)?;
+        let whole = |level: f64| level.fract() == 0.0 && (1.0..=f64::from(CONCURRENCY_MOST)).contains(&level);
+        ensure!(
+            whole(ramp.from) && whole(ramp.to),
+            "read --ramp: both ends are whole numbers from 1 to {CONCURRENCY_MOST}, such as 1..50"
+        );
+        return Ok(vec![ramped(Load::ClosedRamp { ramp }, &ramp, &common)]);
+    }
+    if let Some(ramp) = &flags.ramp_rate {
+        let ramp = ramp_of("--ramp-rate", ramp, flags, &common)?;
+        ensure!(ramp.from.max(ramp.to) <= 1e6, "read --ramp-rate: at most 1,000,000 requests per second");
+        let load = Load::OpenRamp { ramp, arrivals: arrivals(flags)?, in_flight_limit: in_flight_limit(flags)? };
+        return Ok(vec![ramped(load, &ramp, &common)]);
+    }
+    if let Some(trace) = &inputs.trace {
+        let speed = flags.trace_speed.unwrap_or(1.0);
+        ensure!(
+            speed.is_finite() && speed > 0.0,
+            "read --trace-speed: it must be a number above 0; 2 is twice as fast"
+        );
+        let load = Load::Trace { due: trace.due(speed), in_flight_limit: in_flight_limit(flags)? };
+        let extent = match common.duration.filter(|_| flags.duration.is_some()) {
+            Some(duration) => Extent::Duration(duration),
+            None => Extent::Requests(flags.requests.unwrap_or(u64::MAX).min(trace.requests.len() as u64)),
+        };
+        return Ok(vec![PhaseSpec { load, extent, warmup: flags.warmup.unwrap_or(0), backoff }]);
+    }
+    if let Some(levels) = &flags.sessions {
+        return levels.iter().map(|&sessions| conversations(flags, sessions, &common)).collect();
     }
     let levels =
         flags.concurrency.clone().or_else(|| bench.concurrency.clone()).unwrap_or_else(|| DEFAULT_SWEEP.to_vec());
     ensure!(!levels.is_empty(), "read --concurrency: name at least one level");
-    levels
-        .into_iter()
-        .map(|concurrency| {
-            ensure!(
-                (1..=CONCURRENCY_MOST).contains(&concurrency),
-                "read --concurrency: {concurrency} is not between 1 and {CONCURRENCY_MOST}"
-            );
-            let extent = match (duration, requests) {
-                (Some(duration), _) => Extent::Duration(duration),
-                (None, Some(requests)) => Extent::Requests(requests),
-                (None, None) if embedded => Extent::Duration(EMBEDDED_LEVEL),
-                (None, None) => Extent::Requests(u64::from(concurrency * 3).max(20)),
-            };
-            Ok(PhaseSpec {
-                load: Load::Closed { concurrency },
-                extent,
-                warmup: warmup.unwrap_or(u64::from(concurrency)),
-            })
-        })
-        .collect()
+    levels.into_iter().map(|concurrency| closed_phase(concurrency, embedded, &common)).collect()
 }
 
-fn open_phase(
-    flags: &flags::Load,
-    rate: f64,
-    duration: Option<Span>,
-    requests: Option<u64>,
-    warmup: Option<u64>,
-) -> Result<PhaseSpec> {
+/// Refuses what says something about a load that was not asked for.
+fn check_fits(flags: &flags::Load) -> Result<()> {
+    let spaced = flags.rate.is_some() || flags.ramp_rate.is_some();
+    ensure!(
+        flags.arrivals.is_none() || spaced,
+        "read --arrivals: it spaces the arrivals of an open loop; give --rate or --ramp-rate too"
+    );
+    ensure!(
+        flags.burstiness.is_none() || flags.arrivals == Some(flags::Arrivals::Gamma),
+        "read --burstiness: it is the shape of gamma arrivals; give --arrivals gamma too"
+    );
+    ensure!(
+        flags.max_in_flight.is_none() || spaced || flags.trace.is_some(),
+        "read --max-in-flight: it bounds an open loop; give --rate, --ramp-rate or --trace too"
+    );
+    ensure!(
+        flags.ramp_growth.is_none() || flags.ramp.is_some() || flags.ramp_rate.is_some(),
+        "read --ramp-growth: give --ramp or --ramp-rate too"
+    );
+    Ok(())
+}
+
+fn closed_phase(concurrency: u32, embedded: bool, common: &Common) -> Result<PhaseSpec> {
+    ensure!(
+        (1..=CONCURRENCY_MOST).contains(&concurrency),
+        "read --concurrency: {concurrency} is not between 1 and {CONCURRENCY_MOST}"
+    );
+    let extent = match (common.duration, common.requests) {
+        (Some(duration), _) => Extent::Duration(duration),
+        (None, Some(requests)) => Extent::Requests(requests),
+        (None, None) if embedded => Extent::Duration(EMBEDDED_LEVEL),
+        (None, None) => Extent::Requests(u64::from(concurrency * 3).max(20)),
+    };
+    let warmup = common.warmup.unwrap_or(u64::from(concurrency));
+    Ok(PhaseSpec { load: Load::Closed { concurrency }, extent, warmup, backoff: common.backoff })
+}
+
+fn open_phase(flags: &flags::Load, rate: f64, common: &Common) -> Result<PhaseSpec> {
     let rate = RequestsPerSecond::new(rate)
         .filter(|rate| rate.per_second() > 0.0 && rate.per_second() <= 1e6)
         .with_context(|| format!("read --rate: {rate} is not a rate between 0 and 1,000,000 requests per second"))?;
-    let arrivals = match flags.arrivals.unwrap_or(flags::Arrivals::Poisson) {
-        flags::Arrivals::Constant => Arrivals::Constant,
-        flags::Arrivals::Poisson => Arrivals::Poisson,
-    };
-    let extent = match (duration, requests) {
+    let load = Load::Open { rate, arrivals: arrivals(flags)?, in_flight_limit: in_flight_limit(flags)? };
+    let extent = match (common.duration, common.requests) {
         (Some(duration), _) => Extent::Duration(duration),
         (None, Some(requests)) => Extent::Requests(requests),
-        (None, None) => Extent::Duration(Span::from_secs(30)),
+        (None, None) => Extent::Duration(OPEN_LEVEL),
     };
-    let in_flight_limit = flags.max_in_flight.unwrap_or(4096);
-    ensure!(in_flight_limit > 0, "read --max-in-flight: with 0 every arrival would be forfeited; give at least 1");
-    let load = Load::Open { rate, arrivals, in_flight_limit };
-    Ok(PhaseSpec { load, extent, warmup: warmup.unwrap_or(0) })
+    Ok(PhaseSpec { load, extent, warmup: common.warmup.unwrap_or(0), backoff: common.backoff })
+}
+
+fn arrivals(flags: &flags::Load) -> Result<Arrivals> {
+    Ok(match flags.arrivals.unwrap_or(flags::Arrivals::Poisson) {
+        flags::Arrivals::Constant => Arrivals::Constant,
+        flags::Arrivals::Poisson => Arrivals::Poisson,
+        flags::Arrivals::Gamma => {
+            let shape = flags.burstiness.unwrap_or(1.0);
+            ensure!(
+                (0.001..=1_000_000.0).contains(&shape),
+                "read --burstiness: {shape} is not between 0.001 and 1,000,000; 1 is Poisson, less comes in bursts"
+            );
+            Arrivals::Gamma { shape }
+        }
+    })
+}
+
+fn in_flight_limit(flags: &flags::Load) -> Result<u32> {
+    let limit = flags.max_in_flight.unwrap_or(IN_FLIGHT_LIMIT);
+    ensure!(limit > 0, "read --max-in-flight: with 0 every arrival would be forfeited; give at least 1");
+    Ok(limit)
+}
+
+fn ramp_of(flag: &str, text: &str, flags: &flags::Load, common: &Common) -> Result<Ramp> {
+    let level = |text: &str| text.trim().parse::<f64>().ok().filter(|level| level.is_finite() && *level > 0.0);
+    let ends = text.split_once("..").and_then(|(from, to)| level(from).zip(level(to)));
+    let (from, to) = ends.with_context(|| format!("read {flag}: `{text}` is not two numbers above 0 such as 1..50"))?;
+    let growth = match flags.ramp_growth.unwrap_or(flags::Growth::Linear) {
+        flags::Growth::Linear => Growth::Linear,
+        flags::Growth::Exponential => Growth::Exponential,
+    };
+    Ok(Ramp { from, to, growth, over: common.duration.unwrap_or(OPEN_LEVEL) })
+}
+
+fn ramped(load: Load, ramp: &Ramp, common: &Common) -> PhaseSpec {
+    PhaseSpec { load, extent: Extent::Duration(ramp.over), warmup: 0, backoff: common.backoff }
+}
+
+fn conversations(flags: &flags::Load, sessions: u32, common: &Common) -> Result<PhaseSpec> {
+    ensure!(
+        (1..=CONCURRENCY_MOST).contains(&sessions),
+        "read --sessions: {sessions} is not between 1 and {CONCURRENCY_MOST}"
+    );
+    let turns = flags.turns.unwrap_or(TURNS);
+    ensure!((1..=10_000).contains(&turns), "read --turns: {turns} is not between 1 and 10,000");
+    let think = match flags.think.as_deref() {
+        None => Think::Fixed(Span::ZERO),
+        Some(text) => {
+            let read = |text: &str| quantity::span(text).map_err(|error| anyhow::anyhow!("read --think: {error:#}"));
+            match text.strip_prefix("exp:") {
+                Some(mean) => Think::Exponential(read(mean)?),
+                None => Think::Fixed(read(text)?),
+            }
+        }
+    };
+    // The file's extents are for levels; a session has an end of its own.
+    let extent = match (common.duration.filter(|_| flags.duration.is_some()), flags.requests) {
+        (Some(duration), _) => Extent::Duration(duration),
+        (None, Some(requests)) => Extent::Requests(requests),
+        (None, None) => Extent::Sessions(u64::from(sessions)),
+    };
+    let load = Load::Sessions { sessions, turns, think };
+    Ok(PhaseSpec { load, extent, warmup: flags.warmup.unwrap_or(0), backoff: common.backoff })
 }

@@ -1,5 +1,6 @@
 //! From the flags of `tokrate bench` to the plain configuration of the part, by section of its help.
 
+mod inputs;
 mod limits;
 mod load;
 mod output;
@@ -14,6 +15,7 @@ use super::file::File;
 use super::{Value, layered};
 use crate::flags::bench::Flags;
 use anyhow::{Result, ensure};
+use inputs::Inputs;
 use std::iter::repeat_n;
 use tokrate_bench::{Config, Target};
 
@@ -26,28 +28,39 @@ pub fn resolve(flags: &Flags, environment: &Environment, file: &File) -> Result<
     let targets = target::targets(&flags.target, environment, file)?;
     let embedded = targets.iter().any(|found| matches!(found.target, Target::Embedded(_)));
     let outputs = output::outputs(flags, file, embedded)?;
+    let inputs = inputs::inputs(flags, file)?;
     let rounds = flags.load.rounds.or(file.bench.rounds).unwrap_or(if targets.len() > 1 { 2 } else { 1 });
     ensure!((1..=ROUNDS_MOST).contains(&rounds), "read --rounds: {rounds} is not between 1 and {ROUNDS_MOST}");
-    let mut configs =
-        targets.into_iter().map(|target| config(target, flags, environment, file)).collect::<Result<Vec<Config>>>()?;
+    let mut configs = targets
+        .into_iter()
+        .map(|target| config(target, flags, environment, file, &inputs))
+        .collect::<Result<Vec<Config>>>()?;
     for config in &mut configs {
-        config.phases = config.phases.iter().flat_map(|phase| repeat_n(*phase, rounds as usize)).collect();
+        config.phases = config.phases.iter().flat_map(|phase| repeat_n(phase.clone(), rounds as usize)).collect();
     }
     Ok((configs, outputs))
 }
 
-fn config(found: target::Found, flags: &Flags, environment: &Environment, file: &File) -> Result<Config> {
-    let target::Found { target, quirks } = found;
+fn config(
+    found: target::Found,
+    flags: &Flags,
+    environment: &Environment,
+    file: &File,
+    inputs: &Inputs,
+) -> Result<Config> {
+    let target::Found { mut target, quirks } = found;
     let embedded = matches!(target, Target::Embedded(_));
     let mut request = request::request(&flags.request, file, embedded)?;
     request.legacy_max_tokens |= quirks.max_tokens_field;
     request.include_usage &= !quirks.no_stream_options;
+    let max_cost_usd = limits::cost(&flags.limits, file, &mut target)?;
     let config = Config {
-        phases: load::phases(&flags.load, file, embedded)?,
+        phases: load::phases(&flags.load, file, embedded, inputs)?,
         request,
-        prompts: request::prompts(&flags.request, file, embedded)?,
+        prompts: request::prompts(&flags.request, file, embedded, inputs)?,
         limits: limits::limits(&flags.limits, file)?,
         slos: verdict::slos(&flags.verdict, file)?,
+        max_cost_usd,
         workers: flags.load.workers.or(file.bench.workers),
         calibration: limits::calibration(&flags.limits, environment),
         seed: flags.load.seed.or(file.bench.seed).unwrap_or(0),

@@ -1,14 +1,18 @@
 //! What is asked for: resolved from flags and settings file.
 
+use super::inputs::Inputs;
 use crate::config::file::File;
 use crate::flags::bench as flags;
 use anyhow::{Context, Result, ensure};
+use std::sync::Arc;
 use tokrate_bench::RequestOptions;
-use tokrate_bench::prompts::PromptSpec;
+use tokrate_bench::prompts::{PromptSource, PromptSpec};
 
 pub(super) fn request(flags: &flags::Request, file: &File, embedded: bool) -> Result<RequestOptions> {
     let bench = &file.bench;
-    let output_tokens = flags.output_tokens.or(bench.output_tokens).unwrap_or(if embedded { 100 } else { 1000 });
+    let workload = flags.workload.map(|workload| workload.lengths().1);
+    let output_tokens =
+        flags.output_tokens.or(workload).or(bench.output_tokens).unwrap_or(if embedded { 100 } else { 1000 });
     ensure!(output_tokens > 0, "read --output-tokens: at least one token is needed");
     let temperature = flags.temperature.or(bench.temperature);
     ensure!(
@@ -35,9 +39,21 @@ fn body_field(field: &str) -> Result<(String, String)> {
     Ok((name.to_owned(), json.to_owned()))
 }
 
-pub(super) fn prompts(flags: &flags::Request, file: &File, embedded: bool) -> Result<PromptSpec> {
+pub(super) fn prompts(flags: &flags::Request, file: &File, embedded: bool, inputs: &Inputs) -> Result<PromptSource> {
+    if let Some(trace) = &inputs.trace {
+        return Ok(PromptSource::Trace(Arc::clone(trace)));
+    }
+    if let Some(prompts) = &inputs.prompts {
+        ensure!(
+            flags.workload.is_none(),
+            "read --workload: it sets the length of prompts, and --prompts brings its own"
+        );
+        return Ok(PromptSource::File(Arc::clone(prompts)));
+    }
     let bench = &file.bench;
-    let input_tokens = flags.input_tokens.or(bench.input_tokens).unwrap_or(if embedded { 200 } else { 1000 });
+    let workload = flags.workload.map(|workload| workload.lengths().0);
+    let input_tokens =
+        flags.input_tokens.or(workload).or(bench.input_tokens).unwrap_or(if embedded { 200 } else { 1000 });
     ensure!(
         (1..=10_000_000).contains(&input_tokens),
         "read --input-tokens: {input_tokens} is not between 1 and 10,000,000"
@@ -47,5 +63,5 @@ pub(super) fn prompts(flags: &flags::Request, file: &File, embedded: bool) -> Re
         shared_prefix_tokens <= input_tokens,
         "read --shared-prefix: {shared_prefix_tokens} tokens do not fit into prompts of {input_tokens} (--input-tokens)"
     );
-    Ok(PromptSpec { input_tokens, shared_prefix_tokens })
+    Ok(PromptSource::Synthetic(PromptSpec { input_tokens, shared_prefix_tokens }))
 }

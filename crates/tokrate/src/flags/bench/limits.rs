@@ -15,6 +15,15 @@ pub struct Limits {
     /// Time for a whole request [default: 10m]
     #[arg(long, value_name = "TIME")]
     pub timeout: Option<String>,
+    /// Start no more requests when they might cost more than this in all (USD)
+    #[arg(long, allow_negative_numbers = true, value_name = "USD")]
+    pub max_cost_usd: Option<f64>,
+    /// Price of a million input tokens (USD) [default: the catalog's, if it has one]
+    #[arg(long, allow_negative_numbers = true, value_name = "USD")]
+    pub price_input: Option<f64>,
+    /// Price of a million output tokens (USD) [default: the catalog's, if it has one]
+    #[arg(long, allow_negative_numbers = true, value_name = "USD")]
+    pub price_output: Option<f64>,
     /// Share of failed requests above which the exit code is 1 [default: 0.01]
     #[arg(long, allow_negative_numbers = true, value_name = "SHARE")]
     pub max_failures: Option<f64>,

@@ -1,22 +1,56 @@
 //! Flags of `tokrate bench` that say how requests arrive. Nothing is resolved or checked here beyond its form.
 
 use clap::{Args, ValueEnum};
+use std::path::PathBuf;
 
 /// How requests arrive.
 #[derive(Args, Debug, Default)]
 #[command(next_help_heading = "Load")]
 pub struct Load {
     /// Closed loop: requests in flight; a list is a sweep [default: 1,10,25,50]
-    #[arg(long, short = 'c', value_name = "N,…", value_delimiter = ',', conflicts_with = "rate")]
+    #[arg(long, short = 'c', value_name = "N,…", value_delimiter = ',', group = "shape")]
     pub concurrency: Option<Vec<u32>>,
     /// Open loop: arrivals per second on an absolute schedule; a list is a sweep
-    #[arg(long, allow_negative_numbers = true, value_name = "R,…", value_delimiter = ',')]
+    #[arg(long, allow_negative_numbers = true, value_name = "R,…", value_delimiter = ',', group = "shape")]
     pub rate: Option<Vec<f64>>,
     /// How the arrivals of an open loop are spaced [default: poisson]
-    #[arg(long, value_enum, requires = "rate")]
+    #[arg(long, value_enum)]
     pub arrivals: Option<Arrivals>,
+    /// Shape of gamma arrivals: 1 is Poisson, less comes in bursts, more is more even [default: 1]
+    #[arg(long, allow_negative_numbers = true, value_name = "SHAPE")]
+    pub burstiness: Option<f64>,
+    /// Closed loop whose concurrency goes from one number to another over --duration
+    #[arg(long, value_name = "N..M", group = "shape", conflicts_with_all = ["requests", "warmup"])]
+    pub ramp: Option<String>,
+    /// Open loop whose rate goes from one to another over --duration
+    #[arg(long, value_name = "R..S", group = "shape", conflicts_with_all = ["requests", "warmup"])]
+    pub ramp_rate: Option<String>,
+    /// How a ramp goes: by equal steps or by equal factors [default: linear]
+    #[arg(long, value_enum)]
+    pub ramp_growth: Option<Growth>,
+    /// Replay a trace on its own times and lengths: Mooncake JSONL, Azure LLM inference CSV, BurstGPT CSV
+    #[arg(long, value_name = "FILE", group = "shape", conflicts_with_all = ["input_tokens", "output_tokens", "prompts"])]
+    pub trace: Option<PathBuf>,
+    /// How many times as fast a trace is replayed [default: 1]
+    #[arg(long, allow_negative_numbers = true, value_name = "FACTOR", requires = "trace")]
+    pub trace_speed: Option<f64>,
+    /// Only so many requests of a trace, from its beginning
+    #[arg(long, value_name = "N", requires = "trace")]
+    pub trace_limit: Option<u64>,
+    /// Conversations at the same time, each turn with all that was said before; a list is a sweep
+    #[arg(long, value_name = "N,…", value_delimiter = ',', group = "shape")]
+    pub sessions: Option<Vec<u32>>,
+    /// Turns of each session [default: 5]
+    #[arg(long, value_name = "N", requires = "sessions")]
+    pub turns: Option<u32>,
+    /// Time between an answer and the next turn: 2s, or exp:2s for an exponential of that mean [default: 0s]
+    #[arg(long, value_name = "TIME", requires = "sessions")]
+    pub think: Option<String>,
+    /// Go on sending when the server says that it is too much (429), instead of waiting as long as it asks
+    #[arg(long)]
+    pub no_backoff: bool,
     /// Open loop: requests in flight above which an arrival is forfeited (and counted) [default: 4096]
-    #[arg(long, value_name = "N", requires = "rate")]
+    #[arg(long, value_name = "N")]
     pub max_in_flight: Option<u32>,
     /// Measured requests per load level [default: 3 per slot, at least 20; embedded engine: 8 s per level]
     #[arg(long, short = 'n', value_name = "N", conflicts_with = "duration")]
@@ -45,4 +79,15 @@ pub enum Arrivals {
     Constant,
     /// Exponential gaps
     Poisson,
+    /// Gamma-distributed gaps; see --burstiness
+    Gamma,
+}
+
+/// How a ramp goes.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Growth {
+    /// By equal steps
+    Linear,
+    /// By equal factors
+    Exponential,
 }

@@ -8,7 +8,7 @@ mod target;
 mod verdict;
 
 pub use limits::{Calibration, Limits};
-pub use load::{Arrivals, Load};
+pub use load::{Arrivals, Growth, Load};
 pub use output::Output;
 pub use request::Request;
 pub use target::{HttpVersion, Target};

@@ -1,0 +1,50 @@
+//! Why a file that was given cannot be used: the place and what belongs there.
+//!
+//! It refuses to know the file's name, which its reader puts before. Invariant: line and column count from 1.
+
+use std::fmt;
+
+/// A place in a text that is not as it should be.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct BadInput {
+    /// Line, from 1.
+    pub line: usize,
+    /// Column in characters, from 1.
+    pub column: usize,
+    /// What was expected there, and what there is.
+    pub expected: String,
+}
+
+impl BadInput {
+    /// At a place.
+    pub(crate) fn at(line: usize, column: usize, expected: impl Into<String>) -> BadInput {
+        BadInput { line, column, expected: expected.into() }
+    }
+
+    /// What serde says about JSON that begins at `line`.
+    pub(crate) fn json(line: usize, error: &serde_json::Error, expected: &str) -> BadInput {
+        let said = error.to_string();
+        let said = said.split(" at line ").next().unwrap_or(&said);
+        BadInput::at(line + error.line().saturating_sub(1), error.column().max(1), format!("{expected}: {said}"))
+    }
+}
+
+impl fmt::Display for BadInput {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "line {}, column {}: expected {}", self.line, self.column, self.expected)
+    }
+}
+
+/// The first 40 characters of what is there, to be shown.
+pub(crate) fn shown(text: &str) -> String {
+    let text = text.trim_end();
+    match text.char_indices().nth(40) {
+        Some((end, _)) => format!("`{}…`", &text[..end]),
+        None => format!("`{text}`"),
+    }
+}
+
+/// A hash of a text, to tell one from another (FNV-1a, 64 bits).
+pub(crate) fn hash(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3))
+}

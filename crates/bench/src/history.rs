@@ -1,0 +1,137 @@
+//! What the sessions of one worker have said and heard so far.
+//!
+//! It refuses to know when a turn is due. Invariant: a history holds the prompts that were answered and the answers as they
+//! came, reasoning left out; a turn that was not answered leaves no mark.
+
+use crate::plan::Start;
+use crate::prompts::Prompts;
+use std::collections::HashMap;
+use tokrate_core::{Channel, FailureKind, Message, Role};
+use tokrate_meter::{RequestNumbers, RequestTrace};
+use tokrate_tokens::{Encoding, count};
+
+/// Histories by session.
+#[derive(Debug, Default)]
+pub(crate) struct History {
+    sessions: HashMap<u64, Said>,
+}
+
+#[derive(Debug, Default)]
+struct Said {
+    messages: Vec<Message>,
+    tokens: u64,
+}
+
+impl History {
+    /// What was said before this request.
+    pub(crate) fn of(&self, start: &Start) -> &[Message] {
+        self.said(start).map_or(&[], |said| &said.messages)
+    }
+
+    /// The o200k tokens of that, if they were counted.
+    pub(crate) fn tokens(&self, start: &Start) -> u64 {
+        self.said(start).map_or(0, |said| said.tokens)
+    }
+
+    /// Takes in how a turn ended. The tokens of the answer are counted only if asked for: that takes time.
+    pub(crate) fn add(&mut self, start: &Start, trace: &RequestTrace, prompts: &Prompts, number: u64, counted: bool) {
+        let Some(turn) = start.turn else { return };
+        match trace.failure.as_ref().map(|failure| failure.kind) {
+            None => {
+                let prompt = prompts.prompt(number);
+                let answer = answer_of(trace);
+                let said = self.sessions.entry(turn.session).or_default();
+                if counted {
+                    said.tokens += prompt.input_tokens + count(Encoding::O200kBase, &answer) as u64;
+                }
+                said.messages.extend(prompt.messages);
+                said.messages.push(Message::text(Role::Assistant, answer));
+            }
+            // It may be sent again.
+            Some(FailureKind::RateLimited) => {}
+            Some(_) => drop(self.sessions.remove(&turn.session)),
+        }
+    }
+
+    fn said(&self, start: &Start) -> Option<&Said> {
+        self.sessions.get(&start.turn?.session)
+    }
+}
+
+/// Tells every row how many input tokens its prompt had, by the numbers of the prompts: what was said before it in its
+/// session counts too.
+pub(crate) fn ask(rows: &mut [RequestNumbers], numbers: &[u64], prompts: &Prompts) {
+    let mut said: HashMap<u64, u64> = HashMap::new();
+    // Turns of a session follow each other, and rows are in order of their starts.
+    let mut order: Vec<usize> = (0..rows.len().min(numbers.len())).collect();
+    order.sort_by_key(|&place| (rows[place].due_at_ns, rows[place].index));
+    for place in order {
+        let own = prompts.input_tokens(numbers[place]);
+        let row = &mut rows[place];
+        let before = row.session.map(|session| said.entry(session).or_default());
+        row.input_asked = Some(own + before.as_deref().copied().unwrap_or(0));
+        if let Some(before) = before.filter(|_| row.failure.is_none()) {
+            *before += own + row.tokens_std_answer;
+        }
+    }
+}
+
+/// The text of an answer, without its reasoning and tool calls.
+fn answer_of(trace: &RequestTrace) -> String {
+    let mut answer = String::new();
+    let mut begin = 0;
+    for arrival in &trace.arrivals {
+        let end = arrival.text_end as usize;
+        if arrival.channel == Channel::Answer {
+            answer.push_str(trace.text.get(begin..end).unwrap_or_default());
+        }
+        begin = end;
+    }
+    answer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Turn;
+    use crate::prompts::{PromptSource, PromptSpec};
+    use tokrate_core::{Rng, Tick};
+    use tokrate_meter::request::{Arrival, Failure};
+    use tokrate_sim::WORDS;
+
+    fn turn(turn: u32) -> Start {
+        let number = u64::from(turn);
+        let turn = Some(Turn { session: 3, turn });
+        Start { index: number, due_at: Tick::ZERO, warmup: false, slot: 0, prompt: number, turn }
+    }
+
+    fn trace(parts: &[(Channel, &str)], failure: Option<FailureKind>) -> RequestTrace {
+        let mut trace = RequestTrace::default();
+        for &(channel, text) in parts {
+            trace.text.push_str(text);
+            let text_end = trace.text.len() as u32;
+            trace.arrivals.push(Arrival { at: Tick::ZERO, text_end, events: 1, channel });
+        }
+        trace.failure = failure.map(|kind| Failure { kind, message: String::new(), retry_after: None });
+        trace
+    }
+
+    #[test]
+    fn prompts_and_answers_pile_up_until_a_turn_fails() {
+        let source = PromptSource::Synthetic(PromptSpec { input_tokens: 30, shared_prefix_tokens: 0 });
+        let prompts = Prompts::new(&source, WORDS, Rng::root(1));
+        let mut history = History::default();
+        assert!(history.of(&turn(0)).is_empty());
+        let said = trace(&[(Channel::Reasoning, "hm "), (Channel::Answer, "two"), (Channel::Answer, " words")], None);
+        history.add(&turn(0), &said, &prompts, 0, true);
+        let before = history.of(&turn(1));
+        assert_eq!(before.len(), 2);
+        assert_eq!(before[0], prompts.prompt(0).messages[0]);
+        assert_eq!(before[1], Message::text(Role::Assistant, "two words"));
+        assert_eq!(history.tokens(&turn(1)), 32);
+        history.add(&turn(1), &trace(&[], Some(FailureKind::RateLimited)), &prompts, 1, true);
+        assert_eq!(history.of(&turn(1)).len(), 2, "the turn may be sent again");
+        history.add(&turn(1), &trace(&[], Some(FailureKind::Stalled)), &prompts, 1, true);
+        assert!(history.of(&turn(2)).is_empty());
+    }
+}

@@ -1,0 +1,234 @@
+//! The shapes that load can have, as plain values.
+//!
+//! It refuses to know when anything happens: that is the plan's. Invariant: a shape says everything that the plan needs,
+//! so that two runs of one shape differ by their seed alone.
+
+use super::ramp::Ramp;
+use std::sync::Arc;
+use tokrate_core::{RequestsPerSecond, Rng, Span};
+
+/// How requests arrive.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Load {
+    /// So many requests in flight; the next starts when one ends.
+    Closed {
+        /// Requests in flight.
+        concurrency: u32,
+    },
+    /// Arrivals on an absolute schedule, whatever happens to the answers.
+    Open {
+        /// Mean arrivals per second.
+        rate: RequestsPerSecond,
+        /// How the gaps between arrivals are drawn.
+        arrivals: Arrivals,
+        /// In-flight requests at which an arrival is forfeited (counted, never sent): keeps a dead server from
+        /// eating the client.
+        in_flight_limit: u32,
+    },
+    /// A closed loop whose concurrency changes with time.
+    ClosedRamp {
+        /// Requests in flight over time; whole numbers.
+        ramp: Ramp,
+    },
+    /// An open loop whose rate changes with time.
+    OpenRamp {
+        /// Mean arrivals per second over time.
+        ramp: Ramp,
+        /// How the gaps between arrivals are drawn.
+        arrivals: Arrivals,
+        /// As of [`Load::Open`].
+        in_flight_limit: u32,
+    },
+    /// The arrivals of a recorded trace, on their absolute schedule.
+    Trace {
+        /// When each request is due, from the start of the phase on; never falling.
+        due: Arc<[Span]>,
+        /// As of [`Load::Open`].
+        in_flight_limit: u32,
+    },
+    /// Conversations: each sends its next turn when the answer to the one before has ended and was thought about.
+    Sessions {
+        /// Sessions at the same time; one that has ended makes room for the next.
+        sessions: u32,
+        /// Turns of each.
+        turns: u32,
+        /// Time between an answer's end and the next turn of its session.
+        think: Think,
+    },
+}
+
+/// How the gaps of an open loop are drawn.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Arrivals {
+    /// All gaps are 1 / rate.
+    Constant,
+    /// Exponential gaps of mean 1 / rate: a Poisson process.
+    Poisson,
+    /// Gamma-distributed gaps of mean 1 / rate. The shape is what vLLM's bench calls burstiness: 1 is Poisson, less is more
+    /// bursty, more is more even; the coefficient of variation of the gaps is 1 / sqrt(shape).
+    Gamma {
+        /// Shape of the distribution, above 0.
+        shape: f64,
+    },
+}
+
+/// How long a user of a session thinks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Think {
+    /// Always as long.
+    Fixed(Span),
+    /// Exponentially distributed, of this mean.
+    Exponential(Span),
+}
+
+/// What is done about a refusal for the rate (429).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Backoff {
+    /// The wait that is asked for is kept.
+    #[default]
+    Obey,
+    /// None: the next request is sent as if nothing had been.
+    Ignore,
+}
+
+impl Load {
+    /// Whether requests wait for others to end.
+    pub fn is_closed(&self) -> bool {
+        matches!(self, Load::Closed { .. } | Load::ClosedRamp { .. } | Load::Sessions { .. })
+    }
+
+    /// The most requests that may be in flight.
+    pub fn most_in_flight(&self) -> u32 {
+        match self {
+            Load::Closed { concurrency } => *concurrency,
+            Load::ClosedRamp { ramp } => ramp.from.max(ramp.to) as u32,
+            Load::Sessions { sessions, .. } => *sessions,
+            Load::Open { in_flight_limit, .. }
+            | Load::OpenRamp { in_flight_limit, .. }
+            | Load::Trace { in_flight_limit, .. } => *in_flight_limit,
+        }
+    }
+
+    /// Arrivals per second of an open loop: the mean, of a ramp the most.
+    pub fn rate(&self) -> Option<f64> {
+        match self {
+            Load::Closed { .. } | Load::ClosedRamp { .. } | Load::Sessions { .. } => None,
+            Load::Open { rate, .. } => Some(rate.per_second()),
+            Load::OpenRamp { ramp, .. } => Some(ramp.from.max(ramp.to)),
+            Load::Trace { due, .. } => {
+                let time = due.last().map_or(0.0, |last| last.as_secs_f64());
+                // A trace that has no length has no rate; all at once is then as many as there are, in a second.
+                Some(if time > 0.0 { due.len() as f64 / time } else { due.len() as f64 })
+            }
+        }
+    }
+
+    /// The level in a few words, such as `concurrency 8`.
+    pub fn name(&self) -> String {
+        match self {
+            Load::Closed { concurrency } => format!("concurrency {concurrency}"),
+            Load::Open { rate, arrivals, .. } => format!("{rate} {}", arrivals.name()),
+            Load::ClosedRamp { ramp } => format!("concurrency {ramp}"),
+            Load::OpenRamp { ramp, arrivals, .. } => format!("{ramp} req/s {}", arrivals.name()),
+            Load::Trace { due, .. } => format!("trace of {} requests", due.len()),
+            Load::Sessions { sessions, turns, .. } => format!("{sessions} sessions of {turns} turns"),
+        }
+    }
+
+    /// The arrival process as conditions name it: everything that makes two loads unlike, but for the level.
+    pub fn arrivals(&self) -> String {
+        match self {
+            Load::Closed { .. } => "closed".to_owned(),
+            Load::Open { arrivals, .. } => arrivals.in_full(),
+            Load::ClosedRamp { ramp } => format!("closed, concurrency {ramp}"),
+            Load::OpenRamp { ramp, arrivals, .. } => format!("{}, {ramp} req/s", arrivals.in_full()),
+            Load::Trace { due, .. } => format!("trace of {} requests", due.len()),
+            Load::Sessions { turns, think, .. } => format!("sessions of {turns} turns, think time {think}"),
+        }
+    }
+
+    /// As a record spells it.
+    pub fn row(&self) -> tokrate_meter::Load {
+        match self {
+            Load::Closed { concurrency } => tokrate_meter::Load::Closed { concurrency: *concurrency },
+            Load::Open { rate, in_flight_limit, .. } => {
+                tokrate_meter::Load::Open { rate: rate.per_second(), cap: Some(*in_flight_limit) }
+            }
+            Load::ClosedRamp { ramp } => tokrate_meter::Load::ClosedRamp {
+                from: ramp.from as u32,
+                to: ramp.to as u32,
+                seconds: ramp.over.as_secs_f64(),
+            },
+            Load::OpenRamp { ramp, in_flight_limit, .. } => tokrate_meter::Load::OpenRamp {
+                from: ramp.from,
+                to: ramp.to,
+                seconds: ramp.over.as_secs_f64(),
+                cap: Some(*in_flight_limit),
+            },
+            Load::Trace { in_flight_limit, .. } => {
+                tokrate_meter::Load::Trace { rate: self.rate().unwrap_or(0.0), cap: Some(*in_flight_limit) }
+            }
+            Load::Sessions { sessions, turns, .. } => {
+                tokrate_meter::Load::Sessions { sessions: *sessions, turns: *turns }
+            }
+        }
+    }
+}
+
+impl Arrivals {
+    /// The name used on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Arrivals::Constant => "constant",
+            Arrivals::Poisson => "poisson",
+            Arrivals::Gamma { .. } => "gamma",
+        }
+    }
+
+    /// The name with what belongs to it.
+    fn in_full(self) -> String {
+        match self {
+            Arrivals::Gamma { shape } => format!("gamma, burstiness {shape}"),
+            plain => plain.name().to_owned(),
+        }
+    }
+
+    /// A gap of that mean.
+    pub(super) fn gap(self, mean: Span, rng: &mut Rng) -> Span {
+        match self {
+            Arrivals::Constant => mean,
+            Arrivals::Poisson => rng.exponential(mean),
+            Arrivals::Gamma { shape } => {
+                Span::from_nanos((rng.gamma(shape) / shape * mean.as_nanos() as f64).round() as u64)
+            }
+        }
+    }
+
+    /// A gap of mean 1, for schedules whose rate changes.
+    pub(super) fn unit_gap(self, rng: &mut Rng) -> f64 {
+        match self {
+            Arrivals::Constant => 1.0,
+            Arrivals::Poisson => -(1.0 - rng.unit()).ln(),
+            Arrivals::Gamma { shape } => rng.gamma(shape) / shape,
+        }
+    }
+}
+
+impl Think {
+    /// The think time before one turn; `rng` is that turn's own.
+    pub(super) fn draw(self, rng: &mut Rng) -> Span {
+        match self {
+            Think::Fixed(span) => span,
+            Think::Exponential(mean) => rng.exponential(mean),
+        }
+    }
+}
+
+impl std::fmt::Display for Think {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Think::Fixed(span) => write!(formatter, "{} s", span.as_secs_f64()),
+            Think::Exponential(mean) => write!(formatter, "exponential, mean {} s", mean.as_secs_f64()),
+        }
+    }
+}

@@ -1,0 +1,317 @@
+//! Prompts out of files: ShareGPT JSON, JSON Lines, plain text.
+//!
+//! It refuses to know where the text was read from. Invariant: every prompt has text, and its length is counted; what is not
+//! a prompt is refused with its place, never skipped.
+
+use super::Prompt;
+use crate::bad_input::{BadInput, hash, shown};
+use serde::Deserialize;
+use tokrate_core::{Message, Role};
+use tokrate_tokens::{Encoding, count};
+
+/// How a file of prompts is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FileKind {
+    /// A JSON array: of ShareGPT conversations (`conversations` of `from` and `value`), or of objects as in JSON Lines.
+    Json,
+    /// A JSON object on each line, with `prompt`, `text`, `question`, `messages` or `conversations`.
+    JsonLines,
+    /// A prompt on each line.
+    Lines,
+    /// One prompt.
+    Whole,
+}
+
+/// The prompts of a file.
+#[derive(Clone, PartialEq, Debug)]
+pub struct PromptFile {
+    kind: FileKind,
+    prompts: Vec<Prompt>,
+    hash: u64,
+}
+
+impl FileKind {
+    /// The kind that a file's name suggests.
+    pub fn of_name(name: &str) -> FileKind {
+        let name = name.to_ascii_lowercase();
+        match () {
+            () if name.ends_with(".json") => FileKind::Json,
+            () if name.ends_with(".jsonl") || name.ends_with(".ndjson") => FileKind::JsonLines,
+            () => FileKind::Lines,
+        }
+    }
+
+    /// A name for records.
+    pub const fn name(self) -> &'static str {
+        match self {
+            FileKind::Json => "JSON",
+            FileKind::JsonLines => "JSON Lines",
+            FileKind::Lines => "text",
+            FileKind::Whole => "whole text",
+        }
+    }
+}
+
+impl PromptFile {
+    /// Reads prompts.
+    ///
+    /// # Errors
+    /// The first place that is no prompt.
+    pub fn parse(text: &str, kind: FileKind) -> Result<PromptFile, BadInput> {
+        let content = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let prompts = match kind {
+            FileKind::Json => json(content)?,
+            FileKind::JsonLines => json_lines(content)?,
+            FileKind::Lines => {
+                content.lines().filter(|line| !line.trim().is_empty()).map(|line| prompt(Role::User, line)).collect()
+            }
+            FileKind::Whole if content.trim().is_empty() => Vec::new(),
+            FileKind::Whole => vec![prompt(Role::User, content)],
+        };
+        if prompts.is_empty() {
+            return Err(BadInput::at(1, 1, "at least one prompt, and there is none"));
+        }
+        Ok(PromptFile { kind, prompts, hash: hash(text) })
+    }
+
+    /// The prompts, in the order of the file.
+    pub fn prompts(&self) -> &[Prompt] {
+        &self.prompts
+    }
+
+    /// How the file is written.
+    pub fn kind(&self) -> FileKind {
+        self.kind
+    }
+
+    /// A hash of the whole text.
+    pub fn hash(&self) -> u64 {
+        self.hash
+    }
+}
+
+/// An object that holds a prompt in one of the usual ways.
+#[derive(Deserialize)]
+struct Entry {
+    conversations: Option<Vec<Said>>,
+    messages: Option<Vec<Spoken>>,
+    prompt: Option<String>,
+    text: Option<String>,
+    question: Option<String>,
+}
+
+/// A turn as ShareGPT spells it.
+#[derive(Deserialize)]
+struct Said {
+    from: String,
+    value: String,
+}
+
+/// A message as chat APIs spell it.
+#[derive(Deserialize)]
+struct Spoken {
+    role: String,
+    content: SpokenContent,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum SpokenContent {
+    Text(String),
+    Parts(Vec<Part>),
+}
+
+#[derive(Deserialize)]
+struct Part {
+    text: Option<String>,
+}
+
+const EXPECTED: &str =
+    "an object with the text of a prompt in `prompt`, `text`, `question`, `messages` or `conversations`";
+
+fn json(content: &str) -> Result<Vec<Prompt>, BadInput> {
+    // Each element by itself, so that a bad one is known by its place.
+    let elements: Vec<&serde_json::value::RawValue> = serde_json::from_str(content)
+        .map_err(|error| BadInput::json(1, &error, "a JSON array of conversations or prompts"))?;
+    let mut prompts = Vec::with_capacity(elements.len());
+    let (mut place, mut line, mut line_start) = (0, 1, 0);
+    for element in elements {
+        let start = element.get().as_ptr() as usize - content.as_ptr() as usize;
+        for (offset, _) in content[place..start].match_indices('\n') {
+            line += 1;
+            line_start = place + offset + 1;
+        }
+        place = start;
+        let column = content[line_start..start].chars().count() + 1;
+        let entry: Entry = serde_json::from_str(element.get()).map_err(|error| {
+            let mut bad = BadInput::json(line, &error, EXPECTED);
+            if error.line() <= 1 {
+                bad.column += column - 1;
+            }
+            bad
+        })?;
+        prompts.push(entry.prompt().map_err(|expected| BadInput::at(line, column, expected))?);
+    }
+    Ok(prompts)
+}
+
+fn json_lines(content: &str) -> Result<Vec<Prompt>, BadInput> {
+    let mut prompts = Vec::new();
+    for (number, line) in (1..).zip(content.lines()) {
+        if line.trim().is_empty() {
+            continue;
+        }
+        let entry: Entry = serde_json::from_str(line).map_err(|error| BadInput::json(number, &error, EXPECTED))?;
+        prompts.push(
+            entry
+                .prompt()
+                .map_err(|expected| BadInput::at(number, 1, format!("{expected}; there is {}", shown(line))))?,
+        );
+    }
+    Ok(prompts)
+}
+
+impl Entry {
+    /// The prompt: of a conversation what precedes its first answer.
+    fn prompt(self) -> Result<Prompt, String> {
+        let messages: Vec<Message> = if let Some(said) = self.conversations {
+            let turns = said.into_iter().map(|said| (role_of(&said.from), said.value));
+            until_answered(turns)?
+        } else if let Some(spoken) = self.messages {
+            until_answered(spoken.into_iter().map(|spoken| (role_of(&spoken.role), spoken.content.text())))?
+        } else {
+            let text = self.prompt.or(self.text).or(self.question).ok_or_else(|| EXPECTED.to_owned())?;
+            vec![Message::text(Role::User, text)]
+        };
+        let tokens: usize = messages.iter().flat_map(|message| message.texts()).map(tokens_of).sum();
+        if tokens == 0 {
+            return Err("a prompt with text, and it is empty".to_owned());
+        }
+        Ok(Prompt { messages, input_tokens: tokens as u64, output_tokens: None })
+    }
+}
+
+impl SpokenContent {
+    fn text(self) -> String {
+        match self {
+            SpokenContent::Text(text) => text,
+            SpokenContent::Parts(parts) => parts.into_iter().filter_map(|part| part.text).collect(),
+        }
+    }
+}
+
+fn until_answered(turns: impl Iterator<Item = (Option<Role>, String)>) -> Result<Vec<Message>, String> {
+    let mut messages = Vec::new();
+    for (role, text) in turns {
+        match role {
+            Some(Role::Assistant) if messages.iter().any(|message: &Message| message.role == Role::User) => break,
+            // A conversation that begins with an answer was cut; what comes before the first question is left out.
+            Some(Role::Assistant) => {}
+            Some(role) => messages.push(Message::text(role, text)),
+            None => return Err("the speakers human, user, system, gpt or assistant".to_owned()),
+        }
+    }
+    if messages.iter().all(|message| message.role != Role::User) {
+        return Err("a conversation in which somebody asks (`human` or `user`)".to_owned());
+    }
+    Ok(messages)
+}
+
+/// Who speaks, by the names in use.
+fn role_of(name: &str) -> Option<Role> {
+    match name.to_ascii_lowercase().as_str() {
+        "human" | "user" => Some(Role::User),
+        "system" | "developer" => Some(Role::System),
+        "gpt" | "assistant" | "chatgpt" | "bing" | "bard" | "model" => Some(Role::Assistant),
+        _ => None,
+    }
+}
+
+fn prompt(role: Role, text: &str) -> Prompt {
+    let messages = vec![Message::text(role, text)];
+    Prompt { messages, input_tokens: tokens_of(text) as u64, output_tokens: None }
+}
+
+fn tokens_of(text: &str) -> usize {
+    count(Encoding::O200kBase, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::{prop_assert, proptest};
+
+    fn texts(file: &PromptFile) -> Vec<Vec<String>> {
+        let of = |prompt: &Prompt| prompt.messages.iter().map(|message| message.texts().collect()).collect();
+        file.prompts().iter().map(of).collect()
+    }
+
+    fn refused(text: &str, kind: FileKind) -> String {
+        PromptFile::parse(text, kind).expect_err("it is bad").to_string()
+    }
+
+    #[test]
+    fn share_gpt_is_read_up_to_the_first_answer() {
+        let text = r#"[
+  {"id": "a", "conversations": [{"from": "human", "value": "Hi there"}, {"from": "gpt", "value": "Hello"},
+    {"from": "human", "value": "More"}]},
+  {"id": "b", "conversations": [{"from": "system", "value": "Be short"}, {"from": "human", "value": "Why?"}]}
+]"#;
+        let file = PromptFile::parse(text, FileKind::Json).expect("prompts");
+        assert_eq!(texts(&file), [vec!["Hi there"], vec!["Be short", "Why?"]]);
+        assert_eq!(file.prompts()[0].input_tokens, 2);
+        assert_eq!(file.prompts()[1].messages[0].role, Role::System);
+    }
+
+    #[test]
+    fn json_lines_hold_prompts_in_the_usual_fields() {
+        let text = "{\"prompt\": \"one\"}\n\n{\"text\": \"two\", \"id\": 3}\n{\"question\": \"three\"}\n\
+                    {\"messages\": [{\"role\": \"user\", \"content\": [{\"type\": \"text\", \"text\": \"four\"}]}]}";
+        let file = PromptFile::parse(text, FileKind::JsonLines).expect("prompts");
+        assert_eq!(texts(&file), [["one"], ["two"], ["three"], ["four"]]);
+    }
+
+    #[test]
+    fn plain_text_is_a_prompt_a_line_or_one() {
+        let text = "first\n\nsecond line\n";
+        assert_eq!(texts(&PromptFile::parse(text, FileKind::Lines).expect("two")), [["first"], ["second line"]]);
+        assert_eq!(texts(&PromptFile::parse(text, FileKind::Whole).expect("one")), [[text]]);
+    }
+
+    #[test]
+    fn what_is_no_prompt_is_refused_with_its_place() {
+        let cases = [
+            ("[{\"prompt\": \"a\"},\n  {\"prompt\": 3}]", FileKind::Json, "line 2, column "),
+            ("[{\"prompt\": \"a\"},\n  {\"other\": 3}]", FileKind::Json, "line 2, column 3: expected an object with"),
+            ("[{\"prompt\": \"a\"}", FileKind::Json, "line 1, column 16: expected a JSON array"),
+            ("{\"prompt\": \"a\"}\n{\"prompt\": }\n", FileKind::JsonLines, "line 2, column 12: expected an object"),
+            ("{\"prompt\": \"\"}", FileKind::JsonLines, "line 1, column 1: expected a prompt with text"),
+            (
+                "{\"conversations\": [{\"from\": \"gpt\", \"value\": \"x\"}]}",
+                FileKind::JsonLines,
+                "line 1, column 1: expected a conversation in which somebody asks",
+            ),
+            ("\n \n", FileKind::Lines, "line 1, column 1: expected at least one prompt"),
+            ("", FileKind::Whole, "line 1, column 1: expected at least one prompt"),
+            ("[]", FileKind::Json, "line 1, column 1: expected at least one prompt"),
+        ];
+        for (text, kind, expected) in cases {
+            let message = refused(text, kind);
+            assert!(message.starts_with(expected), "{text:?}: {message}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_breaks_it(text in "(?s).{0,200}", json in "[\\[\\]{}\":,a-z0-9\n ]{0,80}") {
+            for kind in [FileKind::Json, FileKind::JsonLines, FileKind::Lines, FileKind::Whole] {
+                for text in [&text, &json] {
+                    match PromptFile::parse(text, kind) {
+                        Ok(file) => prop_assert!(!file.prompts().is_empty()),
+                        Err(bad) => prop_assert!(bad.line >= 1 && bad.column >= 1),
+                    }
+                }
+            }
+        }
+    }
+}

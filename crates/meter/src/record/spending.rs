@@ -1,0 +1,133 @@
+//! What requests cost, by what the provider reported of them, else by what was counted.
+//!
+//! It refuses to know limits. Invariant: a request that the provider refused costs nothing; one that it took costs its input
+//! at least, whatever became of the answer.
+
+use super::Price;
+use crate::request::{RequestNumbers, RequestTrace};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tokrate_core::FailureKind;
+
+/// What a run has cost.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Spending {
+    /// All of it (USD).
+    pub usd: f64,
+    /// The most that it was allowed to be (USD); absent without a limit.
+    pub limit_usd: Option<f64>,
+    /// Input tokens that were paid for.
+    pub input_tokens: u64,
+    /// Those of them that came from a cache.
+    pub cached_input_tokens: u64,
+    /// Output tokens that were paid for.
+    pub output_tokens: u64,
+    /// Requests whose tokens the provider reported.
+    pub requests_reported: u64,
+    /// Requests whose tokens were counted, which is not what is billed to the token.
+    pub requests_counted: u64,
+}
+
+/// The tokens of one request that are paid for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Billed {
+    /// Input tokens.
+    pub input: u64,
+    /// Those of them that came from a cache.
+    pub cached: u64,
+    /// Output tokens.
+    pub output: u64,
+    /// Whether the provider reported them.
+    pub reported: bool,
+}
+
+impl Billed {
+    /// Of a request that has just ended. `asked` is the length of its prompt, `counted` that of its answer.
+    pub fn of_trace(trace: &RequestTrace, asked: u64, counted: u64) -> Billed {
+        let usage = trace.usage.unwrap_or_default();
+        let kind = trace.failure.as_ref().map(|failure| failure.kind);
+        Billed::of(kind, (usage.input, usage.cached_input, usage.output), asked, counted)
+    }
+
+    /// Of a request whose numbers are known.
+    pub fn of_row(row: &RequestNumbers) -> Billed {
+        let reported = (row.input_reported, row.cached_input_reported, row.tokens_reported);
+        Billed::of(row.failure_kind(), reported, row.input_asked.unwrap_or(0), row.tokens_std)
+    }
+
+    fn of(
+        failure: Option<FailureKind>,
+        (input, cached, output): (Option<u64>, Option<u64>, Option<u64>),
+        asked: u64,
+        counted: u64,
+    ) -> Billed {
+        if failure.is_some_and(is_refusal) {
+            return Billed::default();
+        }
+        Billed {
+            input: input.unwrap_or(asked),
+            cached: cached.unwrap_or(0),
+            output: output.unwrap_or(counted),
+            reported: input.is_some() && output.is_some(),
+        }
+    }
+}
+
+impl Spending {
+    /// Adds what one request cost.
+    pub fn add(&mut self, price: &Price, billed: &Billed) {
+        self.usd += price.cost_usd(billed.input, billed.cached, billed.output);
+        self.input_tokens += billed.input;
+        self.cached_input_tokens += billed.cached;
+        self.output_tokens += billed.output;
+        if billed.reported {
+            self.requests_reported += 1;
+        } else if billed.input > 0 {
+            self.requests_counted += 1;
+        }
+    }
+}
+
+/// Whether the provider did nothing for the request.
+fn is_refusal(kind: FailureKind) -> bool {
+    use FailureKind as K;
+    matches!(
+        kind,
+        K::Dns
+            | K::Connect
+            | K::ConnectTimeout
+            | K::Tls
+            | K::Proxy
+            | K::Unauthorized
+            | K::NotFound
+            | K::BadRequest
+            | K::RateLimited
+            | K::Overloaded
+            | K::ServerError
+            | K::UnexpectedStatus
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_reported_is_paid_else_what_is_counted_and_refusals_cost_nothing() {
+        let price = Price {
+            input_usd_per_million: 1.0,
+            output_usd_per_million: 10.0,
+            cached_input_usd_per_million: Some(0.5),
+            source: String::new(),
+            date: String::new(),
+        };
+        let mut spending = Spending::default();
+        spending.add(&price, &Billed::of(None, (Some(1000), Some(400), Some(50)), 990, 48));
+        assert!((spending.usd - (600.0 + 200.0 + 500.0) / 1e6).abs() < 1e-12, "{spending:?}");
+        spending.add(&price, &Billed::of(Some(FailureKind::Stalled), (None, None, None), 100, 7));
+        assert!((spending.usd - (1300.0 + 100.0 + 70.0) / 1e6).abs() < 1e-12, "{spending:?}");
+        spending.add(&price, &Billed::of(Some(FailureKind::RateLimited), (None, None, None), 100, 0));
+        assert_eq!((spending.requests_reported, spending.requests_counted), (1, 1));
+        assert_eq!((spending.input_tokens, spending.cached_input_tokens, spending.output_tokens), (1100, 400, 57));
+    }
+}

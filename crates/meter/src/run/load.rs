@@ -1,0 +1,34 @@
+//! What a load allows and what its loop is.
+//!
+//! It refuses to know requests. Invariant: every shape of load is closed or open, and says how many requests it allows.
+
+use super::Load;
+
+impl Load {
+    /// The most requests in flight that the plan allows.
+    pub fn cap(&self) -> Option<u32> {
+        match *self {
+            Load::Closed { concurrency } => Some(concurrency),
+            Load::ClosedRamp { from, to, .. } => Some(from.max(to)),
+            Load::Sessions { sessions, .. } => Some(sessions),
+            Load::Open { cap, .. } | Load::OpenRamp { cap, .. } | Load::Trace { cap, .. } => cap,
+        }
+    }
+
+    /// Whether requests wait for others to end.
+    pub fn is_closed(&self) -> bool {
+        matches!(self, Load::Closed { .. } | Load::ClosedRamp { .. } | Load::Sessions { .. })
+    }
+
+    /// The level in few words, for the head of a column.
+    pub fn short(&self) -> String {
+        match self {
+            Load::Closed { concurrency } => format!("c = {concurrency}"),
+            Load::Open { rate, .. } => format!("{rate} req/s"),
+            Load::ClosedRamp { from, to, .. } => format!("c = {from}..{to}"),
+            Load::OpenRamp { from, to, .. } => format!("{from}..{to} req/s"),
+            Load::Trace { rate, .. } => format!("trace, {rate:.3} req/s"),
+            Load::Sessions { sessions, turns } => format!("{sessions} sessions × {turns}"),
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! Every load shape through the binary, held against what the engine saw.
+//!
+//! It refuses to judge how late a shared machine is: due times are exact, sent times only ordered. Invariant: what the engine
+//! logged is the truth.
+
+use crate::folder::Folder;
+use crate::loopback_truth::{engine, quick, url};
+use crate::scripted::{Server, Then, answer, stream};
+use crate::tool::{self, Bench, number};
+use serde_json::Value;
+use std::io::Write;
+use std::time::{Duration, Instant};
+use tokrate_host::{RequestTruth, RunningHost};
+use tokrate_meter::Status;
+
+/// Runs a bench with a load of its own; everything else is small.
+fn measure(folder: Folder, url: &str, load: &str) -> Bench {
+    let arguments =
+        format!("bench --url {url} --model sim --calibration off --json record.json --jsonl rows.jsonl {load}");
+    let finished = tool::run(&folder, &arguments.split_whitespace().collect::<Vec<&str>>());
+    Bench::read(folder, finished)
+}
+
+fn seen<'h>(truth: &'h tokrate_host::Truth, row: &Value) -> &'h RequestTruth {
+    let id = row["request_id"].as_str().expect("an id");
+    truth.request(id).unwrap_or_else(|| panic!("the engine never saw {id}"))
+}
+
+fn bench(name: &str, host: &RunningHost, load: &str) -> Bench {
+    let bench = measure(Folder::new(name), &url(host), load);
+    bench.expect(0, &[]);
+    bench
+}
+
+#[test]
+fn gamma_arrivals_keep_their_schedule() {
+    let host = engine(quick());
+    let load = "--rate 200 --arrivals gamma --burstiness 0.5 --requests 40 --input-tokens 30 --output-tokens 5";
+    let one = bench("gamma-1", &host, load);
+    let two = bench("gamma-2", &host, load);
+    let due = |bench: &Bench| -> Vec<u64> {
+        let first = number(&bench.rows[0], "due_at_ns");
+        bench.rows.iter().map(|row| number(row, "due_at_ns") - first).collect()
+    };
+    assert_eq!(due(&one), due(&two), "a seed gives one schedule");
+    assert_eq!(one.phase().conditions.arrivals, "gamma, burstiness 0.5");
+}
+
+#[test]
+fn a_trace_is_replayed_on_its_times_with_its_lengths() {
+    let host = engine(quick());
+    let folder = Folder::new("trace");
+    let rows = [(0, 600, 12), (130, 1030, 5), (130, 90, 31), (700, 40, 8)];
+    let lines: String = rows
+        .iter()
+        .enumerate()
+        .map(|(n, (at, input, output))| {
+            let blocks: Vec<usize> = (0..(*input as usize).div_ceil(512)).map(|block| block * 10 * n.min(1)).collect();
+            format!(
+                "{{\"timestamp\": {at}, \"input_length\": {input}, \"output_length\": {output}, \"hash_ids\": {blocks:?}}}\n"
+            )
+        })
+        .collect();
+    folder.write("trace.jsonl", &lines);
+    let bench = measure(folder, &url(&host), "--trace trace.jsonl --trace-speed 2");
+    bench.expect(0, &[]);
+    let truth = host.truth();
+    let start = number(&bench.rows[0], "due_at_ns");
+    for (row, (at, input, output)) in bench.rows.iter().zip(rows) {
+        let served = seen(&truth, row);
+        assert_eq!(number(row, "due_at_ns") - start, at * 1_000_000 / 2, "twice as fast");
+        assert!(served.received_at.as_nanos() >= number(row, "due_at_ns"), "never before it is due");
+        assert_eq!((u64::from(served.input_tokens), served.output_limit), (input, Some(output)));
+        assert_eq!((number(row, "input_asked"), number(row, "tokens_std")), (input, u64::from(output)));
+    }
+    let phase = bench.phase();
+    assert_eq!(phase.counts.started, 4);
+    assert!(phase.conditions.prompts.contains("a trace (Mooncake)"), "{}", phase.conditions.prompts);
+}
+
+#[test]
+fn a_ramp_opens_slot_after_slot_and_has_no_throughput() {
+    let host = engine(quick());
+    let load = "--ramp 1..4 --duration 1s --input-tokens 30 --output-tokens 5";
+    let bench = bench("ramp", &host, load);
+    let start = bench.phase().started_at_ns;
+    for row in &bench.rows {
+        let since = number(row, "due_at_ns") - start;
+        let busy = |other: &&Value| {
+            number(other, "due_at_ns") <= number(row, "due_at_ns")
+                && number(other, "ended_at_ns") > number(row, "due_at_ns")
+        };
+        let open = since / 250_000_000 + 1;
+        let busy = bench.rows.iter().filter(busy).count() as u64;
+        assert!(busy <= open && since < 1_000_000_000, "{busy} in flight after {since} ns");
+    }
+    let phase = bench.phase();
+    assert!(phase.throughput.is_none());
+    let why = phase.steady_missing.as_deref().unwrap_or_default();
+    assert!(why.contains("the load of a ramp changes all the time"), "{why}");
+}
+
+#[test]
+fn a_session_sends_what_was_said_and_heard() {
+    let host = engine(quick());
+    let load = "--sessions 2 --turns 3 --think 30ms --input-tokens 30 --output-tokens 8";
+    let bench = bench("sessions", &host, load);
+    assert_eq!(bench.rows.len(), 6);
+    let truth = host.truth();
+    for session in 0..2 {
+        let mut turns: Vec<&Value> = bench.rows.iter().filter(|row| number(row, "session") == session).collect();
+        turns.sort_by_key(|row| number(row, "turn"));
+        for (turn, row) in (0..).zip(&turns) {
+            assert_eq!(number(row, "turn"), turn);
+            let said = u64::from(seen(&truth, row).input_tokens);
+            assert_eq!(said, 30 * (turn + 1) + 8 * turn, "prompts of 30 tokens, answers of 8");
+            assert_eq!(number(row, "input_asked"), said);
+        }
+        for pair in turns.windows(2) {
+            // From when the plan hears of the end, which is a little after it.
+            let thought = number(pair[1], "due_at_ns") - number(pair[0], "ended_at_ns");
+            assert!((30_000_000..1_000_000_000).contains(&thought), "thinks for 30 ms, not {thought} ns");
+        }
+    }
+    let sessions = bench.phase().sessions.as_ref().expect("sessions");
+    assert_eq!((sessions.started, sessions.completed, sessions.failed), (2, 2, 0));
+    let lengths: Vec<Option<f64>> = sessions.turns.iter().map(|turn| turn.input_tokens_mean).collect();
+    assert_eq!(lengths, [Some(30.0), Some(68.0), Some(106.0)]);
+}
+
+#[test]
+fn prompts_of_a_file_are_sent_as_they_stand() {
+    let said = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let heard = std::sync::Arc::clone(&said);
+    let server = Server::start(move |asked, connection| {
+        let content = asked.json()["messages"][0]["content"].as_str().unwrap_or_default().to_owned();
+        heard.lock().expect("whole").push(content);
+        let body = stream(3).concat();
+        connection.write_all(answer("200 OK", "text/event-stream", &body).as_bytes()).map(|()| Then::Close)
+    });
+    let folder = Folder::new("prompts");
+    folder
+        .write("prompts.jsonl", "{\"prompt\": \"one\"}\n{\"text\": \"number two\"}\n{\"question\": \"and three?\"}\n");
+    let load = "--prompts prompts.jsonl --concurrency 1 --requests 4 --warmup 0";
+    let bench = measure(folder, &server.url(), load);
+    bench.expect(0, &[]);
+    let mut said = said.lock().expect("whole").clone();
+    assert_eq!(said[0], said[3], "after the last the first");
+    said.truncate(3);
+    said.sort();
+    assert_eq!(said, ["and three?", "number two", "one"]);
+    let conditions = &bench.record.conditions;
+    assert_eq!(conditions.input_tokens, 2, "the mean of 1, 2 and 3 tokens");
+    assert!(conditions.prompts.starts_with("3 prompts of 1 to 3 tokens from a JSON Lines file, hash "));
+    let notes = bench.record.notes.join("\n");
+    assert!(notes.contains("4 requests used 3 prompts"), "{notes}");
+}
+
+#[test]
+fn a_wait_that_a_refusal_asks_for_is_kept_unless_told_otherwise() {
+    let refusing = || {
+        Server::start(|asked, connection| {
+            if asked.number == 0 {
+                let head =
+                    "HTTP/1.1 429 Too Many Requests\r\nRetry-After: 1\r\nContent-Length: 2\r\nConnection: close\r\n";
+                connection.write_all(format!("{head}\r\n{{}}").as_bytes())?;
+            } else {
+                connection.write_all(answer("200 OK", "text/event-stream", &stream(3).concat()).as_bytes())?;
+            }
+            Ok(Then::Close)
+        })
+    };
+    let load = "--concurrency 1 --requests 3 --warmup 0 --input-tokens 20";
+    let polite = measure(Folder::new("polite"), &refusing().url(), load);
+    polite.expect(0, &[("rate_limited", 1)]);
+    let gap = |bench: &Bench| number(bench.row(1), "due_at_ns") - number(bench.row(0), "ended_at_ns");
+    assert!(gap(&polite) >= 1_000_000_000, "{} ns", gap(&polite));
+    let limited = &polite.phase().rate_limited;
+    let seconds = limited.held_back_seconds.expect("it waited");
+    assert!((seconds - 1.0).abs() < 1e-6 && limited.held_back_share.is_some_and(|share| share > 0.1), "{limited:?}");
+    assert!(polite.finished.stdout.contains("held back by 429"), "{}", polite.finished.stdout);
+
+    let began = Instant::now();
+    let load = format!("{load} --no-backoff");
+    let rude = measure(Folder::new("rude"), &refusing().url(), &load);
+    assert!(gap(&rude) < 900_000_000 || began.elapsed() > Duration::from_secs(5), "{} ns", gap(&rude));
+    assert_eq!(rude.phase().rate_limited.held_back_seconds, None);
+}
+
+#[test]
+fn an_open_loop_withholds_what_is_due_during_a_wait() {
+    let server = Server::start(|asked, connection| {
+        if asked.index() == 0 {
+            let head = "HTTP/1.1 429 Too Many Requests\r\nRetry-After: 1\r\nContent-Length: 2\r\nConnection: close\r\n";
+            connection.write_all(format!("{head}\r\n{{}}").as_bytes())?;
+        } else {
+            connection.write_all(answer("200 OK", "text/event-stream", &stream(3).concat()).as_bytes())?;
+        }
+        Ok(Then::Close)
+    });
+    let load = "--rate 4 --arrivals constant --requests 10 --input-tokens 20";
+    let bench = measure(Folder::new("withheld"), &server.url(), load);
+    let counts = bench.phase().counts;
+    assert_eq!(counts.started + counts.withheld, 10, "{counts:?}");
+    assert!(counts.withheld >= 3, "a second of four arrivals: {counts:?}");
+    let first = number(bench.row(0), "due_at_ns");
+    for row in &bench.rows {
+        let index = number(row, "index");
+        assert_eq!(number(row, "due_at_ns") - first, index * 250_000_000, "the schedule is not moved");
+    }
+}
+
+#[test]
+fn money_runs_out_before_the_limit_is_passed() {
+    let host = engine(quick());
+    // A request may cost 100 * 10 + 40 * 100 = 5,000 millionths of a dollar; three of them fit into 16,000.
+    let load = "--concurrency 1 --requests 50 --warmup 0 --input-tokens 100 --output-tokens 40 --price-input 10 \
+                --price-output 100 --max-cost-usd 0.016";
+    let bench = measure(Folder::new("money"), &url(&host), load);
+    assert_eq!(bench.rows.len(), 3, "{:?}", bench.finished);
+    assert_eq!(bench.record.status, Status::Partial);
+    let reason = bench.record.reason.as_deref().unwrap_or_default();
+    assert!(reason.starts_with("stopped by --max-cost-usd 0.016") && reason.contains("0.015000 USD"), "{reason}");
+    let spending = bench.record.spending.expect("it is known");
+    assert_eq!((spending.input_tokens, spending.output_tokens, spending.requests_reported), (300, 120, 3));
+    assert!((spending.usd - 0.015).abs() < 1e-12 && spending.limit_usd == Some(0.016), "{spending:?}");
+}
+
+#[test]
+fn a_reference_workload_sets_the_lengths() {
+    let host = engine(quick());
+    let bench = bench("workload", &host, "--workload 100/300 --output-tokens 7 --concurrency 1 --requests 2");
+    let conditions = &bench.record.conditions;
+    assert_eq!((conditions.input_tokens, conditions.output_tokens), (100, 7), "what is typed wins");
+}
