@@ -216,6 +216,7 @@ fn record(ttft: u64) -> (Record, Vec<Vec<crate::RequestNumbers>>) {
         assertions: Vec::new(),
         warnings: Vec::new(),
         notes: Vec::new(),
+        spending: None,
     };
     (record, vec![requests.clone(), requests])
 }
