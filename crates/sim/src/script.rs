@@ -103,7 +103,6 @@ impl Script {
         };
         let cut_short = !short.0 && (request.output_tokens.is_some() || tokens < limit);
         let reasoning = if hides_reasoning && law.reasoning_tokens == 0 { tokens / 2 } else { law.reasoning_tokens };
-        let text = root.child("text");
         Ok(Script {
             input_tokens: request.input_tokens,
             tokens,
@@ -121,7 +120,7 @@ impl Script {
                 .into_iter()
                 .filter_map(|(at, how)| at.map(|at| (at.min(tokens), how)))
                 .min_by_key(|&(at, _)| at),
-            text_seed: if replay { root.child("replay").next_u64() } else { text.nth(id.0).next_u64() },
+            text_seed: if replay { root.child("replay").next_u64() } else { root.child("text").nth(id.0).next_u64() },
             looped,
         })
     }

@@ -104,7 +104,7 @@ impl Samples {
 impl Side {
     /// From a record alone: samples stem from its sketches.
     pub fn of_record(record: &Record) -> Side {
-        Side::collect(record, |phase| LevelSamples::of_phase(phase))
+        Side::collect(record, LevelSamples::of_phase)
     }
 
     /// From a record and the rows of its phases, which come in the order of the phases: samples are exact. A phase whose

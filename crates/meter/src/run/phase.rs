@@ -206,8 +206,7 @@ impl PhaseResult {
         let requests = &*requests;
         let measured: Vec<&RequestNumbers> =
             requests.iter().filter(|request| request.is_answered() && !request.warmup).collect();
-        let (late, forfeited, withheld) = (input.late, input.forfeited, input.withheld);
-        let counts = Counts { late, forfeited, withheld, ..Counts::of(requests) };
+        let counts = counts(input, requests);
         let (steady, steady_missing) = match Steady::find(&input.load, warmup_end, requests) {
             Ok(steady) => (Some(steady), None),
             Err(reason) => (None, Some(reason)),
@@ -229,11 +228,7 @@ impl PhaseResult {
             interrupted: input.interrupted,
             warmup_rule: input.warmup.rule(),
             failures: failures_of(requests, &counts),
-            rate_limited: RateLimited {
-                held_back_seconds: input.held_back.map(Span::as_secs_f64),
-                held_back_share: input.held_back.and_then(|held| share_of(held, input.ended_at - input.started_at)),
-                ..rate_limited_of(requests, &counts)
-            },
+            rate_limited: rate_limited(input, requests, &counts),
             sessions: SessionSummary::of(&input.load, requests),
             counts,
             throughput: steady.as_ref().map(|steady| Throughput::of(steady, requests)),
@@ -280,6 +275,19 @@ impl PhaseResult {
     /// Whether the numbers may be called a measurement: consistent among themselves, and not set by the client.
     pub fn is_valid(&self) -> bool {
         self.gate.is_empty() && !self.client_error.as_ref().is_some_and(|error| error.client_limited)
+    }
+}
+
+fn counts(input: &PhaseInput<'_>, requests: &[RequestNumbers]) -> Counts {
+    let (late, forfeited, withheld) = (input.late, input.forfeited, input.withheld);
+    Counts { late, forfeited, withheld, ..Counts::of(requests) }
+}
+
+fn rate_limited(input: &PhaseInput<'_>, requests: &[RequestNumbers], counts: &Counts) -> RateLimited {
+    RateLimited {
+        held_back_seconds: input.held_back.map(Span::as_secs_f64),
+        held_back_share: input.held_back.and_then(|held| share_of(held, input.ended_at - input.started_at)),
+        ..rate_limited_of(requests, counts)
     }
 }
 

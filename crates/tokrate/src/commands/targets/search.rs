@@ -90,11 +90,14 @@ async fn ask(client: &Client) -> Option<Answering> {
         Err(FailureKind::Stalled | FailureKind::TimedOut) => return Some(Answering::Silent),
         Ok(_) | Err(_) => {}
     }
-    for row in PROVIDERS.iter().filter(|row| row.kind == Kind::Local) {
-        for probe in row.probes {
-            if answers.to(probe.path).await.is_ok_and(|answer| tells(probe, answer)) {
-                return Some(Answering::Engine(row, answers.models().await));
-            }
+    let local = || PROVIDERS.iter().filter(|row| row.kind == Kind::Local);
+    let probes = || local().flat_map(|row| row.probes.iter().map(move |probe| (row, probe)));
+    // An engine that says its own name is believed before one that is only known by a page that others have too.
+    let (named, known) =
+        (probes().filter(|(_, probe)| probe.value.is_some()), probes().filter(|(_, probe)| probe.value.is_none()));
+    for (row, probe) in named.chain(known) {
+        if answers.to(probe.path).await.is_ok_and(|answer| tells(probe, answer)) {
+            return Some(Answering::Engine(row, answers.models().await));
         }
     }
     let models = answers.models().await;
