@@ -206,7 +206,7 @@ impl PhaseResult {
         let requests = &*requests;
         let measured: Vec<&RequestNumbers> =
             requests.iter().filter(|request| request.is_answered() && !request.warmup).collect();
-        let counts = counts(input, requests);
+        let counts = counts_of(input, requests);
         let (steady, steady_missing) = match Steady::find(&input.load, warmup_end, requests) {
             Ok(steady) => (Some(steady), None),
             Err(reason) => (None, Some(reason)),
@@ -228,7 +228,7 @@ impl PhaseResult {
             interrupted: input.interrupted,
             warmup_rule: input.warmup.rule(),
             failures: failures_of(requests, &counts),
-            rate_limited: rate_limited(input, requests, &counts),
+            rate_limited: limited_of(input, requests, &counts),
             sessions: SessionSummary::of(&input.load, requests),
             counts,
             throughput: steady.as_ref().map(|steady| Throughput::of(steady, requests)),
@@ -275,19 +275,6 @@ impl PhaseResult {
     /// Whether the numbers may be called a measurement: consistent among themselves, and not set by the client.
     pub fn is_valid(&self) -> bool {
         self.gate.is_empty() && !self.client_error.as_ref().is_some_and(|error| error.client_limited)
-    }
-}
-
-fn counts(input: &PhaseInput<'_>, requests: &[RequestNumbers]) -> Counts {
-    let (late, forfeited, withheld) = (input.late, input.forfeited, input.withheld);
-    Counts { late, forfeited, withheld, ..Counts::of(requests) }
-}
-
-fn rate_limited(input: &PhaseInput<'_>, requests: &[RequestNumbers], counts: &Counts) -> RateLimited {
-    RateLimited {
-        held_back_seconds: input.held_back.map(Span::as_secs_f64),
-        held_back_share: input.held_back.and_then(|held| share_of(held, input.ended_at - input.started_at)),
-        ..rate_limited_of(requests, counts)
     }
 }
 
@@ -345,8 +332,19 @@ fn e2e_speed(per_token: &Distribution, measured: &[&RequestNumbers]) -> SpeedSum
     SpeedSummary::of(per_token, speeds, without.map(|_| "no time passed between sending and finish".to_owned()))
 }
 
-fn share_of(part: Span, whole: Span) -> Option<f64> {
-    (!whole.is_zero()).then(|| part.as_secs_f64() / whole.as_secs_f64())
+fn counts_of(input: &PhaseInput, requests: &[RequestNumbers]) -> Counts {
+    let (late, forfeited, withheld) = (input.late, input.forfeited, input.withheld);
+    Counts { late, forfeited, withheld, ..Counts::of(requests) }
+}
+
+fn limited_of(input: &PhaseInput, requests: &[RequestNumbers], counts: &Counts) -> RateLimited {
+    let whole = input.ended_at - input.started_at;
+    let share = |part: Span| (!whole.is_zero()).then(|| part.as_secs_f64() / whole.as_secs_f64());
+    RateLimited {
+        held_back_seconds: input.held_back.map(Span::as_secs_f64),
+        held_back_share: input.held_back.and_then(share),
+        ..rate_limited_of(requests, counts)
+    }
 }
 
 fn oddities_of(requests: &[RequestNumbers]) -> BTreeMap<String, u64> {
