@@ -13,6 +13,7 @@ fn main() -> ExitCode {
     let outcome = match &flags.command {
         flags::Command::Bench(flags) => commands::bench::run(flags),
         flags::Command::Claim(flags) => commands::claim::run(flags),
+        flags::Command::Compare(flags) => commands::compare::run(flags),
         flags::Command::Feel(flags) => commands::feel::run(flags),
         flags::Command::Sim(flags) => commands::sim::run(flags),
         flags::Command::Targets(flags) => commands::targets::run(flags),

@@ -4,8 +4,8 @@
 
 use super::tables::MISSING;
 use tokrate_charts::{Column, Table, format};
-use tokrate_meter::PhaseResult;
 use tokrate_meter::run::{ServerTimingSummary, TimingMedian};
+use tokrate_meter::{PhaseResult, Record};
 
 /// Goodput, a row for each level; `None` without objectives.
 pub(super) fn goodput(phases: &[PhaseResult]) -> Option<Table> {
@@ -40,6 +40,26 @@ pub(super) fn goodput(phases: &[PhaseResult]) -> Option<Table> {
             "Failed, rate-limited and forfeited requests miss, and so do answers without the metric; warm-up and \
              cancelled requests are not judged. Goodput counts what finished inside the steady window."
                 .to_owned(),
+        ],
+    })
+}
+
+/// How the demands on the result came out; `None` without any.
+pub(super) fn assertions(record: &Record) -> Option<Table> {
+    let rows = record.assertions.iter().map(|outcome| {
+        vec![
+            outcome.assertion.clone(),
+            outcome.phase.clone().unwrap_or_else(|| MISSING.to_owned()),
+            outcome.status.name().to_owned(),
+            outcome.detail.clone(),
+        ]
+    });
+    (!record.assertions.is_empty()).then(|| Table {
+        caption: "Demands on the result".to_owned(),
+        columns: ["demand", "level", "outcome", "what is there"].map(Column::words).to_vec(),
+        rows: rows.collect(),
+        notes: vec![
+            "A number that too few samples support, or that was not measured, does not meet a demand.".to_owned(),
         ],
     })
 }

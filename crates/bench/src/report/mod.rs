@@ -34,6 +34,7 @@ pub fn html(record: &Record, samples: &Samples) -> String {
             degradation(record),
             distributions(record, samples),
             timeline(record, samples),
+            demands(record),
             objectives(record),
             doubts(record),
             every_number(record),
@@ -165,6 +166,11 @@ fn timeline(record: &Record, samples: &Samples) -> Option<Section> {
         intro: "Each request from sent to end; the first part is its TTFT.".to_owned(),
         blocks: charts.iter().map(Block::chart).collect(),
     })
+}
+
+fn demands(record: &Record) -> Option<Section> {
+    let table = doubts::assertions(record)?;
+    Some(Section { title: "Demands".to_owned(), intro: String::new(), blocks: vec![Block::Table(table)] })
 }
 
 fn objectives(record: &Record) -> Option<Section> {

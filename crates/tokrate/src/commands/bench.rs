@@ -1,6 +1,7 @@
 //! `tokrate bench`: from flags to a run, its live display, its files and its exit code.
 
 use super::Verdict;
+use super::baseline::Baseline;
 use crate::config::bench::{Outputs, resolve};
 use crate::config::environment::Environment;
 use crate::config::file::File;
@@ -9,30 +10,46 @@ use crate::out::files;
 use crate::out::results::Results;
 use crate::out::summary;
 use anyhow::Result;
+use std::path::Path;
 use tokrate_bench::{Config, Stop, Target};
-use tokrate_meter::{PhaseResult, Record, Status};
+use tokrate_meter::{AssertionStatus, Comparison, PhaseResult, Record, Status};
 use tokrate_net::Clock;
 
 /// Runs a bench to its end or to the first Ctrl-C.
 pub fn run(flags: &Flags) -> Result<Verdict> {
     let file = File::read(flags.target.config.as_deref())?;
     let (configs, outputs) = resolve(flags, &Environment::read(), &file)?;
-    for (_, path) in outputs.files() {
+    let kept = outputs.demands.save_baseline.as_deref();
+    for path in outputs.files().map(|(_, path)| path).chain(kept) {
         files::check_writable(path)?;
     }
+    // A baseline that cannot be read is told before anything is measured.
+    let baseline = Baseline::read(&outputs.demands, configs.len())?;
     let stop = Stop::default();
     super::interrupt::watch(stop.clone())?;
     let names = names_of(&configs);
     let mut results = Results::new(&outputs, &names)?;
-    let records = tokrate_bench::run(&configs, Clock::monotonic(), &stop, &mut results)?;
-    results.finish(&records)?;
-    let text = if outputs.quiet { String::new() } else { summary::of(&names, &records, &outputs) };
+    let mut records = tokrate_bench::run(&configs, Clock::monotonic(), &stop, &mut results)?;
+    for record in &mut records {
+        let outcomes = outputs.demands.assertions.iter().flat_map(|assertion| assertion.judge(&record.phases));
+        record.assertions = outcomes.collect();
+    }
+    let held = baseline.compare(&records, &outputs.demands);
+    results.finish(&records, &held.reports)?;
+    let mut text = if outputs.quiet { String::new() } else { summary::of(&names, &records, &outputs) };
+    if !outputs.quiet {
+        text += &held.text();
+    }
     if outputs.claims_stdout() {
         anstream::eprint!("{text}");
     } else {
         anstream::print!("{text}");
     }
-    Ok(records.iter().map(|record| verdict(record, &outputs)).max().unwrap_or(Verdict::NotMeasured))
+    let measured = records.iter().map(|record| verdict(record, &outputs)).max().unwrap_or(Verdict::NotMeasured);
+    if let Some(path) = kept {
+        keep(path, &records, measured)?;
+    }
+    Ok(measured.max(held.verdict()?))
 }
 
 /// What the targets are called: the model, with what tells it from the others where that is needed.
@@ -62,9 +79,24 @@ fn verdict(record: &Record, outputs: &Outputs) -> Verdict {
     };
     if record.status == Status::Failed || record.phases.is_empty() || inconsistent || (outputs.strict && !valid) {
         Verdict::NotMeasured
-    } else if record.phases.iter().any(above) {
+    } else if record.phases.iter().any(above)
+        || record.assertions.iter().any(|outcome| outcome.status != AssertionStatus::Met)
+    {
         Verdict::BelowBar
     } else {
         Verdict::Good
+    }
+}
+
+/// Keeps the records as a baseline; one that does not count would make every later run look well.
+fn keep(path: &Path, records: &[Record], measured: Verdict) -> Result<()> {
+    let complete = records.iter().all(|record| record.status == Status::Complete);
+    if !complete || measured == Verdict::NotMeasured {
+        anstream::eprintln!("tokrate: no baseline is kept in {}: the run is not complete and valid", path.display());
+        return Ok(());
+    }
+    match records {
+        [record] => files::write(path, &record.to_json()),
+        several => files::write(path, &Comparison::of(several.to_vec()).to_json()),
     }
 }

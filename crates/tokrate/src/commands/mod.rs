@@ -1,7 +1,9 @@
 //! One file per subcommand, and what all of them end with.
 
+mod baseline;
 pub mod bench;
 pub mod claim;
+pub mod compare;
 pub mod feel;
 pub mod interrupt;
 pub mod sim;

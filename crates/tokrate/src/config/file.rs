@@ -58,6 +58,7 @@ pub struct Bench {
     pub price_input: Option<f64>,
     pub price_output: Option<f64>,
     pub slo: Option<Vec<String>>,
+    pub assert: Option<Vec<String>>,
 }
 
 impl File {

@@ -9,6 +9,7 @@ pub mod personas;
 pub mod quantity;
 pub mod secret;
 pub mod sim;
+pub mod verdicts;
 
 use anyhow::{Result, anyhow};
 use std::fmt;

@@ -2,6 +2,7 @@
 
 pub mod bench;
 pub mod claim;
+pub mod compare;
 pub mod feel;
 pub mod sim;
 pub mod targets;
@@ -27,6 +28,8 @@ pub enum Command {
     Bench(Box<bench::Flags>),
     /// Say what a stated speed can mean, and what has to be asked
     Claim(claim::Flags),
+    /// Hold two records against each other: what changed, how sure that is, and whether it is a regression
+    Compare(compare::Flags),
     /// Stream text at a stated speed, to feel what a number means
     Feel(feel::Flags),
     /// Serve simulated engines of known truth, in every dialect, for trying things without a key

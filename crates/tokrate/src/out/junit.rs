@@ -6,7 +6,8 @@
 use super::badge::escaped;
 use crate::config::bench::Outputs;
 use std::fmt::Write;
-use tokrate_meter::{PhaseResult, Record, Status};
+use tokrate_meter::compare::{CompareReport, CompareRow, CompareVerdict};
+use tokrate_meter::{AssertionOutcome, AssertionStatus, PhaseResult, Record, Status};
 
 /// One check of one load level.
 struct Case {
@@ -19,11 +20,13 @@ struct Case {
 }
 
 /// The whole file: a suite for each target. Names and records belong together.
-pub fn of(names: &[String], records: &[Record], outputs: &Outputs) -> String {
+pub fn of(names: &[String], records: &[Record], held: &[CompareReport], outputs: &Outputs) -> String {
     let mut text = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"tokrate\">\n".to_owned();
-    for (name, record) in names.iter().zip(records) {
+    for (place, (name, record)) in names.iter().zip(records).enumerate() {
+        let mut cases = cases(record, outputs);
+        cases.extend(held.get(place).into_iter().flat_map(|report| &report.rows).map(compared));
         // Writing to a String cannot fail.
-        let _ = suite(&mut text, name, &cases(record, outputs), record.wall_seconds);
+        let _ = suite(&mut text, name, &cases, record.wall_seconds);
     }
     text + "</testsuites>\n"
 }
@@ -66,7 +69,32 @@ fn cases(record: &Record, outputs: &Outputs) -> Vec<Case> {
         cases.push(answers(phase, outputs));
         cases.push(validity(phase, outputs));
     }
+    cases.extend(record.assertions.iter().map(asserted));
     cases
+}
+
+fn asserted(outcome: &AssertionOutcome) -> Case {
+    let place = outcome.phase.as_deref().unwrap_or("no level");
+    let missed = outcome.status != AssertionStatus::Met;
+    Case {
+        name: format!("{place}: {}", outcome.assertion),
+        seconds: 0.0,
+        failure: missed.then(|| format!("{}: {}", outcome.status.name(), outcome.detail)),
+        skipped: None,
+    }
+}
+
+/// A row of the comparison with the baseline: what could not be decided does not count.
+fn compared(row: &CompareRow) -> Case {
+    let change = row.change.map_or_else(String::new, |change| format!(", change {change:.4}"));
+    let told = || format!("{}{change}", row.verdict.words());
+    let undecided = row.verdict == CompareVerdict::Undecided;
+    Case {
+        name: format!("{}: {} against the baseline", row.level, row.metric.name()),
+        seconds: 0.0,
+        failure: row.regression.then(told),
+        skipped: undecided.then(|| row.note.clone().unwrap_or_else(|| "undecided".to_owned())),
+    }
 }
 
 fn answers(phase: &PhaseResult, outputs: &Outputs) -> Case {

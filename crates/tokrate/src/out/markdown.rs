@@ -2,16 +2,20 @@
 //!
 //! It refuses to judge. Invariant: nothing that a server or a user named can break out of its cell.
 
-use super::table;
+use super::{comparison, table};
 use std::fmt::Write;
+use tokrate_meter::compare::CompareReport;
 use tokrate_meter::{Record, Status};
 
 /// The whole text. Names and records belong together.
-pub fn of(names: &[String], records: &[Record]) -> String {
+pub fn of(names: &[String], records: &[Record], held: &[CompareReport]) -> String {
     let mut text = String::new();
-    for (name, record) in names.iter().zip(records) {
+    for (place, (name, record)) in names.iter().zip(records).enumerate() {
         // Writing to a String cannot fail.
         let _ = target(&mut text, name, record);
+        if let Some(report) = held.get(place) {
+            let _ = write!(text, "#### Against the baseline\n\n{}\n", comparison::markdown(report));
+        }
     }
     text
 }
@@ -48,7 +52,22 @@ fn target(text: &mut String, name: &str, record: &Record) -> std::fmt::Result {
     for (label, cells) in rows {
         writeln!(text, "| {label} | {} |", cells.iter().map(|cell| plain(cell)).collect::<Vec<String>>().join(" | "))?;
     }
-    writeln!(text, "\n[a..b] is the confidence interval; \\~ describes too few samples to state a percentile\n")
+    writeln!(text, "\n[a..b] is the confidence interval; \\~ describes too few samples to state a percentile\n")?;
+    if record.assertions.is_empty() {
+        return Ok(());
+    }
+    writeln!(text, "| demand | level | | what is there |\n|---|---|---|---|")?;
+    for outcome in &record.assertions {
+        writeln!(
+            text,
+            "| {} | {} | **{}** | {} |",
+            plain(&outcome.assertion),
+            plain(outcome.phase.as_deref().unwrap_or("-")),
+            outcome.status.name(),
+            plain(&outcome.detail)
+        )?;
+    }
+    writeln!(text)
 }
 
 /// Text that Markdown takes as text, on one line.

@@ -1,11 +1,13 @@
 //! What a user sees and what files hold. Numbers are made elsewhere; here they are only laid out.
 
 pub mod badge;
+pub mod comparison;
 pub mod csv;
 pub mod files;
 pub mod junit;
 pub mod markdown;
 pub mod progress;
+pub mod records;
 pub mod results;
 pub mod summary;
 pub mod table;

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use tokrate_bench::plan::PhaseSpec;
 use tokrate_bench::report::{self, Samples, Subject};
 use tokrate_bench::{Observer, Place, Progress};
+use tokrate_meter::compare::CompareReport;
 use tokrate_meter::run::Load;
 use tokrate_meter::{Comparison, PhaseResult, Record, RequestNumbers};
 
@@ -22,6 +23,8 @@ pub struct Results<'a> {
     display: Display,
     rows: Option<Rows>,
     targets: Vec<Measured>,
+    /// Comparisons with the baseline, target by target.
+    held: Vec<CompareReport>,
     /// The first thing that could not be written.
     broken: Option<anyhow::Error>,
 }
@@ -40,11 +43,19 @@ impl<'a> Results<'a> {
         let rows = outputs.jsonl.as_deref().map(Rows::create).transpose()?;
         let display = Display::new(!outputs.quiet);
         let target = |name: &String| Measured { name: name.clone(), record: None, pictured: Samples::default() };
-        Ok(Results { outputs, display, rows, targets: names.iter().map(target).collect(), broken: None })
+        Ok(Results {
+            outputs,
+            display,
+            rows,
+            targets: names.iter().map(target).collect(),
+            held: Vec::new(),
+            broken: None,
+        })
     }
 
     /// Writes every file for the last time, from the finished records, which come in the order of the names.
-    pub fn finish(mut self, records: &[Record]) -> Result<()> {
+    /// `held` are their comparisons with the baseline, if there is one.
+    pub fn finish(mut self, records: &[Record], held: &[CompareReport]) -> Result<()> {
         self.display.clear();
         if let Some(error) = self.broken.take() {
             return Err(error);
@@ -52,6 +63,7 @@ impl<'a> Results<'a> {
         for (target, record) in self.targets.iter_mut().zip(records) {
             target.record = Some(record.clone());
         }
+        self.held = held.to_vec();
         self.write()?;
         // Standard output gets one document, at the end.
         let stdout = Path::new("-");
@@ -60,7 +72,7 @@ impl<'a> Results<'a> {
         }
         if self.outputs.markdown.as_deref() == Some(stdout) {
             let (names, records) = self.measured();
-            files::write(stdout, &markdown::of(&names, &records))?;
+            files::write(stdout, &markdown::of(&names, &records, &self.held))?;
         }
         Ok(())
     }
@@ -74,9 +86,9 @@ impl<'a> Results<'a> {
         write(&self.outputs.html, &|| self.html())?;
         let (names, records) = self.measured();
         write(&self.outputs.csv, &|| csv::of(&names, &records))?;
-        write(&self.outputs.markdown, &|| markdown::of(&names, &records))?;
+        write(&self.outputs.markdown, &|| markdown::of(&names, &records, &self.held))?;
         write(&self.outputs.vllm_json, &|| vllm::of(&names, &records))?;
-        write(&self.outputs.junit, &|| junit::of(&names, &records, self.outputs))?;
+        write(&self.outputs.junit, &|| junit::of(&names, &records, &self.held, self.outputs))?;
         write(&self.outputs.badge, &|| badge::of(&records))
     }
 

@@ -73,6 +73,13 @@ fn target(text: &mut String, record: &Record) -> std::fmt::Result {
     if let Some(curve) = &record.curve {
         writeln!(text, "{}", tokrate_bench::report::knee_sentence(curve))?;
     }
+    if !record.assertions.is_empty() {
+        writeln!(text, "\nDemands:")?;
+    }
+    for outcome in &record.assertions {
+        let place = outcome.phase.as_deref().unwrap_or("-");
+        writeln!(text, "  {:<18}  {}  ({place}: {})", outcome.status.name(), outcome.assertion, outcome.detail)?;
+    }
     Ok(())
 }
 

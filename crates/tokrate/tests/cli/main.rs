@@ -22,3 +22,4 @@ mod secrets;
 mod server_metrics;
 mod targets;
 mod tool;
+mod verdicts;

@@ -9,6 +9,7 @@ mod target;
 mod verdict;
 
 pub use output::Outputs;
+pub use verdict::Demands;
 
 use super::environment::Environment;
 use super::file::File;

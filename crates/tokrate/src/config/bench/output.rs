@@ -1,5 +1,6 @@
 //! Where results go and how the run is judged: resolved from flags and settings file.
 
+use super::verdict::{self, Demands};
 use crate::config::file::File;
 use crate::flags::bench::Flags;
 use anyhow::{Result, ensure};
@@ -30,6 +31,8 @@ pub struct Outputs {
     pub max_failures: f64,
     /// Exit with 2 when the result does not count.
     pub strict: bool,
+    /// What else the result is held against.
+    pub demands: Demands,
 }
 
 impl Outputs {
@@ -86,5 +89,6 @@ pub(super) fn outputs(flags: &Flags, file: &File, embedded: bool) -> Result<Outp
         quiet: output.quiet,
         max_failures,
         strict: flags.limits.strict,
+        demands: verdict::demands(&flags.verdict, file)?,
     })
 }

@@ -1,13 +1,49 @@
 //! What the result is held against: resolved from flags and settings file.
 
 use crate::config::file::File;
+use crate::config::verdicts;
 use crate::flags::bench as flags;
 use anyhow::{Context, Result};
-use tokrate_meter::Slo;
+use std::path::PathBuf;
+use tokrate_meter::compare::CompareOptions;
+use tokrate_meter::{Assertion, Slo};
 
 pub(super) fn slos(flags: &flags::Verdict, file: &File) -> Result<Vec<Slo>> {
     let in_file = file.bench.slo.as_deref().unwrap_or_default();
     let (origin, texts) =
         if flags.slos.is_empty() { (file.key("slo"), in_file) } else { ("--slo".to_owned(), flags.slos.as_slice()) };
     texts.iter().map(|text| Slo::parse(text).with_context(|| format!("read {origin}"))).collect()
+}
+
+/// Demands on the result.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Demands {
+    /// Each must be met.
+    pub assertions: Vec<Assertion>,
+    /// Record to compare with, if it is there.
+    pub baseline: Option<PathBuf>,
+    /// Where the record is kept as a baseline.
+    pub save_baseline: Option<PathBuf>,
+    /// How the baseline is compared.
+    pub compare: CompareOptions,
+}
+
+pub(super) fn demands(flags: &flags::Verdict, file: &File) -> Result<Demands> {
+    let in_file = file.bench.assert.as_deref().unwrap_or_default();
+    let (origin, texts) = if flags.asserts.is_empty() {
+        (file.key("assert"), in_file)
+    } else {
+        ("--assert".to_owned(), flags.asserts.as_slice())
+    };
+    let assertions = texts.iter().map(|text| Assertion::parse(text).with_context(|| format!("read {origin}")));
+    Ok(Demands {
+        assertions: assertions.collect::<Result<_>>()?,
+        baseline: flags.baseline.clone(),
+        save_baseline: flags.save_baseline.clone(),
+        compare: CompareOptions {
+            ignore: flags.ignore.clone(),
+            threshold: verdicts::threshold(flags.threshold.as_deref())?,
+            ..CompareOptions::default()
+        },
+    })
 }

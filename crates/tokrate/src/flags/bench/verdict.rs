@@ -1,6 +1,7 @@
 //! Flags of `tokrate bench` that say what the result is held against. Nothing is resolved or checked here beyond its form.
 
 use clap::Args;
+use std::path::PathBuf;
 
 /// What the result is held against.
 #[derive(Args, Debug, Default)]
@@ -10,4 +11,20 @@ pub struct Verdict {
     /// of them are the goodput; failed and rate-limited ones miss
     #[arg(long = "slo", value_name = "METRIC<BOUND")]
     pub slos: Vec<String>,
+    /// What the result must keep, such as 'ttft_ms.p95 < 500 @ concurrency 10' or 'failures.share < 1%'; repeatable. One
+    /// that is not met, or not measured, makes the exit code 1
+    #[arg(long = "assert", value_name = "DEMAND")]
+    pub asserts: Vec<String>,
+    /// Compare with this record, if it is there; a regression makes the exit code 1
+    #[arg(long, value_name = "FILE")]
+    pub baseline: Option<PathBuf>,
+    /// Keep the record as a baseline, if the run is complete and valid
+    #[arg(long, value_name = "FILE")]
+    pub save_baseline: Option<PathBuf>,
+    /// Conditions in which the baseline may differ, `all` for every one
+    #[arg(long, value_name = "CONDITION,…", value_delimiter = ',', requires = "baseline")]
+    pub ignore: Vec<String>,
+    /// Relative change for the worse above which it is a regression, such as 5% or 0.05 [default: 5%]
+    #[arg(long, value_name = "SHARE", requires = "baseline")]
+    pub threshold: Option<String>,
 }

@@ -1,0 +1,162 @@
+//! Demands, baselines and comparisons of the built binary: what is printed, what is written, what the exit code says.
+
+use crate::folder::Folder;
+use crate::tool::{Bench, Finished, bench, bench_arguments, run};
+use tokrate_core::Span;
+use tokrate_host::{Host, HostConfig};
+use tokrate_meter::AssertionStatus;
+use tokrate_sim::{Faults, Law};
+
+fn engine(delay: u64, faults: &[&str]) -> tokrate_host::RunningHost {
+    let mut drawn = Faults::default();
+    faults.iter().for_each(|fault| drawn.set(fault).expect("a fault"));
+    let law = Law {
+        slots: 8,
+        base_delay: Span::from_millis(delay),
+        prefill_tokens_per_second: f64::INFINITY,
+        stream_tokens_per_second: 400.0,
+        contention: 0.0,
+        coherency: 0.0,
+        ..Law::default()
+    };
+    Host::start(HostConfig { law, faults: drawn, ..HostConfig::default() }).expect("it starts")
+}
+
+fn url(host: &tokrate_host::RunningHost) -> String {
+    format!("http://{}/v1", host.address())
+}
+
+/// Benches an endpoint into `record` in a folder.
+fn measure(folder: &Folder, url: &str, record: &str, further: &[&str]) -> Finished {
+    let mut arguments = bench_arguments(url, 4, 40);
+    let place = arguments.iter().position(|argument| argument == "record.json").expect("it is written");
+    arguments[place] = format!("{record}.json");
+    let place = arguments.iter().position(|argument| argument == "rows.jsonl").expect("they are written");
+    arguments[place] = format!("{record}.jsonl");
+    arguments.extend(further.iter().map(|&argument| argument.to_owned()));
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    run(folder, &arguments)
+}
+
+#[test]
+fn demands_are_listed_kept_in_the_record_and_decide_the_exit_code() {
+    let host = engine(20, &[]);
+    let demands = [
+        "--assert",
+        "failures.share < 1%",
+        "--assert",
+        "ttft_ms.p50 < 1ms",
+        "--assert",
+        "ttft_ms.p99 < 9s",
+        "--assert",
+        "counts.answered >= 12 @ concurrency 9",
+        "--slo",
+        "ttft<9s",
+        "--assert",
+        "goodput.share >= 0.95",
+    ];
+    let seen = bench("demands", &url(&host), 2, 12, &demands);
+    assert_eq!(seen.finished.code, Some(1), "{:?}", seen.finished);
+    let statuses: Vec<AssertionStatus> = seen.record.assertions.iter().map(|outcome| outcome.status).collect();
+    use AssertionStatus::{Met, Missed, NotEnoughSamples, NotMeasured};
+    assert_eq!(statuses, [Met, Missed, NotEnoughSamples, NotMeasured, Met]);
+    let text = &seen.finished.stdout;
+    assert!(text.contains("not enough samples (n = 12), needs 662"), "{text}");
+    let kept = bench("demands-met", &url(&host), 2, 12, &["--assert", "failures.share < 1%"]);
+    assert_eq!(kept.finished.code, Some(0), "{:?}", kept.finished);
+    host.stop();
+}
+
+#[test]
+fn a_broken_demand_is_refused_before_anything_is_sent() {
+    let folder = Folder::new("broken-demand");
+    let refused = run(&folder, &["bench", "--assert", "tftf_ms.p95 < 500"]);
+    assert_eq!(refused.code, Some(2));
+    insta::assert_snapshot!("broken_demand", refused.stderr);
+}
+
+#[test]
+fn a_slower_engine_is_a_regression_against_the_baseline() {
+    let folder = Folder::new("baseline");
+    let (fast, slow) = (engine(20, &[]), engine(120, &[]));
+    let absent = measure(&folder, &url(&fast), "first", &["--baseline", "base.json", "--save-baseline", "base.json"]);
+    assert_eq!(absent.code, Some(0), "{absent:?}");
+    assert!(absent.stdout.contains("no baseline at base.json yet"), "{}", absent.stdout);
+    let refused = measure(&folder, &url(&slow), "second", &["--baseline", "base.json"]);
+    assert_eq!(refused.code, Some(2), "another port is another endpoint");
+    assert!(refused.stderr.contains("add --ignore endpoint"), "{}", refused.stderr);
+    let further = ["--baseline", "base.json", "--ignore", "endpoint", "--markdown", "table.md", "--junit", "junit.xml"];
+    let worse = measure(&folder, &url(&slow), "third", &further);
+    assert_eq!(worse.code, Some(1), "{worse:?}");
+    assert!(worse.stdout.contains("Regression: ttft at concurrency 4"), "{}", worse.stdout);
+    assert!(folder.read("table.md").contains("Regression: ttft at concurrency 4"));
+    assert!(folder.read("junit.xml").contains("ttft against the baseline"));
+
+    let compared = run(&folder, &["compare", "first.json", "third.json", "--ignore", "endpoint", "--json", "-"]);
+    assert_eq!(compared.code, Some(1), "{compared:?}");
+    let report: serde_json::Value = serde_json::from_str(&compared.stdout).expect("JSON");
+    assert_eq!((&report["schema"], &report["outcome"]), (&"tokrate.compare.v1".into(), &"regression".into()));
+    let ttft = &report["rows"][0];
+    assert!(ttft["change"].as_f64().is_some_and(|change| change > 2.0), "{ttft}");
+    assert!(!report["notes"].to_string().contains("sketches"), "rows lie beside both records");
+    let back = run(&folder, &["compare", "third.json", "first.json", "--ignore", "endpoint"]);
+    assert_eq!(back.code, Some(0), "faster is no regression: {back:?}");
+    fast.stop();
+    slow.stop();
+}
+
+#[test]
+fn a_baseline_that_cannot_be_read_names_the_place_before_anything_is_sent() {
+    let folder = Folder::new("broken-baseline");
+    folder.write("base.json", "{\n  \"schema\": \"tokrate.record.v1\",\n  \"tool\": 3\n}\n");
+    let refused = run(&folder, &["bench", "--baseline", "base.json"]);
+    assert_eq!(refused.code, Some(2));
+    insta::assert_snapshot!("broken_baseline", refused.stderr);
+    folder.write("rows.jsonl", "{\"phase\": 1}\n");
+    folder.write("rows.json", "{}");
+    let refused = run(&folder, &["compare", "rows.json", "rows.json"]);
+    insta::assert_snapshot!("no_record", refused.stderr);
+    let refused = run(&folder, &["compare", "rows.json", "rows.json", "--metric", "ttfft"]);
+    insta::assert_snapshot!("no_metric", refused.stderr);
+}
+
+/// A bench of answers long enough to be judged, of their full length.
+fn long_answers(name: &str, url: &str, requests: u32) -> Bench {
+    let mut arguments = bench_arguments(url, 4, requests);
+    let place = arguments.iter().position(|argument| argument == "--output-tokens").expect("it is asked for");
+    arguments[place + 1] = "200".to_owned();
+    arguments.push("--ignore-eos".to_owned());
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let folder = Folder::new(name);
+    let finished = run(&folder, &arguments);
+    Bench::read(folder, finished)
+}
+
+/// Each trick of the simulated engine against the sign that it must raise, and no other engine's.
+#[test]
+fn every_trick_raises_its_sign() {
+    for (fault, sign) in [
+        ("replay", "replayed"),
+        ("repeat", "repetition"),
+        ("other_model", "other_model"),
+        ("short", "length_not_honoured"),
+        ("burst", "one_burst"),
+        ("usage_inflated", "usage_disagrees"),
+        ("hidden_reasoning", "reasoning_hidden"),
+    ] {
+        let host = engine(5, &[fault]);
+        let seen = long_answers(&format!("trick-{fault}"), &url(&host), 8);
+        let signs: Vec<String> = seen.phase().suspicions.iter().map(|it| it.kind.name().to_owned()).collect();
+        assert!(signs.iter().any(|seen| seen == sign), "{fault} raises {signs:?}");
+        host.stop();
+    }
+}
+
+#[test]
+fn an_honest_engine_raises_no_sign() {
+    let host = engine(5, &[]);
+    let seen = long_answers("honest", &url(&host), 12);
+    let signs: Vec<&str> = seen.phase().suspicions.iter().map(|it| it.sentence.as_str()).collect();
+    assert_eq!(signs, [""; 0]);
+    host.stop();
+}
