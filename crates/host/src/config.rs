@@ -87,7 +87,7 @@ pub enum Guise {
     Sglang,
     /// Text Generation Inference.
     Tgi,
-    /// llama.cpp's server, which sends `timings` in every dialect but Ollama's and Gemini's.
+    /// llama.cpp's server, which sends `timings` in OpenAI's dialects.
     LlamaCpp,
     /// Ollama.
     Ollama,

@@ -138,7 +138,8 @@ impl Routes {
 fn sends_timings(served: &Served, dialect: Dialect) -> bool {
     match dialect {
         Dialect::OllamaChat | Dialect::OllamaGenerate | Dialect::LlamaCompletion => true,
-        Dialect::Gemini => false,
+        // They have no place for them.
+        Dialect::Gemini | Dialect::Anthropic => false,
         _ => served.provider.guise == Guise::LlamaCpp,
     }
 }

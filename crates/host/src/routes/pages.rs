@@ -4,6 +4,7 @@
 
 use super::{Refused, Routes, Served, with_type};
 use crate::body::AnswerBody;
+use crate::config::Guise;
 use crate::metrics::{MetricNames, Shown, page};
 use bytes::Bytes;
 use http::request::Parts;
@@ -25,8 +26,10 @@ impl Routes {
             "/v1/models" | "/models" => Routes::openai_models as fn(&Routes) -> Value,
             "/v1beta/models" => Routes::gemini_models,
             "/api/tags" => Routes::ollama_models,
-            "/api/version" | "/version" => |_: &Routes| json!({"version": VERSION}),
-            "/props" => Routes::props,
+            "/version" => |_: &Routes| json!({"version": VERSION}),
+            // By these two pages clients tell which engine it is: they are there only where one poses as that engine.
+            "/api/version" if self.poses_as(Guise::Ollama) => |_: &Routes| json!({"version": VERSION}),
+            "/props" if self.poses_as(Guise::LlamaCpp) => Routes::props,
             "/metrics" => return self.metrics(),
             path => {
                 let message = format!(
@@ -43,6 +46,10 @@ impl Routes {
             return Err(Refused(StatusCode::METHOD_NOT_ALLOWED, format!("{path} is not asked with this method")));
         }
         Ok(as_json(&page(self)))
+    }
+
+    fn poses_as(&self, guise: Guise) -> bool {
+        self.served().iter().any(|served| served.provider.guise == guise)
     }
 
     /// What a model is called at this port.
@@ -91,7 +98,8 @@ impl Routes {
     }
 
     fn props(&self) -> Value {
-        let first = self.served().first().map(|served| &served.provider);
+        let posing = self.served().iter().find(|served| served.provider.guise == Guise::LlamaCpp);
+        let first = posing.map(|served| &served.provider);
         json!({
             "default_generation_settings": {"n_ctx": 0, "params": {}},
             "total_slots": first.map(|provider| provider.persona.law.slots),

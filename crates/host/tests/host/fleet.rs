@@ -109,11 +109,23 @@ fn every_list_of_models_has_all_of_them() {
     assert_eq!(json(&get(own(&host, 1), "/v1/models"))["data"][0]["id"], "m");
     assert_eq!(json(&get(host.address(), "/v1beta/models"))["models"][1]["name"], "models/dear/m");
     assert_eq!(json(&get(host.address(), "/api/tags"))["models"][0]["name"], "free/m");
-    assert!(json(&get(host.address(), "/api/version"))["version"].is_string());
-    assert!(json(&get(host.address(), "/props"))["default_generation_settings"].is_object());
+    assert!(json(&get(host.address(), "/version"))["version"].is_string());
     assert_eq!(json(&get(host.address(), "/health"))["status"], "ok");
     let gemini = request_text("/v1beta/models/free/m:generateContent", "", r#"{"contents":[]}"#);
     assert_eq!(ask(host.address(), &gemini).status, 200);
+}
+
+#[test]
+fn an_engine_is_told_by_its_page_only_where_one_poses_as_it() {
+    let posing = |name: &str, guise| Provider { address: Some(anywhere()), guise, ..provider(name) };
+    let host =
+        fleet(vec![posing("plain", Guise::Tokrate), posing("llama", Guise::LlamaCpp), posing("ollama", Guise::Ollama)]);
+    let status = |place, path| get(own(&host, place), path).status;
+    assert_eq!([0, 1, 2].map(|place| status(place, "/props")), [404, 200, 404]);
+    assert_eq!([0, 1, 2].map(|place| status(place, "/api/version")), [404, 404, 200]);
+    assert!(json(&get(own(&host, 1), "/props"))["default_generation_settings"].is_object());
+    assert!(json(&get(own(&host, 2), "/api/version"))["version"].is_string());
+    assert_eq!(json(&get(own(&host, 1), "/v1/models"))["data"][0]["owned_by"], "llamacpp");
 }
 
 #[test]

@@ -130,7 +130,7 @@ fn checked<T, E: std::fmt::Display>(
 ) -> Result<T> {
     match check(&value) {
         Ok(()) => Ok(value),
-        Err(error) => Err(placed(text, place, format!("failed to {error}"))),
+        Err(error) => Err(placed(text, place, error.to_string())),
     }
 }
 

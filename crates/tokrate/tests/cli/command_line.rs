@@ -301,6 +301,30 @@ fn a_claim_that_makes_no_sense_is_refused() {
 }
 
 #[test]
+fn personas_that_make_no_sense_are_refused() {
+    let folder = Folder::new("personas-refused");
+    folder.write("good.toml", "[[persona]]\nname = \"a\"\n");
+    folder.write("empty.toml", "");
+    folder.write("key.toml", "[[persona]]\nname = \"a\"\nport = 8401\n");
+    folder.write("value.toml", "[[persona]]\nname = \"a\"\n[persona.law]\nslots = 0\n");
+    folder.write("secret.toml", "[[persona]]\nname = \"a\"\nkey_env = \"NOT_SET_ANYWHERE\"\n");
+    std::fs::write(folder.join("bytes.toml"), [0xff, 0xfe]).expect("written");
+    let lines = [
+        "--personas nowhere.toml",
+        "--personas empty.toml",
+        "--personas bytes.toml",
+        "--personas key.toml",
+        "--personas value.toml",
+        "--personas secret.toml",
+        "--personas good.toml --listen here",
+        "--personas good.toml --speed 3",
+        "--personas good.toml --fault stall",
+        "--personas good.toml --model m",
+    ];
+    insta::assert_snapshot!("personas", shown(&folder, "sim", &lines));
+}
+
+#[test]
 fn a_feel_that_makes_no_sense_is_refused() {
     let folder = Folder::new("feel-refused");
     std::fs::write(folder.join("bytes.txt"), [0xff, 0xfe]).expect("written");

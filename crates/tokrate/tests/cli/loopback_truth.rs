@@ -119,7 +119,7 @@ fn hold(row: &Value, served: &Served) {
 }
 
 /// Holds every row of a bench against the host's log.
-fn hold_all(bench: &Bench, host: &RunningHost) {
+pub fn hold_all(bench: &Bench, host: &RunningHost) {
     bench.expect(0, &[]);
     let truth = host.truth();
     for (index, row) in (0..).zip(&bench.rows) {
@@ -139,7 +139,7 @@ fn measure(name: &str, law: Law, further: &[&str]) -> Bench {
     bench
 }
 
-fn each(bench: &Bench, name: &str, expected: u64) {
+pub fn each(bench: &Bench, name: &str, expected: u64) {
     for row in &bench.rows {
         assert_eq!(number(row, name), expected, "{name} of {row}");
     }

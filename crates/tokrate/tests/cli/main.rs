@@ -9,6 +9,7 @@ mod discovery;
 mod encrypted;
 mod faults;
 mod feel;
+mod fleet;
 mod folder;
 mod formats;
 mod hostile;

@@ -143,7 +143,7 @@ impl<'de> Deserialize<'de> for Fault {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Fault, D::Error> {
         let text = String::deserialize(deserializer)?;
         let set = Faults::default().set(&text);
-        set.map_err(|error| D::Error::custom(format!("failed to {error}"))).map(|()| Fault(text))
+        set.map_err(D::Error::custom).map(|()| Fault(text))
     }
 }
 
