@@ -217,7 +217,6 @@ fn record(ttft: u64) -> (Record, Vec<Vec<crate::RequestNumbers>>) {
         assertions: Vec::new(),
         warnings: Vec::new(),
         notes: Vec::new(),
-        spending: None,
     };
     (record, vec![requests.clone(), requests])
 }
