@@ -5,6 +5,7 @@
 
 use crate::plan::PhaseSpec;
 use crate::prompts::PromptSource;
+use crate::schedule::Agenda;
 use std::path::PathBuf;
 use tokrate_core::Span;
 use tokrate_meter::Slo;
@@ -17,6 +18,8 @@ pub struct Config {
     pub target: Target,
     /// Load levels, in the order in which they run.
     pub phases: Vec<PhaseSpec>,
+    /// What comes after them.
+    pub agenda: Agenda,
     /// What is asked for.
     pub request: RequestOptions,
     /// Where prompts come from.

@@ -16,6 +16,7 @@ pub mod plan;
 mod progress;
 pub mod prompts;
 pub mod report;
+pub mod schedule;
 mod scrape;
 mod session;
 mod stop;

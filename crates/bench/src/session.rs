@@ -11,6 +11,7 @@ use crate::money::Money;
 use crate::plan::{Backoff, Budget, Load, PhaseSpec, held_back};
 use crate::progress::Progress;
 use crate::prompts::Prompts;
+use crate::schedule::{Next, Schedule};
 use crate::scrape::Scraper;
 use crate::{BenchError, Stop, history, verdict};
 use http::HeaderMap;
@@ -76,24 +77,29 @@ pub fn run(
     if let Some(budget) = limit.map(|limit| Arc::new(Mutex::new(Budget::new(limit)))) {
         sessions.iter_mut().for_each(|session| session.spend_from(&budget));
     }
-    let turns = configs.iter().map(|config| config.phases.len()).max().unwrap_or(0);
-    for (turn, target) in in_turns(turns, configs.len()) {
-        let (session, phases) = (&mut sessions[target], &configs[target].phases);
-        let Some(spec) = phases.get(turn).filter(|_| !stop.is_set() && !session.is_broke()) else { continue };
-        let place = Place { target, phase: turn, of: phases.len() };
-        observer.phase_started(place, spec, &session.progress);
-        let rows = session.phase(turn, spec, &mut || observer.calibrating(place))?;
-        session.sum_up();
-        observer.phase_ended(place, &session.record, &rows);
+    for turn in 0.. {
+        let mut any = false;
+        for target in order_of(turn, configs.len()) {
+            let session = &mut sessions[target];
+            let Some(next) = session.next().filter(|_| !stop.is_set() && !session.is_broke()) else { continue };
+            any = true;
+            let place = Place { target, phase: session.record.phases.len(), of: session.planned() };
+            session.reasons.extend(next.why);
+            observer.phase_started(place, &next.spec, &session.progress);
+            let rows = session.phase(place.phase, &next.spec, &mut || observer.calibrating(place))?;
+            session.sum_up();
+            observer.phase_ended(place, &session.record, &rows);
+        }
+        if !any {
+            break;
+        }
     }
     Ok(sessions.into_iter().map(Session::close).collect())
 }
 
-/// Every turn of every target, the targets' order turned round from turn to turn.
-fn in_turns(turns: usize, targets: usize) -> impl Iterator<Item = (usize, usize)> {
-    (0..turns).flat_map(move |turn| {
-        (0..targets).map(move |place| (turn, if turn % 2 == 0 { place } else { targets - 1 - place }))
-    })
+/// The order of the targets in a turn: turned round from turn to turn.
+fn order_of(turn: usize, targets: usize) -> impl Iterator<Item = usize> {
+    (0..targets).map(move |place| if turn % 2 == 0 { place } else { targets - 1 - place })
 }
 
 struct Session<'a> {
@@ -112,6 +118,9 @@ struct Session<'a> {
     scraper: Option<Scraper>,
     next_prompt: u64,
     money: Option<Money>,
+    schedule: Schedule,
+    /// Why phases were added.
+    reasons: Vec<String>,
 }
 
 /// The endpoint as requests see it, embedded or not.
@@ -155,6 +164,7 @@ impl<'a> Session<'a> {
             conditions: ConditionsRow::from(&conditions),
             price: endpoint.price.clone(),
             engine_host: config.target.remote().and_then(|remote| remote.engine_host.clone()),
+            search: None,
             spending: None,
             phases: Vec::new(),
             curve: None,
@@ -181,7 +191,19 @@ impl<'a> Session<'a> {
             scraper,
             next_prompt: 0,
             money: None,
+            schedule: Schedule::new(config.phases.clone(), config.agenda.clone(), config.seed),
+            reasons: Vec::new(),
         })
+    }
+
+    /// The phase that is next.
+    fn next(&self) -> Option<Next> {
+        self.schedule.next(&self.record.phases)
+    }
+
+    /// How many phases there are at least.
+    fn planned(&self) -> usize {
+        self.schedule.planned(&self.record.phases)
     }
 
     /// Requests are paid for out of a budget, if their price is known.
@@ -315,7 +337,7 @@ impl<'a> Session<'a> {
         let record = &mut self.record;
         record.wall_seconds = (self.clock.now() - self.started_at).as_secs_f64();
         record.curve = curve(&record.phases, self.config.seed);
-        let missing = self.config.phases.len() - record.phases.len();
+        let missing = self.schedule.planned(&record.phases) - record.phases.len();
         let interrupted = record.phases.iter().any(|phase| phase.interrupted);
         let answered = record.phases.iter().any(|phase| phase.counts.answered > 0);
         (record.status, record.reason) = match (interrupted, missing, answered) {
@@ -330,6 +352,9 @@ impl<'a> Session<'a> {
         record.warnings = verdict::invalidities(&record.phases);
         record.warnings.extend(verdict::cautions(&record.phases));
         record.notes = verdict::notes(&record.phases);
+        record.search = self.schedule.found(&record.phases);
+        record.notes.extend(self.reasons.iter().cloned());
+        record.notes.extend(record.search.iter().map(|search| search.sentence.clone()));
         record.notes.extend(verdict::reused(&self.config.prompts, self.next_prompt));
         record.notes.extend(verdict::left_out(&self.config.prompts));
         record.notes.extend(self.scraper.as_ref().and_then(|scraper| scraper.note.clone()));
@@ -339,7 +364,7 @@ impl<'a> Session<'a> {
         if let Some(host) = self.host.take() {
             host.stop();
         }
-        if self.record.phases.len() < self.config.phases.len() && self.stop.is_set() {
+        if self.next().is_some() && self.stop.is_set() {
             self.record.status = Status::Partial;
             self.record.reason = Some("interrupted".to_owned());
         }
@@ -496,9 +521,10 @@ mod tests {
 
     #[test]
     fn targets_take_turns_and_the_order_is_turned_round() {
-        let turns: String = in_turns(4, 2).map(|(_, target)| ["A", "B"][target]).collect();
+        let in_turns = |turns, targets| (0..turns).flat_map(move |turn| order_of(turn, targets));
+        let turns: String = in_turns(4, 2).map(|target| ["A", "B"][target]).collect();
         assert_eq!(turns, "ABBAABBA");
-        let turns: String = in_turns(2, 3).map(|(_, target)| ["A", "B", "C"][target]).collect();
+        let turns: String = in_turns(2, 3).map(|target| ["A", "B", "C"][target]).collect();
         assert_eq!(turns, "ABCCBA");
     }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use tokrate_bench::plan::{Backoff, Extent, Load, PhaseSpec};
 use tokrate_bench::prompts::{PromptSource, PromptSpec};
 use tokrate_bench::report::{Samples, Subject, comparison_html, unlike_conditions};
+use tokrate_bench::schedule::Agenda;
 use tokrate_bench::{
     Calibration, Config, Embedded, Limits, Observer, Place, Progress, RequestOptions, Stop, Target, run,
 };
@@ -54,6 +55,7 @@ fn config(speed: f64) -> Config {
         },
         prompts: PromptSource::Synthetic(PromptSpec { input_tokens: 30, shared_prefix_tokens: 0 }),
         max_cost_usd: None,
+        agenda: Agenda::Listed,
         limits: Limits {
             connect: Span::from_secs(5),
             idle: Span::from_secs(10),

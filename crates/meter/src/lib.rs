@@ -40,8 +40,8 @@ pub use gate::{GateCheck, GateViolation};
 pub use goodput::{Goodput, ShareVerdict, SloCount};
 pub use metric::RequestMetric;
 pub use record::{
-    Billed, Comparison, ConditionsRow, EngineHost, Gpu, Price, Record, RecordError, Spending, Status, Tool,
-    record_schema, request_schema,
+    Billed, Comparison, ConditionsRow, EngineHost, Gpu, Price, Record, RecordError, SearchLevel, SearchResult,
+    SearchStatus, Spending, Status, Tool, record_schema, request_schema,
 };
 pub use request::{
     Arrival, Chunk, Ending, Failure, FailureRow, Oddities, RequestMeter, RequestNumbers, RequestTrace, Timing,

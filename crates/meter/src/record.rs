@@ -9,12 +9,14 @@ mod conditions;
 mod engine_host;
 mod json;
 mod price;
+mod search;
 mod spending;
 
 pub use comparison::Comparison;
 pub use conditions::ConditionsRow;
 pub use engine_host::{EngineHost, Gpu};
 pub use price::Price;
+pub use search::{SearchLevel, SearchResult, SearchStatus};
 pub use spending::{Billed, Spending};
 
 use crate::assertion::AssertionOutcome;
@@ -51,6 +53,8 @@ pub struct Record {
     pub price: Option<Price>,
     /// The machine that the engine runs on, if it is this one.
     pub engine_host: Option<EngineHost>,
+    /// What the search for the highest load that keeps the objectives has found, if there was one.
+    pub search: Option<SearchResult>,
     /// What the run has cost, if the price is known.
     pub spending: Option<Spending>,
     /// One result per load level, in order of the plan.

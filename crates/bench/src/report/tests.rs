@@ -18,6 +18,7 @@ fn record() -> Record {
         conditions: ConditionsRow::from(&conditions),
         price: None,
         engine_host: None,
+        search: None,
         spending: None,
         phases: Vec::new(),
         curve: None,

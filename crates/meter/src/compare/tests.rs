@@ -211,6 +211,7 @@ fn record(ttft: u64) -> (Record, Vec<Vec<crate::RequestNumbers>>) {
         conditions,
         price: None,
         engine_host: None,
+        search: None,
         spending: None,
         phases,
         curve: None,

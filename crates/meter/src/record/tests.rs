@@ -35,6 +35,7 @@ fn small() -> Record {
             date: "2026-11-01".to_owned(),
         }),
         engine_host: Some(EngineHost { cpu: Some("a CPU".to_owned()), cores: Some(2), ..EngineHost::default() }),
+        search: None,
         spending: None,
         phases: vec![phase(&input, &requests)],
         curve: None,

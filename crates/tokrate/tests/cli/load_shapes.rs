@@ -10,8 +10,10 @@ use crate::tool::{self, Bench, number};
 use serde_json::Value;
 use std::io::Write;
 use std::time::{Duration, Instant};
+use tokrate_core::Span;
 use tokrate_host::{RequestTruth, RunningHost};
 use tokrate_meter::Status;
+use tokrate_sim::Law;
 
 /// Runs a bench with a load of its own; everything else is small.
 fn measure(folder: Folder, url: &str, load: &str) -> Bench {
@@ -232,4 +234,49 @@ fn a_reference_workload_sets_the_lengths() {
     let bench = bench("workload", &host, "--workload 100/300 --output-tokens 7 --concurrency 1 --requests 2");
     let conditions = &bench.record.conditions;
     assert_eq!((conditions.input_tokens, conditions.output_tokens), (100, 7), "what is typed wins");
+}
+
+#[test]
+fn a_search_finds_where_the_objectives_break() {
+    // Four at once are answered in 50 ms; a fifth waits for a slot, and so takes twice as long.
+    let law = Law { slots: 4, base_delay: Span::from_millis(20), ..quick() };
+    let host = engine(law);
+    let load = "--search concurrency --slo ttft_ms<40 --max-load 8 --input-tokens 20 --output-tokens 31";
+    let bench = measure(Folder::new("search"), &url(&host), load);
+    let found = bench.record.search.as_ref().expect("a search");
+    // A machine that stumbles may miss objectives that the engine kept; it never keeps more than the engine.
+    assert!(found.highest_met.is_none_or(|met| met <= 4.0), "{found:?}");
+    assert!(found.levels.iter().all(|level| level.load <= 8.0), "{found:?}");
+    assert!(bench.record.notes.contains(&found.sentence), "{:?}", bench.record.notes);
+    assert!(bench.finished.stdout.contains(&found.sentence), "{}", bench.finished.stdout);
+    let phases = &bench.record.phases;
+    assert!(phases.len() >= 2 && phases[0].counts.measured >= 73, "enough to tell: {found:?}");
+    for level in &found.levels {
+        let of = |phase: &&tokrate_meter::PhaseResult| phase.load_level().load == level.load;
+        let judged: u64 = phases.iter().filter(of).filter_map(|phase| Some(phase.goodput.as_ref()?.of)).sum();
+        assert_eq!(level.of, judged, "all rounds of a level count");
+    }
+}
+
+#[test]
+fn a_sweep_is_refined_and_says_why() {
+    let law = Law { slots: 6, ..quick() };
+    let host = engine(law);
+    let load = "--concurrency 1,4,24 --refine=1 --requests 48 --input-tokens 20 --output-tokens 40";
+    let bench = measure(Folder::new("refine"), &url(&host), load);
+    let levels: Vec<f64> = bench.record.phases.iter().map(|phase| phase.load_level().load).collect();
+    assert_eq!(levels[..3], [1.0, 4.0, 24.0]);
+    assert_eq!(levels.len(), 4, "{levels:?}");
+    let why = format!("level {} was added between ", levels[3]);
+    assert!(bench.record.notes.iter().any(|note| note.starts_with(&why)), "{:?}", bench.record.notes);
+}
+
+#[test]
+fn a_system_load_test_doubles_up_to_its_cap() {
+    let host = engine(quick());
+    let load = "--workload system --max-load 4 --requests 8 --input-tokens 20 --output-tokens 5";
+    let bench = measure(Folder::new("system"), &url(&host), load);
+    let levels: Vec<f64> = bench.record.phases.iter().map(|phase| phase.load_level().load).collect();
+    assert_eq!((levels, bench.finished.code), (vec![1.0, 2.0, 4.0], Some(0)));
+    assert_eq!(bench.record.status, Status::Complete);
 }

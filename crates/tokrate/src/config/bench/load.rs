@@ -45,6 +45,12 @@ pub(super) fn phases(flags: &flags::Load, file: &File, embedded: bool, inputs: &
     let backoff = if ignore { Backoff::Ignore } else { Backoff::Obey };
     let common = Common { duration, requests, warmup: flags.warmup.or(bench.warmup), backoff };
     check_fits(flags)?;
+    if let Some(axis) = flags.search {
+        return Ok(vec![match axis {
+            flags::Axis::Concurrency => searched(closed_phase(1, embedded, &common)?, flags),
+            flags::Axis::Rate => searched(open_phase(flags, 1.0, &common)?, flags),
+        }]);
+    }
     if let Some(rates) = &flags.rate {
         return rates.iter().map(|&rate| open_phase(flags, rate, &common)).collect();
     }
@@ -85,9 +91,14 @@ pub(super) fn phases(flags: &flags::Load, file: &File, embedded: bool, inputs: &
     levels.into_iter().map(|concurrency| closed_phase(concurrency, embedded, &common)).collect()
 }
 
+/// A search decides by itself how many requests it needs.
+fn searched(spec: PhaseSpec, flags: &flags::Load) -> PhaseSpec {
+    PhaseSpec { extent: Extent::Requests(flags.requests.unwrap_or(1)), ..spec }
+}
+
 /// Refuses what says something about a load that was not asked for.
 fn check_fits(flags: &flags::Load) -> Result<()> {
-    let spaced = flags.rate.is_some() || flags.ramp_rate.is_some();
+    let spaced = flags.rate.is_some() || flags.ramp_rate.is_some() || flags.search == Some(flags::Axis::Rate);
     ensure!(
         flags.arrivals.is_none() || spaced,
         "read --arrivals: it spaces the arrivals of an open loop; give --rate or --ramp-rate too"

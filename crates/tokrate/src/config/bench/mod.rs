@@ -1,5 +1,6 @@
 //! From the flags of `tokrate bench` to the plain configuration of the part, by section of its help.
 
+mod agenda;
 mod inputs;
 mod limits;
 mod load;
@@ -18,6 +19,7 @@ use crate::flags::bench::Flags;
 use anyhow::{Result, ensure};
 use inputs::Inputs;
 use std::iter::repeat_n;
+use tokrate_bench::schedule::Agenda;
 use tokrate_bench::{Config, Target};
 
 /// More rounds than this are a mistake.
@@ -36,7 +38,7 @@ pub fn resolve(flags: &Flags, environment: &Environment, file: &File) -> Result<
         .into_iter()
         .map(|target| config(target, flags, environment, file, &inputs))
         .collect::<Result<Vec<Config>>>()?;
-    for config in &mut configs {
+    for config in configs.iter_mut().filter(|config| matches!(config.agenda, Agenda::Listed | Agenda::Refine { .. })) {
         config.phases = config.phases.iter().flat_map(|phase| repeat_n(phase.clone(), rounds as usize)).collect();
     }
     Ok((configs, outputs))
@@ -55,12 +57,15 @@ fn config(
     request.legacy_max_tokens |= quirks.max_tokens_field;
     request.include_usage &= !quirks.no_stream_options;
     let max_cost_usd = limits::cost(&flags.limits, file, &mut target)?;
+    let phases = load::phases(&flags.load, file, embedded, inputs)?;
+    let slos = verdict::slos(&flags.verdict, file)?;
     let config = Config {
-        phases: load::phases(&flags.load, file, embedded, inputs)?,
+        agenda: agenda::agenda(flags, &phases, &slos)?,
+        phases,
         request,
         prompts: request::prompts(&flags.request, file, embedded, inputs)?,
         limits: limits::limits(&flags.limits, file)?,
-        slos: verdict::slos(&flags.verdict, file)?,
+        slos,
         max_cost_usd,
         workers: flags.load.workers.or(file.bench.workers),
         calibration: limits::calibration(&flags.limits, environment),

@@ -10,7 +10,7 @@ use tokrate_bench::prompts::{PromptSource, PromptSpec};
 
 pub(super) fn request(flags: &flags::Request, file: &File, embedded: bool) -> Result<RequestOptions> {
     let bench = &file.bench;
-    let workload = flags.workload.map(|workload| workload.lengths().1);
+    let workload = lengths(flags)?.map(|lengths| lengths.1);
     let output_tokens =
         flags.output_tokens.or(workload).or(bench.output_tokens).unwrap_or(if embedded { 100 } else { 1000 });
     ensure!(output_tokens > 0, "read --output-tokens: at least one token is needed");
@@ -31,6 +31,13 @@ pub(super) fn request(flags: &flags::Request, file: &File, embedded: bool) -> Re
     })
 }
 
+/// The lengths that a workload sets.
+fn lengths(flags: &flags::Request) -> Result<Option<(u32, u32)>> {
+    let lengths: Vec<(u32, u32)> = flags.workload.iter().filter_map(|workload| workload.lengths()).collect();
+    ensure!(lengths.len() <= 1, "read --workload: several set the lengths; name one of them");
+    Ok(lengths.first().copied())
+}
+
 /// Reads NAME=JSON.
 fn body_field(field: &str) -> Result<(String, String)> {
     let (name, json) = field.split_once('=').with_context(|| format!("read --body: `{field}` is not NAME=JSON"))?;
@@ -45,13 +52,13 @@ pub(super) fn prompts(flags: &flags::Request, file: &File, embedded: bool, input
     }
     if let Some(prompts) = &inputs.prompts {
         ensure!(
-            flags.workload.is_none(),
+            lengths(flags)?.is_none(),
             "read --workload: it sets the length of prompts, and --prompts brings its own"
         );
         return Ok(PromptSource::File(Arc::clone(prompts)));
     }
     let bench = &file.bench;
-    let workload = flags.workload.map(|workload| workload.lengths().0);
+    let workload = lengths(flags)?.map(|lengths| lengths.0);
     let input_tokens =
         flags.input_tokens.or(workload).or(bench.input_tokens).unwrap_or(if embedded { 200 } else { 1000 });
     ensure!(

@@ -52,6 +52,21 @@ pub struct Load {
     /// Open loop: requests in flight above which an arrival is forfeited (and counted) [default: 4096]
     #[arg(long, value_name = "N")]
     pub max_in_flight: Option<u32>,
+    /// After a sweep, add up to so many levels around the knee [default: 3 if N is left out]
+    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "3", require_equals = true)]
+    pub refine: Option<u32>,
+    /// Find the highest concurrency or rate at which --slo-share of the requests keep every --slo
+    #[arg(long, value_enum, group = "shape", conflicts_with_all = ["refine", "duration"])]
+    pub search: Option<Axis>,
+    /// Share of the requests that has to keep the objectives of a search [default: 0.95]
+    #[arg(long, allow_negative_numbers = true, value_name = "SHARE", requires = "search")]
+    pub slo_share: Option<f64>,
+    /// The highest load that a search or the system workload tries [default: 256, 100 req/s, 1024]
+    #[arg(long, allow_negative_numbers = true, value_name = "LOAD")]
+    pub max_load: Option<f64>,
+    /// Requests after which a search does not measure a level again [default: 2000]
+    #[arg(long, value_name = "N", requires = "search")]
+    pub max_requests: Option<u64>,
     /// Measured requests per load level [default: 3 per slot, at least 20; embedded engine: 8 s per level]
     #[arg(long, short = 'n', value_name = "N", conflicts_with = "duration")]
     pub requests: Option<u64>,
@@ -81,6 +96,15 @@ pub enum Arrivals {
     Poisson,
     /// Gamma-distributed gaps; see --burstiness
     Gamma,
+}
+
+/// What a search varies.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Axis {
+    /// Requests in flight
+    Concurrency,
+    /// Arrivals per second
+    Rate,
 }
 
 /// How a ramp goes.

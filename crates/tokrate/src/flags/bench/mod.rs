@@ -8,9 +8,9 @@ mod target;
 mod verdict;
 
 pub use limits::{Calibration, Limits};
-pub use load::{Arrivals, Growth, Load};
+pub use load::{Arrivals, Axis, Growth, Load};
 pub use output::Output;
-pub use request::Request;
+pub use request::{Request, Workload};
 pub use target::{HttpVersion, Target};
 pub use verdict::Verdict;
 

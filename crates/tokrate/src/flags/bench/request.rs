@@ -7,9 +7,9 @@ use std::path::PathBuf;
 #[derive(Args, Debug, Default)]
 #[command(next_help_heading = "Request")]
 pub struct Request {
-    /// Lengths of a reference workload, input/output tokens
-    #[arg(long, value_enum, value_name = "NAME")]
-    pub workload: Option<Workload>,
+    /// A reference workload: input/output tokens, or the levels of a system load test, or both
+    #[arg(long, value_enum, value_name = "NAME,…", value_delimiter = ',')]
+    pub workload: Vec<Workload>,
     /// Prompt length in o200k tokens, exact [default: 1000; embedded engine: 200]
     #[arg(long, value_name = "N")]
     pub input_tokens: Option<u32>,
@@ -60,16 +60,19 @@ pub enum Workload {
     /// A long context: 100,000 in, 2,000 out
     #[value(name = "100k/2k", alias = "long")]
     Long,
+    /// Concurrency 1, 2, 4 … 64, then 64 more at a time while throughput rises
+    System,
 }
 
 impl Workload {
-    /// Input and output tokens.
-    pub fn lengths(self) -> (u32, u32) {
-        match self {
+    /// Input and output tokens, if it sets them.
+    pub fn lengths(self) -> Option<(u32, u32)> {
+        Some(match self {
             Workload::Chat => (100, 300),
             Workload::Balanced => (1_000, 1_000),
             Workload::Document => (10_000, 1_500),
             Workload::Long => (100_000, 2_000),
-        }
+            Workload::System => return None,
+        })
     }
 }

@@ -1,0 +1,214 @@
+//! Which phase runs next, given the results so far: a fixed list, refinement around the knee, the search for the highest load
+//! that keeps the objectives, and the protocol of a system load test.
+//!
+//! It refuses to run anything. Invariant: the next phase is a function of what was asked for and of the results, so a record
+//! tells why each of its levels is there.
+
+mod search;
+
+pub use search::{Axis, Search};
+
+use crate::plan::{Extent, Load, PhaseSpec};
+use tokrate_core::{RequestsPerSecond, Rng};
+use tokrate_meter::curve::{CurveResult, KneeStatus, LoadLevel};
+use tokrate_meter::{PhaseResult, SearchResult};
+
+/// Levels that the protocol of a system load test runs through first.
+const SYSTEM_FIRST: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
+/// By how much it goes on after them, while throughput rises.
+const SYSTEM_STEP: u32 = 64;
+/// Without intervals, throughput rises if it grows by this factor.
+const RISE: f64 = 1.02;
+/// Levels nearer than this to each other (as a share) are not told apart.
+const NEAREST: f64 = 0.1;
+
+/// What comes after the listed phases.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub enum Agenda {
+    /// Nothing.
+    #[default]
+    Listed,
+    /// So many further levels at most, around the knee.
+    Refine {
+        /// Levels that may be added.
+        most: u32,
+    },
+    /// Levels of the first phase's kind until the highest that keeps the objectives is known.
+    Search(Search),
+    /// Concurrency 1, 2, 4 … 64, then 64 more at a time while throughput rises.
+    System {
+        /// Concurrency that is never passed.
+        most: u32,
+    },
+}
+
+/// The phases of a run against one target.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Schedule {
+    listed: Vec<PhaseSpec>,
+    agenda: Agenda,
+    seed: u64,
+}
+
+/// A phase that is to run.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Next {
+    /// The phase.
+    pub spec: PhaseSpec,
+    /// Why it was added, if it was not asked for by name.
+    pub why: Option<String>,
+}
+
+impl Schedule {
+    /// A schedule of these phases; those that are added are like the first but for their level.
+    pub fn new(listed: Vec<PhaseSpec>, agenda: Agenda, seed: u64) -> Schedule {
+        Schedule { listed, agenda, seed }
+    }
+
+    /// The phase after these results; `None` when the run is over.
+    pub fn next(&self, results: &[PhaseResult]) -> Option<Next> {
+        let template = self.listed.first()?;
+        match &self.agenda {
+            Agenda::Search(search) => search.next(template, results),
+            Agenda::System { most } => system(template, *most, results),
+            Agenda::Listed | Agenda::Refine { .. } if results.len() < self.listed.len() => {
+                Some(Next { spec: self.listed[results.len()].clone(), why: None })
+            }
+            Agenda::Listed => None,
+            Agenda::Refine { most } => {
+                let added = results.len() - self.listed.len();
+                if added < *most as usize { self.refine(template, results) } else { None }
+            }
+        }
+    }
+
+    /// How many phases there are at least, given the results so far.
+    pub fn planned(&self, results: &[PhaseResult]) -> usize {
+        let listed = match &self.agenda {
+            Agenda::Listed | Agenda::Refine { .. } => self.listed.len(),
+            Agenda::System { most } => SYSTEM_FIRST.iter().filter(|level| **level <= *most).count(),
+            Agenda::Search(_) => 0,
+        };
+        listed.max(results.len() + usize::from(self.next(results).is_some()))
+    }
+
+    /// What a search has found so far.
+    pub fn found(&self, results: &[PhaseResult]) -> Option<SearchResult> {
+        match &self.agenda {
+            Agenda::Search(search) => Some(search.found(self.listed.first()?, results)),
+            _ => None,
+        }
+    }
+
+    /// A level between the two that stand around the knee.
+    fn refine(&self, template: &PhaseSpec, results: &[PhaseResult]) -> Option<Next> {
+        let first = results.first()?;
+        let mut levels: Vec<LoadLevel> = results.iter().map(PhaseResult::load_level).collect();
+        levels.sort_by(|a, b| a.load.total_cmp(&b.load));
+        levels.dedup_by(|a, b| a.load == b.load);
+        let curve = CurveResult::of(first.load_axis(), &levels, &Rng::root(self.seed).child("refine"));
+        let knee = &curve.knee;
+        let place = match (knee.status, knee.between) {
+            (KneeStatus::NoKneeInRange, _) => return None,
+            (_, Some([low, high])) => Some(f64::midpoint(low, high)),
+            (..) => knee.segmented.or(knee.usl),
+        };
+        let pairs = || levels.windows(2).map(|pair| (pair[0].load, pair[1].load));
+        let wide = |&(low, high): &(f64, f64)| between(template, low, high).is_some();
+        let (pair, reason) = match place {
+            Some(at) => {
+                // The levels around it; if they are next to each other already, the nearest that are not.
+                let distance = |(low, high): (f64, f64)| (low - at).max(at - high).max(0.0);
+                let pair = pairs().filter(wide).min_by(|a, b| distance(*a).total_cmp(&distance(*b)))?;
+                // Far from the knee nothing more is learnt about it.
+                if distance(pair) > 0.5 * at {
+                    return None;
+                }
+                (pair, format!("the knee is taken to be at {at:.1}"))
+            }
+            None => (steepest(&levels).filter(wide)?, "throughput per unit of load falls most there".to_owned()),
+        };
+        let level = between(template, pair.0, pair.1)?;
+        let why = format!("level {level} was added between {} and {}: {reason}", pair.0, pair.1);
+        Some(Next { spec: at_level(template, level)?, why: Some(why) })
+    }
+}
+
+/// The two levels between which throughput per unit of load falls most.
+fn steepest(levels: &[LoadLevel]) -> Option<(f64, f64)> {
+    let efficiency = |level: &LoadLevel| Some(level.throughput?.value / level.load);
+    levels
+        .windows(2)
+        .filter_map(|pair| Some((efficiency(&pair[1])? / efficiency(&pair[0])?, (pair[0].load, pair[1].load))))
+        .min_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, pair)| pair)
+}
+
+/// The protocol of a system load test.
+fn system(template: &PhaseSpec, most: u32, results: &[PhaseResult]) -> Option<Next> {
+    let level = match SYSTEM_FIRST.get(results.len()) {
+        Some(&level) => {
+            return (level <= most).then_some(Next { spec: at_level(template, f64::from(level))?, why: None });
+        }
+        None => SYSTEM_FIRST[6] + SYSTEM_STEP * (results.len() - SYSTEM_FIRST.len() + 1) as u32,
+    };
+    let [.., before, last] = results else { return None };
+    if level > most {
+        return None;
+    }
+    let why = rise(&before.load_level(), &last.load_level())?;
+    Some(Next {
+        spec: at_level(template, f64::from(level))?,
+        why: Some(format!("concurrency {level} was added: {why}")),
+    })
+}
+
+/// Why throughput is taken to rise from one level to the next; `None` if it is not.
+fn rise(before: &LoadLevel, last: &LoadLevel) -> Option<String> {
+    let (a, b) = (before.throughput?, last.throughput?);
+    let rises = match (a.high, b.low) {
+        (Some(high), Some(low)) => low > high,
+        _ => b.value > a.value * RISE,
+    };
+    rises.then(|| {
+        format!(
+            "throughput still rose from {:.0} to {:.0} tok/s between {} and {}",
+            a.value, b.value, before.load, last.load
+        )
+    })
+}
+
+/// A level between two; `None` if they are next to each other.
+fn between(template: &PhaseSpec, low: f64, high: f64) -> Option<f64> {
+    let middle = (low * high).sqrt();
+    match template.load {
+        Load::Closed { .. } => {
+            let middle = middle.round().clamp(low + 1.0, high - 1.0);
+            (high - low >= 2.0 && (high - low) / high > NEAREST).then_some(middle)
+        }
+        _ => ((high - low) / high > NEAREST).then(|| (middle * 1000.0).round() / 1000.0),
+    }
+}
+
+/// The template at another level; `None` for loads that are no level.
+fn at_level(template: &PhaseSpec, level: f64) -> Option<PhaseSpec> {
+    let mut spec = template.clone();
+    match &mut spec.load {
+        Load::Closed { concurrency } => {
+            let earlier = std::mem::replace(concurrency, level as u32);
+            // A warm-up of one per slot stays one per slot.
+            if template.warmup == u64::from(earlier) {
+                spec.warmup = u64::from(*concurrency);
+            }
+            if let Extent::Requests(n) = &mut spec.extent {
+                *n = (*n).max(3 * u64::from(*concurrency));
+            }
+        }
+        Load::Open { rate, .. } => *rate = RequestsPerSecond::new(level)?,
+        _ => return None,
+    }
+    Some(spec)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,223 @@
+//! The highest load at which a share of the requests keeps every objective, by doubling and then halving.
+//!
+//! It refuses to guess: a level whose interval lies on both sides of the share is measured again until it does not, or until
+//! as many requests as allowed were sent. Invariant: all rounds of a level count together.
+
+use super::{Next, at_level};
+use crate::plan::{Extent, Load, PhaseSpec};
+use tokrate_meter::stats::wilson_interval;
+use tokrate_meter::{Goodput, PhaseResult, SearchLevel, SearchResult, SearchStatus, ShareVerdict};
+
+const CONFIDENCE: f64 = 0.95;
+/// Rates nearer than this to each other (as a factor) are not told apart.
+const RATE_STEP: f64 = 1.05;
+
+/// What is varied.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Axis {
+    /// Requests in flight.
+    Concurrency,
+    /// Arrivals per second.
+    Rate,
+}
+
+/// A search.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Search {
+    /// What is varied.
+    pub axis: Axis,
+    /// The share of requests that has to keep every objective, below 1.
+    pub share: f64,
+    /// The highest level that is tried.
+    pub most: f64,
+    /// Requests after which a level is not measured again.
+    pub requests_most: u64,
+}
+
+/// What to do next, and why.
+enum Turn {
+    Run { level: f64, requests: u64, why: String },
+    Over(SearchStatus),
+}
+
+impl Axis {
+    /// The name in records.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Axis::Concurrency => "concurrency",
+            Axis::Rate => "rate",
+        }
+    }
+}
+
+impl Search {
+    pub(super) fn next(&self, template: &PhaseSpec, results: &[PhaseResult]) -> Option<Next> {
+        match self.turn(template, &self.levels(results)) {
+            Turn::Over(_) => None,
+            Turn::Run { level, requests, why } => {
+                let mut spec = at_level(template, level)?;
+                if let Extent::Requests(n) = &mut spec.extent {
+                    *n = (*n).max(requests);
+                }
+                Some(Next { spec, why: Some(why) })
+            }
+        }
+    }
+
+    pub(super) fn found(&self, template: &PhaseSpec, results: &[PhaseResult]) -> SearchResult {
+        let levels = self.levels(results);
+        let status = match self.turn(template, &levels) {
+            Turn::Run { .. } => SearchStatus::Unfinished,
+            Turn::Over(status) => status,
+        };
+        let (met, missed) = bounds(&levels);
+        let sentence = self.sentence(status, &levels, met, missed);
+        let axis = self.axis.name().to_owned();
+        SearchResult { axis, share: self.share, highest_met: met, lowest_missed: missed, status, levels, sentence }
+    }
+
+    fn turn(&self, template: &PhaseSpec, levels: &[SearchLevel]) -> Turn {
+        let least = Goodput::fewest_requests(self.share).unwrap_or(1);
+        // A fifth more than the fewest, so that a single miss does not make a level undecided.
+        let first = |level: f64| (least + least.div_ceil(5)).max(if self.is_closed() { 3 * level as u64 } else { 0 });
+        let run = |level: f64, why: String| Turn::Run { level, requests: first(level), why };
+        let start = match template.load {
+            Load::Open { rate, .. } => rate.per_second(),
+            _ => 1.0,
+        };
+        if let Some(open) = levels.iter().find(|level| level.verdict == ShareVerdict::Undecided) {
+            if open.of >= self.requests_most || open.of == 0 {
+                return Turn::Over(SearchStatus::NeedsMoreRequests);
+            }
+            let requests = open.of.min(self.requests_most - open.of).max(1);
+            let why = format!(
+                "{} {} was measured again: {} of {} requests kept the objectives, too few to tell whether {} do",
+                self.axis.name(),
+                open.load,
+                open.met,
+                open.of,
+                self.share
+            );
+            return Turn::Run { level: open.load, requests, why };
+        }
+        match bounds(levels) {
+            (None, None) => run(start.min(self.most), "the search begins at the lowest load".to_owned()),
+            (None, Some(missed)) if self.is_closed() || missed < start / 64.0 => {
+                debug_assert!(missed > 0.0);
+                Turn::Over(SearchStatus::NoneMet)
+            }
+            (None, Some(missed)) => {
+                run(rounded(missed / 2.0), format!("{missed} req/s missed the objectives: half of it"))
+            }
+            (Some(met), None) if met >= self.most => Turn::Over(SearchStatus::AllMet),
+            (Some(met), None) => {
+                let level = (met * 2.0).min(self.most);
+                run(level, format!("{} {met} kept the objectives: twice that", self.axis.name()))
+            }
+            (Some(met), Some(missed)) => match self.middle(met, missed) {
+                None => Turn::Over(SearchStatus::Found),
+                Some(level) => {
+                    run(level, format!("between {met}, which kept the objectives, and {missed}, which did not"))
+                }
+            },
+        }
+    }
+
+    fn is_closed(&self) -> bool {
+        self.axis == Axis::Concurrency
+    }
+
+    fn middle(&self, met: f64, missed: f64) -> Option<f64> {
+        match self.axis {
+            Axis::Concurrency => (missed - met > 1.0).then(|| f64::midpoint(met, missed).floor()),
+            Axis::Rate => (missed > met * RATE_STEP).then(|| rounded((met * missed).sqrt())),
+        }
+        .filter(|level| *level > met && *level < missed)
+    }
+
+    /// The levels, rising, all rounds of one together.
+    fn levels(&self, results: &[PhaseResult]) -> Vec<SearchLevel> {
+        let mut levels: Vec<SearchLevel> = Vec::new();
+        for result in results {
+            let load = result.load_level().load;
+            let (met, of) = result.goodput.as_ref().map_or((0, 0), |goodput| (goodput.met, goodput.of));
+            match levels.iter_mut().find(|level| level.load == load) {
+                Some(level) => (level.met, level.of) = (level.met + met, level.of + of),
+                None => {
+                    levels.push(SearchLevel { load, met, of, interval: None, verdict: ShareVerdict::Undecided });
+                }
+            }
+        }
+        for level in &mut levels {
+            level.interval = wilson_interval(level.met, level.of, CONFIDENCE);
+            level.verdict = match &level.interval {
+                Some(interval) if interval.low >= self.share => ShareVerdict::Met,
+                Some(interval) if interval.high < self.share => ShareVerdict::Missed,
+                _ => ShareVerdict::Undecided,
+            };
+        }
+        levels.sort_by(|a, b| a.load.total_cmp(&b.load));
+        levels
+    }
+
+    fn sentence(&self, status: SearchStatus, levels: &[SearchLevel], met: Option<f64>, missed: Option<f64>) -> String {
+        let (axis, share) = (self.axis.name(), self.share * 100.0);
+        let said = |load: Option<f64>| load.map_or_else(|| "none".to_owned(), |load| load.to_string());
+        match status {
+            SearchStatus::Found => format!(
+                "the highest {axis} at which at least {share} % of the requests keep the objectives is {} ({} misses them)",
+                said(met),
+                said(missed)
+            ),
+            SearchStatus::NoneMet => {
+                format!(
+                    "no {axis} keeps the objectives for {share} % of the requests; {} misses them already",
+                    said(missed)
+                )
+            }
+            SearchStatus::AllMet => {
+                format!("{axis} {} still keeps the objectives; it is the highest that was allowed", said(met))
+            }
+            SearchStatus::NeedsMoreRequests => {
+                let open = levels.iter().find(|level| level.verdict == ShareVerdict::Undecided);
+                let needed = open.and_then(|level| needed(level, self.share));
+                let needed = needed.map_or_else(String::new, |needed| format!(" (about {needed})"));
+                format!(
+                    "needs more requests{needed}: at {axis} {} {} of {} kept the objectives, which is too near to {share} % \
+                     to tell; known so far: {} keeps them, {} misses them",
+                    said(open.map(|level| level.load)),
+                    open.map_or(0, |level| level.met),
+                    open.map_or(0, |level| level.of),
+                    said(met),
+                    said(missed)
+                )
+            }
+            SearchStatus::Unfinished => {
+                format!("the search is not over: {} keeps the objectives, {} misses them", said(met), said(missed))
+            }
+        }
+    }
+}
+
+/// The highest level below all that miss which is met, and the lowest that is missed.
+fn bounds(levels: &[SearchLevel]) -> (Option<f64>, Option<f64>) {
+    let missed = levels.iter().find(|level| level.verdict == ShareVerdict::Missed).map(|level| level.load);
+    let below = |level: &&SearchLevel| missed.is_none_or(|missed| level.load < missed);
+    let met = levels.iter().filter(below).rfind(|level| level.verdict == ShareVerdict::Met).map(|level| level.load);
+    (met, missed)
+}
+
+/// How many requests would tell, if the share stayed as it is: the normal interval's half-width is the distance then.
+fn needed(level: &SearchLevel, share: f64) -> Option<u64> {
+    let seen = level.met as f64 / level.of.max(1) as f64;
+    let distance = seen - share;
+    let z = 1.96;
+    let needed =
+        if seen >= 1.0 { z * z * share / (1.0 - share) } else { z * z * seen * (1.0 - seen) / (distance * distance) };
+    (needed.is_finite() && needed < 1e9).then(|| (needed.ceil() as u64).max(level.of + 1))
+}
+
+/// Three decimals are enough for a rate.
+fn rounded(rate: f64) -> f64 {
+    (rate * 1000.0).round() / 1000.0
+}

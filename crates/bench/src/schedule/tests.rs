@@ -1,0 +1,203 @@
+//! Schedules against servers whose curve is known.
+
+use super::*;
+use crate::plan::{Arrivals, Backoff};
+use std::sync::OnceLock;
+use tokrate_core::{Conditions, Sketch, Span, Tick};
+use tokrate_meter::run::Throughput;
+use tokrate_meter::{Goodput, PhaseInput, SearchStatus, Warmup};
+
+fn closed(concurrency: u32) -> PhaseSpec {
+    let load = Load::Closed { concurrency };
+    PhaseSpec { load, extent: Extent::Requests(20), warmup: u64::from(concurrency), backoff: Backoff::Obey }
+}
+
+/// The result of a phase in which nothing happened; what a test needs is put in.
+fn empty() -> &'static PhaseResult {
+    static EMPTY: OnceLock<PhaseResult> = OnceLock::new();
+    EMPTY.get_or_init(|| {
+        let input = PhaseInput {
+            name: String::new(),
+            conditions: &Conditions::default(),
+            load: tokrate_meter::Load::Closed { concurrency: 1 },
+            warmup: Warmup::None,
+            started_at: Tick::ZERO,
+            ended_at: Tick::ZERO,
+            interrupted: false,
+            client_error: None,
+            timer_lag: &Sketch::new(),
+            client_cpu: Span::ZERO,
+            late: 0,
+            forfeited: 0,
+            withheld: 0,
+            held_back: None,
+        };
+        PhaseResult::of(&input, &mut [])
+    })
+}
+
+fn with_throughput(spec: &PhaseSpec, tokens_per_second: f64) -> PhaseResult {
+    let throughput = Throughput {
+        window_seconds: 1.0,
+        tokens: tokens_per_second as u64,
+        tokens_per_second,
+        interval: None,
+        peak_tokens_per_second: tokens_per_second,
+        parts: 1,
+        requests: 1,
+        requests_per_second: 1.0,
+    };
+    PhaseResult { load: spec.load.row(), throughput: Some(throughput), ..empty().clone() }
+}
+
+fn with_goodput(spec: &PhaseSpec, met: u64, of: u64) -> PhaseResult {
+    let goodput = Goodput {
+        slos: Vec::new(),
+        met,
+        of,
+        missed_rate_limited: 0,
+        missed_failed: 0,
+        share: Some(met as f64 / of as f64),
+        interval: None,
+        per_second: None,
+    };
+    PhaseResult { load: spec.load.row(), goodput: Some(goodput), ..empty().clone() }
+}
+
+fn level(spec: &PhaseSpec) -> f64 {
+    match &spec.load {
+        Load::Closed { concurrency } => f64::from(*concurrency),
+        load => load.rate().expect("an open loop"),
+    }
+}
+
+/// Runs a schedule to its end, at most 200 phases.
+fn run(
+    schedule: &Schedule,
+    mut measure: impl FnMut(&PhaseSpec) -> PhaseResult,
+) -> (Vec<f64>, Vec<PhaseResult>, Vec<String>) {
+    let (mut levels, mut results, mut reasons) = (Vec::new(), Vec::new(), Vec::new());
+    while let Some(next) = schedule.next(&results) {
+        assert!(schedule.planned(&results) > results.len());
+        levels.push(level(&next.spec));
+        reasons.extend(next.why);
+        results.push(measure(&next.spec));
+        assert!(results.len() < 200, "it does not end: {levels:?}");
+    }
+    assert_eq!(schedule.planned(&results), results.len());
+    (levels, results, reasons)
+}
+
+#[test]
+fn listed_phases_run_as_listed() {
+    let schedule = Schedule::new(vec![closed(1), closed(10), closed(1)], Agenda::Listed, 0);
+    assert_eq!(run(&schedule, |spec| with_throughput(spec, 1.0)).0, [1.0, 10.0, 1.0]);
+}
+
+#[test]
+fn a_system_load_test_goes_on_while_throughput_rises_and_not_beyond_its_cap() {
+    let saturating = |at: f64| move |spec: &PhaseSpec| with_throughput(spec, 30.0 * level(spec).min(at));
+    let first = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0];
+    let with = |more: &[f64]| first.iter().chain(more).copied().collect::<Vec<f64>>();
+    let schedule = Schedule::new(vec![closed(1)], Agenda::System { most: 1024 }, 0);
+    assert_eq!(run(&schedule, saturating(20.0)).0, first, "it fell asleep at 20");
+    let (levels, _, reasons) = run(&schedule, saturating(150.0));
+    assert_eq!(levels, with(&[128.0, 192.0, 256.0]), "192 is no better than 150, and 256 no better than 192");
+    assert!(reasons[0].starts_with("concurrency 128 was added: throughput still rose from 960 to 1920"), "{reasons:?}");
+    let capped = Schedule::new(vec![closed(1)], Agenda::System { most: 200 }, 0);
+    assert_eq!(run(&capped, saturating(1e9)).0, with(&[128.0, 192.0]));
+    let small = Schedule::new(vec![closed(1)], Agenda::System { most: 5 }, 0);
+    assert_eq!(run(&small, saturating(1e9)).0, [1.0, 2.0, 4.0]);
+}
+
+#[test]
+fn refinement_adds_levels_around_the_knee_and_says_why() {
+    let listed = [1, 5, 10, 20, 40, 80].map(closed).to_vec();
+    let schedule = Schedule::new(listed, Agenda::Refine { most: 3 }, 0);
+    let (levels, _, reasons) = run(&schedule, |spec| with_throughput(spec, 50.0 * level(spec).min(28.0)));
+    let added = &levels[6..];
+    assert!(!added.is_empty() && added.len() <= 3, "{levels:?}");
+    assert!(added.iter().all(|level| (10.0..=60.0).contains(level)), "around 28: {levels:?}");
+    assert_eq!(reasons.len(), added.len());
+    assert!(reasons.iter().all(|why| why.contains("was added between")), "{reasons:?}");
+    let mut distinct = levels.clone();
+    distinct.sort_by(f64::total_cmp);
+    distinct.dedup();
+    assert_eq!(distinct.len(), levels.len(), "no level twice");
+}
+
+#[test]
+fn refinement_of_a_line_without_knee_adds_nothing() {
+    let schedule = Schedule::new([1, 5, 10, 20, 40].map(closed).to_vec(), Agenda::Refine { most: 3 }, 0);
+    assert_eq!(run(&schedule, |spec| with_throughput(spec, 50.0 * level(spec))).0.len(), 5);
+}
+
+fn search(axis: Axis, most: f64) -> Agenda {
+    Agenda::Search(Search { axis, share: 0.95, most, requests_most: 2_000 })
+}
+
+/// A server that keeps the objectives up to a level, and misses them by far above it.
+fn keeps_up_to(most: f64) -> impl FnMut(&PhaseSpec) -> PhaseResult {
+    move |spec| {
+        let Extent::Requests(n) = spec.extent else { panic!("requests") };
+        with_goodput(spec, if level(spec) <= most { n } else { n / 2 }, n)
+    }
+}
+
+#[test]
+fn a_search_finds_the_highest_level_that_keeps_the_objectives() {
+    for most in [1.0, 2.0, 13.0, 37.0, 64.0, 100.0] {
+        let schedule = Schedule::new(vec![closed(1)], search(Axis::Concurrency, 256.0), 0);
+        let (levels, results, _) = run(&schedule, keeps_up_to(most));
+        let found = schedule.found(&results).expect("a search");
+        assert_eq!(
+            (found.status, found.highest_met, found.lowest_missed),
+            (SearchStatus::Found, Some(most), Some(most + 1.0))
+        );
+        assert!(levels.len() <= 16, "{levels:?}");
+        assert!(found.sentence.contains(&format!("keep the objectives is {most} ")), "{}", found.sentence);
+    }
+}
+
+#[test]
+fn a_search_for_a_rate_ends_when_the_levels_are_near() {
+    let rate = RequestsPerSecond::new(1.0).expect("finite");
+    let load = Load::Open { rate, arrivals: Arrivals::Poisson, in_flight_limit: 9 };
+    let spec = PhaseSpec { load, extent: Extent::Requests(20), warmup: 0, backoff: Backoff::Obey };
+    for most in [0.3, 7.3, 80.0] {
+        let schedule = Schedule::new(vec![spec.clone()], search(Axis::Rate, 100.0), 0);
+        let (_, results, _) = run(&schedule, keeps_up_to(most));
+        let found = schedule.found(&results).expect("a search");
+        let (met, missed) = (found.highest_met.expect("met"), found.lowest_missed.expect("missed"));
+        assert!(met <= most && most < missed && missed / met <= 1.06, "{most}: {met}..{missed}");
+    }
+}
+
+#[test]
+fn a_search_says_when_none_or_all_keep_the_objectives() {
+    let schedule = Schedule::new(vec![closed(1)], search(Axis::Concurrency, 20.0), 0);
+    let (levels, results, _) = run(&schedule, keeps_up_to(0.5));
+    assert_eq!((levels, schedule.found(&results).expect("a search").status), (vec![1.0], SearchStatus::NoneMet));
+    let (levels, results, _) = run(&schedule, keeps_up_to(1e9));
+    assert_eq!(levels, [1.0, 2.0, 4.0, 8.0, 16.0, 20.0]);
+    assert_eq!(schedule.found(&results).expect("a search").status, SearchStatus::AllMet);
+}
+
+#[test]
+fn a_level_too_near_to_the_share_is_measured_again_up_to_the_cap() {
+    let schedule = Schedule::new(vec![closed(1)], search(Axis::Concurrency, 256.0), 0);
+    let mut sent = 0;
+    let (levels, results, reasons) = run(&schedule, |spec| {
+        let Extent::Requests(n) = spec.extent else { panic!("requests") };
+        let met = if level(spec) < 3.0 { n } else { n * 955 / 1000 };
+        sent += if level(spec) < 3.0 { 0 } else { n };
+        with_goodput(spec, met, n)
+    });
+    let found = schedule.found(&results).expect("a search");
+    assert_eq!(found.status, SearchStatus::NeedsMoreRequests);
+    assert!(levels.iter().filter(|level| **level == 4.0).count() >= 3, "{levels:?}");
+    assert_eq!(sent, 2_000, "as many as allowed");
+    assert!(found.sentence.starts_with("needs more requests (about "), "{}", found.sentence);
+    assert_eq!((found.highest_met, found.lowest_missed), (Some(2.0), None));
+    assert!(reasons.last().is_some_and(|why| why.contains("was measured again")), "{reasons:?}");
+}

@@ -1,0 +1,58 @@
+//! What a search for the highest load that keeps the objectives has found.
+//!
+//! It refuses to know how levels were chosen. Invariant: a level counts as kept or missed only when its interval says so.
+
+use crate::goodput::ShareVerdict;
+use crate::stats::Interval;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The outcome of `--search`.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct SearchResult {
+    /// `concurrency` or `rate` (requests per second).
+    pub axis: String,
+    /// The share of requests that has to keep every objective.
+    pub share: f64,
+    /// The highest load that was shown to keep them; absent if none was.
+    pub highest_met: Option<f64>,
+    /// The lowest load that was shown to miss them; absent if none was.
+    pub lowest_missed: Option<f64>,
+    /// Whether the search came to its end.
+    pub status: SearchStatus,
+    /// The levels, in rising order, all rounds of one together.
+    pub levels: Vec<SearchLevel>,
+    /// All of it in a sentence.
+    pub sentence: String,
+}
+
+/// How a search ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SearchStatus {
+    /// The highest load that keeps the objectives lies between two levels that were measured.
+    Found,
+    /// Even the lowest load misses them.
+    NoneMet,
+    /// Even the highest load that was allowed keeps them.
+    AllMet,
+    /// At one level the requests were too few to tell.
+    NeedsMoreRequests,
+    /// It is not over.
+    Unfinished,
+}
+
+/// One level of a search.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct SearchLevel {
+    /// The load.
+    pub load: f64,
+    /// Requests that kept every objective.
+    pub met: u64,
+    /// Requests judged.
+    pub of: u64,
+    /// 95 % interval of the share (Wilson).
+    pub interval: Option<Interval>,
+    /// What that says.
+    pub verdict: ShareVerdict,
+}
