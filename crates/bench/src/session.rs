@@ -99,7 +99,7 @@ pub fn run(
 
 /// The order of the targets in a turn: turned round from turn to turn.
 fn order_of(turn: usize, targets: usize) -> impl Iterator<Item = usize> {
-    (0..targets).map(move |place| if turn % 2 == 0 { place } else { targets - 1 - place })
+    (0..targets).map(move |place| if turn.is_multiple_of(2) { place } else { targets - 1 - place })
 }
 
 struct Session<'a> {
