@@ -4,7 +4,7 @@
 //! difference one that chance would make. Invariant: a verdict other than "undecided" rests on a test, and "no difference
 //! seen" always says which difference would have been seen.
 //!
-//! Times and speeds: the ratio of the medians with a bootstrap interval, and a permutation test of that ratio. Throughput:
+//! Times and speeds: the ratio of the medians with a bootstrap interval, and a permutation test of the rank sum. Throughput:
 //! the ratio with an interval from the equal parts of the windows. Failures: the difference of the shares with Newcombe's
 //! interval (1998, method 10) and Fisher's exact test. All p of one comparison are one family and corrected by Holm (1979).
 //! Requests are taken as independent; within one closed loop they are so only nearly.

@@ -236,7 +236,7 @@ fn blank(metric: Metric, level: &str) -> CompareRow {
 
 fn notes(pairs: &[(&LevelSamples, LevelSamples)]) -> Vec<String> {
     let mut notes = vec![
-        "p are corrected for all tests of the comparison together (Holm); medians: permutation test and bootstrap; \
+        "p are corrected for all tests of the comparison together (Holm); medians: permutation test of ranks and bootstrap; \
          throughput: from one-second parts of the window; failure share: Fisher's exact test"
             .to_owned(),
     ];

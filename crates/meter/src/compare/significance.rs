@@ -17,52 +17,40 @@ pub(super) fn median(sorted: &[f64]) -> f64 {
     if sorted.is_empty() { f64::NAN } else { sorted[sorted.len().div_ceil(2) - 1] }
 }
 
-/// The probability that a random split of all samples has medians at least as far apart, as a ratio, as the two have.
-///
-/// A split is drawn by walking the pooled samples in order and giving each to one side with the probability of what that
-/// side still lacks; the walk ends when both medians are passed, so nothing is ever sorted again.
+/// The probability that a random split of all samples has rank sums at least as far apart as the two have (Wilcoxon 1945;
+/// ties share their mean rank). Medians themselves would be a poor statistic here: where the two sides do not overlap at all,
+/// a split with one sample more on one side has the very medians that were seen.
 pub(super) fn permutation_p(a: &[f64], b: &[f64], rng: &Rng) -> f64 {
     let mut pooled: Vec<f64> = a.iter().chain(b).copied().collect();
     pooled.sort_unstable_by(f64::total_cmp);
-    let seen = distance(median(a), median(b));
+    // Twice the mean rank of equal values, so that all ranks are whole.
+    let rank = |value: f64| {
+        let below = pooled.partition_point(|other| other.total_cmp(&value).is_lt());
+        let up_to = pooled.partition_point(|other| other.total_cmp(&value).is_le());
+        (below + up_to + 1) as u64
+    };
+    let ranks: Vec<u64> = pooled.iter().map(|&value| rank(value)).collect();
+    let expected = (a.len() * (pooled.len() + 1)) as u64;
+    let seen = a.iter().map(|&value| rank(value)).sum::<u64>().abs_diff(expected);
     let rounds = (WORK / pooled.len().max(1)).clamp(2_000, 10_000);
     let mut rng = rng.child("permutation");
-    let mut as_far = 0;
-    for _ in 0..rounds {
-        let (first, second) = split_medians(&pooled, a.len(), &mut rng);
-        // Equal ratios that rounding makes a little unequal count as equal.
-        as_far += usize::from(distance(first, second) >= seen - 1e-12);
-    }
+    let as_far = (0..rounds).filter(|_| split_rank_sum(&ranks, a.len(), &mut rng).abs_diff(expected) >= seen).count();
     (as_far + 1) as f64 / (rounds + 1) as f64
 }
 
-fn distance(a: f64, b: f64) -> f64 {
-    if a == b { 0.0 } else { (a.ln() - b.ln()).abs() }
-}
-
-fn split_medians(pooled: &[f64], of_a: usize, rng: &mut Rng) -> (f64, f64) {
-    let of_b = pooled.len() - of_a;
-    let (rank_a, rank_b) = (of_a.div_ceil(2), of_b.div_ceil(2));
-    let (mut taken_a, mut taken_b) = (0, 0);
-    let (mut median_a, mut median_b) = (f64::NAN, f64::NAN);
-    for (place, &value) in pooled.iter().enumerate() {
-        let left = (pooled.len() - place) as u64;
-        if rng.below(left) < (of_a - taken_a) as u64 {
-            taken_a += 1;
-            if taken_a == rank_a {
-                median_a = value;
-            }
-        } else {
-            taken_b += 1;
-            if taken_b == rank_b {
-                median_b = value;
-            }
-        }
-        if taken_a >= rank_a && taken_b >= rank_b {
+/// The rank sum of so many of all, drawn at random.
+fn split_rank_sum(ranks: &[u64], of_a: usize, rng: &mut Rng) -> u64 {
+    let (mut lacking, mut sum) = (of_a as u64, 0);
+    for (place, &rank) in ranks.iter().enumerate() {
+        if lacking == 0 {
             break;
         }
+        if rng.below((ranks.len() - place) as u64) < lacking {
+            lacking -= 1;
+            sum += rank;
+        }
     }
-    (median_a, median_b)
+    sum
 }
 
 /// 95 % interval of median(b) / median(a) and the standard error of its logarithm.

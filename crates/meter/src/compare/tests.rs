@@ -64,26 +64,27 @@ fn holms_correction_steps_down_and_never_falls() {
 
 #[test]
 fn a_permutation_test_agrees_with_counting_every_split() {
-    // Of the 252 splits of ten values into five and five, in 2 do the medians (third of five) lie as far apart as 3 and 8,
-    // ... and the walk must find the same share as the enumeration.
-    let (a, b) = ([1.0, 2.0, 3.0, 4.0, 5.0], [6.0, 7.0, 8.0, 9.0, 10.0]);
-    let pooled: Vec<f64> = a.iter().chain(&b).copied().collect();
-    let seen = (8.0_f64 / 3.0).ln();
+    // Sides that do not overlap much: of the 252 splits of ten ranks few have sums as far apart as these.
+    let (a, b) = ([1.0, 2.0, 3.0, 4.0, 7.0], [5.0, 6.0, 8.0, 9.0, 10.0]);
     let (mut as_far, mut all) = (0, 0);
-    for mask in 0_u32..1 << 10 {
+    for mask in 0_i32..1 << 10 {
         if mask.count_ones() == 5 {
-            let part = |side: u32| -> Vec<f64> {
-                (0..10).filter(|bit| mask >> bit & 1 == side).map(|bit| pooled[bit as usize]).collect()
-            };
-            let (one, other) = (part(1), part(0));
+            let sum: i32 = (0..10).filter(|bit| mask >> bit & 1 == 1).map(|bit| bit + 1).sum();
             all += 1;
-            as_far += u32::from((one[2].ln() - other[2].ln()).abs() >= seen - 1e-12);
+            // The mean sum is 27.5; that of `a` is 17.
+            as_far += i32::from((2 * sum - 55).abs() >= 21);
         }
     }
     let exact = f64::from(as_far) / f64::from(all);
     let drawn = permutation_p(&a, &b, &Rng::root(1));
     assert!((drawn - exact).abs() < 0.008, "{drawn} for {exact}");
     assert_eq!(permutation_p(&a, &a, &Rng::root(1)), 1.0);
+}
+
+#[test]
+fn sides_that_do_not_overlap_differ_for_certain() {
+    let (fast, slow) = (spread(40, 20.0, 0.01, 1), spread(40, 120.0, 0.01, 2));
+    assert!(permutation_p(&fast, &slow, &Rng::root(1)) < 0.001);
 }
 
 #[test]
