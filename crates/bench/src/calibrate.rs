@@ -255,6 +255,7 @@ fn bodies(output_tokens: u32) -> Bodies {
             legacy_max_tokens: false,
             temperature: None,
             extra: Vec::new(),
+            keep_unknown: false,
         },
         prompts: Prompts::new(
             &PromptSource::Synthetic(PromptSpec { input_tokens: 20, shared_prefix_tokens: 0 }),

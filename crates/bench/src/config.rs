@@ -131,6 +131,8 @@ pub struct RequestOptions {
     pub temperature: Option<f64>,
     /// Further body fields: name and JSON text.
     pub extra: Vec<(String, String)>,
+    /// Keep fields of the answer that the dialect does not prescribe; every event is read in full then.
+    pub keep_unknown: bool,
 }
 
 /// When to give up on a request.

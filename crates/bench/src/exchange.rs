@@ -152,9 +152,11 @@ struct Refused {
 
 impl<'a> AnswerSink<'a> {
     fn new(lane: &'a Lane, shape: Shape) -> AnswerSink<'a> {
+        let bodies = &lane.job.bodies;
+        let decoder = Decoder::new(bodies.dialect, shape);
         AnswerSink {
             lane,
-            decoder: Decoder::new(lane.job.bodies.dialect, shape),
+            decoder: if bodies.options.keep_unknown { decoder.with_unknown_fields() } else { decoder },
             meter: RequestMeter::new(),
             sent_at: None,
             first_byte_at: None,

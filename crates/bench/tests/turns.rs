@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use tokrate_bench::plan::{Backoff, Extent, Load, PhaseSpec};
 use tokrate_bench::prompts::{PromptSource, PromptSpec};
-use tokrate_bench::report::{Samples, Subject, comparison_html, unlike_conditions};
+use tokrate_bench::report::{Samples, Subject, comparison_html};
 use tokrate_bench::schedule::Agenda;
 use tokrate_bench::{
     Calibration, Config, Embedded, Limits, Observer, Place, Progress, RequestOptions, Stop, Target, run,
 };
 use tokrate_core::Span;
+use tokrate_meter::scorecard::unlike_conditions;
 use tokrate_meter::{Record, RequestNumbers};
 use tokrate_net::Clock;
 use tokrate_sim::{Faults, Law};
@@ -52,6 +53,7 @@ fn config(speed: f64) -> Config {
             legacy_max_tokens: false,
             temperature: None,
             extra: Vec::new(),
+            keep_unknown: false,
         },
         prompts: PromptSource::Synthetic(PromptSpec { input_tokens: 30, shared_prefix_tokens: 0 }),
         max_cost_usd: None,

@@ -15,6 +15,7 @@ mod significance;
 
 pub use judge::compare;
 pub use sides::{LevelSamples, Samples, Side};
+pub(crate) use significance::{holm, permutation_p, ratio_of_medians};
 
 use crate::expression::suggestion;
 use crate::stats::Interval;

@@ -26,6 +26,7 @@ pub mod request;
 pub mod run;
 #[cfg(test)]
 mod sample;
+pub mod scorecard;
 pub mod server_metrics;
 mod slo;
 pub mod stats;
@@ -40,8 +41,8 @@ pub use gate::{GateCheck, GateViolation};
 pub use goodput::{Goodput, ShareVerdict, SloCount};
 pub use metric::RequestMetric;
 pub use record::{
-    Billed, Comparison, ConditionsRow, EngineHost, Gpu, Price, Record, RecordError, SearchLevel, SearchResult,
-    SearchStatus, Spending, Status, Tool, record_schema, request_schema,
+    Against, Billed, Comparison, ConditionsRow, EngineHost, Gpu, Price, Record, RecordError, SearchLevel, SearchResult,
+    SearchStatus, Spending, Status, Tool, comparison_schema, record_schema, request_schema,
 };
 pub use request::{
     Arrival, Chunk, Ending, Failure, FailureRow, Oddities, RequestMeter, RequestNumbers, RequestTrace, Timing,

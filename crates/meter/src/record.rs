@@ -12,7 +12,7 @@ mod price;
 mod search;
 mod spending;
 
-pub use comparison::Comparison;
+pub use comparison::{Against, Comparison};
 pub use conditions::ConditionsRow;
 pub use engine_host::{EngineHost, Gpu};
 pub use price::Price;
@@ -157,6 +157,11 @@ impl Tool {
 /// The JSON Schema of [`Record`], indented.
 pub fn record_schema() -> String {
     lay_out(&schemars::schema_for!(Record))
+}
+
+/// The JSON Schema of [`Comparison`], indented.
+pub fn comparison_schema() -> String {
+    lay_out(&schemars::schema_for!(Comparison))
 }
 
 /// The JSON Schema of one row of `--jsonl` ([`RequestNumbers`]), indented.

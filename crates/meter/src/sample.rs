@@ -2,6 +2,7 @@
 //!
 //! It refuses to be random. Invariant: what is built goes the way of real requests, through [`RequestMeter`].
 
+use crate::record::{Record, Status, Tool};
 use crate::request::{Ending, RequestMeter, RequestNumbers, RequestTrace, Timing};
 use crate::run::{Load, PhaseInput, PhaseResult, Warmup};
 use tokrate_core::{Channel, Conditions, EventBatch, FailureKind, FinishReason, Sketch, Span, Tick, What};
@@ -126,4 +127,27 @@ pub(crate) fn closed(concurrency: u32) -> PhaseInput<'static> {
 
 pub(crate) fn phase(input: &PhaseInput<'_>, requests: &[RequestNumbers]) -> PhaseResult {
     PhaseResult::of(input, &mut requests.to_vec())
+}
+
+/// A complete record of these phases.
+pub(crate) fn record(phases: Vec<PhaseResult>) -> Record {
+    Record {
+        schema: Record::SCHEMA.to_owned(),
+        tool: Tool { name: "tokrate".into(), version: "0".into() },
+        kind: "bench".into(),
+        started_at: String::new(),
+        wall_seconds: 1.0,
+        status: Status::Complete,
+        reason: None,
+        conditions: phases[0].conditions.clone(),
+        price: None,
+        engine_host: None,
+        search: None,
+        spending: None,
+        phases,
+        curve: None,
+        assertions: Vec::new(),
+        warnings: Vec::new(),
+        notes: Vec::new(),
+    }
 }

@@ -142,6 +142,8 @@ impl Dialer {
         greet: impl AsyncFnOnce(Opened) -> Result<T, ExchangeFailure>,
     ) -> Result<T, ExchangeFailure> {
         let limit = self.config.connect_timeout;
+        // Also of a connection that cannot be opened: what fails was not a kept one.
+        used.new = true;
         let opened = async {
             let opened = self.connector.open().await?;
             *used = opened.used;

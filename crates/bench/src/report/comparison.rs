@@ -11,8 +11,8 @@ use tokrate_charts::{
     Axis, Block, Column, DistributionChart, DistributionKind, Figure, Level, LineChart, Notice, Page, Sample, Section,
     Series, SeriesStyle, Table, format,
 };
-use tokrate_core::Conditions;
 use tokrate_meter::curve::{CurveResult, LoadAxis, LoadLevel, Measured};
+use tokrate_meter::scorecard::unlike_conditions;
 use tokrate_meter::{PhaseResult, Record};
 
 /// One target of a comparison.
@@ -25,9 +25,6 @@ pub struct Subject<'a> {
     /// Samples of its rows.
     pub samples: &'a Samples,
 }
-
-/// Conditions that name the target itself, so that they differ in every comparison of targets.
-const NAMING: [&str; 3] = ["model", "provider", "endpoint"];
 
 /// The whole file. `verdicts` are sections made elsewhere (scorecard, tests), shown before the charts.
 pub fn comparison_html(subjects: &[Subject<'_>], verdicts: Vec<Section>) -> String {
@@ -62,18 +59,6 @@ pub fn comparison_html(subjects: &[Subject<'_>], verdicts: Vec<Section>) -> Stri
     .html()
 }
 
-/// The conditions in which records differ, beyond those that name the target: name and one value for each.
-pub fn unlike_conditions(records: &[&Record]) -> Vec<(&'static str, Vec<String>)> {
-    let all: Vec<Vec<(&'static str, String)>> =
-        records.iter().map(|record| Conditions::from(&record.conditions).entries()).collect();
-    let Some(first) = all.first() else { return Vec::new() };
-    let compared = |name: &str| !NAMING.contains(&name) && !Conditions::DESCRIPTIVE.contains(&name);
-    (0..first.len())
-        .filter(|&place| compared(first[place].0) && all.iter().any(|entries| entries[place].1 != first[place].1))
-        .map(|place| (first[place].0, all.iter().map(|entries| entries[place].1.clone()).collect()))
-        .collect()
-}
-
 fn notices(subjects: &[Subject<'_>]) -> Vec<Notice> {
     let mut notices: Vec<Notice> = subjects
         .iter()
@@ -84,7 +69,8 @@ fn notices(subjects: &[Subject<'_>]) -> Vec<Notice> {
         })
         .collect();
     let records: Vec<&Record> = subjects.iter().map(|subject| subject.record).collect();
-    let unlike: Vec<&str> = unlike_conditions(&records).into_iter().map(|(name, _)| name).collect();
+    let unlike = unlike_conditions(&records);
+    let unlike: Vec<&str> = unlike.iter().map(|unlike| unlike.name.as_str()).collect();
     if !unlike.is_empty() {
         let text = format!("The targets were measured under unlike conditions ({}); see below.", unlike.join(", "));
         notices.insert(0, Notice { level: Level::Warning, text });

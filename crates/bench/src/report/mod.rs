@@ -10,7 +10,7 @@ mod samples;
 mod tables;
 mod words;
 
-pub use comparison::{Subject, comparison_html, unlike_conditions};
+pub use comparison::{Subject, comparison_html};
 pub use pictures::throughput_chart;
 pub use samples::Samples;
 pub use words::knee_sentence;

@@ -20,7 +20,7 @@ pub(super) fn median(sorted: &[f64]) -> f64 {
 /// The probability that a random split of all samples has rank sums at least as far apart as the two have (Wilcoxon 1945;
 /// ties share their mean rank). Medians themselves would be a poor statistic here: where the two sides do not overlap at all,
 /// a split with one sample more on one side has the very medians that were seen.
-pub(super) fn permutation_p(a: &[f64], b: &[f64], rng: &Rng) -> f64 {
+pub(crate) fn permutation_p(a: &[f64], b: &[f64], rng: &Rng) -> f64 {
     let mut pooled: Vec<f64> = a.iter().chain(b).copied().collect();
     pooled.sort_unstable_by(f64::total_cmp);
     // Twice the mean rank of equal values, so that all ranks are whole.
@@ -57,7 +57,7 @@ fn split_rank_sum(ranks: &[u64], of_a: usize, rng: &mut Rng) -> u64 {
 ///
 /// The median of a resample is the sample at a rank that is distributed as an order statistic of uniform draws, which is a
 /// Beta variable: one draw for each resample instead of n.
-pub(super) fn ratio_of_medians(a: &[f64], b: &[f64], rng: &Rng) -> Option<(Interval, f64)> {
+pub(crate) fn ratio_of_medians(a: &[f64], b: &[f64], rng: &Rng) -> Option<(Interval, f64)> {
     let mut rng = rng.child("bootstrap");
     let replicates: Vec<f64> = (0..REPLICATES)
         .map(|_| (resampled_median(b, &mut rng) / resampled_median(a, &mut rng)).ln())
@@ -128,7 +128,7 @@ pub(super) fn share_difference(hits_a: u64, of_a: u64, hits_b: u64, of_b: u64) -
 }
 
 /// Holm's correction (1979): in the order of the p, each times the number of tests left, never falling.
-pub(super) fn holm(p: &[f64]) -> Vec<f64> {
+pub(crate) fn holm(p: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p.len()).collect();
     order.sort_by(|&x, &y| p[x].total_cmp(&p[y]));
     let mut adjusted = vec![1.0; p.len()];

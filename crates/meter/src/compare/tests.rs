@@ -3,9 +3,9 @@
 use super::sides::ThroughputSeen;
 use super::significance::{fisher_p, holm, permutation_p, ratio_of_medians, share_difference};
 use super::*;
-use crate::record::{Record, Status, Tool};
+use crate::record::Record;
 use crate::run::Load;
-use crate::sample::{closed, phase, steady_request};
+use crate::sample::{self, closed, phase, steady_request};
 use tokrate_core::Rng;
 
 fn spread(n: u64, middle: f64, relative: f64, seed: u64) -> Vec<f64> {
@@ -199,28 +199,8 @@ fn levels_are_matched_by_load_and_the_others_are_named() {
 
 fn record(ttft: u64) -> (Record, Vec<Vec<crate::RequestNumbers>>) {
     let requests: Vec<_> = (0..40).map(|i| steady_request(i, i * 2_000, ttft + i % 7, 10, 40)).collect();
-    let phases: Vec<_> = (0..2).map(|_| phase(&closed(1), &requests)).collect();
-    let conditions = phases[0].conditions.clone();
-    let record = Record {
-        schema: Record::SCHEMA.to_owned(),
-        tool: Tool { name: "tokrate".into(), version: "0".into() },
-        kind: "bench".into(),
-        started_at: String::new(),
-        wall_seconds: 1.0,
-        status: Status::Complete,
-        reason: None,
-        conditions,
-        price: None,
-        engine_host: None,
-        search: None,
-        spending: None,
-        phases,
-        curve: None,
-        assertions: Vec::new(),
-        warnings: Vec::new(),
-        notes: Vec::new(),
-    };
-    (record, vec![requests.clone(), requests])
+    let phases = (0..2).map(|_| phase(&closed(1), &requests)).collect();
+    (sample::record(phases), vec![requests.clone(), requests])
 }
 
 #[test]

@@ -4,6 +4,8 @@
 
 use super::json::lay_out;
 use super::{Record, RecordError};
+use crate::compare::{CompareOptions, CompareReport, Side, compare};
+use crate::scorecard::Scorecard;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -15,15 +17,29 @@ pub struct Comparison {
     pub schema: String,
     /// One record for each target.
     pub records: Vec<Record>,
+    /// The second and later targets, each held against the first; one that has no load level in common with it is not there.
+    #[serde(default)]
+    pub against_first: Vec<Against>,
+    /// The targets side by side, if that was asked for.
+    #[serde(default)]
+    pub scorecard: Option<Scorecard>,
 }
 
 impl Comparison {
     /// The name of this form.
     pub const SCHEMA: &'static str = "tokrate.comparison.v1";
 
-    /// A comparison of these records.
+    /// These records, not yet held against each other.
     pub fn of(records: Vec<Record>) -> Comparison {
-        Comparison { schema: Comparison::SCHEMA.to_owned(), records }
+        Comparison { schema: Comparison::SCHEMA.to_owned(), records, against_first: Vec::new(), scorecard: None }
+    }
+
+    /// The same with every target held against the first, and with a scorecard if that is asked for. The names are those
+    /// of the targets, in the order of the records.
+    pub fn judged(self, names: &[String], with_scorecard: bool) -> Comparison {
+        let targets: Vec<(&str, &Record)> = names.iter().map(String::as_str).zip(&self.records).collect();
+        let (against_first, scorecard) = (against_first(&targets), with_scorecard.then(|| Scorecard::of(&targets)));
+        Comparison { against_first, scorecard, ..self }
     }
 
     /// Reads the records of a document: those of a comparison, or the one of a single record.
@@ -43,4 +59,27 @@ impl Comparison {
     pub fn to_json(&self) -> String {
         lay_out(self)
     }
+}
+
+/// A target held against the first.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Against {
+    /// What the target is called.
+    pub target: String,
+    /// What the first is called: `a` of the report.
+    pub first: String,
+    /// How they differ, level by level.
+    pub report: CompareReport,
+}
+
+fn against_first(targets: &[(&str, &Record)]) -> Vec<Against> {
+    let Some(((first, before), others)) = targets.split_first() else { return Vec::new() };
+    let side = Side::of_record(before);
+    // Targets differ in what names them, and are compared because they do; other conditions are listed in the report.
+    let options = CompareOptions { ignore: vec!["all".to_owned()], ..CompareOptions::default() };
+    let against = |(target, record): &(&str, &Record)| {
+        let report = compare(&side, &Side::of_record(record), &options).ok()?;
+        Some(Against { target: (*target).to_owned(), first: (*first).to_owned(), report })
+    };
+    others.iter().filter_map(against).collect()
 }

@@ -178,7 +178,11 @@ proptest! {
 #[test]
 fn the_schemas_in_docs_are_those_of_the_types() {
     let docs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
-    for (name, expected) in [("record.schema.json", record_schema()), ("request.schema.json", request_schema())] {
+    for (name, expected) in [
+        ("record.schema.json", record_schema()),
+        ("request.schema.json", request_schema()),
+        ("comparison.schema.json", comparison_schema()),
+    ] {
         let written = std::fs::read_to_string(docs.join(name)).unwrap_or_default();
         assert!(
             written == expected,

@@ -2,7 +2,7 @@
 //!
 //! It refuses to know the other levels. Invariant: what the phase does not state, the level does not have.
 
-use super::{Load, PhaseResult, SpeedQuantile};
+use super::{PhaseResult, SpeedQuantile};
 use crate::curve::{LoadAxis, LoadLevel, Measured};
 use crate::stats::Quantile;
 
@@ -15,21 +15,13 @@ impl PhaseResult {
     /// This phase as a point of the curve: throughput of the steady window, median output speed and median TTFT, each with
     /// its 95 % interval where there is one. Medians of few requests are taken as they are, without an interval.
     pub fn load_level(&self) -> LoadLevel {
-        let load = match self.load {
-            Load::Closed { concurrency } => f64::from(concurrency),
-            Load::Open { rate, .. } | Load::Trace { rate, .. } => rate,
-            Load::Sessions { sessions, .. } => f64::from(sessions),
-            // A ramp is many levels; where it ended is the one that it is named for.
-            Load::ClosedRamp { to, .. } => f64::from(to),
-            Load::OpenRamp { to, .. } => to,
-        };
         let throughput = self.throughput.as_ref().map(|throughput| Measured {
             value: throughput.tokens_per_second,
             low: throughput.interval.map(|interval| interval.low),
             high: throughput.interval.map(|interval| interval.high),
         });
         LoadLevel {
-            load,
+            load: self.load.amount(),
             throughput,
             output_speed: measured_speed(&self.output_speed.median),
             ttft: measured_time(&self.ttft.p50),

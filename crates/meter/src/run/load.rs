@@ -15,6 +15,18 @@ impl Load {
         }
     }
 
+    /// How much it is: requests in flight, sessions, or arrivals per second.
+    pub fn amount(&self) -> f64 {
+        match *self {
+            Load::Closed { concurrency } => f64::from(concurrency),
+            Load::Open { rate, .. } | Load::Trace { rate, .. } => rate,
+            Load::Sessions { sessions, .. } => f64::from(sessions),
+            // A ramp is many levels; where it ended is the one that it is named for.
+            Load::ClosedRamp { to, .. } => f64::from(to),
+            Load::OpenRamp { to, .. } => to,
+        }
+    }
+
     /// Whether requests wait for others to end.
     pub fn is_closed(&self) -> bool {
         matches!(self, Load::Closed { .. } | Load::ClosedRamp { .. } | Load::Sessions { .. })

@@ -5,7 +5,7 @@
 use super::Verdict;
 use super::compare::{held_against, verdict};
 use crate::config::bench::Demands;
-use crate::out::comparison;
+use crate::out::comparison::{self, Sides};
 use crate::out::records::read_records;
 use anyhow::{Result, anyhow, ensure};
 use tokrate_meter::Record;
@@ -65,7 +65,7 @@ impl Held {
     pub fn text(&self) -> String {
         let mut text = self.absent.as_ref().map_or_else(String::new, |absent| format!("{absent}\n"));
         for report in &self.reports {
-            text += &format!("\nAgainst the baseline:\n{}", comparison::text(report));
+            text += &format!("\nAgainst the baseline:\n{}", comparison::text(report, Sides::BeforeAfter));
         }
         text
     }

@@ -35,8 +35,10 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
         record.assertions = outcomes.collect();
     }
     let held = baseline.compare(&records, &outputs.demands);
-    results.finish(&records, &held.reports)?;
-    let mut text = if outputs.quiet { String::new() } else { summary::of(&names, &records, &outputs) };
+    let judged = Comparison::of(records).judged(&names, outputs.scorecard);
+    results.finish(&judged, &held.reports)?;
+    let records = &judged.records;
+    let mut text = if outputs.quiet { String::new() } else { summary::of(&names, &judged, &outputs) };
     if !outputs.quiet {
         text += &held.text();
     }
@@ -47,26 +49,29 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
     }
     let measured = records.iter().map(|record| verdict(record, &outputs)).max().unwrap_or(Verdict::NotMeasured);
     if let Some(path) = kept {
-        keep(path, &records, measured)?;
+        keep(path, records, measured)?;
     }
     Ok(measured.max(held.verdict()?))
 }
 
-/// What the targets are called: the model, with what tells it from the others where that is needed.
+/// What the targets are called: provider and model, with their address or a number where that does not tell them apart.
 fn names_of(configs: &[Config]) -> Vec<String> {
+    let short: Vec<String> = configs.iter().map(|config| name_of(&config.target, false)).collect();
     let mut names: Vec<String> = Vec::new();
-    for config in configs {
-        let name = match &config.target {
-            Target::Embedded(_) => "sim".to_owned(),
-            Target::Remote(remote) => {
-                let provider = remote.provider.as_deref().unwrap_or(remote.base.host());
-                format!("{provider}/{}", remote.model)
-            }
-        };
+    for (config, short_name) in configs.iter().zip(&short) {
+        let is_unique = short.iter().filter(|other| *other == short_name).count() == 1;
+        let name = name_of(&config.target, !is_unique);
         let alike = names.iter().filter(|other| **other == name || other.starts_with(&format!("{name} ("))).count();
         names.push(if alike == 0 { name } else { format!("{name} ({})", alike + 1) });
     }
     names
+}
+
+fn name_of(target: &Target, with_address: bool) -> String {
+    let Target::Remote(remote) = target else { return "sim".to_owned() };
+    let provider = remote.provider.as_deref().unwrap_or(remote.base.host());
+    let address = if with_address { format!("@{}:{}", remote.base.host(), remote.base.port()) } else { String::new() };
+    format!("{provider}{address}/{}", remote.model)
 }
 
 /// What the exit code says: nothing answered is no measurement, too many failures are below the bar.

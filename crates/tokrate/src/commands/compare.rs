@@ -3,8 +3,9 @@
 use super::Verdict;
 use crate::config::verdicts::{metrics, threshold};
 use crate::flags::compare::Flags;
+use crate::out::comparison::{self, Sides};
+use crate::out::files;
 use crate::out::records::{is_embedded, read_record, read_rows};
-use crate::out::{comparison, files};
 use anyhow::{Result, anyhow, ensure};
 use std::path::Path;
 use tokrate_meter::Record;
@@ -32,9 +33,9 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
         files::write(path, &(serde_json::to_string_pretty(&report)? + "\n"))?;
     }
     if let Some(path) = &flags.markdown {
-        files::write(path, &comparison::markdown(&report))?;
+        files::write(path, &comparison::markdown(&report, Sides::BeforeAfter))?;
     }
-    let text = comparison::text(&report);
+    let text = comparison::text(&report, Sides::BeforeAfter);
     if stdout(&flags.json) || stdout(&flags.markdown) {
         anstream::eprint!("{text}");
     } else {

@@ -3,41 +3,112 @@
 //! It refuses to judge. Invariant: every row says what was seen, how sure it is, and what would have been seen.
 
 use super::markdown::plain;
+use std::collections::BTreeSet;
 use std::fmt::Write;
-use tokrate_charts::{Column, Table};
+use tokrate_charts::{Align, Block, Column, Section, Table};
+use tokrate_meter::Against;
 use tokrate_meter::compare::{CompareOutcome, CompareReport, CompareRow, CompareVerdict, Metric};
+use tokrate_meter::scorecard::NAMING;
+
+/// What the two sides of a report are called.
+#[derive(Clone, Copy)]
+pub enum Sides<'a> {
+    /// One target, measured twice.
+    BeforeAfter,
+    /// Two targets.
+    Targets { a: &'a str, b: &'a str },
+}
+
+impl<'a> Sides<'a> {
+    /// Of a target that is held against the first.
+    pub fn of(against: &'a Against) -> Sides<'a> {
+        Sides::Targets { a: &against.first, b: &against.target }
+    }
+
+    fn heads(self) -> (&'a str, &'a str) {
+        match self {
+            Sides::BeforeAfter => ("before", "after"),
+            Sides::Targets { a, b } => (a, b),
+        }
+    }
+}
 
 /// For the terminal.
-pub fn text(report: &CompareReport) -> String {
+pub fn text(report: &CompareReport, sides: Sides<'_>) -> String {
     let mut text = String::new();
-    for line in differences(report) {
+    for line in differences(report, sides) {
         let _ = writeln!(text, "{line}");
     }
-    let _ = write!(text, "{}\n{}\n", table(report).text(), sentence(report));
+    let _ = write!(text, "{}\n{}\n", table(report, sides).text(), sentence(report, sides));
     text
 }
 
 /// For a pull request.
-pub fn markdown(report: &CompareReport) -> String {
-    let table = table(report);
-    let mut text = format!("**{}**\n\n", plain(&sentence(report)));
-    for line in differences(report) {
+pub fn markdown(report: &CompareReport, sides: Sides<'_>) -> String {
+    let table = table(report, sides);
+    let mut text = format!("**{}**\n\n", plain(&sentence(report, sides)));
+    for line in differences(report, sides) {
         let _ = writeln!(text, "> {}\n", plain(&line));
     }
-    let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
-    text += &line(table.columns.iter().map(|column| plain(&column.label)).collect());
-    text += &format!("|---|---|{}---|---|\n", "---:|".repeat(table.columns.len() - 4));
-    for row in &table.rows {
-        text += &line(row.iter().map(|cell| plain(cell)).collect());
-    }
+    text += &markdown_table(&table);
     for note in &table.notes {
         let _ = write!(text, "\n{}\n", plain(note));
     }
     text
 }
 
+/// Head and rows of a table in Markdown.
+pub fn markdown_table(table: &Table) -> String {
+    let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
+    let rule = |column: &Column| if column.align == Align::Right { "---:|" } else { "---|" };
+    let mut text = line(table.columns.iter().map(|column| plain(&column.label)).collect());
+    text += &format!("|{}\n", table.columns.iter().map(rule).collect::<String>());
+    for row in &table.rows {
+        text += &line(row.iter().map(|cell| plain(cell)).collect());
+    }
+    text
+}
+
+/// For the report.
+pub fn section(report: &CompareReport, sides: Sides<'_>) -> Section {
+    let (a, b) = sides.heads();
+    let mut blocks: Vec<Block> = differences(report, sides).into_iter().map(Block::Paragraph).collect();
+    blocks.push(Block::Table(table(report, sides)));
+    Section { title: format!("{b} held against {a}"), intro: sentence(report, sides), blocks }
+}
+
 /// What it comes to, in one sentence.
-pub fn sentence(report: &CompareReport) -> String {
+pub fn sentence(report: &CompareReport, sides: Sides<'_>) -> String {
+    match sides {
+        Sides::BeforeAfter => regression_sentence(report),
+        Sides::Targets { a, b } => targets_sentence(report, a, b),
+    }
+}
+
+/// How one target differs from another, metric by metric.
+fn targets_sentence(report: &CompareReport, a: &str, b: &str) -> String {
+    let levels = report.rows.iter().map(|row| &row.level).collect::<BTreeSet<_>>().len();
+    let found = |verdict: CompareVerdict| {
+        let words = Metric::ALL.into_iter().filter_map(|metric| {
+            let found = report.rows.iter().filter(|row| row.metric == metric && row.verdict == verdict).count();
+            (found > 0).then(|| format!("{} ({found} of {levels} levels)", metric.name()))
+        });
+        words.collect::<Vec<String>>().join(", ")
+    };
+    let said = [("better", CompareVerdict::Better), ("worse", CompareVerdict::Worse)]
+        .map(|(word, verdict)| (word, found(verdict)))
+        .into_iter()
+        .filter(|(_, metrics)| !metrics.is_empty())
+        .map(|(word, metrics)| format!("{word} in {metrics}"))
+        .collect::<Vec<String>>();
+    match (report.outcome, said.is_empty()) {
+        (CompareOutcome::NothingCompared, _) => "Nothing could be tested: too few samples on one side.".to_owned(),
+        (_, true) => format!("{b} and {a} cannot be told apart in any row."),
+        (_, false) => format!("{b} against {a}: {}.", said.join("; ")),
+    }
+}
+
+fn regression_sentence(report: &CompareReport) -> String {
     let worse: Vec<String> = report
         .rows
         .iter()
@@ -59,15 +130,20 @@ pub fn sentence(report: &CompareReport) -> String {
     }
 }
 
-fn differences(report: &CompareReport) -> Vec<String> {
-    let unlike =
-        report.unlike.iter().map(|it| format!("unlike condition, ignored: {} was {:?}, is {:?}", it.name, it.a, it.b));
-    let alone = [("before", &report.only_in_a), ("after", &report.only_in_b)];
+fn differences(report: &CompareReport, sides: Sides<'_>) -> Vec<String> {
+    let named = |name: &str| matches!(sides, Sides::Targets { .. }) && NAMING.contains(&name);
+    let unlike = report.unlike.iter().filter(|it| !named(&it.name));
+    let unlike = unlike.map(|it| match sides {
+        Sides::BeforeAfter => format!("unlike condition, ignored: {} was {:?}, is {:?}", it.name, it.a, it.b),
+        Sides::Targets { a, b } => format!("unlike condition: {} is {:?} for {a}, {:?} for {b}", it.name, it.a, it.b),
+    });
+    let (a, b) = sides.heads();
+    let alone = [(a, &report.only_in_a), (b, &report.only_in_b)];
     let alone = alone.into_iter().filter(|(_, levels)| !levels.is_empty());
     unlike.chain(alone.map(|(side, levels)| format!("only measured {side}: {}", levels.join(", ")))).collect()
 }
 
-fn table(report: &CompareReport) -> Table {
+fn table(report: &CompareReport, sides: Sides<'_>) -> Table {
     let rows = report.rows.iter().map(|row| {
         vec![
             row.level.clone(),
@@ -82,11 +158,12 @@ fn table(report: &CompareReport) -> Table {
             ),
             row.p_adjusted
                 .map_or_else(|| "-".to_owned(), |p| if p < 0.001 { "< 0.001".to_owned() } else { format!("{p:.3}") }),
-            verdict(row),
+            verdict(row, sides),
             row.note.clone().unwrap_or_default(),
         ]
     });
-    let numbers = ["before", "after", "n", "change", "95 % interval", "p"];
+    let (a, b) = sides.heads();
+    let numbers = [a, b, "n", "change", "95 % interval", "p"];
     Table {
         caption: String::new(),
         columns: ["level", "metric"]
@@ -100,10 +177,11 @@ fn table(report: &CompareReport) -> Table {
     }
 }
 
-fn verdict(row: &CompareRow) -> String {
+fn verdict(row: &CompareRow, sides: Sides<'_>) -> String {
+    let twice = matches!(sides, Sides::BeforeAfter);
     match (row.verdict, row.smallest_visible) {
-        (CompareVerdict::Worse, _) if row.regression => "WORSE".to_owned(),
-        (CompareVerdict::Worse, _) => "worse, below the threshold".to_owned(),
+        (CompareVerdict::Worse, _) if twice && row.regression => "WORSE".to_owned(),
+        (CompareVerdict::Worse, _) if twice => "worse, below the threshold".to_owned(),
         (CompareVerdict::NoDifference, Some(visible)) => {
             let unit = if row.metric == Metric::FailureShare { "points" } else { "%" };
             format!("no difference seen ({:.1} {unit} would be)", visible * 100.0)

@@ -2,20 +2,27 @@
 //!
 //! It refuses to judge. Invariant: nothing that a server or a user named can break out of its cell.
 
-use super::{comparison, table};
+use super::comparison::{self, Sides};
+use super::{scorecard, table};
 use std::fmt::Write;
 use tokrate_meter::compare::CompareReport;
-use tokrate_meter::{Record, Status};
+use tokrate_meter::{Comparison, Record, Status};
 
-/// The whole text. Names and records belong together.
-pub fn of(names: &[String], records: &[Record], held: &[CompareReport]) -> String {
-    let mut text = String::new();
-    for (place, (name, record)) in names.iter().zip(records).enumerate() {
+/// The whole text. The names are those of the targets, in the order of the records.
+pub fn of(names: &[String], results: &Comparison, held: &[CompareReport]) -> String {
+    let mut text = results.scorecard.as_ref().map_or_else(String::new, scorecard::markdown);
+    for (place, (name, record)) in names.iter().zip(&results.records).enumerate() {
         // Writing to a String cannot fail.
         let _ = target(&mut text, name, record);
         if let Some(report) = held.get(place) {
-            let _ = write!(text, "#### Against the baseline\n\n{}\n", comparison::markdown(report));
+            let table = comparison::markdown(report, Sides::BeforeAfter);
+            let _ = write!(text, "#### Against the baseline\n\n{table}\n");
         }
+    }
+    for against in &results.against_first {
+        let title = format!("{} held against {}", against.target, against.first);
+        let table = comparison::markdown(&against.report, Sides::of(against));
+        let _ = write!(text, "### {}\n\n{table}\n", plain(&title));
     }
     text
 }

@@ -9,6 +9,7 @@ pub mod markdown;
 pub mod progress;
 pub mod records;
 pub mod results;
+pub mod scorecard;
 pub mod summary;
 pub mod table;
 pub mod targets;

@@ -3,9 +3,10 @@
 //! It refuses to judge. Invariant: every file that was asked for is whole and valid whenever the run ends; one target gives
 //! one record, several give a comparison.
 
+use super::comparison::{self, Sides};
 use super::files::{self, PhaseName, Rows};
 use super::progress::Display;
-use super::{badge, csv, junit, markdown, vllm};
+use super::{badge, csv, junit, markdown, scorecard, vllm};
 use crate::config::bench::Outputs;
 use anyhow::Result;
 use std::path::{Path, PathBuf};
@@ -13,6 +14,7 @@ use std::sync::Arc;
 use tokrate_bench::plan::PhaseSpec;
 use tokrate_bench::report::{self, Samples, Subject};
 use tokrate_bench::{Observer, Place, Progress};
+use tokrate_charts::Section;
 use tokrate_meter::compare::CompareReport;
 use tokrate_meter::run::Load;
 use tokrate_meter::{Comparison, PhaseResult, Record, RequestNumbers};
@@ -23,6 +25,8 @@ pub struct Results<'a> {
     display: Display,
     rows: Option<Rows>,
     targets: Vec<Measured>,
+    /// The finished records, held against each other.
+    judged: Option<Comparison>,
     /// Comparisons with the baseline, target by target.
     held: Vec<CompareReport>,
     /// The first thing that could not be written.
@@ -48,21 +52,23 @@ impl<'a> Results<'a> {
             display,
             rows,
             targets: names.iter().map(target).collect(),
+            judged: None,
             held: Vec::new(),
             broken: None,
         })
     }
 
-    /// Writes every file for the last time, from the finished records, which come in the order of the names.
+    /// Writes every file for the last time, from the finished results, whose records come in the order of the names.
     /// `held` are their comparisons with the baseline, if there is one.
-    pub fn finish(mut self, records: &[Record], held: &[CompareReport]) -> Result<()> {
+    pub fn finish(mut self, results: &Comparison, held: &[CompareReport]) -> Result<()> {
         self.display.clear();
         if let Some(error) = self.broken.take() {
             return Err(error);
         }
-        for (target, record) in self.targets.iter_mut().zip(records) {
+        for (target, record) in self.targets.iter_mut().zip(&results.records) {
             target.record = Some(record.clone());
         }
+        self.judged = Some(results.clone());
         self.held = held.to_vec();
         self.write()?;
         // Standard output gets one document, at the end.
@@ -71,8 +77,7 @@ impl<'a> Results<'a> {
             files::write(stdout, &self.json())?;
         }
         if self.outputs.markdown.as_deref() == Some(stdout) {
-            let (names, records) = self.measured();
-            files::write(stdout, &markdown::of(&names, &records, &self.held))?;
+            files::write(stdout, &self.markdown())?;
         }
         Ok(())
     }
@@ -86,7 +91,7 @@ impl<'a> Results<'a> {
         write(&self.outputs.html, &|| self.html())?;
         let (names, records) = self.measured();
         write(&self.outputs.csv, &|| csv::of(&names, &records))?;
-        write(&self.outputs.markdown, &|| markdown::of(&names, &records, &self.held))?;
+        write(&self.outputs.markdown, &|| self.markdown())?;
         write(&self.outputs.vllm_json, &|| vllm::of(&names, &records))?;
         write(&self.outputs.junit, &|| junit::of(&names, &records, &self.held, self.outputs))?;
         write(&self.outputs.badge, &|| badge::of(&records))
@@ -101,11 +106,17 @@ impl<'a> Results<'a> {
     fn json(&self) -> String {
         match &self.targets[..] {
             [Measured { record: Some(record), .. }] => record.to_json(),
-            several => {
-                let records = several.iter().filter_map(|target| target.record.clone()).collect();
-                Comparison::of(records).to_json()
-            }
+            _ => self.results().to_json(),
         }
+    }
+
+    /// What is known so far; targets are held against each other when all of them are measured.
+    fn results(&self) -> Comparison {
+        self.judged.clone().unwrap_or_else(|| Comparison::of(self.measured().1))
+    }
+
+    fn markdown(&self) -> String {
+        markdown::of(&self.measured().0, &self.results(), &self.held)
     }
 
     fn html(&self) -> String {
@@ -119,9 +130,16 @@ impl<'a> Results<'a> {
                         Some(Subject { name: &target.name, record, samples: &target.pictured })
                     })
                     .collect();
-                report::comparison_html(&subjects, Vec::new())
+                report::comparison_html(&subjects, self.verdicts())
             }
         }
+    }
+
+    /// The sections of the page that hold the targets against each other.
+    fn verdicts(&self) -> Vec<Section> {
+        let Some(results) = &self.judged else { return Vec::new() };
+        let against = results.against_first.iter().map(|it| comparison::section(&it.report, Sides::of(it)));
+        results.scorecard.iter().map(scorecard::section).chain(against).collect()
     }
 
     fn add(&mut self, place: Place, record: &Record, rows: &[RequestNumbers]) -> Result<()> {

@@ -1,24 +1,26 @@
 //! What is printed at the end: warnings first, the table, the curve, the knee, where the files are.
 
-use super::table;
+use super::comparison::{self, Sides};
+use super::{scorecard, table};
 use crate::config::bench::Outputs;
 use std::fmt::Write;
 use tokrate_charts::terminal;
-use tokrate_meter::{Record, Status};
+use tokrate_meter::{Comparison, Record, Status};
 
 /// Width of the curve when the terminal does not tell its own.
 const WIDTH: usize = 80;
 const HEIGHT: usize = 14;
 
-/// The whole text; names and records belong together.
-pub fn of(names: &[String], records: &[Record], outputs: &Outputs) -> String {
+/// The whole text. The names are those of the targets, in the order of the records.
+pub fn of(names: &[String], results: &Comparison, outputs: &Outputs) -> String {
     let mut text = String::new();
     // Writing to a String cannot fail.
-    let _ = render(&mut text, names, records, outputs);
+    let _ = render(&mut text, names, results, outputs);
     text
 }
 
-fn render(text: &mut String, names: &[String], records: &[Record], outputs: &Outputs) -> std::fmt::Result {
+fn render(text: &mut String, names: &[String], results: &Comparison, outputs: &Outputs) -> std::fmt::Result {
+    let records = &results.records;
     for (name, record) in names.iter().zip(records) {
         if records.len() > 1 {
             writeln!(text, "== {name} ==")?;
@@ -27,6 +29,13 @@ fn render(text: &mut String, names: &[String], records: &[Record], outputs: &Out
         if records.len() > 1 {
             writeln!(text)?;
         }
+    }
+    for against in &results.against_first {
+        let table = comparison::text(&against.report, Sides::of(against));
+        writeln!(text, "{} held against {}:\n{table}", against.target, against.first)?;
+    }
+    if let Some(card) = &results.scorecard {
+        writeln!(text, "{}", scorecard::text(card))?;
     }
     for (name, path) in outputs.files() {
         writeln!(text, "{name}: {}", path.display())?;

@@ -188,7 +188,7 @@ fn added(phase: &PhaseResult, of: impl Fn(&tokrate_meter::ClientError) -> Option
 }
 
 /// Three to four significant digits.
-fn number(value: f64) -> String {
+pub fn number(value: f64) -> String {
     let magnitude = value.abs();
     let decimals = if magnitude >= 100.0 {
         0

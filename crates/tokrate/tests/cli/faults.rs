@@ -213,3 +213,12 @@ fn several_faults_at_once_are_counted_apart() {
     assert!(bench.oddities("malformed_event") > 0);
     assert_eq!(bench.finished.code, Some(1));
 }
+
+#[test]
+fn a_connection_that_cannot_be_opened_was_no_kept_one() {
+    let place = std::net::TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a free port");
+    let bench = crate::tool::bench("refused", &format!("http://{place}/v1"), 1, 3, &[]);
+    bench.expect(2, &[("connect", 3)]);
+    assert_eq!(bench.phase().connections.stale, 0);
+    assert!(!bench.finished.stdout.contains("kept connections"), "{}", bench.finished.stdout);
+}

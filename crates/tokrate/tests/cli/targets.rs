@@ -133,6 +133,42 @@ fn several_targets_are_measured_in_one_run() {
 }
 
 #[test]
+fn targets_of_one_name_are_told_apart_by_their_address() {
+    let ((one, _), (other, _)) = (server(), server());
+    let folder = Folder::new("alike");
+    let line = format!("bench vllm@{}/m vllm@{}/m {SMALL} --markdown table.md", one.place(), other.place());
+    let finished = run(&folder, &line, &[]);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    for place in [one.place(), other.place()] {
+        assert!(finished.stdout.contains(&format!("== vllm@{place}/m ==")), "{}", finished.stdout);
+    }
+    assert!(folder.read("table.md").contains(&format!("### vllm\\@{}/m held against", other.place())));
+}
+
+#[test]
+fn fields_outside_the_dialect_are_kept_when_asked_for() {
+    let mut events = stream(40);
+    let last = events.len() - 2;
+    events.insert(last, "data: {\"choices\":[],\"x_carbon\":{\"grams\":[1,\"2\"]},\"usage\":null}\n\n".to_owned());
+    let body = answer("200 OK", "text/event-stream", &events.concat());
+    let server = Server::saying(body);
+    let folder = Folder::new("unknown");
+    let line = format!("bench --url {} --model m {SMALL}", server.url());
+    let rows = |further: &str| {
+        let finished = run(&folder, &format!("{line} {further}"), &[]);
+        assert_eq!(finished.code, Some(0), "{finished:?}");
+        let text = folder.read("rows.jsonl");
+        serde_json::from_str::<serde_json::Value>(text.lines().next().expect("a row")).expect("JSON")
+    };
+    let (kept, plain) = (rows("--keep-unknown"), rows(""));
+    assert_eq!(kept["unknown"]["x_carbon"], serde_json::json!({ "grams": [1, "2"] }), "{kept}");
+    assert_eq!(plain["unknown"], serde_json::json!({}));
+    assert_eq!((&kept["tokens_std"], &kept["chunks"]), (&plain["tokens_std"], &plain["chunks"]));
+    let refused = run(&folder, &format!("bench --url {} --model m --keep-unknown", server.url()), &[]);
+    assert_eq!(refused.code, Some(2), "there is no row to keep them in: {refused:?}");
+}
+
+#[test]
 fn a_name_that_comes_to_nothing_is_refused_before_anything_is_sent() {
     let folder = Folder::new("no-target");
     let mut shown = String::new();

@@ -106,6 +106,42 @@ fn a_slower_engine_is_a_regression_against_the_baseline() {
 }
 
 #[test]
+fn a_scorecard_tells_the_quick_from_the_slow_in_every_form() {
+    let folder = Folder::new("scorecard");
+    let (quick, slow) = (engine(20, &[]), engine(120, &[]));
+    let (near, far) = (format!("vllm@{}/m", quick.address()), format!("vllm@{}/m", slow.address()));
+    let line = format!(
+        "bench {far} {near} --concurrency 1,10 --requests 8 --rounds 1 --input-tokens 20 --output-tokens 120 --calibration off \
+         --price-input 1 --price-output 2 --scorecard --json all.json --markdown all.md --html all.html"
+    );
+    let finished = run(&folder, &line.split_whitespace().collect::<Vec<&str>>());
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    let shown: serde_json::Value = serde_json::from_str(&folder.read("all.json")).expect("JSON");
+    let rows = shown["scorecard"]["rows"].as_array().expect("rows");
+    let place = |row: &serde_json::Value| (row["ttft"]["first"].as_u64(), row["ttft"]["last"].as_u64());
+    assert_eq!((&rows[0]["target"], place(&rows[0])), (&far.as_str().into(), (Some(2), Some(2))));
+    assert_eq!((&rows[1]["target"], place(&rows[1])), (&near.as_str().into(), (Some(1), Some(1))));
+    let kept = rows[0]["degradation"][0]["kept"]["value"].as_f64().expect("10 were measured");
+    assert!((0.5..1.2).contains(&kept), "an engine without contention keeps its speed: {kept}");
+    // 20 input tokens (as the engine counts them, with the frame of a chat) and 120 output tokens.
+    let usd = rows[0]["usd_per_answer"].as_f64().expect("the price was given");
+    assert!((2.4e-4..9e-4).contains(&usd), "{usd}");
+    let against = &shown["against_first"][0];
+    assert_eq!((&against["first"], &against["report"]["rows"][0]["verdict"]), (&far.as_str().into(), &"better".into()));
+    for text in [&finished.stdout, &folder.read("all.md").replace('\\', ""), &folder.read("all.html")] {
+        assert!(text.contains("place by TTFT") && text.contains(&format!("{near} against {far}: better in ttft (")));
+    }
+    let card = finished.stdout.lines().skip_while(|line| !line.starts_with("Scorecard"));
+    let labels = card.take_while(|line| !line.is_empty()).map(|line| line.split("  ").next().unwrap_or_default());
+    insta::assert_snapshot!("scorecard", labels.collect::<Vec<&str>>().join("\n"));
+    let alone = run(&folder, &["bench", &near, "--scorecard"]);
+    assert_eq!(alone.code, Some(2), "{alone:?}");
+    assert!(alone.stderr.contains("name at least two"), "{}", alone.stderr);
+    quick.stop();
+    slow.stop();
+}
+
+#[test]
 fn a_baseline_that_cannot_be_read_names_the_place_before_anything_is_sent() {
     let folder = Folder::new("broken-baseline");
     folder.write("base.json", "{\n  \"schema\": \"tokrate.record.v1\",\n  \"tool\": 3\n}\n");

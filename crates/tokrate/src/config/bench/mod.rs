@@ -31,6 +31,10 @@ pub fn resolve(flags: &Flags, environment: &Environment, file: &File) -> Result<
     let targets = target::targets(&flags.target, environment, file)?;
     let embedded = targets.iter().any(|found| matches!(found.target, Target::Embedded(_)));
     let outputs = output::outputs(flags, file, embedded)?;
+    ensure!(
+        !outputs.scorecard || targets.len() > 1,
+        "read --scorecard: it holds targets against each other; name at least two, such as groq/MODEL together/MODEL"
+    );
     let inputs = inputs::inputs(flags, file)?;
     let rounds = flags.load.rounds.or(file.bench.rounds).unwrap_or(if targets.len() > 1 { 2 } else { 1 });
     ensure!((1..=ROUNDS_MOST).contains(&rounds), "read --rounds: {rounds} is not between 1 and {ROUNDS_MOST}");
@@ -54,6 +58,7 @@ fn config(
     let target::Found { mut target, quirks } = found;
     let embedded = matches!(target, Target::Embedded(_));
     let mut request = request::request(&flags.request, file, embedded)?;
+    request.keep_unknown = flags.output.keep_unknown;
     request.legacy_max_tokens |= quirks.max_tokens_field;
     request.include_usage &= !quirks.no_stream_options;
     let max_cost_usd = limits::cost(&flags.limits, file, &mut target)?;

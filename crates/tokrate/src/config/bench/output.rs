@@ -25,6 +25,8 @@ pub struct Outputs {
     pub junit: Option<PathBuf>,
     /// A picture of two numbers.
     pub badge: Option<PathBuf>,
+    /// The targets side by side.
+    pub scorecard: bool,
     /// No progress, no table.
     pub quiet: bool,
     /// Share of failed requests above which the exit code is 1.
@@ -86,6 +88,7 @@ pub(super) fn outputs(flags: &Flags, file: &File, embedded: bool) -> Result<Outp
         vllm_json: output.vllm_json.clone(),
         junit: output.junit.clone(),
         badge: output.badge.clone(),
+        scorecard: output.scorecard,
         quiet: output.quiet,
         max_failures,
         strict: flags.limits.strict,

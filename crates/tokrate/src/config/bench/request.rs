@@ -28,6 +28,7 @@ pub(super) fn request(flags: &flags::Request, file: &File, embedded: bool) -> Re
         legacy_max_tokens: flags.max_tokens_field || bench.max_tokens_field.unwrap_or(false),
         temperature,
         extra,
+        keep_unknown: false,
     })
 }
 

@@ -13,6 +13,10 @@ pub struct Output {
     /// Write one line of JSON per request to a file
     #[arg(long, value_name = "FILE")]
     pub jsonl: Option<PathBuf>,
+    /// Keep in each row the top-level fields of the answer that its dialect does not prescribe, the last value of each; every
+    /// event is then read in full
+    #[arg(long, requires = "jsonl")]
+    pub keep_unknown: bool,
     /// Write the report (one self-contained HTML file) [default without --url: tokrate-report.html]
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
@@ -34,6 +38,9 @@ pub struct Output {
     /// Write a badge (SVG) with output speed and TTFT at the lowest load to a file
     #[arg(long, value_name = "FILE")]
     pub badge: Option<PathBuf>,
+    /// Show the targets side by side: speed, TTFT and their places with ties, speed kept under load, steadiness, errors, price
+    #[arg(long)]
+    pub scorecard: bool,
     /// No progress and no table, only files and errors
     #[arg(long, short)]
     pub quiet: bool,

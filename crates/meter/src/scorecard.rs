@@ -1,0 +1,224 @@
+//! Several targets that were measured in one run, side by side: who is first, and who cannot be told apart.
+//!
+//! It refuses to give a place that chance could have given, and to fold its columns into one score. Invariant: a place is a
+//! range, from one more than the targets that are better beyond chance to as many as are not worse beyond chance; all tests
+//! of a scorecard are one family, corrected by Holm (1979).
+
+mod standing;
+mod steadiness;
+
+pub use standing::Standing;
+pub use steadiness::Tail;
+
+use crate::compare::{LevelSamples, Samples, Side};
+use crate::curve::Measured;
+use crate::fooling::SuspicionKind;
+use crate::record::{Price, Record, Spending};
+use crate::run::{Counts, Load, PhaseResult};
+use crate::stats::{Interval, wilson_interval};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use tokrate_core::{Conditions, Rng};
+
+/// The concurrency that output speed is held against.
+const ALONE: u32 = 1;
+/// The concurrencies at which it is looked at.
+const CROWDED: [u32; 3] = [10, 25, 50];
+/// The chance of a false difference among all tests of a scorecard.
+const ALPHA: f64 = 0.05;
+
+/// The targets of one run, side by side.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Scorecard {
+    /// Which form this is: `tokrate.scorecard.v1`.
+    pub schema: String,
+    /// The load level at which speeds and times are compared: the lowest that all targets have.
+    pub level: Option<String>,
+    /// One row for each target, in the order in which they were named.
+    pub rows: Vec<ScoreRow>,
+    /// Conditions in which the targets differ, beyond those that name them.
+    pub unlike: Vec<UnlikeValues>,
+    /// How many tests the places rest on.
+    pub family: u64,
+    /// The chance of a false difference among all of them.
+    pub alpha: f64,
+}
+
+/// One target.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ScoreRow {
+    /// What it is called.
+    pub target: String,
+    /// Median output speed of its requests (tok/s).
+    pub output_speed: Standing,
+    /// Median time to first token (ms).
+    pub ttft: Standing,
+    /// What is left of the output speed at 10, 25 and 50 requests in flight; levels that were not measured are not there.
+    pub degradation: Vec<SpeedKept>,
+    /// How far the slowest first tokens are from the usual ones.
+    pub ttft_tail: Tail,
+    /// How far the longest chunk gaps are from the usual ones.
+    pub gap_tail: Tail,
+    /// Failed requests of all levels.
+    pub failed: Share,
+    /// Requests of all levels that were refused for their rate.
+    pub rate_limited: Share,
+    /// What the target charges, if it is known.
+    pub price: Option<Price>,
+    /// What the run has cost, by completed answer (USD): failures and warm-up are paid for too.
+    pub usd_per_answer: Option<f64>,
+    /// Signs that its answers are not what they are taken for.
+    pub suspicions: Vec<SuspicionKind>,
+}
+
+/// Output speed under load as a share of the speed alone.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct SpeedKept {
+    /// Requests in flight.
+    pub concurrency: u32,
+    /// Ratio of the median output speeds, at this concurrency to alone, with its 95 % bootstrap interval.
+    pub kept: Measured,
+    /// Mean change of the output speed at each doubling of the concurrency, `kept ^ (1 / log2(concurrency)) - 1`.
+    pub per_doubling: f64,
+}
+
+/// A share of requests with its interval.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Share {
+    /// How many requests.
+    pub count: u64,
+    /// Of how many that were started and not cancelled.
+    pub of: u64,
+    /// `count / of`; absent of none.
+    pub share: Option<f64>,
+    /// Its 95 % Wilson interval.
+    pub interval: Option<Interval>,
+}
+
+/// A condition in which targets differ.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct UnlikeValues {
+    /// Its name.
+    pub name: String,
+    /// What it is for each target.
+    pub values: Vec<String>,
+}
+
+impl Scorecard {
+    /// The name of this form.
+    pub const SCHEMA: &'static str = "tokrate.scorecard.v1";
+
+    /// The scorecard of records, each with the name of its target. The same records give the same scorecard.
+    pub fn of(targets: &[(&str, &Record)]) -> Scorecard {
+        let root = Rng::root(0).child("scorecard");
+        let sides: Vec<Side> = targets.iter().map(|(_, record)| Side::of_record(record)).collect();
+        let load = common_load(&sides);
+        let levels: Vec<Option<&LevelSamples>> = sides.iter().map(|side| level_at(side, load?)).collect();
+        let of_all = |of: fn(&LevelSamples) -> &Samples| -> Vec<&[f64]> {
+            levels.iter().map(|level| level.map_or(&[][..], |level| &of(level).sorted)).collect()
+        };
+        let (standings, family) =
+            standing::places([&of_all(|level| &level.tpot), &of_all(|level| &level.ttft)], ALPHA, &root);
+        let [speeds, times] = standings;
+        let rows = targets.iter().zip(&sides).zip(speeds.into_iter().zip(times));
+        let rows = rows.map(|(((name, record), side), (speed, ttft))| ScoreRow {
+            target: (*name).to_owned(),
+            output_speed: speed.as_speed(),
+            ttft,
+            degradation: degradation(side, &root.child(name)),
+            ttft_tail: level_at_or_none(side, load)
+                .map_or_else(Tail::default, |level| Tail::of_sorted(&level.ttft.sorted)),
+            gap_tail: Tail::of_gaps(phases_at(record, load)),
+            failed: share(record, |counts| counts.failed),
+            rate_limited: share(record, |counts| counts.rate_limited),
+            price: record.price.clone(),
+            usd_per_answer: usd_per_answer(record),
+            suspicions: suspicions(record),
+        });
+        let records: Vec<&Record> = targets.iter().map(|(_, record)| *record).collect();
+        Scorecard {
+            schema: Scorecard::SCHEMA.to_owned(),
+            level: levels.first().copied().flatten().map(|level| level.name.clone()),
+            rows: rows.collect(),
+            unlike: unlike_conditions(&records),
+            family,
+            alpha: ALPHA,
+        }
+    }
+}
+
+/// Conditions that name the target itself, so that they differ between any two.
+pub const NAMING: [&str; 3] = ["model", "provider", "endpoint"];
+
+/// The conditions in which records differ, beyond those that name the target.
+pub fn unlike_conditions(records: &[&Record]) -> Vec<UnlikeValues> {
+    let all: Vec<Vec<(&'static str, String)>> =
+        records.iter().map(|record| Conditions::from(&record.conditions).entries()).collect();
+    let Some(first) = all.first() else { return Vec::new() };
+    let compared = |name: &str| !NAMING.contains(&name) && !Conditions::DESCRIPTIVE.contains(&name);
+    (0..first.len())
+        .filter(|&place| compared(first[place].0) && all.iter().any(|entries| entries[place].1 != first[place].1))
+        .map(|place| UnlikeValues {
+            name: first[place].0.to_owned(),
+            values: all.iter().map(|entries| entries[place].1.clone()).collect(),
+        })
+        .collect()
+}
+
+/// The lowest load that every side has; levels of one run are measured in rising order unless asked otherwise.
+fn common_load(sides: &[Side]) -> Option<Load> {
+    let (first, others) = sides.split_first()?;
+    let common = first.levels.iter().filter(|level| others.iter().all(|side| level_at(side, level.load).is_some()));
+    common.map(|level| level.load).min_by(|a, b| a.amount().total_cmp(&b.amount()))
+}
+
+fn level_at(side: &Side, load: Load) -> Option<&LevelSamples> {
+    side.levels.iter().find(|level| level.load == load)
+}
+
+fn level_at_or_none(side: &Side, load: Option<Load>) -> Option<&LevelSamples> {
+    level_at(side, load?)
+}
+
+fn phases_at(record: &Record, load: Option<Load>) -> impl Iterator<Item = &PhaseResult> {
+    record.phases.iter().filter(move |phase| Some(phase.load) == load)
+}
+
+fn degradation(side: &Side, rng: &Rng) -> Vec<SpeedKept> {
+    let at = |concurrency: u32| level_at(side, Load::Closed { concurrency });
+    let Some(alone) = at(ALONE) else { return Vec::new() };
+    let kept = |concurrency: u32| {
+        let crowded = at(concurrency)?;
+        let kept = standing::speed_ratio(&alone.tpot, &crowded.tpot, &rng.child(&crowded.name))?;
+        let per_doubling = kept.value.powf(1.0 / f64::from(concurrency).log2()) - 1.0;
+        Some(SpeedKept { concurrency, kept, per_doubling })
+    };
+    CROWDED.into_iter().filter_map(kept).collect()
+}
+
+fn share(record: &Record, of: fn(&Counts) -> u64) -> Share {
+    let counts = || record.phases.iter().map(|phase| &phase.counts);
+    let count = counts().map(of).sum();
+    let ended: u64 = counts().map(|counts| counts.started.saturating_sub(counts.cancelled)).sum();
+    Share {
+        count,
+        of: ended,
+        share: (ended > 0).then(|| count as f64 / ended as f64),
+        interval: wilson_interval(count, ended, 0.95),
+    }
+}
+
+fn usd_per_answer(record: &Record) -> Option<f64> {
+    let Spending { usd, .. } = record.spending?;
+    let answered: u64 = record.phases.iter().map(|phase| phase.counts.answered).sum();
+    (answered > 0).then(|| usd / answered as f64)
+}
+
+fn suspicions(record: &Record) -> Vec<SuspicionKind> {
+    let kinds = record.phases.iter().flat_map(|phase| &phase.suspicions).map(|suspicion| suspicion.kind);
+    kinds.collect::<BTreeSet<SuspicionKind>>().into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests;

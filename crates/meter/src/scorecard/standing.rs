@@ -1,0 +1,126 @@
+//! Places among targets, as ranges that chance does not explain away.
+//!
+//! It refuses to know what is ranked; less is better. Invariant: two targets get places that do not overlap only when a
+//! permutation test of their ranks, corrected for all tests, tells them apart.
+
+use crate::compare::{Samples, holm, permutation_p, ratio_of_medians};
+use crate::curve::Measured;
+use crate::stats::{Level, Quantile};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tokrate_core::Rng;
+
+/// One number of a target and where it stands among the others.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Standing {
+    /// Requests that it rests on.
+    pub n: u64,
+    /// The median with its 95 % interval; without an interval it only describes too few requests.
+    pub median: Option<Measured>,
+    /// The best place that it can have; absent with too few requests to be tested, or alone.
+    pub first: Option<u32>,
+    /// The worst place that it can have.
+    pub last: Option<u32>,
+}
+
+impl Standing {
+    fn of_sorted(sorted: &[f64]) -> Standing {
+        let median = Quantile::of_sorted(sorted, 0, Level::P50);
+        let ends = median.low.zip(median.high);
+        let median = median.nearest_rank().map(|value| Measured {
+            value,
+            low: ends.map(|ends| ends.0),
+            high: ends.map(|ends| ends.1),
+        });
+        Standing { n: sorted.len() as u64, median, first: None, last: None }
+    }
+
+    /// Milliseconds for each token as tokens per second.
+    pub(super) fn as_speed(self) -> Standing {
+        let speed = |milliseconds: f64| (milliseconds > 0.0).then(|| 1e3 / milliseconds);
+        let median = self.median.and_then(|time| {
+            let value = speed(time.value)?;
+            // The slowest token time is the lowest speed.
+            Some(Measured { value, low: time.high.and_then(speed), high: time.low.and_then(speed) })
+        });
+        Standing { median, ..self }
+    }
+}
+
+/// Standings for several metrics, each with the rising samples of every target, and the number of tests made.
+pub(super) fn places<const M: usize>(metrics: [&[&[f64]]; M], alpha: f64, rng: &Rng) -> ([Vec<Standing>; M], u64) {
+    let mut pairs = Vec::new();
+    let mut p = Vec::new();
+    for (metric, samples) in metrics.iter().enumerate() {
+        let rng = rng.child(&format!("places {metric}"));
+        for b in 0..samples.len() {
+            for a in (0..b).filter(|&a| can_be_ranked(samples[a]) && can_be_ranked(samples[b])) {
+                pairs.push((metric, a, b));
+                p.push(permutation_p(samples[a], samples[b], &rng.child(&format!("{a} {b}"))));
+            }
+        }
+    }
+    let apart: Vec<(usize, usize, usize)> =
+        pairs.iter().zip(holm(&p)).filter(|(_, p)| *p < alpha).map(|(&pair, _)| pair).collect();
+    let mut metric = 0;
+    let standings = metrics.map(|samples| {
+        let apart = apart.iter().filter(|pair| pair.0 == metric).map(|&(_, a, b)| (a, b)).collect::<Vec<_>>();
+        metric += 1;
+        ranked(samples, &apart)
+    });
+    (standings, p.len() as u64)
+}
+
+/// `apart` are the pairs that a test tells apart.
+fn ranked(samples: &[&[f64]], apart: &[(usize, usize)]) -> Vec<Standing> {
+    let mut standings: Vec<Standing> = samples.iter().map(|sorted| Standing::of_sorted(sorted)).collect();
+    let among = samples.iter().filter(|sorted| can_be_ranked(sorted)).count() as u32;
+    if among < 2 {
+        return standings;
+    }
+    for (place, standing) in standings.iter_mut().enumerate().filter(|(place, _)| can_be_ranked(samples[*place])) {
+        let others = apart.iter().filter_map(|&(a, b)| match place {
+            place if place == a => Some(b),
+            place if place == b => Some(a),
+            _ => None,
+        });
+        let (mut better, mut worse) = (0, 0);
+        for other in others {
+            match is_lower(samples[other], samples[place]) {
+                true => better += 1,
+                false => worse += 1,
+            }
+        }
+        (standing.first, standing.last) = (Some(1 + better), Some(among - worse));
+    }
+    standings
+}
+
+fn can_be_ranked(sorted: &[f64]) -> bool {
+    sorted.len() as u64 >= Level::P50.floor()
+}
+
+/// Whether `a` tends to be lower: more often below `b` than above, as the test of ranks sees it.
+fn is_lower(a: &[f64], b: &[f64]) -> bool {
+    let below: u64 = a.iter().map(|value| (b.len() - b.partition_point(|other| other <= value)) as u64).sum();
+    let above: u64 = a.iter().map(|value| b.partition_point(|other| other < value) as u64).sum();
+    below > above
+}
+
+/// The speed in `crowded` as a share of that in `alone`, from times per token.
+pub(super) fn speed_ratio(alone: &Samples, crowded: &Samples, rng: &Rng) -> Option<Measured> {
+    let median = |samples: &Samples| Quantile::of_sorted(&samples.sorted, 0, Level::P50).nearest_rank();
+    let value = median(alone)? / median(crowded)?;
+    if !value.is_finite() || value <= 0.0 {
+        return None;
+    }
+    let enough = can_be_ranked(&alone.sorted) && can_be_ranked(&crowded.sorted);
+    let interval = enough.then(|| ratio_of_medians(&crowded.sorted, &alone.sorted, rng)).flatten();
+    // What a sketch does not tell apart is uncertain besides.
+    let slack = (1.0 + alone.resolution) * (1.0 + crowded.resolution);
+    Some(Measured {
+        value,
+        low: interval.as_ref().map(|(interval, _)| interval.low / slack),
+        high: interval.as_ref().map(|(interval, _)| interval.high * slack),
+    })
+}

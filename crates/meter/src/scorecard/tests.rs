@@ -1,0 +1,103 @@
+//! Places of made-up targets whose order is known.
+
+use super::*;
+use crate::RequestNumbers;
+use crate::sample::{self, closed, failed_request, refused_for_rate, steady_request};
+use tokrate_core::{FailureKind, Span};
+
+/// A target whose requests start after about `ttft` and then write a token each `gap` (ms), at each concurrency.
+fn target(ttft: u64, gaps: &[(u32, u64)], n: u64) -> Record {
+    let phases = gaps.iter().map(|&(concurrency, gap)| {
+        let requests: Vec<RequestNumbers> =
+            (0..n).map(|i| steady_request(i, i * 4_000, ttft + i * 7 % 11, gap, 40)).collect();
+        sample::phase(&closed(concurrency), &requests)
+    });
+    sample::record(phases.collect())
+}
+
+fn places(standings: impl Iterator<Item = Standing>) -> Vec<Option<(u32, u32)>> {
+    standings.map(|standing| standing.first.zip(standing.last)).collect()
+}
+
+#[test]
+fn targets_that_differ_get_places_and_those_that_do_not_share_them() {
+    let (quick, same, slow) = (target(100, &[(1, 10)], 30), target(101, &[(1, 10)], 30), target(300, &[(1, 40)], 30));
+    let card = Scorecard::of(&[("slow", &slow), ("quick", &quick), ("same", &same)]);
+    assert_eq!(card.family, 6, "three pairs, two metrics");
+    assert_eq!(card.level.as_deref(), Some("concurrency 1"));
+    let expected = [Some((3, 3)), Some((1, 2)), Some((1, 2))];
+    assert_eq!(places(card.rows.iter().map(|row| row.output_speed.clone())), expected);
+    assert_eq!(places(card.rows.iter().map(|row| row.ttft.clone())), expected);
+    let speed = card.rows[0].output_speed.median.expect("30 requests");
+    assert!((speed.value - 25.0).abs() < 0.3, "40 ms a token: {speed:?}");
+    assert!(speed.low <= Some(speed.value) && speed.high >= Some(speed.value));
+}
+
+#[test]
+fn too_few_requests_have_no_place_and_take_none_from_others() {
+    let (few, many, slow) = (target(10, &[(1, 5)], 5), target(100, &[(1, 10)], 30), target(200, &[(1, 20)], 30));
+    let card = Scorecard::of(&[("few", &few), ("many", &many), ("slow", &slow)]);
+    assert_eq!(places(card.rows.iter().map(|row| row.ttft.clone())), [None, Some((1, 1)), Some((2, 2))]);
+    let described = card.rows[0].ttft.median.expect("a median that describes");
+    assert_eq!((described.low, described.high), (None, None));
+    let alone = Scorecard::of(&[("many", &many)]);
+    assert_eq!((alone.family, alone.rows[0].ttft.first), (0, None), "alone there is no place");
+}
+
+#[test]
+fn speed_under_load_is_a_share_of_the_speed_alone() {
+    let record = target(100, &[(1, 10), (10, 20), (50, 80)], 30);
+    let card = Scorecard::of(&[("t", &record)]);
+    let kept = &card.rows[0].degradation;
+    assert_eq!(kept.iter().map(|seen| seen.concurrency).collect::<Vec<_>>(), [10, 50], "25 was not measured");
+    assert!((kept[0].kept.value - 0.5).abs() < 0.01, "{kept:?}");
+    assert!(kept[0].kept.low.is_some_and(|low| low <= 0.5) && kept[0].kept.high.is_some_and(|high| high >= 0.5));
+    // An eighth is left after log2(50) = 5.64 doublings: 0.125 ^ (1 / 5.64) - 1.
+    assert!((kept[1].per_doubling + 0.308).abs() < 0.005, "{kept:?}");
+    let crowded_only = Scorecard::of(&[("t", &target(100, &[(10, 20)], 30))]);
+    assert!(crowded_only.rows[0].degradation.is_empty(), "nothing is held against a level that was not measured");
+}
+
+#[test]
+fn levels_that_are_not_common_have_no_places() {
+    let (one, other) = (target(100, &[(1, 10)], 30), target(100, &[(2, 10)], 30));
+    let card = Scorecard::of(&[("one", &one), ("other", &other)]);
+    assert_eq!((card.level, card.family), (None, 0));
+    assert!(card.rows.iter().all(|row| row.ttft.median.is_none() && row.ttft_tail.ratio.is_none()));
+}
+
+#[test]
+fn failures_refusals_and_money_are_those_of_all_levels() {
+    let mut requests: Vec<RequestNumbers> = (0..16).map(|i| steady_request(i, i * 100, 10, 10, 5)).collect();
+    requests.extend((16..19).map(|i| failed_request(i, i * 100, i * 100 + 5, FailureKind::ServerError)));
+    requests.push(refused_for_rate(19, 1_900, 1_905, Span::from_millis(5)));
+    let mut record = sample::record(vec![sample::phase(&closed(1), &requests), sample::phase(&closed(1), &requests)]);
+    record.spending = Some(Spending { usd: 0.64, ..Spending::default() });
+    let row = &Scorecard::of(&[("t", &record)]).rows[0];
+    assert_eq!((row.failed.count, row.rate_limited.count, row.failed.of), (6, 2, 40));
+    assert_eq!(row.failed.share, Some(0.15));
+    let interval = row.failed.interval.expect("of 40");
+    assert!(interval.low > 0.06 && interval.high < 0.30, "{interval:?}");
+    assert_eq!(row.usd_per_answer, Some(0.02), "32 answers");
+    assert_eq!(row.price, None);
+}
+
+#[test]
+fn a_tail_of_few_samples_is_marked() {
+    let few = Tail::of_sorted(&[1.0, 1.0, 3.0]);
+    assert_eq!((few.ratio, few.stated), (Some(3.0), false));
+    let many: Vec<f64> = (0..1_000).map(|i| if i < 980 { 2.0 } else { 8.0 }).collect();
+    let many = Tail::of_sorted(&many);
+    assert_eq!((many.ratio, many.stated), (Some(4.0), true));
+    assert_eq!(Tail::of_sorted(&[]), Tail::default());
+    assert_eq!(Tail::of_sorted(&[0.0, 0.0]).ratio, None, "a median of 0 has no multiple");
+}
+
+#[test]
+fn a_scorecard_reads_back_equal() {
+    let (one, other) = (target(100, &[(1, 10)], 30), target(130, &[(1, 12)], 30));
+    let card = Scorecard::of(&[("one", &one), ("other", &other)]);
+    let text = serde_json::to_string(&card).expect("plain data");
+    assert_eq!(serde_json::from_str::<Scorecard>(&text).expect("as written"), card);
+    assert!(!text.contains("NaN"));
+}

@@ -1,0 +1,154 @@
+//! A scorecard as a table: a row for each criterion, a column for each target.
+//!
+//! It refuses to add criteria up to one score. Invariant: a place that chance could change is shown as a range.
+
+use super::comparison::markdown_table;
+use super::markdown::plain;
+use super::table::number;
+use std::fmt::Write;
+use tokrate_charts::{Block, Column, Section, Table};
+use tokrate_meter::curve::Measured;
+use tokrate_meter::scorecard::{ScoreRow, Scorecard, Share, Standing, Tail};
+
+/// For the terminal.
+pub fn text(card: &Scorecard) -> String {
+    table(card).text()
+}
+
+/// For a pull request.
+pub fn markdown(card: &Scorecard) -> String {
+    let table = table(card);
+    let mut text = format!("### {}\n\n", plain(&table.caption));
+    text += &markdown_table(&table);
+    for note in &table.notes {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "\n{}\n", plain(note));
+    }
+    text + "\n"
+}
+
+/// For the report.
+pub fn section(card: &Scorecard) -> Section {
+    let table = table(card);
+    Section {
+        title: "Scorecard".to_owned(),
+        intro: "No single score: what matters depends on what the answers are for.".to_owned(),
+        blocks: vec![Block::Table(table)],
+    }
+}
+
+type Cell = fn(&ScoreRow) -> String;
+
+const CRITERIA: &[(&str, Cell)] = &[
+    ("output speed p50 (tok/s)", |row| median(&row.output_speed)),
+    ("place by output speed", |row| place(&row.output_speed)),
+    ("TTFT p50 (ms)", |row| median(&row.ttft)),
+    ("place by TTFT", |row| place(&row.ttft)),
+    ("output speed kept at 10 in flight", |row| kept(row, 10)),
+    ("output speed kept at 25 in flight", |row| kept(row, 25)),
+    ("output speed kept at 50 in flight", |row| kept(row, 50)),
+    ("TTFT p99 / p50", |row| tail(&row.ttft_tail)),
+    ("chunk gap p99 / p50", |row| tail(&row.gap_tail)),
+    ("rate-limited requests", |row| share(&row.rate_limited)),
+    ("failed requests", |row| share(&row.failed)),
+    ("price of 1M tokens, in / out (USD)", |row| {
+        let price = row.price.as_ref();
+        price
+            .map_or_else(missing, |price| format!("{} / {}", price.input_usd_per_million, price.output_usd_per_million))
+    }),
+    ("cost of a completed answer (USD)", |row| row.usd_per_answer.map_or_else(missing, money)),
+    ("signs of fooling", |row| {
+        let signs: Vec<String> = row.suspicions.iter().map(|kind| kind.name().replace('_', " ")).collect();
+        if signs.is_empty() { "none seen".to_owned() } else { signs.join(", ") }
+    }),
+];
+
+fn table(card: &Scorecard) -> Table {
+    let rows = CRITERIA.iter().map(|(label, cell)| {
+        std::iter::once((*label).to_owned()).chain(card.rows.iter().map(cell)).collect::<Vec<String>>()
+    });
+    let level = card.level.as_deref().map_or_else(String::new, |level| format!(" at {level}"));
+    let names = card.rows.iter().map(|row| Column::numbers(row.target.clone(), ""));
+    Table {
+        caption: format!("Scorecard: speeds, times and places{level}"),
+        columns: std::iter::once(Column::words("")).chain(names).collect(),
+        rows: rows.collect(),
+        notes: notes(card),
+    }
+}
+
+fn notes(card: &Scorecard) -> Vec<String> {
+    let mut notes = vec![format!(
+        "[a..b] is the 95 % interval; ~ describes too few samples. A place a-b cannot be told apart from its neighbours: \
+         permutation test of ranks, {} tests, a chance of {:.0} % that any difference among them is none (Holm).",
+        card.family,
+        card.alpha * 100.0
+    )];
+    if card.level.is_none() {
+        notes.push("The targets have no load level in common, so they have no places.".to_owned());
+    }
+    if card.rows.iter().any(|row| row.degradation.len() < 3) {
+        let note = "Speed kept is held against concurrency 1; measure it with --concurrency 1,10,25,50.";
+        notes.push(note.to_owned());
+    }
+    for unlike in &card.unlike {
+        notes.push(format!("Unlike condition: {} ({}).", unlike.name, unlike.values.join("; ")));
+    }
+    if card.rows.iter().any(|row| row.usd_per_answer.is_some()) {
+        notes.push("A completed answer also pays for the warm-up and for those that failed.".to_owned());
+    }
+    notes
+}
+
+fn missing() -> String {
+    "-".to_owned()
+}
+
+fn median(standing: &Standing) -> String {
+    let Some(median) = standing.median else { return missing() };
+    match ends(&median) {
+        Some((low, high)) => format!("{} [{}..{}]", number(median.value), number(low), number(high)),
+        None => format!("~{}", number(median.value)),
+    }
+}
+
+fn place(standing: &Standing) -> String {
+    match (standing.first, standing.last) {
+        (Some(first), Some(last)) if first == last => first.to_string(),
+        (Some(first), Some(last)) => format!("{first}-{last}"),
+        _ => missing(),
+    }
+}
+
+fn kept(row: &ScoreRow, concurrency: u32) -> String {
+    let Some(seen) = row.degradation.iter().find(|seen| seen.concurrency == concurrency) else { return missing() };
+    let percent = |share: f64| format!("{:.0}", share * 100.0);
+    let per_doubling = format!("{:+.1} % a doubling", seen.per_doubling * 100.0);
+    match ends(&seen.kept) {
+        Some((low, high)) => {
+            format!("{} % [{}..{}], {per_doubling}", percent(seen.kept.value), percent(low), percent(high))
+        }
+        None => format!("~{} %, {per_doubling}", percent(seen.kept.value)),
+    }
+}
+
+fn tail(tail: &Tail) -> String {
+    let Some(ratio) = tail.ratio else { return missing() };
+    format!("{}{ratio:.2}", if tail.stated { "" } else { "~" })
+}
+
+fn share(share: &Share) -> String {
+    let (Some(value), Some(interval)) = (share.share, share.interval) else { return missing() };
+    let percent = |share: f64| format!("{:.1}", share * 100.0);
+    format!("{} % [{}..{}]", percent(value), percent(interval.low), percent(interval.high))
+}
+
+/// Three significant digits, without an exponent.
+fn money(usd: f64) -> String {
+    let decimals = if usd > 0.0 { (2 - usd.log10().floor() as i32).clamp(2, 15) as usize } else { 2 };
+    format!("{usd:.decimals$}")
+}
+
+fn ends(measured: &Measured) -> Option<(f64, f64)> {
+    measured.low.zip(measured.high)
+}
