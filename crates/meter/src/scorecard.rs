@@ -124,7 +124,7 @@ impl Scorecard {
         let rows = targets.iter().zip(&sides).zip(speeds.into_iter().zip(times));
         let rows = rows.map(|(((name, record), side), (speed, ttft))| ScoreRow {
             target: (*name).to_owned(),
-            output_speed: speed.as_speed(),
+            output_speed: speed.into_speed(),
             ttft,
             degradation: degradation(side, &root.child(name)),
             ttft_tail: level_at_or_none(side, load)

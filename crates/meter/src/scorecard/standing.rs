@@ -36,7 +36,7 @@ impl Standing {
     }
 
     /// Milliseconds for each token as tokens per second.
-    pub(super) fn as_speed(self) -> Standing {
+    pub(super) fn into_speed(self) -> Standing {
         let speed = |milliseconds: f64| (milliseconds > 0.0).then(|| 1e3 / milliseconds);
         let median = self.median.and_then(|time| {
             let value = speed(time.value)?;
