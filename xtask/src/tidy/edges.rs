@@ -21,6 +21,34 @@ const TABLE: &[Row] = &[
     Row { name: "charts", internal: &["core"], external: &[] },
     // Its build script reads the rows; the crate itself depends on nothing.
     Row { name: "catalog", internal: &[], external: &["serde", "toml"] },
+    Row {
+        name: "apply",
+        internal: &["core", "tokens"],
+        external: &[
+            "serde",
+            "serde_json",
+            "imara-diff",
+            "memchr",
+            "tree-sitter",
+            "tree-sitter-bash",
+            "tree-sitter-c",
+            "tree-sitter-c-sharp",
+            "tree-sitter-cpp",
+            "tree-sitter-css",
+            "tree-sitter-go",
+            "tree-sitter-html",
+            "tree-sitter-java",
+            "tree-sitter-javascript",
+            "tree-sitter-json",
+            "tree-sitter-php",
+            "tree-sitter-python",
+            "tree-sitter-ruby",
+            "tree-sitter-rust",
+            "tree-sitter-toml-ng",
+            "tree-sitter-typescript",
+            "tree-sitter-yaml",
+        ],
+    },
     Row { name: "sim", internal: &["core", "tokens"], external: &[] },
     Row {
         name: "net",
@@ -53,8 +81,9 @@ const TABLE: &[Row] = &[
     },
     Row {
         name: "tokrate",
-        internal: &["core", "tokens", "wire", "meter", "charts", "catalog", "sim", "net", "host", "bench"],
+        internal: &["core", "tokens", "wire", "meter", "charts", "catalog", "sim", "net", "host", "bench", "apply"],
         external: &[
+            "imara-diff",
             "tokio",
             "http",
             "serde",
@@ -70,7 +99,11 @@ const TABLE: &[Row] = &[
         ],
     },
     Row { name: "dst", internal: &["core", "tokens", "wire", "meter", "sim", "net", "host", "bench"], external: &[] },
-    Row { name: "xtask", internal: &[], external: &["serde_json", "anyhow", "rustix", "memchr", "nix"] },
+    Row {
+        name: "xtask",
+        internal: &["apply"],
+        external: &["serde_json", "anyhow", "rustix", "memchr", "nix", "imara-diff"],
+    },
 ];
 
 /// Crates that may not appear anywhere, tests included: a second TLS provider, a second HTTP client.

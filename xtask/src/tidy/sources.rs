@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 
 /// Crates without async, I/O, clock, environment and global state.
-const PURE: &[&str] = &["core", "tokens", "wire", "meter", "charts", "catalog", "sim"];
+const PURE: &[&str] = &["core", "tokens", "wire", "meter", "charts", "catalog", "sim", "apply"];
 
 /// What a pure crate may not mention outside its tests, and why.
 const IMPURE: &[(&str, &str)] = &[
@@ -28,6 +28,10 @@ const IMPURE: &[(&str, &str)] = &[
     ("HashSet", "iterates in random order; use BTreeSet"),
 ];
 
+/// Files of pure crates that look up lines by their text and never iterate: their random seeds never show, and keep hostile
+/// lines from colliding.
+const LOOK_UPS: &[&str] = &["apply/src/lazy/lines.rs", "apply/src/format/find.rs"];
+
 const CODE_LINES_MOST: usize = 500;
 const FUNCTION_LINES_MOST: usize = 70;
 const INLINE_TEST_LINES_MOST: usize = 150;
@@ -40,6 +44,10 @@ pub fn check(root: &Path, files: &[PathBuf]) -> Result<Vec<String>> {
     let mut findings = Vec::new();
     for file in files {
         if file.components().any(|part| part.as_os_str() == "fixtures" || part.as_os_str() == "data") {
+            continue;
+        }
+        // What edits are merged into is no source of this project.
+        if file.starts_with("crates/apply/tests/cases") {
             continue;
         }
         let bytes = std::fs::read(root.join(file)).with_context(|| format!("read {}", file.display()))?;
@@ -110,8 +118,9 @@ fn check_rust(file: &Path, text: &str) -> Vec<String> {
 fn check_pure(file: &Path, code: &[(usize, &str)]) -> Vec<String> {
     let mut findings = Vec::new();
     for (number, line) in code.iter().filter(|(_, line)| is_code(line)) {
+        let looks_up = LOOK_UPS.iter().any(|name| file.ends_with(name));
         for (word, why) in IMPURE {
-            if line.contains(word) {
+            if line.contains(word) && !(looks_up && *word == "HashMap") {
                 findings.push(format!("{}:{number}: `{word}` {why}; this crate is pure", file.display()));
             }
         }

@@ -1,0 +1,74 @@
+//! What an update can be written in, and the way from each to splices.
+//!
+//! It refuses to take one format for another because the first failed: what begins as one is held to its rules. Invariant:
+//! all edits of an update are located, or none.
+
+mod change;
+mod detect;
+mod find;
+mod hunk;
+mod path;
+mod search_replace;
+mod similar;
+mod string_replace;
+mod unified;
+mod v4a;
+mod whole;
+
+#[cfg(test)]
+mod properties;
+
+pub(crate) use detect::{detect, unwrapped};
+pub(crate) use similar::quoted;
+pub use v4a::{Patch, PatchAction, PatchedFile};
+
+use crate::lazy;
+use crate::merge::Options;
+use crate::outcome::{Refused, Stage};
+use crate::source::Source;
+use crate::splice::Splice;
+use serde::Serialize;
+
+/// What an update is written in.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Format {
+    /// Lines of the file with markers such as `// ... existing code ...` for the rest.
+    Lazy,
+    /// Lines of the file without markers, less than the whole.
+    Fragment,
+    /// The whole file.
+    WholeFile,
+    /// Blocks of search and replacement, as aider, Cline and Roo write them.
+    SearchReplace,
+    /// JSON with `old_string` and `new_string`, one edit or a list.
+    StringReplace,
+    /// A unified diff; its line numbers count for nothing.
+    UnifiedDiff,
+    /// `*** Begin Patch`, as OpenAI's models write it.
+    V4a,
+}
+
+/// Where an update belongs.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Located {
+    /// What changes, in any order.
+    pub splices: Vec<Splice>,
+    /// What located it.
+    pub stage: Stage,
+    /// Whether it stood at another indentation.
+    pub reindented: bool,
+}
+
+/// Locates an update (LF, unwrapped) of a known format.
+pub(crate) fn locate(format: Format, source: &Source, update: &str, options: &Options) -> Result<Located, Refused> {
+    let path = options.path.as_deref();
+    match format {
+        Format::Lazy | Format::Fragment => lazy::locate(source, update, options),
+        Format::WholeFile => whole::locate(source, update, options),
+        Format::SearchReplace => search_replace::locate(source, update, path),
+        Format::StringReplace => string_replace::locate(source, update),
+        Format::UnifiedDiff => unified::locate(source, update, path),
+        Format::V4a => v4a::locate(source, update, path),
+    }
+}

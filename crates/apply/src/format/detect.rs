@@ -1,0 +1,215 @@
+//! Which format an update begins as, and the wrapping that it comes in.
+//!
+//! It refuses to look for signs of a format further in: a file may well hold a diff, or tell how edits are written.
+//! Invariant: a file that itself begins as a format is edited as a text, unless the update begins with another line.
+
+use super::find::core;
+use super::{Format, path, search_replace, string_replace, unified, v4a};
+use crate::lazy;
+use crate::source::Source;
+use std::collections::BTreeMap;
+
+/// Lines at an edge of a file that are looked for when the edge itself is new.
+const EDGE_LINES: usize = 4;
+/// Lines at an edge of an update in which they are looked for.
+const EDGE_REACH: usize = 12;
+
+/// What an update is written in, by its own signs.
+pub(crate) fn detect(source: &Source, update: &str) -> Format {
+    if let Some(format) = explicit(update) {
+        let first = |text: &str| text.lines().map(str::trim_end).find(|line| !line.is_empty()).map(str::to_owned);
+        // A diff kept as a file, and its next version.
+        if explicit(&source.text) != Some(format) || first(&source.text) != first(update) {
+            return format;
+        }
+    }
+    match () {
+        () if lazy::has_marker(update) => Format::Lazy,
+        () if is_whole(source, update) => Format::WholeFile,
+        () => Format::Fragment,
+    }
+}
+
+/// The format that the first line tells, after a path or the opening of a fence.
+fn explicit(update: &str) -> Option<Format> {
+    if string_replace::begins(update) {
+        return Some(Format::StringReplace);
+    }
+    let start = begin(update);
+    let line = start.lines().next()?;
+    if v4a::begins(line) {
+        return Some(Format::V4a);
+    }
+    if search_replace::opens(line) {
+        return Some(Format::SearchReplace);
+    }
+    let lines: Vec<&str> = start.lines().take(LOOKED_AT).collect();
+    unified::begins(&lines).then_some(Format::UnifiedDiff)
+}
+
+/// Lines that are looked at to tell a diff.
+const LOOKED_AT: usize = 200;
+
+/// The update from the first line on that is neither blank nor a path nor the opening of a fence.
+fn begin(update: &str) -> &str {
+    let mut rest = update;
+    let (mut path, mut fence) = (false, false);
+    loop {
+        let line = rest.lines().next().unwrap_or_default();
+        let is_path = !path && !fence && path::of_line(line).is_some();
+        let is_fence = !fence && is_fence(line).is_some();
+        if rest.is_empty() || !(line.trim().is_empty() || is_path || is_fence) {
+            return rest;
+        }
+        (path, fence) = (path || is_path, fence || is_fence);
+        rest = rest[line.len()..]
+            .strip_prefix("\r\n")
+            .or_else(|| rest[line.len()..].strip_prefix('\n'))
+            .unwrap_or_default();
+    }
+}
+
+/// Whether lines without markers are the whole file: three quarters as many as it has, and the same at both edges. An edge
+/// may be new: then what stood at it in the file still stands near it, and the update's own edge is no line from elsewhere
+/// in the file, as it would be in an excerpt.
+fn is_whole(source: &Source, update: &str) -> bool {
+    fn is_text(line: &&str) -> bool {
+        !core(line).is_empty()
+    }
+    let old: Vec<&str> = source.lines().map(str::trim_end).filter(is_text).collect();
+    let new: Vec<&str> = update.lines().map(str::trim_end).filter(is_text).collect();
+    if old.is_empty() || new.is_empty() {
+        return old.is_empty();
+    }
+    if new.len() * 4 < old.len() * 3 {
+        return false;
+    }
+    let (first, last) = (old[0] == new[0], old[old.len() - 1] == new[new.len() - 1]);
+    if first && last {
+        return true;
+    }
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for line in &old {
+        *counts.entry(line).or_default() += 1;
+    }
+    let is_new = |line: &str| !counts.contains_key(line);
+    let head = first || is_new(new[0]) && edge_kept(old.iter(), new.iter());
+    let tail = last || is_new(new[new.len() - 1]) && edge_kept(old.iter().rev(), new.iter().rev());
+    if !head || !tail {
+        return false;
+    }
+    let mut common = 0;
+    for line in &new {
+        if let Some(count) = counts.get_mut(line).filter(|count| **count > 0) {
+            *count -= 1;
+            common += 1;
+        }
+    }
+    common * 5 >= old.len() * 3
+}
+
+/// Whether at least two of the first lines of a file stand, in order, among the first of the update.
+fn edge_kept<'l>(old: impl Iterator<Item = &'l &'l str>, new: impl Iterator<Item = &'l &'l str>) -> bool {
+    let new: Vec<&&str> = new.take(EDGE_REACH).collect();
+    let mut rest = &new[..];
+    let mut kept = 0;
+    for line in old.take(EDGE_LINES) {
+        if let Some(at) = rest.iter().position(|new| *new == line) {
+            kept += 1;
+            rest = &rest[at + 1..];
+        }
+    }
+    kept >= 2
+}
+
+/// The update without the fence around it, and without the path above that.
+///
+/// Only what wraps everything is taken off: a file may begin and end with fences of its own. Prose around a fence is left
+/// out only if what is inside is an edit by its own signs and what is outside is short and none.
+pub(crate) fn unwrapped(update: &str) -> &str {
+    let lines: Vec<&str> = update.split_inclusive('\n').collect();
+    let is_text = |line: &str| !line.trim().is_empty();
+    let Some(mut first) = lines.iter().position(|line| is_text(line)) else { return update };
+    let end = lines.iter().rposition(|line| is_text(line)).map_or(0, |last| last + 1);
+    let inside = |open: usize, close: usize| -> &str {
+        let start: usize = lines[..=open].iter().map(|line| line.len()).sum();
+        let length: usize = lines[open + 1..close].iter().map(|line| line.len()).sum();
+        &update[start..start + length]
+    };
+    if is_fence(lines[first]).is_none() && path::of_line(lines[first]).is_some() {
+        let next = lines[first + 1..end].iter().position(|line| is_text(line)).map(|at| first + 1 + at);
+        first = next.filter(|&next| is_fence(lines[next]).is_some()).unwrap_or(first);
+    }
+    if is_fence(lines[first]).is_some() {
+        return match closing(&lines[..end], first) {
+            Some(close) if close + 1 == end => without_path(inside(first, close)),
+            _ => update,
+        };
+    }
+    let Some(open) = lines[first..end].iter().position(|line| is_fence(line).is_some()).map(|at| first + at) else {
+        return update;
+    };
+    match closing(&lines[..end], open) {
+        Some(close) if is_prose(&lines[first..open], &lines[close + 1..end]) => {
+            let text = inside(open, close);
+            let is_edit = lazy::has_marker(text) || explicit(text).is_some();
+            if is_edit { without_path(text) } else { update }
+        }
+        _ => update,
+    }
+}
+
+/// The text below a first line that says by its own words that it is a path: `// filepath: src/a.ts`.
+fn without_path(text: &str) -> &str {
+    let Some((line, rest)) = text.split_once('\n') else { return text };
+    let words = line.trim().trim_start_matches(['/', '#', '-', '*', '<', '!', ' ']);
+    let Some(path) = words.strip_prefix("filepath:") else { return text };
+    let path = path.trim().trim_end_matches("-->").trim_end_matches("*/").trim();
+    if path::of_line(path).is_some() { rest } else { text }
+}
+
+/// Lines outside of a fence that say nothing but what the fence holds.
+fn is_prose(before: &[&str], after: &[&str]) -> bool {
+    let is_plain = |line: &&str| {
+        let starts = ["#", "-", "*", "|", ">", "<", "    ", "\t"].iter().any(|it| line.starts_with(it));
+        !starts && is_fence(line).is_none() && !lazy::has_marker(line) && explicit(line).is_none()
+    };
+    let text = |lines: &[&str]| lines.iter().filter(|line| !line.trim().is_empty()).count();
+    text(before) <= 3
+        && text(after) <= 6
+        && before.iter().chain(after).all(is_plain)
+        && before
+            .iter()
+            .rev()
+            .find(|line| !line.trim().is_empty())
+            .is_none_or(|line| line.trim_end().ends_with([':', '.']))
+}
+
+/// A line that opens or closes a fence: its sign, how often it stands, and what stands behind it.
+fn is_fence(line: &str) -> Option<(u8, usize, &str)> {
+    let sign = *line.as_bytes().first()?;
+    let count = line.bytes().take_while(|&byte| byte == sign).count();
+    let info = line[if matches!(sign, b'`' | b'~') { count } else { 0 }..].trim();
+    (matches!(sign, b'`' | b'~') && count >= 3 && !info.contains('`')).then_some((sign, count, info))
+}
+
+/// The line that closes a fence; fences inside it that say what they hold have lines of their own that close them.
+fn closing(lines: &[&str], open: usize) -> Option<usize> {
+    let (sign, count, _) = is_fence(lines[open])?;
+    let mut depth = 1;
+    for (at, line) in lines.iter().enumerate().skip(open + 1) {
+        match is_fence(line) {
+            Some((here, many, info)) if here == sign && many >= count => {
+                depth = if info.is_empty() { depth - 1 } else { depth + 1 };
+                if depth == 0 {
+                    return Some(at);
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests;

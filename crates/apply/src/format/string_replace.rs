@@ -1,0 +1,237 @@
+//! JSON with an old and a new string, one edit or a list.
+//!
+//! It refuses to choose among several places of a string. Invariant: every old string is found in the file as it was before
+//! any of the edits.
+
+use super::change::{change, filled, nowhere, splices, together, unchanged};
+use super::find::{Finder, Shift, Wanted};
+use super::similar::{numbered, quoted};
+use super::{Located, change::Change};
+use crate::outcome::{Code, Refused, Stage};
+use crate::source::Source;
+use memchr::memmem;
+use serde_json::Value;
+use std::ops::Range;
+
+/// Bytes searched in one merge before it is given up.
+const WORK_MOST: usize = 4 << 30;
+/// Bytes of new text in one merge.
+const NEW_MOST: usize = 64 << 20;
+/// Places named in a refusal.
+const PLACES_MOST: usize = 20;
+
+const OLD: [&str; 4] = ["old_string", "old_str", "oldText", "oldString"];
+const NEW: [&str; 4] = ["new_string", "new_str", "newText", "newString"];
+const ALL: [&str; 2] = ["replace_all", "replaceAll"];
+/// What may stand beside them.
+const OTHER: [&str; 9] = [
+    "path",
+    "file_path",
+    "filePath",
+    "filepath",
+    "target_file",
+    "command",
+    "instruction",
+    "instructions",
+    "explanation",
+];
+
+/// One edit.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Pair {
+    old: String,
+    new: String,
+    all: bool,
+}
+
+/// A string that is replaced.
+struct Match<'p> {
+    old: Range<usize>,
+    new: &'p str,
+}
+
+/// Whether an update begins as such JSON, well-formed or not.
+pub(super) fn begins(update: &str) -> bool {
+    let inside = update.trim_start().trim_start_matches(['{', '[', ' ', '\t', '\n']);
+    if inside.len() == update.len() || !inside.starts_with('"') {
+        return false;
+    }
+    match serde_json::from_str::<Value>(update) {
+        Ok(value) => pairs(&value).is_ok(),
+        Err(_) => OLD.iter().chain(&["edits"]).any(|key| {
+            let rest = inside[1..].strip_prefix(key).and_then(|rest| rest.strip_prefix('"'));
+            rest.is_some_and(|rest| *key != "edits" || OLD.iter().any(|old| rest.contains(&format!("\"{old}\""))))
+        }),
+    }
+}
+
+/// Locates all edits.
+pub(super) fn locate(source: &Source, update: &str) -> Result<Located, Refused> {
+    let value: Value = serde_json::from_str(update).map_err(|error| {
+        Refused::new(
+            Code::InvalidFormat,
+            format!("the update is not JSON: {error}"),
+            "write line breaks in strings as \\n",
+        )
+    })?;
+    let pairs = pairs(&value)?;
+    let mut matches: Vec<Match<'_>> = Vec::new();
+    let mut changes: Vec<Change> = Vec::new();
+    let mut work = (0, 0);
+    let mut finder = None;
+    for (number, pair) in pairs.iter().enumerate() {
+        let name = if pairs.len() == 1 { "the old string".to_owned() } else { format!("old string {}", number + 1) };
+        if pair.old == pair.new {
+            return Err(Refused { message: format!("{name} is the same as the new one"), ..unchanged() });
+        }
+        if pair.old.is_empty() {
+            if !source.text.is_empty() {
+                return Err(nowhere(&name));
+            }
+            changes.push(filled(&pair.new.lines().collect::<Vec<_>>()));
+            continue;
+        }
+        work.0 += source.text.len();
+        let found = found(source, pair, &name)?;
+        work.1 += found.len() * pair.new.len();
+        if work.0 > WORK_MOST || work.1 > NEW_MOST {
+            return Err(Refused::new(
+                Code::TooLarge,
+                "the edits are too many, or write too much, for a file of this size",
+                "write fewer at a time",
+            ));
+        }
+        if found.is_empty() {
+            // Whole lines may stand at another indentation.
+            let finder = finder.get_or_insert_with(|| Finder::new(source));
+            let (old, new): (Vec<&str>, Vec<&str>) = (pair.old.lines().collect(), pair.new.lines().collect());
+            let place = finder.find(&old, &Wanted::anywhere(&name, source))?;
+            changes.push(change(finder, &place, &old, &new, &name)?);
+        }
+        matches.extend(found.into_iter().map(|start| Match { old: start..start + pair.old.len(), new: &pair.new }));
+    }
+    changes.extend(by_lines(source, matches)?);
+    let (splices, reindented) = together(changes)?;
+    Ok(Located { splices, stage: Stage::Lines, reindented })
+}
+
+/// Where a string stands: once, or as often as it does if all are wanted.
+fn found(source: &Source, pair: &Pair, name: &str) -> Result<Vec<usize>, Refused> {
+    let text = source.text.as_bytes();
+    let searcher = memmem::Finder::new(&pair.old);
+    if pair.all {
+        return Ok(searcher.find_iter(text).collect());
+    }
+    // Places that overlap are two places too.
+    let mut places = Vec::new();
+    let mut from = 0;
+    while let Some(at) = searcher.find(&text[from..]) {
+        places.push(from + at);
+        from += at + 1;
+        if places.len() > PLACES_MOST {
+            break;
+        }
+    }
+    if places.len() <= 1 {
+        return Ok(places);
+    }
+    let shown: Vec<usize> = places.iter().take(PLACES_MOST).map(|&at| source.line_of(at)).collect();
+    let mut candidates = shown.clone();
+    candidates.dedup();
+    let count = if places.len() > PLACES_MOST { format!("more than {PLACES_MOST}") } else { places.len().to_string() };
+    let first = pair.old.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    let hint = format!(
+        "{} stands at {}; add a line above or below that tells them apart, or set replace_all",
+        quoted(first),
+        numbered(&shown)
+    );
+    let height = pair.old.trim_end_matches('\n').matches('\n').count();
+    Err(Refused::new(Code::AmbiguousLocation, format!("{name} fits {count} places"), hint)
+        .at(candidates.iter().map(|&line| (line, line + height))))
+}
+
+/// Replaced strings as changes of lines. Those that share lines become one.
+fn by_lines(source: &Source, mut matches: Vec<Match<'_>>) -> Result<Vec<Change>, Refused> {
+    matches.sort_by_key(|it| (it.old.start, it.old.end));
+    for pair in matches.windows(2) {
+        if pair[1].old.start < pair[0].old.end {
+            let line = source.line_of(pair[1].old.start);
+            let message = format!("two of the edits change the same text in line {}", line + 1);
+            return Err(
+                Refused::new(Code::OverlappingEdits, message, "write both changes as one edit").at([(line, line)])
+            );
+        }
+    }
+    let mut changes = Vec::new();
+    let mut rest = matches.iter().peekable();
+    while let Some(first) = rest.peek() {
+        let start = source.line_of(first.old.start);
+        let (mut end, mut at) = (start + 1, source.bytes_of(start..start).start);
+        let mut text = String::new();
+        loop {
+            while let Some(it) = rest.next_if(|it| it.old.start < source.bytes_of(start..end).end) {
+                text.push_str(&source.text[at..it.old.start]);
+                text.push_str(it.new);
+                at = it.old.end;
+                end = end.max(source.line_of(it.old.end - 1) + 1);
+            }
+            let stop = source.bytes_of(start..end).end;
+            text.push_str(&source.text[at..stop]);
+            at = stop;
+            if text.is_empty() || text.ends_with('\n') || end == source.line_count() {
+                break;
+            }
+            // What loses its line end takes the next line in.
+            end += 1;
+        }
+        let (old, new): (Vec<&str>, Vec<&str>) =
+            ((start..end).map(|line| source.line(line)).collect(), text.lines().collect());
+        let splices = splices(source, start, &old, &new, &Shift::default(), "")?;
+        changes.push(Change { lines: start..end, splices, reindented: false });
+    }
+    Ok(changes)
+}
+
+/// The edits in a JSON value.
+fn pairs(value: &Value) -> Result<Vec<Pair>, Refused> {
+    let invalid = |message: &str| {
+        Refused::new(Code::InvalidFormat, message, "write {\"old_string\": …, \"new_string\": …} or a list of them")
+    };
+    let list = match value {
+        Value::Array(list) => list.as_slice(),
+        Value::Object(map) => match map.get("edits") {
+            Some(Value::Array(list)) if map.keys().all(|key| key == "edits" || OTHER.contains(&key.as_str())) => list,
+            Some(_) => return Err(invalid("`edits` is no list of edits alone")),
+            None => std::slice::from_ref(value),
+        },
+        _ => return Err(invalid("the update is neither an edit nor a list of edits")),
+    };
+    if list.is_empty() {
+        return Err(Refused::new(Code::NotAnEdit, "the list of edits is empty", "write what changes"));
+    }
+    list.iter()
+        .map(pair)
+        .collect::<Option<Vec<Pair>>>()
+        .ok_or_else(|| invalid("an edit has no old and new string, or more than that"))
+}
+
+fn pair(value: &Value) -> Option<Pair> {
+    let map = value.as_object()?;
+    let known = |key: &&String| [&OLD[..], &NEW, &ALL, &OTHER].iter().any(|keys| keys.contains(&key.as_str()));
+    if map.keys().any(|key| !known(&key)) {
+        return None;
+    }
+    let text = |keys: &[&str]| -> Option<String> {
+        let mut values = keys.iter().filter_map(|key| map.get(*key));
+        let only = values.next().filter(|_| values.next().is_none())?;
+        Some(only.as_str()?.replace("\r\n", "\n"))
+    };
+    let all = match ALL.iter().find_map(|key| map.get(*key)) {
+        None | Some(Value::Null) => false,
+        Some(value) => value.as_bool()?,
+    };
+    Some(Pair { old: text(&OLD)?, new: text(&NEW)?, all })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,89 @@
+//! Pairs of strings in JSON, good and bad.
+
+use crate::format::Format;
+use crate::format::properties::applied as made;
+use serde_json::json;
+use std::fmt::Write;
+
+fn applied(original: &str, update: &serde_json::Value) -> Result<String, String> {
+    made(Format::StringReplace, original, &update.to_string())
+        .map_err(|refused| format!("{refused} {:?}", refused.candidates))
+}
+
+#[test]
+fn a_string_is_replaced_inside_a_line() {
+    let file = "let a = 1;\r\nlet b = 22;\r\n";
+    assert_eq!(applied(file, &json!({"old_string": "22", "new_string": "3"})), Ok(file.replace("22", "3")));
+    assert_eq!(
+        applied(file, &json!({"old_str": "a = 1;\r\nlet", "new_str": "a;\nvar"})),
+        Ok("let a;\r\nvar b = 22;\r\n".into())
+    );
+    assert_eq!(
+        applied(file, &json!([{"oldText": "a", "newText": "c"}, {"oldText": "1", "newText": ""}])),
+        Ok(file.replace("a = 1", "c = "))
+    );
+    assert_eq!(applied("a\nb\nc", &json!({"old_string": "b\n", "new_string": ""})), Ok("a\nc".into()));
+    assert_eq!(applied("a\nb\nc", &json!({"old_string": "\nb\n", "new_string": " "})), Ok("a c".into()));
+    assert_eq!(applied("a\nb", &json!({"old_string": "\nb", "new_string": ""})), Ok("a".into()));
+    assert_eq!(applied("", &json!({"old_string": "", "new_string": "x\n"})), Ok("x\n".into()));
+}
+
+#[test]
+fn all_places_are_replaced_if_it_is_said() {
+    let update = json!({"file_path": "x", "old_string": "a", "new_string": "bb", "replace_all": true});
+    assert_eq!(applied("a a\nx\na\n", &update), Ok("bb bb\nx\nbb\n".into()));
+    let update = json!({"edits": [{"old_string": "a\n", "new_string": "", "replace_all": true}, {"old_string": "x", "new_string": "y"}]});
+    assert_eq!(applied("a\na\nx\na\n", &update), Ok("y\n".into()));
+}
+
+#[test]
+fn whole_lines_may_stand_at_another_indentation() {
+    let update = json!({"old_string": "b()\nc()", "new_string": "b()\n  d()"});
+    assert_eq!(applied("a\n    b()\n    c()\n", &update), Ok("a\n    b()\n      d()\n".into()));
+}
+
+#[test]
+fn mixed_line_ends_stay_where_nothing_changes() {
+    let update = json!({"old_string": "b\nc", "new_string": "b\nd"});
+    assert_eq!(applied("a\nb\r\nc\nx\n", &update), Ok("a\nb\r\nd\nx\n".into()));
+}
+
+#[test]
+fn refusals_say_where_and_what_to_do() {
+    let mut text = String::new();
+    let pair = |old: &str, new: &str| json!({"old_string": old, "new_string": new});
+    let cases = [
+        ("several places", "a = nil\nb = nil\n", pair("nil", "1")),
+        ("overlapping places", "aaa\n", pair("aa", "b")),
+        ("no place", "fn a() {\n  one();\n}\n", pair("fn a() {\n  two();\n", "x")),
+        ("nothing changes", "a\n", pair("a", "a")),
+        ("no old string", "a\n", pair("", "a")),
+        ("the same text twice", "abc\n", json!([pair("ab", "x"), pair("bc", "y")])),
+        (
+            "too much new text",
+            &"a".repeat(1 << 16),
+            json!({"old_string": "a", "new_string": "b".repeat(2000), "replace_all": true}),
+        ),
+    ];
+    for (what, file, update) in cases {
+        let refused = applied(file, &update).expect_err(what);
+        writeln!(text, "{what}:\n  {refused}").expect("a string takes all");
+    }
+    for update in ["{\"old_string\": \"a\nb\", \"new_string\": \"\"}", "{\"old_string\": \"a\", \"new_s"] {
+        let refused = made(Format::StringReplace, "a\n", update).expect_err("no JSON");
+        writeln!(text, "not JSON:\n  {refused}").expect("a string takes all");
+    }
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn lines_that_all_run_together_do_so_in_bounded_time() {
+    let file = "a\n".repeat(100_000);
+    let update = json!({"old_string": "\n", "new_string": "", "replace_all": true});
+    assert_eq!(applied(&file, &update), Ok("a".repeat(100_000) + "\n"), "the file ends as it did");
+    assert_eq!(applied("a\nb\nc\n", &json!({"old_string": "a\nb", "new_string": ""})), Ok("\nc\n".into()));
+    assert_eq!(
+        applied("ab\nab\n", &json!({"old_string": "b\n", "new_string": "", "replace_all": true})),
+        Ok("aa\n".into())
+    );
+}

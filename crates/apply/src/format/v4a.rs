@@ -1,0 +1,356 @@
+//! `*** Begin Patch`, as OpenAI's models write it.
+//!
+//! It refuses to take the first place after a header. Invariant: a block stands once in the whole file, or once in the
+//! range that its headers name.
+
+use super::change::{Change, filled, together};
+use super::find::{Finder, Wanted, core, indent};
+use super::hunk::Hunk;
+use super::similar::quoted;
+use super::{Located, path};
+use crate::outcome::{Code, Refused, Stage};
+use crate::source::Source;
+use std::ops::Range;
+
+/// Ranges that the headers of one block may name.
+const RANGES_MOST: usize = 1000;
+
+const BEGIN: &str = "*** Begin Patch";
+const END: &str = "*** End Patch";
+const UPDATE: &str = "*** Update File:";
+const ADD: &str = "*** Add File:";
+const DELETE: &str = "*** Delete File:";
+const MOVE: &str = "*** Move to:";
+const END_OF_FILE: &str = "*** End of File";
+
+/// The files of a patch, to be carried out all or none.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Patch {
+    /// In the order of the patch; no path stands twice.
+    pub files: Vec<PatchedFile>,
+}
+
+/// What a patch says of one file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PatchedFile {
+    /// The path as it is written.
+    pub path: String,
+    /// What becomes of it.
+    pub action: PatchAction,
+}
+
+/// What becomes of a file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum PatchAction {
+    /// It is edited.
+    Update {
+        /// A patch of this file alone, to be merged into it; empty if the file is only moved.
+        section: String,
+        /// Its new path, if it is moved.
+        moved_to: Option<String>,
+    },
+    /// It is made.
+    Add {
+        /// All of its text.
+        content: String,
+    },
+    /// It goes.
+    Delete,
+}
+
+impl Patch {
+    /// Whether an update (a fence around it taken off) is such a patch.
+    pub fn is_one(update: &str) -> bool {
+        update.lines().find(|line| !line.trim().is_empty()).is_some_and(begins)
+    }
+
+    /// Reads the files of a patch.
+    ///
+    /// # Errors
+    /// When it is none, or names a file twice in ways that do not go together.
+    pub fn read(update: &str) -> Result<Patch, Refused> {
+        let update = super::unwrapped(update);
+        let lines: Vec<&str> = update.lines().collect();
+        let mut files: Vec<PatchedFile> = Vec::new();
+        let mut known = std::collections::BTreeMap::new();
+        for section in read(&lines)? {
+            let action = section.action();
+            let at = *known.entry(section.path).or_insert(files.len());
+            match (files.get_mut(at).map(|file| &mut file.action), action) {
+                (None, action) => files.push(PatchedFile { path: section.path.to_owned(), action }),
+                (
+                    Some(PatchAction::Update { section: first, moved_to }),
+                    PatchAction::Update { section: more, moved_to: None },
+                ) if moved_to.is_none() && !first.is_empty() && !more.is_empty() => {
+                    first.truncate(first.len() - END.len() - 1);
+                    first.push_str(&more[BEGIN.len() + 1..]);
+                }
+                _ => {
+                    let message = format!("the patch does two things with {}", section.path);
+                    return Err(Refused::new(Code::InvalidFormat, message, "write one section for each file"));
+                }
+            }
+        }
+        Ok(Patch { files })
+    }
+}
+
+/// What a patch says of one file, in its own lines.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Section<'u> {
+    path: &'u str,
+    kind: Kind,
+    moved_to: Option<&'u str>,
+    /// Line of the update in which `lines` begin, counted from 0.
+    at: usize,
+    lines: Vec<&'u str>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    Update,
+    Add,
+    Delete,
+}
+
+/// A hunk and the lines that it is said to stand below.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+struct Block<'u> {
+    hunk: Hunk<'u>,
+    headers: Vec<&'u str>,
+    at: usize,
+}
+
+impl<'u> Section<'u> {
+    fn action(&self) -> PatchAction {
+        match self.kind {
+            Kind::Delete => PatchAction::Delete,
+            Kind::Add => PatchAction::Add { content: self.added().iter().flat_map(|line| [*line, "\n"]).collect() },
+            Kind::Update => PatchAction::Update {
+                section: match self.blocks().is_empty() {
+                    true => String::new(),
+                    false => format!("{BEGIN}\n{UPDATE} {}\n{}\n{END}\n", self.path, self.lines.join("\n")),
+                },
+                moved_to: self.moved_to.map(str::to_owned),
+            },
+        }
+    }
+
+    /// The lines of a new file.
+    fn added(&self) -> Vec<&'u str> {
+        let lines = self.lines.iter().filter(|line| line.trim_end() != END_OF_FILE);
+        lines.map(|line| line.strip_prefix('+').unwrap_or(line)).collect()
+    }
+
+    fn blocks(&self) -> Vec<Block<'u>> {
+        let mut blocks: Vec<Block<'u>> = Vec::new();
+        let mut block = Block::default();
+        let mut close = |block: &mut Block<'u>, ended: bool| {
+            block.hunk.at_end |= ended;
+            block.hunk.trim_end();
+            let block = std::mem::take(block);
+            if block.hunk.changes() {
+                blocks.push(block);
+            }
+        };
+        for (at, &line) in self.lines.iter().enumerate() {
+            if line.trim_end() == END_OF_FILE {
+                close(&mut block, true);
+            } else if let Some(header) = line.strip_prefix("@@") {
+                if !block.hunk.lines.is_empty() {
+                    close(&mut block, false);
+                }
+                let header = core(header.trim().trim_end_matches("@@"));
+                if !header.is_empty() && !header.starts_with("-") {
+                    block.headers.push(header);
+                }
+            } else {
+                if block.hunk.lines.is_empty() {
+                    block.at = self.at + at;
+                }
+                block.hunk.push(line);
+            }
+        }
+        close(&mut block, false);
+        blocks
+    }
+}
+
+/// Whether a line begins a patch.
+pub(super) fn begins(line: &str) -> bool {
+    line.trim_end() == BEGIN || line.starts_with(UPDATE)
+}
+
+/// Locates the blocks for the file at hand.
+pub(super) fn locate(source: &Source, update: &str, path: Option<&str>) -> Result<Located, Refused> {
+    let lines: Vec<&str> = update.lines().collect();
+    let sections = path::chosen(read(&lines)?, |section| Some(section.path), path)?;
+    let finder = Finder::new(source);
+    let mut changes = Vec::new();
+    for section in &sections {
+        match section.kind {
+            Kind::Delete => {
+                let message = format!("the patch deletes {}", section.path);
+                return Err(Refused::new(Code::NotAnEdit, message, "delete the file itself"));
+            }
+            Kind::Add if source.text.is_empty() => changes.push(filled(&section.added())),
+            Kind::Add => {
+                let message = format!("the patch adds {}, and the file is there and not empty", section.path);
+                return Err(Refused::new(Code::NoAnchor, message, "update the file instead"));
+            }
+            Kind::Update => {
+                let blocks = section.blocks();
+                for (number, block) in blocks.iter().enumerate() {
+                    let name = match blocks.len() {
+                        1 => "the block".to_owned(),
+                        _ => format!("block {} (line {} of the update)", number + 1, block.at + 1),
+                    };
+                    changes.push(located(&finder, block, &name)?);
+                }
+            }
+        }
+    }
+    if changes.is_empty() {
+        return Err(Refused::new(
+            Code::NotAnEdit,
+            "the patch has no line that goes or comes",
+            "mark lines with `-` and `+`",
+        ));
+    }
+    let (splices, reindented) = together(changes)?;
+    Ok(Located { splices, stage: Stage::Lines, reindented })
+}
+
+fn located<'a>(finder: &Finder<'a>, block: &Block<'a>, name: &str) -> Result<Change, Refused> {
+    let wanted = Wanted { at_end: block.hunk.at_end, ..Wanted::anywhere(name, finder.source) };
+    let refused = match block.hunk.locate(finder, &wanted) {
+        Ok(change) => {
+            let headers = block.headers.last().map_or(&[][..], |header| finder.lines_like(header));
+            return match headers.first() {
+                Some(&first) if change.lines.end <= first as usize => Err(above(&change, first as usize, name)),
+                _ => Ok(change),
+            };
+        }
+        Err(refused) if refused.code == Code::AmbiguousLocation && !block.headers.is_empty() => refused,
+        Err(refused) => return Err(refused),
+    };
+    let mut found: Option<Change> = None;
+    for range in ranges(finder, &block.headers, name)? {
+        match block.hunk.locate(finder, &Wanted { within: range, ..wanted.clone() }) {
+            Ok(change) => match &found {
+                Some(other) if other.lines != change.lines => return Err(refused),
+                _ => found = Some(change),
+            },
+            Err(again) if again.code == Code::NoAnchor => {}
+            Err(again) => return Err(again),
+        }
+    }
+    found.ok_or(refused)
+}
+
+/// The ranges that headers name, each inside of those that the one before it names.
+fn ranges(finder: &Finder<'_>, headers: &[&str], name: &str) -> Result<Vec<Range<usize>>, Refused> {
+    let source = finder.source;
+    let mut ranges: Vec<Range<usize>> = std::iter::once(0..source.line_count()).collect();
+    for header in headers {
+        let mut lines: Vec<usize> = finder.lines_like(header).iter().map(|&line| line as usize).collect();
+        if lines.is_empty() {
+            finder.charge(source.line_count() as u64)?;
+            let begins = |line: &str| {
+                core(line)
+                    .strip_prefix(header)
+                    .is_some_and(|rest| !rest.starts_with(|it: char| it.is_alphanumeric() || it == '_'))
+            };
+            lines = (0..source.line_count()).filter(|&line| begins(source.line(line))).collect();
+        }
+        let mut inner: Vec<Range<usize>> = Vec::new();
+        for range in &ranges {
+            let from = lines.partition_point(|&line| line < range.start);
+            inner.extend(
+                lines[from..]
+                    .iter()
+                    .take_while(|&&line| line < range.end)
+                    .take(RANGES_MOST + 1)
+                    .map(|&line| scope(source, line)),
+            );
+        }
+        inner.dedup();
+        if inner.is_empty() {
+            let message = format!("{name} is said to stand below {}, and no such line is there", quoted(header));
+            return Err(Refused::new(Code::NoAnchor, message, "copy the header as it stands in the file"));
+        }
+        if inner.len() > RANGES_MOST {
+            let message = format!("{name} is said to stand below {}, of which there are too many", quoted(header));
+            return Err(Refused::new(Code::AmbiguousLocation, message, "name a line that stands once"));
+        }
+        finder.charge(inner.iter().map(|range| range.len() as u64).sum())?;
+        ranges = inner;
+    }
+    Ok(ranges)
+}
+
+/// The lines that belong to a line by indentation, itself included; all that follow if none does.
+fn scope(source: &Source, header: usize) -> Range<usize> {
+    let depth = indent(source.line(header)).len();
+    let mut end = header + 1;
+    let mut holds = false;
+    for line in header + 1..source.line_count() {
+        let text = core(source.line(line));
+        if text.is_empty() {
+            continue;
+        }
+        let inside = indent(source.line(line)).len() > depth;
+        let outside = indent(source.line(line)).len() < depth;
+        if outside || !inside && !text.starts_with(['{', '}', '(', ')', '[', ']']) {
+            break;
+        }
+        holds |= inside;
+        end = line + 1;
+    }
+    if holds { header..end } else { header..source.line_count() }
+}
+
+fn above(change: &Change, header: usize, name: &str) -> Refused {
+    let message =
+        format!("{name} stands at line {}, above the header it is said to stand below", change.lines.start + 1);
+    Refused::new(Code::NoAnchor, message, "name a header that the block stands below, or none")
+        .at([(change.lines.start, change.lines.end.max(1) - 1), (header, header)])
+}
+
+/// Reads all sections.
+fn read<'u>(lines: &[&'u str]) -> Result<Vec<Section<'u>>, Refused> {
+    let mut sections: Vec<Section<'u>> = Vec::new();
+    for (at, &line) in lines.iter().enumerate() {
+        let begun = [(UPDATE, Kind::Update), (ADD, Kind::Add), (DELETE, Kind::Delete)]
+            .iter()
+            .find_map(|(sign, kind)| Some((line.strip_prefix(sign)?.trim(), *kind)));
+        if let Some((path, kind)) = begun {
+            sections.push(Section { path, kind, moved_to: None, at: at + 1, lines: Vec::new() });
+        } else if line.trim_end() == END {
+            break;
+        } else if let Some(section) = sections.last_mut() {
+            match line.strip_prefix(MOVE) {
+                Some(path) if section.lines.is_empty() => {
+                    section.moved_to = Some(path.trim());
+                    section.at = at + 1;
+                }
+                _ if line.starts_with("*** ") && line.trim_end() != END_OF_FILE => return Err(unknown(at, line)),
+                _ => section.lines.push(line),
+            }
+        } else if line.trim_end() != BEGIN && !line.trim().is_empty() {
+            return Err(unknown(at, line));
+        }
+    }
+    if sections.is_empty() {
+        return Err(Refused::new(Code::InvalidFormat, "the patch names no file", "begin with `*** Update File: path`"));
+    }
+    Ok(sections)
+}
+
+fn unknown(at: usize, line: &str) -> Refused {
+    let message = format!("line {} of the update is no line of a patch: {}", at + 1, quoted(line));
+    Refused::new(Code::InvalidFormat, message, "begin each file with `*** Update File: path`")
+}
+
+#[cfg(test)]
+mod tests;

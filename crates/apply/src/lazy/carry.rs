@@ -1,0 +1,161 @@
+//! From the steps of an alignment to splices.
+//!
+//! It refuses to weigh anything. Invariant: lines that matched keep the bytes of the file; everything else that is new is a
+//! line of the snippet.
+
+use super::align::Step;
+use super::lines::is_blank;
+use super::segments::Laid;
+use crate::source::Source;
+use crate::splice::Splice;
+
+/// What changes in a run of lines.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Change {
+    /// First line of the file that goes, or before which lines come.
+    pub start: usize,
+    /// After the last line that goes.
+    pub end: usize,
+    /// Tokens whose lines come.
+    pub new: Vec<usize>,
+}
+
+/// The changes that steps make, in order.
+pub(crate) fn changes(laid: &Laid<'_>, steps: &[Step]) -> Vec<Change> {
+    let steps = without_padding(laid, steps);
+    let mut changes: Vec<Change> = Vec::new();
+    let mut at = 0;
+    let mut open = Change { start: 0, end: 0, new: Vec::new() };
+    let mut close = |open: &mut Change, at: usize, next: usize| {
+        // Lines between what was read and what is read next are gone.
+        open.end = at;
+        if open.end > open.start || !open.new.is_empty() {
+            changes.push(std::mem::replace(open, Change { start: next, end: next, new: Vec::new() }));
+        }
+        (open.start, open.end) = (next, next);
+    };
+    for (token, step) in steps.iter().enumerate() {
+        match *step {
+            Some(Step::Matched(line)) => {
+                close(&mut open, line, line + 1);
+                at = line + 1;
+            }
+            Some(Step::Replaces(line)) => {
+                open.new.push(token);
+                at = line + 1;
+            }
+            Some(Step::New(_)) => open.new.push(token),
+            Some(Step::Kept(from, to)) => {
+                close(&mut open, from.max(at), to);
+                at = to;
+            }
+            None => {}
+        }
+    }
+    close(&mut open, at, at);
+    changes
+}
+
+/// The splices of changes.
+pub(crate) fn splices(source: &Source, laid: &Laid<'_>, changes: &[Change]) -> Vec<Splice> {
+    let mut splices = Vec::with_capacity(changes.len());
+    for change in changes {
+        let mut new: Vec<&str> = change.new.iter().map(|&token| laid.text(token)).collect();
+        let (mut start, mut end) = (change.start, change.end);
+        // Lines that are the same on both sides do not change.
+        let same = |line: &str, number: usize| line == source.line(number);
+        while start < end && new.first().is_some_and(|line| same(line, start)) {
+            new.remove(0);
+            start += 1;
+        }
+        while start < end && new.last().is_some_and(|line| same(line, end - 1)) {
+            new.pop();
+            end -= 1;
+        }
+        if start == end && new.is_empty() {
+            continue;
+        }
+        let text = new.iter().flat_map(|line| [*line, "\n"]).collect();
+        splices.push(Splice { old: source.bytes_of(start..end), new: text });
+    }
+    splices
+}
+
+/// Blank lines between a marker and a line of the file are padding; each such step is taken out.
+fn without_padding(laid: &Laid<'_>, steps: &[Step]) -> Vec<Option<Step>> {
+    let mut kept: Vec<Option<Step>> = steps.iter().copied().map(Some).collect();
+    let is_new_blank =
+        |token: usize| matches!(steps[token], Step::New(_)) && laid.is_line(token) && is_blank(laid.text(token));
+    for token in (0..steps.len()).filter(|&token| !laid.is_line(token)) {
+        let after: Vec<usize> = (token + 1..steps.len()).take_while(|&next| is_new_blank(next)).collect();
+        let next = token + 1 + after.len();
+        if next < steps.len() && matches!(steps[next], Step::Matched(_)) {
+            after.iter().for_each(|&blank| kept[blank] = None);
+        }
+        let before: Vec<usize> = (0..token).rev().take_while(|&next| is_new_blank(next)).collect();
+        if before.len() < token && matches!(steps[token - before.len() - 1], Step::Matched(_)) {
+            before.iter().for_each(|&blank| kept[blank] = None);
+        }
+    }
+    kept
+}
+
+/// Marker, blank lines, new lines, more blank lines of the file: those before the new lines are the last of the file's, and
+/// those after them are new.
+fn keep_gap(source: &Source, laid: &Laid<'_>, steps: &mut [Step], marker: usize) {
+    let Step::Kept(from, to) = steps[marker] else { return };
+    let blank = |token: usize| laid.is_line(token) && is_blank(laid.text(token));
+    let is_new = |token: usize| matches!(steps[token], Step::New(_));
+    let before = (marker + 1..steps.len()).take_while(|&token| is_new(token) && blank(token)).count();
+    let block = marker + 1 + before;
+    let fresh = (block..steps.len()).take_while(|&token| is_new(token)).count();
+    let after = block + fresh;
+    let lines = (after..steps.len()).zip(to..source.line_count());
+    let gap = lines
+        .take_while(|&(token, line)| blank(token) && matches!(steps[token], Step::Matched(at) if at == line))
+        .count();
+    if before == 0 || fresh == 0 || gap <= before {
+        return;
+    }
+    for (place, token) in (marker + 1..block).enumerate() {
+        steps[token] = Step::Matched(to + gap - before + place);
+    }
+    steps[after..after + gap].fill(Step::New(to + gap));
+    steps[marker] = Step::Kept(from, to + gap - before);
+}
+
+/// Sets new blocks apart: where a block of new lines has a blank line of the file on one side and none on the other, which is
+/// a marker, the blank line is a new one, and the file's own stands on the other side.
+pub(crate) fn set_apart(source: &Source, laid: &Laid<'_>, steps: &mut [Step]) {
+    let blank = |line: usize| line < source.line_count() && is_blank(source.line(line));
+    let is_new = |step: &Step| matches!(step, Step::New(_));
+    for token in (0..steps.len()).filter(|&token| !laid.is_line(token)) {
+        let Step::Kept(from, to) = steps[token] else { continue };
+        // … blank of the file, new lines, marker.
+        let first = (0..token).rev().take_while(|&near| is_new(&steps[near])).last();
+        if let Some(first) =
+            first.filter(|&first| first > 0 && !is_blank(laid.text(first)) && !is_blank(laid.text(token - 1)))
+            && let Step::Matched(line) = steps[first - 1]
+            && blank(line)
+            && line + 1 == from
+            && from < to
+            && !blank(from)
+        {
+            steps[first - 1] = Step::New(line);
+            steps[token] = Step::Kept(line, to);
+        }
+        // Marker, new lines, blank of the file …
+        let last = (token + 1..steps.len()).take_while(|&near| is_new(&steps[near])).last();
+        if let Some(last) = last.filter(|&last| !is_blank(laid.text(last)) && !is_blank(laid.text(token + 1)))
+            && let Some(&Step::Matched(line)) = steps.get(last + 1)
+            && blank(line)
+            && line == to
+            && from < to
+            && !blank(to - 1)
+        {
+            steps[last + 1] = Step::New(line);
+            steps[token] = Step::Kept(from, line + 1);
+        }
+        keep_gap(source, laid, steps, token);
+    }
+}

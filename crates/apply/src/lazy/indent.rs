@@ -1,0 +1,139 @@
+//! Snippets that stand at another indentation than the file: how far, and the way back.
+//!
+//! It refuses to change a line's words. Invariant: one shift for a whole segment, on which its telling lines agree.
+
+use super::lines::{INFORMATIVE, Lines, information, is_blank};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+/// How the indentation of a segment is brought to that of the file.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Shift {
+    /// This stands before each line.
+    Add(String),
+    /// This is taken from each line that begins with it.
+    Remove(String),
+    /// So many blanks are one tab.
+    Tabs(usize),
+    /// One tab is so many blanks.
+    Blanks(usize),
+}
+
+/// The shift of a segment; `None` if it stands where the file has it, or nobody can tell.
+pub(crate) fn shift_of(segment: &[&str], lines: &Lines<'_>, original: &[&str]) -> Option<Shift> {
+    let telling: Vec<&str> = segment.iter().copied().filter(|line| information(line) >= INFORMATIVE).collect();
+    let known = telling.iter().filter(|line| lines.known(line).is_some()).count();
+    if telling.is_empty() || known * 2 >= telling.len() {
+        return None;
+    }
+    let stands_once =
+        |line: Option<&&str>| line.and_then(|line| lines.known(line)).is_some_and(|known| known.count == 1);
+    if stands_once(telling.first()) || stands_once(telling.last()) {
+        // What is shown to hold the segment stands where the file has it: the rest is meant to be shifted.
+        return None;
+    }
+    let mut indents: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for line in original.iter().filter(|line| !is_blank(line)) {
+        indents.entry(line.trim()).or_default().push(indent(line));
+    }
+    let mut votes: BTreeMap<Shift, usize> = BTreeMap::new();
+    let mut cast = 0;
+    for line in telling.iter().filter(|line| lines.known(line).is_none()) {
+        let Some([first, others @ ..]) = indents.get(line.trim()).map(Vec::as_slice) else { continue };
+        if others.iter().any(|other| other != first) {
+            continue;
+        }
+        cast += 1;
+        if let Some(shift) = between(indent(line), first) {
+            *votes.entry(shift).or_default() += 1;
+        }
+    }
+    let (shift, votes) = votes.into_iter().max_by_key(|(_, votes)| *votes)?;
+    // A snippet that begins at the margin was taken out of its place as a whole.
+    let at_margin = segment.iter().any(|line| !is_blank(line) && indent(line).is_empty());
+    // Wrapping lines in a block also shifts them; then the lines around them stand where the file has them.
+    (votes * 3 >= cast * 2
+        && votes > known
+        && (votes > 1 || telling.len() == 1 || (at_margin && matches!(shift, Shift::Add(_)))))
+    .then_some(shift)
+}
+
+/// A line at the indentation of the file.
+pub(crate) fn shifted<'l>(line: &'l str, shift: Option<&Shift>) -> Cow<'l, str> {
+    let Some(shift) = shift.filter(|_| !is_blank(line)) else { return Cow::Borrowed(line) };
+    let (blanks, words) = line.split_at(indent(line).len());
+    match shift {
+        Shift::Add(more) => Cow::Owned(format!("{more}{line}")),
+        Shift::Remove(less) => Cow::Borrowed(line.strip_prefix(less.as_str()).unwrap_or(line)),
+        Shift::Tabs(width) => {
+            let columns: usize = blanks.chars().map(|c| if c == '\t' { *width } else { 1 }).sum();
+            Cow::Owned("\t".repeat(columns / width) + &" ".repeat(columns % width) + words)
+        }
+        Shift::Blanks(width) => Cow::Owned(blanks.replace('\t', &" ".repeat(*width)) + words),
+    }
+}
+
+/// The blanks at the beginning of a line.
+pub(crate) fn indent(line: &str) -> &str {
+    &line[..line.len() - line.trim_start().len()]
+}
+
+fn between(snippet: &str, file: &str) -> Option<Shift> {
+    let (snippet_tabs, file_tabs) = (snippet.contains('\t'), file.contains('\t'));
+    if snippet_tabs != file_tabs && !snippet.is_empty() && !file.is_empty() {
+        let (tabs, blanks) = if file_tabs { (file, snippet) } else { (snippet, file) };
+        let depth = tabs.chars().filter(|c| *c == '\t').count();
+        let width = blanks.len().checked_div(depth).filter(|width| depth * width == blanks.len() && *width > 0)?;
+        return Some(if file_tabs { Shift::Tabs(width) } else { Shift::Blanks(width) });
+    }
+    match (file.strip_suffix(snippet), snippet.strip_suffix(file)) {
+        (Some(more), _) if !more.is_empty() => Some(Shift::Add(more.to_owned())),
+        (_, Some(less)) if !less.is_empty() => Some(Shift::Remove(less.to_owned())),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shift(segment: &[&str], original: &[&str]) -> Option<Shift> {
+        shift_of(segment, &Lines::of(original.iter().copied()), original)
+    }
+
+    #[test]
+    fn a_shift_is_found_where_lines_agree() {
+        let file = ["class A:", "    def first(self):", "        return compute(1)", "    def second(self):"];
+        let dedented = ["def first(self):", "    return compute(1)", "    value = 1"];
+        assert_eq!(shift(&dedented, &file), Some(Shift::Add("    ".into())));
+        let deeper = ["        def first(self):", "            return compute(1)"];
+        assert_eq!(shift(&deeper, &file), Some(Shift::Remove("    ".into())));
+        assert_eq!(shift(&["    def first(self):"], &file), None, "it stands right");
+        assert_eq!(shift(&["unheard of"], &file), None);
+    }
+
+    #[test]
+    fn tabs_and_blanks_are_changed_into_each_other() {
+        let tabs = ["func main() {", "\tif ready(all) {", "\t\tstart(engine)", "\t}"];
+        let found = shift(&["    if ready(all) {", "        start(engine)"], &tabs).expect("a shift");
+        assert_eq!(found, Shift::Tabs(4));
+        assert_eq!(shifted("        stop(engine)", Some(&found)), "\t\tstop(engine)");
+        assert_eq!(shifted("\t\tx", Some(&Shift::Blanks(2))), "    x");
+    }
+
+    #[test]
+    fn lines_that_are_wrapped_are_not_shifted_back() {
+        let file =
+            ["fn run() {", "    start(engine);", "    stop(engine);", "    report(engine);", "    finish(all);", "}"];
+        let wrapped = [
+            "fn run() {",
+            "    start(engine);",
+            "    if ready {",
+            "        stop(engine);",
+            "        report(engine);",
+            "    }",
+            "    finish(all);",
+        ];
+        assert_eq!(shift(&wrapped, &file), None);
+    }
+}

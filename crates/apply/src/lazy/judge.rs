@@ -1,0 +1,404 @@
+//! Whether an alignment is the only one that makes sense.
+//!
+//! It refuses to improve it. Invariant: what passes has an anchor in every segment that changes something, and every other
+//! reading that explains the snippet nearly as well gives the same text.
+
+use super::align::{Alignment, Problem, Step, Token, align, score_of};
+use super::carry::{Change, changes, set_apart, splices};
+use super::indent::indent;
+use super::keys::key;
+use super::lines::{INFORMATIVE, UNIT, information, is_blank};
+use super::segments::{Laid, are_alike};
+use crate::outcome::{Code, Refused};
+use crate::source::Source;
+use std::ops::Range;
+
+/// A reading that is this much worse is still in question.
+const MARGIN: i32 = 5 * UNIT / 2;
+/// So many places are named.
+const PLACES_MOST: usize = 20;
+/// More deletions than this need a reason.
+const DELETED_FREE: usize = 12;
+
+/// The reading that makes sense, if only one does.
+///
+/// # Errors
+/// Says what else the snippet could mean, and where.
+pub(crate) fn choose(
+    source: &Source,
+    laid: &Laid<'_>,
+    problems: [&Problem<'_>; 2],
+    lenient: &Problem<'_>,
+) -> Result<Alignment, Refused> {
+    let cases = problems.map(|problem| Case { source, laid, problem, lenient });
+    let mut readings: Vec<Reading<'_>> = Vec::new();
+    let wide = Case { source, laid, problem: lenient, lenient };
+    let balance = brackets(&source.text);
+    for case in cases.iter().chain([&wide]) {
+        // A reading where lines go nearly for nothing is only asked for when no other leaves the brackets balanced.
+        let is_last_resort = std::ptr::eq(case, &wide);
+        if is_last_resort && readings.iter().any(|reading| reading.balance == balance) {
+            break;
+        }
+        for mut alignment in align(case.problem).into_iter().flatten() {
+            set_apart(source, laid, &mut alignment.steps);
+            if readings.iter().any(|known| known.alignment.steps == alignment.steps) {
+                continue;
+            }
+            let (text, score) = (case.text(&alignment), score_of(lenient, &alignment.steps));
+            match readings.iter_mut().find(|known| known.text == text) {
+                Some(known) => known.score = known.score.max(score),
+                None => {
+                    let balance = brackets(&text);
+                    readings.push(Reading { case, alignment, text, score, balance });
+                }
+            }
+        }
+    }
+    let Some(first) = readings.first() else {
+        return Err(Refused::new(
+            Code::NoAnchor,
+            "the lines of the update do not stand in the file in this order",
+            "show unchanged lines of the file in their order around each change",
+        ));
+    };
+    let held = |reading: &Reading<'_>| reading.case.check_anchors(&reading.alignment);
+    held(first)
+        .or_else(|refused| if readings.iter().any(|reading| held(reading).is_ok()) { Ok(()) } else { Err(refused) })?;
+    readings.retain(|reading| held(reading).is_ok());
+    if readings.iter().any(|reading| !reading.case.doubles(&reading.alignment)) {
+        readings.retain(|reading| !reading.case.doubles(&reading.alignment));
+    }
+    if readings.iter().any(|reading| reading.balance == balance) {
+        readings.retain(|reading| reading.balance == balance);
+    } else if balance == [0; 3] {
+        let reading = &readings[0];
+        let refused = reading.case.ambiguous(&reading.alignment, &reading.alignment);
+        return Err(Refused {
+            code: Code::AmbiguousDeletion,
+            message: "the brackets of the file would no longer be balanced, so lines are missing from the update"
+                .to_owned(),
+            ..refused
+        });
+    }
+    if let [one, other, ..] = &readings[..] {
+        return Err(one.case.ambiguous(&one.alignment, &other.alignment));
+    }
+    let chosen = readings.swap_remove(0);
+    chosen.case.check(&chosen)?;
+    Ok(chosen.alignment)
+}
+
+/// A way to read a snippet.
+struct Reading<'r> {
+    case: &'r Case<'r>,
+    alignment: Alignment,
+    text: String,
+    /// How good it is if lines may go nearly for nothing, by whichever steps make the same text.
+    score: i32,
+    /// How many more brackets of each kind open than close in the text.
+    balance: [i64; 3],
+}
+
+/// How many more brackets of each kind open than close.
+fn brackets(text: &str) -> [i64; 3] {
+    let mut counts = [0_i64; 256];
+    text.bytes().for_each(|byte| counts[usize::from(byte)] += 1);
+    let more = |open: u8, close: u8| counts[usize::from(open)] - counts[usize::from(close)];
+    [more(b'(', b')'), more(b'[', b']'), more(b'{', b'}')]
+}
+
+/// What is judged.
+struct Case<'c> {
+    source: &'c Source,
+    laid: &'c Laid<'c>,
+    problem: &'c Problem<'c>,
+    /// For looking for other readings.
+    lenient: &'c Problem<'c>,
+}
+
+impl Case<'_> {
+    /// The text that an alignment makes.
+    fn text(&self, alignment: &Alignment) -> String {
+        self.source.with(&splices(self.source, self.laid, &changes(self.laid, &alignment.steps)))
+    }
+
+    /// Passes an alignment whose segments that change something are held by lines of the file.
+    fn check_anchors(&self, alignment: &Alignment) -> Result<(), Refused> {
+        let found = changes(self.laid, &alignment.steps);
+        for segment in &self.laid.segments {
+            if self.changes_something(segment, alignment, &found) {
+                self.check_anchor(segment, alignment)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Passes an alignment that nothing nearly as good contradicts.
+    fn check(&self, reading: &Reading<'_>) -> Result<(), Refused> {
+        let early = &reading.alignment;
+        self.check_anchors(early)?;
+        let found = changes(self.laid, &early.steps);
+        for segment in &self.laid.segments {
+            if !self.changes_something(segment, early, &found) {
+                self.check_unchanged(segment, early)?;
+            } else {
+                self.check_place(segment, reading, &found)?;
+            }
+        }
+        self.check_deletions(reading, &found)
+    }
+
+    /// Whether any change lies in a segment or between two of its lines.
+    fn changes_something(&self, segment: &Range<usize>, alignment: &Alignment, found: &[Change]) -> bool {
+        let lines: Vec<usize> = matched(alignment, segment).map(|(_, line)| line).collect();
+        let new = alignment.steps[segment.clone()].iter().any(|step| matches!(step, Step::New(_) | Step::Replaces(_)));
+        let spans = lines.first().zip(lines.last());
+        let gone = spans.is_some_and(|(first, last)| {
+            found.iter().any(|change| change.start > *first && change.end <= *last && change.end > change.start)
+        });
+        gone || (new && found.iter().any(|change| change.new.iter().any(|token| segment.contains(token))))
+    }
+
+    /// Lines that are shown for no change may be shown because something between them and the marker is to go.
+    fn check_unchanged(&self, segment: &Range<usize>, alignment: &Alignment) -> Result<(), Refused> {
+        let is_weak = |token: usize| {
+            information(self.laid.text(token)) < UNIT && matches!(alignment.steps[token], Step::Matched(_))
+        };
+        let [no_first, no_last] = self.laid.implied;
+        let inside = (segment.start > 1 || !no_first) && (segment.end + 1 < alignment.steps.len() || !no_last);
+        let doubtful = is_weak(segment.start) || is_weak(segment.end - 1);
+        if segment.len() < 2 || !doubtful || !(inside || self.laid.segments.len() == 1) {
+            return Ok(());
+        }
+        let lines: Vec<usize> = matched(alignment, segment).map(|(_, line)| line).collect();
+        let (Some(first), Some(last)) = (lines.first(), lines.last()) else { return Ok(()) };
+        Err(Refused::new(
+            Code::AmbiguousDeletion,
+            format!(
+                "lines {} to {} are shown as they stand, and it is not clear what should change there",
+                first + 1,
+                last + 1
+            ),
+            "to delete lines, show the line before and the line after them without a marker between",
+        )
+        .at([(*first, *last)]))
+    }
+
+    fn check_anchor(&self, segment: &Range<usize>, alignment: &Alignment) -> Result<(), Refused> {
+        let worth: i32 = held(self.laid, alignment, segment).map(|(_, _, worth)| worth).sum();
+        if worth >= INFORMATIVE || self.stands_at_edge(segment, alignment) {
+            return Ok(());
+        }
+        // Where the best of its lines stand more than once, these are the places in question.
+        let known = segment.clone().filter(|&token| self.laid.known[token].is_some_and(|known| known.count > 1));
+        let best = known
+            .filter(|&token| !is_blank(self.laid.text(token)))
+            .max_by_key(|&token| self.laid.known[token].map_or(0, |known| known.worth));
+        let text = best.map(|token| self.laid.text(token)).filter(|text| information(text) >= UNIT);
+        if let Some(text) = text {
+            let places = (0..self.source.line_count()).filter(|&line| self.source.line(line) == text).take(PLACES_MOST);
+            let places: Vec<(usize, usize)> = places.map(|line| (line, line)).collect();
+            let named: Vec<String> = places.iter().map(|place| (place.0 + 1).to_string()).collect();
+            let message = format!("`{}` stands at lines {}", short(text), named.join(", "));
+            let hint = "show more of the lines around the change, such as the head of the function that it is in";
+            return Err(Refused::new(Code::AmbiguousLocation, message, hint).at(places));
+        }
+        let shown = segment.clone().map(|token| self.laid.text(token)).find(|text| !is_blank(text)).unwrap_or_default();
+        Err(Refused::new(
+            Code::NoAnchor,
+            format!("nothing beside `{}` says where it belongs", short(shown)),
+            "show an unchanged line of the file above and below each change",
+        ))
+    }
+
+    /// A segment at an edge of the file that is shown needs no other anchor.
+    fn stands_at_edge(&self, segment: &Range<usize>, alignment: &Alignment) -> bool {
+        let [first, last] = self.laid.edges;
+        let anchored = matched(alignment, segment).next().is_some();
+        let is_first = self.laid.segments.first() == Some(segment);
+        let is_last = self.laid.segments.last() == Some(segment);
+        anchored && ((first && is_first) || (last && is_last))
+    }
+
+    /// Looks for another place for each end of a change that is held only by lines that stand more than once.
+    fn check_place(&self, segment: &Range<usize>, reading: &Reading<'_>, found: &[Change]) -> Result<(), Refused> {
+        let alignment = &reading.alignment;
+        if self.stands_at_edge(segment, alignment) {
+            return Ok(());
+        }
+        for run in self.doubtful_runs(segment, alignment, found) {
+            if let Some(other) = self.other_reading(&run, reading) {
+                return Err(self.ambiguous(alignment, &other));
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs of matched lines that stand beside each other in file and snippet, none of which stands once.
+    fn doubtful_runs(
+        &self,
+        segment: &Range<usize>,
+        alignment: &Alignment,
+        found: &[Change],
+    ) -> Vec<Vec<(usize, usize)>> {
+        let mut runs: Vec<Vec<(usize, usize)>> = Vec::new();
+        for (token, line) in matched(alignment, segment) {
+            match runs.last_mut().filter(|run| run.last() == Some(&(token.wrapping_sub(1), line.wrapping_sub(1)))) {
+                Some(run) => run.push((token, line)),
+                None => runs.push(vec![(token, line)]),
+            }
+        }
+        let holds = |(token, _): &(usize, usize)| {
+            self.laid.known[*token].is_some_and(|known| known.count == 1 && known.worth >= UNIT)
+        };
+        let full = |run: &Vec<(usize, usize)>| run.iter().any(|(token, _)| !is_blank(self.laid.text(*token)));
+        let held = |run: &Vec<(usize, usize)>| run.iter().any(holds);
+        // A bracket beside new lines that are held on their other side says nothing and need not.
+        let gone = |lines: Range<usize>| {
+            found.iter().any(|it| it.end > it.start && (it.end == lines.start || it.start == lines.end))
+        };
+        let worth = |run: &Vec<(usize, usize)>| -> i32 {
+            run.iter().filter_map(|(token, _)| self.laid.known[*token]).map(|known| known.worth).sum()
+        };
+        let any_held = runs.iter().any(held);
+        runs.retain(|run| {
+            let lines = run.first().zip(run.last()).map_or(0..0, |(first, last)| first.1..last.1 + 1);
+            full(run) && !held(run) && (worth(run) >= INFORMATIVE || !any_held || gone(lines))
+        });
+        runs
+    }
+
+    fn check_deletions(&self, reading: &Reading<'_>, found: &[Change]) -> Result<(), Refused> {
+        let alignment = &reading.alignment;
+        let full = |lines: Range<usize>| lines.filter(|&line| !is_blank(self.source.line(line))).count();
+        let deleted: usize = found.iter().map(|change| full(change.start..change.end)).sum();
+        let inserted: usize = found.iter().map(|change| change.new.len()).sum();
+        if deleted > DELETED_FREE.max(3 * inserted + 6) && deleted * 4 > self.source.line_count() {
+            let message = format!("{deleted} lines would go for {inserted} new ones, and the update does not say so");
+            let lines =
+                found.iter().filter(|change| change.end > change.start).map(|change| (change.start, change.end - 1));
+            let hint = "put a marker where lines are left out, or write the whole file";
+            return Err(Refused::new(Code::AmbiguousDeletion, message, hint).at(lines));
+        }
+        for change in found.iter().filter(|change| full(change.start..change.end) > 0) {
+            // The line that ends what goes must be the only one that could.
+            let after =
+                held(self.laid, alignment, &(0..alignment.steps.len())).find(|(_, line, _)| *line == change.end);
+            let Some((token, line, _)) = after else { continue };
+            let is_unique = self.laid.known[token].is_some_and(|known| known.count == 1);
+            if is_unique || self.is_replaced_in_place(change) {
+                continue;
+            }
+            if let Some(other) = self.other_reading(&[(token, line)], reading) {
+                let refused = self.ambiguous(alignment, &other);
+                return Err(Refused { code: Code::AmbiguousDeletion, ..refused });
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether lines like those that go take their place.
+    fn is_replaced_in_place(&self, change: &Change) -> bool {
+        let gone: Vec<&str> =
+            (change.start..change.end).map(|line| self.source.line(line)).filter(|line| !is_blank(line)).collect();
+        let new: Vec<&str> =
+            change.new.iter().map(|&token| self.laid.text(token)).filter(|line| !is_blank(line)).collect();
+        gone.len() <= new.len() + 1 && gone.iter().all(|line| new.iter().any(|other| are_alike(line, other)))
+    }
+
+    /// Whether an alignment puts a new line that declares or assigns a name right beside the file's own.
+    fn doubles(&self, alignment: &Alignment) -> bool {
+        let found = changes(self.laid, &alignment.steps);
+        found.iter().filter(|change| change.start == change.end).any(|change| {
+            let full = |line: &usize| !is_blank(self.source.line(*line));
+            let before = (0..change.start).rev().take(2).find(full);
+            let after = (change.start..self.source.line_count()).take(2).find(full);
+            let mut beside = [before, after].into_iter().flatten().map(|line| self.source.line(line));
+            beside.any(|line| {
+                key(line).is_some_and(|kept| {
+                    change.new.iter().any(|&token| {
+                        let text = self.laid.text(token);
+                        indent(text) == indent(line) && key(text) == Some(kept)
+                    })
+                })
+            })
+        })
+    }
+
+    /// A reading without these matches, if it is nearly as good and gives another text.
+    fn other_reading(&self, forbidden: &[(usize, usize)], chosen: &Reading<'_>) -> Option<Alignment> {
+        let mut tokens = self.lenient.tokens.to_vec();
+        for &(token, line) in forbidden {
+            if let Token::Line(it) = &mut tokens[token] {
+                it.forbidden.push(line);
+                it.replaces.retain(|(place, _)| *place != line);
+            }
+        }
+        let problem = Problem { tokens: &tokens, ..*self.lenient };
+        let [mut other, _] = align(&problem)?;
+        set_apart(self.source, self.laid, &mut other.steps);
+        // What has no other place is no other reading.
+        let elsewhere = |(token, _): &(usize, usize)| {
+            matches!(other.steps[*token], Step::Matched(_)) || is_blank(self.laid.text(*token))
+        };
+        let stands = forbidden.iter().all(elsewhere);
+        (stands && other.score + MARGIN >= chosen.score && self.text(&other) != chosen.text).then_some(other)
+    }
+
+    fn ambiguous(&self, one: &Alignment, other: &Alignment) -> Refused {
+        let places = |alignment: &Alignment| -> Vec<(usize, usize)> {
+            let last = self.source.line_count().saturating_sub(1);
+            let found = changes(self.laid, &alignment.steps);
+            found.iter().map(|it| (it.start.min(last), it.end.saturating_sub(1).max(it.start).min(last))).collect()
+        };
+        let (one, other) = (places(one), places(other));
+        let differ: Vec<(usize, usize)> = one
+            .iter()
+            .filter(|place| !other.contains(place))
+            .chain(other.iter().filter(|place| !one.contains(place)))
+            .copied()
+            .collect();
+        let mut lines: Vec<(usize, usize)> = if differ.is_empty() { one } else { differ };
+        lines.sort_unstable();
+        lines.dedup();
+        let named: Vec<String> = lines.iter().take(6).map(|(first, _)| (first + 1).to_string()).collect();
+        Refused::new(
+            Code::AmbiguousLocation,
+            format!("the update fits more than one place, around lines {}", named.join(" and ")),
+            "show more of the lines above and below the change, such as the head of the function that it is in",
+        )
+        .at(lines)
+    }
+}
+
+/// Lines of a segment that match the file: token and line.
+fn matched(alignment: &Alignment, segment: &Range<usize>) -> impl Iterator<Item = (usize, usize)> {
+    let steps = &alignment.steps;
+    segment.clone().filter_map(move |token| match steps[token] {
+        Step::Matched(line) => Some((token, line)),
+        _ => None,
+    })
+}
+
+/// Lines of a segment that are held by the file, by a match or by their name: token, line, worth.
+fn held<'h>(
+    laid: &'h Laid<'_>,
+    alignment: &'h Alignment,
+    segment: &Range<usize>,
+) -> impl Iterator<Item = (usize, usize, i32)> + 'h {
+    segment.clone().filter_map(move |token| match alignment.steps[token] {
+        Step::Matched(at) => Some((token, at, laid.known[token].map_or(0, |known| known.worth))),
+        Step::Replaces(at) => Some((token, at, laid.worth_of_replacing(token, at))),
+        _ => None,
+    })
+}
+
+/// A line in a message.
+fn short(line: &str) -> String {
+    let line = line.trim();
+    match line.char_indices().nth(60) {
+        Some((at, _)) => format!("{}…", &line[..at]),
+        None => line.to_owned(),
+    }
+}

@@ -1,0 +1,309 @@
+//! What a line declares or assigns, by its words alone: `fn foo(` declares foo, `timeout: 30,` assigns timeout.
+//!
+//! It refuses to know a language: one table of words serves all. Invariant: a key is a part of its line; lines without one
+//! have none, so a wrong key costs an anchor and never invents one.
+
+/// Words before a name that say nothing of it.
+const MODIFIERS: &[&str] = &[
+    "pub",
+    "pub(crate)",
+    "pub(super)",
+    "export",
+    "default",
+    "declare",
+    "async",
+    "static",
+    "public",
+    "private",
+    "protected",
+    "internal",
+    "final",
+    "abstract",
+    "override",
+    "virtual",
+    "sealed",
+    "inline",
+    "constexpr",
+    "unsafe",
+    "extern",
+    "readonly",
+    "partial",
+    "suspend",
+    "open",
+    "data",
+    "local",
+    "mut",
+];
+
+/// Words after which the name of a declaration comes.
+const DECLARING: &[&str] = &[
+    "fn",
+    "def",
+    "function",
+    "function*",
+    "func",
+    "class",
+    "struct",
+    "enum",
+    "trait",
+    "interface",
+    "impl",
+    "mod",
+    "module",
+    "namespace",
+    "type",
+    "record",
+    "object",
+    "union",
+    "macro_rules!",
+    "sub",
+    "protocol",
+    "extension",
+    "task",
+];
+
+/// Words after which the name of a value comes.
+const BINDING: &[&str] = &["let", "const", "var", "val", "static", "final", "auto", "local", "my"];
+
+/// Words that begin statements and never declarations.
+const STATEMENTS: &[&str] = &[
+    "if", "else", "for", "while", "switch", "case", "return", "catch", "new", "throw", "do", "try", "with", "match",
+    "elif", "except", "when", "until", "unless", "await", "yield", "delete", "assert", "print", "echo", "raise",
+    "import", "from", "use", "using", "require", "include", "#include", "package", "}", "end", "not", "and", "or",
+    "in", "lambda", "select",
+];
+
+/// Calls whose first text names a block of a test.
+const NAMED_CALLS: &[&str] =
+    &["test(", "it(", "describe(", "context(", "test.each(", "it.only(", "specify(", "TEST(", "TEST_F("];
+
+/// What a line says that it is about.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Key<'t> {
+    /// It declares something with a body: a function, a type, a test.
+    Declares(&'t str),
+    /// It gives a value to a name: a variable, a field, an entry.
+    Assigns(&'t str),
+}
+
+/// The key of a line.
+pub(crate) fn key(line: &str) -> Option<Key<'_>> {
+    let line = line.trim();
+    let first = line.chars().next()?;
+    if !(first.is_alphanumeric() || matches!(first, '<' | '_' | '$' | '"' | '\'' | '@' | '.' | '#' | '-' | '[')) {
+        return None;
+    }
+    if first == '<' {
+        return named_element(line);
+    }
+    named_call(line).or_else(|| declared(line)).or_else(|| assigned(line))
+}
+
+/// The name that a line declares, if it begins something with a body.
+pub(crate) fn declared_name(line: &str) -> Option<&str> {
+    let line = line.trim();
+    match named_call(line).or_else(|| declared(line))? {
+        Key::Declares(name) => Some(name),
+        Key::Assigns(_) => None,
+    }
+}
+
+/// `<tag id="name"`: the attribute that names an element.
+fn named_element(line: &str) -> Option<Key<'_>> {
+    let start = [" id=\"", " name=\"", " key=\""].iter().filter_map(|name| line.find(name)).min()? + 1;
+    let value = line[start..].find('"')? + start + 1;
+    let end = line[value..].find('"')? + value + 1;
+    Some(Key::Assigns(&line[start..end]))
+}
+
+fn named_call(line: &str) -> Option<Key<'_>> {
+    let call = NAMED_CALLS.iter().find(|call| line.starts_with(**call))?;
+    let inside = &line[call.len()..];
+    let quote = inside.chars().next()?;
+    if !matches!(quote, '"' | '\'' | '`') {
+        // TEST(Suite, Name)
+        let name = inside.split(')').next()?.trim();
+        return (!name.is_empty() && call.starts_with("TEST")).then_some(Key::Declares(name));
+    }
+    let name = inside[1..].split(quote).next()?;
+    (!name.is_empty()).then_some(Key::Declares(name))
+}
+
+fn declared(line: &str) -> Option<Key<'_>> {
+    let mut rest = line;
+    loop {
+        let word = rest.split_whitespace().next()?;
+        if word.starts_with('@') || MODIFIERS.contains(&word) {
+            rest = rest[word.len()..].trim_start();
+            continue;
+        }
+        if STATEMENTS.contains(&word.split('(').next().unwrap_or(word)) {
+            return None;
+        }
+        // `impl<T>`: what a word is bound to is no part of it.
+        let word = word.split('<').next().unwrap_or(word);
+        if DECLARING.contains(&word) {
+            return after_declaring(rest[word.len()..].trim_start());
+        }
+        if BINDING.contains(&word) {
+            return bound(rest[word.len()..].trim_start()).or_else(|| signature(rest));
+        }
+        return signature(rest);
+    }
+}
+
+/// The name after `fn`, `class`, `impl` and their like.
+fn after_declaring(rest: &str) -> Option<Key<'_>> {
+    // A receiver: `func (r *Router) Name(`.
+    let rest = match rest.strip_prefix('(') {
+        Some(receiver) => receiver.split_once(')')?.1.trim_start(),
+        None => rest,
+    };
+    // Parameters of a type: `impl<T> Name<T> for X`. The whole head tells such blocks apart.
+    let rest = if rest.starts_with('<') { rest.split_once('>')?.1.trim_start() } else { rest };
+    let end = rest
+        .find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '$' | '.' | ':' | '?' | '!')))
+        .unwrap_or(rest.len());
+    let name = rest[..end].trim_end_matches(':');
+    let name = match rest.split_once(" for ") {
+        Some((_, subject)) if !name.is_empty() && !rest.contains('(') => {
+            let head = rest.len() - subject.len() + subject.find(['{', ' ']).unwrap_or(subject.len());
+            rest[..head].trim_end()
+        }
+        _ => name,
+    };
+    (!name.is_empty()).then_some(Key::Declares(name))
+}
+
+/// `const name = (…) => {` declares a function; anything else that is bound only assigns.
+fn bound(rest: &str) -> Option<Key<'_>> {
+    let rest = rest.strip_prefix("mut ").unwrap_or(rest);
+    let name = name_at(rest)?;
+    let after = rest[name.len()..].trim_start();
+    // A type before a name, as in `const std::string name()`, is no name.
+    if !after.is_empty() && (after.starts_with("::") || !after.starts_with(['=', ':', ';', ',', '?', '!'])) {
+        return None;
+    }
+    let value = rest[name.len()..].split_once('=').map_or("", |(_, value)| value.trim());
+    let function = (value.contains("=>") && value.ends_with('{'))
+        || value.starts_with("function")
+        || value.starts_with("async function");
+    Some(if function { Key::Declares(name) } else { Key::Assigns(name) })
+}
+
+/// `Type name(parameters) {` as C, Java and their like write it.
+fn signature(rest: &str) -> Option<Key<'_>> {
+    let has_body = rest.contains(") {") || rest.contains(") const {");
+    if !(rest.ends_with('{') || rest.ends_with(')') || rest.ends_with(") const") || has_body) {
+        return None;
+    }
+    let (head, _) = rest.split_once('(')?;
+    if head.contains(['=', '"', '\'', ';', ',']) || head.contains("->") {
+        return None;
+    }
+    let start = head
+        .char_indices()
+        .rev()
+        .find(|(_, c)| !(c.is_alphanumeric() || matches!(c, '_' | '~' | ':' | '$' | '#')))
+        .map_or(0, |(at, c)| at + c.len_utf8());
+    let name = &head[start..];
+    let typed = !head[..start].trim().is_empty();
+    // A method of a class in JavaScript has no type before it, and a call ends without a brace.
+    let declares = if typed { !head[..start].trim_end().ends_with('.') } else { rest.ends_with('{') };
+    (declares && !name.is_empty() && !STATEMENTS.contains(&name)).then_some(Key::Declares(name))
+}
+
+/// `name = value`, `name: value`, `"name": value`.
+fn assigned(line: &str) -> Option<Key<'_>> {
+    let line = line.strip_prefix("- ").unwrap_or(line);
+    let quote = line.chars().next().filter(|c| matches!(c, '"' | '\''));
+    let (name, rest) = match quote {
+        Some(quote) => {
+            let end = line[1..].find(quote)? + 2;
+            (&line[..end], &line[end..])
+        }
+        None => {
+            let name = name_at(line)?;
+            (name, &line[name.len()..])
+        }
+    };
+    if STATEMENTS.contains(&name) {
+        return None;
+    }
+    let rest = rest.trim_start();
+    let assigns = match rest.chars().next()? {
+        ':' => !rest.starts_with("::"),
+        '=' => !rest.starts_with("==") && !rest.starts_with("=>"),
+        _ => false,
+    };
+    assigns.then_some(Key::Assigns(name))
+}
+
+/// The dotted name at the beginning.
+fn name_at(text: &str) -> Option<&str> {
+    let end = text
+        .find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '$' | '.' | '-' | '@' | '[' | ']')))
+        .unwrap_or(text.len());
+    let name = text[..end].trim_end_matches('-');
+    (name.chars().any(char::is_alphanumeric)).then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn declares(line: &str) -> Option<&str> {
+        declared_name(line)
+    }
+
+    #[test]
+    fn declarations_of_many_languages_have_their_names() {
+        for (line, name) in [
+            ("pub(crate) async fn foo(a: u32) -> Bar {", "foo"),
+            ("    def bar(self, x):", "bar"),
+            ("export default class Widget extends Base {", "Widget"),
+            ("func (r *Router) Handle(path string) {", "Handle"),
+            ("impl<T> Display for Wrapper<T> {", "Display for Wrapper<T>"),
+            ("impl Wrapper {", "Wrapper"),
+            ("public static final List<String> names(int n) {", "names"),
+            ("const load = async (id) => {", "load"),
+            ("it('loads the user', async () => {", "loads the user"),
+            ("TEST(Suite, Name) {", "Suite, Name"),
+            ("  render() {", "render"),
+            ("static int count_words(const char *text)", "count_words"),
+            ("interface Options {", "Options"),
+        ] {
+            assert_eq!(declares(line), Some(name), "{line}");
+        }
+        for line in [
+            "if (x) {",
+            "return foo(bar)",
+            "foo(bar);",
+            "} else if (a) {",
+            "x = foo(",
+            "import a from 'b'",
+            "for (;;) {",
+            "",
+            "}",
+        ] {
+            assert_eq!(declares(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn values_have_the_name_that_they_are_given_to() {
+        for (line, name) in [
+            ("let mut total = 0;", "total"),
+            ("timeout: 30,", "timeout"),
+            ("\"version\": \"1.0\",", "\"version\""),
+            ("self.count = 3", "self.count"),
+            ("name = \"x\"", "name"),
+            ("  - key: value", "key"),
+        ] {
+            assert_eq!(key(line), Some(Key::Assigns(name)), "{line}");
+        }
+        for line in ["a == b", "foo::bar()", "x => y", "} else {", "// a: b", "return a = b"] {
+            assert_eq!(key(line), None, "{line}");
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! The lines of a file and of a snippet as numbers: equal lines have equal numbers, blank ones have none to speak of.
+//!
+//! It refuses to take lines for equal that differ in anything. Invariant: what a match of a line is worth
+//! falls with the number of times that the line stands in the file.
+
+use std::collections::HashMap;
+
+/// One unit of worth; a long line that stands once is worth six.
+pub(crate) const UNIT: i32 = 100;
+
+/// The lines of a file.
+pub(crate) struct Lines<'o> {
+    /// The number of each line.
+    pub ids: Vec<u32>,
+    numbers: HashMap<&'o str, u32>,
+    /// By number: the first line that has it.
+    firsts: Vec<usize>,
+    /// By number: how often it stands in the file, and what one of it is worth.
+    kinds: Vec<Kind>,
+}
+
+#[derive(Clone, Copy)]
+struct Kind {
+    count: u32,
+    information: i32,
+}
+
+/// What the file knows of a line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Known {
+    /// Its number.
+    pub id: u32,
+    /// How often it stands in the file.
+    pub count: u32,
+    /// What matching it is worth.
+    pub worth: i32,
+}
+
+impl<'o> Lines<'o> {
+    /// Numbers the lines of a file.
+    pub fn of(lines: impl Iterator<Item = &'o str>) -> Lines<'o> {
+        let mut all = Lines { ids: Vec::new(), numbers: HashMap::new(), firsts: Vec::new(), kinds: Vec::new() };
+        for line in lines {
+            let next = all.kinds.len() as u32;
+            let id = *all.numbers.entry(line).or_insert(next);
+            if id == next {
+                all.firsts.push(all.ids.len());
+                all.kinds.push(Kind { count: 0, information: information(line) });
+            }
+            all.kinds[id as usize].count += 1;
+            all.ids.push(id);
+        }
+        all
+    }
+
+    /// What is known of a line of a snippet; nothing if the file has none like it.
+    pub fn known(&self, line: &str) -> Option<Known> {
+        let id = *self.numbers.get(line)?;
+        let Kind { count, information } = self.kinds[id as usize];
+        let rarity = f64::from(count).sqrt();
+        Some(Known { id, count, worth: ((f64::from(information) / rarity) as i32).max(1) })
+    }
+
+    /// Where a line stands, if that is at few places.
+    pub fn places(&self, known: &Known, most: usize) -> impl Iterator<Item = usize> {
+        let few = known.count as usize <= most;
+        let first = self.place_of_first(known.id).filter(|_| few).unwrap_or(self.ids.len());
+        let id = known.id;
+        self.ids[first..].iter().enumerate().filter(move |(_, other)| **other == id).map(move |(at, _)| first + at)
+    }
+
+    /// Where lines of these numbers stand one after another.
+    pub fn runs<'r>(&'r self, ids: &'r [u32]) -> impl Iterator<Item = usize> + 'r {
+        let from = ids.first().and_then(|&id| self.place_of_first(id)).unwrap_or(self.ids.len());
+        let last = self.ids.len().saturating_sub(ids.len());
+        (from..=last).filter(move |&at| self.ids[at..].starts_with(ids))
+    }
+
+    /// Where a line stands first.
+    pub fn place_of_first(&self, id: u32) -> Option<usize> {
+        self.firsts.get(id as usize).copied()
+    }
+}
+
+/// How much a line tells by itself: six units for a long one, half a unit for a lone bracket, next to nothing for a blank one.
+pub(crate) fn information(text: &str) -> i32 {
+    let letters = text.chars().filter(|c| c.is_alphanumeric()).take(24).count() as i32;
+    match letters {
+        0 if text.trim().is_empty() => UNIT / 20,
+        0 => UNIT / 2,
+        1..=3 => UNIT,
+        _ => (UNIT * (letters + 4) / 4).min(6 * UNIT),
+    }
+}
+
+/// From how much on a line can hold a snippet in its place.
+pub(crate) const INFORMATIVE: i32 = 2 * UNIT;
+
+/// Whether a line has nothing but blanks.
+pub(crate) fn is_blank(line: &str) -> bool {
+    line.trim().is_empty()
+}

@@ -1,0 +1,167 @@
+//! Marker lines: comments that stand for lines of the file.
+//!
+//! It refuses to know the file's language: models often write the comment sign of another one. Invariant: a line is a marker
+//! only if it is a comment (or nothing but dots) and has an ellipsis at an end of its words.
+
+use super::snippet::Marker;
+
+/// Signs that begin a comment line, the longer first; what closes each, if anything does.
+const LEADERS: &[(&str, &str)] = &[
+    ("{/*", "*/}"),
+    ("<!--", "-->"),
+    ("{#", "#}"),
+    ("<%#", "%>"),
+    ("(*", "*)"),
+    ("/**", "*/"),
+    ("/*", "*/"),
+    ("///", ""),
+    ("//", ""),
+    ("##", ""),
+    ("#", ""),
+    ("--", ""),
+    (";;", ""),
+    (";", ""),
+    ("%", ""),
+    ("*", ""),
+];
+
+/// Words that say that lines are left as they are.
+const KEPT: &[&str] = &[
+    "existing",
+    "rest",
+    "unchanged",
+    "remain",
+    "keep",
+    "same",
+    "other",
+    "previous",
+    "omitted",
+    "above",
+    "below",
+    "more",
+    "before",
+    "as is",
+    "untouched",
+    "skipped",
+    "code",
+    "file",
+    "imports",
+    "methods",
+    "functions",
+    "fields",
+    "lines",
+];
+
+/// The marker that a line is, if it is one.
+pub(crate) fn marker(line: &str) -> Option<Marker<'_>> {
+    let trimmed = line.trim();
+    let words = commented(trimmed)?;
+    let inside = without_dots(words)?;
+    let told = inside.trim();
+    let lower = told.to_lowercase();
+    // Nothing but dots stands for anything; words must say that they leave something.
+    let says_kept = lower.is_empty() || KEPT.iter().any(|word| lower.contains(word));
+    // Prose that merely trails off is longer than any marker.
+    (says_kept && told.len() <= 120).then_some(Marker { line })
+}
+
+/// Whether a line is a marker.
+pub(crate) fn is_marker(line: &str) -> bool {
+    // Most lines have no dots at all.
+    (line.contains("...") || line.contains('…')) && marker(line).is_some()
+}
+
+/// The declaration that a line asks to be removed, as in `// remove foo`.
+pub(crate) fn removed(line: &str) -> Option<&str> {
+    let words = commented(line.trim())?.trim();
+    let rest =
+        ["remove ", "removed ", "delete ", "deleted "].iter().find_map(|verb| strip_prefix_any_case(words, verb))?;
+    let name = rest.trim().trim_end_matches(['.', '…']).trim();
+    let name = ["function ", "method ", "class ", "the "]
+        .iter()
+        .fold(name, |name, word| name.strip_prefix(word).unwrap_or(name));
+    let name = name.trim_matches(['`', '(', ')']);
+    (!name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_')).then_some(name)
+}
+
+/// The text of a comment line; a line of dots alone is one too.
+fn commented(trimmed: &str) -> Option<&str> {
+    if trimmed == "..." || trimmed == "…" {
+        return Some(trimmed);
+    }
+    let (_, closing, rest) =
+        LEADERS.iter().find_map(|(leader, closing)| Some((leader, closing, trimmed.strip_prefix(leader)?)))?;
+    let rest = rest.trim_end();
+    Some(if closing.is_empty() { rest } else { rest.strip_suffix(closing).unwrap_or(rest) }.trim())
+}
+
+/// What stands between or beside the dots, if there are any at an end.
+fn without_dots(words: &str) -> Option<&str> {
+    let front = words.trim_start_matches(['.', '…']);
+    let led = words.len() - front.len();
+    let both = front.trim_end_matches(['.', '…', ',', ';']);
+    let trailing = &front[both.len()..];
+    let is_ellipsis = |dots: &str| dots.contains("...") || dots.contains('…');
+    let begins = is_ellipsis(&words[..led]);
+    // What comes after the dots, such as `... existing code ... (10 lines)`, does not unmake a marker.
+    let middle = begins && !is_ellipsis(trailing);
+    let inside = if middle { both.split("...").next().unwrap_or(both) } else { both };
+    (begins || is_ellipsis(trailing)).then_some(inside)
+}
+
+fn strip_prefix_any_case<'t>(text: &'t str, prefix: &str) -> Option<&'t str> {
+    let head = text.get(..prefix.len())?;
+    head.eq_ignore_ascii_case(prefix).then(|| &text[prefix.len()..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn markers_of_every_leader_are_known() {
+        for line in [
+            "// ... existing code ...",
+            "    # ... same ...",
+            "# ... rest of code ...",
+            "-- ... keep existing code",
+            "// ... code remains the same ...",
+            "{/* ... existing code ... */}",
+            "<!-- ... existing markup ... -->",
+            "/* ... other props */",
+            "// ...",
+            "...",
+            "# …",
+            "// existing imports...",
+            "// ... keep calculateTotal ...",
+            "% ... rest of file ...",
+            "; ... unchanged ...",
+            "// ... existing code ... (20 lines)",
+        ] {
+            assert!(is_marker(line), "{line}");
+        }
+    }
+
+    #[test]
+    fn code_and_prose_are_no_markers() {
+        for line in [
+            "let x = [...existing];",
+            "foo(...rest)",
+            "// see the existing code",
+            "// TODO: think about this...",
+            "let range = 0...10; // existing",
+            "print(\"... existing code ...\")",
+            "# Wait for it...",
+        ] {
+            assert!(!is_marker(line), "{line}");
+        }
+    }
+
+    #[test]
+    fn removals_name_one_thing() {
+        assert_eq!(removed("// remove calculate"), Some("calculate"));
+        assert_eq!(removed("# Removed function old_name()"), Some("old_name"));
+        assert_eq!(removed("// remove the old cache when full"), None);
+        assert_eq!(removed("remove(x)"), None);
+    }
+}

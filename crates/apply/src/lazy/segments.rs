@@ -1,0 +1,469 @@
+//! A snippet laid out for alignment: implied markers at its edges, lines at the file's indentation, what each is worth.
+//!
+//! It refuses to align. Invariant: there is a marker at both ends, so that every line stands between two.
+
+use super::align::{LineToken, Token};
+use super::indent::{indent, shift_of, shifted};
+use super::keys::{Key, declared_name, key};
+use super::lines::{INFORMATIVE, Known, Lines, UNIT, information, is_blank};
+use super::snippet::{Piece, Snippet};
+use crate::outcome::{Code, Refused};
+use crate::source::Source;
+use memchr::memmem;
+use std::borrow::Cow;
+use std::ops::Range;
+
+/// More places than this make a name no sign of a place.
+const PLACES_MOST: usize = 1;
+/// What it costs when a marker that is there stands for nothing.
+const EMPTY: i32 = UNIT / 4;
+/// What it costs when a marker that is not there stands for something, though others are there.
+const UNSAID: i32 = 2 * UNIT;
+
+/// What it is worth that a line takes the place of one that looks like it.
+const SIMILAR: i32 = 2 * UNIT;
+/// Share of words that lines have in common if they look alike.
+const ALIKE: f64 = 0.55;
+/// Neighbours that stand at more places than this say nothing of a place.
+const NEIGHBOURS_MOST: usize = 3;
+
+/// Signs that begin the comments and annotations above a declaration.
+const HEADS: &[&str] = &["@", "#", "//", "/*", "*", "--"];
+
+/// What it costs to take the end of a segment for new that stands in the file once.
+const STAYS: i32 = 60 * UNIT;
+
+/// How lines are weighed. What two ways of weighing agree on is likely meant.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Scoring {
+    /// As many lines of the file as can be are found again in the snippet.
+    MostMatched,
+    /// As few lines of the file as can be go, and what is shown at the ends of a segment is found again.
+    FewestGone,
+    /// As the first, but lines may go nearly for nothing: finds what else might be meant.
+    Lenient,
+}
+
+/// A snippet that is ready to be aligned with a file.
+pub(crate) struct Laid<'u> {
+    /// The text of each token; `None` for a marker.
+    texts: Vec<Option<Cow<'u, str>>>,
+    /// What the file knows of each line; nothing of lines that belong to a new declaration.
+    pub known: Vec<Option<Known>>,
+    /// Lines of the same name whose place each line may take, with what that is worth.
+    replaces: Vec<Vec<(usize, i32)>>,
+    /// Lines near its neighbours that look like it.
+    similar: Vec<Vec<usize>>,
+    /// Whether each line belongs to a declaration that the file has not.
+    apart: Vec<bool>,
+    /// Whether the first and the last marker are implied.
+    pub implied: [bool; 2],
+    /// The runs of lines between markers, as ranges of tokens.
+    pub segments: Vec<Range<usize>>,
+    /// Whether any segment stood at another indentation.
+    pub reindented: bool,
+    /// Whether the first line is the file's first, and the last the file's last.
+    pub edges: [bool; 2],
+}
+
+impl<'u> Laid<'u> {
+    /// Lays a snippet out.
+    pub fn new(snippet: &Snippet<'u>, source: &Source, lines: &Lines<'_>) -> Laid<'u> {
+        let original: Vec<&str> = source.lines().collect();
+        let mut laid = Laid {
+            texts: Vec::new(),
+            known: Vec::new(),
+            replaces: Vec::new(),
+            similar: Vec::new(),
+            apart: Vec::new(),
+            implied: [false; 2],
+            segments: Vec::new(),
+            reindented: false,
+            edges: [false; 2],
+        };
+        laid.edges = edges(snippet, &original);
+        if !matches!(snippet.pieces.first(), Some(Piece::Marker(_))) {
+            laid.implied[0] = true;
+            laid.push_marker();
+        }
+        let mut run: Vec<&'u str> = Vec::new();
+        for piece in &snippet.pieces {
+            match piece {
+                Piece::Line(line) => run.push(line),
+                Piece::Marker(_) => {
+                    laid.push_segment(&std::mem::take(&mut run), lines, &original);
+                    laid.push_marker();
+                }
+            }
+        }
+        laid.push_segment(&run, lines, &original);
+        if matches!(laid.texts.last(), Some(Some(_))) {
+            laid.implied[1] = true;
+            laid.push_marker();
+        }
+        for segment in laid.segments.clone() {
+            laid.find_replaced(segment.clone(), source, &original);
+            laid.set_new_blocks_apart(segment.clone(), source, lines);
+            laid.find_similar(segment, lines, &original);
+        }
+        laid
+    }
+
+    /// The text of a line at the file's indentation.
+    pub fn text(&self, token: usize) -> &str {
+        self.texts[token].as_deref().unwrap_or_default()
+    }
+
+    /// How many tokens there are.
+    pub fn len(&self) -> usize {
+        self.texts.len()
+    }
+
+    /// The snippet for the alignment.
+    pub fn tokens(&self, scoring: Scoring) -> Vec<Token> {
+        let says_more = self.segments.len() > 1 || !self.implied[0] || !self.implied[1];
+        (0..self.len())
+            .map(|token| match &self.texts[token] {
+                Some(text) => Token::Line(self.line_token(token, text, scoring)),
+                None => {
+                    let is_implied = (token == 0 && self.implied[0]) || (token + 1 == self.len() && self.implied[1]);
+                    let unsaid = if scoring == Scoring::FewestGone { UNSAID } else { 4 * UNSAID };
+                    let some = if is_implied && says_more { unsaid } else { 0 };
+                    Token::Marker { empty: if is_implied { 0 } else { EMPTY }, some }
+                }
+            })
+            .collect()
+    }
+
+    /// What it is worth that a line takes the place of another.
+    pub fn worth_of_replacing(&self, token: usize, line: usize) -> i32 {
+        self.replaces[token].iter().find(|(place, _)| *place == line).map_or(0, |(_, worth)| *worth)
+    }
+
+    fn line_token(&self, token: usize, text: &str, scoring: Scoring) -> LineToken {
+        let known = self.known[token];
+        let (id, mut replaces) = (known.map(|known| known.id), self.replaces[token].clone());
+        if scoring == Scoring::FewestGone {
+            // A line that another takes the place of is gone.
+            replaces.iter_mut().for_each(|(_, worth)| *worth = -UNIT / 2);
+        } else if replaces.is_empty() {
+            replaces = self.similar[token].iter().map(|&line| (line, SIMILAR)).collect();
+        }
+        // Blank lines hold nothing in its place.
+        if is_blank(text) {
+            let new = match scoring {
+                _ if !self.is_beside_marker(token) => 0,
+                Scoring::FewestGone => 3 * UNIT / 2,
+                _ => UNIT / 2,
+            };
+            return LineToken { id, worth: UNIT / 50, new, ..LineToken::default() };
+        }
+        let full = known.map_or(0, |known| known.worth);
+        let stands_once = known.is_some_and(|known| known.count == 1 && full >= UNIT / 2);
+        let (worth, new) = match scoring {
+            Scoring::MostMatched if stands_once && self.is_at_end(token) => (full, STAYS),
+            Scoring::MostMatched => (full, if full >= INFORMATIVE { full / 2 } else { 0 }),
+            Scoring::FewestGone if !self.is_at_end(token) => (full / 6, 0),
+            Scoring::FewestGone if full >= UNIT / 2 => (full / 6, if stands_once { STAYS } else { 12 * UNIT }),
+            Scoring::FewestGone => (full / 6, if known.is_some() { 3 * UNIT / 2 } else { 0 }),
+            Scoring::Lenient => (full, 0),
+        };
+        LineToken { id, worth, new: new + UNIT / 10, replaces, ..LineToken::default() }
+    }
+
+    /// Whether the next token on a side is a marker that is there.
+    fn is_beside_marker(&self, token: usize) -> bool {
+        let is_marker = |near: usize| {
+            let is_implied = (near == 0 && self.implied[0]) || (near + 1 == self.len() && self.implied[1]);
+            !self.is_line(near) && !is_implied
+        };
+        is_marker(token - 1) || is_marker(token + 1)
+    }
+
+    /// Whether a line is the first or last of its segment that is not blank.
+    fn is_at_end(&self, token: usize) -> bool {
+        let is_told = |near: &usize| !self.is_line(*near) || !is_blank(self.text(*near));
+        let before = (0..token).rev().find(is_told);
+        let after = (token + 1..self.len()).find(is_told);
+        [before, after].into_iter().flatten().any(|near| !self.is_line(near))
+    }
+
+    /// Whether a token is a line.
+    pub fn is_line(&self, token: usize) -> bool {
+        self.texts[token].is_some()
+    }
+
+    fn push_marker(&mut self) {
+        self.push(None, None);
+    }
+
+    fn push(&mut self, text: Option<Cow<'u, str>>, known: Option<Known>) {
+        self.texts.push(text);
+        self.known.push(known);
+        self.replaces.push(Vec::new());
+        self.similar.push(Vec::new());
+        self.apart.push(false);
+    }
+
+    fn push_segment(&mut self, run: &[&'u str], lines: &Lines<'_>, original: &[&str]) {
+        if run.is_empty() {
+            return;
+        }
+        let shift = shift_of(run, lines, original);
+        self.reindented |= shift.is_some();
+        let first = self.len();
+        for line in run {
+            let text = shifted(line, shift.as_ref());
+            let known = lines.known(&text);
+            self.push(Some(text), known);
+        }
+        self.segments.push(first..self.len());
+    }
+
+    /// Lines of a declaration that the file has not are new, even if lines like them stand elsewhere.
+    fn set_new_blocks_apart(&mut self, segment: Range<usize>, source: &Source, lines: &Lines<'_>) {
+        let mut token = segment.start;
+        while token < segment.end {
+            let name = declared_name(self.text(token)).filter(|_| self.known[token].is_none());
+            let is_new = name.is_some_and(|name| places_of(source, name, declared_name).next().is_none());
+            let is_new = is_new && !self.keeps_comment(token, segment.start, source, lines);
+            let end = if is_new { self.block_end(token, segment.end) } else { token };
+            if end > token && self.is_renamed(token..end, source, lines) {
+                token = end;
+                continue;
+            }
+            if end > token {
+                let first = self.head_start(token, segment.start);
+                self.known[first..end].fill(None);
+                self.replaces[first..end].fill(Vec::new());
+                self.apart[first..end].fill(true);
+            }
+            token = end.max(token + 1);
+        }
+    }
+
+    /// Whether the lines after a block's first stand in the file one after another, below a declaration: then its name is new
+    /// and the block is not.
+    fn is_renamed(&self, block: Range<usize>, source: &Source, lines: &Lines<'_>) -> bool {
+        let body: Option<Vec<u32>> = (block.start + 1..block.end).map(|token| Some(self.known[token]?.id)).collect();
+        let Some(body) = body.filter(|body| !body.is_empty()) else { return false };
+        let depth = indent(self.text(block.start));
+        lines.runs(&body).filter(|&start| start > 0).any(|start| {
+            let head = source.line(start - 1);
+            indent(head) == depth && declared_name(head).is_some()
+        })
+    }
+
+    /// Finds what new lines may stand for: lines that look like them, next to where the lines around them stand.
+    fn find_similar(&mut self, segment: Range<usize>, lines: &Lines<'_>, original: &[&str]) {
+        let mut token = segment.start;
+        while token < segment.end {
+            if self.known[token].is_some() || self.apart[token] {
+                token += 1;
+                continue;
+            }
+            let end = (token..segment.end)
+                .find(|&next| self.known[next].is_some() || self.apart[next])
+                .unwrap_or(segment.end);
+            let mut near: Vec<Range<usize>> = Vec::new();
+            let reach = end - token + 2;
+            for (neighbour, is_before) in [(token.checked_sub(1), true), (Some(end), false)] {
+                // Blank lines and brackets stand everywhere; the line beyond them says where.
+                let inside = neighbour.filter(|near| segment.contains(near));
+                let known = inside.and_then(|near| {
+                    let beyond: Vec<usize> = if is_before {
+                        (segment.start..=near).rev().take(4).collect()
+                    } else {
+                        (near..segment.end).take(4).collect()
+                    };
+                    let told =
+                        |at: &usize| self.known[*at].is_some_and(|known| known.count as usize <= NEIGHBOURS_MOST);
+                    let at = beyond.iter().copied().find(told)?;
+                    Some((self.known[at]?, at.abs_diff(near)))
+                });
+                for (place, off) in known
+                    .iter()
+                    .flat_map(|(known, off)| lines.places(known, NEIGHBOURS_MOST).map(move |place| (place, *off)))
+                {
+                    near.push(if is_before {
+                        (place + 1).min(original.len())..(place + 1 + off + reach).min(original.len())
+                    } else {
+                        place.saturating_sub(off + reach)..place
+                    });
+                }
+            }
+            for fresh in token..end {
+                let text = self.text(fresh);
+                let alike = |line: &usize| are_alike(text, original[*line]);
+                let mut found: Vec<usize> = near.iter().cloned().flatten().filter(alike).collect();
+                found.sort_unstable();
+                found.dedup();
+                self.similar[fresh] = found;
+            }
+            token = end;
+        }
+    }
+
+    /// Whether the comment above a declaration stands in the file once, above another: then that one has got another name.
+    fn keeps_comment(&self, header: usize, least: usize, source: &Source, lines: &Lines<'_>) -> bool {
+        let Some(above) = header.checked_sub(1).filter(|above| *above >= least) else { return false };
+        let words = self.text(above).trim_start();
+        let is_comment = ["#", "//", "*", "--"].iter().any(|sign| words.starts_with(sign)) && !words.starts_with("#[");
+        let known = self.known[above].filter(|known| is_comment && known.count == 1 && known.worth >= INFORMATIVE);
+        let below = known.and_then(|known| lines.place_of_first(known.id)).map(|place| place + 1);
+        below.is_some_and(|below| below < source.line_count() && declared_name(source.line(below)).is_some())
+    }
+
+    /// The first of the comments and annotations right above a declaration.
+    fn head_start(&self, header: usize, least: usize) -> usize {
+        let depth = indent(self.text(header)).len();
+        let heads = |&token: &usize| {
+            let text = self.text(token);
+            let words = text.trim_start();
+            indent(text).len() >= depth && HEADS.iter().any(|sign| words.starts_with(sign))
+        };
+        (least..header).rev().take_while(heads).last().unwrap_or(header)
+    }
+
+    /// After the last line of the block that a line begins.
+    fn block_end(&self, first: usize, end: usize) -> usize {
+        block_end(first, end, |token| self.text(token))
+    }
+
+    /// Lines that are not in the file may take the place of those that declare or assign the same name.
+    fn find_replaced(&mut self, segment: Range<usize>, source: &Source, original: &[&str]) {
+        for token in segment {
+            if self.known[token].is_some() {
+                continue;
+            }
+            let text = self.texts[token].as_deref().unwrap_or_default();
+            let Some(key) = key(text) else { continue };
+            let (name, worth) = match key {
+                Key::Declares(name) => (name, 4 * UNIT),
+                Key::Assigns(name) => (name, 5 * UNIT / 2),
+            };
+            let depth = indent(text);
+            let places: Vec<usize> = places_of(source, name, |line| match (super::keys::key(line), key) {
+                (Some(Key::Declares(found)), Key::Declares(_)) | (Some(Key::Assigns(found)), Key::Assigns(_)) => {
+                    Some(found)
+                }
+                _ => None,
+            })
+            .filter(|&place| indent(original[place]) == depth)
+            .take(PLACES_MOST + 1)
+            .collect();
+            if places.is_empty() || places.len() > PLACES_MOST {
+                continue;
+            }
+            let worth = (f64::from(worth) / (places.len() as f64).sqrt()) as i32;
+            self.replaces[token] = places.into_iter().map(|place| (place, worth)).collect();
+        }
+    }
+}
+
+/// The words of a line.
+fn words(line: &str) -> Vec<&str> {
+    let mut words: Vec<&str> =
+        line.split(|c: char| !(c.is_alphanumeric() || c == '_')).filter(|word| !word.is_empty()).collect();
+    words.sort_unstable();
+    words
+}
+
+/// Whether two lines look alike.
+pub(crate) fn are_alike(one: &str, other: &str) -> bool {
+    (indent(one) == indent(other) && key(one).is_some_and(|name| key(other) == Some(name)))
+        || likeness(&words(one), other) >= ALIKE
+}
+
+/// The share of words that two lines have in common (Dice's coefficient).
+fn likeness(sorted: &[&str], line: &str) -> f64 {
+    let other = words(line);
+    if sorted.is_empty() && other.is_empty() {
+        // Two lines of brackets alone.
+        return if is_blank(line) { 0.0 } else { 1.0 };
+    }
+    let (mut one, mut two, mut common) = (0, 0, 0);
+    while one < sorted.len() && two < other.len() {
+        match sorted[one].cmp(other[two]) {
+            std::cmp::Ordering::Less => one += 1,
+            std::cmp::Ordering::Greater => two += 1,
+            std::cmp::Ordering::Equal => (one, two, common) = (one + 1, two + 1, common + 1),
+        }
+    }
+    2.0 * common as f64 / (sorted.len() + other.len()).max(1) as f64
+}
+
+/// After the last line of the block that a line begins, by indentation.
+fn block_end<'t>(first: usize, end: usize, text: impl Fn(usize) -> &'t str) -> usize {
+    let depth = indent(text(first)).len();
+    let mut last = first;
+    for at in first + 1..end {
+        let text = text(at);
+        if is_blank(text) {
+            continue;
+        }
+        let closes = text.trim_start().starts_with(['}', ')', ']', '{']) || text.trim() == "end";
+        match indent(text).len() {
+            deeper if deeper > depth => last = at,
+            same if same == depth && closes => last = at,
+            _ => break,
+        }
+    }
+    last + 1
+}
+
+/// The lines of the one declaration of a name, its comments and annotations and the blank lines after it included.
+///
+/// # Errors
+/// When there is none, or several.
+pub(crate) fn declaration(source: &Source, name: &str) -> Result<Range<usize>, Refused> {
+    let places: Vec<usize> = places_of(source, name, declared_name).collect();
+    let hint = "show the lines before and after it without a marker between";
+    let [place] = places[..] else {
+        let (code, found) = match places.len() {
+            0 => (Code::NoAnchor, "is not declared in the file"),
+            _ => (Code::AmbiguousLocation, "is declared more than once"),
+        };
+        let message = format!("the update asks to remove `{name}`, which {found}");
+        return Err(Refused::new(code, message, hint).at(places.into_iter().map(|place| (place, place))));
+    };
+    let depth = indent(source.line(place)).len();
+    let heads = |&line: &usize| {
+        let words = source.line(line).trim_start();
+        indent(source.line(line)).len() >= depth && HEADS.iter().any(|sign| words.starts_with(sign))
+    };
+    let first = (0..place).rev().take_while(heads).last().unwrap_or(place);
+    let end = block_end(place, source.line_count(), |line| source.line(line));
+    let blank = (end..source.line_count()).take_while(|&line| is_blank(source.line(line))).count();
+    Ok(first..end + blank)
+}
+
+/// Lines of the file that `named` gives this name.
+fn places_of<'s>(
+    source: &'s Source,
+    name: &'s str,
+    named: impl Fn(&'s str) -> Option<&'s str> + 's,
+) -> impl Iterator<Item = usize> + 's {
+    let mut last = usize::MAX;
+    memmem::find_iter(source.text.as_bytes(), name.as_bytes()).filter_map(move |byte| {
+        let line = source.line_of(byte);
+        let is_first = std::mem::replace(&mut last, line) != line;
+        (is_first && named(source.line(line)) == Some(name)).then_some(line)
+    })
+}
+
+/// Whether the snippet's edges are the file's: no marker, and the same first (last) line that is not blank.
+fn edges(snippet: &Snippet<'_>, original: &[&str]) -> [bool; 2] {
+    // Where markers stand for the rest, none at an edge says that there is no rest; without any, a bracket says nothing.
+    let least = if snippet.has_markers() { 0 } else { INFORMATIVE / 2 };
+    let at = |piece: Option<&Piece<'_>>, line: Option<&&str>| match (piece, line) {
+        (Some(Piece::Line(shown)), Some(line)) => shown.trim_end() == line.trim_end() && information(line) >= least,
+        _ => false,
+    };
+    let told = |piece: &&Piece<'_>| !matches!(piece, Piece::Line(line) if is_blank(line));
+    let full = |line: &&&str| !is_blank(line);
+    [
+        at(snippet.pieces.iter().find(told), original.iter().find(full)),
+        at(snippet.pieces.iter().rev().find(told), original.iter().rev().find(full)),
+    ]
+}

@@ -1,0 +1,69 @@
+//! A snippet as pieces: lines and markers.
+//!
+//! It refuses to know the file beyond whether it holds a marker's text itself. Invariant: the pieces in order are the update.
+
+use super::markers::{marker, removed};
+
+/// A part of a snippet.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Piece<'u> {
+    /// A line without its end.
+    Line(&'u str),
+    /// Stands for lines of the file.
+    Marker(Marker<'u>),
+}
+
+/// A line that stands for others.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Marker<'u> {
+    /// The whole line, without its end.
+    pub line: &'u str,
+}
+
+/// A snippet in order.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Snippet<'u> {
+    /// Lines and markers.
+    pub pieces: Vec<Piece<'u>>,
+    /// Declarations that it asks to remove.
+    pub gone: Vec<&'u str>,
+}
+
+impl<'u> Snippet<'u> {
+    /// Reads an update. A line that looks like a marker and stands in the file as it is, is content: `stands` tells.
+    pub fn read(update: &'u str, stands: impl Fn(&str) -> bool) -> Snippet<'u> {
+        let mut pieces: Vec<Piece<'u>> = update
+            .lines()
+            .map(|line| match marker(line).filter(|_| !stands(line)) {
+                Some(marker) => Piece::Marker(marker),
+                None => Piece::Line(line),
+            })
+            .collect();
+        // `// remove foo` says what goes, and stands where it was.
+        let mut gone = Vec::new();
+        for piece in &mut pieces {
+            if let Piece::Line(line) = *piece
+                && let Some(name) = removed(line).filter(|_| !stands(line))
+            {
+                gone.push(name);
+                *piece = Piece::Marker(Marker { line });
+            }
+        }
+        // Two markers with nothing but blanks between stand for one.
+        let mut place = 0;
+        while place < pieces.len() {
+            let next = (place + 1..pieces.len())
+                .find(|&next| !matches!(pieces[next], Piece::Line(line) if line.trim().is_empty()));
+            match (&pieces[place], next.map(|next| (next, &pieces[next]))) {
+                (Piece::Marker(_), Some((next, Piece::Marker(_)))) => drop(pieces.drain(place + 1..=next)),
+                _ => place += 1,
+            }
+        }
+        Snippet { pieces, gone }
+    }
+
+    /// Whether there is any marker.
+    pub fn has_markers(&self) -> bool {
+        self.pieces.iter().any(|piece| matches!(piece, Piece::Marker(_)))
+    }
+}

@@ -1,0 +1,173 @@
+//! Snippets on small files, each with the text that it means or the reason why it means none.
+
+use super::*;
+use crate::outcome::{Merged, Outcome};
+
+fn merge(original: &str, update: &str) -> Outcome {
+    crate::merge(original.as_bytes(), update.as_bytes(), &Options::default())
+}
+
+fn merged(original: &str, update: &str) -> String {
+    match merge(original, update) {
+        Outcome::Merged(Merged { text, .. }) => text,
+        Outcome::Refused(refused) => panic!("{refused}"),
+    }
+}
+
+fn refused(original: &str, update: &str) -> Refused {
+    match merge(original, update) {
+        Outcome::Merged(Merged { text, .. }) => panic!("merged:\n{text}"),
+        Outcome::Refused(refused) => refused,
+    }
+}
+
+const FILE: &str = "\
+use std::io;
+
+fn first(a: u32) -> u32 {
+    let b = a + 1;
+    println!(\"first {b}\");
+    b
+}
+
+fn second(a: u32) -> u32 {
+    let c = a + 2;
+    println!(\"second {c}\");
+    c
+}
+
+fn third(a: u32) -> u32 {
+    let d = a + 3;
+    println!(\"third {d}\");
+    d
+}
+";
+
+#[test]
+fn a_changed_line_between_shown_ones_is_changed() {
+    let update = "// ... existing code ...\nfn second(a: u32) -> u32 {\n    let c = a + 20;\n    println!(\"second {c}\");\n// ... existing code ...\n";
+    assert_eq!(merged(FILE, update), FILE.replace("a + 2;", "a + 20;"));
+}
+
+#[test]
+fn a_new_function_stands_after_the_one_that_is_shown() {
+    let new = "fn new(a: u32) -> u32 {\n    let c = a + 2;\n    c\n}\n";
+    let update = format!(
+        "// ... existing code ...\n    println!(\"first {{b}}\");\n    b\n}}\n\n{new}\n// ... existing code ...\n"
+    );
+    let expected = FILE.replace("fn second", &format!("{new}\nfn second"));
+    assert_eq!(merged(FILE, &update), expected);
+}
+
+#[test]
+fn lines_between_adjacent_shown_ones_go() {
+    let update = "// ... existing code ...\nfn second(a: u32) -> u32 {\n    let c = a + 2;\n    c\n}\n// ... existing code ...\n";
+    assert_eq!(merged(FILE, update), FILE.replace("    println!(\"second {c}\");\n", ""));
+}
+
+#[test]
+fn a_whole_function_goes_when_its_neighbours_are_shown_together() {
+    let update = "// ... existing code ...\n    println!(\"first {b}\");\n    b\n}\n\nfn third(a: u32) -> u32 {\n// ... existing code ...\n";
+    let start = FILE.find("fn second").expect("there");
+    let end = FILE.find("fn third").expect("there");
+    assert_eq!(merged(FILE, update), format!("{}{}", &FILE[..start], &FILE[end..]));
+}
+
+#[test]
+fn a_signature_changes_at_the_edge_of_what_is_shown() {
+    let update = "// ... existing code ...\nfn second(a: u64) -> u64 {\n    let c = a + 2;\n// ... existing code ...\n";
+    let expected = FILE.replace("fn second(a: u32) -> u32", "fn second(a: u64) -> u64");
+    assert_eq!(merged(FILE, update), expected);
+}
+
+#[test]
+fn a_fragment_needs_no_markers() {
+    let update = "fn third(a: u32) -> u32 {\n    let d = a * 3;\n    println!(\"third {d}\");\n    d\n}\n";
+    assert_eq!(merged(FILE, update), FILE.replace("a + 3", "a * 3"));
+}
+
+#[test]
+fn a_dedented_snippet_is_brought_to_the_file() {
+    let file = "class A:\n    def first(self):\n        return compute(1)\n\n    def second(self):\n        return compute(2)\n";
+    let update = "# ... existing code ...\ndef second(self):\n    value = 5\n    return compute(2)\n";
+    let expected = file.replace("        return compute(2)", "        value = 5\n        return compute(2)");
+    assert_eq!(merged(file, update), expected);
+}
+
+#[test]
+fn a_place_that_occurs_twice_is_refused_with_both() {
+    let block = "if ready {\n    start(engine);\n    wait(engine);\n}\n";
+    let file = format!("head one\n{block}middle of it\n{block}the end of it\n");
+    let update = "// ...\n    start(engine);\n    check(engine);\n    wait(engine);\n// ...\n";
+    let refused = refused(&file, update);
+    assert_eq!(refused.code, Code::AmbiguousLocation);
+    assert_eq!(refused.candidates, [(4, 4), (9, 9)]);
+}
+
+#[test]
+fn lines_of_another_file_are_refused() {
+    let update =
+        "// ... existing code ...\nclass Other {\n    int x = unknown();\n    return x;\n}\n// ... existing code ...\n";
+    assert_eq!(refused(FILE, update).code, Code::NoAnchor);
+    assert_eq!(refused(FILE, "// ... existing code ...\n").code, Code::NotAnEdit);
+}
+
+#[test]
+fn a_declaration_goes_when_its_removal_is_asked_for() {
+    let start = FILE.find("fn second").expect("there");
+    let end = FILE.find("fn third").expect("there");
+    let expected = format!("{}{}", &FILE[..start], &FILE[end..]);
+    assert_eq!(merged(FILE, "// ... existing code ...\n// remove second\n// ... existing code ...\n"), expected);
+    assert_eq!(refused(FILE, "// ... existing code ...\n// remove fourth\n").code, Code::NoAnchor);
+}
+
+#[test]
+fn merging_the_result_again_changes_nothing() {
+    let update = "// ... existing code ...\n    let c = a + 2;\n    check(c);\n    println!(\"second {c}\");\n// ... existing code ...\n";
+    let once = merged(FILE, update);
+    assert_eq!(merged(&once, update), once);
+}
+
+#[test]
+fn a_file_of_many_lines_is_searched_around_its_unique_ones() {
+    let file: String = (0..20_000).map(|n| format!("    item number {n};\n    same();\n")).collect();
+    let update = "// ...\n    item number 15000;\n    new();\n    same();\n    item number 15001;\n// ...\n";
+    let expected = file.replace("    item number 15000;\n", "    item number 15000;\n    new();\n");
+    assert_eq!(merged(&file, update), expected);
+}
+
+mod anything {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn no_text_makes_it_panic(original in any_text(), update in any_text()) {
+            merge(&original, &update);
+        }
+
+        #[test]
+        fn lines_of_the_file_in_their_order_change_nothing(lines in prop::collection::vec("[a-d]{4,9} [a-z]{3}", 4..20), from in 0_usize..3) {
+            let file: String = lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect();
+            let shown: String = lines[from..].iter().flat_map(|line| [line.as_str(), "\n"]).collect();
+            if let Outcome::Merged(merged) = merge(&file, &format!("// ... existing code ...\n{shown}")) {
+                prop_assert_eq!(merged.text, file);
+            }
+        }
+    }
+
+    /// Text of pieces that mean something to the engine.
+    fn any_text() -> impl Strategy<Value = String> {
+        let piece = prop_oneof![
+            Just("// ... existing code ...\n".to_owned()),
+            Just("fn name(a: u32) {\n".to_owned()),
+            Just("    let 变量 = \"…\";\n".to_owned()),
+            Just("}\n".to_owned()),
+            Just("\n".to_owned()),
+            Just("# ...".to_owned()),
+            Just("class 。(\n".to_owned()),
+            "\\PC{0,12}\n?",
+        ];
+        prop::collection::vec(piece, 0..14).prop_map(|pieces| pieces.concat())
+    }
+}

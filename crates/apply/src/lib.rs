@@ -1,0 +1,26 @@
+//! A model's code edit merged into a file: exactly, or not at all.
+//!
+//! It refuses to guess, to read files and clocks, and to know who asks. An edit that names one place is carried out byte for
+//! byte; one that names none or several is refused with the places in question. Invariant: every line of a merged text is a
+//! line of the original, in order, or one of the update.
+//!
+//! Architecture Invariant: no other part is known here, and nothing here waits, opens or remembers anything.
+
+#![forbid(unsafe_code)]
+
+mod format;
+mod language;
+mod lazy;
+mod merge;
+mod outcome;
+pub mod request;
+mod source;
+mod splice;
+#[cfg(feature = "tree")]
+mod tree;
+mod verify;
+
+pub use format::{Format, Patch, PatchAction, PatchedFile};
+pub use language::Language;
+pub use merge::{Options, merge};
+pub use outcome::{Check, Checks, Code, Edit, How, Merged, Outcome, Refused, Stage};

@@ -1,0 +1,101 @@
+//! From an original and an update to the merged text: read, locate, carry out, check.
+//!
+//! It refuses to return what has not been checked. Invariant: the same input gives the same outcome.
+
+use crate::format::{self, Format, Located};
+use crate::language::Language;
+use crate::outcome::{Check, Checks, Code, How, Merged, Outcome, Refused};
+use crate::source::{Source, as_text, edits};
+use crate::splice::in_order;
+use crate::verify;
+
+/// More of an original than this is not read (bytes).
+const ORIGINAL_MOST: usize = 64 << 20;
+/// More of an update than this is not read (bytes).
+const UPDATE_MOST: usize = 16 << 20;
+
+/// What is known of a merge besides its two texts.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Options {
+    /// Path of the file, for its language and for patches that name files.
+    pub path: Option<String>,
+    /// The language, if it is not to be told from the path.
+    pub language: Option<Language>,
+    /// What the model says that the edit is for; a hint and never a reason.
+    pub instruction: Option<String>,
+    /// Leave the syntax tree alone: neither to locate nor to check.
+    pub without_tree: bool,
+}
+
+impl Options {
+    /// The language of the file, if it is one that is known.
+    pub(crate) fn language(&self) -> Option<Language> {
+        self.language.or_else(|| Language::of_path(self.path.as_deref()?))
+    }
+}
+
+/// Merges an update into a file.
+pub fn merge(original: &[u8], update: &[u8], options: &Options) -> Outcome {
+    match merged(original, update, options) {
+        Ok(merged) => Outcome::Merged(merged),
+        Err(refused) => Outcome::Refused(refused),
+    }
+}
+
+fn merged(original: &[u8], update: &[u8], options: &Options) -> Result<Merged, Refused> {
+    check_size(original, ORIGINAL_MOST, "the original")?;
+    check_size(update, UPDATE_MOST, "the update")?;
+    let source = Source::read(original)?;
+    let update = lines_of(update)?;
+    let format = format::detect(&source, &update);
+    let merged = carried_out(&source, &update, format, options)?;
+    if !matches!(format, Format::Lazy | Format::Fragment | Format::WholeFile) {
+        let why = "an edit of this format says what it replaces, and may find that in its own result";
+        let checks = Checks { idempotence: Check::Skipped(why), ..merged.checks };
+        return Ok(Merged { checks, ..merged });
+    }
+    let again = Source::read(merged.text.as_bytes())?;
+    let twice = format::locate(format, &again, &update, options)
+        .and_then(|located| in_order(located.splices, |byte| again.line_of(byte)))
+        .map(|splices| again.with(&splices));
+    match twice {
+        Ok(text) if text == merged.text => {
+            let checks = Checks { idempotence: Check::Passed, ..merged.checks };
+            Ok(Merged { checks, ..merged })
+        }
+        // The update no longer names one place in the result: that is no second change.
+        Err(_) => Ok(merged),
+        Ok(_) => Err(Refused::new(
+            Code::AmbiguousLocation,
+            "the update would change its own result again, so it does not say what the result is",
+            "show a line of the file on each side of what is new",
+        )),
+    }
+}
+
+fn carried_out(source: &Source, update: &str, format: Format, options: &Options) -> Result<Merged, Refused> {
+    let Located { splices, stage, reindented } = format::locate(format, source, update, options)?;
+    let splices = in_order(splices, |byte| source.line_of(byte))?;
+    let text = source.with(&splices);
+    let checks = verify::verify(source, &splices, format, &text, update, options)?;
+    Ok(Merged { text, edits: edits(source, &splices), how: How { format, stage, reindented }, checks })
+}
+
+fn check_size(bytes: &[u8], most: usize, what: &str) -> Result<(), Refused> {
+    if bytes.len() <= most {
+        return Ok(());
+    }
+    let message = format!("{what} has {} bytes, and at most {most} are read", bytes.len());
+    Err(Refused::new(Code::TooLarge, message, "edit a smaller file"))
+}
+
+/// An update as text with LF, out of its wrapping.
+fn lines_of(bytes: &[u8]) -> Result<String, Refused> {
+    let text = as_text(bytes, "the update")?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text).replace("\r\n", "\n");
+    let update = format::unwrapped(&text);
+    if update.trim().is_empty() {
+        return Err(Refused::new(Code::NotAnEdit, "the update is empty", "write the lines that change"));
+    }
+    Ok(update.to_owned())
+}

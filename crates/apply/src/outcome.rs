@@ -1,0 +1,188 @@
+//! What comes of a merge.
+//!
+//! It refuses to be half an answer: there is a whole text or none. Invariant: a refusal says in one sentence what is wrong,
+//! names the lines in question if there are any, and what to add to the update.
+
+use crate::format::Format;
+use serde::Serialize;
+use std::fmt;
+
+/// What came of a merge.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// The whole merged file.
+    Merged(Merged),
+    /// Why there is none; the original stands.
+    Refused(Refused),
+}
+
+/// A file with the edit in it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Merged {
+    /// The whole text, with the byte order mark, the line ends and the final newline of the original.
+    pub text: String,
+    /// What changed, in order; none if the file already was as the update wants it.
+    pub edits: Vec<Edit>,
+    /// How the places were found.
+    pub how: How,
+    /// What the text was held against.
+    pub checks: Checks,
+}
+
+/// Lines of the original that other lines stand for now. Both are counted from 1; `count` may be 0.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct Edit {
+    /// First line of the original that is replaced, or the one before which lines are inserted.
+    pub old_start: usize,
+    /// Lines of the original that are replaced.
+    pub old_count: usize,
+    /// First line of the merged text that stands for them.
+    pub new_start: usize,
+    /// Lines that stand for them.
+    pub new_count: usize,
+}
+
+/// How the places of an update were found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct How {
+    /// What the update was written in.
+    pub format: Format,
+    /// What located it.
+    pub stage: Stage,
+    /// Whether the update stood at another indentation than the file.
+    pub reindented: bool,
+}
+
+/// What located an update.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    /// The text of its lines.
+    Lines,
+    /// The syntax tree.
+    Tree,
+    /// The update is the whole file.
+    Whole,
+}
+
+/// What a merged text was held against. One that fails any check is refused, so each is passed or was not made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct Checks {
+    /// Every line is one of the original, in order, or of the update; no marker is left.
+    pub provenance: Check,
+    /// Brackets and quotes that were balanced still are.
+    pub brackets: Check,
+    /// The parser finds no more errors than in the original.
+    pub parse: Check,
+    /// No declaration stands twice that stood once.
+    pub declarations: Check,
+    /// Merging the update into the result changes nothing.
+    pub idempotence: Check,
+}
+
+/// Whether a check was made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Check {
+    /// It was, and the text passed.
+    Passed,
+    /// It was not, for the reason given.
+    Skipped(&'static str),
+}
+
+/// Why an update was not merged.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Refused {
+    /// Which kind of reason.
+    pub code: Code,
+    /// What is wrong, in one sentence.
+    pub message: String,
+    /// Lines of the original in question, first and last, counted from 1.
+    pub candidates: Vec<(usize, usize)>,
+    /// What to change in the update.
+    pub hint: String,
+}
+
+/// Kinds of refusals.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Code {
+    /// Nothing in the update says where it belongs.
+    NoAnchor,
+    /// It fits several places.
+    AmbiguousLocation,
+    /// It is not clear which lines are to go.
+    AmbiguousDeletion,
+    /// Two of its edits change the same lines.
+    OverlappingEdits,
+    /// The merged text would have syntax errors, or a declaration twice, that the original has not.
+    SyntaxRegression,
+    /// A marker stands for lines that cannot be found.
+    MarkerUnresolved,
+    /// There is no edit in it: empty, prose, or markers alone.
+    NotAnEdit,
+    /// Original or update are beyond the limits.
+    TooLarge,
+    /// It begins as one of the formats and does not go on as one.
+    InvalidFormat,
+    /// Original or update are not UTF-8 text.
+    NotText,
+}
+
+impl Code {
+    /// Every code.
+    pub const ALL: [Code; 10] = [
+        Code::NoAnchor,
+        Code::AmbiguousLocation,
+        Code::AmbiguousDeletion,
+        Code::OverlappingEdits,
+        Code::SyntaxRegression,
+        Code::MarkerUnresolved,
+        Code::NotAnEdit,
+        Code::TooLarge,
+        Code::InvalidFormat,
+        Code::NotText,
+    ];
+
+    /// The name used in answers.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Code::NoAnchor => "no_anchor",
+            Code::AmbiguousLocation => "ambiguous_location",
+            Code::AmbiguousDeletion => "ambiguous_deletion",
+            Code::OverlappingEdits => "overlapping_edits",
+            Code::SyntaxRegression => "syntax_regression",
+            Code::MarkerUnresolved => "marker_unresolved",
+            Code::NotAnEdit => "not_an_edit",
+            Code::TooLarge => "too_large",
+            Code::InvalidFormat => "invalid_format",
+            Code::NotText => "not_text",
+        }
+    }
+}
+
+impl Refused {
+    /// A refusal without candidates.
+    pub(crate) fn new(code: Code, message: impl Into<String>, hint: impl Into<String>) -> Refused {
+        Refused { code, message: message.into(), candidates: Vec::new(), hint: hint.into() }
+    }
+
+    /// The same with lines in question, first and last, counted from 0.
+    pub(crate) fn at(mut self, lines: impl IntoIterator<Item = (usize, usize)>) -> Refused {
+        self.candidates = lines.into_iter().map(|(first, last)| (first + 1, last + 1)).collect();
+        self
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}: {}", self.code.name(), self.message)?;
+        if !self.hint.is_empty() {
+            write!(formatter, "; {}", self.hint)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Refused {}

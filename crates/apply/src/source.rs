@@ -1,0 +1,209 @@
+//! A file as lines: what kind of line ends it has, and the way back to its bytes.
+//!
+//! It refuses to change anything by itself. Invariant: without splices the bytes come back equal, whatever mixture of line
+//! ends the file has.
+
+use crate::outcome::{Code, Edit, Refused};
+use crate::splice::Splice;
+use memchr::memchr_iter;
+use std::ops::Range;
+
+const BOM: &str = "\u{feff}";
+
+/// A file whose line ends are all LF inside; it ends with one unless it is empty.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Source {
+    /// The text.
+    pub text: String,
+    /// Where each line begins, and the end of the text.
+    starts: Vec<usize>,
+    ends: LineEnds,
+    bom: bool,
+    final_newline: bool,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum LineEnds {
+    Lf,
+    Crlf,
+    /// Whether each line ends with CRLF.
+    Mixed(Vec<bool>),
+}
+
+impl Source {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// When it is not UTF-8, or holds NUL bytes.
+    pub fn read(bytes: &[u8]) -> Result<Source, Refused> {
+        let text = as_text(bytes, "the original")?;
+        let (bom, text) = text.strip_prefix(BOM).map_or((false, text), |rest| (true, rest));
+        let final_newline = text.is_empty() || text.ends_with('\n');
+        let crlf: Vec<bool> = text.split_inclusive('\n').map(|line| line.ends_with("\r\n")).collect();
+        // The last line of a file without a final newline has no end that could differ.
+        let told = if final_newline { &crlf[..] } else { &crlf[..crlf.len() - 1] };
+        let ends = match (told.iter().any(|&crlf| crlf), told.iter().all(|&crlf| crlf)) {
+            (false, _) => LineEnds::Lf,
+            (true, true) => LineEnds::Crlf,
+            (true, false) => LineEnds::Mixed(crlf),
+        };
+        let mut text = if ends == LineEnds::Lf { text.to_owned() } else { text.replace("\r\n", "\n") };
+        if !final_newline {
+            text.push('\n');
+        }
+        let starts = line_starts(&text);
+        Ok(Source { text, starts, ends, bom, final_newline })
+    }
+
+    /// How many lines there are.
+    pub fn line_count(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// A line without its end, counted from 0.
+    pub fn line(&self, number: usize) -> &str {
+        &self.text[self.starts[number]..self.starts[number + 1] - 1]
+    }
+
+    /// All lines, without their ends.
+    pub fn lines(&self) -> impl Iterator<Item = &str> {
+        (0..self.line_count()).map(|number| self.line(number))
+    }
+
+    /// The bytes of lines, their ends included.
+    pub fn bytes_of(&self, lines: Range<usize>) -> Range<usize> {
+        self.starts[lines.start]..self.starts[lines.end]
+    }
+
+    /// The line that a byte lies in; one past the end lies in a line of its own.
+    pub fn line_of(&self, byte: usize) -> usize {
+        self.starts.partition_point(|&start| start <= byte) - 1
+    }
+
+    /// The file with the splices carried out, which come in order; and what changed, line by line. New lines end as the
+    /// lines around them do.
+    pub fn with(&self, splices: &[Splice]) -> String {
+        let mut out = String::with_capacity(self.text.len() + splices.iter().map(|it| it.new.len()).sum::<usize>() + 4);
+        if self.bom {
+            out.push_str(BOM);
+        }
+        let mut at = 0;
+        for splice in splices {
+            self.copy(at..splice.old.start, &mut out);
+            let crlf = self.ends_with_crlf(self.line_of(splice.old.start).min(self.line_count().saturating_sub(1)));
+            push(&splice.new, crlf, &mut out);
+            at = splice.old.end;
+        }
+        self.copy(at..self.text.len(), &mut out);
+        if !self.final_newline && out.ends_with('\n') {
+            out.pop();
+            if self.ends_with_crlf(self.line_count().saturating_sub(1)) {
+                out.pop();
+            }
+        }
+        out
+    }
+
+    fn copy(&self, bytes: Range<usize>, out: &mut String) {
+        match &self.ends {
+            LineEnds::Lf => out.push_str(&self.text[bytes]),
+            LineEnds::Crlf => push(&self.text[bytes], true, out),
+            LineEnds::Mixed(_) => {
+                let first = self.line_of(bytes.start);
+                for (line, piece) in (first..).zip(self.text[bytes].split_inclusive('\n')) {
+                    push(piece, self.ends_with_crlf(line), out);
+                }
+            }
+        }
+    }
+
+    fn ends_with_crlf(&self, line: usize) -> bool {
+        match &self.ends {
+            LineEnds::Lf => false,
+            LineEnds::Crlf => true,
+            LineEnds::Mixed(crlf) => {
+                // A last line without an end takes after the one before it.
+                let last = if self.final_newline { crlf.len() - 1 } else { crlf.len().saturating_sub(2) };
+                crlf[line.min(last)]
+            }
+        }
+    }
+}
+
+/// The lines that splices change, which come in order.
+pub(crate) fn edits(source: &Source, splices: &[Splice]) -> Vec<Edit> {
+    let mut edits: Vec<Edit> = Vec::new();
+    let mut grown: isize = 0;
+    for splice in splices {
+        let first = source.line_of(splice.old.start);
+        let whole =
+            splice.old.start == source.bytes_of(first.min(source.line_count())..first.min(source.line_count())).start;
+        let old_lines = source.text[splice.old.clone()].matches('\n').count();
+        let new_lines = splice.new.matches('\n').count();
+        // What does not end with a line changes the rest of its line too.
+        let is_part = |text: &str| !text.is_empty() && !text.ends_with('\n');
+        let cut = !whole || is_part(&source.text[splice.old.clone()]) || is_part(&splice.new);
+        let extra = usize::from(cut);
+        edits.push(Edit {
+            old_start: first + 1,
+            old_count: old_lines + extra,
+            new_start: (first as isize + grown) as usize + 1,
+            new_count: new_lines + extra,
+        });
+        grown += new_lines as isize - old_lines as isize;
+    }
+    edits
+}
+
+/// Bytes as text.
+pub(crate) fn as_text<'b>(bytes: &'b [u8], what: &str) -> Result<&'b str, Refused> {
+    let text = std::str::from_utf8(bytes).map_err(|error| {
+        let line = memchr_iter(b'\n', &bytes[..error.valid_up_to()]).count() + 1;
+        Refused::new(Code::NotText, format!("{what} is not UTF-8 from line {line} on"), "convert it to UTF-8 first")
+    })?;
+    match memchr::memchr(0, bytes) {
+        Some(_) => Err(Refused::new(Code::NotText, format!("{what} holds NUL bytes, so it is no text"), "")),
+        None => Ok(text),
+    }
+}
+
+fn line_starts(text: &str) -> Vec<usize> {
+    std::iter::once(0).chain(memchr_iter(b'\n', text.as_bytes()).map(|at| at + 1)).collect()
+}
+
+fn push(text: &str, crlf: bool, out: &mut String) {
+    if crlf { out.push_str(&text.replace('\n', "\r\n")) } else { out.push_str(text) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn bytes_come_back_equal(text in "(\u{feff})?([a\u{e9} ]{0,3}(\n|\r\n|\r)){0,6}[a]{0,2}") {
+            let source = Source::read(text.as_bytes()).expect("text");
+            prop_assert_eq!(source.with(&[]), text);
+        }
+    }
+
+    fn with(text: &str, old: Range<usize>, new: &str) -> String {
+        Source::read(text.as_bytes()).expect("text").with(&[Splice { old, new: new.to_owned() }])
+    }
+
+    #[test]
+    fn new_lines_end_as_those_around_them() {
+        assert_eq!(with("a\r\nb\r\n", 2..2, "x\ny\n"), "a\r\nx\r\ny\r\nb\r\n");
+        assert_eq!(with("a\nb\r\nc\r\n", 2..4, "x\n"), "a\nx\r\nc\r\n");
+        assert_eq!(with("a\r\nb", 2..4, "x\ny\n"), "a\r\nx\r\ny", "no final newline");
+        assert_eq!(with("\u{feff}a\n", 0..0, "x\n"), "\u{feff}x\na\n");
+        assert_eq!(with("", 0..0, "x\n"), "x\n");
+    }
+
+    #[test]
+    fn what_is_no_text_is_refused() {
+        assert_eq!(Source::read(b"a\n\xff").map_err(|refused| refused.code), Err(Code::NotText));
+        assert_eq!(Source::read(b"a\0").map_err(|refused| refused.code), Err(Code::NotText));
+    }
+}

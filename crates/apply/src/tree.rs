@@ -1,0 +1,13 @@
+//! Syntax trees: a bounded parse, and what a text declares.
+//!
+//! It refuses to know edits and formats. Invariant: without a grammar, or when the parse is too much work, there is no tree
+//! rather than half of one.
+
+#[allow(dead_code, reason = "the check reads a part of it; locating by the tree reads the rest")]
+mod outline;
+mod parse;
+mod rules;
+
+pub(crate) use outline::{Declaration, Outline, errors};
+pub(crate) use parse::{parse, parse_again};
+pub(crate) use rules::Kind;

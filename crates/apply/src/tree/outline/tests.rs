@@ -1,0 +1,65 @@
+//! Outlines of small texts, one per language.
+
+use super::*;
+
+fn shown(language: Language, text: &str) -> String {
+    let outline = Outline::of(language, text).expect("within bounds");
+    let mut out = format!("{} errors\n", outline.errors);
+    for declaration in &outline.declarations {
+        let depth = std::iter::successors(declaration.parent, |&at| outline.declarations[at].parent).count();
+        let Declaration { kind, name, parameters, lines, head, .. } = declaration;
+        let parameters = parameters.map_or(String::new(), |count| format!("/{count}"));
+        let head = if head.is_empty() { String::new() } else { format!(" head {head:?}") };
+        out += &format!("{}{kind:?} {name}{parameters} {lines:?}{head}\n", "  ".repeat(depth));
+    }
+    out
+}
+
+#[test]
+fn outlines() {
+    let texts = [
+        (
+            Language::Rust,
+            "/// Doc.\n#[inline]\npub fn a(x: u8) {}\n\nimpl T for S {\n    const C: u8 = 1;\n    fn b(&self) {}\n}\nmod m {\n    struct S { f: u8 }\n}\n",
+        ),
+        (
+            Language::Python,
+            "X = 1\n\n@d\ndef f(a, b):\n    y = 2\n\nclass A:\n    # why\n    def g(self):\n        pass\n",
+        ),
+        (Language::JavaScript, "export function f(a) {}\nconst g = () => <a/>;\nclass A {\n  x = 1;\n  m() {}\n}\n"),
+        (Language::TypeScript, "interface I { a: string; m(): void }\nenum E { A = 1 }\ntype T = string;\n"),
+        (Language::Tsx, "export const A = (p: P) => <div/>;\n"),
+        (
+            Language::Go,
+            "package p\n\n// F does.\nfunc F(a int) {}\n\nfunc (t *T) M() {}\n\ntype T struct {\n\ta int\n}\n\nconst (\n\tC = 1\n)\n",
+        ),
+        (Language::Java, "class A {\n  int x;\n  /** Doc. */\n  void m(int a, int b) {}\n}\n"),
+        (Language::C, "struct s { int a; };\nint *f(int a);\nint *f(int a) { return 0; }\n#define M 1\n"),
+        (Language::Cpp, "namespace n {\nclass A { void m(); };\nvoid A::m() {}\n}\n"),
+        (Language::CSharp, "namespace N {\n  class A {\n    int P { get; set; }\n    void M(int a) {}\n  }\n}\n"),
+        (Language::Ruby, "module M\n  class A\n    def f(a)\n    end\n  end\nend\n"),
+        (Language::Php, "<?php\nclass A {\n  const C = 1;\n  public function f($a) {}\n}\n"),
+        (Language::Json, "{\n  \"a\": {\n    \"b\": 1\n  }\n}\n"),
+        (Language::Yaml, "a:\n  b: 1\nc:\n  - d: 2\n"),
+        (Language::Toml, "[a]\nb = 1\n\n[[c]]\nd = 2\n"),
+        (Language::Html, "<div id=\"x\">\n  <p id=y></p>\n</div>\n"),
+        (Language::Css, "a, b { c: d }\n@media x { e { f: g } }\n"),
+        (Language::Bash, "f() {\n  :\n}\nfunction g { :; }\n"),
+    ];
+    let all: String =
+        texts.iter().map(|(language, text)| format!("# {}\n{}", language.name(), shown(*language, text))).collect();
+    insta::assert_snapshot!(all);
+}
+
+#[test]
+fn whole_siblings() {
+    let text =
+        "fn a() {\n    x();\n    y();\n}\n\n// why\nfn b() {\n    if z {\n        w();\n    } else {\n    }\n}\n";
+    let outline = Outline::of(Language::Rust, text).expect("parsed");
+    for whole in [0..4, 1..2, 1..3, 4..12, 5..12, 0..12, 4..5, 8..9, 7..11] {
+        assert!(outline.is_whole_siblings(whole.clone()), "{whole:?}");
+    }
+    for part in [0..1, 0..2, 2..4, 3..4, 7..8, 7..9, 9..11] {
+        assert!(!outline.is_whole_siblings(part.clone()), "{part:?}");
+    }
+}

@@ -1,0 +1,137 @@
+//! A parse with a bounded amount of work.
+//!
+//! It refuses to read a clock. Invariant: the work is linear in the text, whatever the text is; past it there is no tree.
+
+use crate::language::Language;
+use crate::source::Source;
+use crate::splice::Splice;
+use std::ops::ControlFlow;
+use tree_sitter::{InputEdit, ParseOptions, Parser, Point, Tree};
+
+/// Longer texts are not parsed (bytes).
+const TEXT_MOST: usize = 2 << 20;
+/// How often the parser may report, at least; each report stands for a hundred steps of it.
+const REPORTS_LEAST: usize = 2_000;
+/// Bytes of text that allow one report more.
+const BYTES_PER_REPORT: usize = 8;
+/// More angle brackets open at once are not parsed: each costs a step per bracket around it in some grammars.
+const ANGLES_MOST: usize = 2_000;
+
+/// The tree of a text; none if the language is not built in or the parse is too much work.
+pub(crate) fn parse(language: Language, text: &str) -> Option<Tree> {
+    bounded(language, text, None)
+}
+
+/// The tree of a text that came of another by splices, in order. What did not change is not parsed again.
+pub(crate) fn parse_again(
+    language: Language,
+    source: &Source,
+    old: &Tree,
+    splices: &[Splice],
+    text: &str,
+) -> Option<Tree> {
+    let mut tree = old.clone();
+    // From the last to the first, so that the places of those before stay as they were.
+    for splice in splices.iter().rev() {
+        let start = point(source, splice.old.start);
+        let rows = splice.new.matches('\n').count();
+        let tail = splice.new.rfind('\n').map_or(splice.new.len(), |at| splice.new.len() - at - 1);
+        let column = if rows == 0 { start.column + tail } else { tail };
+        tree.edit(&InputEdit {
+            start_byte: splice.old.start,
+            old_end_byte: splice.old.end,
+            new_end_byte: splice.old.start + splice.new.len(),
+            start_position: start,
+            old_end_position: point(source, splice.old.end),
+            new_end_position: Point { row: start.row + rows, column },
+        });
+    }
+    bounded(language, text, Some(&tree))
+}
+
+fn point(source: &Source, byte: usize) -> Point {
+    let row = source.line_of(byte);
+    Point { row, column: byte - source.bytes_of(row..row).start }
+}
+
+fn bounded(language: Language, text: &str, old: Option<&Tree>) -> Option<Tree> {
+    if text.len() > TEXT_MOST || is_deep(language, text) {
+        return None;
+    }
+    // Made anew for each parse, so that nothing is remembered between two merges.
+    let mut parser = Parser::new();
+    parser.set_language(&grammar(language)?).ok()?;
+    let mut left = REPORTS_LEAST + text.len() / BYTES_PER_REPORT;
+    let mut progress = |_: &_| {
+        left = left.saturating_sub(1);
+        if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    let bytes = text.as_bytes();
+    let options = ParseOptions::new().progress_callback(&mut progress);
+    parser.parse_with_options(&mut |at, _| bytes.get(at..).unwrap_or_default(), old, Some(options))
+}
+
+/// Whether angle brackets or tags nest deeper than a parser takes in linear time.
+fn is_deep(language: Language, text: &str) -> bool {
+    let is_html = matches!(language, Language::Html | Language::Php);
+    let bytes = text.as_bytes();
+    let mut open: usize = 0;
+    for (at, byte) in bytes.iter().enumerate() {
+        match (is_html, byte, bytes.get(at + 1)) {
+            (true, b'<', Some(b'/')) => open = open.saturating_sub(1),
+            (true, b'<', Some(next)) if next.is_ascii_alphabetic() => open += 1,
+            (true, b'/', Some(b'>')) => open = open.saturating_sub(1),
+            (false, b'<', _) => open += 1,
+            (false, b'>', _) => open = open.saturating_sub(1),
+            (false, b';', _) => open = 0,
+            _ => {}
+        }
+        if open > ANGLES_MOST {
+            return true;
+        }
+    }
+    false
+}
+
+fn grammar(language: Language) -> Option<tree_sitter::Language> {
+    #[allow(unreachable_patterns, reason = "a language that is left out has no arm of its own")]
+    Some(match language {
+        #[cfg(feature = "rust")]
+        Language::Rust => tree_sitter_rust::LANGUAGE.into(),
+        #[cfg(feature = "python")]
+        Language::Python => tree_sitter_python::LANGUAGE.into(),
+        #[cfg(feature = "javascript")]
+        Language::JavaScript => tree_sitter_javascript::LANGUAGE.into(),
+        #[cfg(feature = "typescript")]
+        Language::TypeScript => tree_sitter_typescript::LANGUAGE_TYPESCRIPT.into(),
+        #[cfg(feature = "tsx")]
+        Language::Tsx => tree_sitter_typescript::LANGUAGE_TSX.into(),
+        #[cfg(feature = "go")]
+        Language::Go => tree_sitter_go::LANGUAGE.into(),
+        #[cfg(feature = "java")]
+        Language::Java => tree_sitter_java::LANGUAGE.into(),
+        #[cfg(feature = "c")]
+        Language::C => tree_sitter_c::LANGUAGE.into(),
+        #[cfg(feature = "cpp")]
+        Language::Cpp => tree_sitter_cpp::LANGUAGE.into(),
+        #[cfg(feature = "csharp")]
+        Language::CSharp => tree_sitter_c_sharp::LANGUAGE.into(),
+        #[cfg(feature = "ruby")]
+        Language::Ruby => tree_sitter_ruby::LANGUAGE.into(),
+        #[cfg(feature = "php")]
+        Language::Php => tree_sitter_php::LANGUAGE_PHP.into(),
+        #[cfg(feature = "json")]
+        Language::Json => tree_sitter_json::LANGUAGE.into(),
+        #[cfg(feature = "yaml")]
+        Language::Yaml => tree_sitter_yaml::LANGUAGE.into(),
+        #[cfg(feature = "toml")]
+        Language::Toml => tree_sitter_toml_ng::LANGUAGE.into(),
+        #[cfg(feature = "html")]
+        Language::Html => tree_sitter_html::LANGUAGE.into(),
+        #[cfg(feature = "css")]
+        Language::Css => tree_sitter_css::LANGUAGE.into(),
+        #[cfg(feature = "bash")]
+        Language::Bash => tree_sitter_bash::LANGUAGE.into(),
+        _ => return None,
+    })
+}

@@ -1,0 +1,86 @@
+//! Holds a merged text against what it came of.
+//!
+//! It refuses to mend anything. Invariant: what fails a check is refused, and a check that was not made says why.
+
+mod brackets;
+#[cfg(feature = "tree")]
+mod declarations;
+mod provenance;
+#[cfg(feature = "tree")]
+mod syntax;
+
+use crate::format::Format;
+use crate::merge::Options;
+use crate::outcome::{Check, Checks, Refused};
+use crate::source::Source;
+use crate::splice::Splice;
+
+/// The merge itself fills this in when the update can be merged into its result.
+const NOT_DONE_HERE: Check = Check::Skipped("the update names no single place in its result");
+const NO_TREE: Check = Check::Skipped("the syntax tree was not asked for");
+
+/// Holds a merged text against its sources. The splices come in order.
+pub(crate) fn verify(
+    source: &Source,
+    splices: &[Splice],
+    _format: Format,
+    text: &str,
+    update: &str,
+    options: &Options,
+) -> Result<Checks, Refused> {
+    let provenance = provenance::check(source, splices, text, update)?;
+    let (parse, declarations) =
+        if options.without_tree { (NO_TREE, NO_TREE) } else { trees(source, splices, options)? };
+    // A parser knows better than a count of brackets.
+    let brackets = match parse {
+        Check::Passed => Check::Skipped("the parser decided"),
+        Check::Skipped(_) => brackets::check(source, splices, options.language())?,
+    };
+    Ok(Checks { provenance, brackets, parse, declarations, idempotence: NOT_DONE_HERE })
+}
+
+#[cfg(feature = "tree")]
+fn trees(source: &Source, splices: &[Splice], options: &Options) -> Result<(Check, Check), Refused> {
+    syntax::check(source, splices, options.language())
+}
+
+#[cfg(not(feature = "tree"))]
+#[allow(clippy::unnecessary_wraps, reason = "the same shape as with a tree")]
+fn trees(_: &Source, _: &[Splice], _: &Options) -> Result<(Check, Check), Refused> {
+    let check = Check::Skipped("no grammar is built in");
+    Ok((check, check))
+}
+
+/// The text with LF that splices, in order, make of a source.
+fn spliced(source: &Source, splices: &[Splice]) -> String {
+    let mut text = String::with_capacity(source.text.len() + splices.iter().map(|it| it.new.len()).sum::<usize>());
+    let mut at = 0;
+    for splice in splices {
+        text.push_str(&source.text[at..splice.old.start]);
+        text.push_str(&splice.new);
+        at = splice.old.end;
+    }
+    text.push_str(&source.text[at..]);
+    text
+}
+
+/// The line of the source that stands where a line of the spliced text came from, both counted from 0.
+#[cfg(feature = "tree")]
+fn line_before(source: &Source, splices: &[Splice], line: usize) -> usize {
+    let mut grown: isize = 0;
+    for splice in splices {
+        let first = source.line_of(splice.old.start);
+        if (first as isize + grown) as usize > line {
+            break;
+        }
+        let (old, new) = (source.text[splice.old.clone()].matches('\n').count(), splice.new.matches('\n').count());
+        if line <= (first as isize + grown) as usize + new {
+            return first.min(source.line_count().saturating_sub(1));
+        }
+        grown += new as isize - old as isize;
+    }
+    ((line as isize - grown).max(0) as usize).min(source.line_count().saturating_sub(1))
+}
+
+#[cfg(test)]
+mod tests;

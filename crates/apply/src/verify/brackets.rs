@@ -1,0 +1,155 @@
+//! Brackets: what was balanced still is. It stands in where no parser decides.
+//!
+//! It refuses to judge languages whose strings it cannot tell, and originals that it finds unbalanced itself. Invariant: one
+//! pass over each text.
+
+use super::spliced;
+use crate::language::Language;
+use crate::outcome::{Check, Code, Refused};
+use crate::source::Source;
+use crate::splice::Splice;
+
+/// How comments and strings of a language are written.
+#[derive(Clone, Copy)]
+struct Lexis {
+    line_comment: &'static str,
+    has_block_comment: bool,
+    /// Strings in single quotes; Rust's are characters.
+    has_single: bool,
+    has_backtick: bool,
+    has_triple: bool,
+    is_rust: bool,
+}
+
+const C: Lexis = Lexis {
+    line_comment: "//",
+    has_block_comment: true,
+    has_single: true,
+    has_backtick: false,
+    has_triple: false,
+    is_rust: false,
+};
+
+fn lexis(language: Language) -> Option<Lexis> {
+    Some(match language {
+        Language::Rust => Lexis { has_single: false, is_rust: true, ..C },
+        Language::C | Language::Cpp | Language::CSharp => C,
+        Language::Java => Lexis { has_triple: true, ..C },
+        Language::Go => Lexis { has_backtick: true, ..C },
+        Language::Css => Lexis { line_comment: "", ..C },
+        Language::Python | Language::Toml => {
+            Lexis { line_comment: "#", has_block_comment: false, has_triple: true, ..C }
+        }
+        Language::Json => Lexis { line_comment: "", has_block_comment: false, has_single: false, ..C },
+        // Regular expressions, templates, here documents, patterns of `case`, plain text: brackets in them say nothing.
+        Language::JavaScript | Language::TypeScript | Language::Tsx => return None,
+        Language::Ruby | Language::Php | Language::Yaml | Language::Html | Language::Bash => return None,
+    })
+}
+
+/// Checks that brackets which were balanced in the original are in the merged text.
+pub(super) fn check(source: &Source, splices: &[Splice], language: Option<Language>) -> Result<Check, Refused> {
+    let Some(lexis) = language.and_then(lexis) else {
+        return Ok(Check::Skipped("strings and comments of the language are not known"));
+    };
+    if splices.is_empty() {
+        return Ok(Check::Passed);
+    }
+    if balance(&source.text, lexis).is_err() {
+        return Ok(Check::Skipped("the original is not balanced"));
+    }
+    let text = spliced(source, splices);
+    let Err(at) = balance(&text, lexis) else { return Ok(Check::Passed) };
+    let line = text[..at].matches('\n').count();
+    let near = splices.iter().map(|splice| {
+        let last = source.line_of(splice.old.end.saturating_sub(1).max(splice.old.start));
+        (source.line_of(splice.old.start), last)
+    });
+    let bracket = text[at..].chars().next().unwrap_or(' ');
+    Err(Refused::new(
+        Code::SyntaxRegression,
+        format!("line {}: `{bracket}` has no partner in the merged text, and the original is balanced", line + 1),
+        "show the lines around the change whole, with their brackets",
+    )
+    .at(near))
+}
+
+/// Where a bracket stands that has no partner.
+fn balance(text: &str, lexis: Lexis) -> Result<(), usize> {
+    let bytes = text.as_bytes();
+    let mut open: Vec<usize> = Vec::new();
+    let mut at = 0;
+    while at < bytes.len() {
+        if let Some(end) = past_quoted(bytes, at, lexis) {
+            at = end;
+            continue;
+        }
+        match bytes[at] {
+            b'(' | b'[' | b'{' => open.push(at),
+            close @ (b')' | b']' | b'}') => match open.pop() {
+                Some(start) if partner(bytes[start]) == close => {}
+                _ => return Err(at),
+            },
+            _ => {}
+        }
+        at += 1;
+    }
+    open.pop().map_or(Ok(()), Err)
+}
+
+fn partner(open: u8) -> u8 {
+    match open {
+        b'(' => b')',
+        b'[' => b']',
+        _ => b'}',
+    }
+}
+
+/// The end of the comment or string that begins at a byte; none if none does.
+fn past_quoted(bytes: &[u8], at: usize, lexis: Lexis) -> Option<usize> {
+    let rest = &bytes[at..];
+    let until = |skip: usize, mark: &[u8]| {
+        memchr::memmem::find(rest.get(skip..).unwrap_or_default(), mark)
+            .map_or(bytes.len(), |end| at + skip + end + mark.len())
+    };
+    match rest[0] {
+        b'/' if lexis.has_block_comment && rest.starts_with(b"/*") => Some(until(2, b"*/")),
+        b'/' | b'#' if !lexis.line_comment.is_empty() && rest.starts_with(lexis.line_comment.as_bytes()) => {
+            Some(until(1, b"\n"))
+        }
+        b'r' if lexis.is_rust && !at.checked_sub(1).is_some_and(|before| is_word(bytes[before])) => {
+            let hashes = rest[1..].iter().take_while(|&&byte| byte == b'#').count().min(255);
+            (rest.get(1 + hashes) == Some(&b'"')).then(|| {
+                let mark: Vec<u8> = std::iter::once(b'"').chain(std::iter::repeat_n(b'#', hashes)).collect();
+                until(2 + hashes, &mark)
+            })
+        }
+        b'\'' if lexis.is_rust => match rest {
+            [_, b'\\', ..] => Some(escaped(bytes, at + 1, b'\'', true)),
+            [_, _, b'\'', ..] => Some(at + 3),
+            _ => None,
+        },
+        quote @ (b'"' | b'\'') if lexis.has_triple && rest.starts_with(&[quote; 3]) => Some(until(3, &[quote; 3])),
+        b'"' => Some(escaped(bytes, at + 1, b'"', !lexis.is_rust)),
+        b'\'' if lexis.has_single => Some(escaped(bytes, at + 1, b'\'', true)),
+        b'`' if lexis.has_backtick => Some(escaped(bytes, at + 1, b'`', false)),
+        _ => None,
+    }
+}
+
+fn escaped(bytes: &[u8], mut at: usize, quote: u8, ends_with_line: bool) -> usize {
+    while at < bytes.len() {
+        match bytes[at] {
+            b'\\' => at += 1,
+            b'\n' if ends_with_line => return at + 1,
+            byte if byte == quote => return at + 1,
+            _ => {}
+        }
+        at += 1;
+    }
+    bytes.len()
+}
+
+fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_'
+}

@@ -1,0 +1,48 @@
+//! Syntax: the parser finds no error that the original has not.
+//!
+//! It refuses to judge a text whose original it cannot read itself. Invariant: the original is parsed once.
+
+use super::{declarations, line_before, spliced};
+use crate::language::Language;
+use crate::outcome::{Check, Code, Refused};
+use crate::source::Source;
+use crate::splice::Splice;
+use crate::tree::{errors, parse, parse_again};
+
+/// Checks the syntax, and with the same trees the declarations.
+pub(super) fn check(
+    source: &Source,
+    splices: &[Splice],
+    language: Option<Language>,
+) -> Result<(Check, Check), Refused> {
+    let skipped = |reason| Ok((Check::Skipped(reason), Check::Skipped(reason)));
+    let Some(language) = language else { return skipped("the language is not known") };
+    if !language.is_built_in() {
+        return skipped("the language is not built in");
+    }
+    if splices.is_empty() {
+        return Ok((Check::Passed, Check::Passed));
+    }
+    let Some(old) = parse(language, &source.text) else { return skipped("the original is too much to parse") };
+    if old.root_node().has_error() {
+        return skipped("the parser finds errors in the original too");
+    }
+    let text = spliced(source, splices);
+    let Some(new) = parse_again(language, source, &old, splices, &text) else {
+        return skipped("the merged text is too much to parse");
+    };
+    if new.root_node().has_error() {
+        // One error node may span the whole file: what is told is the first one from the change on.
+        let changed = source.line_of(splices[0].old.start);
+        let line = errors(&new).into_iter().find(|&line| line >= changed).unwrap_or(changed);
+        let before = line_before(source, splices, line);
+        return Err(Refused::new(
+            Code::SyntaxRegression,
+            format!("line {}: the merged text has a syntax error that the original has not", line + 1),
+            "show the lines around the change whole, with their brackets",
+        )
+        .at([(before, before)]));
+    }
+    let declarations = declarations::check(language, source, splices, old, &text, new)?;
+    Ok((Check::Passed, declarations))
+}

@@ -1,0 +1,7 @@
+project(sample C)
+
+add_library(core core.c)
+target_include_directories(core PUBLIC include)
+
+add_executable(app main.c)
+target_link_libraries(app core)

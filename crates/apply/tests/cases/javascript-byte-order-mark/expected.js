@@ -1,0 +1,17 @@
+﻿const routes = new Map();
+const names = new Set();
+
+function register(name, handler) {
+  routes.set(name, handler);
+}
+
+function remove(name) {
+  routes.delete(name);
+}
+
+function call(name, request) {
+  const handler = routes.get(name);
+  return handler(request);
+}
+
+module.exports = { register, remove, call };

@@ -1,0 +1,19 @@
+const routes = new Map();
+
+function register(name, handler) {
+  routes.set(name, handler);
+}
+
+function remove(name) {
+  routes.delete(name);
+}
+
+function call(name, request) {
+  const handler = routes.get(name);
+  if (!handler) {
+    throw new Error(`no route called ${name}`);
+  }
+  return handler(request);
+}
+
+module.exports = { register, remove, call };

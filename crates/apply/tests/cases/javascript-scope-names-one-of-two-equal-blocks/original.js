@@ -1,0 +1,11 @@
+function first(list) {
+  list.sort();
+  list.reverse();
+  return list;
+}
+
+function second(list) {
+  list.sort();
+  list.reverse();
+  return list;
+}

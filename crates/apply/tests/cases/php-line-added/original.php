@@ -1,0 +1,13 @@
+<?php
+
+function greet(string $name): string
+{
+    $name = trim($name);
+    return "Hello, $name";
+}
+
+function leave(string $name): string
+{
+    $name = trim($name);
+    return "Goodbye, $name";
+}

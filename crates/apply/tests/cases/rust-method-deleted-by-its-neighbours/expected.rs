@@ -1,0 +1,18 @@
+use std::collections::BTreeMap;
+
+/// Counts words.
+pub struct Counter {
+    counts: BTreeMap<String, usize>,
+}
+
+impl Counter {
+    /// An empty counter.
+    pub fn new() -> Counter {
+        Counter { counts: BTreeMap::new() }
+    }
+
+    /// The count of a word.
+    pub fn count(&self, word: &str) -> usize {
+        self.counts.get(word).copied().unwrap_or(0)
+    }
+}

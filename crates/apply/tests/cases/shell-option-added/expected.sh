@@ -1,0 +1,13 @@
+#!/bin/sh
+set -eu
+
+build() {
+    cc -O2 -o app main.c
+}
+
+install() {
+    cp app /usr/local/bin/
+}
+
+build
+install

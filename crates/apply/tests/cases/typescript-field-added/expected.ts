@@ -1,0 +1,10 @@
+export interface User {
+  id: number;
+  name: string;
+}
+
+export interface Team {
+  id: number;
+  title: string;
+  members: User[];
+}

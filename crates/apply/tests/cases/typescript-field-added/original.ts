@@ -1,0 +1,9 @@
+export interface User {
+  id: number;
+  name: string;
+}
+
+export interface Team {
+  id: number;
+  members: User[];
+}
