@@ -4,6 +4,7 @@
 //! tokrate take turns, at least five rounds, against the same server, each a process of its own.
 
 mod accuracy;
+mod apply;
 mod blast;
 mod client;
 mod clock;
@@ -92,6 +93,10 @@ pub fn run_hidden(arguments: &[String]) -> Option<Result<ExitCode>> {
 
 /// Builds what is measured, measures, and prints the table.
 pub fn run(root: &Path, arguments: &[String]) -> Result<()> {
+    // The merge engine needs no server, and has arguments of its own.
+    if let Some(("apply", rest)) = arguments.split_first().map(|(name, rest)| (name.as_str(), rest)) {
+        return apply::run(root, rest);
+    }
     let options = Options::parse(arguments)?;
     let release = root.join("target/release");
     if cfg!(debug_assertions) {
@@ -203,6 +208,7 @@ fn usage() -> String {
     for bar in BARS {
         text += &format!("  {:<18}{}\n", bar.name, bar.about);
     }
+    text += &format!("\nor, of the merge engine:\n\n{}", apply::USAGE);
     text
 }
 
