@@ -11,6 +11,7 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let flags = flags::Flags::parse();
     let outcome = match &flags.command {
+        flags::Command::Apply(flags) => commands::apply::run(flags),
         flags::Command::Bench(flags) => commands::bench::run(flags),
         flags::Command::Claim(flags) => commands::claim::run(flags),
         flags::Command::Compare(flags) => commands::compare::run(flags),

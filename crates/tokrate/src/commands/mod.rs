@@ -1,5 +1,6 @@
 //! One file per subcommand, and what all of them end with.
 
+pub mod apply;
 mod baseline;
 pub mod bench;
 pub mod claim;

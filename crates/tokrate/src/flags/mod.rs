@@ -1,5 +1,6 @@
 //! What can be typed on the command line, as it was typed. Nothing is resolved or checked here beyond its form.
 
+pub mod apply;
 pub mod bench;
 pub mod claim;
 pub mod compare;
@@ -24,6 +25,8 @@ pub struct Flags {
 /// The parts of tokrate.
 #[derive(Subcommand, Debug)]
 pub enum Command {
+    /// Merge a model's code edit into a file exactly, or say why not
+    Apply(apply::Flags),
     /// Measure how fast an endpoint answers, at which load, and how sure the numbers are
     Bench(Box<bench::Flags>),
     /// Say what a stated speed can mean, and what has to be asked

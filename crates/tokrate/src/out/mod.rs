@@ -1,5 +1,6 @@
 //! What a user sees and what files hold. Numbers are made elsewhere; here they are only laid out.
 
+pub mod apply;
 pub mod badge;
 pub mod comparison;
 pub mod csv;

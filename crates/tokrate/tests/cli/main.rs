@@ -3,6 +3,7 @@
 //!
 //! It refuses to know the inside of the binary. Invariant: nothing leaves loopback, nothing waits without a bound.
 
+mod apply;
 mod browser;
 mod command_line;
 mod discovery;
