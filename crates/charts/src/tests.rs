@@ -460,6 +460,18 @@ fn series_colours_differ_for_every_kind_of_vision_and_from_the_paper() {
     }
 }
 
+#[test]
+fn values_at_the_limits_of_what_can_be_drawn_are_drawn() {
+    let names = ["limit".to_owned()];
+    for limit in [1e200, -1e200, 1e-200, 1.078228089420496e-200] {
+        for logs in [(false, false), (true, true), (true, false)] {
+            for values in [vec![limit], vec![limit, 0.0], vec![0.0, limit, -1.0]] {
+                check_every_chart(&names, &values, logs).unwrap_or_else(|e| panic!("{values:?} {logs:?}: {e}"));
+            }
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
