@@ -18,7 +18,7 @@ use std::sync::Arc;
 use tokrate_core::{Rng, Sketch, Span};
 use tokrate_host::{Host, HostConfig, Truth, TruthLog};
 use tokrate_meter::{ClientError, ClientErrorSource, RequestNumbers};
-use tokrate_net::{ClientConfig, Clock, HttpVersion, Route, Target};
+use tokrate_net::{ClientConfig, Clock, HttpVersion, Route, Secrets, Target};
 use tokrate_sim::{Faults, Law, WORDS};
 use tokrate_wire::{Dialect, Shape};
 
@@ -123,7 +123,7 @@ impl Calibrator {
             route,
             path: target.path_with(&Dialect::OpenAiChat.path("sim", Shape::Stream)),
             headers: HeaderMap::new(),
-            secrets: Vec::new(),
+            secrets: Secrets::default(),
             id_prefix: "calibration".to_owned(),
             limits: Limits {
                 connect: Span::from_secs(5),

@@ -21,7 +21,7 @@ use tokio::sync::mpsc;
 use tokio::task::LocalSet;
 use tokrate_core::{Rng, Sketch, Span, Tick};
 use tokrate_meter::RequestNumbers;
-use tokrate_net::{Client, ClientConfig, Clock, LagProbe, Pacer, Route};
+use tokrate_net::{Client, ClientConfig, Clock, LagProbe, Pacer, Route, Secrets};
 use tokrate_tokens::Encoding;
 
 /// Everything that a phase needs. Shared by its workers.
@@ -33,8 +33,7 @@ pub(crate) struct Job {
     pub route: Route,
     pub path: String,
     pub headers: HeaderMap,
-    /// Values that may never be shown; see [`secrets_of`].
-    pub secrets: Vec<String>,
+    pub secrets: Secrets,
     /// First part of the `x-request-id` of every request.
     pub id_prefix: String,
     pub limits: Limits,
@@ -47,18 +46,6 @@ pub(crate) struct Job {
     pub progress: Arc<Progress>,
     pub clock: Clock,
     pub stop: Stop,
-}
-
-/// What of these headers may never be shown: the values that are marked sensitive, whole and without `Bearer`.
-pub(crate) fn secrets_of(headers: &HeaderMap) -> Vec<String> {
-    let sensitive = headers.values().filter(|value| value.is_sensitive()).filter_map(|value| value.to_str().ok());
-    let mut secrets: Vec<String> =
-        sensitive.flat_map(|value| [value, value.rsplit(' ').next().unwrap_or(value)]).map(str::to_owned).collect();
-    // Very short values are no keys, and replacing them would garble messages.
-    secrets.retain(|secret| secret.len() >= 6);
-    secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
-    secrets.dedup();
-    secrets
 }
 
 /// What a phase left behind.

@@ -20,8 +20,6 @@ use tokrate_wire::{Decoder, Dialect, Shape, encode_request, refusal};
 
 /// Largest part of an error answer that is kept to be understood.
 const ERROR_BODY_BYTES_MOST: usize = 64 * 1024;
-/// A shorter beginning of a key tells nothing.
-const SECRET_PART_LEAST: usize = 3;
 /// More kept connections than this are not tried for one request.
 const STALE_CONNECTIONS_MOST: u32 = 64;
 /// How long after the end of the answer the end of the body is waited for, before the connection is given up.
@@ -226,9 +224,9 @@ impl<'a> AnswerSink<'a> {
         let mut trace = self.meter.finish(timing, ending);
         // Some servers echo the key.
         if let Some(failure) = &mut trace.failure {
-            failure.message = redacted(std::mem::take(&mut failure.message), secrets);
+            failure.message = secrets.redacted(std::mem::take(&mut failure.message));
         }
-        trace.model = trace.model.take().map(|model| redacted(model, secrets));
+        trace.model = trace.model.take().map(|model| secrets.redacted(model));
         trace
     }
 
@@ -251,21 +249,6 @@ impl<'a> AnswerSink<'a> {
             (None, None) => failed(FailureKind::Cancelled, "the run ended before the answer did".to_owned()),
         }
     }
-}
-
-/// The text without any of the secrets, and without the beginning of one at its end, where long messages are cut.
-fn redacted(text: String, secrets: &[String]) -> String {
-    secrets.iter().fold(text, |text, secret| {
-        let text = if text.contains(secret) { text.replace(secret, "***") } else { text };
-        let whole = text.trim_end_matches('…');
-        let cut = (SECRET_PART_LEAST..secret.len())
-            .rev()
-            .find(|&length| secret.get(..length).is_some_and(|part| whole.ends_with(part)));
-        match cut {
-            Some(length) => format!("{}***…", &whole[..whole.len() - length]),
-            None => text,
-        }
-    })
 }
 
 impl Sink for AnswerSink<'_> {
@@ -303,25 +286,5 @@ impl Sink for AnswerSink<'_> {
         let mut batch = self.lane.batch.borrow_mut();
         self.decoder.push(at, bytes, &mut batch);
         self.meter_batch(&mut batch);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::drive::secrets_of;
-
-    #[test]
-    fn a_key_that_a_server_echoes_is_not_kept() {
-        let mut headers = http::HeaderMap::new();
-        let mut key = HeaderValue::from_static("Bearer sk-very-secret");
-        key.set_sensitive(true);
-        headers.insert(http::header::AUTHORIZATION, key);
-        headers.insert(http::header::ACCEPT, HeaderValue::from_static("text/plain"));
-        let secrets = secrets_of(&headers);
-        let shown = redacted("wrong key sk-very-secret (Bearer sk-very-secret), text/plain".to_owned(), &secrets);
-        assert_eq!(shown, "wrong key *** (***), text/plain");
-        assert_eq!(redacted("wrong key sk-very…".to_owned(), &secrets), "wrong key ***…");
-        assert_eq!(redacted("nothing here…".to_owned(), &secrets), "nothing here…");
     }
 }

@@ -5,7 +5,7 @@
 
 use crate::calibrate::{self, Calibrator};
 use crate::config::{Config, Remote, RequestOptions, Target};
-use crate::drive::{Job, PhaseOutput, run_phase, secrets_of};
+use crate::drive::{Job, PhaseOutput, run_phase};
 use crate::exchange::Bodies;
 use crate::money::Money;
 use crate::plan::{Backoff, Budget, Load, PhaseSpec, held_back};
@@ -23,7 +23,7 @@ use tokrate_meter::{
     Billed, ClientError, ClientErrorSource, ConditionsRow, Goodput, PhaseInput, PhaseResult, Price, Record,
     RequestNumbers, Spending, Status, Tool, Warmup,
 };
-use tokrate_net::{ClientConfig, Clock, HttpVersion, Route};
+use tokrate_net::{ClientConfig, Clock, HttpVersion, Route, Secrets};
 use tokrate_sim::WORDS;
 use tokrate_tokens::Encoding;
 use tokrate_wire::{Dialect, Shape};
@@ -318,7 +318,7 @@ impl<'a> Session<'a> {
             route: self.route.clone(),
             path: self.endpoint.base.path_with(&self.endpoint.dialect.path(&self.endpoint.model, shape)),
             headers: self.endpoint.headers.clone(),
-            secrets: secrets_of(&self.endpoint.headers),
+            secrets: Secrets::of(&self.endpoint.headers),
             id_prefix: number.to_string(),
             limits: config.limits,
             workers: config.workers.unwrap_or_else(|| workers_for(spec)).min(most_workers(spec)),

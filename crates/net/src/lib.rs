@@ -14,6 +14,7 @@ mod exchange;
 mod lag;
 mod pacer;
 mod route;
+mod secrets;
 pub mod server;
 mod stamped;
 mod target;
@@ -28,6 +29,7 @@ pub use exchange::{ConnectionUse, Exchange, ExchangeFailure, Head, Limits, Outgo
 pub use lag::LagProbe;
 pub use pacer::{Pacer, Sleep};
 pub use route::Route;
+pub use secrets::Secrets;
 pub use stamped::Stamps;
 pub use target::Target;
 pub use tls::ServerTls;
