@@ -13,7 +13,8 @@ mod markers;
 mod segments;
 mod snippet;
 
-pub(crate) use markers::is_marker;
+pub(crate) use lines::tells_much;
+pub(crate) use markers::{is_marker, removed};
 use snippet::Snippet;
 
 use crate::format::Located;

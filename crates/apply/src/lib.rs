@@ -8,6 +8,7 @@
 
 #![forbid(unsafe_code)]
 
+mod accept;
 mod format;
 mod language;
 mod lazy;
@@ -20,6 +21,7 @@ mod splice;
 mod tree;
 mod verify;
 
+pub use accept::accept;
 pub use format::{Format, Patch, PatchAction, PatchedFile};
 pub use language::Language;
 pub use merge::{Options, merge};

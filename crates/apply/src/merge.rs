@@ -90,7 +90,7 @@ fn check_size(bytes: &[u8], most: usize, what: &str) -> Result<(), Refused> {
 }
 
 /// An update as text with LF, out of its wrapping.
-fn lines_of(bytes: &[u8]) -> Result<String, Refused> {
+pub(crate) fn lines_of(bytes: &[u8]) -> Result<String, Refused> {
     let text = as_text(bytes, "the update")?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text).replace("\r\n", "\n");
     let update = format::unwrapped(&text);

@@ -63,6 +63,8 @@ pub enum Stage {
     Tree,
     /// The update is the whole file.
     Whole,
+    /// A model merged, and its file was accepted.
+    Given,
 }
 
 /// What a merged text was held against. One that fails any check is refused, so each is passed or was not made.

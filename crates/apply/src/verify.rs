@@ -4,6 +4,8 @@
 
 mod brackets;
 #[cfg(feature = "tree")]
+mod confined;
+#[cfg(feature = "tree")]
 mod declarations;
 mod provenance;
 #[cfg(feature = "tree")]
@@ -11,7 +13,7 @@ mod syntax;
 
 use crate::format::Format;
 use crate::merge::Options;
-use crate::outcome::{Check, Checks, Refused};
+use crate::outcome::{Check, Checks, Code, Refused};
 use crate::source::Source;
 use crate::splice::Splice;
 
@@ -37,6 +39,30 @@ pub(crate) fn verify(
         Check::Skipped(_) => brackets::check(source, splices, options.language())?,
     };
     Ok(Checks { provenance, brackets, parse, declarations, idempotence: NOT_DONE_HERE })
+}
+
+/// Passes when lines go or come only inside of declarations that hold a line of which `is_meant` is true, or come between
+/// declarations. Needs a language whose grammar is built in.
+#[cfg(feature = "tree")]
+pub(crate) fn check_confined(
+    source: &Source,
+    splices: &[Splice],
+    options: &Options,
+    is_meant: impl Fn(&str) -> bool,
+) -> Result<(), Refused> {
+    match options.language().filter(|language| language.is_built_in()) {
+        Some(language) => confined::check(source, splices, language, is_meant),
+        None => Err(no_grammar()),
+    }
+}
+
+#[cfg(not(feature = "tree"))]
+pub(crate) fn check_confined(_: &Source, _: &[Splice], _: &Options, _: impl Fn(&str) -> bool) -> Result<(), Refused> {
+    Err(no_grammar())
+}
+
+fn no_grammar() -> Refused {
+    Refused::new(Code::SyntaxRegression, "the declarations of this language are not known", "name the language")
 }
 
 #[cfg(feature = "tree")]

@@ -82,6 +82,11 @@ impl<'o> Lines<'o> {
     }
 }
 
+/// Whether a line tells more by itself than a bracket or a word of three letters.
+pub(crate) fn tells_much(text: &str) -> bool {
+    information(text) > UNIT
+}
+
 /// How much a line tells by itself: six units for a long one, half a unit for a lone bracket, next to nothing for a blank one.
 pub(crate) fn information(text: &str) -> i32 {
     let letters = text.chars().filter(|c| c.is_alphanumeric()).take(24).count() as i32;
