@@ -12,6 +12,7 @@ const USAGE: &str = "\
 usage: cargo xtask <chore>
 
   test            install what the tests need if it is missing, then run everything
+  tools           only install what the tests need if it is missing
   tidy            check the house rules: dependency table, pure crates, headers, sizes
   bench [NAME…]   measure the bars with the release binary, beside a floor in the same run
 ";
@@ -27,6 +28,7 @@ fn main() -> ExitCode {
     let root = workspace_root();
     let result = match arguments.first().map(String::as_str) {
         Some("test") => verify::run(&root),
+        Some("tools") => tools::ensure(&root).map(drop),
         Some("tidy") => tidy::run(&root),
         Some("bench") => bench::run(&root, &arguments[1..]),
         _ => {

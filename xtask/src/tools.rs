@@ -8,6 +8,10 @@ use std::process::Command;
 /// Cargo programs and the versions that are installed when they are missing.
 const CARGO_TOOLS: &[(&str, &str)] = &[("cargo-nextest", "0.9.143"), ("cargo-deny", "0.20.2")];
 
+/// Published clients that are run against tokrate's servers, from the registries of Node and Python.
+const NODE_PACKAGES: &[&str] = &["@morphllm/morphsdk@0.2.196", "@modelcontextprotocol/sdk@1.32.2", "openai@7.57.0"];
+const PYTHON_PACKAGES: &[&str] = &["openai==3.54.0"];
+
 /// Names under which a Chromium-like browser may be found.
 const BROWSERS: &[&str] = &["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 
@@ -25,7 +29,45 @@ pub fn ensure(root: &Path) -> Result<PathBuf> {
     if browser().is_none() {
         install_browser()?;
     }
+    ensure_packages(&root.join(".tools/node"), NODE_PACKAGES, install_node_packages)?;
+    ensure_packages(&root.join(".tools/python"), PYTHON_PACKAGES, install_python_packages)?;
     Ok(bin)
+}
+
+/// Fills a folder with packages unless its list says that just these are in it.
+fn ensure_packages(folder: &Path, packages: &[&str], install: fn(&Path, &[&str]) -> Result<()>) -> Result<()> {
+    let list = folder.join("installed-by-xtask");
+    let wanted = packages.join("\n");
+    if std::fs::read_to_string(&list).is_ok_and(|there| there == wanted) {
+        return Ok(());
+    }
+    println!("xtask: installing {} into {} (once)", packages.join(", "), folder.display());
+    if folder.exists() {
+        std::fs::remove_dir_all(folder).with_context(|| format!("empty {}", folder.display()))?;
+    }
+    std::fs::create_dir_all(folder).with_context(|| format!("make {}", folder.display()))?;
+    install(folder, packages)?;
+    std::fs::write(&list, wanted).with_context(|| format!("write {}", list.display()))
+}
+
+fn install_node_packages(folder: &Path, packages: &[&str]) -> Result<()> {
+    if find("npm").is_none() {
+        bail!("install clients for the tests: there is no npm; install Node with npm and run this again");
+    }
+    let flags = ["install", "--no-fund", "--no-audit", "--silent", "--ignore-scripts", "--prefix"];
+    run(Command::new("npm").args(flags).arg(folder).args(packages))
+}
+
+fn install_python_packages(folder: &Path, packages: &[&str]) -> Result<()> {
+    let make = || run(Command::new("python3").args(["-m", "venv"]).arg(folder));
+    // Some systems ship Python without what makes environments.
+    if make().is_err() {
+        apt(&["update", "-qq"])?;
+        apt(&["install", "-y", "-qq", "--no-install-recommends", "python3-venv"])?;
+        make()?;
+    }
+    let flags = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
+    run(Command::new(folder.join("bin/python")).args(flags).args(packages))
 }
 
 /// A Chromium-like browser, if one is installed.
@@ -37,22 +79,24 @@ fn install_browser() -> Result<()> {
     println!(
         "xtask: no Chromium found; installing the system package `chromium` (the report is looked at in a real browser)"
     );
-    let apt = |arguments: &[&str]| -> Result<()> {
-        let mut command = if find("sudo").is_some() && !is_root() {
-            let mut sudo = Command::new("sudo");
-            sudo.arg("apt-get");
-            sudo
-        } else {
-            Command::new("apt-get")
-        };
-        run(command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive"))
-    };
-    if find("apt-get").is_none() {
-        bail!("install Chromium: this system has no apt-get; install Chromium or Chrome by hand and run this again");
-    }
     apt(&["update", "-qq"])?;
     apt(&["install", "-y", "-qq", "--no-install-recommends", "chromium", "fonts-dejavu-core"])?;
     browser().map(|_| ()).context("find Chromium after its installation")
+}
+
+/// Runs the system's package manager, as root if need be.
+fn apt(arguments: &[&str]) -> Result<()> {
+    if find("apt-get").is_none() {
+        bail!("run apt-get {}: this system has no apt-get; install it by hand and run this again", arguments.join(" "));
+    }
+    let mut command = match find("sudo").is_some() && !is_root() {
+        true => Command::new("sudo"),
+        false => Command::new("apt-get"),
+    };
+    if command.get_program() == "sudo" {
+        command.arg("apt-get");
+    }
+    run(command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive"))
 }
 
 fn is_root() -> bool {

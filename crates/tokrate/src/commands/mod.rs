@@ -7,6 +7,7 @@ pub mod claim;
 pub mod compare;
 pub mod feel;
 pub mod interrupt;
+pub mod mcp;
 pub mod sim;
 pub mod targets;
 

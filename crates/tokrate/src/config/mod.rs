@@ -1,6 +1,7 @@
 //! From what was typed to what is done: flags over environment over `tokrate.toml` over defaults. Every value remembers
 //! where it came from, so that an error can say so.
 
+pub mod apply;
 pub mod bench;
 pub mod environment;
 pub mod file;

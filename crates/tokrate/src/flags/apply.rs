@@ -1,43 +1,95 @@
-//! The flags of `tokrate apply`.
+//! The flags of `tokrate apply`. Nothing is resolved or checked here beyond its form.
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 use std::path::PathBuf;
 
 /// `tokrate apply`, as typed.
+// What belongs to one of FILE, --patch, --batch and --serve conflicts with the others: that it requires the one would not be
+// checked where another one is there.
 #[derive(Args, Debug, Default)]
+#[command(group(ArgGroup::new("what").required(true).args(["file", "patch", "batch", "serve"])))]
+#[command(group(ArgGroup::new("how").args(["in_place", "diff", "check"]).conflicts_with_all(["batch", "serve"])))]
 #[command(after_help = "\
-The update may be lines of the file with `// ... existing code ...` for the rest, blocks of SEARCH and REPLACE, JSON with
-old_string and new_string, a unified diff, a patch from `*** Begin Patch`, or the whole file.
-
-Exit codes: 0 merged; 1 refused, with the reason and the lines in question; 2 bad usage, or a file cannot be read or written.
+Exit codes: 0 merged; 1 refused, and nothing was changed; 2 could not be tried (bad flags, no such file).
 
 Examples:
-  tokrate apply src/main.rs --update edit.txt --diff
-  model | tokrate apply src/main.rs --in-place
-  tokrate apply --batch cases.jsonl > results.jsonl")]
+  tokrate apply src/main.rs --update edit.txt            the merged file on standard output
+  tokrate apply src/main.rs --in-place < edit.txt        the same, written into the file
+  tokrate apply --patch changes.patch --root .           files of a `*** Begin Patch`, all or none
+  tokrate apply --batch cases.jsonl --output results.jsonl
+  tokrate apply --serve 127.0.0.1:8410                   for clients of OpenAI, Morph and Relace
+
+Updates are snippets with `... existing code ...`, SEARCH/REPLACE blocks, JSON with old_string and
+new_string, unified diffs, V4A patches or whole files: docs/apply.md.")]
 pub struct Flags {
-    /// The file that is edited
-    #[arg(value_name = "FILE", required_unless_present = "batch", conflicts_with = "batch")]
+    /// File to merge into
+    #[arg(value_name = "FILE")]
     pub file: Option<PathBuf>,
-    /// The update, `-` for standard input [default: -]
-    #[arg(long, short, value_name = "FILE", conflicts_with = "batch")]
+    /// File with the update, `-` for standard input [default: -]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["patch", "batch", "serve"])]
     pub update: Option<PathBuf>,
     /// Write the merged text into the file, whole or not at all
-    #[arg(long, short, group = "form", conflicts_with = "batch")]
+    #[arg(long)]
     pub in_place: bool,
-    /// Print what changes as a unified diff
-    #[arg(long, short, group = "form", conflicts_with = "batch")]
+    /// Print what would change as a unified diff
+    #[arg(long)]
     pub diff: bool,
-    /// Only say whether it can be merged
-    #[arg(long, short, group = "form", conflicts_with = "batch")]
+    /// Say only whether it would merge
+    #[arg(long)]
     pub check: bool,
-    /// The language of the file [default: by its name]
-    #[arg(long, value_name = "NAME", conflicts_with = "batch")]
+    /// Language of the file [default: by its name]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["patch", "batch", "serve"])]
     pub language: Option<String>,
-    /// Leave the syntax tree alone: no check for new syntax errors and doubled declarations
+    /// What the edit is for, in the words of who wrote it
+    #[arg(long, value_name = "TEXT", conflicts_with_all = ["patch", "batch", "serve"])]
+    pub instruction: Option<String>,
+    /// Leave syntax trees alone: neither to find the place nor to check the result
     #[arg(long)]
     pub no_tree: bool,
-    /// Merge many: one JSON object a line with id, path, original, update; one result a line on standard output
+    /// Print the result as JSON
+    #[arg(long, conflicts_with_all = ["batch", "serve"])]
+    pub json: bool,
+    /// Patch of several files (V4A) to carry out, `-` for standard input
+    #[arg(long, value_name = "FILE")]
+    pub patch: Option<PathBuf>,
+    /// Folder that the files of the patch lie in; none outside is touched [default: .]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["file", "batch", "serve"])]
+    pub root: Option<PathBuf>,
+    /// Cases to merge (JSONL with id, path, original, update, instruction), `-` for standard input
     #[arg(long, value_name = "FILE")]
     pub batch: Option<PathBuf>,
+    /// File for the results of --batch [default: standard output]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["file", "patch", "serve"])]
+    pub output: Option<PathBuf>,
+    /// Address to serve at, until Ctrl-C
+    #[arg(long, value_name = "ADDR")]
+    pub serve: Option<String>,
+    /// What the server answers to a refused edit: `error` (status 422), or the `original` file with a header that says so
+    /// [default: error]
+    #[arg(long, value_name = "WHAT", conflicts_with_all = ["file", "patch", "batch"])]
+    pub on_refuse: Option<String>,
+    /// Largest body of a request that the server reads [default: 33554432]
+    #[arg(long, value_name = "N", conflicts_with_all = ["file", "patch", "batch"])]
+    pub max_body_bytes: Option<usize>,
+    #[command(flatten)]
+    pub fallback: Fallback,
+}
+
+/// A model for what the engine refuses.
+#[derive(Args, Debug, Default)]
+#[command(next_help_heading = "Fallback")]
+pub struct Fallback {
+    /// Ask this model when an edit is refused, such as http://127.0.0.1:8000/v1,qwen; its text counts only if it passes the
+    /// same checks
+    #[arg(long, value_name = "URL,MODEL")]
+    pub fallback: Option<String>,
+    /// Environment variable that holds the API key of the model
+    #[arg(long, value_name = "VAR", requires = "fallback", conflicts_with_all = ["key_file", "key_cmd"])]
+    pub key_env: Option<String>,
+    /// File that holds the API key
+    #[arg(long, value_name = "FILE", requires = "fallback", conflicts_with = "key_cmd")]
+    pub key_file: Option<PathBuf>,
+    /// Command that prints the API key
+    #[arg(long, value_name = "COMMAND", requires = "fallback")]
+    pub key_cmd: Option<String>,
 }

@@ -5,6 +5,7 @@ pub mod bench;
 pub mod claim;
 pub mod compare;
 pub mod feel;
+pub mod mcp;
 pub mod sim;
 pub mod targets;
 
@@ -26,7 +27,7 @@ pub struct Flags {
 #[derive(Subcommand, Debug)]
 pub enum Command {
     /// Merge a model's code edit into a file exactly, or say why not
-    Apply(apply::Flags),
+    Apply(Box<apply::Flags>),
     /// Measure how fast an endpoint answers, at which load, and how sure the numbers are
     Bench(Box<bench::Flags>),
     /// Say what a stated speed can mean, and what has to be asked
@@ -35,6 +36,8 @@ pub enum Command {
     Compare(compare::Flags),
     /// Stream text at a stated speed, to feel what a number means
     Feel(feel::Flags),
+    /// Serve the tool edit_file to coding agents (Model Context Protocol on standard input and output)
+    Mcp(mcp::Flags),
     /// Serve simulated engines of known truth, in every dialect, for trying things without a key
     Sim(Box<sim::Flags>),
     /// List what can be measured by name, and find the engines of this machine

@@ -1,127 +1,216 @@
-//! `tokrate apply` from the outside: what is printed, what is written, what the exit code says.
+//! `tokrate apply` with one file: every flag, every exit code, and what is written.
+//!
+//! It refuses to know how edits are located: every edit here names one place, or plainly two. Invariant: what is refused
+//! changes nothing.
 
 use crate::folder::Folder;
-use crate::tool::{Finished, finish, start, tokrate};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use crate::tool::{BOUND, Finished, finish, run, tokrate};
+use serde_json::{Value, json};
+use std::io::Write;
+use std::process::Stdio;
+use std::sync::mpsc::channel;
 
-const FILE: &str = "fn one() {\n    first();\n    second();\n}\n\nfn two() {\n    first();\n    third();\n}\n";
-const UPDATE: &str = "// ... existing code ...\n    second();\n    between();\n}\n// ... existing code ...\n";
+pub const FILE: &str = "fn one() -> u32 {\n    let x = 1;\n    x\n}\n\nfn two() -> u32 {\n    let x = 1;\n    x\n}\n";
+/// Names one place.
+pub const GOOD: &str =
+    "<<<<<<< SEARCH\nfn two() -> u32 {\n    let x = 1;\n=======\nfn two() -> u32 {\n    let x = 22;\n>>>>>>> REPLACE\n";
+pub const MERGED: &str =
+    "fn one() -> u32 {\n    let x = 1;\n    x\n}\n\nfn two() -> u32 {\n    let x = 22;\n    x\n}\n";
+/// Names two.
+pub const AMBIGUOUS: &str = "<<<<<<< SEARCH\n    let x = 1;\n=======\n    let x = 2;\n>>>>>>> REPLACE\n";
 
-fn folder(name: &str, update: &str) -> Folder {
+/// Runs the binary with something on its standard input.
+pub fn fed(folder: &Folder, arguments: &[&str], input: &[u8]) -> Finished {
+    let mut command = tokrate(folder, arguments);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the binary starts");
+    let mut stdin = child.stdin.take().expect("piped");
+    let input = input.to_vec();
+    let (done, written) = channel();
+    // Beside the reading of what it says; one that ends early closes its end.
+    std::thread::spawn(move || {
+        let _ = stdin.write_all(&input);
+        drop(stdin);
+        let _ = done.send(());
+    });
+    let finished = finish(child);
+    written.recv_timeout(BOUND).expect("the input was taken or refused");
+    assert!(!finished.stderr.contains("panicked"), "{}", finished.stderr);
+    finished
+}
+
+fn folder(name: &str) -> Folder {
     let folder = Folder::new(name);
     folder.write("a.rs", FILE);
-    folder.write("update.txt", update);
+    folder.write("good.txt", GOOD);
+    folder.write("ambiguous.txt", AMBIGUOUS);
     folder
 }
 
-fn apply(folder: &Folder, line: &str) -> Finished {
-    let arguments: Vec<&str> = ["apply"].into_iter().chain(line.split_whitespace()).collect();
-    finish(start(&mut tokrate(folder, &arguments)))
-}
-
-fn merged() -> String {
-    FILE.replace("    second();\n", "    second();\n    between();\n")
+fn json_of(finished: &Finished) -> Value {
+    assert_eq!(finished.stderr, "");
+    serde_json::from_str(&finished.stdout).expect("one line of JSON")
 }
 
 #[test]
-fn the_merged_file_is_printed_and_the_file_is_left_alone() {
-    let folder = folder("apply-print", UPDATE);
-    let finished = apply(&folder, "a.rs --update update.txt");
-    assert_eq!((finished.code, finished.stdout.as_str(), finished.stderr.as_str()), (Some(0), merged().as_str(), ""));
-    assert_eq!(folder.read("a.rs"), FILE);
-}
-
-#[test]
-fn in_place_the_file_keeps_its_mode_and_a_link_stays_a_link() {
-    let folder = folder("apply-place", UPDATE);
-    let (file, link) = (folder.join("a.rs"), folder.join("link.rs"));
-    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o750)).expect("it is ours");
-    std::os::unix::fs::symlink("a.rs", &link).expect("links are there");
-    let finished = apply(&folder, "link.rs --in-place --update update.txt");
-    assert_eq!(finished.code, Some(0), "{finished:?}");
-    assert_eq!(folder.read("a.rs"), merged());
-    assert_eq!(std::fs::metadata(&file).expect("there").mode() & 0o777, 0o750);
-    assert!(std::fs::symlink_metadata(&link).expect("there").file_type().is_symlink());
-    assert_eq!(folder.names(), ["a.rs", "link.rs", "update.txt"], "nothing is left beside it");
-}
-
-#[test]
-fn a_diff_and_a_check_say_what_would_change() {
-    let folder = folder("apply-diff", UPDATE);
-    insta::assert_snapshot!("apply_diff", apply(&folder, "a.rs --diff --update update.txt").stdout);
-    let checked = apply(&folder, "a.rs --check --update update.txt");
-    assert_eq!((checked.code, checked.stdout.as_str()), (Some(0), "a.rs: 1 edit, 1 lines in place of 0\n"));
-    assert_eq!(folder.read("a.rs"), FILE);
-}
-
-#[test]
-fn a_refusal_names_the_lines_and_writes_nothing() {
-    let update = "// ... existing code ...\n    first();\n    between();\n// ... existing code ...\n";
-    let folder = folder("apply-refused", update);
-    let finished = apply(&folder, "a.rs --in-place --update update.txt");
-    assert_eq!((finished.code, finished.stdout.as_str()), (Some(1), ""));
-    insta::assert_snapshot!("apply_refused", finished.stderr);
-    assert_eq!(folder.read("a.rs"), FILE);
-}
-
-#[test]
-fn what_would_not_parse_is_refused_unless_the_tree_is_left_alone() {
-    let update = "// ... existing code ...\n    second();\n    let = ;\n}\n// ... existing code ...\n";
-    let folder = folder("apply-tree", update);
-    let refused = apply(&folder, "a.rs --check --update update.txt");
-    assert_eq!(refused.code, Some(1), "{refused:?}");
-    assert!(refused.stderr.contains("refused (syntax_regression)"), "{}", refused.stderr);
-    assert_eq!(apply(&folder, "a.rs --check --no-tree --update update.txt").code, Some(0));
-}
-
-#[test]
-fn what_makes_no_sense_is_refused_as_bad_usage() {
-    let folder = folder("apply-usage", UPDATE);
-    for line in [
-        "missing.rs --update update.txt",
-        "a.rs --update missing.txt",
-        "a.rs --language klingon --update update.txt",
-        "a.rs --diff --check --update update.txt",
-        "--batch missing.jsonl",
+fn the_merged_file_is_printed_and_nothing_else() {
+    let folder = folder("apply-print");
+    for finished in [
+        fed(&folder, &["apply", "a.rs"], GOOD.as_bytes()),
+        fed(&folder, &["apply", "a.rs", "--update", "-"], GOOD.as_bytes()),
+        run(&folder, &["apply", "a.rs", "--update", "good.txt"]),
+        run(&folder, &["apply", "a.rs", "--update", "good.txt", "--no-tree", "--instruction", "I set x"]),
     ] {
-        let finished = apply(&folder, line);
-        assert_eq!(finished.code, Some(2), "{line}: {finished:?}");
-        assert!(!finished.stderr.is_empty());
+        assert_eq!((finished.code, finished.stdout.as_str(), finished.stderr.as_str()), (Some(0), MERGED, ""));
     }
+    assert_eq!(folder.read("a.rs"), FILE, "the file itself is as it was");
 }
 
 #[test]
-fn a_batch_answers_every_line_in_order() {
-    let folder = Folder::new("apply-batch");
-    let mut cases = String::new();
-    for id in 0..300 {
-        let update = if id % 3 == 0 { "nothing of the file\n" } else { UPDATE };
-        let case =
-            serde_json::json!({ "id": id, "path": "a.rs", "original": FILE, "update": update, "instruction": "x" });
-        cases += &format!("{case}\n");
-    }
-    folder.write("cases.jsonl", &cases);
-    let finished = apply(&folder, "--batch cases.jsonl");
-    assert_eq!(finished.code, Some(0), "{}", finished.stderr);
-    let answers: Vec<serde_json::Value> =
-        finished.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
-    assert_eq!(answers.len(), 300);
-    for (id, answer) in answers.iter().enumerate() {
-        assert_eq!(answer["id"], id);
-        assert!(answer["micros"].is_u64());
-        match id % 3 {
-            0 => assert_eq!((&answer["status"], &answer["code"]), (&"refused".into(), &"no_anchor".into())),
-            _ => {
-                assert_eq!((&answer["status"], answer["output"].as_str()), (&"merged".into(), Some(merged().as_str())))
-            }
-        }
-    }
+fn bytes_come_out_as_they_are() {
+    let folder = Folder::new("apply-bytes");
+    // A byte order mark, CRLF, what looks like a colour, and no final newline.
+    let file = "\u{feff}one\r\ntwo \u{1b}[31m\r\nthree\r\nend";
+    std::fs::write(folder.join("a.txt"), file).expect("written");
+    let update = json!({"old_string": "three", "new_string": "3"}).to_string();
+    let finished = fed(&folder, &["apply", "a.txt"], update.as_bytes());
+    assert_eq!((finished.code, finished.stdout), (Some(0), file.replace("three", "3")));
+}
 
-    folder
-        .write("cases.jsonl", &format!("{{\"id\": 1, \"original\": 3}}\n\n{}", cases.lines().nth(1).expect("a case")));
-    let finished = apply(&folder, "--batch cases.jsonl");
-    assert_eq!(finished.code, Some(2));
-    let lines: Vec<&str> = finished.stdout.lines().collect();
-    assert!(lines[0].contains("bad_line") && lines[0].contains("line 1, column"), "{}", lines[0]);
-    assert!(lines[1].contains("\"merged\""), "{}", lines[1]);
+#[test]
+fn a_refusal_says_where_and_what_to_do() {
+    let folder = folder("apply-refused");
+    for flags in [
+        &["apply", "a.rs"][..],
+        &["apply", "a.rs", "--in-place"],
+        &["apply", "a.rs", "--diff"],
+        &["apply", "a.rs", "--check"],
+    ] {
+        let finished = fed(&folder, flags, AMBIGUOUS.as_bytes());
+        assert_eq!((finished.code, finished.stdout.as_str()), (Some(1), ""), "{finished:?}");
+        let said = &finished.stderr;
+        assert!(said.starts_with("a.rs: refused (ambiguous_location): "), "{said}");
+        assert!(said.contains("       2 |     let x = 1;\n") && said.contains("       7 |     let x = 1;\n"), "{said}");
+        assert!(said.contains("\nto do: "), "{said}");
+        assert_eq!(folder.read("a.rs"), FILE);
+    }
+    let finished = fed(&folder, &["apply", "a.rs", "--json"], AMBIGUOUS.as_bytes());
+    assert_eq!(finished.code, Some(1));
+    let told = json_of(&finished);
+    assert_eq!(
+        (&told["status"], &told["by"], &told["code"]),
+        (&json!("refused"), &json!("refused"), &json!("ambiguous_location"))
+    );
+    assert_eq!(told["candidates"], json!([[2, 2], [7, 7]]));
+    assert!(told["message"].is_string() && told["hint"].is_string(), "{told}");
+}
+
+#[test]
+fn what_is_no_text_is_refused() {
+    let folder = Folder::new("apply-no-text");
+    std::fs::write(folder.join("bytes"), b"a\n\xff\xfe\n").expect("written");
+    folder.write("empty", "");
+    folder.write("a", "text\n");
+    for (file, update, code) in [
+        ("bytes", "x\n", "not_text"),
+        ("a", "", "not_an_edit"),
+        ("a", " \n\t\n", "not_an_edit"),
+        ("empty", AMBIGUOUS, "no_anchor"),
+    ] {
+        let finished = fed(&folder, &["apply", file], update.as_bytes());
+        assert_eq!(finished.code, Some(1), "{finished:?}");
+        assert!(finished.stderr.starts_with(&format!("{file}: refused ({code}): ")), "{}", finished.stderr);
+    }
+    let finished = fed(&folder, &["apply", "a"], b"\xff");
+    assert!(finished.code == Some(1) && finished.stderr.contains("not_text"), "{finished:?}");
+}
+
+#[test]
+fn in_place_writes_the_file_and_says_so() {
+    let folder = folder("apply-in-place");
+    let finished = run(&folder, &["apply", "a.rs", "--update", "good.txt", "--in-place"]);
+    assert_eq!((finished.code, finished.stdout.as_str()), (Some(0), ""));
+    assert_eq!(finished.stderr, "a.rs: merged, 1 edit (line 7)\n");
+    assert_eq!(folder.read("a.rs"), MERGED);
+    assert_eq!(folder.names(), ["a.rs", "ambiguous.txt", "good.txt"], "no neighbour stays");
+}
+
+#[cfg(unix)]
+#[test]
+fn in_place_follows_links_and_respects_a_protected_file() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let folder = folder("apply-link");
+    std::fs::set_permissions(folder.join("a.rs"), std::fs::Permissions::from_mode(0o640)).expect("a mode");
+    symlink("a.rs", folder.join("link.rs")).expect("a link");
+    let finished = run(&folder, &["apply", "link.rs", "--update", "good.txt", "--in-place"]);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert!(folder.join("link.rs").is_symlink());
+    let mode = std::fs::metadata(folder.join("a.rs")).expect("there").permissions().mode();
+    assert_eq!((folder.read("a.rs").as_str(), mode & 0o7777), (MERGED, 0o640));
+}
+
+#[test]
+fn a_diff_is_one_that_patch_reads() {
+    let folder = folder("apply-diff");
+    let finished = run(&folder, &["apply", "./a.rs", "--update", "good.txt", "--diff"]);
+    assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""));
+    insta::assert_snapshot!("diff", finished.stdout);
+    assert_eq!(folder.read("a.rs"), FILE);
+}
+
+#[test]
+fn a_check_says_only_whether() {
+    let folder = folder("apply-check");
+    let finished = run(&folder, &["apply", "a.rs", "--update", "good.txt", "--check"]);
+    assert_eq!((finished.code, finished.stdout.as_str()), (Some(0), "a.rs: would merge, 1 edit (line 7)\n"));
+    assert_eq!(folder.read("a.rs"), FILE);
+}
+
+#[test]
+fn json_holds_what_was_asked_for() {
+    let folder = folder("apply-json");
+    let told = |further: &[&str]| {
+        let arguments = [&["apply", "a.rs", "--update", "good.txt", "--json"], further].concat();
+        let finished = run(&folder, &arguments);
+        assert_eq!(finished.code, Some(0), "{finished:?}");
+        json_of(&finished)
+    };
+    let plain = told(&[]);
+    assert_eq!(
+        (&plain["status"], &plain["by"], &plain["output"]),
+        (&json!("merged"), &json!("deterministic"), &json!(MERGED))
+    );
+    assert_eq!(plain["edits"][0]["old_start"], 7);
+    assert_eq!((&plain["how"]["format"], &plain["checks"]["parse"]), (&json!("search_replace"), &json!("passed")));
+    let diff = told(&["--diff"]);
+    assert!(diff["diff"].as_str().is_some_and(|diff| diff.starts_with("--- a/a.rs\n+++ b/a.rs\n")), "{diff}");
+    assert_eq!((diff.get("output"), told(&["--check"]).get("output")), (None, None));
+    assert_eq!((told(&["--in-place"]).get("output"), folder.read("a.rs").as_str()), (None, MERGED));
+}
+
+#[test]
+fn the_language_is_told_by_the_name_or_the_flag() {
+    let folder = folder("apply-language");
+    std::fs::copy(folder.join("a.rs"), folder.join("plain")).expect("copied");
+    let parse = |arguments: &[&str]| {
+        let finished = run(&folder, &[&["apply", "plain", "--update", "good.txt", "--json"], arguments].concat());
+        json_of(&finished)["checks"]["parse"].clone()
+    };
+    assert!(parse(&[])["skipped"].is_string());
+    assert_eq!(parse(&["--language", "rust"]), "passed");
+    assert!(parse(&["--language", "rust", "--no-tree"])["skipped"].is_string());
+}
+
+#[test]
+fn a_file_too_large_is_not_read() {
+    let folder = folder("apply-large");
+    let large = std::fs::File::create(folder.join("large")).expect("made");
+    large.set_len((64 << 20) + 1).expect("a length");
+    let finished = run(&folder, &["apply", "large", "--update", "good.txt"]);
+    assert_eq!(finished.code, Some(1));
+    assert!(
+        finished.stderr.starts_with("large: refused (too_large): the original has 67108865 bytes"),
+        "{}",
+        finished.stderr
+    );
 }

@@ -54,6 +54,8 @@ fn help_says_it_all() {
     let folder = Folder::new("help");
     for (name, arguments) in [
         ("help", vec!["--help"]),
+        ("apply_help", vec!["apply", "--help"]),
+        ("mcp_help", vec!["mcp", "--help"]),
         ("bench_help", vec!["bench", "--help"]),
         ("claim_help", vec!["claim", "--help"]),
         ("claim", vec!["claim", "800 tok/s"]),
@@ -307,6 +309,41 @@ fn a_claim_that_makes_no_sense_is_refused() {
     std::fs::write(folder.join("record.json"), "{\n \"schema\": 7}").expect("written");
     let lines = ["", "fast", "'800'", "'800 tok/s' --record nowhere.json", "'800 tok/s' --record record.json"];
     insta::assert_snapshot!("claim_refused", shown(&folder, "claim", &lines));
+}
+
+#[test]
+fn an_apply_that_makes_no_sense_is_refused() {
+    let folder = Folder::new("apply-flags-refused");
+    folder.write("a.rs", "fn a() {}\n");
+    folder.write("u.txt", "x\n");
+    let lines = [
+        "",
+        "nowhere.rs --update u.txt",
+        ". --update u.txt",
+        "a.rs --update nowhere.txt",
+        "a.rs --update u.txt --language cobol",
+        "a.rs --diff --check",
+        "a.rs --batch cases.jsonl",
+        "a.rs --output results.jsonl",
+        "--patch nowhere.txt",
+        "--patch u.txt --root nowhere",
+        "--patch u.txt --root u.txt",
+        "--patch u.txt --language rust",
+        "--batch nowhere.jsonl",
+        "--batch a.rs --in-place",
+        "--serve here",
+        "--serve 127.0.0.1:0 --json",
+        "--serve 127.0.0.1:0 --on-refuse maybe",
+        "--serve 127.0.0.1:0 --max-body-bytes 0",
+        "--serve 127.0.0.1:0 --max-body-bytes many",
+        "a.rs --key-env GOOD_KEY",
+        "a.rs --update u.txt --fallback http://127.0.0.1:9/v1",
+        "a.rs --update u.txt --fallback ftp://127.0.0.1,m",
+        "a.rs --update u.txt --fallback http://127.0.0.1:9/v1,m --key-env NOT_SET_ANYWHERE",
+        "a.rs --update u.txt --fallback http://127.0.0.1:9/v1,m --key-env SPACED_KEY",
+    ];
+    insta::assert_snapshot!("apply", shown(&folder, "apply", &lines));
+    insta::assert_snapshot!("mcp", shown(&folder, "mcp", &["--root nowhere", "--root a.rs", "now"]));
 }
 
 #[test]

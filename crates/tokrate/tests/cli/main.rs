@@ -4,6 +4,10 @@
 //! It refuses to know the inside of the binary. Invariant: nothing leaves loopback, nothing waits without a bound.
 
 mod apply;
+mod apply_batch;
+mod apply_fallback;
+mod apply_patch;
+mod apply_serve;
 mod browser;
 mod command_line;
 mod discovery;
@@ -17,9 +21,11 @@ mod hostile;
 mod interrupt;
 mod load_shapes;
 mod loopback_truth;
+mod mcp;
 mod outputs;
 mod requests_sent;
 mod scripted;
+mod sdk;
 mod secrets;
 mod server_metrics;
 mod targets;

@@ -1,128 +1,287 @@
-//! Many merges: one JSON object a line in, one a line out, in the same order.
+//! Cases from lines of JSON, merged on all cores; one result a line, in the order of the cases.
 //!
-//! It refuses to stop at a bad line. Invariant: every line that is not blank has a result, and only so many lines are held
-//! at a time.
+//! It refuses to hold the file: lines are read as results are written. Invariant: every line that is not blank has exactly
+//! one result, and a line that is broken costs only itself.
 
+mod window;
+
+use super::Merger;
 use crate::commands::Verdict;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{BufRead, BufReader, BufWriter, Write};
+use std::io::{BufRead, BufReader, BufWriter, Read, Write, stdin, stdout};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Mutex;
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::time::Instant;
-use tokrate_apply::{Options, Outcome, merge};
+use tokrate_apply::{Language, Options, Refused};
+use tokrate_apply_host::Settled;
+use window::Window;
 
-/// Lines that are held for each thread.
-const LINES_EACH: usize = 64;
+/// Lines beyond this length are not read (bytes).
+const LINE_BYTES_MOST: usize = 160 << 20;
+/// Lines in work together, beyond one (bytes).
+const WORK_BYTES_MOST: usize = 64 << 20;
+/// Lines in work for each thread.
+const LINES_EACH: usize = 16;
 
+/// One case, as far as it could be read.
 #[derive(Deserialize)]
 struct Case {
     #[serde(default)]
-    id: serde_json::Value,
-    #[serde(default)]
+    id: Value,
     path: Option<String>,
-    original: String,
-    update: String,
-    #[serde(default)]
+    original: Option<String>,
+    update: Option<String>,
     instruction: Option<String>,
+    language: Option<String>,
 }
 
+/// One result.
 #[derive(Serialize, Default)]
-struct Answer {
-    id: serde_json::Value,
-    /// `merged` or `refused`.
+struct Row {
+    id: Value,
     status: &'static str,
-    /// The merged text.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    by: &'static str,
     output: Option<String>,
-    /// Why it was refused.
-    #[serde(skip_serializing_if = "Option::is_none")]
     code: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     candidates: Vec<(usize, usize)>,
+    hint: Option<String>,
     micros: u64,
 }
 
-/// Merges every case of a file. A line that is no case makes the exit code 2, after all lines are answered.
-pub fn run(path: &Path, without_tree: bool) -> Result<Verdict> {
-    let file = File::open(path).with_context(|| format!("read --batch {}", path.display()))?;
+/// A line with its number, counted from 1, or its length if that is too much.
+struct Line {
+    /// Its place among those that have a result.
+    place: u64,
+    number: u64,
+    text: Result<Vec<u8>, usize>,
+    weight: usize,
+}
+
+/// A result that waits for its turn.
+struct Done {
+    weight: usize,
+    code: Option<&'static str>,
+    text: Vec<u8>,
+}
+
+#[derive(Default)]
+struct Counts {
+    merged: u64,
+    refused: BTreeMap<&'static str, u64>,
+}
+
+/// Merges the cases of a file.
+pub fn run(cases: &Path, output: Option<&Path>, merger: &Merger) -> Result<Verdict> {
+    let reading = || format!("read --batch {}; check the path", cases.display());
+    let input: Box<dyn Read + Send> = match cases == Path::new("-") {
+        true => Box::new(stdin()),
+        false => Box::new(File::open(cases).with_context(reading)?),
+    };
+    let output: Box<dyn Write> = match output {
+        None => Box::new(stdout().lock()),
+        Some(path) => {
+            let same = path.canonicalize().ok().zip(cases.canonicalize().ok()).is_some_and(|(one, other)| one == other);
+            ensure!(!same, "write --output {}: it is the file of the cases; name another", path.display());
+            Box::new(File::create(path).with_context(|| format!("write --output {}", path.display()))?)
+        }
+    };
+    let begun = Instant::now();
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let mut lines = BufReader::new(file).lines().enumerate();
-    let mut out = BufWriter::new(std::io::stdout().lock());
-    let mut verdict = Verdict::Good;
+    let counts = merge_all(BufReader::with_capacity(1 << 20, input), output, merger, threads).with_context(reading)?;
+    anstream::eprintln!("{}", counts.told(begun.elapsed().as_secs_f64()));
+    Ok(Verdict::Good)
+}
+
+fn merge_all(input: impl BufRead + Send, output: impl Write, merger: &Merger, threads: usize) -> Result<Counts> {
+    let window = Window::new(threads * LINES_EACH, WORK_BYTES_MOST);
+    let (lines, taken) = channel::<Line>();
+    let taken = Mutex::new(taken);
+    let (done, results) = channel::<(u64, Done)>();
+    std::thread::scope(|scope| {
+        let (window, taken) = (&window, &taken);
+        let reader = scope.spawn(move || read_lines(input, window, &lines));
+        for _ in 0..threads {
+            let done = done.clone();
+            scope.spawn(move || work(taken, &done, merger));
+        }
+        drop(done);
+        let written = write_all(&results, BufWriter::with_capacity(1 << 16, output), window);
+        // The reader may wait for results that nobody takes any more.
+        window.close();
+        let read = reader.join().expect("reading does not panic");
+        let counts = written.context("write the results")?;
+        read.map(|()| counts)
+    })
+}
+
+/// Hands out lines while the window has room.
+fn read_lines(mut input: impl BufRead, window: &Window, lines: &Sender<Line>) -> Result<()> {
+    let mut place = 0;
+    for number in 1.. {
+        let Some(text) = next_line(&mut input).context("read a line of cases")? else { break };
+        if text.as_ref().is_ok_and(|text| text.trim_ascii().is_empty()) {
+            continue;
+        }
+        let weight = text.as_ref().map_or(0, Vec::len);
+        if !window.admit(weight) || lines.send(Line { place, number, text, weight }).is_err() {
+            break;
+        }
+        place += 1;
+    }
+    Ok(())
+}
+
+/// The next line without its end, or how long it was if that is too much; `None` at the end.
+fn next_line(input: &mut impl BufRead) -> std::io::Result<Option<Result<Vec<u8>, usize>>> {
+    let mut line = Vec::new();
+    let most = u64::try_from(LINE_BYTES_MOST).unwrap_or(u64::MAX);
+    let count = input.by_ref().take(most + 1).read_until(b'\n', &mut line)?;
+    if count == 0 {
+        return Ok(None);
+    }
+    if line.last() == Some(&b'\n') {
+        line.pop();
+    } else if count > LINE_BYTES_MOST {
+        return Ok(Some(Err(count + input.skip_until(b'\n')?)));
+    }
+    Ok(Some(Ok(line)))
+}
+
+fn work(taken: &Mutex<Receiver<Line>>, done: &Sender<(u64, Done)>, merger: &Merger) {
     loop {
-        let mut held: Vec<(usize, String)> = Vec::new();
-        for (number, line) in lines.by_ref() {
-            let line = line.with_context(|| format!("read line {} of {}", number + 1, path.display()))?;
-            if !line.trim().is_empty() {
-                held.push((number + 1, line));
-            }
-            if held.len() == threads * LINES_EACH {
-                break;
-            }
-        }
-        if held.is_empty() {
-            out.flush().context("write to standard output")?;
-            return Ok(verdict);
-        }
-        for answer in answers(&held, threads, without_tree) {
-            if answer.code == Some("bad_line") {
-                verdict = Verdict::NotMeasured;
-            }
-            serde_json::to_writer(&mut out, &answer).context("write to standard output")?;
-            out.write_all(b"\n").context("write to standard output")?;
+        let line = taken.lock().expect("nobody panics while it holds this").recv();
+        let Ok(line) = line else { return };
+        let row = catch_unwind(AssertUnwindSafe(|| row(&line, merger))).unwrap_or_else(|_| Row {
+            code: Some("internal"),
+            message: Some("the engine broke down over this case; this is a bug, please report it".to_owned()),
+            ..Row::refused(Value::Null)
+        });
+        let mut text = serde_json::to_vec(&row).expect("strings and numbers are always JSON");
+        text.push(b'\n');
+        if done.send((line.place, Done { weight: line.weight, code: row.code, text })).is_err() {
+            return;
         }
     }
 }
 
-/// One answer for each line, in their order; threads take the next line as they come free.
-fn answers(held: &[(usize, String)], threads: usize, without_tree: bool) -> Vec<Answer> {
-    let next = AtomicUsize::new(0);
-    let work = || {
-        let mut done = Vec::new();
-        while let Some((number, line)) = held.get(next.fetch_add(1, Ordering::Relaxed)) {
-            done.push((*number, answer(*number, line, without_tree)));
+impl Row {
+    fn refused(id: Value) -> Row {
+        Row { id, status: "refused", by: "refused", ..Row::default() }
+    }
+
+    /// The result of a line that is no case.
+    fn bad_line(id: Value, number: u64, column: usize, what: &str) -> Row {
+        Row {
+            code: Some("bad_line"),
+            message: Some(format!("line {number}, column {column}: {what}")),
+            hint: Some("write one JSON object a line with the strings `original` and `update`".to_owned()),
+            ..Row::refused(id)
         }
-        done
-    };
-    let mut done: Vec<(usize, Answer)> = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        workers.into_iter().flat_map(|worker| worker.join().expect("a merge does not panic")).collect()
-    });
-    done.sort_by_key(|(number, _)| *number);
-    done.into_iter().map(|(_, answer)| answer).collect()
+    }
 }
 
-fn answer(number: usize, line: &str, without_tree: bool) -> Answer {
-    let case: Case = match serde_json::from_str(line) {
-        Ok(case) => case,
-        Err(error) => {
-            let message = format!(
-                "line {number}, column {}: {error}; expected an object with id, path, original, update",
-                error.column()
-            );
-            return Answer { status: "refused", code: Some("bad_line"), message: Some(message), ..Answer::default() };
+fn row(line: &Line, merger: &Merger) -> Row {
+    let text = match &line.text {
+        Ok(text) => text,
+        Err(length) => {
+            let what = format!("the line has {length} bytes, and at most {LINE_BYTES_MOST} are read");
+            return Row::bad_line(Value::Null, line.number, 1, &what);
         }
     };
-    let options = Options { path: case.path, instruction: case.instruction, without_tree, ..Options::default() };
-    let begun = Instant::now();
-    let outcome = merge(case.original.as_bytes(), case.update.as_bytes(), &options);
-    let micros = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
-    match outcome {
-        Outcome::Merged(merged) => {
-            Answer { id: case.id, status: "merged", output: Some(merged.text), micros, ..Answer::default() }
+    let case: Case = match serde_json::from_slice(text) {
+        // An array with the fields in order would be read as well.
+        Ok(_) if !text.trim_ascii_start().starts_with(b"{") => {
+            return Row::bad_line(Value::Null, line.number, 1, "a case is a JSON object");
         }
-        Outcome::Refused(refused) => Answer {
-            id: case.id,
-            status: "refused",
-            code: Some(refused.code.name()),
-            message: Some(format!("{refused}")),
-            candidates: refused.candidates,
+        Ok(case) => case,
+        Err(error) => {
+            // What is JSON but no case may still say which one it is.
+            let id = serde_json::from_slice::<Value>(text).ok().and_then(|mut value| Some(value.get_mut("id")?.take()));
+            let what = error.to_string().replace("struct Case", "a case");
+            let what = what.rsplit_once(" at line ").map_or(what.as_str(), |(what, _)| what);
+            return Row::bad_line(id.unwrap_or_default(), line.number, error.column().max(1), what);
+        }
+    };
+    let Case { id, path, original, update, instruction, language } = case;
+    let missing = |name: &str| format!("the case has no `{name}`");
+    let Some(original) = original else { return Row::bad_line(id, line.number, 1, &missing("original")) };
+    let Some(update) = update else { return Row::bad_line(id, line.number, 1, &missing("update")) };
+    let language = match language.as_deref().map(|name| (name, Language::from_name(name))) {
+        Some((name, None)) => {
+            return Row::bad_line(id, line.number, 1, &format!("`{name}` is no language with a grammar"));
+        }
+        named => named.and_then(|(_, language)| language),
+    };
+    let options = Options { path, language, instruction, ..Options::default() };
+    let begun = Instant::now();
+    let settled = merger.settle(original.as_bytes(), update.as_bytes(), options);
+    let micros = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
+    let by = settled.word();
+    match settled {
+        Settled::Merged { merged, .. } => {
+            Row { id, status: "merged", by, output: Some(merged.text), micros, ..Row::default() }
+        }
+        Settled::Refused { refused: Refused { code, message, candidates, hint }, .. } => Row {
+            code: Some(code.name()),
+            message: Some(message),
+            candidates,
+            hint: Some(hint),
             micros,
-            ..Answer::default()
+            ..Row::refused(id)
         },
     }
 }
+
+/// Writes results in the order of their lines; what is written is handed on when nothing more is there yet.
+fn write_all(results: &Receiver<(u64, Done)>, mut output: impl Write, window: &Window) -> std::io::Result<Counts> {
+    let mut counts = Counts::default();
+    let mut waiting: BTreeMap<u64, Done> = BTreeMap::new();
+    let mut next = 0;
+    loop {
+        let (place, done) = match results.try_recv() {
+            Ok(result) => result,
+            Err(TryRecvError::Disconnected) => break,
+            Err(TryRecvError::Empty) => {
+                output.flush()?;
+                let Ok(result) = results.recv() else { break };
+                result
+            }
+        };
+        waiting.insert(place, done);
+        while let Some(done) = waiting.remove(&next) {
+            output.write_all(&done.text)?;
+            counts.add(done.code);
+            window.release(done.weight);
+            next += 1;
+        }
+    }
+    output.flush()?;
+    Ok(counts)
+}
+
+impl Counts {
+    fn add(&mut self, code: Option<&'static str>) {
+        match code {
+            None => self.merged += 1,
+            Some(code) => *self.refused.entry(code).or_insert(0) += 1,
+        }
+    }
+
+    fn told(&self, seconds: f64) -> String {
+        let refused: u64 = self.refused.values().sum();
+        let by_code: Vec<String> = self.refused.iter().map(|(code, count)| format!("{code} {count}")).collect();
+        let by_code = if by_code.is_empty() { String::new() } else { format!(": {}", by_code.join(", ")) };
+        let count = self.merged + refused;
+        format!("{count} cases in {seconds:.2} s: {} merged, {refused} refused{by_code}", self.merged)
+    }
+}
+
+#[cfg(test)]
+mod tests;

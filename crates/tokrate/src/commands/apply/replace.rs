@@ -1,41 +1,234 @@
-//! A file's contents replaced, whole or not at all.
+//! Files changed whole or not at all: new text goes into a neighbour that is renamed over the old one.
 //!
-//! It refuses to write into the file itself. Invariant: whenever the process ends, the file is the old one or the new one;
-//! its mode and owner stay.
+//! It refuses to know what is written. Invariant: whenever the process ends, every file is there as it was or as it is to be;
+//! what may be left behind is a hidden neighbour. Mode and owner stay.
 
-use anyhow::{Context, Result};
-use std::fs::{self, File};
-use std::io::Write;
-use std::path::Path;
+use anyhow::{Context, Result, bail, ensure};
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-/// Writes a neighbour and renames it over the file that a path leads to, symbolic links followed.
-pub fn contents(path: &Path, bytes: &[u8]) -> Result<()> {
-    let failed = || format!("write {}", path.display());
-    let file = fs::canonicalize(path).with_context(failed)?;
-    let folder = file.parent().with_context(failed)?;
-    let name = file.file_name().with_context(failed)?.to_string_lossy().into_owned();
-    let part = folder.join(format!(".{name}.tokrate-{}", std::process::id()));
-    let written = write(&file, &part, bytes);
-    if written.is_err() {
-        // What is left of the neighbour serves nobody.
-        let _ = fs::remove_file(&part);
-    }
-    written.with_context(failed)
+/// The number of the next neighbour of this process.
+static NEXT: AtomicU32 = AtomicU32::new(0);
+
+/// The points between two of which something was done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// The neighbour is there, and empty.
+    Made,
+    /// It holds half of the text.
+    Half,
+    /// It holds all of the text.
+    Written,
+    /// It has the mode and the owner of the file.
+    Attributed,
+    /// The disk has it.
+    Synced,
+    /// It stands where it belongs.
+    Moved,
 }
 
-fn write(file: &Path, part: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let metadata = fs::metadata(file)?;
-    let mut neighbour = File::create_new(part)?;
-    neighbour.write_all(bytes)?;
-    neighbour.set_permissions(metadata.permissions())?;
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::{MetadataExt, fchown};
-        let own = neighbour.metadata()?;
-        if (own.uid(), own.gid()) != (metadata.uid(), metadata.gid()) {
-            fchown(&neighbour, Some(metadata.uid()), Some(metadata.gid()))?;
+/// Who is told of steps; an error ends the work there.
+pub type Watch<'w> = &'w dyn Fn(Step) -> io::Result<()>;
+
+/// A change that is prepared: its text is on the disk, under another name.
+#[derive(Debug)]
+pub struct Staged {
+    /// The file, without links.
+    target: PathBuf,
+    what: What,
+    /// The neighbour, until it is moved.
+    neighbour: Option<PathBuf>,
+}
+
+#[derive(Debug)]
+enum What {
+    Replace { old: Vec<u8> },
+    Create,
+    Remove { old: Vec<u8>, like: Metadata },
+}
+
+/// Replaces the text of a file, links followed, if it still is what it was.
+pub fn replace(path: &Path, old: &[u8], new: &[u8]) -> Result<()> {
+    replace_watched(path, old, new, &|_| Ok(()))
+}
+
+fn replace_watched(path: &Path, old: &[u8], new: &[u8], watch: Watch<'_>) -> Result<()> {
+    let real = path.canonicalize().with_context(|| format!("find {}", path.display()))?;
+    Staged::replace(real, old, new, watch)?.commit(watch)
+}
+
+/// Carries out all of them, or none: what was done is undone when one fails.
+pub fn all_or_none(mut staged: Vec<Staged>) -> Result<()> {
+    for at in 0..staged.len() {
+        if let Err(error) = staged[at].commit(&|_| Ok(())) {
+            for done in staged[..at].iter_mut().rev() {
+                done.undo().with_context(|| format!("undo after a failure ({error:#})"))?;
+            }
+            return Err(error);
         }
     }
-    neighbour.sync_all()?;
-    fs::rename(part, file)
+    Ok(())
 }
+
+impl Staged {
+    /// New text for a file that is there; `real` has no links.
+    pub fn replace(real: PathBuf, old: &[u8], new: &[u8], watch: Watch<'_>) -> Result<Staged> {
+        let like = std::fs::metadata(&real).with_context(|| format!("read {}", real.display()))?;
+        // A rename would go through although the file is protected.
+        let writable = OpenOptions::new().write(true).open(&real);
+        writable.with_context(|| format!("write {}; check its permissions", real.display()))?;
+        let mut staged = Staged { target: real, what: What::Replace { old: old.to_vec() }, neighbour: None };
+        staged.prepare(new, Some(&like), watch)?;
+        Ok(staged)
+    }
+
+    /// A file that is not there yet, with the mode and owner of another one if it takes its place.
+    pub fn create(target: PathBuf, new: &[u8], like: Option<&Metadata>) -> Result<Staged> {
+        let mut staged = Staged { target, what: What::Create, neighbour: None };
+        staged.prepare(new, like, &|_| Ok(()))?;
+        Ok(staged)
+    }
+
+    /// A file that goes.
+    pub fn remove(real: PathBuf, old: &[u8]) -> Result<Staged> {
+        let like = std::fs::metadata(&real).with_context(|| format!("read {}", real.display()))?;
+        Ok(Staged { target: real, what: What::Remove { old: old.to_vec(), like }, neighbour: None })
+    }
+
+    fn prepare(&mut self, new: &[u8], like: Option<&Metadata>, watch: Watch<'_>) -> Result<()> {
+        let folder = self.target.parent().context("write a file that lies in no folder")?;
+        let (path, file) = neighbour(folder).with_context(|| format!("write into {}", folder.display()))?;
+        self.neighbour = Some(path);
+        let shown = self.target.display();
+        fill(file, new, like, watch).with_context(|| format!("write {shown} with its mode and owner"))
+    }
+
+    /// Puts the change where it belongs.
+    fn commit(&mut self, watch: Watch<'_>) -> Result<()> {
+        let shown = self.target.display().to_string();
+        if let What::Replace { old } | What::Remove { old, .. } = &self.what {
+            let now = std::fs::read(&self.target).with_context(|| format!("read {shown} again"))?;
+            ensure!(now == *old, "write {shown}: it was changed meanwhile by someone else; run this again");
+        }
+        let moved = match (&self.what, &self.neighbour) {
+            (What::Remove { .. }, _) => std::fs::remove_file(&self.target),
+            (What::Replace { .. }, Some(neighbour)) => std::fs::rename(neighbour, &self.target),
+            (What::Create, Some(neighbour)) => move_without_replacing(neighbour, &self.target),
+            (_, None) => bail!("write {shown}: it was written already"),
+        };
+        moved.with_context(|| format!("write {shown}"))?;
+        self.neighbour = None;
+        watch(Step::Moved).with_context(|| format!("write {shown}"))?;
+        sync_folder(&self.target);
+        Ok(())
+    }
+
+    /// Makes a change undone that was carried out.
+    fn undo(&mut self) -> Result<()> {
+        let nothing: Watch<'_> = &|_| Ok(());
+        match &self.what {
+            What::Create => {
+                std::fs::remove_file(&self.target).with_context(|| format!("remove {}", self.target.display()))
+            }
+            What::Remove { old, like } => Staged::create(self.target.clone(), old, Some(like))?.commit(nothing),
+            What::Replace { old } => {
+                let now = std::fs::read(&self.target).with_context(|| format!("read {}", self.target.display()))?;
+                Staged::replace(self.target.clone(), &now, old, nothing)?.commit(nothing)
+            }
+        }
+    }
+}
+
+impl Drop for Staged {
+    fn drop(&mut self) {
+        if let Some(neighbour) = &self.neighbour {
+            // What is left behind is only clutter.
+            let _ = std::fs::remove_file(neighbour);
+        }
+    }
+}
+
+/// A new file in the folder.
+fn neighbour(folder: &Path) -> io::Result<(PathBuf, File)> {
+    loop {
+        let number = NEXT.fetch_add(1, Relaxed);
+        let path = folder.join(format!(".tokrate-{}-{number}.part", std::process::id()));
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true);
+        match options.open(&path) {
+            // Left behind by a process of this number that was killed.
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            made => return Ok((path, made?)),
+        }
+    }
+}
+
+fn fill(mut file: File, text: &[u8], like: Option<&Metadata>, watch: Watch<'_>) -> io::Result<()> {
+    if like.is_some() {
+        // Until it has the owner of the file, nobody else is to read it.
+        hide(&file)?;
+    }
+    watch(Step::Made)?;
+    let (first, second) = text.split_at(text.len() / 2);
+    file.write_all(first)?;
+    watch(Step::Half)?;
+    file.write_all(second)?;
+    watch(Step::Written)?;
+    if let Some(like) = like {
+        take_after(&file, like)?;
+    }
+    watch(Step::Attributed)?;
+    file.sync_all()?;
+    watch(Step::Synced)
+}
+
+#[cfg(unix)]
+fn hide(file: &File) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    file.set_permissions(std::fs::Permissions::from_mode(0o600))
+}
+
+#[cfg(not(unix))]
+fn hide(_: &File) -> io::Result<()> {
+    Ok(())
+}
+
+/// Gives a file the owner and the mode of another one. The owner first: changing it may take bits of the mode away.
+#[cfg(unix)]
+fn take_after(file: &File, like: &Metadata) -> io::Result<()> {
+    use std::os::unix::fs::{MetadataExt, fchown};
+    let own = file.metadata()?;
+    if (own.uid(), own.gid()) != (like.uid(), like.gid()) {
+        fchown(file, Some(like.uid()), Some(like.gid()))?;
+    }
+    file.set_permissions(like.permissions())
+}
+
+#[cfg(not(unix))]
+fn take_after(file: &File, like: &Metadata) -> io::Result<()> {
+    file.set_permissions(like.permissions())
+}
+
+/// A rename that fails when something stands there already.
+fn move_without_replacing(from: &Path, to: &Path) -> io::Result<()> {
+    match std::fs::hard_link(from, to) {
+        // Some file systems know no second names.
+        Err(error) if error.kind() != ErrorKind::AlreadyExists && !to.exists() => std::fs::rename(from, to),
+        linked => {
+            linked?;
+            std::fs::remove_file(from)
+        }
+    }
+}
+
+/// Brings the new name to the disk; a file system that cannot has done what it can.
+fn sync_folder(target: &Path) {
+    if let Some(folder) = target.parent().and_then(|folder| File::open(folder).ok()) {
+        let _ = folder.sync_all();
+    }
+}
+
+#[cfg(test)]
+mod tests;

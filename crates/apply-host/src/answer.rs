@@ -1,0 +1,163 @@
+//! From what an edit came to, to the answer in the form that was asked for.
+//!
+//! It refuses to decide anything: whether there is a text was settled before. Invariant: the text of an answer is the merged
+//! file, or the original and a header that says so.
+
+use crate::ask::{Ask, Form};
+use crate::config::OnRefuse;
+use crate::diff::unified_diff;
+use crate::reply::Reply;
+use crate::service::Stamp;
+use crate::settled::{By, Settled};
+use bytes::Bytes;
+use http::StatusCode;
+use serde::Serialize;
+use serde_json::json;
+use tokrate_apply::{Checks, Edit, How, Merged, Refused};
+use tokrate_core::{Channel, FinishReason, Usage};
+use tokrate_tokens::{Encoding, count};
+use tokrate_wire::{Answer, Dialect, Encoder, Piece, Shape};
+
+/// Header that says who merged, or that nobody did.
+pub(crate) const APPLY: &str = "x-tokrate-apply";
+/// Header that says why nobody did.
+const CODE: &str = "x-tokrate-apply-code";
+/// Text of one event of a stream, at most.
+const DELTA_BYTES: usize = 16 * 1024;
+
+/// The structured answer, in both spellings.
+#[derive(Serialize)]
+struct Structured<'a> {
+    apply: &'static str,
+    #[serde(rename = "mergedCode")]
+    merged_camel: &'a str,
+    merged_code: &'a str,
+    udiff: String,
+    edits: &'a [Edit],
+    how: Option<How>,
+    checks: Option<Checks>,
+    refused: Option<&'a Refused>,
+    usage: Counts,
+}
+
+#[derive(Serialize)]
+struct Counts {
+    prompt_tokens: u64,
+    completion_tokens: u64,
+    total_tokens: u64,
+}
+
+/// The answer to a request.
+pub(crate) fn answer(ask: &Ask, settled: &Settled, stamp: Stamp) -> Reply {
+    let (text, word) = match settled {
+        Settled::Merged { merged, .. } => (merged.text.as_str(), settled.word()),
+        Settled::Refused { .. } if ask.on_refuse == OnRefuse::Original => (ask.edit.original.as_str(), settled.word()),
+        Settled::Refused { refused, fallback } => return refusal(refused, fallback.as_deref()),
+    };
+    let reply = match ask.form {
+        Form::Chat { tagged } => whole(ask, &tagged_text(text, tagged), stamp),
+        Form::Stream { tagged, usage } => streamed(ask, &tagged_text(text, tagged), usage, stamp),
+        Form::Structured => structured(ask, settled, text),
+    };
+    let reply = reply.with(APPLY, word);
+    match settled {
+        Settled::Merged { .. } => reply,
+        Settled::Refused { refused, .. } => reply.with(CODE, refused.code.name()),
+    }
+}
+
+/// The error that a refused edit is answered with.
+fn refusal(refused: &Refused, fallback: Option<&str>) -> Reply {
+    let Refused { code, message, candidates, hint } = refused;
+    let mut error = json!({
+        "type": "apply_refused",
+        "code": code.name(),
+        "message": message,
+        "candidates": candidates,
+        "hint": hint,
+        "param": null,
+    });
+    if let Some(why) = fallback {
+        error["fallback"] = why.into();
+    }
+    let reply = Reply::json(StatusCode::UNPROCESSABLE_ENTITY, json!({ "error": error }).to_string().into_bytes());
+    reply.with(APPLY, "refused").with(CODE, code.name())
+}
+
+fn tagged_text(text: &str, tagged: bool) -> std::borrow::Cow<'_, str> {
+    match tagged {
+        true => format!("<updated-code>{text}</updated-code>").into(),
+        false => text.into(),
+    }
+}
+
+fn usage(ask: &Ask, text: &str) -> Usage {
+    let tokens = |text: &str| count(Encoding::O200kBase, text) as u64;
+    let input = ask.prompt().map(tokens).sum();
+    Usage { input: Some(input), output: Some(tokens(text)), ..Usage::default() }
+}
+
+fn encoder(ask: &Ask, shape: Shape, stamp: Stamp) -> Encoder {
+    let id = format!("chatcmpl-apply-{:x}-{}", stamp.seconds, stamp.number);
+    Encoder::new(Dialect::OpenAiChat, shape, &id, &ask.model, stamp.seconds)
+}
+
+fn whole(ask: &Ask, text: &str, stamp: Stamp) -> Reply {
+    let answer = Answer {
+        reasoning: "",
+        answer: text,
+        tools: &[],
+        finish: FinishReason::Stop,
+        usage: Some(usage(ask, text)),
+        timings: None,
+    };
+    Reply::json(StatusCode::OK, encoder(ask, Shape::Whole, stamp).encode_whole(&answer))
+}
+
+fn streamed(ask: &Ask, text: &str, with_usage: bool, stamp: Stamp) -> Reply {
+    let mut encoder = encoder(ask, Shape::Stream, stamp);
+    let mut frames: Vec<Bytes> = Vec::with_capacity(text.len() / DELTA_BYTES + 2);
+    let mut frame = Vec::new();
+    encoder.encode_event(&Piece::Role, &mut frame);
+    let mut rest = text;
+    while !rest.is_empty() {
+        let (delta, after) = rest.split_at(rest.floor_char_boundary(DELTA_BYTES));
+        encoder.encode_event(&Piece::Text { channel: Channel::Answer, text: delta }, &mut frame);
+        rest = after;
+        if !rest.is_empty() {
+            frames.push(std::mem::take(&mut frame).into());
+        }
+    }
+    encoder.encode_event(&Piece::Finish(FinishReason::Stop), &mut frame);
+    if with_usage {
+        encoder.encode_event(&Piece::Usage(usage(ask, text)), &mut frame);
+    }
+    encoder.encode_event(&Piece::Done, &mut frame);
+    frames.push(frame.into());
+    Reply::events(frames)
+}
+
+fn structured(ask: &Ask, settled: &Settled, text: &str) -> Reply {
+    let counts = usage(ask, text);
+    let (prompt_tokens, completion_tokens) = (counts.input.unwrap_or(0), counts.output.unwrap_or(0));
+    let name = ask.edit.options.path.as_deref().unwrap_or("file");
+    let (merged, refused): (Option<&Merged>, Option<&Refused>) = match settled {
+        Settled::Merged { merged, .. } => (Some(merged), None),
+        Settled::Refused { refused, .. } => (None, Some(refused)),
+    };
+    let by_engine = matches!(settled, Settled::Merged { by: By::Deterministic, .. });
+    let body = Structured {
+        apply: settled.word(),
+        merged_camel: text,
+        merged_code: text,
+        udiff: unified_diff(&ask.edit.original, text, &format!("a/{name}"), &format!("b/{name}")),
+        edits: merged.map_or(&[], |merged| &merged.edits),
+        // How the engine found the places says nothing of a model's text.
+        how: merged.filter(|_| by_engine).map(|merged| merged.how),
+        checks: merged.map(|merged| merged.checks),
+        refused,
+        usage: Counts { prompt_tokens, completion_tokens, total_tokens: prompt_tokens + completion_tokens },
+    };
+    let body = serde_json::to_vec(&body).expect("strings and numbers are always JSON");
+    Reply::json(StatusCode::OK, body)
+}

@@ -1,0 +1,176 @@
+//! The service behind a server: reads bodies, hands them to threads that merge, asks a model where one is to be asked.
+//!
+//! It refuses to know what is in a body. Invariant: the thread that owns the sockets never merges; bodies that are held are
+//! bounded in size each and together, and so is the time in which they come.
+
+use crate::config::HostConfig;
+use crate::error::ApplyHostError;
+use crate::fallback::Fallback;
+use crate::reply::{Denied, Pieces, Reply};
+use crate::service::{Came, Service, Stamp, Step};
+use http::header::CONTENT_LENGTH;
+use http::request::Parts;
+use http::{Request, Response, StatusCode};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use tokio::task::{LocalSet, spawn_blocking};
+use tokrate_net::server::{BodyError, ConnectionTap, Handler, Listener, RequestBody, read_body};
+use tokrate_net::{Client, Clock};
+
+/// What a server did until its end.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Summary {
+    /// Edits that the engine merged.
+    pub merged: u64,
+    /// Edits that a model merged and the engine accepted.
+    pub merged_by_model: u64,
+    /// Refused edits by code.
+    pub refused: BTreeMap<&'static str, u64>,
+}
+
+/// Serves on the caller's thread until `shutdown` completes and open requests have ended or had their time. `ready` is told
+/// the address.
+///
+/// # Errors
+/// When the address cannot be had, the model's endpoint cannot be used, or there is no runtime.
+pub fn run(
+    config: HostConfig,
+    ready: impl FnOnce(SocketAddr),
+    shutdown: impl Future<Output = ()>,
+) -> Result<Summary, ApplyHostError> {
+    let fallback = config.fallback.clone().map(Fallback::resolve).transpose()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(config.threads)
+        .build()
+        .map_err(ApplyHostError::Runtime)?;
+    LocalSet::new().block_on(&runtime, async {
+        let listener = Listener::bind(config.address).await?;
+        let model = match fallback {
+            Some(fallback) => Some((fallback.client()?, fallback)),
+            None => None,
+        };
+        let service =
+            Service { on_refuse: config.on_refuse, without_tree: config.without_tree, asks_model: model.is_some() };
+        let (clock, drain) = (Clock::monotonic(), config.drain);
+        ready(listener.address());
+        let gate = Rc::new(Gate {
+            config,
+            service,
+            model,
+            clock,
+            number: Cell::new(0),
+            held: Rc::default(),
+            summary: RefCell::default(),
+        });
+        listener.serve(Rc::clone(&gate), clock, shutdown, drain).await;
+        Ok(gate.summary.borrow().clone())
+    })
+}
+
+/// Lets requests in.
+struct Gate {
+    config: HostConfig,
+    service: Service,
+    model: Option<(Client, Fallback)>,
+    clock: Clock,
+    /// Requests so far.
+    number: Cell<u64>,
+    /// Bytes of bodies of open requests.
+    held: Rc<Cell<usize>>,
+    summary: RefCell<Summary>,
+}
+
+/// A share of the bytes that are held; given back when it is dropped.
+struct Share {
+    held: Rc<Cell<usize>>,
+    bytes: usize,
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.held.set(self.held.get() - self.bytes);
+    }
+}
+
+impl Handler for Gate {
+    type Body = Pieces;
+
+    async fn handle(self: Rc<Self>, request: Request<RequestBody>, _: Rc<ConnectionTap>) -> Response<Pieces> {
+        let (head, body) = request.into_parts();
+        self.answer(head, body).await.unwrap_or_else(Reply::from).into_response()
+    }
+}
+
+impl Gate {
+    async fn answer(&self, head: Parts, body: RequestBody) -> Result<Reply, Denied> {
+        let most = self.config.max_body_bytes;
+        let too_large = || {
+            let message = format!("the body has more than {most} bytes; the server's --max-body-bytes allows more");
+            Denied(StatusCode::PAYLOAD_TOO_LARGE, message)
+        };
+        let length = head.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
+        if length.is_some_and(|length| length > most) {
+            return Err(too_large());
+        }
+        let _share = self.share(length.unwrap_or(if head.method == http::Method::GET { 0 } else { most }))?;
+        let reading = tokio::time::timeout(self.config.body_timeout.as_duration(), read_body(body, most));
+        let body = match reading.await {
+            Ok(Ok(body)) => body,
+            Ok(Err(BodyError::TooLarge)) => return Err(too_large()),
+            Ok(Err(BodyError::Broken)) => return Err(Denied::bad_request("the body broke off")),
+            Err(_) => {
+                let message = format!("the body did not come within {}", self.config.body_timeout);
+                return Err(Denied(StatusCode::REQUEST_TIMEOUT, message));
+            }
+        };
+        let (service, stamp) = (self.service, self.stamp());
+        let (reply, came) = match on_pool(move || service.begin(&head, &body, stamp)).await? {
+            Step::Answered(reply, came) => (reply, came),
+            Step::Refused(pending) => {
+                let (client, fallback) = self.model.as_ref().expect("only a service that has a model asks it");
+                let said = fallback.ask(client, pending.edit()).await;
+                on_pool(move || pending.end(said)).await?
+            }
+        };
+        if let Some(came) = came {
+            self.summary.borrow_mut().add(came);
+        }
+        Ok(reply)
+    }
+
+    fn share(&self, bytes: usize) -> Result<Share, Denied> {
+        let held = self.held.get() + bytes;
+        if held > self.config.held_bytes_most {
+            let message = "too many large requests are open; try again".to_owned();
+            return Err(Denied(StatusCode::SERVICE_UNAVAILABLE, message));
+        }
+        self.held.set(held);
+        Ok(Share { held: Rc::clone(&self.held), bytes })
+    }
+
+    fn stamp(&self) -> Stamp {
+        self.number.set(self.number.get() + 1);
+        Stamp { number: self.number.get(), seconds: self.clock.wall_seconds() }
+    }
+}
+
+impl Summary {
+    fn add(&mut self, came: Came) {
+        match came {
+            Came::Merged => self.merged += 1,
+            Came::ByModel => self.merged_by_model += 1,
+            Came::Refused(code) => *self.refused.entry(code.name()).or_insert(0) += 1,
+        }
+    }
+}
+
+/// Runs work on a thread that merges.
+async fn on_pool<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Denied> {
+    spawn_blocking(work).await.map_err(|_| {
+        let message = "the engine broke down over this request; this is a bug, please report it";
+        Denied(StatusCode::INTERNAL_SERVER_ERROR, message.to_owned())
+    })
+}

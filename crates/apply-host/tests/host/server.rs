@@ -1,0 +1,161 @@
+//! The server over loopback: limits, the end, many at once.
+//!
+//! It refuses to know what is in answers; the service's own tests do. Invariant: nothing is waited for without a bound.
+
+use serde_json::{Value, json};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::mpsc::channel;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio::sync::oneshot;
+use tokrate_apply_host::{HostConfig, Summary, run};
+use tokrate_core::Span;
+
+const BOUND: Duration = Duration::from_secs(30);
+const FILE: &str = "one = 1\ntwo = 2\n";
+
+struct Running {
+    address: SocketAddr,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<Summary>>,
+}
+
+impl Running {
+    fn start(change: impl FnOnce(&mut HostConfig)) -> Running {
+        let mut config = HostConfig::new(SocketAddr::from(([127, 0, 0, 1], 0)));
+        change(&mut config);
+        let ((stop, stopped), (ready, address)) = (oneshot::channel(), channel());
+        let thread = std::thread::spawn(move || {
+            let ready = move |address| ready.send(address).expect("the test waits");
+            run(config, ready, async { drop(stopped.await) }).expect("it serves")
+        });
+        let address = address.recv_timeout(BOUND).expect("it listens");
+        Running { address, stop: Some(stop), thread: Some(thread) }
+    }
+
+    fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(self.address).expect("it listens");
+        stream.set_read_timeout(Some(BOUND)).expect("a bound");
+        stream
+    }
+
+    /// Sends bytes and reads until the server closes.
+    fn exchange(&self, request: &str) -> String {
+        let mut stream = self.connect();
+        stream.write_all(request.as_bytes()).expect("taken");
+        read(stream)
+    }
+
+    fn stop(mut self) -> Summary {
+        drop(self.stop.take());
+        self.thread.take().expect("once").join().expect("no panic")
+    }
+}
+
+fn read(mut stream: TcpStream) -> String {
+    let mut bytes = Vec::new();
+    stream.read_to_end(&mut bytes).expect("an answer within the bound");
+    String::from_utf8(bytes).expect("UTF-8")
+}
+
+fn post(body: &Value) -> String {
+    let body = body.to_string();
+    format!(
+        "POST /v1/code/apply HTTP/1.1\r\nhost: h\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+fn edit(old: &str) -> Value {
+    let update = json!({"old_string": old, "new_string": "two = 22\n"}).to_string();
+    json!({"initial_code": FILE, "edit_snippet": update})
+}
+
+#[test]
+fn edits_are_served_and_counted() {
+    let server = Running::start(|_| {});
+    let answer = server.exchange(&post(&edit("two = 2\n")));
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.contains("x-tokrate-apply: deterministic"), "{answer}");
+    assert!(answer.contains(r#""merged_code":"one = 1\ntwo = 22\n""#), "{answer}");
+    let answer = server.exchange(&post(&edit("three = 3\n")));
+    assert!(answer.starts_with("HTTP/1.1 422 "), "{answer}");
+    let summary = server.stop();
+    assert_eq!((summary.merged, summary.merged_by_model), (1, 0));
+    assert_eq!(summary.refused.into_iter().collect::<Vec<_>>(), [("no_anchor", 1)]);
+}
+
+#[test]
+fn bodies_beyond_the_limit_are_turned_away() {
+    let server = Running::start(|config| config.max_body_bytes = 100);
+    let answer = server.exchange(&post(&edit(&"x".repeat(200))));
+    assert!(answer.starts_with("HTTP/1.1 413 ") && answer.contains("more than 100 bytes"), "{answer}");
+    let chunked = "POST /v1/code/apply HTTP/1.1\r\nhost: h\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n";
+    let answer = server.exchange(&format!("{chunked}78\r\n{}\r\n0\r\n\r\n", "x".repeat(0x78)));
+    assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
+    let answer = server.exchange(&format!("{chunked}2\r\n{{}}\r\n0\r\n\r\n"));
+    assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
+    server.stop();
+}
+
+#[test]
+fn a_body_that_does_not_come_is_not_waited_for() {
+    let server = Running::start(|config| config.body_timeout = Span::from_millis(20));
+    let answer =
+        server.exchange("POST /v1/code/apply HTTP/1.1\r\nhost: h\r\nconnection: close\r\ncontent-length: 5\r\n\r\n{");
+    assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
+    server.stop();
+}
+
+#[test]
+fn memory_for_open_requests_is_bounded() {
+    let server = Running::start(|config| config.held_bytes_most = 1000);
+    let mut waiting = server.connect();
+    waiting
+        .write_all(b"POST /v1/code/apply HTTP/1.1\r\nhost: h\r\nconnection: close\r\nexpect: 100-continue\r\ncontent-length: 900\r\n\r\n")
+        .expect("taken");
+    // The server asks for the body, so the request holds its share.
+    let mut first = [0; 12];
+    waiting.read_exact(&mut first).expect("an answer within the bound");
+    assert_eq!(&first, b"HTTP/1.1 100");
+    let answer = server.exchange(&post(&edit(&"x".repeat(100))));
+    assert!(answer.starts_with("HTTP/1.1 503 ") && answer.contains("retry-after: 1"), "{answer}");
+    drop(waiting);
+    server.stop();
+}
+
+#[test]
+fn many_clients_are_served_at_once() {
+    let server = Running::start(|_| {});
+    std::thread::scope(|scope| {
+        for client in 0..8 {
+            let server = &server;
+            scope.spawn(move || {
+                for request in 0..10 {
+                    let text = format!("client {client} request {request}\n");
+                    let update = json!({"old_string": "two = 2\n", "new_string": text}).to_string();
+                    let answer = server.exchange(&post(&json!({"initial_code": FILE, "edit_snippet": update})));
+                    assert!(answer.contains(&format!(r"one = 1\nclient {client} request {request}\n")), "{answer}");
+                }
+            });
+        }
+    });
+    assert_eq!(server.stop().merged, 80);
+}
+
+#[test]
+fn the_end_waits_for_an_open_request() {
+    let mut server = Running::start(|_| {});
+    let mut open = server.connect();
+    let request = post(&edit("two = 2\n"));
+    let head = request.replace("connection: close\r\n", "connection: close\r\nexpect: 100-continue\r\n");
+    let (head, body) = head.split_at(head.find("\r\n\r\n").expect("an end") + 4);
+    open.write_all(head.as_bytes()).expect("taken");
+    let mut first = [0; 12];
+    open.read_exact(&mut first).expect("an answer within the bound");
+    drop(server.stop.take());
+    open.write_all(body.as_bytes()).expect("taken");
+    let answer = read(open);
+    assert!(answer.contains("HTTP/1.1 200 OK"), "{answer}");
+    assert_eq!(server.stop().merged, 1);
+}

@@ -1,0 +1,86 @@
+//! One update and one file: the merged text printed, written into the file, shown as a diff, or only tried.
+//!
+//! It refuses to write anything when the edit was refused. Invariant: standard output carries the result and nothing else.
+
+use super::{Merger, print, read_file, read_named, replace};
+use crate::commands::Verdict;
+use crate::config::apply::language;
+use crate::flags::apply::Flags;
+use crate::out::apply::{Refusal, Told, edits_named};
+use anyhow::{Result, bail};
+use std::io::{IsTerminal, stdin};
+use std::path::Path;
+use tokrate_apply::{Merged, Options};
+use tokrate_apply_host::{By, Settled, unified_diff};
+
+/// Merges.
+pub fn run(flags: &Flags, path: &Path, merger: &Merger) -> Result<Verdict> {
+    let language = language(flags.language.as_deref())?;
+    let original = match read_file(path)? {
+        Ok(original) => original,
+        Err(refusal) => return refused(flags, path, &refusal, b""),
+    };
+    let update = flags.update.as_deref().unwrap_or(Path::new("-"));
+    if update == Path::new("-") && stdin().is_terminal() {
+        bail!("read the update: name its file with --update, or give it on standard input");
+    }
+    let update = read_named("--update", update)?;
+    let options = Options {
+        path: Some(path.to_string_lossy().into_owned()),
+        language,
+        instruction: flags.instruction.clone(),
+        ..Options::default()
+    };
+    match merger.settle(&original, &update, options) {
+        Settled::Refused { refused: why, fallback } => refused(flags, path, &Refusal::of(why, fallback), &original),
+        Settled::Merged { merged, by } => {
+            deliver(flags, path, &original, &merged, by)?;
+            if merger.fallback.is_some() && !flags.json {
+                anstream::eprintln!("{}: merged ({})", path.display(), by.name());
+            }
+            Ok(Verdict::Good)
+        }
+    }
+}
+
+fn deliver(flags: &Flags, path: &Path, original: &[u8], merged: &Merged, by: By) -> Result<()> {
+    let changed = merged.text.as_bytes() != original;
+    if flags.in_place && changed {
+        replace::replace(path, original, merged.text.as_bytes())?;
+    }
+    let diff = flags.diff.then(|| {
+        let name = git_name(path);
+        unified_diff(&String::from_utf8_lossy(original), &merged.text, &format!("a/{name}"), &format!("b/{name}"))
+    });
+    if flags.json {
+        let mut told = Told::merged(merged, by);
+        if let Told::Merged { output, diff: shown, .. } = &mut told {
+            *output = (!flags.diff && !flags.check && !flags.in_place).then_some(merged.text.as_str());
+            *shown = diff.as_deref();
+        }
+        return print(&told.line());
+    }
+    match diff {
+        Some(diff) => print(&diff),
+        None if flags.check => print(&format!("{}: would merge, {}\n", path.display(), edits_named(&merged.edits))),
+        None if flags.in_place => {
+            anstream::eprintln!("{}: merged, {}", path.display(), edits_named(&merged.edits));
+            Ok(())
+        }
+        None => print(&merged.text),
+    }
+}
+
+fn refused(flags: &Flags, path: &Path, refusal: &Refusal, original: &[u8]) -> Result<Verdict> {
+    match flags.json {
+        true => print(&Told::refused(refusal).line())?,
+        false => anstream::eprint!("{}: {}", path.display(), refusal.text(original)),
+    }
+    Ok(Verdict::BelowBar)
+}
+
+/// A path as git writes it behind `a/`.
+pub fn git_name(path: &Path) -> String {
+    let name = path.to_string_lossy();
+    name.trim_start_matches("./").trim_start_matches('/').to_owned()
+}

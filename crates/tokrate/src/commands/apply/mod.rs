@@ -1,0 +1,82 @@
+//! `tokrate apply`: an edit merged into a file, files of a patch, cases of a batch, or edits that come over HTTP.
+
+mod batch;
+pub mod confine;
+mod file;
+mod patch;
+pub mod replace;
+mod serve;
+
+use super::Verdict;
+use crate::config::apply as config;
+use crate::flags::apply::Flags;
+use crate::out::apply::Refusal;
+use anyhow::{Context, Result};
+use std::io::{Read, Write};
+use std::path::Path;
+use tokrate_apply::Options;
+use tokrate_apply_host::{Fallback, Settled};
+
+/// More of a file is not read (bytes): the engine's own limit.
+pub const FILE_BYTES_MOST: u64 = 64 << 20;
+
+/// Does what was asked for; the flags allow one of these.
+pub fn run(flags: &Flags) -> Result<Verdict> {
+    if let Some(address) = &flags.serve {
+        return serve::run(config::host(flags, address)?);
+    }
+    let merger = Merger { fallback: config::fallback(&flags.fallback)?, without_tree: flags.no_tree };
+    match (&flags.file, &flags.patch, &flags.batch) {
+        (Some(path), ..) => file::run(flags, path, &merger),
+        (_, Some(patch), _) => patch::run(flags, patch, &merger),
+        (.., Some(cases)) => batch::run(cases, flags.output.as_deref(), &merger),
+        _ => unreachable!("one of them is required"),
+    }
+}
+
+/// What merges: the engine, and a model behind it if there is one.
+#[derive(Clone, Debug, Default)]
+pub struct Merger {
+    pub fallback: Option<Fallback>,
+    pub without_tree: bool,
+}
+
+impl Merger {
+    /// Merges.
+    pub fn settle(&self, original: &[u8], update: &[u8], options: Options) -> Settled {
+        let options = Options { without_tree: self.without_tree, ..options };
+        match &self.fallback {
+            None => Settled::by_engine(original, update, &options),
+            Some(fallback) => fallback.settle_blocking(original, update, &options),
+        }
+    }
+}
+
+/// The bytes of a file, or why the engine would not read them.
+pub fn read_file(path: &Path) -> Result<Result<Vec<u8>, Refusal>> {
+    let reading = || format!("read {}; check the path", path.display());
+    let metadata = std::fs::metadata(path).with_context(reading)?;
+    anyhow::ensure!(metadata.is_file(), "read {}: it is no regular file", path.display());
+    if metadata.len() > FILE_BYTES_MOST {
+        return Ok(Err(Refusal::too_large("the original", metadata.len(), FILE_BYTES_MOST)));
+    }
+    Ok(Ok(std::fs::read(path).with_context(reading)?))
+}
+
+/// The bytes of what `flag` names, `-` being standard input.
+fn read_named(flag: &str, path: &Path) -> Result<Vec<u8>> {
+    if path != Path::new("-") {
+        return std::fs::read(path).with_context(|| format!("read {flag} {}; check the path", path.display()));
+    }
+    let mut bytes = Vec::new();
+    let mut stdin = std::io::stdin().lock();
+    // More than this is refused by the engine.
+    stdin.by_ref().take(FILE_BYTES_MOST).read_to_end(&mut bytes).context("read standard input")?;
+    Ok(bytes)
+}
+
+/// Prints text as it is: nothing in a file is a colour to be taken away.
+fn print(text: &str) -> Result<()> {
+    let mut stdout = std::io::stdout().lock();
+    stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).context("write to standard output")
+}

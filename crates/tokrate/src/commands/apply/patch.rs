@@ -1,0 +1,268 @@
+//! A patch of several files (V4A): all of them are changed, or none.
+//!
+//! It refuses to touch a file outside of the root. Invariant: nothing is written before every file has merged; what fails
+//! while it is written is undone.
+
+use super::confine::Roots;
+use super::file::git_name;
+use super::replace::{Staged, all_or_none};
+use super::{Merger, print, read_file, read_named};
+use crate::commands::Verdict;
+use crate::flags::apply::Flags;
+use crate::out::apply::{Refusal, edits_named};
+use anyhow::{Context, Result};
+use serde::Serialize;
+use std::collections::BTreeSet;
+use std::fs::Metadata;
+use std::path::{Path, PathBuf};
+use tokrate_apply::{Edit, Options, Patch, PatchAction, PatchedFile};
+use tokrate_apply_host::{By, Settled, unified_diff};
+
+/// What becomes of one file.
+struct Planned {
+    path: String,
+    moved_to: Option<String>,
+    edits: Vec<Edit>,
+    by: By,
+    /// The file that is there, with its text.
+    old: Option<(PathBuf, Vec<u8>, Metadata)>,
+    /// The text that it is to have, and where.
+    new: Option<(PathBuf, String)>,
+}
+
+/// A file that cannot be changed.
+struct Failed {
+    path: String,
+    refusal: Refusal,
+    original: Vec<u8>,
+}
+
+#[derive(Serialize)]
+struct ToldPatch<'a> {
+    status: &'static str,
+    files: Vec<ToldFile<'a>>,
+}
+
+#[derive(Serialize)]
+struct ToldFile<'a> {
+    path: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    action: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    moved_to: Option<&'a str>,
+    by: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    edits: Option<&'a [Edit]>,
+    #[serde(flatten)]
+    refusal: Option<&'a Refusal>,
+}
+
+/// Reads the patch, merges, writes.
+pub fn run(flags: &Flags, patch: &Path, merger: &Merger) -> Result<Verdict> {
+    let roots = Roots::new(&[flags.root.clone().unwrap_or_else(|| PathBuf::from("."))])?;
+    let text = read_named("--patch", patch)?;
+    let read = String::from_utf8(text)
+        .map_err(|_| Refusal::new("not_text", "the patch is not UTF-8", "convert it to UTF-8 first"))
+        .and_then(|text| Patch::read(&text).map_err(|refused| Refusal::of(refused, None)));
+    let files = match read {
+        Ok(patch) => patch.files,
+        Err(refusal) => {
+            let failed = Failed { path: patch.display().to_string(), refusal, original: Vec::new() };
+            return refused(flags, &[failed]);
+        }
+    };
+    let (mut planned, mut failed) = (Vec::new(), Vec::new());
+    for file in &files {
+        match plan(file, &roots, merger)? {
+            Ok(one) => planned.push(one),
+            Err(one) => failed.push(one),
+        }
+    }
+    if failed.is_empty() {
+        failed.extend(met_twice(&planned));
+    }
+    if !failed.is_empty() {
+        return refused(flags, &failed);
+    }
+    if !flags.diff && !flags.check {
+        write(&planned)?;
+    }
+    deliver(flags, &planned)?;
+    Ok(Verdict::Good)
+}
+
+/// What a section of the patch comes to.
+fn plan(file: &PatchedFile, roots: &Roots, merger: &Merger) -> Result<Result<Planned, Failed>> {
+    let failed = |refusal: Refusal, original: Vec<u8>| Ok(Err(Failed { path: file.path.clone(), refusal, original }));
+    let mut planned = Planned {
+        path: file.path.clone(),
+        moved_to: None,
+        edits: Vec::new(),
+        by: By::Deterministic,
+        old: None,
+        new: None,
+    };
+    if let PatchAction::Add { content } = &file.action {
+        return match roots.vacant(&file.path) {
+            Ok(place) => Ok(Ok(Planned { new: Some((place, content.clone())), ..planned })),
+            Err(refusal) => failed(refusal, Vec::new()),
+        };
+    }
+    let real = match roots.own(&file.path) {
+        Ok(real) => real,
+        Err(refusal) => return failed(refusal, Vec::new()),
+    };
+    let original = match read_file(&real)? {
+        Ok(original) => original,
+        Err(refusal) => return failed(refusal, Vec::new()),
+    };
+    let metadata = std::fs::metadata(&real).with_context(|| format!("read {}", real.display()))?;
+    if let PatchAction::Update { section, moved_to } = &file.action {
+        let (text, edits, by) = match merged(file, section, &original, merger) {
+            Ok(merged) => merged,
+            Err(refusal) => return failed(refusal, original),
+        };
+        let place = match moved_to {
+            None => real.clone(),
+            Some(path) => match roots.vacant(path) {
+                Ok(place) => place,
+                Err(refusal) => return failed(refusal, original),
+            },
+        };
+        planned = Planned { new: Some((place, text)), moved_to: moved_to.clone(), edits, by, ..planned };
+    }
+    Ok(Ok(Planned { old: Some((real, original, metadata)), ..planned }))
+}
+
+/// The text of an updated file; as it was if it is only moved.
+fn merged(
+    file: &PatchedFile,
+    section: &str,
+    original: &[u8],
+    merger: &Merger,
+) -> Result<(String, Vec<Edit>, By), Refusal> {
+    if section.is_empty() {
+        let text = String::from_utf8(original.to_vec());
+        let text = text.map_err(|_| Refusal::new("not_text", "the file is not UTF-8", "move it without a patch"))?;
+        return Ok((text, Vec::new(), By::Deterministic));
+    }
+    let options = Options { path: Some(file.path.clone()), ..Options::default() };
+    match merger.settle(original, section.as_bytes(), options) {
+        Settled::Merged { merged, by } => Ok((merged.text, merged.edits, by)),
+        Settled::Refused { refused, fallback } => Err(Refusal::of(refused, fallback)),
+    }
+}
+
+/// A file that two sections change, under whatever names.
+fn met_twice(planned: &[Planned]) -> Option<Failed> {
+    let mut known: BTreeSet<&Path> = BTreeSet::new();
+    planned.iter().find_map(|file| {
+        let old = file.old.as_ref().map(|(path, ..)| path.as_path());
+        let new = file.new.as_ref().map(|(path, _)| path.as_path()).filter(|new| old != Some(*new));
+        let fresh = old.into_iter().chain(new).all(|path| known.insert(path));
+        let message = "two sections of the patch change this file under different names";
+        let refusal = || Refusal::new("invalid_format", message, "write one section for each file");
+        (!fresh).then(|| Failed { path: file.path.clone(), refusal: refusal(), original: Vec::new() })
+    })
+}
+
+fn write(planned: &[Planned]) -> Result<()> {
+    let (mut staged, mut removals) = (Vec::new(), Vec::new());
+    for file in planned {
+        match (&file.old, &file.new) {
+            (Some((real, old, _)), Some((place, new))) if real == place => {
+                if old != new.as_bytes() {
+                    staged.push(Staged::replace(real.clone(), old, new.as_bytes(), &|_| Ok(()))?);
+                }
+            }
+            (old, Some((place, new))) => {
+                let folder = place.parent().context("write a file that lies in no folder")?;
+                std::fs::create_dir_all(folder).with_context(|| format!("make the folder {}", folder.display()))?;
+                let like = old.as_ref().map(|(.., metadata)| metadata);
+                staged.push(Staged::create(place.clone(), new.as_bytes(), like)?);
+                removals.extend(old.as_ref());
+            }
+            (Some(old), None) => removals.push(old),
+            (None, None) => {}
+        }
+    }
+    // Last, so that no text is gone before it stands elsewhere.
+    for (real, old, _) in removals {
+        staged.push(Staged::remove(real.clone(), old)?);
+    }
+    all_or_none(staged)
+}
+
+impl Planned {
+    fn action(&self) -> &'static str {
+        match (&self.old, &self.new, &self.moved_to) {
+            (.., Some(_)) => "move",
+            (None, ..) => "add",
+            (_, None, _) => "delete",
+            _ => "update",
+        }
+    }
+
+    fn diff(&self) -> String {
+        let old = self.old.as_ref().map_or(String::new(), |(_, text, _)| String::from_utf8_lossy(text).into_owned());
+        let new = self.new.as_ref().map_or("", |(_, text)| text);
+        let name = |there: bool, side: &str, path: &str| match there {
+            true => format!("{side}/{}", git_name(Path::new(path))),
+            false => "/dev/null".to_owned(),
+        };
+        let moved = self.moved_to.as_deref().unwrap_or(&self.path);
+        unified_diff(&old, new, &name(self.old.is_some(), "a", &self.path), &name(self.new.is_some(), "b", moved))
+    }
+
+    fn line(&self, would: &str) -> String {
+        match &self.moved_to {
+            None if self.action() == "update" => format!("{would}update {}, {}\n", self.path, edits_named(&self.edits)),
+            None => format!("{would}{} {}\n", self.action(), self.path),
+            Some(moved) => format!("{would}move {} to {moved}, {}\n", self.path, edits_named(&self.edits)),
+        }
+    }
+}
+
+fn deliver(flags: &Flags, planned: &[Planned]) -> Result<()> {
+    if flags.json {
+        let files = planned.iter().map(|file| ToldFile {
+            path: &file.path,
+            action: Some(file.action()),
+            moved_to: file.moved_to.as_deref(),
+            by: file.by.name(),
+            edits: Some(&file.edits),
+            refusal: None,
+        });
+        return told("merged", files.collect());
+    }
+    if flags.diff {
+        return print(&planned.iter().map(Planned::diff).collect::<String>());
+    }
+    let would = if flags.check { "would " } else { "" };
+    print(&planned.iter().map(|file| file.line(would)).collect::<String>())
+}
+
+fn refused(flags: &Flags, failed: &[Failed]) -> Result<Verdict> {
+    if flags.json {
+        let files = failed.iter().map(|file| ToldFile {
+            path: &file.path,
+            action: None,
+            moved_to: None,
+            by: "refused",
+            edits: None,
+            refusal: Some(&file.refusal),
+        });
+        told("refused", files.collect())?;
+    } else {
+        for file in failed {
+            anstream::eprint!("{}: {}", file.path, file.refusal.text(&file.original));
+        }
+        anstream::eprintln!("no file was changed");
+    }
+    Ok(Verdict::BelowBar)
+}
+
+fn told(status: &'static str, files: Vec<ToldFile<'_>>) -> Result<()> {
+    let line = serde_json::to_string(&ToldPatch { status, files }).context("write JSON")?;
+    print(&(line + "\n"))
+}

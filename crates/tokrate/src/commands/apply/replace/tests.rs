@@ -1,0 +1,173 @@
+//! Writing under kill, over links, with modes; several files at once.
+
+use super::*;
+use std::sync::Mutex;
+
+const OLD: &[u8] = b"old\ntext\n";
+const NEW: &[u8] = b"the new text\nis longer\n";
+/// Tells a process of a test that it is to die, where, and over which file.
+const VARIABLE: &str = "TOKRATE_TEST_DIES_AT";
+const STEPS: [Step; 6] = [Step::Made, Step::Half, Step::Written, Step::Attributed, Step::Synced, Step::Moved];
+
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Folder {
+        let name = format!("tokrate-replace-{}-{}", std::process::id(), NEXT.fetch_add(1, Relaxed));
+        let path = std::env::temp_dir().canonicalize().expect("a folder for files").join(name);
+        std::fs::create_dir(&path).expect("a folder");
+        Folder(path)
+    }
+
+    fn write(&self, name: &str, text: &[u8]) -> PathBuf {
+        let path = self.0.join(name);
+        std::fs::write(&path, text).expect("written");
+        path
+    }
+
+    fn names(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(&self.0).expect("a folder");
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn text(path: &Path) -> Vec<u8> {
+    std::fs::read(path).expect("it is there")
+}
+
+#[test]
+fn the_steps_come_in_order_and_the_name_changes_last() {
+    let folder = Folder::new();
+    let path = folder.write("a", OLD);
+    let seen = Mutex::new(Vec::new());
+    let watch = |step: Step| {
+        seen.lock().expect("one thread").push((step, text(&path) == OLD));
+        Ok(())
+    };
+    replace_watched(&path, OLD, NEW, &watch).expect("replaced");
+    let expected: Vec<(Step, bool)> = STEPS.into_iter().map(|step| (step, step != Step::Moved)).collect();
+    assert_eq!(*seen.lock().expect("one thread"), expected);
+    assert_eq!((text(&path), folder.names()), (NEW.to_vec(), vec!["a".to_owned()]));
+}
+
+#[test]
+fn a_failure_at_any_step_leaves_the_old_text_and_no_clutter() {
+    for dies_at in STEPS {
+        let folder = Folder::new();
+        let path = folder.write("a", OLD);
+        let watch = |step| if step == dies_at { Err(io::Error::other("the disk is full")) } else { Ok(()) };
+        let error = replace_watched(&path, OLD, NEW, &watch).expect_err("it fails");
+        assert!(format!("{error:#}").contains("the disk is full"), "{error:#}");
+        let expected = if dies_at == Step::Moved { NEW } else { OLD };
+        assert_eq!((text(&path), folder.names()), (expected.to_vec(), vec!["a".to_owned()]), "{dies_at:?}");
+    }
+}
+
+/// Replaces a file and ends in the middle of it, without any clearing up.
+fn die(order: &str) {
+    let (step, path) = order.split_once(' ').expect("a step and a path");
+    let watch = |at: Step| {
+        if format!("{at:?}") == step {
+            std::process::abort();
+        }
+        Ok(())
+    };
+    let _ = replace_watched(Path::new(path), OLD, NEW, &watch);
+}
+
+#[test]
+fn a_process_that_is_killed_leaves_the_old_text_or_the_new_one() {
+    if let Ok(order) = std::env::var(VARIABLE) {
+        return die(&order);
+    }
+    for step in STEPS {
+        let folder = Folder::new();
+        let path = folder.write("a", OLD);
+        let here = module_path!().split_once("::").expect("below the crate").1;
+        let name = format!("{here}::a_process_that_is_killed_leaves_the_old_text_or_the_new_one");
+        let output = std::process::Command::new(std::env::current_exe().expect("this test"))
+            .args(["--exact", &name, "--nocapture"])
+            .env(VARIABLE, format!("{step:?} {}", path.display()))
+            .output()
+            .expect("it starts");
+        assert!(!output.status.success(), "it died at {step:?}: {output:?}");
+        let expected = if step == Step::Moved { NEW } else { OLD };
+        assert_eq!(text(&path), expected, "{step:?}");
+        // What was left behind does not stand in the way.
+        let now = text(&path);
+        replace(&path, &now, b"again\n").expect("replaced");
+        assert_eq!(text(&path), b"again\n");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn mode_links_and_owner_stay() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+    let folder = Folder::new();
+    let path = folder.write("tool.sh", OLD);
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o4751)).expect("a mode");
+    let before = std::fs::metadata(&path).expect("there");
+    symlink("tool.sh", folder.0.join("link")).expect("a link");
+    symlink("link", folder.0.join("link of a link")).expect("a link");
+    replace(&folder.0.join("link of a link"), OLD, NEW).expect("replaced");
+    let after = std::fs::metadata(&path).expect("there");
+    assert_eq!((after.mode(), after.uid(), after.gid()), (before.mode(), before.uid(), before.gid()));
+    assert_eq!(text(&path), NEW);
+    let link = std::fs::symlink_metadata(folder.0.join("link of a link")).expect("there");
+    assert!(link.is_symlink(), "the link is still one");
+}
+
+#[test]
+fn a_file_that_someone_else_changed_is_left_alone() {
+    let folder = Folder::new();
+    let path = folder.write("a", b"changed\n");
+    let error = replace(&path, OLD, NEW).expect_err("it is another file now");
+    assert!(format!("{error:#}").contains("changed meanwhile"), "{error:#}");
+    assert_eq!((text(&path), folder.names().len()), (b"changed\n".to_vec(), 1));
+}
+
+#[test]
+fn all_changes_are_made_or_none() {
+    let nothing: Watch<'_> = &|_| Ok(());
+    let stage = |folder: &Folder| {
+        vec![
+            Staged::create(folder.0.join("new"), NEW, None).expect("staged"),
+            Staged::replace(folder.0.join("a"), OLD, NEW, nothing).expect("staged"),
+            Staged::remove(folder.0.join("gone"), OLD).expect("staged"),
+            Staged::replace(folder.0.join("last"), OLD, NEW, nothing).expect("staged"),
+        ]
+    };
+    let folder = Folder::new();
+    for name in ["a", "gone", "last"] {
+        folder.write(name, OLD);
+    }
+    let staged = stage(&folder);
+    folder.write("last", b"someone else's\n");
+    let error = all_or_none(staged).expect_err("the last one cannot be written");
+    assert!(format!("{error:#}").contains("changed meanwhile"), "{error:#}");
+    assert_eq!(folder.names(), ["a", "gone", "last"]);
+    assert_eq!((text(&folder.0.join("a")), text(&folder.0.join("gone"))), (OLD.to_vec(), OLD.to_vec()));
+    folder.write("last", OLD);
+    all_or_none(stage(&folder)).expect("all of them");
+    assert_eq!(folder.names(), ["a", "last", "new"]);
+    assert!(["a", "last", "new"].iter().all(|name| text(&folder.0.join(name)) == NEW));
+}
+
+#[test]
+fn a_new_file_replaces_none() {
+    let folder = Folder::new();
+    let staged = Staged::create(folder.0.join("a"), NEW, None).expect("staged");
+    folder.write("a", OLD);
+    assert!(all_or_none(vec![staged]).is_err());
+    assert_eq!((text(&folder.0.join("a")), folder.names().len()), (OLD.to_vec(), 1));
+}

@@ -1,0 +1,74 @@
+//! `tokrate mcp`: the merge engine as a server of the Model Context Protocol on standard input and output.
+//!
+//! It refuses to edit outside of its roots. Invariant: standard output carries messages of the protocol and nothing else;
+//! every request that was not cancelled is answered once.
+
+mod protocol;
+mod tool;
+
+use super::Verdict;
+use crate::commands::apply::Merger;
+use crate::commands::apply::confine::Roots;
+use crate::config::apply as config;
+use crate::flags::mcp::Flags;
+use anyhow::{Context, Result};
+use protocol::{Cancelled, Incoming, Server};
+use std::io::{BufRead, BufReader, Read, Write, stdin, stdout};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+use tool::EditFile;
+
+/// Messages beyond this length are not read (bytes).
+const MESSAGE_BYTES_MOST: u64 = 32 << 20;
+/// Messages that wait for the one at work.
+const WAITING_MOST: usize = 64;
+
+/// Serves until standard input ends.
+pub fn run(flags: &Flags) -> Result<Verdict> {
+    let named = if flags.roots.is_empty() { vec![PathBuf::from(".")] } else { flags.roots.clone() };
+    let merger = Merger { fallback: config::fallback(&flags.fallback)?, without_tree: flags.no_tree };
+    let cancelled = Arc::new(Cancelled::default());
+    let tool = EditFile { roots: Roots::new(&named)?, merger };
+    let mut server = Server::new(tool, Arc::clone(&cancelled));
+    let (sender, messages) = sync_channel(WAITING_MOST);
+    // Read apart from the work, so that a request can be cancelled while another one is at work.
+    std::thread::Builder::new()
+        .name("mcp-input".to_owned())
+        .spawn(move || {
+            let mut input = BufReader::new(stdin());
+            while let Ok(Some(message)) = next_message(&mut input) {
+                cancelled.watch(&message);
+                if sender.send(message).is_err() {
+                    break;
+                }
+            }
+        })
+        .context("read standard input: no thread could be started")?;
+    let mut output = stdout().lock();
+    for message in messages {
+        if let Some(answer) = server.answer(&message) {
+            let written = output.write_all(answer.as_bytes()).and_then(|()| output.write_all(b"\n"));
+            written.and_then(|()| output.flush()).context("write to standard output")?;
+        }
+    }
+    Ok(Verdict::Good)
+}
+
+/// The next line; `None` at the end.
+fn next_message(input: &mut impl BufRead) -> std::io::Result<Option<Incoming>> {
+    loop {
+        let mut line = Vec::new();
+        let count = input.by_ref().take(MESSAGE_BYTES_MOST).read_until(b'\n', &mut line)?;
+        if count == 0 {
+            return Ok(None);
+        }
+        if line.last() != Some(&b'\n') && count as u64 == MESSAGE_BYTES_MOST {
+            input.skip_until(b'\n')?;
+            return Ok(Some(Incoming::TooLong));
+        }
+        if !line.trim_ascii().is_empty() {
+            return Ok(Some(Incoming::read(&line)));
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! The tool `edit_file`: an edit merged into a file of the roots.
+//!
+//! It refuses to know the protocol. Invariant: a file is written whole or not at all, and never when the edit was refused.
+
+use crate::commands::apply::confine::Roots;
+use crate::commands::apply::replace::replace;
+use crate::commands::apply::{Merger, read_file};
+use crate::out::apply::{Refusal, edits_named};
+use serde_json::{Value, json};
+use std::path::Path;
+use tokrate_apply::{Merged, Options};
+use tokrate_apply_host::{By, Settled, unified_diff};
+
+/// The tool and where it may work.
+pub struct EditFile {
+    pub roots: Roots,
+    pub merger: Merger,
+}
+
+/// What came of a call.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Called {
+    /// A diff, or why there is none.
+    pub text: String,
+    /// Who merged, or that nobody did.
+    pub word: &'static str,
+    /// Whether nothing was changed.
+    pub is_error: bool,
+}
+
+/// What a call says.
+struct Arguments<'a> {
+    path: &'a str,
+    code_edit: &'a str,
+    instruction: Option<&'a str>,
+}
+
+impl EditFile {
+    /// The tool's name.
+    pub const NAME: &'static str = "edit_file";
+
+    /// What a model is told of it.
+    pub fn description() -> Value {
+        json!({
+            "name": EditFile::NAME,
+            "title": "Edit a file",
+            "description": DESCRIPTION,
+            "inputSchema": {
+                "type": "object",
+                "properties": {
+                    "path": {"type": "string", "description": "The file: an absolute path, or one below the project's folder."},
+                    "code_edit": {"type": "string", "description": "The changed lines with a line or two of the file around each, and `// ... existing code ...` (in the comment style of the language) for what stays as it is."},
+                    "instruction": {"type": "string", "description": "One sentence that says what the edit does."},
+                },
+                "required": ["path", "code_edit", "instruction"],
+            },
+            "annotations": {"readOnlyHint": false, "destructiveHint": true, "idempotentHint": false, "openWorldHint": false},
+        })
+    }
+
+    /// Edits; `cancelled` is asked before anything is written.
+    ///
+    /// # Errors
+    /// When the arguments are not those of the tool.
+    pub fn call(&self, arguments: &Value, cancelled: &dyn Fn() -> bool) -> Result<Called, String> {
+        let arguments = Arguments::read(arguments)?;
+        Ok(match self.edit(&arguments, cancelled) {
+            Ok(called) => called,
+            Err(why) => Called {
+                text: format!("{}: {why}the file was not changed\n", arguments.path),
+                word: "refused",
+                is_error: true,
+            },
+        })
+    }
+
+    /// Edits, or says in some lines why not.
+    fn edit(&self, arguments: &Arguments<'_>, cancelled: &dyn Fn() -> bool) -> Result<Called, String> {
+        let bare = |refusal: Refusal| refusal.text(b"");
+        let failed = |error: anyhow::Error| {
+            bare(Refusal::new(
+                "not_written",
+                format!("failed to {error:#}"),
+                "see whether the file can be read and written",
+            ))
+        };
+        let real = self.roots.existing(arguments.path).map_err(bare)?;
+        let original = read_file(&real).map_err(failed)?.map_err(bare)?;
+        let options = Options {
+            path: Some(arguments.path.to_owned()),
+            instruction: arguments.instruction.map(str::to_owned),
+            ..Options::default()
+        };
+        match self.merger.settle(&original, arguments.code_edit.as_bytes(), options) {
+            Settled::Refused { refused, fallback } => Err(Refusal::of(refused, fallback).text(&original)),
+            Settled::Merged { .. } if cancelled() => {
+                Err(bare(Refusal::new("cancelled", "the request was cancelled before anything was written", "")))
+            }
+            Settled::Merged { merged, by } => {
+                if merged.text.as_bytes() != original {
+                    replace(&real, &original, merged.text.as_bytes()).map_err(failed)?;
+                }
+                Ok(Called {
+                    text: told(&real, arguments.path, &original, &merged, by),
+                    word: by.name(),
+                    is_error: false,
+                })
+            }
+        }
+    }
+}
+
+/// The diff, or that there is none.
+fn told(real: &Path, path: &str, original: &[u8], merged: &Merged, by: By) -> String {
+    let name = path.trim_start_matches("./").trim_start_matches('/');
+    let original = String::from_utf8_lossy(original);
+    let diff = unified_diff(&original, &merged.text, &format!("a/{name}"), &format!("b/{name}"));
+    match (diff.is_empty(), by) {
+        (true, _) => format!("{}: {}; the file already is as the edit wants it\n", real.display(), edits_named(&[])),
+        (false, By::Deterministic) => diff,
+        (false, By::Model) => format!("{diff}(merged by the fallback model and checked)\n"),
+    }
+}
+
+impl<'a> Arguments<'a> {
+    fn read(arguments: &'a Value) -> Result<Arguments<'a>, String> {
+        let text = |name: &str| match &arguments[name] {
+            Value::String(text) => Ok(Some(text.as_str())),
+            Value::Null => Ok(None),
+            _ => Err(format!("`{name}` must be a string")),
+        };
+        let needed = |name: &str| text(name)?.ok_or_else(|| format!("`{name}` is missing"));
+        Ok(Arguments { path: needed("path")?, code_edit: needed("code_edit")?, instruction: text("instruction")? })
+    }
+}
+
+const DESCRIPTION: &str = "\
+Edits a file. Give only the lines that change, with one or two lines of the file before and after each change, and write \
+`// ... existing code ...` (in the comment style of the language) for every part that stays as it is. Put all changes of a file \
+into one call. To delete lines, show the line before and the line after them next to each other, with no marker between. \
+SEARCH/REPLACE blocks and unified diffs are taken as well. The edit is merged exactly or refused, never guessed: a refusal \
+names the lines in question and what to add to the edit, and leaves the file as it was. The answer is the diff of what changed.";

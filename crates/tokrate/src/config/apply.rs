@@ -1,0 +1,87 @@
+//! From the flags of `tokrate apply` and `tokrate mcp` to what the merge engine and its server are given.
+
+use super::environment::Environment;
+use super::secret::KeyReference;
+use crate::flags::apply::{Fallback as FallbackFlags, Flags};
+use anyhow::{Context, Result, ensure};
+use http::header::{AUTHORIZATION, HeaderValue};
+use std::net::SocketAddr;
+use tokrate_apply::Language;
+use tokrate_apply_host::{Fallback, FallbackConfig, HostConfig, OnRefuse};
+use tokrate_core::Span;
+use tokrate_net::{ClientConfig, ProxySettings, Target};
+
+/// Time for the answer of a model.
+const PATIENCE: Span = Span::from_secs(300);
+
+/// The language that was named, if one was.
+pub fn language(typed: Option<&str>) -> Result<Option<Language>> {
+    let Some(name) = typed else { return Ok(None) };
+    let known = || Language::ALL.map(Language::name).join(", ");
+    let language = Language::from_name(name).with_context(|| {
+        format!("read --language: `{name}` is no language with a grammar; write one of {}", known())
+    })?;
+    ensure!(language.is_built_in(), "read --language: this build has no grammar for {name}; leave the flag out");
+    Ok(Some(language))
+}
+
+/// What the server is given.
+pub fn host(flags: &Flags, address: &str) -> Result<HostConfig> {
+    let address: SocketAddr = address
+        .parse()
+        .ok()
+        .with_context(|| format!("read --serve: `{address}` is no address; write for example 127.0.0.1:8410"))?;
+    let usual = HostConfig::new(address);
+    let on_refuse = match flags.on_refuse.as_deref() {
+        None => usual.on_refuse,
+        Some(name) => OnRefuse::from_name(name)
+            .with_context(|| format!("read --on-refuse: `{name}` is neither `error` nor `original`"))?,
+    };
+    let max_body_bytes = flags.max_body_bytes.unwrap_or(usual.max_body_bytes);
+    ensure!(max_body_bytes > 0, "read --max-body-bytes: no request fits into 0 bytes");
+    Ok(HostConfig {
+        on_refuse,
+        max_body_bytes,
+        held_bytes_most: usual.held_bytes_most.max(max_body_bytes.saturating_mul(2)),
+        without_tree: flags.no_tree,
+        fallback: fallback_config(&flags.fallback)?,
+        ..usual
+    })
+}
+
+/// The model to fall back to, its address resolved.
+pub fn fallback(flags: &FallbackFlags) -> Result<Option<Fallback>> {
+    Ok(fallback_config(flags)?.map(Fallback::resolve).transpose()?)
+}
+
+fn fallback_config(flags: &FallbackFlags) -> Result<Option<FallbackConfig>> {
+    let Some(typed) = &flags.fallback else { return Ok(None) };
+    let (url, model) = typed
+        .split_once(',')
+        .filter(|(_, model)| !model.trim().is_empty())
+        .with_context(|| "read --fallback: write URL,MODEL, for example http://127.0.0.1:8000/v1,qwen")?;
+    let target = Target::parse(url).context("read --fallback")?;
+    let mut headers = Vec::new();
+    if let Some(key) = key_reference(flags) {
+        let mut value = HeaderValue::from_str(&format!("Bearer {}", key.fetch()?.reveal()))
+            .context("read the API key: it holds characters that no header can carry")?;
+        value.set_sensitive(true);
+        headers.push((AUTHORIZATION, value));
+    }
+    let environment = Environment::read();
+    let proxy = ProxySettings::from_values(
+        environment.http_proxy.as_deref(),
+        environment.https_proxy.as_deref(),
+        environment.all_proxy.as_deref(),
+        environment.no_proxy.as_deref(),
+    );
+    let client = ClientConfig { proxy, ..ClientConfig::default() };
+    Ok(Some(FallbackConfig { target, model: model.trim().to_owned(), headers, client, patience: PATIENCE }))
+}
+
+fn key_reference(flags: &FallbackFlags) -> Option<KeyReference> {
+    let FallbackFlags { key_env, key_file, key_cmd, .. } = flags;
+    None.or_else(|| key_env.clone().map(KeyReference::Variable))
+        .or_else(|| key_file.clone().map(KeyReference::File))
+        .or_else(|| key_cmd.clone().map(KeyReference::Command))
+}
