@@ -5,7 +5,9 @@
 
 mod align;
 mod carry;
+mod doubt;
 mod indent;
+mod inserted;
 mod judge;
 mod keys;
 mod lines;
@@ -23,6 +25,7 @@ use crate::outcome::{Code, Refused, Stage};
 use crate::source::Source;
 use crate::splice::Splice;
 use align::Problem;
+use doubt::Doubt;
 use lines::{INFORMATIVE, Lines, UNIT, is_blank};
 use segments::{Laid, Scoring};
 use std::ops::Range;
@@ -95,7 +98,10 @@ fn located(source: &Source, lines: &Lines<'_>, snippet: &Snippet<'_>) -> Result<
     let [fewest, most, lenient] =
         [0, 1, 2].map(|at| Problem { tokens: &tokens[at], ids: &lines.ids, delete: deletes[at], rows: &rows });
     let chosen = judge::choose(source, &laid, [&fewest, &most], &lenient)?;
-    let mut splices = carry::splices(source, &laid, &carry::changes(&laid, &chosen.steps));
+    let found = carry::changes(&laid, &chosen.steps);
+    let mut splices = carry::splices(source, &laid, &found);
+    let is_idle = splices.is_empty();
+    Doubt { source, lines, laid: &laid, alignment: &chosen, found: &found, is_idle }.check()?;
     splices.extend(gone);
     Ok(Located { splices, stage: Stage::Lines, reindented: laid.reindented })
 }

@@ -168,6 +168,13 @@ impl Case<'_> {
         let [no_first, no_last] = self.laid.implied;
         let inside = (segment.start > 1 || !no_first) && (segment.end + 1 < alignment.steps.len() || !no_last);
         let doubtful = is_weak(segment.start) || is_weak(segment.end - 1);
+        if self.is_cut_off(segment, alignment) {
+            return Err(Refused::new(
+                Code::AmbiguousDeletion,
+                "the update ends without a marker and changes nothing there, and the file goes on",
+                "put a marker where the rest stays, or show the file's last line to let the rest go",
+            ));
+        }
         if segment.len() < 2 || !doubtful || !(inside || self.laid.segments.len() == 1) {
             return Ok(());
         }
@@ -185,9 +192,25 @@ impl Case<'_> {
         .at([(*first, *last)]))
     }
 
+    /// Whether markers are written elsewhere and none here, where the file goes on.
+    fn is_cut_off(&self, segment: &Range<usize>, alignment: &Alignment) -> bool {
+        let [no_first, no_last] = self.laid.implied;
+        let last = alignment.steps.len() - 1;
+        let says_more = self.laid.segments.len() > 1 || !no_first || !no_last;
+        let goes_on = |marker: usize| match alignment.steps[marker] {
+            Step::Kept(from, to) => (from..to).any(|line| !is_blank(self.source.line(line))),
+            _ => false,
+        };
+        says_more
+            && ((no_first && segment.start == 1 && goes_on(0)) || (no_last && segment.end == last && goes_on(last)))
+    }
+
     fn check_anchor(&self, segment: &Range<usize>, alignment: &Alignment) -> Result<(), Refused> {
         let worth: i32 = held(self.laid, alignment, segment).map(|(_, _, worth)| worth).sum();
-        if worth >= INFORMATIVE || self.stands_at_edge(segment, alignment) {
+        // Lines of the same name, and brackets, are found in many files.
+        let is_told = matched(alignment, segment).any(|(token, _)| information(self.laid.text(token)) > UNIT);
+        let is_held = is_told || self.ends_are_held(segment, alignment);
+        if is_held && (worth >= INFORMATIVE || self.stands_at_edge(segment, alignment)) {
             return Ok(());
         }
         // Where the best of its lines stand more than once, these are the places in question.
@@ -210,6 +233,14 @@ impl Case<'_> {
             format!("nothing beside `{}` says where it belongs", short(shown)),
             "show an unchanged line of the file above and below each change",
         ))
+    }
+
+    /// Whether the first and the last line of a segment that are not blank are lines of the file, or take the place of one.
+    fn ends_are_held(&self, segment: &Range<usize>, alignment: &Alignment) -> bool {
+        let mut full = segment.clone().filter(|&token| !is_blank(self.laid.text(token)));
+        let first = full.next();
+        let ends = [first, full.next_back().or(first)];
+        ends.into_iter().flatten().all(|token| !matches!(alignment.steps[token], Step::New(_)))
     }
 
     /// A segment at an edge of the file that is shown needs no other anchor.

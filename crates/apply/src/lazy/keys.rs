@@ -86,6 +86,15 @@ pub(crate) enum Key<'t> {
     Assigns(&'t str),
 }
 
+impl<'t> Key<'t> {
+    /// The name.
+    pub fn name(self) -> &'t str {
+        match self {
+            Key::Declares(name) | Key::Assigns(name) => name,
+        }
+    }
+}
+
 /// The key of a line.
 pub(crate) fn key(line: &str) -> Option<Key<'_>> {
     let line = line.trim();

@@ -64,8 +64,12 @@ impl<'o> Lines<'o> {
     /// Where a line stands, if that is at few places.
     pub fn places(&self, known: &Known, most: usize) -> impl Iterator<Item = usize> {
         let few = known.count as usize <= most;
-        let first = self.place_of_first(known.id).filter(|_| few).unwrap_or(self.ids.len());
-        let id = known.id;
+        self.places_of(known.id).filter(move |_| few)
+    }
+
+    /// Where the line of a number stands.
+    pub fn places_of(&self, id: u32) -> impl Iterator<Item = usize> {
+        let first = self.place_of_first(id).unwrap_or(self.ids.len());
         self.ids[first..].iter().enumerate().filter(move |(_, other)| **other == id).map(move |(at, _)| first + at)
     }
 

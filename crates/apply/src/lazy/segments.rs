@@ -4,6 +4,7 @@
 
 use super::align::{LineToken, Token};
 use super::indent::{indent, shift_of, shifted};
+use super::inserted::{Block, Run};
 use super::keys::{Key, declared_name, key};
 use super::lines::{INFORMATIVE, Known, Lines, UNIT, information, is_blank};
 use super::snippet::{Piece, Snippet};
@@ -60,6 +61,8 @@ pub(crate) struct Laid<'u> {
     pub implied: [bool; 2],
     /// The runs of lines between markers, as ranges of tokens.
     pub segments: Vec<Range<usize>>,
+    /// Segments whose block could come between lines of the file at more than one place: above either of two lines.
+    pub rivals: Vec<(Range<usize>, [usize; 2])>,
     /// Whether any segment stood at another indentation.
     pub reindented: bool,
     /// Whether the first line is the file's first, and the last the file's last.
@@ -78,6 +81,7 @@ impl<'u> Laid<'u> {
             apart: Vec::new(),
             implied: [false; 2],
             segments: Vec::new(),
+            rivals: Vec::new(),
             reindented: false,
             edges: [false; 2],
         };
@@ -104,6 +108,7 @@ impl<'u> Laid<'u> {
         for segment in laid.segments.clone() {
             laid.find_replaced(segment.clone(), source, &original);
             laid.set_new_blocks_apart(segment.clone(), source, lines);
+            laid.set_inserted_apart(segment.clone(), lines);
             laid.find_similar(segment, lines, &original);
         }
         laid
@@ -193,6 +198,11 @@ impl<'u> Laid<'u> {
         self.texts[token].is_some()
     }
 
+    /// Whether a line belongs to a declaration that the file has not.
+    pub fn is_apart(&self, token: usize) -> bool {
+        self.apart[token]
+    }
+
     fn push_marker(&mut self) {
         self.push(None, None);
     }
@@ -233,13 +243,28 @@ impl<'u> Laid<'u> {
                 continue;
             }
             if end > token {
-                let first = self.head_start(token, segment.start);
-                self.known[first..end].fill(None);
-                self.replaces[first..end].fill(Vec::new());
-                self.apart[first..end].fill(true);
+                self.set_apart(self.head_start(token, segment.start)..end);
             }
             token = end.max(token + 1);
         }
+    }
+
+    /// So are lines between two parts of the segment that stand beside each other in the file.
+    fn set_inserted_apart(&mut self, segment: Range<usize>, lines: &Lines<'_>) {
+        let texts: Vec<&str> = segment.clone().map(|token| self.text(token)).collect();
+        let ids: Vec<Option<u32>> =
+            segment.clone().map(|token| lines.known(self.text(token)).map(|it| it.id)).collect();
+        match (Run { texts: &texts, ids: &ids }).block(lines) {
+            Block::None => {}
+            Block::One(block) => self.set_apart(segment.start + block.start..segment.start + block.end),
+            Block::Several(places) => self.rivals.push((segment, places)),
+        }
+    }
+
+    fn set_apart(&mut self, block: Range<usize>) {
+        self.known[block.clone()].fill(None);
+        self.replaces[block.clone()].fill(Vec::new());
+        self.apart[block].fill(true);
     }
 
     /// Whether the lines after a block's first stand in the file one after another, below a declaration: then its name is new

@@ -1,0 +1,263 @@
+//! Ends of segments that do not say how far a change reaches.
+//!
+//! It refuses to look for other alignments. Invariant: only what stands right beside a marker that is written is doubted,
+//! and only when lines that the marker would hide are like lines that the update brings.
+
+use super::align::{Alignment, Step};
+use super::carry::Change;
+use super::keys::key;
+use super::lines::{Lines, UNIT, information, is_blank};
+use super::segments::{Laid, are_alike};
+use crate::outcome::{Code, Refused};
+use crate::source::Source;
+use std::ops::Range;
+
+/// So many hidden lines are looked at beside a segment.
+const REACH: usize = 40;
+/// What a line tells that is more than a word of syntax.
+const BORDER_LEAST: i32 = 3 * UNIT;
+/// Shorter names say nothing when a line mentions them.
+const NAME_LEAST: usize = 4;
+
+/// An update with its alignment.
+pub(super) struct Doubt<'d> {
+    pub source: &'d Source,
+    pub lines: &'d Lines<'d>,
+    pub laid: &'d Laid<'d>,
+    pub alignment: &'d Alignment,
+    /// What it changes.
+    pub found: &'d [Change],
+    /// Whether that is nothing at all.
+    pub is_idle: bool,
+}
+
+/// Where a segment meets a marker.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Above,
+    Below,
+}
+
+impl Doubt<'_> {
+    /// Passes segments whose ends say where the change ends.
+    pub fn check(&self) -> Result<(), Refused> {
+        self.check_rivals()?;
+        let padded = self.is_padded();
+        for segment in &self.laid.segments {
+            self.check_borders(segment)?;
+            for side in [Side::Above, Side::Below] {
+                if self.marker(segment, side).is_none() {
+                    continue;
+                }
+                if !padded {
+                    self.check_blanks(segment, side)?;
+                }
+                self.check_end(segment, side)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A block that fits between lines at several places does not take the place of lines at one of them.
+    fn check_rivals(&self) -> Result<(), Refused> {
+        for (segment, places) in &self.laid.rivals {
+            let goes = |it: &Change| it.end > it.start && it.new.iter().any(|token| segment.contains(token));
+            if self.found.iter().any(goes) {
+                let [one, other] = *places;
+                return Err(Refused::new(
+                    Code::AmbiguousLocation,
+                    format!("the block could come above line {} as well as above line {}", one + 1, other + 1),
+                    "show more of the lines above and below the change",
+                )
+                .at([(one, one), (other, other)]));
+            }
+        }
+        Ok(())
+    }
+
+    /// The marker beside a segment and the lines that it hides, if it is written.
+    fn marker(&self, segment: &Range<usize>, side: Side) -> Option<Range<usize>> {
+        let token = match side {
+            Side::Above => segment.start - 1,
+            Side::Below => segment.end,
+        };
+        let last = self.alignment.steps.len() - 1;
+        let [first_is_implied, last_is_implied] = self.laid.implied;
+        let is_written = !(token == 0 && first_is_implied || token == last && last_is_implied);
+        match self.alignment.steps[token] {
+            Step::Kept(from, to) if is_written => Some(from..to),
+            _ => None,
+        }
+    }
+
+    /// The tokens of a segment from a side on.
+    fn tokens(&self, segment: &Range<usize>, side: Side) -> Vec<usize> {
+        match side {
+            Side::Above => segment.clone().collect(),
+            Side::Below => segment.clone().rev().collect(),
+        }
+    }
+
+    /// Whether blank lines stand on both sides of all markers: then they belong to the markers.
+    fn is_padded(&self) -> bool {
+        let blank = |token: usize| is_blank(self.laid.text(token));
+        let segments = &self.laid.segments;
+        segments.iter().all(|segment| {
+            let above = self.marker(segment, Side::Above).is_none() || blank(segment.start);
+            above && (self.marker(segment, Side::Below).is_none() || blank(segment.end - 1))
+        })
+    }
+
+    /// Blank lines beside a marker that the file has not there: padding, or the line after what is to go.
+    fn check_blanks(&self, segment: &Range<usize>, side: Side) -> Result<(), Refused> {
+        let tokens = self.tokens(segment, side);
+        let blanks = tokens.iter().take_while(|&&token| is_blank(self.laid.text(token))).count();
+        let Some(&token) = tokens.get(blanks) else { return Ok(()) };
+        let Step::Matched(line) = self.alignment.steps[token] else { return Ok(()) };
+        let missed = tokens[..blanks].iter().any(|&blank| !matches!(self.alignment.steps[blank], Step::Matched(_)));
+        let Some(hidden) = self.marker(segment, side).filter(|_| missed) else { return Ok(()) };
+        let next = match side {
+            Side::Above => hidden.rev().take(REACH).find(|&line| is_blank(self.source.line(line))),
+            Side::Below => hidden.take(REACH).find(|&line| is_blank(self.source.line(line))),
+        };
+        match next {
+            Some(next) => Err(self.unclear(line, next)),
+            None => Ok(()),
+        }
+    }
+
+    /// Lines at an end that stand elsewhere beside it too, where lines like new ones lie between.
+    fn check_end(&self, segment: &Range<usize>, side: Side) -> Result<(), Refused> {
+        let steps = &self.alignment.steps;
+        let tokens = self.tokens(segment, side);
+        let is_weak = |token: usize| {
+            !self.laid.known[token].is_some_and(|known| known.count == 1 && information(self.laid.text(token)) > UNIT)
+        };
+        let run: Vec<(usize, usize)> = tokens
+            .iter()
+            .map_while(|&token| match steps[token] {
+                Step::Matched(line) if is_weak(token) => Some((token, line)),
+                _ => None,
+            })
+            .collect();
+        let inner = tokens.get(run.len()).copied();
+        // A line that stands once holds the end, unless what lies beyond it has moved.
+        let is_held = !self.is_idle && inner.is_none_or(|token| matches!(steps[token], Step::Matched(_)));
+        if is_held && run.is_empty() {
+            return Ok(());
+        }
+        let Some(hidden) = self.marker(segment, side) else { return Ok(()) };
+        // From the segment outwards.
+        let hidden: Vec<usize> = match side {
+            Side::Above => hidden.rev().take(REACH).collect(),
+            Side::Below => hidden.take(REACH).collect(),
+        };
+        let texts: Vec<&str> = run.iter().rev().map(|(_, line)| self.source.line(*line)).collect();
+        let next = match run.is_empty() {
+            true => hidden.len(),
+            false => {
+                let stands = |at: &usize| {
+                    texts
+                        .iter()
+                        .enumerate()
+                        .all(|(off, text)| hidden.get(at + off).is_some_and(|&line| self.source.line(line) == *text))
+                };
+                let Some(next) = (0..hidden.len()).find(stands) else { return Ok(()) };
+                next
+            }
+        };
+        let between = &hidden[..next];
+        let fresh: Vec<usize> = segment.clone().filter(|&token| self.is_fresh(token)).collect();
+        let told = |line: &&usize| information(self.source.line(**line)) > UNIT;
+        let doubtful = between.iter().filter(told).find(|&&line| {
+            let old = self.source.line(line);
+            fresh.iter().any(|&token| same_thing(old, self.laid.text(token)))
+        });
+        if is_held {
+            return match self.has_moved(between) {
+                true => Err(self.unclear(run[0].1, between[between.len() - 1])),
+                false => Ok(()),
+            };
+        }
+        let idle = self.is_idle && inner.is_some() && !run.is_empty() && between.iter().any(|line| told(&line));
+        match doubtful.or_else(|| between.iter().find(told).filter(|_| idle)) {
+            Some(&line) => Err(self.unclear(run.first().map_or(line, |(_, line)| *line), line)),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether half of these lines or more come again with the update.
+    fn has_moved(&self, lines: &[usize]) -> bool {
+        let told = lines.iter().map(|&line| self.source.line(line)).filter(|line| information(line) > UNIT);
+        let (mut all, mut again) = (0, 0);
+        for old in told {
+            all += 1;
+            let mut fresh =
+                (0..self.alignment.steps.len()).filter(|&token| self.laid.is_line(token) && self.is_fresh(token));
+            again += usize::from(fresh.any(|token| {
+                let new = self.laid.text(token);
+                old.trim() == new.trim() || same_thing(old, new)
+            }));
+        }
+        again >= 2 && 2 * again >= all
+    }
+
+    /// Two lines, one of the file and one that comes, which stand beside each other elsewhere: that may be the place.
+    fn check_borders(&self, segment: &Range<usize>) -> Result<(), Refused> {
+        let steps = &self.alignment.steps;
+        for pair in (segment.start..segment.end).zip(segment.start + 1..segment.end) {
+            let (old, new) = match (steps[pair.0], steps[pair.1]) {
+                (Step::Matched(line), Step::New(_)) => (line, pair.1),
+                (Step::New(_), Step::Matched(line)) => (line, pair.0),
+                _ => continue,
+            };
+            let told = |token: usize| information(self.laid.text(token)) >= BORDER_LEAST;
+            let known = |token: usize| self.laid.known[token].map(|known| known.id);
+            if !told(pair.0) || !told(pair.1) || known(new).is_none() {
+                continue;
+            }
+            let (Some(one), Some(other)) = (known(pair.0), known(pair.1)) else { continue };
+            if let Some(place) = self.lines.runs(&[one, other]).next() {
+                return Err(Refused::new(
+                    Code::AmbiguousLocation,
+                    format!(
+                        "line {} and the one after it are shown as they stand, and so is line {}",
+                        place + 1,
+                        old + 1
+                    ),
+                    "show a line that stands only once beside the change",
+                )
+                .at([(place, place + 1), (old, old)]));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a token is a line that comes, is no part of a new declaration, and takes the place of nothing like it.
+    fn is_fresh(&self, token: usize) -> bool {
+        let text = self.laid.text(token);
+        if !matches!(self.alignment.steps[token], Step::New(_)) || is_blank(text) || self.laid.is_apart(token) {
+            return false;
+        }
+        let change = self.found.iter().find(|change| change.new.contains(&token));
+        !change.is_some_and(|change| (change.start..change.end).any(|line| are_alike(self.source.line(line), text)))
+    }
+
+    fn unclear(&self, one: usize, other: usize) -> Refused {
+        let (first, last) = (one.min(other), one.max(other));
+        Refused::new(
+            Code::AmbiguousDeletion,
+            format!("it is not clear whether lines {} to {} stay or go", first + 1, last + 1),
+            "show an unchanged line that stands only once between the change and each marker",
+        )
+        .at([(first, last)])
+    }
+}
+
+/// Whether a line of the file may be what a new line stands for.
+fn same_thing(old: &str, new: &str) -> bool {
+    let mentions = |name: &str| {
+        name.len() >= NAME_LEAST && new.split(|c: char| !(c.is_alphanumeric() || c == '_')).any(|word| word == name)
+    };
+    old != new && (key(old).is_some_and(|key| mentions(key.name())) || are_alike(old, new))
+}

@@ -1,0 +1,90 @@
+//! Blocks that come between two lines which stand beside each other: a run of lines whose head and tail the file has right
+//! after one another, at one place only.
+//!
+//! It refuses to say what is meant when more than one place, or more than one way to cut the run, fits. Invariant: the work
+//! is bounded by the places of the last line and the reach on each side of it.
+
+use super::lines::{Lines, UNIT, information, is_blank};
+use std::ops::Range;
+
+/// So many lines are compared on each side of a block.
+const REACH: usize = 40;
+/// A last line that stands at more places says too little.
+const PLACES_MOST: usize = 64;
+
+/// A run of lines of a snippet, as text and as the numbers that the file has for them.
+pub(super) struct Run<'r> {
+    pub texts: &'r [&'r str],
+    pub ids: &'r [Option<u32>],
+}
+
+/// What comes between two lines that stand beside each other.
+pub(super) enum Block {
+    /// Nothing that could be told.
+    None,
+    /// These lines, counted from the first of the run.
+    One(Range<usize>),
+    /// A block that could come above either of these lines of the file.
+    Several([usize; 2]),
+}
+
+impl Run<'_> {
+    /// The block, if there is one and its first line is none of the file.
+    pub fn block(&self, lines: &Lines<'_>) -> Block {
+        let Some(Some(last)) = self.ids.last().copied() else { return Block::None };
+        let places: Vec<usize> = lines.places_of(last).take(PLACES_MOST + 1).collect();
+        if places.len() > PLACES_MOST {
+            return Block::None;
+        }
+        // By where the run begins and ends in the file: that makes the text.
+        let mut found: Option<((usize, usize), Range<usize>)> = None;
+        for place in places {
+            for cut in self.cuts(lines, place) {
+                let (start, block) = cut;
+                match &found {
+                    _ if !self.begins_new(&block, lines) => {}
+                    Some((known, _)) if *known != (start, place) => return Block::Several([known.1, place]),
+                    Some(_) => {}
+                    None => found = Some(((start, place), block)),
+                }
+            }
+        }
+        found.map_or(Block::None, |(_, block)| Block::One(block))
+    }
+
+    /// The ways to cut the run so that it ends at a line: where the head begins in the file, and the block.
+    fn cuts(&self, lines: &Lines<'_>, place: usize) -> Vec<(usize, Range<usize>)> {
+        let (ids, count) = (&lines.ids, self.ids.len());
+        let same = |token: usize, line: usize| self.ids[token] == Some(ids[line]);
+        let tail_most =
+            (1..count.min(place + 1).min(REACH)).take_while(|&tail| same(count - tail, place + 1 - tail)).count();
+        let mut cuts = Vec::new();
+        for tail in 1..=tail_most {
+            let before = place + 1 - tail;
+            for head in 1..(count - tail).min(before + 1).min(REACH) {
+                let fits = (0..head).rev().all(|token| same(token, before - head + token));
+                if fits && self.holds(head, tail) {
+                    cuts.push((before - head, head..count - tail));
+                }
+            }
+        }
+        cuts
+    }
+
+    /// Whether there is something on both sides and one of them tells much.
+    fn holds(&self, head: usize, tail: usize) -> bool {
+        let count = self.texts.len();
+        let full = |lines: Range<usize>| self.texts[lines].iter().any(|text| !is_blank(text));
+        let told = |lines: Range<usize>| self.texts[lines].iter().any(|text| information(text) > UNIT);
+        full(0..head) && full(count - tail..count) && (told(0..head) || told(count - tail..count))
+    }
+
+    /// Whether the first line of a block that tells much and is no line of syntax that stands all over the file is new.
+    fn begins_new(&self, block: &Range<usize>, lines: &Lines<'_>) -> bool {
+        let first = block.clone().filter(|&at| information(self.texts[at]) > UNIT).find(|&at| match self.ids[at] {
+            None => true,
+            Some(id) => lines.places_of(id).nth(1).is_none(),
+        });
+        first.is_some_and(|at| self.ids[at].is_none())
+    }
+}
