@@ -42,6 +42,7 @@ impl Doubt<'_> {
     /// Passes segments whose ends say where the change ends.
     pub fn check(&self) -> Result<(), Refused> {
         self.check_rivals()?;
+        self.check_part()?;
         let padded = self.is_padded();
         for segment in &self.laid.segments {
             self.check_borders(segment)?;
@@ -56,6 +57,27 @@ impl Doubt<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Without markers, nearly the whole file from one of its edges on: the rest may be left out, or may be meant to go.
+    fn check_part(&self) -> Result<(), Refused> {
+        let [first, last] = self.laid.edges;
+        let steps = &self.alignment.steps;
+        if self.laid.implied != [true; 2] || self.laid.segments.len() != 1 || first == last {
+            return Ok(());
+        }
+        let Step::Kept(from, to) = steps[if first { steps.len() - 1 } else { 0 }] else { return Ok(()) };
+        let full = |lines: Range<usize>| lines.filter(|&line| !is_blank(self.source.line(line))).count();
+        let (hidden, all) = (full(from..to), full(0..self.source.line_count()));
+        if hidden == 0 || hidden * 4 > all {
+            return Ok(());
+        }
+        Err(Refused::new(
+            Code::AmbiguousDeletion,
+            format!("it is not clear whether lines {} to {} are left out or are to go", from + 1, to),
+            "put a marker where lines stay that are not shown, or write the whole file",
+        )
+        .at([(from, to - 1)]))
     }
 
     /// A block that fits between lines at several places does not take the place of lines at one of them.

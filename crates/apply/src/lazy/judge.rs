@@ -192,17 +192,15 @@ impl Case<'_> {
         .at([(*first, *last)]))
     }
 
-    /// Whether markers are written elsewhere and none here, where the file goes on.
+    /// Whether markers are written elsewhere and none below, where the file goes on. Brackets only close what is shown.
     fn is_cut_off(&self, segment: &Range<usize>, alignment: &Alignment) -> bool {
         let [no_first, no_last] = self.laid.implied;
         let last = alignment.steps.len() - 1;
         let says_more = self.laid.segments.len() > 1 || !no_first || !no_last;
-        let goes_on = |marker: usize| match alignment.steps[marker] {
-            Step::Kept(from, to) => (from..to).any(|line| !is_blank(self.source.line(line))),
-            _ => false,
-        };
-        says_more
-            && ((no_first && segment.start == 1 && goes_on(0)) || (no_last && segment.end == last && goes_on(last)))
+        let tells = segment.clone().any(|token| information(self.laid.text(token)) > UNIT);
+        let Step::Kept(from, to) = alignment.steps[last] else { return false };
+        let goes_on = (from..to).any(|line| !is_blank(self.source.line(line)));
+        says_more && no_last && segment.end == last && tells && goes_on
     }
 
     fn check_anchor(&self, segment: &Range<usize>, alignment: &Alignment) -> Result<(), Refused> {
