@@ -54,6 +54,12 @@ fn merged(original: &[u8], update: &[u8], options: &Options) -> Result<Merged, R
         let checks = Checks { idempotence: Check::Skipped(why), ..merged.checks };
         return Ok(Merged { checks, ..merged });
     }
+    // What changes nothing says the same of its result, which is the original.
+    if merged.edits.is_empty() {
+        let checks = Checks { idempotence: Check::Passed, ..merged.checks };
+        return Ok(Merged { checks, ..merged });
+    }
+    drop(source);
     let again = Source::read(merged.text.as_bytes())?;
     let twice = format::locate(format, &again, &update, options)
         .and_then(|located| in_order(located.splices, |byte| again.line_of(byte)))

@@ -5,10 +5,12 @@
 
 use crate::outcome::{Code, Edit, Refused};
 use crate::splice::Splice;
-use memchr::memchr_iter;
+use memchr::{memchr_iter, memmem};
 use std::ops::Range;
 
 const BOM: &str = "\u{feff}";
+/// Bytes of a line in a usual file; room is made for so many lines at first.
+const LINE_USUAL: usize = 32;
 
 /// A file whose line ends are all LF inside; it ends with one unless it is empty.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -30,6 +32,18 @@ enum LineEnds {
     Mixed(Vec<bool>),
 }
 
+impl LineEnds {
+    fn of(text: &str, final_newline: bool) -> LineEnds {
+        if memmem::find(text.as_bytes(), b"\r\n").is_none() {
+            return LineEnds::Lf;
+        }
+        let crlf: Vec<bool> = text.split_inclusive('\n').map(|line| line.ends_with("\r\n")).collect();
+        // The last line of a file without a final newline has no end that could differ.
+        let told = if final_newline { &crlf[..] } else { &crlf[..crlf.len() - 1] };
+        if told.iter().all(|&crlf| crlf) { LineEnds::Crlf } else { LineEnds::Mixed(crlf) }
+    }
+}
+
 impl Source {
     /// Reads a file.
     ///
@@ -39,14 +53,7 @@ impl Source {
         let text = as_text(bytes, "the original")?;
         let (bom, text) = text.strip_prefix(BOM).map_or((false, text), |rest| (true, rest));
         let final_newline = text.is_empty() || text.ends_with('\n');
-        let crlf: Vec<bool> = text.split_inclusive('\n').map(|line| line.ends_with("\r\n")).collect();
-        // The last line of a file without a final newline has no end that could differ.
-        let told = if final_newline { &crlf[..] } else { &crlf[..crlf.len() - 1] };
-        let ends = match (told.iter().any(|&crlf| crlf), told.iter().all(|&crlf| crlf)) {
-            (false, _) => LineEnds::Lf,
-            (true, true) => LineEnds::Crlf,
-            (true, false) => LineEnds::Mixed(crlf),
-        };
+        let ends = LineEnds::of(text, final_newline);
         let mut text = if ends == LineEnds::Lf { text.to_owned() } else { text.replace("\r\n", "\n") };
         if !final_newline {
             text.push('\n');
@@ -83,7 +90,9 @@ impl Source {
     /// The file with the splices carried out, which come in order; and what changed, line by line. New lines end as the
     /// lines around them do.
     pub fn with(&self, splices: &[Splice]) -> String {
-        let mut out = String::with_capacity(self.text.len() + splices.iter().map(|it| it.new.len()).sum::<usize>() + 4);
+        let ends = if self.ends == LineEnds::Lf { 0 } else { self.line_count() };
+        let new: usize = splices.iter().map(|it| it.new.len()).sum();
+        let mut out = String::with_capacity(self.text.len() + ends + new + 4);
         if self.bom {
             out.push_str(BOM);
         }
@@ -168,11 +177,23 @@ pub(crate) fn as_text<'b>(bytes: &'b [u8], what: &str) -> Result<&'b str, Refuse
 }
 
 fn line_starts(text: &str) -> Vec<usize> {
-    std::iter::once(0).chain(memchr_iter(b'\n', text.as_bytes()).map(|at| at + 1)).collect()
+    let mut starts = Vec::with_capacity(text.len() / LINE_USUAL + 1);
+    starts.push(0);
+    starts.extend(memchr_iter(b'\n', text.as_bytes()).map(|at| at + 1));
+    starts
 }
 
 fn push(text: &str, crlf: bool, out: &mut String) {
-    if crlf { out.push_str(&text.replace('\n', "\r\n")) } else { out.push_str(text) }
+    if !crlf {
+        return out.push_str(text);
+    }
+    let mut at = 0;
+    for end in memchr_iter(b'\n', text.as_bytes()) {
+        out.push_str(&text[at..end]);
+        out.push_str("\r\n");
+        at = end + 1;
+    }
+    out.push_str(&text[at..]);
 }
 
 #[cfg(test)]

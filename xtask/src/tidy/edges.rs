@@ -27,6 +27,7 @@ const TABLE: &[Row] = &[
         external: &[
             "serde",
             "serde_json",
+            "foldhash",
             "imara-diff",
             "memchr",
             "tree-sitter",

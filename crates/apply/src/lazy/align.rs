@@ -121,46 +121,65 @@ pub(crate) fn score_of(problem: &Problem<'_>, steps: &[Step]) -> i32 {
 }
 
 struct Table {
-    /// For each token, how its row's cells are reached.
-    ways: Vec<Vec<u8>>,
+    /// How cells are reached, row after row; each covers its window.
+    ways: Vec<u8>,
+    /// For each token, where its row begins.
+    begins: Vec<usize>,
     score: Option<i32>,
+}
+
+/// The lines that a token's row is about: what may be read before it or after it.
+fn window(problem: &Problem<'_>, place: usize) -> Range<usize> {
+    let (from, to) = (&problem.rows[place], &problem.rows[place + 1]);
+    from.start.min(to.start)..from.end.max(to.end)
 }
 
 impl Table {
     fn fill(problem: &Problem<'_>) -> Table {
         let Problem { tokens, rows, .. } = problem;
-        let mut before = vec![NEVER; rows[0].len()];
-        before[0] = 0;
-        let mut ways = Vec::with_capacity(tokens.len());
+        let mut begins = Vec::with_capacity(tokens.len());
+        let mut cells = 0;
+        for place in 0..tokens.len() {
+            begins.push(cells);
+            cells += window(problem, place).len();
+        }
+        let mut ways = vec![0; cells];
+        // The scores in the window of the row at hand, before and after its token.
+        let mut before: Vec<i32> = Vec::new();
+        let mut after = vec![NEVER; rows[0].len()];
+        after[0] = 0;
+        let mut read = rows[0].clone();
         for (place, token) in tokens.iter().enumerate() {
-            let mut row = Row {
-                from: &rows[place],
-                to: &rows[place + 1],
-                before: &before,
-                after: vec![NEVER; rows[place + 1].len()],
-                ways: vec![0; rows[place].end.max(rows[place + 1].end) - rows[place].start.min(rows[place + 1].start)],
-            };
+            let (from, to, window) = (&rows[place], &rows[place + 1], window(problem, place));
+            before.clear();
+            before.resize(from.start - window.start, NEVER);
+            before.extend_from_slice(&after[from.start - read.start..from.end - read.start]);
+            before.resize(window.len(), NEVER);
+            after.clear();
+            after.resize(window.len(), NEVER);
+            let ways = &mut ways[begins[place]..][..window.len()];
+            let mut row = Row { base: window.start, end: to.end, before: &before, after: &mut after, ways };
             match token {
                 Token::Marker { empty, some } => row.marker(*empty, *some),
                 Token::Line(line) => {
                     let follows_line = place > 0 && matches!(tokens[place - 1], Token::Line(_));
-                    row.line(line, problem, follows_line);
+                    if follows_line { row.line::<true>(line, problem) } else { row.line::<false>(line, problem) }
                 }
             }
-            let Row { after, ways: cells, .. } = row;
-            ways.push(cells);
-            before = after;
+            read = window;
         }
-        let score = before.last().copied().filter(|score| *score > NEVER / 2);
-        Table { ways, score }
+        let last = rows[tokens.len()].end - 1 - read.start;
+        let score = Some(after[last]).filter(|score| *score > NEVER / 2);
+        Table { ways, begins, score }
     }
 
     fn way(&self, problem: &Problem<'_>, late: bool) -> Vec<Step> {
         let mut steps = vec![Step::New(0); problem.tokens.len()];
         let mut at = problem.rows[problem.tokens.len()].end - 1;
         for place in (0..problem.tokens.len()).rev() {
-            let base = problem.rows[place].start.min(problem.rows[place + 1].start);
-            let cell = |at: usize| self.ways[place][at - base];
+            let ways = &self.ways[self.begins[place]..];
+            let base = window(problem, place).start;
+            let cell = |at: usize| ways[at - base];
             match &problem.tokens[place] {
                 Token::Marker { .. } => {
                     let end = at;
@@ -206,99 +225,74 @@ impl Table {
     }
 }
 
+/// A token's row. All slices cover its window.
 struct Row<'r> {
-    from: &'r Range<usize>,
-    to: &'r Range<usize>,
+    /// The first line of the window.
+    base: usize,
+    /// After the last line that may be read by the token.
+    end: usize,
     before: &'r [i32],
-    after: Vec<i32>,
-    /// Bits of the cells from the lower of both beginnings on.
-    ways: Vec<u8>,
+    after: &'r mut [i32],
+    ways: &'r mut [u8],
 }
 
 impl Row<'_> {
-    fn base(&self) -> usize {
-        self.from.start.min(self.to.start)
-    }
-
-    fn score_before(&self, at: usize) -> i32 {
-        if self.from.contains(&at) { self.before[at - self.from.start] } else { NEVER }
-    }
-
     fn marker(&mut self, empty: i32, some: i32) {
-        let (base, mut skipping) = (self.base(), NEVER);
-        for at in base..self.to.end {
-            let first = if at > base { self.score_before(at - 1).saturating_sub(some) } else { NEVER };
-            let bits = match skipping.cmp(&first) {
-                std::cmp::Ordering::Greater => SKIP_ON,
-                std::cmp::Ordering::Less => SKIP_FIRST,
-                std::cmp::Ordering::Equal => SKIP_ON | SKIP_FIRST,
-            };
+        let (mut skipping, mut first) = (NEVER, NEVER);
+        let cells = self.before.iter().zip(self.after.iter_mut()).zip(self.ways.iter_mut());
+        for ((&before, after), way) in cells.take(self.end - self.base) {
+            let bits = (u8::from(skipping >= first) * SKIP_ON) | (u8::from(skipping <= first) * SKIP_FIRST);
             skipping = skipping.max(first);
-            let none = self.score_before(at).saturating_sub(empty);
+            first = before.saturating_sub(some);
+            let none = before.saturating_sub(empty);
             let best = skipping.max(none);
-            if best <= NEVER / 2 {
-                continue;
-            }
-            // How lines are skipped to here is kept even if this cell itself is best reached without.
-            let mut way = bits;
-            if none == best {
-                way |= STAY;
-            }
-            if skipping == best {
-                way |= SKIP;
-            }
-            self.ways[at - base] = way;
-            if self.to.contains(&at) {
-                self.after[at - self.to.start] = best;
+            if best > NEVER / 2 {
+                // How lines are skipped to here is kept even if this cell itself is best reached without.
+                *way = bits | (u8::from(none == best) * STAY) | (u8::from(skipping == best) * SKIP);
+                *after = best;
             }
         }
     }
 
-    fn line(&mut self, line: &LineToken, problem: &Problem<'_>, may_delete: bool) {
-        let base = self.base();
+    fn line<const MAY_DELETE: bool>(&mut self, line: &LineToken, problem: &Problem<'_>) {
         let (mut reached, mut long, mut stayed_before) = (NEVER, NEVER, NEVER);
         let mut replaced = line.replaces.iter().peekable();
-        let (plain, free) = (line.replaces.is_empty(), line.forbidden.is_empty());
-        for at in base..self.to.end.max(self.from.end) {
-            let stayed = self.score_before(at);
-            let deleted = if may_delete && at > base { reached - problem.delete[at - 1] } else { NEVER };
+        let special = !line.replaces.is_empty() || !line.forbidden.is_empty();
+        // No line of a file has this number.
+        let id = line.id.unwrap_or(u32::MAX);
+        let cells = self.before.iter().zip(self.after.iter_mut()).zip(self.ways.iter_mut());
+        for (at, ((&stayed, after), cell)) in (self.base..).zip(cells) {
+            let mut best = stayed;
             let mut way = 0;
-            if may_delete && at > base {
-                let cost = problem.delete[at - 1] / LONG_SHARE;
-                let (on, first) = (long - cost, stayed_before - LONG_DELETION - cost);
-                way |= if on > first { LONG_ON } else { LONG_FIRST };
-                long = on.max(first);
-            }
-            let best = stayed.max(deleted).max(long);
-            for (score, bit) in [(stayed, STAY), (deleted, DELETE), (long, LONG)] {
-                if score == best {
-                    way |= bit;
+            let mut matched = NEVER;
+            if at > self.base {
+                let mut worth = (problem.ids[at - 1] == id).then_some(line.worth);
+                if special {
+                    worth = worth.filter(|_| !line.forbidden.contains(&(at - 1)));
+                    while replaced.next_if(|found| found.0 + 1 < at).is_some() {}
+                    let stands_for = replaced.peek().filter(|found| found.0 + 1 == at);
+                    worth = worth.or(stands_for.map(|found| found.1));
+                }
+                matched = worth.map_or(NEVER, |worth| reached + worth);
+                if MAY_DELETE {
+                    let cost = problem.delete[at - 1];
+                    let deleted = reached - cost;
+                    let (on, first) = (long - cost / LONG_SHARE, stayed_before - LONG_DELETION - cost / LONG_SHARE);
+                    long = on.max(first);
+                    best = best.max(deleted).max(long);
+                    way = if on > first { LONG_ON } else { LONG_FIRST };
+                    way |= (u8::from(deleted == best) * DELETE) | (u8::from(long == best) * LONG);
                 }
             }
-            stayed_before = stayed;
-            let reached_before = std::mem::replace(&mut reached, best);
+            way |= u8::from(stayed == best) * STAY;
+            (stayed_before, reached) = (stayed, best);
             let new = reached - line.new;
-            let matched = if at == base {
-                NEVER
-            } else if line.id == Some(problem.ids[at - 1]) && (free || !line.forbidden.contains(&(at - 1))) {
-                reached_before + line.worth
-            } else if plain {
-                NEVER
-            } else {
-                while replaced.next_if(|found| found.0 + 1 < at).is_some() {}
-                replaced.peek().filter(|found| found.0 + 1 == at).map_or(NEVER, |found| reached_before + found.1)
-            };
             let best = new.max(matched);
-            if matched == best && best > NEVER / 2 {
-                way |= MATCH;
+            if best > NEVER / 2 {
+                way |= (u8::from(matched == best) * MATCH) | (u8::from(new == best) * INSERT);
+                *after = best;
             }
-            if new == best && best > NEVER / 2 {
-                way |= INSERT;
-            }
-            self.ways[at - base] = way;
-            if self.to.contains(&at) && best > NEVER / 2 {
-                self.after[at - self.to.start] = best;
-            }
+            *cell = way;
         }
     }
 }

@@ -11,6 +11,7 @@ use super::lines::{INFORMATIVE, UNIT, information, is_blank};
 use super::segments::{Laid, are_alike};
 use crate::outcome::{Code, Refused};
 use crate::source::Source;
+use crate::splice::Splice;
 use std::ops::Range;
 
 /// A reading that is this much worse is still in question.
@@ -33,11 +34,10 @@ pub(crate) fn choose(
     let cases = problems.map(|problem| Case { source, laid, problem, lenient });
     let mut readings: Vec<Reading<'_>> = Vec::new();
     let wide = Case { source, laid, problem: lenient, lenient };
-    let balance = brackets(&source.text);
     for case in cases.iter().chain([&wide]) {
         // A reading where lines go nearly for nothing is only asked for when no other leaves the brackets balanced.
         let is_last_resort = std::ptr::eq(case, &wide);
-        if is_last_resort && readings.iter().any(|reading| reading.balance == balance) {
+        if is_last_resort && readings.iter().any(|reading| reading.grown == [0; 3]) {
             break;
         }
         for mut alignment in align(case.problem).into_iter().flatten() {
@@ -45,12 +45,13 @@ pub(crate) fn choose(
             if readings.iter().any(|known| known.alignment.steps == alignment.steps) {
                 continue;
             }
-            let (text, score) = (case.text(&alignment), score_of(lenient, &alignment.steps));
+            let splices = case.splices(&alignment);
+            let (text, score) = (source.with(&splices), score_of(lenient, &alignment.steps));
             match readings.iter_mut().find(|known| known.text == text) {
                 Some(known) => known.score = known.score.max(score),
                 None => {
-                    let balance = brackets(&text);
-                    readings.push(Reading { case, alignment, text, score, balance });
+                    let grown = brackets_grown(source, &splices);
+                    readings.push(Reading { case, alignment, text, score, grown });
                 }
             }
         }
@@ -69,9 +70,9 @@ pub(crate) fn choose(
     if readings.iter().any(|reading| !reading.case.doubles(&reading.alignment)) {
         readings.retain(|reading| !reading.case.doubles(&reading.alignment));
     }
-    if readings.iter().any(|reading| reading.balance == balance) {
-        readings.retain(|reading| reading.balance == balance);
-    } else if balance == [0; 3] {
+    if readings.iter().any(|reading| reading.grown == [0; 3]) {
+        readings.retain(|reading| reading.grown == [0; 3]);
+    } else if brackets(&source.text) == [0; 3] {
         let reading = &readings[0];
         let refused = reading.case.ambiguous(&reading.alignment, &reading.alignment);
         return Err(Refused {
@@ -96,8 +97,8 @@ struct Reading<'r> {
     text: String,
     /// How good it is if lines may go nearly for nothing, by whichever steps make the same text.
     score: i32,
-    /// How many more brackets of each kind open than close in the text.
-    balance: [i64; 3],
+    /// How many more brackets of each kind open than close in the text, compared to the file.
+    grown: [i64; 3],
 }
 
 /// How many more brackets of each kind open than close.
@@ -106,6 +107,16 @@ fn brackets(text: &str) -> [i64; 3] {
     text.bytes().for_each(|byte| counts[usize::from(byte)] += 1);
     let more = |open: u8, close: u8| counts[usize::from(open)] - counts[usize::from(close)];
     [more(b'(', b')'), more(b'[', b']'), more(b'{', b'}')]
+}
+
+/// By how much splices change how many more brackets of each kind open than close.
+fn brackets_grown(source: &Source, splices: &[Splice]) -> [i64; 3] {
+    let mut grown = [0; 3];
+    for splice in splices {
+        let (new, old) = (brackets(&splice.new), brackets(&source.text[splice.old.clone()]));
+        (0..3).for_each(|kind| grown[kind] += new[kind] - old[kind]);
+    }
+    grown
 }
 
 /// What is judged.
@@ -118,9 +129,14 @@ struct Case<'c> {
 }
 
 impl Case<'_> {
+    /// The splices that an alignment makes.
+    fn splices(&self, alignment: &Alignment) -> Vec<Splice> {
+        splices(self.source, self.laid, &changes(self.laid, &alignment.steps))
+    }
+
     /// The text that an alignment makes.
     fn text(&self, alignment: &Alignment) -> String {
-        self.source.with(&splices(self.source, self.laid, &changes(self.laid, &alignment.steps)))
+        self.source.with(&self.splices(alignment))
     }
 
     /// Passes an alignment whose segments that change something are held by lines of the file.

@@ -3,6 +3,7 @@
 //! It refuses to take lines for equal that differ in anything. Invariant: what a match of a line is worth
 //! falls with the number of times that the line stands in the file.
 
+use foldhash::fast::RandomState;
 use std::collections::HashMap;
 
 /// One unit of worth; a long line that stands once is worth six.
@@ -12,17 +13,9 @@ pub(crate) const UNIT: i32 = 100;
 pub(crate) struct Lines<'o> {
     /// The number of each line.
     pub ids: Vec<u32>,
-    numbers: HashMap<&'o str, u32>,
-    /// By number: the first line that has it.
-    firsts: Vec<usize>,
-    /// By number: how often it stands in the file, and what one of it is worth.
-    kinds: Vec<Kind>,
-}
-
-#[derive(Clone, Copy)]
-struct Kind {
-    count: u32,
-    information: i32,
+    numbers: HashMap<&'o str, u32, RandomState>,
+    /// By number: the first line that has it, and how many have it.
+    kinds: Vec<(u32, u32)>,
 }
 
 /// What the file knows of a line.
@@ -39,15 +32,14 @@ pub(crate) struct Known {
 impl<'o> Lines<'o> {
     /// Numbers the lines of a file.
     pub fn of(lines: impl Iterator<Item = &'o str>) -> Lines<'o> {
-        let mut all = Lines { ids: Vec::new(), numbers: HashMap::new(), firsts: Vec::new(), kinds: Vec::new() };
+        let mut all = Lines { ids: Vec::new(), numbers: HashMap::default(), kinds: Vec::new() };
         for line in lines {
             let next = all.kinds.len() as u32;
             let id = *all.numbers.entry(line).or_insert(next);
             if id == next {
-                all.firsts.push(all.ids.len());
-                all.kinds.push(Kind { count: 0, information: information(line) });
+                all.kinds.push((all.ids.len() as u32, 0));
             }
-            all.kinds[id as usize].count += 1;
+            all.kinds[id as usize].1 += 1;
             all.ids.push(id);
         }
         all
@@ -56,9 +48,9 @@ impl<'o> Lines<'o> {
     /// What is known of a line of a snippet; nothing if the file has none like it.
     pub fn known(&self, line: &str) -> Option<Known> {
         let id = *self.numbers.get(line)?;
-        let Kind { count, information } = self.kinds[id as usize];
+        let (_, count) = self.kinds[id as usize];
         let rarity = f64::from(count).sqrt();
-        Some(Known { id, count, worth: ((f64::from(information) / rarity) as i32).max(1) })
+        Some(Known { id, count, worth: ((f64::from(information(line)) / rarity) as i32).max(1) })
     }
 
     /// Where a line stands, if that is at few places.
@@ -69,8 +61,14 @@ impl<'o> Lines<'o> {
 
     /// Where the line of a number stands.
     pub fn places_of(&self, id: u32) -> impl Iterator<Item = usize> {
-        let first = self.place_of_first(id).unwrap_or(self.ids.len());
-        self.ids[first..].iter().enumerate().filter(move |(_, other)| **other == id).map(move |(at, _)| first + at)
+        let (first, count) = self.kinds.get(id as usize).map_or((self.ids.len(), 0), |it| (it.0 as usize, it.1 as usize));
+        let places = self.ids[first..].iter().enumerate().filter(move |(_, other)| **other == id);
+        places.map(move |(at, _)| first + at).take(count)
+    }
+
+    /// How often the line of a number stands in the file.
+    pub fn count_of(&self, id: u32) -> usize {
+        self.kinds.get(id as usize).map_or(0, |(_, count)| *count as usize)
     }
 
     /// Where lines of these numbers stand one after another.
@@ -82,7 +80,7 @@ impl<'o> Lines<'o> {
 
     /// Where a line stands first.
     pub fn place_of_first(&self, id: u32) -> Option<usize> {
-        self.firsts.get(id as usize).copied()
+        self.kinds.get(id as usize).map(|(first, _)| *first as usize)
     }
 }
 
@@ -107,5 +105,5 @@ pub(crate) const INFORMATIVE: i32 = 2 * UNIT;
 
 /// Whether a line has nothing but blanks.
 pub(crate) fn is_blank(line: &str) -> bool {
-    line.trim().is_empty()
+    line.chars().all(char::is_whitespace)
 }

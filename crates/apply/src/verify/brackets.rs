@@ -80,6 +80,12 @@ fn balance(text: &str, lexis: Lexis) -> Result<(), usize> {
     let mut open: Vec<usize> = Vec::new();
     let mut at = 0;
     while at < bytes.len() {
+        // Most of a text is words and blanks; of letters only an `r` may begin a string.
+        if matches!(bytes[at], b' ' | b'\n' | b'\t' | b'_' | b'.' | b';' | b',' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'q' | b's'..=b'z')
+        {
+            at += 1;
+            continue;
+        }
         if let Some(end) = past_quoted(bytes, at, lexis) {
             at = end;
             continue;
