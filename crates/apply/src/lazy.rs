@@ -6,6 +6,7 @@
 mod align;
 mod carry;
 mod doubt;
+mod exact;
 mod indent;
 mod inserted;
 mod judge;
@@ -97,7 +98,9 @@ fn located(source: &Source, lines: &Lines<'_>, snippet: &Snippet<'_>) -> Result<
     let deletes = [&delete, &delete, &cheap];
     let [fewest, most, lenient] =
         [0, 1, 2].map(|at| Problem { tokens: &tokens[at], ids: &lines.ids, delete: deletes[at], rows: &rows });
-    let chosen = judge::choose(source, &laid, [&fewest, &most], &lenient)?;
+    let exact = [&fewest, &most].map(|problem| exact::steps(&laid, lines, problem));
+    let exact = if exact[0] == exact[1] { exact.into_iter().next().flatten() } else { None };
+    let chosen = judge::choose(source, &laid, [&fewest, &most], &lenient, exact)?;
     let found = carry::changes(&laid, &chosen.steps);
     let mut splices = carry::splices(source, &laid, &found);
     let is_idle = splices.is_empty();

@@ -255,44 +255,50 @@ impl Row<'_> {
     }
 
     fn line<const MAY_DELETE: bool>(&mut self, line: &LineToken, problem: &Problem<'_>) {
-        let (mut reached, mut long, mut stayed_before) = (NEVER, NEVER, NEVER);
         let mut replaced = line.replaces.iter().peekable();
         let special = !line.replaces.is_empty() || !line.forbidden.is_empty();
         // No line of a file has this number.
         let id = line.id.unwrap_or(u32::MAX);
-        let cells = self.before.iter().zip(self.after.iter_mut()).zip(self.ways.iter_mut());
-        for (at, ((&stayed, after), cell)) in (self.base..).zip(cells) {
-            let mut best = stayed;
+        let mut stayed_before = self.before[0];
+        let mut reached = stayed_before;
+        let mut long = NEVER;
+        (self.ways[0], self.after[0]) = landed(STAY, reached - line.new, NEVER);
+        let lines = self.base..self.base + self.before.len() - 1;
+        let files = problem.ids[lines.clone()].iter().zip(&problem.delete[lines.clone()]);
+        let cells = self.before[1..].iter().zip(&mut self.after[1..]).zip(&mut self.ways[1..]);
+        for ((place, (&number, &cost)), ((&stayed, after), cell)) in lines.zip(files).zip(cells) {
+            let mut worth = (number == id).then_some(line.worth);
+            if special {
+                worth = worth.filter(|_| !line.forbidden.contains(&place));
+                while replaced.next_if(|found| found.0 < place).is_some() {}
+                let stands_for = replaced.peek().filter(|found| found.0 == place);
+                worth = worth.or(stands_for.map(|found| found.1));
+            }
+            let matched = worth.map_or(NEVER, |worth| reached + worth);
             let mut way = 0;
-            let mut matched = NEVER;
-            if at > self.base {
-                let mut worth = (problem.ids[at - 1] == id).then_some(line.worth);
-                if special {
-                    worth = worth.filter(|_| !line.forbidden.contains(&(at - 1)));
-                    while replaced.next_if(|found| found.0 + 1 < at).is_some() {}
-                    let stands_for = replaced.peek().filter(|found| found.0 + 1 == at);
-                    worth = worth.or(stands_for.map(|found| found.1));
-                }
-                matched = worth.map_or(NEVER, |worth| reached + worth);
-                if MAY_DELETE {
-                    let cost = problem.delete[at - 1];
-                    let deleted = reached - cost;
-                    let (on, first) = (long - cost / LONG_SHARE, stayed_before - LONG_DELETION - cost / LONG_SHARE);
-                    long = on.max(first);
-                    best = best.max(deleted).max(long);
-                    way = if on > first { LONG_ON } else { LONG_FIRST };
-                    way |= (u8::from(deleted == best) * DELETE) | (u8::from(long == best) * LONG);
-                }
-            }
-            way |= u8::from(stayed == best) * STAY;
-            (stayed_before, reached) = (stayed, best);
-            let new = reached - line.new;
-            let best = new.max(matched);
-            if best > NEVER / 2 {
-                way |= (u8::from(matched == best) * MATCH) | (u8::from(new == best) * INSERT);
-                *after = best;
-            }
-            *cell = way;
+            reached = if MAY_DELETE {
+                let deleted = reached - cost;
+                let (on, first) = (long - cost / LONG_SHARE, stayed_before - LONG_DELETION - cost / LONG_SHARE);
+                long = on.max(first);
+                let best = stayed.max(deleted).max(long);
+                way |= if on > first { LONG_ON } else { LONG_FIRST };
+                way |= (u8::from(deleted == best) * DELETE) | (u8::from(long == best) * LONG);
+                best
+            } else {
+                stayed
+            };
+            way |= u8::from(stayed == reached) * STAY;
+            stayed_before = stayed;
+            (*cell, *after) = landed(way, reached - line.new, matched);
         }
     }
+}
+
+/// How a cell is reached by a line that is new or matched, and its score.
+fn landed(way: u8, new: i32, matched: i32) -> (u8, i32) {
+    let best = new.max(matched);
+    if best <= NEVER / 2 {
+        return (way, NEVER);
+    }
+    (way | (u8::from(matched == best) * MATCH) | (u8::from(new == best) * INSERT), best)
 }

@@ -21,7 +21,7 @@ const PLACES_MOST: usize = 20;
 /// More deletions than this need a reason.
 const DELETED_FREE: usize = 12;
 
-/// The reading that makes sense, if only one does.
+/// The reading that makes sense, if only one does. `exact` is the one best way under every weighing, if that is known.
 ///
 /// # Errors
 /// Says what else the snippet could mean, and where.
@@ -30,6 +30,7 @@ pub(crate) fn choose(
     laid: &Laid<'_>,
     problems: [&Problem<'_>; 2],
     lenient: &Problem<'_>,
+    exact: Option<Vec<Step>>,
 ) -> Result<Alignment, Refused> {
     let cases = problems.map(|problem| Case { source, laid, problem, lenient });
     let mut readings: Vec<Reading<'_>> = Vec::new();
@@ -40,7 +41,11 @@ pub(crate) fn choose(
         if is_last_resort && readings.iter().any(|reading| reading.grown == [0; 3]) {
             break;
         }
-        for mut alignment in align(case.problem).into_iter().flatten() {
+        let best = match &exact {
+            Some(steps) => vec![Alignment { steps: steps.clone(), score: score_of(case.problem, steps) }],
+            None => align(case.problem).map(Vec::from).unwrap_or_default(),
+        };
+        for mut alignment in best {
             set_apart(source, laid, &mut alignment.steps);
             if readings.iter().any(|known| known.alignment.steps == alignment.steps) {
                 continue;

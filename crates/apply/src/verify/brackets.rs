@@ -74,15 +74,27 @@ pub(super) fn check(source: &Source, splices: &[Splice], language: Option<Langua
     .at(near))
 }
 
+/// Bytes that begin neither comment nor string in any language and are no brackets; most of a text is of them.
+const PLAIN: [bool; 256] = {
+    let mut plain = [false; 256];
+    let mut byte = 0;
+    while byte < 128 {
+        plain[byte] = matches!(byte as u8, b' ' | b'\n' | b'\t' | b'_' | b'.' | b';' | b',')
+            || (byte as u8).is_ascii_alphanumeric();
+        byte += 1;
+    }
+    // A raw string of Rust.
+    plain[b'r' as usize] = false;
+    plain
+};
+
 /// Where a bracket stands that has no partner.
 fn balance(text: &str, lexis: Lexis) -> Result<(), usize> {
     let bytes = text.as_bytes();
     let mut open: Vec<usize> = Vec::new();
     let mut at = 0;
     while at < bytes.len() {
-        // Most of a text is words and blanks; of letters only an `r` may begin a string.
-        if matches!(bytes[at], b' ' | b'\n' | b'\t' | b'_' | b'.' | b';' | b',' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'q' | b's'..=b'z')
-        {
+        if PLAIN[usize::from(bytes[at])] {
             at += 1;
             continue;
         }
