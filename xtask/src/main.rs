@@ -1,12 +1,16 @@
 //! `cargo xtask`: the chores of the project. Each is a file of its own; this one only chooses.
 
 mod bench;
+mod memory;
 mod tidy;
 mod tools;
 mod verify;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+
+#[global_allocator]
+static ALLOCATOR: memory::Counting = memory::Counting;
 
 const USAGE: &str = "\
 usage: cargo xtask <chore>

@@ -81,7 +81,6 @@ fn located(source: &Source, lines: &Lines<'_>, snippet: &Snippet<'_>) -> Result<
             "write the lines that change with a line of context on each side",
         ));
     }
-    let delete: Vec<i32> = source.lines().map(|line| if is_blank(line) { UNIT / 10 } else { UNIT }).collect();
     let rows = rows(&laid, lines, source);
     let cells: usize = rows.iter().map(Range::len).sum();
     if cells > CELLS_MOST {
@@ -93,6 +92,7 @@ fn located(source: &Source, lines: &Lines<'_>, snippet: &Snippet<'_>) -> Result<
             "split the update, or show lines that stand once in the file",
         ));
     }
+    let delete: Vec<i32> = source.lines().map(|line| if is_blank(line) { UNIT / 10 } else { UNIT }).collect();
     let tokens = [Scoring::FewestGone, Scoring::MostMatched, Scoring::Lenient].map(|scoring| laid.tokens(scoring));
     let cheap = vec![UNIT / 10; source.line_count()];
     let deletes = [&delete, &delete, &cheap];

@@ -9,6 +9,7 @@ mod change;
 mod formats;
 mod history;
 mod language;
+mod large;
 mod lazy;
 mod refuse;
 mod report;
@@ -117,7 +118,7 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<()> {
         };
         print!("{}", report::shown(pairs().filter(is_asked), REFUSED_SHOWN));
     }
-    println!("{}", report::tables(&cases, &results, &times));
+    println!("{}", report::tables(&cases, &results, &times, large::measured().as_ref()));
     let names: Vec<String> = options.repositories.iter().map(|path| path.display().to_string()).collect();
     println!("seed {}, {} commits of each of: {}", options.seed, options.commits, names.join(" "));
     Ok(())

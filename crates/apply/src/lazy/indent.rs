@@ -3,8 +3,9 @@
 //! It refuses to change a line's words. Invariant: one shift for a whole segment, on which its telling lines agree.
 
 use super::lines::{INFORMATIVE, Lines, information, is_blank};
+use foldhash::fast::RandomState;
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// How the indentation of a segment is brought to that of the file.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -32,19 +33,21 @@ pub(crate) fn shift_of(segment: &[&str], lines: &Lines<'_>, original: &[&str]) -
         // What is shown to hold the segment stands where the file has it: the rest is meant to be shifted.
         return None;
     }
-    let mut indents: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for line in original.iter().filter(|line| !is_blank(line)) {
-        indents.entry(line.trim()).or_default().push(indent(line));
+    let shown: Vec<&str> = telling.iter().copied().filter(|line| lines.known(line).is_none()).collect();
+    // The indentations at which the file has the words of each line that is shown.
+    let mut indents: HashMap<&str, Indents<'_>, RandomState> =
+        shown.iter().map(|line| (line.trim(), Indents::None)).collect();
+    for line in original {
+        if let Some(found) = indents.get_mut(line.trim()) {
+            *found = found.and(indent(line));
+        }
     }
     let mut votes: BTreeMap<Shift, usize> = BTreeMap::new();
     let mut cast = 0;
-    for line in telling.iter().filter(|line| lines.known(line).is_none()) {
-        let Some([first, others @ ..]) = indents.get(line.trim()).map(Vec::as_slice) else { continue };
-        if others.iter().any(|other| other != first) {
-            continue;
-        }
+    for line in shown {
+        let Some(Indents::One(place)) = indents.get(line.trim()) else { continue };
         cast += 1;
-        if let Some(shift) = between(indent(line), first) {
+        if let Some(shift) = between(indent(line), place) {
             *votes.entry(shift).or_default() += 1;
         }
     }
@@ -56,6 +59,24 @@ pub(crate) fn shift_of(segment: &[&str], lines: &Lines<'_>, original: &[&str]) -
         && votes > known
         && (votes > 1 || telling.len() == 1 || (at_margin && matches!(shift, Shift::Add(_)))))
     .then_some(shift)
+}
+
+/// At how many indentations the file has the same words.
+#[derive(Clone, Copy)]
+enum Indents<'o> {
+    None,
+    One(&'o str),
+    Several,
+}
+
+impl<'o> Indents<'o> {
+    fn and(self, indent: &'o str) -> Indents<'o> {
+        match self {
+            Indents::None => Indents::One(indent),
+            Indents::One(known) if known == indent => self,
+            Indents::One(_) | Indents::Several => Indents::Several,
+        }
+    }
 }
 
 /// A line at the indentation of the file.

@@ -5,6 +5,7 @@
 
 use super::cases::{Case, Wanted};
 use super::change::Change;
+use super::large::Large;
 use super::score::{Result, Times, percentile};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -75,7 +76,7 @@ fn is_exact_format(case: &Case) -> bool {
 }
 
 /// All tables.
-pub fn tables(cases: &[Case], results: &[Result], times: &[Times]) -> String {
+pub fn tables(cases: &[Case], results: &[Result], times: &[Times], large: Option<&Large>) -> String {
     let mut text = String::new();
     let tally_of = |chosen: &dyn Fn(&Case) -> bool| {
         let mut tally = Tally::default();
@@ -108,7 +109,7 @@ pub fn tables(cases: &[Case], results: &[Result], times: &[Times]) -> String {
     let all = tally_of(&|_| true);
     let others = tally_of(&is_exact_format);
     let refused = tally_of(&TOTALS[5].1);
-    bars(&mut text, &[&unique, &all, &refused, &others], times);
+    bars(&mut text, &[&unique, &all, &refused, &others], times, large);
     text
 }
 
@@ -134,7 +135,7 @@ fn time_table(text: &mut String, times: &[Times]) {
     text.push('\n');
 }
 
-fn bars(text: &mut String, tallies: &[&Tally; 4], times: &[Times]) {
+fn bars(text: &mut String, tallies: &[&Tally; 4], times: &[Times], large: Option<&Large>) {
     let [unique, all, refused, others] = *tallies;
     let part = |part: usize, of: &Tally| if of.cases == 0 { f64::NAN } else { part as f64 * 100.0 / of.cases as f64 };
     text.push_str("| bar | asked | measured | |\n|---|---|---|---|\n");
@@ -160,6 +161,12 @@ fn bars(text: &mut String, tallies: &[&Tally; 4], times: &[Times]) {
     }
     if let Some(time) = class.and_then(|class| percentile(&class.with_tree, 50)) {
         add("the same with the parse check, p50", "8 ms", format!("{time:.1?}"), time.as_micros() <= 8000);
+    }
+    if let Some(Large { time, memory }) = large {
+        let name = "time on a file of 100,000 lines, lines only, p50";
+        add(name, "100 ms", format!("{time:.1?}"), time.as_millis() < 100);
+        let name = "memory on it, in times of the file";
+        add(name, "8", format!("{memory:.1}"), *memory <= 8.0);
     }
 }
 
