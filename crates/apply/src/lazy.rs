@@ -18,7 +18,7 @@ mod snippet;
 
 pub(crate) use lines::tells_much;
 pub(crate) use markers::{is_marker, removed};
-use snippet::Snippet;
+use snippet::{Piece, Snippet};
 
 use crate::format::Located;
 use crate::merge::Options;
@@ -33,6 +33,8 @@ use std::ops::Range;
 
 /// More work than this is not done (cells of the table).
 const CELLS_MOST: usize = 60_000_000;
+/// More text than this is not searched for the names in new lines (bytes, each line's search counted).
+const SEARCH_MOST: usize = 32 << 30;
 /// Files of fewer lines are searched from end to end.
 const SMALL: usize = 200;
 /// How far around its unique lines a segment may reach, beyond its own length.
@@ -69,6 +71,7 @@ pub(crate) fn locate(source: &Source, update: &str, _options: &Options) -> Resul
 }
 
 fn located(source: &Source, lines: &Lines<'_>, snippet: &Snippet<'_>) -> Result<Located, Refused> {
+    check_search(source, lines, snippet)?;
     let gone = gone(source, snippet)?;
     let laid = Laid::new(snippet, source, lines);
     if laid.segments.is_empty() && !gone.is_empty() {
@@ -107,6 +110,17 @@ fn located(source: &Source, lines: &Lines<'_>, snippet: &Snippet<'_>) -> Result<
     Doubt { source, lines, laid: &laid, alignment: &chosen, found: &found, is_idle }.check()?;
     splices.extend(gone);
     Ok(Located { splices, stage: Stage::Lines, reindented: laid.reindented })
+}
+
+/// Passes a snippet whose new lines can be looked for in bounded time.
+fn check_search(source: &Source, lines: &Lines<'_>, snippet: &Snippet<'_>) -> Result<(), Refused> {
+    let is_new = |piece: &&Piece<'_>| matches!(piece, Piece::Line(line) if lines.known(line).is_none());
+    let new = snippet.pieces.iter().filter(is_new).count() + snippet.gone.len();
+    if new.saturating_mul(source.text.len()) <= SEARCH_MOST {
+        return Ok(());
+    }
+    let message = format!("{new} new lines are too many for a file of {} bytes", source.text.len());
+    Err(Refused::new(Code::TooLarge, message, "split the update"))
 }
 
 /// The declarations that a snippet asks to remove.

@@ -83,7 +83,7 @@ impl Run<'_> {
     fn begins_new(&self, block: &Range<usize>, lines: &Lines<'_>) -> bool {
         let first = block.clone().filter(|&at| information(self.texts[at]) > UNIT).find(|&at| match self.ids[at] {
             None => true,
-            Some(id) => lines.places_of(id).nth(1).is_none(),
+            Some(id) => lines.count_of(id) == 1,
         });
         first.is_some_and(|at| self.ids[at].is_none())
     }

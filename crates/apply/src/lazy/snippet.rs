@@ -2,6 +2,7 @@
 //!
 //! It refuses to know the file beyond whether it holds a marker's text itself. Invariant: the pieces in order are the update.
 
+use super::lines::is_blank;
 use super::markers::{marker, removed};
 
 /// A part of a snippet.
@@ -50,20 +51,44 @@ impl<'u> Snippet<'u> {
             }
         }
         // Two markers with nothing but blanks between stand for one.
-        let mut place = 0;
-        while place < pieces.len() {
-            let next = (place + 1..pieces.len())
-                .find(|&next| !matches!(pieces[next], Piece::Line(line) if line.trim().is_empty()));
-            match (&pieces[place], next.map(|next| (next, &pieces[next]))) {
-                (Piece::Marker(_), Some((next, Piece::Marker(_)))) => drop(pieces.drain(place + 1..=next)),
-                _ => place += 1,
+        let mut kept: Vec<Piece<'u>> = Vec::with_capacity(pieces.len());
+        let mut after_marker = None;
+        for piece in pieces {
+            match (&piece, after_marker) {
+                (Piece::Marker(_), Some(length)) => kept.truncate(length),
+                (Piece::Marker(_), None) => {
+                    kept.push(piece);
+                    after_marker = Some(kept.len());
+                }
+                (Piece::Line(line), _) => {
+                    after_marker = after_marker.filter(|_| is_blank(line));
+                    kept.push(piece);
+                }
             }
         }
-        Snippet { pieces, gone }
+        Snippet { pieces: kept, gone }
     }
 
     /// Whether there is any marker.
     pub fn has_markers(&self) -> bool {
         self.pieces.iter().any(|piece| matches!(piece, Piece::Marker(_)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn markers_with_blank_lines_between_are_one() {
+        let pieces = |update| -> Vec<String> {
+            let shown = |piece: &Piece<'_>| match piece {
+                Piece::Line(line) => (*line).to_owned(),
+                Piece::Marker(_) => "~".to_owned(),
+            };
+            Snippet::read(update, |_| false).pieces.iter().map(shown).collect()
+        };
+        assert_eq!(pieces("\n// ...\n\n// ...\n// ...\n\na\n\n// ...\nb\n"), ["", "~", "", "a", "", "~", "b"]);
+        assert_eq!(pieces("// ...\n\n\n"), ["~", "", ""]);
     }
 }
