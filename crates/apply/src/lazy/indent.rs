@@ -3,9 +3,8 @@
 //! It refuses to change a line's words. Invariant: one shift for a whole segment, on which its telling lines agree.
 
 use super::lines::{INFORMATIVE, Lines, information, is_blank};
-use foldhash::fast::RandomState;
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 /// How the indentation of a segment is brought to that of the file.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -35,8 +34,7 @@ pub(crate) fn shift_of(segment: &[&str], lines: &Lines<'_>, original: &[&str]) -
     }
     let shown: Vec<&str> = telling.iter().copied().filter(|line| lines.known(line).is_none()).collect();
     // The indentations at which the file has the words of each line that is shown.
-    let mut indents: HashMap<&str, Indents<'_>, RandomState> =
-        shown.iter().map(|line| (line.trim(), Indents::None)).collect();
+    let mut indents: BTreeMap<&str, Indents<'_>> = shown.iter().map(|line| (line.trim(), Indents::None)).collect();
     for line in original {
         if let Some(found) = indents.get_mut(line.trim()) {
             *found = found.and(indent(line));

@@ -3,8 +3,7 @@
 //! It refuses to take lines for equal that differ in anything. Invariant: what a match of a line is worth
 //! falls with the number of times that the line stands in the file.
 
-use foldhash::fast::RandomState;
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 /// One unit of worth; a long line that stands once is worth six.
 pub(crate) const UNIT: i32 = 100;
@@ -13,7 +12,7 @@ pub(crate) const UNIT: i32 = 100;
 pub(crate) struct Lines<'o> {
     /// The number of each line.
     pub ids: Vec<u32>,
-    numbers: HashMap<&'o str, u32, RandomState>,
+    numbers: HashMap<&'o str, u32>,
     /// By number: the first line that has it, and how many have it.
     kinds: Vec<(u32, u32)>,
 }
