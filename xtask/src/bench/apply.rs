@@ -32,7 +32,7 @@ usage: cargo xtask bench apply [--commits N] [--cases N] [--seed N] [--show-wron
 /// Cases of a class of files that are timed.
 const TIMED: usize = 300;
 /// Refused cases that are shown.
-const REFUSED_SHOWN: usize = 20000;
+const REFUSED_SHOWN: usize = 20;
 
 struct Options {
     repositories: Vec<PathBuf>,

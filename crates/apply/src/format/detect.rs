@@ -93,8 +93,7 @@ fn is_whole(source: &Source, update: &str) -> bool {
         *counts.entry(line).or_default() += 1;
     }
     let is_new = |line: &str| !counts.contains_key(line);
-    let head = first || is_new(new[0]) && edge_kept(old.iter(), new.iter());
-    let tail = last || is_new(new[new.len() - 1]) && edge_kept(old.iter().rev(), new.iter().rev());
+    let (head, tail) = (first || is_new(new[0]), last || is_new(new[new.len() - 1]));
     if !head || !tail {
         return false;
     }
@@ -105,7 +104,9 @@ fn is_whole(source: &Source, update: &str) -> bool {
             common += 1;
         }
     }
-    common * 5 >= old.len() * 3
+    let kept = (first || edge_kept(old.iter(), new.iter())) && (last || edge_kept(old.iter().rev(), new.iter().rev()));
+    // What shows nearly all lines of the file and begins and ends with new ones leaves nothing out.
+    common * 5 >= old.len() * if kept { 3 } else { 4 }
 }
 
 /// Whether at least two of the first lines of a file stand, in order, among the first of the update.

@@ -60,7 +60,8 @@ impl<'o> Lines<'o> {
 
     /// Where the line of a number stands.
     pub fn places_of(&self, id: u32) -> impl Iterator<Item = usize> {
-        let (first, count) = self.kinds.get(id as usize).map_or((self.ids.len(), 0), |it| (it.0 as usize, it.1 as usize));
+        let (first, count) =
+            self.kinds.get(id as usize).map_or((self.ids.len(), 0), |it| (it.0 as usize, it.1 as usize));
         let places = self.ids[first..].iter().enumerate().filter(move |(_, other)| **other == id);
         places.map(move |(at, _)| first + at).take(count)
     }
