@@ -44,8 +44,11 @@ impl Doubt<'_> {
         self.check_rivals()?;
         self.check_part()?;
         let padded = self.is_padded();
+        self.check_doubles()?;
         for segment in &self.laid.segments {
             self.check_borders(segment)?;
+            self.check_reach(segment)?;
+            self.check_outermost(segment)?;
             for side in [Side::Above, Side::Below] {
                 if self.marker(segment, side).is_none() {
                     continue;
@@ -80,6 +83,91 @@ impl Doubt<'_> {
         .at([(from, to - 1)]))
     }
 
+    /// New lines that the file has where no marker says that it goes on: they have moved, and their old place is not shown.
+    fn check_doubles(&self) -> Result<(), Refused> {
+        let steps = &self.alignment.steps;
+        let hidden = |token: usize, is_implied: bool| match steps[token] {
+            Step::Kept(from, to) if is_implied => from..to.min(from + REACH),
+            _ => 0..0,
+        };
+        let [first, last] = self.laid.implied;
+        let lines = hidden(0, first).chain(hidden(steps.len() - 1, last));
+        let told = |line: &usize| information(self.source.line(*line)) >= BORDER_LEAST;
+        let comes = |line: &usize| {
+            let old = self.source.line(*line).trim();
+            (0..steps.len()).any(|token| {
+                matches!(steps[token], Step::New(_)) && self.laid.is_line(token) && self.laid.text(token).trim() == old
+            })
+        };
+        let is_marked = !first || !last || self.laid.segments.len() > 1;
+        match lines.filter(told).find(|line| is_marked && comes(line)) {
+            Some(line) => Err(self.unclear(line, line)),
+            None => Ok(()),
+        }
+    }
+
+    /// A line beside a marker that the file has, and that is read as a new one.
+    fn check_outermost(&self, segment: &Range<usize>) -> Result<(), Refused> {
+        for side in [Side::Above, Side::Below] {
+            if self.marker(segment, side).is_none() {
+                continue;
+            }
+            let full = |token: &usize| !is_blank(self.laid.text(*token));
+            let Some(token) = self.tokens(segment, side).into_iter().find(full) else { continue };
+            let known = self.laid.known[token].filter(|_| information(self.laid.text(token)) > UNIT);
+            let place = known.and_then(|known| self.lines.place_of_first(known.id));
+            if let Some(place) = place.filter(|_| matches!(self.alignment.steps[token], Step::New(_))) {
+                return Err(Refused::new(
+                    Code::AmbiguousLocation,
+                    format!(
+                        "the update ends beside a marker with a line that stands at line {}, not where it fits",
+                        place + 1
+                    ),
+                    "show an unchanged line between the change and the marker",
+                )
+                .at([(place, place)]));
+            }
+        }
+        Ok(())
+    }
+
+    /// Lines at an end that stand among those that go as well: the change may end there.
+    fn check_reach(&self, segment: &Range<usize>) -> Result<(), Refused> {
+        for side in [Side::Above, Side::Below] {
+            let run = self.weak_run(segment, side);
+            let Some(&(_, near)) = run.last() else { continue };
+            let beside = |it: &&Change| match side {
+                Side::Above => it.start == near + 1,
+                Side::Below => it.end == near,
+            };
+            let Some(change) = self.found.iter().find(beside) else { continue };
+            let mut texts: Vec<&str> = run.iter().map(|(_, line)| self.source.line(*line)).collect();
+            if side == Side::Below {
+                texts.reverse();
+            }
+            if !texts.iter().any(|text| information(text) > UNIT) {
+                continue;
+            }
+            let gone: Vec<&str> = (change.start..change.end).map(|line| self.source.line(line)).collect();
+            if gone.windows(texts.len()).any(|lines| lines == texts) {
+                return Err(self.unclear(change.start, change.end - 1));
+            }
+        }
+        Ok(())
+    }
+
+    /// The lines at an end of a segment that match the file and do not stand once, from the end inwards.
+    fn weak_run(&self, segment: &Range<usize>, side: Side) -> Vec<(usize, usize)> {
+        let is_weak = |token: usize| {
+            !self.laid.known[token].is_some_and(|known| known.count == 1 && information(self.laid.text(token)) > UNIT)
+        };
+        let matched = |token: usize| match self.alignment.steps[token] {
+            Step::Matched(line) if is_weak(token) => Some((token, line)),
+            _ => None,
+        };
+        self.tokens(segment, side).into_iter().map_while(matched).collect()
+    }
+
     /// A block that fits between lines at several places does not take the place of lines at one of them.
     fn check_rivals(&self) -> Result<(), Refused> {
         for (segment, places) in &self.laid.rivals {
@@ -110,6 +198,16 @@ impl Doubt<'_> {
             Step::Kept(from, to) if is_written => Some(from..to),
             _ => None,
         }
+    }
+
+    /// Whether nothing comes or goes in a segment.
+    fn is_shown_only(&self, segment: &Range<usize>) -> bool {
+        let mut lines = segment.clone().map(|token| match self.alignment.steps[token] {
+            Step::Matched(line) => Some(line),
+            _ => None,
+        });
+        let Some(Some(first)) = lines.next() else { return false };
+        lines.zip(first + 1..).all(|(line, next)| line == Some(next))
     }
 
     /// The tokens of a segment from a side on.
@@ -152,19 +250,11 @@ impl Doubt<'_> {
     fn check_end(&self, segment: &Range<usize>, side: Side) -> Result<(), Refused> {
         let steps = &self.alignment.steps;
         let tokens = self.tokens(segment, side);
-        let is_weak = |token: usize| {
-            !self.laid.known[token].is_some_and(|known| known.count == 1 && information(self.laid.text(token)) > UNIT)
-        };
-        let run: Vec<(usize, usize)> = tokens
-            .iter()
-            .map_while(|&token| match steps[token] {
-                Step::Matched(line) if is_weak(token) => Some((token, line)),
-                _ => None,
-            })
-            .collect();
+        let run = self.weak_run(segment, side);
         let inner = tokens.get(run.len()).copied();
         // A line that stands once holds the end, unless what lies beyond it has moved.
-        let is_held = !self.is_idle && inner.is_none_or(|token| matches!(steps[token], Step::Matched(_)));
+        let is_idle = self.is_idle || self.is_shown_only(segment);
+        let is_held = !is_idle && inner.is_none_or(|token| matches!(steps[token], Step::Matched(_)));
         if is_held && run.is_empty() {
             return Ok(());
         }
@@ -201,7 +291,8 @@ impl Doubt<'_> {
                 false => Ok(()),
             };
         }
-        let idle = self.is_idle && inner.is_some() && !run.is_empty() && between.iter().any(|line| told(&line));
+        let tells = run.iter().any(|(token, _)| information(self.laid.text(*token)) > UNIT);
+        let idle = is_idle && (tells || self.is_idle) && inner.is_some() && !run.is_empty();
         match doubtful.or_else(|| between.iter().find(told).filter(|_| idle)) {
             Some(&line) => Err(self.unclear(run.first().map_or(line, |(_, line)| *line), line)),
             None => Ok(()),
