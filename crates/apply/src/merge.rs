@@ -38,7 +38,7 @@ impl Options {
 pub fn merge(original: &[u8], update: &[u8], options: &Options) -> Outcome {
     match merged(original, update, options) {
         Ok(merged) => Outcome::Merged(merged),
-        Err(refused) => Outcome::Refused(refused),
+        Err(refused) => Outcome::Refused(refused.inside(original)),
     }
 }
 
@@ -61,7 +61,7 @@ fn merged(original: &[u8], update: &[u8], options: &Options) -> Result<Merged, R
     }
     drop(source);
     let again = Source::read(merged.text.as_bytes())?;
-    let twice = format::locate(format, &again, &update, options)
+    let twice = format::locate(format::detect(&again, &update), &again, &update, options)
         .and_then(|located| in_order(located.splices, |byte| again.line_of(byte)))
         .map(|splices| again.with(&splices));
     match twice {

@@ -170,6 +170,18 @@ impl Refused {
         Refused { code, message: message.into(), candidates: Vec::new(), hint: hint.into() }
     }
 
+    /// The same with candidates that are lines of the original; what stands after its end stands on its last line.
+    pub(crate) fn inside(mut self, original: &[u8]) -> Refused {
+        let ended = usize::from(original.last().is_some_and(|&byte| byte != b'\n'));
+        let count = memchr::memchr_iter(b'\n', original).count() + ended;
+        self.candidates.retain_mut(|(first, last)| {
+            (*first, *last) = ((*first).min(count), (*last).min(count));
+            count > 0
+        });
+        self.candidates.dedup();
+        self
+    }
+
     /// The same with lines in question, first and last, counted from 0.
     pub(crate) fn at(mut self, lines: impl IntoIterator<Item = (usize, usize)>) -> Refused {
         self.candidates = lines.into_iter().map(|(first, last)| (first + 1, last + 1)).collect();

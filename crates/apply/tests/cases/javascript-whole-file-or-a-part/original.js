@@ -1,0 +1,6 @@
+const path = require('path')
+require.paths.unshift(__dirname + '/oo/lib')
+require.paths.unshift(__dirname + '/ejs/lib')
+require.paths.unshift(__dirname + '/haml/lib')
+require.paths.unshift(__dirname + '/sass/lib')
+require('core')
