@@ -14,6 +14,7 @@ mod lazy;
 mod refuse;
 mod report;
 mod score;
+mod served;
 mod sketch;
 mod twist;
 
@@ -26,7 +27,7 @@ use std::process::Command;
 /// How it is called.
 pub const USAGE: &str = "\
 usage: cargo xtask bench apply [--commits N] [--cases N] [--seed N] [--show-wrong N] [--show-refused CODE]
-                               [--only WORDS] [--dump FILE] [REPOSITORY…]
+                               [--only WORDS] [--dump FILE] [--served] [REPOSITORY…]
 ";
 
 /// Cases of a class of files that are timed.
@@ -44,6 +45,8 @@ struct Options {
     /// Part of `format, style` of the cases to run.
     only: String,
     dump: Option<PathBuf>,
+    /// Whether to measure the release binary's server too.
+    served: bool,
 }
 
 impl Options {
@@ -57,6 +60,7 @@ impl Options {
             show_refused: None,
             only: String::new(),
             dump: None,
+            served: false,
         };
         let mut words = arguments.iter().map(String::as_str);
         while let Some(word) = words.next() {
@@ -69,6 +73,7 @@ impl Options {
                 "--show-wrong" => options.show_wrong = number(value()?)?,
                 "--show-refused" => options.show_refused = Some(value()?.to_owned()),
                 "--only" => options.only = value()?.to_owned(),
+                "--served" => options.served = true,
                 "--dump" => options.dump = Some(value()?.into()),
                 flag if flag.starts_with('-') => bail!("understand {flag}\n{USAGE}"),
                 path => options.repositories.push(path.into()),
@@ -119,6 +124,9 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<()> {
         print!("{}", report::shown(pairs().filter(is_asked), REFUSED_SHOWN));
     }
     println!("{}", report::tables(&cases, &results, &times, large::measured().as_ref()));
+    if options.served {
+        print!("{}", report::served(&served::measured(root, &cases)?));
+    }
     let names: Vec<String> = options.repositories.iter().map(|path| path.display().to_string()).collect();
     println!("seed {}, {} commits of each of: {}", options.seed, options.commits, names.join(" "));
     Ok(())

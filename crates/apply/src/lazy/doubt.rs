@@ -5,7 +5,7 @@
 
 use super::align::{Alignment, Step};
 use super::carry::Change;
-use super::keys::key;
+use super::keys::{declared_name, key};
 use super::lines::{Lines, UNIT, information, is_blank};
 use super::segments::{Laid, are_alike};
 use crate::outcome::{Code, Refused};
@@ -16,6 +16,8 @@ use std::ops::Range;
 const REACH: usize = 40;
 /// What a line tells that is more than a word of syntax.
 const BORDER_LEAST: i32 = 3 * UNIT;
+/// More lines than this beyond an edge do not go unsaid.
+const EDGE_MOST: usize = 3;
 /// Shorter names say nothing when a line mentions them.
 const NAME_LEAST: usize = 4;
 
@@ -43,6 +45,7 @@ impl Doubt<'_> {
     pub fn check(&self) -> Result<(), Refused> {
         self.check_rivals()?;
         self.check_part()?;
+        self.check_edges()?;
         let padded = self.is_padded();
         self.check_doubles()?;
         for segment in &self.laid.segments {
@@ -166,6 +169,27 @@ impl Doubt<'_> {
             _ => None,
         };
         self.tokens(segment, side).into_iter().map_while(matched).collect()
+    }
+
+    /// Where markers stand for what is left out, none at an edge says that the file begins or ends there: a few lines beyond it
+    /// may be meant to go.
+    fn check_edges(&self) -> Result<(), Refused> {
+        let steps = &self.alignment.steps;
+        let [first, last] = self.laid.implied;
+        if first && last && self.laid.segments.len() == 1 {
+            return Ok(());
+        }
+        for (token, is_implied) in [(0, first), (steps.len() - 1, last)] {
+            let Step::Kept(from, to) = steps[token] else { continue };
+            let told = (from..to).filter(|&line| information(self.source.line(line)) > UNIT).count();
+            // The head of what the change is in begins nothing.
+            let is_head =
+                token == 0 && declared_name(self.laid.text(1)).is_some() && matches!(steps[1], Step::Matched(_));
+            if is_implied && !is_head && (1..=EDGE_MOST).contains(&told) {
+                return Err(self.unclear(from, to - 1));
+            }
+        }
+        Ok(())
     }
 
     /// A block that fits between lines at several places does not take the place of lines at one of them.
