@@ -107,7 +107,7 @@ fn located(source: &Source, lines: &Lines<'_>, snippet: &Snippet<'_>) -> Result<
     let found = carry::changes(&laid, &chosen.steps);
     let mut splices = carry::splices(source, &laid, &found);
     let is_idle = splices.is_empty();
-    Doubt { source, lines, laid: &laid, alignment: &chosen, found: &found, is_idle }.check()?;
+    Doubt::new(source, lines, &laid, &chosen, &found, is_idle).check()?;
     splices.extend(gone);
     Ok(Located { splices, stage: Stage::Lines, reindented: laid.reindented })
 }

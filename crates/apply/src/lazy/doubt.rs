@@ -1,7 +1,7 @@
 //! Ends of segments that do not say how far a change reaches.
 //!
-//! It refuses to look for other alignments. Invariant: only what stands right beside a marker that is written is doubted,
-//! and only when lines that the marker would hide are like lines that the update brings.
+//! It refuses to look for other alignments. Invariant: the work is bounded whatever the update: what is too much to compare is
+//! not doubted.
 
 use super::align::{Alignment, Step};
 use super::carry::Change;
@@ -10,6 +10,7 @@ use super::lines::{Lines, UNIT, information, is_blank};
 use super::segments::{Laid, are_alike};
 use crate::outcome::{Code, Refused};
 use crate::source::Source;
+use std::cell::Cell;
 use std::ops::Range;
 
 /// So many hidden lines are looked at beside a segment.
@@ -21,16 +22,24 @@ const EDGE_MOST: usize = 3;
 /// Shorter names say nothing when a line mentions them.
 const NAME_LEAST: usize = 4;
 
+/// So many pairs of lines are held against each other; what is left after that is not doubted.
+const PAIRS_MOST: usize = 1_000_000;
+/// So many lines of the file are read to find two that stand beside each other.
+const READ_MOST: usize = 50_000_000;
+
 /// An update with its alignment.
 pub(super) struct Doubt<'d> {
-    pub source: &'d Source,
-    pub lines: &'d Lines<'d>,
-    pub laid: &'d Laid<'d>,
-    pub alignment: &'d Alignment,
+    source: &'d Source,
+    lines: &'d Lines<'d>,
+    laid: &'d Laid<'d>,
+    alignment: &'d Alignment,
     /// What it changes.
-    pub found: &'d [Change],
+    found: &'d [Change],
     /// Whether that is nothing at all.
-    pub is_idle: bool,
+    is_idle: bool,
+    /// Whether each token is a line that comes, is no part of a new declaration, and takes the place of nothing like it.
+    fresh: Vec<bool>,
+    pairs: Cell<usize>,
 }
 
 /// Where a segment meets a marker.
@@ -40,7 +49,38 @@ enum Side {
     Below,
 }
 
-impl Doubt<'_> {
+impl<'d> Doubt<'d> {
+    /// The doubts about an alignment.
+    pub fn new(
+        source: &'d Source,
+        lines: &'d Lines<'d>,
+        laid: &'d Laid<'d>,
+        alignment: &'d Alignment,
+        found: &'d [Change],
+        is_idle: bool,
+    ) -> Doubt<'d> {
+        let mut doubt =
+            Doubt { source, lines, laid, alignment, found, is_idle, fresh: Vec::new(), pairs: Cell::new(PAIRS_MOST) };
+        let mut fresh = vec![false; alignment.steps.len()];
+        for change in found {
+            for &token in &change.new {
+                let text = laid.text(token);
+                let comes = matches!(alignment.steps[token], Step::New(_)) && !is_blank(text) && !laid.is_apart(token);
+                fresh[token] = comes
+                    && (change.start..change.end).all(|line| !doubt.compared(|| are_alike(source.line(line), text)));
+            }
+        }
+        doubt.fresh = fresh;
+        doubt
+    }
+
+    /// What a comparison of two lines says; no after too many of them.
+    fn compared(&self, comparison: impl FnOnce() -> bool) -> bool {
+        let left = self.pairs.get();
+        self.pairs.set(left.saturating_sub(1));
+        left > 0 && comparison()
+    }
+
     /// Passes segments whose ends say where the change ends.
     pub fn check(&self) -> Result<(), Refused> {
         self.check_rivals()?;
@@ -168,7 +208,7 @@ impl Doubt<'_> {
             Step::Matched(line) if is_weak(token) => Some((token, line)),
             _ => None,
         };
-        self.tokens(segment, side).into_iter().map_while(matched).collect()
+        self.tokens(segment, side).into_iter().take(REACH).map_while(matched).collect()
     }
 
     /// Where markers stand for what is left out, none at an edge says that the file begins or ends there: a few lines beyond it
@@ -303,11 +343,11 @@ impl Doubt<'_> {
             }
         };
         let between = &hidden[..next];
-        let fresh: Vec<usize> = segment.clone().filter(|&token| self.is_fresh(token)).collect();
+        let fresh: Vec<usize> = segment.clone().filter(|&token| self.fresh[token]).collect();
         let told = |line: &&usize| information(self.source.line(**line)) > UNIT;
         let doubtful = between.iter().filter(told).find(|&&line| {
             let old = self.source.line(line);
-            fresh.iter().any(|&token| same_thing(old, self.laid.text(token)))
+            fresh.iter().any(|&token| self.compared(|| same_thing(old, self.laid.text(token))))
         });
         if is_held {
             return match self.has_moved(between) {
@@ -329,11 +369,10 @@ impl Doubt<'_> {
         let (mut all, mut again) = (0, 0);
         for old in told {
             all += 1;
-            let mut fresh =
-                (0..self.alignment.steps.len()).filter(|&token| self.laid.is_line(token) && self.is_fresh(token));
+            let mut fresh = (0..self.fresh.len()).filter(|&token| self.fresh[token]);
             again += usize::from(fresh.any(|token| {
                 let new = self.laid.text(token);
-                old.trim() == new.trim() || same_thing(old, new)
+                self.compared(|| old.trim() == new.trim() || same_thing(old, new))
             }));
         }
         again >= 2 && 2 * again >= all
@@ -342,6 +381,10 @@ impl Doubt<'_> {
     /// Two lines, one of the file and one that comes, which stand beside each other elsewhere: that may be the place.
     fn check_borders(&self, segment: &Range<usize>) -> Result<(), Refused> {
         let steps = &self.alignment.steps;
+        // Two reads of the file for each pair would be many for hostile updates.
+        if segment.len().saturating_mul(self.lines.ids.len()) > READ_MOST {
+            return Ok(());
+        }
         for pair in (segment.start..segment.end).zip(segment.start + 1..segment.end) {
             let (old, new) = match (steps[pair.0], steps[pair.1]) {
                 (Step::Matched(line), Step::New(_)) => (line, pair.1),
@@ -368,16 +411,6 @@ impl Doubt<'_> {
             }
         }
         Ok(())
-    }
-
-    /// Whether a token is a line that comes, is no part of a new declaration, and takes the place of nothing like it.
-    fn is_fresh(&self, token: usize) -> bool {
-        let text = self.laid.text(token);
-        if !matches!(self.alignment.steps[token], Step::New(_)) || is_blank(text) || self.laid.is_apart(token) {
-            return false;
-        }
-        let change = self.found.iter().find(|change| change.new.contains(&token));
-        !change.is_some_and(|change| (change.start..change.end).any(|line| are_alike(self.source.line(line), text)))
     }
 
     fn unclear(&self, one: usize, other: usize) -> Refused {
