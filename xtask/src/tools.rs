@@ -89,14 +89,8 @@ fn apt(arguments: &[&str]) -> Result<()> {
     if find("apt-get").is_none() {
         bail!("run apt-get {}: this system has no apt-get; install it by hand and run this again", arguments.join(" "));
     }
-    let mut command = match find("sudo").is_some() && !is_root() {
-        true => Command::new("sudo"),
-        false => Command::new("apt-get"),
-    };
-    if command.get_program() == "sudo" {
-        command.arg("apt-get");
-    }
-    run(command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive"))
+    let words: &[&str] = if find("sudo").is_some() && !is_root() { &["sudo", "apt-get"] } else { &["apt-get"] };
+    run(Command::new(words[0]).args(&words[1..]).args(arguments).env("DEBIAN_FRONTEND", "noninteractive"))
 }
 
 fn is_root() -> bool {

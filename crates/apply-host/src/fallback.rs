@@ -7,11 +7,11 @@ use crate::error::ApplyHostError;
 use crate::settled::{Edit, Settled, worth_asking};
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
-use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use tokio::task::LocalSet;
 use tokrate_apply::Options;
-use tokrate_core::{ChatRequest, Message, Role, Span, Tick};
-use tokrate_net::{Client, ClientConfig, Clock, Head, Limits, Outgoing, Route, Secrets, Sink, Target};
+use tokrate_core::{ChatRequest, Message, Role, Span};
+use tokrate_net::{Client, ClientConfig, Clock, Limits, Outgoing, Route, Secrets, Target};
 use tokrate_wire::{Dialect, encode_request};
 
 /// Where edits are sent, below the endpoint's base.
@@ -51,25 +51,6 @@ pub struct Fallback {
     clock: Clock,
 }
 
-/// An answer as it comes in.
-#[derive(Default)]
-struct Heard {
-    status: u16,
-    body: Vec<u8>,
-}
-
-impl Sink for Heard {
-    fn sent(&mut self, _: Tick) {}
-
-    fn head(&mut self, _: Tick, head: &Head) {
-        self.status = head.status.as_u16();
-    }
-
-    fn body(&mut self, _: Tick, bytes: &[u8]) {
-        self.body.extend_from_slice(bytes);
-    }
-}
-
 impl Fallback {
     /// Resolves the endpoint's name. Blocks; to be called outside a runtime.
     ///
@@ -101,11 +82,10 @@ impl Fallback {
         let patience = self.config.patience;
         let limits = Limits { idle: patience, total: patience, max_body_bytes: BODY_BYTES_MOST };
         let secrets = Secrets::of(&outgoing.headers);
-        let mut heard = Heard::default();
-        let outcome = client.exchange(outgoing, limits, &mut heard).await.outcome;
-        outcome.map_err(|failure| format!("{} gave no answer: {}", self.named(), failure.detail))?;
+        let answer = client.whole(outgoing, limits).await;
+        let answer = answer.map_err(|failure| format!("{} gave no answer: {}", self.named(), failure.detail))?;
         // Some servers echo the key.
-        heard.text().map_err(|why| format!("{} {}", self.named(), secrets.redacted(why)))
+        text(answer.head.status, &answer.body).map_err(|why| format!("{} {}", self.named(), secrets.redacted(why)))
     }
 
     /// Asks over a connection of its own.
@@ -137,23 +117,21 @@ impl Fallback {
     }
 }
 
-impl Heard {
-    /// The text of the answer, out of its wrapping.
-    fn text(&self) -> Result<String, String> {
-        if self.status != 200 {
-            let shown: String = String::from_utf8_lossy(&self.body).chars().take(200).collect();
-            return Err(format!("answered with status {}: {shown}", self.status));
-        }
-        let body: serde_json::Value = serde_json::from_slice(&self.body)
-            .map_err(|error| format!("answered with something else than JSON: {error}"))?;
-        let choice = &body["choices"][0];
-        if choice["finish_reason"] == "length" {
-            return Err("ended its answer at a limit of tokens".to_owned());
-        }
-        match choice["message"]["content"].as_str() {
-            Some(text) if !text.trim().is_empty() => Ok(unwrapped(text).to_owned()),
-            _ => Err("answered without a text".to_owned()),
-        }
+/// The text of an answer, out of its wrapping.
+fn text(status: StatusCode, body: &[u8]) -> Result<String, String> {
+    if status != StatusCode::OK {
+        let shown: String = String::from_utf8_lossy(body).chars().take(200).collect();
+        return Err(format!("answered with status {}: {shown}", status.as_u16()));
+    }
+    let body: serde_json::Value =
+        serde_json::from_slice(body).map_err(|error| format!("answered with something else than JSON: {error}"))?;
+    let choice = &body["choices"][0];
+    if choice["finish_reason"] == "length" {
+        return Err("ended its answer at a limit of tokens".to_owned());
+    }
+    match choice["message"]["content"].as_str() {
+        Some(text) if !text.trim().is_empty() => Ok(unwrapped(text).to_owned()),
+        _ => Err("answered without a text".to_owned()),
     }
 }
 
@@ -211,7 +189,7 @@ mod tests {
 
     #[test]
     fn only_whole_answers_count() {
-        let heard = |status, body: &str| Heard { status, body: body.as_bytes().to_vec() }.text();
+        let heard = |status, body: &str| text(StatusCode::from_u16(status).expect("a status"), body.as_bytes());
         let answer = r#"{"choices":[{"message":{"content":"a\n"},"finish_reason":"stop"}]}"#;
         assert_eq!(heard(200, answer), Ok("a\n".to_owned()));
         for (status, body) in [

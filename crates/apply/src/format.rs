@@ -19,7 +19,7 @@ mod whole;
 mod properties;
 
 pub(crate) use detect::{detect, unwrapped};
-pub(crate) use similar::quoted;
+pub(crate) use similar::{quoted, short};
 pub use v4a::{Patch, PatchAction, PatchedFile};
 
 use crate::lazy;

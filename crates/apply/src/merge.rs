@@ -83,7 +83,7 @@ fn carried_out(source: &Source, update: &str, format: Format, options: &Options)
     let Located { splices, stage, reindented } = format::locate(format, source, update, options)?;
     let splices = in_order(splices, |byte| source.line_of(byte))?;
     let text = source.with(&splices);
-    let checks = verify::verify(source, &splices, format, &text, update, options)?;
+    let checks = verify::verify(source, &splices, &text, update, options)?;
     Ok(Merged { text, edits: edits(source, &splices), how: How { format, stage, reindented }, checks })
 }
 

@@ -11,7 +11,6 @@ mod provenance;
 #[cfg(feature = "tree")]
 mod syntax;
 
-use crate::format::Format;
 use crate::merge::Options;
 use crate::outcome::{Check, Checks, Code, Refused};
 use crate::source::Source;
@@ -25,7 +24,6 @@ const NO_TREE: Check = Check::Skipped("the syntax tree was not asked for");
 pub(crate) fn verify(
     source: &Source,
     splices: &[Splice],
-    _format: Format,
     text: &str,
     update: &str,
     options: &Options,

@@ -80,11 +80,18 @@ fn most_like(finder: &Finder<'_>, block: &[&str], wanted: &Wanted<'_>) -> Option
 
 /// A line as it is shown: short and in backticks.
 pub(crate) fn quoted(line: &str) -> String {
+    match short(line) {
+        text if text.is_empty() => "blank".to_owned(),
+        text => format!("`{text}`"),
+    }
+}
+
+/// The beginning of a line for a message.
+pub(crate) fn short(line: &str) -> String {
     let text = line.trim();
     match text.char_indices().nth(TEXT_MOST) {
-        _ if text.is_empty() => "blank".to_owned(),
-        Some((end, _)) => format!("`{}…`", &text[..end]),
-        None => format!("`{text}`"),
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
     }
 }
 

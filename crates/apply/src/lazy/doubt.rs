@@ -6,7 +6,7 @@
 use super::align::{Alignment, Step};
 use super::carry::Change;
 use super::keys::{declared_name, key};
-use super::lines::{Lines, UNIT, information, is_blank};
+use super::lines::{Lines, UNIT, information, is_blank, tells_much};
 use super::segments::{Laid, are_alike};
 use crate::outcome::{Code, Refused};
 use crate::source::Source;
@@ -157,7 +157,7 @@ impl<'d> Doubt<'d> {
             }
             let full = |token: &usize| !is_blank(self.laid.text(*token));
             let Some(token) = self.tokens(segment, side).into_iter().find(full) else { continue };
-            let known = self.laid.known[token].filter(|_| information(self.laid.text(token)) > UNIT);
+            let known = self.laid.known[token].filter(|_| tells_much(self.laid.text(token)));
             let place = known.and_then(|known| self.lines.place_of_first(known.id));
             if let Some(place) = place.filter(|_| matches!(self.alignment.steps[token], Step::New(_))) {
                 return Err(Refused::new(
@@ -188,7 +188,7 @@ impl<'d> Doubt<'d> {
             if side == Side::Below {
                 texts.reverse();
             }
-            if !texts.iter().any(|text| information(text) > UNIT) {
+            if !texts.iter().any(|text| tells_much(text)) {
                 continue;
             }
             let gone: Vec<&str> = (change.start..change.end).map(|line| self.source.line(line)).collect();
@@ -202,7 +202,7 @@ impl<'d> Doubt<'d> {
     /// The lines at an end of a segment that match the file and do not stand once, from the end inwards.
     fn weak_run(&self, segment: &Range<usize>, side: Side) -> Vec<(usize, usize)> {
         let is_weak = |token: usize| {
-            !self.laid.known[token].is_some_and(|known| known.count == 1 && information(self.laid.text(token)) > UNIT)
+            !self.laid.known[token].is_some_and(|known| known.count == 1 && tells_much(self.laid.text(token)))
         };
         let matched = |token: usize| match self.alignment.steps[token] {
             Step::Matched(line) if is_weak(token) => Some((token, line)),
@@ -221,7 +221,7 @@ impl<'d> Doubt<'d> {
         }
         for (token, is_implied) in [(0, first), (steps.len() - 1, last)] {
             let Step::Kept(from, to) = steps[token] else { continue };
-            let told = (from..to).filter(|&line| information(self.source.line(line)) > UNIT).count();
+            let told = (from..to).filter(|&line| tells_much(self.source.line(line))).count();
             // The head of what the change is in begins nothing.
             let is_head =
                 token == 0 && declared_name(self.laid.text(1)).is_some() && matches!(steps[1], Step::Matched(_));
@@ -344,7 +344,7 @@ impl<'d> Doubt<'d> {
         };
         let between = &hidden[..next];
         let fresh: Vec<usize> = segment.clone().filter(|&token| self.fresh[token]).collect();
-        let told = |line: &&usize| information(self.source.line(**line)) > UNIT;
+        let told = |line: &&usize| tells_much(self.source.line(**line));
         let doubtful = between.iter().filter(told).find(|&&line| {
             let old = self.source.line(line);
             fresh.iter().any(|&token| self.compared(|| same_thing(old, self.laid.text(token))))
@@ -355,7 +355,7 @@ impl<'d> Doubt<'d> {
                 false => Ok(()),
             };
         }
-        let tells = run.iter().any(|(token, _)| information(self.laid.text(*token)) > UNIT);
+        let tells = run.iter().any(|(token, _)| tells_much(self.laid.text(*token)));
         let idle = is_idle && (tells || self.is_idle) && inner.is_some() && !run.is_empty();
         match doubtful.or_else(|| between.iter().find(told).filter(|_| idle)) {
             Some(&line) => Err(self.unclear(run.first().map_or(line, |(_, line)| *line), line)),
@@ -365,7 +365,7 @@ impl<'d> Doubt<'d> {
 
     /// Whether half of these lines or more come again with the update.
     fn has_moved(&self, lines: &[usize]) -> bool {
-        let told = lines.iter().map(|&line| self.source.line(line)).filter(|line| information(line) > UNIT);
+        let told = lines.iter().map(|&line| self.source.line(line)).filter(|line| tells_much(line));
         let (mut all, mut again) = (0, 0);
         for old in told {
             all += 1;

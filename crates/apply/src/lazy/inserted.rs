@@ -4,7 +4,7 @@
 //! It refuses to say what is meant when more than one place, or more than one way to cut the run, fits. Invariant: the work
 //! is bounded by the places of the last line and the reach on each side of it.
 
-use super::lines::{Lines, UNIT, information, is_blank};
+use super::lines::{Lines, is_blank, tells_much};
 use std::ops::Range;
 
 /// So many lines are compared on each side of a block.
@@ -75,13 +75,13 @@ impl Run<'_> {
     fn holds(&self, head: usize, tail: usize) -> bool {
         let count = self.texts.len();
         let full = |lines: Range<usize>| self.texts[lines].iter().any(|text| !is_blank(text));
-        let told = |lines: Range<usize>| self.texts[lines].iter().any(|text| information(text) > UNIT);
+        let told = |lines: Range<usize>| self.texts[lines].iter().any(|text| tells_much(text));
         full(0..head) && full(count - tail..count) && (told(0..head) || told(count - tail..count))
     }
 
     /// Whether the first line of a block that tells much and is no line of syntax that stands all over the file is new.
     fn begins_new(&self, block: &Range<usize>, lines: &Lines<'_>) -> bool {
-        let first = block.clone().filter(|&at| information(self.texts[at]) > UNIT).find(|&at| match self.ids[at] {
+        let first = block.clone().filter(|&at| tells_much(self.texts[at])).find(|&at| match self.ids[at] {
             None => true,
             Some(id) => lines.count_of(id) == 1,
         });

@@ -7,8 +7,9 @@ use super::align::{Alignment, Problem, Step, Token, align, score_of};
 use super::carry::{Change, changes, set_apart, splices};
 use super::indent::indent;
 use super::keys::key;
-use super::lines::{INFORMATIVE, UNIT, information, is_blank};
+use super::lines::{INFORMATIVE, UNIT, information, is_blank, tells_much};
 use super::segments::{Laid, are_alike};
+use crate::format::short;
 use crate::outcome::{Code, Refused};
 use crate::source::Source;
 use crate::splice::Splice;
@@ -218,7 +219,7 @@ impl Case<'_> {
         let [no_first, no_last] = self.laid.implied;
         let last = alignment.steps.len() - 1;
         let says_more = self.laid.segments.len() > 1 || !no_first || !no_last;
-        let tells = segment.clone().any(|token| information(self.laid.text(token)) > UNIT);
+        let tells = segment.clone().any(|token| tells_much(self.laid.text(token)));
         let Step::Kept(from, to) = alignment.steps[last] else { return false };
         let goes_on = (from..to).any(|line| !is_blank(self.source.line(line)));
         says_more && no_last && segment.end == last && tells && goes_on
@@ -227,7 +228,7 @@ impl Case<'_> {
     fn check_anchor(&self, segment: &Range<usize>, alignment: &Alignment) -> Result<(), Refused> {
         let worth: i32 = held(self.laid, alignment, segment).map(|(_, _, worth)| worth).sum();
         // Lines of the same name, and brackets, are found in many files.
-        let is_told = matched(alignment, segment).any(|(token, _)| information(self.laid.text(token)) > UNIT);
+        let is_told = matched(alignment, segment).any(|(token, _)| tells_much(self.laid.text(token)));
         let is_held = is_told || self.ends_are_held(segment, alignment);
         if is_held && (worth >= INFORMATIVE || self.stands_at_edge(segment, alignment)) {
             return Ok(());
@@ -442,13 +443,4 @@ fn held<'h>(
         Step::Replaces(at) => Some((token, at, laid.worth_of_replacing(token, at))),
         _ => None,
     })
-}
-
-/// A line in a message.
-fn short(line: &str) -> String {
-    let line = line.trim();
-    match line.char_indices().nth(60) {
-        Some((at, _)) => format!("{}…", &line[..at]),
-        None => line.to_owned(),
-    }
 }

@@ -36,12 +36,12 @@ pub(crate) struct Declaration {
 
 /// What a text declares.
 #[derive(Clone, Debug)]
-pub(crate) struct Outline {
+pub(crate) struct Outline<'t> {
     /// In order.
     pub declarations: Vec<Declaration>,
     /// Error nodes and missing nodes.
     pub errors: usize,
-    text: String,
+    text: &'t str,
     tree: Tree,
 }
 
@@ -56,17 +56,17 @@ struct Frame {
     wrapper: Option<usize>,
 }
 
-impl Outline {
+impl<'t> Outline<'t> {
     /// The outline of a text; none if it cannot be parsed within bounds.
-    pub(crate) fn of(language: Language, text: &str) -> Option<Outline> {
+    pub(crate) fn of(language: Language, text: &'t str) -> Option<Outline<'t>> {
         Some(Outline::of_tree(language, text, parse(language, text)?))
     }
 
     /// The outline of a text whose tree is there.
-    pub(crate) fn of_tree(language: Language, text: &str, tree: Tree) -> Outline {
+    pub(crate) fn of_tree(language: Language, text: &'t str, tree: Tree) -> Outline<'t> {
         let errors = errors(&tree).len();
         let declarations = Walk { rules: rules(language), text, found: Vec::new() }.all(&tree);
-        Outline { declarations, errors, text: text.to_owned(), tree }
+        Outline { declarations, errors, text, tree }
     }
 
     /// The names of what a declaration stands in, outermost first, and its own.
@@ -92,7 +92,7 @@ impl Outline {
         let part = &self.text[from..to];
         let from = from + (part.len() - part.trim_start().len());
         let to = from + part.trim().len();
-        from == to || covers_siblings(&self.tree, &self.text, from..to)
+        from == to || covers_siblings(&self.tree, self.text, from..to)
     }
 }
 

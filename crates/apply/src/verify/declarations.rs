@@ -52,7 +52,7 @@ pub(super) fn check(
     Ok(Check::Passed)
 }
 
-fn refused(source: &Source, splices: &[Splice], new: &Outline, group: &[usize]) -> Refused {
+fn refused(source: &Source, splices: &[Splice], new: &Outline<'_>, group: &[usize]) -> Refused {
     let lines: Vec<usize> = group.iter().map(|&at| new.declarations[at].lines.start).collect();
     let (first, last) = (lines[0], lines[lines.len() - 1]);
     let name = &new.declarations[group[0]].name;
@@ -66,8 +66,8 @@ fn refused(source: &Source, splices: &[Splice], new: &Outline, group: &[usize]) 
     .at(lines.iter().map(|&line| (before(line), before(line))))
 }
 
-fn groups(language: Language, outline: &Outline) -> BTreeMap<(usize, Key<'_>), Vec<usize>> {
-    let mut groups: BTreeMap<(usize, Key<'_>), Vec<usize>> = BTreeMap::new();
+fn groups<'o>(language: Language, outline: &'o Outline<'_>) -> BTreeMap<(usize, Key<'o>), Vec<usize>> {
+    let mut groups: BTreeMap<(usize, Key<'o>), Vec<usize>> = BTreeMap::new();
     for (at, declaration) in outline.declarations.iter().enumerate() {
         if counts(language, declaration) {
             let signature = if has_overloads(language) { &*declaration.signature } else { "" };

@@ -46,7 +46,14 @@ impl Client {
     /// # Errors
     /// When no answer came to its end within the limits.
     pub async fn get(&self, path: &str, headers: HeaderMap, limits: Limits) -> Result<Answer, ExchangeFailure> {
-        let outgoing = Outgoing { method: Method::GET, path: path.to_owned(), headers, body: Bytes::new() };
+        self.whole(Outgoing { method: Method::GET, path: path.to_owned(), headers, body: Bytes::new() }, limits).await
+    }
+
+    /// Sends a request and waits for its whole answer. An error status is an answer too.
+    ///
+    /// # Errors
+    /// When no answer came to its end within the limits.
+    pub async fn whole(&self, outgoing: Outgoing, limits: Limits) -> Result<Answer, ExchangeFailure> {
         let mut collected = Collected::default();
         self.exchange(outgoing, limits, &mut collected).await.outcome?;
         let Some(head) = collected.head else {

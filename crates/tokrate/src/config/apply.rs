@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use tokrate_apply::Language;
 use tokrate_apply_host::{Fallback, FallbackConfig, HostConfig, OnRefuse};
 use tokrate_core::Span;
-use tokrate_net::{ClientConfig, ProxySettings, Target};
+use tokrate_net::{ClientConfig, Target};
 
 /// Time for the answer of a model.
 const PATIENCE: Span = Span::from_secs(300);
@@ -68,14 +68,7 @@ fn fallback_config(flags: &FallbackFlags) -> Result<Option<FallbackConfig>> {
         value.set_sensitive(true);
         headers.push((AUTHORIZATION, value));
     }
-    let environment = Environment::read();
-    let proxy = ProxySettings::from_values(
-        environment.http_proxy.as_deref(),
-        environment.https_proxy.as_deref(),
-        environment.all_proxy.as_deref(),
-        environment.no_proxy.as_deref(),
-    );
-    let client = ClientConfig { proxy, ..ClientConfig::default() };
+    let client = ClientConfig { proxy: Environment::read().proxies(), ..ClientConfig::default() };
     Ok(Some(FallbackConfig { target, model: model.trim().to_owned(), headers, client, patience: PATIENCE }))
 }
 

@@ -1,6 +1,7 @@
 //! The only place that reads the environment, the machine's name and its folders.
 
 use std::path::PathBuf;
+use tokrate_net::ProxySettings;
 
 /// What the process was started with, read once.
 #[derive(Clone, Debug, Default)]
@@ -26,6 +27,16 @@ pub struct Environment {
 }
 
 impl Environment {
+    /// The proxies that it names, if any.
+    pub fn proxies(&self) -> Option<ProxySettings> {
+        ProxySettings::from_values(
+            self.http_proxy.as_deref(),
+            self.https_proxy.as_deref(),
+            self.all_proxy.as_deref(),
+            self.no_proxy.as_deref(),
+        )
+    }
+
     /// Reads everything but keys, which are read by name when they are needed.
     pub fn read() -> Environment {
         let proxy = |name: &str| variable(&name.to_lowercase()).or_else(|| variable(name));

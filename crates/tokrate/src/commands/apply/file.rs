@@ -48,10 +48,7 @@ fn deliver(flags: &Flags, path: &Path, original: &[u8], merged: &Merged, by: By)
     if flags.in_place && changed {
         replace::replace(path, original, merged.text.as_bytes())?;
     }
-    let diff = flags.diff.then(|| {
-        let name = git_name(path);
-        unified_diff(&String::from_utf8_lossy(original), &merged.text, &format!("a/{name}"), &format!("b/{name}"))
-    });
+    let diff = flags.diff.then(|| diff(path, original, &merged.text));
     if flags.json {
         let mut told = Told::merged(merged, by);
         if let Told::Merged { output, diff: shown, .. } = &mut told {
@@ -77,6 +74,12 @@ fn refused(flags: &Flags, path: &Path, refusal: &Refusal, original: &[u8]) -> Re
         false => anstream::eprint!("{}: {}", path.display(), refusal.text(original)),
     }
     Ok(Verdict::BelowBar)
+}
+
+/// What changed in a file, as git writes it.
+pub fn diff(path: &Path, original: &[u8], merged: &str) -> String {
+    let name = git_name(path);
+    unified_diff(&String::from_utf8_lossy(original), merged, &format!("a/{name}"), &format!("b/{name}"))
 }
 
 /// A path as git writes it behind `a/`.

@@ -2,7 +2,7 @@
 
 mod batch;
 pub mod confine;
-mod file;
+pub mod file;
 mod patch;
 pub mod replace;
 mod serve;

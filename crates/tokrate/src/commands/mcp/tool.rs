@@ -3,13 +3,14 @@
 //! It refuses to know the protocol. Invariant: a file is written whole or not at all, and never when the edit was refused.
 
 use crate::commands::apply::confine::Roots;
+use crate::commands::apply::file::diff;
 use crate::commands::apply::replace::replace;
 use crate::commands::apply::{Merger, read_file};
 use crate::out::apply::{Refusal, edits_named};
 use serde_json::{Value, json};
 use std::path::Path;
 use tokrate_apply::{Merged, Options};
-use tokrate_apply_host::{By, Settled, unified_diff};
+use tokrate_apply_host::{By, Settled};
 
 /// The tool and where it may work.
 pub struct EditFile {
@@ -112,9 +113,7 @@ impl EditFile {
 
 /// The diff, or that there is none.
 fn told(real: &Path, path: &str, original: &[u8], merged: &Merged, by: By) -> String {
-    let name = path.trim_start_matches("./").trim_start_matches('/');
-    let original = String::from_utf8_lossy(original);
-    let diff = unified_diff(&original, &merged.text, &format!("a/{name}"), &format!("b/{name}"));
+    let diff = diff(Path::new(path), original, &merged.text);
     match (diff.is_empty(), by) {
         (true, _) => format!("{}: {}; the file already is as the edit wants it\n", real.display(), edits_named(&[])),
         (false, By::Deterministic) => diff,

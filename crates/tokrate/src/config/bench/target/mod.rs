@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use tokrate_bench::{Embedded, Remote, Target};
 use tokrate_catalog::{Auth, Endpoint, Kind, PROVIDERS, Provider, Quirks};
 use tokrate_meter::Price;
-use tokrate_net::{HttpVersion, ProxySettings};
+use tokrate_net::HttpVersion;
 use tokrate_sim::{Faults, Law};
 use tokrate_wire::Dialect;
 
@@ -180,12 +180,7 @@ impl Place {
             http: http_version(flags, file)?,
             new_connections: flags.new_connections,
             ca_file: flags.ca_file.clone().or_else(|| file.bench.ca_file.clone()),
-            proxy: ProxySettings::from_values(
-                environment.http_proxy.as_deref(),
-                environment.https_proxy.as_deref(),
-                environment.all_proxy.as_deref(),
-                environment.no_proxy.as_deref(),
-            ),
+            proxy: environment.proxies(),
         })))
     }
 }
