@@ -13,6 +13,7 @@ mod judge;
 mod keys;
 mod lines;
 mod markers;
+mod seams;
 mod segments;
 mod snippet;
 
@@ -28,6 +29,7 @@ use crate::splice::Splice;
 use align::Problem;
 use doubt::Doubt;
 use lines::{INFORMATIVE, Lines, UNIT, is_blank};
+use seams::Seams;
 use segments::{Laid, Scoring};
 use std::ops::Range;
 
@@ -108,6 +110,7 @@ fn located(source: &Source, lines: &Lines<'_>, snippet: &Snippet<'_>) -> Result<
     let mut splices = carry::splices(source, &laid, &found);
     let is_idle = splices.is_empty();
     Doubt::new(source, lines, &laid, &chosen, &found, is_idle).check()?;
+    Seams { source, lines, laid: &laid, alignment: &chosen, found: &found }.check()?;
     splices.extend(gone);
     Ok(Located { splices, stage: Stage::Lines, reindented: laid.reindented })
 }

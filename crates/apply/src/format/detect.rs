@@ -13,6 +13,10 @@ use std::collections::BTreeMap;
 const EDGE_LINES: usize = 4;
 /// Lines at an edge of an update in which they are looked for.
 const EDGE_REACH: usize = 12;
+/// So many lines at an edge of a long file may go with the edge.
+const EDGE_GONE: usize = 8;
+/// Nobody writes this many lines of a file, without a marker, for an excerpt of it.
+const LONG: usize = 40;
 
 /// What an update is written in, by its own signs.
 pub(crate) fn detect(source: &Source, update: &str) -> Format {
@@ -24,10 +28,28 @@ pub(crate) fn detect(source: &Source, update: &str) -> Format {
         }
     }
     match () {
-        () if lazy::has_marker(update) => Format::Lazy,
+        () if has_marker_of_its_own(source, update) => Format::Lazy,
         () if is_whole(source, update) => Format::WholeFile,
+        () if lazy::has_marker(update) => Format::Lazy,
         () => Format::Fragment,
     }
+}
+
+/// Whether a line of the update stands for others and is no line of the file.
+fn has_marker_of_its_own(source: &Source, update: &str) -> bool {
+    let mut markers: BTreeMap<&str, usize> = BTreeMap::new();
+    for line in update.lines().filter(|line| lazy::is_marker(line)) {
+        *markers.entry(core(line)).or_default() += 1;
+    }
+    if markers.is_empty() {
+        return false;
+    }
+    for line in source.lines() {
+        if let Some(count) = markers.get_mut(core(line)) {
+            *count = count.saturating_sub(1);
+        }
+    }
+    markers.values().any(|&count| count > 0)
 }
 
 /// The format that the first line tells, after a path or the opening of a fence.
@@ -93,16 +115,22 @@ fn is_whole(source: &Source, update: &str) -> bool {
         *counts.entry(line).or_default() += 1;
     }
     let is_new = |line: &str| !counts.contains_key(line);
-    let (head, tail) = (first || is_new(new[0]), last || is_new(new[new.len() - 1]));
-    if !head || !tail {
-        return false;
-    }
+    let (starts_new, ends_new) = (is_new(new[0]), is_new(new[new.len() - 1]));
     let mut common = 0;
     for line in &new {
         if let Some(count) = counts.get_mut(line).filter(|count| **count > 0) {
             *count -= 1;
             common += 1;
         }
+    }
+    if old.len() >= LONG && common * 5 >= old.len() * 4 {
+        // What ends with a line from further up, or within a line, was cut off.
+        let end = new[new.len() - 1];
+        let is_cut = !last && (!ends_new || old.iter().any(|line| line.starts_with(end)));
+        return !is_cut && edge_gone(old.iter(), new.iter()) && edge_gone(old.iter().rev(), new.iter().rev());
+    }
+    if !(first || starts_new) || !(last || ends_new) {
+        return false;
     }
     let kept = (first || edge_kept(old.iter(), new.iter())) && (last || edge_kept(old.iter().rev(), new.iter().rev()));
     // What shows nearly all lines of the file and begins and ends with new ones leaves nothing out.
@@ -121,6 +149,12 @@ fn edge_kept<'l>(old: impl Iterator<Item = &'l &'l str>, new: impl Iterator<Item
         }
     }
     kept >= 2
+}
+
+/// Whether one of the first lines of a file that tells something stands among the first of the update.
+fn edge_gone<'l>(old: impl Iterator<Item = &'l &'l str>, new: impl Iterator<Item = &'l &'l str>) -> bool {
+    let old: Vec<&&str> = old.take(EDGE_GONE).collect();
+    new.take(EDGE_REACH).any(|line| lazy::tells_much(line) && old.contains(&line))
 }
 
 /// The update without the fence around it, and without the path above that.

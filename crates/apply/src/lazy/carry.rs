@@ -100,28 +100,51 @@ fn without_padding(laid: &Laid<'_>, steps: &[Step]) -> Vec<Option<Step>> {
     kept
 }
 
-/// Marker, blank lines, new lines, more blank lines of the file: those before the new lines are the last of the file's, and
-/// those after them are new.
-fn keep_gap(source: &Source, laid: &Laid<'_>, steps: &mut [Step], marker: usize) {
+/// Blank lines beside a marker, a new block, as many blank lines as the file has in this gap or more, a line of the file:
+/// the blank lines beside the marker are those of the gap next to it, the rest of the gap stays, and what is on the other
+/// side of the block is new.
+fn keep_gap(source: &Source, laid: &Laid<'_>, steps: &mut [Step], marker: usize, side: Side) {
     let Step::Kept(from, to) = steps[marker] else { return };
-    let blank = |token: usize| laid.is_line(token) && is_blank(laid.text(token));
-    let is_new = |token: usize| matches!(steps[token], Step::New(_));
-    let before = (marker + 1..steps.len()).take_while(|&token| is_new(token) && blank(token)).count();
-    let block = marker + 1 + before;
-    let fresh = (block..steps.len()).take_while(|&token| is_new(token)).count();
-    let after = block + fresh;
-    let lines = (after..steps.len()).zip(to..source.line_count());
-    let gap = lines
-        .take_while(|&(token, line)| blank(token) && matches!(steps[token], Step::Matched(at) if at == line))
-        .count();
-    if before == 0 || fresh == 0 || gap <= before {
+    let out = |count: usize| match side {
+        Side::Below => marker.checked_add(count).filter(|&token| token < steps.len() && laid.is_line(token)),
+        Side::Above => marker.checked_sub(count).filter(|&token| laid.is_line(token)),
+    };
+    let is_blank_at = |token: usize| is_blank(laid.text(token));
+    let run: Vec<usize> = (1..).map_while(out).collect();
+    let shown = run.iter().take_while(|&&token| is_blank_at(token)).count();
+    let is_held = |token: &&usize| !is_blank_at(**token) && !matches!(steps[**token], Step::New(_));
+    let Some(held) = run.iter().position(|token| is_held(&token)) else { return };
+    let Step::Matched(line) = steps[run[held]] else { return };
+    let set_off = run[..held].iter().rev().take_while(|&&token| is_blank_at(token)).count();
+    let blank = |line: &usize| is_blank(source.line(*line));
+    let gap = match side {
+        Side::Below => (0..line).rev().take_while(blank).count(),
+        Side::Above => (line + 1..source.line_count()).take_while(blank).count(),
+    };
+    if shown == 0 || held <= shown + set_off || gap <= shown || set_off < gap {
         return;
     }
-    for (place, token) in (marker + 1..block).enumerate() {
-        steps[token] = Step::Matched(to + gap - before + place);
+    let kept = match side {
+        Side::Below if to <= line && line - gap >= from => Step::Kept(from, line - shown),
+        Side::Above if from > line && line + gap < to => Step::Kept(line + 1 + shown, to),
+        Side::Below | Side::Above => return,
+    };
+    for (place, &token) in run[..held].iter().enumerate() {
+        steps[token] = match (side, place < shown) {
+            (Side::Below, true) => Step::Matched(line - shown + place),
+            (Side::Below, false) => Step::New(line),
+            (Side::Above, true) => Step::Matched(line + shown - place),
+            (Side::Above, false) => Step::New(line + 1),
+        };
     }
-    steps[after..after + gap].fill(Step::New(to + gap));
-    steps[marker] = Step::Kept(from, to + gap - before);
+    steps[marker] = kept;
+}
+
+/// On which side of a marker.
+#[derive(Clone, Copy)]
+enum Side {
+    Above,
+    Below,
 }
 
 /// Sets new blocks apart: where a block of new lines has a blank line of the file on one side and none on the other, which is
@@ -156,6 +179,7 @@ pub(crate) fn set_apart(source: &Source, laid: &Laid<'_>, steps: &mut [Step]) {
             steps[last + 1] = Step::New(line);
             steps[token] = Step::Kept(from, line + 1);
         }
-        keep_gap(source, laid, steps, token);
+        keep_gap(source, laid, steps, token, Side::Above);
+        keep_gap(source, laid, steps, token, Side::Below);
     }
 }

@@ -144,7 +144,7 @@ impl<'d> Doubt<'d> {
         };
         let is_marked = !first || !last || self.laid.segments.len() > 1;
         match lines.filter(told).find(|line| is_marked && comes(line)) {
-            Some(line) => Err(self.unclear(line, line)),
+            Some(line) => Err(unclear(line, line)),
             None => Ok(()),
         }
     }
@@ -193,7 +193,7 @@ impl<'d> Doubt<'d> {
             }
             let gone: Vec<&str> = (change.start..change.end).map(|line| self.source.line(line)).collect();
             if gone.windows(texts.len()).any(|lines| lines == texts) {
-                return Err(self.unclear(change.start, change.end - 1));
+                return Err(unclear(change.start, change.end - 1));
             }
         }
         Ok(())
@@ -226,7 +226,7 @@ impl<'d> Doubt<'d> {
             let is_head =
                 token == 0 && declared_name(self.laid.text(1)).is_some() && matches!(steps[1], Step::Matched(_));
             if is_implied && !is_head && (1..=EDGE_MOST).contains(&told) {
-                return Err(self.unclear(from, to - 1));
+                return Err(unclear(from, to - 1));
             }
         }
         Ok(())
@@ -305,7 +305,7 @@ impl<'d> Doubt<'d> {
             Side::Below => hidden.take(REACH).find(|&line| is_blank(self.source.line(line))),
         };
         match next {
-            Some(next) => Err(self.unclear(line, next)),
+            Some(next) => Err(unclear(line, next)),
             None => Ok(()),
         }
     }
@@ -351,14 +351,14 @@ impl<'d> Doubt<'d> {
         });
         if is_held {
             return match self.has_moved(between) {
-                true => Err(self.unclear(run[0].1, between[between.len() - 1])),
+                true => Err(unclear(run[0].1, between[between.len() - 1])),
                 false => Ok(()),
             };
         }
         let tells = run.iter().any(|(token, _)| tells_much(self.laid.text(*token)));
         let idle = is_idle && (tells || self.is_idle) && inner.is_some() && !run.is_empty();
         match doubtful.or_else(|| between.iter().find(told).filter(|_| idle)) {
-            Some(&line) => Err(self.unclear(run.first().map_or(line, |(_, line)| *line), line)),
+            Some(&line) => Err(unclear(run.first().map_or(line, |(_, line)| *line), line)),
             None => Ok(()),
         }
     }
@@ -412,16 +412,17 @@ impl<'d> Doubt<'d> {
         }
         Ok(())
     }
+}
 
-    fn unclear(&self, one: usize, other: usize) -> Refused {
-        let (first, last) = (one.min(other), one.max(other));
-        Refused::new(
-            Code::AmbiguousDeletion,
-            format!("it is not clear whether lines {} to {} stay or go", first + 1, last + 1),
-            "show an unchanged line that stands only once between the change and each marker",
-        )
-        .at([(first, last)])
-    }
+/// A refusal of lines that may stay or go.
+pub(super) fn unclear(one: usize, other: usize) -> Refused {
+    let (first, last) = (one.min(other), one.max(other));
+    Refused::new(
+        Code::AmbiguousDeletion,
+        format!("it is not clear whether lines {} to {} stay or go", first + 1, last + 1),
+        "show an unchanged line that stands only once between the change and each marker",
+    )
+    .at([(first, last)])
 }
 
 /// Whether a line of the file may be what a new line stands for.
@@ -429,5 +430,6 @@ fn same_thing(old: &str, new: &str) -> bool {
     let mentions = |name: &str| {
         name.len() >= NAME_LEAST && new.split(|c: char| !(c.is_alphanumeric() || c == '_')).any(|word| word == name)
     };
-    old != new && (key(old).is_some_and(|key| mentions(key.name())) || are_alike(old, new))
+    let goes_on = tells_much(old) && new.trim_end().starts_with(old.trim_end());
+    old != new && (goes_on || key(old).is_some_and(|key| mentions(key.name())) || are_alike(old, new))
 }

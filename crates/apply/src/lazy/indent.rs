@@ -50,6 +50,13 @@ pub(crate) fn shift_of(segment: &[&str], lines: &Lines<'_>, original: &[&str]) -
         }
     }
     let (shift, votes) = votes.into_iter().max_by_key(|(_, votes)| *votes)?;
+    // Nor is a line at its ends that the file has, and would not have when shifted.
+    let is_lost = |line: Option<&&str>| {
+        line.is_some_and(|line| lines.known(line).is_some() && lines.known(&shifted(line, Some(&shift))).is_none())
+    };
+    if is_lost(telling.first()) || is_lost(telling.last()) {
+        return None;
+    }
     // A snippet that begins at the margin was taken out of its place as a whole.
     let at_margin = segment.iter().any(|line| !is_blank(line) && indent(line).is_empty());
     // Wrapping lines in a block also shifts them; then the lines around them stand where the file has them.

@@ -4,7 +4,9 @@
 //! It refuses to say what is meant when more than one place, or more than one way to cut the run, fits. Invariant: the work
 //! is bounded by the places of the last line and the reach on each side of it.
 
+use super::keys::key;
 use super::lines::{Lines, is_blank, tells_much};
+use super::segments::are_alike;
 use std::ops::Range;
 
 /// So many lines are compared on each side of a block.
@@ -42,7 +44,7 @@ impl Run<'_> {
             for cut in self.cuts(lines, place) {
                 let (start, block) = cut;
                 match &found {
-                    _ if !self.begins_new(&block, lines) => {}
+                    _ if !self.begins_new(&block, lines) || self.stands_in_place(start, &block, place, lines) => {}
                     Some((known, _)) if *known != (start, place) => return Block::Several([known.1, place]),
                     Some(_) => {}
                     None => found = Some(((start, place), block)),
@@ -77,6 +79,41 @@ impl Run<'_> {
         let full = |lines: Range<usize>| self.texts[lines].iter().any(|text| !is_blank(text));
         let told = |lines: Range<usize>| self.texts[lines].iter().any(|text| tells_much(text));
         full(0..head) && full(count - tail..count) && (told(0..head) || told(count - tail..count))
+    }
+
+    /// Whether the block looks like as many lines that the file has there: then it may as well take their place. Where a line
+    /// that tells much stands on both sides, there is nothing between them that it could take the place of; and what blank
+    /// lines set apart is rather something of its own.
+    fn stands_in_place(&self, start: usize, block: &Range<usize>, place: usize, lines: &Lines<'_>) -> bool {
+        let blank = |token: usize| self.texts.get(token).is_some_and(|text| is_blank(text));
+        if blank(block.start.wrapping_sub(1)) && (blank(block.end - 1) || blank(block.end)) {
+            return false;
+        }
+        let told = |lines: Range<usize>| self.texts[lines].iter().any(|text| tells_much(text));
+        let (head, tail) = (told(0..block.start), told(block.end..self.texts.len()));
+        let below = start + block.start;
+        let above = (place + 1 + block.end).checked_sub(self.texts.len() + block.len());
+        let alike = |first: Option<usize>| first.is_some_and(|first| self.is_like(block, first, lines));
+        (!head && alike(above)) || (!tail && alike(Some(below)))
+    }
+
+    /// Whether three in four lines of a block are like those of the file from a line on, and none is about another name.
+    fn is_like(&self, block: &Range<usize>, first: usize, lines: &Lines<'_>) -> bool {
+        let (mut all, mut like) = (0, 0);
+        for (token, line) in block.clone().zip(first..) {
+            let (Some(&id), text) = (lines.ids.get(line), self.texts[token]) else { return false };
+            if is_blank(text) {
+                continue;
+            }
+            all += 1;
+            let old = lines.text(id);
+            let is_same = self.ids[token] == Some(id);
+            if !is_same && key(old).is_some() && key(old) != key(text) {
+                return false;
+            }
+            like += usize::from(is_same || are_alike(old, text));
+        }
+        all > 0 && like * 4 >= all * 3
     }
 
     /// Whether the first line of a block that tells much and is no line of syntax that stands all over the file is new.

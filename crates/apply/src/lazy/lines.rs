@@ -12,6 +12,8 @@ pub(crate) const UNIT: i32 = 100;
 pub(crate) struct Lines<'o> {
     /// The number of each line.
     pub ids: Vec<u32>,
+    /// The text of each number.
+    texts: Vec<&'o str>,
     numbers: HashMap<&'o str, u32>,
     /// By number: the first line that has it, and how many have it.
     kinds: Vec<(u32, u32)>,
@@ -31,12 +33,13 @@ pub(crate) struct Known {
 impl<'o> Lines<'o> {
     /// Numbers the lines of a file.
     pub fn of(lines: impl Iterator<Item = &'o str>) -> Lines<'o> {
-        let mut all = Lines { ids: Vec::new(), numbers: HashMap::default(), kinds: Vec::new() };
+        let mut all = Lines { ids: Vec::new(), texts: Vec::new(), numbers: HashMap::default(), kinds: Vec::new() };
         for line in lines {
             let next = all.kinds.len() as u32;
             let id = *all.numbers.entry(line).or_insert(next);
             if id == next {
                 all.kinds.push((all.ids.len() as u32, 0));
+                all.texts.push(line);
             }
             all.kinds[id as usize].1 += 1;
             all.ids.push(id);
@@ -64,6 +67,11 @@ impl<'o> Lines<'o> {
             self.kinds.get(id as usize).map_or((self.ids.len(), 0), |it| (it.0 as usize, it.1 as usize));
         let places = self.ids[first..].iter().enumerate().filter(move |(_, other)| **other == id);
         places.map(move |(at, _)| first + at).take(count)
+    }
+
+    /// The line of a number.
+    pub fn text(&self, id: u32) -> &'o str {
+        self.texts.get(id as usize).copied().unwrap_or_default()
     }
 
     /// How often the line of a number stands in the file.

@@ -68,79 +68,17 @@ pub fn all(change: &Change, path: &str, chance: &mut Chance) -> Vec<Written> {
     all
 }
 
-/// Words of the languages, and some that are parts of them.
-const RESERVED: [&str; 60] = [
-    "async",
-    "await",
-    "bool",
-    "break",
-    "case",
-    "catch",
-    "char",
-    "class",
-    "const",
-    "continue",
-    "default",
-    "defer",
-    "double",
-    "elif",
-    "else",
-    "enum",
-    "except",
-    "export",
-    "extends",
-    "false",
-    "False",
-    "final",
-    "float",
-    "from",
-    "func",
-    "goto",
-    "impl",
-    "import",
-    "instanceof",
-    "interface",
-    "long",
-    "match",
-    "None",
-    "null",
-    "package",
-    "pass",
-    "private",
-    "protected",
-    "public",
-    "raise",
-    "range",
-    "return",
-    "self",
-    "Self",
-    "short",
-    "static",
-    "struct",
-    "super",
-    "switch",
-    "this",
-    "throw",
-    "trait",
-    "true",
-    "True",
-    "type",
-    "undefined",
-    "void",
-    "where",
-    "while",
-    "with",
-];
-
 /// An edit of every occurrence of a name, and the file that it gives.
 pub fn replace_all(change: &Change, chance: &mut Chance) -> Option<(Written, String)> {
     let original = change.file(&change.old);
     let line = chance.one_of(&change.old);
-    // A file in which a word of the language has another name is no file of that language.
+    // Several words in one are a name, and no word of the language, which may not have another name.
+    let joined = |word: &str| word.contains('_') || word.chars().skip(1).any(char::is_uppercase);
     let is_name = |word: &&str| {
         word.len() > 3
             && word.starts_with(|c: char| c.is_alphabetic())
-            && !RESERVED.iter().any(|known| word.contains(known))
+            && word.contains(char::is_lowercase)
+            && joined(word)
     };
     let name = line.split(|c: char| !c.is_alphanumeric() && c != '_').find(is_name)?;
     if original.matches(name).count() < 2 {

@@ -7,6 +7,7 @@ use super::change::{Change, Hunk};
 use super::formats;
 use super::language::Leader;
 use super::lazy;
+use std::collections::BTreeSet;
 
 /// An update that must be refused, and its file.
 pub struct Refusal {
@@ -81,12 +82,13 @@ fn doubled(change: &Change, path: &str, leader: Leader, chance: &mut Chance) -> 
         .collect()
 }
 
-/// Whether no line of text around the changes of another file stands in this one.
+/// Whether no line of text around the changes of another file stands in this one, at any indentation.
 fn is_foreign(change: &Change, other: &Change) -> bool {
+    let known: BTreeSet<&str> = change.old.iter().map(|line| line.trim()).collect();
     other.groups(3).iter().all(|group: &Hunk| {
         let told = |line: &&String| line.chars().filter(|c| c.is_alphanumeric()).count() >= 3;
         let old = &other.old[group.old.clone()];
-        old.iter().any(|line| told(&line)) && old.iter().filter(told).all(|line| !change.has(line))
+        old.iter().any(|line| told(&line)) && old.iter().filter(told).all(|line| !known.contains(line.trim()))
     })
 }
 

@@ -1,0 +1,242 @@
+//! Seams: where lines that come meet lines that the update does not show.
+//!
+//! It refuses to know a language: blanks, indentation and the signs of comments and annotations are all it reads.
+//! Invariant: the work on each marker is bounded, and a file of few changes is walked a bounded number of times.
+
+use super::align::{Alignment, Step};
+use super::carry::Change;
+use super::doubt::unclear;
+use super::indent::indent;
+use super::keys::declared_name;
+use super::lines::{Lines, UNIT, information, is_blank, tells_much};
+use super::segments::Laid;
+use crate::outcome::Refused;
+use crate::source::Source;
+
+/// So many hidden lines are looked at beside a marker.
+const REACH: usize = 40;
+/// So many lines are walked upwards from a hidden line.
+const WALK_MOST: usize = 2_000;
+/// What a line tells that nobody writes twice by chance.
+const COPY_LEAST: i32 = 3 * UNIT;
+
+/// So many lines do not go without a line that holds both ends.
+const GONE_LEAST: usize = 6;
+/// More of them are not looked at.
+const LOOKED_AT: usize = 200;
+/// What the lines between those that go and a marker must be worth.
+const HOLD_LEAST: i32 = 3 * UNIT;
+
+/// An update with its alignment.
+pub(super) struct Seams<'s> {
+    pub source: &'s Source,
+    pub lines: &'s Lines<'s>,
+    pub laid: &'s Laid<'s>,
+    pub alignment: &'s Alignment,
+    /// What it changes, in order.
+    pub found: &'s [Change],
+}
+
+impl Seams<'_> {
+    /// Passes an update whose hidden lines stand below it as they stood before.
+    pub fn check(&self) -> Result<(), Refused> {
+        for change in self.found {
+            self.check_head(change)?;
+            self.check_name(change)?;
+            self.check_hold(change)?;
+            self.check_copies(change)?;
+        }
+        for (marker, step) in self.alignment.steps.iter().enumerate() {
+            if let Step::Kept(from, to) = *step
+                && !self.laid.is_line(marker)
+            {
+                self.check_gap(marker, from, to)?;
+                self.check_scope(marker, from, to)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Lines that come between a head (an annotation, a comment, a template's parameters) and the hidden declaration that it
+    /// belongs to, and that are no head themselves.
+    fn check_head(&self, change: &Change) -> Result<(), Refused> {
+        let (Some(&first), Some(&last)) = (change.new.first(), change.new.last()) else { return Ok(()) };
+        if change.start != change.end || self.laid.is_line(last + 1) || change.start >= self.source.line_count() {
+            return Ok(());
+        }
+        let Some(Step::Matched(above)) = first.checked_sub(1).map(|token| self.alignment.steps[token]) else {
+            return Ok(());
+        };
+        let (head, hidden) = (self.source.line(above), self.source.line(change.start));
+        let comes = change.new.iter().rev().map(|&token| self.laid.text(token)).find(|text| !is_blank(text));
+        let is_lost = above + 1 == change.start
+            && is_head(head)
+            && declared_name(hidden).is_some()
+            && comes.is_some_and(|line| !is_head(line));
+        if is_lost { Err(unclear(above, change.start)) } else { Ok(()) }
+    }
+
+    /// A new declaration right above one whose name has one letter more or less within it: likely its name, put right.
+    fn check_name(&self, change: &Change) -> Result<(), Refused> {
+        let hidden = (change.end..self.source.line_count()).find(|&line| !is_blank(self.source.line(line)));
+        let is_shown = change.new.last().is_some_and(|&last| self.laid.is_line(last + 1));
+        let (Some(hidden), false) = (hidden.filter(|_| change.start == change.end), is_shown) else { return Ok(()) };
+        let Some(old) = declared_name(self.source.line(hidden)) else { return Ok(()) };
+        let mut names = change.new.iter().filter_map(|&token| declared_name(self.laid.text(token)));
+        if names.any(|new| differ_by_a_letter(old, new)) { Err(unclear(hidden, hidden)) } else { Ok(()) }
+    }
+
+    /// Many lines that go, with nothing between them and a marker but lines that stand at several places and tell little.
+    fn check_hold(&self, change: &Change) -> Result<(), Refused> {
+        let comes = |line: &&str| change.new.iter().any(|&token| self.laid.text(token).trim() == line.trim());
+        let lines = (change.start..change.end).map(|line| self.source.line(line)).filter(|line| tells_much(line));
+        let gone = lines.take(LOOKED_AT).filter(|line| !comes(line)).count();
+        if gone < GONE_LEAST || gone <= 2 * change.new.len() {
+            return Ok(());
+        }
+        let steps = &self.alignment.steps;
+        let at = |line: usize| {
+            steps.iter().position(|step| matches!(step, Step::Matched(it) | Step::Replaces(it) if *it == line))
+        };
+        let worth = |token: usize| self.laid.known[token].map_or(0, |known| known.worth);
+        let below = at(change.end)
+            .map(|token| (token..steps.len()).take_while(|&it| self.laid.is_line(it)).map(worth).sum::<i32>());
+        let above = change.start.checked_sub(1).and_then(at);
+        let above =
+            above.map(|token| (0..=token).rev().take_while(|&it| self.laid.is_line(it)).map(worth).sum::<i32>());
+        match [above, below].into_iter().flatten().any(|worth| worth < HOLD_LEAST) {
+            true => Err(unclear(change.start, change.end - 1)),
+            false => Ok(()),
+        }
+    }
+
+    /// More blank lines between a new line and what is hidden below it than the file has there, but has a little further
+    /// down: the change may reach to there.
+    fn check_gap(&self, marker: usize, from: usize, to: usize) -> Result<(), Refused> {
+        let blank = |line: &usize| is_blank(self.source.line(*line));
+        let shown = (0..marker).rev().take_while(|&token| self.laid.is_line(token) && is_blank(self.laid.text(token)));
+        let shown = shown.count();
+        let comes = marker.checked_sub(shown + 1).map(|token| (self.laid.is_line(token), self.alignment.steps[token]));
+        let Some(hidden) = (from..to).find(|line| !blank(line)) else { return Ok(()) };
+        let before = (0..hidden).rev().take_while(blank).count();
+        if !matches!(comes, Some((true, Step::New(_)))) || shown <= before.max(1) {
+            return Ok(());
+        }
+        let mut gap = 0;
+        for line in (hidden..to).take(REACH) {
+            gap = if blank(&line) { gap + 1 } else { 0 };
+            if gap == shown {
+                return Err(unclear(hidden, line));
+            }
+        }
+        Ok(())
+    }
+
+    /// A line that stands once, hidden right beside the segment that brings it again: moved or copied.
+    fn check_copies(&self, change: &Change) -> Result<(), Refused> {
+        let told = || change.new.iter().filter(|&&token| tells_much(self.laid.text(token)));
+        // What takes the place of lines, or brings a line of its own as well, is something new that looks like it.
+        if change.start != change.end || told().any(|&token| self.laid.known[token].is_none()) {
+            return Ok(());
+        }
+        for &token in told() {
+            let text = self.laid.text(token);
+            let known = self.laid.known[token].filter(|known| known.count == 1 && information(text) >= COPY_LEAST);
+            let Some(place) = known.and_then(|known| self.lines.place_of_first(known.id)) else { continue };
+            if self.laid.is_apart(token) || !matches!(self.alignment.steps[token], Step::New(_)) {
+                continue;
+            }
+            let marker = |near: Option<usize>| near.map(|near| self.alignment.steps[near]);
+            let above = marker((0..token).rev().find(|&near| !self.laid.is_line(near)));
+            let below = marker((token..self.laid.len()).find(|&near| !self.laid.is_line(near)));
+            let hides = |step: Option<Step>| match step {
+                Some(Step::Kept(from, to)) => (from..to).contains(&place) && place.abs_diff(change.start) <= REACH,
+                _ => false,
+            };
+            if hides(above) || hides(below) {
+                return Err(unclear(place, change.start.min(self.source.line_count().saturating_sub(1))));
+            }
+        }
+        Ok(())
+    }
+
+    /// What encloses the first line that a marker hides, by indentation, encloses it still, if it is there.
+    fn check_scope(&self, marker: usize, from: usize, to: usize) -> Result<(), Refused> {
+        let is_told = |line: &usize| depth(self.source.line(*line)).is_some();
+        let Some(hidden) = (from..to).take(WALK_MOST).find(is_told) else { return Ok(()) };
+        let first = (0..marker).rev().take_while(|&token| self.laid.is_line(token)).last().unwrap_or(marker);
+        let changes = || self.found.iter().rev().filter(|change| change.start <= hidden);
+        if !changes().any(|change| change.new.iter().any(|token| (first..marker).contains(token))) {
+            return Ok(());
+        }
+        let innermost = self.source.line(hidden);
+        let above = (0..hidden).rev().take(WALK_MOST);
+        let old: Vec<(usize, &str)> = enclosing(innermost, above.map(|line| (line, self.source.line(line)))).collect();
+        let new: Vec<(usize, &str)> = enclosing(innermost, self.merged_above(hidden).take(WALK_MOST)).collect();
+        let is_gone = |line: usize| self.found.iter().any(|change| (change.start..change.end).contains(&line));
+        match old.iter().find(|(line, text)| !is_gone(*line) && !new.iter().any(|(_, other)| other == text)) {
+            Some((line, _)) if new.len() < WALK_MOST => Err(unclear(*line, hidden)),
+            _ => Ok(()),
+        }
+    }
+
+    /// The merged text from above a hidden line upwards: lines with the line of the file that they are or come before.
+    fn merged_above(&self, hidden: usize) -> impl Iterator<Item = (usize, &str)> {
+        let mut changes = self.found.iter().rev().skip_while(move |change| change.start > hidden).peekable();
+        let (mut line, mut fresh): (usize, &[usize]) = (hidden, &[]);
+        std::iter::from_fn(move || {
+            loop {
+                if let Some((&token, rest)) = fresh.split_last() {
+                    fresh = rest;
+                    return Some((line, self.laid.text(token)));
+                }
+                match changes.next_if(|change| change.end >= line) {
+                    Some(change) => (fresh, line) = (&change.new, change.start),
+                    None => break,
+                }
+            }
+            line = line.checked_sub(1)?;
+            Some((line, self.source.line(line)))
+        })
+    }
+}
+
+/// The lines that enclose a line by indentation, from the innermost on, of those above it from the nearest on.
+fn enclosing<'l>(line: &str, above: impl Iterator<Item = (usize, &'l str)>) -> impl Iterator<Item = (usize, &'l str)> {
+    let mut least = depth(line).unwrap_or_default();
+    above.filter(move |(_, text)| match depth(text) {
+        Some(depth) if depth < least => {
+            least = depth;
+            true
+        }
+        _ => false,
+    })
+}
+
+/// Whether two names are the same but for one letter within the longer of them.
+fn differ_by_a_letter(one: &str, other: &str) -> bool {
+    let (short, long) = if one.len() < other.len() { (one, other) } else { (other, one) };
+    let same = short.bytes().zip(long.bytes()).take_while(|(one, other)| one == other).count();
+    let letter = long.as_bytes().get(same).is_some_and(u8::is_ascii_alphabetic);
+    long.len() == short.len() + 1
+        && same < short.len()
+        && letter
+        && short.as_bytes()[same..] == long.as_bytes()[same + 1..]
+}
+
+/// How far a line is indented; nothing for blank lines and for those that stand at the margin wherever they are.
+fn depth(line: &str) -> Option<usize> {
+    (!is_blank(line) && !line.starts_with('#')).then(|| indent(line).len())
+}
+
+/// Whether a line belongs to the declaration below it.
+fn is_head(line: &str) -> bool {
+    let words = line.trim();
+    let is_directive = ["#include", "#define", "#undef", "#if", "#el", "#endif", "#pragma"]
+        .iter()
+        .any(|directive| words.starts_with(directive));
+    let is_sign = ["@", "#", "//", "/*", "*"].iter().any(|sign| words.starts_with(sign)) && !is_directive;
+    is_sign
+        || (words.starts_with("template") && words.ends_with('>'))
+        || (words.starts_with('[') && words.ends_with(']'))
+}
