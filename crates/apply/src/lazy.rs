@@ -16,6 +16,7 @@ mod markers;
 mod seams;
 mod segments;
 mod snippet;
+mod window;
 
 pub(crate) use lines::tells_much;
 pub(crate) use markers::{is_marker, removed};
@@ -26,21 +27,18 @@ use crate::merge::Options;
 use crate::outcome::{Code, Refused, Stage};
 use crate::source::Source;
 use crate::splice::Splice;
-use align::Problem;
+use align::{Alignment, Problem};
 use doubt::Doubt;
-use lines::{INFORMATIVE, Lines, UNIT, is_blank};
+use lines::{Lines, UNIT, is_blank};
 use seams::Seams;
 use segments::{Laid, Scoring};
 use std::ops::Range;
+use window::Windows;
 
 /// More work than this is not done (cells of the table).
 const CELLS_MOST: usize = 60_000_000;
 /// More text than this is not searched for the names in new lines (bytes, each line's search counted).
 const SEARCH_MOST: usize = 32 << 30;
-/// Files of fewer lines are searched from end to end.
-const SMALL: usize = 200;
-/// How far around its unique lines a segment may reach, beyond its own length.
-const REACH: usize = 150;
 
 /// Whether an update has a line that stands for others.
 pub(crate) fn has_marker(update: &str) -> bool {
@@ -86,9 +84,25 @@ fn located(source: &Source, lines: &Lines<'_>, snippet: &Snippet<'_>) -> Result<
             "write the lines that change with a line of context on each side",
         ));
     }
-    let rows = rows(&laid, lines, source);
-    let cells: usize = rows.iter().map(Range::len).sum();
-    if cells > CELLS_MOST {
+    let windows = Windows::near(&laid, lines, source);
+    let chosen = match aligned(source, lines, &laid, &windows) {
+        // What a segment was looked for around turned out to be none of the file's lines.
+        Ok(chosen) if !windows.hold(&chosen) => aligned(source, lines, &laid, &Windows::wide(&laid, source)),
+        chosen => chosen,
+    }?;
+    let found = carry::changes(&laid, &chosen.steps);
+    let mut splices = carry::splices(source, &laid, &found);
+    let is_idle = splices.is_empty();
+    Doubt::new(source, lines, &laid, &chosen, &found, is_idle).check()?;
+    Seams { source, lines, laid: &laid, alignment: &chosen, found: &found }.check()?;
+    splices.extend(gone);
+    Ok(Located { splices, stage: Stage::Lines, reindented: laid.reindented })
+}
+
+/// The one alignment that makes sense, of those within windows.
+fn aligned(source: &Source, lines: &Lines<'_>, laid: &Laid<'_>, windows: &Windows) -> Result<Alignment, Refused> {
+    let rows = &windows.rows;
+    if rows.iter().map(Range::len).sum::<usize>() > CELLS_MOST {
         let message =
             format!("{} lines of update on {} of file are too many to compare", laid.len(), source.line_count());
         return Err(Refused::new(
@@ -102,17 +116,10 @@ fn located(source: &Source, lines: &Lines<'_>, snippet: &Snippet<'_>) -> Result<
     let cheap = vec![UNIT / 10; source.line_count()];
     let deletes = [&delete, &delete, &cheap];
     let [fewest, most, lenient] =
-        [0, 1, 2].map(|at| Problem { tokens: &tokens[at], ids: &lines.ids, delete: deletes[at], rows: &rows });
-    let exact = [&fewest, &most].map(|problem| exact::steps(&laid, lines, problem));
+        [0, 1, 2].map(|at| Problem { tokens: &tokens[at], ids: &lines.ids, delete: deletes[at], rows });
+    let exact = [&fewest, &most].map(|problem| exact::steps(laid, lines, problem));
     let exact = if exact[0] == exact[1] { exact.into_iter().next().flatten() } else { None };
-    let chosen = judge::choose(source, &laid, [&fewest, &most], &lenient, exact)?;
-    let found = carry::changes(&laid, &chosen.steps);
-    let mut splices = carry::splices(source, &laid, &found);
-    let is_idle = splices.is_empty();
-    Doubt::new(source, lines, &laid, &chosen, &found, is_idle).check()?;
-    Seams { source, lines, laid: &laid, alignment: &chosen, found: &found }.check()?;
-    splices.extend(gone);
-    Ok(Located { splices, stage: Stage::Lines, reindented: laid.reindented })
+    judge::choose(source, laid, [&fewest, &most], &lenient, exact)
 }
 
 /// Passes a snippet whose new lines can be looked for in bounded time.
@@ -133,82 +140,6 @@ fn gone(source: &Source, snippet: &Snippet<'_>) -> Result<Vec<Splice>, Refused> 
         Ok(Splice { old: source.bytes_of(lines), new: String::new() })
     };
     snippet.gone.iter().map(gone).collect()
-}
-
-/// For each number of tokens read, which lines may be read by then. In a long file, segments are looked for around those of
-/// their lines that stand once in the file.
-fn rows(laid: &Laid<'_>, lines: &Lines<'_>, source: &Source) -> Vec<Range<usize>> {
-    let count = source.line_count();
-    let mut windows: Vec<Range<usize>> = vec![0..count + 1; laid.segments.len()];
-    if count > SMALL {
-        narrow(&mut windows, laid, lines, count);
-    }
-    let mut rows: Vec<Range<usize>> = Vec::with_capacity(laid.len() + 1);
-    rows.push(0..1);
-    let mut segment = 0;
-    for token in 0..laid.len() {
-        while segment + 1 < laid.segments.len() && laid.segments[segment].end <= token {
-            segment += 1;
-        }
-        // After a marker the next segment begins; after a line its own goes on.
-        rows.push(windows[segment].clone());
-        let is_last = token + 1 == laid.len();
-        if is_last {
-            rows[token + 1] = count..count + 1;
-        }
-    }
-    let blank_head = source.lines().take_while(|line| is_blank(line)).count();
-    if laid.edges[0] {
-        rows[1] = 0..(blank_head + 1).min(count + 1);
-    }
-    if laid.edges[1] {
-        let last_line = laid.len() - 1;
-        let blank_tail = (0..count).rev().take_while(|&line| is_blank(source.line(line))).count();
-        rows[last_line] = rows[last_line].start.max(count - blank_tail).min(count)..count + 1;
-    }
-    rows
-}
-
-fn narrow(windows: &mut [Range<usize>], laid: &Laid<'_>, lines: &Lines<'_>, count: usize) {
-    let mut anchors: Vec<(usize, usize, usize)> = Vec::new();
-    for (number, segment) in laid.segments.iter().enumerate() {
-        for token in segment.clone() {
-            let unique = laid.known[token].filter(|known| known.count == 1 && known.worth >= INFORMATIVE);
-            if let Some(place) = unique.and_then(|known| lines.place_of_first(known.id)) {
-                anchors.push((number, token, place));
-            }
-        }
-    }
-    let places: Vec<usize> = anchors.iter().map(|anchor| anchor.2).collect();
-    let kept = longest_rising(&places);
-    for (number, segment) in laid.segments.iter().enumerate() {
-        let mine: Vec<usize> = kept.iter().filter(|&&at| anchors[at].0 == number).map(|&at| places[at]).collect();
-        if let (Some(first), Some(last)) = (mine.first(), mine.last()) {
-            let reach = REACH + segment.len();
-            windows[number] = first.saturating_sub(reach)..(last + reach).min(count) + 1;
-        }
-    }
-    // What stands between two located segments lies between them.
-    for number in 1..windows.len() {
-        windows[number].start = windows[number].start.max(windows[number - 1].start);
-    }
-    for number in (0..windows.len().saturating_sub(1)).rev() {
-        windows[number].end = windows[number].end.min(windows[number + 1].end);
-    }
-}
-
-/// Positions of a longest strictly rising subsequence.
-fn longest_rising(values: &[usize]) -> Vec<usize> {
-    let mut tails: Vec<usize> = Vec::new();
-    let mut before: Vec<Option<usize>> = vec![None; values.len()];
-    for (at, value) in values.iter().enumerate() {
-        let length = tails.partition_point(|&tail| values[tail] < *value);
-        before[at] = length.checked_sub(1).map(|shorter| tails[shorter]);
-        if length == tails.len() { tails.push(at) } else { tails[length] = at }
-    }
-    let mut chain: Vec<usize> = std::iter::successors(tails.last().copied(), |&at| before[at]).collect();
-    chain.reverse();
-    chain
 }
 
 #[cfg(test)]

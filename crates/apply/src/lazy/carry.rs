@@ -8,6 +8,7 @@ use super::lines::is_blank;
 use super::segments::Laid;
 use crate::source::Source;
 use crate::splice::Splice;
+use std::ops::Range;
 
 /// What changes in a run of lines.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -140,6 +141,31 @@ fn keep_gap(source: &Source, laid: &Laid<'_>, steps: &mut [Step], marker: usize,
     steps[marker] = kept;
 }
 
+/// Where blank lines belong to the markers, no line goes because the one beside a marker is found among those of the file.
+fn keep_padded(source: &Source, laid: &Laid<'_>, steps: &mut [Step]) {
+    let is_padding = |token: usize| laid.is_line(token) && is_blank(laid.text(token));
+    let goes = |mut lines: Range<usize>| lines.any(|line| !is_blank(source.line(line)));
+    for marker in (0..steps.len()).filter(|&token| !laid.is_line(token)) {
+        let line_of = |token: usize| match steps.get(token) {
+            Some(Step::Matched(line) | Step::Replaces(line)) if laid.is_line(token) => Some(*line),
+            _ => None,
+        };
+        let below = line_of(marker + 1).zip(line_of(marker + 2)).filter(|_| is_padding(marker + 1));
+        let above = marker.checked_sub(2).and_then(|token| line_of(token).zip(line_of(token + 1)));
+        let above = above.filter(|_| is_padding(marker - 1));
+        if let (Some((pad, line)), Step::Kept(from, _)) = (below, steps[marker])
+            && goes(pad + 1..line)
+        {
+            (steps[marker], steps[marker + 1]) = (Step::Kept(from, line), Step::New(line));
+        }
+        if let (Some((line, pad)), Step::Kept(_, to)) = (above, steps[marker])
+            && goes(line + 1..pad)
+        {
+            (steps[marker], steps[marker - 1]) = (Step::Kept(line + 1, to), Step::New(line + 1));
+        }
+    }
+}
+
 /// On which side of a marker.
 #[derive(Clone, Copy)]
 enum Side {
@@ -150,6 +176,9 @@ enum Side {
 /// Sets new blocks apart: where a block of new lines has a blank line of the file on one side and none on the other, which is
 /// a marker, the blank line is a new one, and the file's own stands on the other side.
 pub(crate) fn set_apart(source: &Source, laid: &Laid<'_>, steps: &mut [Step]) {
+    if laid.is_padded() {
+        keep_padded(source, laid, steps);
+    }
     let blank = |line: usize| line < source.line_count() && is_blank(source.line(line));
     let is_new = |step: &Step| matches!(step, Step::New(_));
     for token in (0..steps.len()).filter(|&token| !laid.is_line(token)) {

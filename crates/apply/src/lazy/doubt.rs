@@ -86,7 +86,7 @@ impl<'d> Doubt<'d> {
         self.check_rivals()?;
         self.check_part()?;
         self.check_edges()?;
-        let padded = self.is_padded();
+        let padded = self.laid.is_padded();
         self.check_doubles()?;
         for segment in &self.laid.segments {
             self.check_borders(segment)?;
@@ -274,22 +274,20 @@ impl<'d> Doubt<'d> {
         lines.zip(first + 1..).all(|(line, next)| line == Some(next))
     }
 
-    /// The tokens of a segment from a side on.
+    /// The tokens of a segment from a side on, without a blank line there that belongs to the marker.
     fn tokens(&self, segment: &Range<usize>, side: Side) -> Vec<usize> {
-        match side {
+        let is_padding = |&token: &usize| {
+            let is_new = matches!(self.alignment.steps[token], Step::New(_));
+            is_new && is_blank(self.laid.text(token)) && self.laid.is_padded()
+        };
+        let mut tokens: Vec<usize> = match side {
             Side::Above => segment.clone().collect(),
             Side::Below => segment.clone().rev().collect(),
+        };
+        if tokens.first().is_some_and(is_padding) {
+            tokens.remove(0);
         }
-    }
-
-    /// Whether blank lines stand on both sides of all markers: then they belong to the markers.
-    fn is_padded(&self) -> bool {
-        let blank = |token: usize| is_blank(self.laid.text(token));
-        let segments = &self.laid.segments;
-        segments.iter().all(|segment| {
-            let above = self.marker(segment, Side::Above).is_none() || blank(segment.start);
-            above && (self.marker(segment, Side::Below).is_none() || blank(segment.end - 1))
-        })
+        tokens
     }
 
     /// Blank lines beside a marker that the file has not there: padding, or the line after what is to go.

@@ -148,6 +148,27 @@ mod tests {
     }
 
     #[test]
+    fn lines_between_ends_that_stand_are_not_shifted_back() {
+        let file = [
+            "    source(alpha)",
+            "    first inner line",
+            "    second inner line",
+            "    third inner line",
+            "    assert all(alpha)",
+            "    source(alpha)",
+            "    assert all(alpha)",
+        ];
+        let inner_lines_moved = [
+            "    source(alpha)",
+            "        first inner line",
+            "        second inner line",
+            "        third inner line",
+            "    assert all(alpha)",
+        ];
+        assert_eq!(shift(&inner_lines_moved, &file), None);
+    }
+
+    #[test]
     fn lines_that_are_wrapped_are_not_shifted_back() {
         let file =
             ["fn run() {", "    start(engine);", "    stop(engine);", "    report(engine);", "    finish(all);", "}"];

@@ -19,6 +19,8 @@ use std::ops::Range;
 const MARGIN: i32 = 5 * UNIT / 2;
 /// So many places are named.
 const PLACES_MOST: usize = 20;
+/// So many lines in a row that only look alike hold what is around them.
+const LIKE_MOST: usize = 8;
 /// More deletions than this need a reason.
 const DELETED_FREE: usize = 12;
 
@@ -78,15 +80,6 @@ pub(crate) fn choose(
     }
     if readings.iter().any(|reading| reading.grown == [0; 3]) {
         readings.retain(|reading| reading.grown == [0; 3]);
-    } else if brackets(&source.text) == [0; 3] {
-        let reading = &readings[0];
-        let refused = reading.case.ambiguous(&reading.alignment, &reading.alignment);
-        return Err(Refused {
-            code: Code::AmbiguousDeletion,
-            message: "the brackets of the file would no longer be balanced, so lines are missing from the update"
-                .to_owned(),
-            ..refused
-        });
     }
     if let [one, other, ..] = &readings[..] {
         return Err(one.case.ambiguous(&one.alignment, &other.alignment));
@@ -286,7 +279,8 @@ impl Case<'_> {
         Ok(())
     }
 
-    /// Runs of matched lines that stand beside each other in file and snippet, none of which stands once.
+    /// Runs of matched lines that stand beside each other in file and snippet, none of which stands once. Lines that are only
+    /// changed part no run.
     fn doubtful_runs(
         &self,
         segment: &Range<usize>,
@@ -300,6 +294,14 @@ impl Case<'_> {
                 None => runs.push(vec![(token, line)]),
             }
         }
+        let tells = |run: &[(usize, usize)]| run.iter().any(|&(token, _)| tells_much(self.laid.text(token)));
+        runs.dedup_by(|next, run| {
+            let goes_on = tells(run) && tells(next) && self.goes_on(run[run.len() - 1], next[0]);
+            if goes_on {
+                run.append(next);
+            }
+            goes_on
+        });
         let holds = |(token, _): &(usize, usize)| {
             self.laid.known[*token].is_some_and(|known| known.count == 1 && known.worth >= UNIT)
         };
@@ -318,6 +320,17 @@ impl Case<'_> {
             full(run) && !held(run) && (worth(run) >= INFORMATIVE || !any_held || gone(lines))
         });
         runs
+    }
+
+    /// Whether as many lines stand between two matches in the file as in the update, each new and like the other: then they
+    /// hold each other as if they stood side by side.
+    fn goes_on(&self, one: (usize, usize), other: (usize, usize)) -> bool {
+        let (tokens, lines) = (one.0 + 1..other.0, one.1 + 1..other.1);
+        let alike = |(token, line): (usize, usize)| {
+            let (new, old) = (self.laid.text(token), self.source.line(line));
+            (self.laid.known[token].is_none() && are_alike(old, new)) || is_blank(old) && is_blank(new)
+        };
+        tokens.len() == lines.len() && tokens.len() <= LIKE_MOST && tokens.zip(lines).all(alike)
     }
 
     fn check_deletions(&self, reading: &Reading<'_>, found: &[Change]) -> Result<(), Refused> {

@@ -79,7 +79,9 @@ impl Seams<'_> {
     /// A new declaration right above one whose name has one letter more or less within it: likely its name, put right.
     fn check_name(&self, change: &Change) -> Result<(), Refused> {
         let hidden = (change.end..self.source.line_count()).find(|&line| !is_blank(self.source.line(line)));
-        let is_shown = change.new.last().is_some_and(|&last| self.laid.is_line(last + 1));
+        let is_told = |token: &usize| !self.laid.is_line(*token) || !is_blank(self.laid.text(*token));
+        let after = change.new.last().and_then(|&last| (last + 1..self.laid.len()).find(is_told));
+        let is_shown = after.is_some_and(|token| self.laid.is_line(token));
         let (Some(hidden), false) = (hidden.filter(|_| change.start == change.end), is_shown) else { return Ok(()) };
         let Some(old) = declared_name(self.source.line(hidden)) else { return Ok(()) };
         let mut names = change.new.iter().filter_map(|&token| declared_name(self.laid.text(token)));

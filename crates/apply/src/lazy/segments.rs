@@ -198,6 +198,16 @@ impl<'u> Laid<'u> {
         self.texts[token].is_some()
     }
 
+    /// Whether blank lines stand on both sides of all markers: then they belong to the markers.
+    pub fn is_padded(&self) -> bool {
+        let [first, last] = self.implied;
+        let blank = |token: usize| is_blank(self.text(token));
+        self.segments.iter().all(|segment| {
+            let above = segment.start == 1 && first || blank(segment.start);
+            above && (segment.end + 1 == self.len() && last || blank(segment.end - 1))
+        })
+    }
+
     /// Whether a line belongs to a declaration that the file has not.
     pub fn is_apart(&self, token: usize) -> bool {
         self.apart[token]

@@ -171,3 +171,14 @@ mod anything {
         prop::collection::vec(piece, 0..14).prop_map(|pieces| pieces.concat())
     }
 }
+
+#[test]
+fn a_new_line_that_stands_elsewhere_does_not_hide_a_second_place() {
+    let place = "fn shut(gate: Gate) {\n    gate.wait();\n    gate.close(old);\n    gate.report();\n}\n";
+    let far: String = (0..300).map(|at| format!("// filler {at}\n")).collect();
+    let file = format!("{place}fn other() {{\n    gate.close(new_way, fast);\n}}\n{far}{place}");
+    let update =
+        "// ...\nfn shut(gate: Gate) {\n    gate.wait();\n    gate.close(new_way, fast);\n    gate.report();\n// ...\n";
+    let refused = refused(&file, update);
+    assert_eq!(refused.code, Code::AmbiguousLocation, "{refused}");
+}

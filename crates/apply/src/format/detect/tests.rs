@@ -69,6 +69,39 @@ fn a_whole_file_has_most_lines_and_both_edges() {
     assert_eq!(format(file, "x\ny\nz\nu\nv\nw\ns\nt\n"), Format::Fragment, "nothing in common");
 }
 
+/// A file of fifty lines that tell much.
+fn long_file() -> String {
+    (0..50).map(|at| format!("line number {at} of the file\n")).collect()
+}
+
+#[test]
+fn a_long_file_is_whole_though_its_first_lines_go() {
+    let file = long_file();
+    let without_head = file.split_once('\n').expect("several lines").1;
+    assert_eq!(format(&file, without_head), Format::WholeFile);
+    let other_head = format!("use {{\n    something,\n}};\n{without_head}");
+    assert_eq!(format(&file, &other_head), Format::WholeFile);
+    let other_tail = file.replace("line number 49 of the file", "something else at the end\nand more of it");
+    assert_eq!(format(&file, &other_tail), Format::WholeFile);
+}
+
+#[test]
+fn a_long_file_that_was_cut_is_not_whole() {
+    let file = long_file();
+    let lines: Vec<&str> = file.lines().collect();
+    assert_eq!(format(&file, &lines[..47].join("\n")), Format::Fragment, "it ends with a line from further up");
+    let within_a_line = format!("{}\nline number 48 of", lines[..48].join("\n"));
+    assert_eq!(format(&file, &within_a_line), Format::Fragment, "it ends within a line");
+}
+
+#[test]
+fn lines_of_the_file_that_read_like_markers_make_no_snippet() {
+    let file = "a first line\n// ... existing code ...\na second line\na third line\n";
+    assert_eq!(format(file, &file.replace("second", "2nd")), Format::WholeFile);
+    assert_eq!(format(file, &format!("{file}// ... existing code ...\n")), Format::Lazy, "one more than the file has");
+    assert_eq!(format(file, "a first line\n// ... rest ...\n"), Format::Lazy);
+}
+
 #[test]
 fn one_fence_around_everything_is_taken_off() {
     for (update, expected) in [

@@ -1,0 +1,18 @@
+const express = require('express');
+
+const app = express();
+
+app.get('/', function (req, res) {
+  res.send('good day');
+});
+
+app.get('/users', function (req, res) {
+  for (const user of users) {
+    res.write(user.name);
+    res.write(user.mail);
+    res.write(user.phone);
+  }
+  res.end();
+});
+
+app.listen(3000);
