@@ -30,6 +30,7 @@ use crate::splice::Splice;
 use align::{Alignment, Problem};
 use doubt::Doubt;
 use lines::{Lines, UNIT, is_blank};
+use memchr::memmem;
 use seams::Seams;
 use segments::{Laid, Scoring};
 use std::ops::Range;
@@ -43,6 +44,42 @@ const SEARCH_MOST: usize = 32 << 30;
 /// Whether an update has a line that stands for others.
 pub(crate) fn has_marker(update: &str) -> bool {
     update.lines().any(is_marker)
+}
+
+/// Whether each part of a snippet stands in a text line by line, at one place, in the order of the snippet: then there is
+/// nothing in it that could still change the text. A snippet that asks for more than lines says so by a no.
+pub(crate) fn stands(text: &str, update: &str) -> bool {
+    let snippet = Snippet::read(update, |_| false);
+    let mut at = 0;
+    let mut parts = snippet.pieces.split(|piece| matches!(piece, Piece::Marker(_)));
+    snippet.gone.is_empty() && parts.all(|part| stands_once(text, part, &mut at))
+}
+
+/// Whether lines, without the blank ones around them, stand in a text once, from a byte on; the byte after them.
+fn stands_once(text: &str, part: &[Piece<'_>], at: &mut usize) -> bool {
+    let lines = part.iter().filter_map(|piece| match piece {
+        Piece::Line(line) => Some(*line),
+        Piece::Marker(_) => None,
+    });
+    let lines: Vec<&str> = lines.collect();
+    let told = |line: &&str| !is_blank(line);
+    let Some(first) = lines.iter().position(told) else { return true };
+    let last = lines.iter().rposition(told).unwrap_or(first);
+    let needle = lines[first..=last].join("\n");
+    let finder = memmem::Finder::new(&needle);
+    let mut places = finder.find_iter(text.as_bytes());
+    let place = places.next().filter(|_| places.next().is_none());
+    let is_whole = |place: usize| {
+        let end = place + needle.len();
+        (place == 0 || text.as_bytes()[place - 1] == b'\n') && matches!(text.as_bytes().get(end), None | Some(b'\n'))
+    };
+    match place.filter(|&place| place >= *at && is_whole(place)) {
+        Some(place) => {
+            *at = place + needle.len();
+            true
+        }
+        None => false,
+    }
 }
 
 /// Locates a snippet.

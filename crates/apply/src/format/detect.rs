@@ -7,6 +7,7 @@ use super::find::core;
 use super::{Format, path, search_replace, string_replace, unified, v4a};
 use crate::lazy;
 use crate::source::Source;
+use memchr::memmem;
 use std::collections::BTreeMap;
 
 /// Lines at an edge of a file that are looked for when the edge itself is new.
@@ -15,6 +16,8 @@ const EDGE_LINES: usize = 4;
 const EDGE_REACH: usize = 12;
 /// So many lines at an edge of a long file may go with the edge.
 const EDGE_GONE: usize = 8;
+/// An update with more different markers than this has some of its own.
+const MARKERS_MOST: usize = 16;
 /// Nobody writes this many lines of a file, without a marker, for an excerpt of it.
 const LONG: usize = 40;
 
@@ -41,15 +44,19 @@ fn has_marker_of_its_own(source: &Source, update: &str) -> bool {
     for line in update.lines().filter(|line| lazy::is_marker(line)) {
         *markers.entry(core(line)).or_default() += 1;
     }
-    if markers.is_empty() {
-        return false;
-    }
-    for line in source.lines() {
-        if let Some(count) = markers.get_mut(core(line)) {
-            *count = count.saturating_sub(1);
-        }
-    }
-    markers.values().any(|&count| count > 0)
+    // The file is read once for each marker, of which most updates have one.
+    markers.len() > MARKERS_MOST
+        || markers.iter().any(|(marker, &count)| count > lines_that_are(&source.text, marker, count))
+}
+
+/// How many lines of a text are these words and blanks; no more than `most` are counted.
+fn lines_that_are(text: &str, words: &str, most: usize) -> usize {
+    let line_of = |place: usize| {
+        let start = text[..place].rfind('\n').map_or(0, |at| at + 1);
+        text[start..].lines().next().unwrap_or_default()
+    };
+    let places = memmem::find_iter(text.as_bytes(), words.as_bytes());
+    places.filter(|&place| core(line_of(place)) == words).take(most).count()
 }
 
 /// The format that the first line tells, after a path or the opening of a fence.

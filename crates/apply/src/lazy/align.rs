@@ -79,7 +79,7 @@ pub(crate) struct Problem<'p> {
     pub ids: &'p [u32],
     /// What it costs to delete each line.
     pub delete: &'p [i32],
-    /// For each number of tokens read, the numbers of lines that may be read by then.
+    /// For each number of tokens read, the numbers of lines that may be read by then; one at the beginning and at the end.
     pub rows: &'p [Range<usize>],
 }
 
@@ -92,7 +92,7 @@ pub(crate) fn align(problem: &Problem<'_>) -> Option<[Alignment; 2]> {
 
 /// How good steps are by a problem's weights.
 pub(crate) fn score_of(problem: &Problem<'_>, steps: &[Step]) -> i32 {
-    let (mut score, mut at) = (0, 0);
+    let (mut score, mut at) = (0, problem.rows[0].start);
     let gone = |lines: Range<usize>| {
         let sum = problem.delete[lines.clone()].iter().sum::<i32>();
         let long = LONG_DELETION + problem.delete[lines].iter().map(|cost| cost / LONG_SHARE).sum::<i32>();

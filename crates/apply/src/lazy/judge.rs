@@ -16,7 +16,7 @@ use crate::splice::Splice;
 use std::ops::Range;
 
 /// A reading that is this much worse is still in question.
-const MARGIN: i32 = 5 * UNIT / 2;
+const MARGIN: i32 = 7 * UNIT / 2;
 /// So many places are named.
 const PLACES_MOST: usize = 20;
 /// So many lines in a row that only look alike hold what is around them.
@@ -390,24 +390,38 @@ impl Case<'_> {
         })
     }
 
-    /// A reading without these matches, if it is nearly as good and gives another text.
+    /// A reading without these matches of one segment, if it is nearly as good and gives another text. The other segments
+    /// stay where they are.
     fn other_reading(&self, forbidden: &[(usize, usize)], chosen: &Reading<'_>) -> Option<Alignment> {
-        let mut tokens = self.lenient.tokens.to_vec();
+        let (first, _) = *forbidden.first()?;
+        let segment = self.laid.segments.iter().find(|segment| segment.contains(&first))?;
+        // The markers on both sides belong to it.
+        let part = segment.start - 1..segment.end + 1;
+        let steps = &chosen.alignment.steps;
+        let (Step::Kept(from, _), Step::Kept(_, to)) = (steps[part.start], steps[part.end - 1]) else { return None };
+        let mut tokens = self.lenient.tokens[part.clone()].to_vec();
         for &(token, line) in forbidden {
-            if let Token::Line(it) = &mut tokens[token] {
+            if let Token::Line(it) = &mut tokens[token - part.start] {
                 it.forbidden.push(line);
                 it.replaces.retain(|(place, _)| *place != line);
             }
         }
-        let problem = Problem { tokens: &tokens, ..*self.lenient };
-        let [mut other, _] = align(&problem)?;
-        set_apart(self.source, self.laid, &mut other.steps);
+        let mut rows = self.lenient.rows[part.start..=part.end].to_vec();
+        (rows[0], rows[part.len()]) = (from..from + 1, to..to + 1);
+        let problem = Problem { tokens: &tokens, rows: &rows, ..*self.lenient };
+        let [other, _] = align(&problem)?;
+        let kept = Problem { tokens: &self.lenient.tokens[part.clone()], ..problem };
+        let lost = score_of(&kept, &steps[part.clone()]) - other.score;
+        let mut all = steps.clone();
+        all[part].copy_from_slice(&other.steps);
+        set_apart(self.source, self.laid, &mut all);
         // What has no other place is no other reading.
-        let elsewhere = |(token, _): &(usize, usize)| {
-            matches!(other.steps[*token], Step::Matched(_)) || is_blank(self.laid.text(*token))
-        };
+        let elsewhere =
+            |(token, _): &(usize, usize)| matches!(all[*token], Step::Matched(_)) || is_blank(self.laid.text(*token));
         let stands = forbidden.iter().all(elsewhere);
-        (stands && other.score + MARGIN >= chosen.score && self.text(&other) != chosen.text).then_some(other)
+        let score = score_of(self.lenient, steps) - lost;
+        let other = Alignment { steps: all, score };
+        (stands && score + MARGIN >= chosen.score && self.text(&other) != chosen.text).then_some(other)
     }
 
     fn ambiguous(&self, one: &Alignment, other: &Alignment) -> Refused {

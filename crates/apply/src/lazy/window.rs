@@ -12,7 +12,7 @@ use std::ops::Range;
 /// Files of fewer lines are searched from end to end.
 const SMALL: usize = 200;
 /// How far around its unique lines a segment may reach, beyond its own length.
-const REACH: usize = 150;
+const REACH: usize = 64;
 
 /// What an alignment may read.
 pub(super) struct Windows {
