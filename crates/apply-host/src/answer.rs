@@ -146,7 +146,7 @@ fn structured(settled: &Settled, text: &str, work: &mut Work) -> Reply {
         apply: settled.word(),
         merged_camel: &escaped,
         merged_code: &escaped,
-        udiff: work.diff(text, by_engine),
+        udiff: work.diff(text),
         edits: merged.map_or(&[], |merged| &merged.edits),
         // How the engine found the places says nothing of a model's text.
         how: merged.filter(|_| by_engine).map(|merged| merged.how),

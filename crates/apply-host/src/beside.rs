@@ -3,7 +3,6 @@
 //! It refuses to wait for a thread that has not begun: then the one who needs the result does the work itself. Invariant:
 //! every piece of work is done once at most, and so with no thread to spare all goes as it would on one.
 
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// What another thread may run.
@@ -11,10 +10,7 @@ pub(crate) type Job = Box<dyn FnOnce() + Send>;
 /// Hands work to another thread, now or later.
 pub(crate) type Hands<'h> = &'h dyn Fn(Job);
 
-/// Asks whether the work is still wanted.
-pub(crate) type IsWanted<'w> = &'w dyn Fn() -> bool;
-
-/// A piece of work and what came of it. Dropped, it is given up.
+/// A piece of work and what came of it. Dropped, it is not begun any more.
 pub(crate) struct Beside<T> {
     shared: Arc<Shared<T>>,
 }
@@ -22,11 +18,10 @@ pub(crate) struct Beside<T> {
 struct Shared<T> {
     state: Mutex<State<T>>,
     changed: Condvar,
-    given_up: AtomicBool,
 }
 
 enum State<T> {
-    Open(Box<dyn FnOnce(IsWanted<'_>) -> T + Send>),
+    Open(Box<dyn FnOnce() -> T + Send>),
     Running,
     Done(T),
     /// The result is taken, or there will be none.
@@ -35,17 +30,12 @@ enum State<T> {
 
 impl<T: Send + 'static> Beside<T> {
     /// Offers work to another thread.
-    pub(crate) fn offer(hands: Hands<'_>, work: impl FnOnce(IsWanted<'_>) -> T + Send + 'static) -> Beside<T> {
+    pub(crate) fn offer(hands: Hands<'_>, work: impl FnOnce() -> T + Send + 'static) -> Beside<T> {
         let state = Mutex::new(State::Open(Box::new(work)));
-        let shared = Arc::new(Shared { state, changed: Condvar::new(), given_up: AtomicBool::new(false) });
+        let shared = Arc::new(Shared { state, changed: Condvar::new() });
         let other = Arc::clone(&shared);
         hands(Box::new(move || other.run()));
         Beside { shared }
-    }
-
-    /// Whether it is being done, or is.
-    pub(crate) fn is_begun(&self) -> bool {
-        !matches!(*self.shared.lock(), State::Open(_))
     }
 
     /// What came of it; it is done here unless another thread has begun. None if that broke down.
@@ -65,7 +55,6 @@ impl<T: Send + 'static> Beside<T> {
 
 impl<T> Drop for Beside<T> {
     fn drop(&mut self) {
-        self.shared.given_up.store(true, Relaxed);
         let mut state = self.shared.lock();
         if matches!(*state, State::Open(_)) {
             *state = State::Over;
@@ -83,7 +72,7 @@ impl<T> Shared<T> {
         let State::Open(work) = std::mem::replace(&mut *state, State::Running) else { return };
         drop(state);
         let unless_broken = Finish(self);
-        let result = work(&|| !self.given_up.load(Relaxed));
+        let result = work();
         *self.lock() = State::Done(result);
         drop(unless_broken);
     }
@@ -115,7 +104,7 @@ mod tests {
     #[test]
     fn without_another_thread_it_is_done_here() {
         let here = std::thread::current().id();
-        assert_eq!(Beside::offer(&drop, |_| std::thread::current().id()).get(), Some(here));
+        assert_eq!(Beside::offer(&drop, || std::thread::current().id()).get(), Some(here));
     }
 
     #[test]
@@ -124,38 +113,24 @@ mod tests {
         let (go, may_go) = channel();
         let threads = Mutex::new(Vec::<JoinHandle<()>>::new());
         let hands = |job| threads.lock().expect("no panic").push(spawn(job));
-        let work = Beside::offer(&hands, move |is_wanted| {
+        let work = Beside::offer(&hands, move || {
             begun.send(()).expect("heard");
             may_go.recv().expect("told");
-            (std::thread::current().id(), is_wanted())
+            std::thread::current().id()
         });
         has_begun.recv().expect("begun");
         go.send(()).expect("heard");
-        let (there, was_wanted) = work.get().expect("done");
-        assert!(there != std::thread::current().id() && was_wanted);
+        assert!(work.get().is_some_and(|there| there != std::thread::current().id()));
         threads.into_inner().expect("no panic").into_iter().for_each(|it| it.join().expect("no panic"));
     }
 
     #[test]
-    fn what_is_dropped_is_not_begun_and_no_longer_wanted() {
+    fn what_is_dropped_is_not_begun() {
         let jobs = Mutex::new(Vec::<Job>::new());
         let hands = |job| jobs.lock().expect("no panic").push(job);
-        let not_begun = Beside::offer(&hands, |_| panic!("it is begun"));
+        let not_begun = Beside::offer(&hands, || panic!("it is begun"));
         drop::<Beside<()>>(not_begun);
         jobs.lock().expect("no panic").drain(..).for_each(|job| job());
-
-        let ((begun, has_begun), (go, may_go), (told, heard)) = (channel(), channel(), channel());
-        let work = Beside::offer(&hands, move |is_wanted| {
-            begun.send(()).expect("heard");
-            may_go.recv().expect("told");
-            told.send(is_wanted()).expect("heard");
-        });
-        let thread = spawn(jobs.lock().expect("no panic").pop().expect("offered"));
-        has_begun.recv().expect("begun");
-        drop(work);
-        go.send(()).expect("heard");
-        assert!(!heard.recv().expect("told"));
-        thread.join().expect("no panic");
     }
 
     #[test]
@@ -163,7 +138,7 @@ mod tests {
         let (begun, has_begun) = channel();
         let threads = Mutex::new(Vec::<JoinHandle<()>>::new());
         let hands = |job| threads.lock().expect("no panic").push(spawn(job));
-        let work = Beside::<()>::offer(&hands, move |_| {
+        let work = Beside::<()>::offer(&hands, move || {
             begun.send(()).expect("heard");
             std::panic::resume_unwind(Box::new("broken"));
         });

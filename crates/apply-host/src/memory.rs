@@ -52,18 +52,13 @@ impl Memory {
         tokens as u64
     }
 
-    /// The tree of a file, if one is made for a merge with these options; none also if it is no longer wanted.
-    pub(crate) fn parsed(
-        &self,
-        original: &str,
-        options: &Options,
-        is_wanted: &dyn Fn() -> bool,
-    ) -> Option<Arc<Parsed>> {
+    /// The tree of a file, if one is made for a merge with these options.
+    pub(crate) fn parsed(&self, original: &str, options: &Options) -> Option<Arc<Parsed>> {
         let language = options.parsed_as()?;
         if let Some(known) = get(&self.trees, original, language) {
             return Some(known);
         }
-        let value = Arc::new(Parsed::of(original.as_bytes(), options, is_wanted)?);
+        let value = Arc::new(Parsed::of(original.as_bytes(), options)?);
         let bytes = original.len().saturating_mul(TREE_BYTES);
         put(&self.trees, Item { text: original.into(), kind: language, value: Arc::clone(&value), bytes });
         Some(value)
@@ -156,13 +151,5 @@ mod tests {
         assert_eq!(kept(&memory).0, 2);
         put(&memory.counts, Item { text: "x".into(), kind: (), value: 0, bytes: BYTES_MOST + 1 });
         assert_eq!(kept(&memory).0, 2);
-    }
-
-    #[test]
-    fn no_tree_is_kept_of_what_is_given_up() {
-        let memory = Memory::default();
-        let options = Options { path: Some("a.rs".to_owned()), ..Options::default() };
-        assert!(memory.parsed("fn a() {}\n", &options, &|| false).is_none());
-        assert!(memory.trees.lock().expect("no panic").items.is_empty());
     }
 }

@@ -87,15 +87,15 @@ impl Service {
         };
         ask.edit.options.without_tree = self.without_tree;
         let ask = Arc::new(ask);
-        let mut work = Work::begun(&ask, aids);
+        let mut work = Work::new(&ask, aids.memory);
         let Edit { original, update, options } = &ask.edit;
-        let mut ahead = |merged: &str| work.tree(merged);
+        let mut ahead = |merged: &str| work.tree(merged, aids.hands);
         match Settled::by_engine_beside(original.as_bytes(), update.as_bytes(), options, &mut ahead) {
             Settled::Refused { refused, .. } if self.asks_model && worth_asking(refused.code) => {
-                Step::Refused(Box::new(Pending { work: work.without_tree(), ask, refused, stamp }))
+                Step::Refused(Box::new(Pending { work: Work::new(&ask, aids.memory), ask, refused, stamp }))
             }
             settled => {
-                let work = work.without_tree();
+                work.settled(matches!(settled, Settled::Merged { .. }));
                 Step::Answered(answer(&ask, &settled, stamp, work), Some(Came::of(&settled)))
             }
         }

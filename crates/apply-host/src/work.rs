@@ -1,6 +1,7 @@
-//! What an answer needs beside the merged text, worked out while the engine merges: token counts, the tree, the diff.
+//! What an answer needs beside the merged text, worked out while the engine checks it: token counts and the diff.
 //!
-//! It refuses to decide anything. Invariant: what was worked out ahead is what would have been worked out afterwards.
+//! It refuses to decide anything, and to begin before it is known what the text is: most refused edits cost no more than their
+//! refusal. Invariant: what was worked out ahead is what would have been worked out afterwards.
 
 use crate::answer::tagged_text;
 use crate::ask::{Ask, Form};
@@ -25,66 +26,57 @@ pub(crate) struct Aids<'a> {
 pub(crate) struct Work {
     ask: Arc<Ask>,
     memory: Arc<Memory>,
-    prompt: Option<Beside<u64>>,
-    /// Tokens of the prompt.
+    ahead: Option<Beside<Ready>>,
+    ready: Ready,
+}
+
+/// What is worked out so far. The output is counted into the memory.
+#[derive(Default)]
+struct Ready {
     input: Option<u64>,
-    tree: Option<Beside<Option<Arc<Parsed>>>>,
-    /// The diff to the merged text.
     diff: Option<String>,
 }
 
 impl Work {
-    /// Offers other threads what does not need the merged text.
-    pub(crate) fn begun(ask: &Arc<Ask>, aids: Aids<'_>) -> Work {
-        let is_worth_it = ask.edit.original.len() >= HANDED_LEAST;
-        let tree = ask.edit.options.parsed_as().filter(|_| is_worth_it).map(|_| {
-            let (ask, memory) = (Arc::clone(ask), Arc::clone(aids.memory));
-            Beside::offer(aids.hands, move |is_wanted| memory.parsed(&ask.edit.original, &ask.edit.options, is_wanted))
-        });
-        let prompt = (is_worth_it && ask.form.has_usage()).then(|| {
-            let (ask, memory) = (Arc::clone(ask), Arc::clone(aids.memory));
-            Beside::offer(aids.hands, move |_| prompt_tokens(&ask, &memory))
-        });
-        Work { ask: Arc::clone(ask), memory: Arc::clone(aids.memory), prompt, input: None, tree, diff: None }
+    pub(crate) fn new(ask: &Arc<Ask>, memory: &Arc<Memory>) -> Work {
+        Work { ask: Arc::clone(ask), memory: Arc::clone(memory), ahead: None, ready: Ready::default() }
     }
 
-    /// Gives up what only a merge needs.
-    pub(crate) fn without_tree(mut self) -> Work {
-        self.tree = None;
-        self
+    /// The tree of the original. Meanwhile another thread may get the answer ready.
+    pub(crate) fn tree(&mut self, merged: &str, hands: Hands<'_>) -> Option<Arc<Parsed>> {
+        let (ask, memory) = (&self.ask, &self.memory);
+        if ask.edit.original.len() >= HANDED_LEAST {
+            let (ask, memory, merged) = (Arc::clone(ask), Arc::clone(memory), merged.to_owned());
+            self.ahead = Some(Beside::offer(hands, move || Ready::of(&ask, &memory, &merged)));
+        }
+        memory.parsed(&ask.edit.original, &ask.edit.options)
     }
 
-    /// The tree of the original. While another thread makes it, the answer is got ready.
-    pub(crate) fn tree(&mut self, merged: &str) -> Option<Arc<Parsed>> {
-        let tree = self.tree.take()?;
-        if tree.is_begun() {
-            self.get_ready(merged);
-        }
-        tree.get().flatten()
-    }
-
-    fn get_ready(&mut self, merged: &str) {
-        if self.ask.form == Form::Structured {
-            self.diff = Some(diff(&self.ask, merged));
-        }
-        if self.ask.form.has_usage() {
-            self.input = self.prompt.take().and_then(Beside::get);
-            // Counted again from memory, when it is sent.
-            self.memory.tokens(&tagged_text(merged, self.ask.form.is_tagged()));
-        }
+    /// Takes what was got ready for the engine's text, if the answer is that.
+    pub(crate) fn settled(&mut self, is_merged: bool) {
+        let ahead = self.ahead.take().filter(|_| is_merged);
+        self.ready = ahead.and_then(Beside::get).unwrap_or_default();
     }
 
     /// Token counts of the request and of a text that is its answer.
-    pub(crate) fn usage(&mut self, text: &str) -> Usage {
-        let output = self.memory.tokens(text);
-        let input = self.input.or_else(|| self.prompt.take()?.get());
-        let input = input.unwrap_or_else(|| prompt_tokens(&self.ask, &self.memory));
-        Usage { input: Some(input), output: Some(output), ..Usage::default() }
+    pub(crate) fn usage(&self, text: &str) -> Usage {
+        let input = self.ready.input.unwrap_or_else(|| prompt_tokens(&self.ask, &self.memory));
+        Usage { input: Some(input), output: Some(self.memory.tokens(text)), ..Usage::default() }
     }
 
     /// The diff to the answer's text.
-    pub(crate) fn diff(&mut self, text: &str, by_engine: bool) -> String {
-        self.diff.take().filter(|_| by_engine).unwrap_or_else(|| diff(&self.ask, text))
+    pub(crate) fn diff(&mut self, text: &str) -> String {
+        self.ready.diff.take().unwrap_or_else(|| diff(&self.ask, text))
+    }
+}
+
+impl Ready {
+    fn of(ask: &Ask, memory: &Memory, merged: &str) -> Ready {
+        let input = ask.form.has_usage().then(|| {
+            memory.tokens(&tagged_text(merged, ask.form.is_tagged()));
+            prompt_tokens(ask, memory)
+        });
+        Ready { input, diff: (ask.form == Form::Structured).then(|| diff(ask, merged)) }
     }
 }
 

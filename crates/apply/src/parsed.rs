@@ -21,24 +21,23 @@ pub struct Parsed {
     tree: Option<tree_sitter::Tree>,
 }
 
-/// Asked for the tree of the original when the merged text, which it is given, is about to be checked; at most once in a merge.
+/// Asked for the tree of the original when the lines are located and the merged text, which it is given, is about to be
+/// checked; at most once in a merge.
 pub type Ahead<'a> = &'a mut dyn FnMut(&str) -> Option<Arc<Parsed>>;
 
 impl Parsed {
-    /// Parses a file as a merge with these options would. None if a merge would not, or if it is given up: `is_wanted` is
-    /// asked again and again.
+    /// Parses a file as a merge with these options would; none if a merge would not.
     #[cfg(feature = "tree")]
-    pub fn of(original: &[u8], options: &Options, is_wanted: &dyn Fn() -> bool) -> Option<Parsed> {
+    pub fn of(original: &[u8], options: &Options) -> Option<Parsed> {
         let language = options.parsed_as()?;
         let source = Source::read(original).ok()?;
-        let tree = tree::parse_while(language, &source.text, is_wanted);
-        // What was cut short says nothing of the text.
-        is_wanted().then_some(Parsed { language, text: source.text, tree })
+        let tree = tree::parse(language, &source.text);
+        Some(Parsed { language, text: source.text, tree })
     }
 
     /// Parses nothing, as no merge would.
     #[cfg(not(feature = "tree"))]
-    pub fn of(_: &[u8], _: &Options, _: &dyn Fn() -> bool) -> Option<Parsed> {
+    pub fn of(_: &[u8], _: &Options) -> Option<Parsed> {
         None
     }
 

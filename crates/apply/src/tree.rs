@@ -9,5 +9,5 @@ mod parse;
 mod rules;
 
 pub(crate) use outline::{Declaration, Outline, errors};
-pub(crate) use parse::{parse, parse_again, parse_while};
+pub(crate) use parse::{parse, parse_again};
 pub(crate) use rules::Kind;

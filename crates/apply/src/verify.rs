@@ -16,7 +16,6 @@ use crate::outcome::{Check, Checks, Code, Refused};
 use crate::parsed::{Ahead, Parsed};
 use crate::source::Source;
 use crate::splice::Splice;
-use std::sync::Arc;
 
 /// The merge itself fills this in when the update can be merged into its result.
 const NOT_DONE_HERE: Check = Check::Skipped("the update names no single place in its result");
@@ -31,9 +30,10 @@ pub(crate) fn verify(
     options: &Options,
     ahead: Ahead<'_>,
 ) -> Result<Checks, Refused> {
+    let parsed = ahead(text);
     let provenance = provenance::check(source, splices, text, update)?;
     let (parse, declarations) =
-        if options.without_tree { (NO_TREE, NO_TREE) } else { trees(source, splices, options, &mut || ahead(text))? };
+        if options.without_tree { (NO_TREE, NO_TREE) } else { trees(source, splices, options, parsed.as_deref())? };
     // A parser knows better than a count of brackets.
     let brackets = match parse {
         Check::Passed => Check::Skipped("the parser decided"),
@@ -71,19 +71,14 @@ fn trees(
     source: &Source,
     splices: &[Splice],
     options: &Options,
-    ahead: &mut dyn FnMut() -> Option<Arc<Parsed>>,
+    parsed: Option<&Parsed>,
 ) -> Result<(Check, Check), Refused> {
-    syntax::check(source, splices, options.language(), ahead)
+    syntax::check(source, splices, options.language(), parsed)
 }
 
 #[cfg(not(feature = "tree"))]
 #[allow(clippy::unnecessary_wraps, reason = "the same shape as with a tree")]
-fn trees(
-    _: &Source,
-    _: &[Splice],
-    _: &Options,
-    _: &mut dyn FnMut() -> Option<Arc<Parsed>>,
-) -> Result<(Check, Check), Refused> {
+fn trees(_: &Source, _: &[Splice], _: &Options, _: Option<&Parsed>) -> Result<(Check, Check), Refused> {
     let check = Check::Skipped("no grammar is built in");
     Ok((check, check))
 }

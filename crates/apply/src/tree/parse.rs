@@ -19,12 +19,7 @@ const ANGLES_MOST: usize = 2_000;
 
 /// The tree of a text; none if the language is not built in or the parse is too much work.
 pub(crate) fn parse(language: Language, text: &str) -> Option<Tree> {
-    parse_while(language, text, &|| true)
-}
-
-/// The same; none also if it is no longer wanted.
-pub(crate) fn parse_while(language: Language, text: &str, is_wanted: &dyn Fn() -> bool) -> Option<Tree> {
-    bounded(language, text, None, is_wanted)
+    bounded(language, text, None)
 }
 
 /// The tree of a text that came of another by splices, in order. What did not change is not parsed again.
@@ -51,7 +46,7 @@ pub(crate) fn parse_again(
             new_end_position: Point { row: start.row + rows, column },
         });
     }
-    bounded(language, text, Some(&tree), &|| true)
+    bounded(language, text, Some(&tree))
 }
 
 fn point(source: &Source, byte: usize) -> Point {
@@ -59,7 +54,7 @@ fn point(source: &Source, byte: usize) -> Point {
     Point { row, column: byte - source.bytes_of(row..row).start }
 }
 
-fn bounded(language: Language, text: &str, old: Option<&Tree>, is_wanted: &dyn Fn() -> bool) -> Option<Tree> {
+fn bounded(language: Language, text: &str, old: Option<&Tree>) -> Option<Tree> {
     if text.len() > TEXT_MOST || is_deep(language, text) {
         return None;
     }
@@ -69,7 +64,7 @@ fn bounded(language: Language, text: &str, old: Option<&Tree>, is_wanted: &dyn F
     let mut left = REPORTS_LEAST + text.len() / BYTES_PER_REPORT;
     let mut progress = |_: &_| {
         left = left.saturating_sub(1);
-        if left == 0 || !is_wanted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
     let bytes = text.as_bytes();
     let options = ParseOptions::new().progress_callback(&mut progress);

@@ -9,14 +9,13 @@ use crate::parsed::Parsed;
 use crate::source::Source;
 use crate::splice::Splice;
 use crate::tree::{errors, parse, parse_again};
-use std::sync::Arc;
 
 /// Checks the syntax, and with the same trees the declarations.
 pub(super) fn check(
     source: &Source,
     splices: &[Splice],
     language: Option<Language>,
-    ahead: &mut dyn FnMut() -> Option<Arc<Parsed>>,
+    parsed: Option<&Parsed>,
 ) -> Result<(Check, Check), Refused> {
     let skipped = |reason| Ok((Check::Skipped(reason), Check::Skipped(reason)));
     let Some(language) = language else { return skipped("the language is not known") };
@@ -26,7 +25,7 @@ pub(super) fn check(
     if splices.is_empty() {
         return Ok((Check::Passed, Check::Passed));
     }
-    let known = ahead().and_then(|parsed| parsed.tree_of(language, &source.text));
+    let known = parsed.and_then(|parsed| parsed.tree_of(language, &source.text));
     let Some(old) = known.unwrap_or_else(|| parse(language, &source.text)) else {
         return skipped("the original is too much to parse");
     };
