@@ -5,17 +5,17 @@
 
 use crate::ask::{Ask, Form};
 use crate::config::OnRefuse;
-use crate::diff::unified_diff;
 use crate::reply::Reply;
 use crate::service::Stamp;
 use crate::settled::{By, Settled};
+use crate::work::Work;
 use bytes::Bytes;
 use http::StatusCode;
 use serde::Serialize;
 use serde_json::json;
+use serde_json::value::{RawValue, to_raw_value};
 use tokrate_apply::{Checks, Edit, How, Merged, Refused};
-use tokrate_core::{Channel, FinishReason, Usage};
-use tokrate_tokens::{Encoding, count};
+use tokrate_core::{Channel, FinishReason};
 use tokrate_wire::{Answer, Dialect, Encoder, Piece, Shape};
 
 /// Header that says who merged, or that nobody did.
@@ -30,8 +30,8 @@ const DELTA_BYTES: usize = 16 * 1024;
 struct Structured<'a> {
     apply: &'static str,
     #[serde(rename = "mergedCode")]
-    merged_camel: &'a str,
-    merged_code: &'a str,
+    merged_camel: &'a RawValue,
+    merged_code: &'a RawValue,
     udiff: String,
     edits: &'a [Edit],
     how: Option<How>,
@@ -48,16 +48,16 @@ struct Counts {
 }
 
 /// The answer to a request.
-pub(crate) fn answer(ask: &Ask, settled: &Settled, stamp: Stamp) -> Reply {
+pub(crate) fn answer(ask: &Ask, settled: &Settled, stamp: Stamp, mut work: Work) -> Reply {
     let (text, word) = match settled {
         Settled::Merged { merged, .. } => (merged.text.as_str(), settled.word()),
         Settled::Refused { .. } if ask.on_refuse == OnRefuse::Original => (ask.edit.original.as_str(), settled.word()),
         Settled::Refused { refused, fallback } => return refusal(refused, fallback.as_deref()),
     };
     let reply = match ask.form {
-        Form::Chat { tagged } => whole(ask, &tagged_text(text, tagged), stamp),
-        Form::Stream { tagged, usage } => streamed(ask, &tagged_text(text, tagged), usage, stamp),
-        Form::Structured => structured(ask, settled, text),
+        Form::Chat { tagged } => whole(ask, &tagged_text(text, tagged), stamp, &mut work),
+        Form::Stream { tagged, usage } => streamed(ask, &tagged_text(text, tagged), usage.then_some(&mut work), stamp),
+        Form::Structured => structured(settled, text, &mut work),
     };
     let reply = reply.with(APPLY, word);
     match settled {
@@ -84,17 +84,12 @@ fn refusal(refused: &Refused, fallback: Option<&str>) -> Reply {
     reply.with(APPLY, "refused").with(CODE, code.name())
 }
 
-fn tagged_text(text: &str, tagged: bool) -> std::borrow::Cow<'_, str> {
+/// A text, in tags if they are wanted.
+pub(crate) fn tagged_text(text: &str, tagged: bool) -> std::borrow::Cow<'_, str> {
     match tagged {
         true => format!("<updated-code>{text}</updated-code>").into(),
         false => text.into(),
     }
-}
-
-fn usage(ask: &Ask, text: &str) -> Usage {
-    let tokens = |text: &str| count(Encoding::O200kBase, text) as u64;
-    let input = ask.prompt().map(tokens).sum();
-    Usage { input: Some(input), output: Some(tokens(text)), ..Usage::default() }
 }
 
 fn encoder(ask: &Ask, shape: Shape, stamp: Stamp) -> Encoder {
@@ -102,19 +97,19 @@ fn encoder(ask: &Ask, shape: Shape, stamp: Stamp) -> Encoder {
     Encoder::new(Dialect::OpenAiChat, shape, &id, &ask.model, stamp.seconds)
 }
 
-fn whole(ask: &Ask, text: &str, stamp: Stamp) -> Reply {
+fn whole(ask: &Ask, text: &str, stamp: Stamp, work: &mut Work) -> Reply {
     let answer = Answer {
         reasoning: "",
         answer: text,
         tools: &[],
         finish: FinishReason::Stop,
-        usage: Some(usage(ask, text)),
+        usage: Some(work.usage(text)),
         timings: None,
     };
     Reply::json(StatusCode::OK, encoder(ask, Shape::Whole, stamp).encode_whole(&answer))
 }
 
-fn streamed(ask: &Ask, text: &str, with_usage: bool, stamp: Stamp) -> Reply {
+fn streamed(ask: &Ask, text: &str, work: Option<&mut Work>, stamp: Stamp) -> Reply {
     let mut encoder = encoder(ask, Shape::Stream, stamp);
     let mut frames: Vec<Bytes> = Vec::with_capacity(text.len() / DELTA_BYTES + 2);
     let mut frame = Vec::new();
@@ -129,28 +124,29 @@ fn streamed(ask: &Ask, text: &str, with_usage: bool, stamp: Stamp) -> Reply {
         }
     }
     encoder.encode_event(&Piece::Finish(FinishReason::Stop), &mut frame);
-    if with_usage {
-        encoder.encode_event(&Piece::Usage(usage(ask, text)), &mut frame);
+    if let Some(work) = work {
+        encoder.encode_event(&Piece::Usage(work.usage(text)), &mut frame);
     }
     encoder.encode_event(&Piece::Done, &mut frame);
     frames.push(frame.into());
     Reply::events(frames)
 }
 
-fn structured(ask: &Ask, settled: &Settled, text: &str) -> Reply {
-    let counts = usage(ask, text);
+fn structured(settled: &Settled, text: &str, work: &mut Work) -> Reply {
+    let counts = work.usage(text);
     let (prompt_tokens, completion_tokens) = (counts.input.unwrap_or(0), counts.output.unwrap_or(0));
-    let name = ask.edit.options.path.as_deref().unwrap_or("file");
     let (merged, refused): (Option<&Merged>, Option<&Refused>) = match settled {
         Settled::Merged { merged, .. } => (Some(merged), None),
         Settled::Refused { refused, .. } => (None, Some(refused)),
     };
     let by_engine = matches!(settled, Settled::Merged { by: By::Deterministic, .. });
+    // Written once for both spellings.
+    let escaped = to_raw_value(text).expect("a string is always JSON");
     let body = Structured {
         apply: settled.word(),
-        merged_camel: text,
-        merged_code: text,
-        udiff: unified_diff(&ask.edit.original, text, &format!("a/{name}"), &format!("b/{name}")),
+        merged_camel: &escaped,
+        merged_code: &escaped,
+        udiff: work.diff(text),
         edits: merged.map_or(&[], |merged| &merged.edits),
         // How the engine found the places says nothing of a model's text.
         how: merged.filter(|_| by_engine).map(|merged| merged.how),

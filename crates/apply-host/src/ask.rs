@@ -48,6 +48,18 @@ pub(crate) enum Form {
     Structured,
 }
 
+impl Form {
+    /// Whether the answer says how many tokens there were.
+    pub fn has_usage(self) -> bool {
+        !matches!(self, Form::Stream { usage: false, .. })
+    }
+
+    /// Whether the text is wanted in tags.
+    pub fn is_tagged(self) -> bool {
+        matches!(self, Form::Chat { tagged: true } | Form::Stream { tagged: true, .. })
+    }
+}
+
 /// Fields beyond OpenAI's that a request may carry.
 #[derive(Deserialize, Default, Debug)]
 struct Further {

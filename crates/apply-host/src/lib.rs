@@ -8,15 +8,18 @@
 
 mod answer;
 mod ask;
+mod beside;
 mod config;
 mod diff;
 mod error;
 mod fallback;
+mod memory;
 mod pages;
 mod reply;
 mod server;
 mod service;
 mod settled;
+mod work;
 
 pub use config::{HostConfig, OnRefuse};
 pub use diff::unified_diff;

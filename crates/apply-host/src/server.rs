@@ -3,11 +3,15 @@
 //! It refuses to know what is in a body. Invariant: the thread that owns the sockets never merges; bodies that are held are
 //! bounded in size each and together, and so is the time in which they come.
 
+use crate::beside::Job;
 use crate::config::HostConfig;
 use crate::error::ApplyHostError;
 use crate::fallback::Fallback;
+use crate::memory::Memory;
 use crate::reply::{Denied, Pieces, Reply};
 use crate::service::{Came, Service, Stamp, Step};
+use crate::work::Aids;
+use bytes::Bytes;
 use http::header::CONTENT_LENGTH;
 use http::request::Parts;
 use http::{Request, Response, StatusCode};
@@ -15,6 +19,8 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::sync::Arc;
+use tokio::runtime::Handle;
 use tokio::task::{LocalSet, spawn_blocking};
 use tokrate_net::server::{BodyError, ConnectionTap, Handler, Listener, RequestBody, read_body};
 use tokrate_net::{Client, Clock};
@@ -63,6 +69,8 @@ pub fn run(
             clock,
             number: Cell::new(0),
             held: Rc::default(),
+            memory: Arc::default(),
+            merging: Rc::default(),
             summary: RefCell::default(),
         });
         listener.serve(Rc::clone(&gate), clock, shutdown, drain).await;
@@ -80,6 +88,9 @@ struct Gate {
     number: Cell<u64>,
     /// Bytes of bodies of open requests.
     held: Rc<Cell<usize>>,
+    memory: Arc<Memory>,
+    /// Held by each request that is being merged.
+    merging: Rc<()>,
     summary: RefCell<Summary>,
 }
 
@@ -126,8 +137,7 @@ impl Gate {
                 return Err(Denied(StatusCode::REQUEST_TIMEOUT, message));
             }
         };
-        let (service, stamp) = (self.service, self.stamp());
-        let (reply, came) = match on_pool(move || service.begin(&head, &body, stamp)).await? {
+        let (reply, came) = match self.begin(head, body).await? {
             Step::Answered(reply, came) => (reply, came),
             Step::Refused(pending) => {
                 let (client, fallback) = self.model.as_ref().expect("only a service that has a model asks it");
@@ -139,6 +149,24 @@ impl Gate {
             self.summary.borrow_mut().add(came);
         }
         Ok(reply)
+    }
+
+    async fn begin(&self, head: Parts, body: Bytes) -> Result<Step, Denied> {
+        let (service, stamp) = (self.service, self.stamp());
+        let merging = Rc::clone(&self.merging);
+        // Among many requests each has one thread: all are busy anyway, and none is to wait for another.
+        let has_spare = Rc::strong_count(&merging) <= self.config.threads;
+        let (memory, pool) = (Arc::clone(&self.memory), Handle::current());
+        let begin = move || {
+            let hands = |job: Job| match has_spare {
+                true => drop(pool.spawn_blocking(job)),
+                false => drop(job),
+            };
+            service.begin(&head, &body, stamp, Aids { memory: &memory, hands: &hands })
+        };
+        let step = on_pool(begin).await;
+        drop(merging);
+        step
     }
 
     fn share(&self, bytes: usize) -> Result<Share, Denied> {

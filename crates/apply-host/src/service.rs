@@ -9,8 +9,10 @@ use crate::config::OnRefuse;
 use crate::pages::{EDITS, not_with_this_method, page};
 use crate::reply::Reply;
 use crate::settled::{By, Edit, Settled, worth_asking};
+use crate::work::{Aids, Work};
 use http::Method;
 use http::request::Parts;
+use std::sync::Arc;
 use tokrate_apply::{Code, Refused};
 
 pub use crate::ask::MODELS;
@@ -53,7 +55,8 @@ pub(crate) enum Came {
 
 /// A refused edit while a model is asked.
 pub(crate) struct Pending {
-    ask: Ask,
+    ask: Arc<Ask>,
+    work: Work,
     refused: Refused,
     stamp: Stamp,
 }
@@ -61,13 +64,15 @@ pub(crate) struct Pending {
 impl Service {
     /// Answers a request. A model is never asked.
     pub fn answer(&self, head: &Parts, body: &[u8], stamp: Stamp) -> Reply {
-        match (Service { asks_model: false, ..*self }).begin(head, body, stamp) {
+        // On this thread alone: what is offered to others is never begun there.
+        let aids = Aids { memory: &Arc::default(), hands: &drop };
+        match (Service { asks_model: false, ..*self }).begin(head, body, stamp, aids) {
             Step::Answered(reply, _) => reply,
             Step::Refused(pending) => pending.end(Err("no model was asked".to_owned())).0,
         }
     }
 
-    pub(crate) fn begin(&self, head: &Parts, body: &[u8], stamp: Stamp) -> Step {
+    pub(crate) fn begin(&self, head: &Parts, body: &[u8], stamp: Stamp, aids: Aids<'_>) -> Step {
         let path = head.uri.path();
         let Some((_, is_chat)) = EDITS.iter().find(|(edits, _)| *edits == path) else {
             return Step::Answered(page(&head.method, path), None);
@@ -81,12 +86,18 @@ impl Service {
             Err(denied) => return Step::Answered(denied.into(), None),
         };
         ask.edit.options.without_tree = self.without_tree;
+        let ask = Arc::new(ask);
+        let mut work = Work::new(&ask, aids.memory);
         let Edit { original, update, options } = &ask.edit;
-        match Settled::by_engine(original.as_bytes(), update.as_bytes(), options) {
+        let mut ahead = |merged: &str| work.tree(merged, aids.hands);
+        match Settled::by_engine_beside(original.as_bytes(), update.as_bytes(), options, &mut ahead) {
             Settled::Refused { refused, .. } if self.asks_model && worth_asking(refused.code) => {
-                Step::Refused(Box::new(Pending { ask, refused, stamp }))
+                Step::Refused(Box::new(Pending { work: Work::new(&ask, aids.memory), ask, refused, stamp }))
             }
-            settled => Step::Answered(answer(&ask, &settled, stamp), Some(Came::of(&settled))),
+            settled => {
+                work.settled(matches!(settled, Settled::Merged { .. }));
+                Step::Answered(answer(&ask, &settled, stamp, work), Some(Came::of(&settled)))
+            }
         }
     }
 }
@@ -111,6 +122,6 @@ impl Pending {
     pub fn end(self, said: Result<String, String>) -> (Reply, Option<Came>) {
         let Edit { original, update, options } = &self.ask.edit;
         let settled = Settled::by_model(self.refused, said, original.as_bytes(), update.as_bytes(), options);
-        (answer(&self.ask, &settled, self.stamp), Some(Came::of(&settled)))
+        (answer(&self.ask, &settled, self.stamp, self.work), Some(Came::of(&settled)))
     }
 }

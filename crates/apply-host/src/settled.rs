@@ -3,7 +3,7 @@
 //! It refuses to know how a model is asked. Invariant: a model's text counts only after the engine has accepted it.
 
 use serde::Serialize;
-use tokrate_apply::{Code, Merged, Options, Outcome, Refused, accept, merge};
+use tokrate_apply::{Ahead, Code, Merged, Options, Outcome, Refused, accept, merge_beside};
 
 /// A file and what is to be merged into it.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -58,7 +58,12 @@ pub enum Settled {
 impl Settled {
     /// Lets the engine merge.
     pub fn by_engine(original: &[u8], update: &[u8], options: &Options) -> Settled {
-        match merge(original, update, options) {
+        Settled::by_engine_beside(original, update, options, &mut |_| None)
+    }
+
+    /// The same, with the tree of the original from elsewhere.
+    pub(crate) fn by_engine_beside(original: &[u8], update: &[u8], options: &Options, ahead: Ahead<'_>) -> Settled {
+        match merge_beside(original, update, options, ahead) {
             Outcome::Merged(merged) => Settled::Merged { merged, by: By::Deterministic },
             Outcome::Refused(refused) => Settled::Refused { refused, fallback: None },
         }

@@ -34,7 +34,7 @@ pub fn accept(original: &[u8], update: &[u8], merged: &str, options: &Options) -
     let shown = Shown::of(&update, format);
     shown.check(&source, &splices, &given)?;
     let text = source.with(&splices);
-    let checks = verify::verify(&source, &splices, &text, &update, options)?;
+    let checks = verify::verify(&source, &splices, &text, &update, options, &mut |_| None)?;
     if let Check::Skipped(why) = checks.parse {
         let message = format!("the model's file cannot be checked: {why}");
         return Err(Refused::new(Code::SyntaxRegression, message, HINT));

@@ -6,6 +6,7 @@ use crate::format::{self, Format, Located};
 use crate::language::Language;
 use crate::lazy;
 use crate::outcome::{Check, Checks, Code, How, Merged, Outcome, Refused};
+use crate::parsed::Ahead;
 use crate::source::{Source, as_text, edits};
 use crate::splice::in_order;
 use crate::verify;
@@ -33,23 +34,33 @@ impl Options {
     pub(crate) fn language(&self) -> Option<Language> {
         self.language.or_else(|| Language::of_path(self.path.as_deref()?))
     }
+
+    /// The language that a merge reads the file as for its syntax check, if it makes one.
+    pub fn parsed_as(&self) -> Option<Language> {
+        self.language().filter(|language| language.is_built_in() && !self.without_tree)
+    }
 }
 
 /// Merges an update into a file.
 pub fn merge(original: &[u8], update: &[u8], options: &Options) -> Outcome {
-    match merged(original, update, options) {
+    merge_beside(original, update, options, &mut |_| None)
+}
+
+/// The same merge, for a caller that has the original parsed on another thread or has kept its tree.
+pub fn merge_beside(original: &[u8], update: &[u8], options: &Options, ahead: Ahead<'_>) -> Outcome {
+    match merged(original, update, options, ahead) {
         Ok(merged) => Outcome::Merged(merged),
         Err(refused) => Outcome::Refused(refused.inside(original)),
     }
 }
 
-fn merged(original: &[u8], update: &[u8], options: &Options) -> Result<Merged, Refused> {
+fn merged(original: &[u8], update: &[u8], options: &Options, ahead: Ahead<'_>) -> Result<Merged, Refused> {
     check_size(original, ORIGINAL_MOST, "the original")?;
     check_size(update, UPDATE_MOST, "the update")?;
     let source = Source::read(original)?;
     let update = lines_of(update)?;
     let format = format::detect(&source, &update);
-    let merged = carried_out(&source, &update, format, options)?;
+    let merged = carried_out(&source, &update, format, options, ahead)?;
     if !matches!(format, Format::Lazy | Format::Fragment | Format::WholeFile) {
         let why = "an edit of this format says what it replaces, and may find that in its own result";
         let checks = Checks { idempotence: Check::Skipped(why), ..merged.checks };
@@ -82,11 +93,17 @@ fn merged(original: &[u8], update: &[u8], options: &Options) -> Result<Merged, R
     }
 }
 
-fn carried_out(source: &Source, update: &str, format: Format, options: &Options) -> Result<Merged, Refused> {
+fn carried_out(
+    source: &Source,
+    update: &str,
+    format: Format,
+    options: &Options,
+    ahead: Ahead<'_>,
+) -> Result<Merged, Refused> {
     let Located { splices, stage, reindented } = format::locate(format, source, update, options)?;
     let splices = in_order(splices, |byte| source.line_of(byte))?;
     let text = source.with(&splices);
-    let checks = verify::verify(source, &splices, &text, update, options)?;
+    let checks = verify::verify(source, &splices, &text, update, options, ahead)?;
     Ok(Merged { text, edits: edits(source, &splices), how: How { format, stage, reindented }, checks })
 }
 

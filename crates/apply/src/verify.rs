@@ -13,6 +13,7 @@ mod syntax;
 
 use crate::merge::Options;
 use crate::outcome::{Check, Checks, Code, Refused};
+use crate::parsed::{Ahead, Parsed};
 use crate::source::Source;
 use crate::splice::Splice;
 
@@ -27,10 +28,12 @@ pub(crate) fn verify(
     text: &str,
     update: &str,
     options: &Options,
+    ahead: Ahead<'_>,
 ) -> Result<Checks, Refused> {
+    let parsed = ahead(text);
     let provenance = provenance::check(source, splices, text, update)?;
     let (parse, declarations) =
-        if options.without_tree { (NO_TREE, NO_TREE) } else { trees(source, splices, options)? };
+        if options.without_tree { (NO_TREE, NO_TREE) } else { trees(source, splices, options, parsed.as_deref())? };
     // A parser knows better than a count of brackets.
     let brackets = match parse {
         Check::Passed => Check::Skipped("the parser decided"),
@@ -64,13 +67,18 @@ fn no_grammar() -> Refused {
 }
 
 #[cfg(feature = "tree")]
-fn trees(source: &Source, splices: &[Splice], options: &Options) -> Result<(Check, Check), Refused> {
-    syntax::check(source, splices, options.language())
+fn trees(
+    source: &Source,
+    splices: &[Splice],
+    options: &Options,
+    parsed: Option<&Parsed>,
+) -> Result<(Check, Check), Refused> {
+    syntax::check(source, splices, options.language(), parsed)
 }
 
 #[cfg(not(feature = "tree"))]
 #[allow(clippy::unnecessary_wraps, reason = "the same shape as with a tree")]
-fn trees(_: &Source, _: &[Splice], _: &Options) -> Result<(Check, Check), Refused> {
+fn trees(_: &Source, _: &[Splice], _: &Options, _: Option<&Parsed>) -> Result<(Check, Check), Refused> {
     let check = Check::Skipped("no grammar is built in");
     Ok((check, check))
 }

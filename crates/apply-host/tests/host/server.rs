@@ -2,6 +2,7 @@
 //!
 //! It refuses to know what is in answers; the service's own tests do. Invariant: nothing is waited for without a bound.
 
+use http::Request;
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -9,7 +10,7 @@ use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::sync::oneshot;
-use tokrate_apply_host::{HostConfig, Summary, run};
+use tokrate_apply_host::{HostConfig, Service, Stamp, Summary, run};
 use tokrate_core::Span;
 
 const BOUND: Duration = Duration::from_secs(30);
@@ -141,6 +142,43 @@ fn many_clients_are_served_at_once() {
         }
     });
     assert_eq!(server.stop().merged, 80);
+}
+
+/// Edits of a file so long that other threads help with it: one that has a place, one that breaks it, one without a place.
+fn long_edits(version: usize) -> Vec<Value> {
+    let function =
+        |at: usize| format!("fn f{at}() -> usize {{\n    let first = {at} + {version};\n    first * 2\n}}\n\n");
+    let file: String = (0..300).map(function).collect();
+    let body = |old: String, new: &str| {
+        let update = json!({"old_string": old, "new_string": new}).to_string();
+        json!({"initial_code": file, "edit_snippet": update, "path": "a.rs"})
+    };
+    let old = format!("let first = 7 + {version};");
+    vec![body(old.clone(), "let first = 8;"), body(old, "let first = (8;"), body("nowhere".to_owned(), "")]
+}
+
+#[test]
+fn answers_are_the_same_with_help_with_memory_and_alone() {
+    let servers = [1, 2, 8].map(|threads| Running::start(|config| config.threads = threads));
+    std::thread::scope(|scope| {
+        for (server, client) in servers.iter().flat_map(|server| [(server, 1), (server, 2)]) {
+            scope.spawn(move || {
+                // The first version is common to the clients; each is asked twice.
+                for edit in [0, client, 0, client].into_iter().flat_map(long_edits) {
+                    let (head, ()) = Request::post("/v1/code/apply").body(()).expect("a request").into_parts();
+                    let alone = Service::default().answer(&head, edit.to_string().as_bytes(), Stamp::default());
+                    let answer = server.exchange(&post(&edit));
+                    let (_, body) = answer.split_once("\r\n\r\n").expect("an end of the head");
+                    assert!(body.as_bytes() == alone.whole(), "{answer}");
+                }
+            });
+        }
+    });
+    for server in servers {
+        let summary = server.stop();
+        assert_eq!(summary.merged + summary.refused.values().sum::<u64>(), 24);
+        assert_eq!(summary.merged, 8);
+    }
 }
 
 #[test]

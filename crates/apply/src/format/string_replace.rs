@@ -75,9 +75,12 @@ pub(super) fn locate(source: &Source, update: &str) -> Result<Located, Refused> 
         )
     })?;
     let pairs = pairs(&value)?;
+    if pairs.len().saturating_mul(source.text.len()) > WORK_MOST {
+        return Err(too_many());
+    }
     let mut matches: Vec<Match<'_>> = Vec::new();
     let mut changes: Vec<Change> = Vec::new();
-    let mut work = (0, 0);
+    let mut written = 0;
     let mut finder = None;
     for (number, pair) in pairs.iter().enumerate() {
         let name = if pairs.len() == 1 { "the old string".to_owned() } else { format!("old string {}", number + 1) };
@@ -91,15 +94,10 @@ pub(super) fn locate(source: &Source, update: &str) -> Result<Located, Refused> 
             changes.push(filled(&pair.new.lines().collect::<Vec<_>>()));
             continue;
         }
-        work.0 += source.text.len();
         let found = found(source, pair, &name)?;
-        work.1 += found.len() * pair.new.len();
-        if work.0 > WORK_MOST || work.1 > NEW_MOST {
-            return Err(Refused::new(
-                Code::TooLarge,
-                "the edits are too many, or write too much, for a file of this size",
-                "write fewer at a time",
-            ));
+        written += found.len() * pair.new.len();
+        if written > NEW_MOST {
+            return Err(too_many());
         }
         if found.is_empty() {
             // Whole lines may stand at another indentation.
@@ -113,6 +111,11 @@ pub(super) fn locate(source: &Source, update: &str) -> Result<Located, Refused> 
     changes.extend(by_lines(source, matches)?);
     let (splices, reindented) = together(changes)?;
     Ok(Located { splices, stage: Stage::Lines, reindented })
+}
+
+fn too_many() -> Refused {
+    let message = "the edits are too many, or write too much, for a file of this size";
+    Refused::new(Code::TooLarge, message, "write fewer at a time")
 }
 
 /// Where a string stands: once, or as often as it does if all are wanted.

@@ -27,6 +27,16 @@ struct Numbered<'u> {
     at: usize,
     /// First line (counted from 1) and number of lines before, and number of lines after.
     numbers: Option<(usize, usize, usize)>,
+    /// Lines before and after that were read; counted as they come, as there may be many.
+    read: (usize, usize),
+}
+
+impl<'u> Numbered<'u> {
+    fn push(&mut self, line: &'u str) {
+        self.hunk.push(line);
+        self.read.0 += usize::from(!line.starts_with('+'));
+        self.read.1 += usize::from(!line.starts_with('-'));
+    }
 }
 
 /// Whether lines begin as a diff.
@@ -67,7 +77,7 @@ pub(super) fn locate(source: &Source, update: &str, path: Option<&str>) -> Resul
     }
     let finder = Finder::new(source);
     let mut changes = Vec::with_capacity(hunks.len());
-    for (number, Numbered { hunk, at, numbers }) in hunks.iter().enumerate() {
+    for (number, Numbered { hunk, at, numbers, .. }) in hunks.iter().enumerate() {
         let name = match hunks.len() {
             1 => "the hunk".to_owned(),
             _ => format!("hunk {} (line {} of the update)", number + 1, at + 1),
@@ -108,12 +118,12 @@ fn read<'u>(lines: &[&'u str]) -> Vec<Section<'u>> {
             } else if is_over(numbered, line) {
                 close(&mut sections, open.take());
             } else {
-                numbered.hunk.push(line);
+                numbered.push(line);
             }
         } else if line.starts_with([' ', '+', '-']) && sections.last().is_some_and(|it| it.hunks.is_empty()) {
             // Changed lines right below the names of the files.
             let mut numbered = Numbered { at, ..Numbered::default() };
-            numbered.hunk.push(line);
+            numbered.push(line);
             open = Some(numbered);
         }
         at += 1;
@@ -124,7 +134,7 @@ fn read<'u>(lines: &[&'u str]) -> Vec<Section<'u>> {
 
 /// Whether a line follows a hunk that is complete by its own numbers, and is none of it.
 fn is_over(numbered: &Numbered<'_>, line: &str) -> bool {
-    let complete = numbered.numbers.is_some_and(|(_, old, new)| numbered.hunk.counts() == (old, new));
+    let complete = numbered.numbers.is_some_and(|(_, old, new)| numbered.read == (old, new));
     complete && (line == "-- " || !line.starts_with([' ', '+', '-']))
 }
 

@@ -5,6 +5,7 @@
 use super::{declarations, line_before, spliced};
 use crate::language::Language;
 use crate::outcome::{Check, Code, Refused};
+use crate::parsed::Parsed;
 use crate::source::Source;
 use crate::splice::Splice;
 use crate::tree::{errors, parse, parse_again};
@@ -14,6 +15,7 @@ pub(super) fn check(
     source: &Source,
     splices: &[Splice],
     language: Option<Language>,
+    parsed: Option<&Parsed>,
 ) -> Result<(Check, Check), Refused> {
     let skipped = |reason| Ok((Check::Skipped(reason), Check::Skipped(reason)));
     let Some(language) = language else { return skipped("the language is not known") };
@@ -23,7 +25,10 @@ pub(super) fn check(
     if splices.is_empty() {
         return Ok((Check::Passed, Check::Passed));
     }
-    let Some(old) = parse(language, &source.text) else { return skipped("the original is too much to parse") };
+    let known = parsed.and_then(|parsed| parsed.tree_of(language, &source.text));
+    let Some(old) = known.unwrap_or_else(|| parse(language, &source.text)) else {
+        return skipped("the original is too much to parse");
+    };
     if old.root_node().has_error() {
         return skipped("the parser finds errors in the original too");
     }

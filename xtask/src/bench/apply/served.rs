@@ -1,11 +1,13 @@
 //! The engine behind HTTP, as a client on loopback meets it: one connection, one request after another.
 //!
 //! It refuses to judge the answers, which the other scores do. Invariant: a request's time runs from its first byte written to
-//! its last byte read, token counts included.
+//! its last byte read, token counts included; and what a server may keep of a file is told apart, as one figure is of requests
+//! in which no file comes twice.
 
 use super::cases::Case;
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
+use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::path::Path;
@@ -19,6 +21,14 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What was measured.
 pub struct Served {
+    /// Of all cases, in which a file comes again with other edits.
+    pub again: Figures,
+    /// Of one case of each file.
+    pub once: Figures,
+}
+
+/// What was measured of one server.
+pub struct Figures {
     /// Times of all requests, in order.
     pub times: Vec<Duration>,
     /// o200k tokens of the merged files a second of the time of their requests.
@@ -38,8 +48,19 @@ impl Drop for Server {
 
 /// Sends snippets for files of about 1,000 lines to the release binary.
 pub fn measured(root: &Path, cases: &[Case]) -> Result<Served> {
+    let is_asked = |case: &&Case| case.format == "lazy" && (800..1200).contains(&case.original.lines().count());
+    let again: Vec<&Case> = cases.iter().filter(is_asked).take(REQUESTS).collect();
+    ensure!(!again.is_empty(), "find snippets for files of about 1,000 lines; name larger repositories");
+    let mut seen = HashSet::new();
+    let once: Vec<&Case> =
+        cases.iter().filter(is_asked).filter(|case| seen.insert(&*case.original)).take(REQUESTS).collect();
     let build = ["build", "--release", "--quiet", "--package", "tokrate"];
     crate::tools::run(Command::new(env!("CARGO")).args(build).current_dir(root))?;
+    Ok(Served { again: figures(root, &again)?, once: figures(root, &once)? })
+}
+
+/// Sends the cases to a server of their own.
+fn figures(root: &Path, cases: &[&Case]) -> Result<Figures> {
     let mut command = Command::new(root.join("target/release/tokrate"));
     command.args(["apply", "--serve", "127.0.0.1:0"]).stdout(Stdio::piped());
     let mut server = Server(command.spawn().context("start tokrate apply --serve")?);
@@ -52,10 +73,8 @@ pub fn measured(root: &Path, cases: &[Case]) -> Result<Served> {
     stream.set_nodelay(true)?;
     let mut reader = BufReader::new(stream.try_clone()?);
     let mut writer = stream;
-    let asked =
-        cases.iter().filter(|case| case.format == "lazy" && (800..1200).contains(&case.original.lines().count()));
     let (mut times, mut tokens, mut busy) = (Vec::new(), 0.0, 0.0);
-    for case in asked.take(REQUESTS) {
+    for case in cases {
         let body =
             json!({"initial_code": &*case.original, "edit_snippet": case.update, "path": case.origin.path}).to_string();
         let head = format!("POST /v1/code/apply HTTP/1.1\r\nhost: {address}\r\ncontent-length: {}\r\n\r\n", body.len());
@@ -72,11 +91,8 @@ pub fn measured(root: &Path, cases: &[Case]) -> Result<Served> {
             ensure!(status == 422, "answered with status {status}");
         }
     }
-    if times.is_empty() {
-        bail!("find snippets for files of about 1,000 lines; name larger repositories");
-    }
     times.sort_unstable();
-    Ok(Served { times, tokens_per_second: tokens / busy.max(f64::MIN_POSITIVE) })
+    Ok(Figures { times, tokens_per_second: tokens / busy.max(f64::MIN_POSITIVE) })
 }
 
 fn answer(reader: &mut impl BufRead) -> Result<(u16, Vec<u8>)> {
