@@ -182,3 +182,25 @@ fn a_new_line_that_stands_elsewhere_does_not_hide_a_second_place() {
     let refused = refused(&file, update);
     assert_eq!(refused.code, Code::AmbiguousLocation, "{refused}");
 }
+
+#[test]
+fn a_snippet_stands_in_a_text_that_has_its_parts_once_and_in_order() {
+    let text = "use io;\n\nfn a() {\n    one()\n}\n\nfn b() {\n    two()\n}\n";
+    for update in [
+        "fn a() {\n    one()\n// ...\nfn b() {\n",
+        "\n\nuse io;\n\n// ...\n\n    two()\n",
+        "// ...\n    one()\n}\n\nfn b() {\n// ...\n",
+    ] {
+        assert!(stands(text, update), "{update}");
+    }
+    for (update, why) in [
+        ("fn b() {\n// ...\nfn a() {\n", "in another order"),
+        ("// ...\n}\n", "it stands twice"),
+        ("fn a() {\n    two()\n", "its lines stand apart"),
+        ("    one(\n", "a part of a line"),
+        ("ne()\n", "a part of a line"),
+        ("use io;\n// ...\n// remove b\n", "it asks for more"),
+    ] {
+        assert!(!stands(text, update), "{why}: {update}");
+    }
+}
