@@ -17,6 +17,8 @@ use std::ops::Range;
 const REACH: usize = 40;
 /// What a line tells that is more than a word of syntax.
 const BORDER_LEAST: i32 = 3 * UNIT;
+/// Lines of a long file.
+const LONG: usize = 60;
 /// More lines than this beyond an edge do not go unsaid.
 const EDGE_MOST: usize = 3;
 /// Shorter names say nothing when a line mentions them.
@@ -85,6 +87,7 @@ impl<'d> Doubt<'d> {
     pub fn check(&self) -> Result<(), Refused> {
         self.check_rivals()?;
         self.check_part()?;
+        self.check_markers()?;
         self.check_edges()?;
         let padded = self.laid.is_padded();
         self.check_doubles()?;
@@ -105,6 +108,30 @@ impl<'d> Doubt<'d> {
         Ok(())
     }
 
+    /// A marker between new lines that stands for nothing is rather a line of them.
+    fn check_markers(&self) -> Result<(), Refused> {
+        let steps = &self.alignment.steps;
+        let is_new = |token: Option<&usize>| token.is_some_and(|&token| matches!(steps[token], Step::New(_)));
+        for segment in &self.laid.segments {
+            let is_empty = |lines: &Range<usize>| lines.clone().all(|line| is_blank(self.source.line(line)));
+            let Some(hidden) = self.marker(segment, Side::Below).filter(is_empty) else { continue };
+            let full = |token: &usize| !is_blank(self.laid.text(*token));
+            let above: Vec<usize> = self.tokens(segment, Side::Below).into_iter().filter(full).take(1).collect();
+            let below = self.laid.segments.iter().find(|next| next.start == segment.end + 1);
+            let below = below.and_then(|next| self.tokens(next, Side::Above).into_iter().find(full));
+            if is_new(above.first()) && is_new(below.as_ref()) {
+                let line = hidden.start.min(self.source.line_count().saturating_sub(1));
+                return Err(Refused::new(
+                    Code::MarkerUnresolved,
+                    format!("a marker stands among new lines above line {} and leaves nothing out", line + 1),
+                    "leave the marker out, or write it so that it does not read like one",
+                )
+                .at([(line, line)]));
+            }
+        }
+        Ok(())
+    }
+
     /// Without markers, nearly the whole file from one of its edges on: the rest may be left out, or may be meant to go.
     fn check_part(&self) -> Result<(), Refused> {
         let [first, last] = self.laid.edges;
@@ -115,7 +142,9 @@ impl<'d> Doubt<'d> {
         let Step::Kept(from, to) = steps[if first { steps.len() - 1 } else { 0 }] else { return Ok(()) };
         let full = |lines: Range<usize>| lines.filter(|&line| !is_blank(self.source.line(line))).count();
         let (hidden, all) = (full(from..to), full(0..self.source.line_count()));
-        if hidden == 0 || hidden * 4 > all {
+        // Of a long file nobody shows half for an excerpt.
+        let shown_least = if all >= LONG { 2 } else { 4 };
+        if hidden == 0 || hidden * shown_least > all {
             return Ok(());
         }
         Err(Refused::new(
