@@ -19,7 +19,7 @@ mod snippet;
 mod window;
 
 pub(crate) use lines::tells_much;
-pub(crate) use markers::{is_marker, removed};
+pub(crate) use markers::{is_marker, is_worded_marker, removed};
 use snippet::{Piece, Snippet};
 
 use crate::format::Located;

@@ -65,6 +65,12 @@ pub(crate) fn marker(line: &str) -> Option<Marker<'_>> {
     (says_kept && told.len() <= 120).then_some(Marker { line })
 }
 
+/// Whether a line is a marker that says in words what it stands for. Dots alone are lines of many files, too.
+pub(crate) fn is_worded_marker(line: &str) -> bool {
+    let is_worded = |line: &str| line.trim().chars().any(char::is_alphabetic);
+    is_marker(line) && is_worded(line)
+}
+
 /// Whether a line is a marker.
 pub(crate) fn is_marker(line: &str) -> bool {
     // Most lines have no dots at all.
