@@ -155,3 +155,15 @@ fn many_changes_of_a_file_with_a_tree_end() {
     let update = repeated(MANY, |text, number| write!(text, "@@\n-f({number:05x});\n+g();\n"));
     ended(&original, &update, Some("a.js"));
 }
+
+#[test]
+fn many_changes_between_padded_markers_end() {
+    // Each third line of the file is shown with a new one below it and the next.
+    let original = numbered(15_000, 12);
+    let update = repeated(5_000, |text, number| {
+        let first = 3 * number;
+        write!(text, "\n{first:012x}\n> new {number}\n{:012x}\n\n// ... existing code ...\n", first + 1)
+    });
+    let merged = merged(&original, &format!("// ... existing code ...\n{update}"));
+    assert_eq!(merged.edits.len(), 5_000);
+}

@@ -39,6 +39,8 @@ pub(super) struct Doubt<'d> {
     found: &'d [Change],
     /// Whether that is nothing at all.
     is_idle: bool,
+    /// Whether blank lines beside markers belong to them.
+    is_padded: bool,
     /// Whether each token is a line that comes, is no part of a new declaration, and takes the place of nothing like it.
     fresh: Vec<bool>,
     pairs: Cell<usize>,
@@ -61,8 +63,8 @@ impl<'d> Doubt<'d> {
         found: &'d [Change],
         is_idle: bool,
     ) -> Doubt<'d> {
-        let mut doubt =
-            Doubt { source, lines, laid, alignment, found, is_idle, fresh: Vec::new(), pairs: Cell::new(PAIRS_MOST) };
+        let (is_padded, fresh, pairs) = (laid.is_padded(), Vec::new(), Cell::new(PAIRS_MOST));
+        let mut doubt = Doubt { source, lines, laid, alignment, found, is_idle, is_padded, fresh, pairs };
         let mut fresh = vec![false; alignment.steps.len()];
         for change in found {
             for &token in &change.new {
@@ -89,7 +91,6 @@ impl<'d> Doubt<'d> {
         self.check_part()?;
         self.check_markers()?;
         self.check_edges()?;
-        let padded = self.laid.is_padded();
         self.check_doubles()?;
         for segment in &self.laid.segments {
             self.check_borders(segment)?;
@@ -99,7 +100,7 @@ impl<'d> Doubt<'d> {
                 if self.marker(segment, side).is_none() {
                     continue;
                 }
-                if !padded {
+                if !self.is_padded {
                     self.check_blanks(segment, side)?;
                 }
                 self.check_end(segment, side)?;
@@ -111,15 +112,14 @@ impl<'d> Doubt<'d> {
     /// A marker between new lines that stands for nothing is rather a line of them.
     fn check_markers(&self) -> Result<(), Refused> {
         let steps = &self.alignment.steps;
-        let is_new = |token: Option<&usize>| token.is_some_and(|&token| matches!(steps[token], Step::New(_)));
-        for segment in &self.laid.segments {
+        let is_new = |token: Option<usize>| token.is_some_and(|token| matches!(steps[token], Step::New(_)));
+        for (segment, next) in self.laid.segments.iter().zip(self.laid.segments.iter().skip(1)) {
             let is_empty = |lines: &Range<usize>| lines.clone().all(|line| is_blank(self.source.line(line)));
             let Some(hidden) = self.marker(segment, Side::Below).filter(is_empty) else { continue };
             let full = |token: &usize| !is_blank(self.laid.text(*token));
-            let above: Vec<usize> = self.tokens(segment, Side::Below).into_iter().filter(full).take(1).collect();
-            let below = self.laid.segments.iter().find(|next| next.start == segment.end + 1);
-            let below = below.and_then(|next| self.tokens(next, Side::Above).into_iter().find(full));
-            if is_new(above.first()) && is_new(below.as_ref()) {
+            let above = self.tokens(segment, Side::Below).into_iter().find(full);
+            let below = self.tokens(next, Side::Above).into_iter().find(full);
+            if is_new(above) && is_new(below) {
                 let line = hidden.start.min(self.source.line_count().saturating_sub(1));
                 return Err(Refused::new(
                     Code::MarkerUnresolved,
@@ -307,7 +307,7 @@ impl<'d> Doubt<'d> {
     fn tokens(&self, segment: &Range<usize>, side: Side) -> Vec<usize> {
         let is_padding = |&token: &usize| {
             let is_new = matches!(self.alignment.steps[token], Step::New(_));
-            is_new && is_blank(self.laid.text(token)) && self.laid.is_padded()
+            self.is_padded && is_new && is_blank(self.laid.text(token))
         };
         let mut tokens: Vec<usize> = match side {
             Side::Above => segment.clone().collect(),

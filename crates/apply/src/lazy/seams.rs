@@ -46,12 +46,14 @@ impl Seams<'_> {
             self.check_hold(change)?;
             self.check_copies(change)?;
         }
+        let mut comes = vec![false; self.alignment.steps.len()];
+        self.found.iter().flat_map(|change| &change.new).for_each(|&token| comes[token] = true);
         for (marker, step) in self.alignment.steps.iter().enumerate() {
             if let Step::Kept(from, to) = *step
                 && !self.laid.is_line(marker)
             {
                 self.check_gap(marker, from, to)?;
-                self.check_scope(marker, from, to)?;
+                self.check_scope(marker, from, to, &comes)?;
             }
         }
         Ok(())
@@ -163,28 +165,32 @@ impl Seams<'_> {
     }
 
     /// What encloses the first line that a marker hides, by indentation, encloses it still, if it is there.
-    fn check_scope(&self, marker: usize, from: usize, to: usize) -> Result<(), Refused> {
+    fn check_scope(&self, marker: usize, from: usize, to: usize, comes: &[bool]) -> Result<(), Refused> {
         let is_told = |line: &usize| depth(self.source.line(*line)).is_some();
         let Some(hidden) = (from..to).take(WALK_MOST).find(is_told) else { return Ok(()) };
-        let first = (0..marker).rev().take_while(|&token| self.laid.is_line(token)).last().unwrap_or(marker);
-        let changes = || self.found.iter().rev().filter(|change| change.start <= hidden);
-        if !changes().any(|change| change.new.iter().any(|token| (first..marker).contains(token))) {
+        let mut above = (0..marker).rev().take_while(|&token| self.laid.is_line(token));
+        if !above.any(|token| comes[token]) {
             return Ok(());
         }
         let innermost = self.source.line(hidden);
         let above = (0..hidden).rev().take(WALK_MOST);
         let old: Vec<(usize, &str)> = enclosing(innermost, above.map(|line| (line, self.source.line(line)))).collect();
         let new: Vec<(usize, &str)> = enclosing(innermost, self.merged_above(hidden).take(WALK_MOST)).collect();
-        let is_gone = |line: usize| self.found.iter().any(|change| (change.start..change.end).contains(&line));
+        let is_gone = |line: usize| self.found_to(line).last().is_some_and(|change| change.end > line);
         match old.iter().find(|(line, text)| !is_gone(*line) && !new.iter().any(|(_, other)| other == text)) {
-            Some((line, _)) if new.len() < WALK_MOST => Err(unclear(*line, hidden)),
-            _ => Ok(()),
+            Some((line, _)) => Err(unclear(*line, hidden)),
+            None => Ok(()),
         }
+    }
+
+    /// What changes at a line or above it.
+    fn found_to(&self, line: usize) -> &[Change] {
+        &self.found[..self.found.partition_point(|change| change.start <= line)]
     }
 
     /// The merged text from above a hidden line upwards: lines with the line of the file that they are or come before.
     fn merged_above(&self, hidden: usize) -> impl Iterator<Item = (usize, &str)> {
-        let mut changes = self.found.iter().rev().skip_while(move |change| change.start > hidden).peekable();
+        let mut changes = self.found_to(hidden).iter().rev().peekable();
         let (mut line, mut fresh): (usize, &[usize]) = (hidden, &[]);
         std::iter::from_fn(move || {
             loop {
