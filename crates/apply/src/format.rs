@@ -22,9 +22,12 @@ pub(crate) use detect::{detect, unwrapped};
 pub(crate) use similar::{quoted, short};
 pub use v4a::{Patch, PatchAction, PatchedFile};
 
+use crate::language::Language;
 use crate::lazy;
 use crate::merge::Options;
-use crate::outcome::{Refused, Stage};
+#[cfg(feature = "tree")]
+use crate::named;
+use crate::outcome::{Code, Refused, Stage};
 use crate::source::Source;
 use crate::splice::Splice;
 use serde::Serialize;
@@ -64,11 +67,30 @@ pub(crate) struct Located {
 pub(crate) fn locate(format: Format, source: &Source, update: &str, options: &Options) -> Result<Located, Refused> {
     let path = options.path.as_deref();
     match format {
-        Format::Lazy | Format::Fragment => lazy::locate(source, update, options),
+        Format::Lazy | Format::Fragment => snippet(source, update, options),
         Format::WholeFile => whole::locate(source, update, options),
         Format::SearchReplace => search_replace::locate(source, update, path),
         Format::StringReplace => string_replace::locate(source, update),
         Format::UnifiedDiff => unified::locate(source, update, path),
         Format::V4a => v4a::locate(source, update, path),
     }
+}
+
+/// A snippet is located by its lines, and by the names that it declares where the lines leave doubt.
+fn snippet(source: &Source, update: &str, options: &Options) -> Result<Located, Refused> {
+    lazy::locate(source, update).or_else(|refused| {
+        let is_doubt = matches!(refused.code, Code::NoAnchor | Code::AmbiguousLocation | Code::AmbiguousDeletion);
+        let language = options.parsed_as().filter(|_| is_doubt);
+        language.and_then(|language| by_name(source, update, language)).ok_or(refused)
+    })
+}
+
+#[cfg(feature = "tree")]
+fn by_name(source: &Source, update: &str, language: Language) -> Option<Located> {
+    named::locate(source, update, language)
+}
+
+#[cfg(not(feature = "tree"))]
+fn by_name(_: &Source, _: &str, _: Language) -> Option<Located> {
+    None
 }

@@ -5,9 +5,11 @@
 
 mod align;
 mod carry;
+mod closers;
 mod doubt;
 mod exact;
 mod indent;
+mod inline;
 mod inserted;
 mod judge;
 mod keys;
@@ -18,18 +20,23 @@ mod segments;
 mod snippet;
 mod window;
 
-pub(crate) use lines::tells_much;
+pub(crate) use indent::indent;
+pub(crate) use inline::{has_gap, resolved};
+#[cfg(feature = "tree")]
+pub(crate) use keys::{Key, key};
+#[cfg(feature = "tree")]
+pub(crate) use lines::{INFORMATIVE, information};
+pub(crate) use lines::{is_blank, tells_much};
 pub(crate) use markers::{is_marker, is_worded_marker, removed};
 use snippet::{Piece, Snippet};
 
 use crate::format::Located;
-use crate::merge::Options;
 use crate::outcome::{Code, Refused, Stage};
 use crate::source::Source;
 use crate::splice::Splice;
 use align::{Alignment, Problem};
 use doubt::Doubt;
-use lines::{Lines, UNIT, is_blank};
+use lines::{Lines, UNIT};
 use memchr::memmem;
 use seams::Seams;
 use segments::{Laid, Scoring};
@@ -86,7 +93,7 @@ fn stands_once(text: &str, part: &[Piece<'_>], at: &mut usize) -> bool {
 ///
 /// # Errors
 /// When it names no place, or several.
-pub(crate) fn locate(source: &Source, update: &str, _options: &Options) -> Result<Located, Refused> {
+pub(crate) fn locate(source: &Source, update: &str) -> Result<Located, Refused> {
     let lines = Lines::of(source.lines());
     let marked = located(source, &lines, &Snippet::read(update, |_| false));
     let documented = update.lines().any(|line| is_marker(line) && lines.known(line).is_some());

@@ -13,6 +13,8 @@ mod format;
 mod language;
 mod lazy;
 mod merge;
+#[cfg(feature = "tree")]
+mod named;
 mod outcome;
 mod parsed;
 pub mod request;

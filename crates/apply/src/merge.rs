@@ -10,6 +10,7 @@ use crate::parsed::Ahead;
 use crate::source::{Source, as_text, edits};
 use crate::splice::in_order;
 use crate::verify;
+use std::borrow::Cow;
 
 /// More of an original than this is not read (bytes).
 const ORIGINAL_MOST: usize = 64 << 20;
@@ -60,8 +61,10 @@ fn merged(original: &[u8], update: &[u8], options: &Options, ahead: Ahead<'_>) -
     let source = Source::read(original)?;
     let update = lines_of(update)?;
     let format = format::detect(&source, &update);
+    let is_text = matches!(format, Format::Lazy | Format::Fragment | Format::WholeFile);
+    let update = if is_text { lazy::resolved(&source, &update)? } else { Cow::Borrowed(&*update) };
     let merged = carried_out(&source, &update, format, options, ahead)?;
-    if !matches!(format, Format::Lazy | Format::Fragment | Format::WholeFile) {
+    if !is_text {
         let why = "an edit of this format says what it replaces, and may find that in its own result";
         let checks = Checks { idempotence: Check::Skipped(why), ..merged.checks };
         return Ok(Merged { checks, ..merged });

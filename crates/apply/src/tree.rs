@@ -3,7 +3,6 @@
 //! It refuses to know edits and formats. Invariant: without a grammar, or when the parse is too much work, there is no tree
 //! rather than half of one.
 
-#[allow(dead_code, reason = "the check reads a part of it; locating by the tree reads the rest")]
 mod outline;
 mod parse;
 mod rules;

@@ -84,7 +84,7 @@ fn trees(_: &Source, _: &[Splice], _: &Options, _: Option<&Parsed>) -> Result<(C
 }
 
 /// The text with LF that splices, in order, make of a source.
-fn spliced(source: &Source, splices: &[Splice]) -> String {
+pub(crate) fn spliced(source: &Source, splices: &[Splice]) -> String {
     let mut text = String::with_capacity(source.text.len() + splices.iter().map(|it| it.new.len()).sum::<usize>());
     let mut at = 0;
     for splice in splices {

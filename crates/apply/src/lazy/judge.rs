@@ -5,6 +5,7 @@
 
 use super::align::{Alignment, Problem, Step, Token, align, score_of};
 use super::carry::{Change, changes, set_apart, splices};
+use super::closers::close_what_is_shown;
 use super::indent::indent;
 use super::keys::key;
 use super::lines::{INFORMATIVE, UNIT, information, is_blank, tells_much};
@@ -195,6 +196,9 @@ impl Case<'_> {
         }
         let lines: Vec<usize> = matched(alignment, segment).map(|(_, line)| line).collect();
         let (Some(first), Some(last)) = (lines.first(), lines.last()) else { return Ok(()) };
+        if close_what_is_shown(self.source, self.laid, alignment, segment) {
+            return Ok(());
+        }
         Err(Refused::new(
             Code::AmbiguousDeletion,
             format!(

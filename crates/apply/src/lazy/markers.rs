@@ -58,11 +58,14 @@ pub(crate) fn marker(line: &str) -> Option<Marker<'_>> {
     let words = commented(trimmed)?;
     let inside = without_dots(words)?;
     let told = inside.trim();
-    let lower = told.to_lowercase();
     // Nothing but dots stands for anything; words must say that they leave something.
-    let says_kept = lower.is_empty() || KEPT.iter().any(|word| lower.contains(word));
-    // Prose that merely trails off is longer than any marker.
-    (says_kept && told.len() <= 120).then_some(Marker { line })
+    (told.is_empty() || says_kept(told)).then_some(Marker { line })
+}
+
+/// Whether words say that something is left as it is. Prose that merely trails off is longer than any marker.
+pub(super) fn says_kept(words: &str) -> bool {
+    let lower = words.to_lowercase();
+    words.len() <= 120 && KEPT.iter().any(|word| lower.contains(word))
 }
 
 /// Whether a line is a marker that says in words what it stands for. Dots alone are lines of many files, too.

@@ -44,6 +44,7 @@ impl Seams<'_> {
             self.check_head(change)?;
             self.check_name(change)?;
             self.check_hold(change)?;
+            self.check_reached(change)?;
             self.check_copies(change)?;
         }
         let mut comes = vec![false; self.alignment.steps.len()];
@@ -88,6 +89,25 @@ impl Seams<'_> {
         let Some(old) = declared_name(self.source.line(hidden)) else { return Ok(()) };
         let mut names = change.new.iter().filter_map(|&token| declared_name(self.laid.text(token)));
         if names.any(|new| differ_by_a_letter(old, new)) { Err(unclear(hidden, hidden)) } else { Ok(()) }
+    }
+
+    /// A new `return` right above hidden lines, which nothing would reach: likely they are meant to go.
+    fn check_reached(&self, change: &Change) -> Result<(), Refused> {
+        let Some(&last) = change.new.iter().rev().find(|&&token| !is_blank(self.laid.text(token))) else {
+            return Ok(());
+        };
+        let is_told = |token: &usize| !self.laid.is_line(*token) || !is_blank(self.laid.text(*token));
+        let is_shown = (last + 1..self.laid.len()).find(is_told).is_none_or(|token| self.laid.is_line(token));
+        let text = self.laid.text(last);
+        let gone = || (change.start..change.end).map(|line| self.source.line(line));
+        if is_shown || !leaves(text) || gone().any(|line| leaves(line) && indent(line) == indent(text)) {
+            return Ok(());
+        }
+        let below = (change.end..self.source.line_count()).take(REACH);
+        match below.into_iter().find(|&line| !is_blank(self.source.line(line)) && !is_head(self.source.line(line))) {
+            Some(line) if goes_on(self.source.line(line), indent(text)) => Err(unclear(line, line)),
+            _ => Ok(()),
+        }
     }
 
     /// Many lines that go, with nothing between them and a marker but lines that stand at several places and tell little.
@@ -219,6 +239,29 @@ fn enclosing<'l>(line: &str, above: impl Iterator<Item = (usize, &'l str)>) -> i
         }
         _ => false,
     })
+}
+
+/// Whether nothing below a line in its block is reached.
+fn leaves(line: &str) -> bool {
+    let mut words =
+        line.split(|it: char| it.is_whitespace() || matches!(it, ';' | '(')).filter(|word| !word.is_empty());
+    matches!(words.next(), Some("return" | "raise" | "throw" | "break" | "continue" | "die" | "exit"))
+        && words.all(|word| !matches!(word, "if" | "unless"))
+        // What goes on below is no end yet.
+        && !line.trim_end().ends_with(['(', '{', '[', ',', '\\', '|', '='])
+}
+
+/// Whether a line goes on with the statements of a block.
+fn goes_on(line: &str, depth: &str) -> bool {
+    const OTHER: [&str; 11] =
+        ["case", "default", "else", "elif", "elsif", "except", "catch", "finally", "rescue", "ensure", "end"];
+    let words = line.trim();
+    let first = words.split(|it: char| !it.is_alphanumeric()).next().unwrap_or_default();
+    indent(line) == depth
+        && !words.starts_with(['}', ')', ']', '<', '&', '|', '.', '+', '?', ':'])
+        && !words.ends_with(':')
+        && !OTHER.contains(&first)
+        && declared_name(line).is_none()
 }
 
 /// Whether two names are the same but for one letter within the longer of them.

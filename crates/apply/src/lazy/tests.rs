@@ -1,6 +1,7 @@
 //! Snippets on small files, each with the text that it means or the reason why it means none.
 
 use super::*;
+use crate::merge::Options;
 use crate::outcome::{Merged, Outcome};
 
 fn merge(original: &str, update: &str) -> Outcome {
@@ -203,4 +204,29 @@ fn a_snippet_stands_in_a_text_that_has_its_parts_once_and_in_order() {
     ] {
         assert!(!stands(text, update), "{why}: {update}");
     }
+}
+
+#[test]
+fn a_return_above_hidden_lines_is_doubted() {
+    let file = "def load(path):\n    text = read(path)\n    return parse(text)\n\ndef save(path):\n    write(path)\n";
+    let update = |line| format!("# ...\ndef load(path):\n{line}\n# ...\n");
+    for line in ["    return {}", "    raise NotFound(path)"] {
+        let refused = refused(file, &update(line));
+        assert_eq!((refused.code, refused.candidates[0]), (Code::AmbiguousDeletion, (2, 2)), "{line}");
+    }
+    for line in ["    check(path)", "    if not path:\n        return {}", "    return {} if path else None"] {
+        let expected = file.replacen("(path):\n", &format!("(path):\n{line}\n"), 1);
+        assert_eq!(merged(file, &update(line)), expected, "{line}");
+    }
+}
+
+#[test]
+fn brackets_that_close_what_is_shown_may_stand_alone() {
+    let file =
+        "const a = {\n  port: 1,\n  deep: {\n    x: 1,\n  },\n};\n\nconst b = {\n  deep: {\n    x: 2,\n  },\n};\n";
+    let update = "const a = {\n  port: 2,\n  deep: {\n    // ...\n  },\n};\n// ...\n";
+    assert_eq!(merged(file, update), file.replace("port: 1", "port: 2"));
+    // What opens them is not shown: lines between them may be meant to go.
+    let refused = refused(file, "const a = {\n  port: 2,\n// ...\n  },\n};\n// ...\n");
+    assert_eq!(refused.code, Code::AmbiguousDeletion, "{refused}");
 }

@@ -36,13 +36,9 @@ pub(crate) struct Declaration {
 
 /// What a text declares.
 #[derive(Clone, Debug)]
-pub(crate) struct Outline<'t> {
+pub(crate) struct Outline {
     /// In order.
     pub declarations: Vec<Declaration>,
-    /// Error nodes and missing nodes.
-    pub errors: usize,
-    text: &'t str,
-    tree: Tree,
 }
 
 /// A node on the way from the root to where the walk is.
@@ -56,17 +52,15 @@ struct Frame {
     wrapper: Option<usize>,
 }
 
-impl<'t> Outline<'t> {
+impl Outline {
     /// The outline of a text; none if it cannot be parsed within bounds.
-    pub(crate) fn of(language: Language, text: &'t str) -> Option<Outline<'t>> {
-        Some(Outline::of_tree(language, text, parse(language, text)?))
+    pub(crate) fn of(language: Language, text: &str) -> Option<Outline> {
+        Some(Outline::of_tree(language, text, &parse(language, text)?))
     }
 
     /// The outline of a text whose tree is there.
-    pub(crate) fn of_tree(language: Language, text: &'t str, tree: Tree) -> Outline<'t> {
-        let errors = errors(&tree).len();
-        let declarations = Walk { rules: rules(language), text, found: Vec::new() }.all(&tree);
-        Outline { declarations, errors, text, tree }
+    pub(crate) fn of_tree(language: Language, text: &str, tree: &Tree) -> Outline {
+        Outline { declarations: Walk { rules: rules(language), text, found: Vec::new() }.all(tree) }
     }
 
     /// The names of what a declaration stands in, outermost first, and its own.
@@ -78,54 +72,6 @@ impl<'t> Outline<'t> {
         }
         names.reverse();
         names.join("\u{1f}")
-    }
-
-    /// Whether lines are one or more whole siblings; blank lines and comments at their edges are allowed.
-    pub(crate) fn is_whole_siblings(&self, lines: Range<usize>) -> bool {
-        let starts = std::iter::once(0).chain(memchr::memchr_iter(b'\n', self.text.as_bytes()).map(|at| at + 1));
-        let mut starts = starts.skip(lines.start);
-        let Some(from) = starts.next() else { return true };
-        let to = match lines.len() {
-            0 => return true,
-            count => starts.nth(count - 1).unwrap_or(self.text.len()),
-        };
-        let part = &self.text[from..to];
-        let from = from + (part.len() - part.trim_start().len());
-        let to = from + part.trim().len();
-        from == to || covers_siblings(&self.tree, self.text, from..to)
-    }
-}
-
-fn covers_siblings(tree: &Tree, text: &str, bytes: Range<usize>) -> bool {
-    let mut cursor = tree.walk();
-    loop {
-        if cursor.goto_first_child_for_byte(bytes.start).is_none() {
-            return false;
-        }
-        // A node that reaches beyond the range on both sides, or ends with it: look inside it.
-        let node = cursor.node();
-        if node.start_byte() <= bytes.start && node.end_byte() >= bytes.end && node.byte_range() != bytes {
-            continue;
-        }
-        if node.start_byte() != bytes.start {
-            return false;
-        }
-        break;
-    }
-    loop {
-        let node = cursor.node();
-        if node.start_byte() >= bytes.end {
-            return true;
-        }
-        let is_joint = matches!(text[node.byte_range()].trim(), "" | "," | ";");
-        if node.end_byte() > bytes.end && text[bytes.end..node.end_byte()].trim() != ""
-            || !(node.is_named() || is_joint)
-        {
-            return false;
-        }
-        if !cursor.goto_next_sibling() {
-            return node.end_byte() >= bytes.end;
-        }
     }
 }
 

@@ -27,14 +27,14 @@ pub(super) fn check(
     if matches!(language, Language::Css | Language::Html) {
         return Ok(Check::Skipped("the language lets declarations stand twice"));
     }
-    let new = Outline::of_tree(language, text, new);
+    let new = Outline::of_tree(language, text, &new);
     let groups = groups(language, &new);
     let mut twice: Vec<&Vec<usize>> = groups.values().filter(|group| group.len() > 1).collect();
     if twice.is_empty() {
         return Ok(Check::Passed);
     }
     twice.sort();
-    let old = Outline::of_tree(language, &source.text, old);
+    let old = Outline::of_tree(language, &source.text, &old);
     let mut most: BTreeMap<(Kind, String), usize> = BTreeMap::new();
     for group in self::groups(language, &old).values() {
         let at = group[0];
@@ -52,7 +52,7 @@ pub(super) fn check(
     Ok(Check::Passed)
 }
 
-fn refused(source: &Source, splices: &[Splice], new: &Outline<'_>, group: &[usize]) -> Refused {
+fn refused(source: &Source, splices: &[Splice], new: &Outline, group: &[usize]) -> Refused {
     let lines: Vec<usize> = group.iter().map(|&at| new.declarations[at].lines.start).collect();
     let (first, last) = (lines[0], lines[lines.len() - 1]);
     let name = &new.declarations[group[0]].name;
@@ -66,7 +66,7 @@ fn refused(source: &Source, splices: &[Splice], new: &Outline<'_>, group: &[usiz
     .at(lines.iter().map(|&line| (before(line), before(line))))
 }
 
-fn groups<'o>(language: Language, outline: &'o Outline<'_>) -> BTreeMap<(usize, Key<'o>), Vec<usize>> {
+fn groups<'o>(language: Language, outline: &'o Outline) -> BTreeMap<(usize, Key<'o>), Vec<usize>> {
     let mut groups: BTreeMap<(usize, Key<'o>), Vec<usize>> = BTreeMap::new();
     for (at, declaration) in outline.declarations.iter().enumerate() {
         if counts(language, declaration) {

@@ -3,7 +3,7 @@
 //! It refuses to ask whether lines belong where they are. Invariant: the work is linear in both texts.
 
 use super::spliced;
-use crate::lazy::is_worded_marker;
+use crate::lazy::{has_gap, is_worded_marker};
 use crate::outcome::{Check, Code, Refused};
 use crate::source::Source;
 use crate::splice::Splice;
@@ -37,7 +37,7 @@ pub(super) fn check(source: &Source, splices: &[Splice], text: &str, update: &st
         let first = source.line_of(splice.old.start);
         splice.new.lines().map(move |line| (first, line))
     });
-    let markers: Vec<(usize, &str)> = brought.filter(|(_, line)| is_worded_marker(line)).collect();
+    let markers: Vec<(usize, &str)> = brought.filter(|(_, line)| is_worded_marker(line) || has_gap(line)).collect();
     if markers.is_empty() {
         return Ok(Check::Passed);
     }

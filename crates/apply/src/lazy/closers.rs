@@ -1,0 +1,42 @@
+//! Segments of nothing but brackets that close what the update shows above them.
+//!
+//! It refuses to know a language: indentation is all it reads. Invariant: the walk in the file is bounded.
+
+use super::align::{Alignment, Step};
+use super::indent::indent;
+use super::lines::is_blank;
+use super::segments::Laid;
+use crate::source::Source;
+use std::ops::Range;
+
+/// Longer blocks are not walked (lines).
+const BLOCK_MOST: usize = 10_000;
+
+/// Whether each line of a segment closes a block that an earlier line of the update opens, where the file closes it.
+pub(super) fn close_what_is_shown(
+    source: &Source,
+    laid: &Laid<'_>,
+    alignment: &Alignment,
+    segment: &Range<usize>,
+) -> bool {
+    let mut left = BLOCK_MOST;
+    segment.clone().filter(|&token| !is_blank(laid.text(token))).all(|token| {
+        let Step::Matched(end) = alignment.steps[token] else { return false };
+        let depth = indent(laid.text(token)).len();
+        let is_out = |&token: &usize| {
+            laid.is_line(token) && !is_blank(laid.text(token)) && indent(laid.text(token)).len() <= depth
+        };
+        let opener = (0..token).rev().find(is_out);
+        let Some(Step::Matched(begin) | Step::Replaces(begin)) = opener.map(|opener| alignment.steps[opener]) else {
+            return false;
+        };
+        let opens = opener.is_some_and(|it| indent(laid.text(it)).len() == depth && !is_closer(laid.text(it)));
+        left = left.saturating_sub(end.saturating_sub(begin));
+        let is_inside = |line: &str| is_blank(line) || indent(line).len() > depth;
+        is_closer(laid.text(token)) && opens && left > 0 && (begin + 1..end).all(|line| is_inside(source.line(line)))
+    })
+}
+
+fn is_closer(line: &str) -> bool {
+    line.trim_start().starts_with(['}', ')', ']']) || line.trim() == "end"
+}

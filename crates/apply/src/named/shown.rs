@@ -1,0 +1,198 @@
+//! Which lines of the file a part of an update stands for, if the part is made of declarations.
+//!
+//! It refuses to decide whether they are whole: the tree of the result tells. Invariant: every name is looked for in the whole
+//! file, and one that stands in more than one line names nothing.
+
+use crate::language::Language;
+use crate::lazy::{INFORMATIVE, Key, indent, information, is_blank, key};
+use crate::source::Source;
+use crate::splice::Splice;
+use crate::tree::{Declaration, Kind, Outline};
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+/// Signs that begin a comment, an attribute or a decorator above a declaration.
+const HEADS: &[&str] = &["@", "#", "//", "/*", "*", "--", "["];
+/// Those of them that begin a comment only.
+const COMMENTS: &[&str] = &["# ", "//", "/*", "*", "--"];
+/// So many lines may go whatever comes.
+const GONE_FREE: usize = 12;
+
+/// The file.
+pub(super) struct File<'s> {
+    pub source: &'s Source,
+    pub language: Language,
+    pub outline: Outline,
+}
+
+/// Declarations that an update shows, at least one of which the file has.
+pub(super) struct Shown {
+    /// Lines of the update.
+    pub new: Range<usize>,
+    /// How many declarations they should be.
+    pub count: usize,
+    /// Lines of the file that they take the place of.
+    pub old: Range<usize>,
+    /// The declarations of the file that go, in order.
+    pub gone: Vec<usize>,
+}
+
+impl Shown {
+    /// The change of the file.
+    pub fn splice(&self, source: &Source, lines: &[&str]) -> Splice {
+        let new = lines[self.new.clone()].iter().flat_map(|line| [line, "\n"]).collect();
+        Splice { old: source.bytes_of(self.old.clone()), new }
+    }
+}
+
+/// A declaration that a part and the file have: its line in the update, its number in the file and its line there.
+struct Pair {
+    new: usize,
+    declaration: usize,
+    old: usize,
+}
+
+impl File<'_> {
+    /// What a part of an update stands for; `None` if it is not made of declarations of which the file has one.
+    pub fn shown(&self, lines: &[&str], part: Range<usize>) -> Option<Shown> {
+        let depth = indent(lines[part.start]);
+        let scope = self.scope(lines, part.start);
+        let mut pairs = Vec::new();
+        let mut count = 0;
+        for at in part.clone().filter(|&at| indent(lines[at]) == depth) {
+            let Some(key) = key(lines[at]) else { continue };
+            count += 1;
+            if let Some((declaration, old)) = self.named(key, depth)? {
+                pairs.push(Pair { new: at, declaration, old });
+            }
+        }
+        let (first, last) = (pairs.first()?, pairs.last()?);
+        let gone: Vec<usize> = pairs.iter().map(|pair| pair.declaration).collect();
+        let is_inside = scope.is_none_or(|scope| self.ancestors(gone[0]).any(|it| simple(&it.name) == scope));
+        if !is_inside || !self.are_neighbours(&gone) {
+            return None;
+        }
+        let start = if first.new == part.start { first.old } else { self.head(first.declaration, first.old).start };
+        let old = start..self.outline.declarations[last.declaration].lines.end;
+        let shown = Shown { new: part.clone(), count, old, gone };
+        // A new value beside one that is known is as likely a value of another file.
+        let is_value = pairs.iter().any(|pair| is_value(self.outline.declarations[pair.declaration].kind));
+        if is_value && count > pairs.len() {
+            return None;
+        }
+        let heads = pairs.iter().all(|pair| pair.new == part.start || self.keeps_head(lines, &part, pair));
+        let ends =
+            !self.may_be_cut(last) || count_after(lines, &part, last, depth) > 0 || self.ends_alike(lines, &shown);
+        (heads && ends && self.is_the_same(lines, &shown, &pairs)).then_some(shown)
+    }
+
+    /// The declaration of a name that stands at a depth, and its line; none if the file does not know the name at all.
+    #[allow(clippy::option_option, reason = "nothing known of a name, no such name, and one")]
+    fn named(&self, name: Key<'_>, depth: &str) -> Option<Option<(usize, usize)>> {
+        let mut places = self.source.lines().enumerate().filter(|(_, line)| key(line) == Some(name));
+        let Some((place, line)) = places.next() else {
+            let known = self.outline.declarations.iter().any(|it| simple(&it.name) == simple(name.name()));
+            return (!known).then_some(None);
+        };
+        let mut found = (0..self.outline.declarations.len()).filter(|&at| {
+            let declaration = &self.outline.declarations[at];
+            simple(&declaration.name) == simple(name.name()) && declaration.lines.contains(&place)
+        });
+        let declaration = found.next()?;
+        let is_one = places.next().is_none() && found.next().is_none() && indent(line) == depth;
+        is_one.then_some(Some((declaration, place)))
+    }
+
+    /// The name that the update shows around a line: that of the line above it that is further out.
+    fn scope<'u>(&self, lines: &[&'u str], at: usize) -> Option<&'u str> {
+        let depth = indent(lines[at]).len();
+        let is_out = |line: &&&str| !is_blank(line) && !crate::lazy::is_marker(line) && indent(line).len() < depth;
+        match key(lines[..at].iter().rev().find(is_out)?)? {
+            Key::Declares(name) => Some(simple(name)),
+            Key::Assigns(_) => None,
+        }
+    }
+
+    fn ancestors(&self, at: usize) -> impl Iterator<Item = &Declaration> {
+        std::iter::successors(self.outline.declarations[at].parent, |&at| self.outline.declarations[at].parent)
+            .map(|at| &self.outline.declarations[at])
+    }
+
+    /// Whether nothing stands between declarations of one scope.
+    fn are_neighbours(&self, gone: &[usize]) -> bool {
+        gone.windows(2).all(|pair| {
+            let [one, other] = [pair[0], pair[1]].map(|at| &self.outline.declarations[at]);
+            let between = one.lines.end..other.head.start.min(other.lines.start);
+            one.scope == other.scope
+                && between.start <= between.end
+                && between.into_iter().all(|line| is_blank(self.source.line(line)))
+        })
+    }
+
+    /// The lines of a declaration above the one that names it, and comments and attributes above those.
+    fn head(&self, declaration: usize, line: usize) -> Range<usize> {
+        let declaration = &self.outline.declarations[declaration];
+        declaration.head.start.min(declaration.lines.start)..line
+    }
+
+    /// Whether what stands above a declaration in the file does so in the update, comments aside, of which a line must.
+    fn keeps_head(&self, lines: &[&str], part: &Range<usize>, pair: &Pair) -> bool {
+        let begins = |line: &str, signs: &[&str]| signs.iter().any(|sign| line.trim_start().starts_with(sign));
+        let above = (part.start..pair.new).rev().take_while(|&at| begins(lines[at], HEADS));
+        let new: BTreeSet<&str> = above.map(|at| lines[at].trim()).collect();
+        let old: Vec<&str> = self.head(pair.declaration, pair.old).map(|line| self.source.line(line).trim()).collect();
+        let is_kept = |line: &&str| new.contains(line);
+        let told = |line: &&&str| information(line) >= INFORMATIVE;
+        old.iter().filter(|line| !begins(line, COMMENTS)).all(is_kept)
+            && (old.is_empty() || old.iter().filter(told).any(is_kept))
+    }
+
+    /// Whether a declaration has no end of its own, so that the first lines of it could be shown as well as all.
+    fn may_be_cut(&self, last: &Pair) -> bool {
+        let declaration = &self.outline.declarations[last.declaration];
+        let by_indentation = matches!(self.language, Language::Python | Language::Yaml | Language::Toml);
+        (by_indentation || is_value(declaration.kind)) && declaration.lines.len() > 1
+    }
+
+    fn ends_alike(&self, lines: &[&str], shown: &Shown) -> bool {
+        let (new, old) = (lines[shown.new.end - 1], self.source.line(shown.old.end - 1));
+        // What ends with the same line, or with another `return`, was hardly cut there.
+        indent(new) == indent(old) && new.split_whitespace().next() == old.split_whitespace().next()
+    }
+
+    /// Whether what goes and what comes is the same thing by more than its name, and little of it is lost.
+    fn is_the_same(&self, lines: &[&str], shown: &Shown, pairs: &[Pair]) -> bool {
+        let (text, changed) = (|line| self.source.line(line), &lines[shown.new.clone()]);
+        if shown.old.clone().map(text).eq(changed.iter().copied()) {
+            // What stands as it is says nothing of what may be missing around it.
+            return false;
+        }
+        if shown.old.len() == 1 {
+            return true;
+        }
+        let new: BTreeSet<&str> = lines[shown.new.clone()].iter().map(|line| line.trim()).collect();
+        let old: BTreeSet<&str> = shown.old.clone().map(|line| self.source.line(line).trim()).collect();
+        let gone = shown.old.clone().filter(|&line| !new.contains(self.source.line(line).trim())).count();
+        let came = lines[shown.new.clone()].iter().filter(|line| !old.contains(line.trim())).count();
+        let telling = old.iter().filter(|line| information(line) >= INFORMATIVE);
+        let (all, kept) = telling.fold((0, 0), |(all, kept), line| (all + 1, kept + usize::from(new.contains(line))));
+        let has_heads = pairs.iter().all(|pair| lines[pair.new] == self.source.line(pair.old));
+        (gone <= GONE_FREE || gone <= 3 * came + 6) && (has_heads || kept * 4 >= all)
+    }
+}
+
+/// Whether a declaration gives a value to a name, and needs no body.
+fn is_value(kind: Kind) -> bool {
+    matches!(kind, Kind::Constant | Kind::Field | Kind::Key | Kind::Type | Kind::Table | Kind::Rule | Kind::Signature)
+}
+
+/// How many declarations a part goes on with after one.
+fn count_after(lines: &[&str], part: &Range<usize>, last: &Pair, depth: &str) -> usize {
+    (last.new + 1..part.end).filter(|&at| indent(lines[at]) == depth && key(lines[at]).is_some()).count()
+}
+
+/// A name without what it is a part of.
+pub(super) fn simple(name: &str) -> &str {
+    let end = name.rsplit("::").next().unwrap_or(name);
+    end.rsplit('.').next().unwrap_or(end)
+}
