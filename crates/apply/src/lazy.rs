@@ -4,6 +4,7 @@
 //! it nearly as well gives the same text.
 
 mod align;
+mod alike;
 mod carry;
 mod doubt;
 mod exact;

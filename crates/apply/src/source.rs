@@ -73,7 +73,7 @@ impl Source {
     }
 
     /// All lines, without their ends.
-    pub fn lines(&self) -> impl Iterator<Item = &str> {
+    pub fn lines(&self) -> impl DoubleEndedIterator<Item = &str> {
         (0..self.line_count()).map(|number| self.line(number))
     }
 

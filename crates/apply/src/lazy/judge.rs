@@ -4,11 +4,12 @@
 //! reading that explains the snippet nearly as well gives the same text.
 
 use super::align::{Alignment, Problem, Step, Token, align, score_of};
+use super::alike::are_alike;
 use super::carry::{Change, changes, set_apart, splices};
 use super::indent::indent;
 use super::keys::key;
 use super::lines::{INFORMATIVE, UNIT, information, is_blank, tells_much};
-use super::segments::{Laid, are_alike};
+use super::segments::Laid;
 use crate::format::short;
 use crate::outcome::{Code, Refused};
 use crate::source::Source;

@@ -113,5 +113,9 @@ pub(crate) const INFORMATIVE: i32 = 2 * UNIT;
 
 /// Whether a line has nothing but blanks.
 pub(crate) fn is_blank(line: &str) -> bool {
-    line.chars().all(char::is_whitespace)
+    // Nearly every line is told by its first byte that is no blank.
+    match line.bytes().find(|byte| !matches!(byte, b' ' | b'\t')) {
+        None => true,
+        Some(byte) => !byte.is_ascii_graphic() && line.chars().all(char::is_whitespace),
+    }
 }
