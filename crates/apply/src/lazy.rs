@@ -97,7 +97,7 @@ pub(crate) fn locate(source: &Source, update: &str, _options: &Options) -> Resul
     // The file has lines that look like markers: they may be meant as themselves.
     let meant = located(source, &lines, &Snippet::read(update, |line| lines.known(line).is_some()));
     match (marked, meant) {
-        (Ok(one), Ok(other)) if source.with(&one.splices) == source.with(&other.splices) => Ok(one),
+        (Ok(one), Ok(other)) if source.is_same_with(&one.splices, &other.splices) => Ok(one),
         (Ok(_), Ok(_)) => Err(Refused::new(
             Code::MarkerUnresolved,
             "the file itself has a line that reads like a marker, and the update makes sense with and without it",

@@ -9,8 +9,6 @@ use memchr::{memchr_iter, memmem};
 use std::ops::Range;
 
 const BOM: &str = "\u{feff}";
-/// Bytes of a line in a usual file; room is made for so many lines at first.
-const LINE_USUAL: usize = 32;
 
 /// A file whose line ends are all LF inside; it ends with one unless it is empty.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -37,10 +35,13 @@ impl LineEnds {
         if memmem::find(text.as_bytes(), b"\r\n").is_none() {
             return LineEnds::Lf;
         }
-        let crlf: Vec<bool> = text.split_inclusive('\n').map(|line| line.ends_with("\r\n")).collect();
+        let is_crlf = |end: usize| text[..end].ends_with('\r');
+        if memchr_iter(b'\n', text.as_bytes()).all(is_crlf) {
+            return LineEnds::Crlf;
+        }
         // The last line of a file without a final newline has no end that could differ.
-        let told = if final_newline { &crlf[..] } else { &crlf[..crlf.len() - 1] };
-        if told.iter().all(|&crlf| crlf) { LineEnds::Crlf } else { LineEnds::Mixed(crlf) }
+        let last = if final_newline { None } else { Some(false) };
+        LineEnds::Mixed(memchr_iter(b'\n', text.as_bytes()).map(is_crlf).chain(last).collect())
     }
 }
 
@@ -54,7 +55,7 @@ impl Source {
         let (bom, text) = text.strip_prefix(BOM).map_or((false, text), |rest| (true, rest));
         let final_newline = text.is_empty() || text.ends_with('\n');
         let ends = LineEnds::of(text, final_newline);
-        let mut text = if ends == LineEnds::Lf { text.to_owned() } else { text.replace("\r\n", "\n") };
+        let mut text = with_lf(text);
         if !final_newline {
             text.push('\n');
         }
@@ -73,7 +74,7 @@ impl Source {
     }
 
     /// All lines, without their ends.
-    pub fn lines(&self) -> impl DoubleEndedIterator<Item = &str> {
+    pub fn lines(&self) -> impl DoubleEndedIterator<Item = &str> + ExactSizeIterator {
         (0..self.line_count()).map(|number| self.line(number))
     }
 
@@ -111,6 +112,29 @@ impl Source {
             }
         }
         out
+    }
+
+    /// Whether two lists of splices make the same file. Only what lies between their first and their last byte is held against
+    /// each other, where that tells.
+    pub fn is_same_with(&self, one: &[Splice], other: &[Splice]) -> bool {
+        if matches!(self.ends, LineEnds::Mixed(_)) || !self.final_newline {
+            return one == other || self.with(one) == self.with(other);
+        }
+        let all = || one.iter().chain(other);
+        let first = all().map(|it| it.old.start).min().unwrap_or(0);
+        let last = all().map(|it| it.old.end).max().unwrap_or(0);
+        let between = |splices: &[Splice]| {
+            let mut text = String::new();
+            let mut at = first;
+            for splice in splices {
+                text.push_str(&self.text[at..splice.old.start]);
+                text.push_str(&splice.new);
+                at = splice.old.end;
+            }
+            text.push_str(&self.text[at..last]);
+            text
+        };
+        one == other || between(one) == between(other)
     }
 
     fn copy(&self, bytes: Range<usize>, out: &mut String) {
@@ -176,8 +200,21 @@ pub(crate) fn as_text<'b>(bytes: &'b [u8], what: &str) -> Result<&'b str, Refuse
     }
 }
 
+/// A text whose CRLF are LF.
+pub(crate) fn with_lf(text: &str) -> String {
+    // One more for the end of a last line that has none.
+    let mut out = String::with_capacity(text.len() + 1);
+    let mut at = 0;
+    for end in memmem::find_iter(text.as_bytes(), b"\r\n") {
+        out.push_str(&text[at..end]);
+        at = end + 1;
+    }
+    out.push_str(&text[at..]);
+    out
+}
+
 fn line_starts(text: &str) -> Vec<usize> {
-    let mut starts = Vec::with_capacity(text.len() / LINE_USUAL + 1);
+    let mut starts = Vec::with_capacity(memchr_iter(b'\n', text.as_bytes()).count() + 1);
     starts.push(0);
     starts.extend(memchr_iter(b'\n', text.as_bytes()).map(|at| at + 1));
     starts

@@ -4,9 +4,13 @@
 //! falls with the number of times that the line stands in the file.
 
 use foldhash::HashMap;
+use foldhash::fast::RandomState;
 
 /// One unit of worth; a long line that stands once is worth six.
 pub(crate) const UNIT: i32 = 100;
+
+/// Room is made for so many different lines at first.
+const USUAL: usize = 2_048;
 
 /// The lines of a file.
 pub(crate) struct Lines<'o> {
@@ -32,8 +36,14 @@ pub(crate) struct Known {
 
 impl<'o> Lines<'o> {
     /// Numbers the lines of a file.
-    pub fn of(lines: impl Iterator<Item = &'o str>) -> Lines<'o> {
-        let mut all = Lines { ids: Vec::new(), texts: Vec::new(), numbers: HashMap::default(), kinds: Vec::new() };
+    pub fn of(lines: impl ExactSizeIterator<Item = &'o str>) -> Lines<'o> {
+        let usual = lines.len().min(USUAL);
+        let mut all = Lines {
+            ids: Vec::with_capacity(lines.len()),
+            texts: Vec::with_capacity(usual),
+            numbers: HashMap::with_capacity_and_hasher(usual, RandomState::default()),
+            kinds: Vec::with_capacity(usual),
+        };
         for line in lines {
             let next = all.kinds.len() as u32;
             let id = *all.numbers.entry(line).or_insert(next);

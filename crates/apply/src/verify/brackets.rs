@@ -1,7 +1,7 @@
 //! Brackets: what was balanced still is. It stands in where no parser decides.
 //!
 //! It refuses to judge languages whose strings it cannot tell, and originals that it finds unbalanced itself. Invariant: one
-//! pass over each text.
+//! pass over the original, and of the merged text no more than what its changes can tell in another way.
 
 use super::spliced;
 use crate::language::Language;
@@ -55,11 +55,11 @@ pub(super) fn check(source: &Source, splices: &[Splice], language: Option<Langua
     if splices.is_empty() {
         return Ok(Check::Passed);
     }
-    if balance(&source.text, lexis).is_err() {
-        return Ok(Check::Skipped("the original is not balanced"));
-    }
     let text = spliced(source, splices);
-    let Err(at) = balance(&text, lexis) else { return Ok(Check::Passed) };
+    let Some(balance) = balance(source, splices, &text, lexis) else {
+        return Ok(Check::Skipped("the original is not balanced"));
+    };
+    let Err(at) = balance else { return Ok(Check::Passed) };
     let line = text[..at].matches('\n').count();
     let near = splices.iter().map(|splice| {
         let last = source.line_of(splice.old.end.saturating_sub(1).max(splice.old.start));
@@ -73,6 +73,9 @@ pub(super) fn check(source: &Source, splices: &[Splice], language: Option<Langua
     )
     .at(near))
 }
+
+/// A comment or string is told by so many bytes at its beginning, or within its line.
+const SIGN_MOST: usize = 4;
 
 /// Bytes that begin neither comment nor string in any language and are no brackets; most of a text is of them.
 const PLAIN: [bool; 256] = {
@@ -88,31 +91,70 @@ const PLAIN: [bool; 256] = {
     plain
 };
 
-/// Where a bracket stands that has no partner.
-fn balance(text: &str, lexis: Lexis) -> Result<(), usize> {
-    let bytes = text.as_bytes();
-    let mut open: Vec<usize> = Vec::new();
-    let mut at = 0;
-    while at < bytes.len() {
-        if PLAIN[usize::from(bytes[at])] {
-            at += 1;
-            continue;
-        }
-        if let Some(end) = past_quoted(bytes, at, lexis) {
-            at = end;
-            continue;
-        }
-        match bytes[at] {
-            b'(' | b'[' | b'{' => open.push(at),
-            close @ (b')' | b']' | b'}') => match open.pop() {
-                Some(start) if partner(bytes[start]) == close => {}
-                _ => return Err(at),
-            },
-            _ => {}
-        }
-        at += 1;
+/// Where a bracket of the merged text stands that has no partner, if one does; nothing if the original is not balanced.
+fn balance(source: &Source, splices: &[Splice], text: &str, lexis: Lexis) -> Option<Result<(), usize>> {
+    let (first, last) = (splices.first()?.old.start, splices.last()?.old.end);
+    let mut old = Scan { bytes: source.text.as_bytes(), lexis, at: 0, open: Vec::new() };
+    let line = source.line_of(first.saturating_sub(SIGN_MOST));
+    old.read::<true>(source.bytes_of(line..line).start).ok()?;
+    let mut new = Scan { bytes: text.as_bytes(), open: old.open.clone(), ..old };
+    // What is read beyond the last change is the same in both texts, too, if it is come to with the same brackets open.
+    old.read::<false>((last + 1).min(source.text.len())).ok()?;
+    let (met, open) = (old.at + text.len() - source.text.len(), old.open.clone());
+    old.read::<false>(source.text.len()).ok()?;
+    old.end().ok()?;
+    let kinds = |scan: &Scan<'_>, open: &[usize]| -> Vec<u8> { open.iter().map(|&at| scan.bytes[at]).collect() };
+    let read = new.read::<false>(met);
+    if read.is_ok() && new.at == met && kinds(&new, &new.open) == kinds(&old, &open) {
+        return Some(Ok(()));
     }
-    open.pop().map_or(Ok(()), Err)
+    Some(read.and_then(|()| new.read::<false>(text.len())).and_then(|()| new.end()))
+}
+
+/// A text that is read for its brackets.
+struct Scan<'t> {
+    bytes: &'t [u8],
+    lexis: Lexis,
+    at: usize,
+    /// Where brackets stand that are not closed yet.
+    open: Vec<usize>,
+}
+
+impl Scan<'_> {
+    /// Reads on to a byte, or says which bracket has no partner. What begins before that byte and ends beyond it is read whole,
+    /// or is not if it `STOPS`.
+    fn read<const STOPS: bool>(&mut self, end: usize) -> Result<(), usize> {
+        let bytes = self.bytes;
+        while self.at < end {
+            let at = self.at;
+            if PLAIN[usize::from(bytes[at])] {
+                self.at += 1;
+                continue;
+            }
+            if let Some(past) = past_quoted(bytes, at, self.lexis) {
+                if STOPS && past > end {
+                    break;
+                }
+                self.at = past;
+                continue;
+            }
+            match bytes[at] {
+                b'(' | b'[' | b'{' => self.open.push(at),
+                close @ (b')' | b']' | b'}') => match self.open.pop() {
+                    Some(start) if partner(bytes[start]) == close => {}
+                    _ => return Err(at),
+                },
+                _ => {}
+            }
+            self.at += 1;
+        }
+        Ok(())
+    }
+
+    /// Whether everything is closed.
+    fn end(&self) -> Result<(), usize> {
+        self.open.last().map_or(Ok(()), |&at| Err(at))
+    }
 }
 
 fn partner(open: u8) -> u8 {

@@ -7,6 +7,7 @@ use crate::lazy::is_worded_marker;
 use crate::outcome::{Check, Code, Refused};
 use crate::source::Source;
 use crate::splice::Splice;
+use memchr::memchr_iter;
 use std::collections::BTreeSet;
 
 /// Checks that splices are in order and inside the text, so that every other line is the original's, and that what they
@@ -59,8 +60,18 @@ pub(super) fn check(source: &Source, splices: &[Splice], text: &str, update: &st
 
 /// Whether two texts have the same lines, whatever the lines end with.
 fn has_same_lines(one: &str, other: &str) -> bool {
-    let lines = |text| str::split(text, '\n').map(|line: &str| line.trim_end_matches('\r'));
     let one = one.strip_suffix('\n').unwrap_or(one);
     // A file without a final newline may still end with a blank line.
     lines(one).eq(lines(other.strip_suffix('\n').unwrap_or(other))) || lines(one).eq(lines(other))
+}
+
+/// The lines of a text, without what they end with.
+fn lines(text: &str) -> impl Iterator<Item = &[u8]> {
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    memchr_iter(b'\n', bytes).chain([bytes.len()]).map(move |end| {
+        let line = &bytes[std::mem::replace(&mut at, end + 1)..end];
+        let returns = line.iter().rev().take_while(|&&byte| byte == b'\r').count();
+        &line[..line.len() - returns]
+    })
 }
