@@ -105,8 +105,10 @@ fn is_whole(source: &Source, update: &str) -> bool {
     fn is_text(line: &&str) -> bool {
         !core(line).is_empty()
     }
-    let old: Vec<&str> = source.lines().map(str::trim_end).filter(is_text).collect();
     let new: Vec<&str> = update.lines().map(str::trim_end).filter(is_text).collect();
+    // No more of the file than says that it has too many lines.
+    let most = new.len() * 4 / 3 + 1;
+    let old: Vec<&str> = source.lines().map(str::trim_end).filter(is_text).take(most).collect();
     if old.is_empty() || new.is_empty() {
         return old.is_empty();
     }

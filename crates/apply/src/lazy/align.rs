@@ -300,21 +300,24 @@ impl Front {
         } else {
             ways[..from].copy_from_slice(&above[..from]);
         }
-        let (before, reached, long) = (&self.before[..cells], &mut self.reached[..cells], &mut self.long[..cells]);
-        let (mut best, mut best_long) = (reached[from - 1], long[from - 1]);
-        for at in from..cells {
-            best_long = best_long.max(before[at - 1] - LONG_DELETION) - costs[at - 1] / LONG_SHARE;
-            best = before[at].max(best_long).max(best - costs[at - 1]);
-            (reached[at], long[at]) = (best, best_long);
+        let (above, stayed) = (&self.before[from - 1..], &self.before[from..]);
+        let costs = &costs[from - 1..];
+        let (mut best, mut best_long) = (self.reached[from - 1], self.long[from - 1]);
+        let row = self.reached[from..].iter_mut().zip(&mut self.long[from..]);
+        for ((reached, long), ((&above, &stayed), &cost)) in row.zip(above.iter().zip(stayed).zip(costs)) {
+            best_long = best_long.max(above - LONG_DELETION) - cost / LONG_SHARE;
+            best = stayed.max(best_long).max(best - cost);
+            (*reached, *long) = (best, best_long);
         }
-        for at in from..cells {
-            let best = reached[at];
-            let goes_on = long[at - 1] > before[at - 1] - LONG_DELETION;
-            ways[at] = INSERT
-                | (u8::from(before[at] == best) * STAY)
-                | (u8::from(reached[at - 1] - costs[at - 1] == best) * DELETE)
-                | (u8::from(long[at] == best) * LONG)
-                | if goes_on { LONG_ON } else { LONG_FIRST };
+        let best = self.reached[from - 1..].iter().zip(&self.reached[from..]);
+        let long = self.long[from - 1..].iter().zip(&self.long[from..]);
+        let row = above.iter().zip(stayed).zip(costs).zip(best.zip(long)).zip(&mut ways[from..]);
+        for ((((&above, &stayed), &cost), ((&best_above, &best), (&long_above, &long))), way) in row {
+            *way = INSERT
+                | (u8::from(stayed == best) * STAY)
+                | (u8::from(best_above - cost == best) * DELETE)
+                | (u8::from(long == best) * LONG)
+                | if long_above > above - LONG_DELETION { LONG_ON } else { LONG_FIRST };
         }
     }
 

@@ -15,7 +15,7 @@ pub(super) struct Looks<'l> {
     line: &'l str,
     indent: &'l str,
     key: OnceCell<Option<Key<'l>>>,
-    words: OnceCell<Vec<&'l str>>,
+    words: OnceCell<Vec<&'l [u8]>>,
 }
 
 impl<'l> Looks<'l> {
@@ -34,7 +34,7 @@ impl<'l> Looks<'l> {
         *self.key.get_or_init(|| key(self.line))
     }
 
-    fn words(&self) -> &[&'l str] {
+    fn words(&self) -> &[&'l [u8]] {
         self.words.get_or_init(|| words(self.line))
     }
 
@@ -63,9 +63,13 @@ pub(super) fn are_alike(one: &str, other: &str) -> bool {
 }
 
 /// The words of a line, sorted.
-fn words(line: &str) -> Vec<&str> {
-    let mut words: Vec<&str> =
-        line.split(|c: char| !(c.is_alphanumeric() || c == '_')).filter(|word| !word.is_empty()).collect();
+fn words(line: &str) -> Vec<&[u8]> {
+    let full = |word: &&[u8]| !word.is_empty();
+    let mut words: Vec<&[u8]> = if line.is_ascii() {
+        line.as_bytes().split(|byte| !(byte.is_ascii_alphanumeric() || *byte == b'_')).filter(full).collect()
+    } else {
+        line.split(|c: char| !(c.is_alphanumeric() || c == '_')).map(str::as_bytes).filter(full).collect()
+    };
     words.sort_unstable();
     words
 }

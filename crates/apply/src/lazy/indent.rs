@@ -39,9 +39,15 @@ pub(crate) fn shift_of<'o>(
     let shown: Vec<&str> = telling.iter().copied().filter(|line| lines.known(line).is_none()).collect();
     // The indentations at which the file has the words of each line that is shown.
     let mut indents: BTreeMap<&str, Indents<'_>> = shown.iter().map(|line| (line.trim(), Indents::None)).collect();
+    let mut firsts = [false; 256];
+    indents.keys().filter_map(|words| words.bytes().next()).for_each(|byte| firsts[usize::from(byte)] = true);
     for line in original {
-        if let Some(found) = indents.get_mut(line.trim()) {
-            *found = found.and(indent(line));
+        let blanks = indent(line);
+        let words = &line[blanks.len()..];
+        // Most lines are told apart by their first byte.
+        let may_be = words.bytes().next().is_some_and(|byte| firsts[usize::from(byte)]);
+        if let Some(found) = Some(words.trim_end()).filter(|_| may_be).and_then(|words| indents.get_mut(words)) {
+            *found = found.and(blanks);
         }
     }
     let mut votes: BTreeMap<Shift, usize> = BTreeMap::new();

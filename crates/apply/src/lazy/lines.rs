@@ -104,18 +104,22 @@ impl<'o> Lines<'o> {
 
 /// Whether a line tells more by itself than a bracket or a word of three letters.
 pub(crate) fn tells_much(text: &str) -> bool {
-    information(text) > UNIT
+    letters(text, 4) == 4
 }
 
 /// How much a line tells by itself: six units for a long one, half a unit for a lone bracket, next to nothing for a blank one.
 pub(crate) fn information(text: &str) -> i32 {
-    let letters = text.chars().filter(|c| c.is_alphanumeric()).take(24).count() as i32;
-    match letters {
+    match letters(text, 24) {
         0 if text.trim().is_empty() => UNIT / 20,
         0 => UNIT / 2,
         1..=3 => UNIT,
-        _ => (UNIT * (letters + 4) / 4).min(6 * UNIT),
+        letters => (UNIT * (letters + 4) / 4).min(6 * UNIT),
     }
+}
+
+/// How many letters and digits a line has, up to so many.
+fn letters(text: &str, most: usize) -> i32 {
+    text.chars().filter(|c| c.is_alphanumeric()).take(most).count() as i32
 }
 
 /// From how much on a line can hold a snippet in its place.

@@ -235,7 +235,8 @@ fn differ_by_a_letter(one: &str, other: &str) -> bool {
 
 /// How far a line is indented; nothing for blank lines and for those that stand at the margin wherever they are.
 fn depth(line: &str) -> Option<usize> {
-    (!is_blank(line) && !line.starts_with('#')).then(|| indent(line).len())
+    let depth = indent(line).len();
+    (depth < line.len() && !line.starts_with('#')).then_some(depth)
 }
 
 /// Whether a line belongs to the declaration below it.

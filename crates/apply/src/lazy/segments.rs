@@ -377,13 +377,12 @@ impl<'u> Laid<'u> {
                 Key::Assigns(name) => (name, 5 * UNIT / 2),
             };
             let depth = indent(text);
-            let places: Vec<usize> = places_of(source, name, |line| match (super::keys::key(line), key) {
-                (Some(Key::Declares(found)), Key::Declares(_)) | (Some(Key::Assigns(found)), Key::Assigns(_)) => {
-                    Some(found)
+            let places: Vec<usize> = places_of(source, name, |line| {
+                match (Some(line).filter(|line| indent(line) == depth).and_then(super::keys::key)?, key) {
+                    (Key::Declares(found), Key::Declares(_)) | (Key::Assigns(found), Key::Assigns(_)) => Some(found),
+                    _ => None,
                 }
-                _ => None,
             })
-            .filter(|&place| indent(source.line(place)) == depth)
             .take(PLACES_MOST + 1)
             .collect();
             if places.is_empty() || places.len() > PLACES_MOST {

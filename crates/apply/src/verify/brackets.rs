@@ -77,24 +77,34 @@ pub(super) fn check(source: &Source, splices: &[Splice], language: Option<Langua
 /// A comment or string is told by so many bytes at its beginning, or within its line.
 const SIGN_MOST: usize = 4;
 
-/// Bytes that begin neither comment nor string in any language and are no brackets; most of a text is of them.
-const PLAIN: [bool; 256] = {
-    let mut plain = [false; 256];
-    let mut byte = 0;
-    while byte < 128 {
-        plain[byte] = matches!(byte as u8, b' ' | b'\n' | b'\t' | b'_' | b'.' | b';' | b',')
-            || (byte as u8).is_ascii_alphanumeric();
-        byte += 1;
+/// What a byte may be in a text.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// It begins nothing; most of a text is of such.
+    Plain,
+    Open,
+    Close,
+    /// It may begin a comment or a string.
+    Sign,
+}
+
+fn kinds(lexis: Lexis) -> [Kind; 256] {
+    let mut kinds = [Kind::Plain; 256];
+    let mut set = |bytes: &[u8], kind: Kind| bytes.iter().for_each(|&byte| kinds[usize::from(byte)] = kind);
+    set(b"([{", Kind::Open);
+    set(b")]}", Kind::Close);
+    set(b"/#'\"`", Kind::Sign);
+    if lexis.is_rust {
+        // A raw string.
+        set(b"r", Kind::Sign);
     }
-    // A raw string of Rust.
-    plain[b'r' as usize] = false;
-    plain
-};
+    kinds
+}
 
 /// Where a bracket of the merged text stands that has no partner, if one does; nothing if the original is not balanced.
 fn balance(source: &Source, splices: &[Splice], text: &str, lexis: Lexis) -> Option<Result<(), usize>> {
     let (first, last) = (splices.first()?.old.start, splices.last()?.old.end);
-    let mut old = Scan { bytes: source.text.as_bytes(), lexis, at: 0, open: Vec::new() };
+    let mut old = Scan { bytes: source.text.as_bytes(), lexis, kinds: kinds(lexis), at: 0, open: Vec::new() };
     let line = source.line_of(first.saturating_sub(SIGN_MOST));
     old.read::<true>(source.bytes_of(line..line).start).ok()?;
     let mut new = Scan { bytes: text.as_bytes(), open: old.open.clone(), ..old };
@@ -115,6 +125,7 @@ fn balance(source: &Source, splices: &[Splice], text: &str, lexis: Lexis) -> Opt
 struct Scan<'t> {
     bytes: &'t [u8],
     lexis: Lexis,
+    kinds: [Kind; 256],
     at: usize,
     /// Where brackets stand that are not closed yet.
     open: Vec<usize>,
@@ -126,27 +137,30 @@ impl Scan<'_> {
     fn read<const STOPS: bool>(&mut self, end: usize) -> Result<(), usize> {
         let bytes = self.bytes;
         while self.at < end {
-            let at = self.at;
-            if PLAIN[usize::from(bytes[at])] {
-                self.at += 1;
-                continue;
-            }
-            if let Some(past) = past_quoted(bytes, at, self.lexis) {
-                if STOPS && past > end {
-                    break;
-                }
-                self.at = past;
-                continue;
-            }
-            match bytes[at] {
-                b'(' | b'[' | b'{' => self.open.push(at),
-                close @ (b')' | b']' | b'}') => match self.open.pop() {
-                    Some(start) if partner(bytes[start]) == close => {}
+            let kind_of = |byte: u8| self.kinds[usize::from(byte)];
+            let plain = bytes[self.at..end].iter().position(|&byte| kind_of(byte) != Kind::Plain);
+            let Some(plain) = plain else {
+                self.at = end;
+                break;
+            };
+            let at = self.at + plain;
+            self.at = at + 1;
+            match kind_of(bytes[at]) {
+                Kind::Open => self.open.push(at),
+                Kind::Close => match self.open.pop() {
+                    Some(start) if partner(bytes[start]) == bytes[at] => {}
                     _ => return Err(at),
                 },
-                _ => {}
+                Kind::Sign => match past_quoted(bytes, at, self.lexis) {
+                    Some(past) if STOPS && past > end => {
+                        self.at = at;
+                        break;
+                    }
+                    Some(past) => self.at = past,
+                    None => {}
+                },
+                Kind::Plain => {}
             }
-            self.at += 1;
         }
         Ok(())
     }
@@ -175,7 +189,7 @@ fn past_quoted(bytes: &[u8], at: usize, lexis: Lexis) -> Option<usize> {
     match rest[0] {
         b'/' if lexis.has_block_comment && rest.starts_with(b"/*") => Some(until(2, b"*/")),
         b'/' | b'#' if !lexis.line_comment.is_empty() && rest.starts_with(lexis.line_comment.as_bytes()) => {
-            Some(until(1, b"\n"))
+            Some(memchr::memchr(b'\n', rest).map_or(bytes.len(), |end| at + end + 1))
         }
         b'r' if lexis.is_rust && !at.checked_sub(1).is_some_and(|before| is_word(bytes[before])) => {
             let hashes = rest[1..].iter().take_while(|&&byte| byte == b'#').count().min(255);
@@ -189,7 +203,9 @@ fn past_quoted(bytes: &[u8], at: usize, lexis: Lexis) -> Option<usize> {
             [_, _, b'\'', ..] => Some(at + 3),
             _ => None,
         },
-        quote @ (b'"' | b'\'') if lexis.has_triple && rest.starts_with(&[quote; 3]) => Some(until(3, &[quote; 3])),
+        quote @ (b'"' | b'\'') if lexis.has_triple && rest.get(1..3) == Some(&[quote; 2]) => {
+            Some(until(3, &[quote; 3]))
+        }
         b'"' => Some(escaped(bytes, at + 1, b'"', !lexis.is_rust)),
         b'\'' if lexis.has_single => Some(escaped(bytes, at + 1, b'\'', true)),
         b'`' if lexis.has_backtick => Some(escaped(bytes, at + 1, b'`', false)),
@@ -212,4 +228,31 @@ fn escaped(bytes: &[u8], mut at: usize, quote: u8, ends_with_line: bool) -> usiz
 
 fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_is_read_again_is_enough(
+            text in "([(){}'\"`#/*r\\\\a]{0,6}\n){0,8}",
+            new in "([(){}'\"`#/*r\\\\a]{0,6}\n){0,3}",
+            places in prop::array::uniform2(0..=100_usize),
+            language in prop::sample::select(vec![Language::Rust, Language::C, Language::Python, Language::Go]),
+        ) {
+            let source = Source::read(text.as_bytes()).expect("text");
+            let [start, end] = places.map(|place| place * source.text.len() / 100);
+            let splices = [Splice { old: start.min(end)..start.max(end), new }];
+            let (text, lexis) = (spliced(&source, &splices), lexis(language).expect("known"));
+            let whole = |text: &str| {
+                let mut scan = Scan { bytes: text.as_bytes(), lexis, kinds: kinds(lexis), at: 0, open: Vec::new() };
+                scan.read::<false>(text.len()).and_then(|()| scan.end())
+            };
+            let expected = whole(&source.text).ok().map(|()| whole(&text));
+            prop_assert_eq!(balance(&source, &splices, &text, lexis), expected);
+        }
+    }
 }
