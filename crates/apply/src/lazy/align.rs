@@ -262,22 +262,30 @@ impl Front {
         self.window = window;
     }
 
+    /// A marker stands for no line at all, or for all lines from any on.
     fn marker(&mut self, empty: i32, some: i32, end: usize, ways: &mut [u8]) {
+        let cells = end - self.window.start;
+        let before = &self.before[..cells];
+        self.reached.resize(self.window.len(), NEVER);
+        let mut best = NEVER;
+        for (skipping, &before) in self.reached.iter_mut().zip(before) {
+            *skipping = best;
+            best = best.max(before - some);
+        }
         self.after.clear();
         self.after.resize(self.window.len(), NEVER);
-        let (mut skipping, mut first) = (NEVER, NEVER);
-        let cells = self.before.iter().zip(self.after.iter_mut()).zip(ways.iter_mut());
-        for ((&before, after), way) in cells.take(end - self.window.start) {
-            let bits = (u8::from(skipping >= first) * SKIP_ON) | (u8::from(skipping <= first) * SKIP_FIRST);
-            skipping = skipping.max(first);
-            first = before.saturating_sub(some);
-            let none = before.saturating_sub(empty);
-            let best = skipping.max(none);
-            if best > NEVER / 2 {
-                // How lines are skipped to here is kept even if this cell itself is best reached without.
-                *way = bits | (u8::from(none == best) * STAY) | (u8::from(skipping == best) * SKIP);
-                *after = best;
-            }
+        // Above the first cell there is nothing to be skipped.
+        (ways[0], self.after[0]) = (STAY, (before[0] - empty).max(NEVER));
+        let above = self.reached.iter().zip(before);
+        let row = self.reached[1..].iter().zip(&before[1..]).zip(self.after[1..].iter_mut().zip(&mut ways[1..]));
+        for ((&on, &first), ((&skipping, &before), (after, way))) in above.zip(row) {
+            let (first, none) = (first - some, before - empty);
+            // How lines are skipped to here is kept even if this cell itself is best reached without.
+            *way = (u8::from(on >= first) * SKIP_ON)
+                | (u8::from(on <= first) * SKIP_FIRST)
+                | (u8::from(none >= skipping) * STAY)
+                | (u8::from(skipping >= none) * SKIP);
+            *after = skipping.max(none).max(NEVER);
         }
     }
 

@@ -3,7 +3,6 @@
 //! It refuses to judge languages whose strings it cannot tell, and originals that it finds unbalanced itself. Invariant: one
 //! pass over the original, and of the merged text no more than what its changes can tell in another way.
 
-use super::spliced;
 use crate::language::Language;
 use crate::outcome::{Check, Code, Refused};
 use crate::source::Source;
@@ -47,16 +46,20 @@ fn lexis(language: Language) -> Option<Lexis> {
     })
 }
 
-/// Checks that brackets which were balanced in the original are in the merged text.
-pub(super) fn check(source: &Source, splices: &[Splice], language: Option<Language>) -> Result<Check, Refused> {
+/// Checks that brackets which were balanced in the original are in the merged text (with LF).
+pub(super) fn check(
+    source: &Source,
+    splices: &[Splice],
+    text: &str,
+    language: Option<Language>,
+) -> Result<Check, Refused> {
     let Some(lexis) = language.and_then(lexis) else {
         return Ok(Check::Skipped("strings and comments of the language are not known"));
     };
     if splices.is_empty() {
         return Ok(Check::Passed);
     }
-    let text = spliced(source, splices);
-    let Some(balance) = balance(source, splices, &text, lexis) else {
+    let Some(balance) = balance(source, splices, text, lexis) else {
         return Ok(Check::Skipped("the original is not balanced"));
     };
     let Err(at) = balance else { return Ok(Check::Passed) };
@@ -232,6 +235,7 @@ fn is_word(byte: u8) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::spliced;
     use super::*;
     use proptest::prelude::*;
 
