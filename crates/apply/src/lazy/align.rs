@@ -236,6 +236,8 @@ struct Front {
     long: Vec<i32>,
     /// After the token.
     after: Vec<i32>,
+    /// What each line of the window costs in a long deletion.
+    shares: Vec<i32>,
     /// From which cell on the last two rows were no longer as the one above.
     touched: [usize; 2],
 }
@@ -244,8 +246,8 @@ impl Front {
     fn at(row: &Range<usize>) -> Front {
         let mut after = vec![NEVER; row.len()];
         after[0] = 0;
-        let (before, reached, long) = (Vec::new(), Vec::new(), Vec::new());
-        Front { window: row.clone(), before, reached, long, after, touched: [0; 2] }
+        let [before, reached, long, shares] = [const { Vec::new() }; 4];
+        Front { window: row.clone(), before, reached, long, after, shares, touched: [0; 2] }
     }
 
     /// Goes on to a row, of which lines in `from` may be read before its token.
@@ -305,15 +307,18 @@ impl Front {
         self.long.resize(cells, NEVER);
         if from == 1 {
             (ways[0], self.long[0]) = (STAY | INSERT, NEVER);
+            self.shares.clear();
+            self.shares.extend(costs.iter().map(|cost| cost / LONG_SHARE));
         } else {
             ways[..from].copy_from_slice(&above[..from]);
         }
         let (above, stayed) = (&self.before[from - 1..], &self.before[from..]);
-        let costs = &costs[from - 1..];
+        let (costs, shares) = (&costs[from - 1..], &self.shares[from - 1..]);
         let (mut best, mut best_long) = (self.reached[from - 1], self.long[from - 1]);
         let row = self.reached[from..].iter_mut().zip(&mut self.long[from..]);
-        for ((reached, long), ((&above, &stayed), &cost)) in row.zip(above.iter().zip(stayed).zip(costs)) {
-            best_long = best_long.max(above - LONG_DELETION) - cost / LONG_SHARE;
+        let lines = above.iter().zip(stayed).zip(costs.iter().zip(shares));
+        for ((reached, long), ((&above, &stayed), (&cost, &share))) in row.zip(lines) {
+            best_long = best_long.max(above - LONG_DELETION) - share;
             best = stayed.max(best_long).max(best - cost);
             (*reached, *long) = (best, best_long);
         }

@@ -119,7 +119,17 @@ pub(crate) fn information(text: &str) -> i32 {
 
 /// How many letters and digits a line has, up to so many.
 fn letters(text: &str, most: usize) -> i32 {
-    text.chars().filter(|c| c.is_alphanumeric()).take(most).count() as i32
+    let mut letters = 0;
+    for byte in text.bytes() {
+        if !byte.is_ascii() {
+            return text.chars().filter(|c| c.is_alphanumeric()).take(most).count() as i32;
+        }
+        letters += usize::from(byte.is_ascii_alphanumeric());
+        if letters == most {
+            break;
+        }
+    }
+    letters as i32
 }
 
 /// From how much on a line can hold a snippet in its place.
