@@ -4,7 +4,6 @@
 //! falls with the number of times that the line stands in the file.
 
 use foldhash::HashMap;
-use foldhash::fast::RandomState;
 
 /// One unit of worth; a long line that stands once is worth six.
 pub(crate) const UNIT: i32 = 100;
@@ -41,9 +40,10 @@ impl<'o> Lines<'o> {
         let mut all = Lines {
             ids: Vec::with_capacity(lines.len()),
             texts: Vec::with_capacity(usual),
-            numbers: HashMap::with_capacity_and_hasher(usual, RandomState::default()),
+            numbers: HashMap::default(),
             kinds: Vec::with_capacity(usual),
         };
+        all.numbers.reserve(usual);
         for line in lines {
             let next = all.kinds.len() as u32;
             let id = *all.numbers.entry(line).or_insert(next);
