@@ -204,3 +204,14 @@ fn a_snippet_stands_in_a_text_that_has_its_parts_once_and_in_order() {
         assert!(!stands(text, update), "{why}: {update}");
     }
 }
+
+#[test]
+fn what_is_removed_may_stand_above_what_changes_beside_a_line_like_a_marker() {
+    let rest = "fn bbbbb() {\n    two_things();\n}\n\n// ... existing code ...\n";
+    let file = format!("fn aaaaa() {{\n    one_thing();\n}}\n\n{rest}fn ccccc() {{\n    three_things();\n}}\n");
+    let shown = "fn ccccc() {\n    three_things();\n    four_things();\n}\n";
+    let text = merged(&file, &format!("// remove aaaaa\n// ... existing code ...\n{shown}"));
+    assert_eq!(text, format!("{rest}{shown}"));
+    // What is removed may also be what changes.
+    let _ = refused(&file, &format!("// remove ccccc\n// ... existing code ...\n{shown}"));
+}
