@@ -4,6 +4,7 @@
 //! it nearly as well gives the same text.
 
 mod align;
+mod alike;
 mod carry;
 mod closers;
 mod doubt;
@@ -103,7 +104,11 @@ pub(crate) fn locate(source: &Source, update: &str) -> Result<Located, Refused> 
     // The file has lines that look like markers: they may be meant as themselves.
     let meant = located(source, &lines, &Snippet::read(update, |line| lines.known(line).is_some()));
     match (marked, meant) {
-        (Ok(one), Ok(other)) if source.with(&one.splices) == source.with(&other.splices) => Ok(one),
+        // Changes that overlap are refused as such.
+        (Ok(one), Ok(_)) if !are_apart(&one.splices) => Ok(one),
+        (Ok(one), Ok(other)) if are_apart(&other.splices) && source.is_same_with(&one.splices, &other.splices) => {
+            Ok(one)
+        }
         (Ok(_), Ok(_)) => Err(Refused::new(
             Code::MarkerUnresolved,
             "the file itself has a line that reads like a marker, and the update makes sense with and without it",
@@ -112,6 +117,11 @@ pub(crate) fn locate(source: &Source, update: &str) -> Result<Located, Refused> 
         (Ok(one), Err(_)) | (Err(_), Ok(one)) => Ok(one),
         (Err(refused), Err(_)) => Err(refused),
     }
+}
+
+/// Whether splices, in order, change no byte twice.
+fn are_apart(splices: &[Splice]) -> bool {
+    splices.windows(2).all(|pair| pair[0].old.end <= pair[1].old.start)
 }
 
 fn located(source: &Source, lines: &Lines<'_>, snippet: &Snippet<'_>) -> Result<Located, Refused> {
@@ -140,6 +150,7 @@ fn located(source: &Source, lines: &Lines<'_>, snippet: &Snippet<'_>) -> Result<
     Doubt::new(source, lines, &laid, &chosen, &found, is_idle).check()?;
     Seams { source, lines, laid: &laid, alignment: &chosen, found: &found }.check()?;
     splices.extend(gone);
+    splices.sort_by_key(|splice| (splice.old.start, splice.old.end));
     Ok(Located { splices, stage: Stage::Lines, reindented: laid.reindented })
 }
 
@@ -177,13 +188,15 @@ fn check_search(source: &Source, lines: &Lines<'_>, snippet: &Snippet<'_>) -> Re
     Err(Refused::new(Code::TooLarge, message, "split the update"))
 }
 
-/// The declarations that a snippet asks to remove.
+/// The declarations that a snippet asks to remove, in order.
 fn gone(source: &Source, snippet: &Snippet<'_>) -> Result<Vec<Splice>, Refused> {
     let gone = |name: &&str| {
         let lines = segments::declaration(source, name)?;
         Ok(Splice { old: source.bytes_of(lines), new: String::new() })
     };
-    snippet.gone.iter().map(gone).collect()
+    let mut gone = snippet.gone.iter().map(gone).collect::<Result<Vec<Splice>, Refused>>()?;
+    gone.sort_by_key(|splice| (splice.old.start, splice.old.end));
+    Ok(gone)
 }
 
 #[cfg(test)]

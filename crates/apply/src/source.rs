@@ -9,8 +9,6 @@ use memchr::{memchr_iter, memmem};
 use std::ops::Range;
 
 const BOM: &str = "\u{feff}";
-/// Bytes of a line in a usual file; room is made for so many lines at first.
-const LINE_USUAL: usize = 32;
 
 /// A file whose line ends are all LF inside; it ends with one unless it is empty.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -37,10 +35,13 @@ impl LineEnds {
         if memmem::find(text.as_bytes(), b"\r\n").is_none() {
             return LineEnds::Lf;
         }
-        let crlf: Vec<bool> = text.split_inclusive('\n').map(|line| line.ends_with("\r\n")).collect();
+        let is_crlf = |end: usize| text[..end].ends_with('\r');
+        if memchr_iter(b'\n', text.as_bytes()).all(is_crlf) {
+            return LineEnds::Crlf;
+        }
         // The last line of a file without a final newline has no end that could differ.
-        let told = if final_newline { &crlf[..] } else { &crlf[..crlf.len() - 1] };
-        if told.iter().all(|&crlf| crlf) { LineEnds::Crlf } else { LineEnds::Mixed(crlf) }
+        let last = if final_newline { None } else { Some(false) };
+        LineEnds::Mixed(memchr_iter(b'\n', text.as_bytes()).map(is_crlf).chain(last).collect())
     }
 }
 
@@ -54,7 +55,7 @@ impl Source {
         let (bom, text) = text.strip_prefix(BOM).map_or((false, text), |rest| (true, rest));
         let final_newline = text.is_empty() || text.ends_with('\n');
         let ends = LineEnds::of(text, final_newline);
-        let mut text = if ends == LineEnds::Lf { text.to_owned() } else { text.replace("\r\n", "\n") };
+        let mut text = with_lf(text);
         if !final_newline {
             text.push('\n');
         }
@@ -73,7 +74,7 @@ impl Source {
     }
 
     /// All lines, without their ends.
-    pub fn lines(&self) -> impl Iterator<Item = &str> {
+    pub fn lines(&self) -> impl DoubleEndedIterator<Item = &str> + ExactSizeIterator {
         (0..self.line_count()).map(|number| self.line(number))
     }
 
@@ -111,6 +112,37 @@ impl Source {
             }
         }
         out
+    }
+
+    /// Whether two lists of splices make the same file. What lies outside of all of them need not be read for that.
+    pub fn is_same_with(&self, one: &[Splice], other: &[Splice]) -> bool {
+        if one == other {
+            return true;
+        }
+        let all = || one.iter().chain(other);
+        let first = all().map(|it| it.old.start).min().unwrap_or(0);
+        let last = all().map(|it| it.old.end).max().unwrap_or(0);
+        let [within_one, within_other] = [one, other].map(|splices| {
+            let (mut text, mut at) = (String::new(), first);
+            for splice in splices {
+                text.push_str(&self.text[at..splice.old.start]);
+                text.push_str(&splice.new);
+                at = splice.old.end;
+            }
+            text.push_str(&self.text[at..last]);
+            text
+        });
+        let is_same = within_one == within_other;
+        // Mixed line ends can tell equal texts apart; a lone CR at a line's end, or no final newline, can hide a difference.
+        let is_mixed = matches!(self.ends, LineEnds::Mixed(_));
+        let has_cr = |text: &str| is_mixed && memmem::find(text.as_bytes(), b"\r\n").is_some();
+        let is_all = (first, last) == (0, self.text.len()) && !self.final_newline;
+        if is_same && is_mixed
+            || !is_same && (is_all || [&self.text, &within_one, &within_other].iter().any(|it| has_cr(it)))
+        {
+            return self.with(one) == self.with(other);
+        }
+        is_same
     }
 
     fn copy(&self, bytes: Range<usize>, out: &mut String) {
@@ -176,10 +208,34 @@ pub(crate) fn as_text<'b>(bytes: &'b [u8], what: &str) -> Result<&'b str, Refuse
     }
 }
 
+/// A text whose CRLF are LF.
+fn with_lf(text: &str) -> String {
+    // One more for the end of a last line that has none.
+    let mut out = String::with_capacity(text.len() + 1);
+    let mut at = 0;
+    for end in memmem::find_iter(text.as_bytes(), b"\r\n") {
+        out.push_str(&text[at..end]);
+        at = end + 1;
+    }
+    out.push_str(&text[at..]);
+    out
+}
+
 fn line_starts(text: &str) -> Vec<usize> {
-    let mut starts = Vec::with_capacity(text.len() / LINE_USUAL + 1);
+    let (bytes, lows) = (text.as_bytes(), u64::from_le_bytes([0x7f; 8]));
+    let mut starts = Vec::with_capacity(memchr_iter(b'\n', bytes).count() + 1);
     starts.push(0);
-    starts.extend(memchr_iter(b'\n', text.as_bytes()).map(|at| at + 1));
+    // Lines are too short for a search from each line end to the next: eight bytes are looked at together.
+    let (words, rest) = bytes.as_chunks::<8>();
+    for (at, word) in words.iter().enumerate() {
+        let differs = u64::from_le_bytes(*word) ^ u64::from_le_bytes([b'\n'; 8]);
+        let mut ends = !(((differs & lows) + lows) | differs | lows);
+        while ends != 0 {
+            starts.push(8 * at + ends.trailing_zeros() as usize / 8 + 1);
+            ends &= ends - 1;
+        }
+    }
+    starts.extend(memchr_iter(b'\n', rest).map(|at| bytes.len() - rest.len() + at + 1));
     starts
 }
 
@@ -201,7 +257,33 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// Splices, in order, that take lines of a text away and bring others.
+    fn splices(source: &Source, changes: &[(usize, usize, String)]) -> Vec<Splice> {
+        let count = source.line_count();
+        let mut at = 0;
+        let splices = changes.iter().map(|(skipped, gone, new)| {
+            let start = (at + skipped).min(count);
+            let end = (start + gone).min(count);
+            at = end + 1;
+            Splice { old: source.bytes_of(start..end), new: new.clone() }
+        });
+        let mut splices: Vec<Splice> = splices.collect();
+        splices.dedup_by_key(|splice| splice.old.start);
+        splices
+    }
+
     proptest! {
+        #[test]
+        fn files_are_the_same_by_their_splices_as_by_their_text(
+            text in "(\u{feff})?([a\r]{0,2}(\n|\r\n)){0,4}[a]{0,1}",
+            one in prop::collection::vec((0..2_usize, 0..3_usize, "(a?\r?\n){0,2}"), 0..3),
+            other in prop::collection::vec((0..2_usize, 0..3_usize, "(a?\r?\n){0,2}"), 0..3),
+        ) {
+            let source = Source::read(text.as_bytes()).expect("text");
+            let (one, other) = (splices(&source, &one), splices(&source, &other));
+            prop_assert_eq!(source.is_same_with(&one, &other), source.with(&one) == source.with(&other));
+        }
+
         #[test]
         fn bytes_come_back_equal(text in "(\u{feff})?([a\u{e9} ]{0,3}(\n|\r\n|\r)){0,6}[a]{0,2}") {
             let source = Source::read(text.as_bytes()).expect("text");

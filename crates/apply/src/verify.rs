@@ -16,6 +16,7 @@ use crate::outcome::{Check, Checks, Code, Refused};
 use crate::parsed::{Ahead, Parsed};
 use crate::source::Source;
 use crate::splice::Splice;
+use std::borrow::Cow;
 
 /// The merge itself fills this in when the update can be merged into its result.
 const NOT_DONE_HERE: Check = Check::Skipped("the update names no single place in its result");
@@ -31,13 +32,17 @@ pub(crate) fn verify(
     ahead: Ahead<'_>,
 ) -> Result<Checks, Refused> {
     let parsed = ahead(text);
-    let provenance = provenance::check(source, splices, text, update)?;
+    provenance::check_order(source, splices)?;
+    // Of most files the text with LF is the text itself. It is not kept while trees are.
+    let is_lf = is_spliced(source, splices, text);
+    let lf = || if is_lf { Cow::Borrowed(text) } else { Cow::Owned(spliced(source, splices)) };
+    let provenance = provenance::check(source, splices, &lf(), text, update)?;
     let (parse, declarations) =
         if options.without_tree { (NO_TREE, NO_TREE) } else { trees(source, splices, options, parsed.as_deref())? };
     // A parser knows better than a count of brackets.
     let brackets = match parse {
         Check::Passed => Check::Skipped("the parser decided"),
-        Check::Skipped(_) => brackets::check(source, splices, options.language())?,
+        Check::Skipped(_) => brackets::check(source, splices, &lf(), options.language())?,
     };
     Ok(Checks { provenance, brackets, parse, declarations, idempotence: NOT_DONE_HERE })
 }
@@ -94,6 +99,19 @@ pub(crate) fn spliced(source: &Source, splices: &[Splice]) -> String {
     }
     text.push_str(&source.text[at..]);
     text
+}
+
+/// Whether a text is what splices, in order, make of a source.
+fn is_spliced(source: &Source, splices: &[Splice], text: &str) -> bool {
+    let mut rest = text;
+    let mut goes_on = |piece: &str| rest.strip_prefix(piece).map(|after| rest = after).is_some();
+    let mut at = 0;
+    let pieces = splices.iter().all(|splice| {
+        let kept = &source.text[at..splice.old.start];
+        at = splice.old.end;
+        goes_on(kept) && goes_on(&splice.new)
+    });
+    pieces && rest == &source.text[at..]
 }
 
 /// The line of the source that stands where a line of the spliced text came from, both counted from 0.

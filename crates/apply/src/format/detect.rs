@@ -105,8 +105,10 @@ fn is_whole(source: &Source, update: &str) -> bool {
     fn is_text(line: &&str) -> bool {
         !core(line).is_empty()
     }
-    let old: Vec<&str> = source.lines().map(str::trim_end).filter(is_text).collect();
     let new: Vec<&str> = update.lines().map(str::trim_end).filter(is_text).collect();
+    // No more of the file than says that it has too many lines.
+    let most = new.len() * 4 / 3 + 1;
+    let old: Vec<&str> = source.lines().map(str::trim_end).filter(is_text).take(most).collect();
     if old.is_empty() || new.is_empty() {
         return old.is_empty();
     }
@@ -134,7 +136,9 @@ fn is_whole(source: &Source, update: &str) -> bool {
         // What ends with a line from further up, or within a line, was cut off.
         let end = new[new.len() - 1];
         let is_cut = !last && (!ends_new || old.iter().any(|line| line.starts_with(end)));
-        return !is_cut && edge_gone(old.iter(), new.iter()) && edge_gone(old.iter().rev(), new.iter().rev());
+        // What has the same end and no fewer lines lost none of them there.
+        let is_ended = (last && new.len() >= old.len()) || edge_gone(old.iter().rev(), new.iter().rev());
+        return !is_cut && is_ended && edge_gone(old.iter(), new.iter());
     }
     if !(first || starts_new) || !(last || ends_new) {
         return false;

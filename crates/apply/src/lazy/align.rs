@@ -25,6 +25,9 @@ const LONG: u8 = SKIP;
 const LONG_DELETION: i32 = 600;
 const LONG_SHARE: i32 = 10;
 
+/// So many lines are looked through for one at once.
+const CHUNK: usize = 32;
+
 /// A part of a snippet, as numbers.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Token {
@@ -144,32 +147,28 @@ impl Table {
             cells += window(problem, place).len();
         }
         let mut ways = vec![0; cells];
-        // The scores in the window of the row at hand, before and after its token.
-        let mut before: Vec<i32> = Vec::new();
-        let mut after = vec![NEVER; rows[0].len()];
-        after[0] = 0;
-        let mut read = rows[0].clone();
+        let mut front = Front::at(&rows[0]);
+        // What it would cost to take all lines for new; each score is told from there.
+        let mut new = 0;
         for (place, token) in tokens.iter().enumerate() {
-            let (from, to, window) = (&rows[place], &rows[place + 1], window(problem, place));
-            before.clear();
-            before.resize(from.start - window.start, NEVER);
-            before.extend_from_slice(&after[from.start - read.start..from.end - read.start]);
-            before.resize(window.len(), NEVER);
-            after.clear();
-            after.resize(window.len(), NEVER);
-            let ways = &mut ways[begins[place]..][..window.len()];
-            let mut row = Row { base: window.start, end: to.end, before: &before, after: &mut after, ways };
+            front.enter(&rows[place], window(problem, place));
+            let (done, rest) = ways.split_at_mut(begins[place]);
+            let row = &mut rest[..front.window.len()];
             match token {
-                Token::Marker { empty, some } => row.marker(*empty, *some),
+                Token::Marker { empty, some } => front.marker(*empty, *some, rows[place + 1].end, row),
                 Token::Line(line) => {
-                    let follows_line = place > 0 && matches!(tokens[place - 1], Token::Line(_));
-                    if follows_line { row.line::<true>(line, problem) } else { row.line::<false>(line, problem) }
+                    let above = place.checked_sub(1).filter(|&above| matches!(tokens[above], Token::Line(_)));
+                    match above {
+                        Some(above) => front.delete(&done[begins[above]..], problem, row),
+                        None => front.stay(row),
+                    }
+                    front.line(line, problem, row);
+                    new += line.new;
                 }
             }
-            read = window;
         }
-        let last = rows[tokens.len()].end - 1 - read.start;
-        let score = Some(after[last]).filter(|score| *score > NEVER / 2);
+        let last = rows[tokens.len()].end - 1 - front.window.start;
+        let score = Some(front.after[last]).filter(|score| *score > NEVER / 2).map(|score| score - new);
         Table { ways, begins, score }
     }
 
@@ -225,80 +224,142 @@ impl Table {
     }
 }
 
-/// A token's row. All slices cover its window.
-struct Row<'r> {
-    /// The first line of the window.
-    base: usize,
-    /// After the last line that may be read by the token.
-    end: usize,
-    before: &'r [i32],
-    after: &'r mut [i32],
-    ways: &'r mut [u8],
+/// The scores along the row of a token, which cover its window: how good it is at best to have read so many lines by then.
+/// What it costs to take lines for new is left out of them, so that a row is the one above it but for what the token matches.
+struct Front {
+    window: Range<usize>,
+    /// Before the token.
+    before: Vec<i32>,
+    /// Before the token, after lines are deleted.
+    reached: Vec<i32>,
+    /// The same, by a long deletion.
+    long: Vec<i32>,
+    /// After the token.
+    after: Vec<i32>,
+    /// What each line of the window costs in a long deletion.
+    shares: Vec<i32>,
+    /// From which cell on the last two rows were no longer as the one above.
+    touched: [usize; 2],
 }
 
-impl Row<'_> {
-    fn marker(&mut self, empty: i32, some: i32) {
-        let (mut skipping, mut first) = (NEVER, NEVER);
-        let cells = self.before.iter().zip(self.after.iter_mut()).zip(self.ways.iter_mut());
-        for ((&before, after), way) in cells.take(self.end - self.base) {
-            let bits = (u8::from(skipping >= first) * SKIP_ON) | (u8::from(skipping <= first) * SKIP_FIRST);
-            skipping = skipping.max(first);
-            first = before.saturating_sub(some);
-            let none = before.saturating_sub(empty);
-            let best = skipping.max(none);
-            if best > NEVER / 2 {
-                // How lines are skipped to here is kept even if this cell itself is best reached without.
-                *way = bits | (u8::from(none == best) * STAY) | (u8::from(skipping == best) * SKIP);
-                *after = best;
-            }
+impl Front {
+    fn at(row: &Range<usize>) -> Front {
+        let mut after = vec![NEVER; row.len()];
+        after[0] = 0;
+        let [before, reached, long, shares] = [const { Vec::new() }; 4];
+        Front { window: row.clone(), before, reached, long, after, shares, touched: [0; 2] }
+    }
+
+    /// Goes on to a row, of which lines in `from` may be read before its token.
+    fn enter(&mut self, from: &Range<usize>, window: Range<usize>) {
+        if window == self.window && *from == window {
+            std::mem::swap(&mut self.before, &mut self.after);
+        } else {
+            self.before.clear();
+            self.before.resize(from.start - window.start, NEVER);
+            self.before.extend_from_slice(&self.after[from.start - self.window.start..from.end - self.window.start]);
+            self.before.resize(window.len(), NEVER);
+            self.touched = [0; 2];
+        }
+        self.window = window;
+    }
+
+    /// A marker stands for no line at all, or for all lines from any on.
+    fn marker(&mut self, empty: i32, some: i32, end: usize, ways: &mut [u8]) {
+        let cells = end - self.window.start;
+        let before = &self.before[..cells];
+        self.reached.resize(self.window.len(), NEVER);
+        let mut best = NEVER;
+        for (skipping, &before) in self.reached.iter_mut().zip(before) {
+            *skipping = best;
+            best = best.max(before - some);
+        }
+        self.after.clear();
+        self.after.resize(self.window.len(), NEVER);
+        // Above the first cell there is nothing to be skipped.
+        (ways[0], self.after[0]) = (STAY, (before[0] - empty).max(NEVER));
+        let above = self.reached.iter().zip(before);
+        let row = self.reached[1..].iter().zip(&before[1..]).zip(self.after[1..].iter_mut().zip(&mut ways[1..]));
+        for ((&on, &first), ((&skipping, &before), (after, way))) in above.zip(row) {
+            let (first, none) = (first - some, before - empty);
+            // How lines are skipped to here is kept even if this cell itself is best reached without.
+            *way = (u8::from(on >= first) * SKIP_ON)
+                | (u8::from(on <= first) * SKIP_FIRST)
+                | (u8::from(none >= skipping) * STAY)
+                | (u8::from(skipping >= none) * SKIP);
+            *after = skipping.max(none).max(NEVER);
         }
     }
 
-    fn line<const MAY_DELETE: bool>(&mut self, line: &LineToken, problem: &Problem<'_>) {
-        let mut replaced = line.replaces.iter().peekable();
-        let special = !line.replaces.is_empty() || !line.forbidden.is_empty();
-        // No line of a file has this number.
-        let id = line.id.unwrap_or(u32::MAX);
-        let mut stayed_before = self.before[0];
-        let mut reached = stayed_before;
-        let mut long = NEVER;
-        (self.ways[0], self.after[0]) = landed(STAY, reached - line.new, NEVER);
-        let lines = self.base..self.base + self.before.len() - 1;
-        let files = problem.ids[lines.clone()].iter().zip(&problem.delete[lines.clone()]);
-        let cells = self.before[1..].iter().zip(&mut self.after[1..]).zip(&mut self.ways[1..]);
-        for ((place, (&number, &cost)), ((&stayed, after), cell)) in lines.zip(files).zip(cells) {
-            let mut worth = (number == id).then_some(line.worth);
-            if special {
-                worth = worth.filter(|_| !line.forbidden.contains(&place));
-                while replaced.next_if(|found| found.0 < place).is_some() {}
-                let stands_for = replaced.peek().filter(|found| found.0 == place);
-                worth = worth.or(stands_for.map(|found| found.1));
-            }
-            let matched = worth.map_or(NEVER, |worth| reached + worth);
-            let mut way = 0;
-            reached = if MAY_DELETE {
-                let deleted = reached - cost;
-                let (on, first) = (long - cost / LONG_SHARE, stayed_before - LONG_DELETION - cost / LONG_SHARE);
-                long = on.max(first);
-                let best = stayed.max(deleted).max(long);
-                way |= if on > first { LONG_ON } else { LONG_FIRST };
-                way |= (u8::from(deleted == best) * DELETE) | (u8::from(long == best) * LONG);
-                best
-            } else {
-                stayed
-            };
-            way |= u8::from(stayed == reached) * STAY;
-            stayed_before = stayed;
-            (*cell, *after) = landed(way, reached - line.new, matched);
+    /// No lines are deleted before a token.
+    fn stay(&mut self, ways: &mut [u8]) {
+        self.reached.clone_from(&self.before);
+        ways.fill(STAY | INSERT);
+        self.touched = [0; 2];
+    }
+
+    /// Lines are deleted before a token. Where the two rows above are the same, so is this one.
+    fn delete(&mut self, above: &[u8], problem: &Problem<'_>, ways: &mut [u8]) {
+        let cells = self.window.len();
+        let from = self.touched[0].min(self.touched[1]).max(1);
+        let costs = &problem.delete[self.window.start..self.window.start + cells - 1];
+        self.reached.clone_from(&self.before);
+        self.long.resize(cells, NEVER);
+        if from == 1 {
+            (ways[0], self.long[0]) = (STAY | INSERT, NEVER);
+            self.shares.clear();
+            self.shares.extend(costs.iter().map(|cost| cost / LONG_SHARE));
+        } else {
+            ways[..from].copy_from_slice(&above[..from]);
+        }
+        let (above, stayed) = (&self.before[from - 1..], &self.before[from..]);
+        let (costs, shares) = (&costs[from - 1..], &self.shares[from - 1..]);
+        let (mut best, mut best_long) = (self.reached[from - 1], self.long[from - 1]);
+        let row = self.reached[from..].iter_mut().zip(&mut self.long[from..]);
+        let lines = above.iter().zip(stayed).zip(costs.iter().zip(shares));
+        for ((reached, long), ((&above, &stayed), (&cost, &share))) in row.zip(lines) {
+            best_long = best_long.max(above - LONG_DELETION) - share;
+            best = stayed.max(best_long).max(best - cost);
+            (*reached, *long) = (best, best_long);
+        }
+        let best = self.reached[from - 1..].iter().zip(&self.reached[from..]);
+        let long = self.long[from - 1..].iter().zip(&self.long[from..]);
+        let row = above.iter().zip(stayed).zip(costs).zip(best.zip(long)).zip(&mut ways[from..]);
+        for ((((&above, &stayed), &cost), ((&best_above, &best), (&long_above, &long))), way) in row {
+            *way = INSERT
+                | (u8::from(stayed == best) * STAY)
+                | (u8::from(best_above - cost == best) * DELETE)
+                | (u8::from(long == best) * LONG)
+                | if long_above > above - LONG_DELETION { LONG_ON } else { LONG_FIRST };
         }
     }
-}
 
-/// How a cell is reached by a line that is new or matched, and its score.
-fn landed(way: u8, new: i32, matched: i32) -> (u8, i32) {
-    let best = new.max(matched);
-    if best <= NEVER / 2 {
-        return (way, NEVER);
+    /// A line is new or matches one of the file.
+    fn line(&mut self, line: &LineToken, problem: &Problem<'_>, ways: &mut [u8]) {
+        self.after.clone_from(&self.reached);
+        let lines = self.window.start..self.window.end - 1;
+        let mut touched = self.window.len();
+        let mut matched = |place: usize, worth: i32| {
+            let at = place - lines.start + 1;
+            let (new, matched) = (self.reached[at], self.reached[at - 1] + worth + line.new);
+            if matched >= new && matched > NEVER / 2 {
+                self.after[at] = matched;
+                ways[at] = ways[at] & !INSERT | MATCH | if matched == new { INSERT } else { 0 };
+                touched = touched.min(at);
+            }
+        };
+        let is_same = |place: usize| line.id == Some(problem.ids[place]) && !line.forbidden.contains(&place);
+        if let Some(id) = line.id {
+            for (ids, first) in problem.ids[lines.clone()].chunks(CHUNK).zip(lines.clone().step_by(CHUNK)) {
+                // Most have none like it, and all of a chunk are compared at once.
+                if ids.iter().fold(false, |any, &other| any | (other == id)) {
+                    let places = first..first + ids.len();
+                    places.filter(|&place| is_same(place)).for_each(|place| matched(place, line.worth));
+                }
+            }
+        }
+        let replaces = line.replaces.iter().filter(|(place, _)| lines.contains(place) && !is_same(*place));
+        replaces.for_each(|&(place, worth)| matched(place, worth));
+        self.touched = [self.touched[1], touched];
     }
-    (way | (u8::from(matched == best) * MATCH) | (u8::from(new == best) * INSERT), best)
 }

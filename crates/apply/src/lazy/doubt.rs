@@ -4,10 +4,11 @@
 //! not doubted.
 
 use super::align::{Alignment, Step};
+use super::alike::are_alike;
 use super::carry::Change;
 use super::keys::{declared_name, key};
 use super::lines::{Lines, UNIT, information, is_blank, tells_much};
-use super::segments::{Laid, are_alike};
+use super::segments::Laid;
 use crate::outcome::{Code, Refused};
 use crate::source::Source;
 use std::cell::Cell;
@@ -250,11 +251,14 @@ impl<'d> Doubt<'d> {
         }
         for (token, is_implied) in [(0, first), (steps.len() - 1, last)] {
             let Step::Kept(from, to) = steps[token] else { continue };
-            let told = (from..to).filter(|&line| tells_much(self.source.line(line))).count();
             // The head of what the change is in begins nothing.
             let is_head =
                 token == 0 && declared_name(self.laid.text(1)).is_some() && matches!(steps[1], Step::Matched(_));
-            if is_implied && !is_head && (1..=EDGE_MOST).contains(&told) {
+            if !is_implied || is_head {
+                continue;
+            }
+            let told = (from..to).filter(|&line| tells_much(self.source.line(line))).take(EDGE_MOST + 1).count();
+            if (1..=EDGE_MOST).contains(&told) {
                 return Err(unclear(from, to - 1));
             }
         }

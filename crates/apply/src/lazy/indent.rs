@@ -20,7 +20,11 @@ pub(crate) enum Shift {
 }
 
 /// The shift of a segment; `None` if it stands where the file has it, or nobody can tell.
-pub(crate) fn shift_of(segment: &[&str], lines: &Lines<'_>, original: &[&str]) -> Option<Shift> {
+pub(crate) fn shift_of<'o>(
+    segment: &[&str],
+    lines: &Lines<'_>,
+    original: impl Iterator<Item = &'o str>,
+) -> Option<Shift> {
     let telling: Vec<&str> = segment.iter().copied().filter(|line| information(line) >= INFORMATIVE).collect();
     let known = telling.iter().filter(|line| lines.known(line).is_some()).count();
     if telling.is_empty() || known * 2 >= telling.len() {
@@ -35,9 +39,15 @@ pub(crate) fn shift_of(segment: &[&str], lines: &Lines<'_>, original: &[&str]) -
     let shown: Vec<&str> = telling.iter().copied().filter(|line| lines.known(line).is_none()).collect();
     // The indentations at which the file has the words of each line that is shown.
     let mut indents: BTreeMap<&str, Indents<'_>> = shown.iter().map(|line| (line.trim(), Indents::None)).collect();
+    let mut firsts = [false; 256];
+    indents.keys().filter_map(|words| words.bytes().next()).for_each(|byte| firsts[usize::from(byte)] = true);
     for line in original {
-        if let Some(found) = indents.get_mut(line.trim()) {
-            *found = found.and(indent(line));
+        let blanks = indent(line);
+        let words = &line[blanks.len()..];
+        // Most lines are told apart by their first byte.
+        let may_be = words.bytes().next().is_some_and(|byte| firsts[usize::from(byte)]);
+        if let Some(found) = Some(words.trim_end()).filter(|_| may_be).and_then(|words| indents.get_mut(words)) {
+            *found = found.and(blanks);
         }
     }
     let mut votes: BTreeMap<Shift, usize> = BTreeMap::new();
@@ -101,7 +111,9 @@ pub(crate) fn shifted<'l>(line: &'l str, shift: Option<&Shift>) -> Cow<'l, str> 
 
 /// The blanks at the beginning of a line.
 pub(crate) fn indent(line: &str) -> &str {
-    &line[..line.len() - line.trim_start().len()]
+    let blanks = line.bytes().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+    let is_whole = line.as_bytes().get(blanks).is_none_or(u8::is_ascii_graphic);
+    if is_whole { &line[..blanks] } else { &line[..line.len() - line.trim_start().len()] }
 }
 
 fn between(snippet: &str, file: &str) -> Option<Shift> {
@@ -124,7 +136,7 @@ mod tests {
     use super::*;
 
     fn shift(segment: &[&str], original: &[&str]) -> Option<Shift> {
-        shift_of(segment, &Lines::of(original.iter().copied()), original)
+        shift_of(segment, &Lines::of(original.iter().copied()), original.iter().copied())
     }
 
     #[test]

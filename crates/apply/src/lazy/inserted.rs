@@ -4,9 +4,9 @@
 //! It refuses to say what is meant when more than one place, or more than one way to cut the run, fits. Invariant: the work
 //! is bounded by the places of the last line and the reach on each side of it.
 
+use super::alike::are_alike;
 use super::keys::key;
 use super::lines::{Lines, is_blank, tells_much};
-use super::segments::are_alike;
 use std::ops::Range;
 
 /// So many lines are compared on each side of a block.

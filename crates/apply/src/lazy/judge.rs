@@ -4,12 +4,13 @@
 //! reading that explains the snippet nearly as well gives the same text.
 
 use super::align::{Alignment, Problem, Step, Token, align, score_of};
+use super::alike::are_alike;
 use super::carry::{Change, changes, set_apart, splices};
 use super::closers::close_what_is_shown;
 use super::indent::indent;
 use super::keys::key;
 use super::lines::{INFORMATIVE, UNIT, information, is_blank, tells_much};
-use super::segments::{Laid, are_alike};
+use super::segments::Laid;
 use crate::format::short;
 use crate::outcome::{Code, Refused};
 use crate::source::Source;
@@ -55,12 +56,12 @@ pub(crate) fn choose(
                 continue;
             }
             let splices = case.splices(&alignment);
-            let (text, score) = (source.with(&splices), score_of(lenient, &alignment.steps));
-            match readings.iter_mut().find(|known| known.text == text) {
+            let score = score_of(lenient, &alignment.steps);
+            match readings.iter_mut().find(|known| source.is_same_with(&known.splices, &splices)) {
                 Some(known) => known.score = known.score.max(score),
                 None => {
                     let grown = brackets_grown(source, &splices);
-                    readings.push(Reading { case, alignment, text, score, grown });
+                    readings.push(Reading { case, alignment, splices, score, grown });
                 }
             }
         }
@@ -94,7 +95,8 @@ pub(crate) fn choose(
 struct Reading<'r> {
     case: &'r Case<'r>,
     alignment: Alignment,
-    text: String,
+    /// What it changes, which makes its text.
+    splices: Vec<Splice>,
     /// How good it is if lines may go nearly for nothing, by whichever steps make the same text.
     score: i32,
     /// How many more brackets of each kind open than close in the text, compared to the file.
@@ -132,11 +134,6 @@ impl Case<'_> {
     /// The splices that an alignment makes.
     fn splices(&self, alignment: &Alignment) -> Vec<Splice> {
         splices(self.source, self.laid, &changes(self.laid, &alignment.steps))
-    }
-
-    /// The text that an alignment makes.
-    fn text(&self, alignment: &Alignment) -> String {
-        self.source.with(&self.splices(alignment))
     }
 
     /// Passes an alignment whose segments that change something are held by lines of the file.
@@ -425,7 +422,8 @@ impl Case<'_> {
         let stands = forbidden.iter().all(elsewhere);
         let score = score_of(self.lenient, steps) - lost;
         let other = Alignment { steps: all, score };
-        (stands && score + MARGIN >= chosen.score && self.text(&other) != chosen.text).then_some(other)
+        let is_other = || !self.source.is_same_with(&self.splices(&other), &chosen.splices);
+        (stands && score + MARGIN >= chosen.score && is_other()).then_some(other)
     }
 
     fn ambiguous(&self, one: &Alignment, other: &Alignment) -> Refused {

@@ -8,6 +8,9 @@ use foldhash::HashMap;
 /// One unit of worth; a long line that stands once is worth six.
 pub(crate) const UNIT: i32 = 100;
 
+/// Room is made for so many different lines at first.
+const USUAL: usize = 2_048;
+
 /// The lines of a file.
 pub(crate) struct Lines<'o> {
     /// The number of each line.
@@ -32,8 +35,15 @@ pub(crate) struct Known {
 
 impl<'o> Lines<'o> {
     /// Numbers the lines of a file.
-    pub fn of(lines: impl Iterator<Item = &'o str>) -> Lines<'o> {
-        let mut all = Lines { ids: Vec::new(), texts: Vec::new(), numbers: HashMap::default(), kinds: Vec::new() };
+    pub fn of(lines: impl ExactSizeIterator<Item = &'o str>) -> Lines<'o> {
+        let usual = lines.len().min(USUAL);
+        let mut all = Lines {
+            ids: Vec::with_capacity(lines.len()),
+            texts: Vec::with_capacity(usual),
+            numbers: HashMap::default(),
+            kinds: Vec::with_capacity(usual),
+        };
+        all.numbers.reserve(usual);
         for line in lines {
             let next = all.kinds.len() as u32;
             let id = *all.numbers.entry(line).or_insert(next);
@@ -94,18 +104,32 @@ impl<'o> Lines<'o> {
 
 /// Whether a line tells more by itself than a bracket or a word of three letters.
 pub(crate) fn tells_much(text: &str) -> bool {
-    information(text) > UNIT
+    letters(text, 4) == 4
 }
 
 /// How much a line tells by itself: six units for a long one, half a unit for a lone bracket, next to nothing for a blank one.
 pub(crate) fn information(text: &str) -> i32 {
-    let letters = text.chars().filter(|c| c.is_alphanumeric()).take(24).count() as i32;
-    match letters {
+    match letters(text, 24) {
         0 if text.trim().is_empty() => UNIT / 20,
         0 => UNIT / 2,
         1..=3 => UNIT,
-        _ => (UNIT * (letters + 4) / 4).min(6 * UNIT),
+        letters => (UNIT * (letters + 4) / 4).min(6 * UNIT),
     }
+}
+
+/// How many letters and digits a line has, up to so many.
+fn letters(text: &str, most: usize) -> i32 {
+    let mut letters = 0;
+    for byte in text.bytes() {
+        if !byte.is_ascii() {
+            return text.chars().filter(|c| c.is_alphanumeric()).take(most).count() as i32;
+        }
+        letters += usize::from(byte.is_ascii_alphanumeric());
+        if letters == most {
+            break;
+        }
+    }
+    letters as i32
 }
 
 /// From how much on a line can hold a snippet in its place.
@@ -113,5 +137,9 @@ pub(crate) const INFORMATIVE: i32 = 2 * UNIT;
 
 /// Whether a line has nothing but blanks.
 pub(crate) fn is_blank(line: &str) -> bool {
-    line.chars().all(char::is_whitespace)
+    // Nearly every line is told by its first byte that is no blank.
+    match line.bytes().find(|byte| !matches!(byte, b' ' | b'\t')) {
+        None => true,
+        Some(byte) => !byte.is_ascii_graphic() && line.chars().all(char::is_whitespace),
+    }
 }

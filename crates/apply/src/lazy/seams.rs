@@ -232,12 +232,13 @@ impl Seams<'_> {
 /// The lines that enclose a line by indentation, from the innermost on, of those above it from the nearest on.
 fn enclosing<'l>(line: &str, above: impl Iterator<Item = (usize, &'l str)>) -> impl Iterator<Item = (usize, &'l str)> {
     let mut least = depth(line).unwrap_or_default();
-    above.filter(move |(_, text)| match depth(text) {
-        Some(depth) if depth < least => {
-            least = depth;
-            true
-        }
-        _ => false,
+    let mut above = above;
+    // Nothing encloses what stands at the margin.
+    std::iter::from_fn(move || {
+        let found =
+            if least > 0 { above.find(|(_, text)| depth(text).is_some_and(|depth| depth < least)) } else { None };
+        least = found.and_then(|(_, text)| depth(text)).unwrap_or_default();
+        found
     })
 }
 
@@ -277,7 +278,8 @@ fn differ_by_a_letter(one: &str, other: &str) -> bool {
 
 /// How far a line is indented; nothing for blank lines and for those that stand at the margin wherever they are.
 fn depth(line: &str) -> Option<usize> {
-    (!is_blank(line) && !line.starts_with('#')).then(|| indent(line).len())
+    let depth = indent(line).len();
+    (depth < line.len() && !line.starts_with('#')).then_some(depth)
 }
 
 /// Whether a line belongs to the declaration below it.

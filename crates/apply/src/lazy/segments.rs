@@ -3,6 +3,7 @@
 //! It refuses to align. Invariant: there is a marker at both ends, so that every line stands between two.
 
 use super::align::{LineToken, Token};
+use super::alike::Looks;
 use super::indent::{indent, shift_of, shifted};
 use super::inserted::{Block, Run};
 use super::keys::{Key, declared_name, key};
@@ -23,8 +24,6 @@ const UNSAID: i32 = 2 * UNIT;
 
 /// What it is worth that a line takes the place of one that looks like it.
 const SIMILAR: i32 = 2 * UNIT;
-/// Share of words that lines have in common if they look alike.
-const ALIKE: f64 = 0.55;
 /// Neighbours that stand at more places than this say nothing of a place.
 const NEIGHBOURS_MOST: usize = 3;
 
@@ -72,7 +71,6 @@ pub(crate) struct Laid<'u> {
 impl<'u> Laid<'u> {
     /// Lays a snippet out.
     pub fn new(snippet: &Snippet<'u>, source: &Source, lines: &Lines<'_>) -> Laid<'u> {
-        let original: Vec<&str> = source.lines().collect();
         let mut laid = Laid {
             texts: Vec::new(),
             known: Vec::new(),
@@ -85,7 +83,7 @@ impl<'u> Laid<'u> {
             reindented: false,
             edges: [false; 2],
         };
-        laid.edges = edges(snippet, &original);
+        laid.edges = edges(snippet, source);
         if !matches!(snippet.pieces.first(), Some(Piece::Marker(_))) {
             laid.implied[0] = true;
             laid.push_marker();
@@ -95,21 +93,21 @@ impl<'u> Laid<'u> {
             match piece {
                 Piece::Line(line) => run.push(line),
                 Piece::Marker(_) => {
-                    laid.push_segment(&std::mem::take(&mut run), lines, &original);
+                    laid.push_segment(&std::mem::take(&mut run), lines, source);
                     laid.push_marker();
                 }
             }
         }
-        laid.push_segment(&run, lines, &original);
+        laid.push_segment(&run, lines, source);
         if matches!(laid.texts.last(), Some(Some(_))) {
             laid.implied[1] = true;
             laid.push_marker();
         }
         for segment in laid.segments.clone() {
-            laid.find_replaced(segment.clone(), source, &original);
+            laid.find_replaced(segment.clone(), source);
             laid.set_new_blocks_apart(segment.clone(), source, lines);
             laid.set_inserted_apart(segment.clone(), lines);
-            laid.find_similar(segment, lines, &original);
+            laid.find_similar(segment, lines, source);
         }
         laid
     }
@@ -225,11 +223,11 @@ impl<'u> Laid<'u> {
         self.apart.push(false);
     }
 
-    fn push_segment(&mut self, run: &[&'u str], lines: &Lines<'_>, original: &[&str]) {
+    fn push_segment(&mut self, run: &[&'u str], lines: &Lines<'_>, source: &Source) {
         if run.is_empty() {
             return;
         }
-        let shift = shift_of(run, lines, original);
+        let shift = shift_of(run, lines, source.lines());
         self.reindented |= shift.is_some();
         let first = self.len();
         for line in run {
@@ -290,7 +288,7 @@ impl<'u> Laid<'u> {
     }
 
     /// Finds what new lines may stand for: lines that look like them, next to where the lines around them stand.
-    fn find_similar(&mut self, segment: Range<usize>, lines: &Lines<'_>, original: &[&str]) {
+    fn find_similar(&mut self, segment: Range<usize>, lines: &Lines<'_>, source: &Source) {
         let mut token = segment.start;
         while token < segment.end {
             if self.known[token].is_some() || self.apart[token] {
@@ -321,19 +319,20 @@ impl<'u> Laid<'u> {
                     .flat_map(|(known, off)| lines.places(known, NEIGHBOURS_MOST).map(move |place| (place, *off)))
                 {
                     near.push(if is_before {
-                        (place + 1).min(original.len())..(place + 1 + off + reach).min(original.len())
+                        (place + 1).min(source.line_count())..(place + 1 + off + reach).min(source.line_count())
                     } else {
                         place.saturating_sub(off + reach)..place
                     });
                 }
             }
+            let mut near: Vec<usize> = near.into_iter().flatten().collect();
+            near.sort_unstable();
+            near.dedup();
+            let looks: Vec<Looks<'_>> = near.iter().map(|&line| Looks::of(source.line(line))).collect();
             for fresh in token..end {
-                let text = self.text(fresh);
-                let alike = |line: &usize| are_alike(text, original[*line]);
-                let mut found: Vec<usize> = near.iter().cloned().flatten().filter(alike).collect();
-                found.sort_unstable();
-                found.dedup();
-                self.similar[fresh] = found;
+                let new = Looks::of(self.text(fresh));
+                let alike = near.iter().zip(&looks).filter(|(_, old)| new.are_like(old));
+                self.similar[fresh] = alike.map(|(&line, _)| line).collect();
             }
             token = end;
         }
@@ -366,7 +365,7 @@ impl<'u> Laid<'u> {
     }
 
     /// Lines that are not in the file may take the place of those that declare or assign the same name.
-    fn find_replaced(&mut self, segment: Range<usize>, source: &Source, original: &[&str]) {
+    fn find_replaced(&mut self, segment: Range<usize>, source: &Source) {
         for token in segment {
             if self.known[token].is_some() {
                 continue;
@@ -378,13 +377,12 @@ impl<'u> Laid<'u> {
                 Key::Assigns(name) => (name, 5 * UNIT / 2),
             };
             let depth = indent(text);
-            let places: Vec<usize> = places_of(source, name, |line| match (super::keys::key(line), key) {
-                (Some(Key::Declares(found)), Key::Declares(_)) | (Some(Key::Assigns(found)), Key::Assigns(_)) => {
-                    Some(found)
+            let places: Vec<usize> = places_of(source, name, |line| {
+                match (Some(line).filter(|line| indent(line) == depth).and_then(super::keys::key)?, key) {
+                    (Key::Declares(found), Key::Declares(_)) | (Key::Assigns(found), Key::Assigns(_)) => Some(found),
+                    _ => None,
                 }
-                _ => None,
             })
-            .filter(|&place| indent(original[place]) == depth)
             .take(PLACES_MOST + 1)
             .collect();
             if places.is_empty() || places.len() > PLACES_MOST {
@@ -394,38 +392,6 @@ impl<'u> Laid<'u> {
             self.replaces[token] = places.into_iter().map(|place| (place, worth)).collect();
         }
     }
-}
-
-/// The words of a line.
-fn words(line: &str) -> Vec<&str> {
-    let mut words: Vec<&str> =
-        line.split(|c: char| !(c.is_alphanumeric() || c == '_')).filter(|word| !word.is_empty()).collect();
-    words.sort_unstable();
-    words
-}
-
-/// Whether two lines look alike.
-pub(crate) fn are_alike(one: &str, other: &str) -> bool {
-    (indent(one) == indent(other) && key(one).is_some_and(|name| key(other) == Some(name)))
-        || likeness(&words(one), other) >= ALIKE
-}
-
-/// The share of words that two lines have in common (Dice's coefficient).
-fn likeness(sorted: &[&str], line: &str) -> f64 {
-    let other = words(line);
-    if sorted.is_empty() && other.is_empty() {
-        // Two lines of brackets alone.
-        return if is_blank(line) { 0.0 } else { 1.0 };
-    }
-    let (mut one, mut two, mut common) = (0, 0, 0);
-    while one < sorted.len() && two < other.len() {
-        match sorted[one].cmp(other[two]) {
-            std::cmp::Ordering::Less => one += 1,
-            std::cmp::Ordering::Greater => two += 1,
-            std::cmp::Ordering::Equal => (one, two, common) = (one + 1, two + 1, common + 1),
-        }
-    }
-    2.0 * common as f64 / (sorted.len() + other.len()).max(1) as f64
 }
 
 /// After the last line of the block that a line begins, by indentation.
@@ -488,17 +454,17 @@ fn places_of<'s>(
 }
 
 /// Whether the snippet's edges are the file's: no marker, and the same first (last) line that is not blank.
-fn edges(snippet: &Snippet<'_>, original: &[&str]) -> [bool; 2] {
+fn edges(snippet: &Snippet<'_>, source: &Source) -> [bool; 2] {
     // Where markers stand for the rest, none at an edge says that there is no rest; without any, a bracket says nothing.
     let least = if snippet.has_markers() { 0 } else { INFORMATIVE / 2 };
-    let at = |piece: Option<&Piece<'_>>, line: Option<&&str>| match (piece, line) {
+    let at = |piece: Option<&Piece<'_>>, line: Option<&str>| match (piece, line) {
         (Some(Piece::Line(shown)), Some(line)) => shown.trim_end() == line.trim_end() && information(line) >= least,
         _ => false,
     };
     let told = |piece: &&Piece<'_>| !matches!(piece, Piece::Line(line) if is_blank(line));
-    let full = |line: &&&str| !is_blank(line);
+    let full = |line: &&str| !is_blank(line);
     [
-        at(snippet.pieces.iter().find(told), original.iter().find(full)),
-        at(snippet.pieces.iter().rev().find(told), original.iter().rev().find(full)),
+        at(snippet.pieces.iter().find(told), source.lines().find(full)),
+        at(snippet.pieces.iter().rev().find(told), source.lines().rev().find(full)),
     ]
 }

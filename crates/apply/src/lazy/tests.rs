@@ -230,3 +230,14 @@ fn brackets_that_close_what_is_shown_may_stand_alone() {
     let refused = refused(file, "const a = {\n  port: 2,\n// ...\n  },\n};\n// ...\n");
     assert_eq!(refused.code, Code::AmbiguousDeletion, "{refused}");
 }
+
+#[test]
+fn what_is_removed_may_stand_above_what_changes_beside_a_line_like_a_marker() {
+    let rest = "fn bbbbb() {\n    two_things();\n}\n\n// ... existing code ...\n";
+    let file = format!("fn aaaaa() {{\n    one_thing();\n}}\n\n{rest}fn ccccc() {{\n    three_things();\n}}\n");
+    let shown = "fn ccccc() {\n    three_things();\n    four_things();\n}\n";
+    let text = merged(&file, &format!("// remove aaaaa\n// ... existing code ...\n{shown}"));
+    assert_eq!(text, format!("{rest}{shown}"));
+    // What is removed may also be what changes.
+    let _ = refused(&file, &format!("// remove ccccc\n// ... existing code ...\n{shown}"));
+}

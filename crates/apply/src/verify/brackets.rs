@@ -1,9 +1,8 @@
 //! Brackets: what was balanced still is. It stands in where no parser decides.
 //!
 //! It refuses to judge languages whose strings it cannot tell, and originals that it finds unbalanced itself. Invariant: one
-//! pass over each text.
+//! pass over the original, and of the merged text no more than what its changes can tell in another way.
 
-use super::spliced;
 use crate::language::Language;
 use crate::outcome::{Check, Code, Refused};
 use crate::source::Source;
@@ -47,19 +46,23 @@ fn lexis(language: Language) -> Option<Lexis> {
     })
 }
 
-/// Checks that brackets which were balanced in the original are in the merged text.
-pub(super) fn check(source: &Source, splices: &[Splice], language: Option<Language>) -> Result<Check, Refused> {
+/// Checks that brackets which were balanced in the original are in the merged text (with LF).
+pub(super) fn check(
+    source: &Source,
+    splices: &[Splice],
+    text: &str,
+    language: Option<Language>,
+) -> Result<Check, Refused> {
     let Some(lexis) = language.and_then(lexis) else {
         return Ok(Check::Skipped("strings and comments of the language are not known"));
     };
     if splices.is_empty() {
         return Ok(Check::Passed);
     }
-    if balance(&source.text, lexis).is_err() {
+    let Some(balance) = balance(source, splices, text, lexis) else {
         return Ok(Check::Skipped("the original is not balanced"));
-    }
-    let text = spliced(source, splices);
-    let Err(at) = balance(&text, lexis) else { return Ok(Check::Passed) };
+    };
+    let Err(at) = balance else { return Ok(Check::Passed) };
     let line = text[..at].matches('\n').count();
     let near = splices.iter().map(|splice| {
         let last = source.line_of(splice.old.end.saturating_sub(1).max(splice.old.start));
@@ -74,45 +77,101 @@ pub(super) fn check(source: &Source, splices: &[Splice], language: Option<Langua
     .at(near))
 }
 
-/// Bytes that begin neither comment nor string in any language and are no brackets; most of a text is of them.
-const PLAIN: [bool; 256] = {
-    let mut plain = [false; 256];
-    let mut byte = 0;
-    while byte < 128 {
-        plain[byte] = matches!(byte as u8, b' ' | b'\n' | b'\t' | b'_' | b'.' | b';' | b',')
-            || (byte as u8).is_ascii_alphanumeric();
-        byte += 1;
-    }
-    // A raw string of Rust.
-    plain[b'r' as usize] = false;
-    plain
-};
+/// A comment or string is told by so many bytes at its beginning, or within its line.
+const SIGN_MOST: usize = 4;
 
-/// Where a bracket stands that has no partner.
-fn balance(text: &str, lexis: Lexis) -> Result<(), usize> {
-    let bytes = text.as_bytes();
-    let mut open: Vec<usize> = Vec::new();
-    let mut at = 0;
-    while at < bytes.len() {
-        if PLAIN[usize::from(bytes[at])] {
-            at += 1;
-            continue;
-        }
-        if let Some(end) = past_quoted(bytes, at, lexis) {
-            at = end;
-            continue;
-        }
-        match bytes[at] {
-            b'(' | b'[' | b'{' => open.push(at),
-            close @ (b')' | b']' | b'}') => match open.pop() {
-                Some(start) if partner(bytes[start]) == close => {}
-                _ => return Err(at),
-            },
-            _ => {}
-        }
-        at += 1;
+/// What a byte may be in a text.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// It begins nothing; most of a text is of such.
+    Plain,
+    Open,
+    Close,
+    /// It may begin a comment or a string.
+    Sign,
+}
+
+fn kinds(lexis: Lexis) -> [Kind; 256] {
+    let mut kinds = [Kind::Plain; 256];
+    let mut set = |bytes: &[u8], kind: Kind| bytes.iter().for_each(|&byte| kinds[usize::from(byte)] = kind);
+    set(b"([{", Kind::Open);
+    set(b")]}", Kind::Close);
+    set(b"/#'\"`", Kind::Sign);
+    if lexis.is_rust {
+        // A raw string.
+        set(b"r", Kind::Sign);
     }
-    open.pop().map_or(Ok(()), Err)
+    kinds
+}
+
+/// Where a bracket of the merged text stands that has no partner, if one does; nothing if the original is not balanced.
+fn balance(source: &Source, splices: &[Splice], text: &str, lexis: Lexis) -> Option<Result<(), usize>> {
+    let (first, last) = (splices.first()?.old.start, splices.last()?.old.end);
+    let mut old = Scan { bytes: source.text.as_bytes(), lexis, kinds: kinds(lexis), at: 0, open: Vec::new() };
+    let line = source.line_of(first.saturating_sub(SIGN_MOST));
+    old.read::<true>(source.bytes_of(line..line).start).ok()?;
+    let mut new = Scan { bytes: text.as_bytes(), open: old.open.clone(), ..old };
+    // What is read beyond the last change is the same in both texts, too, if it is come to with the same brackets open.
+    old.read::<false>((last + 1).min(source.text.len())).ok()?;
+    let (met, open) = (old.at + text.len() - source.text.len(), old.open.clone());
+    old.read::<false>(source.text.len()).ok()?;
+    old.end().ok()?;
+    let kinds = |scan: &Scan<'_>, open: &[usize]| -> Vec<u8> { open.iter().map(|&at| scan.bytes[at]).collect() };
+    let read = new.read::<false>(met);
+    if read.is_ok() && new.at == met && kinds(&new, &new.open) == kinds(&old, &open) {
+        return Some(Ok(()));
+    }
+    Some(read.and_then(|()| new.read::<false>(text.len())).and_then(|()| new.end()))
+}
+
+/// A text that is read for its brackets.
+struct Scan<'t> {
+    bytes: &'t [u8],
+    lexis: Lexis,
+    kinds: [Kind; 256],
+    at: usize,
+    /// Where brackets stand that are not closed yet.
+    open: Vec<usize>,
+}
+
+impl Scan<'_> {
+    /// Reads on to a byte, or says which bracket has no partner. What begins before that byte and ends beyond it is read whole,
+    /// or is not if it `STOPS`.
+    fn read<const STOPS: bool>(&mut self, end: usize) -> Result<(), usize> {
+        let bytes = self.bytes;
+        while self.at < end {
+            let kind_of = |byte: u8| self.kinds[usize::from(byte)];
+            let plain = bytes[self.at..end].iter().position(|&byte| kind_of(byte) != Kind::Plain);
+            let Some(plain) = plain else {
+                self.at = end;
+                break;
+            };
+            let at = self.at + plain;
+            self.at = at + 1;
+            match kind_of(bytes[at]) {
+                Kind::Open => self.open.push(at),
+                Kind::Close => match self.open.pop() {
+                    Some(start) if partner(bytes[start]) == bytes[at] => {}
+                    _ => return Err(at),
+                },
+                Kind::Sign => match past_quoted(bytes, at, self.lexis) {
+                    Some(past) if STOPS && past > end => {
+                        self.at = at;
+                        break;
+                    }
+                    Some(past) => self.at = past,
+                    None => {}
+                },
+                Kind::Plain => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether everything is closed.
+    fn end(&self) -> Result<(), usize> {
+        self.open.last().map_or(Ok(()), |&at| Err(at))
+    }
 }
 
 fn partner(open: u8) -> u8 {
@@ -133,7 +192,7 @@ fn past_quoted(bytes: &[u8], at: usize, lexis: Lexis) -> Option<usize> {
     match rest[0] {
         b'/' if lexis.has_block_comment && rest.starts_with(b"/*") => Some(until(2, b"*/")),
         b'/' | b'#' if !lexis.line_comment.is_empty() && rest.starts_with(lexis.line_comment.as_bytes()) => {
-            Some(until(1, b"\n"))
+            Some(memchr::memchr(b'\n', rest).map_or(bytes.len(), |end| at + end + 1))
         }
         b'r' if lexis.is_rust && !at.checked_sub(1).is_some_and(|before| is_word(bytes[before])) => {
             let hashes = rest[1..].iter().take_while(|&&byte| byte == b'#').count().min(255);
@@ -147,7 +206,9 @@ fn past_quoted(bytes: &[u8], at: usize, lexis: Lexis) -> Option<usize> {
             [_, _, b'\'', ..] => Some(at + 3),
             _ => None,
         },
-        quote @ (b'"' | b'\'') if lexis.has_triple && rest.starts_with(&[quote; 3]) => Some(until(3, &[quote; 3])),
+        quote @ (b'"' | b'\'') if lexis.has_triple && rest.get(1..3) == Some(&[quote; 2]) => {
+            Some(until(3, &[quote; 3]))
+        }
         b'"' => Some(escaped(bytes, at + 1, b'"', !lexis.is_rust)),
         b'\'' if lexis.has_single => Some(escaped(bytes, at + 1, b'\'', true)),
         b'`' if lexis.has_backtick => Some(escaped(bytes, at + 1, b'`', false)),
@@ -170,4 +231,32 @@ fn escaped(bytes: &[u8], mut at: usize, quote: u8, ends_with_line: bool) -> usiz
 
 fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::spliced;
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_is_read_again_is_enough(
+            text in "([(){}'\"`#/*r\\\\a]{0,6}\n){0,8}",
+            new in "([(){}'\"`#/*r\\\\a]{0,6}\n){0,3}",
+            places in prop::array::uniform2(0..=100_usize),
+            language in prop::sample::select(vec![Language::Rust, Language::C, Language::Python, Language::Go]),
+        ) {
+            let source = Source::read(text.as_bytes()).expect("text");
+            let [start, end] = places.map(|place| place * source.text.len() / 100);
+            let splices = [Splice { old: start.min(end)..start.max(end), new }];
+            let (text, lexis) = (spliced(&source, &splices), lexis(language).expect("known"));
+            let whole = |text: &str| {
+                let mut scan = Scan { bytes: text.as_bytes(), lexis, kinds: kinds(lexis), at: 0, open: Vec::new() };
+                scan.read::<false>(text.len()).and_then(|()| scan.end())
+            };
+            let expected = whole(&source.text).ok().map(|()| whole(&text));
+            prop_assert_eq!(balance(&source, &splices, &text, lexis), expected);
+        }
+    }
 }

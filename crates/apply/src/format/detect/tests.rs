@@ -83,6 +83,10 @@ fn a_long_file_is_whole_though_its_first_lines_go() {
     assert_eq!(format(&file, &other_head), Format::WholeFile);
     let other_tail = file.replace("line number 49 of the file", "something else at the end\nand more of it");
     assert_eq!(format(&file, &other_tail), Format::WholeFile);
+    // The last line says little, and much is new above it.
+    let closed = format!("{file}}});\n");
+    let more: String = (0..20).map(|at| format!("    a new line {at}\n")).collect();
+    assert_eq!(format(&closed, &format!("use {{\n    other,\n}};\n{without_head}{more}}});\n")), Format::WholeFile);
 }
 
 #[test]
