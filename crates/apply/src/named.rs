@@ -3,6 +3,7 @@
 //! It refuses to place a part of a declaration, or one whose name stands twice. Invariant: the result declares what the file
 //! declared, in the same order and the same places, but for what the update shows.
 
+mod claims;
 mod shown;
 mod structure;
 
@@ -13,6 +14,7 @@ use crate::outcome::Stage;
 use crate::source::Source;
 use crate::splice::Splice;
 use crate::tree::{Outline, parse};
+use claims::Claim;
 use shown::{File, Shown};
 use std::ops::Range;
 
@@ -27,9 +29,13 @@ pub(crate) fn locate(source: &Source, update: &str, language: Language) -> Optio
     if source.lines().any(|line| lazy::is_marker(line) && lines.contains(&line)) {
         return None;
     }
+    let claims: Vec<Claim<'_>> = parts.into_iter().filter_map(|part| claims::claim(source, &lines, part)).collect();
+    if claims.is_empty() {
+        return None;
+    }
     let tree = parse(language, &source.text).filter(|tree| !tree.root_node().has_error())?;
     let file = File { source, language, outline: Outline::of_tree(language, &source.text, &tree) };
-    let shown: Vec<Shown> = parts.iter().filter_map(|part| file.shown(&lines, part.clone())).collect();
+    let shown: Vec<Shown> = claims.iter().filter_map(|claim| file.shown(&lines, claim)).collect();
     if shown.is_empty() || !shown.is_sorted_by(|one, other| one.old.end <= other.old.start) {
         return None;
     }

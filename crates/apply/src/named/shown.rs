@@ -1,10 +1,11 @@
 //! Which lines of the file a part of an update stands for, if the part is made of declarations.
 //!
-//! It refuses to decide whether they are whole: the tree of the result tells. Invariant: every name is looked for in the whole
-//! file, and one that stands in more than one line names nothing.
+//! It refuses to decide whether they are whole: the tree of the result tells. Invariant: the declarations that go are
+//! neighbours in one scope, and no attribute above them is lost.
 
+use super::claims::{Claim, simple};
 use crate::language::Language;
-use crate::lazy::{INFORMATIVE, Key, indent, information, is_blank, key};
+use crate::lazy::{INFORMATIVE, indent, information, is_blank};
 use crate::source::Source;
 use crate::splice::Splice;
 use crate::tree::{Declaration, Kind, Outline};
@@ -53,22 +54,21 @@ struct Pair {
 }
 
 impl File<'_> {
-    /// What a part of an update stands for; `None` if it is not made of declarations of which the file has one.
-    pub fn shown(&self, lines: &[&str], part: Range<usize>) -> Option<Shown> {
-        let depth = indent(lines[part.start]);
-        let scope = self.scope(lines, part.start);
+    /// What a claim stands for; `None` if the tree of the file does not bear it out.
+    pub fn shown(&self, lines: &[&str], claim: &Claim<'_>) -> Option<Shown> {
+        let (part, count) = (&claim.part, claim.named.len());
         let mut pairs = Vec::new();
-        let mut count = 0;
-        for at in part.clone().filter(|&at| indent(lines[at]) == depth) {
-            let Some(key) = key(lines[at]) else { continue };
-            count += 1;
-            if let Some((declaration, old)) = self.named(key, depth)? {
-                pairs.push(Pair { new: at, declaration, old });
+        for named in &claim.named {
+            match named.place {
+                Some(old) => pairs.push(Pair { new: named.line, declaration: self.declared(named.name, old)?, old }),
+                // A name that the file has, and no line that reads like it.
+                None if self.outline.declarations.iter().any(|it| simple(&it.name) == named.name) => return None,
+                None => {}
             }
         }
         let (first, last) = (pairs.first()?, pairs.last()?);
         let gone: Vec<usize> = pairs.iter().map(|pair| pair.declaration).collect();
-        let is_inside = scope.is_none_or(|scope| self.ancestors(gone[0]).any(|it| simple(&it.name) == scope));
+        let is_inside = claim.scope.is_none_or(|scope| self.ancestors(gone[0]).any(|it| simple(&it.name) == scope));
         if !is_inside || !self.are_neighbours(&gone) {
             return None;
         }
@@ -80,37 +80,19 @@ impl File<'_> {
         if is_value && count > pairs.len() {
             return None;
         }
-        let heads = pairs.iter().all(|pair| pair.new == part.start || self.keeps_head(lines, &part, pair));
-        let ends =
-            !self.may_be_cut(last) || count_after(lines, &part, last, depth) > 0 || self.ends_alike(lines, &shown);
+        let heads = pairs.iter().all(|pair| pair.new == part.start || self.keeps_head(lines, part, pair));
+        let is_last = claim.named.last().is_some_and(|it| it.line == last.new);
+        let ends = !is_last || !self.may_be_cut(last) || self.ends_alike(lines, &shown);
         (heads && ends && self.is_the_same(lines, &shown, &pairs)).then_some(shown)
     }
 
-    /// The declaration of a name that stands at a depth, and its line; none if the file does not know the name at all.
-    #[allow(clippy::option_option, reason = "nothing known of a name, no such name, and one")]
-    fn named(&self, name: Key<'_>, depth: &str) -> Option<Option<(usize, usize)>> {
-        let mut places = self.source.lines().enumerate().filter(|(_, line)| key(line) == Some(name));
-        let Some((place, line)) = places.next() else {
-            let known = self.outline.declarations.iter().any(|it| simple(&it.name) == simple(name.name()));
-            return (!known).then_some(None);
-        };
+    /// The one declaration of a name around a line.
+    fn declared(&self, name: &str, line: usize) -> Option<usize> {
         let mut found = (0..self.outline.declarations.len()).filter(|&at| {
             let declaration = &self.outline.declarations[at];
-            simple(&declaration.name) == simple(name.name()) && declaration.lines.contains(&place)
+            simple(&declaration.name) == name && declaration.lines.contains(&line)
         });
-        let declaration = found.next()?;
-        let is_one = places.next().is_none() && found.next().is_none() && indent(line) == depth;
-        is_one.then_some(Some((declaration, place)))
-    }
-
-    /// The name that the update shows around a line: that of the line above it that is further out.
-    fn scope<'u>(&self, lines: &[&'u str], at: usize) -> Option<&'u str> {
-        let depth = indent(lines[at]).len();
-        let is_out = |line: &&&str| !is_blank(line) && !crate::lazy::is_marker(line) && indent(line).len() < depth;
-        match key(lines[..at].iter().rev().find(is_out)?)? {
-            Key::Declares(name) => Some(simple(name)),
-            Key::Assigns(_) => None,
-        }
+        found.next().filter(|_| found.next().is_none())
     }
 
     fn ancestors(&self, at: usize) -> impl Iterator<Item = &Declaration> {
@@ -162,11 +144,6 @@ impl File<'_> {
 
     /// Whether what goes and what comes is the same thing by more than its name, and little of it is lost.
     fn is_the_same(&self, lines: &[&str], shown: &Shown, pairs: &[Pair]) -> bool {
-        let (text, changed) = (|line| self.source.line(line), &lines[shown.new.clone()]);
-        if shown.old.clone().map(text).eq(changed.iter().copied()) {
-            // What stands as it is says nothing of what may be missing around it.
-            return false;
-        }
         if shown.old.len() == 1 {
             return true;
         }
@@ -184,15 +161,4 @@ impl File<'_> {
 /// Whether a declaration gives a value to a name, and needs no body.
 fn is_value(kind: Kind) -> bool {
     matches!(kind, Kind::Constant | Kind::Field | Kind::Key | Kind::Type | Kind::Table | Kind::Rule | Kind::Signature)
-}
-
-/// How many declarations a part goes on with after one.
-fn count_after(lines: &[&str], part: &Range<usize>, last: &Pair, depth: &str) -> usize {
-    (last.new + 1..part.end).filter(|&at| indent(lines[at]) == depth && key(lines[at]).is_some()).count()
-}
-
-/// A name without what it is a part of.
-pub(super) fn simple(name: &str) -> &str {
-    let end = name.rsplit("::").next().unwrap_or(name);
-    end.rsplit('.').next().unwrap_or(end)
 }
