@@ -58,9 +58,24 @@ pub(crate) fn has_marker(update: &str) -> bool {
 /// nothing in it that could still change the text. A snippet that asks for more than lines says so by a no.
 pub(crate) fn stands(text: &str, update: &str) -> bool {
     let snippet = Snippet::read(update, |_| false);
+    // A text with a line like a marker of the snippet may be meant to have it there.
+    if update.lines().any(|line| is_marker(line) && has_line(text, line)) {
+        return false;
+    }
     let mut at = 0;
     let mut parts = snippet.pieces.split(|piece| matches!(piece, Piece::Marker(_)));
     snippet.gone.is_empty() && parts.all(|part| stands_once(text, part, &mut at))
+}
+
+/// Whether a text has a line.
+fn has_line(text: &str, line: &str) -> bool {
+    memmem::find_iter(text.as_bytes(), line.as_bytes()).any(|place| is_whole(text, place..place + line.len()))
+}
+
+/// Whether bytes of a text are whole lines, without the end of the last.
+fn is_whole(text: &str, bytes: Range<usize>) -> bool {
+    (bytes.start == 0 || text.as_bytes()[bytes.start - 1] == b'\n')
+        && matches!(text.as_bytes().get(bytes.end), None | Some(b'\n'))
 }
 
 /// Whether lines, without the blank ones around them, stand in a text once, from a byte on; the byte after them.
@@ -77,11 +92,7 @@ fn stands_once(text: &str, part: &[Piece<'_>], at: &mut usize) -> bool {
     let finder = memmem::Finder::new(&needle);
     let mut places = finder.find_iter(text.as_bytes());
     let place = places.next().filter(|_| places.next().is_none());
-    let is_whole = |place: usize| {
-        let end = place + needle.len();
-        (place == 0 || text.as_bytes()[place - 1] == b'\n') && matches!(text.as_bytes().get(end), None | Some(b'\n'))
-    };
-    match place.filter(|&place| place >= *at && is_whole(place)) {
+    match place.filter(|&place| place >= *at && is_whole(text, place..place + needle.len())) {
         Some(place) => {
             *at = place + needle.len();
             true

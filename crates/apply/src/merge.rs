@@ -5,7 +5,7 @@
 use crate::format::{self, Format, Located};
 use crate::language::Language;
 use crate::lazy;
-use crate::outcome::{Check, Checks, Code, How, Merged, Outcome, Refused};
+use crate::outcome::{Check, Checks, Code, How, Merged, Outcome, Refused, Stage};
 use crate::parsed::Ahead;
 use crate::source::{Source, as_text, edits};
 use crate::splice::in_order;
@@ -71,7 +71,7 @@ fn merged(original: &[u8], update: &[u8], options: &Options, ahead: Ahead<'_>) -
     }
     // What changes nothing says the same of its result, which is the original. And what stands in its result as it is, once,
     // has nothing more to say of it.
-    let is_lazy = matches!(format, Format::Lazy | Format::Fragment);
+    let is_lazy = matches!(format, Format::Lazy | Format::Fragment) && merged.how.stage == Stage::Lines;
     if merged.edits.is_empty() || (is_lazy && lazy::stands(&merged.text, &update)) {
         let checks = Checks { idempotence: Check::Passed, ..merged.checks };
         return Ok(Merged { checks, ..merged });

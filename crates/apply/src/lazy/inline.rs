@@ -78,10 +78,16 @@ fn meaning(source: &Source, Inline { before, after }: Inline<'_>) -> Option<Stri
         let mut lines = source.lines().filter(|line| fits(line));
         lines.next().filter(|_| lines.next().is_none())
     };
-    if (after.is_empty() || before.ends_with(OPENERS)) && only(&|line| line.trim_end() == before).is_some() {
+    let begins = |line: &str| line.trim_end() == before;
+    if (after.is_empty() || before.ends_with(OPENERS)) && only(&begins).is_some() {
         let indentation = super::indent(before);
-        let end = if after.is_empty() { String::new() } else { format!("\n{indentation}{after}") };
-        return Some(format!("{before}\n{indentation}{MARKER}{end}"));
+        if after.is_empty() {
+            return Some(format!("{before}\n{indentation}{MARKER}"));
+        }
+        // What closes it has a line of its own below.
+        let closes = |line: &&str| super::indent(line) == indentation && line.trim() == after;
+        let end = source.lines().skip_while(|line| !begins(line)).find(closes)?;
+        return Some(format!("{before}\n{indentation}{MARKER}\n{end}"));
     }
     let goes_on = |rest: &str| !(before.ends_with(is_word) && rest.starts_with(is_word));
     let fits = |line: &str| {

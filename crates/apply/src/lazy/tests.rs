@@ -241,3 +241,15 @@ fn what_is_removed_may_stand_above_what_changes_beside_a_line_like_a_marker() {
     // What is removed may also be what changes.
     let _ = refused(&file, &format!("// remove ccccc\n// ... existing code ...\n{shown}"));
 }
+
+#[test]
+fn what_merges_otherwise_into_its_own_result_is_refused() {
+    // The file has the marker itself, so that the result reads it as a line to insert.
+    let file = "use a;\n// ... existing code ...\nuse b;\n\nfn c() {\n    old_way();\n    wait();\n}\n";
+    let update = "// ... existing code ...\n    new_way();\n    wait();\n}\n";
+    assert!(!stands(&file.replace("old", "new"), update));
+    if let Outcome::Merged(first) = merge(file, update) {
+        assert_eq!(merge(&first.text, update), merge(&first.text, update));
+        assert_eq!(merged(&first.text, update), first.text);
+    }
+}
