@@ -72,7 +72,9 @@ fn merged(original: &[u8], update: &[u8], options: &Options, ahead: Ahead<'_>) -
     // What changes nothing says the same of its result, which is the original. And what stands in its result as it is, once,
     // has nothing more to say of it.
     let is_lazy = matches!(format, Format::Lazy | Format::Fragment) && merged.how.stage == Stage::Lines;
-    if merged.edits.is_empty() || (is_lazy && lazy::stands(&merged.text, &update)) {
+    if merged.edits.is_empty()
+        || (is_lazy && is_part(format, &merged.text, &update) && lazy::stands(&merged.text, &update))
+    {
         let checks = Checks { idempotence: Check::Passed, ..merged.checks };
         return Ok(Merged { checks, ..merged });
     }
@@ -94,6 +96,12 @@ fn merged(original: &[u8], update: &[u8], options: &Options, ahead: Ahead<'_>) -
             "show a line of the file on each side of what is new",
         )),
     }
+}
+
+/// Whether an update without markers is too short to be taken for the whole of a text.
+fn is_part(format: Format, text: &str, update: &str) -> bool {
+    let full = |text: &str| text.lines().filter(|line| !lazy::is_blank(line)).count();
+    format == Format::Lazy || full(update) * 2 < full(text)
 }
 
 fn carried_out(

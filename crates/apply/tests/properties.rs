@@ -39,9 +39,14 @@ const MARKERS: &[&str] = &[
     "<!-- ... unchanged ... -->",
     "// remove one",
 ];
+/// Markers inside of lines.
+const GAPS: &[&str] =
+    &["fn one() { // ... existing code ...", "    second(/* ... existing ... */);", "    first(); # ... same ..."];
 
 fn file() -> impl Strategy<Value = String> {
-    let lines = prop::collection::vec(prop::sample::select(LINES), 0..24);
+    // A file may have lines that read like markers.
+    let line = prop_oneof![40 => prop::sample::select(LINES), 1 => prop::sample::select(MARKERS)];
+    let lines = prop::collection::vec(line, 0..24);
     (lines, prop::sample::select(vec!["\n", "\r\n"]), any::<bool>()).prop_map(|(lines, end, closed)| {
         let text = lines.join(end);
         if closed && !text.is_empty() { text + end } else { text }
@@ -49,7 +54,7 @@ fn file() -> impl Strategy<Value = String> {
 }
 
 fn update() -> impl Strategy<Value = String> {
-    let line = prop_oneof![6 => prop::sample::select(LINES), 2 => prop::sample::select(MARKERS)];
+    let line = prop_oneof![12 => prop::sample::select(LINES), 4 => prop::sample::select(MARKERS), 1 => prop::sample::select(GAPS)];
     prop::collection::vec(line, 0..16).prop_map(|lines| lines.join("\n") + "\n")
 }
 
@@ -90,13 +95,14 @@ proptest! {
     }
 
     #[test]
-    fn what_was_merged_stays_merged(original in file(), update in update()) {
-        let Some(first) = merged(&original, &update, &Options::default()) else { return Ok(()) };
+    fn what_was_merged_stays_merged(original in file(), update in update(), path in prop::sample::select(vec!["a.rs", "a.txt"])) {
+        let options = Options { path: Some(path.to_owned()), ..Options::default() };
+        let Some(first) = merged(&original, &update, &options) else { return Ok(()) };
         // What asks to remove a name is a comment once the name is gone.
         if !is_snippet(first.how.format) || update.contains("// remove") {
             return Ok(());
         }
-        if let Some(second) = merged(&first.text, &update, &Options::default()) {
+        if let Some(second) = merged(&first.text, &update, &options) {
             prop_assert_eq!(second.text, first.text);
         }
     }
