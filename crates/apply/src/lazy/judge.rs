@@ -4,7 +4,7 @@
 //! reading that explains the snippet nearly as well gives the same text.
 
 use super::align::{Alignment, Problem, Step, Token, align, score_of};
-use super::alike::are_alike;
+use super::alike::{Looks, Many, are_alike};
 use super::carry::{Change, changes, set_apart, splices};
 use super::closers::close_what_is_shown;
 use super::indent::indent;
@@ -23,6 +23,8 @@ const MARGIN: i32 = 7 * UNIT / 2;
 const PLACES_MOST: usize = 20;
 /// So many lines in a row that only look alike hold what is around them.
 const LIKE_MOST: usize = 8;
+/// So many bytes are counted at once.
+const CHUNK: usize = 64;
 /// More deletions than this need a reason.
 const DELETED_FREE: usize = 12;
 
@@ -105,10 +107,12 @@ struct Reading<'r> {
 
 /// How many more brackets of each kind open than close.
 fn brackets(text: &str) -> [i64; 3] {
-    let mut counts = [0_i64; 256];
-    text.bytes().for_each(|byte| counts[usize::from(byte)] += 1);
-    let more = |open: u8, close: u8| counts[usize::from(open)] - counts[usize::from(close)];
-    [more(b'(', b')'), more(b'[', b']'), more(b'{', b'}')]
+    [*b"()", *b"[]", *b"{}"].map(|[open, close]| {
+        // Sums that fit a byte are those of many bytes at once.
+        let more =
+            |bytes: &[u8]| bytes.iter().map(|&byte| i8::from(byte == open) - i8::from(byte == close)).sum::<i8>();
+        text.as_bytes().chunks(CHUNK).map(|bytes| i64::from(more(bytes))).sum()
+    })
 }
 
 /// By how much splices change how many more brackets of each kind open than close.
@@ -365,11 +369,14 @@ impl Case<'_> {
 
     /// Whether lines like those that go take their place.
     fn is_replaced_in_place(&self, change: &Change) -> bool {
-        let gone: Vec<&str> =
-            (change.start..change.end).map(|line| self.source.line(line)).filter(|line| !is_blank(line)).collect();
-        let new: Vec<&str> =
-            change.new.iter().map(|&token| self.laid.text(token)).filter(|line| !is_blank(line)).collect();
-        gone.len() <= new.len() + 1 && gone.iter().all(|line| new.iter().any(|other| are_alike(line, other)))
+        let full = |line: &&str| !is_blank(line);
+        let gone = (change.start..change.end).map(|line| self.source.line(line)).filter(full);
+        let new = change.new.iter().map(|&token| self.laid.text(token)).filter(full);
+        if gone.clone().count() > new.clone().count() + 1 {
+            return false;
+        }
+        let new = Many::of(new);
+        gone.map(Looks::of).all(|line| new.any(|other| line.are_like(other)))
     }
 
     /// Whether an alignment puts a new line that declares or assigns a name right beside the file's own.
