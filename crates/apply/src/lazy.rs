@@ -49,6 +49,9 @@ const CELLS_MOST: usize = 60_000_000;
 /// More text than this is not searched for the names in new lines (bytes, each line's search counted).
 const SEARCH_MOST: usize = 32 << 30;
 
+/// So many places of one line of several are held against all of them.
+const TRIED_MOST: usize = 64;
+
 /// Whether an update has a line that stands for others.
 pub(crate) fn has_marker(update: &str) -> bool {
     update.lines().any(is_marker)
@@ -74,9 +77,7 @@ fn stands_once(text: &str, part: &[Piece<'_>], at: &mut usize) -> bool {
     let Some(first) = lines.iter().position(told) else { return true };
     let last = lines.iter().rposition(told).unwrap_or(first);
     let needle = lines[first..=last].join("\n");
-    let finder = memmem::Finder::new(&needle);
-    let mut places = finder.find_iter(text.as_bytes());
-    let place = places.next().filter(|_| places.next().is_none());
+    let place = only_place(text.as_bytes(), needle.as_bytes());
     let is_whole = |place: usize| {
         let end = place + needle.len();
         (place == 0 || text.as_bytes()[place - 1] == b'\n') && matches!(text.as_bytes().get(end), None | Some(b'\n'))
@@ -90,6 +91,33 @@ fn stands_once(text: &str, part: &[Piece<'_>], at: &mut usize) -> bool {
     }
 }
 
+/// Where lines stand in a text, if that is at one place; places that overlap are one.
+fn only_place(text: &[u8], lines: &[u8]) -> Option<usize> {
+    // To set a search up takes longer than to search, so of many lines only the longest is looked for. With its end it does
+    // not overlap itself.
+    let mut at = 0;
+    let within = lines.split_inclusive(|byte| *byte == b'\n').map(|line| {
+        at += line.len();
+        (at - line.len(), line)
+    });
+    let (before, line) = within.max_by_key(|(_, line)| line.len())?;
+    let mut only: Option<usize> = None;
+    for (tried, place) in memmem::find_iter(text, line).enumerate() {
+        let start = place.checked_sub(before).filter(|&start| text[start..].starts_with(lines));
+        let is_new = |start: &usize| only.is_none_or(|only| *start >= only + lines.len());
+        match start.filter(is_new) {
+            _ if tried == TRIED_MOST => {
+                let mut places = memmem::find_iter(text, lines);
+                return places.next().filter(|_| places.next().is_none());
+            }
+            Some(_) if only.is_some() => return None,
+            Some(start) => only = Some(start),
+            None => {}
+        }
+    }
+    only
+}
+
 /// Locates a snippet.
 ///
 /// # Errors
@@ -97,12 +125,12 @@ fn stands_once(text: &str, part: &[Piece<'_>], at: &mut usize) -> bool {
 pub(crate) fn locate(source: &Source, update: &str) -> Result<Located, Refused> {
     let lines = Lines::of(source.lines());
     let marked = located(source, &lines, &Snippet::read(update, |_| false));
-    let documented = update.lines().any(|line| is_marker(line) && lines.known(line).is_some());
+    let documented = update.lines().any(|line| is_marker(line) && lines.id_of(line).is_some());
     if !documented {
         return marked;
     }
     // The file has lines that look like markers: they may be meant as themselves.
-    let meant = located(source, &lines, &Snippet::read(update, |line| lines.known(line).is_some()));
+    let meant = located(source, &lines, &Snippet::read(update, |line| lines.id_of(line).is_some()));
     match (marked, meant) {
         // Changes that overlap are refused as such.
         (Ok(one), Ok(_)) if !are_apart(&one.splices) => Ok(one),
@@ -179,7 +207,10 @@ fn aligned(source: &Source, lines: &Lines<'_>, laid: &Laid<'_>, windows: &Window
 
 /// Passes a snippet whose new lines can be looked for in bounded time.
 fn check_search(source: &Source, lines: &Lines<'_>, snippet: &Snippet<'_>) -> Result<(), Refused> {
-    let is_new = |piece: &&Piece<'_>| matches!(piece, Piece::Line(line) if lines.known(line).is_none());
+    if (snippet.pieces.len() + snippet.gone.len()).saturating_mul(source.text.len()) <= SEARCH_MOST {
+        return Ok(());
+    }
+    let is_new = |piece: &&Piece<'_>| matches!(piece, Piece::Line(line) if lines.id_of(line).is_none());
     let new = snippet.pieces.iter().filter(is_new).count() + snippet.gone.len();
     if new.saturating_mul(source.text.len()) <= SEARCH_MOST {
         return Ok(());
