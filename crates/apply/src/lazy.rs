@@ -36,6 +36,7 @@ use crate::outcome::{Code, Refused, Stage};
 use crate::source::Source;
 use crate::splice::Splice;
 use align::{Alignment, Problem};
+use carry::Change;
 use doubt::Doubt;
 use lines::{Lines, UNIT};
 use memchr::memmem;
@@ -167,13 +168,11 @@ fn located(source: &Source, lines: &Lines<'_>, snippet: &Snippet<'_>) -> Result<
         ));
     }
     let windows = Windows::near(&laid, lines, source);
-    let chosen = match aligned(source, lines, &laid, &windows) {
+    let (chosen, found, mut splices) = match aligned(source, lines, &laid, &windows) {
         // What a segment was looked for around turned out to be none of the file's lines.
-        Ok(chosen) if !windows.hold(&chosen) => aligned(source, lines, &laid, &Windows::wide(&laid, source)),
+        Ok((chosen, ..)) if !windows.hold(&chosen) => aligned(source, lines, &laid, &Windows::wide(&laid, source)),
         chosen => chosen,
     }?;
-    let found = carry::changes(&laid, &chosen.steps);
-    let mut splices = carry::splices(source, &laid, &found);
     let is_idle = splices.is_empty();
     Doubt::new(source, lines, &laid, &chosen, &found, is_idle).check()?;
     Seams { source, lines, laid: &laid, alignment: &chosen, found: &found }.check()?;
@@ -182,8 +181,13 @@ fn located(source: &Source, lines: &Lines<'_>, snippet: &Snippet<'_>) -> Result<
     Ok(Located { splices, stage: Stage::Lines, reindented: laid.reindented })
 }
 
-/// The one alignment that makes sense, of those within windows.
-fn aligned(source: &Source, lines: &Lines<'_>, laid: &Laid<'_>, windows: &Windows) -> Result<Alignment, Refused> {
+/// The one alignment that makes sense, of those within windows, with what it changes.
+fn aligned(
+    source: &Source,
+    lines: &Lines<'_>,
+    laid: &Laid<'_>,
+    windows: &Windows,
+) -> Result<(Alignment, Vec<Change>, Vec<Splice>), Refused> {
     let rows = &windows.rows;
     if rows.iter().map(Range::len).sum::<usize>() > CELLS_MOST {
         let message =
