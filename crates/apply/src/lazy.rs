@@ -19,6 +19,7 @@ mod markers;
 mod seams;
 mod segments;
 mod snippet;
+mod stands;
 mod window;
 
 pub(crate) use indent::indent;
@@ -30,15 +31,16 @@ pub(crate) use lines::{INFORMATIVE, information};
 pub(crate) use lines::{is_blank, tells_much};
 pub(crate) use markers::{is_marker, is_worded_marker, removed};
 use snippet::{Piece, Snippet};
+pub(crate) use stands::stands;
 
 use crate::format::Located;
 use crate::outcome::{Code, Refused, Stage};
 use crate::source::Source;
 use crate::splice::Splice;
 use align::{Alignment, Problem};
+use carry::Change;
 use doubt::Doubt;
 use lines::{Lines, UNIT};
-use memchr::memmem;
 use seams::Seams;
 use segments::{Laid, Scoring};
 use std::ops::Range;
@@ -54,53 +56,6 @@ pub(crate) fn has_marker(update: &str) -> bool {
     update.lines().any(is_marker)
 }
 
-/// Whether each part of a snippet stands in a text line by line, at one place, in the order of the snippet: then there is
-/// nothing in it that could still change the text. A snippet that asks for more than lines says so by a no.
-pub(crate) fn stands(text: &str, update: &str) -> bool {
-    let snippet = Snippet::read(update, |_| false);
-    // A text with a line like a marker of the snippet may be meant to have it there.
-    if update.lines().any(|line| is_marker(line) && has_line(text, line)) {
-        return false;
-    }
-    let mut at = 0;
-    let mut parts = snippet.pieces.split(|piece| matches!(piece, Piece::Marker(_)));
-    snippet.gone.is_empty() && parts.all(|part| stands_once(text, part, &mut at))
-}
-
-/// Whether a text has a line.
-fn has_line(text: &str, line: &str) -> bool {
-    memmem::find_iter(text.as_bytes(), line.as_bytes()).any(|place| is_whole(text, place..place + line.len()))
-}
-
-/// Whether bytes of a text are whole lines, without the end of the last.
-fn is_whole(text: &str, bytes: Range<usize>) -> bool {
-    (bytes.start == 0 || text.as_bytes()[bytes.start - 1] == b'\n')
-        && matches!(text.as_bytes().get(bytes.end), None | Some(b'\n'))
-}
-
-/// Whether lines, without the blank ones around them, stand in a text once, from a byte on; the byte after them.
-fn stands_once(text: &str, part: &[Piece<'_>], at: &mut usize) -> bool {
-    let lines = part.iter().filter_map(|piece| match piece {
-        Piece::Line(line) => Some(*line),
-        Piece::Marker(_) => None,
-    });
-    let lines: Vec<&str> = lines.collect();
-    let told = |line: &&str| !is_blank(line);
-    let Some(first) = lines.iter().position(told) else { return true };
-    let last = lines.iter().rposition(told).unwrap_or(first);
-    let needle = lines[first..=last].join("\n");
-    let finder = memmem::Finder::new(&needle);
-    let mut places = finder.find_iter(text.as_bytes());
-    let place = places.next().filter(|_| places.next().is_none());
-    match place.filter(|&place| place >= *at && is_whole(text, place..place + needle.len())) {
-        Some(place) => {
-            *at = place + needle.len();
-            true
-        }
-        None => false,
-    }
-}
-
 /// Locates a snippet.
 ///
 /// # Errors
@@ -108,12 +63,12 @@ fn stands_once(text: &str, part: &[Piece<'_>], at: &mut usize) -> bool {
 pub(crate) fn locate(source: &Source, update: &str) -> Result<Located, Refused> {
     let lines = Lines::of(source.lines());
     let marked = located(source, &lines, &Snippet::read(update, |_| false));
-    let documented = update.lines().any(|line| is_marker(line) && lines.known(line).is_some());
+    let documented = update.lines().any(|line| is_marker(line) && lines.id_of(line).is_some());
     if !documented {
         return marked;
     }
     // The file has lines that look like markers: they may be meant as themselves.
-    let meant = located(source, &lines, &Snippet::read(update, |line| lines.known(line).is_some()));
+    let meant = located(source, &lines, &Snippet::read(update, |line| lines.id_of(line).is_some()));
     match (marked, meant) {
         // Changes that overlap are refused as such.
         (Ok(one), Ok(_)) if !are_apart(&one.splices) => Ok(one),
@@ -150,13 +105,11 @@ fn located(source: &Source, lines: &Lines<'_>, snippet: &Snippet<'_>) -> Result<
         ));
     }
     let windows = Windows::near(&laid, lines, source);
-    let chosen = match aligned(source, lines, &laid, &windows) {
+    let (chosen, found, mut splices) = match aligned(source, lines, &laid, &windows) {
         // What a segment was looked for around turned out to be none of the file's lines.
-        Ok(chosen) if !windows.hold(&chosen) => aligned(source, lines, &laid, &Windows::wide(&laid, source)),
+        Ok((chosen, ..)) if !windows.hold(&chosen) => aligned(source, lines, &laid, &Windows::wide(&laid, source)),
         chosen => chosen,
     }?;
-    let found = carry::changes(&laid, &chosen.steps);
-    let mut splices = carry::splices(source, &laid, &found);
     let is_idle = splices.is_empty();
     Doubt::new(source, lines, &laid, &chosen, &found, is_idle).check()?;
     Seams { source, lines, laid: &laid, alignment: &chosen, found: &found }.check()?;
@@ -165,8 +118,13 @@ fn located(source: &Source, lines: &Lines<'_>, snippet: &Snippet<'_>) -> Result<
     Ok(Located { splices, stage: Stage::Lines, reindented: laid.reindented })
 }
 
-/// The one alignment that makes sense, of those within windows.
-fn aligned(source: &Source, lines: &Lines<'_>, laid: &Laid<'_>, windows: &Windows) -> Result<Alignment, Refused> {
+/// The one alignment that makes sense, of those within windows, with what it changes.
+fn aligned(
+    source: &Source,
+    lines: &Lines<'_>,
+    laid: &Laid<'_>,
+    windows: &Windows,
+) -> Result<(Alignment, Vec<Change>, Vec<Splice>), Refused> {
     let rows = &windows.rows;
     if rows.iter().map(Range::len).sum::<usize>() > CELLS_MOST {
         let message =
@@ -190,7 +148,10 @@ fn aligned(source: &Source, lines: &Lines<'_>, laid: &Laid<'_>, windows: &Window
 
 /// Passes a snippet whose new lines can be looked for in bounded time.
 fn check_search(source: &Source, lines: &Lines<'_>, snippet: &Snippet<'_>) -> Result<(), Refused> {
-    let is_new = |piece: &&Piece<'_>| matches!(piece, Piece::Line(line) if lines.known(line).is_none());
+    if (snippet.pieces.len() + snippet.gone.len()).saturating_mul(source.text.len()) <= SEARCH_MOST {
+        return Ok(());
+    }
+    let is_new = |piece: &&Piece<'_>| matches!(piece, Piece::Line(line) if lines.id_of(line).is_none());
     let new = snippet.pieces.iter().filter(is_new).count() + snippet.gone.len();
     if new.saturating_mul(source.text.len()) <= SEARCH_MOST {
         return Ok(());

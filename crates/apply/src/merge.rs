@@ -7,7 +7,7 @@ use crate::language::Language;
 use crate::lazy;
 use crate::outcome::{Check, Checks, Code, How, Merged, Outcome, Refused, Stage};
 use crate::parsed::Ahead;
-use crate::source::{Source, as_text, edits};
+use crate::source::{Source, as_text, edits, with_lf};
 use crate::splice::in_order;
 use crate::verify;
 use std::borrow::Cow;
@@ -129,7 +129,7 @@ fn check_size(bytes: &[u8], most: usize, what: &str) -> Result<(), Refused> {
 /// An update as text with LF, out of its wrapping.
 pub(crate) fn lines_of(bytes: &[u8]) -> Result<String, Refused> {
     let text = as_text(bytes, "the update")?;
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text).replace("\r\n", "\n");
+    let text = with_lf(text.strip_prefix('\u{feff}').unwrap_or(text));
     let update = format::unwrapped(&text);
     if update.trim().is_empty() {
         return Err(Refused::new(Code::NotAnEdit, "the update is empty", "write the lines that change"));

@@ -209,7 +209,7 @@ pub(crate) fn as_text<'b>(bytes: &'b [u8], what: &str) -> Result<&'b str, Refuse
 }
 
 /// A text whose CRLF are LF.
-fn with_lf(text: &str) -> String {
+pub(crate) fn with_lf(text: &str) -> String {
     // One more for the end of a last line that has none.
     let mut out = String::with_capacity(text.len() + 1);
     let mut at = 0;

@@ -9,13 +9,31 @@ use std::cell::OnceCell;
 
 /// Share of words that lines have in common if they look alike.
 const ALIKE: f64 = 0.55;
+/// Room for a word is made for so many bytes of a line.
+const USUAL: usize = 5;
+/// Of so many lines what is read off them is kept.
+const KEPT_MOST: usize = 1_000;
 
 /// A line with what it is compared by, as far as that was asked for.
 pub(super) struct Looks<'l> {
     line: &'l str,
     indent: &'l str,
     key: OnceCell<Option<Key<'l>>>,
-    words: OnceCell<Vec<&'l [u8]>>,
+    words: OnceCell<Vec<Word<'l>>>,
+}
+
+/// A word. Most are told apart by their first bytes, as a number.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Word<'l> {
+    first: u64,
+    all: &'l [u8],
+}
+
+impl<'l> Word<'l> {
+    fn of(all: &'l [u8]) -> Word<'l> {
+        let first = all.iter().take(8).fold(0, |first, &byte| first << 8 | u64::from(byte));
+        Word { first, all }
+    }
 }
 
 impl<'l> Looks<'l> {
@@ -27,33 +45,55 @@ impl<'l> Looks<'l> {
     /// Whether two lines look alike.
     pub fn are_like(&self, other: &Looks<'_>) -> bool {
         let is_same_thing = self.indent == other.indent && self.key().is_some_and(|name| other.key() == Some(name));
-        is_same_thing || self.likeness(other) >= ALIKE
+        is_same_thing || self.have_words_in_common(other)
     }
 
     fn key(&self) -> Option<Key<'l>> {
         *self.key.get_or_init(|| key(self.line))
     }
 
-    fn words(&self) -> &[&'l [u8]] {
+    fn words(&self) -> &[Word<'l>] {
         self.words.get_or_init(|| words(self.line))
     }
 
-    /// The share of words that two lines have in common (Dice's coefficient).
-    fn likeness(&self, other: &Looks<'_>) -> f64 {
+    /// Whether two lines have enough words in common (Dice's coefficient).
+    fn have_words_in_common(&self, other: &Looks<'_>) -> bool {
         let (first, second) = (self.words(), other.words());
         if first.is_empty() && second.is_empty() {
             // Two lines of brackets alone.
-            return if is_blank(other.line) { 0.0 } else { 1.0 };
+            return !is_blank(other.line);
+        }
+        let is_enough = |common: usize| 2.0 * common as f64 / (first.len() + second.len()) as f64 >= ALIKE;
+        if !is_enough(first.len().min(second.len())) {
+            return false;
         }
         let (mut one, mut two, mut common) = (0, 0, 0);
         while one < first.len() && two < second.len() {
-            match first[one].cmp(second[two]) {
+            match first[one].cmp(&second[two]) {
                 std::cmp::Ordering::Less => one += 1,
                 std::cmp::Ordering::Greater => two += 1,
                 std::cmp::Ordering::Equal => (one, two, common) = (one + 1, two + 1, common + 1),
             }
         }
-        2.0 * common as f64 / (first.len() + second.len()).max(1) as f64
+        is_enough(common)
+    }
+}
+
+/// Lines that others are held against, one after another.
+pub(super) struct Many<'l, L> {
+    kept: Vec<Looks<'l>>,
+    rest: L,
+}
+
+impl<'l, L: Iterator<Item = &'l str> + Clone> Many<'l, L> {
+    /// The looks of lines.
+    pub fn of(mut lines: L) -> Many<'l, L> {
+        Many { kept: lines.by_ref().take(KEPT_MOST).map(Looks::of).collect(), rest: lines }
+    }
+
+    /// Whether a comparison holds for any of them, which are tried in order.
+    pub fn any(&self, mut comparison: impl FnMut(&Looks<'_>) -> bool) -> bool {
+        self.kept.iter().any(&mut comparison) || self.rest.clone().any(|line| comparison(&Looks::of(line)))
     }
 }
 
@@ -63,13 +103,16 @@ pub(super) fn are_alike(one: &str, other: &str) -> bool {
 }
 
 /// The words of a line, sorted.
-fn words(line: &str) -> Vec<&[u8]> {
+fn words(line: &str) -> Vec<Word<'_>> {
+    let mut words = Vec::with_capacity(line.len() / USUAL + 1);
     let full = |word: &&[u8]| !word.is_empty();
-    let mut words: Vec<&[u8]> = if line.is_ascii() {
-        line.as_bytes().split(|byte| !(byte.is_ascii_alphanumeric() || *byte == b'_')).filter(full).collect()
+    if line.is_ascii() {
+        let all = line.as_bytes().split(|byte| !(byte.is_ascii_alphanumeric() || *byte == b'_'));
+        words.extend(all.filter(full).map(Word::of));
     } else {
-        line.split(|c: char| !(c.is_alphanumeric() || c == '_')).map(str::as_bytes).filter(full).collect()
-    };
+        let all = line.split(|c: char| !(c.is_alphanumeric() || c == '_')).map(str::as_bytes);
+        words.extend(all.filter(full).map(Word::of));
+    }
     words.sort_unstable();
     words
 }

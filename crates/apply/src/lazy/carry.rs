@@ -111,8 +111,11 @@ fn keep_gap(source: &Source, laid: &Laid<'_>, steps: &mut [Step], marker: usize,
         Side::Above => marker.checked_sub(count).filter(|&token| laid.is_line(token)),
     };
     let is_blank_at = |token: usize| is_blank(laid.text(token));
+    let shown = (1..).map_while(out).take_while(|&token| is_blank_at(token)).count();
+    if shown == 0 {
+        return;
+    }
     let run: Vec<usize> = (1..).map_while(out).collect();
-    let shown = run.iter().take_while(|&&token| is_blank_at(token)).count();
     let is_held = |token: &&usize| !is_blank_at(**token) && !matches!(steps[**token], Step::New(_));
     let Some(held) = run.iter().position(|token| is_held(&token)) else { return };
     let Step::Matched(line) = steps[run[held]] else { return };
@@ -122,7 +125,7 @@ fn keep_gap(source: &Source, laid: &Laid<'_>, steps: &mut [Step], marker: usize,
         Side::Below => (0..line).rev().take_while(blank).count(),
         Side::Above => (line + 1..source.line_count()).take_while(blank).count(),
     };
-    if shown == 0 || held <= shown + set_off || gap <= shown || set_off < gap {
+    if held <= shown + set_off || gap <= shown || set_off < gap {
         return;
     }
     let kept = match side {

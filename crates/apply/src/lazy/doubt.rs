@@ -4,7 +4,7 @@
 //! not doubted.
 
 use super::align::{Alignment, Step};
-use super::alike::are_alike;
+use super::alike::{Looks, Many, are_alike};
 use super::carry::Change;
 use super::keys::{declared_name, key};
 use super::lines::{Lines, UNIT, information, is_blank, tells_much};
@@ -68,11 +68,12 @@ impl<'d> Doubt<'d> {
         let mut doubt = Doubt { source, lines, laid, alignment, found, is_idle, is_padded, fresh, pairs };
         let mut fresh = vec![false; alignment.steps.len()];
         for change in found {
+            let gone = Many::of((change.start..change.end).map(|line| source.line(line)));
             for &token in &change.new {
                 let text = laid.text(token);
+                let new = Looks::of(text);
                 let comes = matches!(alignment.steps[token], Step::New(_)) && !is_blank(text) && !laid.is_apart(token);
-                fresh[token] = comes
-                    && (change.start..change.end).all(|line| !doubt.compared(|| are_alike(source.line(line), text)));
+                fresh[token] = comes && !gone.any(|old| doubt.compared(|| old.are_like(&new)));
             }
         }
         doubt.fresh = fresh;

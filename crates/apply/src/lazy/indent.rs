@@ -26,17 +26,17 @@ pub(crate) fn shift_of<'o>(
     original: impl Iterator<Item = &'o str>,
 ) -> Option<Shift> {
     let telling: Vec<&str> = segment.iter().copied().filter(|line| information(line) >= INFORMATIVE).collect();
-    let known = telling.iter().filter(|line| lines.known(line).is_some()).count();
+    let known = telling.iter().filter(|line| lines.id_of(line).is_some()).count();
     if telling.is_empty() || known * 2 >= telling.len() {
         return None;
     }
     let stands_once =
-        |line: Option<&&str>| line.and_then(|line| lines.known(line)).is_some_and(|known| known.count == 1);
+        |line: Option<&&str>| line.and_then(|line| lines.id_of(line)).is_some_and(|id| lines.count_of(id) == 1);
     if stands_once(telling.first()) || stands_once(telling.last()) {
         // What is shown to hold the segment stands where the file has it: the rest is meant to be shifted.
         return None;
     }
-    let shown: Vec<&str> = telling.iter().copied().filter(|line| lines.known(line).is_none()).collect();
+    let shown: Vec<&str> = telling.iter().copied().filter(|line| lines.id_of(line).is_none()).collect();
     // The indentations at which the file has the words of each line that is shown.
     let mut indents: BTreeMap<&str, Indents<'_>> = shown.iter().map(|line| (line.trim(), Indents::None)).collect();
     let mut firsts = [false; 256];
@@ -62,7 +62,7 @@ pub(crate) fn shift_of<'o>(
     let (shift, votes) = votes.into_iter().max_by_key(|(_, votes)| *votes)?;
     // Nor is a line at its ends that the file has, and would not have when shifted.
     let is_lost = |line: Option<&&str>| {
-        line.is_some_and(|line| lines.known(line).is_some() && lines.known(&shifted(line, Some(&shift))).is_none())
+        line.is_some_and(|line| lines.id_of(line).is_some() && lines.id_of(&shifted(line, Some(&shift))).is_none())
     };
     if is_lost(telling.first()) || is_lost(telling.last()) {
         return None;

@@ -3,7 +3,7 @@
 //! It refuses to fill in a part of a line that another one in the file could be meant by. Invariant: what takes the place of
 //! such a line are lines of the file, and markers.
 
-use super::markers::says_kept;
+use super::markers::{has_dots, says_kept};
 use crate::format::quoted;
 use crate::outcome::{Code, Refused};
 use crate::source::Source;
@@ -31,7 +31,7 @@ pub(crate) fn has_gap(line: &str) -> bool {
 
 fn inline(line: &str) -> Option<Inline<'_>> {
     // Most lines have no dots at all.
-    if !line.contains("...") && !line.contains('…') {
+    if !has_dots(line) {
         return None;
     }
     let begin = |&(sign, close): &(&'static str, &'static str)| Some((line.find(sign)?, sign, close));

@@ -4,7 +4,7 @@
 //! reading that explains the snippet nearly as well gives the same text.
 
 use super::align::{Alignment, Problem, Step, Token, align, score_of};
-use super::alike::are_alike;
+use super::alike::{Looks, Many, are_alike};
 use super::carry::{Change, changes, set_apart, splices};
 use super::closers::close_what_is_shown;
 use super::indent::indent;
@@ -23,10 +23,12 @@ const MARGIN: i32 = 7 * UNIT / 2;
 const PLACES_MOST: usize = 20;
 /// So many lines in a row that only look alike hold what is around them.
 const LIKE_MOST: usize = 8;
+/// So many bytes are counted at once.
+const CHUNK: usize = 64;
 /// More deletions than this need a reason.
 const DELETED_FREE: usize = 12;
 
-/// The reading that makes sense, if only one does. `exact` is the one best way under every weighing, if that is known.
+/// The reading that makes sense, if only one does, with what it changes. `exact` is the one best way under every weighing, if that is known.
 ///
 /// # Errors
 /// Says what else the snippet could mean, and where.
@@ -36,9 +38,10 @@ pub(crate) fn choose(
     problems: [&Problem<'_>; 2],
     lenient: &Problem<'_>,
     exact: Option<Vec<Step>>,
-) -> Result<Alignment, Refused> {
+) -> Result<(Alignment, Vec<Change>, Vec<Splice>), Refused> {
     let cases = problems.map(|problem| Case { source, laid, problem, lenient });
     let mut readings: Vec<Reading<'_>> = Vec::new();
+    let mut ways: Vec<Vec<Step>> = Vec::new();
     let wide = Case { source, laid, problem: lenient, lenient };
     for case in cases.iter().chain([&wide]) {
         // A reading where lines go nearly for nothing is only asked for when no other leaves the brackets balanced.
@@ -51,51 +54,69 @@ pub(crate) fn choose(
             None => align(case.problem).map(Vec::from).unwrap_or_default(),
         };
         for mut alignment in best {
+            // Most problems have one way, which is the same for all of them.
+            if ways.contains(&alignment.steps) {
+                continue;
+            }
+            ways.push(alignment.steps.clone());
             set_apart(source, laid, &mut alignment.steps);
             if readings.iter().any(|known| known.alignment.steps == alignment.steps) {
                 continue;
             }
-            let splices = case.splices(&alignment);
+            let found = changes(laid, &alignment.steps);
+            let splices = splices(source, laid, &found);
             let score = score_of(lenient, &alignment.steps);
             match readings.iter_mut().find(|known| source.is_same_with(&known.splices, &splices)) {
                 Some(known) => known.score = known.score.max(score),
                 None => {
                     let grown = brackets_grown(source, &splices);
-                    readings.push(Reading { case, alignment, splices, score, grown });
+                    readings.push(Reading { case, alignment, found, splices, score, grown });
                 }
             }
         }
     }
-    let Some(first) = readings.first() else {
+    if readings.is_empty() {
         return Err(Refused::new(
             Code::NoAnchor,
             "the lines of the update do not stand in the file in this order",
             "show unchanged lines of the file in their order around each change",
         ));
-    };
-    let held = |reading: &Reading<'_>| reading.case.check_anchors(&reading.alignment);
-    held(first)
-        .or_else(|refused| if readings.iter().any(|reading| held(reading).is_ok()) { Ok(()) } else { Err(refused) })?;
-    readings.retain(|reading| held(reading).is_ok());
-    if readings.iter().any(|reading| !reading.case.doubles(&reading.alignment)) {
-        readings.retain(|reading| !reading.case.doubles(&reading.alignment));
     }
-    if readings.iter().any(|reading| reading.grown == [0; 3]) {
-        readings.retain(|reading| reading.grown == [0; 3]);
+    let mut refused = None;
+    readings.retain(|reading| match reading.case.check_anchors(reading) {
+        Ok(()) => true,
+        Err(why) => {
+            refused.get_or_insert(why);
+            false
+        }
+    });
+    if let Some(refused) = refused.filter(|_| readings.is_empty()) {
+        return Err(refused);
     }
+    keep_some(&mut readings, |reading| !reading.case.doubles(&reading.found));
+    keep_some(&mut readings, |reading| reading.grown == [0; 3]);
     if let [one, other, ..] = &readings[..] {
         return Err(one.case.ambiguous(&one.alignment, &other.alignment));
     }
     let chosen = readings.swap_remove(0);
     chosen.case.check(&chosen)?;
-    Ok(chosen.alignment)
+    Ok((chosen.alignment, chosen.found, chosen.splices))
+}
+
+/// Keeps those readings of which something is true, if that is true of any.
+fn keep_some(readings: &mut Vec<Reading<'_>>, is_better: impl Fn(&Reading<'_>) -> bool) {
+    if readings.len() > 1 && readings.iter().any(&is_better) {
+        readings.retain(is_better);
+    }
 }
 
 /// A way to read a snippet.
 struct Reading<'r> {
     case: &'r Case<'r>,
     alignment: Alignment,
-    /// What it changes, which makes its text.
+    /// What it changes, in lines.
+    found: Vec<Change>,
+    /// The same in bytes, which makes its text.
     splices: Vec<Splice>,
     /// How good it is if lines may go nearly for nothing, by whichever steps make the same text.
     score: i32,
@@ -105,10 +126,12 @@ struct Reading<'r> {
 
 /// How many more brackets of each kind open than close.
 fn brackets(text: &str) -> [i64; 3] {
-    let mut counts = [0_i64; 256];
-    text.bytes().for_each(|byte| counts[usize::from(byte)] += 1);
-    let more = |open: u8, close: u8| counts[usize::from(open)] - counts[usize::from(close)];
-    [more(b'(', b')'), more(b'[', b']'), more(b'{', b'}')]
+    [*b"()", *b"[]", *b"{}"].map(|[open, close]| {
+        // Sums that fit a byte are those of many bytes at once.
+        let more =
+            |bytes: &[u8]| bytes.iter().map(|&byte| i8::from(byte == open) - i8::from(byte == close)).sum::<i8>();
+        text.as_bytes().chunks(CHUNK).map(|bytes| i64::from(more(bytes))).sum()
+    })
 }
 
 /// By how much splices change how many more brackets of each kind open than close.
@@ -131,44 +154,37 @@ struct Case<'c> {
 }
 
 impl Case<'_> {
-    /// The splices that an alignment makes.
-    fn splices(&self, alignment: &Alignment) -> Vec<Splice> {
-        splices(self.source, self.laid, &changes(self.laid, &alignment.steps))
-    }
-
-    /// Passes an alignment whose segments that change something are held by lines of the file.
-    fn check_anchors(&self, alignment: &Alignment) -> Result<(), Refused> {
-        let found = changes(self.laid, &alignment.steps);
+    /// Passes a reading whose segments that change something are held by lines of the file.
+    fn check_anchors(&self, reading: &Reading<'_>) -> Result<(), Refused> {
         for segment in &self.laid.segments {
-            if self.changes_something(segment, alignment, &found) {
-                self.check_anchor(segment, alignment)?;
+            if self.changes_something(segment, reading) {
+                self.check_anchor(segment, &reading.alignment)?;
             }
         }
         Ok(())
     }
 
-    /// Passes an alignment that nothing nearly as good contradicts.
+    /// Passes a reading that is held by lines of the file and that nothing nearly as good contradicts.
     fn check(&self, reading: &Reading<'_>) -> Result<(), Refused> {
-        let early = &reading.alignment;
-        self.check_anchors(early)?;
-        let found = changes(self.laid, &early.steps);
         for segment in &self.laid.segments {
-            if !self.changes_something(segment, early, &found) {
-                self.check_unchanged(segment, early)?;
+            if self.changes_something(segment, reading) {
+                self.check_place(segment, reading)?;
             } else {
-                self.check_place(segment, reading, &found)?;
+                self.check_unchanged(segment, &reading.alignment)?;
             }
         }
-        self.check_deletions(reading, &found)
+        self.check_deletions(reading)
     }
 
     /// Whether any change lies in a segment or between two of its lines.
-    fn changes_something(&self, segment: &Range<usize>, alignment: &Alignment, found: &[Change]) -> bool {
-        let lines: Vec<usize> = matched(alignment, segment).map(|(_, line)| line).collect();
+    fn changes_something(&self, segment: &Range<usize>, reading: &Reading<'_>) -> bool {
+        let Reading { alignment, found, .. } = reading;
+        let mut lines = matched(alignment, segment).map(|(_, line)| line);
+        let first = lines.next();
+        let last = lines.last().or(first);
         let new = alignment.steps[segment.clone()].iter().any(|step| matches!(step, Step::New(_) | Step::Replaces(_)));
-        let spans = lines.first().zip(lines.last());
-        let gone = spans.is_some_and(|(first, last)| {
-            found.iter().any(|change| change.start > *first && change.end <= *last && change.end > change.start)
+        let gone = first.zip(last).is_some_and(|(first, last)| {
+            found.iter().any(|change| change.start > first && change.end <= last && change.end > change.start)
         });
         gone || (new && found.iter().any(|change| change.new.iter().any(|token| segment.contains(token))))
     }
@@ -267,12 +283,12 @@ impl Case<'_> {
     }
 
     /// Looks for another place for each end of a change that is held only by lines that stand more than once.
-    fn check_place(&self, segment: &Range<usize>, reading: &Reading<'_>, found: &[Change]) -> Result<(), Refused> {
+    fn check_place(&self, segment: &Range<usize>, reading: &Reading<'_>) -> Result<(), Refused> {
         let alignment = &reading.alignment;
         if self.stands_at_edge(segment, alignment) {
             return Ok(());
         }
-        for run in self.doubtful_runs(segment, alignment, found) {
+        for run in self.doubtful_runs(segment, alignment, &reading.found) {
             if let Some(other) = self.other_reading(&run, reading) {
                 return Err(self.ambiguous(alignment, &other));
             }
@@ -334,8 +350,8 @@ impl Case<'_> {
         tokens.len() == lines.len() && tokens.len() <= LIKE_MOST && tokens.zip(lines).all(alike)
     }
 
-    fn check_deletions(&self, reading: &Reading<'_>, found: &[Change]) -> Result<(), Refused> {
-        let alignment = &reading.alignment;
+    fn check_deletions(&self, reading: &Reading<'_>) -> Result<(), Refused> {
+        let Reading { alignment, found, .. } = reading;
         let full = |lines: Range<usize>| lines.filter(|&line| !is_blank(self.source.line(line))).count();
         let deleted: usize = found.iter().map(|change| full(change.start..change.end)).sum();
         let inserted: usize = found.iter().map(|change| change.new.len()).sum();
@@ -365,16 +381,18 @@ impl Case<'_> {
 
     /// Whether lines like those that go take their place.
     fn is_replaced_in_place(&self, change: &Change) -> bool {
-        let gone: Vec<&str> =
-            (change.start..change.end).map(|line| self.source.line(line)).filter(|line| !is_blank(line)).collect();
-        let new: Vec<&str> =
-            change.new.iter().map(|&token| self.laid.text(token)).filter(|line| !is_blank(line)).collect();
-        gone.len() <= new.len() + 1 && gone.iter().all(|line| new.iter().any(|other| are_alike(line, other)))
+        let full = |line: &&str| !is_blank(line);
+        let gone = (change.start..change.end).map(|line| self.source.line(line)).filter(full);
+        let new = change.new.iter().map(|&token| self.laid.text(token)).filter(full);
+        if gone.clone().count() > new.clone().count() + 1 {
+            return false;
+        }
+        let new = Many::of(new);
+        gone.map(Looks::of).all(|line| new.any(|other| line.are_like(other)))
     }
 
-    /// Whether an alignment puts a new line that declares or assigns a name right beside the file's own.
-    fn doubles(&self, alignment: &Alignment) -> bool {
-        let found = changes(self.laid, &alignment.steps);
+    /// Whether changes put a new line that declares or assigns a name right beside the file's own.
+    fn doubles(&self, found: &[Change]) -> bool {
         found.iter().filter(|change| change.start == change.end).any(|change| {
             let full = |line: &usize| !is_blank(self.source.line(*line));
             let before = (0..change.start).rev().take(2).find(full);
@@ -422,7 +440,10 @@ impl Case<'_> {
         let stands = forbidden.iter().all(elsewhere);
         let score = score_of(self.lenient, steps) - lost;
         let other = Alignment { steps: all, score };
-        let is_other = || !self.source.is_same_with(&self.splices(&other), &chosen.splices);
+        let is_other = || {
+            let splices = splices(self.source, self.laid, &changes(self.laid, &other.steps));
+            !self.source.is_same_with(&splices, &chosen.splices)
+        };
         (stands && score + MARGIN >= chosen.score && is_other()).then_some(other)
     }
 

@@ -57,9 +57,14 @@ impl<'o> Lines<'o> {
         all
     }
 
+    /// The number of a line; nothing if the file has none like it.
+    pub fn id_of(&self, line: &str) -> Option<u32> {
+        self.numbers.get(line).copied()
+    }
+
     /// What is known of a line of a snippet; nothing if the file has none like it.
     pub fn known(&self, line: &str) -> Option<Known> {
-        let id = *self.numbers.get(line)?;
+        let id = self.id_of(line)?;
         let (_, count) = self.kinds[id as usize];
         let rarity = f64::from(count).sqrt();
         Some(Known { id, count, worth: ((f64::from(information(line)) / rarity) as i32).max(1) })

@@ -4,6 +4,7 @@
 //! only if it is a comment (or nothing but dots) and has an ellipsis at an end of its words.
 
 use super::snippet::Marker;
+use memchr::memchr2_iter;
 
 /// Signs that begin a comment line, the longer first; what closes each, if anything does.
 const LEADERS: &[(&str, &str)] = &[
@@ -54,8 +55,11 @@ const KEPT: &[&str] = &[
 
 /// The marker that a line is, if it is one.
 pub(crate) fn marker(line: &str) -> Option<Marker<'_>> {
-    let trimmed = line.trim();
-    let words = commented(trimmed)?;
+    // Most lines have no dots at all.
+    if !has_dots(line) {
+        return None;
+    }
+    let words = commented(line.trim())?;
     let inside = without_dots(words)?;
     let told = inside.trim();
     // Nothing but dots stands for anything; words must say that they leave something.
@@ -76,8 +80,14 @@ pub(crate) fn is_worded_marker(line: &str) -> bool {
 
 /// Whether a line is a marker.
 pub(crate) fn is_marker(line: &str) -> bool {
-    // Most lines have no dots at all.
-    (line.contains("...") || line.contains('…')) && marker(line).is_some()
+    marker(line).is_some()
+}
+
+/// Whether a line has an ellipsis anywhere.
+pub(super) fn has_dots(line: &str) -> bool {
+    let bytes = line.as_bytes();
+    let (dots, sign) = (b"...", "…".as_bytes());
+    memchr2_iter(dots[0], sign[0], bytes).any(|at| bytes[at..].starts_with(dots) || bytes[at..].starts_with(sign))
 }
 
 /// The declaration that a line asks to be removed, as in `// remove foo`.
@@ -97,6 +107,10 @@ pub(crate) fn removed(line: &str) -> Option<&str> {
 fn commented(trimmed: &str) -> Option<&str> {
     if trimmed == "..." || trimmed == "…" {
         return Some(trimmed);
+    }
+    // Most lines begin as no comment does.
+    if !trimmed.starts_with(['{', '<', '(', '/', '#', '-', ';', '%', '*']) {
+        return None;
     }
     let (_, closing, rest) =
         LEADERS.iter().find_map(|(leader, closing)| Some((leader, closing, trimmed.strip_prefix(leader)?)))?;

@@ -242,7 +242,7 @@ impl<'u> Laid<'u> {
     fn set_new_blocks_apart(&mut self, segment: Range<usize>, source: &Source, lines: &Lines<'_>) {
         let mut token = segment.start;
         while token < segment.end {
-            let name = declared_name(self.text(token)).filter(|_| self.known[token].is_none());
+            let name = Some(self.text(token)).filter(|_| self.known[token].is_none()).and_then(declared_name);
             let is_new = name.is_some_and(|name| places_of(source, name, declared_name).next().is_none());
             let is_new = is_new && !self.keeps_comment(token, segment.start, source, lines);
             let end = if is_new { self.block_end(token, segment.end) } else { token };
@@ -260,8 +260,7 @@ impl<'u> Laid<'u> {
     /// So are lines between two parts of the segment that stand beside each other in the file.
     fn set_inserted_apart(&mut self, segment: Range<usize>, lines: &Lines<'_>) {
         let texts: Vec<&str> = segment.clone().map(|token| self.text(token)).collect();
-        let ids: Vec<Option<u32>> =
-            segment.clone().map(|token| lines.known(self.text(token)).map(|it| it.id)).collect();
+        let ids: Vec<Option<u32>> = segment.clone().map(|token| lines.id_of(self.text(token))).collect();
         match (Run { texts: &texts, ids: &ids }).block(lines) {
             Block::None => {}
             Block::One(block) => self.set_apart(segment.start + block.start..segment.start + block.end),

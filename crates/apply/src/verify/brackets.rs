@@ -217,12 +217,11 @@ fn past_quoted(bytes: &[u8], at: usize, lexis: Lexis) -> Option<usize> {
 }
 
 fn escaped(bytes: &[u8], mut at: usize, quote: u8, ends_with_line: bool) -> usize {
-    while at < bytes.len() {
-        match bytes[at] {
-            b'\\' => at += 1,
-            b'\n' if ends_with_line => return at + 1,
-            byte if byte == quote => return at + 1,
-            _ => {}
+    let line = if ends_with_line { b'\n' } else { quote };
+    while let Some(found) = memchr::memchr3(b'\\', quote, line, bytes.get(at..).unwrap_or_default()) {
+        at += found + 1;
+        if bytes[at - 1] != b'\\' {
+            return at;
         }
         at += 1;
     }
