@@ -22,6 +22,8 @@ mod snippet;
 mod stands;
 mod window;
 
+#[cfg(feature = "tree")]
+pub(crate) use alike::are_alike;
 pub(crate) use indent::indent;
 pub(crate) use inline::{has_gap, resolved};
 #[cfg(feature = "tree")]

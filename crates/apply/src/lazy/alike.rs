@@ -98,7 +98,7 @@ impl<'l, L: Iterator<Item = &'l str> + Clone> Many<'l, L> {
 }
 
 /// Whether two lines look alike.
-pub(super) fn are_alike(one: &str, other: &str) -> bool {
+pub(crate) fn are_alike(one: &str, other: &str) -> bool {
     Looks::of(one).are_like(&Looks::of(other))
 }
 

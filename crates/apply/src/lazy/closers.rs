@@ -1,4 +1,4 @@
-//! Segments of nothing but brackets that close what the update shows above them.
+//! Segments that change nothing: whether the blank lines and brackets at their ends say where they are.
 //!
 //! It refuses to know a language: indentation is all it reads. Invariant: the walk in the file is bounded.
 
@@ -35,6 +35,13 @@ pub(super) fn close_what_is_shown(
         let is_inside = |line: &str| is_blank(line) || indent(line).len() > depth;
         is_closer(laid.text(token)) && opens && left > 0 && (begin + 1..end).all(|line| is_inside(source.line(line)))
     })
+}
+
+/// Whether what a marker stands for has a line like the one beside it, so that lines up to that one may be meant to go.
+pub(super) fn hides_like(source: &Source, line: &str, marker: Option<&Step>) -> bool {
+    let Some(&Step::Kept(from, to)) = marker else { return true };
+    let is_like = |other: &str| if is_blank(line) { is_blank(other) } else { line == other };
+    to.saturating_sub(from) > BLOCK_MOST || (from..to).any(|at| is_like(source.line(at)))
 }
 
 fn is_closer(line: &str) -> bool {

@@ -6,7 +6,7 @@
 use super::align::{Alignment, Problem, Step, Token, align, score_of};
 use super::alike::{Looks, Many, are_alike};
 use super::carry::{Change, changes, set_apart, splices};
-use super::closers::close_what_is_shown;
+use super::closers::{close_what_is_shown, hides_like};
 use super::indent::indent;
 use super::keys::key;
 use super::lines::{INFORMATIVE, UNIT, information, is_blank, tells_much};
@@ -191,12 +191,15 @@ impl Case<'_> {
 
     /// Lines that are shown for no change may be shown because something between them and the marker is to go.
     fn check_unchanged(&self, segment: &Range<usize>, alignment: &Alignment) -> Result<(), Refused> {
-        let is_weak = |token: usize| {
-            information(self.laid.text(token)) < UNIT && matches!(alignment.steps[token], Step::Matched(_))
+        let is_alone = self.laid.segments.len() == 1;
+        let is_weak = |token: usize, marker: usize| {
+            information(self.laid.text(token)) < UNIT
+                && matches!(alignment.steps[token], Step::Matched(_))
+                && (is_alone || hides_like(self.source, self.laid.text(token), alignment.steps.get(marker)))
         };
         let [no_first, no_last] = self.laid.implied;
         let inside = (segment.start > 1 || !no_first) && (segment.end + 1 < alignment.steps.len() || !no_last);
-        let doubtful = is_weak(segment.start) || is_weak(segment.end - 1);
+        let doubtful = is_weak(segment.start, segment.start.wrapping_sub(1)) || is_weak(segment.end - 1, segment.end);
         if self.is_cut_off(segment, alignment) {
             return Err(Refused::new(
                 Code::AmbiguousDeletion,
@@ -204,7 +207,7 @@ impl Case<'_> {
                 "put a marker where the rest stays, or show the file's last line to let the rest go",
             ));
         }
-        if segment.len() < 2 || !doubtful || !(inside || self.laid.segments.len() == 1) {
+        if segment.len() < 2 || !doubtful || !(inside || is_alone) {
             return Ok(());
         }
         let lines: Vec<usize> = matched(alignment, segment).map(|(_, line)| line).collect();

@@ -5,7 +5,7 @@
 
 use super::claims::{Claim, simple};
 use crate::language::Language;
-use crate::lazy::{INFORMATIVE, indent, information, is_blank};
+use crate::lazy::{INFORMATIVE, are_alike, indent, information, is_blank};
 use crate::source::Source;
 use crate::splice::Splice;
 use crate::tree::{Declaration, Kind, Outline};
@@ -18,6 +18,9 @@ const HEADS: &[&str] = &["@", "#", "//", "/*", "*", "--", "["];
 const COMMENTS: &[&str] = &["# ", "//", "/*", "*", "--"];
 /// So many lines may go whatever comes.
 const GONE_FREE: usize = 12;
+
+/// So many lines of a declaration are held against as many others.
+const ALIKE_MOST: usize = 200;
 
 /// The file.
 pub(super) struct File<'s> {
@@ -151,10 +154,16 @@ impl File<'_> {
         let old: BTreeSet<&str> = shown.old.clone().map(|line| self.source.line(line).trim()).collect();
         let gone = shown.old.clone().filter(|&line| !new.contains(self.source.line(line).trim())).count();
         let came = lines[shown.new.clone()].iter().filter(|line| !old.contains(line.trim())).count();
-        let telling = old.iter().filter(|line| information(line) >= INFORMATIVE);
-        let (all, kept) = telling.fold((0, 0), |(all, kept), line| (all + 1, kept + usize::from(new.contains(line))));
         let has_heads = pairs.iter().all(|pair| lines[pair.new] == self.source.line(pair.old));
-        (gone <= GONE_FREE || gone <= 3 * came + 6) && (has_heads || kept * 4 >= all)
+        let body = shown.old.clone().filter(|line| pairs.iter().all(|pair| pair.old != *line));
+        let telling = body.map(|line| self.source.line(line)).filter(|line| information(line) >= INFORMATIVE);
+        let is_kept = |line: &str| {
+            new.contains(line.trim())
+                || lines[shown.new.clone()].iter().take(ALIKE_MOST).any(|new| are_alike(new, line))
+        };
+        let (all, kept) =
+            telling.take(ALIKE_MOST).fold((0, 0), |(all, kept), line| (all + 1, kept + usize::from(is_kept(line))));
+        (gone <= GONE_FREE || gone <= 3 * came + 6) && (has_heads || (kept > 0 && kept * 4 >= all))
     }
 }
 
