@@ -14,6 +14,16 @@ const USUAL: usize = 5;
 /// Of so many lines what is read off them is kept.
 const KEPT_MOST: usize = 1_000;
 
+/// Whether each byte is one of a word.
+const IS_WORD: [bool; 256] = {
+    let (mut is_word, mut byte) = ([false; 256], 0_u8);
+    while byte.is_ascii() {
+        is_word[byte as usize] = byte.is_ascii_alphanumeric() || byte == b'_';
+        byte += 1;
+    }
+    is_word
+};
+
 /// A line with what it is compared by, as far as that was asked for.
 pub(super) struct Looks<'l> {
     line: &'l str,
@@ -107,7 +117,7 @@ fn words(line: &str) -> Vec<Word<'_>> {
     let mut words = Vec::with_capacity(line.len() / USUAL + 1);
     let full = |word: &&[u8]| !word.is_empty();
     if line.is_ascii() {
-        let all = line.as_bytes().split(|byte| !(byte.is_ascii_alphanumeric() || *byte == b'_'));
+        let all = line.as_bytes().split(|&byte| !IS_WORD[usize::from(byte)]);
         words.extend(all.filter(full).map(Word::of));
     } else {
         let all = line.split(|c: char| !(c.is_alphanumeric() || c == '_')).map(str::as_bytes);

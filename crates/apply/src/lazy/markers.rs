@@ -59,7 +59,7 @@ pub(crate) fn marker(line: &str) -> Option<Marker<'_>> {
     if !has_dots(line) {
         return None;
     }
-    let words = commented(line.trim())?;
+    let words = commented(line)?;
     let inside = without_dots(words)?;
     let told = inside.trim();
     // Nothing but dots stands for anything; words must say that they leave something.
@@ -92,7 +92,7 @@ pub(super) fn has_dots(line: &str) -> bool {
 
 /// The declaration that a line asks to be removed, as in `// remove foo`.
 pub(crate) fn removed(line: &str) -> Option<&str> {
-    let words = commented(line.trim())?.trim();
+    let words = commented(line)?.trim();
     let rest =
         ["remove ", "removed ", "delete ", "deleted "].iter().find_map(|verb| strip_prefix_any_case(words, verb))?;
     let name = rest.trim().trim_end_matches(['.', '…']).trim();
@@ -104,13 +104,16 @@ pub(crate) fn removed(line: &str) -> Option<&str> {
 }
 
 /// The text of a comment line; a line of dots alone is one too.
-fn commented(trimmed: &str) -> Option<&str> {
+fn commented(line: &str) -> Option<&str> {
+    // Most lines begin as no comment does.
+    const FIRST: &[u8] = b"{<(/#-;%*.";
+    let first = line.bytes().find(|byte| !matches!(byte, b' ' | b'\t'))?;
+    if first.is_ascii_graphic() && !FIRST.contains(&first) {
+        return None;
+    }
+    let trimmed = line.trim();
     if trimmed == "..." || trimmed == "…" {
         return Some(trimmed);
-    }
-    // Most lines begin as no comment does.
-    if !trimmed.starts_with(['{', '<', '(', '/', '#', '-', ';', '%', '*']) {
-        return None;
     }
     let (_, closing, rest) =
         LEADERS.iter().find_map(|(leader, closing)| Some((leader, closing, trimmed.strip_prefix(leader)?)))?;

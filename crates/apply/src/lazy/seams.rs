@@ -195,6 +195,9 @@ impl Seams<'_> {
         let innermost = self.source.line(hidden);
         let above = (0..hidden).rev().take(WALK_MOST);
         let old: Vec<(usize, &str)> = enclosing(innermost, above.map(|line| (line, self.source.line(line)))).collect();
+        if old.is_empty() {
+            return Ok(());
+        }
         let new: Vec<(usize, &str)> = enclosing(innermost, self.merged_above(hidden).take(WALK_MOST)).collect();
         let is_gone = |line: usize| self.found_to(line).last().is_some_and(|change| change.end > line);
         match old.iter().find(|(line, text)| !is_gone(*line) && !new.iter().any(|(_, other)| other == text)) {
@@ -233,10 +236,15 @@ impl Seams<'_> {
 fn enclosing<'l>(line: &str, above: impl Iterator<Item = (usize, &'l str)>) -> impl Iterator<Item = (usize, &'l str)> {
     let mut least = depth(line).unwrap_or_default();
     let mut above = above;
+    // Most lines begin with as many blanks or more.
+    let is_deep = |text: &str, least: usize| {
+        text.as_bytes().get(..least).is_some_and(|first| first.iter().all(|byte| matches!(byte, b' ' | b'\t')))
+    };
+    let encloses =
+        move |text: &str, least: usize| !is_deep(text, least) && depth(text).is_some_and(|depth| depth < least);
     // Nothing encloses what stands at the margin.
     std::iter::from_fn(move || {
-        let found =
-            if least > 0 { above.find(|(_, text)| depth(text).is_some_and(|depth| depth < least)) } else { None };
+        let found = if least > 0 { above.find(|(_, text)| encloses(text, least)) } else { None };
         least = found.and_then(|(_, text)| depth(text)).unwrap_or_default();
         found
     })

@@ -71,12 +71,14 @@ pub(crate) struct Laid<'u> {
 impl<'u> Laid<'u> {
     /// Lays a snippet out.
     pub fn new(snippet: &Snippet<'u>, source: &Source, lines: &Lines<'_>) -> Laid<'u> {
+        // With a marker at both ends.
+        let room = snippet.pieces.len() + 2;
         let mut laid = Laid {
-            texts: Vec::new(),
-            known: Vec::new(),
-            replaces: Vec::new(),
-            similar: Vec::new(),
-            apart: Vec::new(),
+            texts: Vec::with_capacity(room),
+            known: Vec::with_capacity(room),
+            replaces: Vec::with_capacity(room),
+            similar: Vec::with_capacity(room),
+            apart: Vec::with_capacity(room),
             implied: [false; 2],
             segments: Vec::new(),
             rivals: Vec::new(),

@@ -4,6 +4,7 @@
 
 use super::lines::is_blank;
 use super::markers::{marker, removed};
+use memchr::memchr_iter;
 
 /// A part of a snippet.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -33,27 +34,20 @@ pub(crate) struct Snippet<'u> {
 impl<'u> Snippet<'u> {
     /// Reads an update. A line that looks like a marker and stands in the file as it is, is content: `stands` tells.
     pub fn read(update: &'u str, stands: impl Fn(&str) -> bool) -> Snippet<'u> {
-        let mut pieces: Vec<Piece<'u>> = update
-            .lines()
-            .map(|line| match marker(line).filter(|_| !stands(line)) {
-                Some(marker) => Piece::Marker(marker),
-                None => Piece::Line(line),
-            })
-            .collect();
-        // `// remove foo` says what goes, and stands where it was.
         let mut gone = Vec::new();
-        for piece in &mut pieces {
-            if let Piece::Line(line) = *piece
-                && let Some(name) = removed(line).filter(|_| !stands(line))
-            {
-                gone.push(name);
-                *piece = Piece::Marker(Marker { line });
-            }
-        }
+        let mut kept: Vec<Piece<'u>> = Vec::with_capacity(memchr_iter(b'\n', update.as_bytes()).count() + 1);
         // Two markers with nothing but blanks between stand for one.
-        let mut kept: Vec<Piece<'u>> = Vec::with_capacity(pieces.len());
         let mut after_marker = None;
-        for piece in pieces {
+        for line in update.lines() {
+            // `// remove foo` says what goes, and stands where it was.
+            let piece = match (marker(line), removed(line)) {
+                (Some(marker), _) if !stands(line) => Piece::Marker(marker),
+                (None, Some(name)) if !stands(line) => {
+                    gone.push(name);
+                    Piece::Marker(Marker { line })
+                }
+                _ => Piece::Line(line),
+            };
             match (&piece, after_marker) {
                 (Piece::Marker(_), Some(length)) => kept.truncate(length),
                 (Piece::Marker(_), None) => {
