@@ -31,7 +31,7 @@ pub(crate) use keys::{Key, key};
 #[cfg(feature = "tree")]
 pub(crate) use lines::{INFORMATIVE, information};
 pub(crate) use lines::{is_blank, tells_much};
-pub(crate) use markers::{is_marker, is_worded_marker, removed};
+pub(crate) use markers::{is_marker, is_worded_marker, lines_with_dots, removed};
 use snippet::{Piece, Snippet};
 pub(crate) use stands::stands;
 
@@ -55,7 +55,7 @@ const SEARCH_MOST: usize = 32 << 30;
 
 /// Whether an update has a line that stands for others.
 pub(crate) fn has_marker(update: &str) -> bool {
-    update.lines().any(is_marker)
+    lines_with_dots(update).any(is_marker)
 }
 
 /// Locates a snippet.
@@ -65,7 +65,7 @@ pub(crate) fn has_marker(update: &str) -> bool {
 pub(crate) fn locate(source: &Source, update: &str) -> Result<Located, Refused> {
     let lines = Lines::of(source.lines());
     let marked = located(source, &lines, &Snippet::read(update, |_| false));
-    let documented = update.lines().any(|line| is_marker(line) && lines.id_of(line).is_some());
+    let documented = lines_with_dots(update).any(|line| is_marker(line) && lines.id_of(line).is_some());
     if !documented {
         return marked;
     }

@@ -41,7 +41,7 @@ pub(crate) fn detect(source: &Source, update: &str) -> Format {
 /// Whether a line of the update stands for others and is no line of the file.
 fn has_marker_of_its_own(source: &Source, update: &str) -> bool {
     let mut markers: BTreeMap<&str, usize> = BTreeMap::new();
-    for line in update.lines().filter(|line| lazy::is_marker(line)) {
+    for line in lazy::lines_with_dots(update).filter(|line| lazy::is_marker(line)) {
         *markers.entry(core(line)).or_default() += 1;
     }
     // The file is read once for each marker, of which most updates have one.

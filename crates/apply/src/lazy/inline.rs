@@ -3,7 +3,7 @@
 //! It refuses to fill in a part of a line that another one in the file could be meant by. Invariant: what takes the place of
 //! such a line are lines of the file, and markers.
 
-use super::markers::{has_dots, says_kept};
+use super::markers::{has_dots, lines_with_dots, says_kept};
 use crate::format::quoted;
 use crate::outcome::{Code, Refused};
 use crate::source::Source;
@@ -58,7 +58,7 @@ fn inline(line: &str) -> Option<Inline<'_>> {
 /// When no line of the file, or more than one, could be meant.
 pub(crate) fn resolved<'u>(source: &Source, update: &'u str) -> Result<Cow<'u, str>, Refused> {
     let meant = |line: &&str| inline(line).is_some() && !source.lines().any(|it| it == *line);
-    if !update.lines().any(|line| meant(&line)) {
+    if !lines_with_dots(update).any(|line| meant(&line)) {
         return Ok(Cow::Borrowed(update));
     }
     let mut text = String::with_capacity(update.len());

@@ -4,7 +4,7 @@
 //! only if it is a comment (or nothing but dots) and has an ellipsis at an end of its words.
 
 use super::snippet::Marker;
-use memchr::memchr2_iter;
+use memchr::{memchr2_iter, memrchr};
 
 /// Signs that begin a comment line, the longer first; what closes each, if anything does.
 const LEADERS: &[(&str, &str)] = &[
@@ -85,9 +85,28 @@ pub(crate) fn is_marker(line: &str) -> bool {
 
 /// Whether a line has an ellipsis anywhere.
 pub(super) fn has_dots(line: &str) -> bool {
-    let bytes = line.as_bytes();
-    let (dots, sign) = (b"...", "…".as_bytes());
-    memchr2_iter(dots[0], sign[0], bytes).any(|at| bytes[at..].starts_with(dots) || bytes[at..].starts_with(sign))
+    dots(line).next().is_some()
+}
+
+/// The lines of a text that have an ellipsis, which are few.
+pub(crate) fn lines_with_dots(text: &str) -> impl Iterator<Item = &str> {
+    let mut read = 0;
+    dots(text).filter_map(move |at| {
+        if at < read {
+            return None;
+        }
+        let start = memrchr(b'\n', &text.as_bytes()[..at]).map_or(0, |end| end + 1);
+        let line = text[start..].lines().next()?;
+        read = start + line.len();
+        Some(line)
+    })
+}
+
+/// Where each ellipsis of a text begins.
+fn dots(text: &str) -> impl Iterator<Item = usize> {
+    let (bytes, dots, sign) = (text.as_bytes(), b"...", "…".as_bytes());
+    memchr2_iter(dots[0], sign[0], bytes)
+        .filter(move |&at| bytes[at..].starts_with(dots) || bytes[at..].starts_with(sign))
 }
 
 /// The declaration that a line asks to be removed, as in `// remove foo`.
