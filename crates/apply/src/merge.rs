@@ -69,12 +69,8 @@ fn merged(original: &[u8], update: &[u8], options: &Options, ahead: Ahead<'_>) -
         let checks = Checks { idempotence: Check::Skipped(why), ..merged.checks };
         return Ok(Merged { checks, ..merged });
     }
-    // What changes nothing says the same of its result, which is the original. And what stands in its result as it is, once,
-    // has nothing more to say of it.
-    let is_lazy = matches!(format, Format::Lazy | Format::Fragment) && merged.how.stage == Stage::Lines;
-    if merged.edits.is_empty()
-        || (is_lazy && is_part(format, &merged.text, &update) && lazy::stands(&merged.text, &update))
-    {
+    // What changes nothing says the same of its result, which is the original.
+    if merged.edits.is_empty() || says_no_more(&merged, &update) {
         let checks = Checks { idempotence: Check::Passed, ..merged.checks };
         return Ok(Merged { checks, ..merged });
     }
@@ -98,10 +94,21 @@ fn merged(original: &[u8], update: &[u8], options: &Options, ahead: Ahead<'_>) -
     }
 }
 
-/// Whether an update without markers is too short to be taken for the whole of a text.
-fn is_part(format: Format, text: &str, update: &str) -> bool {
+/// Whether a snippet stands in its result as it is, once, so that it has nothing more to say of it.
+fn says_no_more(merged: &Merged, update: &str) -> bool {
     let full = |text: &str| text.lines().filter(|line| !lazy::is_blank(line)).count();
-    format == Format::Lazy || full(update) * 2 < full(text)
+    let is_part = match merged.how.format {
+        Format::Lazy => true,
+        // It is no whole file of its result.
+        Format::Fragment => full(update) * 2 < full(&merged.text),
+        _ => false,
+    };
+    if !is_part || merged.how.stage != Stage::Lines {
+        return false;
+    }
+    let text = merged.text.strip_prefix('\u{feff}').unwrap_or(&merged.text);
+    let text = if text.contains("\r\n") { Cow::Owned(text.replace("\r\n", "\n")) } else { Cow::Borrowed(text) };
+    lazy::stands(&text, update)
 }
 
 fn carried_out(

@@ -1,4 +1,4 @@
-//! Segments that change nothing: whether the blank lines and brackets at their ends say where they are.
+//! Segments that change nothing: whether the brackets and blank lines at their ends leave any doubt.
 //!
 //! It refuses to know a language: indentation is all it reads. Invariant: the walk in the file is bounded.
 
@@ -37,11 +37,13 @@ pub(super) fn close_what_is_shown(
     })
 }
 
-/// Whether what a marker stands for has a line like the one beside it, so that lines up to that one may be meant to go.
-pub(super) fn hides_like(source: &Source, line: &str, marker: Option<&Step>) -> bool {
-    let Some(&Step::Kept(from, to)) = marker else { return true };
-    let is_like = |other: &str| if is_blank(line) { is_blank(other) } else { line == other };
-    to.saturating_sub(from) > BLOCK_MOST || (from..to).any(|at| is_like(source.line(at)))
+/// Whether a blank line beside a marker is the only one there: without another among what the marker stands for, no block
+/// between two of them can be meant to go.
+pub(super) fn is_gap(source: &Source, laid: &Laid<'_>, steps: &[Step], token: usize, marker: usize) -> bool {
+    let Some(&Step::Kept(from, to)) = steps.get(marker) else { return false };
+    is_blank(laid.text(token))
+        && to.saturating_sub(from) <= BLOCK_MOST
+        && !(from..to).any(|line| is_blank(source.line(line)))
 }
 
 fn is_closer(line: &str) -> bool {

@@ -6,7 +6,7 @@
 use super::align::{Alignment, Problem, Step, Token, align, score_of};
 use super::alike::{Looks, Many, are_alike};
 use super::carry::{Change, changes, set_apart, splices};
-use super::closers::{close_what_is_shown, hides_like};
+use super::closers::{close_what_is_shown, is_gap};
 use super::indent::indent;
 use super::keys::key;
 use super::lines::{INFORMATIVE, UNIT, information, is_blank, tells_much};
@@ -170,7 +170,7 @@ impl Case<'_> {
             if self.changes_something(segment, reading) {
                 self.check_place(segment, reading)?;
             } else {
-                self.check_unchanged(segment, &reading.alignment)?;
+                self.check_unchanged(segment, reading)?;
             }
         }
         self.check_deletions(reading)
@@ -190,12 +190,12 @@ impl Case<'_> {
     }
 
     /// Lines that are shown for no change may be shown because something between them and the marker is to go.
-    fn check_unchanged(&self, segment: &Range<usize>, alignment: &Alignment) -> Result<(), Refused> {
-        let is_alone = self.laid.segments.len() == 1;
+    fn check_unchanged(&self, segment: &Range<usize>, reading: &Reading<'_>) -> Result<(), Refused> {
+        let (alignment, is_alone) = (&reading.alignment, self.laid.segments.len() == 1);
         let is_weak = |token: usize, marker: usize| {
             information(self.laid.text(token)) < UNIT
                 && matches!(alignment.steps[token], Step::Matched(_))
-                && (is_alone || hides_like(self.source, self.laid.text(token), alignment.steps.get(marker)))
+                && (reading.splices.is_empty() || !is_gap(self.source, self.laid, &alignment.steps, token, marker))
         };
         let [no_first, no_last] = self.laid.implied;
         let inside = (segment.start > 1 || !no_first) && (segment.end + 1 < alignment.steps.len() || !no_last);
