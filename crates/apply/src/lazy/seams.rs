@@ -20,6 +20,8 @@ const WALK_MOST: usize = 2_000;
 /// What a line tells that nobody writes twice by chance.
 const COPY_LEAST: i32 = 3 * UNIT;
 
+/// What stands more often than this may well be declared once more.
+const TWICE_MOST: usize = 4;
 /// So many lines do not go without a line that holds both ends.
 const GONE_LEAST: usize = 6;
 /// More of them are not looked at.
@@ -46,6 +48,7 @@ impl Seams<'_> {
             self.check_hold(change)?;
             self.check_reached(change)?;
             self.check_copies(change)?;
+            self.check_twice(change)?;
         }
         let mut comes = vec![false; self.alignment.steps.len()];
         self.found.iter().flat_map(|change| &change.new).for_each(|&token| comes[token] = true);
@@ -151,6 +154,21 @@ impl Seams<'_> {
             gap = if blank(&line) { gap + 1 } else { 0 };
             if gap == shown {
                 return Err(unclear(hidden, line));
+            }
+        }
+        Ok(())
+    }
+
+    /// A declaration at the margin that comes by the very line with which the file has it: rather it is that one, rewritten.
+    fn check_twice(&self, change: &Change) -> Result<(), Refused> {
+        for &token in &change.new {
+            let text = self.laid.text(token);
+            let declares = !text.starts_with(char::is_whitespace) && tells_much(text) && declared_name(text).is_some();
+            // What is set apart is not known to the alignment.
+            let Some(known) = declares.then(|| self.lines.known(text)).flatten() else { continue };
+            let goes = |place: &usize| self.found_to(*place).last().is_some_and(|change| *place < change.end);
+            if let Some(place) = self.lines.places(&known, TWICE_MOST).find(|place| !goes(place)) {
+                return Err(unclear(place, place));
             }
         }
         Ok(())

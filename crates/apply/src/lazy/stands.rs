@@ -43,9 +43,14 @@ pub(crate) fn stands(text: &str, update: &str) -> bool {
     !(hides && is_blank(&text[at..]))
 }
 
-/// Whether a text has a line.
+/// Whether a text has a line of these words, however it is indented.
 fn has_line(text: &str, line: &str) -> bool {
-    memmem::find_iter(text.as_bytes(), line.as_bytes()).any(|place| is_whole(text, place..place + line.len()))
+    let words = line.trim();
+    let line_around = |place: usize| {
+        let start = text[..place].rfind('\n').map_or(0, |at| at + 1);
+        text[start..].lines().next().unwrap_or_default()
+    };
+    memmem::find_iter(text.as_bytes(), words.as_bytes()).any(|place| line_around(place).trim() == words)
 }
 
 /// Whether bytes of a text are whole lines, without the end of the last.

@@ -89,7 +89,9 @@ fn counts(language: Language, declaration: &Declaration) -> bool {
         return false;
     }
     match declaration.kind {
-        Kind::Impl | Kind::Module | Kind::Signature | Kind::Rule | Kind::Element | Kind::Macro | Kind::Trait => false,
+        // A trait is implemented for a type once; a type may have several blocks of its own.
+        Kind::Impl => name.contains(" for "),
+        Kind::Module | Kind::Signature | Kind::Rule | Kind::Element | Kind::Macro | Kind::Trait => false,
         Kind::Class => language != Language::Ruby,
         // A name at item level may be given a value again.
         Kind::Constant => matches!(language, Language::Rust | Language::Go),
