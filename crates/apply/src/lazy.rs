@@ -32,6 +32,8 @@ pub(crate) use keys::{Key, key};
 pub(crate) use lines::{INFORMATIVE, information};
 pub(crate) use lines::{is_blank, tells_much};
 pub(crate) use markers::{is_marker, is_worded_marker, lines_with_dots, removed};
+#[cfg(feature = "tree")]
+pub(crate) use segments::places_of;
 use snippet::{Piece, Snippet};
 pub(crate) use stands::stands;
 

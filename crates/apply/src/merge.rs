@@ -107,7 +107,7 @@ fn says_no_more(merged: &Merged, update: &str) -> bool {
         return false;
     }
     let text = merged.text.strip_prefix('\u{feff}').unwrap_or(&merged.text);
-    let text = if text.contains("\r\n") { Cow::Owned(text.replace("\r\n", "\n")) } else { Cow::Borrowed(text) };
+    let text = if text.contains("\r\n") { Cow::Owned(with_lf(text)) } else { Cow::Borrowed(text) };
     lazy::stands(&text, update)
 }
 

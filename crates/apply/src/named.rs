@@ -26,7 +26,7 @@ const LINES_MOST: usize = 2_000;
 pub(crate) fn locate(source: &Source, update: &str, language: Language) -> Option<Located> {
     let lines: Vec<&str> = update.lines().collect();
     let parts = parts(&lines).filter(|_| lines.len() <= LINES_MOST)?;
-    if source.lines().any(|line| lazy::is_marker(line) && lines.contains(&line)) {
+    if lazy::lines_with_dots(&source.text).any(|line| lazy::is_marker(line) && lines.contains(&line)) {
         return None;
     }
     let claims: Vec<Claim<'_>> = parts.into_iter().filter_map(|part| claims::claim(source, &lines, part)).collect();

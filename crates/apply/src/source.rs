@@ -5,7 +5,7 @@
 
 use crate::outcome::{Code, Edit, Refused};
 use crate::splice::Splice;
-use memchr::{memchr_iter, memmem};
+use memchr::{memchr_iter, memmem, memrchr};
 use std::ops::Range;
 
 const BOM: &str = "\u{feff}";
@@ -114,6 +114,19 @@ impl Source {
         out
     }
 
+    /// A part of the text, with LF, in which the splices, in order, are carried out; all of them lie in it.
+    pub fn spliced(&self, splices: &[Splice], within: Range<usize>) -> String {
+        let mut text = String::with_capacity(within.len() + splices.iter().map(|it| it.new.len()).sum::<usize>());
+        let mut at = within.start;
+        for splice in splices {
+            text.push_str(&self.text[at..splice.old.start]);
+            text.push_str(&splice.new);
+            at = splice.old.end;
+        }
+        text.push_str(&self.text[at..within.end]);
+        text
+    }
+
     /// Whether two lists of splices make the same file. What lies outside of all of them need not be read for that.
     pub fn is_same_with(&self, one: &[Splice], other: &[Splice]) -> bool {
         if one == other {
@@ -122,16 +135,7 @@ impl Source {
         let all = || one.iter().chain(other);
         let first = all().map(|it| it.old.start).min().unwrap_or(0);
         let last = all().map(|it| it.old.end).max().unwrap_or(0);
-        let [within_one, within_other] = [one, other].map(|splices| {
-            let (mut text, mut at) = (String::new(), first);
-            for splice in splices {
-                text.push_str(&self.text[at..splice.old.start]);
-                text.push_str(&splice.new);
-                at = splice.old.end;
-            }
-            text.push_str(&self.text[at..last]);
-            text
-        });
+        let [within_one, within_other] = [one, other].map(|splices| self.spliced(splices, first..last));
         let is_same = within_one == within_other;
         // Mixed line ends can tell equal texts apart; a lone CR at a line's end, or no final newline, can hide a difference.
         let is_mixed = matches!(self.ends, LineEnds::Mixed(_));
@@ -219,6 +223,12 @@ pub(crate) fn with_lf(text: &str) -> String {
     }
     out.push_str(&text[at..]);
     out
+}
+
+/// The bytes of the line around a byte, without its end.
+pub(crate) fn line_around(text: &str, byte: usize) -> Range<usize> {
+    let start = memrchr(b'\n', &text.as_bytes()[..byte]).map_or(0, |end| end + 1);
+    start..start + text[start..].lines().next().map_or(0, str::len)
 }
 
 fn line_starts(text: &str) -> Vec<usize> {

@@ -90,15 +90,7 @@ fn trees(_: &Source, _: &[Splice], _: &Options, _: Option<&Parsed>) -> Result<(C
 
 /// The text with LF that splices, in order, make of a source.
 pub(crate) fn spliced(source: &Source, splices: &[Splice]) -> String {
-    let mut text = String::with_capacity(source.text.len() + splices.iter().map(|it| it.new.len()).sum::<usize>());
-    let mut at = 0;
-    for splice in splices {
-        text.push_str(&source.text[at..splice.old.start]);
-        text.push_str(&splice.new);
-        at = splice.old.end;
-    }
-    text.push_str(&source.text[at..]);
-    text
+    source.spliced(splices, 0..source.text.len())
 }
 
 /// Whether a text is what splices, in order, make of a source.

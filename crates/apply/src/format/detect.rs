@@ -6,7 +6,7 @@
 use super::find::core;
 use super::{Format, path, search_replace, string_replace, unified, v4a};
 use crate::lazy;
-use crate::source::Source;
+use crate::source::{Source, line_around};
 use memchr::memmem;
 use std::collections::BTreeMap;
 
@@ -51,12 +51,8 @@ fn has_marker_of_its_own(source: &Source, update: &str) -> bool {
 
 /// How many lines of a text are these words and blanks; no more than `most` are counted.
 fn lines_that_are(text: &str, words: &str, most: usize) -> usize {
-    let line_of = |place: usize| {
-        let start = text[..place].rfind('\n').map_or(0, |at| at + 1);
-        text[start..].lines().next().unwrap_or_default()
-    };
     let places = memmem::find_iter(text.as_bytes(), words.as_bytes());
-    places.filter(|&place| core(line_of(place)) == words).take(most).count()
+    places.filter(|&place| core(&text[line_around(text, place)]) == words).take(most).count()
 }
 
 /// The format that the first line tells, after a path or the opening of a fence.

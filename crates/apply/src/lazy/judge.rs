@@ -28,7 +28,8 @@ const CHUNK: usize = 64;
 /// More deletions than this need a reason.
 const DELETED_FREE: usize = 12;
 
-/// The reading that makes sense, if only one does, with what it changes. `exact` is the one best way under every weighing, if that is known.
+/// The reading that makes sense, if only one does, with what it changes. `exact` is the one best way under every weighing, if
+/// that is known.
 ///
 /// # Errors
 /// Says what else the snippet could mean, and where.

@@ -4,7 +4,8 @@
 //! only if it is a comment (or nothing but dots) and has an ellipsis at an end of its words.
 
 use super::snippet::Marker;
-use memchr::{memchr2_iter, memrchr};
+use crate::source::line_around;
+use memchr::memchr2_iter;
 
 /// Signs that begin a comment line, the longer first; what closes each, if anything does.
 const LEADERS: &[(&str, &str)] = &[
@@ -95,10 +96,9 @@ pub(crate) fn lines_with_dots(text: &str) -> impl Iterator<Item = &str> {
         if at < read {
             return None;
         }
-        let start = memrchr(b'\n', &text.as_bytes()[..at]).map_or(0, |end| end + 1);
-        let line = text[start..].lines().next()?;
-        read = start + line.len();
-        Some(line)
+        let line = line_around(text, at);
+        read = line.end;
+        Some(&text[line])
     })
 }
 

@@ -85,9 +85,7 @@ impl Seams<'_> {
     /// A new declaration right above one whose name has one letter more or less within it: likely its name, put right.
     fn check_name(&self, change: &Change) -> Result<(), Refused> {
         let hidden = (change.end..self.source.line_count()).find(|&line| !is_blank(self.source.line(line)));
-        let is_told = |token: &usize| !self.laid.is_line(*token) || !is_blank(self.laid.text(*token));
-        let after = change.new.last().and_then(|&last| (last + 1..self.laid.len()).find(is_told));
-        let is_shown = after.is_some_and(|token| self.laid.is_line(token));
+        let is_shown = change.new.last().is_some_and(|&last| self.is_shown_below(last));
         let (Some(hidden), false) = (hidden.filter(|_| change.start == change.end), is_shown) else { return Ok(()) };
         let Some(old) = declared_name(self.source.line(hidden)) else { return Ok(()) };
         let mut names = change.new.iter().filter_map(|&token| declared_name(self.laid.text(token)));
@@ -99,11 +97,10 @@ impl Seams<'_> {
         let Some(&last) = change.new.iter().rev().find(|&&token| !is_blank(self.laid.text(token))) else {
             return Ok(());
         };
-        let is_told = |token: &usize| !self.laid.is_line(*token) || !is_blank(self.laid.text(*token));
-        let is_shown = (last + 1..self.laid.len()).find(is_told).is_none_or(|token| self.laid.is_line(token));
         let text = self.laid.text(last);
         let gone = || (change.start..change.end).map(|line| self.source.line(line));
-        if is_shown || !leaves(text) || gone().any(|line| leaves(line) && indent(line) == indent(text)) {
+        if self.is_shown_below(last) || !leaves(text) || gone().any(|line| leaves(line) && indent(line) == indent(text))
+        {
             return Ok(());
         }
         let below = (change.end..self.source.line_count()).take(REACH);
@@ -166,8 +163,7 @@ impl Seams<'_> {
             let declares = !text.starts_with(char::is_whitespace) && tells_much(text) && declared_name(text).is_some();
             // What is set apart is not known to the alignment.
             let Some(known) = declares.then(|| self.lines.known(text)).flatten() else { continue };
-            let goes = |place: &usize| self.found_to(*place).last().is_some_and(|change| *place < change.end);
-            if let Some(place) = self.lines.places(&known, TWICE_MOST).find(|place| !goes(place)) {
+            if let Some(place) = self.lines.places(&known, TWICE_MOST).find(|&place| !self.goes(place)) {
                 return Err(unclear(place, place));
             }
         }
@@ -217,11 +213,21 @@ impl Seams<'_> {
             return Ok(());
         }
         let new: Vec<(usize, &str)> = enclosing(innermost, self.merged_above(hidden).take(WALK_MOST)).collect();
-        let is_gone = |line: usize| self.found_to(line).last().is_some_and(|change| change.end > line);
-        match old.iter().find(|(line, text)| !is_gone(*line) && !new.iter().any(|(_, other)| other == text)) {
+        match old.iter().find(|(line, text)| !self.goes(*line) && !new.iter().any(|(_, other)| other == text)) {
             Some((line, _)) => Err(unclear(*line, hidden)),
             None => Ok(()),
         }
+    }
+
+    /// Whether a line of the update, blank ones aside, and no marker comes next.
+    fn is_shown_below(&self, token: usize) -> bool {
+        let is_told = |token: &usize| !self.laid.is_line(*token) || !is_blank(self.laid.text(*token));
+        (token + 1..self.laid.len()).find(is_told).is_some_and(|token| self.laid.is_line(token))
+    }
+
+    /// Whether a line of the file goes.
+    fn goes(&self, line: usize) -> bool {
+        self.found_to(line).last().is_some_and(|change| change.end > line)
     }
 
     /// What changes at a line or above it.

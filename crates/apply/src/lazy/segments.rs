@@ -441,7 +441,7 @@ pub(crate) fn declaration(source: &Source, name: &str) -> Result<Range<usize>, R
 }
 
 /// Lines of the file that `named` gives this name.
-fn places_of<'s>(
+pub(crate) fn places_of<'s>(
     source: &'s Source,
     name: &'s str,
     named: impl Fn(&'s str) -> Option<&'s str> + 's,

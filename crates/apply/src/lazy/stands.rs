@@ -4,8 +4,9 @@
 //! nothing, for each part stands once, in order, and each marker has lines to stand for.
 
 use super::lines::is_blank;
-use super::markers::is_marker;
+use super::markers::{is_marker, lines_with_dots};
 use super::snippet::{Piece, Snippet};
+use crate::source::line_around;
 use memchr::memmem;
 use std::ops::Range;
 
@@ -17,7 +18,7 @@ const TRIED_MOST: usize = 64;
 pub(crate) fn stands(text: &str, update: &str) -> bool {
     let snippet = Snippet::read(update, |_| false);
     // A text with a line like a marker of the snippet may be meant to have it there.
-    if !snippet.gone.is_empty() || update.lines().any(|line| is_marker(line) && has_line(text, line)) {
+    if !snippet.gone.is_empty() || lines_with_dots(update).any(|line| is_marker(line) && has_line(text, line)) {
         return false;
     }
     let (mut at, mut hides) = (0, false);
@@ -46,11 +47,7 @@ pub(crate) fn stands(text: &str, update: &str) -> bool {
 /// Whether a text has a line of these words, however it is indented.
 fn has_line(text: &str, line: &str) -> bool {
     let words = line.trim();
-    let line_around = |place: usize| {
-        let start = text[..place].rfind('\n').map_or(0, |at| at + 1);
-        text[start..].lines().next().unwrap_or_default()
-    };
-    memmem::find_iter(text.as_bytes(), words.as_bytes()).any(|place| line_around(place).trim() == words)
+    memmem::find_iter(text.as_bytes(), words.as_bytes()).any(|place| text[line_around(text, place)].trim() == words)
 }
 
 /// Whether bytes of a text are whole lines, without the end of the last.

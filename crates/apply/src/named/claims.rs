@@ -3,9 +3,8 @@
 //! It refuses to parse: what it turns down needs no tree. Invariant: a name that stands in more than one line of the file
 //! names nothing.
 
-use crate::lazy::{Key, indent, is_blank, is_marker, key};
+use crate::lazy::{self, Key, indent, is_blank, is_marker, key, places_of};
 use crate::source::Source;
-use memchr::memmem;
 use std::ops::Range;
 
 /// A part of an update that names declarations.
@@ -40,7 +39,8 @@ pub(super) fn claim<'u>(source: &Source, lines: &[&'u str], part: Range<usize>) 
     let mut named = Vec::new();
     for line in part.clone().filter(|&line| indent(lines[line]) == depth) {
         let Some(key) = key(lines[line]) else { continue };
-        let mut places = places(source, key);
+        let mut places =
+            places_of(source, key.name(), move |line| lazy::key(line).filter(|it| *it == key).map(Key::name));
         let place = places.next();
         let is_one = places.next().is_none() && place.is_none_or(|place| indent(source.line(place)) == depth);
         if !is_one {
@@ -56,16 +56,6 @@ pub(super) fn claim<'u>(source: &Source, lines: &[&'u str], part: Range<usize>) 
 pub(super) fn simple(name: &str) -> &str {
     let end = name.rsplit("::").next().unwrap_or(name);
     end.rsplit('.').next().unwrap_or(end)
-}
-
-/// The lines of the file that have a key.
-fn places<'s>(source: &'s Source, wanted: Key<'s>) -> impl Iterator<Item = usize> + 's {
-    let mut last = usize::MAX;
-    memmem::find_iter(source.text.as_bytes(), wanted.name().as_bytes()).filter_map(move |byte| {
-        let line = source.line_of(byte);
-        let is_first = std::mem::replace(&mut last, line) != line;
-        (is_first && key(source.line(line)) == Some(wanted)).then_some(line)
-    })
 }
 
 /// Whether a part stands in the file as it is: then nothing is asked for, and it says nothing of what may be missing around it.
