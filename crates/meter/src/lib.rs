@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod assertion;
+mod attempt;
 mod claim;
 mod client_error;
 mod comfort;
@@ -32,6 +33,7 @@ mod slo;
 pub mod stats;
 
 pub use assertion::{Assertion, AssertionOutcome, AssertionStatus};
+pub use attempt::{Attempt, AttemptEnd, AttemptRole, CostBasis};
 pub use claim::{Claim, ClaimError, Condition, Meaning};
 pub use client_error::{ClientError, ClientErrorSource};
 pub use comfort::Comfort;

@@ -80,6 +80,13 @@ const TABLE: &[Row] = &[
         internal: &["core", "tokens", "wire", "apply", "net"],
         external: &["tokio", "bytes", "http", "http-body", "imara-diff", "serde", "serde_json", "thiserror"],
     },
+    Row { name: "route", internal: &["core"], external: &[] },
+    Row { name: "store", internal: &["core", "meter"], external: &["rusqlite", "serde_json", "thiserror"] },
+    Row {
+        name: "gateway",
+        internal: &["core", "tokens", "wire", "meter", "route", "net", "store"],
+        external: &["tokio", "bytes", "http", "http-body", "serde", "serde_json", "thiserror"],
+    },
     Row {
         name: "bench",
         internal: &["core", "tokens", "wire", "meter", "charts", "sim", "net", "host"],
