@@ -3,10 +3,11 @@
 //! It refuses to know prompts and answers: no text of either is in it. Invariant: every attempt that was begun becomes
 //! exactly one of these, however it ended; what could not be measured is absent, never 0.
 
+use crate::live::GapSketch;
 use crate::names;
-use schemars::JsonSchema;
+use schemars::{JsonSchema, schema_for};
 use serde::{Deserialize, Serialize};
-use tokrate_core::FailureKind;
+use tokrate_core::{FailureKind, FinishReason};
 
 /// Why an attempt was begun.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -100,6 +101,10 @@ pub struct Attempt {
 
     /// HTTP status of the answer.
     pub status: Option<u16>,
+    /// Why the model stopped.
+    #[serde(default, with = "names::maybe")]
+    #[schemars(schema_with = "names::schema_maybe::<FinishReason>")]
+    pub finish: Option<FinishReason>,
     /// Why it failed.
     #[serde(with = "names::maybe")]
     #[schemars(schema_with = "names::schema_maybe::<FailureKind>")]
@@ -121,12 +126,15 @@ pub struct Attempt {
     pub text_events: u64,
     /// Arrivals of text: what came in one read is one.
     pub chunks: u64,
-    /// Median of the chunk gaps (ns).
+    /// Median of the chunk gaps (ns), within [`GapSketch::RELATIVE_ERROR`].
     pub gap_p50_ns: Option<u64>,
-    /// 99th percentile of the chunk gaps (ns).
+    /// 99th percentile of the chunk gaps (ns), within [`GapSketch::RELATIVE_ERROR`].
     pub gap_p99_ns: Option<u64>,
     /// The longest chunk gap (ns).
     pub gap_max_ns: Option<u64>,
+    /// All chunk gaps, to be joined with those of other attempts.
+    #[serde(default)]
+    pub gaps: GapSketch,
     /// o200k_base tokens of the request's texts, where they were counted.
     pub input_tokens_std: Option<u64>,
     /// o200k_base tokens of the answer's texts.
@@ -139,8 +147,97 @@ pub struct Attempt {
     pub reasoning_tokens: Option<u64>,
     /// Those of `input_tokens` that came from a cache.
     pub cached_tokens: Option<u64>,
+    /// Those of `input_tokens` that were written to a cache, where that costs extra.
+    #[serde(default)]
+    pub cache_write_tokens: Option<u64>,
     /// What it cost (USD).
     pub cost_usd: Option<f64>,
     /// Where that comes from.
     pub cost_basis: CostBasis,
+}
+
+impl AttemptRole {
+    /// Every role.
+    pub const ALL: [AttemptRole; 4] =
+        [AttemptRole::First, AttemptRole::Failover, AttemptRole::Hedge, AttemptRole::Race];
+
+    /// The name used in rows and tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            AttemptRole::First => "first",
+            AttemptRole::Failover => "failover",
+            AttemptRole::Hedge => "hedge",
+            AttemptRole::Race => "race",
+        }
+    }
+}
+
+impl AttemptEnd {
+    /// Every end.
+    pub const ALL: [AttemptEnd; 4] =
+        [AttemptEnd::Answered, AttemptEnd::Failed, AttemptEnd::Lost, AttemptEnd::Abandoned];
+
+    /// The name used in rows and tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            AttemptEnd::Answered => "answered",
+            AttemptEnd::Failed => "failed",
+            AttemptEnd::Lost => "lost",
+            AttemptEnd::Abandoned => "abandoned",
+        }
+    }
+}
+
+impl CostBasis {
+    /// Every basis.
+    pub const ALL: [CostBasis; 4] = [CostBasis::Unknown, CostBasis::Reported, CostBasis::Estimated, CostBasis::Free];
+
+    /// The name used in rows and tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            CostBasis::Unknown => "unknown",
+            CostBasis::Reported => "reported",
+            CostBasis::Estimated => "estimated",
+            CostBasis::Free => "free",
+        }
+    }
+}
+
+/// The JSON Schema of a row, indented.
+pub fn attempt_schema() -> String {
+    let written = serde_json::to_string_pretty(&schema_for!(Attempt)).expect("a schema is plain data");
+    written + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_json() {
+        let json = |value: serde_json::Value| value.as_str().expect("a name").to_owned();
+        for role in AttemptRole::ALL {
+            assert_eq!(json(serde_json::to_value(role).expect("plain data")), role.name());
+        }
+        for end in AttemptEnd::ALL {
+            assert_eq!(json(serde_json::to_value(end).expect("plain data")), end.name());
+        }
+        for basis in CostBasis::ALL {
+            assert_eq!(json(serde_json::to_value(basis).expect("plain data")), basis.name());
+        }
+    }
+
+    #[test]
+    fn a_row_is_read_as_it_was_written() {
+        let row = Attempt {
+            call: "c".to_owned(),
+            failure: Some(FailureKind::RateLimited),
+            finish: Some(FinishReason::Length),
+            gaps: [1_000_000, 2_000_000].into_iter().collect(),
+            cost_usd: Some(0.1 + 0.2),
+            ..Attempt::default()
+        };
+        let written = serde_json::to_string(&row).expect("plain data");
+        assert_eq!(serde_json::from_str::<Attempt>(&written).expect("what was written"), row);
+    }
 }

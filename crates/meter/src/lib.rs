@@ -20,6 +20,7 @@ mod expression;
 mod fooling;
 pub mod gate;
 mod goodput;
+mod live;
 mod metric;
 mod names;
 pub mod record;
@@ -33,7 +34,7 @@ mod slo;
 pub mod stats;
 
 pub use assertion::{Assertion, AssertionOutcome, AssertionStatus};
-pub use attempt::{Attempt, AttemptEnd, AttemptRole, CostBasis};
+pub use attempt::{Attempt, AttemptEnd, AttemptRole, CostBasis, attempt_schema};
 pub use claim::{Claim, ClaimError, Condition, Meaning};
 pub use client_error::{ClientError, ClientErrorSource};
 pub use comfort::Comfort;
@@ -41,6 +42,7 @@ pub use expression::{ExpressionError, Relation};
 pub use fooling::{Suspicion, SuspicionKind};
 pub use gate::{GateCheck, GateViolation};
 pub use goodput::{Goodput, ShareVerdict, SloCount};
+pub use live::GapSketch;
 pub use metric::RequestMetric;
 pub use record::{
     Against, Billed, Comparison, ConditionsRow, EngineHost, Gpu, Price, Record, RecordError, SearchLevel, SearchResult,
