@@ -76,7 +76,7 @@ fn append_escaped_run(bytes: &[u8], plain: usize, out: &mut String) -> Option<()
 }
 
 /// Reads the escape at the start of `bytes`: its character and its length.
-fn read_escape(bytes: &[u8]) -> Option<(char, usize)> {
+pub(crate) fn read_escape(bytes: &[u8]) -> Option<(char, usize)> {
     let simple = match bytes.get(1)? {
         b'"' => '"',
         b'\\' => '\\',

@@ -1,0 +1,83 @@
+//! What a gateway pays for a call: `cargo run --release -p tokrate-wire --example gateway_speed`, with a part of their
+//! names after it for some cases only.
+//!
+//! It refuses to judge: it prints medians over rounds and, from the same run, what merely checking UTF-8 costs.
+//! Invariant: every case checks that it found what was to be found.
+#![allow(clippy::print_stdout)]
+
+use std::hint::black_box;
+use std::time::Instant;
+use tokrate_wire::Glance;
+
+const ROUNDS: usize = 21;
+
+fn main() {
+    println!("median (fastest, slowest) of {ROUNDS} rounds\n");
+    let bodies = [
+        ("one text of 1 MiB", body(&format!("\"{}\"", "All work and no play. ".repeat(48_000)))),
+        ("texts of 1 KiB, a line feed in each", body(&texts(1024, "All work and no play. ", "\\n"))),
+        ("code: an escape every 30 bytes", body(&texts(1020, "    let x = f(\\\"a\\\", &b);\\n", ""))),
+        ("Cyrillic", body(&texts(1024, "Съешь ещё этих мягких французских булок. ", ""))),
+        ("unkind: small numbers", body(&format!("[{}0]", "0,".repeat(500_000)))),
+        ("unkind: empty objects with a key", body(&format!("[{}0]", "{\"a\":0},".repeat(125_000)))),
+        ("unkind: nothing but escapes", body(&format!("\"{}\"", "\\n".repeat(500_000)))),
+        ("a chat of 400 bytes", body("\"Say in one sentence what a degradation curve is good for.\"")),
+    ];
+    for (name, body) in &bodies {
+        report(&format!("UTF-8 only: {name}"), body.len(), || std::str::from_utf8(black_box(body)).map_or(0, str::len));
+        report(&format!("glance: {name}"), body.len(), || {
+            let glance = Glance::of(black_box(body)).expect("a good body");
+            assert_eq!(glance.stream, Some(true));
+            glance.model(body).map_or(0, |model| model.len())
+        });
+    }
+    for (name, body) in [&bodies[0], &bodies[7]] {
+        report(&format!("glance and splice: {name}"), body.len(), || {
+            let glance = Glance::of(black_box(body)).expect("a good body");
+            glance.splice(body, Some("another"), true).len()
+        });
+    }
+}
+
+/// A request with a message of that content.
+fn body(content: &str) -> Vec<u8> {
+    format!(
+        "{{\"model\":\"gpt-4o-mini\",\"messages\":[{{\"role\":\"system\",\"content\":\"You are a careful assistant who \
+         answers shortly, and who names what it does not know.\"}},{{\"role\":\"user\",\"content\":{content}}}],\
+         \"temperature\":0.2,\"max_completion_tokens\":256,\"stream\":true,\"metadata\":{{\"session\":\"5f1c\"}}}}"
+    )
+    .into_bytes()
+}
+
+/// A mebibyte of texts of `length` bytes or so, as the parts of a message.
+fn texts(length: usize, sentence: &str, end: &str) -> String {
+    let text = sentence.repeat(length / sentence.len());
+    let part = format!("{{\"type\":\"text\",\"text\":\"{text}{end}\"}}");
+    format!("[{}]", vec![part; (1 << 20) / length].join(","))
+}
+
+fn report(case: &str, bytes: usize, mut run: impl FnMut() -> usize) {
+    if std::env::args().nth(1).is_some_and(|wanted| !case.contains(&wanted)) {
+        return;
+    }
+    // A round is long enough for the clock.
+    let repeats = 1 + (1 << 20) / bytes;
+    let mut nanoseconds: Vec<f64> = (0..=ROUNDS)
+        .map(|_| {
+            let start = Instant::now();
+            for _ in 0..repeats {
+                assert!(black_box(run()) > 0, "{case}");
+            }
+            start.elapsed().as_nanos() as f64 / repeats as f64
+        })
+        .skip(1)
+        .collect();
+    nanoseconds.sort_by(f64::total_cmp);
+    let median = nanoseconds[ROUNDS / 2];
+    println!(
+        "{case:<54} {median:>10.0} ns ({:.0}, {:.0}) {:>7.2} GB/s",
+        nanoseconds[0],
+        nanoseconds[ROUNDS - 1],
+        bytes as f64 / median
+    );
+}

@@ -1,0 +1,247 @@
+//! One look over a request's body: what a gateway must know of it, found without reading the rest into a tree.
+//!
+//! It refuses to know messages, tools and what else a model is told. Invariant: it accepts exactly the JSON objects that a
+//! parser accepts, but for three refusals that keep two readers of one body from understanding it differently: nesting
+//! beyond [`MAX_DEPTH`], a field of [`Glance`] that comes twice, and one of a type that some servers would convert. It
+//! allocates nothing.
+
+mod fault;
+mod scan;
+mod splice;
+
+pub use fault::{Fault, GlanceError};
+
+use crate::json_text::{append_unescaped, plain_length};
+use crate::object::read_count;
+use scan::{Scan, likeness};
+use std::borrow::Cow;
+use std::ops::Range;
+
+/// How deep arrays and objects may be nested; the body itself is the first level.
+pub const MAX_DEPTH: u32 = 128;
+
+/// Where a value stands in a body, in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Place {
+    /// Its first byte.
+    pub start: usize,
+    /// One past its last byte.
+    pub end: usize,
+}
+
+impl Place {
+    /// The same as a range.
+    pub fn range(self) -> Range<usize> {
+        self.start..self.end
+    }
+}
+
+/// What one look at a body has found. It holds offsets and numbers only, so it may outlive the body.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Glance {
+    /// Where the value of `model` stands: a string, quotes included, or `null`.
+    pub model: Option<Place>,
+    /// `stream`; `None` if it is absent or `null`.
+    pub stream: Option<bool>,
+    /// Where the value of `stream` stands.
+    pub stream_place: Option<Place>,
+    /// Where the value of `stream_options` stands: an object or `null`.
+    pub stream_options: Option<Place>,
+    /// Whether `stream_options.include_usage` is true.
+    pub include_usage: bool,
+    /// `max_tokens`, if it is a whole number of zero or more; some servers take -1 for "no limit".
+    pub max_tokens: Option<u64>,
+    /// `max_completion_tokens`, likewise.
+    pub max_completion_tokens: Option<u64>,
+    /// `max_output_tokens`, likewise.
+    pub max_output_tokens: Option<u64>,
+    /// How many answers are asked for, likewise.
+    pub n: Option<u64>,
+    /// Where the value of `stream_options.include_usage` stands.
+    include_usage_place: Option<Place>,
+    /// Behind the opening brace of the body, and whether a field follows there.
+    inside: usize,
+    empty: bool,
+    /// The same for `stream_options`, if it is an object.
+    options_inside: Option<usize>,
+    options_empty: bool,
+    /// Bytes of the body.
+    length: usize,
+}
+
+/// The fields of a body that are looked at, in the order of their bits in a set of those seen.
+const FIELDS: [&str; 7] =
+    ["model", "stream", "stream_options", "max_tokens", "max_completion_tokens", "max_output_tokens", "n"];
+
+const INCLUDE_USAGE: &str = "stream_options.include_usage";
+
+impl Glance {
+    /// Looks over a request's body.
+    ///
+    /// # Errors
+    /// When it is no JSON object in UTF-8 or bytes follow it; when it is nested too deep; when one of the fields named in
+    /// [`Glance`] comes twice, also under a name that differs in case only, because there are servers that take it for the
+    /// same; when one of them has a value of another type. The message fits an answer with status 400.
+    pub fn of(body: &[u8]) -> Result<Glance, GlanceError> {
+        if let Err(error) = std::str::from_utf8(body) {
+            return Err(GlanceError { at: error.valid_up_to(), fault: Fault::NotUtf8 });
+        }
+        let mut scan = Scan::new(body);
+        scan.skip_blanks();
+        if scan.peek() != Some(b'{') {
+            return Err(scan.not_an_object());
+        }
+        let mut glance = Glance::nothing(body.len());
+        let mut seen = [false; FIELDS.len()];
+        (glance.inside, glance.empty) = scan.members(|scan, key| {
+            let Some((field, exact)) = field_of(key.text, &FIELDS) else { return scan.value(1).map(drop) };
+            if std::mem::replace(&mut seen[field], true) {
+                return Err(GlanceError { at: key.at, fault: Fault::Repeated(FIELDS[field]) });
+            }
+            if !exact {
+                return scan.value(1).map(drop);
+            }
+            glance.take(FIELDS[field], scan)
+        })?;
+        scan.skip_blanks();
+        if scan.peek().is_some() {
+            return Err(scan.fault(Fault::TrailingBytes));
+        }
+        Ok(glance)
+    }
+
+    /// The model that is asked for; `None` if there is none or it is `null`. `body` is the one that was looked at.
+    pub fn model<'b>(&self, body: &'b [u8]) -> Option<Cow<'b, str>> {
+        let inside = inside_of_string(body.get(self.model?.range())?)?;
+        if plain_length(inside) == inside.len() {
+            return std::str::from_utf8(inside).ok().map(Cow::Borrowed);
+        }
+        let mut text = String::with_capacity(inside.len());
+        append_unescaped(inside, &mut text).then_some(Cow::Owned(text))
+    }
+
+    /// The largest of the limits that are set.
+    pub fn output_limit(&self) -> Option<u64> {
+        self.max_tokens.max(self.max_completion_tokens).max(self.max_output_tokens)
+    }
+
+    /// The body with another model, if one is given, and with `stream_options.include_usage` true, if that is wanted. Every
+    /// other byte stays; nothing is copied if nothing is to be changed.
+    ///
+    /// # Panics
+    /// When `body` is not as long as the one that was looked at.
+    pub fn splice<'b>(&self, body: &'b [u8], model: Option<&str>, include_usage: bool) -> Cow<'b, [u8]> {
+        assert_eq!(body.len(), self.length, "a glance belongs to the body that it was taken of");
+        splice::splice(self, body, model, include_usage)
+    }
+
+    fn nothing(length: usize) -> Glance {
+        Glance {
+            model: None,
+            stream: None,
+            stream_place: None,
+            stream_options: None,
+            include_usage: false,
+            max_tokens: None,
+            max_completion_tokens: None,
+            max_output_tokens: None,
+            n: None,
+            include_usage_place: None,
+            inside: 0,
+            empty: true,
+            options_inside: None,
+            options_empty: true,
+            length,
+        }
+    }
+
+    /// Takes the value of a field, at which the scan stands.
+    fn take(&mut self, field: &'static str, scan: &mut Scan<'_>) -> Result<(), GlanceError> {
+        if field == "stream_options" && scan.peek() == Some(b'{') {
+            return self.take_options(scan);
+        }
+        let start = scan.at;
+        let place = Place { start, end: scan.value(1)? };
+        let value = &scan.bytes[place.range()];
+        let wrong = |expected: &'static str| GlanceError { at: start, fault: Fault::Invalid { field, expected } };
+        match field {
+            "model" => {
+                let good = value == b"null" || inside_of_string(value).is_some_and(is_text);
+                self.model = Some(place);
+                good.then_some(()).ok_or(wrong("a string"))
+            }
+            "stream" => {
+                self.stream_place = Some(place);
+                self.stream = flag(value).ok_or(wrong("true or false"))?;
+                Ok(())
+            }
+            "stream_options" => {
+                self.stream_options = Some(place);
+                (value == b"null").then_some(()).ok_or(wrong("an object"))
+            }
+            _ => {
+                let number = matches!(value, [b'-' | b'0'..=b'9', ..]);
+                let count = std::str::from_utf8(value).ok().filter(|_| number).and_then(read_count);
+                match field {
+                    "max_tokens" => self.max_tokens = count,
+                    "max_completion_tokens" => self.max_completion_tokens = count,
+                    "max_output_tokens" => self.max_output_tokens = count,
+                    _ => self.n = count,
+                }
+                (number || value == b"null").then_some(()).ok_or(wrong("a number"))
+            }
+        }
+    }
+
+    fn take_options(&mut self, scan: &mut Scan<'_>) -> Result<(), GlanceError> {
+        let start = scan.at;
+        let mut seen = false;
+        let (inside, empty) = scan.members(|scan, key| {
+            let Some((_, exact)) = field_of(key.text, &["include_usage"]) else { return scan.value(2).map(drop) };
+            if std::mem::replace(&mut seen, true) {
+                return Err(GlanceError { at: key.at, fault: Fault::Repeated(INCLUDE_USAGE) });
+            }
+            let start = scan.at;
+            let place = Place { start, end: scan.value(2)? };
+            if exact {
+                let invalid = Fault::Invalid { field: INCLUDE_USAGE, expected: "true or false" };
+                let flag = flag(&scan.bytes[place.range()]).ok_or(GlanceError { at: start, fault: invalid })?;
+                self.include_usage = flag == Some(true);
+                self.include_usage_place = Some(place);
+            }
+            Ok(())
+        })?;
+        self.options_inside = Some(inside);
+        self.options_empty = empty;
+        self.stream_options = Some(Place { start, end: scan.at });
+        Ok(())
+    }
+}
+
+/// Which of the fields a key names, and whether it does so to the letter.
+fn field_of(key: &[u8], fields: &[&str]) -> Option<(usize, bool)> {
+    fields.iter().enumerate().find_map(|(index, name)| likeness(key, name).map(|exact| (index, exact)))
+}
+
+/// What stands between the quotes.
+fn inside_of_string(value: &[u8]) -> Option<&[u8]> {
+    value.strip_prefix(b"\"")?.strip_suffix(b"\"")
+}
+
+/// Whether the inside of a string is a text: that no half of a surrogate pair stands alone.
+fn is_text(inside: &[u8]) -> bool {
+    scan::characters(inside).all(|character| character.is_some())
+}
+
+/// True, false or, for `null`, neither.
+fn flag(value: &[u8]) -> Option<Option<bool>> {
+    match value {
+        b"true" => Some(Some(true)),
+        b"false" => Some(Some(false)),
+        b"null" => Some(None),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,68 @@
+//! Why a body was refused at one look, and at which byte.
+//!
+//! It refuses to know status codes. Invariant: each message names the byte and says what was expected there or what to do.
+
+use std::fmt;
+
+/// Why a body cannot be used.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Fault {
+    /// The bytes are not UTF-8.
+    NotUtf8,
+    /// The body is empty or ends too early.
+    Unfinished,
+    /// The body is JSON of another kind.
+    NotAnObject,
+    /// Something else should have come here.
+    Expected(&'static str),
+    /// Something follows the object.
+    TrailingBytes,
+    /// Arrays and objects are nested deeper than [`super::MAX_DEPTH`].
+    TooDeep,
+    /// A field came twice, to the letter or under a name that differs in case only.
+    Repeated(&'static str),
+    /// A field has a value that cannot be used.
+    Invalid {
+        /// Name of the field.
+        field: &'static str,
+        /// What it must be.
+        expected: &'static str,
+    },
+}
+
+/// Why and where.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct GlanceError {
+    /// Offset of the byte in the body.
+    pub at: usize,
+    /// What is wrong there.
+    pub fault: Fault,
+}
+
+impl fmt::Display for GlanceError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let at = self.at;
+        match self.fault {
+            Fault::NotUtf8 => write!(formatter, "read the request: the bytes from {at} on are not UTF-8"),
+            Fault::Unfinished => write!(formatter, "read the request as JSON: it breaks off at byte {at}"),
+            Fault::NotAnObject => write!(formatter, "read the request: it must be a JSON object (byte {at})"),
+            Fault::Expected(what) => write!(formatter, "read the request as JSON: expected {what} at byte {at}"),
+            Fault::TrailingBytes => {
+                write!(formatter, "read the request: nothing may follow the object (byte {at})")
+            }
+            Fault::TooDeep => {
+                let limit = super::MAX_DEPTH;
+                write!(formatter, "read the request: it is nested deeper than {limit} levels (byte {at})")
+            }
+            Fault::Repeated(field) => {
+                write!(formatter, "read the request: `{field}` comes twice (byte {at}); send it once")
+            }
+            Fault::Invalid { field, expected } => {
+                write!(formatter, "read the request: `{field}` must be {expected} (byte {at})")
+            }
+        }
+    }
+}
+
+impl std::error::Error for GlanceError {}
