@@ -40,6 +40,8 @@ pub enum FailureKind {
     Truncated,
     /// No byte for longer than the limit.
     Stalled,
+    /// No output text within the limit for the first of it.
+    FirstTokenTimeout,
     /// The whole request took longer than its limit.
     TimedOut,
     /// The peer broke the rules of HTTP.
@@ -52,7 +54,7 @@ pub enum FailureKind {
 
 impl FailureKind {
     /// Every kind, in the order in which tables show them.
-    pub const ALL: [FailureKind; 21] = [
+    pub const ALL: [FailureKind; 22] = [
         FailureKind::Dns,
         FailureKind::Connect,
         FailureKind::ConnectTimeout,
@@ -70,6 +72,7 @@ impl FailureKind {
         FailureKind::Empty,
         FailureKind::Truncated,
         FailureKind::Stalled,
+        FailureKind::FirstTokenTimeout,
         FailureKind::TimedOut,
         FailureKind::Protocol,
         FailureKind::TooLarge,
@@ -96,6 +99,7 @@ impl FailureKind {
             FailureKind::Empty => "empty",
             FailureKind::Truncated => "truncated",
             FailureKind::Stalled => "stalled",
+            FailureKind::FirstTokenTimeout => "first_token_timeout",
             FailureKind::TimedOut => "timed_out",
             FailureKind::Protocol => "protocol",
             FailureKind::TooLarge => "too_large",
@@ -123,6 +127,7 @@ impl FailureKind {
             FailureKind::Empty => "raise --output-tokens (reasoning may have used them up) or check the model",
             FailureKind::Truncated => "look for a proxy or server time limit that cuts connections",
             FailureKind::Stalled => "look at the server's log, or raise --idle-timeout",
+            FailureKind::FirstTokenTimeout => "the lane took too long to begin; raise the limit for the first token",
             FailureKind::TimedOut => "raise --timeout or lower the load",
             FailureKind::Protocol => "look for a proxy that rewrites answers, or try --http1",
             FailureKind::TooLarge => "check the endpoint; answers of this size are refused",
