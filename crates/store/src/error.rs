@@ -1,0 +1,104 @@
+//! Why the log's database cannot be used, with the file and what to do.
+//!
+//! It refuses to know who asks. Invariant: every message fits behind "failed to" and names the file.
+
+use std::path::{Path, PathBuf};
+
+/// Why the log's database cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// There is no such file.
+    #[error("open the log {}: there is no such file; name the one that the gateway writes", .path.display())]
+    Missing {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file cannot be opened or created.
+    #[error("open the log {}: {message}; check the folder, its rights and the disk", .path.display())]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// The words of the system or of SQLite.
+        message: String,
+    },
+    /// The file is not a SQLite database.
+    #[error("open the log {}: it is not a SQLite database; name another file, or move this one away", .path.display())]
+    NotADatabase {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file is a SQLite database that something else made.
+    #[error("open the log {}: it is a database, but not a log of tokrate; name another file", .path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A newer version of tokrate wrote the file.
+    #[error(
+        "open the log {}: its form is version {found} and this tokrate knows versions up to {known}; use the tokrate that wrote it",
+        .path.display()
+    )]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its schema version.
+        found: u32,
+        /// The newest one that is known.
+        known: u32,
+    },
+    /// Another process holds the database.
+    #[error("use the log {}: another process has locked it; it is free again when that one ends", .path.display())]
+    Locked {
+        /// The file.
+        path: PathBuf,
+    },
+    /// There is no room left, on the disk or up to the limit that was set.
+    #[error("write the log {}: there is no room left; free some, or keep rows for a shorter time", .path.display())]
+    Full {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A row holds what no version of tokrate writes.
+    #[error("read the log {}: row {row} holds {value:?} as {column}, which is no such thing", .path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// The row's `id`.
+        row: i64,
+        /// The column.
+        column: &'static str,
+        /// What it holds.
+        value: String,
+    },
+    /// Anything else that SQLite says.
+    #[error("use the log {}: {message}", .path.display())]
+    Sql {
+        /// The file.
+        path: PathBuf,
+        /// The words of SQLite.
+        message: String,
+    },
+}
+
+impl StoreError {
+    /// What SQLite says, sorted by what one can do about it.
+    pub(crate) fn of(path: &Path, error: &rusqlite::Error) -> StoreError {
+        use rusqlite::ErrorCode;
+        let path = path.to_owned();
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Locked { path },
+            Some(ErrorCode::DiskFull) => StoreError::Full { path },
+            Some(ErrorCode::NotADatabase) => StoreError::NotADatabase { path },
+            Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied | ErrorCode::ReadOnly) => {
+                StoreError::Open { path, message: error.to_string() }
+            }
+            _ => StoreError::Sql { path, message: error.to_string() },
+        }
+    }
+
+    /// True when another process holds the database, which passes.
+    pub fn is_locked(&self) -> bool {
+        matches!(self, StoreError::Locked { .. })
+    }
+}

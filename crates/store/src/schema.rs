@@ -1,0 +1,67 @@
+//! The form of the database, version by version.
+//!
+//! It refuses to know what rows mean. Invariant: a migration that was released is never changed; a newer form than the last
+//! is refused.
+
+/// SQLite's `application_id` of a log: "tkrt".
+pub(crate) const APPLICATION_ID: i32 = 0x746b_7274;
+
+/// The newest version; SQLite's `user_version` holds that of a file.
+pub const SCHEMA_VERSION: u32 = MIGRATIONS.len() as u32;
+
+/// What leads from each version to the next, beginning with nothing.
+pub(crate) const MIGRATIONS: [&str; 1] = [VERSION_1];
+
+/// Times are whole nanoseconds, money is USD, speeds are tokens per second, truth is 0 or 1, absent is NULL.
+const VERSION_1: &str = "
+CREATE TABLE attempts (
+    id INTEGER PRIMARY KEY,
+    call TEXT NOT NULL,
+    attempt INTEGER NOT NULL,
+    role TEXT NOT NULL,
+    end TEXT NOT NULL,
+    won INTEGER NOT NULL,
+    started_unix_ms INTEGER NOT NULL,
+    key TEXT,
+    alias TEXT NOT NULL,
+    lane TEXT NOT NULL,
+    provider TEXT NOT NULL,
+    model TEXT NOT NULL,
+    model_answered TEXT,
+    dialect_in TEXT NOT NULL,
+    dialect_out TEXT NOT NULL,
+    stream INTEGER NOT NULL,
+    in_flight INTEGER NOT NULL,
+    connection_new INTEGER NOT NULL,
+    request_bytes INTEGER NOT NULL,
+    output_limit INTEGER,
+    version TEXT NOT NULL,
+    status INTEGER,
+    finish TEXT,
+    failure TEXT,
+    wait_ns INTEGER,
+    ttfb_ns INTEGER,
+    ttft_ns INTEGER,
+    total_ns INTEGER NOT NULL,
+    overhead_ns INTEGER,
+    output_speed REAL,
+    text_events INTEGER NOT NULL,
+    chunks INTEGER NOT NULL,
+    gap_p50_ns INTEGER,
+    gap_p99_ns INTEGER,
+    gap_max_ns INTEGER,
+    gaps TEXT NOT NULL,
+    input_tokens_std INTEGER,
+    output_tokens_std INTEGER NOT NULL,
+    input_tokens INTEGER,
+    output_tokens INTEGER,
+    reasoning_tokens INTEGER,
+    cached_tokens INTEGER,
+    cache_write_tokens INTEGER,
+    cost_usd REAL,
+    cost_basis TEXT NOT NULL
+) STRICT;
+CREATE INDEX attempts_by_time ON attempts (started_unix_ms);
+CREATE INDEX attempts_by_lane ON attempts (lane, started_unix_ms);
+CREATE INDEX attempts_by_call ON attempts (call);
+";

@@ -1,0 +1,223 @@
+//! What a group of rows comes to: counts, exact percentiles, tokens, money, and what was mixed.
+//!
+//! It refuses to know how it is shown. Invariant: every row of the query is in exactly one group; a percentile is the nearest
+//! rank of the values themselves; what differs between the rows of a group stands in its [`Mixture`].
+
+use crate::{Query, Sqlite, StoreError};
+use std::collections::{BTreeMap, BTreeSet};
+use tokrate_core::FailureKind;
+use tokrate_meter::stats::{Distribution, Unit};
+use tokrate_meter::{AttemptEnd, CostBasis};
+
+const HOUR_MS: u64 = 3_600_000;
+
+/// What makes a group.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Grouping {
+    /// A group for each lane.
+    pub lane: bool,
+    /// A group for each hour (UTC) of beginning.
+    pub hour: bool,
+}
+
+/// A group of rows.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Summary {
+    /// Its lane, where groups are made by lane.
+    pub lane: Option<String>,
+    /// The beginning of its hour (ms since 1970), where groups are made by hour.
+    pub hour_unix_ms: Option<u64>,
+    /// Attempts.
+    pub attempts: u64,
+    /// Those whose answer was given to the client, whole.
+    pub answered: u64,
+    /// Those that failed, by kind; `None` for those of which no kind is known.
+    pub failed: BTreeMap<Option<FailureKind>, u64>,
+    /// Those that lost to another attempt of their call.
+    pub lost: u64,
+    /// Those whose client went away.
+    pub abandoned: u64,
+    /// Those of `lost` and `abandoned` that were given up before their first text: they are in no percentile, so that times
+    /// to first text look better than they were.
+    pub given_up_early: u64,
+    /// Sent to first output text (ms), of all attempts that came so far.
+    pub ttft: Distribution,
+    /// Time per token after the first chunk (ms): 1 / output speed, of all attempts that have one.
+    pub tpot: Distribution,
+    /// Input tokens: as reported, else as counted.
+    pub input_tokens: u64,
+    /// Output tokens, o200k_base.
+    pub output_tokens_std: u64,
+    /// Output tokens as reported.
+    pub output_tokens: u64,
+    /// What is known of the cost (USD).
+    pub cost_usd: f64,
+    /// Attempts of unknown cost.
+    pub cost_unknown: u64,
+    /// Attempts whose cost is estimated.
+    pub cost_estimated: u64,
+    /// That part of `cost_usd` which went to attempts that lost (USD): the price of racing and hedging.
+    pub lost_cost_usd: f64,
+    /// What differs between the rows.
+    pub mixture: Mixture,
+}
+
+/// Conditions of the rows of a group; more than one of a kind means that unlike things are summed up together.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Mixture {
+    /// Lanes.
+    pub lanes: BTreeSet<String>,
+    /// Models that were asked for.
+    pub models: BTreeSet<String>,
+    /// Models that answered under another name than was asked for.
+    pub models_answered: BTreeSet<String>,
+    /// Dialects of client and lane.
+    pub dialects: BTreeSet<(String, String)>,
+    /// Whether answers were asked for piece by piece.
+    pub stream: BTreeSet<bool>,
+    /// The fewest and the most calls that the lane had open.
+    pub in_flight: Option<(u32, u32)>,
+    /// Versions of tokrate.
+    pub versions: BTreeSet<String>,
+}
+
+const COLUMNS: [&str; 19] = [
+    "lane",
+    "started_unix_ms",
+    "end",
+    "failure",
+    "ttft_ns",
+    "output_speed",
+    "input_tokens",
+    "input_tokens_std",
+    "output_tokens",
+    "output_tokens_std",
+    "cost_usd",
+    "cost_basis",
+    "model",
+    "model_answered",
+    "dialect_in",
+    "dialect_out",
+    "stream",
+    "in_flight",
+    "version",
+];
+
+/// A group while its rows come.
+#[derive(Default)]
+struct Group {
+    attempts: u64,
+    ends: BTreeMap<AttemptEnd, u64>,
+    failed: BTreeMap<Option<FailureKind>, u64>,
+    given_up_early: u64,
+    ttft_ns: Vec<u64>,
+    tpot_ms: Vec<f64>,
+    input_tokens: u64,
+    output_tokens_std: u64,
+    output_tokens: u64,
+    cost_usd: f64,
+    cost_unknown: u64,
+    cost_estimated: u64,
+    lost_cost_usd: f64,
+    mixture: Mixture,
+}
+
+type Key = (Option<String>, Option<u64>);
+
+pub(crate) fn summarise(store: &Sqlite, query: &Query, by: Grouping) -> Result<Vec<Summary>, StoreError> {
+    let mut groups: BTreeMap<Key, Group> = BTreeMap::new();
+    store.visit(&COLUMNS, query, |mut row| {
+        let lane = row.text()?;
+        let started: u64 = row.count()?;
+        let key = (by.lane.then(|| lane.clone()), by.hour.then(|| started / HOUR_MS * HOUR_MS));
+        groups.entry(key).or_default().take(lane, row)
+    })?;
+    Ok(groups.into_iter().map(|(key, group)| group.close(key)).collect())
+}
+
+impl Group {
+    fn take(&mut self, lane: String, mut row: crate::row::Reader<'_>) -> Result<(), StoreError> {
+        let end = row.named(&AttemptEnd::ALL, AttemptEnd::name)?;
+        let failure = row.maybe_named(&FailureKind::ALL, FailureKind::name)?;
+        let ttft: Option<u64> = row.maybe_count()?;
+        let speed = row.maybe_number()?;
+        let (reported, counted): (Option<u64>, Option<u64>) = (row.maybe_count()?, row.maybe_count()?);
+        self.attempts += 1;
+        *self.ends.entry(end).or_default() += 1;
+        if end == AttemptEnd::Failed {
+            *self.failed.entry(failure).or_default() += 1;
+        }
+        let given_up = matches!(end, AttemptEnd::Lost | AttemptEnd::Abandoned);
+        self.given_up_early += u64::from(given_up && ttft.is_none());
+        self.ttft_ns.extend(ttft);
+        self.tpot_ms.extend(speed.filter(|speed| *speed > 0.0).map(|speed| 1e3 / speed));
+        self.input_tokens += reported.or(counted).unwrap_or(0);
+        self.output_tokens += row.maybe_count::<u64>()?.unwrap_or(0);
+        self.output_tokens_std += row.count::<u64>()?;
+        let cost = row.maybe_number()?;
+        let basis = row.named(&CostBasis::ALL, CostBasis::name)?;
+        self.cost_usd += cost.unwrap_or(0.0);
+        self.cost_unknown += u64::from(cost.is_none() && basis != CostBasis::Free);
+        self.cost_estimated += u64::from(basis == CostBasis::Estimated);
+        if end == AttemptEnd::Lost {
+            self.lost_cost_usd += cost.unwrap_or(0.0);
+        }
+        self.mixture.take(lane, row)
+    }
+
+    fn close(mut self, (lane, hour_unix_ms): Key) -> Summary {
+        let ended = |end: AttemptEnd| self.ends.get(&end).copied().unwrap_or(0);
+        Summary {
+            lane,
+            hour_unix_ms,
+            attempts: self.attempts,
+            answered: ended(AttemptEnd::Answered),
+            lost: ended(AttemptEnd::Lost),
+            abandoned: ended(AttemptEnd::Abandoned),
+            failed: self.failed,
+            given_up_early: self.given_up_early,
+            ttft: Distribution::of_nanos(&mut self.ttft_ns),
+            tpot: Distribution::of_values(&mut self.tpot_ms, Unit::Milliseconds),
+            input_tokens: self.input_tokens,
+            output_tokens_std: self.output_tokens_std,
+            output_tokens: self.output_tokens,
+            cost_usd: self.cost_usd,
+            cost_unknown: self.cost_unknown,
+            cost_estimated: self.cost_estimated,
+            lost_cost_usd: self.lost_cost_usd,
+            mixture: self.mixture,
+        }
+    }
+}
+
+impl Summary {
+    /// Attempts that failed, of any kind.
+    pub fn failures(&self) -> u64 {
+        self.failed.values().sum()
+    }
+}
+
+impl Mixture {
+    fn take(&mut self, lane: String, mut row: crate::row::Reader<'_>) -> Result<(), StoreError> {
+        let model = row.text()?;
+        let answered = row.maybe_text()?.filter(|answered| *answered != model);
+        let dialects = (row.text()?, row.text()?);
+        self.stream.insert(row.truth()?);
+        let in_flight: u32 = row.count()?;
+        let (least, most) = self.in_flight.unwrap_or((in_flight, in_flight));
+        self.in_flight = Some((least.min(in_flight), most.max(in_flight)));
+        insert(&mut self.versions, row.text()?);
+        insert(&mut self.lanes, lane);
+        insert(&mut self.models, model);
+        self.models_answered.extend(answered);
+        self.dialects.insert(dialects);
+        Ok(())
+    }
+}
+
+/// Without dropping and keeping a text for each row.
+fn insert(set: &mut BTreeSet<String>, text: String) {
+    if !set.contains(&text) {
+        set.insert(text);
+    }
+}
