@@ -7,3 +7,23 @@
 //! the same order give the same actions.
 
 #![forbid(unsafe_code)]
+
+mod breaker;
+mod budget;
+mod decay;
+mod lane;
+mod lane_model;
+mod limits;
+mod peak_ewma;
+mod pick;
+mod race;
+mod router;
+
+pub use breaker::{Blame, Breaker, BreakerConfig, BreakerState, blame};
+pub use budget::{Budget, BudgetConfig, Reserved};
+pub use lane::{LaneConfig, LaneId, Started};
+pub use lane_model::{CurvePoint, Expectation, LaneModel, ModelConfig};
+pub use limits::{Admitted, KeyLimits, KeyMeter, Month, Refused, RefusedFor};
+pub use pick::{CallShape, Policy, Ranked};
+pub use race::{Action, Candidate, Commit, Failed, LoserPolicy, Mode, Race, RaceConfig, Role, Why};
+pub use router::{LaneSnapshot, Outcome, OutputLength, Router, RouterConfig, SnapshotPoint};

@@ -1,0 +1,217 @@
+//! Weights that halve with time, and a histogram of them.
+//!
+//! It refuses to know what is weighed. Invariant: what was seen one half-life ago counts half; weights are finite and never
+//! negative.
+
+use tokrate_core::{Span, Tick};
+
+/// What is left of a weight of 1 after a time.
+pub(crate) fn left_after(elapsed: Span, half_life: Span) -> f64 {
+    if elapsed.is_zero() {
+        return 1.0;
+    }
+    (-(elapsed.as_nanos() as f64) / (half_life.as_nanos().max(1) as f64)).exp2()
+}
+
+/// A mean whose samples fade.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct FadingMean {
+    weight: f64,
+    sum: f64,
+    at: Tick,
+}
+
+impl FadingMean {
+    pub fn add(&mut self, now: Tick, value: f64, weight: f64, half_life: Span) {
+        self.fade(now, half_life);
+        self.weight += weight;
+        self.sum += weight * value;
+    }
+
+    /// The mean with so much weight of zeros added to it; zero when nothing is known.
+    pub fn shrunk(&self, now: Tick, half_life: Span, zeros: f64) -> f64 {
+        let left = left_after(now.since(self.at), half_life);
+        self.sum * left / (self.weight * left + zeros).max(f64::MIN_POSITIVE)
+    }
+
+    fn fade(&mut self, now: Tick, half_life: Span) {
+        let left = left_after(now.since(self.at), half_life);
+        self.weight *= left;
+        self.sum *= left;
+        self.at = self.at.max(now);
+    }
+}
+
+/// Buckets of an octave.
+const PER_OCTAVE: f64 = 8.0;
+const BUCKETS: usize = 168;
+
+/// A histogram of positive numbers whose samples fade: 21 octaves, 8 buckets each.
+#[derive(Clone, Debug)]
+pub(crate) struct FadingHistogram {
+    /// The lower end of the first bucket is two to this power.
+    lowest_octave: i32,
+    half_life: Span,
+    weights: Box<[f64; BUCKETS]>,
+    total: f64,
+    /// What a sample of that tick would weigh is 1; a later one weighs more instead of the earlier ones less.
+    reference: Tick,
+}
+
+impl FadingHistogram {
+    pub fn new(lowest_octave: i32, half_life: Span) -> FadingHistogram {
+        FadingHistogram {
+            lowest_octave,
+            half_life,
+            weights: Box::new([0.0; BUCKETS]),
+            total: 0.0,
+            reference: Tick::ZERO,
+        }
+    }
+
+    pub fn add(&mut self, now: Tick, value: f64, weight: f64) {
+        let weight = weight * self.growth(now);
+        self.weights[self.bucket(value)] += weight;
+        self.total += weight;
+    }
+
+    /// A sample of which only is known that it is at least this: it is spread over what was seen beyond (Efron, "The two sample
+    /// problem with censored data", 1967). Gives what it may be taken for.
+    pub fn add_at_least(&mut self, now: Tick, value: f64, weight: f64) -> f64 {
+        let first = self.bucket(value);
+        let growth = self.growth(now);
+        let beyond: f64 = self.weights[first + 1..].iter().sum();
+        if beyond <= 0.0 {
+            self.weights[first] += weight * growth;
+            self.total += weight * growth;
+            return value;
+        }
+        let (added, lowest_octave) = (weight * growth / beyond, self.lowest_octave);
+        let mut mean = 0.0;
+        for (place, held) in self.weights.iter_mut().enumerate().skip(first + 1) {
+            mean += *held / beyond * centre(place, lowest_octave);
+            *held += *held * added;
+        }
+        self.total += weight * growth;
+        mean.max(value)
+    }
+
+    /// How many samples' worth it holds now.
+    pub fn weight(&self, now: Tick) -> f64 {
+        self.total * left_after(now.since(self.reference), self.half_life)
+    }
+
+    /// Two quantiles, the lower one first, each interpolated within its bucket; `None` when it is empty.
+    pub fn quantiles(&self, low: f64, high: f64) -> Option<(f64, f64)> {
+        if self.total <= 0.0 {
+            return None;
+        }
+        let (mut below, mut found) = (0.0, None);
+        let mut last = 0;
+        for (place, held) in self.weights.iter().enumerate().filter(|(_, held)| **held > 0.0) {
+            let value_at = |share: f64| {
+                let within = ((share * self.total - below) / held).clamp(0.0, 1.0);
+                (f64::from(self.lowest_octave) + (place as f64 + within) / PER_OCTAVE).exp2()
+            };
+            if found.is_none() && below + held >= low * self.total {
+                found = Some(value_at(low));
+            }
+            if below + held >= high * self.total {
+                return Some((found.unwrap_or_else(|| value_at(low)), value_at(high)));
+            }
+            below += held;
+            last = place;
+        }
+        // The sum of the buckets may be a hair below the total.
+        let top = (f64::from(self.lowest_octave) + (last + 1) as f64 / PER_OCTAVE).exp2();
+        Some((found.unwrap_or(top), top))
+    }
+
+    /// The mean, to within half a bucket; `None` when it is empty.
+    pub fn mean(&self) -> Option<f64> {
+        let sum: f64 =
+            self.weights.iter().enumerate().map(|(place, held)| held * centre(place, self.lowest_octave)).sum();
+        (self.total > 0.0).then(|| sum / self.total)
+    }
+
+    fn bucket(&self, value: f64) -> usize {
+        let place = (value.max(f64::MIN_POSITIVE).log2() - f64::from(self.lowest_octave)) * PER_OCTAVE;
+        // A cast saturates: below the first is the first.
+        (place as usize).min(BUCKETS - 1)
+    }
+
+    /// What a sample of now weighs against one of the reference.
+    fn growth(&mut self, now: Tick) -> f64 {
+        let halves = now.since(self.reference).as_nanos() as f64 / self.half_life.as_nanos().max(1) as f64;
+        if halves > 30.0 {
+            let left = (-halves).exp2();
+            self.weights.iter_mut().for_each(|held| *held *= left);
+            self.total *= left;
+            self.reference = now;
+            return 1.0;
+        }
+        halves.exp2()
+    }
+}
+
+/// The middle of a bucket, on the scale of its logarithm.
+fn centre(place: usize, lowest_octave: i32) -> f64 {
+    (f64::from(lowest_octave) + (place as f64 + 0.5) / PER_OCTAVE).exp2()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MINUTE: Span = Span::from_secs(60);
+
+    fn at(seconds: u64) -> Tick {
+        Tick::from_nanos(seconds * 1_000_000_000)
+    }
+
+    #[test]
+    fn a_half_life_halves() {
+        assert_eq!(left_after(MINUTE, MINUTE), 0.5);
+        assert_eq!(left_after(Span::ZERO, MINUTE), 1.0);
+        let mut mean = FadingMean::default();
+        mean.add(at(0), 10.0, 1.0, MINUTE);
+        mean.add(at(60), 40.0, 1.0, MINUTE);
+        assert!((mean.shrunk(at(60), MINUTE, 0.0) - 30.0).abs() < 1e-9);
+        assert!((mean.shrunk(at(60), MINUTE, 1.5) - 15.0).abs() < 1e-9, "shrunk by as much weight of zeros");
+    }
+
+    #[test]
+    fn quantiles_are_within_a_bucket_of_the_truth_and_follow_the_latest_samples() {
+        let mut histogram = FadingHistogram::new(0, MINUTE);
+        (1..=1_000).for_each(|value| histogram.add(at(0), f64::from(value), 1.0));
+        let (median, p90) = histogram.quantiles(0.5, 0.9).expect("full");
+        assert!((median / 500.0 - 1.0).abs() < 0.03 && (p90 / 900.0 - 1.0).abs() < 0.03, "{median} {p90}");
+        assert!((histogram.mean().expect("full") / 500.0 - 1.0).abs() < 0.03);
+        // Ten half-lives later a tenth as many samples outweigh them.
+        (1..=100).for_each(|_| histogram.add(at(600), 4_000.0, 1.0));
+        assert!(histogram.quantiles(0.1, 0.9).expect("full").0 > 3_600.0);
+        assert!((histogram.weight(at(600)) - 101.0).abs() < 0.1, "{}", histogram.weight(at(600)));
+        assert!((histogram.weight(at(660)) - 50.5).abs() < 0.1);
+        // So long after that the scale is begun anew.
+        histogram.add(at(6_000), 8.0, 1.0);
+        assert!((histogram.weight(at(6_000)) - 1.0).abs() < 1e-3);
+        assert!(FadingHistogram::new(0, MINUTE).quantiles(0.5, 0.9).is_none());
+    }
+
+    #[test]
+    fn what_was_cut_short_counts_as_what_was_seen_beyond() {
+        let mut cut = FadingHistogram::new(0, MINUTE);
+        let mut whole = FadingHistogram::new(0, MINUTE);
+        for value in 1..=1_000 {
+            whole.add(at(0), f64::from(value), 1.0);
+            // Every other one is given up at 500.
+            if value > 500 && value % 2 == 0 {
+                cut.add_at_least(at(0), 500.0, 1.0);
+            } else {
+                cut.add(at(0), f64::from(value), 1.0);
+            }
+        }
+        let (cut, whole) = (cut.quantiles(0.5, 0.9).expect("full"), whole.quantiles(0.5, 0.9).expect("full"));
+        assert!((cut.1 / whole.1 - 1.0).abs() < 0.05, "{cut:?} {whole:?}");
+    }
+}

@@ -1,0 +1,249 @@
+//! What a lane does under load, learned from what it did: time to first token by prompt and load, output speed by load.
+//!
+//! It refuses to know clocks and prices. Invariant: what was never seen is `None`, never 0; what was seen fades with time, and
+//! counts for nothing in the end.
+
+mod load_curve;
+
+use crate::decay::{FadingHistogram, FadingMean, left_after};
+use load_curve::LoadCurve;
+use tokrate_core::{Span, Tick};
+
+/// How a model learns.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct ModelConfig {
+    /// After this time a sample counts half.
+    pub half_life: Span,
+    /// The same for what departs from the model at present: other users, a bad hour.
+    pub drift_half_life: Span,
+}
+
+impl Default for ModelConfig {
+    fn default() -> ModelConfig {
+        ModelConfig { half_life: Span::from_secs(300), drift_half_life: Span::from_secs(15) }
+    }
+}
+
+/// A point of a curve that was measured before, by a sweep as a rule.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct CurvePoint {
+    /// Requests in flight.
+    pub in_flight: u32,
+    /// Tokens of the prompts it was measured with.
+    pub prompt_tokens: u64,
+    /// Mean or median time to first token.
+    pub ttft: Span,
+    /// Its 90th percentile.
+    pub ttft_p90: Span,
+    /// Output tokens per second of one request.
+    pub output_speed: f64,
+    /// Requests that it was measured with; it counts as so many samples, up to [`LaneModel::LEARNED_MOST`].
+    pub n: u32,
+}
+
+/// What one more request may expect of a lane.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Expectation {
+    /// Mean time to first token.
+    pub ttft: Span,
+    /// Median time to first token.
+    pub ttft_p50: Span,
+    /// 90th percentile of the time to first token.
+    pub ttft_p90: Span,
+    /// Output tokens per second.
+    pub speed: f64,
+    /// How many samples' worth of knowledge it rests on now: the fewer of TTFT and speed.
+    pub weight: f64,
+}
+
+impl Expectation {
+    /// Time to the end of an answer of so many tokens, in seconds.
+    pub fn completion_seconds(&self, output_tokens: f64) -> f64 {
+        self.ttft.as_secs_f64() + output_tokens.max(0.0) / self.speed
+    }
+}
+
+/// The model of one lane.
+#[derive(Clone, Debug)]
+pub struct LaneModel {
+    config: ModelConfig,
+    /// Seconds per output token.
+    pace: LoadCurve,
+    pace_drift: FadingMean,
+    /// Seconds to the first token, without the prompt's part.
+    wait: LoadCurve,
+    wait_drift: FadingMean,
+    prompt: PromptSlope,
+    /// Time to first token over what was expected of it.
+    spread: FadingHistogram,
+}
+
+/// Below this weight nothing is known.
+const WEIGHT_LEAST: f64 = 0.25;
+/// Weight of "as ever" against a departure from the model.
+const DRIFT_PRIOR: f64 = 3.0;
+/// How far a departure is followed, either way.
+const DRIFT_MOST: f64 = 16.0;
+/// Ratios to an expectation, from 2^-8 on.
+const LOWEST_RATIO_OCTAVE: i32 = -8;
+
+impl LaneModel {
+    /// The most samples that a point of [`LaneModel::learn`] counts as.
+    pub const LEARNED_MOST: u32 = 20;
+
+    /// A model that knows nothing.
+    pub fn new(config: ModelConfig) -> LaneModel {
+        LaneModel {
+            config,
+            pace: LoadCurve::new(config.half_life),
+            pace_drift: FadingMean::default(),
+            wait: LoadCurve::new(config.half_life),
+            wait_drift: FadingMean::default(),
+            prompt: PromptSlope::default(),
+            spread: FadingHistogram::new(LOWEST_RATIO_OCTAVE, config.half_life),
+        }
+    }
+
+    /// A time to first token was seen, with so many calls in flight when the request was begun, it included.
+    pub fn saw_ttft(&mut self, now: Tick, prompt_tokens: u64, in_flight: f64, ttft: Span) {
+        let seconds = ttft.as_secs_f64();
+        if let Some(expected) = self.plain_ttft(prompt_tokens, in_flight) {
+            let drifted = expected * self.drift(now, &self.wait_drift);
+            self.spread.add(now, seconds / drifted, 1.0);
+            self.add_drift_of_wait(now, seconds / expected);
+        } else {
+            self.spread.add(now, 1.0, 1.0);
+        }
+        self.add_ttft(now, prompt_tokens, in_flight, seconds, 1.0);
+    }
+
+    /// A request was given up after so long without a first token: its time to first token is at least that.
+    pub fn gave_up(&mut self, now: Tick, prompt_tokens: u64, in_flight: f64, waited: Span) {
+        let Some(expected) = self.plain_ttft(prompt_tokens, in_flight) else { return };
+        let drifted = expected * self.drift(now, &self.wait_drift);
+        let ratio = self.spread.add_at_least(now, waited.as_secs_f64() / drifted, 1.0);
+        self.add_ttft(now, prompt_tokens, in_flight, ratio * drifted, 1.0);
+    }
+
+    /// An output speed (tokens per second) was seen over so many tokens, with so many calls in flight on average.
+    pub fn saw_speed(&mut self, now: Tick, in_flight: f64, speed: f64, tokens: u64) {
+        if !(speed.is_finite() && speed > 0.0) {
+            return;
+        }
+        let pace = 1.0 / speed;
+        let weight = tokens as f64 / (tokens as f64 + 16.0);
+        if let Some(expected) = self.pace.value(in_flight) {
+            self.pace_drift.add(now, clamped_log(pace / expected), weight, self.config.drift_half_life);
+        }
+        self.pace.add(now, in_flight, pace, weight);
+    }
+
+    /// Takes in a curve that was measured before.
+    pub fn learn(&mut self, now: Tick, points: &[CurvePoint]) {
+        for point in points.iter().filter(|point| point.n > 0 && point.output_speed > 0.0) {
+            let weight = f64::from(point.n.min(LaneModel::LEARNED_MOST));
+            let in_flight = f64::from(point.in_flight.max(1));
+            let seconds = point.ttft.as_secs_f64();
+            self.add_ttft(now, point.prompt_tokens, in_flight, seconds, weight);
+            // Nine tenths lie about the middle and one tenth at the 90th percentile and beyond, more is not known.
+            let tail = point.ttft_p90.as_secs_f64() / seconds.max(1e-9);
+            self.spread.add(now, 1.0, weight * 0.9);
+            self.spread.add(now, tail.max(1.0), weight * 0.1);
+            self.pace.add(now, in_flight, 1.0 / point.output_speed, weight);
+        }
+    }
+
+    /// What a request may expect that makes it `in_flight` calls, itself included; `None` if too little is known.
+    pub fn expect(&self, now: Tick, prompt_tokens: u64, in_flight: u32) -> Option<Expectation> {
+        let load = f64::from(in_flight.max(1));
+        let weight = self.pace.weight(now).min(self.wait.weight(now));
+        if weight < WEIGHT_LEAST {
+            return None;
+        }
+        let (ttft_mean, ttft_p50, ttft_p90) = self.ttft(now, prompt_tokens, load)?;
+        let pace = self.pace.value(load)? * self.drift(now, &self.pace_drift);
+        Some(Expectation { ttft: ttft_mean, ttft_p50, ttft_p90, speed: 1.0 / pace, weight })
+    }
+
+    /// The 90th percentile of the time to first token, if at least `samples_least` samples' worth is known of it.
+    pub fn ttft_p90(&self, now: Tick, prompt_tokens: u64, in_flight: u32, samples_least: f64) -> Option<Span> {
+        if self.spread.weight(now) < samples_least.max(WEIGHT_LEAST) {
+            return None;
+        }
+        self.ttft(now, prompt_tokens, f64::from(in_flight.max(1))).map(|(_, _, p90)| p90)
+    }
+
+    /// Mean, median and 90th percentile.
+    fn ttft(&self, now: Tick, prompt_tokens: u64, in_flight: f64) -> Option<(Span, Span, Span)> {
+        let mean = self.plain_ttft(prompt_tokens, in_flight)? * self.drift(now, &self.wait_drift);
+        let (p50, p90) = self.spread.quantiles(0.5, 0.9)?;
+        Some((Span::from_secs_f64(mean), Span::from_secs_f64(mean * p50), Span::from_secs_f64(mean * p90)))
+    }
+
+    /// What the model says without the drift.
+    fn plain_ttft(&self, prompt_tokens: u64, in_flight: f64) -> Option<f64> {
+        let wait = self.wait.value(in_flight)?;
+        Some((wait + self.prompt.slope() * prompt_tokens as f64).max(1e-6))
+    }
+
+    fn add_ttft(&mut self, now: Tick, prompt_tokens: u64, in_flight: f64, seconds: f64, weight: f64) {
+        self.prompt.add(now, prompt_tokens as f64, seconds, weight, self.config.half_life);
+        let without_prompt = seconds - self.prompt.slope() * prompt_tokens as f64;
+        self.wait.add(now, in_flight, without_prompt.max(1e-6), weight);
+    }
+
+    fn add_drift_of_wait(&mut self, now: Tick, ratio: f64) {
+        self.wait_drift.add(now, clamped_log(ratio), 1.0, self.config.drift_half_life);
+    }
+
+    /// The factor by which the lane departs from its model at present.
+    fn drift(&self, now: Tick, drift: &FadingMean) -> f64 {
+        drift.shrunk(now, self.config.drift_half_life, DRIFT_PRIOR).exp()
+    }
+}
+
+fn clamped_log(ratio: f64) -> f64 {
+    ratio.clamp(1.0 / DRIFT_MOST, DRIFT_MOST).ln()
+}
+
+/// Seconds of time to first token per prompt token: a fading least-squares slope.
+#[derive(Clone, Copy, Debug, Default)]
+struct PromptSlope {
+    weight: f64,
+    x: f64,
+    y: f64,
+    xx: f64,
+    xy: f64,
+    at: Tick,
+}
+
+/// Variance of prompt lengths that is added as if it had been seen without any effect, so that prompts of nearly the same
+/// length do not give a slope out of noise.
+const SLOPE_PRIOR: f64 = 64.0 * 64.0;
+
+impl PromptSlope {
+    fn add(&mut self, now: Tick, x: f64, y: f64, weight: f64, half_life: Span) {
+        let left = left_after(now.since(self.at), half_life);
+        for sum in [&mut self.weight, &mut self.x, &mut self.y, &mut self.xx, &mut self.xy] {
+            *sum *= left;
+        }
+        self.at = self.at.max(now);
+        self.weight += weight;
+        self.x += weight * x;
+        self.y += weight * y;
+        self.xx += weight * x * x;
+        self.xy += weight * x * y;
+    }
+
+    fn slope(&self) -> f64 {
+        if self.weight <= 0.0 {
+            return 0.0;
+        }
+        let covariance = self.xy - self.x * self.y / self.weight;
+        let variance = self.xx - self.x * self.x / self.weight;
+        (covariance / (variance.max(0.0) + SLOPE_PRIOR)).max(0.0)
+    }
+}
+
+#[cfg(test)]
+mod tests;

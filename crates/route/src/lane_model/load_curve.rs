@@ -1,0 +1,156 @@
+//! A quantity against the calls in flight: a law fitted to all samples, bent to what was seen near the load in question.
+//!
+//! It refuses to know what the quantity is. Invariant: it does not fall with load beyond what was seen, and it is `None` until
+//! there is a sample.
+//!
+//! The law is that of the Universal Scalability Law for time per token, `c0 + c1 (n - 1) + c2 n (n - 1)` with no coefficient
+//! below zero: linear in its coefficients, so that it is kept as fading sums and solved at once.
+
+use crate::decay::left_after;
+use tokrate_core::{Span, Tick};
+
+/// Contention that is assumed where nothing is known: each further call makes all of them so much slower.
+const ASSUMED_CONTENTION: f64 = 0.02;
+/// So many samples' worth of belief that the law has no more than that, at the loads of [`PRIOR_LOAD`].
+const PRIOR_WEIGHT: f64 = 0.5;
+const PRIOR_LOAD: f64 = 8.0;
+/// Weight of the law against what was seen near a load.
+const LAW_WEIGHT: f64 = 2.0;
+/// Loads of 1, 2, 3-4, 5-8 and so on.
+const CELLS: usize = 14;
+
+#[derive(Clone, Debug)]
+pub(crate) struct LoadCurve {
+    half_life: Span,
+    at: Tick,
+    /// Sums of the products of the law's terms, upper triangle by rows.
+    products: [f64; 6],
+    /// Sums of the terms times the quantity.
+    right: [f64; 3],
+    weight: f64,
+    law: [f64; 3],
+    cells: [Cell; CELLS],
+}
+
+/// What was seen at loads of one range.
+#[derive(Clone, Copy, Debug, Default)]
+struct Cell {
+    at: Tick,
+    weight: f64,
+    load: f64,
+    value: f64,
+}
+
+impl LoadCurve {
+    pub fn new(half_life: Span) -> LoadCurve {
+        LoadCurve {
+            half_life,
+            at: Tick::ZERO,
+            products: [0.0; 6],
+            right: [0.0; 3],
+            weight: 0.0,
+            law: [0.0; 3],
+            cells: [Cell::default(); CELLS],
+        }
+    }
+
+    pub fn add(&mut self, now: Tick, load: f64, value: f64, weight: f64) {
+        let load = load.max(1.0);
+        let left = left_after(now.since(self.at), self.half_life);
+        self.at = self.at.max(now);
+        let [one, first, second] = terms(load);
+        let products = [one * one, one * first, one * second, first * first, first * second, second * second];
+        for (sum, product) in self.products.iter_mut().zip(products) {
+            *sum = *sum * left + weight * product;
+        }
+        for (sum, term) in self.right.iter_mut().zip([one, first, second]) {
+            *sum = *sum * left + weight * term * value;
+        }
+        self.weight = self.weight * left + weight;
+        let cell = &mut self.cells[cell_of(load)];
+        let left = left_after(now.since(cell.at), self.half_life) * cell.weight;
+        cell.at = cell.at.max(now);
+        cell.weight = left + weight;
+        cell.load = (cell.load * left + load * weight) / cell.weight;
+        cell.value = (cell.value * left + value * weight) / cell.weight;
+        self.law = self.solve();
+    }
+
+    /// Samples' worth of knowledge now.
+    pub fn weight(&self, now: Tick) -> f64 {
+        self.weight * left_after(now.since(self.at), self.half_life)
+    }
+
+    /// The quantity at a load.
+    pub fn value(&self, load: f64) -> Option<f64> {
+        if self.weight <= 0.0 {
+            return None;
+        }
+        let load = load.max(1.0);
+        let middle = cell_of(load);
+        let (mut weights, mut bend) = (LAW_WEIGHT, 0.0);
+        for cell in &self.cells[middle.saturating_sub(1)..(middle + 2).min(CELLS)] {
+            if cell.weight > 0.0 {
+                // Relative to the law, so that a bend at one load means as much at another. It reaches an octave far.
+                let near = (1.0 - (load / cell.load).log2().abs()).max(0.0);
+                // All cells fade alike; what an old one has left against the newest sample is what counts.
+                let weight = near * cell.weight * left_after(self.at.since(cell.at), self.half_life);
+                weights += weight;
+                bend += weight * (cell.value / self.law_at(cell.load) - 1.0);
+            }
+        }
+        Some(self.law_at(load) * (1.0 + bend / weights))
+    }
+
+    fn law_at(&self, load: f64) -> f64 {
+        let law: f64 = self.law.iter().zip(terms(load)).map(|(factor, term)| factor * term).sum();
+        law.max(1e-9)
+    }
+
+    /// The law's coefficients by least squares: of all three terms, or of as many as give none below zero.
+    fn solve(&self) -> [f64; 3] {
+        let [p00, p01, p02, p11, p12, p22] = self.products;
+        let prior = |term: f64| PRIOR_WEIGHT * term * term;
+        let [_, first, second] = terms(PRIOR_LOAD);
+        let (p11, p22) = (p11 + prior(first), p22 + prior(second));
+        let [r0, r1, r2] = self.right;
+        // All three.
+        let (a, b, c) = (p11 * p22 - p12 * p12, p02 * p12 - p01 * p22, p01 * p12 - p02 * p11);
+        let determinant = p00 * a + p01 * b + p02 * c;
+        let c0 = (a * r0 + b * r1 + c * r2) / determinant;
+        let c1 = (b * r0 + (p00 * p22 - p02 * p02) * r1 + (p01 * p02 - p00 * p12) * r2) / determinant;
+        let c2 = (c * r0 + (p01 * p02 - p00 * p12) * r1 + (p00 * p11 - p01 * p01) * r2) / determinant;
+        let fits = |c0: f64, c1: f64, c2: f64| c0 > 0.0 && c2 >= 0.0 && c1 + ASSUMED_CONTENTION * c0 >= 0.0;
+        if fits(c0, c1, c2) {
+            return [c0, c1, c2];
+        }
+        // Without the square, or without the line.
+        for (p0, pp, r, square) in [(p01, p11, r1, false), (p02, p22, r2, true)] {
+            let determinant = p00 * pp - p0 * p0;
+            let c0 = (pp * r0 - p0 * r) / determinant;
+            let other = (p00 * r - p0 * r0) / determinant;
+            let (c1, c2) = if square { (0.0, other) } else { (other, 0.0) };
+            if fits(c0, c1, c2) {
+                return [c0, c1, c2];
+            }
+        }
+        // It seems to fall with load: then it is flat.
+        let (mut weight, mut sum) = (0.0, 0.0);
+        for cell in self.cells.iter().filter(|cell| cell.weight > 0.0) {
+            let held = cell.weight * left_after(self.at.since(cell.at), self.half_life);
+            weight += held;
+            sum += held * cell.value;
+        }
+        let mean = sum / weight;
+        [mean, -ASSUMED_CONTENTION * mean, 0.0]
+    }
+}
+
+/// The law's terms. The first one carries the contention that is assumed, so that the second one is what departs from it.
+fn terms(load: f64) -> [f64; 3] {
+    [1.0 + ASSUMED_CONTENTION * (load - 1.0), load - 1.0, load * (load - 1.0)]
+}
+
+fn cell_of(load: f64) -> usize {
+    (load.log2().ceil() as usize).min(CELLS - 1)
+}

@@ -1,0 +1,84 @@
+//! The latency of a lane as power-of-two-choices balancers keep it: up at once, down slowly.
+//!
+//! It refuses to know what the latency is of. Invariant: a sample above the average replaces it; without samples it fades.
+//!
+//! After Twitter's Finagle ("peak exponentially weighted moving average"), which linkerd and tower follow.
+
+use tokrate_core::{Span, Tick};
+
+/// A load that is larger than any latency: for lanes that are busy and have never answered.
+const UNKNOWN_BUT_BUSY_SECONDS: f64 = 1e6;
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PeakEwma {
+    seconds: f64,
+    at: Tick,
+    decay: Span,
+}
+
+impl PeakEwma {
+    pub fn new(decay: Span) -> PeakEwma {
+        PeakEwma { seconds: 0.0, at: Tick::ZERO, decay }
+    }
+
+    /// A sample.
+    pub fn observe(&mut self, now: Tick, latency: Span) {
+        let seconds = latency.as_secs_f64();
+        let kept = self.kept(now);
+        self.seconds = if seconds > self.seconds { seconds } else { self.seconds * kept + seconds * (1.0 - kept) };
+        self.at = self.at.max(now);
+    }
+
+    /// A sample that is only a lower bound: it lifts the average and never lowers it.
+    pub fn at_least(&mut self, now: Tick, latency: Span) {
+        if latency.as_secs_f64() > self.seconds * self.kept(now) {
+            self.observe(now, latency);
+        }
+    }
+
+    /// The average now.
+    pub fn seconds(&self, now: Tick) -> f64 {
+        self.seconds * self.kept(now)
+    }
+
+    /// What one more call would find, with `pending` calls in flight.
+    pub fn load(&self, now: Tick, pending: u32) -> f64 {
+        match self.seconds(now) {
+            0.0 if pending > 0 => UNKNOWN_BUT_BUSY_SECONDS + f64::from(pending),
+            seconds => seconds * (f64::from(pending) + 1.0),
+        }
+    }
+
+    fn kept(&self, now: Tick) -> f64 {
+        (-(now.since(self.at).as_nanos() as f64) / self.decay.as_nanos().max(1) as f64).exp()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> Tick {
+        Tick::from_nanos(seconds * 1_000_000_000)
+    }
+
+    #[test]
+    fn it_goes_up_at_once_and_down_slowly() {
+        let mut ewma = PeakEwma::new(Span::from_secs(10));
+        ewma.observe(at(0), Span::from_secs(1));
+        ewma.observe(at(1), Span::from_secs(8));
+        assert_eq!(ewma.seconds(at(1)), 8.0, "the peak");
+        ewma.observe(at(11), Span::from_secs(1));
+        let e = (-1.0f64).exp();
+        assert!((ewma.seconds(at(11)) - (8.0 * e + 1.0 - e)).abs() < 1e-9);
+        ewma.at_least(at(11), Span::from_millis(100));
+        assert!(ewma.seconds(at(11)) > 3.0, "a lower bound does not lower it");
+    }
+
+    #[test]
+    fn a_lane_that_never_answered_is_tried_once() {
+        let ewma = PeakEwma::new(Span::from_secs(10));
+        assert_eq!(ewma.load(at(5), 0), 0.0);
+        assert!(ewma.load(at(5), 1) > 1e6 && ewma.load(at(5), 2) > ewma.load(at(5), 1));
+    }
+}
