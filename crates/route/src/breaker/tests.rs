@@ -1,1 +1,162 @@
-//! Tests of breaker.
+//! Tests of the breaker: who opens it, for how long, and how it closes.
+
+use super::*;
+use proptest::prelude::*;
+
+fn at(milliseconds: u64) -> Tick {
+    Tick::from_nanos(milliseconds * 1_000_000)
+}
+
+fn breaker() -> Breaker {
+    Breaker::new(BreakerConfig::default())
+}
+
+fn open_until(milliseconds: u64, why: Blame) -> BreakerState {
+    BreakerState::Open { until: at(milliseconds), why }
+}
+
+#[test]
+fn every_kind_of_failure_has_somebody_to_blame() {
+    let of = |wanted| -> Vec<&str> {
+        FailureKind::ALL.into_iter().filter(|kind| blame(*kind) == wanted).map(FailureKind::name).collect()
+    };
+    assert_eq!(of(Blame::Client), ["not_found", "bad_request"]);
+    assert_eq!(of(Blame::Key), ["unauthorized"]);
+    assert_eq!(of(Blame::Load), ["rate_limited", "overloaded"]);
+    assert_eq!(of(Blame::Nobody), ["too_large", "cancelled"]);
+    assert_eq!(of(Blame::Lane).len(), FailureKind::ALL.len() - 7);
+}
+
+#[test]
+fn five_failures_in_a_row_open_it_and_a_good_end_between_them_does_not_let_it_come_to_five() {
+    let mut lane = breaker();
+    for time in 0..4 {
+        lane.failed(at(time), at(time), Blame::Lane, None);
+    }
+    let mut spared = lane.clone();
+    spared.ended(at(4));
+    spared.failed(at(5), at(5), Blame::Lane, None);
+    assert_eq!(spared.state(at(5)), BreakerState::Closed);
+    lane.failed(at(5), at(5), Blame::Lane, None);
+    assert_eq!(lane.state(at(5)), open_until(2_005, Blame::Lane));
+    assert!(!lane.allows(at(2_004)) && lane.allows(at(2_005)));
+}
+
+#[test]
+fn half_of_the_latest_calls_failing_opens_it_although_others_end_well() {
+    let mut lane = breaker();
+    let mut opened_at = None;
+    for call in 0..40 {
+        match call % 2 {
+            0 => lane.ended(at(call)),
+            _ => lane.failed(at(call), at(call), Blame::Lane, None),
+        }
+        if opened_at.is_none() && !lane.allows(at(call)) {
+            opened_at = Some(call + 1);
+        }
+    }
+    assert_eq!(opened_at, Some(20));
+}
+
+#[test]
+fn a_wait_that_was_asked_for_is_kept_and_one_that_is_absurd_is_not_believed() {
+    let mut lane = breaker();
+    lane.failed(at(0), at(0), Blame::Load, Some(Span::from_secs(30)));
+    assert_eq!(lane.state(at(0)), open_until(30_000, Blame::Load));
+    // One that was under way asks for longer: the longer wait holds.
+    lane.failed(at(10), at(0), Blame::Load, Some(Span::from_secs(50)));
+    assert_eq!(lane.state(at(10)), open_until(50_010, Blame::Load));
+    let mut absurd = breaker();
+    absurd.failed(at(0), at(0), Blame::Load, Some(Span::MAX));
+    assert_eq!(absurd.state(at(0)), open_until(3_600_000, Blame::Load));
+    let mut silent = breaker();
+    silent.failed(at(0), at(0), Blame::Load, None);
+    assert_eq!(silent.state(at(0)), open_until(2_000, Blame::Load), "the first cool-down, if nothing is said");
+}
+
+#[test]
+fn a_bad_key_puts_the_lane_aside_for_long() {
+    let mut lane = breaker();
+    lane.failed(at(0), at(0), Blame::Key, None);
+    assert_eq!(lane.state(at(599_999)), open_until(600_000, Blame::Key));
+}
+
+#[test]
+fn after_the_wait_one_call_tries_it_and_its_first_token_closes_it() {
+    let mut lane = breaker();
+    lane.failed(at(0), at(0), Blame::Load, None);
+    assert_eq!(lane.state(at(2_000)), BreakerState::HalfOpen { probing: false });
+    lane.start(at(2_000));
+    assert!(!lane.allows(at(2_001)), "one at a time");
+    let mut lost = lane.clone();
+    lost.cancelled(at(2_000));
+    assert!(lost.allows(at(2_001)), "a try that was given up is free again");
+    assert!(lane.allows(at(62_000)), "and so is one that nobody heard of again");
+    lane.first_token(at(1_999));
+    assert!(!lane.allows(at(2_002)), "a token of a call from before says nothing");
+    lane.first_token(at(2_000));
+    assert_eq!(lane.state(at(2_002)), BreakerState::Closed);
+}
+
+#[test]
+fn each_try_that_fails_doubles_the_wait_up_to_its_bound_and_a_good_end_forgets_it() {
+    let mut lane = breaker();
+    let mut now = 0;
+    let mut waits = Vec::new();
+    for _ in 0..9 {
+        lane.start(at(now));
+        lane.failed(at(now), at(now), Blame::Load, None);
+        let BreakerState::Open { until, .. } = lane.state(at(now)) else { panic!("closed") };
+        waits.push(until.since(at(now)).as_nanos() / 1_000_000_000);
+        now = until.as_nanos() / 1_000_000;
+    }
+    assert_eq!(waits, [2, 4, 8, 16, 32, 64, 120, 120, 120]);
+    lane.start(at(now));
+    lane.ended(at(now));
+    lane.failed(at(now), at(now), Blame::Load, None);
+    assert_eq!(lane.state(at(now)), open_until(now + 2_000, Blame::Load));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+    #[test]
+    fn clients_and_good_ends_never_open_it(script in proptest::collection::vec((0..4u8, 0..5_000u64), 0..200)) {
+        let (mut lane, mut now) = (breaker(), 0);
+        for (what, passes) in script {
+            now += passes;
+            lane.start(at(now));
+            match what {
+                0 => lane.failed(at(now), at(now), Blame::Client, Some(Span::from_secs(9))),
+                1 => lane.failed(at(now), at(now), Blame::Nobody, None),
+                2 => lane.cancelled(at(now)),
+                _ => lane.ended(at(now)),
+            }
+            prop_assert_eq!(lane.state(at(now)), BreakerState::Closed);
+        }
+    }
+
+    #[test]
+    fn no_wait_is_cut_short(script in proptest::collection::vec((0..3u8, 0..9_000u64, 0..60u64), 0..100)) {
+        let (mut lane, mut now, mut not_before) = (breaker(), 0, 0);
+        for (what, passes, seconds) in script {
+            now += passes;
+            if now < not_before {
+                prop_assert!(!lane.allows(at(now)));
+            }
+            let started = now.saturating_sub(500);
+            match what {
+                0 => {
+                    lane.failed(at(now), at(started), Blame::Load, Some(Span::from_secs(seconds)));
+                    not_before = not_before.max(now + seconds * 1_000);
+                }
+                1 => lane.failed(at(now), at(started), Blame::Lane, None),
+                _ if lane.allows(at(now)) => lane.start(at(now)),
+                _ => lane.ended(at(started)),
+            }
+            // A call from before a wait may end well within it: that is no reason to ask the lane earlier.
+            if now < not_before {
+                prop_assert!(!lane.allows(at(now)), "at {} of {}", now, not_before);
+            }
+        }
+    }
+}

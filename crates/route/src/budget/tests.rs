@@ -1,1 +1,103 @@
-//! Tests of budget.
+//! Tests of the budget: shares, bursts, dollars, and calls at once.
+
+use super::*;
+use proptest::prelude::*;
+
+fn at(seconds: u64) -> Tick {
+    Tick::from_nanos(seconds * 1_000_000_000)
+}
+
+fn budget(config: BudgetConfig) -> Budget {
+    Budget::new(config)
+}
+
+fn dollars(most: f64) -> BudgetConfig {
+    BudgetConfig { extra_share: 1.0, burst: 1e9, max_extra_usd_per_hour: Some(most), ..BudgetConfig::default() }
+}
+
+#[test]
+fn ten_calls_earn_one_extra_request_and_a_burst_is_the_most_that_is_saved_up() {
+    let mut budget = budget(BudgetConfig::default());
+    assert!(!budget.permits(at(0), None), "nothing before the first call");
+    (0..9).for_each(|_| budget.call());
+    assert!(!budget.permits(at(0), None));
+    budget.call();
+    assert!(budget.reserve(at(0), None).is_some() && !budget.permits(at(0), None));
+    (0..1_000).for_each(|_| budget.call());
+    let granted: Vec<Reserved> = (0..20).map_while(|_| budget.reserve(at(0), None)).collect();
+    assert_eq!(granted.len(), 10);
+    granted.into_iter().take(1).for_each(|reserved| budget.give_back(reserved));
+    assert!(budget.permits(at(0), None));
+}
+
+#[test]
+fn dollars_of_requests_under_way_are_held_and_the_hour_slides() {
+    let mut budget = budget(dollars(1.0));
+    (0..10).for_each(|_| budget.call());
+    let first = budget.reserve(at(0), Some(0.6)).expect("within the limit");
+    assert!(budget.reserve(at(0), Some(0.6)).is_none(), "two at once would overshoot");
+    assert!(!budget.permits(at(0), None), "of unknown cost");
+    budget.spent(at(10), first, 0.5);
+    assert!(budget.permits(at(10), Some(0.5)) && !budget.permits(at(10), Some(0.51)));
+    assert!(!budget.permits(at(3_599), Some(0.51)), "the hour is not over");
+    assert!(budget.permits(at(3_660), Some(1.0)), "an hour and its minute later");
+    assert_eq!(budget.extra_usd_last_hour(at(3_660)), 0.0);
+}
+
+#[test]
+fn extra_dollars_keep_their_share_of_what_the_calls_cost_anyway() {
+    let config =
+        BudgetConfig { extra_share: 1.0, burst: 100.0, max_extra_cost_pct: Some(5.0), ..BudgetConfig::default() };
+    let mut budget = budget(config);
+    (0..10).for_each(|_| budget.call());
+    assert!(!budget.permits(at(0), Some(0.01)), "nothing was paid yet");
+    budget.paid(at(0), 1.0);
+    let reserved = budget.reserve(at(1), Some(0.05)).expect("five in a hundred");
+    assert!(!budget.permits(at(1), Some(0.001)));
+    budget.spent(at(2), reserved, 0.01);
+    assert!(budget.permits(at(2), Some(0.04)));
+}
+
+#[test]
+fn a_clock_that_jumps_back_or_far_ahead_does_not_free_what_was_spent_within_the_hour() {
+    let mut sum = HourlySum::default();
+    sum.add(at(7_200), 1.0);
+    sum.add(at(60), 1.0);
+    assert_eq!(sum.last_hour(at(7_201)), 2.0);
+    assert_eq!(sum.last_hour(at(1_000_000)), 0.0);
+    sum.add(at(1_000_000), 3.0);
+    assert_eq!(sum.last_hour(at(1_003_599)), 3.0);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+    #[test]
+    fn neither_the_share_nor_the_dollars_of_any_hour_are_exceeded(
+        share in 0.0..0.5f64,
+        burst in 1.0..8.0f64,
+        script in proptest::collection::vec((any::<bool>(), 0..900u64, 0..40u32), 1..200),
+    ) {
+        let config = BudgetConfig { extra_share: share, burst, max_extra_usd_per_hour: Some(1.0), ..BudgetConfig::default() };
+        let mut budget = budget(config);
+        let (mut now, mut calls, mut extra) = (0, 0u32, 0u32);
+        let mut open: Vec<(Reserved, f64)> = Vec::new();
+        let mut paid: Vec<(u64, f64)> = Vec::new();
+        for (asks, passes, cents) in script {
+            now += passes;
+            calls += 1;
+            budget.call();
+            let usd = f64::from(cents) / 100.0;
+            if asks && let Some(reserved) = budget.reserve(at(now), Some(usd)) {
+                extra += 1;
+                open.push((reserved, usd));
+            } else if let Some((reserved, usd)) = open.pop() {
+                budget.spent(at(now), reserved, usd);
+                paid.push((now, usd));
+            }
+            prop_assert!(f64::from(extra) <= f64::from(calls) * share + 1e-6);
+            let hour: f64 = paid.iter().filter(|(when, _)| when + 3_600 > now).map(|(_, usd)| usd).sum();
+            let held: f64 = open.iter().map(|(_, usd)| usd).sum();
+            prop_assert!(hour + held <= 1.0 + 1e-9, "{hour} paid and {held} held");
+        }
+    }
+}
