@@ -87,6 +87,10 @@ impl Writer {
     fn wait(&mut self) {
         let now = Instant::now();
         if self.held.is_empty() {
+            // The nudge of a flush may have been taken along with rows; its mark was set before it was sent.
+            if self.is_wanted() {
+                return;
+            }
             let idle = match self.config.retention {
                 Some(_) => self.prune_at.saturating_duration_since(now),
                 None => Duration::MAX,

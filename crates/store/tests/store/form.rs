@@ -1,0 +1,109 @@
+//! Which files are opened, and as what: new ones, older ones, newer ones, others.
+//!
+//! It refuses to know rows. Invariant: a file that is refused is left byte for byte as it was.
+
+use crate::folder::Folder;
+use crate::rows::row;
+use rusqlite::Connection;
+use std::path::PathBuf;
+use tokrate_store::{Query, SCHEMA_VERSION, Sqlite, Store, StoreError};
+
+/// A name for the message that does not depend on where the tests run.
+fn message(folder: &Folder, error: &StoreError) -> String {
+    error.to_string().replace(&folder.log().display().to_string(), "LOG")
+}
+
+fn refused(folder: &Folder) -> String {
+    let before = std::fs::read(folder.log()).expect("readable");
+    let errors = [Sqlite::open(&folder.log()), Sqlite::open_reader(&folder.log())].map(|opened| {
+        let error = opened.expect_err("no log");
+        message(folder, &error)
+    });
+    assert_eq!(errors[0], errors[1]);
+    assert_eq!(std::fs::read(folder.log()).expect("readable"), before, "left as it was");
+    errors[0].clone()
+}
+
+#[test]
+fn a_file_of_something_else_is_refused_and_left_as_it_was() {
+    let folder = Folder::new("garbage");
+    for garbage in ["x", "not a database at all, but a text of some length\n"] {
+        std::fs::write(folder.log(), garbage.repeat(100)).expect("writable");
+        let refused = refused(&folder);
+        assert_eq!(refused, "open the log LOG: it is not a SQLite database; name another file, or move this one away");
+    }
+    std::fs::write(folder.log(), "SQLite format 3\0 and then nothing of the kind".repeat(200)).expect("writable");
+    assert_eq!(
+        refused(&folder),
+        "open the log LOG: it is not a SQLite database; name another file, or move this one away"
+    );
+}
+
+#[test]
+fn a_database_of_something_else_is_refused_and_left_as_it_was() {
+    let folder = Folder::new("foreign");
+    let other = Connection::open(folder.log()).expect("a new database");
+    other.execute_batch("CREATE TABLE attempts (id INTEGER PRIMARY KEY)").expect("room");
+    drop(other);
+    insta::assert_snapshot!(refused(&folder), @"open the log LOG: it is a database, but not a log of tokrate; name another file");
+}
+
+#[test]
+fn a_newer_form_is_refused_and_left_as_it_was() {
+    let folder = Folder::new("newer");
+    drop(Sqlite::open(&folder.log()).expect("a new log"));
+    let other = Connection::open(folder.log()).expect("a log");
+    other.pragma_update(None, "user_version", SCHEMA_VERSION + 1).expect("writable");
+    drop(other);
+    insta::assert_snapshot!(refused(&folder), @"open the log LOG: its form is version 2 and this tokrate knows versions up to 1; use the tokrate that wrote it");
+}
+
+#[test]
+fn a_file_that_is_not_there_is_made_by_a_writer_and_missed_by_a_reader() {
+    let folder = Folder::new("missing");
+    let error = Sqlite::open_reader(&folder.log()).expect_err("no file");
+    insta::assert_snapshot!(message(&folder, &error), @"open the log LOG: there is no such file; name the one that the gateway writes");
+    assert!(!folder.log().exists());
+    let nowhere = folder.log().join("deeper").join("log.db");
+    let error = Sqlite::open(&nowhere).expect_err("no folder");
+    assert!(error.to_string().contains("there is no such folder"), "{error}");
+    let store = Sqlite::open(&folder.log()).expect("a new log");
+    assert_eq!(store.version().expect("readable"), SCHEMA_VERSION);
+    assert_eq!(Sqlite::open_reader(&folder.log()).expect("a log").version().expect("readable"), SCHEMA_VERSION);
+}
+
+/// Files as every version of tokrate made them, each with the row that it could hold. They are never made anew.
+fn older_files() -> Vec<(u32, PathBuf)> {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/store/forms");
+    (1..=SCHEMA_VERSION).map(|version| (version, folder.join(format!("version-{version}.sql")))).collect()
+}
+
+#[test]
+fn every_older_form_is_opened_with_its_rows() {
+    for (version, file) in older_files() {
+        let folder = Folder::new(&format!("older-{version}"));
+        let sql = std::fs::read_to_string(&file).expect("a form for every version");
+        let old = Connection::open(folder.log()).expect("a new database");
+        old.execute_batch(&sql).expect("a whole form");
+        drop(old);
+        // Once by reading only, once by writing: both bring it up to date.
+        let rows = Sqlite::open_reader(&folder.log()).expect("a log").attempts(&Query::default()).expect("readable");
+        assert_eq!(rows.iter().map(|row| row.call.as_str()).collect::<Vec<_>>(), ["kept"]);
+        let mut store = Sqlite::open(&folder.log()).expect("a log");
+        store.append(&[row(1)]).expect("room");
+        assert_eq!(store.attempts(&Query::default()).expect("readable").len(), 2);
+        assert_eq!(store.version().expect("readable"), SCHEMA_VERSION);
+        assert_eq!(store.damage().expect("readable"), None);
+    }
+}
+
+#[test]
+fn a_row_that_no_version_writes_is_named() {
+    let folder = Folder::new("damaged");
+    crate::rows::filled(&folder, &[row(0), row(1)]);
+    let other = Connection::open(folder.log()).expect("a log");
+    other.execute("UPDATE attempts SET end = 'vanished' WHERE id = 2", []).expect("writable");
+    let store = Sqlite::open_reader(&folder.log()).expect("a log");
+    let error = store.attempts(&Query::default()).expect_err("damaged");
+    insta::assert_snapshot!(message(&folder, &error), @r#"read the log LOG: row 2 holds "vanished" as end, which is no such thing"#);
+}

@@ -1,0 +1,155 @@
+//! Which rows a query finds, and what they come to.
+//!
+//! It refuses to know files. Invariant: expectations are worked out here from the rows, not by the store.
+
+use crate::folder::Folder;
+use crate::rows::{filled, row};
+use rusqlite::Connection;
+use tokrate_core::FailureKind;
+use tokrate_meter::{Attempt, AttemptEnd, AttemptRole, CostBasis};
+use tokrate_store::{Grouping, Order, Query, Store};
+
+const HOUR: u64 = 3_600_000;
+
+fn sample() -> Vec<Attempt> {
+    let mut rows: Vec<Attempt> = (0..40).map(row).collect();
+    for (n, row) in rows.iter_mut().enumerate() {
+        row.started_unix_ms = 500_000 * HOUR + n as u64 * HOUR / 10;
+        row.lane = if n % 4 == 0 { "south" } else { "north" }.to_owned();
+        row.key = (n % 5 == 0).then(|| "ada".to_owned());
+        row.alias = if n % 2 == 0 { "chat" } else { "code" }.to_owned();
+        row.in_flight = n as u32 % 7 + 1;
+    }
+    rows[3] = Attempt {
+        end: AttemptEnd::Failed,
+        failure: Some(FailureKind::RateLimited),
+        ttft_ns: None,
+        output_speed: None,
+        cost_usd: None,
+        cost_basis: CostBasis::Unknown,
+        ..rows[3].clone()
+    };
+    rows[4] = Attempt {
+        end: AttemptEnd::Lost,
+        role: AttemptRole::Race,
+        call: rows[3].call.clone(),
+        attempt: 1,
+        ttft_ns: None,
+        cost_usd: Some(0.5),
+        cost_basis: CostBasis::Estimated,
+        ..rows[4].clone()
+    };
+    rows
+}
+
+#[test]
+fn a_query_finds_what_it_says_and_nothing_else() {
+    let folder = Folder::new("queries");
+    let rows = sample();
+    let store = filled(&folder, &rows);
+    let text = |text: &str| Some(text.to_owned());
+    let check = |query: Query, wanted: &dyn Fn(&Attempt) -> bool| {
+        let expected: Vec<&Attempt> = rows.iter().filter(|row| wanted(row)).collect();
+        assert!(!expected.is_empty() && expected.len() < rows.len(), "{query:?} tells rows apart");
+        let found = store.attempts(&query).expect("readable");
+        assert_eq!(found.iter().collect::<Vec<_>>(), expected, "{query:?}");
+    };
+    let time = rows[7].started_unix_ms;
+    check(Query { lane: text("south"), ..Query::default() }, &|row| row.lane == "south");
+    check(Query { alias: text("code"), ..Query::default() }, &|row| row.alias == "code");
+    check(Query { key: text("ada"), ..Query::default() }, &|row| row.key.is_some());
+    check(Query { call: text("call-3"), ..Query::default() }, &|row| row.call == "call-3");
+    check(Query { from_unix_ms: Some(time), ..Query::default() }, &|row| row.started_unix_ms >= time);
+    check(Query { until_unix_ms: Some(time), ..Query::default() }, &|row| row.started_unix_ms < time);
+    check(Query { end: Some(AttemptEnd::Lost), ..Query::default() }, &|row| row.end == AttemptEnd::Lost);
+    let limited = Query { failure: Some(FailureKind::RateLimited), ..Query::default() };
+    check(limited, &|row| row.failure.is_some());
+    let both = Query { lane: text("south"), from_unix_ms: Some(time), key: text("ada"), ..Query::default() };
+    check(both, &|row| row.lane == "south" && row.started_unix_ms >= time && row.key.is_some());
+    let nobody = Query { provider: text("' OR 1=1 --"), ..Query::default() };
+    assert_eq!(store.attempts(&nobody).expect("readable"), []);
+    let newest = Query { order: Order::Newest, limit: Some(2), ..Query::default() };
+    let found = store.attempts(&newest).expect("readable");
+    assert_eq!(found, [rows[39].clone(), rows[38].clone()]);
+}
+
+#[test]
+fn a_summary_counts_every_row_once_and_takes_exact_percentiles() {
+    let folder = Folder::new("summaries");
+    let rows = sample();
+    let store = filled(&folder, &rows);
+    let groupings = [(false, false), (true, false), (false, true), (true, true)];
+    for (lane, hour) in groupings {
+        let groups = store.summarise(&Query::default(), Grouping { lane, hour }).expect("readable");
+        assert_eq!(groups.iter().map(|group| group.attempts).sum::<u64>(), 40);
+        for group in &groups {
+            let mine = |row: &&Attempt| {
+                group.lane.as_ref().is_none_or(|lane| *lane == row.lane)
+                    && group.hour_unix_ms.is_none_or(|hour| (hour..hour + HOUR).contains(&row.started_unix_ms))
+            };
+            let mine: Vec<&Attempt> = rows.iter().filter(mine).collect();
+            assert_eq!(group.attempts, mine.len() as u64);
+            let mut times: Vec<u64> = mine.iter().filter_map(|row| row.ttft_ns).collect();
+            times.sort_unstable();
+            let nearest =
+                |share: f64| times.get((share * times.len() as f64).ceil() as usize - 1).map(|ns| *ns as f64 / 1e6);
+            assert_eq!(group.ttft.p50.nearest_rank(), nearest(0.5));
+            assert_eq!(group.ttft.p90.nearest_rank(), nearest(0.9));
+            assert_eq!(group.ttft.p99.nearest_rank(), nearest(0.99));
+            assert_eq!(group.answered + group.failures() + group.lost + group.abandoned, group.attempts);
+        }
+        assert_eq!(groups.len(), if lane { 2 } else { 1 } * if hour { 4 } else { 1 });
+        let order: Vec<_> = groups.iter().map(|group| (group.lane.clone(), group.hour_unix_ms)).collect();
+        assert!(order.is_sorted());
+    }
+}
+
+#[test]
+fn a_summary_says_what_was_lost_paid_and_mixed() {
+    let folder = Folder::new("mixed");
+    let store = filled(&folder, &sample());
+    let all = store.summarise(&Query::default(), Grouping::default()).expect("readable").remove(0);
+    assert_eq!((all.answered, all.failures(), all.lost, all.given_up_early), (38, 1, 1, 1));
+    assert_eq!(all.failed.get(&Some(FailureKind::RateLimited)), Some(&1));
+    assert_eq!((all.cost_unknown, all.cost_estimated, all.lost_cost_usd), (1, 1, 0.5));
+    assert!((all.cost_usd - 0.538).abs() < 1e-12);
+    assert_eq!(all.mixture.lanes.iter().collect::<Vec<_>>(), ["north", "south"]);
+    assert_eq!((all.mixture.in_flight, all.mixture.models.len()), (Some((1, 7)), 1));
+    assert_eq!(
+        store.summarise(&Query { limit: Some(0), ..Query::default() }, Grouping::default()).expect("readable"),
+        []
+    );
+}
+
+#[test]
+fn queries_go_by_an_index_and_never_sort() {
+    let folder = Folder::new("plans");
+    filled(&folder, &sample());
+    let connection = Connection::open(folder.log()).expect("a log");
+    let plan = |tail: &str| -> String {
+        let sql = format!("EXPLAIN QUERY PLAN SELECT * FROM attempts WHERE {tail}");
+        let mut statement = connection.prepare(&sql).expect("sound");
+        let rows = statement.query_map([], |row| row.get::<_, String>(3)).expect("readable");
+        rows.map(|row| row.expect("readable")).collect::<Vec<_>>().join("; ")
+    };
+    let order = "ORDER BY started_unix_ms DESC, id DESC LIMIT 9";
+    insta::assert_snapshot!(plan(&format!("started_unix_ms >= 5 {order}")), @"SEARCH attempts USING INDEX attempts_by_time (started_unix_ms>?)");
+    insta::assert_snapshot!(plan(&format!("lane = 'a' AND started_unix_ms >= 5 {order}")), @"SEARCH attempts USING INDEX attempts_by_lane (lane=? AND started_unix_ms>?)");
+    insta::assert_snapshot!(plan(&format!("alias = 'a' AND key = 'b' AND started_unix_ms >= 5 {order}")), @"SEARCH attempts USING INDEX attempts_by_time (started_unix_ms>?)");
+    insta::assert_snapshot!(plan("call = 'a'"), @"SEARCH attempts USING INDEX attempts_by_call (call=?)");
+}
+
+#[test]
+fn pruning_takes_the_oldest_first_and_no_more_than_it_is_told() {
+    let folder = Folder::new("pruned");
+    // Written out of order, as a clock that jumps back does it.
+    let rows: Vec<Attempt> = (0..30).rev().map(row).collect();
+    let mut store = filled(&folder, &rows);
+    let before = row(20).started_unix_ms;
+    assert_eq!(store.prune(before, 15).expect("writable"), 15);
+    assert_eq!(store.attempts(&Query::default()).expect("readable")[0], row(15));
+    assert_eq!(store.prune(before, 15).expect("writable"), 5);
+    assert_eq!(store.prune(before, 15).expect("writable"), 0);
+    let left: Vec<Attempt> = (20..30).map(row).collect();
+    assert_eq!(store.attempts(&Query::default()).expect("readable"), left);
+}
