@@ -120,6 +120,14 @@ impl Encoder {
         }
     }
 
+    /// Number of the next event, in the dialect that counts them.
+    pub(crate) fn next_sequence(&self) -> u64 {
+        match &self.0 {
+            Writer::Response(writer) => writer.next_sequence(),
+            _ => 0,
+        }
+    }
+
     /// The answer as one JSON body.
     pub fn encode_whole(&self, answer: &Answer<'_>) -> Vec<u8> {
         match &self.0 {

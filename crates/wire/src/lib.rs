@@ -31,6 +31,7 @@ mod remainder;
 mod request;
 mod template;
 mod timings;
+pub mod translate;
 
 pub use decoder::Decoder;
 pub use dialect::{Dialect, Routed, Shape};
@@ -39,3 +40,4 @@ pub use error::WireError;
 pub use glance::{Glance, GlanceError};
 pub use refusal::{Refusal, refusal};
 pub use request::{decode_request, encode_request};
+pub use translate::{AnswerTranslator, Progress, error_event, status_of};

@@ -84,6 +84,11 @@ impl ResponseWriter {
         }
     }
 
+    /// Number of the next event.
+    pub(crate) fn next_sequence(&self) -> u64 {
+        self.sequence
+    }
+
     /// The response as one JSON body.
     pub(crate) fn whole(&self, answer: &Answer<'_>) -> Vec<u8> {
         let mut writer = self.clone();

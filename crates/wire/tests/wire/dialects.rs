@@ -10,19 +10,19 @@ use tokrate_wire::{Answer, Decoder, Dialect, Encoder, Piece, Shape, ToolCall};
 
 /// What an answer says, whatever the events it says it with.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-struct Told {
-    reasoning: String,
-    answer: String,
+pub struct Told {
+    pub reasoning: String,
+    pub answer: String,
     /// Identifier, name and arguments of each call.
-    calls: Vec<(String, String, String)>,
-    finish: Option<FinishReason>,
-    usage: Option<Usage>,
-    model: Option<String>,
-    done: usize,
-    trouble: Vec<String>,
+    pub calls: Vec<(String, String, String)>,
+    pub finish: Option<FinishReason>,
+    pub usage: Option<Usage>,
+    pub model: Option<String>,
+    pub done: usize,
+    pub trouble: Vec<String>,
 }
 
-fn told(dialect: Dialect, shape: Shape, body: &[u8]) -> Told {
+pub fn told(dialect: Dialect, shape: Shape, body: &[u8]) -> Told {
     let (mut decoder, mut batch) = (Decoder::new(dialect, shape), EventBatch::new());
     decoder.push(Tick::ZERO, body, &mut batch);
     decoder.end(Tick::ZERO, &mut batch);
@@ -54,21 +54,21 @@ fn told(dialect: Dialect, shape: Shape, body: &[u8]) -> Told {
 }
 
 /// Dialects with one channel and no tools.
-fn is_plain(dialect: Dialect) -> bool {
+pub fn is_plain(dialect: Dialect) -> bool {
     matches!(dialect, Dialect::OpenAiCompletions | Dialect::LlamaCompletion)
 }
 
 /// An answer in the order in which models write them: thoughts, text, calls.
 #[derive(Clone, Debug)]
-struct Said {
-    reasoning: Vec<String>,
-    answer: Vec<String>,
-    calls: Vec<(String, Vec<String>)>,
-    finish: FinishReason,
-    usage: Usage,
+pub struct Said {
+    pub reasoning: Vec<String>,
+    pub answer: Vec<String>,
+    pub calls: Vec<(String, Vec<String>)>,
+    pub finish: FinishReason,
+    pub usage: Usage,
 }
 
-fn said() -> impl Strategy<Value = Said> {
+pub fn said() -> impl Strategy<Value = Said> {
     let text = || prop_oneof![3 => "[ a-z]{1,8}", 1 => any::<String>()];
     let texts = || prop::collection::vec(text(), 0..8);
     let arguments =
@@ -85,7 +85,7 @@ fn said() -> impl Strategy<Value = Said> {
     )
 }
 
-fn encoded(dialect: Dialect, shape: Shape, said: &Said) -> Vec<u8> {
+pub fn encoded(dialect: Dialect, shape: Shape, said: &Said) -> Vec<u8> {
     let mut encoder = Encoder::new(dialect, shape, "id-1", "m/1", 1_784_300_000);
     let mut body = Vec::new();
     let mut write = |piece: Piece<'_>| encoder.encode_event(&piece, &mut body);
@@ -137,14 +137,14 @@ fn without_ids(dialect: Dialect, mut told: Told) -> Told {
     told
 }
 
-fn cut<'b>(body: &'b [u8], cuts: &[prop::sample::Index]) -> Vec<&'b [u8]> {
+pub fn cut<'b>(body: &'b [u8], cuts: &[prop::sample::Index]) -> Vec<&'b [u8]> {
     let inner = cuts.iter().map(|cut| cut.index(body.len() + 1));
     let mut ends: Vec<usize> = inner.chain([0, body.len()]).collect();
     ends.sort_unstable();
     ends.windows(2).map(|pair| &body[pair[0]..pair[1]]).collect()
 }
 
-fn dialect() -> impl Strategy<Value = Dialect> {
+pub fn dialect() -> impl Strategy<Value = Dialect> {
     prop::sample::select(Dialect::ALL.to_vec())
 }
 

@@ -16,4 +16,5 @@ mod recorded_anthropic;
 mod recorded_responses;
 mod requests;
 mod template;
+mod translate_answers;
 mod unknown_fields;

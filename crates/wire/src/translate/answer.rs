@@ -1,0 +1,341 @@
+//! An upstream's answer, told to the client in the client's dialect while it comes.
+//!
+//! It refuses to know sockets, statuses and retries. Invariant: the bytes written depend on the upstream's bytes alone, not
+//! on how they were cut. Why the model stopped is said once, at the end, and so are the token counts; an answer that breaks
+//! off ends with an error and without the mark of a complete one.
+
+use super::call_order::{CallOrder, Step};
+use super::collected::{Collected, MAX_WHOLE_BYTES};
+use super::fault::{Position, push_fault, status_of};
+use super::is_plain;
+use crate::decoder::Decoder;
+use crate::dialect::{Dialect, Shape};
+use crate::encoder::{Answer, Encoder, Piece, ToolCall, encode_refusal};
+use tokrate_core::{Channel, EventBatch, FailureKind, FinishReason, Oddity, Tick, Usage, What};
+
+/// How far an answer has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Progress {
+    /// More is to come.
+    Open,
+    /// All of it was written, end mark included.
+    Complete,
+    /// It failed in that way, and the client was told.
+    Failed(FailureKind),
+}
+
+/// Translates one answer.
+#[derive(Clone, Debug)]
+pub struct AnswerTranslator {
+    to: Dialect,
+    shape: Shape,
+    decoder: Decoder,
+    encoder: Encoder,
+    include_usage: bool,
+    /// What the identifiers of calls begin with, for servers that give none.
+    call_stem: String,
+    calls: CallOrder,
+    /// Texts that wait: for the end of a whole answer, or for a call in the middle of its arguments.
+    waiting: Vec<(Channel, String)>,
+    collected: Collected,
+    /// Bytes held in memory.
+    held: usize,
+    begun: bool,
+    finish: Option<FinishReason>,
+    usage: Option<Usage>,
+    /// The body ended within an event.
+    cut: bool,
+    progress: Progress,
+    steps: Vec<Step>,
+}
+
+impl AnswerTranslator {
+    /// A translator at the start of an answer that `from` speaks, for a client of `to` that asked for it in `shape`. To the
+    /// client it is the answer `id` of `model`, created at `created` seconds since 1970. `include_usage` says whether the
+    /// client asked for token counts in a stream; it matters in OpenAI's older dialects only, the others always send them.
+    pub fn new(
+        from: Dialect,
+        to: Dialect,
+        shape: Shape,
+        id: &str,
+        model: &str,
+        created: u64,
+        include_usage: bool,
+    ) -> AnswerTranslator {
+        let asked = if shape == Shape::Whole { Shape::Whole } else { Shape::Stream };
+        let letters: Vec<char> = id.chars().filter(char::is_ascii_alphanumeric).collect();
+        let stem: String = letters[letters.len().saturating_sub(24)..].iter().collect();
+        AnswerTranslator {
+            to,
+            shape,
+            decoder: Decoder::new(from, asked).with_max_event_bytes(MAX_WHOLE_BYTES),
+            encoder: Encoder::new(to, shape, id, model, created),
+            include_usage,
+            call_stem: format!("call_{stem}"),
+            calls: CallOrder::new(to != Dialect::OpenAiChat),
+            waiting: Vec::new(),
+            collected: Collected::default(),
+            held: 0,
+            begun: false,
+            finish: None,
+            usage: None,
+            cut: false,
+            progress: Progress::Open,
+            steps: Vec::new(),
+        }
+    }
+
+    /// How far the answer has come.
+    pub fn progress(&self) -> Progress {
+        self.progress
+    }
+
+    /// Takes the next bytes of the upstream's body, which arrived at `at`; adds what they say to `events`, and what the
+    /// client is to get for them to `out`. Nothing is written any more once the answer is complete or has failed.
+    pub fn push(&mut self, at: Tick, bytes: &[u8], out: &mut Vec<u8>, events: &mut EventBatch) {
+        let before = events.events().len();
+        self.decoder.push(at, bytes, events);
+        self.take(before, events, out);
+    }
+
+    /// Says that the upstream's body ended as HTTP prescribes. If the answer is not complete then, it has failed, and
+    /// [`AnswerTranslator::progress`] says so. For a client that wants it whole, `out` gets the answer or, with the status
+    /// that [`status_of`] gives, the error.
+    pub fn end(&mut self, at: Tick, out: &mut Vec<u8>, events: &mut EventBatch) -> Progress {
+        let before = events.events().len();
+        self.decoder.end(at, events);
+        self.take(before, events, out);
+        if self.progress == Progress::Open {
+            // Not every dialect has an end mark, and not every server sends it.
+            if self.finish.is_some() && !self.cut {
+                self.complete(out);
+            } else {
+                self.fail(FailureKind::Truncated, "the upstream's answer broke off before it was complete", out);
+            }
+        }
+        self.progress
+    }
+
+    /// Ends the answer with an error of the gateway's own: the connection broke, a time limit was reached. Nothing is
+    /// written if it is complete or has failed already.
+    pub fn break_off(&mut self, kind: FailureKind, message: &str, out: &mut Vec<u8>) {
+        if self.progress == Progress::Open {
+            self.fail(kind, message, out);
+        }
+    }
+
+    fn take(&mut self, from: usize, events: &EventBatch, out: &mut Vec<u8>) {
+        for event in &events.events()[from..] {
+            if self.progress != Progress::Open {
+                return;
+            }
+            self.take_one(event.what, events, out);
+            if self.held > MAX_WHOLE_BYTES {
+                self.fail(FailureKind::TooLarge, "the upstream's answer is larger than 32 MiB", out);
+            }
+        }
+    }
+
+    fn take_one(&mut self, what: What, events: &EventBatch, out: &mut Vec<u8>) {
+        match what {
+            What::Text { channel: Channel::Tool, .. } if self.calls.calls.is_empty() => {
+                // Code that the provider runs itself; to the client it would be a call of a tool that it does not have.
+                let message =
+                    format!("the answer calls a tool of the provider's own, which {} cannot say", self.to.name());
+                self.fail(FailureKind::UnexpectedStatus, &message, out);
+            }
+            What::Text { channel: Channel::Tool, text } => {
+                let text = events.text(text);
+                self.held += text.len();
+                self.calls.text(text, &mut self.steps);
+                self.write_calls(out);
+            }
+            What::Text { channel, text } => self.text(channel, events.text(text), out),
+            What::ToolCall { .. } if is_plain(self.to) => {
+                let message = format!("the answer calls a tool, which {} cannot say", self.to.name());
+                self.fail(FailureKind::UnexpectedStatus, &message, out);
+            }
+            What::ToolCall { index, id, name } => {
+                let (id, name) = (events.text(id), events.text(name));
+                self.held += id.len() + name.len();
+                self.calls.open(index, id, name, &mut self.steps);
+                self.write_calls(out);
+            }
+            What::Finish(reason) => self.finish = Some(reason),
+            What::Usage(usage) => self.usage = Some(self.usage.unwrap_or_default().updated_by(usage)),
+            What::Done => self.complete(out),
+            What::Failed { kind, message, .. } => {
+                let message = events.text(message);
+                self.fail(kind, if message.is_empty() { "the upstream's answer failed" } else { message }, out);
+            }
+            What::Odd(Oddity::EventTooLarge) => {
+                self.fail(FailureKind::TooLarge, "an event of the upstream's answer is larger than 32 MiB", out);
+            }
+            What::Odd(Oddity::UnfinishedEvent) => self.cut = true,
+            What::Odd(_) | What::Empty | What::Model(_) | What::Timings(_) | What::Unknown { .. } => {}
+        }
+    }
+
+    fn text(&mut self, channel: Channel, text: &str, out: &mut Vec<u8>) {
+        if channel == Channel::Reasoning && is_plain(self.to) {
+            // Thoughts are not part of the text that was asked for.
+            return;
+        }
+        if self.shape == Shape::Whole {
+            self.held += text.len();
+            return self.collected.push(channel, text);
+        }
+        if self.calls.blocks() {
+            self.held += text.len();
+            return self.waiting.push((channel, text.to_owned()));
+        }
+        self.write_text(channel, text, out);
+    }
+
+    fn write_text(&mut self, channel: Channel, text: &str, out: &mut Vec<u8>) {
+        self.calls.close();
+        self.begin(out);
+        self.encoder.encode_event(&Piece::Text { channel, text }, out);
+    }
+
+    /// Writes what is known of the calls by now, and then the texts that waited for that.
+    fn write_calls(&mut self, out: &mut Vec<u8>) {
+        let steps = std::mem::take(&mut self.steps);
+        if self.calls.overran() {
+            return self.fail(FailureKind::Protocol, "the arguments of a tool call went on behind their end", out);
+        }
+        if self.shape != Shape::Whole {
+            for step in &steps {
+                self.begin(out);
+                self.write_step(step, out);
+            }
+        }
+        self.steps = steps;
+        self.steps.clear();
+        if !self.waiting.is_empty() && !self.calls.blocks() {
+            for (channel, text) in std::mem::take(&mut self.waiting) {
+                self.write_text(channel, &text, out);
+            }
+        }
+    }
+
+    fn write_step(&mut self, step: &Step, out: &mut Vec<u8>) {
+        let (Step::Open(index) | Step::Return(index) | Step::Text(index, _)) = *step;
+        let call = &self.calls.calls[index];
+        let ordinal = u32::try_from(index).unwrap_or(u32::MAX);
+        let made_up = if call.id.is_empty() { format!("{}_{index}", self.call_stem) } else { String::new() };
+        let piece = match step {
+            Step::Open(_) => {
+                let id = if call.id.is_empty() { &made_up } else { &call.id };
+                Piece::ToolCall { index: ordinal, id, name: &call.name }
+            }
+            Step::Return(_) => Piece::ToolCall { index: ordinal, id: "", name: "" },
+            Step::Text(_, range) => Piece::Text { channel: Channel::Tool, text: &call.arguments[range.clone()] },
+        };
+        self.encoder.encode_event(&piece, out);
+    }
+
+    /// Writes the opening event, unless that was done. Token counts that are known by now stand in it, where it has a place
+    /// for them.
+    fn begin(&mut self, out: &mut Vec<u8>) {
+        if std::mem::replace(&mut self.begun, true) {
+            return;
+        }
+        if let Some(usage) = self.usage.filter(|_| self.to == Dialect::Anthropic) {
+            self.encoder.encode_event(&Piece::Usage(Usage { output: None, ..usage }), out);
+        }
+        self.encoder.encode_event(&Piece::Role, out);
+    }
+
+    fn complete(&mut self, out: &mut Vec<u8>) {
+        self.calls.flush(&mut self.steps);
+        self.write_calls(out);
+        if self.progress != Progress::Open {
+            return;
+        }
+        let finish = self.finish_reason();
+        if self.shape == Shape::Whole {
+            self.write_whole(finish, out);
+        } else {
+            self.begin(out);
+            self.write_end(finish, out);
+        }
+        self.progress = Progress::Complete;
+    }
+
+    fn write_end(&mut self, finish: FinishReason, out: &mut Vec<u8>) {
+        let usage = self.usage_to_tell().map(Piece::Usage);
+        let finish = Some(Piece::Finish(finish));
+        // Anthropic has one event for both; in the others the counts come last.
+        let pieces = if self.to == Dialect::Anthropic { [usage, finish] } else { [finish, usage] };
+        for piece in pieces.into_iter().flatten() {
+            self.encoder.encode_event(&piece, out);
+        }
+        self.encoder.encode_event(&Piece::Done, out);
+    }
+
+    fn write_whole(&mut self, finish: FinishReason, out: &mut Vec<u8>) {
+        let ids: Vec<String> = (0..self.calls.calls.len()).map(|index| format!("{}_{index}", self.call_stem)).collect();
+        let tools: Vec<ToolCall<'_>> = self
+            .calls
+            .calls
+            .iter()
+            .zip(&ids)
+            .map(|(call, made_up)| ToolCall {
+                id: if call.id.is_empty() { made_up } else { &call.id },
+                name: &call.name,
+                arguments: &call.arguments,
+            })
+            .collect();
+        out.extend_from_slice(&self.encoder.encode_whole(&Answer {
+            reasoning: &self.collected.reasoning,
+            answer: &self.collected.answer,
+            tools: &tools,
+            finish,
+            usage: self.usage_to_tell(),
+            timings: None,
+        }));
+    }
+
+    /// The token counts, if the client is to get them.
+    fn usage_to_tell(&self) -> Option<Usage> {
+        let asked_for = matches!(self.to, Dialect::OpenAiChat | Dialect::OpenAiCompletions);
+        if asked_for && self.shape != Shape::Whole && !self.include_usage {
+            return None;
+        }
+        // Anthropic's clients read both counts without looking whether they are there.
+        let needed = (self.to == Dialect::Anthropic).then(Usage::default);
+        let usage = self.usage.or(needed)?;
+        Some(match needed {
+            Some(_) => Usage { input: usage.input.or(Some(0)), output: usage.output.or(Some(0)), ..usage },
+            None => usage,
+        })
+    }
+
+    /// Why the model stopped, as the client's dialect can say it.
+    fn finish_reason(&self) -> FinishReason {
+        let called = !self.calls.calls.is_empty();
+        match self.finish {
+            // Not every server calls that a reason of its own.
+            None | Some(FinishReason::Stop) if called => FinishReason::ToolCalls,
+            None => FinishReason::Stop,
+            // These have no word for it, and clients that know theirs only fail on others.
+            Some(FinishReason::Other)
+                if !matches!(self.to, Dialect::Gemini | Dialect::OllamaChat | Dialect::OllamaGenerate) =>
+            {
+                FinishReason::Stop
+            }
+            Some(reason) => reason,
+        }
+    }
+
+    fn fail(&mut self, kind: FailureKind, message: &str, out: &mut Vec<u8>) {
+        if self.shape == Shape::Whole {
+            out.extend_from_slice(&encode_refusal(self.to, status_of(kind), message));
+        } else {
+            let position = Position { begun: self.begun, sequence: self.encoder.next_sequence() };
+            push_fault(self.to, self.shape, status_of(kind), message, position, out);
+        }
+        self.progress = Progress::Failed(kind);
+    }
+}

@@ -1,0 +1,131 @@
+//! Answers of one dialect told in another, for every pair.
+//!
+//! It refuses to know any dialect's spelling, only what it has words for. Invariant: the client's decoder reads what the
+//! upstream's would have read, as far as the client's dialect can say it, and a broken answer never looks complete.
+
+use crate::dialects::{Said, Told, cut, dialect, encoded, is_plain, said, told};
+use proptest::prelude::*;
+use tokrate_core::{EventBatch, FailureKind, FinishReason, Tick};
+use tokrate_wire::{AnswerTranslator, Dialect, Progress, Shape};
+
+/// The client's bytes for an upstream's, pushed in these parts.
+pub fn translated(from: Dialect, to: Dialect, shape: Shape, usage: bool, parts: &[&[u8]]) -> (Vec<u8>, Progress) {
+    let mut translator = AnswerTranslator::new(from, to, shape, "answer-1", "alias", 1_784_300_000, usage);
+    let (mut out, mut events) = (Vec::new(), EventBatch::new());
+    for (n, part) in parts.iter().enumerate() {
+        events.clear();
+        translator.push(Tick::from_nanos(n as u64), part, &mut out, &mut events);
+    }
+    events.clear();
+    let progress = translator.end(Tick::MAX, &mut out, &mut events);
+    assert_eq!(progress, translator.progress());
+    (out, progress)
+}
+
+/// What the client should read of an upstream's answer.
+fn expected(from: Dialect, to: Dialect, shape: Shape, usage: bool, said: &Said) -> Told {
+    let asked_for = matches!(to, Dialect::OpenAiChat | Dialect::OpenAiCompletions) && shape != Shape::Whole;
+    let (reasoning, answer) = (said.reasoning.concat(), said.answer.concat());
+    let calls = if is_plain(from) { &[][..] } else { &said.calls[..] };
+    let calls = calls.iter().map(|(name, parts)| (String::new(), name.clone(), parts.concat())).collect();
+    let finish = match said.finish {
+        FinishReason::ToolCalls if is_plain(from) => FinishReason::Stop,
+        reason => reason,
+    };
+    // In a dialect with one text, thoughts come as part of it; to one they are not told.
+    Told {
+        reasoning: if is_plain(from) || is_plain(to) { String::new() } else { reasoning.clone() },
+        answer: if is_plain(from) { reasoning + &answer } else { answer },
+        calls,
+        finish: Some(finish),
+        usage: Some(said.usage).filter(|_| usage || !asked_for),
+        model: Some("alias".to_owned()),
+        done: 1,
+        trouble: Vec::new(),
+    }
+}
+
+/// The same without the identifiers of calls, which some dialects do not have.
+fn without_ids(mut told: Told) -> Told {
+    told.calls.iter_mut().for_each(|call| call.0.clear());
+    told
+}
+
+fn shapes() -> impl Strategy<Value = Shape> {
+    prop::sample::select(vec![Shape::Stream, Shape::Whole, Shape::Array])
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(600))]
+
+    #[test]
+    fn an_answer_keeps_its_meaning_in_every_other_dialect(
+        from in dialect(),
+        shape in shapes(),
+        usage: bool,
+        said in said(),
+        cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..10),
+    ) {
+        let upstream = encoded(from, Shape::Stream, &said);
+        for to in Dialect::ALL {
+            let (out, progress) = translated(from, to, shape, usage, &[&upstream]);
+            let context = format!("{from:?} to {to:?}: {}", String::from_utf8_lossy(&out));
+            prop_assert_eq!(&translated(from, to, shape, usage, &cut(&upstream, &cuts)).0, &out, "{}", context);
+            if is_plain(to) && !is_plain(from) && !said.calls.is_empty() {
+                prop_assert_eq!(progress, Progress::Failed(FailureKind::UnexpectedStatus), "{}", context);
+                continue;
+            }
+            prop_assert_eq!(progress, Progress::Complete, "{}", context);
+            let read = told(to, shape, &out);
+            let calls: Vec<&str> = read.calls.iter().map(|call| call.0.as_str()).collect();
+            if !matches!(to, Dialect::OllamaChat | Dialect::OllamaGenerate) {
+                prop_assert!(calls.iter().all(|id| !id.is_empty()), "{}", context);
+                prop_assert!(calls.windows(2).all(|pair| pair[0] != pair[1]), "{}", context);
+            }
+            prop_assert_eq!(without_ids(read), expected(from, to, shape, usage, &said), "{}", context);
+        }
+    }
+
+    #[test]
+    fn an_answer_that_breaks_off_never_looks_complete(
+        from in dialect(),
+        to in dialect(),
+        shape in shapes(),
+        said in said(),
+        at in any::<prop::sample::Index>(),
+    ) {
+        let upstream = encoded(from, Shape::Stream, &said);
+        let (out, progress) = translated(from, to, shape, true, &[&upstream[..at.index(upstream.len())]]);
+        let read = told(to, shape, &out);
+        let context = format!("{from:?} to {to:?}: {}", String::from_utf8_lossy(&out));
+        match progress {
+            Progress::Complete => prop_assert_eq!((read.done, read.trouble.len()), (1, 0), "{}", context),
+            Progress::Failed(_) => {
+                prop_assert_eq!((read.done, read.finish, read.trouble.len()), (0, None, 1), "{}", context);
+            }
+            Progress::Open => prop_assert!(false, "{}", context),
+        }
+    }
+
+    #[test]
+    fn garbled_answers_never_panic_and_any_chunking_gives_the_same_bytes(
+        from in dialect(),
+        to in dialect(),
+        shape in shapes(),
+        said in said(),
+        garbled in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
+        cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..6),
+    ) {
+        let mut upstream = encoded(from, Shape::Stream, &said);
+        let length = upstream.len();
+        garbled.iter().for_each(|(at, byte)| upstream[at.index(length)] = *byte);
+        let whole = translated(from, to, shape, true, &[&upstream]);
+        prop_assert_eq!(translated(from, to, shape, true, &cut(&upstream, &cuts)), whole);
+    }
+
+    #[test]
+    fn garbage_never_panics(from in dialect(), to in dialect(), shape in shapes(), body in any::<Vec<u8>>()) {
+        let (_, progress) = translated(from, to, shape, true, &[&body]);
+        prop_assert!(progress != Progress::Open);
+    }
+}
