@@ -6,3 +6,31 @@
 //! every attempt that was begun ends as one row of the log, however the call ended.
 
 #![forbid(unsafe_code)]
+
+mod account;
+mod admission;
+mod ask;
+mod attempt;
+mod body;
+mod call;
+mod config;
+mod denied;
+mod drain;
+mod error;
+mod front;
+mod heading;
+mod house;
+mod inbox;
+mod listing;
+mod measure;
+mod plan;
+mod prepare;
+mod server;
+mod worker;
+
+pub use config::{
+    AliasConfig, Config, EndpointConfig, KeyConfig, LaneConfig, LimitsConfig, LogSettings, Price, key_hash, mode_of,
+};
+pub use error::GatewayError;
+pub use server::{Gateway, RunningGateway};
+pub use tokrate_route::{BudgetConfig, KeyLimits, LoserPolicy, Mode, Policy};

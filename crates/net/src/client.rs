@@ -87,6 +87,7 @@ impl Client {
     pub async fn exchange(&self, outgoing: Outgoing, limits: Limits, sink: &mut impl Sink) -> Exchange {
         let clock = self.dialer.clock;
         let watch = Watch::new(clock, limits);
+        sink.begin(&watch.sent_mark());
         let mut used = ConnectionUse::default();
         let outcome = tokio::select! {
             biased;

@@ -47,6 +47,11 @@ impl Clock {
         }
     }
 
+    /// Nanoseconds since 1970, for fields that carry wall time.
+    pub fn wall_nanos(self) -> u64 {
+        nanos(ClockId::Realtime)
+    }
+
     /// Seconds since 1970, for fields that carry wall time.
     pub fn wall_seconds(self) -> u64 {
         nanos(ClockId::Realtime) / 1_000_000_000

@@ -5,7 +5,9 @@
 
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
+use std::cell::Cell;
 use std::fmt;
+use std::rc::Rc;
 use tokrate_core::{FailureKind, Span, Tick};
 
 /// A request to be sent. Printing it shows no header value: one of them is a key.
@@ -50,8 +52,14 @@ pub struct Head {
     pub version: http::Version,
 }
 
+/// Filled with the tick at which a request's last byte had been handed to the socket.
+pub type Departure = Rc<Cell<Option<Tick>>>;
+
 /// Hears of an exchange as it happens.
 pub trait Sink {
+    /// The exchange begins; `departure` will say when the request was sent, also if the exchange is given up before an answer
+    /// comes.
+    fn begin(&mut self, _departure: &Departure) {}
     /// The request's last byte was handed to the socket at `at`. Told at most once, before the head.
     fn sent(&mut self, at: Tick);
     /// The answer's head was read at `at`.

@@ -25,7 +25,7 @@ pub use client::{Answer, Client};
 pub use clock::{Clock, Hands, thread_cpu_time};
 pub use config::{ClientConfig, HttpVersion, ProxySettings};
 pub use error::NetError;
-pub use exchange::{ConnectionUse, Exchange, ExchangeFailure, Head, Limits, Outgoing, Sink};
+pub use exchange::{ConnectionUse, Departure, Exchange, ExchangeFailure, Head, Limits, Outgoing, Sink};
 pub use lag::LagProbe;
 pub use pacer::{Pacer, Sleep};
 pub use route::Route;

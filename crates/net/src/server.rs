@@ -101,6 +101,13 @@ impl WriteWatch for TapWatch {
     }
 }
 
+/// A listening socket on its way to another thread.
+#[derive(Debug)]
+pub struct SharedSocket {
+    socket: std::net::TcpListener,
+    address: SocketAddr,
+}
+
 /// A listening socket.
 #[derive(Debug)]
 pub struct Listener {
@@ -126,6 +133,27 @@ impl Listener {
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// The same socket for another thread's runtime: whichever thread is free first accepts. To be turned back with
+    /// [`Listener::adopt`] in that thread.
+    ///
+    /// # Errors
+    /// When the operating system has no further descriptor.
+    pub fn share(&self) -> Result<SharedSocket, NetError> {
+        let failed = |source| NetError::Listen { address: self.address, source };
+        let socket = rustix::io::fcntl_dupfd_cloexec(&self.listener, 0).map_err(|error| failed(error.into()))?;
+        Ok(SharedSocket { socket: std::net::TcpListener::from(socket), address: self.address })
+    }
+
+    /// Listens on a socket that another thread shares. To be called within a runtime.
+    ///
+    /// # Errors
+    /// When the runtime cannot watch it.
+    pub fn adopt(shared: SharedSocket) -> Result<Listener, NetError> {
+        let SharedSocket { socket, address } = shared;
+        let listener = TcpListener::from_std(socket).map_err(|source| NetError::Listen { address, source })?;
+        Ok(Listener { listener, address })
     }
 
     /// Serves until `shutdown` completes, then lets open requests end within `drain`.
@@ -271,15 +299,20 @@ pub enum BodyError {
 /// # Errors
 /// When it is larger or breaks off.
 pub async fn read_body(mut body: Incoming, limit: usize) -> Result<Bytes, BodyError> {
+    // Most bodies come in one piece, which is then handed on as it is.
+    let mut first = Bytes::new();
     let mut whole = BytesMut::new();
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|_| BodyError::Broken)?;
-        if let Some(bytes) = frame.data_ref() {
-            if whole.len() + bytes.len() > limit {
-                return Err(BodyError::TooLarge);
-            }
-            whole.extend_from_slice(bytes);
+        let Ok(bytes) = frame.map_err(|_| BodyError::Broken)?.into_data() else { continue };
+        if first.len() + whole.len() + bytes.len() > limit {
+            return Err(BodyError::TooLarge);
         }
+        if first.is_empty() && whole.is_empty() {
+            first = bytes;
+            continue;
+        }
+        whole.extend_from_slice(&std::mem::take(&mut first));
+        whole.extend_from_slice(&bytes);
     }
-    Ok(whole.freeze())
+    Ok(if whole.is_empty() { first } else { whole.freeze() })
 }

@@ -4,6 +4,7 @@
 //! TLS and before anything is decoded.
 
 use crate::clock::Clock;
+use crate::exchange::Departure;
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::pin::Pin;
@@ -23,9 +24,6 @@ pub struct Stamps {
     departures: RefCell<Vec<Departure>>,
     reader: RefCell<Option<Waker>>,
 }
-
-/// Filled with the tick at which the bytes in question had been handed to the socket.
-pub(crate) type Departure = Rc<Cell<Option<Tick>>>;
 
 impl Stamps {
     /// When the last read returned bytes.

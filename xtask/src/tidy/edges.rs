@@ -85,7 +85,7 @@ const TABLE: &[Row] = &[
     Row {
         name: "gateway",
         internal: &["core", "tokens", "wire", "meter", "route", "net", "store"],
-        external: &["tokio", "bytes", "http", "http-body", "serde", "serde_json", "thiserror"],
+        external: &["tokio", "bytes", "http", "http-body", "serde", "serde_json", "sha2", "thiserror"],
     },
     Row {
         name: "bench",
@@ -107,6 +107,7 @@ const TABLE: &[Row] = &[
             "host",
             "apply-host",
             "bench",
+            "gateway",
         ],
         external: &[
             "tokio",

@@ -2,7 +2,8 @@
 //!
 //! It refuses to know connections. Invariant: the mark is filled by the write that takes the body's last byte.
 
-use crate::stamped::{Departure, Stamps};
+use crate::exchange::Departure;
+use crate::stamped::Stamps;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use std::convert::Infallible;

@@ -4,8 +4,8 @@
 //! over, no sooner.
 
 use crate::clock::Clock;
-use crate::exchange::{ExchangeFailure, Limits, Sink};
-use crate::stamped::{Departure, Stamps};
+use crate::exchange::{Departure, ExchangeFailure, Limits, Sink};
+use crate::stamped::Stamps;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use tokrate_core::{FailureKind, Span, Tick};

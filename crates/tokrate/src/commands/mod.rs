@@ -6,6 +6,8 @@ pub mod bench;
 pub mod claim;
 pub mod compare;
 pub mod feel;
+pub mod gateway;
+pub mod init;
 pub mod interrupt;
 pub mod mcp;
 pub mod sim;

@@ -14,6 +14,8 @@ pub struct File {
     /// Settings of `tokrate bench`.
     #[serde(default)]
     pub bench: Bench,
+    /// Settings of `tokrate gateway`.
+    pub gateway: Option<super::gateway::rows::GatewayRow>,
     /// Where it was read from.
     #[serde(skip)]
     pub path: PathBuf,

@@ -5,6 +5,7 @@ pub mod apply;
 pub mod bench;
 pub mod environment;
 pub mod file;
+pub mod gateway;
 pub mod machine;
 pub mod personas;
 pub mod quantity;

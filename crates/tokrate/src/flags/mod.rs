@@ -5,6 +5,7 @@ pub mod bench;
 pub mod claim;
 pub mod compare;
 pub mod feel;
+pub mod gateway;
 pub mod mcp;
 pub mod sim;
 pub mod targets;
@@ -36,6 +37,10 @@ pub enum Command {
     Compare(compare::Flags),
     /// Stream text at a stated speed, to feel what a number means
     Feel(feel::Flags),
+    /// One door to all providers: races them, routes on measured speed, logs what was true
+    Gateway(gateway::Flags),
+    /// Write a commented tokrate.toml from the keys found in the environment
+    Init(gateway::InitFlags),
     /// Serve the tool edit_file to coding agents (Model Context Protocol on standard input and output)
     Mcp(mcp::Flags),
     /// Serve simulated engines of known truth, in every dialect, for trying things without a key

@@ -6,7 +6,7 @@ mod limits;
 mod load;
 mod output;
 mod request;
-mod target;
+pub(in crate::config) mod target;
 mod verdict;
 
 pub use output::Outputs;

@@ -1,7 +1,7 @@
 //! What is measured, and with which key: resolved from flags, environment, settings file and catalog.
 
 mod metrics;
-mod named;
+pub(in crate::config) mod named;
 
 use super::pick_text;
 use crate::config::environment::{self, Environment};
@@ -142,7 +142,7 @@ impl Typed {
 }
 
 /// How those who made a dialect want it spoken, at an address of which nothing else is known.
-fn usual_endpoint(dialect: Dialect) -> Option<&'static Endpoint> {
+pub(in crate::config) fn usual_endpoint(dialect: Dialect) -> Option<&'static Endpoint> {
     let defaults = PROVIDERS.iter().filter_map(|row| row.endpoint(None));
     defaults.into_iter().find(|endpoint| endpoint.dialect == dialect.name())
 }
@@ -195,7 +195,7 @@ fn recorded(price: &tokrate_catalog::Price) -> Price {
     }
 }
 
-fn dialect_of(name: &str) -> Result<Dialect> {
+pub(in crate::config) fn dialect_of(name: &str) -> Result<Dialect> {
     Dialect::from_name(name)
         .with_context(|| format!("`{name}` is no dialect that is spoken here; it is one of {}", dialect_names()))
 }
@@ -206,7 +206,7 @@ fn dialect_names() -> String {
 }
 
 /// The key of the provider's own variable. A hosted provider without one is an error where its own address is used.
-fn own_key(row: &Provider, at_home: bool) -> Result<Option<KeyReference>> {
+pub(in crate::config) fn own_key(row: &Provider, at_home: bool) -> Result<Option<KeyReference>> {
     let set = row.key_env.iter().find(|name| environment::variable(name).is_some());
     if let Some(name) = set {
         return Ok(Some(KeyReference::Variable((*name).to_owned())));

@@ -9,7 +9,7 @@ use tokrate_catalog::{Endpoint, Kind, Provider};
 
 /// A target as it was typed, taken apart.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) struct Named<'a> {
+pub(in crate::config) struct Named<'a> {
     pub row: &'static Provider,
     /// Host and port that replace those of a local engine's base.
     pub at: Option<&'a str>,

@@ -1,0 +1,142 @@
+//! Who asks, and what they may use.
+//!
+//! It refuses to keep keys: a key is hashed at once, and found by its hash. Invariant: with keys configured, nothing but
+//! `/healthz` answers without one.
+
+use crate::account::KeyUse;
+use crate::denied::Denied;
+use crate::house::{House, locked};
+use crate::plan::{Alias, Key, Plan};
+use crate::prepare::Request;
+use http::header::AUTHORIZATION;
+use http::request::Parts;
+use http::{HeaderMap, StatusCode};
+use sha2::{Digest, Sha256};
+use std::sync::Arc;
+use tokrate_route::{Month, RefusedFor};
+
+/// Longest key that is hashed (bytes).
+const KEY_BYTES_MOST: usize = 512;
+
+/// What a client showed.
+pub(crate) struct Shown(Option<Arc<Key>>);
+
+impl Shown {
+    /// Looks for a key: `Authorization: Bearer`, `x-api-key`, `api-key` or `x-goog-api-key`.
+    pub fn of(plan: &Plan, head: &Parts) -> Result<Shown, Denied> {
+        if plan.keys.is_empty() {
+            return Ok(Shown(None));
+        }
+        let unauthorised = |said| Denied::new(StatusCode::UNAUTHORIZED, said);
+        let Some(key) = key_in(&head.headers) else {
+            return Err(unauthorised("show a key of this gateway as `Authorization: Bearer KEY` or `x-api-key: KEY`"));
+        };
+        let hash: [u8; 32] = Sha256::digest(key).into();
+        // Found by its hash, which an attacker cannot steer byte by byte; so the look-up's time tells nothing.
+        match plan.keys.get(&hash) {
+            Some(key) => Ok(Shown(Some(Arc::clone(key)))),
+            None => Err(unauthorised("this key is not known here")),
+        }
+    }
+
+    /// Whether a name may be asked for.
+    pub fn may_ask(&self, alias: &str) -> bool {
+        let Some(key) = &self.0 else { return true };
+        key.config.aliases.is_empty() || key.config.aliases.iter().any(|allowed| allowed == alias)
+    }
+
+    /// Refuses a name that may not be asked for.
+    pub fn check_alias(&self, alias: &str) -> Result<(), Denied> {
+        match self.may_ask(alias) {
+            true => Ok(()),
+            false => Err(Denied::new(StatusCode::FORBIDDEN, format!("this key may not ask for `{alias}`"))),
+        }
+    }
+
+    /// Counts a call against the key's limits.
+    pub fn admit(
+        &self,
+        house: &House,
+        plan: &Plan,
+        alias: &Alias,
+        request: &Request,
+    ) -> Result<Option<KeyUse>, Denied> {
+        let Some(key) = &self.0 else { return Ok(None) };
+        let expected_usd = alias.dearest_usd(plan, request);
+        let now = house.clock.now();
+        let expected = request.prompt_tokens() + request.glance.output_limit().unwrap_or(0);
+        let admitted = locked(&key.meter).admit(now, month(house.clock.wall_seconds()), expected, expected_usd);
+        match admitted {
+            Ok(admitted) => Ok(Some(KeyUse::new(Arc::clone(key), admitted))),
+            Err(refused) => {
+                let what = match refused.what {
+                    RefusedFor::Requests => "requests a minute",
+                    RefusedFor::Tokens => "tokens a minute",
+                    RefusedFor::Streams => "calls at once",
+                    RefusedFor::Budget => "dollars a month",
+                };
+                let message = format!("key `{}` has used up its {what}", key.config.name);
+                let retry_after = refused.retry_after;
+                Err(Denied { status: StatusCode::TOO_MANY_REQUESTS, message, retry_after })
+            }
+        }
+    }
+}
+
+fn key_in(headers: &HeaderMap) -> Option<&[u8]> {
+    let bearer = headers.get(AUTHORIZATION).and_then(|value| {
+        let (scheme, key) = value.as_bytes().split_at_checked(7)?;
+        scheme.eq_ignore_ascii_case(b"bearer ").then_some(key.trim_ascii())
+    });
+    let named = || ["x-api-key", "api-key", "x-goog-api-key"].iter().find_map(|name| headers.get(*name));
+    let key = bearer.or_else(|| named().map(|value| value.as_bytes()))?;
+    (!key.is_empty() && key.len() <= KEY_BYTES_MOST).then_some(key)
+}
+
+/// The month of a wall time (seconds since 1970), in UTC. After Howard Hinnant's `civil_from_days` (public domain).
+fn month(seconds: u64) -> Month {
+    let shifted = seconds / 86_400 + 719_468;
+    let era = shifted / 146_097;
+    let day_of_era = shifted % 146_097;
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted_month = (5 * day_of_year + 2) / 153;
+    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
+    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    Month { year: i32::try_from(year).unwrap_or(i32::MAX), month: u8::try_from(month).expect("1 to 12") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderValue;
+
+    #[test]
+    fn months_are_those_of_the_calendar() {
+        let of = |seconds| {
+            let month = month(seconds);
+            (month.year, month.month)
+        };
+        assert_eq!(of(0), (1970, 1));
+        assert_eq!(of(951_782_399), (2000, 2));
+        assert_eq!(of(951_868_800), (2000, 3));
+        assert_eq!(of(1_795_219_200), (2026, 11));
+    }
+
+    #[test]
+    fn a_key_is_found_in_any_of_its_headers() {
+        let shown = |name: &'static str, value: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(name, HeaderValue::from_static(value));
+            key_in(&headers).map(<[u8]>::to_vec)
+        };
+        assert_eq!(shown("authorization", "Bearer abc").as_deref(), Some(&b"abc"[..]));
+        assert_eq!(shown("authorization", "bearer  abc ").as_deref(), Some(&b"abc"[..]));
+        assert_eq!(shown("x-api-key", "abc").as_deref(), Some(&b"abc"[..]));
+        for (name, value) in
+            [("authorization", "Basic abc"), ("authorization", "Bearer "), ("cookie", "abc"), ("x-api-key", "")]
+        {
+            assert_eq!(shown(name, value), None, "{name}: {value}");
+        }
+    }
+}

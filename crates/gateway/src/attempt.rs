@@ -1,0 +1,240 @@
+//! One attempt at a call: a request to one lane, and what comes back.
+//!
+//! It refuses to decide whether it should have been begun, and what becomes of it. Invariant: dropping it closes the
+//! connection (over HTTP/2, resets the stream) at once.
+
+use crate::inbox::{Inbox, Reader, Receiving};
+use crate::measure::Measured;
+use crate::plan::Lane;
+use std::cell::RefCell;
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use tokrate_core::{EventBatch, FailureKind, Span, Tick};
+use tokrate_meter::{AttemptRole, Ending, Timing};
+use tokrate_net::{Client, Exchange, ExchangeFailure, Limits, Outgoing};
+use tokrate_route::Failed;
+use tokrate_wire::Dialect;
+
+/// More kept connections than this are not tried for one attempt.
+const STALE_CONNECTIONS_MOST: u32 = 16;
+
+/// An attempt, while it runs and after.
+pub(crate) struct Attempt {
+    pub lane: Arc<Lane>,
+    /// Which of the lane's endpoints it goes to.
+    pub endpoint: usize,
+    pub role: AttemptRole,
+    /// When it was begun, and the wall time of that (ms since 1970).
+    pub began_at: Tick,
+    pub began_unix_ms: u64,
+    /// Calls that the lane had open then, this one included.
+    pub in_flight: u32,
+    /// Bytes of the request's body as sent.
+    pub request_bytes: usize,
+    pub inbox: Rc<RefCell<Inbox>>,
+    pub connection_new: bool,
+    ended_at: Option<Tick>,
+    measured: Option<Measured>,
+    running: Option<Pin<Box<dyn Future<Output = Exchange>>>>,
+}
+
+/// What an attempt is begun with.
+pub(crate) struct Beginning {
+    pub lane: Arc<Lane>,
+    pub endpoint: usize,
+    pub role: AttemptRole,
+    pub at: Tick,
+    pub unix_ms: u64,
+    pub in_flight: u32,
+}
+
+impl Attempt {
+    /// Begins one; nothing is sent before it is polled.
+    pub fn begin(
+        beginning: Beginning,
+        client: Rc<Client>,
+        outgoing: Outgoing,
+        inbox: Inbox,
+        limits: AttemptLimits,
+    ) -> Attempt {
+        let Beginning { lane, endpoint, role, at, unix_ms, in_flight } = beginning;
+        let request_bytes = outgoing.body.len();
+        let inbox = Rc::new(RefCell::new(inbox));
+        let running = carry(client, outgoing, Rc::clone(&inbox), limits);
+        Attempt {
+            lane,
+            endpoint,
+            role,
+            began_at: at,
+            began_unix_ms: unix_ms,
+            in_flight,
+            request_bytes,
+            inbox,
+            connection_new: false,
+            ended_at: None,
+            measured: None,
+            running: Some(Box::pin(running)),
+        }
+    }
+
+    /// One that could not even be sent.
+    pub fn stillborn(beginning: Beginning, batch: Rc<RefCell<EventBatch>>, kind: FailureKind, said: String) -> Attempt {
+        let Beginning { lane, endpoint, role, at, unix_ms, in_flight } = beginning;
+        let ending = Ending::Failed { kind, message: said, retry_after: None };
+        let mut attempt = Attempt {
+            lane,
+            endpoint,
+            role,
+            began_at: at,
+            began_unix_ms: unix_ms,
+            in_flight,
+            request_bytes: 0,
+            inbox: Rc::new(RefCell::new(Inbox::new(Reader::Opaque, batch))),
+            connection_new: false,
+            ended_at: None,
+            measured: None,
+            running: None,
+        };
+        attempt.close(at, ending);
+        attempt
+    }
+
+    /// The same attempt, taken out of its call: what stays behind has ended.
+    pub fn leave(&mut self) -> Attempt {
+        Attempt {
+            lane: Arc::clone(&self.lane),
+            inbox: Rc::clone(&self.inbox),
+            measured: self.measured.take(),
+            running: self.running.take(),
+            ..*self
+        }
+    }
+
+    /// The dialect that is spoken with the lane.
+    pub fn dialect(&self) -> Dialect {
+        self.lane.endpoints[self.endpoint].config.dialect
+    }
+
+    /// Whether its exchange goes on.
+    pub fn is_running(&self) -> bool {
+        self.running.is_some()
+    }
+
+    /// Goes on with it; true when it ended just now.
+    pub fn poll(&mut self, context: &mut Context<'_>) -> bool {
+        let Some(running) = &mut self.running else { return false };
+        match running.as_mut().poll(context) {
+            Poll::Pending => false,
+            Poll::Ready(exchange) => {
+                self.running = None;
+                self.connection_new = exchange.connection.new;
+                self.inbox.borrow_mut().end(exchange.ended_at);
+                let ending = self.ending_of(exchange.outcome);
+                self.close(exchange.ended_at, ending);
+                true
+            }
+        }
+    }
+
+    /// Gives it up: its connection is closed at once. Without effect on one that has ended.
+    pub fn give_up(&mut self, now: Tick) {
+        if self.running.take().is_some() {
+            let ending = Ending::Failed { kind: FailureKind::Cancelled, message: String::new(), retry_after: None };
+            self.close(now, ending);
+        }
+    }
+
+    /// How it failed, if it did: an answer without text that ended well is none.
+    pub fn failure(&self) -> Option<Failed> {
+        let failure = self.measured.as_ref()?.failure.as_ref()?;
+        let is_whole = failure.kind == FailureKind::Empty && self.inbox.borrow().is_good();
+        (!is_whole).then_some(Failed { kind: failure.kind, retry_after: failure.retry_after })
+    }
+
+    /// What the lane or the transport said of its failure, without any key.
+    pub fn said(&self) -> String {
+        let failure = self.measured.as_ref().and_then(|measured| measured.failure.as_ref());
+        self.redacted(failure.map(|failure| failure.message.clone()).unwrap_or_default())
+    }
+
+    /// A text without the lane's keys.
+    pub fn redacted(&self, text: String) -> String {
+        self.lane.endpoints[self.endpoint].secrets.redacted(text)
+    }
+
+    /// When it ended; `now` while it runs.
+    pub fn total(&self, now: Tick) -> Span {
+        self.ended_at.unwrap_or(now) - self.began_at
+    }
+
+    /// What was measured; only of one that has ended.
+    pub fn measured(&self) -> Option<&Measured> {
+        self.measured.as_ref()
+    }
+
+    fn ending_of(&self, outcome: Result<(), ExchangeFailure>) -> Ending {
+        let inbox = self.inbox.borrow();
+        let refused = inbox.head.as_ref().filter(|head| !head.status.is_success());
+        match (outcome, refused) {
+            (_, Some(head)) => {
+                let headers: Vec<(&str, &str)> = head
+                    .headers
+                    .iter()
+                    .filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)))
+                    .collect();
+                let refusal = tokrate_wire::refusal(head.status.as_u16(), &headers, &inbox.refused);
+                Ending::Failed { kind: refusal.kind, message: refusal.message, retry_after: refusal.retry_after }
+            }
+            (Err(failure), None) => Ending::Failed { kind: failure.kind, message: failure.detail, retry_after: None },
+            (Ok(()), None) => Ending::Complete,
+        }
+    }
+
+    fn close(&mut self, at: Tick, ending: Ending) {
+        let mut inbox = self.inbox.borrow_mut();
+        let timing = Timing {
+            due_at: self.began_at,
+            sent_at: inbox.sent_at(),
+            first_byte_at: inbox.first_byte_at,
+            ended_at: at,
+            connection_new: self.connection_new,
+            ..Timing::default()
+        };
+        let is_opaque_and_whole = inbox.is_opaque() && matches!(ending, Ending::Complete);
+        let mut measured = std::mem::take(&mut inbox.meter).finish(timing, ending);
+        if is_opaque_and_whole {
+            // What is not understood is whole if HTTP says so.
+            measured.failure = None;
+        }
+        drop(inbox);
+        self.ended_at = Some(at);
+        self.measured = Some(measured);
+    }
+}
+
+/// When an exchange is given up by itself, and how large its answer may be.
+#[derive(Clone, Copy)]
+pub(crate) struct AttemptLimits {
+    pub total: Span,
+    pub answer_bytes: u64,
+}
+
+async fn carry(client: Rc<Client>, outgoing: Outgoing, inbox: Rc<RefCell<Inbox>>, limits: AttemptLimits) -> Exchange {
+    // The race watches tokens; bytes without tokens (comments that keep a connection alive) are no news to it.
+    let limits = Limits { idle: limits.total, total: limits.total, max_body_bytes: limits.answer_bytes };
+    let mut stale = 0;
+    loop {
+        let mut sink = Receiving(Rc::clone(&inbox));
+        let exchange = client.exchange(outgoing.clone(), limits, &mut sink).await;
+        // A kept connection that ended before any byte of an answer: the server had closed it at the end of an answer
+        // without saying so. Sent again on another, as every client does.
+        let lost = exchange.outcome.as_ref().is_err_and(|failure| failure.kind == FailureKind::Connect);
+        if !lost || exchange.connection.new || inbox.borrow().head.is_some() || stale == STALE_CONNECTIONS_MOST {
+            return exchange;
+        }
+        stale += 1;
+    }
+}

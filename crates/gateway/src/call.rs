@@ -1,0 +1,344 @@
+//! One call: carries out what its race decides, attempt by attempt, until the client has an answer or an error.
+//!
+//! It refuses to decide who wins, what may start and what is billed. Invariant: bytes reach the client from the winner alone,
+//! in order, once; dropping a call closes every connection of it; every attempt that was begun is settled exactly once.
+
+use crate::account::{Account, Ended, Held, role_in_log};
+use crate::attempt::{Attempt, AttemptLimits, Beginning};
+use crate::body::CallBody;
+use crate::denied::Denied;
+use crate::drain;
+use crate::heading::handed_on;
+use crate::house::locked;
+use crate::inbox::Inbox;
+use crate::worker::Worker;
+use bytes::Bytes;
+use http::Response;
+use std::cell::RefCell;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::time::{Instant, Sleep};
+use tokrate_core::{FailureKind, Span, Tick};
+use tokrate_meter::AttemptEnd;
+use tokrate_route::{Action, Blame, Candidate, Failed, LaneId, Race, Reserved, Role, Why, blame};
+use tokrate_wire::encode_refusal;
+
+/// A call, from its admission to its end.
+pub(crate) struct Call {
+    pub account: Rc<Account>,
+    worker: Rc<Worker>,
+    race: Race,
+    /// The endpoint of each candidate.
+    endpoints: Vec<usize>,
+    attempts: Vec<Entry>,
+    winner: Option<usize>,
+    /// Granted by the budget for the attempt that is about to be begun.
+    granted: Option<Reserved>,
+    ending: Option<Step>,
+    timer: Option<Pin<Box<Sleep>>>,
+}
+
+/// An attempt with what has to be given back for it; `None` once it has been settled.
+pub(crate) struct Entry {
+    pub attempt: Attempt,
+    held: Option<Held>,
+    failed: Option<Failed>,
+}
+
+/// What happens next to a call.
+pub(crate) enum Step {
+    /// An attempt has won; its head can be sent.
+    Won,
+    /// Bytes of the answer.
+    Bytes(Bytes),
+    /// The answer is whole.
+    Finished,
+    /// The answer broke off; `told` if the client has heard so in the lane's own bytes.
+    Broken { kind: FailureKind, told: bool },
+    /// There is no answer.
+    Failed { kind: FailureKind, attempt: Option<usize> },
+}
+
+impl Call {
+    /// A call that begins now.
+    pub fn new(worker: Rc<Worker>, account: Account, race: Race, endpoints: Vec<usize>) -> Call {
+        Call {
+            account: Rc::new(account),
+            worker,
+            race,
+            endpoints,
+            attempts: Vec::new(),
+            winner: None,
+            granted: None,
+            ending: None,
+            timer: None,
+        }
+    }
+
+    /// Goes on until something happens that the client's connection has to know.
+    pub fn poll_step(&mut self, context: &mut Context<'_>) -> Poll<Step> {
+        loop {
+            self.drive(context);
+            let mut has_begun = false;
+            while let Some(action) = self.next_action() {
+                has_begun |= matches!(action, Action::Start { .. });
+                if let Some(step) = self.carry_out(action) {
+                    return Poll::Ready(step);
+                }
+            }
+            if let Some(bytes) = self.winner.and_then(|winner| self.inbox(winner).borrow_mut().take_ready()) {
+                return Poll::Ready(Step::Bytes(bytes));
+            }
+            if let Some(step) = self.ending.take() {
+                return Poll::Ready(step);
+            }
+            if !has_begun && self.poll_timer(context).is_pending() {
+                return Poll::Pending;
+            }
+        }
+    }
+
+    /// The winner, once there is one.
+    pub fn winner(&self) -> Option<usize> {
+        self.winner
+    }
+
+    /// The winner's attempt, once there is one.
+    pub fn won(&self) -> Option<&Entry> {
+        self.winner.map(|winner| &self.attempts[winner])
+    }
+
+    /// Attempts that were begun.
+    pub fn attempts(&self) -> &[Entry] {
+        &self.attempts
+    }
+
+    /// Time that the gateway itself took so far: from the request's last byte to the first attempt, and from the winner's
+    /// latest byte to now.
+    pub fn overhead(&self) -> Option<Span> {
+        let before = self.attempts.first()?.attempt.began_at - self.account.arrived_at;
+        let behind = self.now() - self.won()?.attempt.inbox.borrow().last_byte_at?;
+        Some(before + behind)
+    }
+
+    /// The whole answer was given to the client's connection.
+    pub fn hand_over(&mut self) {
+        if let Some(winner) = self.winner {
+            self.settle(winner, AttemptEnd::Answered);
+        }
+    }
+
+    /// The event that tells the client that its answer broke off.
+    pub fn break_text(&self, kind: FailureKind) -> Bytes {
+        let denied = self.denied(kind, self.winner);
+        Bytes::from(encode_refusal(self.account.request.dialect(), denied.status.as_u16(), &denied.message))
+    }
+
+    /// What the client is told when there is no answer, or no more of it.
+    pub fn denied(&self, kind: FailureKind, attempt: Option<usize>) -> Denied {
+        let retry_after = self.race.retry_after();
+        match attempt.and_then(|attempt| self.attempts.get(attempt)) {
+            Some(entry) => {
+                Denied::of_failure(kind, &entry.attempt.lane.config.name, &entry.attempt.said(), retry_after)
+            }
+            None => Denied::without_attempt(kind, &self.account.alias.name, retry_after),
+        }
+    }
+
+    /// A lane's refusal of the client's own request, in the client's dialect as the provider wrote it.
+    pub fn refusal_as_it_came(&self, attempt: usize) -> Option<Response<CallBody>> {
+        let attempt = &self.attempts[attempt].attempt;
+        let inbox = attempt.inbox.borrow();
+        let is_own = blame(attempt.failure()?.kind) == Blame::Client;
+        let is_same = attempt.dialect() == self.account.request.dialect();
+        let head = inbox.head.as_ref().filter(|head| is_own && is_same && head.status.is_client_error())?;
+        let body = attempt.redacted(String::from_utf8_lossy(&inbox.refused).into_owned());
+        let mut response = Response::new(CallBody::plain(Bytes::from(body)));
+        *response.status_mut() = head.status;
+        *response.headers_mut() = handed_on(&inbox);
+        Some(response)
+    }
+
+    fn inbox(&self, attempt: usize) -> &Rc<RefCell<Inbox>> {
+        &self.attempts[attempt].attempt.inbox
+    }
+
+    fn now(&self) -> Tick {
+        self.account.house.clock.now()
+    }
+
+    /// Goes on with every attempt and tells the race what came of it.
+    fn drive(&mut self, context: &mut Context<'_>) {
+        for number in 0..self.attempts.len() {
+            let entry = &mut self.attempts[number];
+            if !entry.attempt.is_running() {
+                continue;
+            }
+            let has_ended = entry.attempt.poll(context);
+            let news = entry.attempt.inbox.borrow_mut().take_news();
+            for event in news {
+                self.race.on(number, &event);
+            }
+            if has_ended {
+                let now = self.account.house.clock.now();
+                match entry.attempt.failure() {
+                    None => self.race.ended(number, now),
+                    Some(failed) => {
+                        entry.failed = Some(failed);
+                        self.race.failed(number, now, failed);
+                    }
+                }
+            }
+        }
+    }
+
+    fn next_action(&mut self) -> Option<Action> {
+        let now = self.now();
+        let Call { race, account, granted, .. } = self;
+        let mut allow = |candidate: &Candidate, role: Role| {
+            if !locked(&account.plan.router).allows(candidate.lane, now) {
+                return false;
+            }
+            if matches!(role, Role::First | Role::Failover) {
+                return true;
+            }
+            let cost = account.expected_usd(candidate.lane);
+            *granted = locked(&account.alias.budget).reserve(now, cost);
+            granted.is_some()
+        };
+        race.poll(now, &mut allow)
+    }
+
+    fn carry_out(&mut self, action: Action) -> Option<Step> {
+        match action {
+            Action::Start { candidate, lane, role, .. } => self.start(candidate, lane, role),
+            Action::Win { attempt } => {
+                self.winner = Some(attempt);
+                self.tell_first_token(attempt);
+                return Some(Step::Won);
+            }
+            Action::Cancel { attempt, why } => {
+                let now = self.now();
+                self.attempts[attempt].attempt.give_up(now);
+                let end = match why {
+                    Why::Lost => AttemptEnd::Lost,
+                    Why::Failed(kind) => {
+                        self.attempts[attempt].failed = Some(Failed { kind, retry_after: None });
+                        AttemptEnd::Failed
+                    }
+                };
+                self.settle(attempt, end);
+            }
+            Action::Drain { attempt, until, bytes_most } => self.drain(attempt, until, bytes_most),
+            Action::Finish { .. } => self.ending = Some(Step::Finished),
+            Action::Break { attempt, kind, told } => {
+                let now = self.now();
+                self.attempts[attempt].attempt.give_up(now);
+                self.attempts[attempt].failed.get_or_insert(Failed { kind, retry_after: None });
+                self.settle(attempt, AttemptEnd::Failed);
+                self.ending = Some(Step::Broken { kind, told });
+            }
+            Action::Fail { kind, attempt } => self.ending = Some(Step::Failed { kind, attempt }),
+        }
+        None
+    }
+
+    fn start(&mut self, candidate: usize, lane: LaneId, role: Role) {
+        let number = self.attempts.len();
+        let now = self.now();
+        let account = &self.account;
+        let lane = Arc::clone(account.plan.lane(lane));
+        let endpoint = self.endpoints[candidate];
+        let started = locked(&account.plan.router).start(lane.id, now);
+        let beginning = Beginning {
+            endpoint,
+            role: role_in_log(role),
+            at: now,
+            unix_ms: account.house.clock.wall_nanos() / 1_000_000,
+            in_flight: started.in_flight,
+            lane: Arc::clone(&lane),
+        };
+        let limits = AttemptLimits { total: account.plan.limits.total, answer_bytes: account.plan.limits.answer_bytes };
+        let client = self.worker.client(&account.plan, &lane, endpoint);
+        let client = client.map_err(|error| (FailureKind::Connect, error.to_string()));
+        let prepared = account.request.for_lane(&lane, endpoint);
+        let prepared = prepared.map_err(|error| (FailureKind::BadRequest, error.to_string()));
+        let batch = Rc::clone(&self.worker.batch);
+        let (attempt, failed) = match (prepared, client) {
+            (Ok((outgoing, reader)), Ok(client)) => {
+                (Attempt::begin(beginning, client, outgoing, Inbox::new(reader, batch), limits), None)
+            }
+            (Err((kind, said)), _) | (_, Err((kind, said))) => {
+                let failed = Failed { kind, retry_after: None };
+                self.race.failed(number, now, failed);
+                (Attempt::stillborn(beginning, batch, kind, said), Some(failed))
+            }
+        };
+        let held = Some(Held { started, reserved: self.granted.take() });
+        self.attempts.push(Entry { attempt, held, failed });
+    }
+
+    /// Leaves an attempt that lost to a task of its own.
+    fn drain(&mut self, number: usize, until: Tick, bytes_most: u64) {
+        let Some(entry) = self.attempts.get_mut(number) else { return };
+        let Some(held) = entry.held.take() else { return };
+        let attempt = entry.attempt.leave();
+        drain::spawn(Rc::clone(&self.account), attempt, held, drain::Bounds { number, until, bytes_most });
+    }
+
+    /// The router hears of a first token when it is news, not when the answer has ended.
+    fn tell_first_token(&mut self, number: usize) {
+        let now = self.now();
+        let Entry { attempt, held, .. } = &mut self.attempts[number];
+        let inbox = attempt.inbox.borrow();
+        if let (Some(held), Some(first), Some(sent)) = (held, inbox.meter.first_text_at(), inbox.sent_at()) {
+            let prompt_tokens = self.account.prompt_tokens;
+            locked(&self.account.plan.router).first_token(&mut held.started, now, first - sent, prompt_tokens);
+        }
+    }
+
+    /// Gives back what an attempt held, and writes its row.
+    fn settle(&mut self, number: usize, end: AttemptEnd) {
+        let won = self.winner == Some(number);
+        let overhead = if won { self.overhead() } else { None };
+        let entry = &mut self.attempts[number];
+        let Some(held) = entry.held.take() else { return };
+        // Settled means ended: a body that was handed over whole may not have been asked for its end.
+        entry.attempt.give_up(self.account.house.clock.now());
+        let failure = entry.failed.map(|failed| failed.kind);
+        let retry_after = entry.failed.and_then(|failed| failed.retry_after);
+        self.account.settle(&entry.attempt, held, Ended { number, end, won, failure, retry_after, overhead });
+    }
+
+    fn poll_timer(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let Some(wake_at) = self.race.wake_at() else { return Poll::Pending };
+        let deadline = Instant::now() + (wake_at - self.now()).as_duration();
+        let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline)));
+        // One that is too early only costs a look; it is moved when it fires.
+        if timer.deadline() > deadline + Duration::from_millis(1) || timer.is_elapsed() {
+            timer.as_mut().reset(deadline);
+        }
+        timer.as_mut().poll(context)
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        let now = self.now();
+        for number in 0..self.attempts.len() {
+            // What is left has failed, or its client went away.
+            let end = match self.attempts[number].failed {
+                Some(_) => AttemptEnd::Failed,
+                None => AttemptEnd::Abandoned,
+            };
+            self.attempts[number].attempt.give_up(now);
+            self.settle(number, end);
+        }
+        if let Some(reserved) = self.granted.take() {
+            locked(&self.account.alias.budget).give_back(reserved);
+        }
+    }
+}

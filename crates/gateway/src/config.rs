@@ -1,0 +1,226 @@
+//! What a gateway is told to do, as plain values.
+//!
+//! It refuses to know flags, files and the environment. Invariant: no key is ever printed; those of clients are known by
+//! their hash alone.
+
+use http::HeaderMap;
+use sha2::{Digest, Sha256};
+use std::fmt;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use tokrate_core::Span;
+use tokrate_net::{ClientConfig, Target};
+use tokrate_route::{BudgetConfig, LoserPolicy, Mode, Policy};
+use tokrate_wire::Dialect;
+
+/// Lanes of one race at most.
+const LANES_MOST: usize = 16;
+
+/// Settings of a gateway.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Where clients connect; port 0 takes any free one.
+    pub listen: SocketAddr,
+    /// Where the page, the metrics and the log's API are; `None` for nowhere.
+    pub admin: Option<SocketAddr>,
+    /// Threads that serve.
+    pub workers: usize,
+    /// How providers are connected to.
+    pub client: ClientConfig,
+    /// The lanes.
+    pub lanes: Vec<LaneConfig>,
+    /// Names that clients ask for. A lane's own name, and `provider/model`, are understood without one.
+    pub aliases: Vec<AliasConfig>,
+    /// Keys that clients show. Without any, everybody who reaches the port may ask.
+    pub keys: Vec<KeyConfig>,
+    /// When calls are given up, and how large they may be.
+    pub limits: LimitsConfig,
+    /// Where the throughput log is kept.
+    pub log: Option<LogSettings>,
+    /// How long open calls may go on when the gateway is stopped.
+    pub drain: Span,
+    /// Seed of what is drawn.
+    pub seed: u64,
+}
+
+/// A way to an answer: a provider, a model there, and a key.
+#[derive(Clone, Debug)]
+pub struct LaneConfig {
+    /// Its name, unlike that of every other.
+    pub name: String,
+    /// The provider's name, for the log.
+    pub provider: String,
+    /// The model as the provider knows it.
+    pub model: String,
+    /// How it is spoken with, a dialect an endpoint. A call in another dialect is translated to that of the first.
+    pub endpoints: Vec<EndpointConfig>,
+    /// What it charges.
+    pub price: Option<Price>,
+    /// Calls that may be open at once.
+    pub in_flight_most: Option<u32>,
+    /// What becomes of an attempt that lost a race.
+    pub loser: LoserPolicy,
+    /// Names of further headers of the client that are handed on, in lower case.
+    pub forward_headers: Vec<String>,
+}
+
+/// A dialect of a lane.
+#[derive(Clone)]
+pub struct EndpointConfig {
+    /// The dialect.
+    pub dialect: Dialect,
+    /// Base URL to which the dialect's path is appended.
+    pub base: Target,
+    /// Headers of every request, the key among them, marked sensitive.
+    pub headers: HeaderMap,
+    /// Whether it refuses `stream_options`.
+    pub no_stream_options: bool,
+}
+
+/// US dollars per million tokens.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Price {
+    /// Of the prompt.
+    pub input: f64,
+    /// Of the answer.
+    pub output: f64,
+    /// Of input tokens that come from a cache, where that is another price.
+    pub cached: Option<f64>,
+}
+
+/// A name that clients ask for.
+#[derive(Clone, Debug)]
+pub struct AliasConfig {
+    /// The name.
+    pub name: String,
+    /// Its lanes, by their place in [`Config::lanes`].
+    pub lanes: Vec<usize>,
+    /// Which lane a call goes to first.
+    pub policy: Policy,
+    /// When further ones are begun.
+    pub mode: Mode,
+    /// Attempts of one call, failovers included.
+    pub attempts_most: usize,
+    /// What racing may cost.
+    pub budget: BudgetConfig,
+    /// How long the first token of another attempt is waited for after one has its own.
+    pub second_look: Option<Span>,
+}
+
+/// A key that clients show.
+#[derive(Clone, Debug)]
+pub struct KeyConfig {
+    /// Its name, for the log.
+    pub name: String,
+    /// SHA-256 of the key.
+    pub sha256: [u8; 32],
+    /// Names that it may ask for; empty for all.
+    pub aliases: Vec<String>,
+    /// What it may use.
+    pub limits: tokrate_route::KeyLimits,
+}
+
+/// When calls are given up, and how large they may be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LimitsConfig {
+    /// Time for the request's body to come.
+    pub body: Span,
+    /// Time to the first token.
+    pub first_token: Span,
+    /// Time between two tokens.
+    pub gap: Span,
+    /// Time for everything.
+    pub total: Span,
+    /// Largest request (bytes).
+    pub request_bytes: usize,
+    /// Largest answer (bytes).
+    pub answer_bytes: u64,
+    /// Calls open at once, over all clients; one more is answered with 503.
+    pub calls: usize,
+}
+
+/// Where the throughput log is kept.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LogSettings {
+    /// The database's file.
+    pub path: PathBuf,
+    /// How long rows are kept.
+    pub retention: Option<Span>,
+}
+
+impl LogSettings {
+    pub(crate) fn store_config(&self) -> tokrate_store::LogConfig {
+        let mut config = tokrate_store::LogConfig::new(&self.path);
+        config.retention = self.retention;
+        config
+    }
+}
+
+impl Default for Config {
+    /// A gateway without lanes on any free port of loopback.
+    fn default() -> Config {
+        Config {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            admin: None,
+            workers: 1,
+            client: ClientConfig::default(),
+            lanes: Vec::new(),
+            aliases: Vec::new(),
+            keys: Vec::new(),
+            limits: LimitsConfig::default(),
+            log: None,
+            drain: Span::from_secs(30),
+            seed: 0,
+        }
+    }
+}
+
+impl Default for LimitsConfig {
+    fn default() -> LimitsConfig {
+        LimitsConfig {
+            body: Span::from_secs(30),
+            first_token: Span::from_secs(120),
+            gap: Span::from_secs(60),
+            total: Span::from_secs(1800),
+            request_bytes: 32 << 20,
+            answer_bytes: 64 << 20,
+            calls: 20_000,
+        }
+    }
+}
+
+impl LaneConfig {
+    /// What the router has to know of it.
+    pub(crate) fn for_router(&self) -> tokrate_route::LaneConfig {
+        tokrate_route::LaneConfig {
+            price_input_usd_per_million: self.price.map(|price| price.input),
+            price_output_usd_per_million: self.price.map(|price| price.output),
+            max_in_flight: self.in_flight_most,
+        }
+    }
+}
+
+/// The mode of that name: `off`, `hedge`, `race` (of two) or `race=N`.
+pub fn mode_of(name: &str) -> Option<Mode> {
+    match name {
+        "off" => Some(Mode::Off),
+        "hedge" => Some(Mode::Hedge),
+        "race" => Some(Mode::Race { lanes: 2 }),
+        other => {
+            let lanes = other.strip_prefix("race=")?.parse().ok()?;
+            (1..=LANES_MOST).contains(&lanes).then_some(Mode::Race { lanes })
+        }
+    }
+}
+
+/// The hash by which a client's key is known.
+pub fn key_hash(key: &str) -> [u8; 32] {
+    Sha256::digest(key.as_bytes()).into()
+}
+
+impl fmt::Debug for EndpointConfig {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let headers: Vec<&str> = self.headers.keys().map(http::HeaderName::as_str).collect();
+        write!(formatter, "{} at {} {headers:?}", self.dialect.name(), self.base)
+    }
+}

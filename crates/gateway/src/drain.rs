@@ -1,0 +1,65 @@
+//! Attempts that lost and are read to their end, so that what they cost is known exactly.
+//!
+//! It refuses to hold up the call they belonged to. Invariant: a drain ends by itself, at its limit of time or of bytes.
+
+use crate::account::{Account, Ended, Held};
+use crate::attempt::Attempt;
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::Poll;
+use tokrate_core::{Span, Tick};
+use tokrate_meter::AttemptEnd;
+
+/// How long and how much is read at most.
+#[derive(Clone, Copy)]
+pub(crate) struct Bounds {
+    pub number: usize,
+    pub until: Tick,
+    pub bytes_most: u64,
+}
+
+/// Reads an attempt to its end in a task of its own, then settles it.
+pub(crate) fn spawn(account: Rc<Account>, attempt: Attempt, held: Held, bounds: Bounds) {
+    tokio::task::spawn_local(async move {
+        // Settled also when the task is dropped at the end of the gateway.
+        let mut draining = Draining { account, attempt, held: Some(held), number: bounds.number };
+        let left: Span = bounds.until - draining.account.house.clock.now();
+        let read = poll_fn(|context| {
+            let has_ended = draining.attempt.poll(context);
+            let mut inbox = draining.attempt.inbox.borrow_mut();
+            // Nobody wants the bytes.
+            drop(inbox.take_ready());
+            match has_ended || inbox.meter.text_bytes() > bounds.bytes_most {
+                true => Poll::Ready(()),
+                false => Poll::Pending,
+            }
+        });
+        // Over the limit: what is known by then is settled.
+        let _ = tokio::time::timeout(left.as_duration(), read).await;
+        drop(draining);
+    });
+}
+
+struct Draining {
+    account: Rc<Account>,
+    attempt: Attempt,
+    held: Option<Held>,
+    number: usize,
+}
+
+impl Drop for Draining {
+    fn drop(&mut self) {
+        self.attempt.give_up(self.account.house.clock.now());
+        if let Some(held) = self.held.take() {
+            let ended = Ended {
+                number: self.number,
+                end: AttemptEnd::Lost,
+                won: false,
+                failure: None,
+                retry_after: None,
+                overhead: None,
+            };
+            self.account.settle(&self.attempt, held, ended);
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! Why a gateway could not be started or told anew.
+//!
+//! It refuses to know calls: what goes wrong with those is told to their clients. Invariant: no message holds a key.
+
+use std::net::SocketAddr;
+use tokrate_net::NetError;
+use tokrate_store::StoreError;
+
+/// Why a gateway could not be started, or a new configuration not be taken over.
+#[derive(Debug, thiserror::Error)]
+pub enum GatewayError {
+    /// It has nobody to ask.
+    #[error("start a gateway without lanes; name at least one under [gateway.lanes]")]
+    NoLanes,
+    /// Two have one name.
+    #[error("tell two {what} named `{name}` apart; give one of them another name")]
+    SameName {
+        /// Lanes, aliases or keys.
+        what: &'static str,
+        /// The name.
+        name: String,
+    },
+    /// A lane cannot be spoken with.
+    #[error("use lane `{0}`: it has no endpoint")]
+    NoEndpoint(String),
+    /// An alias leads nowhere.
+    #[error("use alias `{0}`: it names no lane")]
+    NoLane(String),
+    /// Everybody could ask.
+    #[error(
+        "listen on {0} without a key: others could ask at your cost; add a key under [gateway.keys] or listen on 127.0.0.1"
+    )]
+    Open(SocketAddr),
+    /// No descriptor, address or runtime.
+    #[error(transparent)]
+    Net(#[from] NetError),
+    /// The log cannot be kept.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// No thread or runtime.
+    #[error("start a thread of the gateway: {0}")]
+    Thread(std::io::Error),
+    /// A thread ended before it listened.
+    #[error("start the gateway: a thread of it ended at once")]
+    Gone,
+}

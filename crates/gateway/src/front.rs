@@ -1,0 +1,270 @@
+//! The door: who asks, for what, and whether they may; then the call, and the head of its answer.
+//!
+//! It refuses to know lanes' answers. Invariant: nothing is sent to a provider before the client was admitted and its
+//! request read whole and understood; every refusal is in the client's dialect.
+
+use crate::account::Account;
+use crate::admission::Shown;
+use crate::ask::Ask;
+use crate::body::CallBody;
+use crate::call::{Call, Step};
+use crate::denied::Denied;
+use crate::heading::heading;
+use crate::house::{OpenCall, locked};
+use crate::listing;
+use crate::plan::{Alias, Plan};
+use crate::prepare::Request;
+use crate::worker::Worker;
+use bytes::Bytes;
+use http::header::CONTENT_LENGTH;
+use http::request::Parts;
+use http::{HeaderMap, Response, StatusCode};
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::sync::Arc;
+use tokrate_core::Span;
+use tokrate_net::server::{BodyError, ConnectionTap, Handler, RequestBody, read_body};
+use tokrate_route::{CallShape, Candidate, Commit, Mode, Race, RaceConfig, Ranked};
+use tokrate_wire::{Dialect, Glance, Routed, Shape};
+
+/// Header by which a client chooses the mode of one call.
+const MODE_HEADER: &str = "x-tokrate-mode";
+
+/// Answers the clients of one thread.
+pub(crate) struct Front {
+    pub worker: Rc<Worker>,
+}
+
+impl Handler for Front {
+    type Body = CallBody;
+
+    async fn handle(self: Rc<Self>, request: http::Request<RequestBody>, tap: Rc<ConnectionTap>) -> Response<CallBody> {
+        let (head, body) = request.into_parts();
+        let path = head.uri.path_and_query().map_or("/", |path| path.as_str());
+        let ask = Ask::of(&head.method, path);
+        let dialect = ask.dialect();
+        match self.answer(ask, head, body, &tap).await {
+            Ok(response) => response,
+            Err(denied) => denied.into_response(dialect),
+        }
+    }
+}
+
+impl Front {
+    async fn answer(
+        &self,
+        ask: Ask,
+        head: Parts,
+        body: RequestBody,
+        tap: &ConnectionTap,
+    ) -> Result<Response<CallBody>, Denied> {
+        let plan = self.worker.plan();
+        if ask == Ask::Health {
+            return Ok(Response::new(CallBody::plain(Bytes::from_static(b"ok\n"))));
+        }
+        let shown = Shown::of(&plan, &head)?;
+        let routed = match ask {
+            Ask::Answer(routed) => Some(routed),
+            Ask::Embeddings => None,
+            Ask::Models => return Ok(listing::models(&plan, &shown, &head.headers)),
+            Ask::Model(name) => return listing::model(&plan, &shown, &head.headers, &name),
+            Ask::WrongMethod => {
+                return Err(Denied::new(StatusCode::METHOD_NOT_ALLOWED, "this path is not asked this way"));
+            }
+            Ask::Health | Ask::Unknown => {
+                return Err(Denied::new(
+                    StatusCode::NOT_FOUND,
+                    "there is nothing at this path; docs/gateway.md lists what is",
+                ));
+            }
+        };
+        let open = OpenCall::begin(&self.worker.house, plan.limits.calls)?;
+        let body = read_request(&plan, &head.headers, body).await?;
+        let arrived_at = tap.read_at();
+        let (request, alias) = self.understand(&plan, routed, head.headers, body)?;
+        shown.check_alias(&alias.name)?;
+        let mode = mode_for(&request.headers, alias.mode)?;
+        let key = shown.admit(&self.worker.house, &plan, &alias, &request)?;
+        let account = Account::new(Arc::clone(&self.worker.house), plan, alias, request, key, arrived_at, open);
+        let call = self.begin(account, mode)?;
+        respond(call).await
+    }
+
+    /// Looks over a request's body and finds what it asks for.
+    fn understand(
+        &self,
+        plan: &Plan,
+        routed: Option<Routed>,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<(Request, Arc<Alias>), Denied> {
+        let glance = Glance::of(&body).map_err(|error| Denied::bad_request(error.to_string()))?;
+        let in_path = routed.as_ref().and_then(|routed| routed.model.as_deref());
+        let in_body = glance.model(&body);
+        let name = in_path.or(in_body.as_deref()).ok_or_else(|| Denied::bad_request("the field `model` is missing"))?;
+        let alias = plan.aliases.get(name).cloned().ok_or_else(|| {
+            Denied::new(
+                StatusCode::NOT_FOUND,
+                format!("the model `{name}` does not exist here; GET /v1/models lists those that do"),
+            )
+        })?;
+        let id = self.worker.house.next_call();
+        let created = self.worker.house.clock.wall_seconds();
+        let shape = shape_of(routed.as_ref(), &glance);
+        drop(in_body);
+        Ok((Request { routed, shape, glance, headers, body, id, created }, alias))
+    }
+
+    /// Puts the lanes in order and begins the race.
+    fn begin(&self, account: Account, mode: Mode) -> Result<Call, Denied> {
+        let now = self.worker.house.clock.now();
+        let plan = Arc::clone(&account.plan);
+        let (usable, endpoints) = usable_lanes(&account)?;
+        let shape = CallShape { prompt_tokens: account.prompt_tokens, output_tokens: account.expected_output_tokens() };
+        let ranked = locked(&plan.router).order(now, &shape, &usable, &account.alias.policy);
+        let commit = if account.request.is_stream() { Commit::FirstToken } else { Commit::End };
+        let router = locked(&plan.router);
+        let candidates = ranked.iter().map(|ranked| {
+            let hedge_after = router.hedge_after(ranked.lane, now, shape.prompt_tokens);
+            candidate(&plan, ranked, &shape, commit, hedge_after)
+        });
+        let candidates = candidates.collect();
+        drop(router);
+        let endpoint_of = |ranked: &Ranked| {
+            let place = usable.iter().position(|lane| *lane == ranked.lane).expect("only what was handed in is ranked");
+            endpoints[place]
+        };
+        let endpoints = ranked.iter().map(endpoint_of).collect();
+        let config = RaceConfig {
+            mode,
+            attempts_most: account.alias.attempts_most.max(match mode {
+                Mode::Race { lanes } => lanes,
+                Mode::Hedge => 2,
+                Mode::Off => 1,
+            }),
+            first_token_limit: plan.limits.first_token,
+            gap_limit: plan.limits.gap,
+            total_limit: plan.limits.total,
+            commit,
+            second_look: account.alias.second_look,
+        };
+        locked(&account.alias.budget).call();
+        let race = Race::new(config, candidates, now);
+        Ok(Call::new(Rc::clone(&self.worker), account, race, endpoints))
+    }
+}
+
+/// Waits until there is an answer, and begins it.
+async fn respond(mut call: Call) -> Result<Response<CallBody>, Denied> {
+    let is_stream = call.account.request.is_stream();
+    let mut whole = Vec::new();
+    loop {
+        match poll_fn(|context| call.poll_step(context)).await {
+            Step::Won if is_stream => {
+                let head = heading(&call);
+                let mut response = Response::new(CallBody::Stream(Box::new(call)));
+                head.put_on(&mut response);
+                return Ok(response);
+            }
+            Step::Won => {}
+            Step::Bytes(bytes) if whole.is_empty() => whole = bytes.into(),
+            Step::Bytes(bytes) => whole.extend_from_slice(&bytes),
+            Step::Finished => {
+                let head = heading(&call);
+                let mut response = Response::new(CallBody::Whole(Some(Bytes::from(whole)), Box::new(call)));
+                head.put_on(&mut response);
+                return Ok(response);
+            }
+            Step::Broken { kind, .. } => return Err(call.denied(kind, call.winner())),
+            Step::Failed { kind, attempt } => {
+                return match attempt.and_then(|attempt| call.refusal_as_it_came(attempt)) {
+                    Some(response) => Ok(response),
+                    None => Err(call.denied(kind, attempt)),
+                };
+            }
+        }
+    }
+}
+
+/// Reads a request's body within its limits.
+async fn read_request(plan: &Plan, headers: &HeaderMap, body: RequestBody) -> Result<Bytes, Denied> {
+    let most = plan.limits.request_bytes;
+    let too_large = || {
+        let message =
+            format!("the request has more than {most} bytes; the gateway's limit `request_bytes` allows more");
+        Denied::new(StatusCode::PAYLOAD_TOO_LARGE, message)
+    };
+    let length = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
+    if length.is_some_and(|length| length > most) {
+        return Err(too_large());
+    }
+    match tokio::time::timeout(plan.limits.body.as_duration(), read_body(body, most)).await {
+        Ok(Ok(body)) => Ok(body),
+        Ok(Err(BodyError::TooLarge)) => Err(too_large()),
+        Ok(Err(BodyError::Broken)) => Err(Denied::bad_request("the request broke off")),
+        Err(_) => {
+            let message = format!("the request did not come within {}", plan.limits.body);
+            Err(Denied::new(StatusCode::REQUEST_TIMEOUT, message))
+        }
+    }
+}
+
+/// How the answer is asked for.
+fn shape_of(routed: Option<&Routed>, glance: &Glance) -> Shape {
+    let Some(routed) = routed else { return Shape::Whole };
+    let unsaid = matches!(routed.dialect, Dialect::OllamaChat | Dialect::OllamaGenerate);
+    let said = if glance.stream.unwrap_or(unsaid) { Shape::Stream } else { Shape::Whole };
+    routed.shape.unwrap_or(said)
+}
+
+/// The mode that a client chose for one call, else that of the name it asked for.
+fn mode_for(headers: &HeaderMap, usual: Mode) -> Result<Mode, Denied> {
+    let Some(value) = headers.get(MODE_HEADER) else { return Ok(usual) };
+    let read = value.to_str().ok().and_then(crate::config::mode_of);
+    read.ok_or_else(|| {
+        Denied::bad_request(format!("{MODE_HEADER} is `off`, `hedge`, `race` or `race=N` with N up to 16"))
+    })
+}
+
+/// The lanes that can carry a request, each with the endpoint for it.
+fn usable_lanes(account: &Account) -> Result<(Vec<tokrate_route::LaneId>, Vec<usize>), Denied> {
+    let (mut usable, mut endpoints, mut obstacle) = (Vec::new(), Vec::new(), None);
+    for &id in &account.alias.lanes {
+        let lane = account.plan.lane(id);
+        match account.request.endpoint_for(lane) {
+            Ok(endpoint) => {
+                usable.push(id);
+                endpoints.push(endpoint);
+            }
+            Err(message) => drop(obstacle.get_or_insert(message)),
+        }
+    }
+    match obstacle {
+        Some(message) if usable.is_empty() => Err(Denied::bad_request(message)),
+        _ => Ok((usable, endpoints)),
+    }
+}
+
+fn candidate(
+    plan: &Plan,
+    ranked: &Ranked,
+    shape: &CallShape,
+    commit: Commit,
+    first_token_p90: Option<Span>,
+) -> Candidate {
+    let expected_speed = ranked.expectation.map(|expected| expected.speed);
+    let hedge_after = match commit {
+        Commit::FirstToken => first_token_p90,
+        // To the end: the answer's own time comes on top.
+        Commit::End => first_token_p90
+            .zip(expected_speed)
+            .map(|(first, speed)| first + Span::from_secs_f64(shape.output_tokens / speed.max(f64::MIN_POSITIVE))),
+    };
+    Candidate {
+        lane: ranked.lane,
+        hedge_after,
+        loser: plan.lane(ranked.lane).config.loser,
+        expected_speed,
+        expected_output_tokens: Some(shape.output_tokens),
+    }
+}

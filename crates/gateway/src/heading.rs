@@ -1,0 +1,77 @@
+//! The head of an answer: what the provider said that a client can use, and what the gateway did.
+//!
+//! It refuses to hand on cookies, connection headers and anything else a provider says to its own clients. Invariant: what a
+//! race cost is never left unsaid.
+
+use crate::body::CallBody;
+use crate::call::Call;
+use crate::inbox::Inbox;
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
+
+/// Headers of a provider that mean something to a client.
+const HANDED_ON: [&str; 6] =
+    ["content-type", "retry-after", "request-id", "x-request-id", "x-should-retry", "openai-processing-ms"];
+/// The same by their beginnings.
+const HANDED_ON_GROUPS: [&str; 2] = ["x-ratelimit-", "anthropic-ratelimit-"];
+
+/// Status and headers of an answer.
+pub(crate) struct Heading {
+    status: StatusCode,
+    headers: HeaderMap,
+}
+
+impl Heading {
+    /// Puts them on an answer.
+    pub fn put_on(self, response: &mut Response<CallBody>) {
+        *response.status_mut() = self.status;
+        *response.headers_mut() = self.headers;
+    }
+}
+
+/// Those of a provider's headers that are handed on.
+pub(crate) fn handed_on(inbox: &Inbox) -> HeaderMap {
+    let mut headers = HeaderMap::with_capacity(16);
+    let Some(head) = &inbox.head else { return headers };
+    for (name, value) in &head.headers {
+        let text = name.as_str();
+        if HANDED_ON.contains(&text) || HANDED_ON_GROUPS.iter().any(|group| text.starts_with(group)) {
+            headers.append(name.clone(), value.clone());
+        }
+    }
+    headers
+}
+
+/// The head of a call that was won.
+pub(crate) fn heading(call: &Call) -> Heading {
+    let Some(entry) = call.won() else {
+        return Heading { status: StatusCode::OK, headers: HeaderMap::new() };
+    };
+    let attempt = &entry.attempt;
+    let inbox = attempt.inbox.borrow();
+    let mut headers = handed_on(&inbox);
+    let request = &call.account.request;
+    if request.routed.is_some() && attempt.dialect() != request.dialect() {
+        let content_type = request.dialect().content_type(request.shape);
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    }
+    let mut put = |name: &'static str, value: &str| {
+        if let Ok(value) = HeaderValue::from_str(value) {
+            headers.insert(HeaderName::from_static(name), value);
+        }
+    };
+    let lane = &attempt.lane.config;
+    put("x-tokrate-call", &request.id);
+    put("x-tokrate-provider", &lane.provider);
+    put("x-tokrate-winner", &lane.name);
+    put("x-tokrate-attempts", &call.attempts().len().to_string());
+    put("x-tokrate-race-cost-usd", &format!("{:.8}", call.account.extra_usd()));
+    if let Some(overhead) = call.overhead() {
+        put("x-tokrate-overhead-us", &(overhead.as_nanos() / 1000).to_string());
+    }
+    let ttft = inbox.meter.first_text_at().and_then(|first| Some(first - inbox.sent_at()?));
+    if let Some(ttft) = ttft {
+        put("x-tokrate-ttft-ms", &format!("{:.3}", ttft.as_nanos() as f64 / 1e6));
+    }
+    Heading { status: inbox.head.as_ref().map_or(StatusCode::OK, |head| head.status), headers }
+}

@@ -1,0 +1,100 @@
+//! What all threads of a gateway share: the plan, the router, the log, the counts.
+//!
+//! It refuses to know sockets. Invariant: a lock is held for a decision, never while anything is waited for.
+
+use crate::denied::Denied;
+use crate::plan::Plan;
+use http::StatusCode;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use tokrate_core::Span;
+use tokrate_meter::Attempt as Row;
+use tokrate_net::Clock;
+use tokrate_store::Log;
+
+/// Shared by every thread.
+pub(crate) struct House {
+    pub clock: Clock,
+    pub log: Option<Log>,
+    /// Calls open, and begun since the start.
+    pub open_calls: AtomicUsize,
+    calls: AtomicU64,
+    /// What sets this run's calls apart from those of others.
+    prefix: String,
+    plan: RwLock<Arc<Plan>>,
+    /// Of the plan, so that threads notice a new one.
+    generation: AtomicU64,
+}
+
+impl House {
+    pub fn new(clock: Clock, plan: Plan, log: Option<Log>) -> House {
+        // Wall time in nanoseconds does not come twice on one machine.
+        let prefix = format!("{:x}", clock.wall_nanos());
+        House {
+            clock,
+            log,
+            open_calls: AtomicUsize::new(0),
+            calls: AtomicU64::new(0),
+            prefix,
+            plan: RwLock::new(Arc::new(plan)),
+            generation: AtomicU64::new(0),
+        }
+    }
+
+    /// The plan of today.
+    pub fn plan(&self) -> Arc<Plan> {
+        Arc::clone(&self.plan.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Which plan that is.
+    pub fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    /// From now on, calls go by another plan.
+    pub fn adopt(&self, plan: Plan) {
+        *self.plan.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(plan);
+        self.generation.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// A name for the next call, unlike that of every other.
+    pub fn next_call(&self) -> String {
+        format!("{}-{:x}", self.prefix, self.calls.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Writes a row of the log, if there is one.
+    pub fn write(&self, row: Row) {
+        if let Some(log) = &self.log {
+            log.write(row);
+        }
+    }
+}
+
+/// One of the calls that are open, as long as it lives.
+pub(crate) struct OpenCall(Arc<House>);
+
+impl OpenCall {
+    /// Counts one more, unless there are too many.
+    pub fn begin(house: &Arc<House>, most: usize) -> Result<OpenCall, Denied> {
+        let open = OpenCall(Arc::clone(house));
+        match house.open_calls.fetch_add(1, Ordering::Relaxed) < most {
+            true => Ok(open),
+            false => {
+                let message = format!("the gateway has {most} calls open, as many as its limit `calls` allows");
+                let retry_after = Some(Span::from_secs(1));
+                Err(Denied { retry_after, ..Denied::new(StatusCode::SERVICE_UNAVAILABLE, message) })
+            }
+        }
+    }
+}
+
+impl Drop for OpenCall {
+    fn drop(&mut self) {
+        self.0.open_calls.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A lock whose holder cannot have left it half-changed: what they hold is changed by single calls.
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,155 @@
+//! What comes back from a lane: bytes ready for the client, events for the race, numbers for the log.
+//!
+//! It refuses to decide what is done with any of it. Invariant: in the same dialect the bytes are the lane's own, in order,
+//! once; what came in one read lies there together, so that it can go out in one write.
+
+use crate::measure::Meter;
+use bytes::Bytes;
+use std::cell::RefCell;
+use std::rc::Rc;
+use tokrate_core::{EventBatch, StreamEvent, Tick, What};
+use tokrate_net::{Departure, Head, Sink};
+use tokrate_wire::Decoder;
+
+/// Largest part of an error answer that is kept to be understood and handed on.
+const REFUSAL_BYTES_MOST: usize = 64 * 1024;
+
+/// How the body of an answer is read.
+pub(crate) enum Reader {
+    /// Handed on as it comes, and decoded beside; some of the gateway's own asking may be taken out.
+    Same { decoder: Decoder },
+    /// Handed on, and not understood.
+    Opaque,
+}
+
+/// What has come of one attempt.
+pub(crate) struct Inbox {
+    /// The head of the answer.
+    pub head: Option<Head>,
+    /// When the request's last byte had been handed to the socket.
+    departure: Option<Departure>,
+    /// When the first byte of the body came, and the last.
+    pub first_byte_at: Option<Tick>,
+    pub last_byte_at: Option<Tick>,
+    /// The numbers.
+    pub meter: Meter,
+    /// The body of an answer with an error status.
+    pub refused: Vec<u8>,
+    /// Events since the race was told: the first one with content, and the latest.
+    news: [Option<StreamEvent>; 2],
+    has_content: bool,
+    ready: Vec<u8>,
+    reader: Reader,
+    batch: Rc<RefCell<EventBatch>>,
+}
+
+impl Inbox {
+    /// An empty one; `batch` is lent by the worker, which reads one piece at a time.
+    pub fn new(reader: Reader, batch: Rc<RefCell<EventBatch>>) -> Inbox {
+        Inbox {
+            head: None,
+            departure: None,
+            first_byte_at: None,
+            last_byte_at: None,
+            meter: Meter::new(),
+            refused: Vec::new(),
+            news: [None; 2],
+            has_content: false,
+            ready: Vec::new(),
+            reader,
+            batch,
+        }
+    }
+
+    /// When the request's last byte had been handed to the socket; of a request that was sent again, the last time.
+    pub fn sent_at(&self) -> Option<Tick> {
+        self.departure.as_ref().and_then(|departure| departure.get())
+    }
+
+    /// Whether the lane said 2xx.
+    pub fn is_good(&self) -> bool {
+        self.head.as_ref().is_some_and(|head| head.status.is_success())
+    }
+
+    /// Whether the answer is handed on without being understood.
+    pub fn is_opaque(&self) -> bool {
+        matches!(self.reader, Reader::Opaque)
+    }
+
+    /// Takes the bytes that lie ready.
+    pub fn take_ready(&mut self) -> Option<Bytes> {
+        (!self.ready.is_empty()).then(|| Bytes::from(std::mem::take(&mut self.ready)))
+    }
+
+    /// Takes the events that the race has to hear of.
+    pub fn take_news(&mut self) -> impl Iterator<Item = StreamEvent> + use<> {
+        std::mem::take(&mut self.news).into_iter().flatten()
+    }
+
+    /// The answer ended, well or not: what the decoder still holds is said. To be called once.
+    pub fn end(&mut self, at: Tick) {
+        if self.first_byte_at.is_none() || !self.is_good() {
+            return;
+        }
+        let at = self.last_byte_at.unwrap_or(at);
+        let batch = Rc::clone(&self.batch);
+        let mut batch = batch.borrow_mut();
+        match &mut self.reader {
+            Reader::Same { decoder } => decoder.end(at, &mut batch),
+            Reader::Opaque => {}
+        }
+        self.hear(&mut batch);
+    }
+
+    fn read(&mut self, at: Tick, bytes: &[u8]) {
+        self.first_byte_at.get_or_insert(at);
+        self.last_byte_at = Some(at);
+        if !self.is_good() {
+            let room = REFUSAL_BYTES_MOST - self.refused.len();
+            return self.refused.extend_from_slice(&bytes[..room.min(bytes.len())]);
+        }
+        let batch = Rc::clone(&self.batch);
+        let mut batch = batch.borrow_mut();
+        match &mut self.reader {
+            Reader::Same { decoder } => {
+                decoder.push(at, bytes, &mut batch);
+                self.ready.extend_from_slice(bytes);
+            }
+            Reader::Opaque => self.ready.extend_from_slice(bytes),
+        }
+        self.hear(&mut batch);
+    }
+
+    fn hear(&mut self, batch: &mut EventBatch) {
+        self.meter.on(batch);
+        let is_content = |event: &&StreamEvent| matches!(event.what, What::Text { .. } | What::ToolCall { .. });
+        if !self.has_content
+            && let Some(event) = batch.events().iter().find(is_content)
+        {
+            self.has_content = true;
+            self.news[0] = Some(*event);
+        } else if let Some(event) = batch.events().last() {
+            self.news[1] = Some(*event);
+        }
+        batch.clear();
+    }
+}
+
+/// The sink of one exchange.
+pub(crate) struct Receiving(pub Rc<RefCell<Inbox>>);
+
+impl Sink for Receiving {
+    fn begin(&mut self, departure: &Departure) {
+        self.0.borrow_mut().departure = Some(Rc::clone(departure));
+    }
+
+    fn sent(&mut self, _: Tick) {}
+
+    fn head(&mut self, _: Tick, head: &Head) {
+        self.0.borrow_mut().head = Some(head.clone());
+    }
+
+    fn body(&mut self, at: Tick, bytes: &[u8]) {
+        self.0.borrow_mut().read(at, bytes);
+    }
+}

@@ -1,0 +1,181 @@
+//! The configuration as calls see it: lanes, aliases and keys, found by what a client sends.
+//!
+//! It refuses to know how it was written and what has been measured since. Invariant: a plan never changes; a new
+//! configuration is a new plan, and calls that have begun keep theirs.
+
+use crate::config::{AliasConfig, Config, EndpointConfig, KeyConfig, LaneConfig, LimitsConfig};
+use crate::error::GatewayError;
+use crate::house::locked;
+use crate::prepare::Request;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use tokrate_net::{ClientConfig, Clock, Route, Secrets};
+use tokrate_route::BudgetConfig;
+use tokrate_route::{Budget, KeyMeter, LaneId, Mode, OutputLength, Policy, Router};
+use tokrate_wire::Dialect;
+
+/// What the gateway works by, until it is told anew.
+pub(crate) struct Plan {
+    pub lanes: Vec<Arc<Lane>>,
+    pub aliases: BTreeMap<String, Arc<Alias>>,
+    pub keys: BTreeMap<[u8; 32], Arc<Key>>,
+    pub limits: LimitsConfig,
+    pub router: Mutex<Router>,
+}
+
+/// A lane, ready to be connected to.
+pub(crate) struct Lane {
+    pub id: LaneId,
+    pub config: LaneConfig,
+    pub endpoints: Vec<Endpoint>,
+}
+
+/// A dialect of a lane.
+pub(crate) struct Endpoint {
+    pub config: EndpointConfig,
+    pub route: Route,
+    /// What may never be shown of what comes from it.
+    pub secrets: Secrets,
+}
+
+/// A name that clients ask for.
+pub(crate) struct Alias {
+    pub name: String,
+    pub lanes: Vec<LaneId>,
+    pub policy: Policy,
+    pub mode: Mode,
+    pub attempts_most: usize,
+    pub second_look: Option<tokrate_core::Span>,
+    pub budget: Mutex<Budget>,
+    pub output_length: Mutex<OutputLength>,
+}
+
+/// A key, and what it has used.
+pub(crate) struct Key {
+    pub config: KeyConfig,
+    pub meter: Mutex<KeyMeter>,
+}
+
+impl Plan {
+    /// Checks a configuration and resolves the names of its hosts. Blocks; to be called outside a runtime.
+    pub fn resolve_blocking(config: &Config, clock: Clock) -> Result<Plan, GatewayError> {
+        check(config)?;
+        let mut lanes = Vec::new();
+        for (place, lane) in config.lanes.iter().enumerate() {
+            lanes.push(Arc::new(Lane::resolve(place, lane, &config.client, clock)?));
+        }
+        let mut aliases = BTreeMap::new();
+        // A lane's own name, and provider/model, are aliases of one lane, unless an alias has that name.
+        for lane in &lanes {
+            let own = [lane.config.name.clone(), format!("{}/{}", lane.config.provider, lane.config.model)];
+            for name in own {
+                let alone = AliasConfig {
+                    name: name.clone(),
+                    lanes: vec![lane.id.0 as usize],
+                    policy: Policy::Fixed,
+                    mode: Mode::Off,
+                    attempts_most: 1,
+                    budget: BudgetConfig::default(),
+                    second_look: None,
+                };
+                aliases.entry(name).or_insert_with(|| Arc::new(Alias::new(&alone)));
+            }
+        }
+        for alias in &config.aliases {
+            aliases.insert(alias.name.clone(), Arc::new(Alias::new(alias)));
+        }
+        let key = |key: &KeyConfig| {
+            let meter = Mutex::new(KeyMeter::new(key.limits, clock.now()));
+            (key.sha256, Arc::new(Key { config: key.clone(), meter }))
+        };
+        let keys = config.keys.iter().map(key).collect();
+        let router = Mutex::new(Router::new(config.lanes.iter().map(LaneConfig::for_router).collect(), config.seed));
+        Ok(Plan { lanes, aliases, keys, limits: config.limits, router })
+    }
+
+    /// The lane of a number that this plan gave out.
+    pub fn lane(&self, id: LaneId) -> &Arc<Lane> {
+        &self.lanes[id.0 as usize]
+    }
+}
+
+impl Lane {
+    fn resolve(place: usize, config: &LaneConfig, client: &ClientConfig, clock: Clock) -> Result<Lane, GatewayError> {
+        let mut endpoints = Vec::new();
+        for endpoint in &config.endpoints {
+            let route = Route::resolve_blocking(&endpoint.base, client, clock)?;
+            let secrets = Secrets::of(&endpoint.headers);
+            endpoints.push(Endpoint { config: endpoint.clone(), route, secrets });
+        }
+        let place = u32::try_from(place).expect("nobody writes down so many lanes");
+        Ok(Lane { id: LaneId(place), config: config.clone(), endpoints })
+    }
+
+    /// Where a call in this dialect goes: an endpoint of the same one, else the first.
+    pub fn endpoint(&self, dialect: Option<Dialect>) -> usize {
+        self.endpoints.iter().position(|endpoint| Some(endpoint.config.dialect) == dialect).unwrap_or(0)
+    }
+
+    /// Where embeddings are asked for: an endpoint of OpenAI's.
+    pub fn openai_endpoint(&self) -> Option<usize> {
+        use Dialect::{OpenAiChat, OpenAiCompletions, OpenAiResponses};
+        let openai =
+            |endpoint: &Endpoint| matches!(endpoint.config.dialect, OpenAiChat | OpenAiCompletions | OpenAiResponses);
+        self.endpoints.iter().position(openai)
+    }
+}
+
+impl Alias {
+    fn new(config: &AliasConfig) -> Alias {
+        let id = |&place: &usize| LaneId(u32::try_from(place).expect("nobody writes down so many lanes"));
+        Alias {
+            name: config.name.clone(),
+            lanes: config.lanes.iter().map(id).collect(),
+            policy: config.policy,
+            mode: config.mode,
+            attempts_most: config.attempts_most,
+            second_look: config.second_look,
+            budget: Mutex::new(Budget::new(config.budget)),
+            output_length: Mutex::default(),
+        }
+    }
+}
+
+impl Alias {
+    /// What a call may cost at most where it may go first (USD): lanes without a price count as nothing.
+    pub fn dearest_usd(&self, plan: &Plan, request: &Request) -> f64 {
+        let output = request.glance.output_limit().unwrap_or(0);
+        let router = locked(&plan.router);
+        let costs = self.lanes.iter().filter_map(|lane| router.cost_usd(*lane, request.prompt_tokens(), output));
+        costs.fold(0.0, f64::max)
+    }
+}
+
+/// What can be said without asking anybody.
+fn check(config: &Config) -> Result<(), GatewayError> {
+    if config.lanes.is_empty() {
+        return Err(GatewayError::NoLanes);
+    }
+    if !config.listen.ip().is_loopback() && config.keys.is_empty() {
+        return Err(GatewayError::Open(config.listen));
+    }
+    unlike("lanes", config.lanes.iter().map(|lane| &lane.name))?;
+    unlike("aliases", config.aliases.iter().map(|alias| &alias.name))?;
+    unlike("keys", config.keys.iter().map(|key| &key.name))?;
+    if let Some(lane) = config.lanes.iter().find(|lane| lane.endpoints.is_empty()) {
+        return Err(GatewayError::NoEndpoint(lane.name.clone()));
+    }
+    match config.aliases.iter().find(|alias| alias.lanes.is_empty()) {
+        Some(alias) => Err(GatewayError::NoLane(alias.name.clone())),
+        None => Ok(()),
+    }
+}
+
+fn unlike<'a>(what: &'static str, names: impl Iterator<Item = &'a String>) -> Result<(), GatewayError> {
+    let mut names: Vec<&String> = names.collect();
+    names.sort_unstable();
+    match names.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(pair) => Err(GatewayError::SameName { what, name: pair[0].clone() }),
+        None => Ok(()),
+    }
+}

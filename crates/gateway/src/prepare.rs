@@ -1,0 +1,107 @@
+//! A client's request as a lane is asked: spliced in the same dialect, translated to another.
+//!
+//! It refuses to know connections. Invariant: in the same dialect nothing of the body changes but the model's name and the
+//! wish for usage; of a client's headers only those are handed on that are named here or by the lane.
+
+use crate::inbox::Reader;
+use crate::plan::Lane;
+use bytes::Bytes;
+use http::header::{ACCEPT, CONTENT_TYPE};
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use std::borrow::Cow;
+use tokrate_net::Outgoing;
+use tokrate_wire::{Decoder, Dialect, Glance, Routed, Shape};
+
+/// Headers of a client that mean something to a provider and nothing to anybody's safety.
+const HANDED_ON: [&str; 5] =
+    ["anthropic-version", "anthropic-beta", "openai-beta", "idempotency-key", "x-stainless-helper-method"];
+
+/// Bytes of a token, roughly.
+const BYTES_PER_TOKEN: u64 = 4;
+
+/// A call as its client made it.
+pub(crate) struct Request {
+    /// `None` for embeddings.
+    pub routed: Option<Routed>,
+    pub shape: Shape,
+    pub glance: Glance,
+    pub headers: HeaderMap,
+    pub body: Bytes,
+    /// Number of the call, and seconds since 1970, for answers that are written anew.
+    pub id: String,
+    pub created: u64,
+}
+
+impl Request {
+    /// The client's dialect.
+    pub fn dialect(&self) -> Dialect {
+        self.routed.as_ref().map_or(Dialect::OpenAiChat, |routed| routed.dialect)
+    }
+
+    /// Whether the answer is asked for piece by piece.
+    pub fn is_stream(&self) -> bool {
+        self.shape != Shape::Whole
+    }
+
+    /// Tokens of the prompt, roughly, from the request's size.
+    pub fn prompt_tokens(&self) -> u64 {
+        self.body.len() as u64 / BYTES_PER_TOKEN
+    }
+
+    /// The endpoint of a lane that can carry this, or what is in the way.
+    pub fn endpoint_for(&self, lane: &Lane) -> Result<usize, String> {
+        match &self.routed {
+            None => lane.openai_endpoint().ok_or_else(|| format!("lane {} has no embeddings", lane.config.name)),
+            Some(routed) => Ok(lane.endpoint(Some(routed.dialect))),
+        }
+    }
+
+    /// What is sent to a lane's endpoint, and how its answer is read.
+    pub fn for_lane(&self, lane: &Lane, endpoint: usize) -> Result<(Outgoing, Reader), String> {
+        let endpoint = &lane.endpoints[endpoint].config;
+        let model = &lane.config.model;
+        let target = |path: &str| endpoint.base.path_with(path);
+        let headers = self.headers_for(lane, endpoint.dialect, &endpoint.headers);
+        let outgoing = |path, body| Outgoing { method: Method::POST, path, headers, body };
+        let Some(routed) = &self.routed else {
+            let body = self.spliced(model, false);
+            return Ok((outgoing(target("/embeddings"), body), Reader::Opaque));
+        };
+        let path = target(&endpoint.dialect.path(model, self.shape));
+        if endpoint.dialect == routed.dialect {
+            let asks = matches!(routed.dialect, Dialect::OpenAiChat | Dialect::OpenAiCompletions);
+            let adds_usage =
+                asks && self.shape == Shape::Stream && !self.glance.include_usage && !endpoint.no_stream_options;
+            // The model of Gemini's stands in the path.
+            let body = match routed.model {
+                Some(_) => self.body.clone(),
+                None => self.spliced(model, adds_usage),
+            };
+            let decoder = Decoder::new(routed.dialect, self.shape);
+            return Ok((outgoing(path, body), Reader::Same { decoder }));
+        }
+        Err(format!("lane {} does not speak {}", lane.config.name, routed.dialect.name()))
+    }
+
+    fn spliced(&self, model: &str, include_usage: bool) -> Bytes {
+        match self.glance.splice(&self.body, Some(model), include_usage) {
+            Cow::Borrowed(_) => self.body.clone(),
+            Cow::Owned(body) => Bytes::from(body),
+        }
+    }
+
+    fn headers_for(&self, lane: &Lane, dialect: Dialect, own: &HeaderMap) -> HeaderMap {
+        let mut headers = own.clone();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(ACCEPT, HeaderValue::from_static(dialect.content_type(self.shape)));
+        let named = lane.config.forward_headers.iter().map(String::as_str);
+        for name in HANDED_ON.into_iter().chain(named) {
+            let Ok(name) = HeaderName::from_bytes(name.as_bytes()) else { continue };
+            let is_own = own.contains_key(&name);
+            if !is_own && let Some(value) = self.headers.get(&name) {
+                headers.insert(name, value.clone());
+            }
+        }
+        headers
+    }
+}

@@ -1,0 +1,158 @@
+//! A gateway's life: start, new configurations, end.
+//!
+//! It refuses to know what is served. Invariant: all threads listen before the start is told, and none is left behind at
+//! the end.
+
+use crate::config::Config;
+use crate::error::GatewayError;
+use crate::front::Front;
+use crate::house::House;
+use crate::plan::Plan;
+use crate::worker::Worker;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
+use tokio::runtime::Builder;
+use tokio::sync::watch;
+use tokio::task::LocalSet;
+use tokrate_core::Span;
+use tokrate_net::server::{Listener, SharedSocket};
+use tokrate_net::{ClientConfig, Clock};
+use tokrate_store::Log;
+
+/// How long the end waits for the log.
+const FLUSH_MOST: Span = Span::from_secs(5);
+
+/// A gateway that runs in threads of its own. Dropping it stops it.
+pub struct RunningGateway {
+    address: SocketAddr,
+    admin: Option<SocketAddr>,
+    house: Arc<House>,
+    closing: watch::Sender<bool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// Starts gateways.
+#[derive(Clone, Copy, Debug)]
+pub struct Gateway;
+
+impl Gateway {
+    /// Starts one; it listens when this returns. Blocks while names are resolved.
+    ///
+    /// # Errors
+    /// When the configuration makes no sense, a name has no address, a port or the log's file cannot be had, or there is no
+    /// thread.
+    pub fn start(config: Config) -> Result<RunningGateway, GatewayError> {
+        let clock = Clock::monotonic();
+        let plan = Plan::resolve_blocking(&config, clock)?;
+        let log = config.log.as_ref().map(|log| Log::open(log.store_config())).transpose()?;
+        let house = Arc::new(House::new(clock, plan, log));
+        // Sockets are bound within a runtime, which then ends: the threads have runtimes of their own.
+        let binder = Builder::new_current_thread().enable_all().build().map_err(GatewayError::Thread)?;
+        let (address, sockets) = binder.block_on(async {
+            let listener = Listener::bind(config.listen).await?;
+            let sockets = (0..config.workers.max(1)).map(|_| listener.share()).collect::<Result<Vec<_>, _>>()?;
+            Ok::<_, GatewayError>((listener.address(), sockets))
+        })?;
+        let (closing, closed) = watch::channel(false);
+        let mut threads = Vec::new();
+        for (number, socket) in sockets.into_iter().enumerate() {
+            let thread = Thread {
+                socket,
+                house: Arc::clone(&house),
+                connecting: config.client.clone(),
+                closed: closed.clone(),
+                drain: config.drain,
+            };
+            threads.push(thread.start(number)?);
+        }
+        Ok(RunningGateway { address, admin: None, house, closing, threads })
+    }
+}
+
+impl RunningGateway {
+    /// Where clients connect.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Where the page, the metrics and the log's API are.
+    pub fn admin(&self) -> Option<SocketAddr> {
+        self.admin
+    }
+
+    /// Takes over new lanes, aliases, keys and limits; calls that have begun go on as they were. Addresses, threads and the
+    /// log's file stay as they are. Blocks while names are resolved.
+    ///
+    /// # Errors
+    /// When the configuration makes no sense or a name has no address; the old one then stays.
+    pub fn reconfigure(&self, config: &Config) -> Result<(), GatewayError> {
+        let plan = Plan::resolve_blocking(config, self.house.clock)?;
+        self.house.adopt(plan);
+        Ok(())
+    }
+
+    /// Stops listening, lets open calls go on for the time that the configuration allows, and waits for the end.
+    pub fn stop(mut self) {
+        self.join();
+    }
+
+    fn join(&mut self) {
+        self.closing.send_replace(true);
+        for thread in self.threads.drain(..) {
+            // A thread that panicked has said so itself.
+            let _ = thread.join();
+        }
+        if let Some(log) = &self.house.log {
+            log.flush(FLUSH_MOST);
+        }
+    }
+}
+
+impl Drop for RunningGateway {
+    fn drop(&mut self) {
+        self.join();
+    }
+}
+
+/// What one thread is started with.
+struct Thread {
+    socket: SharedSocket,
+    house: Arc<House>,
+    connecting: ClientConfig,
+    closed: watch::Receiver<bool>,
+    drain: Span,
+}
+
+impl Thread {
+    fn start(self, number: usize) -> Result<JoinHandle<()>, GatewayError> {
+        let (started, listening) = mpsc::channel();
+        let thread = std::thread::Builder::new()
+            .name(format!("tokrate-gateway-{number}"))
+            .spawn(move || self.run(&started))
+            .map_err(GatewayError::Thread)?;
+        listening.recv().map_err(|_| GatewayError::Gone)??;
+        Ok(thread)
+    }
+
+    fn run(self, started: &mpsc::Sender<Result<(), GatewayError>>) {
+        let runtime = match Builder::new_current_thread().enable_all().max_blocking_threads(1).build() {
+            Ok(runtime) => runtime,
+            Err(error) => return drop(started.send(Err(GatewayError::Thread(error)))),
+        };
+        LocalSet::new().block_on(&runtime, async {
+            let listener = match Listener::adopt(self.socket) {
+                Ok(listener) => listener,
+                Err(error) => return drop(started.send(Err(error.into()))),
+            };
+            let clock: Clock = self.house.clock;
+            let worker = Rc::new(Worker::new(self.house, self.connecting));
+            let mut closed = self.closed;
+            // An error means that the gateway's handle is gone, which ends it as well.
+            let end = async move { drop(closed.wait_for(|closed| *closed).await) };
+            drop(started.send(Ok(())));
+            listener.serve(Rc::new(Front { worker }), clock, end, self.drain).await;
+        });
+    }
+}

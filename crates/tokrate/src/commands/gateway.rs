@@ -1,0 +1,210 @@
+//! `tokrate gateway`: starts the lanes of this process, then the gateway, and watches over it until it is told to end.
+
+use super::Verdict;
+use crate::config::gateway::{Local, Resolved, Shown, resolve};
+use crate::flags::gateway::Flags;
+use anyhow::{Context, Result};
+use http::HeaderMap;
+use std::fmt::Write;
+use std::net::{Ipv4Addr, SocketAddr};
+use tokrate_bench::Stop;
+use tokrate_gateway::{Config, EndpointConfig, Gateway, RunningGateway};
+use tokrate_host::{FleetConfig, Guise, Host, MetricNames, Provider, RunningHost};
+use tokrate_net::Target;
+use tokrate_wire::Dialect;
+
+/// Serves until interrupted.
+pub fn run(flags: &Flags) -> Result<Verdict> {
+    let mut resolved = resolve(flags)?;
+    if flags.check {
+        anstream::print!("{}", check_shown(&resolved.shown));
+        return Ok(Verdict::Good);
+    }
+    let stop = Stop::default();
+    super::interrupt::watch_quietly(stop.clone())?;
+    let _locals = start_locals(&mut resolved)?;
+    let gateway = Gateway::start(resolved.config.clone())?;
+    anstream::print!("{}", serving_shown(&resolved, &gateway));
+    wait(&stop, &gateway, flags)?;
+    anstream::println!("letting open calls end (again to end at once)");
+    gateway.stop();
+    Ok(Verdict::Good)
+}
+
+/// Waits for the end; reads the settings again when it is told to.
+fn wait(stop: &Stop, gateway: &RunningGateway, flags: &Flags) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("watch over the gateway: no runtime could be started")?;
+    runtime.block_on(async {
+        let mut hangups = Hangups::new()?;
+        loop {
+            tokio::select! {
+                () = stop.wait() => return Ok(()),
+                () = hangups.next() => {}
+            }
+            match reload(gateway, flags) {
+                Ok(said) => anstream::println!("{said}"),
+                Err(error) => anstream::eprintln!("tokrate: kept the old settings: failed to {error:#}"),
+            }
+        }
+    })
+}
+
+/// Reads the settings again. Lanes of this process stay as they were started.
+fn reload(gateway: &RunningGateway, flags: &Flags) -> Result<String> {
+    let resolved = resolve(flags)?;
+    anyhow::ensure!(
+        resolved.locals.is_empty(),
+        "read the settings again: lanes of this process (`local`) are started with it; end it and start it anew"
+    );
+    let (lanes, aliases) = (resolved.config.lanes.len(), resolved.config.aliases.len());
+    gateway.reconfigure(&resolved.config)?;
+    Ok(format!(
+        "read the settings again: {lanes} lanes, {aliases} aliases; listening addresses and the log stay as they are"
+    ))
+}
+
+/// Starts simulated providers and the merge engine, and writes down where they are.
+fn start_locals(resolved: &mut Resolved) -> Result<Vec<RunningHost>> {
+    let here = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let mut hosts = Vec::new();
+    for (place, local) in std::mem::take(&mut resolved.locals) {
+        let is_apply = local == Local::Apply;
+        let address = match local {
+            Local::Simulated(persona) => {
+                let provider = Provider {
+                    persona: *persona,
+                    address: Some(here),
+                    model: resolved.config.lanes[place].model.clone(),
+                    only_model: false,
+                    api_key: None,
+                    guise: Guise::default(),
+                    metrics: MetricNames::default(),
+                };
+                let host = Host::start(FleetConfig { providers: vec![provider], ..FleetConfig::default() })?;
+                let address = host.address();
+                hosts.push(host);
+                address
+            }
+            Local::Apply => start_apply(here)?,
+        };
+        resolved.config.lanes[place].endpoints = local_endpoints(address, is_apply)?;
+    }
+    Ok(hosts)
+}
+
+/// Starts the merge engine in a thread of its own, for the rest of the process.
+fn start_apply(address: SocketAddr) -> Result<SocketAddr> {
+    let (started, listening) = std::sync::mpsc::channel();
+    let ready = started.clone();
+    std::thread::Builder::new()
+        .name("apply".to_owned())
+        .spawn(move || {
+            let told = move |address: SocketAddr| drop(ready.send(Ok(address)));
+            let config = tokrate_apply_host::HostConfig::new(address);
+            if let Err(error) = tokrate_apply_host::run(config, told, std::future::pending()) {
+                drop(started.send(Err(error)));
+            }
+        })
+        .context("start the merge engine: no thread could be started")?;
+    Ok(listening.recv().context("start the merge engine: it ended at once")??)
+}
+
+/// How an engine of this process is spoken with.
+fn local_endpoints(address: SocketAddr, only_chat: bool) -> Result<Vec<EndpointConfig>> {
+    let mut endpoints = Vec::new();
+    for dialect in Dialect::ALL {
+        if only_chat && dialect != Dialect::OpenAiChat {
+            continue;
+        }
+        let path = match dialect {
+            Dialect::OpenAiChat | Dialect::OpenAiCompletions | Dialect::OpenAiResponses | Dialect::Anthropic => "/v1",
+            Dialect::Gemini => "/v1beta",
+            Dialect::OllamaChat | Dialect::OllamaGenerate | Dialect::LlamaCompletion => "",
+        };
+        let base = Target::parse(&format!("http://{address}{path}"))?;
+        endpoints.push(EndpointConfig { dialect, base, headers: HeaderMap::new(), no_stream_options: false });
+    }
+    Ok(endpoints)
+}
+
+/// The effective configuration, a line a value.
+fn check_shown(shown: &[Shown]) -> String {
+    let width = |of: fn(&Shown) -> usize| shown.iter().map(of).max().unwrap_or(0);
+    let key_width = width(|row| row.key.len());
+    let mut text = String::new();
+    for row in shown {
+        // A string takes everything.
+        let _ = writeln!(text, "{:key_width$}  {}   ({})", row.key, row.value, row.origin);
+    }
+    text
+}
+
+/// Where the gateway is, and what can be asked of it.
+fn serving_shown(resolved: &Resolved, gateway: &RunningGateway) -> String {
+    let Config { lanes, aliases, keys, log, .. } = &resolved.config;
+    let address = gateway.address();
+    let mut text = String::new();
+    // A string takes everything.
+    let _ = writeln!(text, "serving {} lanes at http://{address}/v1 (Ctrl-C ends)", lanes.len());
+    if resolved.is_trial {
+        let _ = writeln!(
+            text,
+            "no lanes are configured: three simulated providers stand in; `tokrate init` writes a tokrate.toml"
+        );
+    }
+    for lane in lanes {
+        let _ = writeln!(text, "  lane  {:12} {}/{}", lane.name, lane.provider, lane.model);
+    }
+    for alias in aliases {
+        let names: Vec<&str> = alias.lanes.iter().map(|place| lanes[*place].name.as_str()).collect();
+        let _ = writeln!(text, "  alias {:12} {:?}, {:?}: {}", alias.name, alias.policy, alias.mode, names.join(", "));
+    }
+    let asked = aliases.first().map_or(&lanes[0].name, |alias| &alias.name);
+    let key = if keys.is_empty() { "none is needed" } else { "one of [gateway.keys]" };
+    let _ = writeln!(text, "\npoint an SDK at base URL http://{address}/v1, model `{asked}`, key: {key}");
+    let _ = writeln!(
+        text,
+        "try: curl -sN http://{address}/v1/chat/completions -H 'content-type: application/json' \\\n       \
+         -d '{{\"model\":\"{asked}\",\"stream\":true,\"messages\":[{{\"role\":\"user\",\"content\":\"How fast are you?\"}}]}}'"
+    );
+    if let Some(admin) = gateway.admin() {
+        let _ = writeln!(text, "page: http://{admin}/   metrics: http://{admin}/metrics");
+    }
+    if let Some(log) = log {
+        let _ = writeln!(text, "throughput log: {} (`tokrate log` reads it)", log.path.display());
+    }
+    text
+}
+
+/// SIGHUP.
+#[cfg(unix)]
+struct Hangups(tokio::signal::unix::Signal);
+
+#[cfg(unix)]
+impl Hangups {
+    fn new() -> Result<Hangups> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Hangups(signal(SignalKind::hangup()).context("watch for SIGHUP: the signal cannot be caught")?))
+    }
+
+    async fn next(&mut self) {
+        self.0.recv().await;
+    }
+}
+
+#[cfg(not(unix))]
+struct Hangups;
+
+#[cfg(not(unix))]
+impl Hangups {
+    fn new() -> Result<Hangups> {
+        Ok(Hangups)
+    }
+
+    async fn next(&mut self) {
+        std::future::pending::<()>().await;
+    }
+}

@@ -1,0 +1,118 @@
+//! `tokrate init`: writes a commented settings file for the providers whose keys the environment holds.
+
+use super::Verdict;
+use crate::config::environment;
+use crate::flags::gateway::InitFlags;
+use anyhow::{Context, Result, ensure};
+use std::fmt::Write;
+use tokrate_catalog::{Kind, PRICES, PROVIDERS, Provider};
+
+/// Writes the file; never over another without being told to.
+pub fn run(flags: &InitFlags) -> Result<Verdict> {
+    let path = &flags.file;
+    let found: Vec<(&Provider, &str)> = PROVIDERS
+        .iter()
+        .filter(|row| row.kind == Kind::Hosted)
+        .filter_map(|row| Some((row, *row.key_env.iter().find(|name| environment::variable(name).is_some())?)))
+        .collect();
+    let exists = path.exists();
+    ensure!(
+        !exists || flags.force,
+        "write {}: it is there already; add --force to replace it, or name another with --file",
+        path.display()
+    );
+    std::fs::write(path, settings(&found)).with_context(|| format!("write {}", path.display()))?;
+    let named: Vec<&str> = found.iter().map(|(row, _)| row.title).collect();
+    match named.is_empty() {
+        true => {
+            anstream::println!("wrote {} with simulated lanes: no key of a known provider was found", path.display())
+        }
+        false => anstream::println!("wrote {} for {}", path.display(), listed(&named)),
+    }
+    anstream::println!("next: tokrate gateway --check, then tokrate gateway");
+    Ok(Verdict::Good)
+}
+
+/// The text of the file.
+fn settings(found: &[(&Provider, &str)]) -> String {
+    let mut text = String::from(HEAD);
+    let mut lanes = Vec::new();
+    for (row, variable) in found {
+        let model = PRICES.iter().find(|price| price.provider == row.name).map(|price| price.model);
+        // A string takes everything.
+        let _ = write!(text, "\n# {}: key from {variable}", row.title);
+        let _ = match model {
+            Some(_) => writeln!(text, "; another model: see `tokrate targets`"),
+            None => writeln!(text, "; write the model that you use"),
+        };
+        let off = if model.is_some() { "" } else { "# " };
+        let _ = writeln!(text, "{off}[gateway.lanes.{}]", row.name);
+        let _ = writeln!(text, "{off}target = \"{}/{}\"", row.name, model.unwrap_or("MODEL"));
+        let _ = writeln!(text, "{off}key_env = \"{variable}\"");
+        lanes.extend(model.map(|_| row.name));
+    }
+    if lanes.is_empty() {
+        text.push_str(SIMULATED);
+        lanes.extend(["quick", "strong"]);
+    }
+    let quoted: Vec<String> = lanes.iter().map(|lane| format!("\"{lane}\"")).collect();
+    let quoted: Vec<&str> = quoted.iter().map(String::as_str).collect();
+    let _ = write!(text, "{ALIAS}lanes = [{}]\n{TAIL}", listed(&quoted));
+    text
+}
+
+const HEAD: &str = "\
+# Settings of tokrate. `tokrate gateway --check` says what they come to; docs/gateway.md explains every key.
+
+[gateway]
+listen = \"127.0.0.1:8411\"     # for clients; elsewhere than on loopback only with [gateway.keys]
+admin = \"127.0.0.1:8412\"      # page and metrics; \"off\" for none
+log = \"tokrate-log.db\"        # throughput log; no prompt and no answer is in it
+";
+
+const SIMULATED: &str = "
+# No key of a known provider was found in the environment: two simulated providers, to try things.
+[gateway.lanes.quick]
+local = \"sim:prompt\"
+
+[gateway.lanes.strong]
+local = \"sim:swift\"
+";
+
+const ALIAS: &str = "
+# What clients ask for as `model`.
+[gateway.aliases.auto]
+";
+
+const TAIL: &str = "\
+objective = \"completion\"      # least expected time to the end; also cheapest, weighted, fixed, ...
+mode = \"hedge\"                # off, hedge (another lane when one is slow), race, race=N
+
+# [gateway.keys.team-a]         # with a key configured, every client must show one
+# key_env = \"TEAM_A_KEY\"
+# requests_per_minute = 600
+# usd_per_month = 100.0
+";
+
+/// Not inlined: see `names.rs` of meter.
+#[inline(never)]
+fn listed(names: &[&str]) -> String {
+    names.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_understood() {
+        let openai = tokrate_catalog::provider("openai").expect("a row");
+        for found in [&[][..], &[(openai, "OPENAI_API_KEY")]] {
+            let text = settings(found);
+            let read: Result<crate::config::file::File, _> = toml::from_str(&text);
+            assert!(read.is_ok(), "{read:?}\n{text}");
+        }
+        insta::assert_snapshot!("init_simulated", settings(&[]));
+        insta::assert_snapshot!("init_openai", settings(&[(openai, "OPENAI_API_KEY")]));
+    }
+}

@@ -1,0 +1,132 @@
+//! Aliases and virtual keys: what rows of the settings file come to.
+
+use super::rows::{AliasRow, GatewayRow, KeyRow};
+use crate::config::quantity;
+use crate::config::secret::KeyReference;
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use tokrate_core::Span;
+use tokrate_gateway::{AliasConfig, BudgetConfig, KeyConfig, KeyLimits, LaneConfig, Mode, Policy, key_hash};
+
+/// The aliases of a file.
+pub fn aliases(row: &GatewayRow, lanes: &[LaneConfig]) -> Result<Vec<AliasConfig>> {
+    let alias = |(name, row): (&String, &AliasRow)| {
+        alias(name, row, lanes).with_context(|| format!("understand gateway.aliases.{name}"))
+    };
+    row.aliases.iter().map(alias).collect()
+}
+
+fn alias(name: &str, row: &AliasRow, lanes: &[LaneConfig]) -> Result<AliasConfig> {
+    let place = |wanted: &String| {
+        lanes.iter().position(|lane| lane.name == *wanted).with_context(|| {
+            let known: Vec<&str> = lanes.iter().map(|lane| lane.name.as_str()).collect();
+            format!("there is no lane `{wanted}`; there are {}", listed(&known))
+        })
+    };
+    let places = row.lanes.iter().map(place).collect::<Result<Vec<_>>>()?;
+    let mode = mode(row.mode.as_deref())?;
+    // Who asks for a race of k wants k - 1 extra attempts in every call.
+    let usual_share = match mode {
+        Mode::Race { lanes } => lanes.saturating_sub(1) as f64,
+        Mode::Off | Mode::Hedge => 0.1,
+    };
+    let second_look = row.second_look.as_deref().map(|text| span("second_look", text)).transpose()?;
+    let share = row.extra_share.unwrap_or(usual_share);
+    ensure!(share.is_finite() && share >= 0.0, "`extra_share` is a share of calls, such as 0.1");
+    let attempts_most = row.attempts.unwrap_or(3);
+    ensure!((1..=16).contains(&attempts_most), "`attempts` is a number from 1 to 16");
+    Ok(AliasConfig {
+        name: name.to_owned(),
+        lanes: places,
+        policy: policy(row)?,
+        mode,
+        attempts_most,
+        budget: BudgetConfig {
+            extra_share: share,
+            burst: (share * 20.0).max(10.0),
+            max_extra_cost_pct: row.max_extra_cost_pct,
+            max_extra_usd_per_hour: row.max_extra_usd_per_hour,
+        },
+        second_look,
+    })
+}
+
+fn span(key: &str, text: &str) -> Result<Span> {
+    quantity::span(text).map_err(|error| anyhow!("read `{key}`: {error:#}"))
+}
+
+fn mode(name: Option<&str>) -> Result<Mode> {
+    let Some(name) = name else { return Ok(Mode::Off) };
+    tokrate_gateway::mode_of(name).with_context(|| format!("`mode` is off, hedge, race or race=N, not `{name}`"))
+}
+
+fn policy(row: &AliasRow) -> Result<Policy> {
+    let name = row.objective.as_deref().unwrap_or("completion");
+    let belongs = |key: &str, is_set: bool, to: &str| match is_set && name != to {
+        true => Err(anyhow!("`{key}` belongs to objective = \"{to}\"")),
+        false => Ok(()),
+    };
+    belongs("ttft_most", row.ttft_most.is_some(), "cheapest")?;
+    belongs("speed_least", row.speed_least.is_some(), "cheapest")?;
+    belongs("usd_per_second", row.usd_per_second.is_some(), "weighted")?;
+    Ok(match name {
+        "completion" => Policy::Completion,
+        "cheapest" => Policy::Cheapest {
+            ttft_most: row.ttft_most.as_deref().map(|text| span("ttft_most", text)).transpose()?,
+            speed_least: row.speed_least,
+        },
+        "weighted" => Policy::Weighted {
+            usd_per_second: row.usd_per_second.context("objective = \"weighted\" needs `usd_per_second`")?,
+        },
+        "peak-ewma" => Policy::PeakEwma,
+        "round-robin" => Policy::RoundRobin,
+        "least-busy" => Policy::LeastBusy,
+        "lowest-latency" => Policy::LowestLatency,
+        "fixed" => Policy::Fixed,
+        other => bail!(
+            "`objective` is completion, cheapest, weighted, peak-ewma, round-robin, least-busy, lowest-latency or fixed, not `{other}`"
+        ),
+    })
+}
+
+/// The virtual keys of a file.
+pub fn keys(row: &GatewayRow) -> Result<Vec<KeyConfig>> {
+    let key =
+        |(name, row): (&String, &KeyRow)| key(name, row).with_context(|| format!("understand gateway.keys.{name}"));
+    row.keys.iter().map(key).collect()
+}
+
+fn key(name: &str, row: &KeyRow) -> Result<KeyConfig> {
+    let reference = None
+        .or_else(|| row.key_env.clone().map(KeyReference::Variable))
+        .or_else(|| row.key_file.clone().map(KeyReference::File))
+        .or_else(|| row.key_cmd.clone().map(KeyReference::Command));
+    let sha256 = match (&row.sha256, reference) {
+        (Some(hex), None) => hash_of(hex)?,
+        (None, Some(reference)) => key_hash(reference.fetch()?.reveal()),
+        _ => bail!("write its `sha256` (64 hexadecimal digits), or one of key_env, key_file, key_cmd"),
+    };
+    Ok(KeyConfig {
+        name: name.to_owned(),
+        sha256,
+        aliases: row.aliases.clone(),
+        limits: KeyLimits {
+            requests_per_minute: row.requests_per_minute,
+            tokens_per_minute: row.tokens_per_minute,
+            streams: row.streams,
+            usd_per_month: row.usd_per_month,
+        },
+    })
+}
+
+fn hash_of(hex: &str) -> Result<[u8; 32]> {
+    let digit = |place: usize| hex.get(place * 2..place * 2 + 2).and_then(|pair| u8::from_str_radix(pair, 16).ok());
+    let bytes: Option<Vec<u8>> = (0..32).map(digit).collect();
+    let fits = hex.len() == 64 && hex.bytes().all(|byte| byte.is_ascii_hexdigit());
+    bytes.filter(|_| fits).and_then(|bytes| bytes.try_into().ok()).context("`sha256` is not 64 hexadecimal digits")
+}
+
+/// Not inlined: see `names.rs` of meter.
+#[inline(never)]
+fn listed(names: &[&str]) -> String {
+    names.join(", ")
+}

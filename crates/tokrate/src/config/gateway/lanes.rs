@@ -1,0 +1,152 @@
+//! Lanes: what a row of the settings file comes to, with the catalog's help.
+
+use super::rows::LaneRow;
+use crate::config::bench::target::named::Named;
+use crate::config::bench::target::{dialect_of, own_key, usual_endpoint};
+use crate::config::secret::KeyReference;
+use anyhow::{Context, Result, bail, ensure};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use tokrate_catalog::Auth;
+use tokrate_core::Span;
+use tokrate_gateway::{EndpointConfig, LaneConfig, LoserPolicy, Price};
+use tokrate_net::Target;
+use tokrate_wire::Dialect;
+
+/// How long and how much of a loser is read to know its exact cost.
+const DRAIN_TIME: Span = Span::from_secs(120);
+const DRAIN_BYTES: u64 = 4 << 20;
+
+/// A lane, its key fetched.
+pub fn lane(name: &str, row: &LaneRow) -> Result<LaneConfig> {
+    lane_of(name, row).with_context(|| format!("understand gateway.lanes.{name}"))
+}
+
+fn lane_of(name: &str, row: &LaneRow) -> Result<LaneConfig> {
+    let (provider, model, endpoints, listed) = match (&row.target, &row.url) {
+        (Some(_), Some(_)) => bail!("it has `target` and `url`; leave out one of them"),
+        (None, None) => bail!("it names nobody; write target = \"PROVIDER/MODEL\", or url and model"),
+        (Some(target), None) => catalogued(target, row)?,
+        (None, Some(url)) => addressed(url, row)?,
+    };
+    let price = row.price.map(|row| Price { input: row.input, output: row.output, cached: row.cached });
+    if let Some(price) = price {
+        let fits =
+            [price.input, price.output, price.cached.unwrap_or(0.0)].iter().all(|usd| usd.is_finite() && *usd >= 0.0);
+        ensure!(fits, "its price is no number of dollars per million tokens");
+    }
+    Ok(LaneConfig {
+        name: name.to_owned(),
+        provider,
+        model,
+        endpoints,
+        price: price.or(listed),
+        in_flight_most: row.max_in_flight,
+        loser: loser(row.loser.as_deref())?,
+        forward_headers: row.forward_headers.iter().map(|name| name.to_ascii_lowercase()).collect(),
+    })
+}
+
+type Found = (String, String, Vec<EndpointConfig>, Option<Price>);
+
+/// A lane of the catalog.
+fn catalogued(target: &str, row: &LaneRow) -> Result<Found> {
+    let named = Named::parse(target)?;
+    let model = named
+        .model
+        .or(row.model.as_deref())
+        .with_context(|| format!("`{target}` names no model; write {target}/MODEL"))?;
+    let key = match key_reference(row) {
+        Some(key) => Some(key),
+        None => own_key(named.row, true)?,
+    };
+    let key = key.map(|key| key.fetch()).transpose()?;
+    let mut endpoints = Vec::new();
+    for endpoint in named.row.endpoints {
+        if row.dialect.as_deref().is_some_and(|dialect| dialect != endpoint.dialect) {
+            continue;
+        }
+        let base = Target::parse(&named.base(endpoint)?)?;
+        let headers = headers(endpoint.auth, endpoint.headers, key.as_ref().map(|key| key.reveal()), row)?;
+        let no_stream_options = endpoint.quirks.no_stream_options;
+        endpoints.push(EndpointConfig { dialect: dialect_of(endpoint.dialect)?, base, headers, no_stream_options });
+    }
+    ensure!(
+        !endpoints.is_empty(),
+        "{} is not known to speak `{}`",
+        named.row.title,
+        row.dialect.as_deref().unwrap_or("")
+    );
+    let listed = tokrate_catalog::price(named.row.name, model).map(|price| Price {
+        input: price.input_usd_per_million,
+        output: price.output_usd_per_million,
+        cached: price.cached_input_usd_per_million,
+    });
+    Ok((row.provider.clone().unwrap_or_else(|| named.row.name.to_owned()), model.to_owned(), endpoints, listed))
+}
+
+/// A lane by its address.
+fn addressed(url: &str, row: &LaneRow) -> Result<Found> {
+    let base = Target::parse(url)?;
+    let model = row.model.clone().context("it names no model; write model = \"NAME\"")?;
+    let key = key_reference(row).map(|key| key.fetch()).transpose()?;
+    let dialects = match &row.dialect {
+        Some(name) => vec![dialect_of(name)?],
+        None => vec![Dialect::OpenAiChat],
+    };
+    let mut endpoints = Vec::new();
+    for dialect in dialects {
+        let spoken = usual_endpoint(dialect);
+        let (auth, further) = spoken.map_or((Auth::Bearer, &[][..]), |endpoint| (endpoint.auth, endpoint.headers));
+        let headers = headers(auth, further, key.as_ref().map(|key| key.reveal()), row)?;
+        endpoints.push(EndpointConfig { dialect, base: base.clone(), headers, no_stream_options: false });
+    }
+    let provider = row.provider.clone().unwrap_or_else(|| base.host().to_owned());
+    Ok((provider, model, endpoints, None))
+}
+
+fn key_reference(row: &LaneRow) -> Option<KeyReference> {
+    None.or_else(|| row.key_env.clone().map(KeyReference::Variable))
+        .or_else(|| row.key_file.clone().map(KeyReference::File))
+        .or_else(|| row.key_cmd.clone().map(KeyReference::Command))
+}
+
+/// The headers of every request to an endpoint.
+fn headers(
+    auth: Auth,
+    further: &[(&'static str, &'static str)],
+    key: Option<&str>,
+    row: &LaneRow,
+) -> Result<HeaderMap> {
+    let mut headers = HeaderMap::new();
+    for (name, value) in further {
+        headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+    }
+    if let Some(key) = key {
+        let (name, text) = match auth {
+            Auth::Header(name) => (HeaderName::from_static(name), key.to_owned()),
+            Auth::Bearer | Auth::None => (http::header::AUTHORIZATION, format!("Bearer {key}")),
+        };
+        let mut value =
+            HeaderValue::from_str(&text).ok().context("its key holds characters that no header can carry")?;
+        value.set_sensitive(true);
+        headers.insert(name, value);
+    }
+    for (name, value) in &row.headers {
+        let name: HeaderName = name.parse().ok().with_context(|| format!("`{name}` is no name of a header"))?;
+        let mut value =
+            HeaderValue::from_str(value).ok().with_context(|| format!("the value of header {name} cannot be sent"))?;
+        // It may be a key as well.
+        value.set_sensitive(true);
+        headers.insert(name, value);
+    }
+    Ok(headers)
+}
+
+fn loser(name: Option<&str>) -> Result<LoserPolicy> {
+    match name {
+        None | Some("cancel") => Ok(LoserPolicy::CancelEstimate),
+        Some("free") => Ok(LoserPolicy::Free),
+        Some("drain") => Ok(LoserPolicy::DrainExact { time_most: DRAIN_TIME, bytes_most: DRAIN_BYTES }),
+        Some(other) => bail!("`loser` is `cancel`, `drain` or `free`, not `{other}`"),
+    }
+}

@@ -1,0 +1,236 @@
+//! From the flags of `tokrate gateway` and `[gateway]` of the settings file to what the gateway is given; every value
+//! remembers where it came from.
+
+mod aliases;
+mod lanes;
+pub mod rows;
+pub mod simulated;
+
+use super::environment::Environment;
+use super::file::File;
+use super::quantity;
+use crate::flags::gateway::Flags;
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use rows::{GatewayRow, LimitsRow};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use tokrate_core::Span;
+use tokrate_gateway::{Config, LaneConfig, LimitsConfig, LogSettings};
+use tokrate_net::{ClientConfig, HttpVersion};
+
+const LISTEN: &str = "127.0.0.1:8411";
+const ADMIN: &str = "127.0.0.1:8412";
+const LOG: &str = "tokrate-log.db";
+/// Rows are kept so long, if nothing else is said.
+const RETENTION: Span = Span::from_secs(90 * 86_400);
+
+/// What is to be started.
+#[derive(Debug)]
+pub struct Resolved {
+    /// For the gateway. Lanes of this process have no endpoint yet.
+    pub config: Config,
+    /// Lanes of this process, by their place in the configuration.
+    pub locals: Vec<(usize, Local)>,
+    /// Whether nothing was configured, so that simulated providers stand in.
+    pub is_trial: bool,
+    /// What all of it comes to.
+    pub shown: Vec<Shown>,
+}
+
+/// An engine inside of this process.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Local {
+    /// A simulated provider.
+    Simulated(Box<tokrate_sim::Persona>),
+    /// The merge engine.
+    Apply,
+}
+
+/// A value of the effective configuration.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Shown {
+    /// Its key in the settings file.
+    pub key: String,
+    /// The value, keys of providers as `***`.
+    pub value: String,
+    /// Where it came from.
+    pub origin: String,
+}
+
+/// Resolves flags and file. Keys are fetched.
+pub fn resolve(flags: &Flags) -> Result<Resolved> {
+    let file = File::read(flags.config.as_deref())?;
+    let row = file.gateway.clone().unwrap_or_default();
+    let is_trial = row.lanes.is_empty();
+    if is_trial && file.gateway.is_some() && !row.aliases.is_empty() {
+        bail!("understand [gateway] of {}: it has aliases and no lanes; add [gateway.lanes.NAME]", file.path.display());
+    }
+    let mut seen = Seen { file: file.path.clone(), shown: Vec::new() };
+    let listen = seen.pick("listen", ("--listen", flags.listen.clone()), row.listen.clone(), LISTEN)?;
+    let admin = seen.pick("admin", ("--admin", flags.admin.clone()), row.admin.clone(), ADMIN)?;
+    let log = seen.pick("log", ("--log", flags.log.clone()), row.log.clone(), LOG)?;
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let workers = seen.pick("workers", ("--workers", flags.workers), row.workers, cores)?;
+    ensure!((1..=1024).contains(&workers), "read workers: write a number from 1 to 1024");
+    let (lanes, locals) = match is_trial {
+        true => simulated::lanes(),
+        false => seen.lanes(&row)?,
+    };
+    let aliases = match is_trial {
+        true => simulated::aliases(),
+        false => aliases::aliases(&row, &lanes)?,
+    };
+    let keys = aliases::keys(&row)?;
+    seen.routes(&lanes, &aliases, &keys, is_trial);
+    let config = Config {
+        listen: address("listen", &listen)?,
+        admin: (admin != "off").then(|| address("admin", &admin)).transpose()?,
+        workers,
+        client: client(&row, &mut seen)?,
+        limits: seen.limits(&row.limits)?,
+        log: log_settings(&log, &row, &mut seen)?,
+        drain: seen.span("drain", row.drain.as_deref(), Span::from_secs(30))?,
+        seed: row.seed.unwrap_or(0),
+        lanes,
+        aliases,
+        keys,
+    };
+    Ok(Resolved { config, locals, is_trial, shown: seen.shown })
+}
+
+fn address(name: &str, text: &str) -> Result<SocketAddr> {
+    text.parse().ok().with_context(|| format!("read {name}: `{text}` is no address; write for example {LISTEN}"))
+}
+
+fn client(row: &GatewayRow, seen: &mut Seen) -> Result<ClientConfig> {
+    let http = match row.http.as_deref() {
+        None | Some("1.1") => HttpVersion::Http1,
+        Some("2") => HttpVersion::Http2,
+        Some(other) => bail!("read gateway.http: it is \"1.1\" or \"2\", not `{other}`"),
+    };
+    Ok(ClientConfig {
+        http,
+        connect_timeout: seen.span("limits.connect", row.limits.connect.as_deref(), Span::from_secs(10))?,
+        reuse: true,
+        ca_file: row.ca_file.clone(),
+        proxy: Environment::read().proxies(),
+    })
+}
+
+fn log_settings(path: &str, row: &GatewayRow, seen: &mut Seen) -> Result<Option<LogSettings>> {
+    let retention = seen.span("log_retention", row.log_retention.as_deref(), RETENTION)?;
+    Ok((path != "off").then(|| LogSettings { path: PathBuf::from(path), retention: Some(retention) }))
+}
+
+/// Collects what is shown by `--check`.
+struct Seen {
+    file: PathBuf,
+    shown: Vec<Shown>,
+}
+
+impl Seen {
+    fn note(&mut self, key: &str, value: impl ToString, origin: String) {
+        self.shown.push(Shown { key: format!("gateway.{key}"), value: value.to_string(), origin });
+    }
+
+    fn file_origin(&self) -> String {
+        self.file.display().to_string()
+    }
+
+    /// A flag over the file over the default.
+    fn pick<T: ToString>(
+        &mut self,
+        key: &str,
+        (flag, typed): (&'static str, Option<T>),
+        row: Option<T>,
+        usual: impl Into<T>,
+    ) -> Result<T> {
+        let (value, origin) = match (typed, row) {
+            (Some(value), _) => (value, flag.to_owned()),
+            (None, Some(value)) => (value, self.file_origin()),
+            (None, None) => (usual.into(), "default".to_owned()),
+        };
+        self.note(key, value.to_string(), origin);
+        Ok(value)
+    }
+
+    fn span(&mut self, key: &str, text: Option<&str>, usual: Span) -> Result<Span> {
+        let (span, origin) = match text {
+            None => (usual, "default".to_owned()),
+            Some(text) => {
+                let span = quantity::span(text).map_err(|error| anyhow!("read gateway.{key}: {error:#}"))?;
+                (span, self.file_origin())
+            }
+        };
+        self.note(key, span, origin);
+        Ok(span)
+    }
+
+    fn number<T: ToString + Copy>(&mut self, key: &str, row: Option<T>, usual: T) -> T {
+        let origin = if row.is_some() { self.file_origin() } else { "default".to_owned() };
+        let value = row.unwrap_or(usual);
+        self.note(key, value, origin);
+        value
+    }
+
+    fn limits(&mut self, row: &LimitsRow) -> Result<LimitsConfig> {
+        let usual = LimitsConfig::default();
+        let limits = LimitsConfig {
+            body: self.span("limits.body", row.body.as_deref(), usual.body)?,
+            first_token: self.span("limits.first_token", row.first_token.as_deref(), usual.first_token)?,
+            gap: self.span("limits.gap", row.gap.as_deref(), usual.gap)?,
+            total: self.span("limits.total", row.total.as_deref(), usual.total)?,
+            request_bytes: self.number("limits.request_bytes", row.request_bytes, usual.request_bytes),
+            answer_bytes: self.number("limits.answer_bytes", row.answer_bytes, usual.answer_bytes),
+            calls: self.number("limits.calls", row.calls, usual.calls),
+        };
+        for (name, span) in [("first_token", limits.first_token), ("gap", limits.gap), ("total", limits.total)] {
+            ensure!(span > Span::ZERO, "read gateway.limits.{name}: nothing can be answered within no time");
+        }
+        Ok(limits)
+    }
+
+    fn lanes(&mut self, row: &GatewayRow) -> Result<(Vec<LaneConfig>, Vec<(usize, Local)>)> {
+        let (mut lanes, mut locals) = (Vec::new(), Vec::new());
+        for (place, (name, row)) in row.lanes.iter().enumerate() {
+            lanes.push(match &row.local {
+                None => lanes::lane(name, row)?,
+                Some(local) => {
+                    let (lane, local) = simulated::local(name, local, row)?;
+                    locals.push((place, local));
+                    lane
+                }
+            });
+        }
+        Ok((lanes, locals))
+    }
+
+    /// Lanes, aliases and keys in a line each.
+    fn routes(
+        &mut self,
+        lanes: &[LaneConfig],
+        aliases: &[tokrate_gateway::AliasConfig],
+        keys: &[tokrate_gateway::KeyConfig],
+        is_trial: bool,
+    ) {
+        let origin = if is_trial { "no lanes are configured".to_owned() } else { self.file_origin() };
+        for lane in lanes {
+            let spoken: Vec<String> = lane.endpoints.iter().map(|endpoint| format!("{endpoint:?}")).collect();
+            let spoken = if spoken.is_empty() { "in this process".to_owned() } else { spoken.join("; ") };
+            let price = lane.price.map_or("no price".to_owned(), |price| {
+                format!("${} in, ${} out per million tokens", price.input, price.output)
+            });
+            let value = format!("{}/{}, {price}, {spoken}", lane.provider, lane.model);
+            self.note(&format!("lanes.{}", lane.name), value, origin.clone());
+        }
+        for alias in aliases {
+            let names: Vec<&str> = alias.lanes.iter().map(|place| lanes[*place].name.as_str()).collect();
+            let value = format!("{}: {:?}, {:?}", names.join(", "), alias.policy, alias.mode);
+            self.note(&format!("aliases.{}", alias.name), value, origin.clone());
+        }
+        for key in keys {
+            let allowed = if key.aliases.is_empty() { "all".to_owned() } else { key.aliases.join(", ") };
+            self.note(&format!("keys.{}", key.name), format!("*** for {allowed}"), origin.clone());
+        }
+    }
+}

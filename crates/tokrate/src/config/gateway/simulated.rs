@@ -1,0 +1,108 @@
+//! Lanes inside of this process: simulated providers, the merge engine, and what stands in when nothing is configured.
+
+use super::Local;
+use super::rows::LaneRow;
+use anyhow::{Context, Result, bail, ensure};
+use tokrate_core::Span;
+use tokrate_gateway::{AliasConfig, BudgetConfig, LaneConfig, LoserPolicy, Mode, Policy, Price};
+use tokrate_sim::{Background, Faults, Law, Persona};
+
+/// The three that stand in: one quick to start and slow to write, one slow to start and fast, one unsteady.
+pub fn personas() -> [Persona; 3] {
+    let law = |delay, speed| Law {
+        base_delay: Span::from_millis(delay),
+        stream_tokens_per_second: speed,
+        gap_jitter: 0.1,
+        ttft_jitter: 0.1,
+        ..Law::default()
+    };
+    let price = |input, output| tokrate_sim::Price { input, output };
+    let prompt = Persona { name: "prompt".into(), law: law(60, 45.0), price: price(0.4, 1.2), ..Persona::default() };
+    let swift = Persona { name: "swift".into(), law: law(700, 260.0), price: price(0.9, 3.6), ..Persona::default() };
+    let mut faults = Faults::default();
+    for fault in ["rate_limited=0.03", "server_error=0.03", "stall@20=0.02", "disconnect@30=0.02"] {
+        faults.set(fault).expect("these are faults");
+    }
+    let moody = Persona {
+        name: "moody".into(),
+        law: Law { gap_jitter: 0.6, ttft_jitter: 1.2, ..law(150, 110.0) },
+        price: price(0.1, 0.3),
+        faults,
+        background: Background { streams: 4.0, ..Background::default() },
+        ..Persona::default()
+    };
+    [prompt, swift, moody]
+}
+
+/// Their lanes.
+pub fn lanes() -> (Vec<LaneConfig>, Vec<(usize, Local)>) {
+    let personas = personas();
+    let lanes = personas.iter().map(|persona| lane(&persona.name, "sim", Some(price_of(persona)))).collect();
+    let locals = personas.into_iter().map(|persona| Local::Simulated(Box::new(persona))).enumerate().collect();
+    (lanes, locals)
+}
+
+/// Names to ask for, one of each kind.
+pub fn aliases() -> Vec<AliasConfig> {
+    let alias = |name: &str, policy, mode, extra_share| AliasConfig {
+        name: name.to_owned(),
+        lanes: vec![0, 1, 2],
+        policy,
+        mode,
+        attempts_most: 3,
+        budget: BudgetConfig { extra_share, burst: 10.0, ..BudgetConfig::default() },
+        second_look: None,
+    };
+    vec![
+        alias("auto", Policy::Completion, Mode::Hedge, 0.1),
+        alias("race", Policy::Completion, Mode::Race { lanes: 3 }, 2.0),
+        alias("cheap", Policy::Cheapest { ttft_most: None, speed_least: None }, Mode::Off, 0.0),
+    ]
+}
+
+/// A lane with `local = …`.
+pub fn local(name: &str, local: &str, row: &LaneRow) -> Result<(LaneConfig, Local)> {
+    let found = || -> Result<(LaneConfig, Local)> {
+        ensure!(row.url.is_none() && row.target.is_none(), "it has `local` and an address; leave out one of them");
+        let price = row.price.map(|row| Price { input: row.input, output: row.output, cached: row.cached });
+        if local == "apply" {
+            let model = row.model.as_deref().unwrap_or("tokrate-apply");
+            return Ok((lane(name, model, Some(price.unwrap_or_default())), Local::Apply));
+        }
+        let of = local
+            .strip_prefix("sim")
+            .context("`local` is `apply`, `sim`, or `sim:` and one of prompt, swift, moody")?;
+        let mut persona = match of.strip_prefix(':') {
+            None if of.is_empty() => Persona::default(),
+            None => bail!("`local` is `apply`, `sim`, or `sim:` and one of prompt, swift, moody"),
+            Some(wanted) => personas()
+                .into_iter()
+                .find(|persona| persona.name == wanted)
+                .with_context(|| format!("there is no simulated `{wanted}`; there are prompt, swift and moody"))?,
+        };
+        persona.name = name.to_owned();
+        let price = price.unwrap_or_else(|| price_of(&persona));
+        let lane = lane(name, row.model.as_deref().unwrap_or("sim"), Some(price));
+        let forward_headers = row.forward_headers.iter().map(|name| name.to_ascii_lowercase()).collect();
+        Ok((LaneConfig { forward_headers, ..lane }, Local::Simulated(Box::new(persona))))
+    };
+    found().with_context(|| format!("understand gateway.lanes.{name}"))
+}
+
+fn price_of(persona: &Persona) -> Price {
+    Price { input: persona.price.input, output: persona.price.output, cached: None }
+}
+
+/// A lane of this process, its endpoints to be filled in when it listens.
+fn lane(name: &str, model: &str, price: Option<Price>) -> LaneConfig {
+    LaneConfig {
+        name: name.to_owned(),
+        provider: "simulated".to_owned(),
+        model: model.to_owned(),
+        endpoints: Vec::new(),
+        price,
+        in_flight_most: None,
+        loser: LoserPolicy::CancelEstimate,
+        forward_headers: vec!["x-tokrate-fault".to_owned()],
+    }
+}

@@ -1,0 +1,47 @@
+//! The flags of `tokrate gateway` and `tokrate init`.
+
+use clap::Args;
+use std::path::PathBuf;
+
+/// `tokrate gateway`, as typed.
+#[derive(Args, Debug, Default)]
+#[command(after_help = "\
+Examples:
+  tokrate gateway                    three simulated providers, no key needed
+  tokrate init                       writes a tokrate.toml from the keys found in the environment
+  tokrate gateway --check            says what tokrate.toml comes to, and where each value is from
+  tokrate gateway --listen 127.0.0.1:8411 --admin 127.0.0.1:8412
+
+Point an SDK at http://127.0.0.1:8411/v1 and ask for the name of an alias as the model.
+SIGHUP reads the settings file again; Ctrl-C lets open calls end.")]
+pub struct Flags {
+    /// Settings file [default: tokrate.toml, if it is there]
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Say what the settings come to, and end
+    #[arg(long)]
+    pub check: bool,
+    /// Address for clients [default: 127.0.0.1:8411]
+    #[arg(long, value_name = "ADDR")]
+    pub listen: Option<String>,
+    /// Address for the page, the metrics and the log's API; `off` for none [default: 127.0.0.1:8412]
+    #[arg(long, value_name = "ADDR")]
+    pub admin: Option<String>,
+    /// Throughput log (SQLite); `off` for none [default: tokrate-log.db]
+    #[arg(long, value_name = "FILE")]
+    pub log: Option<String>,
+    /// Threads that serve [default: one a core]
+    #[arg(long, value_name = "N")]
+    pub workers: Option<usize>,
+}
+
+/// `tokrate init`, as typed.
+#[derive(Args, Debug, Default)]
+pub struct InitFlags {
+    /// File to write
+    #[arg(long, value_name = "FILE", default_value = "tokrate.toml")]
+    pub file: PathBuf,
+    /// Replace the file if it is there
+    #[arg(long)]
+    pub force: bool,
+}
