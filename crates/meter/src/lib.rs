@@ -42,7 +42,7 @@ pub use expression::{ExpressionError, Relation};
 pub use fooling::{Suspicion, SuspicionKind};
 pub use gate::{GateCheck, GateViolation};
 pub use goodput::{Goodput, ShareVerdict, SloCount};
-pub use live::GapSketch;
+pub use live::{GapSketch, LiveMeter, LiveNumbers};
 pub use metric::RequestMetric;
 pub use record::{
     Against, Billed, Comparison, ConditionsRow, EngineHost, Gpu, Price, Record, RecordError, SearchLevel, SearchResult,

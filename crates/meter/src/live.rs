@@ -1,8 +1,247 @@
 //! One stream measured in bounded memory, for whoever passes it on.
 //!
-//! It refuses to know clocks, sockets and dialects, and keeps no text. Invariant: what it says of a stream is what
-//! [`crate::RequestMeter`] and [`crate::RequestNumbers`] would say; gap quantiles within a stated error.
+//! It refuses to know clocks, sockets and dialects, and keeps no text but the last few words. Invariant: what it says of a
+//! stream is what [`crate::RequestMeter`] and [`crate::RequestNumbers`] would say; gap quantiles within a stated error.
 
 mod gaps;
+mod tally;
 
 pub use gaps::GapSketch;
+
+use crate::attempt::Attempt;
+use crate::request::{Ending, Failure, Oddities, Said, Timing, speed_after_first_chunk};
+use gaps::GapCounts;
+use tally::{Tallied, TokenTally};
+use tokrate_core::{Channel, EventBatch, FinishReason, Span, Tick, Usage};
+use tokrate_tokens::Encoding;
+
+/// Measures one stream while it is passed on. Takes at most 2 KiB however long the answer is, as long as there is a word
+/// break or a sign now and then; a stretch of text without one adds its own length, up to 16 KiB.
+#[derive(Clone, Debug)]
+pub struct LiveMeter {
+    said: Said,
+    tally: Option<TokenTally>,
+    first_text_at: Option<Tick>,
+    first_answer_at: Option<Tick>,
+    last_text_at: Tick,
+    text_bytes: u64,
+    text_events: u64,
+    chunks: u64,
+    gaps: GapCounts,
+    longest_gap: Span,
+}
+
+/// What one stream comes to; the words are those of [`crate::RequestNumbers`].
+#[derive(Clone, PartialEq, Debug)]
+pub struct LiveNumbers {
+    /// Sent to first response body byte (ns).
+    pub ttfb_ns: Option<u64>,
+    /// Sent to first output text, reasoning and tool calls included (ns).
+    pub ttft_ns: Option<u64>,
+    /// Sent to first answer text, reasoning excluded (ns).
+    pub ttfat_ns: Option<u64>,
+    /// (tokens - tokens of the first chunk) / (last text - first text), in tokens per second.
+    pub output_speed: Option<f64>,
+    /// Why there is no output speed.
+    pub output_speed_missing: Option<String>,
+    /// Text events of the answer.
+    pub text_events: u64,
+    /// Arrivals of text: what came in one read is one.
+    pub chunks: u64,
+    /// Median of the chunk gaps (ns), within [`GapSketch::RELATIVE_ERROR`].
+    pub gap_p50_ns: Option<u64>,
+    /// 99th percentile of the chunk gaps (ns), within [`GapSketch::RELATIVE_ERROR`].
+    pub gap_p99_ns: Option<u64>,
+    /// The longest chunk gap (ns).
+    pub gap_max_ns: Option<u64>,
+    /// All chunk gaps.
+    pub gaps: GapSketch,
+    /// Output tokens counted over the text, all channels; 0 if none were to be counted.
+    pub tokens_std: u64,
+    /// Those of `tokens_std` that the first chunk completed.
+    pub tokens_first_chunk: u64,
+    /// False if a text of 16 KiB without a word break or sign had to be cut, so that `tokens_std` may be a few off.
+    pub tokens_exact: bool,
+    /// Token counts as the provider reports them.
+    pub usage: Usage,
+    /// Why the model stopped.
+    pub finish: Option<FinishReason>,
+    /// The first model that the answer named.
+    pub model: Option<String>,
+    /// How often it named another one after that.
+    pub model_changes: u32,
+    /// Deviations from the dialect.
+    pub oddities: Oddities,
+    /// Why it failed, if it did.
+    pub failure: Option<Failure>,
+}
+
+impl LiveMeter {
+    /// A meter that has seen nothing; it counts o200k_base tokens.
+    pub fn new() -> LiveMeter {
+        LiveMeter { tally: Some(TokenTally::new(Encoding::O200kBase)), ..LiveMeter::without_tokens() }
+    }
+
+    /// The same without counting tokens, so that there is no output speed either.
+    pub fn without_tokens() -> LiveMeter {
+        LiveMeter {
+            said: Said::default(),
+            tally: None,
+            first_text_at: None,
+            first_answer_at: None,
+            last_text_at: Tick::ZERO,
+            text_bytes: 0,
+            text_events: 0,
+            chunks: 0,
+            gaps: GapCounts::EMPTY,
+            longest_gap: Span::ZERO,
+        }
+    }
+
+    /// Takes in the events of one read.
+    #[inline]
+    pub fn on(&mut self, batch: &EventBatch) {
+        for event in batch.events() {
+            let has_text = self.first_text_at.is_some();
+            if let Some((channel, text)) = self.said.on(event, batch, has_text)
+                && !text.is_empty()
+            {
+                self.on_text(event.at, channel, text);
+            }
+        }
+    }
+
+    /// When the first text arrived.
+    pub fn first_text_at(&self) -> Option<Tick> {
+        self.first_text_at
+    }
+
+    /// When the last text arrived.
+    pub fn last_text_at(&self) -> Option<Tick> {
+        self.first_text_at.map(|_| self.last_text_at)
+    }
+
+    /// True once the dialect's end mark was seen.
+    pub fn is_done(&self) -> bool {
+        self.said.done_at.is_some()
+    }
+
+    /// Token counts as far as the provider has reported them.
+    pub fn usage(&self) -> Option<Usage> {
+        self.said.usage
+    }
+
+    /// The failure that the stream itself has reported so far.
+    pub fn failure(&self) -> Option<&Failure> {
+        self.said.failure.as_ref()
+    }
+
+    /// Reaches the verdict, as [`crate::RequestMeter::finish`] does, and works out the numbers.
+    pub fn finish(mut self, timing: &Timing, ending: Ending) -> LiveNumbers {
+        self.said.close(ending, self.first_text_at.is_some());
+        let since_sent = |tick: Option<Tick>| tick.zip(timing.sent_at).map(|(tick, sent)| (tick - sent).as_nanos());
+        let counts = self.tally.is_some();
+        let nothing = Tallied { tokens: 0, of_first_chunk: 0, exact: true };
+        let tallied = self.tally.map_or(nothing, TokenTally::finish);
+        let window = self.first_text_at.map_or(Span::ZERO, |first| self.last_text_at - first);
+        let speed = match counts {
+            true => speed_after_first_chunk(tallied.tokens, tallied.of_first_chunk, self.chunks, window),
+            false => Err("tokens were not counted".to_owned()),
+        };
+        let gaps = self.gaps.sketch();
+        let longest = self.longest_gap.as_nanos();
+        let gap = |share: f64| gaps.quantile(share).map(|gap| gap.min(longest));
+        LiveNumbers {
+            ttfb_ns: since_sent(timing.first_byte_at),
+            ttft_ns: since_sent(self.first_text_at),
+            ttfat_ns: since_sent(self.first_answer_at),
+            output_speed: speed.as_ref().ok().copied(),
+            output_speed_missing: speed.err(),
+            text_events: self.text_events,
+            chunks: self.chunks,
+            gap_p50_ns: gap(0.5),
+            gap_p99_ns: gap(0.99),
+            gap_max_ns: (!gaps.is_empty()).then_some(longest),
+            gaps,
+            tokens_std: tallied.tokens,
+            tokens_first_chunk: tallied.of_first_chunk,
+            tokens_exact: tallied.exact,
+            usage: self.said.usage.unwrap_or_default(),
+            finish: self.said.finish,
+            model: self.said.model,
+            model_changes: self.said.model_changes,
+            oddities: self.said.oddities,
+            failure: self.said.failure,
+        }
+    }
+
+    #[inline]
+    fn on_text(&mut self, at: Tick, channel: Channel, text: &str) {
+        // The bound of RequestMeter, so that both say the same.
+        let text_bytes = self.text_bytes + text.len() as u64;
+        if text_bytes > u64::from(u32::MAX) {
+            self.said.fail_too_large();
+            return;
+        }
+        self.text_bytes = text_bytes;
+        self.text_events += 1;
+        // A clock that ran backwards makes no gap rather than a wrong one.
+        let at = at.max(self.last_text_at);
+        let first = match self.first_text_at {
+            None => {
+                self.first_text_at = Some(at);
+                self.chunks = 1;
+                true
+            }
+            Some(_) if at > self.last_text_at => {
+                let gap = at - self.last_text_at;
+                self.gaps.record(gap.as_nanos());
+                self.longest_gap = self.longest_gap.max(gap);
+                self.chunks += 1;
+                false
+            }
+            Some(_) => self.chunks == 1,
+        };
+        self.last_text_at = at;
+        if channel != Channel::Reasoning {
+            self.first_answer_at.get_or_insert(at);
+        }
+        if let Some(tally) = &mut self.tally {
+            tally.push(channel, text, first);
+        }
+    }
+}
+
+impl Default for LiveMeter {
+    fn default() -> LiveMeter {
+        LiveMeter::new()
+    }
+}
+
+impl LiveNumbers {
+    /// Writes into a row of the log everything that the stream said: times since it was sent, speed, events, gaps, tokens,
+    /// usage, model, finish reason and kind of failure.
+    pub fn fill(self, row: &mut Attempt) {
+        row.ttfb_ns = self.ttfb_ns;
+        row.ttft_ns = self.ttft_ns;
+        row.output_speed = self.output_speed;
+        row.text_events = self.text_events;
+        row.chunks = self.chunks;
+        row.gap_p50_ns = self.gap_p50_ns;
+        row.gap_p99_ns = self.gap_p99_ns;
+        row.gap_max_ns = self.gap_max_ns;
+        row.gaps = self.gaps;
+        row.output_tokens_std = self.tokens_std;
+        row.input_tokens = self.usage.input;
+        row.output_tokens = self.usage.output;
+        row.reasoning_tokens = self.usage.reasoning;
+        row.cached_tokens = self.usage.cached_input;
+        row.cache_write_tokens = self.usage.cache_write_input;
+        row.finish = self.finish;
+        row.model_answered = self.model;
+        row.failure = self.failure.map(|failure| failure.kind);
+    }
+}
+
+#[cfg(test)]
+mod tests;

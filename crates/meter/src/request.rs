@@ -6,10 +6,13 @@
 
 mod chunks;
 mod numbers;
+mod said;
 mod traits;
 
 pub use chunks::Chunk;
+pub(crate) use numbers::speed_after_first_chunk;
 pub use numbers::{ConnectionState, FailureRow, MIN_WINDOW, MinimumWindow, Provenance, RequestNumbers};
+pub(crate) use said::Said;
 
 use std::collections::BTreeMap;
 use tokrate_core::{
@@ -104,9 +107,10 @@ impl Oddities {
 /// Gathers one request's events. [`RequestMeter::on`] is the hot path: it appends, and decides nothing.
 #[derive(Clone, Debug, Default)]
 pub struct RequestMeter {
-    trace: RequestTrace,
-    /// Whether anything was understood: an event other than an oddity or the end mark.
-    understood: bool,
+    said: Said,
+    arrivals: Vec<Arrival>,
+    text: String,
+    unknown: BTreeMap<String, String>,
 }
 
 /// Everything that one request's stream said, with ticks; the raw material of [`RequestNumbers`].
@@ -153,7 +157,7 @@ impl RequestMeter {
 
     /// True once the dialect's end mark was seen.
     pub fn is_done(&self) -> bool {
-        self.trace.done_at.is_some()
+        self.said.done_at.is_some()
     }
 
     /// Closes the trace and reaches the verdict.
@@ -162,64 +166,31 @@ impl RequestMeter {
     /// A body that ended well is `truncated` if it held text but neither finish reason nor end mark, `not_json` if nothing
     /// in it was understood, and `empty` if it held no text.
     pub fn finish(mut self, timing: Timing, ending: Ending) -> RequestTrace {
-        self.trace.timing = timing;
-        if self.trace.failure.is_none() {
-            self.trace.failure = self.verdict(ending);
-        }
-        let missing = self.trace.failure.is_none() && self.trace.done_at.is_none();
-        if missing && self.trace.oddities.count(Oddity::MissingDone) == 0 {
-            self.trace.oddities.add(Oddity::MissingDone);
-        }
+        self.said.close(ending, !self.arrivals.is_empty());
         // Traces are kept until the run is over; growing has left up to half of their memory unused.
-        self.trace.arrivals.shrink_to_fit();
-        self.trace.text.shrink_to_fit();
-        self.trace
+        self.arrivals.shrink_to_fit();
+        self.text.shrink_to_fit();
+        RequestTrace {
+            timing,
+            arrivals: self.arrivals,
+            text: self.text,
+            usage: self.said.usage,
+            timings: self.said.timings,
+            unknown: self.unknown,
+            finish: self.said.finish,
+            done_at: self.said.done_at,
+            model: self.said.model,
+            model_changes: self.said.model_changes,
+            oddities: self.said.oddities,
+            failure: self.said.failure,
+        }
     }
 
     fn on_event(&mut self, event: &StreamEvent, batch: &EventBatch) {
-        match event.what {
-            What::Text { channel, text } => {
-                self.understood = true;
-                self.on_text(event.at, channel, batch.text(text));
-            }
-            What::Empty => self.understood = true,
-            What::Model(name) => {
-                self.understood = true;
-                let name = batch.text(name);
-                match &self.trace.model {
-                    None => self.trace.model = Some(name.to_owned()),
-                    Some(first) if first == name => {}
-                    Some(_) => self.trace.model_changes = self.trace.model_changes.saturating_add(1),
-                }
-            }
-            What::Usage(usage) => {
-                self.understood = true;
-                self.trace.usage = Some(self.trace.usage.unwrap_or_default().updated_by(usage));
-            }
-            What::ToolCall { name, .. } => {
-                self.understood = true;
-                self.on_text(event.at, Channel::Tool, batch.text(name));
-            }
-            What::Timings(index) => {
-                let timings = self.trace.timings.unwrap_or_default();
-                self.trace.timings = Some(timings.updated_by(batch.timings(index)));
-            }
-            What::Unknown { name, json } => {
-                let (name, json) = (batch.text(name).to_owned(), batch.text(json).to_owned());
-                self.trace.unknown.insert(name, json);
-            }
-            What::Finish(reason) => {
-                self.understood = true;
-                self.trace.finish.get_or_insert(reason);
-            }
-            What::Done => {
-                self.trace.done_at.get_or_insert(event.at);
-            }
-            What::Failed { kind, message, retry_after } => {
-                let kind = if self.trace.arrivals.is_empty() { kind } else { FailureKind::ErrorInStream };
-                self.fail(kind, batch.text(message), retry_after);
-            }
-            What::Odd(oddity) => self.trace.oddities.add(oddity),
+        if let Some((channel, text)) = self.said.on(event, batch, !self.arrivals.is_empty()) {
+            self.on_text(event.at, channel, text);
+        } else if let What::Unknown { name, json } = event.what {
+            self.unknown.insert(batch.text(name).to_owned(), batch.text(json).to_owned());
         }
     }
 
@@ -227,12 +198,12 @@ impl RequestMeter {
         if text.is_empty() {
             return;
         }
-        let Ok(text_end) = u32::try_from(self.trace.text.len() + text.len()) else {
-            self.fail(FailureKind::TooLarge, "more than 4 GiB of output text", None);
+        let Ok(text_end) = u32::try_from(self.text.len() + text.len()) else {
+            self.said.fail_too_large();
             return;
         };
-        self.trace.text.push_str(text);
-        match self.trace.arrivals.last_mut() {
+        self.text.push_str(text);
+        match self.arrivals.last_mut() {
             // A clock that ran backwards would be a bug elsewhere; here it becomes no gap rather than a wrong one.
             Some(last) if at <= last.at && channel == last.channel && last.events < u16::MAX => {
                 last.text_end = text_end;
@@ -240,34 +211,8 @@ impl RequestMeter {
             }
             last => {
                 let at = last.map_or(at, |last| at.max(last.at));
-                self.trace.arrivals.push(Arrival { at, text_end, events: 1, channel });
+                self.arrivals.push(Arrival { at, text_end, events: 1, channel });
             }
-        }
-    }
-
-    fn fail(&mut self, kind: FailureKind, message: &str, retry_after: Option<Span>) {
-        self.trace.failure.get_or_insert_with(|| Failure { kind, message: message.to_owned(), retry_after });
-    }
-
-    fn verdict(&self, ending: Ending) -> Option<Failure> {
-        let has_text = !self.trace.arrivals.is_empty();
-        let done = self.trace.done_at.is_some();
-        let of = |kind, message: &str| Some(Failure { kind, message: message.to_owned(), retry_after: None });
-        match ending {
-            Ending::Failed { kind, message, retry_after } if !(done && has_text) => {
-                Some(Failure { kind, message, retry_after })
-            }
-            _ if has_text && (done || self.trace.finish.is_some()) => None,
-            _ if has_text => {
-                of(FailureKind::Truncated, "the body ended without a finish reason and without an end mark")
-            }
-            _ if self.trace.oddities.count(Oddity::UnfinishedEvent) > 0 => {
-                of(FailureKind::Truncated, "the body ended in the middle of an event")
-            }
-            _ if !self.understood && self.trace.oddities.count(Oddity::Malformed) > 0 => {
-                of(FailureKind::NotJson, "the body is not what the dialect prescribes")
-            }
-            _ => of(FailureKind::Empty, "the answer holds no output text"),
         }
     }
 }

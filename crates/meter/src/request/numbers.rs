@@ -356,11 +356,13 @@ impl RequestNumbers {
             (Some(first), Some(last)) => last.at - first.at,
             _ => Span::ZERO,
         };
-        let tokens = self.tokens_std - self.tokens_first_chunk;
-        self.output_speed_missing = missing_speed(self.tokens_std, chunks.len() as u64, window, tokens);
-        if self.output_speed_missing.is_none() {
-            self.output_speed = Some(tokens as f64 / window.as_secs_f64());
-            self.tpot_ms = Some(window.as_millis_f64() / tokens as f64);
+        let first = self.tokens_first_chunk;
+        match speed_after_first_chunk(self.tokens_std, first, chunks.len() as u64, window) {
+            Ok(speed) => {
+                self.output_speed = Some(speed);
+                self.tpot_ms = Some(window.as_millis_f64() / (self.tokens_std - first) as f64);
+            }
+            Err(reason) => self.output_speed_missing = Some(reason),
         }
         self.e2e_speed =
             self.e2e_ns.filter(|&e2e| e2e > 0).map(|e2e| self.tokens_std as f64 / Span::from_nanos(e2e).as_secs_f64());
@@ -377,18 +379,20 @@ fn events_in_bursts(chunks: &[Chunk]) -> u64 {
     chunks.iter().filter(|chunk| chunk.events > 1).map(|chunk| u64::from(chunk.events)).sum()
 }
 
-/// Why no output speed can be stated, or `None` if one can.
-fn missing_speed(tokens: u64, chunks: u64, window: Span, later_tokens: u64) -> Option<String> {
+/// The output speed: tokens after the first chunk over the time from first text to last, in tokens per second; or why it
+/// cannot be stated.
+pub(crate) fn speed_after_first_chunk(tokens: u64, of_first: u64, chunks: u64, window: Span) -> Result<f64, String> {
     let least = MIN_WINDOW;
+    let later = tokens - of_first;
     if tokens < least.tokens {
-        Some(format!("fewer than {} tokens", least.tokens))
+        Err(format!("fewer than {} tokens", least.tokens))
     } else if chunks < least.chunks {
-        Some(format!("fewer than {} chunks", least.chunks))
+        Err(format!("fewer than {} chunks", least.chunks))
     } else if window < least.span {
-        Some(format!("decode window shorter than {} ms", least.span.as_nanos() / 1_000_000))
-    } else if later_tokens == 0 {
-        Some("no token after the first chunk".to_owned())
+        Err(format!("decode window shorter than {} ms", least.span.as_nanos() / 1_000_000))
+    } else if later == 0 {
+        Err("no token after the first chunk".to_owned())
     } else {
-        None
+        Ok(later as f64 / window.as_secs_f64())
     }
 }
