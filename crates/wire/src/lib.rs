@@ -40,4 +40,6 @@ pub use error::WireError;
 pub use glance::{Glance, GlanceError};
 pub use refusal::{Refusal, refusal};
 pub use request::{decode_request, encode_request};
-pub use translate::{AnswerTranslator, Progress, error_event, status_of};
+pub use translate::{
+    AnswerTranslator, Progress, TranslateError, TranslatedRequest, error_event, status_of, translate_request,
+};

@@ -6,11 +6,19 @@
 
 mod answer;
 mod call_order;
+mod clean;
 mod collected;
+mod conversation;
 mod fault;
+mod grant;
+mod request;
+mod schema;
+mod tables;
+mod wish;
 
 pub use answer::{AnswerTranslator, Progress};
 pub use fault::{error_event, status_of};
+pub use request::{TranslateError, TranslatedRequest, translate_request};
 
 use crate::dialect::Dialect;
 

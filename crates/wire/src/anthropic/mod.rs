@@ -9,7 +9,7 @@ mod said;
 mod usage;
 
 pub(crate) use encode::{MessageWriter, refusal};
-pub(crate) use request::{decode, encode};
+pub(crate) use request::{DEFAULT_MAX_TOKENS, decode, encode};
 pub(crate) use said::Messages;
 
 #[cfg(test)]

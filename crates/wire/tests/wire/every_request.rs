@@ -9,11 +9,11 @@ use tokrate_core::{ChatRequest, Content, Image, Message, Role, Tool, ToolChoice}
 use tokrate_wire::{Dialect, Routed, Shape, WireError, decode_request, encode_request};
 
 /// Dialects that take one prompt and no conversation.
-fn is_plain(dialect: Dialect) -> bool {
+pub fn is_plain(dialect: Dialect) -> bool {
     matches!(dialect, Dialect::OpenAiCompletions | Dialect::OllamaGenerate | Dialect::LlamaCompletion)
 }
 
-fn routed(dialect: Dialect, request: &ChatRequest) -> Routed {
+pub fn routed(dialect: Dialect, request: &ChatRequest) -> Routed {
     let shape = if request.stream { Shape::Stream } else { Shape::Whole };
     Dialect::of_path(&format!("/v1{}", dialect.path(&request.model, shape))).unwrap()
 }
@@ -60,7 +60,7 @@ fn tool() -> impl Strategy<Value = Tool> {
     })
 }
 
-fn request() -> impl Strategy<Value = ChatRequest> {
+pub fn request() -> impl Strategy<Value = ChatRequest> {
     use ToolChoice::*;
     let choice = prop::sample::select(vec![None, Some(Auto), Some(Never), Some(Required), Some(Named("f".into()))]);
     let numbers = (prop::option::of(1_u32..1 << 31), prop::option::of(0.0..2.0), prop::option::of(0.0..1.0));
@@ -91,7 +91,7 @@ fn request() -> impl Strategy<Value = ChatRequest> {
 }
 
 /// All that each role says; where a dialect has one prompt, all that anybody says.
-fn texts(request: &ChatRequest, plain: bool) -> BTreeMap<&'static str, String> {
+pub fn texts(request: &ChatRequest, plain: bool) -> BTreeMap<&'static str, String> {
     let mut texts: BTreeMap<&str, String> = BTreeMap::new();
     for message in &request.messages {
         for content in &message.content {
@@ -110,14 +110,14 @@ fn texts(request: &ChatRequest, plain: bool) -> BTreeMap<&'static str, String> {
     texts
 }
 
-fn calls(request: &ChatRequest) -> Vec<&str> {
+pub fn calls(request: &ChatRequest) -> Vec<&str> {
     let contents = request.messages.iter().flat_map(|message| &message.content);
     contents
         .filter_map(|content| if let Content::ToolCall { name, .. } = content { Some(name.as_str()) } else { None })
         .collect()
 }
 
-fn images(request: &ChatRequest) -> Vec<&Image> {
+pub fn images(request: &ChatRequest) -> Vec<&Image> {
     let contents = request.messages.iter().flat_map(|message| &message.content);
     contents.filter_map(|content| if let Content::Image(image) = content { Some(image) } else { None }).collect()
 }

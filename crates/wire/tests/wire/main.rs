@@ -17,4 +17,5 @@ mod recorded_responses;
 mod requests;
 mod template;
 mod translate_answers;
+mod translate_requests;
 mod unknown_fields;

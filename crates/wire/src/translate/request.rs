@@ -1,0 +1,167 @@
+//! A client's request for a server of another dialect.
+//!
+//! It refuses to know models and servers. Invariant: see [`super`].
+
+use super::clean::Cleaner;
+use super::conversation::adapt;
+use super::grant::grant;
+use super::schema::in_json_schema;
+use super::tables::table_of;
+use crate::dialect::{Dialect, Routed};
+use crate::error::WireError;
+use crate::remainder::{Members, array_of};
+use crate::request::{decode_request, encode_request};
+use std::fmt;
+use tokrate_core::{ChatRequest, Tool};
+
+/// Why a request cannot be put to a server of another dialect.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TranslateError {
+    /// The client's dialect.
+    pub from: Dialect,
+    /// The server's.
+    pub to: Dialect,
+    /// The field, such as `messages[2].content[0].image_url`; empty if the request as a whole cannot be read.
+    pub field: String,
+    /// Why, and what to do.
+    pub why: String,
+}
+
+impl TranslateError {
+    pub(super) fn unreadable(from: Dialect, to: Dialect, error: &WireError) -> TranslateError {
+        let field = match error {
+            WireError::Missing(field) | WireError::Invalid { field, .. } => (*field).to_owned(),
+            _ => String::new(),
+        };
+        TranslateError { from, to, field, why: error.to_string() }
+    }
+}
+
+impl fmt::Display for TranslateError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let TranslateError { from, to, field, why } = self;
+        if why.starts_with("read the request") {
+            return formatter.write_str(why);
+        }
+        write!(formatter, "translate the request from {} to {}: `{field}`: {why}", from.name(), to.name())
+    }
+}
+
+impl std::error::Error for TranslateError {}
+
+/// A request in the server's dialect.
+#[derive(Clone, PartialEq, Debug)]
+pub struct TranslatedRequest {
+    /// Its body. The path is [`Dialect::path`] of the model and of what `request` says about streaming.
+    pub body: Vec<u8>,
+    /// What it says; [`encode_request`] gives `body` again. A server of OpenAI's dialect that knows the older name of the
+    /// limit only wants `legacy_max_tokens` set first.
+    pub request: ChatRequest,
+    /// Whether the client asked for token counts, or its dialect has them always. The server is asked for them whenever it
+    /// streams.
+    pub include_usage: bool,
+}
+
+/// Puts a client's request to `model` of a server that speaks `to`.
+///
+/// # Errors
+/// When the request cannot be read, or says something that `to` cannot carry and that could change the answer.
+pub fn translate_request(
+    routed: &Routed,
+    to: Dialect,
+    model: &str,
+    body: &[u8],
+) -> Result<TranslatedRequest, TranslateError> {
+    let from = routed.dialect;
+    let mut cleaner = Cleaner::new(from, to);
+    let cleaned = cleaner.clean(body, table_of(from))?;
+    let decoded = decode_request(routed, cleaned.as_bytes());
+    let mut request = decoded.map_err(|error| TranslateError::unreadable(from, to, &error))?;
+    let Cleaner { wishes, strict, .. } = cleaner;
+    let include_usage = request.include_usage;
+    request.model = model.to_owned();
+    request.legacy_max_tokens = false;
+    check_remainder(&mut request, from, to)?;
+    if from == Dialect::Gemini {
+        for tool in &mut request.tools {
+            tool.parameters = tool.parameters.as_deref().map(in_json_schema);
+        }
+    }
+    adapt(&mut request, from, to)?;
+    let refused = |(field, why)| TranslateError { from, to, field, why };
+    request.extra = grant(to, &wishes, &mut request).map_err(refused)?;
+    if let Some(tools) = strict_tools(to, &request.tools, &strict).map_err(refused)? {
+        request.extra.push(("tools".to_owned(), tools));
+    }
+    request.include_usage = request.stream;
+    Ok(TranslatedRequest { body: encode_request(to, &request), request, include_usage })
+}
+
+/// What was understood field by field and yet has no place in the request as a whole.
+fn check_remainder(request: &mut ChatRequest, from: Dialect, to: Dialect) -> Result<(), TranslateError> {
+    for (field, _) in std::mem::take(&mut request.extra) {
+        // The newer name of the limit is set as well, and counts.
+        if field == "max_tokens" && request.max_output_tokens.is_some() {
+            continue;
+        }
+        if field == "stream_options" {
+            continue;
+        }
+        let why = format!("its value is one that {} has no place for", to.name());
+        return Err(TranslateError { from, to, field, why });
+    }
+    Ok(())
+}
+
+/// The tools with what is said about following their schemas, if it must be said: responses are strict unless told not to,
+/// the others the other way round.
+fn strict_tools(
+    to: Dialect,
+    tools: &[Tool],
+    said: &[(usize, bool, String)],
+) -> Result<Option<String>, (String, String)> {
+    let strict = said.iter().find(|(_, strict, _)| *strict);
+    let always = to == Dialect::OpenAiResponses && !tools.is_empty();
+    match (to, strict) {
+        (Dialect::OpenAiChat | Dialect::OpenAiResponses | Dialect::Anthropic, Some(_)) => {}
+        (_, Some((_, _, path))) => {
+            return Err((path.clone(), format!("{} cannot hold a model to it; set it to false", to.name())));
+        }
+        (_, None) if always => {}
+        (_, None) => return Ok(None),
+    }
+    let written: Vec<String> = tools
+        .iter()
+        .enumerate()
+        .map(|(index, tool)| {
+            let strict = said.iter().any(|(said, strict, _)| *said == index && *strict);
+            written_tool(to, tool, strict)
+        })
+        .collect();
+    Ok(array_of(&written.iter().map(String::as_str).collect::<Vec<_>>()))
+}
+
+fn written_tool(to: Dialect, tool: &Tool, strict: bool) -> String {
+    let mut own = Members::new();
+    if to == Dialect::OpenAiResponses {
+        own.text("type", "function");
+    }
+    own.text("name", &tool.name);
+    if let Some(description) = &tool.description {
+        own.text("description", description);
+    }
+    let schema = tool.parameters.as_deref();
+    match to {
+        Dialect::Anthropic => own.json("input_schema", schema.unwrap_or(r#"{"type":"object"}"#)),
+        _ => {
+            if let Some(schema) = schema {
+                own.json("parameters", schema);
+            }
+        }
+    }
+    own.json("strict", if strict { "true" } else { "false" });
+    match to {
+        Dialect::OpenAiChat => format!("{{\"type\":\"function\",\"function\":{}}}", own.end()),
+        _ => own.end(),
+    }
+}

@@ -1,0 +1,120 @@
+//! Requests of OpenAI's responses.
+//!
+//! It refuses to know targets, and responses that a server keeps. Invariant: see [`super`].
+
+use super::single;
+use crate::translate::clean::Rule::{Drop, Keep, Many, Needs, One, Only, Picture, Strict, Wish};
+use crate::translate::clean::{Kind, Need, Table};
+
+pub(super) static REQUEST: Table = single(&[Kind::of(
+    &[],
+    &[
+        ("model", Keep),
+        ("instructions", Keep),
+        ("input", Many(&ITEM)),
+        ("stream", Keep),
+        ("stream_options", One(&super::openai_chat::STREAM_OPTIONS)),
+        ("max_output_tokens", Keep),
+        ("ignore_eos", Keep),
+        ("temperature", Keep),
+        ("top_p", Keep),
+        ("tools", Needs(Need::Tools, &Many(&TOOL))),
+        ("tool_choice", Needs(Need::Tools, &Keep)),
+        ("parallel_tool_calls", Wish),
+        ("text", One(&TEXT_CONFIG)),
+        ("reasoning", One(&REASONING_CONFIG)),
+        ("user", Wish),
+        ("safety_identifier", Wish),
+        ("metadata", Wish),
+        ("service_tier", Wish),
+        ("store", Only(&["false"])),
+        ("background", Only(&["false"])),
+        ("truncation", Only(&["\"disabled\""])),
+        ("top_logprobs", Only(&["0"])),
+        ("include", Only(&["[]", "[\"reasoning.encrypted_content\"]"])),
+        ("prompt_cache_key", Drop),
+        ("prompt_cache_retention", Drop),
+        ("client_metadata", Drop),
+    ],
+)]);
+
+static TEXT_CONFIG: Table = single(&[Kind::of(&[], &[("format", Wish), ("verbosity", Wish)])]);
+
+static REASONING_CONFIG: Table =
+    single(&[Kind::of(&[], &[("effort", Wish), ("summary", Wish), ("generate_summary", Wish)])]);
+
+static ITEM: Table = Table {
+    tag: "type",
+    default: "message",
+    kinds: &[
+        Kind::of(
+            &["message"],
+            &[
+                ("type", Keep),
+                ("role", Keep),
+                ("content", Many(&PART)),
+                ("id", Drop),
+                ("status", Drop),
+                ("phase", Drop),
+            ],
+        ),
+        Kind::needing(
+            Need::Tools,
+            &["function_call"],
+            &[("type", Keep), ("call_id", Keep), ("name", Keep), ("arguments", Keep), ("id", Drop), ("status", Drop)],
+        ),
+        Kind::needing(
+            Need::Tools,
+            &["function_call_output"],
+            &[("type", Keep), ("call_id", Keep), ("output", Many(&RESULT_PART)), ("id", Drop), ("status", Drop)],
+        ),
+        Kind::of(
+            &["reasoning"],
+            &[
+                ("type", Keep),
+                ("summary", Keep),
+                ("content", Keep),
+                ("encrypted_content", Keep),
+                ("id", Drop),
+                ("status", Drop),
+            ],
+        ),
+    ],
+};
+
+const TEXT: Kind = Kind::of(
+    &["input_text", "output_text", "text"],
+    &[("type", Keep), ("text", Keep), ("annotations", Drop), ("logprobs", Drop)],
+);
+
+static PART: Table = Table {
+    tag: "type",
+    default: "",
+    kinds: &[
+        TEXT,
+        Kind::of(&["refusal"], &[("type", Keep), ("refusal", Keep)]),
+        Kind::of(&["input_image"], &[("type", Keep), ("image_url", Picture), ("detail", Only(&["\"auto\""]))]),
+    ],
+};
+
+static RESULT_PART: Table = Table {
+    tag: "type",
+    default: "",
+    kinds: &[
+        TEXT,
+        Kind::needing(
+            Need::PictureInResult,
+            &["input_image"],
+            &[("type", Keep), ("image_url", Picture), ("detail", Only(&["\"auto\""]))],
+        ),
+    ],
+};
+
+static TOOL: Table = Table {
+    tag: "type",
+    default: "",
+    kinds: &[Kind::of(
+        &["function"],
+        &[("type", Keep), ("name", Keep), ("description", Keep), ("parameters", Keep), ("strict", Strict)],
+    )],
+};
