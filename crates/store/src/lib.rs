@@ -14,6 +14,7 @@ mod log;
 mod query;
 mod row;
 mod schema;
+mod sides;
 mod sqlite;
 mod summary;
 

@@ -6,7 +6,7 @@
 use crate::row::{COLUMNS, Reader, insert, insert_sql};
 use crate::schema::{APPLICATION_ID, MIGRATIONS, SCHEMA_VERSION};
 use crate::summary::{Grouping, Summary, summarise};
-use crate::{Query, Store, StoreError};
+use crate::{Order, Query, Store, StoreError};
 use rusqlite::{Connection, OpenFlags, TransactionBehavior, params_from_iter};
 use std::fs::File;
 use std::io::Read;
@@ -204,6 +204,41 @@ impl Store for Sqlite {
 }
 
 impl Sqlite {
+    /// The newest calls of which an attempt fits the query, at most `most`, each with all its attempts in their order. The
+    /// query's order and limit do not matter.
+    ///
+    /// # Errors
+    /// When the store cannot be read, or a row in it is damaged.
+    pub fn calls(&self, query: &Query, most: usize) -> Result<Vec<Vec<Attempt>>, StoreError> {
+        let mut names: Vec<String> = Vec::new();
+        let mut limit = 2 * most.max(8) as u64;
+        loop {
+            let mut rows = 0;
+            let newest = Query { order: Order::Newest, limit: Some(limit), ..query.clone() };
+            names.clear();
+            self.visit(&["call"], &newest, |mut row| {
+                rows += 1;
+                let name = row.text()?;
+                // Attempts of a call lie close together.
+                if !names.iter().rev().take(64).any(|known| *known == name) {
+                    names.push(name);
+                }
+                Ok(())
+            })?;
+            if names.len() >= most || rows < limit {
+                break;
+            }
+            limit *= 4;
+        }
+        names.truncate(most);
+        let attempts = |call: String| {
+            let mut attempts = self.attempts(&Query { call: Some(call), ..Query::default() })?;
+            attempts.sort_by_key(|row| row.attempt);
+            Ok(attempts)
+        };
+        names.into_iter().map(attempts).collect()
+    }
+
     /// Hands the columns of each row that a query asks for to `each`.
     pub(crate) fn visit(
         &self,

@@ -4,6 +4,7 @@
 //! rank of the values themselves; what differs between the rows of a group stands in its [`Mixture`].
 
 use crate::{Query, Sqlite, StoreError};
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use tokrate_core::FailureKind;
 use tokrate_meter::stats::{Distribution, Unit};
@@ -194,6 +195,40 @@ impl Summary {
     /// Attempts that failed, of any kind.
     pub fn failures(&self) -> u64 {
         self.failed.values().sum()
+    }
+
+    /// As JSON, under the names of its fields.
+    pub fn json(&self) -> Value {
+        let failed =
+            |(kind, n): (&Option<FailureKind>, &u64)| (kind.map_or("unknown", FailureKind::name).to_owned(), *n);
+        json!({
+            "lane": self.lane,
+            "hour_unix_ms": self.hour_unix_ms,
+            "attempts": self.attempts,
+            "answered": self.answered,
+            "failed": self.failed.iter().map(failed).collect::<BTreeMap<String, u64>>(),
+            "lost": self.lost,
+            "abandoned": self.abandoned,
+            "given_up_early": self.given_up_early,
+            "ttft": self.ttft,
+            "tpot": self.tpot,
+            "input_tokens": self.input_tokens,
+            "output_tokens_std": self.output_tokens_std,
+            "output_tokens": self.output_tokens,
+            "cost_usd": self.cost_usd,
+            "cost_unknown": self.cost_unknown,
+            "cost_estimated": self.cost_estimated,
+            "lost_cost_usd": self.lost_cost_usd,
+            "mixture": {
+                "lanes": self.mixture.lanes,
+                "models": self.mixture.models,
+                "models_answered": self.mixture.models_answered,
+                "dialects": self.mixture.dialects,
+                "stream": self.mixture.stream,
+                "in_flight": self.mixture.in_flight,
+                "versions": self.mixture.versions,
+            },
+        })
     }
 }
 

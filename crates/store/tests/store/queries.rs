@@ -6,6 +6,7 @@ use crate::folder::Folder;
 use crate::rows::{filled, row};
 use rusqlite::Connection;
 use tokrate_core::FailureKind;
+use tokrate_meter::compare::Side;
 use tokrate_meter::{Attempt, AttemptEnd, AttemptRole, CostBasis};
 use tokrate_store::{Grouping, Order, Query, Store};
 
@@ -119,6 +120,47 @@ fn a_summary_says_what_was_lost_paid_and_mixed() {
         store.summarise(&Query { limit: Some(0), ..Query::default() }, Grouping::default()).expect("readable"),
         []
     );
+}
+
+#[test]
+fn calls_come_newest_first_with_all_their_attempts() {
+    let folder = Folder::new("calls");
+    let rows = sample();
+    let store = filled(&folder, &rows);
+    let calls = store.calls(&Query::default(), 39).expect("readable");
+    assert_eq!(calls.len(), 39, "two of the forty attempts are one call");
+    assert_eq!(calls[0], [rows[39].clone()]);
+    assert_eq!(calls[35], [rows[3].clone(), rows[4].clone()]);
+    let lost = Query { end: Some(AttemptEnd::Lost), ..Query::default() };
+    assert_eq!(store.calls(&lost, 5).expect("readable"), [vec![rows[3].clone(), rows[4].clone()]]);
+    assert_eq!(store.calls(&Query::default(), 2).expect("readable").len(), 2);
+}
+
+#[test]
+fn windows_are_compared_like_with_like() {
+    let folder = Folder::new("sides");
+    let rows = sample();
+    let store = filled(&folder, &rows);
+    let split = rows[20].started_unix_ms;
+    let (before, after) = store.sides(&Query::default(), split).expect("readable");
+    let ended = |side: &Side| side.levels.iter().map(|level| level.ended).sum::<u64>();
+    assert_eq!((ended(&before), ended(&after)), (19, 20), "the attempt that lost neither answered nor failed");
+    assert_eq!(before.levels.iter().map(|level| level.failed).sum::<u64>(), 1);
+    let names: Vec<&str> = before.levels.iter().map(|level| level.name.as_str()).collect();
+    assert_eq!(
+        names,
+        [
+            "north, large, openai-chat, stream, 1 open, < 1 KiB",
+            "north, large, openai-chat, stream, 2-3 open, < 1 KiB",
+            "north, large, openai-chat, stream, 4-7 open, < 1 KiB",
+            "south, large, openai-chat, stream, 1 open, < 1 KiB",
+            "south, large, openai-chat, stream, 2-3 open, < 1 KiB",
+            "south, large, openai-chat, stream, 4-7 open, < 1 KiB",
+        ]
+    );
+    for (earlier, later) in before.levels.iter().zip(&after.levels) {
+        assert_eq!((&earlier.name, earlier.load), (&later.name, later.load));
+    }
 }
 
 #[test]
