@@ -154,6 +154,11 @@ impl Attempt {
         (!is_whole).then_some(Failed { kind: failure.kind, retry_after: failure.retry_after })
     }
 
+    /// The kind of its failure as the meter sees it, an answer without text included.
+    pub fn measured_failure(&self) -> Option<FailureKind> {
+        Some(self.measured.as_ref()?.failure.as_ref()?.kind)
+    }
+
     /// What the lane or the transport said of its failure, without any key.
     pub fn said(&self) -> String {
         let failure = self.measured.as_ref().and_then(|measured| measured.failure.as_ref());

@@ -17,13 +17,47 @@ pub(crate) enum CallBody {
     Plain(Option<Bytes>),
     /// A whole answer; the call is kept until it has been sent, so that its end is told truly.
     Whole(Option<Bytes>, Box<Call>),
-    /// As it comes.
-    Stream(Box<Call>),
+    /// As it comes, and the end of what went out so far.
+    Stream(Box<Call>, Tail),
     /// Over.
     Over,
 }
 
+/// The last few bytes of what went out.
+#[derive(Default)]
+pub(crate) struct Tail {
+    bytes: [u8; TAIL_BYTES],
+    length: usize,
+}
+
+/// An event ends with four bytes at most.
+const TAIL_BYTES: usize = 4;
+
+impl Tail {
+    fn follow(&mut self, bytes: &[u8]) {
+        match bytes.last_chunk::<TAIL_BYTES>() {
+            Some(last) => (self.bytes, self.length) = (*last, TAIL_BYTES),
+            None => {
+                for &byte in bytes {
+                    self.bytes.rotate_left(1);
+                    self.bytes[TAIL_BYTES - 1] = byte;
+                    self.length = (self.length + 1).min(TAIL_BYTES);
+                }
+            }
+        }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.bytes[TAIL_BYTES - self.length..]
+    }
+}
+
 impl CallBody {
+    /// As it comes.
+    pub fn stream(call: Call) -> CallBody {
+        CallBody::Stream(Box::new(call), Tail::default())
+    }
+
     /// A body that is known from the start.
     pub fn plain(bytes: Bytes) -> CallBody {
         CallBody::Plain(Some(bytes).filter(|bytes| !bytes.is_empty()))
@@ -36,7 +70,7 @@ impl Body for CallBody {
 
     fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
         let body = self.get_mut();
-        let call = match body {
+        let (call, tail) = match body {
             CallBody::Plain(bytes) => return Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
             CallBody::Whole(bytes, call) => {
                 let bytes = bytes.take();
@@ -46,27 +80,30 @@ impl Body for CallBody {
                 return Poll::Ready(bytes.map(|bytes| Ok(Frame::data(bytes))));
             }
             CallBody::Over => return Poll::Ready(None),
-            CallBody::Stream(call) => call,
+            CallBody::Stream(call, tail) => (call, tail),
         };
         let step = ready!(call.poll_step(context));
         let last = match step {
-            Step::Bytes(bytes) => return Poll::Ready(Some(Ok(Frame::data(bytes)))),
+            Step::Bytes(bytes) => {
+                tail.follow(&bytes);
+                return Poll::Ready(Some(Ok(Frame::data(bytes))));
+            }
             Step::Won => unreachable!("a body begins after the win"),
             Step::Finished => {
                 call.hand_over();
                 None
             }
-            Step::Broken { kind, told } => (!told).then(|| call.break_text(kind)),
-            Step::Failed { kind, .. } => Some(call.break_text(kind)),
+            Step::Broken { kind, told } => (!told).then(|| call.break_text(kind, tail.bytes())),
+            Step::Failed { kind, .. } => Some(call.break_text(kind, tail.bytes())),
         };
         *body = CallBody::Over;
-        Poll::Ready(last.map(|bytes| Ok(Frame::data(bytes))))
+        Poll::Ready(last.filter(|bytes| !bytes.is_empty()).map(|bytes| Ok(Frame::data(bytes))))
     }
 
     fn is_end_stream(&self) -> bool {
         match self {
             CallBody::Plain(bytes) | CallBody::Whole(bytes, _) => bytes.is_none(),
-            CallBody::Stream(_) => false,
+            CallBody::Stream(..) => false,
             CallBody::Over => true,
         }
     }
@@ -74,7 +111,7 @@ impl Body for CallBody {
     fn size_hint(&self) -> SizeHint {
         match self {
             CallBody::Plain(Some(bytes)) | CallBody::Whole(Some(bytes), _) => SizeHint::with_exact(bytes.len() as u64),
-            CallBody::Stream(_) => SizeHint::default(),
+            CallBody::Stream(..) => SizeHint::default(),
             CallBody::Plain(None) | CallBody::Whole(None, _) | CallBody::Over => SizeHint::with_exact(0),
         }
     }

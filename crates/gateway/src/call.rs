@@ -10,7 +10,7 @@ use crate::denied::Denied;
 use crate::drain;
 use crate::heading::handed_on;
 use crate::house::locked;
-use crate::inbox::Inbox;
+use crate::inbox::{Broken, Inbox};
 use crate::worker::Worker;
 use bytes::Bytes;
 use http::Response;
@@ -24,7 +24,7 @@ use tokio::time::{Instant, Sleep};
 use tokrate_core::{FailureKind, Span, Tick};
 use tokrate_meter::AttemptEnd;
 use tokrate_route::{Action, Blame, Candidate, Failed, LaneId, Race, Reserved, Role, Why, blame};
-use tokrate_wire::encode_refusal;
+use tokrate_wire::error_event;
 
 /// A call, from its admission to its end.
 pub(crate) struct Call {
@@ -35,6 +35,7 @@ pub(crate) struct Call {
     endpoints: Vec<usize>,
     attempts: Vec<Entry>,
     winner: Option<usize>,
+    won_just_now: bool,
     /// Granted by the budget for the attempt that is about to be begun.
     granted: Option<Reserved>,
     ending: Option<Step>,
@@ -72,6 +73,7 @@ impl Call {
             endpoints,
             attempts: Vec::new(),
             winner: None,
+            won_just_now: false,
             granted: None,
             ending: None,
             timer: None,
@@ -85,9 +87,10 @@ impl Call {
             let mut has_begun = false;
             while let Some(action) = self.next_action() {
                 has_begun |= matches!(action, Action::Start { .. });
-                if let Some(step) = self.carry_out(action) {
-                    return Poll::Ready(step);
-                }
+                self.carry_out(action);
+            }
+            if std::mem::take(&mut self.won_just_now) {
+                return Poll::Ready(Step::Won);
             }
             if let Some(bytes) = self.winner.and_then(|winner| self.inbox(winner).borrow_mut().take_ready()) {
                 return Poll::Ready(Step::Bytes(bytes));
@@ -131,10 +134,15 @@ impl Call {
         }
     }
 
-    /// The event that tells the client that its answer broke off.
-    pub fn break_text(&self, kind: FailureKind) -> Bytes {
+    /// The event that tells the client that its answer broke off; `tail` is the end of what it got.
+    pub fn break_text(&self, kind: FailureKind, tail: &[u8]) -> Bytes {
         let denied = self.denied(kind, self.winner);
-        Bytes::from(encode_refusal(self.account.request.dialect(), denied.status.as_u16(), &denied.message))
+        let request = &self.account.request;
+        let broken = Broken { dialect: request.dialect(), shape: request.shape, kind, message: &denied.message };
+        match self.won() {
+            Some(entry) => Bytes::from(entry.attempt.inbox.borrow_mut().break_off(&broken, tail)),
+            None => Bytes::from(error_event(broken.dialect, broken.shape, kind, broken.message, tail)),
+        }
     }
 
     /// What the client is told when there is no answer, or no more of it.
@@ -212,13 +220,14 @@ impl Call {
         race.poll(now, &mut allow)
     }
 
-    fn carry_out(&mut self, action: Action) -> Option<Step> {
+    fn carry_out(&mut self, action: Action) {
         match action {
             Action::Start { candidate, lane, role, .. } => self.start(candidate, lane, role),
             Action::Win { attempt } => {
                 self.winner = Some(attempt);
                 self.tell_first_token(attempt);
-                return Some(Step::Won);
+                // Told when those that lost have been settled, so that what they cost is known.
+                self.won_just_now = true;
             }
             Action::Cancel { attempt, why } => {
                 let now = self.now();
@@ -243,7 +252,6 @@ impl Call {
             }
             Action::Fail { kind, attempt } => self.ending = Some(Step::Failed { kind, attempt }),
         }
-        None
     }
 
     fn start(&mut self, candidate: usize, lane: LaneId, role: Role) {
@@ -308,7 +316,10 @@ impl Call {
         let Some(held) = entry.held.take() else { return };
         // Settled means ended: a body that was handed over whole may not have been asked for its end.
         entry.attempt.give_up(self.account.house.clock.now());
-        let failure = entry.failed.map(|failed| failed.kind);
+        let failure = match end {
+            AttemptEnd::Failed => entry.failed.map(|failed| failed.kind).or(entry.attempt.measured_failure()),
+            _ => None,
+        };
         let retry_after = entry.failed.and_then(|failed| failed.retry_after);
         self.account.settle(&entry.attempt, held, Ended { number, end, won, failure, retry_after, overhead });
     }
@@ -330,11 +341,11 @@ impl Drop for Call {
         let now = self.now();
         for number in 0..self.attempts.len() {
             // What is left has failed, or its client went away.
-            let end = match self.attempts[number].failed {
-                Some(_) => AttemptEnd::Failed,
-                None => AttemptEnd::Abandoned,
-            };
-            self.attempts[number].attempt.give_up(now);
+            let Entry { attempt, failed, .. } = &mut self.attempts[number];
+            // An answer without text, after which another lane was asked, ended well and was of no use.
+            let is_useless = !attempt.is_running() && self.winner != Some(number);
+            let end = if failed.is_some() || is_useless { AttemptEnd::Failed } else { AttemptEnd::Abandoned };
+            attempt.give_up(now);
             self.settle(number, end);
         }
         if let Some(reserved) = self.granted.take() {

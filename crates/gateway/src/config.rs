@@ -75,6 +75,8 @@ pub struct EndpointConfig {
     pub headers: HeaderMap,
     /// Whether it refuses `stream_options`.
     pub no_stream_options: bool,
+    /// Whether it wants the output limit as `max_tokens`.
+    pub max_tokens_field: bool,
 }
 
 /// US dollars per million tokens.

@@ -19,6 +19,7 @@ use bytes::Bytes;
 use http::header::CONTENT_LENGTH;
 use http::request::Parts;
 use http::{HeaderMap, Response, StatusCode};
+use std::cell::RefCell;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -112,7 +113,8 @@ impl Front {
         let created = self.worker.house.clock.wall_seconds();
         let shape = shape_of(routed.as_ref(), &glance);
         drop(in_body);
-        Ok((Request { routed, shape, glance, headers, body, id, created }, alias))
+        let translated = RefCell::default();
+        Ok((Request { routed, shape, glance, headers, body, id, created, translated }, alias))
     }
 
     /// Puts the lanes in order and begins the race.
@@ -162,7 +164,7 @@ async fn respond(mut call: Call) -> Result<Response<CallBody>, Denied> {
         match poll_fn(|context| call.poll_step(context)).await {
             Step::Won if is_stream => {
                 let head = heading(&call);
-                let mut response = Response::new(CallBody::Stream(Box::new(call)));
+                let mut response = Response::new(CallBody::stream(call));
                 head.put_on(&mut response);
                 return Ok(response);
             }

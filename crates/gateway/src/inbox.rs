@@ -7,9 +7,9 @@ use crate::measure::Meter;
 use bytes::Bytes;
 use std::cell::RefCell;
 use std::rc::Rc;
-use tokrate_core::{EventBatch, StreamEvent, Tick, What};
+use tokrate_core::{EventBatch, FailureKind, StreamEvent, Tick, What};
 use tokrate_net::{Departure, Head, Sink};
-use tokrate_wire::Decoder;
+use tokrate_wire::{AnswerTranslator, Decoder, Dialect, Shape, error_event};
 
 /// Largest part of an error answer that is kept to be understood and handed on.
 const REFUSAL_BYTES_MOST: usize = 64 * 1024;
@@ -18,8 +18,18 @@ const REFUSAL_BYTES_MOST: usize = 64 * 1024;
 pub(crate) enum Reader {
     /// Handed on as it comes, and decoded beside; some of the gateway's own asking may be taken out.
     Same { decoder: Decoder },
+    /// Written anew in the client's dialect.
+    Translated(Box<AnswerTranslator>),
     /// Handed on, and not understood.
     Opaque,
+}
+
+/// An answer that broke off, as its client is told.
+pub(crate) struct Broken<'a> {
+    pub dialect: Dialect,
+    pub shape: Shape,
+    pub kind: FailureKind,
+    pub message: &'a str,
 }
 
 /// What has come of one attempt.
@@ -81,6 +91,18 @@ impl Inbox {
         (!self.ready.is_empty()).then(|| Bytes::from(std::mem::take(&mut self.ready)))
     }
 
+    /// What a client that had seen the beginning of the answer is to be told of its end; `tail` is the end of what it got.
+    pub fn break_off(&mut self, told: &Broken<'_>, tail: &[u8]) -> Vec<u8> {
+        match &mut self.reader {
+            Reader::Translated(translator) => {
+                let mut out = Vec::new();
+                translator.break_off(told.kind, told.message, &mut out);
+                out
+            }
+            _ => error_event(told.dialect, told.shape, told.kind, told.message, tail),
+        }
+    }
+
     /// Takes the events that the race has to hear of.
     pub fn take_news(&mut self) -> impl Iterator<Item = StreamEvent> + use<> {
         std::mem::take(&mut self.news).into_iter().flatten()
@@ -96,6 +118,9 @@ impl Inbox {
         let mut batch = batch.borrow_mut();
         match &mut self.reader {
             Reader::Same { decoder } => decoder.end(at, &mut batch),
+            Reader::Translated(translator) => {
+                translator.end(at, &mut self.ready, &mut batch);
+            }
             Reader::Opaque => {}
         }
         self.hear(&mut batch);
@@ -115,6 +140,7 @@ impl Inbox {
                 decoder.push(at, bytes, &mut batch);
                 self.ready.extend_from_slice(bytes);
             }
+            Reader::Translated(translator) => translator.push(at, bytes, &mut self.ready, &mut batch),
             Reader::Opaque => self.ready.extend_from_slice(bytes),
         }
         self.hear(&mut batch);

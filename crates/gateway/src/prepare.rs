@@ -9,8 +9,10 @@ use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use std::borrow::Cow;
+use std::cell::RefCell;
 use tokrate_net::Outgoing;
-use tokrate_wire::{Decoder, Dialect, Glance, Routed, Shape};
+use tokrate_route::LaneId;
+use tokrate_wire::{AnswerTranslator, Decoder, Dialect, Glance, Routed, Shape, encode_request, translate_request};
 
 /// Headers of a client that mean something to a provider and nothing to anybody's safety.
 const HANDED_ON: [&str; 5] =
@@ -30,6 +32,14 @@ pub(crate) struct Request {
     /// Number of the call, and seconds since 1970, for answers that are written anew.
     pub id: String,
     pub created: u64,
+    /// Translations for lanes of another dialect, made before any lane is asked.
+    pub translated: RefCell<Vec<(LaneId, Translated)>>,
+}
+
+/// A request in another dialect.
+pub(crate) struct Translated {
+    body: Bytes,
+    include_usage: bool,
 }
 
 impl Request {
@@ -52,8 +62,32 @@ impl Request {
     pub fn endpoint_for(&self, lane: &Lane) -> Result<usize, String> {
         match &self.routed {
             None => lane.openai_endpoint().ok_or_else(|| format!("lane {} has no embeddings", lane.config.name)),
-            Some(routed) => Ok(lane.endpoint(Some(routed.dialect))),
+            Some(routed) => {
+                let endpoint = lane.endpoint(Some(routed.dialect));
+                self.translate_for(routed, lane, endpoint)?;
+                Ok(endpoint)
+            }
         }
+    }
+
+    /// Makes the translation for a lane of another dialect.
+    fn translate_for(&self, routed: &Routed, lane: &Lane, endpoint: usize) -> Result<(), String> {
+        let endpoint = &lane.endpoints[endpoint].config;
+        if endpoint.dialect == routed.dialect {
+            return Ok(());
+        }
+        let translated = translate_request(routed, endpoint.dialect, &lane.config.model, &self.body);
+        let mut translated = translated.map_err(|error| error.to_string())?;
+        let body = match endpoint.max_tokens_field && translated.request.max_output_tokens.is_some() {
+            true => {
+                translated.request.legacy_max_tokens = true;
+                encode_request(endpoint.dialect, &translated.request)
+            }
+            false => translated.body,
+        };
+        let translated = Translated { body: Bytes::from(body), include_usage: translated.include_usage };
+        self.translated.borrow_mut().push((lane.id, translated));
+        Ok(())
     }
 
     /// What is sent to a lane's endpoint, and how its answer is read.
@@ -67,7 +101,10 @@ impl Request {
             let body = self.spliced(model, false);
             return Ok((outgoing(target("/embeddings"), body), Reader::Opaque));
         };
-        let path = target(&endpoint.dialect.path(model, self.shape));
+        // Only Gemini's own clients ask for an array.
+        let shape =
+            if endpoint.dialect == routed.dialect || self.shape == Shape::Whole { self.shape } else { Shape::Stream };
+        let path = target(&endpoint.dialect.path(model, shape));
         if endpoint.dialect == routed.dialect {
             let asks = matches!(routed.dialect, Dialect::OpenAiChat | Dialect::OpenAiCompletions);
             let adds_usage =
@@ -80,7 +117,14 @@ impl Request {
             let decoder = Decoder::new(routed.dialect, self.shape);
             return Ok((outgoing(path, body), Reader::Same { decoder }));
         }
-        Err(format!("lane {} does not speak {}", lane.config.name, routed.dialect.name()))
+        let translated = self.translated.borrow();
+        let Some((_, Translated { body, include_usage })) = translated.iter().find(|(of, _)| *of == lane.id) else {
+            return Err(format!("lane {} does not speak {}", lane.config.name, routed.dialect.name()));
+        };
+        let Request { id, created, shape, .. } = self;
+        let (from, to) = (endpoint.dialect, routed.dialect);
+        let translator = AnswerTranslator::new(from, to, *shape, id, model, *created, *include_usage);
+        Ok((outgoing(path, body.clone()), Reader::Translated(Box::new(translator))))
     }
 
     fn spliced(&self, model: &str, include_usage: bool) -> Bytes {

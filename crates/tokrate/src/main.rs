@@ -18,6 +18,7 @@ fn main() -> ExitCode {
         flags::Command::Feel(flags) => commands::feel::run(flags),
         flags::Command::Gateway(flags) => commands::gateway::run(flags),
         flags::Command::Init(flags) => commands::init::run(flags),
+        flags::Command::Log(flags) => commands::log::run(flags),
         flags::Command::Mcp(flags) => commands::mcp::run(flags),
         flags::Command::Sim(flags) => commands::sim::run(flags),
         flags::Command::Targets(flags) => commands::targets::run(flags),

@@ -125,7 +125,13 @@ fn local_endpoints(address: SocketAddr, only_chat: bool) -> Result<Vec<EndpointC
             Dialect::OllamaChat | Dialect::OllamaGenerate | Dialect::LlamaCompletion => "",
         };
         let base = Target::parse(&format!("http://{address}{path}"))?;
-        endpoints.push(EndpointConfig { dialect, base, headers: HeaderMap::new(), no_stream_options: false });
+        endpoints.push(EndpointConfig {
+            dialect,
+            base,
+            headers: HeaderMap::new(),
+            no_stream_options: false,
+            max_tokens_field: false,
+        });
     }
     Ok(endpoints)
 }

@@ -9,6 +9,7 @@ pub mod feel;
 pub mod gateway;
 pub mod init;
 pub mod interrupt;
+pub mod log;
 pub mod mcp;
 pub mod sim;
 pub mod targets;

@@ -6,6 +6,7 @@ pub mod bench;
 pub mod environment;
 pub mod file;
 pub mod gateway;
+pub mod log;
 pub mod machine;
 pub mod personas;
 pub mod quantity;

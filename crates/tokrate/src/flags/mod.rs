@@ -6,6 +6,7 @@ pub mod claim;
 pub mod compare;
 pub mod feel;
 pub mod gateway;
+pub mod log;
 pub mod mcp;
 pub mod sim;
 pub mod targets;
@@ -41,6 +42,8 @@ pub enum Command {
     Gateway(gateway::Flags),
     /// Write a commented tokrate.toml from the keys found in the environment
     Init(gateway::InitFlags),
+    /// Read the gateway's throughput log: percentiles by lane and hour, calls, regressions
+    Log(log::Flags),
     /// Serve the tool edit_file to coding agents (Model Context Protocol on standard input and output)
     Mcp(mcp::Flags),
     /// Serve simulated engines of known truth, in every dialect, for trying things without a key

@@ -67,8 +67,13 @@ fn catalogued(target: &str, row: &LaneRow) -> Result<Found> {
         }
         let base = Target::parse(&named.base(endpoint)?)?;
         let headers = headers(endpoint.auth, endpoint.headers, key.as_ref().map(|key| key.reveal()), row)?;
-        let no_stream_options = endpoint.quirks.no_stream_options;
-        endpoints.push(EndpointConfig { dialect: dialect_of(endpoint.dialect)?, base, headers, no_stream_options });
+        endpoints.push(EndpointConfig {
+            dialect: dialect_of(endpoint.dialect)?,
+            base,
+            headers,
+            no_stream_options: endpoint.quirks.no_stream_options,
+            max_tokens_field: endpoint.quirks.max_tokens_field,
+        });
     }
     ensure!(
         !endpoints.is_empty(),
@@ -98,7 +103,13 @@ fn addressed(url: &str, row: &LaneRow) -> Result<Found> {
         let spoken = usual_endpoint(dialect);
         let (auth, further) = spoken.map_or((Auth::Bearer, &[][..]), |endpoint| (endpoint.auth, endpoint.headers));
         let headers = headers(auth, further, key.as_ref().map(|key| key.reveal()), row)?;
-        endpoints.push(EndpointConfig { dialect, base: base.clone(), headers, no_stream_options: false });
+        endpoints.push(EndpointConfig {
+            dialect,
+            base: base.clone(),
+            headers,
+            no_stream_options: false,
+            max_tokens_field: false,
+        });
     }
     let provider = row.provider.clone().unwrap_or_else(|| base.host().to_owned());
     Ok((provider, model, endpoints, None))

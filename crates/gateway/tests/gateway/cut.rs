@@ -1,0 +1,51 @@
+//! A lane's answer cut at every byte, in every mode: a whole answer of another lane, or one clear error.
+
+use crate::client::post;
+use crate::house::{House, configured, lane};
+use crate::scripted::{Script, Scripted, chat_events, stream};
+use tokrate_gateway::Mode;
+use tokrate_meter::AttemptEnd;
+use tokrate_wire::Dialect;
+
+const CHAT: &[Dialect] = &[Dialect::OpenAiChat];
+const BODY: &str = r#"{"model":"all","stream":true,"stream_options":{"include_usage":true},"messages":[]}"#;
+
+#[test]
+fn cut_at_every_byte_a_client_sees_a_whole_answer_or_a_prefix_and_one_error() {
+    let events = chat_events(&["first"]);
+    let good_events = chat_events(&["second"]);
+    let said = stream(&events);
+    for mode in [Mode::Off, Mode::Hedge, Mode::Race { lanes: 2 }] {
+        let scripts = (0..said.len()).map(|end| Script::SayAndClose(said[..end].to_vec())).collect();
+        let bad = Scripted::start(scripts);
+        let good = Scripted::start(vec![Script::Say(vec![stream(&good_events)])]);
+        let lanes = vec![lane("bad", bad.address, CHAT), lane("good", good.address, CHAT)];
+        let mut config = configured(lanes, mode);
+        // The lane is asked again and again, however often it failed.
+        config.aliases[0].policy = tokrate_gateway::Policy::Fixed;
+        let mut house = House::start(config);
+        let mut kinds = [0; 3];
+        for _ in 0..said.len() {
+            let answer = post(house.address, "/v1/chat/completions", BODY);
+            let text = answer.text();
+            assert!(answer.ended && answer.status == 200, "{mode:?}: {} {text}", answer.status);
+            if text == good_events || text == events {
+                kinds[0] += 1;
+                continue;
+            }
+            let (prefix, error) = text.split_once("data: {\"error\"").unwrap_or_else(|| panic!("{mode:?}: {text}"));
+            let prefix = prefix.trim_end();
+            assert!(events.starts_with(prefix), "{mode:?}: {text}");
+            assert!(prefix.contains("\"first\""), "before its first token another lane answers: {text}");
+            assert!(!error.contains("data: {\"error\"") && !text.contains("second"), "{mode:?}: {text}");
+            kinds[1 + usize::from(prefix.contains("[DONE]"))] += 1;
+        }
+        assert!(kinds[0] > 0, "{mode:?}: {kinds:?}");
+        let rows = house.rows();
+        let calls: std::collections::BTreeSet<&str> = rows.iter().map(|row| row.call.as_str()).collect();
+        assert_eq!(calls.len(), said.len(), "{mode:?}: every call is in the log");
+        let asked = bad.asked().len() + good.asked().len();
+        assert_eq!(rows.len(), asked, "{mode:?}: every attempt is one row");
+        assert!(rows.iter().all(|row| row.end != AttemptEnd::Abandoned), "{mode:?}");
+    }
+}

@@ -1,0 +1,95 @@
+//! Gateways for tests, and what their logs say.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use tokrate_core::Span;
+use tokrate_gateway::{
+    AliasConfig, BudgetConfig, Config, EndpointConfig, Gateway, LaneConfig, LogSettings, LoserPolicy, Mode, Policy,
+    Price, RunningGateway,
+};
+use tokrate_meter::Attempt;
+use tokrate_net::Target;
+use tokrate_store::{Query, Sqlite, Store};
+use tokrate_wire::Dialect;
+
+/// A gateway with its log's file, which is removed with it.
+pub struct House {
+    pub gateway: Option<RunningGateway>,
+    pub address: SocketAddr,
+    log: PathBuf,
+}
+
+/// A lane at that address that speaks these dialects.
+pub fn lane(name: &str, address: SocketAddr, dialects: &[Dialect]) -> LaneConfig {
+    let endpoint = |dialect: &Dialect| EndpointConfig {
+        dialect: *dialect,
+        base: Target::parse(&format!("http://{address}/v1")).expect("a URL"),
+        headers: http::HeaderMap::new(),
+        no_stream_options: false,
+        max_tokens_field: false,
+    };
+    LaneConfig {
+        name: name.to_owned(),
+        provider: format!("provider-{name}"),
+        model: format!("model-{name}"),
+        endpoints: dialects.iter().map(endpoint).collect(),
+        price: Some(Price { input: 1.0, output: 2.0, cached: None }),
+        in_flight_most: None,
+        loser: LoserPolicy::CancelEstimate,
+        forward_headers: vec!["x-tokrate-fault".to_owned()],
+    }
+}
+
+/// An alias `all` over the lanes as they are listed, and the gateway in front.
+pub fn configured(lanes: Vec<LaneConfig>, mode: Mode) -> Config {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let number = COUNT.fetch_add(1, Ordering::Relaxed);
+    let log = std::env::temp_dir().join(format!("tokrate-gateway-{}-{number}.db", std::process::id()));
+    let all = AliasConfig {
+        name: "all".to_owned(),
+        lanes: (0..lanes.len()).collect(),
+        policy: Policy::Fixed,
+        mode,
+        attempts_most: 3,
+        budget: BudgetConfig { extra_share: 2.0, burst: 100.0, ..BudgetConfig::default() },
+        second_look: None,
+    };
+    Config {
+        lanes,
+        aliases: vec![all],
+        log: Some(LogSettings { path: log, retention: None }),
+        drain: Span::from_secs(5),
+        ..Config::default()
+    }
+}
+
+impl House {
+    pub fn start(config: Config) -> House {
+        let log = config.log.as_ref().map(|log| log.path.clone()).unwrap_or_default();
+        let gateway = Gateway::start(config).expect("a gateway");
+        House { address: gateway.address(), gateway: Some(gateway), log }
+    }
+
+    /// Ends the gateway and says what its log holds, in order of writing.
+    pub fn rows(&mut self) -> Vec<Attempt> {
+        if let Some(gateway) = self.gateway.take() {
+            gateway.stop();
+        }
+        let store = Sqlite::open_reader(&self.log).expect("the log's file");
+        let mut rows = store.attempts(&Query::default()).expect("rows");
+        rows.sort_by(|one, other| (&one.call, one.attempt).cmp(&(&other.call, other.attempt)));
+        rows
+    }
+}
+
+impl Drop for House {
+    fn drop(&mut self) {
+        self.gateway = None;
+        for end in ["", "-wal", "-shm"] {
+            let mut path = self.log.clone().into_os_string();
+            path.push(end);
+            drop(std::fs::remove_file(path));
+        }
+    }
+}

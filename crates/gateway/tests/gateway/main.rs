@@ -1,0 +1,11 @@
+//! The gateway over loopback, between clients that speak raw HTTP and lanes that say what a script tells them.
+//!
+//! It refuses to sleep: what is waited for is waited for. Invariant: nothing leaves loopback.
+
+mod client;
+mod cut;
+mod house;
+mod refusals;
+mod scripted;
+mod serving;
+mod simulated;

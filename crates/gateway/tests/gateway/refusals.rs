@@ -1,0 +1,163 @@
+//! What is refused, and how.
+
+use crate::client::{ask, post, read_answer, request};
+use crate::house::{House, configured, lane};
+use crate::scripted::{Script, Scripted, chat_whole, whole};
+use std::io::Write;
+use std::net::{SocketAddr, TcpStream};
+use tokrate_gateway::{Gateway, GatewayError, KeyConfig, KeyLimits, Mode, key_hash};
+use tokrate_wire::Dialect;
+
+const CHAT: &[Dialect] = &[Dialect::OpenAiChat];
+const BODY: &str = r#"{"model":"all","messages":[{"role":"user","content":"hi"}]}"#;
+
+fn answering() -> Scripted {
+    Scripted::start(vec![Script::Say(vec![whole("200 OK", &chat_whole("yes"))])])
+}
+
+#[test]
+fn malformed_requests_are_refused_in_the_clients_dialect_and_reach_no_lane() {
+    let lane_one = answering();
+    let mut config = configured(vec![lane("one", lane_one.address, CHAT)], Mode::Off);
+    config.limits.request_bytes = 2_000;
+    let house = House::start(config);
+    let deep = format!("{{\"model\":\"all\",\"messages\":{}{}}}", "[".repeat(200), "]".repeat(200));
+    let large = format!("{{\"model\":\"all\",\"x\":\"{}\"}}", "y".repeat(3_000));
+    for (body, status, said) in [
+        ("", 400, ""),
+        ("{", 400, ""),
+        ("[]", 400, ""),
+        ("{\"messages\":[]}", 400, "model"),
+        ("{\"model\":1}", 400, "model"),
+        ("{\"model\":\"all\",\"model\":\"other\"}", 400, "model"),
+        ("{\"model\":\"all\"} {}", 400, ""),
+        ("{\"model\":\"nobody\"}", 404, "GET /v1/models"),
+        (deep.as_str(), 400, ""),
+        (large.as_str(), 413, "request_bytes"),
+    ] {
+        let answer = post(house.address, "/v1/chat/completions", body);
+        assert_eq!(answer.status, status, "{body}: {}", answer.text());
+        let told: serde_json::Value = serde_json::from_slice(&answer.body).expect("JSON");
+        let message = told["error"]["message"].as_str().expect("OpenAI's form");
+        assert!(message.contains(said), "{body}: {message}");
+        let told: serde_json::Value =
+            serde_json::from_slice(&post(house.address, "/v1/messages", body).body).expect("JSON");
+        assert_eq!(told["type"], "error", "Anthropic's form: {told}");
+    }
+    assert!(lane_one.asked().is_empty());
+    for (method, path, status) in [
+        ("GET", "/v1/chat/completions", 405),
+        ("POST", "/v1/nothing", 404),
+        ("GET", "/", 404),
+        ("DELETE", "/v1/models", 405),
+    ] {
+        assert_eq!(ask(house.address, method, path, &[], b"").status, status, "{method} {path}");
+    }
+    let answer = ask(house.address, "POST", "/v1/chat/completions", &[("x-tokrate-mode", "sprint")], BODY.as_bytes());
+    assert_eq!(answer.status, 400, "{}", answer.text());
+}
+
+#[test]
+fn with_keys_nobody_gets_in_without_one_and_each_has_its_limits() {
+    let lane_one = answering();
+    let mut config = configured(vec![lane("one", lane_one.address, CHAT)], Mode::Off);
+    let key = |name: &str, aliases: &[&str], limits| KeyConfig {
+        name: name.to_owned(),
+        sha256: key_hash(&format!("sk-{name}")),
+        aliases: aliases.iter().map(|alias| (*alias).to_owned()).collect(),
+        limits,
+    };
+    config.keys = vec![
+        key("free", &[], KeyLimits::default()),
+        key("narrow", &["one"], KeyLimits::default()),
+        key("slow", &[], KeyLimits { requests_per_minute: Some(1), ..KeyLimits::default() }),
+        key("poor", &[], KeyLimits { usd_per_month: Some(1e-9), ..KeyLimits::default() }),
+    ];
+    let mut house = House::start(config);
+    let with = |key: &str| {
+        let bearer = format!("Bearer {key}");
+        ask(house.address, "POST", "/v1/chat/completions", &[("authorization", &bearer)], BODY.as_bytes())
+    };
+    assert_eq!(post(house.address, "/v1/chat/completions", BODY).status, 401);
+    assert_eq!(with("sk-wrong").status, 401);
+    assert_eq!(ask(house.address, "GET", "/v1/models", &[], b"").status, 401);
+    assert_eq!(ask(house.address, "GET", "/healthz", &[], b"").status, 200);
+    assert_eq!(with("sk-free").status, 200);
+    assert_eq!(with("sk-narrow").status, 403);
+    assert_eq!(with("sk-slow").status, 200);
+    let refused = with("sk-slow");
+    assert_eq!(refused.status, 429);
+    let wait: u64 = refused.header("retry-after").and_then(|wait| wait.parse().ok()).expect("how long to wait");
+    assert!((1..=60).contains(&wait), "{wait}");
+    // The first call's cost is known when it has ended; the budget is gone then.
+    let spent = [with("sk-poor").status, with("sk-poor").status];
+    assert_eq!(spent[1], 429, "{spent:?}");
+    let listed = ask(house.address, "GET", "/v1/models", &[("x-api-key", "sk-narrow")], b"").text();
+    assert!(listed.contains("\"id\":\"one\"") && !listed.contains("\"id\":\"all\""), "{listed}");
+    let asked = lane_one.asked();
+    assert!(asked.iter().all(|asked| !asked.head.contains("sk-")), "a client's key stays here");
+    let rows = house.rows();
+    assert_eq!(rows.iter().filter(|row| row.key.as_deref() == Some("free")).count(), 1);
+}
+
+#[test]
+fn an_open_door_to_others_needs_a_key() {
+    let mut config = configured(vec![lane("one", SocketAddr::from(([127, 0, 0, 1], 1)), CHAT)], Mode::Off);
+    config.listen = SocketAddr::from(([0, 0, 0, 0], 0));
+    config.log = None;
+    assert!(matches!(Gateway::start(config), Err(GatewayError::Open(_))));
+}
+
+#[test]
+fn shapes_that_smuggle_requests_are_refused() {
+    let lane_one = answering();
+    let house = House::start(configured(vec![lane("one", lane_one.address, CHAT)], Mode::Off));
+    for head in [
+        "content-length: 5\r\ncontent-length: 6\r\n",
+        "content-length: 5\r\ntransfer-encoding: identity\r\n",
+        "content-length: -1\r\n",
+        "transfer-encoding: chunked, identity\r\n",
+        "content-length : 5\r\n",
+    ] {
+        let mut stream = TcpStream::connect(house.address).expect("it listens");
+        let text = format!("POST /v1/chat/completions HTTP/1.1\r\nhost: gateway\r\n{head}\r\nhello");
+        stream.write_all(text.as_bytes()).expect("it reads");
+        stream.shutdown(std::net::Shutdown::Write).expect("it is open");
+        let mut bytes = Vec::new();
+        drop(std::io::Read::read_to_end(&mut stream, &mut bytes));
+        let said = String::from_utf8_lossy(&bytes).into_owned();
+        assert!(said.is_empty() || said.starts_with("HTTP/1.1 400"), "{head}: {said}");
+        assert!(said.matches("HTTP/1.1").count() <= 1, "{head}: {said}");
+    }
+    let bomb = format!("x-bomb: {}\r\n", "b".repeat(300_000));
+    let mut stream = TcpStream::connect(house.address).expect("it listens");
+    drop(stream.write_all(format!("GET /v1/models HTTP/1.1\r\nhost: gateway\r\n{bomb}\r\n").as_bytes()));
+    let mut bytes = Vec::new();
+    drop(std::io::Read::read_to_end(&mut stream, &mut bytes));
+    let said = String::from_utf8_lossy(&bytes).into_owned();
+    assert!(said.is_empty() || said.starts_with("HTTP/1.1 431") || said.starts_with("HTTP/1.1 400"), "{said}");
+    assert!(lane_one.asked().is_empty());
+}
+
+#[test]
+fn new_settings_hold_from_the_next_call_on_and_bad_ones_change_nothing() {
+    let (old, new) = (answering(), answering());
+    let config = configured(vec![lane("one", old.address, CHAT)], Mode::Off);
+    let house = House::start(config.clone());
+    let gateway = house.gateway.as_ref().expect("it runs");
+    let mut stream = TcpStream::connect(house.address).expect("it listens");
+    let mut again = || {
+        stream.write_all(&request("POST", "/v1/chat/completions", &[], BODY.as_bytes())).expect("it reads");
+        read_answer(&mut stream).status
+    };
+    assert_eq!(again(), 200);
+    let mut changed = config.clone();
+    changed.lanes = vec![lane("one", new.address, CHAT)];
+    gateway.reconfigure(&changed).expect("it is in order");
+    assert_eq!(again(), 200, "on a connection that was open");
+    assert_eq!((old.asked().len(), new.asked().len()), (1, 1));
+    changed.lanes.clear();
+    assert!(matches!(gateway.reconfigure(&changed), Err(GatewayError::NoLanes)));
+    assert_eq!(again(), 200);
+    assert_eq!((old.asked().len(), new.asked().len()), (1, 2));
+}

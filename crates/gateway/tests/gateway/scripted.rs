@@ -1,0 +1,178 @@
+//! A lane that answers by script, and remembers what it was asked.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+
+/// What a lane does with one request.
+#[derive(Clone, Debug)]
+pub enum Script {
+    /// Writes these pieces, each by a write of its own, and keeps the connection.
+    Say(Vec<Vec<u8>>),
+    /// Writes this and closes the connection.
+    SayAndClose(Vec<u8>),
+    /// Writes this, and closes the connection when [`Scripted::release`] is called.
+    SayAndHold(Vec<u8>),
+    /// Writes this and waits until the other end closes.
+    SayAndWait(Vec<u8>),
+}
+
+/// A request as it came.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    pub head: String,
+    pub body: Vec<u8>,
+}
+
+/// The lane while it listens.
+pub struct Scripted {
+    pub address: SocketAddr,
+    asked: Arc<Mutex<Vec<Asked>>>,
+    /// Tells of every connection that its client closed.
+    pub closed: Receiver<()>,
+    release: Sender<()>,
+}
+
+impl Scripted {
+    /// Request i is answered with script i, those beyond the last with the last.
+    pub fn start(scripts: Vec<Script>) -> Scripted {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
+        let (closing, closed) = channel();
+        let memory = Arc::clone(&asked);
+        let (release, released) = channel();
+        let released = Arc::new(Mutex::new(released));
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let (scripts, memory, closing) = (scripts.clone(), Arc::clone(&memory), closing.clone());
+                let released = Arc::clone(&released);
+                std::thread::spawn(move || converse(stream, &scripts, &memory, &closing, &released));
+            }
+        });
+        Scripted { address, asked, closed, release }
+    }
+
+    /// Lets one held connection go on.
+    pub fn release(&self) {
+        self.release.send(()).expect("it listens");
+    }
+
+    /// What it was asked so far.
+    pub fn asked(&self) -> Vec<Asked> {
+        self.asked.lock().expect("no panic holds it").clone()
+    }
+}
+
+fn converse(
+    mut stream: TcpStream,
+    scripts: &[Script],
+    asked: &Mutex<Vec<Asked>>,
+    closing: &Sender<()>,
+    released: &Mutex<Receiver<()>>,
+) {
+    let _ = stream.set_nodelay(true);
+    let mut buffer = Vec::new();
+    while let Some(request) = read_request(&mut stream, &mut buffer) {
+        let number = {
+            let mut asked = asked.lock().expect("no panic holds it");
+            asked.push(request);
+            asked.len() - 1
+        };
+        match scripts[number.min(scripts.len() - 1)].clone() {
+            Script::Say(pieces) => {
+                for piece in pieces {
+                    if stream.write_all(&piece).is_err() {
+                        let _ = closing.send(());
+                        return;
+                    }
+                }
+            }
+            Script::SayAndClose(bytes) => {
+                let _ = stream.write_all(&bytes);
+                return;
+            }
+            Script::SayAndHold(bytes) => {
+                let _ = stream.write_all(&bytes);
+                let _ = released.lock().expect("no panic holds it").recv();
+                return;
+            }
+            Script::SayAndWait(bytes) => {
+                let _ = stream.write_all(&bytes);
+                let mut rest = [0; 256];
+                while matches!(stream.read(&mut rest), Ok(count) if count > 0) {}
+                let _ = closing.send(());
+                return;
+            }
+        }
+    }
+}
+
+fn read_request(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Option<Asked> {
+    let mut piece = [0; 64 * 1024];
+    loop {
+        if let Some(end) = buffer.windows(4).position(|window| window == b"\r\n\r\n") {
+            let head = String::from_utf8_lossy(&buffer[..end]).to_lowercase();
+            let length: usize = head
+                .lines()
+                .find_map(|line| line.strip_prefix("content-length: ").and_then(|length| length.parse().ok()))
+                .unwrap_or(0);
+            if buffer.len() >= end + 4 + length {
+                let body = buffer[end + 4..end + 4 + length].to_vec();
+                let head = String::from_utf8_lossy(&buffer[..end]).into_owned();
+                buffer.drain(..end + 4 + length);
+                return Some(Asked { head, body });
+            }
+        }
+        match stream.read(&mut piece) {
+            Ok(count) if count > 0 => buffer.extend_from_slice(&piece[..count]),
+            _ => return None,
+        }
+    }
+}
+
+/// A whole answer.
+pub fn whole(status: &str, body: &str) -> Vec<u8> {
+    format!("HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}", body.len())
+        .into_bytes()
+}
+
+/// The head of a stream and its body, which ends with the connection's chunked end.
+pub fn stream(body: &str) -> Vec<u8> {
+    let mut bytes = stream_head();
+    if !body.is_empty() {
+        bytes.extend_from_slice(format!("{:x}\r\n{body}\r\n", body.len()).as_bytes());
+    }
+    bytes.extend_from_slice(b"0\r\n\r\n");
+    bytes
+}
+
+/// The head of a stream.
+pub fn stream_head() -> Vec<u8> {
+    b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n".to_vec()
+}
+
+/// A stream of these words in OpenAI's chat dialect, its end and usage included.
+pub fn chat_events(words: &[&str]) -> String {
+    let event = |delta: &str, finish: &str| {
+        format!(
+            "data: {{\"id\":\"x\",\"object\":\"chat.completion.chunk\",\"created\":1,\"model\":\"m\",\"choices\":[{{\"index\":0,\"delta\":{delta},\"finish_reason\":{finish}}}]}}\n\n"
+        )
+    };
+    let mut text = event("{\"role\":\"assistant\",\"content\":\"\"}", "null");
+    for word in words {
+        text.push_str(&event(&format!("{{\"content\":\"{word}\"}}"), "null"));
+    }
+    text.push_str(&event("{}", "\"stop\""));
+    text.push_str("data: {\"id\":\"x\",\"object\":\"chat.completion.chunk\",\"created\":1,\"model\":\"m\",\"choices\":[],\"usage\":{\"prompt_tokens\":5,\"completion_tokens\":2,\"total_tokens\":7}}\n\n");
+    text.push_str("data: [DONE]\n\n");
+    text
+}
+
+/// A whole answer in OpenAI's chat dialect.
+pub fn chat_whole(text: &str) -> String {
+    format!(
+        "{{\"id\":\"x\",\"object\":\"chat.completion\",\"created\":1,\"model\":\"m\",\"choices\":[{{\"index\":0,\"message\":{{\"role\":\"assistant\",\"content\":\"{text}\"}},\"finish_reason\":\"stop\"}}],\"usage\":{{\"prompt_tokens\":5,\"completion_tokens\":2,\"total_tokens\":7}}}}"
+    )
+}

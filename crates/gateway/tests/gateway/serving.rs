@@ -1,0 +1,267 @@
+//! One lane or several: bytes, failover, races, disconnects.
+
+use crate::client::{ask, post, read_answer, read_answer_after, read_until, request};
+use crate::house::{House, configured, lane};
+use crate::scripted::{Script, Scripted, chat_events, chat_whole, stream, stream_head, whole};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+use tokrate_core::FailureKind;
+use tokrate_gateway::Mode;
+use tokrate_meter::{AttemptEnd, AttemptRole, CostBasis};
+use tokrate_wire::Dialect;
+
+const CHAT: &[Dialect] = &[Dialect::OpenAiChat];
+/// Nothing here takes as long.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn chat(stream: bool) -> String {
+    let options = if stream { r#","stream_options":{"include_usage":true}"# } else { "" };
+    format!(
+        r#"{{"messages":[{{"role":"user","content":"hi"}}], "model": "all","stream":{stream}{options} , "x_unknown":[1, 2]}}"#
+    )
+}
+
+#[test]
+fn a_stream_in_its_own_dialect_arrives_byte_for_byte_however_it_was_cut() {
+    let events = chat_events(&["one", " two\\n", " thr\u{e9}e"]);
+    let said = stream(&events);
+    for size in [1, 7, 100, said.len()] {
+        let lane_one = Scripted::start(vec![Script::Say(said.chunks(size).map(<[u8]>::to_vec).collect())]);
+        let house = House::start(configured(vec![lane("one", lane_one.address, CHAT)], Mode::Off));
+        let answer = post(house.address, "/v1/chat/completions", &chat(true));
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        assert!(answer.ended);
+        assert_eq!(answer.text(), events, "pieces of {size}");
+        assert_eq!(answer.header("content-type"), Some("text/event-stream"));
+        assert_eq!(answer.header("x-tokrate-winner"), Some("one"));
+        assert_eq!(answer.header("x-tokrate-attempts"), Some("1"));
+        let asked = &lane_one.asked()[0];
+        assert_eq!(String::from_utf8_lossy(&asked.body), chat(true).replace("\"all\"", "\"model-one\""));
+        assert!(asked.head.starts_with("POST /v1/chat/completions HTTP/1.1"), "{}", asked.head);
+    }
+}
+
+#[test]
+fn a_whole_answer_arrives_byte_for_byte_and_is_logged_once() {
+    let body = chat_whole("four words are here");
+    let lane_one = Scripted::start(vec![Script::Say(vec![whole("200 OK", &body)])]);
+    let mut house = House::start(configured(vec![lane("one", lane_one.address, CHAT)], Mode::Off));
+    let answer = post(house.address, "/v1/chat/completions", &chat(false));
+    assert_eq!((answer.status, answer.text()), (200, body));
+    let rows = house.rows();
+    assert_eq!(rows.len(), 1);
+    let row = &rows[0];
+    assert_eq!((row.end, row.role, row.won), (AttemptEnd::Answered, AttemptRole::First, true));
+    assert_eq!((row.alias.as_str(), row.lane.as_str(), row.model.as_str()), ("all", "one", "model-one"));
+    assert_eq!((row.input_tokens, row.output_tokens, row.output_tokens_std), (Some(5), Some(2), 4));
+    assert_eq!((row.cost_usd, row.cost_basis), (Some((5.0 + 2.0 * 2.0) / 1e6), CostBasis::Reported));
+    assert_eq!(row.status, Some(200));
+    assert!(row.overhead_ns.is_some() && row.ttft_ns.is_some());
+}
+
+#[test]
+fn a_lane_that_fails_before_its_first_token_is_replaced_unseen() {
+    let failures = [
+        Script::Say(vec![whole("500 Internal Server Error", "{\"error\":{\"message\":\"sorry\"}}")]),
+        Script::Say(vec![whole("429 Too Many Requests", "{}")]),
+        Script::Say(vec![whole("401 Unauthorized", "{}")]),
+        Script::SayAndClose(Vec::new()),
+        Script::SayAndClose(stream_head()),
+        Script::Say(vec![stream("data: {\"error\":{\"message\":\"overloaded\",\"type\":\"server_error\"}}\n\n")]),
+        Script::Say(vec![stream("")]),
+        Script::Say(vec![b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n<html></>".to_vec()]),
+    ];
+    let events = chat_events(&["good"]);
+    for failure in failures {
+        let bad = Scripted::start(vec![failure.clone()]);
+        let good = Scripted::start(vec![Script::Say(vec![stream(&events)])]);
+        let lanes = vec![lane("bad", bad.address, CHAT), lane("good", good.address, CHAT)];
+        let mut house = House::start(configured(lanes, Mode::Off));
+        let answer = post(house.address, "/v1/chat/completions", &chat(true));
+        assert_eq!((answer.status, answer.text()), (200, events.clone()), "{failure:?}");
+        assert_eq!(answer.header("x-tokrate-attempts"), Some("2"));
+        let rows = house.rows();
+        assert_eq!(rows.len(), 2, "{failure:?}");
+        assert_eq!((rows[0].end, rows[0].won), (AttemptEnd::Failed, false), "{failure:?}");
+        assert!(rows[0].failure.is_some());
+        assert_eq!((rows[1].end, rows[1].role), (AttemptEnd::Answered, AttemptRole::Failover));
+    }
+}
+
+#[test]
+fn what_a_client_got_wrong_is_not_tried_elsewhere_and_comes_as_the_provider_said_it() {
+    let said =
+        r#"{"error":{"message":"messages: too few","type":"invalid_request_error","param":"messages","code":null}}"#;
+    let strict = Scripted::start(vec![Script::Say(vec![whole("400 Bad Request", said)])]);
+    let other = Scripted::start(vec![Script::Say(vec![whole("200 OK", &chat_whole("no"))])]);
+    let lanes = vec![lane("strict", strict.address, CHAT), lane("other", other.address, CHAT)];
+    let house = House::start(configured(lanes, Mode::Off));
+    let answer = post(house.address, "/v1/chat/completions", &chat(false));
+    assert_eq!((answer.status, answer.text().as_str()), (400, said));
+    assert!(other.asked().is_empty());
+}
+
+#[test]
+fn an_answer_that_breaks_after_its_first_token_ends_with_one_clear_error() {
+    let events = chat_events(&["one", " two"]);
+    let cut = &events[..events.find(" two").expect("it is there") + 2];
+    let mut said = stream_head();
+    said.extend_from_slice(format!("{:x}\r\n{cut}\r\n", cut.len()).as_bytes());
+    let lane_one = Scripted::start(vec![Script::SayAndHold(said)]);
+    let other = Scripted::start(vec![Script::Say(vec![stream(&events)])]);
+    let lanes = vec![lane("one", lane_one.address, CHAT), lane("other", other.address, CHAT)];
+    let mut house = House::start(configured(lanes, Mode::Off));
+    let mut stream = TcpStream::connect(house.address).expect("it listens");
+    stream.write_all(&request("POST", "/v1/chat/completions", &[], chat(true).as_bytes())).expect("it reads");
+    let begun = read_until(&mut stream, "\"one\"");
+    lane_one.release();
+    let answer = read_answer_after(begun, &mut stream);
+    let text = answer.text();
+    let rest = text.strip_prefix(cut).expect("what came is handed on");
+    assert!(rest.starts_with("\n\ndata: {\"error\":"), "{rest}");
+    assert!(rest.contains("lane one") && !text.contains("[DONE]"), "{rest}");
+    assert!(other.asked().is_empty(), "nothing is mixed");
+    let rows = house.rows();
+    assert_eq!(rows.len(), 1);
+    assert_eq!((rows[0].end, rows[0].won), (AttemptEnd::Failed, true));
+    assert_eq!(rows[0].failure, Some(FailureKind::Truncated));
+}
+
+#[test]
+fn of_a_race_the_first_token_wins_and_the_others_are_closed() {
+    let events = chat_events(&["quick"]);
+    let mut role_only = stream_head();
+    let role = &chat_events(&[])[..chat_events(&[]).find("\n\n").expect("an event") + 2];
+    role_only.extend_from_slice(format!("{:x}\r\n{role}\r\n", role.len()).as_bytes());
+    // Its head and a chunk with a role come at once, and then nothing: neither wins a race.
+    let eager = Scripted::start(vec![Script::SayAndWait(role_only)]);
+    let quick = Scripted::start(vec![Script::Say(vec![stream(&events)])]);
+    let lanes = vec![lane("eager", eager.address, CHAT), lane("quick", quick.address, CHAT)];
+    let mut house = House::start(configured(lanes, Mode::Race { lanes: 2 }));
+    let answer = post(house.address, "/v1/chat/completions", &chat(true));
+    assert_eq!((answer.status, answer.text()), (200, events));
+    assert_eq!(answer.header("x-tokrate-winner"), Some("quick"));
+    assert_eq!(answer.header("x-tokrate-attempts"), Some("2"));
+    let cost: f64 = answer.header("x-tokrate-race-cost-usd").and_then(|usd| usd.parse().ok()).expect("a cost");
+    eager.closed.recv_timeout(PATIENCE).expect("the loser's connection is closed");
+    let rows = house.rows();
+    assert_eq!(rows.len(), 2);
+    assert_eq!((rows[0].end, rows[0].cost_basis), (AttemptEnd::Lost, CostBasis::Estimated));
+    assert_eq!((rows[1].end, rows[1].role), (AttemptEnd::Answered, AttemptRole::Race));
+    let lost = rows[0].cost_usd.expect("a price");
+    assert!(lost > 0.0 && (cost - lost).abs() < 1e-8, "{cost} against {lost}");
+}
+
+#[test]
+fn a_client_that_leaves_closes_every_lane_of_its_call() {
+    let events = chat_events(&["one"]);
+    let first = &events[..events.rfind("data: {\"id\":\"x\",\"object\":\"chat.completion.chunk\",\"created\":1,\"model\":\"m\",\"choices\":[{\"index\":0,\"delta\":{}").expect("the end")];
+    let mut begun = stream_head();
+    begun.extend_from_slice(format!("{:x}\r\n{first}\r\n", first.len()).as_bytes());
+    for (mode, is_stream, said) in [
+        (Mode::Off, true, begun.clone()),
+        (Mode::Off, true, stream_head()),
+        (Mode::Off, false, Vec::new()),
+        (Mode::Race { lanes: 2 }, true, Vec::new()),
+        (Mode::Race { lanes: 2 }, false, Vec::new()),
+    ] {
+        let waits = said == begun;
+        let lanes: Vec<Scripted> = (0..2).map(|_| Scripted::start(vec![Script::SayAndWait(said.clone())])).collect();
+        let configs = lanes.iter().zip(["one", "two"]).map(|(at, name)| lane(name, at.address, CHAT)).collect();
+        let mut house = House::start(configured(configs, mode));
+        let mut stream = TcpStream::connect(house.address).expect("it listens");
+        let body = chat(is_stream);
+        stream.write_all(&request("POST", "/v1/chat/completions", &[], body.as_bytes())).expect("it reads");
+        if waits {
+            let mut head = [0; 64];
+            stream.read_exact(&mut head).expect("an answer begins");
+        }
+        let count = if mode == Mode::Off { 1 } else { 2 };
+        while lanes.iter().map(|lane| lane.asked().len()).sum::<usize>() < count {
+            std::thread::yield_now();
+        }
+        drop(stream);
+        for lane in &lanes[..count] {
+            lane.closed.recv_timeout(PATIENCE).expect("its connection is closed");
+        }
+        let rows = house.rows();
+        assert_eq!(rows.len(), count, "{mode:?}");
+        assert!(rows.iter().all(|row| row.end == AttemptEnd::Abandoned), "{rows:?}");
+    }
+}
+
+#[test]
+fn a_connection_is_kept_from_call_to_call_and_replaced_when_the_lane_closed_it() {
+    let body = chat_whole("again");
+    let mut closing = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n".to_vec();
+    closing.extend_from_slice(format!("content-length: {}\r\n\r\n{body}", body.len()).as_bytes());
+    let lane_one = Scripted::start(vec![
+        Script::Say(vec![whole("200 OK", &body)]),
+        Script::SayAndClose(closing),
+        Script::Say(vec![whole("200 OK", &body)]),
+    ]);
+    let mut house = House::start(configured(vec![lane("one", lane_one.address, CHAT)], Mode::Off));
+    let mut stream = TcpStream::connect(house.address).expect("it listens");
+    for _ in 0..3 {
+        stream.write_all(&request("POST", "/v1/chat/completions", &[], chat(false).as_bytes())).expect("it reads");
+        let answer = read_answer(&mut stream);
+        assert_eq!((answer.status, answer.text()), (200, body.clone()));
+    }
+    let new: Vec<bool> = house.rows().iter().map(|row| row.connection_new).collect();
+    assert_eq!(new, [true, false, true]);
+}
+
+#[test]
+fn a_client_of_another_dialect_gets_its_own() {
+    let lane_one = Scripted::start(vec![
+        Script::Say(vec![stream(&chat_events(&["one", " two"]))]),
+        Script::Say(vec![whole("200 OK", &chat_whole("one two"))]),
+    ]);
+    let mut house = House::start(configured(vec![lane("one", lane_one.address, CHAT)], Mode::Off));
+    let body = |stream| {
+        format!(
+            r#"{{"model":"all","max_tokens":9,"stream":{stream},"system":"be brief","messages":[{{"role":"user","content":"hi"}}]}}"#
+        )
+    };
+    let answer = post(house.address, "/v1/messages", &body(true));
+    let text = answer.text();
+    assert_eq!(answer.status, 200, "{text}");
+    assert!(
+        text.starts_with("event: message_start\n") && text.contains("\"text\":\" two\"") && text.ends_with("\n\n"),
+        "{text}"
+    );
+    assert!(text.contains("event: message_stop"), "{text}");
+    let answer = post(house.address, "/v1/messages", &body(false));
+    assert!(
+        answer.text().contains("\"text\":\"one two\"") && answer.text().contains("\"input_tokens\":5"),
+        "{}",
+        answer.text()
+    );
+    let asked = String::from_utf8_lossy(&lane_one.asked()[0].body).into_owned();
+    assert!(asked.contains("\"role\":\"system\"") && asked.contains("\"include_usage\":true"), "{asked}");
+    let rows = house.rows();
+    assert_eq!((rows[0].dialect_in.as_str(), rows[0].dialect_out.as_str()), ("anthropic", "openai-chat"));
+    let refused = r#"{"model":"all","max_tokens":9,"messages":[{"role":"user","content":"hi"}],"top_k":5}"#;
+    let house = House::start(configured(vec![lane("one", lane_one.address, CHAT)], Mode::Off));
+    let answer = post(house.address, "/v1/messages", refused);
+    assert_eq!(answer.status, 400);
+    assert!(answer.text().contains("top_k") && answer.text().contains("invalid_request_error"), "{}", answer.text());
+}
+
+#[test]
+fn embeddings_and_models_are_served() {
+    let said = r#"{"object":"list","data":[{"object":"embedding","index":0,"embedding":[0.1]}],"model":"m","usage":{"prompt_tokens":3,"total_tokens":3}}"#;
+    let lane_one = Scripted::start(vec![Script::Say(vec![whole("200 OK", said)])]);
+    let mut house = House::start(configured(vec![lane("one", lane_one.address, CHAT)], Mode::Off));
+    let answer = post(house.address, "/v1/embeddings", r#"{"model":"all","input":"hi"}"#);
+    assert_eq!((answer.status, answer.text().as_str()), (200, said));
+    assert!(lane_one.asked()[0].head.starts_with("POST /v1/embeddings "));
+    let models = ask(house.address, "GET", "/v1/models", &[], b"").text();
+    assert!(models.contains("\"id\":\"all\"") && models.contains("\"id\":\"one\""), "{models}");
+    assert_eq!(ask(house.address, "GET", "/v1/models/all", &[], b"").status, 200);
+    assert_eq!(ask(house.address, "GET", "/v1/models/none", &[], b"").status, 404);
+    let anthropic = ask(house.address, "GET", "/v1/models", &[("anthropic-version", "2023-06-01")], b"").text();
+    assert!(anthropic.contains("\"display_name\":\"all\"") && anthropic.contains("\"has_more\":false"), "{anthropic}");
+    assert_eq!(house.rows().len(), 1);
+}
