@@ -156,9 +156,7 @@ impl Account {
         if ended.end == AttemptEnd::Answered {
             locked(&self.alias.output_length).saw(now, output);
         }
-        if self.house.log.is_some() {
-            self.house.write(self.row(attempt, numbers, ended, (cost, basis), now));
-        }
+        self.house.write(self.row(attempt, numbers, ended, (cost, basis), now));
     }
 
     /// What an attempt cost, and how that is known.

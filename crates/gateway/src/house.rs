@@ -2,6 +2,7 @@
 //!
 //! It refuses to know sockets. Invariant: a lock is held for a decision, never while anything is waited for.
 
+use crate::admin::Told;
 use crate::denied::Denied;
 use crate::plan::Plan;
 use http::StatusCode;
@@ -16,6 +17,8 @@ use tokrate_store::Log;
 pub(crate) struct House {
     pub clock: Clock,
     pub log: Option<Log>,
+    /// What the admin side tells of.
+    pub told: Told,
     /// Calls open, and begun since the start.
     pub open_calls: AtomicUsize,
     calls: AtomicU64,
@@ -33,6 +36,7 @@ impl House {
         House {
             clock,
             log,
+            told: Told::default(),
             open_calls: AtomicUsize::new(0),
             calls: AtomicU64::new(0),
             prefix,
@@ -62,8 +66,9 @@ impl House {
         format!("{}-{:x}", self.prefix, self.calls.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Writes a row of the log, if there is one.
+    /// Tells the admin side of a row, and writes it to the log if there is one.
     pub fn write(&self, row: Row) {
+        self.told.hear(&row);
         if let Some(log) = &self.log {
             log.write(row);
         }

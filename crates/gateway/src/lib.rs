@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod account;
+mod admin;
 mod admission;
 mod ask;
 mod attempt;

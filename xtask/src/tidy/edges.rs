@@ -84,8 +84,18 @@ const TABLE: &[Row] = &[
     Row { name: "store", internal: &["core", "meter"], external: &["rusqlite", "serde_json", "thiserror"] },
     Row {
         name: "gateway",
-        internal: &["core", "tokens", "wire", "meter", "route", "net", "store"],
-        external: &["tokio", "bytes", "http", "http-body", "serde", "serde_json", "sha2", "thiserror"],
+        internal: &["core", "tokens", "wire", "meter", "charts", "route", "net", "store"],
+        external: &[
+            "tokio",
+            "bytes",
+            "http",
+            "http-body",
+            "prometheus-client",
+            "serde",
+            "serde_json",
+            "sha2",
+            "thiserror",
+        ],
     },
     Row {
         name: "bench",

@@ -1,0 +1,106 @@
+//! What the admin side has heard of attempts: counts since the start, an hour by minutes, and the last calls.
+//!
+//! It refuses to know HTTP, HTML, the log and the clock. Invariant: its size is bounded by the lanes that were configured,
+//! never by what clients and providers send; hearing a row costs about as much as writing a line, and whoever looks copies
+//! references and counters, so that no call waits for a page.
+
+mod lane;
+mod trail;
+
+pub(crate) use lane::{Failing, LaneTold, Minute, Operation, OperationTold};
+pub(crate) use trail::{Attempted, Trail};
+
+use super::histogram::{Histogram, OVERHEADS_NS};
+use crate::house::locked;
+use std::sync::{Arc, Mutex};
+use tokrate_meter::{Attempt as Row, AttemptEnd, AttemptRole};
+use trail::Trails;
+
+/// Lanes that are remembered, those of earlier configurations included.
+const LANES_MOST: usize = 1_024;
+
+/// Hears of every attempt that was settled.
+#[derive(Debug, Default)]
+pub(crate) struct Told {
+    heard: Mutex<Heard>,
+}
+
+/// All of it, at a moment.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Heard {
+    /// Sorted by name, provider and model.
+    pub lanes: Vec<LaneTold>,
+    /// What the gateway itself added to calls (ns).
+    pub overhead: Option<Histogram>,
+    /// Attempts.
+    pub attempts: u64,
+    /// Attempts beside the one that a call needed: hedges and races that did not win, and what they replaced.
+    pub extra_attempts: u64,
+    /// What all attempts cost, as far as it is known (USD).
+    pub cost_usd: f64,
+    /// What the extra attempts cost (USD).
+    pub extra_usd: f64,
+    trails: Trails,
+}
+
+impl Told {
+    /// Takes in an attempt.
+    pub fn hear(&self, row: &Row) {
+        locked(&self.heard).hear(row);
+    }
+
+    /// What was heard so far.
+    pub fn heard(&self) -> Heard {
+        locked(&self.heard).clone()
+    }
+}
+
+impl Heard {
+    fn hear(&mut self, row: &Row) {
+        self.attempts += 1;
+        self.cost_usd += row.cost_usd.unwrap_or(0.0);
+        if is_extra(row) {
+            self.extra_attempts += 1;
+            self.extra_usd += row.cost_usd.unwrap_or(0.0);
+        }
+        if let Some(overhead) = row.overhead_ns {
+            self.overhead.get_or_insert_with(|| Histogram::new(&OVERHEADS_NS)).add(overhead);
+        }
+        let Some(place) = self.place(row) else { return };
+        let lane = &mut self.lanes[place];
+        lane.hear(row);
+        self.trails.hear(row, &lane.name);
+    }
+
+    /// The calls that were heard of last, the newest first.
+    pub fn calls(&self, most: usize) -> Vec<Arc<Trail>> {
+        self.trails.newest(most)
+    }
+
+    /// What was heard of a lane.
+    pub fn lane(&self, name: &str, provider: &str, model: &str) -> Option<&LaneTold> {
+        let place = self.lanes.binary_search_by(|lane| lane.identity().cmp(&(name, provider, model))).ok()?;
+        Some(&self.lanes[place])
+    }
+
+    fn place(&mut self, row: &Row) -> Option<usize> {
+        let identity = (row.lane.as_str(), row.provider.as_str(), row.model.as_str());
+        match self.lanes.binary_search_by(|lane| lane.identity().cmp(&identity)) {
+            Ok(place) => Some(place),
+            Err(_) if self.lanes.len() >= LANES_MOST => None,
+            Err(place) => {
+                self.lanes.insert(place, LaneTold::new(row));
+                Some(place)
+            }
+        }
+    }
+}
+
+/// Whether an attempt was beside the one that its call needed, as the account has it.
+pub(crate) fn is_extra(row: &Row) -> bool {
+    let was_beside = matches!(row.role, AttemptRole::Hedge | AttemptRole::Race);
+    !row.won && (was_beside || row.end == AttemptEnd::Lost)
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

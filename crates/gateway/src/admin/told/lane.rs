@@ -1,0 +1,223 @@
+//! What was heard of one lane: counts and histograms since the start, and the last hour by minutes.
+//!
+//! It refuses to know the lane's present state. Invariant: an attempt belongs to the minute in which it was begun; minutes
+//! older than an hour are forgotten.
+
+use crate::admin::histogram::{Histogram, TIMES_NS, TOKENS};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use tokrate_core::{FailureKind, Sketch};
+use tokrate_meter::{Attempt as Row, AttemptEnd, AttemptRole, CostBasis};
+
+/// Minutes that are remembered.
+pub(crate) const MINUTES: u64 = 60;
+/// Output speeds are sketched in thousandths of a token per second.
+pub(crate) const SPEED_STEPS: f64 = 1e3;
+
+/// How an attempt went, as a counter's labels have it.
+pub(crate) type Ending = (AttemptRole, AttemptEnd, Option<FailureKind>);
+/// Failures by kind; `None` where none is known.
+pub(crate) type Failing = BTreeMap<Option<FailureKind>, u64>;
+
+/// One lane.
+#[derive(Clone, Debug)]
+pub(crate) struct LaneTold {
+    pub name: Arc<str>,
+    pub provider: Arc<str>,
+    pub model: Arc<str>,
+    pub endings: BTreeMap<Ending, u64>,
+    /// What is known of the cost, by basis (USD).
+    pub cost_usd: BTreeMap<CostBasis, f64>,
+    pub operations: BTreeMap<Operation, OperationTold>,
+    /// Rising; a reader shares them, so that a copy of them costs nothing.
+    pub minutes: VecDeque<Arc<Minute>>,
+}
+
+/// What was asked for, by the names of OpenTelemetry's `gen_ai.operation.name`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Operation {
+    Chat,
+    TextCompletion,
+    GenerateContent,
+    Embeddings,
+}
+
+/// Histograms of one operation.
+#[derive(Clone, Debug)]
+pub(crate) struct OperationTold {
+    /// Sent to first output text (ns).
+    pub ttft: Histogram,
+    /// 1 / output speed (ns).
+    pub time_per_token: Histogram,
+    /// Begun to the end (ns), of attempts that were not given up, by failure.
+    pub duration: BTreeMap<Option<FailureKind>, Histogram>,
+    pub input_tokens: Histogram,
+    pub output_tokens: Histogram,
+}
+
+/// What was begun in one minute.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Minute {
+    /// Minutes since 1970.
+    pub number: u64,
+    pub attempts: u64,
+    pub failed: Failing,
+    /// Nanoseconds.
+    pub ttft: Sketch,
+    /// In steps of [`SPEED_STEPS`].
+    pub output_speed: Sketch,
+    /// What the gateway added (ns).
+    pub overhead: Sketch,
+    pub extra_attempts: u64,
+    pub cost_usd: f64,
+    pub extra_usd: f64,
+}
+
+impl LaneTold {
+    pub fn new(row: &Row) -> LaneTold {
+        LaneTold {
+            name: row.lane.as_str().into(),
+            provider: row.provider.as_str().into(),
+            model: row.model.as_str().into(),
+            endings: BTreeMap::new(),
+            cost_usd: BTreeMap::new(),
+            operations: BTreeMap::new(),
+            minutes: VecDeque::new(),
+        }
+    }
+
+    /// What sets it apart.
+    pub fn identity(&self) -> (&str, &str, &str) {
+        (&self.name, &self.provider, &self.model)
+    }
+
+    pub fn hear(&mut self, row: &Row) {
+        *self.endings.entry((row.role, row.end, row.failure)).or_default() += 1;
+        if let Some(cost) = row.cost_usd {
+            *self.cost_usd.entry(row.cost_basis).or_default() += cost;
+        }
+        self.operations.entry(Operation::of(&row.dialect_in)).or_default().hear(row);
+        if let Some(minute) = self.minute(row.started_unix_ms / 60_000) {
+            minute.hear(row);
+        }
+    }
+
+    /// Attempts that ended in one of these ways.
+    pub fn count(&self, counts: impl Fn(&Ending) -> bool) -> u64 {
+        self.endings.iter().filter(|(ending, _)| counts(ending)).map(|(_, count)| count).sum()
+    }
+
+    /// What is known of its cost, whatever the basis (USD).
+    pub fn cost(&self) -> f64 {
+        self.cost_usd.values().sum()
+    }
+
+    /// The minutes from this one on.
+    pub fn minutes_since(&self, number: u64) -> impl Iterator<Item = &Minute> {
+        self.minutes.iter().map(Arc::as_ref).filter(move |minute| minute.number >= number)
+    }
+
+    /// The minute of that number, unless it is over by more than an hour.
+    fn minute(&mut self, number: u64) -> Option<&mut Minute> {
+        let newest = self.minutes.back().map(|minute| minute.number);
+        if newest.is_none_or(|newest| newest < number) {
+            self.minutes.push_back(Arc::new(Minute { number, ..Minute::default() }));
+            while self.minutes.front().is_some_and(|minute| minute.number + MINUTES <= number) {
+                self.minutes.pop_front();
+            }
+        } else if newest.is_some_and(|newest| number + MINUTES <= newest) {
+            return None;
+        }
+        let place = match self.minutes.iter().rposition(|minute| minute.number <= number) {
+            Some(place) if self.minutes[place].number == number => place,
+            before => {
+                let place = before.map_or(0, |before| before + 1);
+                self.minutes.insert(place, Arc::new(Minute { number, ..Minute::default() }));
+                place
+            }
+        };
+        Some(Arc::make_mut(&mut self.minutes[place]))
+    }
+}
+
+impl Minute {
+    fn hear(&mut self, row: &Row) {
+        self.attempts += 1;
+        if row.end == AttemptEnd::Failed {
+            *self.failed.entry(row.failure).or_default() += 1;
+        }
+        if let Some(ttft) = row.ttft_ns {
+            self.ttft.record(ttft);
+        }
+        if let Some(speed) = row.output_speed.filter(|speed| speed.is_finite() && *speed > 0.0) {
+            self.output_speed.record((speed * SPEED_STEPS).round() as u64);
+        }
+        if let Some(overhead) = row.overhead_ns {
+            self.overhead.record(overhead);
+        }
+        self.cost_usd += row.cost_usd.unwrap_or(0.0);
+        if super::is_extra(row) {
+            self.extra_attempts += 1;
+            self.extra_usd += row.cost_usd.unwrap_or(0.0);
+        }
+    }
+}
+
+impl Operation {
+    /// What a client asks for in a dialect.
+    fn of(dialect: &str) -> Operation {
+        match dialect {
+            "embeddings" => Operation::Embeddings,
+            "gemini" => Operation::GenerateContent,
+            "openai-completions" | "ollama-generate" | "llama-completion" => Operation::TextCompletion,
+            _ => Operation::Chat,
+        }
+    }
+
+    /// The name in the conventions.
+    pub fn name(self) -> &'static str {
+        match self {
+            Operation::Chat => "chat",
+            Operation::TextCompletion => "text_completion",
+            Operation::GenerateContent => "generate_content",
+            Operation::Embeddings => "embeddings",
+        }
+    }
+}
+
+impl Default for OperationTold {
+    fn default() -> OperationTold {
+        OperationTold {
+            ttft: Histogram::new(&TIMES_NS),
+            time_per_token: Histogram::new(&TIMES_NS),
+            duration: BTreeMap::new(),
+            input_tokens: Histogram::new(&TOKENS),
+            output_tokens: Histogram::new(&TOKENS),
+        }
+    }
+}
+
+impl OperationTold {
+    fn hear(&mut self, row: &Row) {
+        // Of a failed attempt the first token is no success, and of one that was given up the end is nobody's.
+        if row.end != AttemptEnd::Failed {
+            if let Some(ttft) = row.ttft_ns {
+                self.ttft.add(ttft);
+            }
+            if let Some(speed) = row.output_speed.filter(|speed| speed.is_finite() && *speed > 0.0) {
+                self.time_per_token.add((1e9 / speed).round() as u64);
+            }
+        }
+        if matches!(row.end, AttemptEnd::Answered | AttemptEnd::Failed) {
+            let kind = row.failure.filter(|_| row.end == AttemptEnd::Failed);
+            self.duration.entry(kind).or_insert_with(|| Histogram::new(&TIMES_NS)).add(row.total_ns);
+        }
+        if let Some(tokens) = row.input_tokens.or(row.input_tokens_std) {
+            self.input_tokens.add(tokens);
+        }
+        let counted = Some(row.output_tokens_std).filter(|tokens| *tokens > 0);
+        if let Some(tokens) = row.output_tokens.or(counted) {
+            self.output_tokens.add(tokens);
+        }
+    }
+}
