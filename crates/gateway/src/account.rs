@@ -6,13 +6,12 @@
 use crate::attempt::Attempt;
 use crate::config::Price;
 use crate::house::{House, OpenCall, locked};
-use crate::measure::Measured;
 use crate::plan::{Alias, Key, Plan};
 use crate::prepare::Request;
 use std::cell::Cell;
 use std::sync::Arc;
-use tokrate_core::{FailureKind, Span, Tick, Usage};
-use tokrate_meter::{Attempt as Row, AttemptEnd, AttemptRole, CostBasis};
+use tokrate_core::{FailureKind, Span, Tick};
+use tokrate_meter::{Attempt as Row, AttemptEnd, AttemptRole, CostBasis, LiveNumbers};
 use tokrate_route::{Admitted, LaneId, LoserPolicy, Outcome, Reserved, Started};
 use tokrate_tokens::Encoding;
 
@@ -148,7 +147,7 @@ impl Account {
         };
         let mut started = held.started;
         let mut router = locked(&self.plan.router);
-        if let Some(ttft) = numbers.ttft {
+        if let Some(ttft) = numbers.ttft_ns.map(Span::from_nanos) {
             router.first_token(&mut started, now, ttft, self.prompt_tokens);
         }
         router.finish(started, now, &outcome);
@@ -160,7 +159,7 @@ impl Account {
     }
 
     /// What an attempt cost, and how that is known.
-    fn cost(&self, attempt: &Attempt, numbers: &Measured, ended: Ended) -> (Option<f64>, CostBasis) {
+    fn cost(&self, attempt: &Attempt, numbers: &LiveNumbers, ended: Ended) -> (Option<f64>, CostBasis) {
         if let Some(input) = numbers.usage.input {
             self.reported_input.set(Some(input));
         }
@@ -198,17 +197,18 @@ impl Account {
     fn row(
         &self,
         attempt: &Attempt,
-        numbers: &Measured,
+        numbers: &LiveNumbers,
         ended: Ended,
         (cost_usd, cost_basis): (Option<f64>, CostBasis),
         now: Tick,
     ) -> Row {
         let lane = &attempt.lane.config;
         let inbox = attempt.inbox.borrow();
-        let dialect_out = self.request.routed.as_ref().map(|_| attempt.dialect().name());
-        let Usage { input, output, reasoning, cached_input, cache_write_input } = numbers.usage;
-        let since_sent = |at: Option<Tick>| Some((at? - inbox.sent_at()?).as_nanos());
-        Row {
+        let (dialect_in, dialect_out) = match &self.request.routed {
+            Some(routed) => (routed.dialect.name(), attempt.dialect().name()),
+            None => ("embeddings", "embeddings"),
+        };
+        let mut row = Row {
             call: self.request.id.clone(),
             attempt: u32::try_from(ended.number).unwrap_or(u32::MAX),
             role: attempt.role,
@@ -220,9 +220,8 @@ impl Account {
             lane: lane.name.clone(),
             provider: lane.provider.clone(),
             model: lane.model.clone(),
-            model_answered: numbers.model.clone(),
-            dialect_in: self.request.routed.as_ref().map_or("embeddings", |routed| routed.dialect.name()).to_owned(),
-            dialect_out: dialect_out.unwrap_or("embeddings").to_owned(),
+            dialect_in: dialect_in.to_owned(),
+            dialect_out: dialect_out.to_owned(),
             stream: self.request.is_stream(),
             in_flight: attempt.in_flight,
             connection_new: attempt.connection_new,
@@ -230,30 +229,17 @@ impl Account {
             output_limit: self.request.glance.output_limit().and_then(|limit| u32::try_from(limit).ok()),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             status: inbox.head.as_ref().map(|head| head.status.as_u16()),
-            failure: ended.failure,
-            finish: numbers.finish,
             wait_ns: inbox.sent_at().map(|sent_at| (sent_at - attempt.began_at).as_nanos()),
-            ttfb_ns: since_sent(inbox.first_byte_at),
-            ttft_ns: numbers.ttft.map(Span::as_nanos),
             total_ns: attempt.total(now).as_nanos(),
             overhead_ns: ended.overhead.map(Span::as_nanos),
-            output_speed: numbers.output_speed,
-            text_events: numbers.text_events,
-            chunks: numbers.chunks,
-            gap_p50_ns: numbers.gaps.quantile(0.5),
-            gap_p99_ns: numbers.gaps.quantile(0.99),
-            gaps: numbers.gaps.clone(),
-            gap_max_ns: numbers.gap_max_ns,
             input_tokens_std: self.counted_input.get(),
-            output_tokens_std: numbers.tokens_std,
-            input_tokens: input,
-            output_tokens: output,
-            reasoning_tokens: reasoning,
-            cached_tokens: cached_input,
-            cache_write_tokens: cache_write_input,
             cost_usd,
             cost_basis,
-        }
+            ..Row::default()
+        };
+        numbers.clone().fill(&mut row);
+        row.failure = ended.failure;
+        row
     }
 }
 

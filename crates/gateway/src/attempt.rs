@@ -4,7 +4,6 @@
 //! connection (over HTTP/2, resets the stream) at once.
 
 use crate::inbox::{Inbox, Reader, Receiving};
-use crate::measure::Measured;
 use crate::plan::Lane;
 use std::cell::RefCell;
 use std::future::Future;
@@ -13,7 +12,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use tokrate_core::{EventBatch, FailureKind, Span, Tick};
-use tokrate_meter::{AttemptRole, Ending, Timing};
+use tokrate_meter::{AttemptRole, Ending, LiveMeter, LiveNumbers, Timing};
 use tokrate_net::{Client, Exchange, ExchangeFailure, Limits, Outgoing};
 use tokrate_route::Failed;
 use tokrate_wire::Dialect;
@@ -37,7 +36,7 @@ pub(crate) struct Attempt {
     pub inbox: Rc<RefCell<Inbox>>,
     pub connection_new: bool,
     ended_at: Option<Tick>,
-    measured: Option<Measured>,
+    measured: Option<LiveNumbers>,
     running: Option<Pin<Box<dyn Future<Output = Exchange>>>>,
 }
 
@@ -176,7 +175,7 @@ impl Attempt {
     }
 
     /// What was measured; only of one that has ended.
-    pub fn measured(&self) -> Option<&Measured> {
+    pub fn measured(&self) -> Option<&LiveNumbers> {
         self.measured.as_ref()
     }
 
@@ -209,7 +208,7 @@ impl Attempt {
             ..Timing::default()
         };
         let is_opaque_and_whole = inbox.is_opaque() && matches!(ending, Ending::Complete);
-        let mut measured = std::mem::take(&mut inbox.meter).finish(timing, ending);
+        let mut measured = std::mem::replace(&mut inbox.meter, LiveMeter::without_tokens()).finish(&timing, ending);
         if is_opaque_and_whole {
             // What is not understood is whole if HTTP says so.
             measured.failure = None;

@@ -24,12 +24,13 @@ pub(crate) fn spawn(account: Rc<Account>, attempt: Attempt, held: Held, bounds: 
         // Settled also when the task is dropped at the end of the gateway.
         let mut draining = Draining { account, attempt, held: Some(held), number: bounds.number };
         let left: Span = bounds.until - draining.account.house.clock.now();
+        let mut room = bounds.bytes_most;
         let read = poll_fn(|context| {
             let has_ended = draining.attempt.poll(context);
-            let mut inbox = draining.attempt.inbox.borrow_mut();
             // Nobody wants the bytes.
-            drop(inbox.take_ready());
-            match has_ended || inbox.meter.text_bytes() > bounds.bytes_most {
+            let came = draining.attempt.inbox.borrow_mut().take_ready();
+            room = room.saturating_sub(came.map_or(0, |bytes| bytes.len() as u64));
+            match has_ended || room == 0 {
                 true => Poll::Ready(()),
                 false => Poll::Pending,
             }

@@ -8,6 +8,7 @@ use crate::call::Call;
 use crate::inbox::Inbox;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
+use tokrate_core::Span;
 
 /// Headers of a provider that mean something to a client.
 const HANDED_ON: [&str; 6] =
@@ -69,7 +70,8 @@ pub(crate) fn heading(call: &Call) -> Heading {
     if let Some(overhead) = call.overhead() {
         put("x-tokrate-overhead-us", &(overhead.as_nanos() / 1000).to_string());
     }
-    let ttft = inbox.meter.first_text_at().and_then(|first| Some(first - inbox.sent_at()?));
+    let live = || Some(inbox.meter.first_text_at()? - inbox.sent_at()?);
+    let ttft = attempt.measured().and_then(|measured| measured.ttft_ns).map(Span::from_nanos).or_else(live);
     if let Some(ttft) = ttft {
         put("x-tokrate-ttft-ms", &format!("{:.3}", ttft.as_nanos() as f64 / 1e6));
     }

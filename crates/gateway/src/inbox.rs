@@ -3,11 +3,11 @@
 //! It refuses to decide what is done with any of it. Invariant: in the same dialect the bytes are the lane's own, in order,
 //! once; what came in one read lies there together, so that it can go out in one write.
 
-use crate::measure::Meter;
 use bytes::Bytes;
 use std::cell::RefCell;
 use std::rc::Rc;
 use tokrate_core::{EventBatch, FailureKind, StreamEvent, Tick, What};
+use tokrate_meter::LiveMeter;
 use tokrate_net::{Departure, Head, Sink};
 use tokrate_wire::{AnswerTranslator, Decoder, Dialect, Shape, error_event};
 
@@ -42,7 +42,7 @@ pub(crate) struct Inbox {
     pub first_byte_at: Option<Tick>,
     pub last_byte_at: Option<Tick>,
     /// The numbers.
-    pub meter: Meter,
+    pub meter: LiveMeter,
     /// The body of an answer with an error status.
     pub refused: Vec<u8>,
     /// Events since the race was told: the first one with content, and the latest.
@@ -61,7 +61,7 @@ impl Inbox {
             departure: None,
             first_byte_at: None,
             last_byte_at: None,
-            meter: Meter::new(),
+            meter: LiveMeter::new(),
             refused: Vec::new(),
             news: [None; 2],
             has_content: false,

@@ -23,7 +23,6 @@ mod heading;
 mod house;
 mod inbox;
 mod listing;
-mod measure;
 mod plan;
 mod prepare;
 mod server;
