@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod checkers;
+pub mod fleet;
 pub mod link;
 pub mod scenarios;
 pub mod seeds;

@@ -173,10 +173,13 @@ impl Breaker {
         match blame {
             Blame::Client | Blame::Nobody => self.cancelled(started),
             Blame::Key => self.trip(now, started, blame, self.config.key_cool_down),
-            Blame::Load => {
-                let asked = retry_after.unwrap_or(Span::ZERO).min(self.config.retry_after_most);
-                self.trip(now, started, blame, asked);
-            }
+            Blame::Load => match retry_after {
+                // It was told when to come again: then, and not later.
+                Some(asked) => {
+                    self.open_for(now, started, blame, asked.min(self.config.retry_after_most));
+                }
+                None => self.trip(now, started, blame, Span::ZERO),
+            },
             Blame::Lane => {
                 self.failures_in_a_row = self.failures_in_a_row.saturating_add(1);
                 self.remember(true);
@@ -199,19 +202,30 @@ impl Breaker {
         self.outcomes = ((self.outcomes << 1) | u64::from(failed)) & ((1 << kept) - 1);
     }
 
-    /// Opens it for at least `floor`, or makes the wait of an open one longer.
+    /// Opens it for at least `floor`, twice as long each time; or makes the wait of an open one longer.
     fn trip(&mut self, now: Tick, started: Tick, why: Blame, floor: Span) {
-        if let Some(opening) = &mut self.open
-            && started < opening.until
-        {
-            // It was under way when the lane was closed off: that it failed too is no news, but what it was asked to wait is.
-            opening.until = opening.until.max(now + floor);
-            return;
-        }
         let doubled = self.config.cool_down.as_nanos().saturating_mul(1 << self.trips.min(20));
         let cool_down = Span::from_nanos(doubled).min(self.config.cool_down_most).max(floor);
-        self.trips = self.trips.saturating_add(1);
-        self.open = Some(Opening { at: now, until: now + cool_down, why, probe_at: None });
+        if self.is_news(started) {
+            self.open_for(now, started, why, cool_down);
+            self.trips = self.trips.saturating_add(1);
+        } else {
+            self.open_for(now, started, why, floor);
+        }
+    }
+
+    /// Whether a call was started when the lane was thought to be sound, or as a try: that one which was under way when the lane
+    /// was closed off has failed too is no news.
+    fn is_news(&self, started: Tick) -> bool {
+        self.open.is_none_or(|opening| started >= opening.until)
+    }
+
+    fn open_for(&mut self, now: Tick, started: Tick, why: Blame, wait: Span) {
+        let until = now + wait;
+        match &mut self.open {
+            Some(opening) if started < opening.until => opening.until = opening.until.max(until),
+            _ => self.open = Some(Opening { at: now, until, why, probe_at: None }),
+        }
     }
 
     /// Since when it is open, if it is.

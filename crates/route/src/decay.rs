@@ -28,10 +28,10 @@ impl FadingMean {
         self.sum += weight * value;
     }
 
-    /// The mean with so much weight of zeros added to it; zero when nothing is known.
-    pub fn shrunk(&self, now: Tick, half_life: Span, zeros: f64) -> f64 {
+    /// The mean with so much weight of something else added to it.
+    pub fn shrunk_to(&self, other: f64, now: Tick, half_life: Span, weight: f64) -> f64 {
         let left = left_after(now.since(self.at), half_life);
-        self.sum * left / (self.weight * left + zeros).max(f64::MIN_POSITIVE)
+        (self.sum * left + weight * other) / (self.weight * left + weight).max(f64::MIN_POSITIVE)
     }
 
     fn fade(&mut self, now: Tick, half_life: Span) {
@@ -76,24 +76,19 @@ impl FadingHistogram {
     }
 
     /// A sample of which only is known that it is at least this: it is spread over what was seen beyond (Efron, "The two sample
-    /// problem with censored data", 1967). Gives what it may be taken for.
-    pub fn add_at_least(&mut self, now: Tick, value: f64, weight: f64) -> f64 {
+    /// problem with censored data", 1967).
+    pub fn add_at_least(&mut self, now: Tick, value: f64, weight: f64) {
         let first = self.bucket(value);
         let growth = self.growth(now);
         let beyond: f64 = self.weights[first + 1..].iter().sum();
         if beyond <= 0.0 {
             self.weights[first] += weight * growth;
             self.total += weight * growth;
-            return value;
+            return;
         }
-        let (added, lowest_octave) = (weight * growth / beyond, self.lowest_octave);
-        let mut mean = 0.0;
-        for (place, held) in self.weights.iter_mut().enumerate().skip(first + 1) {
-            mean += *held / beyond * centre(place, lowest_octave);
-            *held += *held * added;
-        }
+        let added = weight * growth / beyond;
+        self.weights[first + 1..].iter_mut().for_each(|held| *held += *held * added);
         self.total += weight * growth;
-        mean.max(value)
     }
 
     /// How many samples' worth it holds now.
@@ -176,8 +171,8 @@ mod tests {
         let mut mean = FadingMean::default();
         mean.add(at(0), 10.0, 1.0, MINUTE);
         mean.add(at(60), 40.0, 1.0, MINUTE);
-        assert!((mean.shrunk(at(60), MINUTE, 0.0) - 30.0).abs() < 1e-9);
-        assert!((mean.shrunk(at(60), MINUTE, 1.5) - 15.0).abs() < 1e-9, "shrunk by as much weight of zeros");
+        assert!((mean.shrunk_to(0.0, at(60), MINUTE, 0.0) - 30.0).abs() < 1e-9);
+        assert!((mean.shrunk_to(0.0, at(60), MINUTE, 1.5) - 15.0).abs() < 1e-9, "shrunk by as much weight of zeros");
     }
 
     #[test]

@@ -20,7 +20,7 @@ pub struct ModelConfig {
 
 impl Default for ModelConfig {
     fn default() -> ModelConfig {
-        ModelConfig { half_life: Span::from_secs(300), drift_half_life: Span::from_secs(15) }
+        ModelConfig { half_life: Span::from_secs(300), drift_half_life: Span::from_secs(10) }
     }
 }
 
@@ -69,10 +69,10 @@ pub struct LaneModel {
     config: ModelConfig,
     /// Seconds per output token.
     pace: LoadCurve,
-    pace_drift: FadingMean,
+    pace_drift: Drift,
     /// Seconds to the first token, without the prompt's part.
     wait: LoadCurve,
-    wait_drift: FadingMean,
+    wait_drift: Drift,
     prompt: PromptSlope,
     /// Time to first token over what was expected of it.
     spread: FadingHistogram,
@@ -80,14 +80,21 @@ pub struct LaneModel {
 
 /// Below this weight nothing is known.
 const WEIGHT_LEAST: f64 = 0.25;
-/// Weight of "as ever" against a departure from the model.
-const DRIFT_PRIOR: f64 = 3.0;
+/// Samples' worth of "as ever" against a departure from the model: of times to first token, which vary much by nature, and of
+/// times per token, which do not.
+const WAIT_PRIOR: f64 = 10.0;
+const PACE_PRIOR: f64 = 3.0;
+/// Weight of the law, in samples. Time per token follows it; a wait does not, once calls queue.
+const PACE_LAW_WEIGHT: f64 = 6.0;
+const WAIT_LAW_WEIGHT: f64 = 1.0;
 /// How far a departure is followed, either way.
-const DRIFT_MOST: f64 = 16.0;
+const DRIFT_MOST: f64 = 8.0;
 /// Ratios to an expectation, from 2^-8 on.
 const LOWEST_RATIO_OCTAVE: i32 = -8;
 
 impl LaneModel {
+    /// See [`LaneModel::shared_seconds`].
+    pub const SHARED_COST_MOST: f64 = 10.0;
     /// The most samples that a point of [`LaneModel::learn`] counts as.
     pub const LEARNED_MOST: u32 = 20;
 
@@ -95,10 +102,10 @@ impl LaneModel {
     pub fn new(config: ModelConfig) -> LaneModel {
         LaneModel {
             config,
-            pace: LoadCurve::new(config.half_life),
-            pace_drift: FadingMean::default(),
-            wait: LoadCurve::new(config.half_life),
-            wait_drift: FadingMean::default(),
+            pace: LoadCurve::new(config.half_life, PACE_LAW_WEIGHT),
+            pace_drift: Drift::default(),
+            wait: LoadCurve::new(config.half_life, WAIT_LAW_WEIGHT),
+            wait_drift: Drift::default(),
             prompt: PromptSlope::default(),
             spread: FadingHistogram::new(LOWEST_RATIO_OCTAVE, config.half_life),
         }
@@ -108,9 +115,9 @@ impl LaneModel {
     pub fn saw_ttft(&mut self, now: Tick, prompt_tokens: u64, in_flight: f64, ttft: Span) {
         let seconds = ttft.as_secs_f64();
         if let Some(expected) = self.plain_ttft(prompt_tokens, in_flight) {
-            let drifted = expected * self.drift(now, &self.wait_drift);
+            let drifted = expected * self.wait_drift.factor(now, &self.config, WAIT_PRIOR);
             self.spread.add(now, seconds / drifted, 1.0);
-            self.add_drift_of_wait(now, seconds / expected);
+            self.wait_drift.add(now, seconds / expected, 1.0, &self.config);
         } else {
             self.spread.add(now, 1.0, 1.0);
         }
@@ -120,9 +127,10 @@ impl LaneModel {
     /// A request was given up after so long without a first token: its time to first token is at least that.
     pub fn gave_up(&mut self, now: Tick, prompt_tokens: u64, in_flight: f64, waited: Span) {
         let Some(expected) = self.plain_ttft(prompt_tokens, in_flight) else { return };
-        let drifted = expected * self.drift(now, &self.wait_drift);
-        let ratio = self.spread.add_at_least(now, waited.as_secs_f64() / drifted, 1.0);
-        self.add_ttft(now, prompt_tokens, in_flight, ratio * drifted, 1.0);
+        let drifted = expected * self.wait_drift.factor(now, &self.config, WAIT_PRIOR);
+        self.spread.add_at_least(now, waited.as_secs_f64() / drifted, 1.0);
+        // The mean takes it as it is: what lies beyond is the spread's to say, or else each would lift the other.
+        self.add_ttft(now, prompt_tokens, in_flight, waited.as_secs_f64(), 1.0);
     }
 
     /// An output speed (tokens per second) was seen over so many tokens, with so many calls in flight on average.
@@ -133,7 +141,7 @@ impl LaneModel {
         let pace = 1.0 / speed;
         let weight = tokens as f64 / (tokens as f64 + 16.0);
         if let Some(expected) = self.pace.value(in_flight) {
-            self.pace_drift.add(now, clamped_log(pace / expected), weight, self.config.drift_half_life);
+            self.pace_drift.add(now, pace / expected, weight, &self.config);
         }
         self.pace.add(now, in_flight, pace, weight);
     }
@@ -161,8 +169,21 @@ impl LaneModel {
             return None;
         }
         let (ttft_mean, ttft_p50, ttft_p90) = self.ttft(now, prompt_tokens, load)?;
-        let pace = self.pace.value(load)? * self.drift(now, &self.pace_drift);
+        let pace = self.pace.value(load)? * self.pace_drift.factor(now, &self.config, PACE_PRIOR);
         Some(Expectation { ttft: ttft_mean, ttft_p50, ttft_p90, speed: 1.0 / pace, weight })
+    }
+
+    /// Seconds that one more call costs all calls of the lane together in the long run, at the load that it makes: with `T(n)`
+    /// for the time to the end of an answer, the calls per second are `n / T(n)`, and so many seconds of calls in flight buy
+    /// one more of them. Its own time where load changes nothing, and ever more where it only makes all of them slower;
+    /// [`LaneModel::SHARED_COST_MOST`] times its own time at most.
+    pub fn shared_seconds(&self, now: Tick, prompt_tokens: u64, output_tokens: f64, in_flight: u32) -> Option<f64> {
+        let seconds = |load| Some(self.expect(now, prompt_tokens, load)?.completion_seconds(output_tokens));
+        let (near, far) = (in_flight.max(1), in_flight.max(1) + (in_flight / 4).max(1));
+        let own = seconds(near)?;
+        let bought = f64::from(far) / seconds(far)? - f64::from(near) / own;
+        let most = own * LaneModel::SHARED_COST_MOST;
+        Some(if bought > 0.0 { (f64::from(far - near) / bought).clamp(own, most) } else { most })
     }
 
     /// The 90th percentile of the time to first token, if at least `samples_least` samples' worth is known of it.
@@ -175,7 +196,7 @@ impl LaneModel {
 
     /// Mean, median and 90th percentile.
     fn ttft(&self, now: Tick, prompt_tokens: u64, in_flight: f64) -> Option<(Span, Span, Span)> {
-        let mean = self.plain_ttft(prompt_tokens, in_flight)? * self.drift(now, &self.wait_drift);
+        let mean = self.plain_ttft(prompt_tokens, in_flight)? * self.wait_drift.factor(now, &self.config, WAIT_PRIOR);
         let (p50, p90) = self.spread.quantiles(0.5, 0.9)?;
         Some((Span::from_secs_f64(mean), Span::from_secs_f64(mean * p50), Span::from_secs_f64(mean * p90)))
     }
@@ -191,19 +212,22 @@ impl LaneModel {
         let without_prompt = seconds - self.prompt.slope() * prompt_tokens as f64;
         self.wait.add(now, in_flight, without_prompt.max(1e-6), weight);
     }
-
-    fn add_drift_of_wait(&mut self, now: Tick, ratio: f64) {
-        self.wait_drift.add(now, clamped_log(ratio), 1.0, self.config.drift_half_life);
-    }
-
-    /// The factor by which the lane departs from its model at present.
-    fn drift(&self, now: Tick, drift: &FadingMean) -> f64 {
-        drift.shrunk(now, self.config.drift_half_life, DRIFT_PRIOR).exp()
-    }
 }
 
-fn clamped_log(ratio: f64) -> f64 {
-    ratio.clamp(1.0 / DRIFT_MOST, DRIFT_MOST).ln()
+/// How a lane departs from its model at present: what it did over what was expected, of late. The mean of the ratio and not of its
+/// logarithm, which is below zero for a skewed quantity even if the mean is met.
+#[derive(Clone, Copy, Debug, Default)]
+struct Drift(FadingMean);
+
+impl Drift {
+    fn add(&mut self, now: Tick, ratio: f64, weight: f64, config: &ModelConfig) {
+        self.0.add(now, ratio.clamp(1.0 / DRIFT_MOST, DRIFT_MOST), weight, config.drift_half_life);
+    }
+
+    /// By which the model's value is to be multiplied.
+    fn factor(&self, now: Tick, config: &ModelConfig, prior: f64) -> f64 {
+        self.0.shrunk_to(1.0, now, config.drift_half_life, prior)
+    }
 }
 
 /// Seconds of time to first token per prompt token: a fading least-squares slope.

@@ -10,9 +10,12 @@ use tokrate_core::{Rng, Span};
 /// How lanes are chosen.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub enum Policy {
-    /// The least expected time to the end of this answer, at the load that it would join.
+    /// The least time for all calls together: the expected time to the end of this answer at the load that it would join, times
+    /// what it does to the others there; see [`crate::LaneModel::shared_seconds`].
     #[default]
     Completion,
+    /// The least expected time to the end of this answer, whatever it does to the others.
+    OwnCompletion,
     /// The cheapest lane that keeps both limits by what is expected of it; those that do not come after, the quickest first.
     Cheapest {
         /// Longest mean time to first token.
@@ -64,6 +67,8 @@ pub(crate) struct View {
     pub in_flight: u32,
     /// Expected cost of the call (USD).
     pub usd: Option<f64>,
+    /// What it costs all calls of the lane together (seconds), where the policy asks.
+    pub shared_seconds: Option<f64>,
     /// Share of calls that fail of late.
     pub failing: f64,
     /// Peak-EWMA load.
@@ -107,7 +112,7 @@ pub(crate) fn order(views: &mut [(Rank, View)], shape: &CallShape, policy: &Poli
 }
 
 fn needs_model(policy: &Policy) -> bool {
-    matches!(policy, Policy::Completion | Policy::Cheapest { .. } | Policy::Weighted { .. })
+    matches!(policy, Policy::Completion | Policy::OwnCompletion | Policy::Cheapest { .. } | Policy::Weighted { .. })
 }
 
 /// Puts the better of two lanes drawn at random first. They are in order of their loads already.
@@ -125,7 +130,11 @@ fn score(view: &View, place: usize, shape: &CallShape, policy: &Policy) -> Rank 
         Policy::RoundRobin => return (KNOWN, f64::from(view.turn)),
         Policy::LeastBusy => return (KNOWN, f64::from(view.in_flight)),
         Policy::LowestLatency => return (KNOWN, view.latency.unwrap_or(0.0)),
-        Policy::Completion | Policy::Cheapest { .. } | Policy::Weighted { .. } | Policy::PeakEwma => {}
+        Policy::Completion
+        | Policy::OwnCompletion
+        | Policy::Cheapest { .. }
+        | Policy::Weighted { .. }
+        | Policy::PeakEwma => {}
     }
     let Some(expectation) = view.ranked.expectation else {
         // Few at a time, until the first have answered.
@@ -147,6 +156,10 @@ fn score(view: &View, place: usize, shape: &CallShape, policy: &Policy) -> Rank 
             Some(usd) => (KNOWN, usd + seconds * usd_per_second),
             None => (BELOW_LIMITS, seconds),
         },
+        Policy::Completion => {
+            let own = expectation.completion_seconds(shape.output_tokens);
+            (KNOWN, seconds * view.shared_seconds.unwrap_or(own) / own.max(f64::MIN_POSITIVE))
+        }
         _ => (KNOWN, seconds),
     }
 }

@@ -10,6 +10,9 @@ use crate::lane::LaneId;
 use std::collections::VecDeque;
 use tokrate_core::{FailureKind, FinishReason, Span, StreamEvent, Tick, What};
 
+/// A hedge that was refused is asked for again after this time at the earliest.
+const ASKED_AGAIN_AFTER: Span = Span::from_millis(1);
+
 /// How many lanes one call may ask.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Mode {
@@ -216,8 +219,8 @@ struct Attempt {
     done: bool,
     /// An error that its stream told after it had won.
     told: Option<FailureKind>,
-    /// Whether a hedge was asked for because of it, granted or not.
-    hedged: bool,
+    /// From when on its slowness may start another one; `None` once it has, or if it never may.
+    hedge_at: Option<Tick>,
     state: State,
 }
 
@@ -304,7 +307,8 @@ impl Race {
     }
 
     /// What is to be done at `now`, one action a time, until `None`. `allow` is asked before every start; a candidate that it
-    /// refuses is passed over, and asked again for the next start.
+    /// refuses is passed over, and asked again for the next start. If it refuses every one for a hedge, it is asked again when
+    /// the slow attempt has run for a quarter longer: the longer it takes, the more a hedge is worth.
     pub fn poll(&mut self, now: Tick, allow: &mut dyn FnMut(&Candidate, Role) -> bool) -> Option<Action> {
         loop {
             if let Some(action) = self.pending.pop_front() {
@@ -333,10 +337,12 @@ impl Race {
             return None;
         }
         let mut wake_at = self.began + self.config.total_limit;
+        // While a win is held back nothing more is started.
+        let undecided = self.winner.is_none() && self.leader().is_none();
         for (number, run) in self.attempts.iter().enumerate().filter(|(_, run)| run.state == State::Running) {
             wake_at = wake_at.min(self.limit_of(run).0);
-            if self.winner.is_none() && self.may_hedge(number) {
-                wake_at = wake_at.min(self.hedge_at(run));
+            if let Some(hedge_at) = run.hedge_at.filter(|_| undecided && self.may_hedge(number)) {
+                wake_at = wake_at.min(hedge_at);
             }
         }
         if self.winner.is_none()
@@ -564,11 +570,17 @@ impl Race {
             self.wanted = running.max(1);
         }
         let Some(slow) = self.attempts.iter().rposition(|run| run.state == State::Running) else { return false };
-        if !self.may_hedge(slow) || now < self.hedge_at(&self.attempts[slow]) {
+        if !self.may_hedge(slow) || self.attempts[slow].hedge_at.is_none_or(|hedge_at| now < hedge_at) {
             return false;
         }
-        self.attempts[slow].hedged = true;
         let granted = self.start(now, Role::Hedge, allow);
+        let slow = &mut self.attempts[slow];
+        slow.hedge_at = match granted {
+            true => None,
+            false => {
+                Some(now + Span::from_nanos((now.since(slow.started).as_nanos() / 4).max(ASKED_AGAIN_AFTER.as_nanos())))
+            }
+        };
         self.wanted += usize::from(granted);
         granted
     }
@@ -578,6 +590,7 @@ impl Race {
         let Some(candidate) = waiting.find(|&place| allow(&self.candidates[place], role)) else { return false };
         self.started[candidate] = true;
         let attempt = self.attempts.len();
+        let hedge_at = self.candidates[candidate].hedge_after.map(|after| now + after);
         self.attempts.push(Attempt {
             candidate,
             started: now,
@@ -586,7 +599,7 @@ impl Race {
             finish: None,
             done: false,
             told: None,
-            hedged: false,
+            hedge_at,
             state: State::Running,
         });
         self.pending.push_back(Action::Start { attempt, candidate, lane: self.candidates[candidate].lane, role });
@@ -605,12 +618,7 @@ impl Race {
         self.config.mode == Mode::Hedge
             && self.may_start()
             && self.attempts.iter().rposition(|run| run.state == State::Running) == Some(attempt)
-            && !self.attempts[attempt].hedged
             && self.attempts[attempt].first_at.is_none()
-    }
-
-    fn hedge_at(&self, run: &Attempt) -> Tick {
-        self.candidates[run.candidate].hedge_after.map_or(Tick::MAX, |after| run.started + after)
     }
 
     /// Nothing runs and nothing can start: a good answer without text is better than none, or else the call fails.

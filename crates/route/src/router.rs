@@ -37,7 +37,7 @@ impl Default for RouterConfig {
             model: ModelConfig::default(),
             exploration: 0.01,
             peak_decay: Span::from_secs(10),
-            hedge_samples_least: 10.0,
+            hedge_samples_least: 5.0,
         }
     }
 }
@@ -96,8 +96,9 @@ impl Router {
     pub fn order(&mut self, now: Tick, shape: &CallShape, candidates: &[LaneId], policy: &Policy) -> Vec<Ranked> {
         let mut views = std::mem::take(&mut self.scratch);
         views.clear();
+        let shared = matches!(policy, Policy::Completion);
         let lanes = candidates.iter().filter_map(|id| Some((*id, self.lanes.get(id.index())?)));
-        views.extend(lanes.map(|(id, lane)| ((0, 0.0), lane.view(now, id, shape))));
+        views.extend(lanes.map(|(id, lane)| ((0, 0.0), lane.view(now, id, shape, shared))));
         if matches!(policy, Policy::RoundRobin) {
             self.turn(&mut views);
         }

@@ -14,14 +14,17 @@ const ASSUMED_CONTENTION: f64 = 0.02;
 /// So many samples' worth of belief that the law has no more than that, at the loads of [`PRIOR_LOAD`].
 const PRIOR_WEIGHT: f64 = 0.5;
 const PRIOR_LOAD: f64 = 8.0;
-/// Weight of the law against what was seen near a load.
-const LAW_WEIGHT: f64 = 2.0;
-/// Loads of 1, 2, 3-4, 5-8 and so on.
-const CELLS: usize = 14;
+/// Cells of an octave of load, and how many there are: up to 2,000 calls in flight.
+const PER_OCTAVE: f64 = 4.0;
+const CELLS: usize = 45;
+/// What was seen at a load says something of loads up to half an octave from it.
+const REACH: usize = 2;
 
 #[derive(Clone, Debug)]
 pub(crate) struct LoadCurve {
     half_life: Span,
+    /// Weight of the law, in samples, against what was seen near a load.
+    law_weight: f64,
     at: Tick,
     /// Sums of the products of the law's terms, upper triangle by rows.
     products: [f64; 6],
@@ -29,6 +32,8 @@ pub(crate) struct LoadCurve {
     right: [f64; 3],
     weight: f64,
     law: [f64; 3],
+    /// The highest load that was seen.
+    load_most: f64,
     cells: [Cell; CELLS],
 }
 
@@ -42,20 +47,23 @@ struct Cell {
 }
 
 impl LoadCurve {
-    pub fn new(half_life: Span) -> LoadCurve {
+    pub fn new(half_life: Span, law_weight: f64) -> LoadCurve {
         LoadCurve {
             half_life,
+            law_weight,
             at: Tick::ZERO,
             products: [0.0; 6],
             right: [0.0; 3],
             weight: 0.0,
             law: [0.0; 3],
+            load_most: 1.0,
             cells: [Cell::default(); CELLS],
         }
     }
 
     pub fn add(&mut self, now: Tick, load: f64, value: f64, weight: f64) {
         let load = load.max(1.0);
+        self.load_most = self.load_most.max(load);
         let left = left_after(now.since(self.at), self.half_life);
         self.at = self.at.max(now);
         let [one, first, second] = terms(load);
@@ -88,11 +96,12 @@ impl LoadCurve {
         }
         let load = load.max(1.0);
         let middle = cell_of(load);
-        let (mut weights, mut bend) = (LAW_WEIGHT, 0.0);
-        for cell in &self.cells[middle.saturating_sub(1)..(middle + 2).min(CELLS)] {
+        let (mut weights, mut bend) = (self.law_weight, 0.0);
+        for cell in &self.cells[middle.saturating_sub(REACH)..(middle + REACH + 1).min(CELLS)] {
             if cell.weight > 0.0 {
-                // Relative to the law, so that a bend at one load means as much at another. It reaches an octave far.
-                let near = (1.0 - (load / cell.load).log2().abs()).max(0.0);
+                // Relative to the law, so that a bend at one load means as much at another.
+                let apart = (load / cell.load).log2().abs() * PER_OCTAVE / REACH as f64;
+                let near = (1.0 - apart).max(0.0);
                 // All cells fade alike; what an old one has left against the newest sample is what counts.
                 let weight = near * cell.weight * left_after(self.at.since(cell.at), self.half_life);
                 weights += weight;
@@ -103,8 +112,10 @@ impl LoadCurve {
     }
 
     fn law_at(&self, load: f64) -> f64 {
-        let law: f64 = self.law.iter().zip(terms(load)).map(|(factor, term)| factor * term).sum();
-        law.max(1e-9)
+        // Far beyond what was seen, throughput is taken to stay as it is.
+        let within = load.min(2.0 * self.load_most);
+        let law: f64 = self.law.iter().zip(terms(within)).map(|(factor, term)| factor * term).sum();
+        law.max(1e-9) * (load / within)
     }
 
     /// The law's coefficients by least squares: of all three terms, or of as many as give none below zero.
@@ -152,5 +163,5 @@ fn terms(load: f64) -> [f64; 3] {
 }
 
 fn cell_of(load: f64) -> usize {
-    (load.log2().ceil() as usize).min(CELLS - 1)
+    ((load.log2() * PER_OCTAVE).round() as usize).min(CELLS - 1)
 }

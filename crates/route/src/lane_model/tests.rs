@@ -1,1 +1,191 @@
-//! Tests of lane_model.
+//! Tests of a lane's model: laws that are known, found again from noisy samples.
+
+use super::*;
+use proptest::prelude::*;
+use tokrate_core::Rng;
+
+fn at(seconds: u64) -> Tick {
+    Tick::from_nanos(seconds * 1_000_000_000)
+}
+
+fn model() -> LaneModel {
+    LaneModel::new(ModelConfig::default())
+}
+
+/// 100 tok/s alone, contention 0.03, coherency 0.0005; 20 streams at most, the others queue for a second each.
+fn true_speed(n: u32) -> f64 {
+    let n = f64::from(n.min(20));
+    100.0 / (1.0 + 0.03 * (n - 1.0) + 0.0005 * n * (n - 1.0))
+}
+
+fn true_ttft(prompt: u64, n: u32) -> f64 {
+    0.2 + prompt as f64 / 5_000.0 + f64::from(n.saturating_sub(20))
+}
+
+/// A model that saw so many samples at the loads given, with noise.
+fn taught(loads: &[u32], samples: usize, noise: f64) -> LaneModel {
+    let (mut model, mut rng) = (model(), Rng::root(5));
+    for sample in 0..samples {
+        let n = loads[sample % loads.len()];
+        let prompt = 100 + rng.below(3_000);
+        let ttft = Span::from_secs_f64(true_ttft(prompt, n) * rng.log_normal(noise));
+        model.saw_ttft(at(sample as u64 / 4), prompt, f64::from(n), ttft);
+        model.saw_speed(at(sample as u64 / 4), f64::from(n), true_speed(n) / rng.log_normal(noise), 300);
+    }
+    model
+}
+
+fn off(is: f64, should: f64) -> f64 {
+    (is / should - 1.0).abs()
+}
+
+#[test]
+fn what_was_never_seen_is_unknown_and_what_was_seen_long_ago_is_so_again() {
+    let mut model = model();
+    assert_eq!(model.expect(at(0), 100, 1), None);
+    model.saw_ttft(at(0), 100, 1.0, Span::from_millis(300));
+    assert_eq!(model.expect(at(0), 100, 1), None, "no speed yet");
+    model.saw_speed(at(0), 1.0, 80.0, 300);
+    let known = model.expect(at(0), 100, 1).expect("one sample of each");
+    assert!(off(known.ttft.as_secs_f64(), 0.3) < 0.01 && off(known.speed, 80.0) < 0.01, "{known:?}");
+    assert!(model.expect(at(300), 100, 1).expect("half of it").weight < 0.51);
+    assert_eq!(model.expect(at(3_600), 100, 1), None);
+}
+
+#[test]
+fn a_law_is_found_again_from_noisy_samples_at_all_loads() {
+    let model = taught(&[1, 2, 3, 5, 8, 12, 16, 20, 26, 32], 2_000, 0.3);
+    for n in [1, 2, 4, 8, 16, 20, 24, 30] {
+        let found = model.expect(at(500), 1_000, n).expect("taught");
+        let (speed, ttft) = (true_speed(n), true_ttft(1_000, n));
+        assert!(off(found.speed, speed) < 0.12, "{n}: {} against {speed} tok/s", found.speed);
+        // The queue is a bend that no cell of an octave follows wholly.
+        assert!(off(found.ttft.as_secs_f64(), ttft) < 0.35, "{n}: {} against {ttft} s", found.ttft);
+    }
+    let (short, long) = (model.expect(at(500), 100, 4), model.expect(at(500), 3_000, 4));
+    let slope = (long.expect("taught").ttft - short.expect("taught").ttft).as_secs_f64() / 2_900.0;
+    assert!(off(slope, 1.0 / 5_000.0) < 0.25, "{slope} s per prompt token");
+}
+
+#[test]
+fn from_few_loads_it_is_carried_on_to_others_without_getting_faster() {
+    for loads in [&[1][..], &[1, 2], &[6, 7, 8]] {
+        let model = taught(loads, 200, 0.1);
+        let speed = |n| model.expect(at(50), 1_000, n).expect("taught").speed;
+        let seen = *loads.last().expect("not empty");
+        assert!(off(speed(seen), true_speed(seen)) < 0.06);
+        assert!(speed(2 * seen) < speed(seen) && speed(32) < speed(2 * seen), "{loads:?}");
+        assert!(speed(2 * seen) > true_speed(2 * seen) * 0.6, "nor much slower than it is");
+    }
+}
+
+#[test]
+fn a_call_costs_all_of_them_its_own_time_where_load_changes_nothing_and_far_more_where_it_only_slows() {
+    let (mut flat, mut full) = (model(), model());
+    for second in 0..400u32 {
+        let n = 1 + second % 40;
+        for (model, speed) in [(&mut flat, 100.0), (&mut full, 800.0 / f64::from(n.max(8)))] {
+            model.saw_ttft(at(u64::from(second)), 100, f64::from(n), Span::from_millis(200));
+            model.saw_speed(at(u64::from(second)), f64::from(n), speed, 300);
+        }
+    }
+    let shared = |model: &LaneModel, n| model.shared_seconds(at(400), 100, 200.0, n).expect("taught");
+    let own = |model: &LaneModel, n| model.expect(at(400), 100, n).expect("taught").completion_seconds(200.0);
+    assert!(shared(&flat, 20) < own(&flat, 20) * 1.5, "{} of {}", shared(&flat, 20), own(&flat, 20));
+    assert!(shared(&full, 4) < own(&full, 4) * 2.0, "{} of {}", shared(&full, 4), own(&full, 4));
+    assert!(shared(&full, 30) > own(&full, 30) * 5.0, "{} of {}", shared(&full, 30), own(&full, 30));
+    assert_eq!(model().shared_seconds(at(0), 1, 1.0, 1), None);
+}
+
+#[test]
+fn quantiles_follow_the_spread() {
+    let model = taught(&[2], 3_000, 0.8);
+    let found = model.expect(at(750), 1_000, 2).expect("taught");
+    // Log-normal with a coefficient of variation of 0.8: median 0.781 of the mean, 90th percentile 1.927 of it.
+    let mean = true_ttft(1_000, 2);
+    assert!(off(found.ttft.as_secs_f64(), mean) < 0.2, "{:?}", found.ttft);
+    assert!(off(found.ttft_p50.as_secs_f64(), 0.781 * mean) < 0.2, "{:?}", found.ttft_p50);
+    assert!(off(found.ttft_p90.as_secs_f64(), 1.927 * mean) < 0.2, "{:?}", found.ttft_p90);
+    assert_eq!(model.ttft_p90(at(750), 1_000, 2, 1e9), None, "not believed with so few samples");
+}
+
+#[test]
+fn requests_that_were_given_up_do_not_make_a_lane_look_quicker() {
+    let (mut cut, mut whole, mut rng) = (model(), model(), Rng::root(8));
+    for sample in 0..2_000 {
+        let seconds = rng.log_normal(1.5);
+        whole.saw_ttft(at(sample / 8), 0, 1.0, Span::from_secs_f64(seconds));
+        match seconds > 2.0 {
+            true => cut.gave_up(at(sample / 8), 0, 1.0, Span::from_secs(2)),
+            false => cut.saw_ttft(at(sample / 8), 0, 1.0, Span::from_secs_f64(seconds)),
+        }
+    }
+    let p90 = |model: &LaneModel| model.ttft_p90(at(250), 0, 1, 10.0).expect("taught").as_secs_f64();
+    assert!(p90(&cut) >= 1.9, "{}", p90(&cut));
+    assert!(p90(&cut) < p90(&whole) * 1.3, "{} against {}", p90(&cut), p90(&whole));
+}
+
+#[test]
+fn a_lane_that_slows_down_is_followed_within_seconds_and_recovers_as_fast() {
+    let mut model = taught(&[4], 1_200, 0.1);
+    let speed = |model: &LaneModel, now| model.expect(at(now), 1_000, 4).expect("taught").speed;
+    for sample in 0..60 {
+        model.saw_speed(at(300 + sample / 4), 4.0, true_speed(4) / 2.0, 300);
+    }
+    assert!(speed(&model, 315) < true_speed(4) * 0.65, "{}", speed(&model, 315));
+    for sample in 0..160 {
+        model.saw_speed(at(315 + sample / 4), 4.0, true_speed(4), 300);
+    }
+    assert!(off(speed(&model, 355), true_speed(4)) < 0.1, "{}", speed(&model, 355));
+}
+
+#[test]
+fn a_curve_that_was_measured_before_is_known_at_once_and_outweighed_by_what_is_seen() {
+    let mut model = model();
+    let point = |in_flight| CurvePoint {
+        in_flight,
+        prompt_tokens: 1_000,
+        ttft: Span::from_millis(400),
+        ttft_p90: Span::from_millis(800),
+        output_speed: true_speed(in_flight),
+        n: 200,
+    };
+    model.learn(at(0), &[1, 4, 16].map(point));
+    for n in [1, 4, 8, 16] {
+        let known = model.expect(at(0), 1_000, n).expect("learned");
+        assert!(off(known.speed, true_speed(n)) < 0.1 && off(known.ttft.as_secs_f64(), 0.4) < 0.1, "{n}: {known:?}");
+        assert!(known.ttft_p90 > known.ttft_p50);
+    }
+    for second in 0..300 {
+        model.saw_speed(at(second), 4.0, 30.0, 300);
+        model.saw_ttft(at(second), 1_000, 4.0, Span::from_millis(400));
+    }
+    assert!(off(model.expect(at(300), 1_000, 4).expect("seen").speed, 30.0) < 0.1);
+    model.learn(at(300), &[CurvePoint { n: 0, output_speed: 0.0, ..point(1) }]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+    #[test]
+    fn whatever_it_sees_it_expects_something_finite_and_positive(
+        samples in proptest::collection::vec((0..40u64, 1..300u32, 1..1_000_000u64, 0..90_000u64, 1e-3..1e6f64), 1..80),
+        in_flight in 0..5_000u32,
+    ) {
+        let (mut model, mut now) = (model(), 0);
+        for (passes, n, microseconds, prompt, speed) in samples {
+            now += passes;
+            let load = f64::from(n);
+            match microseconds % 3 {
+                0 => model.gave_up(at(now), prompt, load, Span::from_micros(microseconds)),
+                _ => model.saw_ttft(at(now), prompt, load, Span::from_micros(microseconds)),
+            }
+            model.saw_speed(at(now), load, speed, 200);
+            if let Some(expected) = model.expect(at(now), prompt, in_flight) {
+                prop_assert!(expected.speed.is_finite() && expected.speed > 0.0, "{expected:?}");
+                prop_assert!(expected.ttft > Span::ZERO && expected.ttft < Span::MAX, "{expected:?}");
+                prop_assert!(expected.ttft_p50 <= expected.ttft_p90, "{expected:?}");
+                prop_assert!(expected.completion_seconds(100.0).is_finite());
+            }
+        }
+    }
+}

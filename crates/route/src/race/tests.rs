@@ -150,7 +150,7 @@ fn a_hedge_starts_after_the_lanes_own_time_and_at_once_when_it_fails() {
 }
 
 #[test]
-fn a_start_that_is_refused_passes_to_the_next_candidate_and_is_not_asked_for_again_and_again() {
+fn a_start_that_is_refused_passes_to_the_next_candidate_and_is_asked_for_again_a_quarter_later() {
     let mut race = race(Mode::Hedge, lanes(&[Some(20), Some(20), Some(20)]));
     assert_eq!(told_if(&mut race, 0, &mut |candidate, _| candidate.lane.0 != 0), "start 0 on 1 (First)");
     let mut asked = 0;
@@ -160,8 +160,12 @@ fn a_start_that_is_refused_passes_to_the_next_candidate_and_is_not_asked_for_aga
         false
     };
     assert_eq!(told_if(&mut race, 20, &mut refuse), "");
+    assert_eq!(race.wake_at(), Some(at(25)));
+    assert_eq!(told_if(&mut race, 24, &mut refuse), "");
     assert_eq!(told_if(&mut race, 25, &mut refuse), "");
-    assert_eq!(asked, 2, "two candidates, once each");
+    assert_eq!(asked, 4, "two candidates, twice each");
+    let mut granted = race.clone();
+    assert_eq!(told(&mut granted, 40), "start 1 on 0 (Hedge)");
     race.failed(0, at(30), failed(FailureKind::Connect));
     assert_eq!(told(&mut race, 30), "start 1 on 0 (Failover)", "a failover asks anew");
     let mut none = self::race(Mode::Race { lanes: 3 }, lanes(&[None, None]));
@@ -308,6 +312,25 @@ fn a_second_look_lets_the_lane_win_that_will_be_done_first_and_waits_no_longer_t
     told(&mut failed_meanwhile, 100);
     failed_meanwhile.failed(0, at(150), failed(FailureKind::Truncated));
     assert_eq!(told(&mut failed_meanwhile, 150), "", "nothing was sent, so the other one may still answer");
+}
+
+#[test]
+fn nothing_more_is_started_while_a_win_is_held_back() {
+    let candidate = |speed| Candidate {
+        hedge_after: Some(ms(20)),
+        expected_speed: Some(speed),
+        expected_output_tokens: Some(100.0),
+        ..Candidate::default()
+    };
+    let config = RaceConfig { mode: Mode::Hedge, second_look: Some(ms(300)), ..RaceConfig::default() };
+    let mut race = Race::new(config, vec![candidate(10.0), candidate(50.0), candidate(50.0)], at(0));
+    told(&mut race, 0);
+    assert_eq!(told(&mut race, 20), "start 1 on 0 (Hedge)");
+    race.on(0, &text(30));
+    assert_eq!(told(&mut race, 30), "");
+    assert_eq!(told(&mut race, 40), "", "the second hedge would be due");
+    race.failed(0, at(50), failed(FailureKind::Truncated));
+    assert_eq!(told(&mut race, 50), "start 2 on 0 (Failover)");
 }
 
 /// One thing that happens to a race.

@@ -74,12 +74,17 @@ impl LaneState {
         self.breaker.allows(now) && self.cap().is_none_or(|cap| self.in_flight < cap)
     }
 
-    pub fn view(&self, now: Tick, lane: LaneId, shape: &CallShape) -> View {
+    pub fn view(&self, now: Tick, lane: LaneId, shape: &CallShape, shared: bool) -> View {
         let expectation = self.model.expect(now, shape.prompt_tokens, self.in_flight + 1);
+        let shared_seconds = match shared {
+            true => self.model.shared_seconds(now, shape.prompt_tokens, shape.output_tokens, self.in_flight + 1),
+            false => None,
+        };
         View {
             ranked: Ranked { lane, usable: self.is_usable(now), expectation },
             in_flight: self.in_flight,
             usd: self.config.cost_usd(shape.prompt_tokens, shape.output_tokens.max(0.0) as u64),
+            shared_seconds,
             failing: self.failing(now),
             peak: self.peak.load(now, self.in_flight),
             latency: self.latency,
@@ -89,7 +94,7 @@ impl LaneState {
 
     /// Share of calls that failed of late.
     pub fn failing(&self, now: Tick) -> f64 {
-        self.failing.shrunk(now, FAILING_HALF_LIFE, FAILING_PRIOR)
+        self.failing.shrunk_to(0.0, now, FAILING_HALF_LIFE, FAILING_PRIOR)
     }
 
     pub fn start(&mut self, lane: LaneId, now: Tick) -> Started {
@@ -148,9 +153,9 @@ impl LaneState {
         self.peak.observe(now, life);
         let seconds = life.as_secs_f64();
         self.latency = Some(self.latency.map_or(seconds, |mean| mean + LATENCY_SHARE * (seconds - mean)));
-        // Up by one when as many calls as the cap allows have gone well at the cap.
+        // Up by one when as many calls as the cap allows have gone well in its upper half.
         if let Some(cap) = &mut self.learned_cap
-            && f64::from(started.in_flight) + 1.0 >= *cap
+            && f64::from(started.in_flight) * 2.0 >= *cap
         {
             *cap += 1.0 / cap.max(1.0);
         }

@@ -1,1 +1,296 @@
-//! Tests of router.
+//! Tests of the router: orders by policy, what is in flight, caps, breakers, and what a page shows.
+
+use super::*;
+use crate::breaker::{Blame, BreakerState};
+use proptest::prelude::*;
+
+fn at(milliseconds: u64) -> Tick {
+    Tick::from_nanos(milliseconds * 1_000_000)
+}
+
+const SHAPE: CallShape = CallShape { prompt_tokens: 1_000, output_tokens: 200.0 };
+
+fn router(lanes: usize) -> Router {
+    let config = RouterConfig { exploration: 0.0, ..RouterConfig::default() };
+    let lane = |price| LaneConfig {
+        price_input_usd_per_million: Some(price),
+        price_output_usd_per_million: Some(price * 4.0),
+        max_in_flight: None,
+    };
+    Router::with_config(config, (0..lanes).map(|number| lane(1.0 + number as f64)).collect(), 7)
+}
+
+fn ids(lanes: u32) -> Vec<LaneId> {
+    (0..lanes).map(LaneId).collect()
+}
+
+fn curve(alone: f64, contention: f64) -> Vec<CurvePoint> {
+    let speed = |n: u32| alone / (1.0 + contention * f64::from(n - 1));
+    let point = |in_flight| CurvePoint {
+        in_flight,
+        prompt_tokens: 1_000,
+        ttft: Span::from_millis(200),
+        ttft_p90: Span::from_millis(500),
+        output_speed: speed(in_flight),
+        n: 50,
+    };
+    [1, 2, 4, 8, 16, 32].map(point).to_vec()
+}
+
+fn lanes_of(order: &[Ranked]) -> Vec<u32> {
+    order.iter().map(|ranked| ranked.lane.0).collect()
+}
+
+fn order(router: &mut Router, now: u64, policy: Policy) -> Vec<u32> {
+    let lanes = ids(router.lanes() as u32);
+    lanes_of(&router.order(at(now), &SHAPE, &lanes, &policy))
+}
+
+fn well() -> Outcome {
+    Outcome { prompt_tokens: 1_000, output_tokens: 200, output_speed: Some(50.0), ..Outcome::default() }
+}
+
+#[test]
+fn completion_follows_the_curves_to_the_load_at_which_another_lane_is_better() {
+    let mut router = router(2);
+    // Alone twice as fast, but every further call slows all by a quarter of that.
+    router.learn(LaneId(0), at(0), &curve(200.0, 0.25));
+    router.learn(LaneId(1), at(0), &curve(100.0, 0.005));
+    let mut taken = Vec::new();
+    let mut open = Vec::new();
+    for _ in 0..8 {
+        let first = order(&mut router, 0, Policy::OwnCompletion)[0];
+        taken.push(first);
+        open.push(router.start(LaneId(first), at(0)));
+    }
+    assert_eq!(taken[..4], [0, 0, 0, 0], "{taken:?}");
+    assert!(taken[5..].contains(&1), "{taken:?}");
+    // One that counts what it does to the others leaves earlier.
+    let mut shared = self::router(2);
+    shared.learn(LaneId(0), at(0), &curve(200.0, 0.25));
+    shared.learn(LaneId(1), at(0), &curve(100.0, 0.005));
+    let alone = (0..8).map(|_| {
+        let first = order(&mut shared, 0, Policy::Completion)[0];
+        open.push(shared.start(LaneId(first), at(0)));
+        first
+    });
+    assert!(alone.filter(|lane| *lane == 0).count() < taken.iter().filter(|lane| **lane == 0).count());
+}
+
+#[test]
+fn the_cheapest_lane_that_keeps_both_limits_comes_first_and_then_the_quickest() {
+    let mut router = router(3);
+    router.learn(LaneId(0), at(0), &curve(20.0, 0.0));
+    router.learn(LaneId(1), at(0), &curve(60.0, 0.0));
+    router.learn(LaneId(2), at(0), &curve(150.0, 0.0));
+    let cheapest = |speed| Policy::Cheapest { ttft_most: Some(Span::from_secs(1)), speed_least: Some(speed) };
+    assert_eq!(order(&mut router, 0, cheapest(10.0)), [0, 1, 2]);
+    assert_eq!(order(&mut router, 0, cheapest(50.0)), [1, 2, 0]);
+    assert_eq!(order(&mut router, 0, cheapest(999.0)), [2, 1, 0]);
+    let late = Policy::Cheapest { ttft_most: Some(Span::from_millis(1)), speed_least: None };
+    assert_eq!(order(&mut router, 0, late), [2, 1, 0]);
+    // 200 tokens cost 0.9 millidollars more a lane and take 10, 3.3 and 1.3 s.
+    assert_eq!(order(&mut router, 0, Policy::Weighted { usd_per_second: 1e-6 }), [0, 1, 2]);
+    assert_eq!(order(&mut router, 0, Policy::Weighted { usd_per_second: 1.0 }), [2, 1, 0]);
+}
+
+#[test]
+fn the_simple_policies_do_what_their_names_say() {
+    let mut router = router(3);
+    assert_eq!(order(&mut router, 0, Policy::Fixed), [0, 1, 2]);
+    let round: Vec<u32> = (0..4).map(|_| order(&mut router, 0, Policy::RoundRobin)[0]).collect();
+    assert_eq!(round, [0, 1, 2, 0]);
+    let busy = [router.start(LaneId(0), at(0)), router.start(LaneId(0), at(0)), router.start(LaneId(1), at(0))];
+    assert_eq!(order(&mut router, 0, Policy::LeastBusy), [2, 1, 0]);
+    busy.into_iter().for_each(|started| router.finish(started, at(900), &well()));
+    assert_eq!(order(&mut router, 900, Policy::LowestLatency)[0], 2, "one that never answered is tried");
+    let quick = router.start(LaneId(2), at(900));
+    router.finish(quick, at(1_000), &well());
+    assert_eq!(order(&mut router, 1_000, Policy::LowestLatency)[0], 2);
+}
+
+#[test]
+fn of_two_lanes_drawn_at_random_the_better_one_comes_first() {
+    let mut router = router(4);
+    for lane in 0..4u32 {
+        let started = router.start(LaneId(lane), at(0));
+        router.finish(started, at(100 * (u64::from(lane) + 1)), &well());
+    }
+    let mut firsts = [0; 4];
+    for _ in 0..6_000 {
+        firsts[order(&mut router, 400, Policy::PeakEwma)[0] as usize] += 1;
+    }
+    // Of six pairs the best is in three, the second best the better of two, the third of one.
+    assert!(
+        firsts[3] == 0
+            && [3_000, 2_000, 1_000].iter().zip(firsts).all(|(want, is): (&i32, i32)| is.abs_diff(*want) < 200),
+        "{firsts:?}"
+    );
+}
+
+#[test]
+fn lanes_of_which_nothing_is_known_are_tried_two_calls_at_a_time() {
+    let mut router = router(3);
+    router.learn(LaneId(0), at(0), &curve(100.0, 0.1));
+    let mut open = Vec::new();
+    let firsts: Vec<u32> = (0..6)
+        .map(|_| {
+            let first = order(&mut router, 0, Policy::Completion)[0];
+            open.push(router.start(LaneId(first), at(0)));
+            first
+        })
+        .collect();
+    assert_eq!(firsts, [1, 2, 1, 2, 0, 0]);
+}
+
+#[test]
+fn one_call_in_a_hundred_goes_elsewhere_to_keep_the_others_known() {
+    let config = RouterConfig::default();
+    let mut router = Router::with_config(config, vec![LaneConfig::default(); 3], 3);
+    (0..3).for_each(|lane| router.learn(LaneId(lane), at(0), &curve(100.0 - f64::from(lane), 0.1)));
+    let elsewhere = (0..20_000).filter(|_| order(&mut router, 0, Policy::Completion)[0] != 0).count();
+    assert!((150..250).contains(&elsewhere), "{elsewhere} of 20,000");
+}
+
+#[test]
+fn a_lane_with_an_open_breaker_or_at_its_cap_comes_last_and_is_marked() {
+    let mut router = Router::new(vec![LaneConfig { max_in_flight: Some(1), ..LaneConfig::default() }; 2], 1);
+    let started = router.start(LaneId(0), at(0));
+    let ranked = router.order(at(0), &SHAPE, &ids(2), &Policy::Fixed);
+    assert_eq!((lanes_of(&ranked), ranked[1].usable), (vec![1, 0], false));
+    assert!(!router.allows(LaneId(0), at(0)) && router.allows(LaneId(1), at(0)));
+    let refused = Outcome { failure: Some(FailureKind::Unauthorized), ..Outcome::default() };
+    router.finish(started, at(1), &refused);
+    let closed_off = BreakerState::Open { until: at(600_001), why: Blame::Key };
+    assert_eq!(router.snapshot(at(1))[0].breaker, closed_off);
+    assert_eq!(order(&mut router, 2, Policy::Fixed), [1, 0]);
+    assert_eq!(router.order(at(2), &SHAPE, &[LaneId(9), LaneId(1)], &Policy::Fixed).len(), 1, "no such lane");
+    assert!(!router.allows(LaneId(9), at(2)));
+}
+
+#[test]
+fn a_refusal_for_the_load_lowers_the_cap_and_calls_that_go_well_at_it_lift_it_again() {
+    let mut router = router(1);
+    let mut open: Vec<Started> = (0..20).map(|_| router.start(LaneId(0), at(0))).collect();
+    let refused = Outcome { failure: Some(FailureKind::RateLimited), ..Outcome::default() };
+    router.finish(open.pop().expect("twenty"), at(1), &refused);
+    assert_eq!(router.snapshot(at(1))[0].cap, Some(15));
+    open.drain(..).for_each(|started| router.finish(started, at(5_000), &well()));
+    for round in 1..=4 {
+        let now = 5_000 + round;
+        let open: Vec<Started> = (0..30)
+            .map_while(|_| router.allows(LaneId(0), at(now)).then(|| router.start(LaneId(0), at(now))))
+            .collect();
+        open.into_iter().for_each(|started| router.finish(started, at(now), &well()));
+    }
+    let cap = router.snapshot(at(9_000))[0].cap.expect("learned");
+    assert!((16..=17).contains(&cap), "{cap}: half a call a round, for those of its upper half");
+}
+
+#[test]
+fn faults_of_the_client_and_lost_races_are_held_against_nobody() {
+    let mut router = router(1);
+    for failure in [FailureKind::BadRequest, FailureKind::Cancelled, FailureKind::NotFound] {
+        for _ in 0..50 {
+            let started = router.start(LaneId(0), at(0));
+            router.finish(started, at(10), &Outcome { failure: Some(failure), ..Outcome::default() });
+        }
+    }
+    // Nor is the limit of the whole call, if the lane was answering.
+    for _ in 0..50 {
+        let mut started = router.start(LaneId(0), at(0));
+        router.first_token(&mut started, at(5), Span::from_millis(5), 10);
+        router.finish(started, at(10), &Outcome { failure: Some(FailureKind::TimedOut), ..Outcome::default() });
+    }
+    let lane = &router.snapshot(at(10))[0];
+    assert_eq!((lane.breaker, lane.failing, lane.in_flight), (BreakerState::Closed, 0.0, 0));
+    assert_eq!((lane.started, lane.failed, lane.cancelled), (200, 150, 50));
+}
+
+#[test]
+fn a_speed_is_booked_at_the_load_that_the_call_met_on_average() {
+    let mut router = router(1);
+    // One call for 1 s alone and for 1 s with two others: 2 on average.
+    let mut long = router.start(LaneId(0), at(0));
+    router.first_token(&mut long, at(100), Span::from_millis(100), 1_000);
+    let others = [router.start(LaneId(0), at(1_000)), router.start(LaneId(0), at(1_000))];
+    router.finish(long, at(2_000), &well());
+    others.into_iter().for_each(|started| {
+        let cancelled = Outcome { failure: Some(FailureKind::Cancelled), ..Outcome::default() };
+        router.finish(started, at(2_000), &cancelled);
+    });
+    let speed =
+        |n| router.snapshot(at(2_000))[0].curve.iter().find(|point| point.in_flight == n).and_then(|p| p.expectation);
+    assert!((speed(2).expect("seen").speed - 50.0).abs() < 0.5);
+    assert!(speed(1).expect("seen").speed > speed(4).expect("seen").speed);
+}
+
+#[test]
+fn a_hedge_time_is_told_once_enough_first_tokens_were_seen() {
+    let mut router = router(1);
+    for call in 0..10 {
+        assert!(call >= 5 || router.hedge_after(LaneId(0), at(call), 1_000).is_none());
+        let mut started = router.start(LaneId(0), at(call));
+        router.first_token(&mut started, at(call), Span::from_millis(200), 1_000);
+        router.finish(started, at(call), &well());
+    }
+    let after = router.hedge_after(LaneId(0), at(10), 1_000).expect("ten were seen").as_millis_f64();
+    assert!((after / 200.0 - 1.0).abs() < 0.1, "{after} ms");
+}
+
+#[test]
+fn the_length_of_answers_is_their_mean_and_no_longer_than_the_limit() {
+    let mut length = OutputLength::default();
+    assert_eq!(length.expected(None), None);
+    (1..=200).for_each(|tokens| length.saw(at(0), tokens));
+    let mean = length.expected(None).expect("seen");
+    assert!((mean / 100.5 - 1.0).abs() < 0.03, "{mean}");
+    assert_eq!(length.expected(Some(16)), Some(16.0));
+    assert!(length.quantiles().is_some_and(|(median, p90)| median < p90));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+    #[test]
+    fn every_candidate_is_in_the_order_once_and_the_usable_ones_first(
+        script in proptest::collection::vec((0..5u32, 0..4_000u64, 0..7u8), 0..120),
+        policy in 0..9usize,
+    ) {
+        let policies = [
+            Policy::Completion,
+            Policy::OwnCompletion,
+            Policy::Cheapest { ttft_most: Some(Span::from_secs(1)), speed_least: Some(40.0) },
+            Policy::Weighted { usd_per_second: 0.001 },
+            Policy::PeakEwma,
+            Policy::RoundRobin,
+            Policy::LeastBusy,
+            Policy::LowestLatency,
+            Policy::Fixed,
+        ];
+        let (mut router, mut open, mut now) = (Router::new(vec![LaneConfig::default(); 5], 1), Vec::new(), 0);
+        for (lane, passes, what) in script {
+            now += passes;
+            match what {
+                0..3 => open.push(router.start(LaneId(lane), at(now))),
+                _ if open.is_empty() => {}
+                3 => {
+                    let started: &mut Started = open.last_mut().expect("not empty");
+                    let ttft = at(now).since(started.at);
+                    router.first_token(started, at(now), ttft, 500);
+                }
+                _ => {
+                    let failure = [None, Some(FailureKind::RateLimited), Some(FailureKind::Connect)][what as usize % 3];
+                    router.finish(open.remove(0), at(now), &Outcome { failure, ..well() });
+                }
+            }
+            let ranked = router.order(at(now), &SHAPE, &ids(5), &policies[policy]);
+            let mut lanes = lanes_of(&ranked);
+            lanes.sort_unstable();
+            prop_assert_eq!(lanes, vec![0, 1, 2, 3, 4]);
+            prop_assert!(ranked.is_sorted_by_key(|ranked| !ranked.usable));
+            prop_assert!(ranked.iter().all(|ranked| ranked.usable == router.allows(ranked.lane, at(now))));
+            let in_flight: u32 = (0..5).map(|lane| router.in_flight(LaneId(lane))).sum();
+            prop_assert_eq!(in_flight as usize, open.len());
+        }
+    }
+}

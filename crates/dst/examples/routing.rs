@@ -1,0 +1,136 @@
+//! Measures routing and hedging on simulated fleets and prints the tables of docs/routing.md:
+//! `cargo run --release -p tokrate-dst --example routing [SEEDS]`.
+
+use tokrate_core::Span;
+use tokrate_dst::fleet::{Chooser, FleetLane, FleetScenario, Summary, Workload, knee_throughput, run_fleet};
+use tokrate_route::{BudgetConfig, Mode, Policy, RaceConfig};
+
+const POLICIES: [(&str, Chooser); 9] = [
+    ("completion", Chooser::By(Policy::Completion)),
+    ("own completion", Chooser::By(Policy::OwnCompletion)),
+    ("cheapest with TTFT up to 1 s and 40 tok/s", Chooser::By(CHEAPEST)),
+    ("peak-EWMA, power of two", Chooser::By(Policy::PeakEwma)),
+    ("least busy", Chooser::By(Policy::LeastBusy)),
+    ("round robin", Chooser::By(Policy::RoundRobin)),
+    ("lowest latency", Chooser::By(Policy::LowestLatency)),
+    ("oracle", Chooser::Oracle),
+    ("selfless oracle", Chooser::SelflessOracle),
+];
+
+const CHEAPEST: Policy = Policy::Cheapest { ttft_most: Some(Span::from_secs(1)), speed_least: Some(40.0) };
+
+fn main() {
+    let seeds: u64 = std::env::args().nth(1).and_then(|seeds| seeds.parse().ok()).unwrap_or(5);
+    for load in [0.5, 0.8, 1.0] {
+        table(&format!("drawn fleets, {:.0} % of the knee", load * 100.0), seeds, load, FleetLane::drawn);
+    }
+    for load in [0.8, 1.0] {
+        table(&format!("published fleet, {:.0} % of the knee", load * 100.0), seeds, load, |_| FleetLane::published());
+    }
+    hedges(seeds);
+}
+
+/// Means over seeds of what a policy did.
+#[derive(Clone, Copy, Default)]
+struct Mean {
+    completion: f64,
+    completion_p99: f64,
+    ttft_p99: f64,
+    usd: f64,
+    failed: f64,
+    extra: f64,
+    ledger: f64,
+}
+
+fn mean(summaries: &[Summary]) -> Mean {
+    let of = |value: fn(&Summary) -> f64| summaries.iter().map(value).sum::<f64>() / summaries.len() as f64;
+    Mean {
+        completion: of(|summary| summary.completion_mean),
+        completion_p99: of(|summary| summary.completion_p99),
+        ttft_p99: of(|summary| summary.ttft_p99),
+        usd: of(|summary| summary.usd_per_thousand),
+        failed: of(|summary| summary.failed as f64 / summary.calls as f64),
+        extra: of(|summary| summary.extra_share),
+        ledger: of(|summary| summary.ledger_usd_per_thousand),
+    }
+}
+
+fn table(title: &str, seeds: u64, load: f64, lanes: impl Fn(u64) -> Vec<FleetLane>) {
+    println!("\n### {title}\n");
+    println!(
+        "| policy | mean completion | of peak-EWMA | regret to oracle (min..max) | p99 completion | p99 TTFT | USD per 1,000 calls | failed |"
+    );
+    println!("|---|---|---|---|---|---|---|---|");
+    let measure = |seed: u64, chooser: Chooser| {
+        let lanes = lanes(seed);
+        let workload = Workload::default();
+        let calls_per_second = load * knee_throughput(&lanes, &workload);
+        let workload = Workload { calls_per_second, ..workload };
+        Summary::of(&run_fleet(&FleetScenario::of(seed, lanes, workload, chooser)))
+    };
+    let results: Vec<(&str, Vec<Summary>)> = POLICIES
+        .iter()
+        .map(|(name, chooser)| (*name, (1..=seeds).map(|seed| measure(seed, *chooser)).collect()))
+        .collect();
+    let by_name = |wanted: &str| &results.iter().find(|(name, _)| *name == wanted).expect("it was measured").1;
+    let (oracle, peak) = (by_name("oracle"), mean(by_name("peak-EWMA, power of two")));
+    for (name, summaries) in &results {
+        let all = mean(summaries);
+        let regrets: Vec<f64> =
+            summaries.iter().zip(oracle).map(|(one, best)| one.completion_mean / best.completion_mean - 1.0).collect();
+        let (low, high) = regrets.iter().fold((f64::MAX, f64::MIN), |(low, high), &at| (low.min(at), high.max(at)));
+        println!(
+            "| {name} | {:.2} s | {:+.0} % | {:+.1} % ({:+.1}..{:+.1}) | {:.1} s | {:.2} s | {:.3} | {:.2} % |",
+            all.completion,
+            (all.completion / peak.completion - 1.0) * 100.0,
+            (all.completion / mean(oracle).completion - 1.0) * 100.0,
+            low * 100.0,
+            high * 100.0,
+            all.completion_p99,
+            all.ttft_p99,
+            all.usd,
+            all.failed * 100.0,
+        );
+    }
+}
+
+fn hedges(seeds: u64) {
+    println!("\n### heavy tails: hedge and race\n");
+    println!(
+        "| mode | p99 TTFT | without over with | extra requests | mean completion | USD per 1,000 calls | against the ledger |"
+    );
+    println!("|---|---|---|---|---|---|---|");
+    let base = RaceConfig { first_token_limit: Span::from_secs(120), ..RaceConfig::default() };
+    let hedge = RaceConfig { mode: Mode::Hedge, ..base.clone() };
+    let race = RaceConfig { mode: Mode::Race { lanes: 2 }, ..base.clone() };
+    let looked = RaceConfig { second_look: Some(Span::from_millis(250)), ..race.clone() };
+    let looked_hedge = RaceConfig { second_look: Some(Span::from_millis(250)), ..hedge.clone() };
+    let budget = Some(BudgetConfig::default());
+    let modes = [
+        ("off", base, None),
+        ("hedge, 10 % budget", hedge, budget),
+        ("hedge, second look 250 ms", looked_hedge, budget),
+        ("race of 2, no budget", race, None),
+        ("race of 2, second look 250 ms", looked, None),
+    ];
+    let mut without = None;
+    for (name, race, budget) in modes {
+        let measure = |seed| {
+            let workload = Workload { calls_per_second: 20.0, ..Workload::default() };
+            let lanes = FleetLane::heavy_tailed(seed);
+            let scenario = FleetScenario::of(seed, lanes, workload, Chooser::By(Policy::Completion));
+            Summary::of(&run_fleet(&FleetScenario { race: race.clone(), budget, ..scenario }))
+        };
+        let all = mean(&(1..=seeds).map(measure).collect::<Vec<Summary>>());
+        let off = *without.get_or_insert(all.ttft_p99);
+        println!(
+            "| {name} | {:.2} s | {:.2} | {:.1} % | {:.2} s | {:.3} | {:+.2} % |",
+            all.ttft_p99,
+            off / all.ttft_p99,
+            all.extra * 100.0,
+            all.completion,
+            all.usd,
+            (all.usd / all.ledger - 1.0) * 100.0,
+        );
+    }
+}

@@ -1,0 +1,51 @@
+//! The choice of one that knows: every engine's law, the moment, what is in flight, and how long the answer will be.
+//!
+//! It refuses to know what was measured. Invariant: it reads laws and states and changes neither.
+
+use tokrate_core::{Rng, Span, Tick};
+use tokrate_sim::Persona;
+
+/// A lane as it really is.
+pub(super) struct Truth<'a> {
+    pub persona: &'a Persona,
+    /// The generator that the engine keeps for its background.
+    pub others: &'a Rng,
+    pub started_at: Tick,
+    pub latency: Span,
+    pub in_flight: u32,
+    /// Whether its limits or its queue refuse a call now.
+    pub refuses: bool,
+}
+
+impl Truth<'_> {
+    /// Seconds to the end of one more answer, at the load that it would join.
+    pub fn seconds(&self, now: Tick, prompt_tokens: u32, output_tokens: f64, mean_output_tokens: f64) -> f64 {
+        self.seconds_at(now, self.in_flight + 1, prompt_tokens, output_tokens, mean_output_tokens)
+    }
+
+    /// What it costs all calls of the lane together in the long run: seconds of calls in flight for one more call a second.
+    pub fn seconds_for_all(&self, now: Tick, prompt_tokens: u32, output_tokens: f64, mean: f64) -> f64 {
+        let at = |in_flight| self.seconds_at(now, in_flight, prompt_tokens, output_tokens, mean);
+        let near = self.in_flight + 1;
+        let far = near + (near / 4).max(1);
+        let own = at(near);
+        let bought = f64::from(far) / at(far) - f64::from(near) / own;
+        if bought > 0.0 { (f64::from(far - near) / bought).clamp(own, 10.0 * own) } else { 10.0 * own }
+    }
+
+    fn seconds_at(&self, now: Tick, in_flight: u32, prompt_tokens: u32, output_tokens: f64, mean: f64) -> f64 {
+        if self.refuses {
+            return f64::INFINITY;
+        }
+        let law = &self.persona.law;
+        let moment = self.persona.at(now.since(self.started_at), self.others);
+        let running = in_flight.min(law.slots);
+        let speed = law.stream_speed(running.saturating_add(moment.others)) * moment.speed;
+        let first = law.first_chunk_delay(prompt_tokens).as_secs_f64() * moment.ttft;
+        let ahead = f64::from(in_flight - running);
+        let service = first + mean / speed;
+        let queue = ahead * service / f64::from(law.slots);
+        let rest = (output_tokens - f64::from(law.tokens_per_chunk)).max(0.0);
+        2.0 * self.latency.as_secs_f64() + queue + first + rest / speed
+    }
+}

@@ -1,0 +1,157 @@
+//! One attempt as the gateway sees it: what came, how fast, and what it will be billed for.
+//!
+//! It refuses to know the engine. Invariant: it is closed once, and says then what router, budget and log are to learn.
+
+use super::lane::Said;
+use crate::fleet::calls::AttemptRecord;
+use tokrate_core::{FailureKind, Span, Tick, Usage, What};
+use tokrate_route::{LaneId, Outcome, Reserved, Role, Started};
+use tokrate_sim::Price;
+
+/// Fewer tokens than this after the first chunk tell no speed.
+const TOKENS_FOR_SPEED: u32 = 8;
+
+pub(super) struct Attempt {
+    /// `None` once it is closed.
+    started: Option<Started>,
+    reserved: Option<Reserved>,
+    prompt_tokens: u32,
+    price: Price,
+    lane: LaneId,
+    first_text_at: Option<Tick>,
+    first_tokens: u32,
+    last_text_at: Tick,
+    tokens: u32,
+    usage: Option<Usage>,
+    /// An error that its stream told.
+    told: Option<FailureKind>,
+    /// Read in the background, until then at most.
+    drained_until: Option<Tick>,
+    record: AttemptRecord,
+}
+
+/// What an attempt leaves behind.
+pub(super) struct Closed {
+    pub started: Started,
+    pub reserved: Option<Reserved>,
+    pub outcome: Outcome,
+    pub usd: f64,
+}
+
+impl Attempt {
+    pub fn new(started: Started, role: Role, reserved: Option<Reserved>, prompt_tokens: u32, price: Price) -> Attempt {
+        let record = AttemptRecord {
+            lane: started.lane,
+            role,
+            started: started.at,
+            ttft: None,
+            total: Span::ZERO,
+            in_flight: started.in_flight,
+            tokens: 0,
+            usd: 0.0,
+            failure: None,
+        };
+        Attempt {
+            reserved,
+            prompt_tokens,
+            price,
+            lane: started.lane,
+            first_text_at: None,
+            first_tokens: 0,
+            last_text_at: started.at,
+            tokens: 0,
+            usage: None,
+            told: None,
+            drained_until: None,
+            record,
+            started: Some(started),
+        }
+    }
+
+    pub fn lane(&self) -> LaneId {
+        self.lane
+    }
+
+    pub fn tokens(&self) -> u32 {
+        self.tokens
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.started.is_none()
+    }
+
+    pub fn started_mut(&mut self) -> Option<&mut Started> {
+        self.started.as_mut()
+    }
+
+    /// Reads on in the background. There are no bytes in this world: four of them are taken for a token.
+    pub fn drain(&mut self, until: Tick, bytes_most: u64) {
+        let until = if bytes_most == 0 { Tick::ZERO } else { until };
+        self.drained_until = Some(until);
+    }
+
+    pub fn is_drained(&self) -> bool {
+        self.drained_until.is_some()
+    }
+
+    pub fn drained_until(&self) -> Option<Tick> {
+        self.drained_until
+    }
+
+    /// Takes in what came; gives the time to the first token when this was it.
+    pub fn hear(&mut self, now: Tick, said: Said) -> Option<Span> {
+        match said {
+            Said::Text(tokens, _) => {
+                self.tokens += tokens;
+                self.last_text_at = now;
+                if self.first_text_at.is_none() {
+                    self.first_text_at = Some(now);
+                    self.first_tokens = tokens;
+                    let ttft = now - self.record.started;
+                    self.record.ttft = Some(ttft);
+                    return Some(ttft);
+                }
+            }
+            Said::Event(What::Usage(usage)) => self.usage = Some(usage),
+            Said::Event(What::Failed { kind, .. }) => self.told = Some(kind),
+            Said::Event(_) | Said::End | Said::Failed(_) => {}
+        }
+        None
+    }
+
+    /// Ends it.
+    pub fn close(&mut self, now: Tick, failure: Option<FailureKind>, retry_after: Option<Span>) -> Closed {
+        let started = self.started.take().expect("an attempt is closed once");
+        let failure = self.told.or(failure);
+        let refused = self.tokens == 0 && self.usage.is_none() && is_refusal(failure);
+        let output = self.usage.and_then(|usage| usage.output).unwrap_or(u64::from(self.tokens));
+        let tokens_usd = f64::from(self.prompt_tokens) * self.price.input + output as f64 * self.price.output;
+        let usd = if refused { 0.0 } else { tokens_usd / 1e6 };
+        self.record = AttemptRecord {
+            total: now - self.record.started,
+            tokens: self.tokens,
+            usd,
+            failure,
+            ..self.record.clone()
+        };
+        let paced = self.tokens - self.first_tokens;
+        let span = self.first_text_at.map_or(Span::ZERO, |first| self.last_text_at - first).as_secs_f64();
+        let outcome = Outcome {
+            failure,
+            retry_after,
+            prompt_tokens: u64::from(self.prompt_tokens),
+            output_tokens: u64::from(self.tokens),
+            output_speed: (paced >= TOKENS_FOR_SPEED && span > 0.0).then(|| f64::from(paced) / span),
+        };
+        Closed { started, reserved: self.reserved.take(), outcome, usd }
+    }
+
+    pub fn into_record(self) -> AttemptRecord {
+        self.record
+    }
+}
+
+/// Whether nothing was taken, and so nothing is billed.
+fn is_refusal(failure: Option<FailureKind>) -> bool {
+    matches!(failure, Some(FailureKind::RateLimited | FailureKind::Overloaded | FailureKind::ServerError))
+}
