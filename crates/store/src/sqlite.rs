@@ -8,6 +8,7 @@ use crate::schema::{APPLICATION_ID, MIGRATIONS, SCHEMA_VERSION};
 use crate::summary::{Grouping, Summary, summarise};
 use crate::{Order, Query, Store, StoreError};
 use rusqlite::{Connection, OpenFlags, TransactionBehavior, params_from_iter};
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -210,17 +211,17 @@ impl Sqlite {
     /// # Errors
     /// When the store cannot be read, or a row in it is damaged.
     pub fn calls(&self, query: &Query, most: usize) -> Result<Vec<Vec<Attempt>>, StoreError> {
-        let mut names: Vec<String> = Vec::new();
+        let (mut names, mut known) = (Vec::new(), BTreeSet::new());
         let mut limit = 2 * most.max(8) as u64;
         loop {
             let mut rows = 0;
             let newest = Query { order: Order::Newest, limit: Some(limit), ..query.clone() };
             names.clear();
+            known.clear();
             self.visit(&["call"], &newest, |mut row| {
                 rows += 1;
                 let name = row.text()?;
-                // Attempts of a call lie close together.
-                if !names.iter().rev().take(64).any(|known| *known == name) {
+                if known.insert(name.clone()) {
                     names.push(name);
                 }
                 Ok(())

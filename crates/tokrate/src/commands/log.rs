@@ -1,0 +1,102 @@
+//! `tokrate log`: what the gateway's throughput log holds, and whether a lane got worse.
+
+use super::{Verdict, compare};
+use crate::config::log::{Config, View, resolve};
+use crate::flags::log::Flags;
+use crate::out::comparison::{self, Sides};
+use crate::out::log;
+use anyhow::{Result, anyhow};
+use serde_json::{Value, json};
+use tokrate_meter::compare::{CompareError, CompareOptions, Metric};
+use tokrate_net::Clock;
+use tokrate_store::{Grouping, Sqlite, Store, StoreError};
+
+/// Reads the log and prints what is asked for.
+pub fn run(flags: &Flags) -> Result<Verdict> {
+    let config = resolve(flags, Clock::monotonic().wall_nanos() / 1_000_000)?;
+    let store = Sqlite::open_reader(&config.path).map_err(|error| match error {
+        StoreError::Missing { path } => anyhow!(
+            "read the log {}: there is no such file; `tokrate gateway` writes one where it runs, --db names another",
+            path.display()
+        ),
+        error => error.into(),
+    })?;
+    match config.view {
+        View::Groups(by) => groups(&config, &store, by),
+        View::Calls(most) => calls(&config, &store, most),
+        View::Regressions { split_unix_ms, threshold } => regressions(&config, &store, split_unix_ms, threshold),
+    }
+}
+
+fn groups(config: &Config, store: &Sqlite, by: Grouping) -> Result<Verdict> {
+    let groups = store.summarise(&config.query, by)?;
+    if config.json {
+        let groups: Vec<Value> = groups.iter().map(tokrate_store::Summary::json).collect();
+        return print_json(config, json!({ "groups": groups }));
+    }
+    if groups.is_empty() {
+        anstream::println!("{}", log::nothing(&config.path, &config.query));
+    } else {
+        anstream::print!("{}", log::groups(&groups, by));
+    }
+    Ok(Verdict::Good)
+}
+
+fn calls(config: &Config, store: &Sqlite, most: usize) -> Result<Verdict> {
+    let calls = store.calls(&config.query, most)?;
+    if config.json {
+        return print_json(config, json!({ "calls": calls }));
+    }
+    if calls.is_empty() {
+        anstream::println!("{}", log::nothing(&config.path, &config.query));
+    }
+    for call in &calls {
+        anstream::println!("{}", log::call(call));
+    }
+    Ok(Verdict::Good)
+}
+
+fn regressions(config: &Config, store: &Sqlite, split_unix_ms: u64, threshold: f64) -> Result<Verdict> {
+    let (before, after) = store.sides(&config.query, split_unix_ms)?;
+    let options = CompareOptions {
+        metrics: vec![Metric::Ttft, Metric::OutputSpeed, Metric::FailureShare],
+        threshold,
+        ..CompareOptions::default()
+    };
+    let report = tokrate_meter::compare::compare(&before, &after, &options).map_err(|error| match error {
+        CompareError::NoCommonLevel { a, b } => anyhow!(
+            "compare the two windows: no lane has attempts of like conditions in both (kinds of conditions: {} in the earlier, \
+             {} in the later); choose a longer --since, or look at both with --by lane,hour",
+            a.len(),
+            b.len()
+        ),
+        error => anyhow!("{error}"),
+    })?;
+    if config.json {
+        print_json(config, json!({ "split_unix_ms": split_unix_ms, "comparison": report }))?;
+    } else {
+        anstream::print!(
+            "{}{}",
+            log::windows(&config.query, split_unix_ms),
+            comparison::text(&report, Sides::BeforeAfter)
+        );
+    }
+    Ok(compare::verdict(&report))
+}
+
+fn print_json(config: &Config, what: Value) -> Result<Verdict> {
+    let query = &config.query;
+    let mut all = json!({
+        "schema": "tokrate.log.v1",
+        "from_unix_ms": query.from_unix_ms,
+        "until_unix_ms": query.until_unix_ms,
+        "lane": query.lane,
+        "alias": query.alias,
+        "key": query.key,
+    });
+    if let (Some(all), Value::Object(what)) = (all.as_object_mut(), what) {
+        all.extend(what);
+    }
+    anstream::println!("{}", serde_json::to_string_pretty(&all)?);
+    Ok(Verdict::Good)
+}

@@ -1,0 +1,141 @@
+//! From the flags of `tokrate log` to what is asked of the log.
+
+mod moment;
+
+pub use moment::{date, moment};
+
+use super::file::File;
+use super::verdicts::threshold;
+use crate::flags::log::Flags;
+use anyhow::{Context, Result, bail, ensure};
+use std::path::PathBuf;
+use tokrate_store::{Grouping, Query};
+
+/// Where a gateway keeps its log if nothing else is said.
+const DEFAULT_NAME: &str = "tokrate-log.db";
+/// So far back it is looked if nothing else is said.
+const SINCE: &str = "24h";
+/// More calls than anyone reads.
+const CALLS_MOST: usize = 10_000;
+
+/// What is asked of which log.
+#[derive(Debug)]
+pub struct Config {
+    /// The database file.
+    pub path: PathBuf,
+    /// The rows.
+    pub query: Query,
+    /// What becomes of them.
+    pub view: View,
+    /// JSON instead of tables.
+    pub json: bool,
+}
+
+/// What becomes of the rows.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum View {
+    /// Groups with their numbers.
+    Groups(Grouping),
+    /// So many calls with their attempts.
+    Calls(usize),
+    /// The window of the query against the one before it, which the query then includes.
+    Regressions {
+        /// Where the later window begins (ms since 1970).
+        split_unix_ms: u64,
+        /// The relative change for the worse that counts.
+        threshold: f64,
+    },
+}
+
+/// Resolves flags and file at a wall time (ms since 1970).
+pub fn resolve(flags: &Flags, now_unix_ms: u64) -> Result<Config> {
+    let until = flags.until.as_deref().map(|text| moment(text, now_unix_ms)).transpose().context("read --until")?;
+    ensure!(until != Some(None), "read --until: `all` has no end; leave it out for all until now");
+    let end = until.flatten().unwrap_or(now_unix_ms);
+    let since = moment(flags.since.as_deref().unwrap_or(SINCE), end).context("read --since")?;
+    ensure!(since.is_none_or(|since| since < end), "read --since: it is not before --until");
+    let mut query = Query {
+        from_unix_ms: since,
+        // Without --until, rows of a clock that runs ahead belong to it as well.
+        until_unix_ms: until.flatten(),
+        lane: flags.lane.clone(),
+        alias: flags.alias.clone(),
+        key: flags.key.clone(),
+        ..Query::default()
+    };
+    let view = match (flags.calls, flags.regressions) {
+        (Some(calls), _) => {
+            ensure!((1..=CALLS_MOST).contains(&calls), "read --calls: write a number from 1 to {CALLS_MOST}");
+            View::Calls(calls)
+        }
+        (None, true) => {
+            let split = since.context("read --since: `all` has nothing before it to be held against")?;
+            query.from_unix_ms = Some(split.saturating_sub(end - split));
+            View::Regressions { split_unix_ms: split, threshold: threshold(flags.threshold.as_deref())? }
+        }
+        (None, false) => View::Groups(grouping(&flags.by)?),
+    };
+    Ok(Config { path: path(flags)?, query, view, json: flags.json })
+}
+
+fn grouping(names: &[String]) -> Result<Grouping> {
+    if names.is_empty() {
+        return Ok(Grouping { lane: true, hour: false });
+    }
+    let mut by = Grouping::default();
+    for name in names {
+        match name.as_str() {
+            "lane" => by.lane = true,
+            "hour" => by.hour = true,
+            "all" if names.len() == 1 => {}
+            other => bail!("read --by: `{other}` makes no groups; write lane, hour, lane,hour or all"),
+        }
+    }
+    Ok(by)
+}
+
+fn path(flags: &Flags) -> Result<PathBuf> {
+    if let Some(path) = &flags.db {
+        return Ok(path.clone());
+    }
+    let file = File::read(None)?;
+    match file.gateway.and_then(|gateway| gateway.log).as_deref() {
+        Some("off") => bail!(
+            "read the log: gateway.log in {} is `off`, so that none is kept; name one with --db",
+            file.path.display()
+        ),
+        log => Ok(PathBuf::from(log.unwrap_or(DEFAULT_NAME))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR: u64 = 3_600_000;
+    const NOW: u64 = 1_000 * HOUR;
+
+    fn flags() -> Flags {
+        Flags { db: Some(PathBuf::from("x.db")), ..Flags::default() }
+    }
+
+    #[test]
+    fn the_window_is_a_day_until_now_and_its_forerunner_a_day_before() {
+        let config = resolve(&flags(), NOW).expect("good flags");
+        assert_eq!((config.query.from_unix_ms, config.query.until_unix_ms), (Some(NOW - 24 * HOUR), None));
+        assert_eq!(config.view, View::Groups(Grouping { lane: true, hour: false }));
+        let asked = Flags { regressions: true, since: Some("2h".to_owned()), ..flags() };
+        let config = resolve(&asked, NOW).expect("good flags");
+        assert_eq!(config.query.from_unix_ms, Some(NOW - 4 * HOUR));
+        assert_eq!(config.view, View::Regressions { split_unix_ms: NOW - 2 * HOUR, threshold: 0.05 });
+    }
+
+    #[test]
+    fn groups_are_made_by_what_is_named() {
+        let by = |names: &[&str]| grouping(&names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>()).ok();
+        assert_eq!(by(&["hour"]), Some(Grouping { lane: false, hour: true }));
+        assert_eq!(by(&["hour", "lane"]), Some(Grouping { lane: true, hour: true }));
+        assert_eq!(by(&["all"]), Some(Grouping::default()));
+        assert_eq!((by(&["day"]), by(&["all", "lane"])), (None, None));
+    }
+}

@@ -1,0 +1,52 @@
+//! The flags of `tokrate log`.
+
+use clap::Args;
+use std::path::PathBuf;
+
+/// `tokrate log`, as typed.
+#[derive(Args, Debug, Default)]
+#[command(after_help = "\
+Exit codes: 0 good; 1 a regression (--regressions); 2 could not be read, or nothing could be compared.
+
+Examples:
+  tokrate log                                  the last 24 hours, lane by lane
+  tokrate log --since 7d --by lane,hour
+  tokrate log --calls 5 --alias code           the latest calls with their attempts
+  tokrate log --since 24h --regressions        the last 24 hours against the 24 before
+  tokrate log --since 2026-11-01 --until 2026-11-02T12:00 --json")]
+pub struct Flags {
+    /// The gateway's throughput log [default: `log` of [gateway] in tokrate.toml, else tokrate-log.db]
+    #[arg(long, value_name = "FILE")]
+    pub db: Option<PathBuf>,
+    /// Attempts begun since then: a time back from the end such as 90m, 24h or 7d, a UTC date such as 2026-11-21 or
+    /// 2026-11-21T08:00, or `all` [default: 24h]
+    #[arg(long, value_name = "TIME")]
+    pub since: Option<String>,
+    /// Attempts begun before then, written like --since [default: now]
+    #[arg(long, value_name = "TIME")]
+    pub until: Option<String>,
+    /// Only this lane
+    #[arg(long, value_name = "LANE")]
+    pub lane: Option<String>,
+    /// Only calls that asked for this name
+    #[arg(long, value_name = "ALIAS")]
+    pub alias: Option<String>,
+    /// Only calls with this virtual key (its name)
+    #[arg(long, value_name = "NAME")]
+    pub key: Option<String>,
+    /// A row for each lane, hour (UTC), both, or `all` for a single one [default: lane]
+    #[arg(long, value_name = "WHAT,…", value_delimiter = ',', conflicts_with_all = ["calls", "regressions"])]
+    pub by: Vec<String>,
+    /// Show the latest N calls with all their attempts
+    #[arg(long, value_name = "N", conflicts_with = "regressions")]
+    pub calls: Option<usize>,
+    /// Hold the time from --since against the same length of time before it, like with like
+    #[arg(long)]
+    pub regressions: bool,
+    /// Relative change for the worse above which it is a regression, such as 5% or 0.05 [default: 5%]
+    #[arg(long, value_name = "SHARE", requires = "regressions")]
+    pub threshold: Option<String>,
+    /// Write JSON instead of tables
+    #[arg(long)]
+    pub json: bool,
+}

@@ -1,0 +1,75 @@
+//! A call with the trail of its attempts.
+//!
+//! It refuses to read the log. Invariant: every attempt is one line, in the order in which they were begun.
+
+use super::{date, dollars};
+use crate::out::table::number;
+use tokrate_charts::{Column, Table};
+use tokrate_core::Span;
+use tokrate_meter::{Attempt, AttemptEnd, CostBasis};
+
+/// A call: a head line, and a line for each attempt.
+pub fn call(attempts: &[Attempt]) -> String {
+    let Some(first) = attempts.first() else { return String::new() };
+    let begun = attempts.iter().map(|row| row.started_unix_ms).min().unwrap_or(0);
+    let mut head = format!("{} UTC  {}  {}", date(begun), first.alias, first.call);
+    if let Some(key) = &first.key {
+        head += &format!("  key {key}");
+    }
+    let cost: f64 = attempts.iter().filter_map(|row| row.cost_usd).sum();
+    let unknown = attempts.iter().filter(|row| row.cost_basis == CostBasis::Unknown).count();
+    head += &match unknown {
+        0 => format!("  {} USD", dollars(cost)),
+        _ if unknown == attempts.len() => "  cost unknown".to_owned(),
+        _ => format!("  {} USD and {unknown} of unknown cost", dollars(cost)),
+    };
+    let table = Table {
+        caption: head,
+        columns: ["", "began", "lane", "ended"]
+            .map(Column::words)
+            .into_iter()
+            .chain(
+                [("after", ""), ("TTFT", ""), ("speed", "tok/s"), ("in", "tok"), ("out", "tok"), ("cost", "USD")]
+                    .map(|(label, unit)| Column::numbers(label, unit)),
+            )
+            .collect(),
+        rows: attempts.iter().map(|row| line(row, begun)).collect(),
+        notes: Vec::new(),
+    };
+    table.text()
+}
+
+fn line(row: &Attempt, begun: u64) -> Vec<String> {
+    let absent = || "-".to_owned();
+    let time = |ns: Option<u64>| ns.map_or_else(absent, |ns| Span::from_nanos(ns).to_string());
+    let later = Span::from_millis(row.started_unix_ms.saturating_sub(begun));
+    let began = if later.is_zero() { row.role.name().to_owned() } else { format!("{} +{later}", row.role.name()) };
+    let cost = match (row.cost_usd, row.cost_basis) {
+        (Some(cost), CostBasis::Estimated) => format!("~{}", dollars(cost)),
+        (Some(cost), _) => dollars(cost),
+        (None, CostBasis::Free) => "0".to_owned(),
+        (None, _) => absent(),
+    };
+    vec![
+        row.attempt.to_string(),
+        began,
+        row.lane.clone(),
+        ended(row),
+        Span::from_nanos(row.total_ns).to_string(),
+        time(row.ttft_ns),
+        row.output_speed.map_or_else(absent, number),
+        row.input_tokens.or(row.input_tokens_std).map_or_else(absent, |tokens| tokens.to_string()),
+        row.output_tokens_std.to_string(),
+        cost,
+    ]
+}
+
+fn ended(row: &Attempt) -> String {
+    let mut text = row.end.name().to_owned();
+    if row.end == AttemptEnd::Failed {
+        text += &row.failure.map_or_else(String::new, |kind| format!(": {}", kind.name()));
+        text += &row.status.filter(|status| *status != 200).map_or_else(String::new, |status| format!(" ({status})"));
+        text += if row.won { ", its beginning was given on" } else { "" };
+    }
+    text
+}

@@ -1,0 +1,162 @@
+//! Groups of attempts as a table.
+//!
+//! It refuses to count. Invariant: a percentile of too few samples is marked `~`; what differs within a line stands below.
+
+use super::{date, dollars};
+use crate::out::table::number;
+use std::collections::BTreeSet;
+use tokrate_charts::{Column, Table};
+use tokrate_core::FailureKind;
+use tokrate_meter::stats::Quantile;
+use tokrate_store::{Grouping, Mixture, Summary};
+
+/// The groups, and what must be known to read them.
+pub fn groups(groups: &[Summary], by: Grouping) -> String {
+    let heads = [
+        "n",
+        "answered",
+        "failed",
+        "lost",
+        "left",
+        "open",
+        "TTFT p50",
+        "p90",
+        "p99",
+        "speed p50",
+        "p10",
+        "in",
+        "out",
+        "USD",
+        "lost USD",
+    ];
+    let names = [(by.hour, "hour (UTC)"), (by.lane, "lane")].into_iter().filter(|(is, _)| *is).map(|(_, name)| name);
+    let columns = names.map(Column::words).chain(heads.map(|label| Column::numbers(label, "")));
+    let table = Table {
+        caption: String::new(),
+        columns: columns.collect(),
+        rows: groups.iter().map(|group| row(group, by)).collect(),
+        notes: notes(groups, by),
+    };
+    table.text()
+}
+
+fn row(group: &Summary, by: Grouping) -> Vec<String> {
+    let count = |n: u64| if n == 0 { "-".to_owned() } else { n.to_string() };
+    let mut cells = Vec::new();
+    cells.extend(group.hour_unix_ms.map(|hour| date(hour)[..16].to_owned()));
+    cells.extend(by.lane.then(|| group.lane.clone().unwrap_or_default()));
+    cells.extend([group.attempts, group.answered, group.failures(), group.lost, group.abandoned].map(count));
+    cells.extend(group.mixture.in_flight.map(|(least, most)| match least == most {
+        true => least.to_string(),
+        false => format!("{least}-{most}"),
+    }));
+    cells.extend([&group.ttft.p50, &group.ttft.p90, &group.ttft.p99].map(|quantile| told(quantile, |ms| ms)));
+    // The slow tenth of the speeds is the long tenth of the times per token.
+    cells.extend([&group.tpot.p50, &group.tpot.p90].map(|quantile| told(quantile, |ms| 1e3 / ms)));
+    cells.extend([group.input_tokens, group.output_tokens_std].map(count));
+    cells.extend([dollars(group.cost_usd), dollars(group.lost_cost_usd)]);
+    cells
+}
+
+/// A percentile, marked if the sample only describes itself.
+fn told(quantile: &Quantile, of: impl Fn(f64) -> f64) -> String {
+    match (quantile.value, quantile.descriptive) {
+        (Some(value), _) => number(of(value)),
+        (None, Some(value)) => format!("~{}", number(of(value))),
+        (None, None) => "-".to_owned(),
+    }
+}
+
+/// What must be known to read the table; what holds for several groups is said once.
+fn notes(groups: &[Summary], by: Grouping) -> Vec<String> {
+    let mut said: Vec<(String, Vec<String>)> = Vec::new();
+    for group in groups {
+        for text in [failures(group), mixed(&group.mixture, by), left_out(group)].into_iter().flatten() {
+            match said.iter_mut().find(|(known, _)| *known == text) {
+                Some((_, names)) => names.push(name(group)),
+                None => said.push((text, vec![name(group)])),
+            }
+        }
+    }
+    let several = |(text, names): (String, Vec<String>)| match names.as_slice() {
+        [name] if name.is_empty() => text,
+        [_] | [_, _] => format!("{}: {text}", names.join(" and ")),
+        [first, ..] => format!("{first} and {} more rows: {text}", names.len() - 1),
+        [] => text,
+    };
+    let few = |quantile: &Quantile| quantile.value.is_none() && quantile.descriptive.is_some();
+    let times =
+        |group: &Summary| [&group.ttft.p50, &group.ttft.p99, &group.tpot.p50, &group.tpot.p90].into_iter().any(few);
+    let mut notes: Vec<String> = said.into_iter().map(several).collect();
+    if groups.iter().any(times) {
+        notes.push("~ marks a percentile of too few attempts to say more than what they were".to_owned());
+    }
+    notes.extend(LEGEND.map(str::to_owned));
+    notes.insert(0, String::new());
+    notes
+}
+
+const LEGEND: [&str; 2] = [
+    "lost: another attempt of the call won; left: the client went away; open: calls that the lane had open",
+    "TTFT in ms; speed: output speed in tok/s (o200k) after the first chunk; in, out: tokens; lost USD: paid for the lost",
+];
+
+/// What a row is called.
+fn name(group: &Summary) -> String {
+    let parts = [group.hour_unix_ms.map(|hour| date(hour)[..16].to_owned()), group.lane.clone()];
+    parts.into_iter().flatten().collect::<Vec<String>>().join(" ")
+}
+
+fn failures(group: &Summary) -> Option<String> {
+    let kinds = group.failed.iter().map(|(kind, n)| format!("{} {n}", kind.map_or("unknown", FailureKind::name)));
+    let kinds: Vec<String> = kinds.collect();
+    (!kinds.is_empty()).then(|| format!("failed: {}", kinds.join(", ")))
+}
+
+/// What the numbers cannot show.
+fn left_out(group: &Summary) -> Option<String> {
+    let mut parts = Vec::new();
+    if group.given_up_early > 0 {
+        parts.push(format!("{} were given up before their first text and are in no percentile", group.given_up_early));
+    }
+    if group.cost_unknown > 0 {
+        parts.push(format!("{} of unknown cost", group.cost_unknown));
+    }
+    if group.cost_estimated > 0 {
+        parts.push(format!("{} of estimated cost", group.cost_estimated));
+    }
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+fn mixed(mixture: &Mixture, by: Grouping) -> Option<String> {
+    let mut parts = Vec::new();
+    if !by.lane {
+        parts.extend(several("lanes", &mixture.lanes));
+    }
+    parts.extend(several("models", &mixture.models));
+    if !mixture.models_answered.is_empty() {
+        parts.push(format!("answered as {}", listed(&mixture.models_answered)));
+    }
+    let dialects = mixture.dialects.iter().map(|(client, lane)| match client == lane {
+        true => client.clone(),
+        false => format!("{client} to {lane}"),
+    });
+    parts.extend(several("dialects", &dialects.collect()));
+    if mixture.stream.len() > 1 {
+        parts.push("streamed and whole answers".to_owned());
+    }
+    parts.extend(several("versions", &mixture.versions));
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+fn several(what: &str, names: &BTreeSet<String>) -> Option<String> {
+    (names.len() > 1).then(|| format!("{what} {}", listed(names)))
+}
+
+/// The first few, and how many more.
+fn listed(names: &BTreeSet<String>) -> String {
+    const SHOWN: usize = 4;
+    let shown: Vec<&str> = names.iter().take(SHOWN).map(String::as_str).collect();
+    let more = names.len().saturating_sub(SHOWN);
+    if more > 0 { format!("{} and {more} more", shown.join(", ")) } else { shown.join(", ") }
+}
