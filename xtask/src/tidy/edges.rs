@@ -117,6 +117,7 @@ const TABLE: &[Row] = &[
             "host",
             "apply-host",
             "bench",
+            "store",
             "gateway",
         ],
         external: &[
