@@ -54,6 +54,8 @@ pub(crate) struct FadingHistogram {
     half_life: Span,
     weights: Box<[f64; BUCKETS]>,
     total: f64,
+    /// The sum of weights times values.
+    sum: f64,
     /// What a sample of that tick would weigh is 1; a later one weighs more instead of the earlier ones less.
     reference: Tick,
 }
@@ -65,14 +67,17 @@ impl FadingHistogram {
             half_life,
             weights: Box::new([0.0; BUCKETS]),
             total: 0.0,
+            sum: 0.0,
             reference: Tick::ZERO,
         }
     }
 
     pub fn add(&mut self, now: Tick, value: f64, weight: f64) {
         let weight = weight * self.growth(now);
-        self.weights[self.bucket(value)] += weight;
+        let bucket = self.bucket(value);
+        self.weights[bucket] += weight;
         self.total += weight;
+        self.sum += weight * value;
     }
 
     /// A sample of which only is known that it is at least this: it is spread over what was seen beyond (Efron, "The two sample
@@ -81,14 +86,17 @@ impl FadingHistogram {
         let first = self.bucket(value);
         let growth = self.growth(now);
         let beyond: f64 = self.weights[first + 1..].iter().sum();
+        self.total += weight * growth;
         if beyond <= 0.0 {
             self.weights[first] += weight * growth;
-            self.total += weight * growth;
+            self.sum += weight * growth * value;
             return;
         }
         let added = weight * growth / beyond;
-        self.weights[first + 1..].iter_mut().for_each(|held| *held += *held * added);
-        self.total += weight * growth;
+        for (place, held) in self.weights.iter_mut().enumerate().skip(first + 1).filter(|(_, held)| **held > 0.0) {
+            self.sum += *held * added * centre(place, self.lowest_octave);
+            *held += *held * added;
+        }
     }
 
     /// How many samples' worth it holds now.
@@ -122,11 +130,9 @@ impl FadingHistogram {
         Some((found.unwrap_or(top), top))
     }
 
-    /// The mean, to within half a bucket; `None` when it is empty.
+    /// The mean; `None` when it is empty.
     pub fn mean(&self) -> Option<f64> {
-        let sum: f64 =
-            self.weights.iter().enumerate().map(|(place, held)| held * centre(place, self.lowest_octave)).sum();
-        (self.total > 0.0).then(|| sum / self.total)
+        (self.total > 0.0).then(|| self.sum / self.total)
     }
 
     fn bucket(&self, value: f64) -> usize {
@@ -142,6 +148,7 @@ impl FadingHistogram {
             let left = (-halves).exp2();
             self.weights.iter_mut().for_each(|held| *held *= left);
             self.total *= left;
+            self.sum *= left;
             self.reference = now;
             return 1.0;
         }

@@ -70,7 +70,7 @@ pub struct LaneModel {
     /// Seconds per output token.
     pace: LoadCurve,
     pace_drift: Drift,
-    /// Seconds to the first token, without the prompt's part.
+    /// Seconds to the first token, without the prompt's part and without tails.
     wait: LoadCurve,
     wait_drift: Drift,
     prompt: PromptSlope,
@@ -87,6 +87,11 @@ const PACE_PRIOR: f64 = 3.0;
 /// Weight of the law, in samples. Time per token follows it; a wait does not, once calls queue.
 const PACE_LAW_WEIGHT: f64 = 6.0;
 const WAIT_LAW_WEIGHT: f64 = 1.0;
+/// A time to first token beyond so many times what was expected is of the tail, once so many were seen.
+const TAIL_FROM: f64 = 3.0;
+const TAIL_SAMPLES_LEAST: f64 = 5.0;
+/// The most by which tails lift the mean above the usual.
+const TAIL_MEAN_MOST: f64 = 2.0;
 /// How far a departure is followed, either way.
 const DRIFT_MOST: f64 = 8.0;
 /// Ratios to an expectation, from 2^-8 on.
@@ -94,7 +99,7 @@ const LOWEST_RATIO_OCTAVE: i32 = -8;
 
 impl LaneModel {
     /// See [`LaneModel::shared_seconds`].
-    pub const SHARED_COST_MOST: f64 = 10.0;
+    pub const SHARED_COST_MOST: f64 = 5.0;
     /// The most samples that a point of [`LaneModel::learn`] counts as.
     pub const LEARNED_MOST: u32 = 20;
 
@@ -114,14 +119,15 @@ impl LaneModel {
     /// A time to first token was seen, with so many calls in flight when the request was begun, it included.
     pub fn saw_ttft(&mut self, now: Tick, prompt_tokens: u64, in_flight: f64, ttft: Span) {
         let seconds = ttft.as_secs_f64();
-        if let Some(expected) = self.plain_ttft(prompt_tokens, in_flight) {
-            let drifted = expected * self.wait_drift.factor(now, &self.config, WAIT_PRIOR);
-            self.spread.add(now, seconds / drifted, 1.0);
-            self.wait_drift.add(now, seconds / expected, 1.0, &self.config);
-        } else {
+        let Some(expected) = self.plain_ttft(prompt_tokens, in_flight) else {
             self.spread.add(now, 1.0, 1.0);
-        }
-        self.add_ttft(now, prompt_tokens, in_flight, seconds, 1.0);
+            return self.add_ttft(now, prompt_tokens, in_flight, seconds, 1.0);
+        };
+        let drifted = expected * self.wait_drift.factor(now, &self.config, WAIT_PRIOR);
+        self.spread.add(now, seconds / drifted, 1.0);
+        let usual = self.without_tail(now, seconds, drifted);
+        self.wait_drift.add(now, usual / expected, 1.0, &self.config);
+        self.add_ttft(now, prompt_tokens, in_flight, usual, 1.0);
     }
 
     /// A request was given up after so long without a first token: its time to first token is at least that.
@@ -129,8 +135,15 @@ impl LaneModel {
         let Some(expected) = self.plain_ttft(prompt_tokens, in_flight) else { return };
         let drifted = expected * self.wait_drift.factor(now, &self.config, WAIT_PRIOR);
         self.spread.add_at_least(now, waited.as_secs_f64() / drifted, 1.0);
-        // The mean takes it as it is: what lies beyond is the spread's to say, or else each would lift the other.
-        self.add_ttft(now, prompt_tokens, in_flight, waited.as_secs_f64(), 1.0);
+        // What lies beyond is the spread's to say, or else each would lift the other.
+        let usual = self.without_tail(now, waited.as_secs_f64(), drifted);
+        self.add_ttft(now, prompt_tokens, in_flight, usual, 1.0);
+    }
+
+    /// A time to first token as the curve takes it: tails are the spread's to say, and a few samples of a heavy one would bend
+    /// the curve for minutes.
+    fn without_tail(&self, now: Tick, seconds: f64, expected: f64) -> f64 {
+        if self.wait.weight(now) < TAIL_SAMPLES_LEAST { seconds } else { seconds.min(TAIL_FROM * expected) }
     }
 
     /// An output speed (tokens per second) was seen over so many tokens, with so many calls in flight on average.
@@ -153,10 +166,10 @@ impl LaneModel {
             let in_flight = f64::from(point.in_flight.max(1));
             let seconds = point.ttft.as_secs_f64();
             self.add_ttft(now, point.prompt_tokens, in_flight, seconds, weight);
-            // Nine tenths lie about the middle and one tenth at the 90th percentile and beyond, more is not known.
-            let tail = point.ttft_p90.as_secs_f64() / seconds.max(1e-9);
-            self.spread.add(now, 1.0, weight * 0.9);
-            self.spread.add(now, tail.max(1.0), weight * 0.1);
+            // One tenth lies at the 90th percentile or beyond, the others so that the mean is met; more is not known.
+            let tail = (point.ttft_p90.as_secs_f64() / seconds.max(1e-9)).clamp(1.0, 6.0);
+            self.spread.add(now, (1.0 - 0.11 * tail) / 0.89, weight * 0.89);
+            self.spread.add(now, tail, weight * 0.11);
             self.pace.add(now, in_flight, 1.0 / point.output_speed, weight);
         }
     }
@@ -179,11 +192,13 @@ impl LaneModel {
     /// [`LaneModel::SHARED_COST_MOST`] times its own time at most.
     pub fn shared_seconds(&self, now: Tick, prompt_tokens: u64, output_tokens: f64, in_flight: u32) -> Option<f64> {
         let seconds = |load| Some(self.expect(now, prompt_tokens, load)?.completion_seconds(output_tokens));
-        let (near, far) = (in_flight.max(1), in_flight.max(1) + (in_flight / 4).max(1));
-        let own = seconds(near)?;
-        let bought = f64::from(far) / seconds(far)? - f64::from(near) / own;
+        let own = seconds(in_flight.max(1))?;
+        // Over a wide range of loads, because the difference of two estimates that lie close together is mostly their error.
+        let (low, high) = (in_flight * 2 / 3, in_flight + (in_flight / 3).max(1));
+        let at_low = if low == 0 { 0.0 } else { f64::from(low) / seconds(low)? };
+        let bought = f64::from(high) / seconds(high)? - at_low;
         let most = own * LaneModel::SHARED_COST_MOST;
-        Some(if bought > 0.0 { (f64::from(far - near) / bought).clamp(own, most) } else { most })
+        Some(if bought > 0.0 { (f64::from(high - low) / bought).clamp(own, most) } else { most })
     }
 
     /// The 90th percentile of the time to first token, if at least `samples_least` samples' worth is known of it.
@@ -196,9 +211,10 @@ impl LaneModel {
 
     /// Mean, median and 90th percentile.
     fn ttft(&self, now: Tick, prompt_tokens: u64, in_flight: f64) -> Option<(Span, Span, Span)> {
-        let mean = self.plain_ttft(prompt_tokens, in_flight)? * self.wait_drift.factor(now, &self.config, WAIT_PRIOR);
+        let usual = self.plain_ttft(prompt_tokens, in_flight)? * self.wait_drift.factor(now, &self.config, WAIT_PRIOR);
         let (p50, p90) = self.spread.quantiles(0.5, 0.9)?;
-        Some((Span::from_secs_f64(mean), Span::from_secs_f64(mean * p50), Span::from_secs_f64(mean * p90)))
+        let mean = usual * self.spread.mean()?.clamp(1.0, TAIL_MEAN_MOST);
+        Some((Span::from_secs_f64(mean), Span::from_secs_f64(usual * p50), Span::from_secs_f64(usual * p90)))
     }
 
     /// What the model says without the drift.
