@@ -33,7 +33,9 @@ pub use line::{Band, Direction, LineChart, Mark, Point, Series, SeriesStyle};
 pub use page::{Block, Figure, Level, Notice, Page, Section};
 pub use scale::{Axis, Scale};
 pub use sheet::{Chart, Sheet, Size};
+pub use svg::STYLE;
 pub use table::{Align, Column, Table};
+pub use text::escape;
 pub use timeline::{Outcome, TimelineChart, TimelineRow};
 
 #[cfg(test)]

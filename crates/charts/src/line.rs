@@ -32,6 +32,9 @@ pub enum SeriesStyle {
     /// Measured: a mark at every point, an upright stroke for its interval, a thin line between.
     #[default]
     Measured,
+    /// A course, over time as a rule: a line without marks and a band for its interval; a point that stands alone is drawn
+    /// as a measured one.
+    Course,
     /// Fitted: a line without marks and a band for its interval.
     Fit,
     /// For comparison: a dashed grey line.
@@ -187,9 +190,9 @@ impl LineChart {
         remarks
     }
 
-    /// Which colour and shape a series has (see [`colour`] and [`shape`]): a fit shares them with the measured series before it.
+    /// Which colour and shape a series has (see [`colour`] and [`shape`]): a fit shares them with the series before it that is none.
     pub(crate) fn tone(&self, index: usize) -> usize {
-        let measured = |series: &&Series| series.style == SeriesStyle::Measured;
+        let measured = |series: &&Series| matches!(series.style, SeriesStyle::Measured | SeriesStyle::Course);
         let before = self.series[..index].iter().filter(measured).count();
         let shares = self.series[index].style == SeriesStyle::Fit && before > 0;
         if shares { before - 1 } else { before }
@@ -230,6 +233,10 @@ impl LineChart {
         let series = &self.series[index];
         let tone = self.tone(index);
         for run in self.runs(series).0 {
+            if series.style == SeriesStyle::Course && run.len() == 1 {
+                self.draw_points(svg, plot, &run, &series.name, tone);
+                continue;
+            }
             let mut path = Path::default();
             for point in &run {
                 path.to((plot.x.at(point.x), plot.y.at(point.y)));
@@ -554,7 +561,7 @@ fn shape(tone: usize) -> usize {
 fn line_class(style: SeriesStyle, tone: usize) -> String {
     match style {
         SeriesStyle::Measured => format!("line thin {}", colour(tone)),
-        SeriesStyle::Fit => format!("line {}", colour(tone)),
+        SeriesStyle::Course | SeriesStyle::Fit => format!("line {}", colour(tone)),
         SeriesStyle::Reference => "ref".to_owned(),
     }
 }

@@ -1,7 +1,7 @@
 //! The sheet a chart is drawn on: a width, a pen and how far down the page it got; and what every chart can do.
 //!
-//! It refuses to know what is drawn. Charts are drawn for two widths, because a picture scaled down to a phone has
-//! unreadable words: the wide one for desks and paper, the narrow one for hands.
+//! It refuses to know what is drawn. Charts are drawn for several widths, because a picture scaled down to a phone has
+//! unreadable words: the wide ones for desks and paper, the narrow one for hands.
 //!
 //! Invariant: what a chart had to leave out is said on its sheet and in its table.
 
@@ -15,6 +15,8 @@ pub enum Size {
     /// 800 pixels: a desk, a sheet of paper, a README.
     #[default]
     Wide,
+    /// 560 pixels: two side by side on a desk.
+    Half,
     /// 360 pixels: a phone held upright.
     Narrow,
 }
@@ -23,6 +25,7 @@ impl Size {
     fn pixels(self) -> f64 {
         match self {
             Size::Wide => 800.0,
+            Size::Half => 560.0,
             Size::Narrow => 360.0,
         }
     }

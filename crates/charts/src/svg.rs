@@ -9,8 +9,8 @@ use std::fmt::Write as _;
 
 use crate::text::escape;
 
-/// The rules that give every chart its colours, in light and in dark surroundings.
-pub(crate) const STYLE: &str = include_str!("chart.css");
+/// The style sheet that gives every chart its colours, in light and in dark surroundings: for pages that show panels.
+pub const STYLE: &str = include_str!("chart.css");
 
 /// On which side of its point a text lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -94,7 +94,7 @@ impl Canvas {
         let cells = wide * rows;
         let mut canvas = Canvas { x, y, gutter, wide, rows, dots: vec![0; cells], marks: vec![None; cells] };
         canvas.draw_marks(chart, unicode);
-        for style in [SeriesStyle::Reference, SeriesStyle::Fit, SeriesStyle::Measured] {
+        for style in [SeriesStyle::Reference, SeriesStyle::Fit, SeriesStyle::Course, SeriesStyle::Measured] {
             for (index, series) in chart.series.iter().enumerate().filter(|(_, s)| s.style == style) {
                 for run in chart.runs(series).0 {
                     let points: Vec<(f64, f64)> = run.iter().map(|p| (canvas.x.at(p.x), canvas.y.at(p.y))).collect();
@@ -256,7 +256,7 @@ fn key(chart: &LineChart, width: usize, unicode: bool) -> Vec<String> {
     for (index, series) in chart.series.iter().enumerate().filter(|(_, s)| !s.name.is_empty()) {
         let sign = match series.style {
             SeriesStyle::Measured => mark_of(chart, index, unicode).to_string(),
-            SeriesStyle::Fit => if unicode { "⠒⠒" } else { ".." }.to_owned(),
+            SeriesStyle::Course | SeriesStyle::Fit => if unicode { "⠒⠒" } else { ".." }.to_owned(),
             SeriesStyle::Reference => if unicode { "⠂⠐" } else { ". ." }.to_owned(),
         };
         let entry = shorten_columns(&format!("{sign} {}", series.name), width.saturating_sub(2), unicode);

@@ -132,7 +132,7 @@ fn check_ticks(svg: &str) -> Result<(), String> {
 }
 
 fn check_chart(chart: &impl Chart) -> Result<(), String> {
-    for svg in [chart.svg(), chart.panel(Size::Wide), chart.panel(Size::Narrow)] {
+    for svg in [chart.svg(), chart.panel(Size::Wide), chart.panel(Size::Half), chart.panel(Size::Narrow)] {
         check_markup(&svg).map_err(|e| format!("{e} in {svg:.400}"))?;
         check_ticks(&svg)?;
         if !svg.contains(r#"role="img""#) || !svg.contains("<title>") {
@@ -154,7 +154,8 @@ fn line_chart(names: &[String], values: &[f64], logs: (bool, bool)) -> LineChart
     let axis = |log: bool| if log { Axis::log(&names[0], "s") } else { Axis::linear(&names[0], "tok/s") };
     let at = |i: usize| values.get(i % values.len().max(1)).copied();
     let point = |i: usize| Point { x: at(i).unwrap_or(0.0), y: at(i + 1), low: at(i + 2), high: at(i + 3) };
-    let style = |i: usize| [SeriesStyle::Measured, SeriesStyle::Fit, SeriesStyle::Reference][i % 3];
+    let styles = [SeriesStyle::Measured, SeriesStyle::Fit, SeriesStyle::Reference, SeriesStyle::Course];
+    let style = |i: usize| styles[i % styles.len()];
     let series = |(i, name): (usize, &String)| Series {
         name: name.clone(),
         points: (0..values.len()).map(|k| point(k + i)).collect(),
@@ -488,4 +489,26 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn a_course_has_a_colour_of_its_own_and_shows_a_point_that_stands_alone() {
+    let at = |x: f64, y| Point { x, y, low: y.map(|y: f64| y - 1.0), high: y.map(|y: f64| y + 1.0) };
+    let course = |name: &str, points| Series { name: name.to_owned(), points, style: SeriesStyle::Course };
+    let chart = LineChart {
+        title: "Output speed".to_owned(),
+        x: Axis::linear("time", "min"),
+        y: Axis::linear("output speed", "tok/s"),
+        series: vec![
+            course("a", vec![at(0.0, Some(5.0)), at(1.0, Some(6.0))]),
+            course("b", vec![at(0.0, Some(8.0)), at(1.0, None), at(2.0, Some(9.0)), at(3.0, Some(9.5))]),
+        ],
+        ..LineChart::default()
+    };
+    let panel = chart.panel(Size::Half);
+    assert!(panel.contains(r#"width="560""#));
+    let count = |piece: &str| panel.matches(piece).count();
+    assert_eq!((count("area c0"), count("area c1")), (1, 1), "a band each, none for the lone point");
+    assert_eq!((count("\"mark c0\""), count("\"mark c1\"")), (0, 1), "a mark for the lone point alone");
+    assert_eq!(count("whisker c1"), 1);
 }

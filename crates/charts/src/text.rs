@@ -12,7 +12,7 @@ pub(crate) fn clean(text: &str) -> String {
 }
 
 /// `text` cleaned (see [`clean`]) and escaped for XML and HTML, fit for text and for double-quoted attributes.
-pub(crate) fn escape(text: &str) -> String {
+pub fn escape(text: &str) -> String {
     escape_cleaned(&clean(text))
 }
 
