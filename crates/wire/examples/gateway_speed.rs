@@ -7,7 +7,8 @@
 
 use std::hint::black_box;
 use std::time::Instant;
-use tokrate_wire::Glance;
+use tokrate_core::{EventBatch, Tick};
+use tokrate_wire::{AnswerTranslator, Dialect, Glance, Passage, Shape, UsageFilter, translate_request};
 
 const ROUNDS: usize = 21;
 
@@ -37,6 +38,49 @@ fn main() {
             glance.splice(body, Some("another"), true).len()
         });
     }
+    for (name, body) in [&bodies[0], &bodies[7]] {
+        let routed = Dialect::OpenAiChat.into();
+        report(&format!("translate to anthropic: {name}"), body.len(), || {
+            translate_request(&routed, Dialect::Anthropic, "m", black_box(body)).expect("a good body").body.len()
+        });
+    }
+    let event = "data: {\"id\":\"chatcmpl-D0q8CZXN1uEzngZGkU7FuV92lnXWq\",\"object\":\"chat.completion.chunk\",\
+                 \"created\":1769092764,\"model\":\"gpt-4o-mini-2024-07-18\",\"service_tier\":\"default\",\
+                 \"system_fingerprint\":\"fp_29330a9688\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\" model\"},\
+                 \"logprobs\":null,\"finish_reason\":null}],\"usage\":null}\n\n";
+    for (name, read) in [
+        ("1 event a read", event.to_owned()),
+        ("64 events a read", event.repeat(64)),
+        ("unkind: a mark in each of 64 events", event.replace("model\"}", "[]\"}").repeat(64)),
+        ("unkind: a read that ends within an event", event.repeat(64) + &event[..200]),
+    ] {
+        pass(name, read.as_bytes());
+    }
+    for to in [Dialect::OpenAiResponses, Dialect::Anthropic, Dialect::Gemini, Dialect::OllamaChat] {
+        answer(&format!("tell an event of openai-chat in {}", to.name()), to, event.as_bytes());
+    }
+}
+
+fn pass(name: &str, read: &[u8]) {
+    let mut out = Vec::new();
+    report(&format!("usage filter, {name}"), read.len(), || {
+        let mut filter = UsageFilter::new();
+        out.clear();
+        let passage = filter.push(black_box(read), &mut out);
+        assert!(filter.withheld() == 0 && (passage == Passage::AsItCame || !out.is_empty()));
+        1
+    });
+}
+
+fn answer(name: &str, to: Dialect, event: &[u8]) {
+    let mut translator = AnswerTranslator::new(Dialect::OpenAiChat, to, Shape::Stream, "id", "m", 1_784_300_000, true);
+    let (mut out, mut events) = (Vec::new(), EventBatch::new());
+    report(name, event.len(), || {
+        out.clear();
+        events.clear();
+        translator.push(Tick::ZERO, black_box(event), &mut out, &mut events);
+        out.len()
+    });
 }
 
 /// A request with a message of that content.

@@ -32,6 +32,7 @@ mod request;
 mod template;
 mod timings;
 pub mod translate;
+mod usage_filter;
 
 pub use decoder::Decoder;
 pub use dialect::{Dialect, Routed, Shape};
@@ -43,3 +44,4 @@ pub use request::{decode_request, encode_request};
 pub use translate::{
     AnswerTranslator, Progress, TranslateError, TranslatedRequest, error_event, status_of, translate_request,
 };
+pub use usage_filter::{Passage, UsageFilter};
