@@ -173,7 +173,7 @@ impl Writer {
             Ok(()) if identity == Identity::of(&path) => Ok(()),
             Ok(()) => {
                 self.open = None;
-                Err(StoreError::Missing { path })
+                Err(vanished(&path))
             }
             Err(error) => Err(error),
         }
@@ -187,7 +187,7 @@ impl Writer {
             if let Some(bytes) = self.config.most_bytes {
                 store.limit(bytes)?;
             }
-            let identity = Identity::of(path).ok_or_else(|| StoreError::Missing { path: path.clone() })?;
+            let identity = Identity::of(path).ok_or_else(|| vanished(path))?;
             self.open = Some((store, identity));
         }
         Ok(self.open.as_mut().map(|(store, _)| store).expect("opened above"))
@@ -252,6 +252,10 @@ impl Writer {
         self.shared.left_behind.fetch_add(left, Ordering::Relaxed);
         self.shared.waiting.fetch_sub(left, Ordering::Relaxed);
     }
+}
+
+fn vanished(path: &Path) -> StoreError {
+    StoreError::Open { path: path.to_owned(), message: "it was moved or removed while it was written".to_owned() }
 }
 
 impl Identity {

@@ -195,3 +195,21 @@ fn pruning_takes_the_oldest_first_and_no_more_than_it_is_told() {
     let left: Vec<Attempt> = (20..30).map(row).collect();
     assert_eq!(store.attempts(&Query::default()).expect("readable"), left);
 }
+
+#[test]
+fn the_documentation_names_every_column_and_its_queries_run() {
+    let folder = Folder::new("documentation");
+    filled(&folder, &sample());
+    let connection = Connection::open(folder.log()).expect("a log");
+    let text = include_str!("../../../../docs/throughput-log.md");
+    let columns = connection.prepare("SELECT * FROM attempts").expect("sound");
+    let unnamed: Vec<&str> =
+        columns.column_names().into_iter().filter(|name| !text.contains(&format!("`{name}`"))).collect();
+    assert_eq!(unnamed, [] as [&str; 0]);
+    let blocks: Vec<&str> = text.split("```sql\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    assert!(!blocks.is_empty());
+    for statement in blocks.concat().split_inclusive(";\n").filter(|statement| !statement.trim().is_empty()) {
+        let mut statement = connection.prepare(statement).unwrap_or_else(|error| panic!("{statement}: {error}"));
+        statement.query_map([], |_| Ok(())).expect("sound").for_each(|row| row.expect("readable"));
+    }
+}

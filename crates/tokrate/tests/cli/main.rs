@@ -20,6 +20,7 @@ mod formats;
 mod hostile;
 mod interrupt;
 mod load_shapes;
+mod log;
 mod loopback_truth;
 mod mcp;
 mod outputs;

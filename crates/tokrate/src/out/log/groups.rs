@@ -71,7 +71,9 @@ fn told(quantile: &Quantile, of: impl Fn(f64) -> f64) -> String {
 fn notes(groups: &[Summary], by: Grouping) -> Vec<String> {
     let mut said: Vec<(String, Vec<String>)> = Vec::new();
     for group in groups {
-        for text in [failures(group), mixed(&group.mixture, by), left_out(group)].into_iter().flatten() {
+        for text in
+            [failures(group), mixed(&group.mixture, by), renamed(&group.mixture), left_out(group)].into_iter().flatten()
+        {
             match said.iter_mut().find(|(known, _)| *known == text) {
                 Some((_, names)) => names.push(name(group)),
                 None => said.push((text, vec![name(group)])),
@@ -117,13 +119,13 @@ fn failures(group: &Summary) -> Option<String> {
 fn left_out(group: &Summary) -> Option<String> {
     let mut parts = Vec::new();
     if group.given_up_early > 0 {
-        parts.push(format!("{} were given up before their first text and are in no percentile", group.given_up_early));
+        parts.push(format!("given up before their first text, so in no percentile: {}", group.given_up_early));
     }
     if group.cost_unknown > 0 {
-        parts.push(format!("{} of unknown cost", group.cost_unknown));
+        parts.push(format!("of unknown cost: {}", group.cost_unknown));
     }
     if group.cost_estimated > 0 {
-        parts.push(format!("{} of estimated cost", group.cost_estimated));
+        parts.push(format!("of estimated cost: {}", group.cost_estimated));
     }
     (!parts.is_empty()).then(|| parts.join("; "))
 }
@@ -134,9 +136,6 @@ fn mixed(mixture: &Mixture, by: Grouping) -> Option<String> {
         parts.extend(several("lanes", &mixture.lanes));
     }
     parts.extend(several("models", &mixture.models));
-    if !mixture.models_answered.is_empty() {
-        parts.push(format!("answered as {}", listed(&mixture.models_answered)));
-    }
     let dialects = mixture.dialects.iter().map(|(client, lane)| match client == lane {
         true => client.clone(),
         false => format!("{client} to {lane}"),
@@ -146,7 +145,13 @@ fn mixed(mixture: &Mixture, by: Grouping) -> Option<String> {
         parts.push("streamed and whole answers".to_owned());
     }
     parts.extend(several("versions", &mixture.versions));
-    (!parts.is_empty()).then(|| parts.join("; "))
+    (!parts.is_empty()).then(|| format!("mixed: {}", parts.join("; ")))
+}
+
+/// Models whose answers named another one.
+fn renamed(mixture: &Mixture) -> Option<String> {
+    let names = &mixture.models_answered;
+    (!names.is_empty()).then(|| format!("answered as {}", listed(names)))
 }
 
 fn several(what: &str, names: &BTreeSet<String>) -> Option<String> {

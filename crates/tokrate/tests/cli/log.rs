@@ -1,0 +1,246 @@
+//! `tokrate log` on logs made for it: tables, trails, regressions, and what is said when there is nothing.
+//!
+//! It refuses to know a gateway: rows are written here. Invariant: the log is read, never changed.
+
+use crate::folder::Folder;
+use crate::tool::{Finished, run};
+use serde_json::Value;
+use tokrate_core::FailureKind;
+use tokrate_meter::{Attempt, AttemptEnd, AttemptRole, CostBasis};
+use tokrate_store::{Sqlite, Store};
+
+/// 2026-01-10 00:00 UTC.
+const DAY: u64 = 1_768_003_200_000;
+const WHOLE_DAY: [&str; 4] = ["--since", "2026-01-10", "--until", "2026-01-11"];
+
+fn row(n: u64, lane: &str) -> Attempt {
+    Attempt {
+        call: format!("call-{n}"),
+        won: true,
+        started_unix_ms: DAY + n * 60_000,
+        alias: "chat".to_owned(),
+        lane: lane.to_owned(),
+        provider: lane.to_owned(),
+        model: "large".to_owned(),
+        dialect_in: "openai-chat".to_owned(),
+        dialect_out: "openai-chat".to_owned(),
+        stream: true,
+        in_flight: 1,
+        request_bytes: 700,
+        version: "0.1.0".to_owned(),
+        status: Some(200),
+        ttft_ns: Some(200_000_000 + n % 100 * 1_000_000),
+        total_ns: 2_300_000_000,
+        output_speed: Some(40.0 + (n % 100) as f64 / 10.0),
+        input_tokens: Some(150),
+        output_tokens_std: 100,
+        output_tokens: Some(101),
+        cost_usd: Some(0.0012),
+        cost_basis: CostBasis::Reported,
+        ..Attempt::default()
+    }
+}
+
+fn failed(row: Attempt, kind: FailureKind, status: Option<u16>) -> Attempt {
+    Attempt {
+        end: AttemptEnd::Failed,
+        failure: Some(kind),
+        status,
+        won: false,
+        ttft_ns: None,
+        output_speed: None,
+        output_tokens_std: 0,
+        output_tokens: None,
+        total_ns: 12_000_000,
+        cost_usd: None,
+        cost_basis: CostBasis::Free,
+        ..row
+    }
+}
+
+/// A race of two, a failover, a client that left.
+fn trails() -> Vec<Attempt> {
+    let lost = Attempt {
+        attempt: 1,
+        role: AttemptRole::Hedge,
+        end: AttemptEnd::Lost,
+        won: false,
+        started_unix_ms: DAY + 300 * 60_000 + 400,
+        ttft_ns: None,
+        output_speed: None,
+        output_tokens_std: 0,
+        cost_usd: Some(0.0003),
+        cost_basis: CostBasis::Estimated,
+        key: Some("ada".to_owned()),
+        ..row(300, "south")
+    };
+    let second = Attempt {
+        attempt: 1,
+        role: AttemptRole::Failover,
+        started_unix_ms: DAY + 301 * 60_000 + 12,
+        in_flight: 9,
+        model_answered: Some("large-2026".to_owned()),
+        ..row(301, "south")
+    };
+    let left = Attempt {
+        end: AttemptEnd::Abandoned,
+        stream: false,
+        ttft_ns: None,
+        output_speed: None,
+        cost_usd: None,
+        cost_basis: CostBasis::Unknown,
+        model: "small".to_owned(),
+        ..row(302, "north")
+    };
+    let first = Attempt { key: Some("ada".to_owned()), ..row(300, "north") };
+    vec![first, lost, failed(row(301, "north"), FailureKind::RateLimited, Some(429)), second, left]
+}
+
+fn log(name: &str, rows: &[Attempt]) -> Folder {
+    let folder = Folder::new(name);
+    let mut store = Sqlite::open(&folder.join("tokrate-log.db")).expect("a new log");
+    store.append(rows).expect("room");
+    folder
+}
+
+fn read(folder: &Folder, arguments: &[&str]) -> Finished {
+    run(folder, &[&["log"], arguments].concat())
+}
+
+fn shown(folder: &Folder, arguments: &[&str]) -> String {
+    let finished = read(folder, arguments);
+    assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""), "{}", finished.stdout);
+    finished.stdout
+}
+
+fn a_day() -> Folder {
+    let rows = (0..200).map(|n| row(n, if n % 10 == 0 { "south" } else { "north" })).chain(trails());
+    log("log-day", &rows.collect::<Vec<_>>())
+}
+
+#[test]
+fn help_says_what_can_be_asked() {
+    let finished = run(&Folder::new("log-help"), &["log", "--help"]);
+    assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""));
+    assert!(finished.stdout.lines().all(|line| line.chars().count() <= 120), "{}", finished.stdout);
+    insta::assert_snapshot!("help", finished.stdout);
+}
+
+#[test]
+fn groups_are_shown_with_what_was_mixed_and_left_out() {
+    let folder = a_day();
+    let by_lane = shown(&folder, &WHOLE_DAY);
+    assert!(by_lane.lines().all(|line| line.chars().count() <= 120), "{by_lane}");
+    insta::assert_snapshot!("by_lane", by_lane);
+    insta::assert_snapshot!("by_hour", shown(&folder, &[&WHOLE_DAY[..], &["--by", "hour"]].concat()));
+    let one = [&WHOLE_DAY[..], &["--by", "lane,hour", "--lane", "south"]].concat();
+    insta::assert_snapshot!("by_lane_and_hour", shown(&folder, &one));
+}
+
+#[test]
+fn calls_are_shown_with_the_trail_of_their_attempts() {
+    let folder = a_day();
+    insta::assert_snapshot!("calls", shown(&folder, &[&WHOLE_DAY[..], &["--calls", "4"]].concat()));
+    let hers = shown(&folder, &["--since", "all", "--calls", "9", "--key", "ada"]);
+    assert!(hers.contains("call-300") && !hers.contains("call-301"), "{hers}");
+}
+
+#[test]
+fn json_holds_what_the_tables_show() {
+    let folder = a_day();
+    let json = |arguments: &[&str]| -> Value { serde_json::from_str(&shown(&folder, arguments)).expect("JSON") };
+    let all = json(&["--since", "all", "--by", "all", "--json"]);
+    assert_eq!(all["schema"], "tokrate.log.v1");
+    let group = &all["groups"][0];
+    assert_eq!(
+        (&group["attempts"], &group["lost"], &group["failed"]["rate_limited"]),
+        (&205.into(), &1.into(), &1.into())
+    );
+    assert_eq!(group["lost_cost_usd"], 0.0003);
+    assert_eq!(group["mixture"]["models"].as_array().map(Vec::len), Some(2));
+    let calls = json(&["--since", "all", "--calls", "3", "--json"]);
+    let call: Vec<Attempt> = serde_json::from_value(calls["calls"][2].clone()).expect("attempts as they are written");
+    assert_eq!(call, trails()[..2]);
+}
+
+/// Twelve hours of a lane, and twelve more in which its first token takes so many times as long.
+fn two_halves(name: &str, slower: f64) -> Folder {
+    let rows = (0..400_u64).map(|n| {
+        let plain = row(n * 3 + n / 200 * 120, "north");
+        let times = if n < 200 { 1.0 } else { slower };
+        Attempt { ttft_ns: plain.ttft_ns.map(|ns| (ns as f64 * times) as u64), ..plain }
+    });
+    log(name, &rows.collect::<Vec<_>>())
+}
+
+#[test]
+fn a_lane_that_became_slower_is_a_regression() {
+    let halves = ["--since", "2026-01-10T12:00", "--until", "2026-01-11", "--regressions"];
+    let finished = read(&two_halves("log-slower", 1.3), &halves);
+    assert_eq!((finished.code, finished.stderr.as_str()), (Some(1), ""));
+    insta::assert_snapshot!("regression", finished.stdout);
+    let finished = read(&two_halves("log-same", 1.0), &halves);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert!(finished.stdout.contains("No regression beyond 5.0 %"), "{}", finished.stdout);
+    let json = [&halves[..], &["--json", "--threshold", "50%"]].concat();
+    let finished = read(&two_halves("log-threshold", 1.3), &json);
+    let json: Value = serde_json::from_str(&finished.stdout).expect("JSON");
+    assert_eq!((finished.code, &json["comparison"]["outcome"]), (Some(0), &"no_regression".into()));
+}
+
+#[test]
+fn attempts_under_other_conditions_are_not_compared() {
+    let rows = (0..400).map(|n| Attempt { stream: n < 200, ..row(n * 3, "north") });
+    let folder = log("log-unlike", &rows.collect::<Vec<_>>());
+    let halves = ["--since", "2026-01-10T10:00", "--until", "2026-01-10T20:00", "--regressions"];
+    let finished = read(&folder, &halves);
+    assert_eq!((finished.code, finished.stdout.as_str()), (Some(2), ""));
+    insta::assert_snapshot!("nothing_alike", finished.stderr);
+}
+
+#[test]
+fn what_cannot_be_read_is_said_with_what_to_do() {
+    let folder = Folder::new("log-none");
+    folder.write("letter.db", "a letter");
+    let lines: [&[&str]; 9] = [
+        &[],
+        &["--db", "other.db"],
+        &["--db", "letter.db"],
+        &["--since", "yesterday"],
+        &["--since", "2026-02-30"],
+        &["--until", "all"],
+        &["--since", "2026-01-10", "--until", "2026-01-09"],
+        &["--by", "day"],
+        &["--regressions", "--since", "all"],
+    ];
+    let mut said = String::new();
+    for line in lines {
+        let finished = read(&folder, line);
+        assert_eq!((finished.code, finished.stdout.as_str()), (Some(2), ""), "{line:?}");
+        said += &format!("$ tokrate log {}\n{}\n", line.join(" "), finished.stderr);
+    }
+    insta::assert_snapshot!("refusals", said);
+    assert_eq!(folder.names(), ["letter.db"], "nothing was made");
+}
+
+#[test]
+fn a_window_without_attempts_is_said_to_have_none() {
+    let folder = a_day();
+    let found = shown(&folder, &["--since", "2026-02-01", "--until", "2026-02-02", "--lane", "west"]);
+    insta::assert_snapshot!(found, @"
+    no attempts in tokrate-log.db (lane west, since 2026-02-01 00:00:00 UTC, before 2026-02-02 00:00:00 UTC); --since all looks at everything
+    ");
+    assert!(shown(&folder, &[]).contains("no attempts in tokrate-log.db (since "), "a day back from now");
+}
+
+#[test]
+fn the_settings_file_says_where_the_log_is() {
+    let folder = log("log-settings", &[row(0, "north")]);
+    std::fs::rename(folder.join("tokrate-log.db"), folder.join("elsewhere.db")).expect("movable");
+    folder.write("tokrate.toml", "[gateway]\nlog = \"elsewhere.db\"\n");
+    assert!(shown(&folder, &["--since", "all"]).contains("north"));
+    folder.write("tokrate.toml", "[gateway]\nlog = \"off\"\n");
+    let finished = read(&folder, &[]);
+    assert_eq!(finished.code, Some(2));
+    assert!(finished.stderr.contains("gateway.log in tokrate.toml is `off`"), "{}", finished.stderr);
+}
