@@ -4,7 +4,6 @@
 //! back when its last attempt has been settled, those that are read on in the background included.
 
 use crate::attempt::Attempt;
-use crate::config::Price;
 use crate::house::{House, OpenCall, locked};
 use crate::plan::{Alias, Key, Plan};
 use crate::prepare::Request;
@@ -165,7 +164,7 @@ impl Account {
         }
         let Some(price) = attempt.lane.config.price else { return (None, CostBasis::Unknown) };
         if let (Some(input), Some(output)) = (numbers.usage.input, numbers.usage.output) {
-            return (Some(cost_usd(price, input, output, numbers.usage.cached_input)), CostBasis::Reported);
+            return (Some(price.cost_usd(input, output, numbers.usage.cached_input)), CostBasis::Reported);
         }
         // Nothing was sent, or it was refused: nobody bills that.
         let answered = attempt.inbox.borrow().is_good();
@@ -175,7 +174,7 @@ impl Account {
         }
         let input = numbers.usage.input.unwrap_or_else(|| self.input_tokens());
         let output = numbers.usage.output.unwrap_or(numbers.tokens_std);
-        (Some(cost_usd(price, input, output, None)), CostBasis::Estimated)
+        (Some(price.cost_usd(input, output, None)), CostBasis::Estimated)
     }
 
     /// Tokens of the prompt, where the provider does not say.
@@ -251,13 +250,6 @@ impl Drop for Account {
             locked(&using.key.meter).settle(now, admitted, self.used_tokens.get(), self.used_usd.get());
         }
     }
-}
-
-/// Tokens times price.
-fn cost_usd(price: Price, input: u64, output: u64, cached: Option<u64>) -> f64 {
-    let cached = cached.unwrap_or(0).min(input);
-    let cached_price = price.cached.unwrap_or(price.input);
-    ((input - cached) as f64 * price.input + cached as f64 * cached_price + output as f64 * price.output) / 1e6
 }
 
 /// The role's name in the log.

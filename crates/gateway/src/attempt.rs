@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use tokrate_core::{EventBatch, FailureKind, Span, Tick};
 use tokrate_meter::{AttemptRole, Ending, LiveMeter, LiveNumbers, Timing};
-use tokrate_net::{Client, Exchange, ExchangeFailure, Limits, Outgoing};
+use tokrate_net::{Client, Exchange, Limits, Outgoing};
 use tokrate_route::Failed;
 use tokrate_wire::Dialect;
 
@@ -131,7 +131,7 @@ impl Attempt {
                 self.running = None;
                 self.connection_new = exchange.connection.new;
                 self.inbox.borrow_mut().end(exchange.ended_at);
-                let ending = self.ending_of(exchange.outcome);
+                let ending = self.inbox.borrow().ending_of(exchange.outcome);
                 self.close(exchange.ended_at, ending);
                 true
             }
@@ -179,24 +179,6 @@ impl Attempt {
         self.measured.as_ref()
     }
 
-    fn ending_of(&self, outcome: Result<(), ExchangeFailure>) -> Ending {
-        let inbox = self.inbox.borrow();
-        let refused = inbox.head.as_ref().filter(|head| !head.status.is_success());
-        match (outcome, refused) {
-            (_, Some(head)) => {
-                let headers: Vec<(&str, &str)> = head
-                    .headers
-                    .iter()
-                    .filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)))
-                    .collect();
-                let refusal = tokrate_wire::refusal(head.status.as_u16(), &headers, &inbox.refused);
-                Ending::Failed { kind: refusal.kind, message: refusal.message, retry_after: refusal.retry_after }
-            }
-            (Err(failure), None) => Ending::Failed { kind: failure.kind, message: failure.detail, retry_after: None },
-            (Ok(()), None) => Ending::Complete,
-        }
-    }
-
     fn close(&mut self, at: Tick, ending: Ending) {
         let mut inbox = self.inbox.borrow_mut();
         let timing = Timing {
@@ -226,7 +208,13 @@ pub(crate) struct AttemptLimits {
     pub answer_bytes: u64,
 }
 
-async fn carry(client: Rc<Client>, outgoing: Outgoing, inbox: Rc<RefCell<Inbox>>, limits: AttemptLimits) -> Exchange {
+/// Carries a request out; what comes back goes into `inbox`.
+pub(crate) async fn carry(
+    client: Rc<Client>,
+    outgoing: Outgoing,
+    inbox: Rc<RefCell<Inbox>>,
+    limits: AttemptLimits,
+) -> Exchange {
     // The race watches tokens; bytes without tokens (comments that keep a connection alive) are no news to it.
     let limits = Limits { idle: limits.total, total: limits.total, max_body_bytes: limits.answer_bytes };
     let mut stale = 0;

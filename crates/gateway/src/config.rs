@@ -191,6 +191,15 @@ impl Default for LimitsConfig {
     }
 }
 
+impl Price {
+    /// What so many tokens cost (USD); `cached` are those of `input` that came from a cache.
+    pub fn cost_usd(self, input: u64, output: u64, cached: Option<u64>) -> f64 {
+        let cached = cached.unwrap_or(0).min(input);
+        let cached_price = self.cached.unwrap_or(self.input);
+        ((input - cached) as f64 * self.input + cached as f64 * cached_price + output as f64 * self.output) / 1e6
+    }
+}
+
 impl LaneConfig {
     /// What the router has to know of it.
     pub(crate) fn for_router(&self) -> tokrate_route::LaneConfig {

@@ -7,9 +7,9 @@ use bytes::Bytes;
 use std::cell::RefCell;
 use std::rc::Rc;
 use tokrate_core::{EventBatch, FailureKind, StreamEvent, Tick, What};
-use tokrate_meter::LiveMeter;
-use tokrate_net::{Departure, Head, Sink};
-use tokrate_wire::{AnswerTranslator, Decoder, Dialect, Shape, error_event};
+use tokrate_meter::{Ending, LiveMeter};
+use tokrate_net::{Departure, ExchangeFailure, Head, Sink};
+use tokrate_wire::{AnswerTranslator, Decoder, Dialect, Passage, Shape, UsageFilter, error_event};
 
 /// Largest part of an error answer that is kept to be understood and handed on.
 const REFUSAL_BYTES_MOST: usize = 64 * 1024;
@@ -17,7 +17,7 @@ const REFUSAL_BYTES_MOST: usize = 64 * 1024;
 /// How the body of an answer is read.
 pub(crate) enum Reader {
     /// Handed on as it comes, and decoded beside; some of the gateway's own asking may be taken out.
-    Same { decoder: Decoder },
+    Same { decoder: Decoder, filter: Option<Box<UsageFilter>> },
     /// Written anew in the client's dialect.
     Translated(Box<AnswerTranslator>),
     /// Handed on, and not understood.
@@ -49,6 +49,7 @@ pub(crate) struct Inbox {
     news: [Option<StreamEvent>; 2],
     has_content: bool,
     ready: Vec<u8>,
+    text: Option<String>,
     reader: Reader,
     batch: Rc<RefCell<EventBatch>>,
 }
@@ -66,6 +67,7 @@ impl Inbox {
             news: [None; 2],
             has_content: false,
             ready: Vec::new(),
+            text: None,
             reader,
             batch,
         }
@@ -108,6 +110,33 @@ impl Inbox {
         std::mem::take(&mut self.news).into_iter().flatten()
     }
 
+    /// Keeps the answer's text, thinking included, for somebody who wants to see it.
+    pub fn keeping_text(mut self) -> Inbox {
+        self.text = Some(String::new());
+        self
+    }
+
+    /// The text so far, if it is kept.
+    pub fn text(&self) -> &str {
+        self.text.as_deref().unwrap_or_default()
+    }
+
+    /// How an exchange ended, as the meter wants to know it.
+    pub fn ending_of(&self, outcome: Result<(), ExchangeFailure>) -> Ending {
+        let refused = self.head.as_ref().filter(|head| !head.status.is_success());
+        match (outcome, refused) {
+            (_, Some(head)) => {
+                let headers = head.headers.iter();
+                let headers: Vec<(&str, &str)> =
+                    headers.filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?))).collect();
+                let refusal = tokrate_wire::refusal(head.status.as_u16(), &headers, &self.refused);
+                Ending::Failed { kind: refusal.kind, message: refusal.message, retry_after: refusal.retry_after }
+            }
+            (Err(failure), None) => Ending::Failed { kind: failure.kind, message: failure.detail, retry_after: None },
+            (Ok(()), None) => Ending::Complete,
+        }
+    }
+
     /// The answer ended, well or not: what the decoder still holds is said. To be called once.
     pub fn end(&mut self, at: Tick) {
         if self.first_byte_at.is_none() || !self.is_good() {
@@ -117,7 +146,12 @@ impl Inbox {
         let batch = Rc::clone(&self.batch);
         let mut batch = batch.borrow_mut();
         match &mut self.reader {
-            Reader::Same { decoder } => decoder.end(at, &mut batch),
+            Reader::Same { decoder, filter } => {
+                decoder.end(at, &mut batch);
+                if let Some(filter) = filter {
+                    filter.end(&mut self.ready);
+                }
+            }
             Reader::Translated(translator) => {
                 translator.end(at, &mut self.ready, &mut batch);
             }
@@ -136,9 +170,12 @@ impl Inbox {
         let batch = Rc::clone(&self.batch);
         let mut batch = batch.borrow_mut();
         match &mut self.reader {
-            Reader::Same { decoder } => {
+            Reader::Same { decoder, filter } => {
                 decoder.push(at, bytes, &mut batch);
-                self.ready.extend_from_slice(bytes);
+                let passage = filter.as_mut().map_or(Passage::AsItCame, |filter| filter.push(bytes, &mut self.ready));
+                if passage == Passage::AsItCame {
+                    self.ready.extend_from_slice(bytes);
+                }
             }
             Reader::Translated(translator) => translator.push(at, bytes, &mut self.ready, &mut batch),
             Reader::Opaque => self.ready.extend_from_slice(bytes),
@@ -156,6 +193,13 @@ impl Inbox {
             self.news[0] = Some(*event);
         } else if let Some(event) = batch.events().last() {
             self.news[1] = Some(*event);
+        }
+        if let Some(kept) = &mut self.text {
+            for event in batch.events() {
+                if let What::Text { text, .. } = event.what {
+                    kept.push_str(batch.text(text));
+                }
+            }
         }
         batch.clear();
     }

@@ -15,6 +15,7 @@ mod attempt;
 mod body;
 mod call;
 mod config;
+mod contest;
 mod denied;
 mod drain;
 mod error;
@@ -31,6 +32,7 @@ mod worker;
 pub use config::{
     AliasConfig, Config, EndpointConfig, KeyConfig, LaneConfig, LimitsConfig, LogSettings, Price, key_hash, mode_of,
 };
+pub use contest::{Contest, Finish, Runner};
 pub use error::GatewayError;
 pub use server::{Gateway, RunningGateway};
 pub use tokrate_route::{BudgetConfig, KeyLimits, LoserPolicy, Mode, Policy};

@@ -100,7 +100,13 @@ impl Plan {
 }
 
 impl Lane {
-    fn resolve(place: usize, config: &LaneConfig, client: &ClientConfig, clock: Clock) -> Result<Lane, GatewayError> {
+    /// Resolves the names of its hosts. Blocks.
+    pub fn resolve(
+        place: usize,
+        config: &LaneConfig,
+        client: &ClientConfig,
+        clock: Clock,
+    ) -> Result<Lane, GatewayError> {
         let mut endpoints = Vec::new();
         for endpoint in &config.endpoints {
             let route = Route::resolve_blocking(&endpoint.base, client, clock)?;

@@ -115,7 +115,8 @@ impl Request {
                 None => self.spliced(model, adds_usage),
             };
             let decoder = Decoder::new(routed.dialect, self.shape);
-            return Ok((outgoing(path, body), Reader::Same { decoder }));
+            let filter = adds_usage.then(Box::default);
+            return Ok((outgoing(path, body), Reader::Same { decoder, filter }));
         }
         let translated = self.translated.borrow();
         let Some((_, Translated { body, include_usage })) = translated.iter().find(|(of, _)| *of == lane.id) else {

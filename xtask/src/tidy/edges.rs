@@ -131,11 +131,16 @@ const TABLE: &[Row] = &[
             "comfy-table",
             "toml",
             "indicatif",
+            "rustix",
             // Only with the feature `nvml`.
             "nvml-wrapper",
         ],
     },
-    Row { name: "dst", internal: &["core", "tokens", "wire", "meter", "sim", "net", "host", "bench"], external: &[] },
+    Row {
+        name: "dst",
+        internal: &["core", "tokens", "wire", "meter", "sim", "net", "host", "route", "bench"],
+        external: &[],
+    },
     Row {
         name: "xtask",
         internal: &["apply"],

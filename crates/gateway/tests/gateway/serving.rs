@@ -265,3 +265,20 @@ fn embeddings_and_models_are_served() {
     assert!(anthropic.contains("\"display_name\":\"all\"") && anthropic.contains("\"has_more\":false"), "{anthropic}");
     assert_eq!(house.rows().len(), 1);
 }
+
+#[test]
+fn token_counts_that_the_client_did_not_ask_for_are_asked_for_and_kept_from_it() {
+    let events = chat_events(&["one"]);
+    let lane_one = Scripted::start(vec![Script::Say(vec![stream(&events)])]);
+    let mut house = House::start(configured(vec![lane("one", lane_one.address, CHAT)], Mode::Off));
+    let body = r#"{"model":"all","stream":true,"messages":[]}"#;
+    let answer = post(house.address, "/v1/chat/completions", body);
+    let from = events
+        .find("data: {\"id\":\"x\",\"object\":\"chat.completion.chunk\",\"created\":1,\"model\":\"m\",\"choices\":[],")
+        .expect("usage");
+    let to = events.find("data: [DONE]").expect("the end");
+    assert_eq!(answer.text(), [&events[..from], &events[to..]].concat());
+    let asked = String::from_utf8_lossy(&lane_one.asked()[0].body).into_owned();
+    assert!(asked.contains("\"include_usage\":true"), "{asked}");
+    assert_eq!(house.rows()[0].output_tokens, Some(2));
+}

@@ -67,7 +67,7 @@ fn reload(gateway: &RunningGateway, flags: &Flags) -> Result<String> {
 }
 
 /// Starts simulated providers and the merge engine, and writes down where they are.
-fn start_locals(resolved: &mut Resolved) -> Result<Vec<RunningHost>> {
+pub fn start_locals(resolved: &mut Resolved) -> Result<Vec<RunningHost>> {
     let here = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let mut hosts = Vec::new();
     for (place, local) in std::mem::take(&mut resolved.locals) {

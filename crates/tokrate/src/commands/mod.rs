@@ -11,6 +11,7 @@ pub mod init;
 pub mod interrupt;
 pub mod log;
 pub mod mcp;
+pub mod race;
 pub mod sim;
 pub mod targets;
 

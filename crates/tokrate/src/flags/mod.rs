@@ -8,6 +8,7 @@ pub mod feel;
 pub mod gateway;
 pub mod log;
 pub mod mcp;
+pub mod race;
 pub mod sim;
 pub mod targets;
 
@@ -46,6 +47,8 @@ pub enum Command {
     Log(log::Flags),
     /// Serve the tool edit_file to coding agents (Model Context Protocol on standard input and output)
     Mcp(mcp::Flags),
+    /// Ask several lanes the same at once and watch who is quicker, by how much, at what cost
+    Race(race::Flags),
     /// Serve simulated engines of known truth, in every dialect, for trying things without a key
     Sim(Box<sim::Flags>),
     /// List what can be measured by name, and find the engines of this machine

@@ -9,6 +9,7 @@ pub mod junit;
 pub mod log;
 pub mod markdown;
 pub mod progress;
+pub mod race;
 pub mod records;
 pub mod results;
 pub mod scorecard;

@@ -98,6 +98,35 @@ pub fn resolve(flags: &Flags) -> Result<Resolved> {
     Ok(Resolved { config, locals, is_trial, shown: seen.shown })
 }
 
+/// The lanes that were named: lanes of the settings file, or targets of the catalog; without any name all lanes of the file, or
+/// the simulated ones.
+pub fn lanes_for(config: Option<&std::path::Path>, names: &[String]) -> Result<Resolved> {
+    let file = File::read(config)?;
+    let mut row = file.gateway.clone().unwrap_or_default();
+    let is_known = |row: &GatewayRow, name: &String| row.lanes.contains_key(name);
+    row.aliases.clear();
+    row.keys.clear();
+    let unknown: Vec<&String> = names.iter().filter(|name| !is_known(&row, name)).collect();
+    let simulated: Vec<String> = simulated::personas().map(|persona| persona.name).to_vec();
+    let mut wanted = std::collections::BTreeMap::new();
+    for name in unknown {
+        let found = match simulated.contains(name) {
+            true => rows::LaneRow { local: Some(format!("sim:{name}")), ..rows::LaneRow::default() },
+            false => rows::LaneRow { target: Some(name.clone()), ..rows::LaneRow::default() },
+        };
+        wanted.insert(name.clone(), found);
+    }
+    if !names.is_empty() {
+        row.lanes.retain(|name, _| names.contains(name));
+        row.lanes.extend(wanted);
+    }
+    let is_trial = row.lanes.is_empty();
+    let mut seen = Seen { file: file.path.clone(), shown: Vec::new() };
+    let (lanes, locals) = if is_trial { simulated::lanes() } else { seen.lanes(&row)? };
+    let config = Config { lanes, client: client(&row, &mut seen)?, ..Config::default() };
+    Ok(Resolved { config, locals, is_trial, shown: seen.shown })
+}
+
 fn address(name: &str, text: &str) -> Result<SocketAddr> {
     text.parse().ok().with_context(|| format!("read {name}: `{text}` is no address; write for example {LISTEN}"))
 }
