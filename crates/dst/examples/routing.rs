@@ -116,7 +116,8 @@ fn hedges(seeds: u64) {
     let mut without = None;
     for (name, race, budget) in modes {
         let measure = |seed| {
-            let workload = Workload { calls_per_second: 20.0, ..Workload::default() };
+            let measured = Span::from_secs(600);
+            let workload = Workload { calls_per_second: 20.0, measured, ..Workload::default() };
             let lanes = FleetLane::heavy_tailed(seed);
             let scenario = FleetScenario::of(seed, lanes, workload, Chooser::By(Policy::Completion));
             Summary::of(&run_fleet(&FleetScenario { race: race.clone(), budget, ..scenario }))

@@ -224,7 +224,11 @@ impl LaneModel {
     }
 
     fn add_ttft(&mut self, now: Tick, prompt_tokens: u64, in_flight: f64, seconds: f64, weight: f64) {
-        self.prompt.add(now, prompt_tokens as f64, seconds, weight, self.config.half_life);
+        // What the load explains is taken off, and long waits, which vary as much as they are long, count less.
+        let expected = self.plain_ttft(prompt_tokens, in_flight).unwrap_or(seconds).max(1e-3);
+        let unexplained = seconds - self.wait.value(in_flight).unwrap_or(0.0);
+        let counts = weight / (expected * expected);
+        self.prompt.add(now, prompt_tokens as f64, unexplained, (weight, counts), self.config.half_life);
         let without_prompt = seconds - self.prompt.slope() * prompt_tokens as f64;
         self.wait.add(now, in_flight, without_prompt.max(1e-6), weight);
     }
@@ -249,6 +253,7 @@ impl Drift {
 /// Seconds of time to first token per prompt token: a fading least-squares slope.
 #[derive(Clone, Copy, Debug, Default)]
 struct PromptSlope {
+    samples: f64,
     weight: f64,
     x: f64,
     y: f64,
@@ -262,12 +267,13 @@ struct PromptSlope {
 const SLOPE_PRIOR: f64 = 64.0 * 64.0;
 
 impl PromptSlope {
-    fn add(&mut self, now: Tick, x: f64, y: f64, weight: f64, half_life: Span) {
+    fn add(&mut self, now: Tick, x: f64, y: f64, (samples, weight): (f64, f64), half_life: Span) {
         let left = left_after(now.since(self.at), half_life);
-        for sum in [&mut self.weight, &mut self.x, &mut self.y, &mut self.xx, &mut self.xy] {
+        for sum in [&mut self.samples, &mut self.weight, &mut self.x, &mut self.y, &mut self.xx, &mut self.xy] {
             *sum *= left;
         }
         self.at = self.at.max(now);
+        self.samples += samples;
         self.weight += weight;
         self.x += weight * x;
         self.y += weight * y;
@@ -281,7 +287,7 @@ impl PromptSlope {
         }
         let covariance = self.xy - self.x * self.y / self.weight;
         let variance = self.xx - self.x * self.x / self.weight;
-        (covariance / (variance.max(0.0) + SLOPE_PRIOR)).max(0.0)
+        (covariance / (variance.max(0.0) + SLOPE_PRIOR * self.weight / self.samples)).max(0.0)
     }
 }
 

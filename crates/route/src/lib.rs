@@ -17,6 +17,7 @@ mod limits;
 mod peak_ewma;
 mod pick;
 mod race;
+mod replay;
 mod router;
 
 pub use breaker::{Blame, Breaker, BreakerConfig, BreakerState, blame};
@@ -26,4 +27,5 @@ pub use lane_model::{CurvePoint, Expectation, LaneModel, ModelConfig};
 pub use limits::{Admitted, KeyLimits, KeyMeter, Month, Refused, RefusedFor};
 pub use pick::{CallShape, Policy, Ranked};
 pub use race::{Action, Candidate, Commit, Failed, LoserPolicy, Mode, Race, RaceConfig, Role, Why};
+pub use replay::{Instead, LoggedAttempt, Means, ReplayConfig, Report, replay};
 pub use router::{LaneSnapshot, Outcome, OutputLength, Router, RouterConfig, SnapshotPoint};

@@ -1,0 +1,123 @@
+//! Tests of the replay: known lanes, what is not covered, and that the future is not seen.
+
+use super::*;
+use tokrate_core::Rng;
+
+fn at(seconds: f64) -> Tick {
+    Tick::ZERO + Span::from_secs_f64(seconds)
+}
+
+fn lanes(count: usize) -> Vec<LaneConfig> {
+    let lane = |number: usize| LaneConfig {
+        price_input_usd_per_million: Some(1.0 + number as f64),
+        price_output_usd_per_million: Some(10.0),
+        max_in_flight: None,
+    };
+    (0..count).map(lane).collect()
+}
+
+/// One call a second, to the lanes in turn: each with its time to first token (log-normal) and 100 tokens at its speed.
+fn log(calls: u64, lanes: &[(f64, f64, f64)]) -> Vec<LoggedAttempt> {
+    let mut rng = Rng::root(4);
+    let row = |call: u64| {
+        let lane = (call % lanes.len() as u64) as usize;
+        let (mean, variation, speed) = lanes[lane];
+        let ttft = mean * rng.log_normal(variation);
+        LoggedAttempt {
+            call,
+            lane: LaneId(lane as u32),
+            started: at(call as f64),
+            ttft: Some(Span::from_secs_f64(ttft)),
+            total: Span::from_secs_f64(ttft + 100.0 / speed),
+            prompt_tokens: 1_000,
+            output_tokens: 100,
+            output_speed: Some(speed),
+            usd: Some((1_000.0 * (1.0 + lane as f64) + 1_000.0) / 1e6),
+            failure: None,
+            won: true,
+        }
+    };
+    (0..calls).map(row).collect()
+}
+
+fn run(rows: &[LoggedAttempt], count: usize, instead: Instead) -> Report {
+    replay(rows, &lanes(count), &instead, &ReplayConfig::default(), 1)
+}
+
+#[test]
+fn what_was_done_replays_as_what_was_measured() {
+    let rows = log(600, &[(0.5, 0.2, 50.0)]);
+    let report = run(&rows, 1, Instead::By(Policy::Fixed));
+    assert_eq!((report.calls, report.covered, report.as_done), (600, 600, 600));
+    assert!((report.estimated.completion / report.measured.completion - 1.0).abs() < 0.01, "{report:?}");
+    assert!((report.estimated.ttft / report.measured.ttft - 1.0).abs() < 0.02, "{report:?}");
+    let (was, would) = (report.measured.usd.expect("priced"), report.estimated.usd.expect("priced"));
+    assert!((was - would).abs() < 1e-12 && (was - 0.002).abs() < 1e-12);
+}
+
+#[test]
+fn a_quicker_lane_is_found_and_the_saving_told_with_its_error() {
+    let rows = log(800, &[(0.5, 0.3, 25.0), (0.5, 0.3, 100.0)]);
+    let report = run(&rows, 2, Instead::By(Policy::OwnCompletion));
+    // Half the calls took 4.5 s and the others 1.5 s; all of them would have taken 1.5 s, less the first few.
+    assert!(report.coverage() > 0.98, "{report:?}");
+    assert!(
+        (report.measured.completion - 3.0).abs() < 0.05 && (report.estimated.completion - 1.5).abs() < 0.1,
+        "{report:?}"
+    );
+    let saved = report.measured.completion - report.estimated.completion;
+    assert!(report.completion_error > 0.0 && saved > 10.0 * report.completion_error);
+    assert!((380..=410).contains(&report.as_done), "{}", report.as_done);
+}
+
+#[test]
+fn a_race_has_the_least_of_two_times_and_pays_both_prompts() {
+    let rows = log(1_000, &[(1.0, 1.0, 50.0), (1.0, 1.0, 50.0)]);
+    let race = run(&rows, 2, Instead::Race { policy: Policy::Fixed, lanes: 2 });
+    // The mean of the lesser of two log-normal draws of mean 1 and variation 1, by numerical integration: 0.556.
+    assert!((race.estimated.ttft - 0.556).abs() < 0.05, "{race:?}");
+    assert!((race.estimated.usd.expect("priced") - (1_000.0 + 2_000.0 + 1_000.0) / 1e6).abs() < 1e-9);
+    assert_eq!((race.estimated.attempts, race.as_done), (2.0, 0));
+    let hedge = run(&rows, 2, Instead::Hedge { policy: Policy::Fixed });
+    let alone = run(&rows, 2, Instead::By(Policy::Fixed));
+    assert!((hedge.estimated.attempts - 1.1).abs() < 0.01, "{hedge:?}");
+    assert!(hedge.estimated.ttft < alone.estimated.ttft && hedge.estimated.ttft > race.estimated.ttft);
+    let (hedged, single) = (hedge.estimated.usd.expect("priced"), alone.estimated.usd.expect("priced"));
+    assert!(hedged > single && hedged < single + 0.1 * 0.003, "{hedged} and {single}");
+}
+
+#[test]
+fn a_lane_that_was_not_measured_near_the_time_is_not_covered() {
+    let mut rows = log(600, &[(0.5, 0.2, 50.0), (0.5, 0.2, 500.0)]);
+    // The second lane was used only in the first hundred seconds.
+    rows.retain(|row| row.lane.0 == 0 || row.started < at(100.0));
+    let config = ReplayConfig { near: Span::from_secs(60), ..ReplayConfig::default() };
+    let report = replay(&rows, &lanes(2), &Instead::By(Policy::OwnCompletion), &config, 1);
+    assert!(report.covered < report.calls && report.covered > 90, "{report:?}");
+    assert_eq!(replay(&[], &lanes(1), &Instead::By(Policy::Fixed), &config, 1), Report::default());
+}
+
+#[test]
+fn a_choice_does_not_see_what_came_after_it() {
+    let rows = log(400, &[(0.5, 0.3, 25.0), (0.5, 0.3, 100.0)]);
+    let mut longer = rows.clone();
+    // Another future, so late that no neighbour of the first calls is in it.
+    longer.extend(log(2_000, &[(9.0, 0.3, 400.0), (9.0, 0.3, 1.0)]).into_iter().map(|row| LoggedAttempt {
+        call: row.call + 10_000,
+        started: row.started + Span::from_secs(10_000),
+        ..row
+    }));
+    let first = run(&rows, 2, Instead::By(Policy::OwnCompletion));
+    let both = run(&longer, 2, Instead::By(Policy::OwnCompletion));
+    let late = both.covered - first.covered;
+    let late_as_done = both.as_done - first.as_done;
+    assert!(late > 1_900 && late_as_done > 0);
+    assert!(first.as_done > 150, "{first:?}");
+}
+
+#[test]
+fn without_a_price_the_cost_is_unknown_and_not_nothing() {
+    let rows = log(100, &[(0.5, 0.2, 50.0)]);
+    let report = replay(&rows, &[LaneConfig::default()], &Instead::By(Policy::Fixed), &ReplayConfig::default(), 1);
+    assert!(report.estimated.usd.is_none() && report.measured.usd.is_some() && report.covered == 100);
+}
