@@ -28,6 +28,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         price: None,
         in_flight_most: None,
         loser: LoserPolicy::Free,
+        curve: Vec::new(),
         forward_headers: Vec::new(),
     };
     let gateway = Gateway::start(Config {

@@ -4,6 +4,7 @@
 //! `/healthz` answers without one.
 
 use crate::account::KeyUse;
+use crate::calendar::month_of;
 use crate::denied::Denied;
 use crate::house::{House, locked};
 use crate::plan::{Alias, Key, Plan};
@@ -13,7 +14,7 @@ use http::request::Parts;
 use http::{HeaderMap, StatusCode};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
-use tokrate_route::{Month, RefusedFor};
+use tokrate_route::RefusedFor;
 
 /// Longest key that is hashed (bytes).
 const KEY_BYTES_MOST: usize = 512;
@@ -65,7 +66,7 @@ impl Shown {
         let expected_usd = alias.dearest_usd(plan, request);
         let now = house.clock.now();
         let expected = request.prompt_tokens() + request.glance.output_limit().unwrap_or(0);
-        let admitted = locked(&key.meter).admit(now, month(house.clock.wall_seconds()), expected, expected_usd);
+        let admitted = locked(&key.meter).admit(now, month_of(house.clock.wall_seconds()), expected, expected_usd);
         match admitted {
             Ok(admitted) => Ok(Some(KeyUse::new(Arc::clone(key), admitted))),
             Err(refused) => {
@@ -93,35 +94,10 @@ fn key_in(headers: &HeaderMap) -> Option<&[u8]> {
     (!key.is_empty() && key.len() <= KEY_BYTES_MOST).then_some(key)
 }
 
-/// The month of a wall time (seconds since 1970), in UTC. After Howard Hinnant's `civil_from_days` (public domain).
-fn month(seconds: u64) -> Month {
-    let shifted = seconds / 86_400 + 719_468;
-    let era = shifted / 146_097;
-    let day_of_era = shifted % 146_097;
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * day_of_year + 2) / 153;
-    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
-    Month { year: i32::try_from(year).unwrap_or(i32::MAX), month: u8::try_from(month).expect("1 to 12") }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use http::HeaderValue;
-
-    #[test]
-    fn months_are_those_of_the_calendar() {
-        let of = |seconds| {
-            let month = month(seconds);
-            (month.year, month.month)
-        };
-        assert_eq!(of(0), (1970, 1));
-        assert_eq!(of(951_782_399), (2000, 2));
-        assert_eq!(of(951_868_800), (2000, 3));
-        assert_eq!(of(1_795_219_200), (2026, 11));
-    }
 
     #[test]
     fn a_key_is_found_in_any_of_its_headers() {

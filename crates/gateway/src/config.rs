@@ -10,7 +10,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use tokrate_core::Span;
 use tokrate_net::{ClientConfig, Target};
-use tokrate_route::{BudgetConfig, LoserPolicy, Mode, Policy};
+use tokrate_route::{BudgetConfig, CurvePoint, LoserPolicy, Mode, Policy};
 use tokrate_wire::Dialect;
 
 /// Lanes of one race at most.
@@ -60,6 +60,8 @@ pub struct LaneConfig {
     pub in_flight_most: Option<u32>,
     /// What becomes of an attempt that lost a race.
     pub loser: LoserPolicy,
+    /// How quick it is under which load, as far as that was measured before.
+    pub curve: Vec<CurvePoint>,
     /// Names of further headers of the client that are handed on, in lower case.
     pub forward_headers: Vec<String>,
 }

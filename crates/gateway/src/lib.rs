@@ -13,9 +13,11 @@ mod admission;
 mod ask;
 mod attempt;
 mod body;
+mod calendar;
 mod call;
 mod config;
 mod contest;
+mod curve;
 mod denied;
 mod drain;
 mod error;
@@ -33,6 +35,7 @@ pub use config::{
     AliasConfig, Config, EndpointConfig, KeyConfig, LaneConfig, LimitsConfig, LogSettings, Price, key_hash, mode_of,
 };
 pub use contest::{Contest, Finish, Runner};
+pub use curve::curve_of;
 pub use error::GatewayError;
 pub use server::{Gateway, RunningGateway};
-pub use tokrate_route::{BudgetConfig, KeyLimits, LoserPolicy, Mode, Policy};
+pub use tokrate_route::{BudgetConfig, CurvePoint, KeyLimits, LoserPolicy, Mode, Policy};

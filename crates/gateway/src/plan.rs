@@ -3,15 +3,18 @@
 //! It refuses to know how it was written and what has been measured since. Invariant: a plan never changes; a new
 //! configuration is a new plan, and calls that have begun keep theirs.
 
+use crate::calendar::{month_of, month_start};
 use crate::config::{AliasConfig, Config, EndpointConfig, KeyConfig, LaneConfig, LimitsConfig};
 use crate::error::GatewayError;
 use crate::house::locked;
 use crate::prepare::Request;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
+use tokrate_core::Tick;
 use tokrate_net::{ClientConfig, Clock, Route, Secrets};
 use tokrate_route::BudgetConfig;
 use tokrate_route::{Budget, KeyMeter, LaneId, Mode, OutputLength, Policy, Router};
+use tokrate_store::{Grouping, Log, Query, Store, StoreError};
 use tokrate_wire::Dialect;
 
 /// What the gateway works by, until it is told anew.
@@ -39,6 +42,7 @@ pub(crate) struct Endpoint {
 }
 
 /// A name that clients ask for.
+#[derive(Clone)]
 pub(crate) struct Alias {
     pub name: String,
     pub lanes: Vec<LaneId>,
@@ -46,14 +50,15 @@ pub(crate) struct Alias {
     pub mode: Mode,
     pub attempts_most: usize,
     pub second_look: Option<tokrate_core::Span>,
-    pub budget: Mutex<Budget>,
-    pub output_length: Mutex<OutputLength>,
+    pub budget: Arc<Mutex<Budget>>,
+    pub output_length: Arc<Mutex<OutputLength>>,
+    budget_config: BudgetConfig,
 }
 
 /// A key, and what it has used.
 pub(crate) struct Key {
     pub config: KeyConfig,
-    pub meter: Mutex<KeyMeter>,
+    pub meter: Arc<Mutex<KeyMeter>>,
 }
 
 impl Plan {
@@ -85,12 +90,54 @@ impl Plan {
             aliases.insert(alias.name.clone(), Arc::new(Alias::new(alias)));
         }
         let key = |key: &KeyConfig| {
-            let meter = Mutex::new(KeyMeter::new(key.limits, clock.now()));
+            let meter = Arc::new(Mutex::new(KeyMeter::new(key.limits, clock.now())));
             (key.sha256, Arc::new(Key { config: key.clone(), meter }))
         };
         let keys = config.keys.iter().map(key).collect();
-        let router = Mutex::new(Router::new(config.lanes.iter().map(LaneConfig::for_router).collect(), config.seed));
-        Ok(Plan { lanes, aliases, keys, limits: config.limits, router })
+        let mut router = Router::new(config.lanes.iter().map(LaneConfig::for_router).collect(), config.seed);
+        for lane in &lanes {
+            router.learn(lane.id, clock.now(), &lane.config.curve);
+        }
+        Ok(Plan { lanes, aliases, keys, limits: config.limits, router: Mutex::new(router) })
+    }
+
+    /// Takes over what an earlier plan has learned and counted: what keys have used, what races may cost, how long answers are.
+    pub fn inherit(&mut self, earlier: &Plan, now: Tick) {
+        for (hash, key) in &mut self.keys {
+            let Some(known) = earlier.keys.get(hash) else { continue };
+            locked(&known.meter).set_limits(now, key.config.limits);
+            *key = Arc::new(Key { config: key.config.clone(), meter: Arc::clone(&known.meter) });
+        }
+        for (name, alias) in &mut self.aliases {
+            let Some(known) = earlier.aliases.get(name) else { continue };
+            let mut heir = Alias::clone(alias);
+            heir.output_length = Arc::clone(&known.output_length);
+            if heir.budget_config == known.budget_config {
+                heir.budget = Arc::clone(&known.budget);
+            }
+            *alias = Arc::new(heir);
+        }
+    }
+
+    /// Counts against each key's budget what the log says that it has spent this month.
+    pub fn restore(&self, log: &Log, wall_seconds: u64) -> Result<(), StoreError> {
+        let limited = self.keys.values().filter(|key| key.config.limits.usd_per_month.is_some());
+        let mut reader = None;
+        for key in limited {
+            let reader = match &mut reader {
+                Some(reader) => reader,
+                None => reader.insert(log.reader()?),
+            };
+            let query = Query {
+                key: Some(key.config.name.clone()),
+                from_unix_ms: Some(month_start(wall_seconds) * 1_000),
+                ..Query::default()
+            };
+            let spent: f64 =
+                reader.summarise(&query, Grouping::default())?.iter().map(|summary| summary.cost_usd).sum();
+            locked(&key.meter).restore(month_of(wall_seconds), spent);
+        }
+        Ok(())
     }
 
     /// The lane of a number that this plan gave out.
@@ -141,8 +188,9 @@ impl Alias {
             mode: config.mode,
             attempts_most: config.attempts_most,
             second_look: config.second_look,
-            budget: Mutex::new(Budget::new(config.budget)),
-            output_length: Mutex::default(),
+            budget: Arc::new(Mutex::new(Budget::new(config.budget))),
+            output_length: Arc::default(),
+            budget_config: config.budget,
         }
     }
 }

@@ -3,6 +3,7 @@
 //! It refuses to know what is served. Invariant: all threads listen before the start is told, and none is left behind at
 //! the end.
 
+use crate::admin::Admin;
 use crate::config::Config;
 use crate::error::GatewayError;
 use crate::front::Front;
@@ -23,6 +24,10 @@ use tokrate_store::Log;
 
 /// How long the end waits for the log.
 const FLUSH_MOST: Span = Span::from_secs(5);
+/// How long the end waits for answers of the admin side.
+const ADMIN_DRAIN: Span = Span::from_secs(1);
+/// Threads for what the admin side is asked, so that a long look into the log does not hold up the metrics.
+const BLOCKING_MOST: usize = 4;
 
 /// A gateway that runs in threads of its own. Dropping it stops it.
 pub struct RunningGateway {
@@ -47,19 +52,30 @@ impl Gateway {
         let clock = Clock::monotonic();
         let plan = Plan::resolve_blocking(&config, clock)?;
         let log = config.log.as_ref().map(|log| Log::open(log.store_config())).transpose()?;
+        if let Some(log) = &log {
+            plan.restore(log, clock.wall_seconds())?;
+        }
         let house = Arc::new(House::new(clock, plan, log));
         // Sockets are bound within a runtime, which then ends: the threads have runtimes of their own.
         let binder = Builder::new_current_thread().enable_all().build().map_err(GatewayError::Thread)?;
-        let (address, sockets) = binder.block_on(async {
+        let (address, sockets, admin) = binder.block_on(async {
             let listener = Listener::bind(config.listen).await?;
             let sockets = (0..config.workers.max(1)).map(|_| listener.share()).collect::<Result<Vec<_>, _>>()?;
-            Ok::<_, GatewayError>((listener.address(), sockets))
+            let admin = match config.admin {
+                Some(admin) => Some(Listener::bind(admin).await?),
+                None => None,
+            };
+            let admin = admin.map(|admin| Ok::<_, GatewayError>((admin.address(), admin.share()?))).transpose()?;
+            Ok::<_, GatewayError>((listener.address(), sockets, admin))
         })?;
+        let (admin, mut admin_socket) = admin.unzip();
         let (closing, closed) = watch::channel(false);
         let mut threads = Vec::new();
         for (number, socket) in sockets.into_iter().enumerate() {
             let thread = Thread {
                 socket,
+                // The first thread serves it beside its calls.
+                admin: admin_socket.take(),
                 house: Arc::clone(&house),
                 connecting: config.client.clone(),
                 closed: closed.clone(),
@@ -67,7 +83,7 @@ impl Gateway {
             };
             threads.push(thread.start(number)?);
         }
-        Ok(RunningGateway { address, admin: None, house, closing, threads })
+        Ok(RunningGateway { address, admin, house, closing, threads })
     }
 }
 
@@ -88,7 +104,8 @@ impl RunningGateway {
     /// # Errors
     /// When the configuration makes no sense or a name has no address; the old one then stays.
     pub fn reconfigure(&self, config: &Config) -> Result<(), GatewayError> {
-        let plan = Plan::resolve_blocking(config, self.house.clock)?;
+        let mut plan = Plan::resolve_blocking(config, self.house.clock)?;
+        plan.inherit(&self.house.plan(), self.house.clock.now());
         self.house.adopt(plan);
         Ok(())
     }
@@ -119,6 +136,7 @@ impl Drop for RunningGateway {
 /// What one thread is started with.
 struct Thread {
     socket: SharedSocket,
+    admin: Option<SharedSocket>,
     house: Arc<House>,
     connecting: ClientConfig,
     closed: watch::Receiver<bool>,
@@ -137,7 +155,7 @@ impl Thread {
     }
 
     fn run(self, started: &mpsc::Sender<Result<(), GatewayError>>) {
-        let runtime = match Builder::new_current_thread().enable_all().max_blocking_threads(1).build() {
+        let runtime = match Builder::new_current_thread().enable_all().max_blocking_threads(BLOCKING_MOST).build() {
             Ok(runtime) => runtime,
             Err(error) => return drop(started.send(Err(GatewayError::Thread(error)))),
         };
@@ -146,13 +164,23 @@ impl Thread {
                 Ok(listener) => listener,
                 Err(error) => return drop(started.send(Err(error.into()))),
             };
+            let admin = match self.admin.map(Listener::adopt).transpose() {
+                Ok(listener) => listener.map(|listener| (listener, Rc::new(Admin::new(Arc::clone(&self.house))))),
+                Err(error) => return drop(started.send(Err(error.into()))),
+            };
             let clock: Clock = self.house.clock;
             let worker = Rc::new(Worker::new(self.house, self.connecting));
             let mut closed = self.closed;
             // An error means that the gateway's handle is gone, which ends it as well.
+            let mut closed_too = closed.clone();
             let end = async move { drop(closed.wait_for(|closed| *closed).await) };
             drop(started.send(Ok(())));
-            listener.serve(Rc::new(Front { worker }), clock, end, self.drain).await;
+            let beside = async move {
+                let Some((listener, handler)) = admin else { return };
+                let end = async move { drop(closed_too.wait_for(|closed| *closed).await) };
+                listener.serve(handler, clock, end, ADMIN_DRAIN).await;
+            };
+            tokio::join!(listener.serve(Rc::new(Front { worker }), clock, end, self.drain), beside);
         });
     }
 }

@@ -37,6 +37,7 @@ pub fn lane(name: &str, address: SocketAddr, dialects: &[Dialect]) -> LaneConfig
         price: Some(Price { input: 1.0, output: 2.0, cached: None }),
         in_flight_most: None,
         loser: LoserPolicy::CancelEstimate,
+        curve: Vec::new(),
         forward_headers: vec!["x-tokrate-fault".to_owned()],
     }
 }

@@ -1,6 +1,7 @@
 //! `tokrate gateway`: starts the lanes of this process, then the gateway, and watches over it until it is told to end.
 
 use super::Verdict;
+use crate::config::gateway::aliases::{mode_shown, policy_shown};
 use crate::config::gateway::{Local, Resolved, Shown, resolve};
 use crate::flags::gateway::Flags;
 use anyhow::{Context, Result};
@@ -83,7 +84,10 @@ pub fn start_locals(resolved: &mut Resolved) -> Result<Vec<RunningHost>> {
                     guise: Guise::default(),
                     metrics: MetricNames::default(),
                 };
-                let host = Host::start(FleetConfig { providers: vec![provider], ..FleetConfig::default() })?;
+                // Of one seed, all of them would write the same.
+                let seed = resolved.config.seed + place as u64;
+                let fleet = FleetConfig { providers: vec![provider], seed, ..FleetConfig::default() };
+                let host = Host::start(fleet)?;
                 let address = host.address();
                 hosts.push(host);
                 address
@@ -166,7 +170,14 @@ fn serving_shown(resolved: &Resolved, gateway: &RunningGateway) -> String {
     }
     for alias in aliases {
         let names: Vec<&str> = alias.lanes.iter().map(|place| lanes[*place].name.as_str()).collect();
-        let _ = writeln!(text, "  alias {:12} {:?}, {:?}: {}", alias.name, alias.policy, alias.mode, names.join(", "));
+        let _ = writeln!(
+            text,
+            "  alias {:12} {}; {}; {}",
+            alias.name,
+            names.join(", "),
+            policy_shown(&alias.policy),
+            mode_shown(alias.mode)
+        );
     }
     let asked = aliases.first().map_or(&lanes[0].name, |alias| &alias.name);
     let key = if keys.is_empty() { "none is needed" } else { "one of [gateway.keys]" };

@@ -70,6 +70,7 @@ fn policy(row: &AliasRow) -> Result<Policy> {
     belongs("usd_per_second", row.usd_per_second.is_some(), "weighted")?;
     Ok(match name {
         "completion" => Policy::Completion,
+        "own-completion" => Policy::OwnCompletion,
         "cheapest" => Policy::Cheapest {
             ttft_most: row.ttft_most.as_deref().map(|text| span("ttft_most", text)).transpose()?,
             speed_least: row.speed_least,
@@ -83,9 +84,37 @@ fn policy(row: &AliasRow) -> Result<Policy> {
         "lowest-latency" => Policy::LowestLatency,
         "fixed" => Policy::Fixed,
         other => bail!(
-            "`objective` is completion, cheapest, weighted, peak-ewma, round-robin, least-busy, lowest-latency or fixed, not `{other}`"
+            "`objective` is completion, own-completion, cheapest, weighted, peak-ewma, round-robin, least-busy, lowest-latency or fixed, not `{other}`"
         ),
     })
+}
+
+/// A policy in the words of the settings file.
+pub fn policy_shown(policy: &Policy) -> String {
+    match policy {
+        Policy::Completion => "completion".to_owned(),
+        Policy::OwnCompletion => "own-completion".to_owned(),
+        Policy::Cheapest { ttft_most, speed_least } => {
+            let ttft = ttft_most.map_or(String::new(), |most| format!(", TTFT at most {most}"));
+            let speed = speed_least.map_or(String::new(), |least| format!(", at least {least} tok/s of output speed"));
+            format!("cheapest{ttft}{speed}")
+        }
+        Policy::Weighted { usd_per_second } => format!("weighted, ${usd_per_second} a second"),
+        Policy::PeakEwma => "peak-ewma".to_owned(),
+        Policy::RoundRobin => "round-robin".to_owned(),
+        Policy::LeastBusy => "least-busy".to_owned(),
+        Policy::LowestLatency => "lowest-latency".to_owned(),
+        Policy::Fixed => "fixed".to_owned(),
+    }
+}
+
+/// A mode in the words of the settings file.
+pub fn mode_shown(mode: Mode) -> String {
+    match mode {
+        Mode::Off => "off".to_owned(),
+        Mode::Hedge => "hedge".to_owned(),
+        Mode::Race { lanes } => format!("race={lanes}"),
+    }
 }
 
 /// The virtual keys of a file.

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail, ensure};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use tokrate_catalog::Auth;
 use tokrate_core::Span;
-use tokrate_gateway::{EndpointConfig, LaneConfig, LoserPolicy, Price};
+use tokrate_gateway::{CurvePoint, EndpointConfig, LaneConfig, LoserPolicy, Price, curve_of};
 use tokrate_net::Target;
 use tokrate_wire::Dialect;
 
@@ -42,8 +42,19 @@ fn lane_of(name: &str, row: &LaneRow) -> Result<LaneConfig> {
         price: price.or(listed),
         in_flight_most: row.max_in_flight,
         loser: loser(row.loser.as_deref())?,
+        curve: row.curve.as_deref().map(curve).transpose()?.unwrap_or_default(),
         forward_headers: row.forward_headers.iter().map(|name| name.to_ascii_lowercase()).collect(),
     })
+}
+
+/// The curve of a record of `tokrate bench`.
+fn curve(path: &std::path::Path) -> Result<Vec<CurvePoint>> {
+    let text = std::fs::read_to_string(path).with_context(|| format!("read its curve from {}", path.display()))?;
+    let record = tokrate_meter::Record::parse(&text)
+        .with_context(|| format!("understand {}; `tokrate bench --json FILE` writes such a record", path.display()))?;
+    let points = curve_of(&record);
+    ensure!(!points.is_empty(), "{} has no load level with times and speeds", path.display());
+    Ok(points)
 }
 
 type Found = (String, String, Vec<EndpointConfig>, Option<Price>);

@@ -1,7 +1,7 @@
 //! From the flags of `tokrate gateway` and `[gateway]` of the settings file to what the gateway is given; every value
 //! remembers where it came from.
 
-mod aliases;
+pub mod aliases;
 mod lanes;
 pub mod rows;
 pub mod simulated;
@@ -10,6 +10,7 @@ use super::environment::Environment;
 use super::file::File;
 use super::quantity;
 use crate::flags::gateway::Flags;
+use aliases::{mode_shown, policy_shown};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use rows::{GatewayRow, LimitsRow};
 use std::net::SocketAddr;
@@ -254,7 +255,7 @@ impl Seen {
         }
         for alias in aliases {
             let names: Vec<&str> = alias.lanes.iter().map(|place| lanes[*place].name.as_str()).collect();
-            let value = format!("{}: {:?}, {:?}", names.join(", "), alias.policy, alias.mode);
+            let value = format!("{}; {}; {}", names.join(", "), policy_shown(&alias.policy), mode_shown(alias.mode));
             self.note(&format!("aliases.{}", alias.name), value, origin.clone());
         }
         for key in keys {

@@ -62,6 +62,8 @@ pub struct LaneRow {
     pub forward_headers: Vec<String>,
     pub price: Option<PriceRow>,
     pub max_in_flight: Option<u32>,
+    /// A record of `tokrate bench`.
+    pub curve: Option<PathBuf>,
     pub loser: Option<String>,
 }
 

@@ -103,6 +103,7 @@ fn lane(name: &str, model: &str, price: Option<Price>) -> LaneConfig {
         price,
         in_flight_most: None,
         loser: LoserPolicy::CancelEstimate,
+        curve: Vec::new(),
         forward_headers: vec!["x-tokrate-fault".to_owned()],
     }
 }
