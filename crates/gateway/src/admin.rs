@@ -1,11 +1,262 @@
 //! The admin side: a page, metrics and an API that tell how the gateway does.
 //!
 //! It refuses to change anything, and to know clients' keys, prompts and answers. Invariant: what it tells comes from
-//! configuration and from rows of the log; nothing of it is asked for on the path of a call.
+//! configuration and from rows of the log; what takes time is done in a thread of its own, so that no call waits for it; a
+//! page of another site can neither read it nor frame it.
 
-#![allow(dead_code)] // Until the page, the metrics and the API that ask for it are here.
-
+mod api;
+mod ask;
 mod histogram;
+mod metrics;
+mod page;
 pub(crate) mod told;
+mod view;
 
 pub(crate) use told::Told;
+
+use crate::body::CallBody;
+use crate::house::House;
+use api::Unanswered;
+use bytes::Bytes;
+use http::header::{ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST};
+use http::header::{REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS};
+use http::request::Parts;
+use http::uri::Authority;
+use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode};
+use serde_json::{Value, json};
+use std::cell::Cell;
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use tokrate_core::Tick;
+use tokrate_net::server::{ConnectionTap, Handler, RequestBody};
+use view::View;
+
+/// Answers that are made at once; one more is refused.
+const ANSWERS_MOST: usize = 32;
+
+const TEXT: &str = "text/plain; charset=utf-8";
+const HTML: &str = "text/html; charset=utf-8";
+const CSS: &str = "text/css; charset=utf-8";
+const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
+const JSON: &str = "application/json";
+
+/// Answers those who look after the gateway.
+pub(crate) struct Admin {
+    house: Arc<House>,
+    began: Tick,
+    answers: Cell<usize>,
+}
+
+/// What is answered.
+#[derive(Debug)]
+struct Answer {
+    status: StatusCode,
+    content_type: &'static str,
+    body: Bytes,
+}
+
+/// What is asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Topic {
+    Page,
+    Fragment,
+    Metrics,
+    Ready,
+    Lanes,
+    Calls,
+    Summary,
+    Attempts,
+}
+
+impl Admin {
+    /// The admin side of a gateway that begins now.
+    pub fn new(house: Arc<House>) -> Admin {
+        let began = house.clock.now();
+        Admin { house, began, answers: Cell::new(0) }
+    }
+
+    async fn answer(&self, head: &Parts) -> Answer {
+        if !is_meant(head) {
+            let said = "ask for this under an IP address or localhost, not under this name";
+            return Answer::text(StatusCode::FORBIDDEN, said);
+        }
+        if !matches!(head.method, Method::GET | Method::HEAD) {
+            return Answer::text(StatusCode::METHOD_NOT_ALLOWED, "ask with GET");
+        }
+        let topic = match head.uri.path() {
+            "/healthz" => return Answer::text(StatusCode::OK, "ok"),
+            "/style.css" => return Answer::of(StatusCode::OK, CSS, page::style()),
+            "/live.js" => return Answer::of(StatusCode::OK, JAVASCRIPT, page::SCRIPT),
+            "/" => Topic::Page,
+            "/fragment" => Topic::Fragment,
+            "/metrics" => Topic::Metrics,
+            "/readyz" => Topic::Ready,
+            "/api/lanes" => Topic::Lanes,
+            "/api/calls" => Topic::Calls,
+            "/api/summary" => Topic::Summary,
+            "/api/attempts" => Topic::Attempts,
+            _ => return Answer::unknown(),
+        };
+        let Some(_turn) = Turn::take(&self.answers) else {
+            return Answer::text(StatusCode::SERVICE_UNAVAILABLE, "too many ask at once; ask again later");
+        };
+        let (house, began, query) = (Arc::clone(&self.house), self.began, head.uri.query().map(str::to_owned));
+        let made = tokio::task::spawn_blocking(move || topic.answer(&house, began, query.as_deref()));
+        made.await.unwrap_or_else(|_| Answer::text(StatusCode::INTERNAL_SERVER_ERROR, "this answer could not be made"))
+    }
+}
+
+impl Handler for Admin {
+    type Body = CallBody;
+
+    async fn handle(self: Rc<Self>, request: Request<RequestBody>, _: Rc<ConnectionTap>) -> Response<CallBody> {
+        let (head, _) = request.into_parts();
+        self.answer(&head).await.into_response()
+    }
+}
+
+impl Topic {
+    /// Makes the answer. Takes its time.
+    fn answer(self, house: &House, began: Tick, query: Option<&str>) -> Answer {
+        let view = || View::of(house, began);
+        let now = || house.clock.wall_nanos() / 1_000_000;
+        match self {
+            Topic::Page => Answer::of(StatusCode::OK, HTML, page::page(&view())),
+            Topic::Fragment => Answer::of(StatusCode::OK, HTML, page::fragment(&view())),
+            Topic::Metrics => Answer::of(StatusCode::OK, metrics::CONTENT_TYPE, metrics::text(view())),
+            Topic::Ready if view().is_ready() => Answer::text(StatusCode::OK, "ready"),
+            Topic::Ready => {
+                Answer::text(StatusCode::SERVICE_UNAVAILABLE, "the breaker of every lane is open; /api/lanes says why")
+            }
+            Topic::Lanes => Answer::json(api::lanes(&view(), query)),
+            Topic::Calls => Answer::json(api::calls(&view(), query)),
+            Topic::Summary => Answer::json(api::summary(house.log.as_ref(), query, now())),
+            Topic::Attempts => Answer::json(api::attempts(house.log.as_ref(), query, now())),
+        }
+    }
+}
+
+impl Answer {
+    fn of(status: StatusCode, content_type: &'static str, body: impl Into<Bytes>) -> Answer {
+        Answer { status, content_type, body: body.into() }
+    }
+
+    fn text(status: StatusCode, said: &str) -> Answer {
+        Answer::of(status, TEXT, format!("{said}\n"))
+    }
+
+    fn unknown() -> Answer {
+        let said = "there is nothing at this path; docs/metrics.md lists what is";
+        Answer::refusal(StatusCode::NOT_FOUND, said.to_owned())
+    }
+
+    fn refusal(status: StatusCode, message: String) -> Answer {
+        Answer::of(status, JSON, json!({ "error": { "message": message } }).to_string())
+    }
+
+    fn json(told: Result<Value, Unanswered>) -> Answer {
+        match told {
+            Ok(told) => Answer::of(StatusCode::OK, JSON, told.to_string()),
+            Err(Unanswered::Refused(refusal)) => Answer::refusal(StatusCode::BAD_REQUEST, refusal),
+            Err(Unanswered::NoLog) => {
+                let said = "this gateway keeps no log; name a file as `log` under [gateway], and start it anew";
+                Answer::refusal(StatusCode::NOT_FOUND, said.to_owned())
+            }
+            Err(Unanswered::Store(error)) => {
+                Answer::refusal(StatusCode::SERVICE_UNAVAILABLE, format!("failed to read the log: {error}"))
+            }
+        }
+    }
+
+    fn into_response(self) -> Response<CallBody> {
+        let mut response = Response::new(CallBody::plain(self.body));
+        *response.status_mut() = self.status;
+        let headers = response.headers_mut();
+        let mut put = |name: HeaderName, value: &'static str| headers.insert(name, HeaderValue::from_static(value));
+        put(CONTENT_TYPE, self.content_type);
+        put(CACHE_CONTROL, "no-store");
+        put(CONTENT_SECURITY_POLICY, page::POLICY);
+        put(X_CONTENT_TYPE_OPTIONS, "nosniff");
+        put(X_FRAME_OPTIONS, "DENY");
+        put(REFERRER_POLICY, "no-referrer");
+        put(HeaderName::from_static("cross-origin-resource-policy"), "same-origin");
+        put(HeaderName::from_static("cross-origin-opener-policy"), "same-origin");
+        if self.status == StatusCode::METHOD_NOT_ALLOWED {
+            put(ALLOW, "GET, HEAD");
+        }
+        response
+    }
+}
+
+/// One of the answers that are made at once, as long as it lives.
+struct Turn<'a>(&'a Cell<usize>);
+
+impl Turn<'_> {
+    fn take(answers: &Cell<usize>) -> Option<Turn<'_>> {
+        (answers.get() < ANSWERS_MOST).then(|| {
+            answers.set(answers.get() + 1);
+            Turn(answers)
+        })
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() - 1);
+    }
+}
+
+/// Whether a request is meant for this server: a name that somebody else's DNS has led here is not ours, and a page under it
+/// would be read by them.
+fn is_meant(head: &Parts) -> bool {
+    let mut hosts: Vec<&str> = head.uri.authority().map(Authority::as_str).into_iter().collect();
+    for host in head.headers.get_all(HOST) {
+        let Ok(host) = host.to_str() else { return false };
+        hosts.push(host);
+    }
+    !hosts.is_empty() && hosts.into_iter().all(is_own)
+}
+
+fn is_own(host: &str) -> bool {
+    let Ok(authority) = host.parse::<Authority>() else { return false };
+    let name = authority.host();
+    let address = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
+    !host.contains('@') && (address.parse::<IpAddr>().is_ok() || name.eq_ignore_ascii_case("localhost"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn head(method: Method, path: &str, hosts: &[&str]) -> Parts {
+        let mut request = Request::builder().method(method).uri(path);
+        for host in hosts {
+            request = request.header(HOST, *host);
+        }
+        request.body(()).expect("a request").into_parts().0
+    }
+
+    #[test]
+    fn only_addresses_and_localhost_are_meant() {
+        for host in ["127.0.0.1", "127.0.0.1:9090", "[::1]:80", "[::1]", "10.1.2.3:1", "localhost", "LOCALHOST:9090"] {
+            assert!(is_meant(&head(Method::GET, "/", &[host])), "{host}");
+        }
+        let foreign = ["evil.example", "evil.example:9090", "localhost.evil.example", "127.0.0.1.evil.example", ""];
+        for host in foreign.into_iter().chain(["evil@127.0.0.1", "127.0.0.1 evil", "::1", "localhost."]) {
+            assert!(!is_meant(&head(Method::GET, "/", &[host])), "{host}");
+        }
+        assert!(!is_meant(&head(Method::GET, "/", &[])), "nobody says whom they mean");
+        assert!(!is_meant(&head(Method::GET, "/", &["127.0.0.1", "evil.example"])));
+        assert!(!is_meant(&head(Method::GET, "http://evil.example/", &["127.0.0.1"])), "HTTP/2 says it in the path");
+    }
+
+    #[test]
+    fn so_many_answers_are_made_at_once_and_no_more() {
+        let answers = Cell::new(0);
+        let turns: Vec<_> = (0..ANSWERS_MOST).map(|_| Turn::take(&answers).expect("one is free")).collect();
+        assert!(Turn::take(&answers).is_none());
+        drop(turns);
+        assert_eq!(answers.get(), 0);
+    }
+}

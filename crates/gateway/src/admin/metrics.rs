@@ -11,6 +11,7 @@ use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, LabelSetEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::{Registry, Unit};
+use std::collections::BTreeMap;
 use std::fmt::Error;
 use tokrate_core::FailureKind;
 
@@ -32,7 +33,7 @@ pub(crate) fn text(view: View) -> String {
 struct Metrics(View);
 
 /// Labels, those without a value left out.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 struct Labels<'a>(Vec<(&'static str, &'a str)>);
 
 impl EncodeLabelSet for Labels<'_> {
@@ -133,7 +134,8 @@ impl Metrics {
         let mut durations = Vec::new();
         let mut tokens = Vec::new();
         for (labels, told) in self.labelled() {
-            durations.extend(told.duration.iter().map(|(kind, times)| (labels.with_failure("error_type", *kind), times)));
+            durations
+                .extend(told.duration.iter().map(|(kind, times)| (labels.with_failure("error_type", *kind), times)));
             tokens.push((labels.with("gen_ai_token_type", "input"), &told.input_tokens));
             tokens.push((labels.with("gen_ai_token_type", "output"), &told.output_tokens));
         }
@@ -171,9 +173,8 @@ impl Metrics {
 
     fn lanes(&self, writer: &mut Writer<'_>) -> Result<(), Error> {
         let lanes = &self.0.lanes;
-        let of = |value: fn(&LaneView) -> f64| {
-            lanes.iter().map(|lane| (Labels::lane(&lane.name), value(lane))).collect()
-        };
+        let of =
+            |value: fn(&LaneView) -> f64| lanes.iter().map(|lane| (Labels::lane(&lane.name), value(lane))).collect();
         let in_flight = of(|lane| f64::from(lane.in_flight));
         writer.gauges("tokrate_lane_in_flight", "Calls of a lane in flight", None, in_flight)?;
         let open = of(|lane| f64::from(u8::from(matches!(lane.state, LaneState::CoolingDown { .. }))));
@@ -239,14 +240,11 @@ impl Metrics {
 
 /// Sums of equal labels: a lane that was configured anew is one series where its model is no label.
 fn merged(samples: Samples<'_, f64>) -> Samples<'_, f64> {
-    let mut merged: Samples<'_, f64> = Vec::with_capacity(samples.len());
+    let mut merged: BTreeMap<Labels<'_>, f64> = BTreeMap::new();
     for (labels, value) in samples {
-        match merged.iter_mut().find(|(other, _)| other.0 == labels.0) {
-            Some((_, sum)) => *sum += value,
-            None => merged.push((labels, value)),
-        }
+        *merged.entry(labels).or_default() += value;
     }
-    merged
+    merged.into_iter().collect()
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@
 mod lane;
 mod trail;
 
-pub(crate) use lane::{Failing, LaneTold, Minute, Operation, OperationTold};
+pub(crate) use lane::{LaneTold, Minute, OperationTold, SPEED_STEPS};
 pub(crate) use trail::{Attempted, Trail};
 
 use super::histogram::{Histogram, OVERHEADS_NS};

@@ -25,6 +25,8 @@ pub(crate) struct LaneTold {
     pub name: Arc<str>,
     pub provider: Arc<str>,
     pub model: Arc<str>,
+    /// The most calls that an attempt found in flight, itself included.
+    pub in_flight_most: u32,
     pub endings: BTreeMap<Ending, u64>,
     /// What is known of the cost, by basis (USD).
     pub cost_usd: BTreeMap<CostBasis, f64>,
@@ -79,6 +81,7 @@ impl LaneTold {
             name: row.lane.as_str().into(),
             provider: row.provider.as_str().into(),
             model: row.model.as_str().into(),
+            in_flight_most: 0,
             endings: BTreeMap::new(),
             cost_usd: BTreeMap::new(),
             operations: BTreeMap::new(),
@@ -93,6 +96,7 @@ impl LaneTold {
 
     pub fn hear(&mut self, row: &Row) {
         *self.endings.entry((row.role, row.end, row.failure)).or_default() += 1;
+        self.in_flight_most = self.in_flight_most.max(row.in_flight);
         if let Some(cost) = row.cost_usd {
             *self.cost_usd.entry(row.cost_basis).or_default() += cost;
         }

@@ -1,5 +1,6 @@
 //! What is heard is what was told; and what it costs to hear it.
 
+use super::lane::Operation;
 use super::*;
 use proptest::prelude::*;
 use std::hint::black_box;

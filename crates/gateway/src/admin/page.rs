@@ -1,0 +1,296 @@
+//! The live page: all of it from the server, kept up to date by a small script, whole without one.
+//!
+//! It refuses to know sockets and locks: a view comes in, HTML goes out. Invariant: every text that was not written here is
+//! escaped; nothing is fetched from elsewhere; no style and no script stands in the page itself, so that its policy can
+//! forbid both.
+
+mod calls;
+mod hour;
+mod lanes;
+
+use super::view::View;
+use std::fmt::Write as _;
+use tokrate_charts::{Table, escape, format};
+
+/// The charts' colours, then the page's own rules.
+pub(crate) fn style() -> String {
+    format!("{}{}", tokrate_charts::STYLE, include_str!("page/page.css"))
+}
+
+/// What keeps the page up to date.
+pub(crate) const SCRIPT: &str = include_str!("page/live.js");
+/// How often a browser without scripts asks again (s).
+const REFRESH_SECONDS: u32 = 5;
+
+/// What the page may do: show its own styles, run its own script, ask this server. Nothing else, from nowhere.
+pub(crate) const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; \
+                                 img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/// The whole page.
+pub(crate) fn page(view: &View) -> String {
+    let mut out = String::with_capacity(128 * 1024);
+    let _ = write!(
+        out,
+        concat!(
+            "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n",
+            "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n",
+            "<meta name=\"color-scheme\" content=\"light dark\">\n",
+            "<title>tokrate gateway</title>\n<link rel=\"icon\" href=\"data:,\">\n",
+            "<link rel=\"stylesheet\" href=\"/style.css\">\n",
+            "<noscript><meta http-equiv=\"refresh\" content=\"{}\"></noscript>\n",
+            "<script src=\"/live.js\" defer></script>\n</head>\n<body>\n",
+            "<header><h1>tokrate <span>gateway</span></h1>",
+            "<p id=\"pulse\" role=\"status\"><noscript>As of this page's loading; it loads anew every {} s.</noscript></p>",
+            "</header>\n<main id=\"live\">\n"
+        ),
+        REFRESH_SECONDS, REFRESH_SECONDS
+    );
+    out.push_str(&fragment(view));
+    let _ = write!(
+        out,
+        concat!(
+            "</main>\n<footer><p>tokrate {}. The same for machines: <a href=\"/metrics\">/metrics</a>, ",
+            "<a href=\"/api/lanes\">/api/lanes</a>, <a href=\"/api/calls\">/api/calls</a>, ",
+            "<a href=\"/api/summary?since=24h&amp;by=lane\">/api/summary</a>, ",
+            "<a href=\"/api/attempts?limit=20\">/api/attempts</a>.</p>",
+            "<p>Output speed is that of one request after its first chunk; TTFT runs from sent to first output text, ",
+            "reasoning included; percentiles within 0.6 %.</p></footer>\n</body>\n</html>\n"
+        ),
+        escape(view.version)
+    );
+    out
+}
+
+/// What changes of it.
+pub(crate) fn fragment(view: &View) -> String {
+    let mut out = String::with_capacity(96 * 1024);
+    headline(&mut out, view);
+    lanes::push(&mut out, view);
+    hour::push(&mut out, view);
+    calls::push(&mut out, view);
+    racing(&mut out, view);
+    errors(&mut out, view);
+    log(&mut out, view);
+    out
+}
+
+/// A number with its name.
+struct Figure {
+    label: &'static str,
+    value: String,
+    note: String,
+}
+
+fn figures(out: &mut String, id: &str, figures: &[Figure]) {
+    let _ = write!(out, r#"<dl class="figures" id="{id}">"#);
+    for Figure { label, value, note } in figures {
+        let _ = write!(out, "<div><dt>{}</dt><dd class=\"value\">{}</dd>", escape(label), with_small_unit(value));
+        if !note.is_empty() {
+            let _ = write!(out, "<dd class=\"aside\">{}</dd>", escape(note));
+        }
+        out.push_str("</div>");
+    }
+    out.push_str("</dl>\n");
+}
+
+/// What all lanes did within the last hour, or within fewer minutes.
+struct Lately {
+    attempts: u64,
+    failed: u64,
+    extra_attempts: u64,
+    cost_usd: f64,
+    extra_usd: f64,
+}
+
+impl Lately {
+    fn of(view: &View, minutes: u64) -> Lately {
+        let mut sum = Lately { attempts: 0, failed: 0, extra_attempts: 0, cost_usd: 0.0, extra_usd: 0.0 };
+        let since = (view.minute() + 1).saturating_sub(minutes);
+        for minute in view.heard.lanes.iter().flat_map(|lane| lane.minutes_since(since)) {
+            sum.attempts += minute.attempts;
+            sum.failed += minute.failed.values().sum::<u64>();
+            sum.extra_attempts += minute.extra_attempts;
+            sum.cost_usd += minute.cost_usd;
+            sum.extra_usd += minute.extra_usd;
+        }
+        sum
+    }
+}
+
+fn headline(out: &mut String, view: &View) {
+    let hour = Lately::of(view, 60);
+    let mut overhead = tokrate_core::Sketch::new();
+    let since = (view.minute() + 1).saturating_sub(60);
+    for minute in view.heard.lanes.iter().flat_map(|lane| lane.minutes_since(since)) {
+        overhead.merge(&minute.overhead);
+    }
+    let quantile = |q| overhead.quantile(q).map_or_else(|| format::MISSING.to_owned(), nanos);
+    let memory = view.resident_bytes.map_or_else(String::new, |bytes| format!("{} MiB of memory", bytes >> 20));
+    let _ = writeln!(out, r#"<p class="asof" id="asof">{} UTC, up {}</p>"#, clock_time(view.now_unix_ms), uptime(view));
+    figures(
+        out,
+        "headline",
+        &[
+            Figure { label: "Calls open", value: format::count(view.open_calls as u64), note: memory },
+            Figure {
+                label: "Attempts, last hour",
+                value: format::count(hour.attempts),
+                note: format!("{} since the start", format::count(view.heard.attempts)),
+            },
+            Figure {
+                label: "Failed, last hour",
+                value: share(hour.failed as f64, hour.attempts as f64),
+                note: format!("{} attempts", format::count(hour.failed)),
+            },
+            Figure {
+                label: "Gateway's own time, median",
+                value: quantile(0.5),
+                note: format!("99th percentile {}, n = {}", quantile(0.99), format::count(overhead.count())),
+            },
+            Figure {
+                label: "Cost, last hour",
+                value: usd(hour.cost_usd),
+                note: format!("{} since the start", usd(view.heard.cost_usd)),
+            },
+            Figure {
+                label: "Of it for racing",
+                value: share(hour.extra_usd, hour.cost_usd),
+                note: format!("{} in {} attempts", usd(hour.extra_usd), format::count(hour.extra_attempts)),
+            },
+        ],
+    );
+}
+
+fn racing(out: &mut String, view: &View) {
+    let (hour, heard) = (Lately::of(view, 60), &view.heard);
+    out.push_str("<section id=\"racing\"><h2>What racing costs</h2><p class=\"intro\">Attempts beside the one that each call needed: hedges and races that did not win, and what they replaced.</p>\n");
+    let mut table = Table { caption: "What racing costs".to_owned(), ..Table::default() };
+    use tokrate_charts::Column;
+    table.columns = vec![Column::words(""), Column::words("last hour"), Column::words("since the start")];
+    let row = |name: &str, hour: String, start: String| vec![name.to_owned(), hour, start];
+    table.rows = vec![
+        row("extra attempts", format::count(hour.extra_attempts), format::count(heard.extra_attempts)),
+        row(
+            "share of all attempts",
+            share(hour.extra_attempts as f64, hour.attempts as f64),
+            share(heard.extra_attempts as f64, heard.attempts as f64),
+        ),
+        row("extra cost", usd(hour.extra_usd), usd(heard.extra_usd)),
+        row("share of all cost", share(hour.extra_usd, hour.cost_usd), share(heard.extra_usd, heard.cost_usd)),
+    ];
+    out.push_str(&table.html());
+    out.push_str("</section>\n");
+}
+
+fn errors(out: &mut String, view: &View) {
+    use std::collections::BTreeMap;
+    use tokrate_charts::Column;
+    use tokrate_meter::AttemptEnd;
+    out.push_str("<section id=\"errors\"><h2>Errors by kind</h2>\n");
+    let since = (view.minute() + 1).saturating_sub(60);
+    let mut kinds: BTreeMap<(std::cmp::Reverse<u64>, &str, &str), u64> = BTreeMap::new();
+    for lane in &view.heard.lanes {
+        let failures = lane.endings.iter().filter(|((_, end, _), _)| *end == AttemptEnd::Failed);
+        let mut of_kind: BTreeMap<_, u64> = BTreeMap::new();
+        failures.for_each(|((_, _, kind), count)| *of_kind.entry(*kind).or_default() += count);
+        for (kind, count) in of_kind {
+            let lately = lane.minutes_since(since).filter_map(|minute| minute.failed.get(&kind)).sum();
+            let name = kind.map_or("unknown", tokrate_core::FailureKind::name);
+            kinds.insert((std::cmp::Reverse(lately), name, &lane.name), count);
+        }
+    }
+    if kinds.is_empty() {
+        out.push_str("<p class=\"none\">No attempt has failed since the start.</p></section>\n");
+        return;
+    }
+    let mut table = Table { caption: "Errors by kind".to_owned(), ..Table::default() };
+    table.columns = vec![
+        Column::words("kind"),
+        Column::words("lane"),
+        Column::numbers("last hour", ""),
+        Column::numbers("since the start", ""),
+    ];
+    table.rows = kinds
+        .into_iter()
+        .map(|((lately, kind, lane), count)| {
+            vec![kind.replace('_', " "), lane.to_owned(), format::count(lately.0), format::count(count)]
+        })
+        .collect();
+    out.push_str(&table.html());
+    out.push_str("</section>\n");
+}
+
+fn log(out: &mut String, view: &View) {
+    out.push_str("<section id=\"log\"><h2>Throughput log</h2>\n");
+    let Some(log) = &view.log else {
+        out.push_str(
+            "<p class=\"none\">No log is kept: what is on this page is forgotten at the gateway's end.</p></section>\n",
+        );
+        return;
+    };
+    let (class, word) = match (log.is_well, log.counts.lost) {
+        (false, _) => ("bad", "rows do not reach the database"),
+        (true, 0) => ("good", "every row is kept"),
+        (true, _) => ("warning", "rows were lost"),
+    };
+    let _ = write!(out, r#"<p><span class="state {class}">{word}</span></p><dl class="terms">"#);
+    let mut terms = vec![
+        ("rows written", format::count(log.counts.written)),
+        ("rows waiting", format::count(log.counts.waiting)),
+        ("rows lost", format::count(log.counts.lost)),
+        ("rows removed for their age", format::count(log.counts.pruned)),
+        ("file", log.path.clone()),
+    ];
+    if let Some(trouble) = &log.trouble {
+        terms.push((if log.is_well { "last error, over now" } else { "error" }, trouble.clone()));
+    }
+    for (term, meaning) in terms {
+        let _ = write!(out, "<div><dt>{term}</dt><dd>{}</dd></div>", escape(&meaning));
+    }
+    out.push_str("</dl></section>\n");
+}
+
+/// Nanoseconds in the unit that suits them.
+fn nanos(nanos: u64) -> String {
+    format::seconds(nanos as f64 / 1e9)
+}
+
+/// A part of a whole as per cent; what has no whole has no part.
+fn share(part: f64, whole: f64) -> String {
+    if whole > 0.0 { format::percent(part / whole) } else { format::MISSING.to_owned() }
+}
+
+/// An amount of money, small ones to the millionth of a dollar.
+pub(crate) fn usd(amount: f64) -> String {
+    match amount {
+        a if !a.is_finite() => format::MISSING.to_owned(),
+        0.0 => "0 USD".to_owned(),
+        a if a >= 100.0 => format!("{} USD", format::number(a)),
+        a if a >= 1.0 => format!("{a:.2} USD"),
+        a if a >= 0.01 => format!("{a:.4} USD"),
+        a if a >= 0.000_001 => format!("{a:.6} USD"),
+        _ => "< 0.000001 USD".to_owned(),
+    }
+}
+
+/// The time of day in UTC.
+fn clock_time(unix_ms: u64) -> String {
+    let second = unix_ms / 1000 % 86_400;
+    format!("{:02}:{:02}:{:02}", second / 3600, second / 60 % 60, second % 60)
+}
+
+fn uptime(view: &View) -> String {
+    // Whole seconds: a page that is new every two has no use for less.
+    format::seconds(view.uptime.as_secs_f64().floor())
+}
+
+/// The unit behind a number, set smaller.
+fn with_small_unit(value: &str) -> String {
+    match value.rsplit_once(' ') {
+        Some((number, unit)) => format!("{} <small>{}</small>", escape(number), escape(unit)),
+        None => escape(value),
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

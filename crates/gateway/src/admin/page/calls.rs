@@ -1,0 +1,160 @@
+//! The last calls, each with the trail of its attempts on one time scale.
+//!
+//! It refuses to guess: an attempt that was given up before its first token is told as that, not as slower by so much.
+//! Invariant: names that providers chose are escaped like all others.
+
+use super::{clock_time, nanos, usd};
+use crate::admin::told::{Attempted, Trail};
+use crate::admin::view::View;
+use std::fmt::Write as _;
+use tokrate_charts::{escape, format};
+use tokrate_meter::{AttemptEnd, AttemptRole, CostBasis};
+
+/// Calls that are shown.
+const CALLS: usize = 20;
+/// Width of a trail's picture; it is stretched to its place.
+const WIDTH: f64 = 1000.0;
+
+/// Adds the section.
+pub(super) fn push(out: &mut String, view: &View) {
+    let _ = writeln!(
+        out,
+        concat!(
+            "<section id=\"calls\"><h2>The last calls</h2><p class=\"intro\">The latest {} with each attempt on the call's ",
+            "own time scale: ",
+            "<span class=\"key\"><svg viewBox=\"0 0 20 10\" class=\"sample\" aria-hidden=\"true\"><rect class=\"before won\" ",
+            "width=\"20\" height=\"10\"/></svg> up to the first token,</span> ",
+            "<span class=\"key\"><svg viewBox=\"0 0 20 10\" class=\"sample\" aria-hidden=\"true\"><rect class=\"after won\" ",
+            "width=\"20\" height=\"10\"/></svg> the answer.</span></p>"
+        ),
+        CALLS
+    );
+    let calls = view.heard.calls(CALLS);
+    if calls.is_empty() {
+        out.push_str("<p class=\"none\">No call has ended yet.</p></section>\n");
+        return;
+    }
+    out.push_str("<ol class=\"calls\">");
+    for trail in calls {
+        call(out, &trail);
+    }
+    out.push_str("</ol></section>\n");
+}
+
+fn call(out: &mut String, trail: &Trail) {
+    let (class, outcome) = outcome(trail);
+    let _ = write!(
+        out,
+        "<li><p class=\"call\"><time>{}</time> <b>{}</b> <span class=\"state {class}\">{}</span>",
+        clock_time(trail.started_unix_ms()),
+        escape(&trail.alias),
+        escape(&outcome)
+    );
+    if let Some(winner) = trail.winner() {
+        if let Some(ttft) = trail.first_token_ns(winner) {
+            let _ = write!(out, " <span>first token after {}</span>", nanos(ttft));
+        }
+        if let Some(speed) = winner.output_speed {
+            let _ = write!(out, " <span>{}</span>", escape(&format::quantity(speed, "tok/s")));
+        }
+        let _ = write!(out, " <span>{} tokens</span>", format::count(winner.output_tokens));
+    }
+    if let Some(cost) = trail.cost_usd() {
+        let about = trail.attempts.iter().any(|attempt| attempt.cost_basis == CostBasis::Estimated);
+        let _ = write!(out, " <span>{}{}</span>", if about { "about " } else { "" }, escape(&usd(cost)));
+    }
+    out.push_str("</p><ol class=\"trail\">");
+    let begun = trail.started_unix_ms();
+    let offset = |attempt: &Attempted| (attempt.started_unix_ms.saturating_sub(begun) * 1_000_000) as f64;
+    let whole = trail.attempts.iter().map(|attempt| offset(attempt) + attempt.total_ns as f64).fold(1.0, f64::max);
+    for attempt in &trail.attempts {
+        let _ = write!(out, "<li><span class=\"lane\">{}</span>", escape(&attempt.lane));
+        bar(out, attempt, offset(attempt), whole);
+        let _ = write!(out, "<span class=\"words\">{}</span></li>", escape(&words(trail, attempt)));
+    }
+    out.push_str("</ol></li>\n");
+}
+
+/// The attempt between the call's beginning and its end.
+fn bar(out: &mut String, attempt: &Attempted, offset: f64, whole: f64) {
+    let at = |nanos: f64| (nanos / whole * WIDTH).clamp(0.0, WIDTH);
+    let end = at(offset + attempt.total_ns as f64);
+    let begin = at(offset).min(end);
+    let first = attempt.ttft_ns.map(|ttft| offset + (attempt.wait_ns.unwrap_or(0) + ttft) as f64);
+    let first = first.map_or(end, at).clamp(begin, end);
+    let class = match (attempt.won, attempt.end) {
+        (_, AttemptEnd::Failed) => "failed",
+        (true, _) => "won",
+        (false, _) => "lost",
+    };
+    out.push_str("<svg class=\"course\" viewBox=\"0 0 1000 10\" preserveAspectRatio=\"none\" aria-hidden=\"true\">");
+    let mut rect = |class: &str, from: f64, to: f64| {
+        if to > from || class.starts_with("before") {
+            // Never too thin to be seen.
+            let width = (to - from).max(3.0);
+            let x = from.min(WIDTH - width);
+            let _ = write!(out, "<rect class=\"{class}\" x=\"{x:.1}\" width=\"{width:.1}\" height=\"10\"/>");
+        }
+    };
+    rect(&format!("before {class}"), begin, first);
+    rect(&format!("after {class}"), first, end);
+    out.push_str("</svg>");
+}
+
+/// How the call ended, and by how much it was won.
+fn outcome(trail: &Trail) -> (&'static str, String) {
+    let Some(winner) = trail.winner() else {
+        let abandoned = trail.attempts.iter().any(|attempt| attempt.end == AttemptEnd::Abandoned);
+        let failed = trail.attempts.iter().all(|attempt| attempt.end == AttemptEnd::Failed);
+        return match (abandoned, failed) {
+            (true, _) => ("", "its client left".to_owned()),
+            (false, true) => ("bad", "no answer".to_owned()),
+            (false, false) => ("", "its winner has not ended".to_owned()),
+        };
+    };
+    let (class, word) = match winner.end {
+        AttemptEnd::Answered => ("good", "answered by"),
+        AttemptEnd::Failed => ("bad", "broke off at"),
+        AttemptEnd::Lost | AttemptEnd::Abandoned => ("", "its client left"),
+    };
+    let beside = trail.attempts.iter().filter(|attempt| attempt.end == AttemptEnd::Lost);
+    let margin = beside
+        .filter_map(|attempt| trail.first_token_ns(attempt)?.checked_sub(trail.first_token_ns(winner)?))
+        .min()
+        .map(|margin| format!(", won by {}", nanos(margin)));
+    (class, format!("{word} {}{}", winner.lane, margin.unwrap_or_default()))
+}
+
+fn words(trail: &Trail, attempt: &Attempted) -> String {
+    let mut words = Vec::new();
+    let after = nanos(attempt.started_unix_ms.saturating_sub(trail.started_unix_ms()) * 1_000_000);
+    match attempt.role {
+        AttemptRole::First => {}
+        AttemptRole::Race => words.push("race".to_owned()),
+        AttemptRole::Hedge => words.push(format!("hedge after {after}")),
+        AttemptRole::Failover => words.push(format!("failover after {after}")),
+    }
+    if let Some(ttft) = attempt.ttft_ns {
+        words.push(format!("TTFT {}", nanos(ttft)));
+    }
+    let total = nanos(attempt.total_ns);
+    words.push(match (attempt.end, attempt.ttft_ns) {
+        (AttemptEnd::Answered, _) => format!("whole after {total}"),
+        (AttemptEnd::Lost, None) => format!("given up after {total}, no token yet"),
+        (AttemptEnd::Lost, Some(_)) => format!("lost, over after {total}"),
+        (AttemptEnd::Abandoned, _) => format!("client left after {total}"),
+        (AttemptEnd::Failed, _) => {
+            let kind = attempt.failure.map_or("unknown", tokrate_core::FailureKind::name).replace('_', " ");
+            let status = attempt.status.filter(|status| *status >= 300);
+            let status = status.map_or_else(String::new, |status| format!(" ({status})"));
+            format!("{kind}{status} after {total}")
+        }
+    });
+    if let Some(cost) = attempt.cost_usd.filter(|_| trail.attempts.len() > 1) {
+        words.push(usd(cost));
+    }
+    if let Some(model) = &attempt.model_answered {
+        words.push(format!("answered as {model}"));
+    }
+    words.join(" · ")
+}

@@ -1,0 +1,87 @@
+//! The last hour by minutes: TTFT and output speed of the lanes that were asked most.
+//!
+//! It refuses to sum up lanes: what was measured under unlike conditions is drawn apart. Invariant: a minute without a call
+//! is a gap in the line, and a minute belongs to the attempts that were begun in it.
+
+use crate::admin::told::{LaneTold, Minute, SPEED_STEPS};
+use crate::admin::view::View;
+use std::fmt::Write as _;
+use tokrate_charts::{Axis, Chart, LineChart, Point, Series, SeriesStyle, Size, escape};
+use tokrate_core::Sketch;
+
+const MINUTES: u64 = 60;
+/// Lanes of one chart: more cannot be told apart.
+const LANES_MOST: usize = 6;
+
+/// Adds the section.
+pub(super) fn push(out: &mut String, view: &View) {
+    out.push_str("<section id=\"hour\"><h2>The last hour</h2>");
+    let since = (view.minute() + 1).saturating_sub(MINUTES);
+    let asked = |lane: &LaneTold| lane.minutes_since(since).map(|minute| minute.attempts).sum::<u64>();
+    let mut lanes: Vec<(&LaneTold, u64)> = view.heard.lanes.iter().map(|lane| (lane, asked(lane))).collect();
+    lanes.retain(|(_, attempts)| *attempts > 0);
+    if lanes.is_empty() {
+        out.push_str("<p class=\"none\">No call was begun within the last hour.</p></section>\n");
+        return;
+    }
+    lanes.sort_by_key(|(_, attempts)| std::cmp::Reverse(*attempts));
+    let left_out = lanes.len().saturating_sub(LANES_MOST);
+    lanes.truncate(LANES_MOST);
+    // In the order of their names, so that colours stay with their lanes from one look to the next.
+    lanes.sort_by_key(|(lane, _)| lane.identity());
+    out.push_str("<p class=\"intro\">By the minute in which attempts were begun: median, and a band from the 10th to the 90th percentile.");
+    if left_out > 0 {
+        let _ = write!(out, " The {LANES_MOST} lanes that were asked most; {left_out} more are left out.");
+    }
+    out.push_str("</p><div class=\"pair\">");
+    let course = |of: fn(&Minute) -> &Sketch, per: f64| -> Vec<Series> {
+        lanes.iter().map(|(lane, _)| series(view, lane, of, per)).collect()
+    };
+    chart(out, "TTFT", Axis::linear("TTFT", "s"), course(|minute| &minute.ttft, 1e9));
+    let speed = Axis::linear("Output speed of one request", "tok/s");
+    chart(out, "Output speed", speed, course(|minute| &minute.output_speed, SPEED_STEPS));
+    out.push_str("</div></section>\n");
+}
+
+fn chart(out: &mut String, title: &str, y: Axis, series: Vec<Series>) {
+    let chart = LineChart {
+        title: format!("{title} in the last hour"),
+        x: Axis::linear("Minutes from now", "min"),
+        y,
+        series,
+        ..LineChart::default()
+    };
+    let id = title.to_lowercase().replace(' ', "-");
+    let _ = write!(
+        out,
+        concat!(
+            "<figure><h3>{}</h3><div class=\"wide\">{}</div><div class=\"narrow\">{}</div>",
+            "<details id=\"hour-{}\"><summary id=\"hour-{}-head\">The numbers as a table</summary>{}</details></figure>"
+        ),
+        escape(title),
+        chart.panel(Size::Half),
+        chart.panel(Size::Narrow),
+        id,
+        id,
+        chart.table().html()
+    );
+}
+
+/// A lane's course, with gaps where it was not asked.
+fn series(view: &View, lane: &LaneTold, of: fn(&Minute) -> &Sketch, per: f64) -> Series {
+    let now = view.minute();
+    let point = |ago: u64| {
+        let minute = lane.minutes.iter().find(|minute| minute.number + ago == now);
+        let quantile = |q: f64| Some(of(minute?).quantile(q)? as f64 / per);
+        Point { x: -(ago as f64), y: quantile(0.5), low: quantile(0.1), high: quantile(0.9) }
+    };
+    let oldest = lane.minutes.front().map_or(0, |minute| now.saturating_sub(minute.number)).min(MINUTES - 1);
+    let points = (0..=oldest).rev().map(point).collect();
+    Series { name: name_of(view, lane), points, style: SeriesStyle::Course }
+}
+
+/// Its name; with its model where another lane of that name has been configured since.
+fn name_of(view: &View, lane: &LaneTold) -> String {
+    let namesakes = view.heard.lanes.iter().filter(|other| other.name == lane.name).count();
+    if namesakes > 1 { format!("{} ({})", lane.name, lane.model) } else { lane.name.to_string() }
+}

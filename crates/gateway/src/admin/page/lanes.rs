@@ -1,0 +1,192 @@
+//! The lanes: how each stands, what it may be expected to do, and its curve under load.
+//!
+//! It refuses to judge which lane is good. Invariant: what the gateway expects of a lane is drawn as far as the lane was ever
+//! loaded, and no further.
+
+use super::{share, usd};
+use crate::admin::view::{LaneState, LaneView, View};
+use std::fmt::Write as _;
+use tokrate_charts::{Axis, Chart, Direction, LineChart, Mark, Point, Series, SeriesStyle, Size, escape, format};
+use tokrate_meter::AttemptEnd;
+use tokrate_route::{Blame, Expectation, LaneSnapshot};
+
+/// Adds the section.
+pub(super) fn push(out: &mut String, view: &View) {
+    let _ = writeln!(
+        out,
+        concat!(
+            "<section id=\"lanes\"><h2>Lanes</h2><p class=\"intro\">What one more call may expect now, with a prompt of ",
+            "{} tokens; the curves are learned from the calls that went there.</p><div class=\"cards\">"
+        ),
+        format::count(LaneSnapshot::PROMPT_TOKENS)
+    );
+    for (place, lane) in view.lanes.iter().enumerate() {
+        card(out, place, lane);
+    }
+    out.push_str("</div></section>\n");
+}
+
+fn card(out: &mut String, place: usize, lane: &LaneView) {
+    let (class, word) = state_words(lane.state);
+    let _ = write!(
+        out,
+        concat!(
+            "<article class=\"card\" id=\"lane-{}\"><h3>{}</h3><p class=\"state {}\">{}</p>",
+            "<p class=\"of\">{} · {}</p>"
+        ),
+        place,
+        escape(&lane.name),
+        class,
+        escape(&word),
+        escape(&lane.provider),
+        escape(&lane.model)
+    );
+    load(out, lane);
+    out.push_str("<dl class=\"numbers\">");
+    let expected = |of: fn(&Expectation) -> String| lane.expected.as_ref().map_or(format::MISSING.to_owned(), of);
+    let told = lane.told.as_ref();
+    let attempts = told.map_or(0, |told| told.count(|_| true));
+    let failed = told.map_or(0, |told| told.count(|(_, end, _)| *end == AttemptEnd::Failed));
+    let numbers = [
+        ("TTFT p50", expected(|e| format::span(e.ttft_p50))),
+        ("TTFT p90", expected(|e| format::span(e.ttft_p90))),
+        ("output speed", expected(|e| format::quantity(e.speed, "tok/s"))),
+        ("failing of late", format::percent((lane.failing * 1e4).round() / 1e4)),
+        ("failed since start", share(failed as f64, attempts as f64)),
+        ("cost since start", told.map_or_else(|| usd(0.0), |told| usd(told.cost()))),
+    ];
+    for (name, value) in numbers {
+        let _ = write!(out, "<div><dt>{name}</dt><dd>{}</dd></div>", escape(&value));
+    }
+    out.push_str("</dl>");
+    curve(out, place, lane);
+    out.push_str("</article>\n");
+}
+
+/// Calls in flight as a bar against the cap, where there is one.
+fn load(out: &mut String, lane: &LaneView) {
+    let learned = lane.learned_cap.is_some_and(|learned| lane.cap == Some(learned as u32));
+    let words = match lane.cap {
+        Some(cap) if learned => format!("{} of {cap} in flight (learned from refusals)", lane.in_flight),
+        Some(cap) => format!("{} of {cap} in flight", lane.in_flight),
+        None => format!("{} in flight", lane.in_flight),
+    };
+    let _ = write!(out, "<p class=\"load\">{}</p>", escape(&words));
+    if let Some(cap) = lane.cap {
+        let full = 100.0 * f64::from(lane.in_flight.min(cap)) / f64::from(cap.max(1));
+        let _ = write!(
+            out,
+            concat!(
+                "<svg class=\"bar\" viewBox=\"0 0 100 4\" preserveAspectRatio=\"none\" aria-hidden=\"true\">",
+                "<rect class=\"back\" width=\"100\" height=\"4\"/><rect class=\"fill\" width=\"{:.1}\" height=\"4\"/></svg>"
+            ),
+            full
+        );
+    }
+}
+
+fn state_words(state: LaneState) -> (&'static str, String) {
+    match state {
+        LaneState::Ready => ("good", "ready".to_owned()),
+        LaneState::Full => ("warning", "full".to_owned()),
+        LaneState::OnTrial => ("warning", "on trial: one call at a time".to_owned()),
+        LaneState::CoolingDown { left, why } => {
+            let why = match why {
+                Blame::Key => "its key was refused",
+                Blame::Load => "it asked for fewer calls",
+                _ => "it failed",
+            };
+            let left = left.as_secs_f64().ceil();
+            ("bad", format!("breaker open for {} more: {why}", format::seconds(left)))
+        }
+    }
+}
+
+fn curve(out: &mut String, place: usize, lane: &LaneView) {
+    let seen = lane.told.as_ref().map_or(0, |told| told.in_flight_most).max(lane.in_flight);
+    let most = seen.next_power_of_two().max(2);
+    let points: Vec<(f64, Expectation)> = lane
+        .curve
+        .iter()
+        .filter(|point| point.in_flight <= most)
+        .filter_map(|point| Some((f64::from(point.in_flight), point.expectation?)))
+        .collect();
+    if points.is_empty() {
+        out.push_str("<p class=\"none\">Nothing is known of its speed yet.</p>");
+        return;
+    }
+    let speed = |(x, e): &(f64, Expectation)| Point { x: *x, y: Some(e.speed), low: None, high: None };
+    let ttft = |(x, e): &(f64, Expectation)| Point {
+        x: *x,
+        y: Some(e.ttft_p50.as_secs_f64()),
+        low: Some(e.ttft_p50.as_secs_f64()),
+        high: Some(e.ttft_p90.as_secs_f64()),
+    };
+    let name = format!("Output speed under load, {}", lane.name);
+    let chart = chart(lane, name, Axis::linear("Output speed of one request", "tok/s"), points.iter().map(speed));
+    let _ = write!(out, "<figure>{}</figure>", chart.panel(Size::Narrow));
+    let name = format!("TTFT under load, {}", lane.name);
+    let chart = chart_of_ttft(lane, name, points.iter().map(ttft));
+    let weight = lane.expected.map_or(0.0, |expected| expected.weight);
+    let _ = write!(
+        out,
+        concat!(
+            "<details id=\"ttft-{}\"><summary id=\"ttft-{}-head\">TTFT under load, and the numbers</summary>",
+            "<figure>{}</figure>{}<p class=\"note\">They rest on as much as {} calls of now would tell; earlier ones fade.</p>",
+            "</details>"
+        ),
+        place,
+        place,
+        chart.panel(Size::Narrow),
+        numbers(lane, &points).html(),
+        format::number(weight.max(0.0))
+    );
+}
+
+fn chart_of_ttft(lane: &LaneView, title: String, points: impl Iterator<Item = Point>) -> LineChart {
+    chart(lane, title, Axis::linear("TTFT, p50 with its band up to p90", "s"), points)
+}
+
+fn chart(lane: &LaneView, title: String, y: Axis, points: impl Iterator<Item = Point>) -> LineChart {
+    let now = Mark {
+        direction: Direction::Vertical,
+        at: f64::from(lane.in_flight),
+        low: None,
+        high: None,
+        label: format!("now {} in flight", lane.in_flight),
+    };
+    LineChart {
+        title,
+        x: Axis::log("Calls in flight", ""),
+        y,
+        series: vec![Series { name: String::new(), points: points.collect(), style: SeriesStyle::Course }],
+        marks: Some(now).filter(|now| now.at > 0.0).into_iter().collect(),
+        ..LineChart::default()
+    }
+}
+
+fn numbers(lane: &LaneView, points: &[(f64, Expectation)]) -> tokrate_charts::Table {
+    use tokrate_charts::{Column, Table};
+    let column = |of: fn(&Expectation) -> f64| {
+        format::column(&points.iter().map(|(_, expected)| Some(of(expected))).collect::<Vec<_>>())
+    };
+    let columns = [
+        points.iter().map(|(load, _)| format::plain(*load)).collect(),
+        column(|expected| expected.speed),
+        column(|expected| expected.ttft_p50.as_secs_f64() * 1e3),
+        column(|expected| expected.ttft_p90.as_secs_f64() * 1e3),
+    ];
+    Table {
+        caption: format!("What {} may be expected to do", lane.name),
+        columns: vec![
+            Column::numbers("in flight", ""),
+            Column::numbers("output speed", "tok/s"),
+            Column::numbers("TTFT p50", "ms"),
+            Column::numbers("TTFT p90", "ms"),
+        ],
+        rows: (0..points.len())
+            .map(|row| columns.iter().map(|cells: &Vec<String>| cells[row].clone()).collect())
+            .collect(),
+        notes: Vec::new(),
+    }
+}
