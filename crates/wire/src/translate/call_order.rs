@@ -163,14 +163,15 @@ impl CallOrder {
         if !call.opened {
             call.opened = true;
             steps.push(Step::Open(index));
+            self.live = Some(index);
         } else if self.live != Some(index) && call.written < call.arguments.len() {
             steps.push(Step::Return(index));
         }
         if call.written < call.arguments.len() {
             steps.push(Step::Text(index, call.written..call.arguments.len()));
             call.written = call.arguments.len();
+            self.live = Some(index);
         }
-        self.live = Some(index);
     }
 }
 
@@ -178,5 +179,58 @@ impl Call {
     /// Whether enough is known to begin it: most servers say identifier and name at once, and some no identifier at all.
     fn is_known(&self) -> bool {
         self.opened || !self.name.is_empty() && (!self.id.is_empty() || self.brackets.begun)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(order: &mut CallOrder, pieces: &[(u32, &str)]) -> Vec<Step> {
+        let mut steps = Vec::new();
+        let mut seen = Vec::new();
+        for &(index, text) in pieces {
+            let first = !seen.contains(&index);
+            seen.push(index);
+            let (id, name) = if first { (format!("c{index}"), format!("f{index}")) } else { Default::default() };
+            order.open(index, &id, &name, &mut steps);
+            order.text(text, &mut steps);
+        }
+        order.flush(&mut steps);
+        steps
+    }
+
+    #[test]
+    fn who_can_go_back_does_and_who_cannot_waits() {
+        use Step::{Open, Return, Text};
+        let pieces = [(0, "{\"a\""), (1, "{"), (0, ":1}"), (1, "}"), (2, "")];
+        let free = told(&mut CallOrder::new(false), &pieces);
+        let expected = [
+            Open(0),
+            Text(0, 0..4),
+            Open(1),
+            Text(1, 0..1),
+            Return(0),
+            Text(0, 4..7),
+            Return(1),
+            Text(1, 1..2),
+            Open(2),
+            Text(2, 0..2),
+        ];
+        assert_eq!(free, expected);
+        let in_turn = told(&mut CallOrder::new(true), &pieces);
+        let expected =
+            [Open(0), Text(0, 0..4), Text(0, 4..7), Open(1), Text(1, 0..1), Text(1, 1..2), Open(2), Text(2, 0..2)];
+        assert_eq!(in_turn, expected);
+    }
+
+    #[test]
+    fn what_goes_on_behind_its_end_is_noticed() {
+        let mut order = CallOrder::new(true);
+        told(&mut order, &[(0, "{}")]);
+        order.text("\n", &mut Vec::new());
+        assert!(!order.overran(), "blanks mean nothing");
+        order.text("{}", &mut Vec::new());
+        assert!(order.overran());
     }
 }

@@ -32,7 +32,11 @@ pub fn told(dialect: Dialect, shape: Shape, body: &[u8]) -> Told {
         match event.what {
             What::Text { channel: Channel::Reasoning, text } => told.reasoning.push_str(batch.text(text)),
             What::Text { channel: Channel::Answer, text } => told.answer.push_str(batch.text(text)),
-            What::Text { channel: Channel::Tool, text } => told.calls[open].2.push_str(batch.text(text)),
+            What::Text { channel: Channel::Tool, text } => {
+                // Code that the provider runs is no call that was announced.
+                told.calls.resize_with(told.calls.len().max(open + 1), Default::default);
+                told.calls[open].2.push_str(batch.text(text));
+            }
             What::ToolCall { index, id, name } => {
                 open = index as usize;
                 if told.calls.len() <= open {

@@ -22,6 +22,29 @@ pub fn translated(from: Dialect, to: Dialect, shape: Shape, usage: bool, parts: 
     (out, progress)
 }
 
+/// Checks that blocks of an Anthropic stream are started, filled and stopped one after the other, and counted from 0.
+pub fn check_blocks(out: &[u8]) {
+    let (mut open, mut next) = (None, 0);
+    for line in std::str::from_utf8(out).unwrap().lines() {
+        let Some(json) = line.strip_prefix("data: ") else { continue };
+        let event: serde_json::Value = serde_json::from_str(json).unwrap();
+        let index = event["index"].as_u64();
+        match event["type"].as_str().unwrap() {
+            "content_block_start" => {
+                assert_eq!((open, index), (None, Some(next)), "{line}");
+                (open, next) = (index, next + 1);
+            }
+            "content_block_delta" => assert_eq!(open, index, "{line}"),
+            "content_block_stop" => {
+                assert_eq!(open, index, "{line}");
+                open = None;
+            }
+            "message_delta" | "message_stop" => assert_eq!(open, None, "{line}"),
+            _ => {}
+        }
+    }
+}
+
 /// What the client should read of an upstream's answer.
 fn expected(from: Dialect, to: Dialect, shape: Shape, usage: bool, said: &Said) -> Told {
     let asked_for = matches!(to, Dialect::OpenAiChat | Dialect::OpenAiCompletions) && shape != Shape::Whole;
@@ -76,6 +99,9 @@ proptest! {
                 continue;
             }
             prop_assert_eq!(progress, Progress::Complete, "{}", context);
+            if to == Dialect::Anthropic && shape != Shape::Whole {
+                check_blocks(&out);
+            }
             let read = told(to, shape, &out);
             let calls: Vec<&str> = read.calls.iter().map(|call| call.0.as_str()).collect();
             if !matches!(to, Dialect::OllamaChat | Dialect::OllamaGenerate) {

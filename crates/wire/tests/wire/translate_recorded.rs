@@ -1,0 +1,177 @@
+//! Recorded and hand-written answers of every dialect, told in every other.
+//!
+//! It refuses to know what they should say. Invariant: what the client's decoder reads is what the upstream's would have
+//! read, as far as the client's dialect can say it.
+
+use crate::dialects::{Told, is_plain, told};
+use crate::recorded::recordings;
+use crate::translate_answers::{check_blocks, translated};
+use std::path::{Path, PathBuf};
+use tokrate_core::{FinishReason, Usage};
+use tokrate_wire::{Dialect, Progress, Shape};
+
+/// Every answer below a folder, with the dialect that its place tells.
+fn answers(folder: &Path, dialect: impl Fn(&str) -> Option<Dialect>) -> Vec<(PathBuf, Dialect, Vec<u8>)> {
+    let (mut folders, mut found) = (vec![folder.to_owned()], Vec::new());
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if let Some(dialect) = dialect(path.to_str().unwrap()) {
+                found.push((path.clone(), dialect, std::fs::read(&path).unwrap()));
+            }
+        }
+    }
+    found.sort_by(|one, other| one.0.cmp(&other.0));
+    found
+}
+
+/// The dialect of a fixture in the repository.
+fn fixture(path: &str) -> Option<Dialect> {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let part = |part: &str| path.contains(&format!("fixtures/{part}"));
+    Some(match name {
+        _ if name.ends_with(".md") || name.ends_with(".http") || name == "models.json" => return None,
+        _ if part("llama-server/anthropic") || part("anthropic/") => Dialect::Anthropic,
+        _ if part("llama-server/responses") || part("openai-responses/") => Dialect::OpenAiResponses,
+        _ if part("llama-server/native") || part("llama-completion/") => Dialect::LlamaCompletion,
+        _ if part("llama-server/stream-text") || part("openai-completions/") => Dialect::OpenAiCompletions,
+        _ if part("gemini/") => Dialect::Gemini,
+        _ if part("ollama/generate") => Dialect::OllamaGenerate,
+        _ if part("ollama/") => Dialect::OllamaChat,
+        _ => Dialect::OpenAiChat,
+    })
+}
+
+/// The dialect of a recording outside the repository.
+fn recording(path: &str) -> Option<Dialect> {
+    let answer = path.ends_with(".txt") || path.ends_with(".json") && !path.ends_with("models.json");
+    let part = |part: &str| path.contains(part);
+    Some(match () {
+        () if !answer || part("/requests/") || part("embeddings") || part("count_tokens") || part("rerank") => {
+            return None;
+        }
+        () if part("responses") && !part("/completions/") => Dialect::OpenAiResponses,
+        () if part("/anthropic/") => Dialect::Anthropic,
+        () if part("/vertex-gemini/") => Dialect::Gemini,
+        () if part("/gomodel/") || part("/completions/") => Dialect::OpenAiChat,
+        () => return None,
+    })
+}
+
+/// What a client of `to` is to read of what was said; `None` if the answer cannot be told there.
+fn expected(to: Dialect, shape: Shape, mut said: Told) -> Option<Told> {
+    if is_plain(to) && !said.calls.is_empty() {
+        return None;
+    }
+    if is_plain(to) {
+        said.reasoning.clear();
+    }
+    for (id, _, arguments) in &mut said.calls {
+        id.clear();
+        if arguments.trim().is_empty() {
+            "{}".clone_into(arguments);
+        }
+        let cut_off = serde_json::from_str::<serde_json::Value>(arguments).is_err();
+        if cut_off && to == Dialect::Anthropic && shape == Shape::Whole {
+            // An object must stand there.
+            *arguments = serde_json::json!({ "arguments": arguments }).to_string();
+        }
+        without_blanks(arguments);
+    }
+    let called = !said.calls.is_empty();
+    said.finish = Some(match said.finish {
+        None | Some(FinishReason::Stop) if called => FinishReason::ToolCalls,
+        None => FinishReason::Stop,
+        Some(FinishReason::Other) if !matches!(to, Dialect::Gemini) => FinishReason::Stop,
+        Some(reason) => reason,
+    });
+    if called && to == Dialect::OpenAiResponses && said.finish == Some(FinishReason::Stop) {
+        // Here the calls themselves say it.
+        said.finish = Some(FinishReason::ToolCalls);
+    }
+    said.usage = said.usage.map(|usage| carried(usage, to));
+    Some(Told { model: Some("alias".to_owned()), done: 1, trouble: Vec::new(), ..said })
+}
+
+/// The counts that every dialect has a place for.
+fn carried(usage: Usage, to: Dialect) -> Usage {
+    let unknown = if to == Dialect::Anthropic { Some(0) } else { None };
+    Usage { input: usage.input.or(unknown), output: usage.output.or(unknown), ..Usage::default() }
+}
+
+/// Where arguments are an object and no text, the blanks between their values mean nothing.
+fn without_blanks(arguments: &mut String) {
+    if let Ok(tree) = serde_json::from_str::<serde_json::Value>(arguments) {
+        *arguments = tree.to_string();
+    }
+}
+
+fn check(path: &Path, from: Dialect, body: &[u8]) -> usize {
+    // An answer in one piece is one that was asked for so: Ollama's streams are told from it by that alone.
+    let whole = path.extension().is_some_and(|end| end == "json");
+    let said = told(from, if whole { Shape::Whole } else { Shape::Stream }, body);
+    let mut told_well = 0;
+    if said.trouble.iter().any(|trouble| trouble == "text_after_finish") {
+        // What comes after the end is not told, so that there is nothing to compare.
+        return 0;
+    }
+    for to in Dialect::ALL.into_iter().filter(|to| *to != from) {
+        let ollama = matches!(from, Dialect::OllamaChat | Dialect::OllamaGenerate);
+        for shape in
+            [Shape::Stream, Shape::Whole].into_iter().filter(|shape| !ollama || whole == (*shape == Shape::Whole))
+        {
+            let (out, progress) = translated(from, to, shape, true, &[body]);
+            let context = format!("{} to {to:?} {shape:?}: {}", path.display(), String::from_utf8_lossy(&out));
+            let bytes: Vec<&[u8]> = body.chunks(7).collect();
+            assert_eq!(translated(from, to, shape, true, &bytes), (out.clone(), progress), "{context}");
+            if progress != Progress::Complete {
+                let read = told(to, shape, &out);
+                assert_eq!((read.done, read.trouble.len()), (0, 1), "{context}");
+                let own_tool = said.calls.iter().any(|call| call.1.is_empty());
+                assert!(own_tool || !said.trouble.is_empty() || said.finish.is_none() || is_plain(to), "{context}");
+                continue;
+            }
+            if to == Dialect::Anthropic && shape == Shape::Stream {
+                check_blocks(&out);
+            }
+            let mut read = told(to, shape, &out);
+            for call in &mut read.calls {
+                call.0.clear();
+                without_blanks(&mut call.2);
+            }
+            // Counts that do not fit together are told as they are.
+            read.trouble.retain(|trouble| trouble != "implausible_usage");
+            read.usage = read.usage.map(|usage| carried(usage, to));
+            let mut expected = expected(to, shape, said.clone()).expect("an answer that was told can be");
+            if expected.usage.is_none() || said.trouble.iter().any(|trouble| trouble == "implausible_usage") {
+                // Anthropic's clients need counts, if only of nothing; what does not fit together does so nowhere.
+                (read.usage, expected.usage) = (None, None);
+            }
+            if matches!(to, Dialect::OllamaChat | Dialect::OllamaGenerate | Dialect::LlamaCompletion) {
+                // Their words for it do not tell all reasons apart.
+                (read.finish, expected.finish) = (None, None);
+            }
+            assert_eq!(read, expected, "{context}");
+            told_well += 1;
+        }
+    }
+    told_well
+}
+
+#[test]
+fn every_fixture_keeps_its_meaning_in_every_other_dialect() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    let answers = answers(&folder, fixture);
+    let told: usize = answers.iter().map(|(path, from, body)| check(path, *from, body)).sum();
+    assert!(answers.len() > 50 && told > 400, "{} answers, told {told} times", answers.len());
+}
+
+#[test]
+fn every_recording_keeps_its_meaning_in_every_other_dialect() {
+    let Some(folder) = recordings() else { return };
+    let answers = answers(&folder, recording);
+    let told: usize = answers.iter().map(|(path, from, body)| check(path, *from, body)).sum();
+    assert!(answers.len() > 30 && told > 300, "{} answers, told {told} times", answers.len());
+}
