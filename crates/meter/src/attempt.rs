@@ -228,6 +228,16 @@ mod tests {
     }
 
     #[test]
+    fn the_schema_in_docs_is_that_of_the_type() {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/attempt.schema.json");
+        let written = std::fs::read_to_string(path).unwrap_or_default();
+        assert!(
+            written == attempt_schema(),
+            "docs/attempt.schema.json is out of date; write it anew with `cargo run -p tokrate-meter --example schema -- docs`"
+        );
+    }
+
+    #[test]
     fn a_row_is_read_as_it_was_written() {
         let row = Attempt {
             call: "c".to_owned(),

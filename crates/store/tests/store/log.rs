@@ -214,14 +214,12 @@ fn a_clock_that_jumps_back_removes_nothing_and_changes_no_row() {
         wall_clock: Arc::new(move || hands.load(Ordering::Relaxed)),
         ..config(&folder)
     };
-    let rows = [row(100), row(99), row(40), row(101)];
-    for (time, row) in [100, 7, 0, 101].into_iter().zip(&rows) {
-        clock.store(
-            self::row(time).started_unix_ms.saturating_sub(if time == 0 { u64::MAX } else { 0 }),
-            Ordering::Relaxed,
-        );
+    // What the clock says when each row is written: right, back by a minute and a half, at its beginning, right again.
+    let times = [row(100).started_unix_ms, row(7).started_unix_ms, 0, row(101).started_unix_ms];
+    for (time, row) in times.into_iter().zip([row(100), row(99), row(40), row(101)]) {
+        clock.store(time, Ordering::Relaxed);
         let log = Log::open(keeping.clone()).expect("a log");
-        log.write(row.clone());
+        log.write(row);
         assert!(log.flush(LONG));
     }
     // At the last opening row 40 was 61 seconds old.
