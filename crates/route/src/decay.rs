@@ -58,7 +58,14 @@ pub(crate) struct FadingHistogram {
     sum: f64,
     /// What a sample of that tick would weigh is 1; a later one weighs more instead of the earlier ones less.
     reference: Tick,
+    /// Median and 90th percentile, as of some samples ago.
+    middle_and_tail: Option<(f64, f64)>,
+    /// Samples until they are looked up again.
+    stale_in: u32,
 }
+
+/// Up to so many samples may come before the kept quantiles are looked up again.
+const STALE_MOST: u32 = 8;
 
 impl FadingHistogram {
     pub fn new(lowest_octave: i32, half_life: Span) -> FadingHistogram {
@@ -69,6 +76,8 @@ impl FadingHistogram {
             total: 0.0,
             sum: 0.0,
             reference: Tick::ZERO,
+            middle_and_tail: None,
+            stale_in: 0,
         }
     }
 
@@ -78,6 +87,7 @@ impl FadingHistogram {
         self.weights[bucket] += weight;
         self.total += weight;
         self.sum += weight * value;
+        self.keep_quantiles();
     }
 
     /// A sample of which only is known that it is at least this: it is spread over what was seen beyond (Efron, "The two sample
@@ -90,6 +100,7 @@ impl FadingHistogram {
         if beyond <= 0.0 {
             self.weights[first] += weight * growth;
             self.sum += weight * growth * value;
+            self.keep_quantiles();
             return;
         }
         let added = weight * growth / beyond;
@@ -97,6 +108,21 @@ impl FadingHistogram {
             self.sum += *held * added * centre(place, self.lowest_octave);
             *held += *held * added;
         }
+        self.keep_quantiles();
+    }
+
+    /// Median and 90th percentile, at most a few samples old; `None` when it is empty.
+    pub fn middle_and_tail(&self) -> Option<(f64, f64)> {
+        self.middle_and_tail
+    }
+
+    fn keep_quantiles(&mut self) {
+        if self.stale_in == 0 {
+            self.middle_and_tail = self.quantiles(0.5, 0.9);
+            // Of the first few each one counts.
+            self.stale_in = if self.total < 4.0 * f64::from(STALE_MOST) { 1 } else { STALE_MOST };
+        }
+        self.stale_in -= 1;
     }
 
     /// How many samples' worth it holds now.

@@ -176,29 +176,31 @@ impl LaneModel {
 
     /// What a request may expect that makes it `in_flight` calls, itself included; `None` if too little is known.
     pub fn expect(&self, now: Tick, prompt_tokens: u64, in_flight: u32) -> Option<Expectation> {
-        let load = f64::from(in_flight.max(1));
+        self.at(now, prompt_tokens)?.expect(in_flight)
+    }
+
+    /// The model as of a moment, for calls of one prompt length; `None` if too little is known.
+    pub(crate) fn at(&self, now: Tick, prompt_tokens: u64) -> Option<ModelNow<'_>> {
         let weight = self.pace.weight(now).min(self.wait.weight(now));
         if weight < WEIGHT_LEAST {
             return None;
         }
-        let (ttft_mean, ttft_p50, ttft_p90) = self.ttft(now, prompt_tokens, load)?;
-        let pace = self.pace.value(load)? * self.pace_drift.factor(now, &self.config, PACE_PRIOR);
-        Some(Expectation { ttft: ttft_mean, ttft_p50, ttft_p90, speed: 1.0 / pace, weight })
+        let (p50, p90) = self.spread.middle_and_tail()?;
+        Some(ModelNow {
+            model: self,
+            weight,
+            pace_factor: self.pace_drift.factor(now, &self.config, PACE_PRIOR),
+            wait_factor: self.wait_drift.factor(now, &self.config, WAIT_PRIOR),
+            prompt: self.prompt.slope() * prompt_tokens as f64,
+            mean: self.spread.mean()?.clamp(1.0, TAIL_MEAN_MOST),
+            p50,
+            p90,
+        })
     }
 
-    /// Seconds that one more call costs all calls of the lane together in the long run, at the load that it makes: with `T(n)`
-    /// for the time to the end of an answer, the calls per second are `n / T(n)`, and so many seconds of calls in flight buy
-    /// one more of them. Its own time where load changes nothing, and ever more where it only makes all of them slower;
-    /// [`LaneModel::SHARED_COST_MOST`] times its own time at most.
+    /// See [`ModelNow::shared_seconds`].
     pub fn shared_seconds(&self, now: Tick, prompt_tokens: u64, output_tokens: f64, in_flight: u32) -> Option<f64> {
-        let seconds = |load| Some(self.expect(now, prompt_tokens, load)?.completion_seconds(output_tokens));
-        let own = seconds(in_flight.max(1))?;
-        // Over a wide range of loads, because the difference of two estimates that lie close together is mostly their error.
-        let (low, high) = (in_flight * 2 / 3, in_flight + (in_flight / 3).max(1));
-        let at_low = if low == 0 { 0.0 } else { f64::from(low) / seconds(low)? };
-        let bought = f64::from(high) / seconds(high)? - at_low;
-        let most = own * LaneModel::SHARED_COST_MOST;
-        Some(if bought > 0.0 { (f64::from(high - low) / bought).clamp(own, most) } else { most })
+        self.at(now, prompt_tokens)?.shared_seconds(output_tokens, in_flight)
     }
 
     /// The 90th percentile of the time to first token, if at least `samples_least` samples' worth is known of it.
@@ -206,15 +208,9 @@ impl LaneModel {
         if self.spread.weight(now) < samples_least.max(WEIGHT_LEAST) {
             return None;
         }
-        self.ttft(now, prompt_tokens, f64::from(in_flight.max(1))).map(|(_, _, p90)| p90)
-    }
-
-    /// Mean, median and 90th percentile.
-    fn ttft(&self, now: Tick, prompt_tokens: u64, in_flight: f64) -> Option<(Span, Span, Span)> {
-        let usual = self.plain_ttft(prompt_tokens, in_flight)? * self.wait_drift.factor(now, &self.config, WAIT_PRIOR);
-        let (p50, p90) = self.spread.quantiles(0.5, 0.9)?;
-        let mean = usual * self.spread.mean()?.clamp(1.0, TAIL_MEAN_MOST);
-        Some((Span::from_secs_f64(mean), Span::from_secs_f64(usual * p50), Span::from_secs_f64(usual * p90)))
+        let (_, p90) = self.spread.middle_and_tail()?;
+        let usual = self.plain_ttft(prompt_tokens, f64::from(in_flight.max(1)))?;
+        Some(Span::from_secs_f64(usual * self.wait_drift.factor(now, &self.config, WAIT_PRIOR) * p90))
     }
 
     /// What the model says without the drift.
@@ -231,6 +227,62 @@ impl LaneModel {
         self.prompt.add(now, prompt_tokens as f64, unexplained, (weight, counts), self.config.half_life);
         let without_prompt = seconds - self.prompt.slope() * prompt_tokens as f64;
         self.wait.add(now, in_flight, without_prompt.max(1e-6), weight);
+    }
+}
+
+/// A model as of one moment: what depends on the time alone is worked out.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ModelNow<'a> {
+    model: &'a LaneModel,
+    weight: f64,
+    pace_factor: f64,
+    wait_factor: f64,
+    /// Seconds that the prompt takes.
+    prompt: f64,
+    /// Mean, median and 90th percentile of the time to first token over the usual one.
+    mean: f64,
+    p50: f64,
+    p90: f64,
+}
+
+impl ModelNow<'_> {
+    /// What a request may expect that makes it `in_flight` calls.
+    pub fn expect(&self, in_flight: u32) -> Option<Expectation> {
+        let load = f64::from(in_flight.max(1));
+        let usual = self.usual(load)?;
+        let pace = self.model.pace.value(load)? * self.pace_factor;
+        Some(Expectation {
+            ttft: Span::from_secs_f64(usual * self.mean),
+            ttft_p50: Span::from_secs_f64(usual * self.p50),
+            ttft_p90: Span::from_secs_f64(usual * self.p90),
+            speed: 1.0 / pace,
+            weight: self.weight,
+        })
+    }
+
+    /// Seconds that one more call costs all calls of the lane together in the long run, at the load that it makes: with `T(n)`
+    /// for the time to the end of an answer, the calls per second are `n / T(n)`, and so many seconds of calls in flight buy
+    /// one more of them. Its own time where load changes nothing, and ever more where it only makes all of them slower;
+    /// [`LaneModel::SHARED_COST_MOST`] times its own time at most.
+    pub fn shared_seconds(&self, output_tokens: f64, in_flight: u32) -> Option<f64> {
+        let in_flight = in_flight.max(1);
+        let own = self.seconds(output_tokens, in_flight)?;
+        // Over a wide range of loads, because the difference of two estimates that lie close together is mostly their error.
+        let (low, high) = (in_flight * 2 / 3, in_flight + (in_flight / 3).max(1));
+        let at_low = if low == 0 { 0.0 } else { f64::from(low) / self.seconds(output_tokens, low)? };
+        let bought = f64::from(high) / self.seconds(output_tokens, high)? - at_low;
+        let most = own * LaneModel::SHARED_COST_MOST;
+        Some(if bought > 0.0 { (f64::from(high - low) / bought).clamp(own, most) } else { most })
+    }
+
+    fn seconds(&self, output_tokens: f64, in_flight: u32) -> Option<f64> {
+        let load = f64::from(in_flight);
+        let pace = self.model.pace.value(load)? * self.pace_factor;
+        Some(self.usual(load)? * self.mean + output_tokens.max(0.0) * pace)
+    }
+
+    fn usual(&self, load: f64) -> Option<f64> {
+        Some((self.model.wait.value(load)? + self.prompt).max(1e-6) * self.wait_factor)
     }
 }
 

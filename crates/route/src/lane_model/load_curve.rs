@@ -25,7 +25,11 @@ pub(crate) struct LoadCurve {
     half_life: Span,
     /// Weight of the law, in samples, against what was seen near a load.
     law_weight: f64,
-    at: Tick,
+    /// What a sample of that tick weighs is 1; a later one weighs more instead of the earlier ones less, so that a look-up needs
+    /// no powers.
+    reference: Tick,
+    /// What the latest sample weighs.
+    scale: f64,
     /// Sums of the products of the law's terms, upper triangle by rows.
     products: [f64; 6],
     /// Sums of the terms times the quantity.
@@ -40,18 +44,25 @@ pub(crate) struct LoadCurve {
 /// What was seen at loads of one range.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cell {
-    at: Tick,
     weight: f64,
     load: f64,
+    /// Of `load`, to the base of two.
+    octave: f64,
     value: f64,
+    /// By how much of the law's value it departs from the law.
+    bend: f64,
 }
+
+/// Half-lives after which the scale is begun anew.
+const HALVES_MOST: f64 = 40.0;
 
 impl LoadCurve {
     pub fn new(half_life: Span, law_weight: f64) -> LoadCurve {
         LoadCurve {
             half_life,
             law_weight,
-            at: Tick::ZERO,
+            reference: Tick::ZERO,
+            scale: 1.0,
             products: [0.0; 6],
             right: [0.0; 3],
             weight: 0.0,
@@ -64,29 +75,32 @@ impl LoadCurve {
     pub fn add(&mut self, now: Tick, load: f64, value: f64, weight: f64) {
         let load = load.max(1.0);
         self.load_most = self.load_most.max(load);
-        let left = left_after(now.since(self.at), self.half_life);
-        self.at = self.at.max(now);
+        self.rescale(now);
+        let weight = weight * self.scale;
         let [one, first, second] = terms(load);
         let products = [one * one, one * first, one * second, first * first, first * second, second * second];
-        for (sum, product) in self.products.iter_mut().zip(products) {
-            *sum = *sum * left + weight * product;
-        }
-        for (sum, term) in self.right.iter_mut().zip([one, first, second]) {
-            *sum = *sum * left + weight * term * value;
-        }
-        self.weight = self.weight * left + weight;
-        let cell = &mut self.cells[cell_of(load)];
-        let left = left_after(now.since(cell.at), self.half_life) * cell.weight;
-        cell.at = cell.at.max(now);
-        cell.weight = left + weight;
-        cell.load = (cell.load * left + load * weight) / cell.weight;
-        cell.value = (cell.value * left + value * weight) / cell.weight;
+        self.products.iter_mut().zip(products).for_each(|(sum, product)| *sum += weight * product);
+        self.right.iter_mut().zip([one, first, second]).for_each(|(sum, term)| *sum += weight * term * value);
+        self.weight += weight;
+        let cell = &mut self.cells[cell_of(load.log2())];
+        let held = cell.weight;
+        cell.weight += weight;
+        cell.load = (cell.load * held + load * weight) / cell.weight;
+        cell.value = (cell.value * held + value * weight) / cell.weight;
+        cell.octave = cell.load.log2();
         self.law = self.solve();
+        // Here and not at every look-up, of which there are many more.
+        for place in 0..CELLS {
+            let Cell { weight, load, value, .. } = self.cells[place];
+            if weight > 0.0 {
+                self.cells[place].bend = value / self.law_at(load) - 1.0;
+            }
+        }
     }
 
     /// Samples' worth of knowledge now.
     pub fn weight(&self, now: Tick) -> f64 {
-        self.weight * left_after(now.since(self.at), self.half_life)
+        self.weight * left_after(now.since(self.reference), self.half_life)
     }
 
     /// The quantity at a load.
@@ -95,20 +109,32 @@ impl LoadCurve {
             return None;
         }
         let load = load.max(1.0);
-        let middle = cell_of(load);
-        let (mut weights, mut bend) = (self.law_weight, 0.0);
+        let octave = load.log2();
+        let middle = cell_of(octave);
+        let (mut weights, mut bend) = (self.law_weight * self.scale, 0.0);
         for cell in &self.cells[middle.saturating_sub(REACH)..(middle + REACH + 1).min(CELLS)] {
-            if cell.weight > 0.0 {
+            let near = 1.0 - (octave - cell.octave).abs() * (PER_OCTAVE / REACH as f64);
+            if cell.weight > 0.0 && near > 0.0 {
                 // Relative to the law, so that a bend at one load means as much at another.
-                let apart = (load / cell.load).log2().abs() * PER_OCTAVE / REACH as f64;
-                let near = (1.0 - apart).max(0.0);
-                // All cells fade alike; what an old one has left against the newest sample is what counts.
-                let weight = near * cell.weight * left_after(self.at.since(cell.at), self.half_life);
-                weights += weight;
-                bend += weight * (cell.value / self.law_at(cell.load) - 1.0);
+                weights += near * cell.weight;
+                bend += near * cell.weight * cell.bend;
             }
         }
         Some(self.law_at(load) * (1.0 + bend / weights))
+    }
+
+    /// Brings the scale to what a sample of now weighs.
+    fn rescale(&mut self, now: Tick) {
+        let halves = now.since(self.reference).as_nanos() as f64 / self.half_life.as_nanos().max(1) as f64;
+        if halves <= HALVES_MOST {
+            self.scale = self.scale.max(halves.exp2());
+            return;
+        }
+        let left = (-halves).exp2();
+        self.products.iter_mut().chain(&mut self.right).for_each(|sum| *sum *= left);
+        self.cells.iter_mut().for_each(|cell| cell.weight *= left);
+        self.weight *= left;
+        (self.reference, self.scale) = (now, 1.0);
     }
 
     fn law_at(&self, load: f64) -> f64 {
@@ -121,7 +147,7 @@ impl LoadCurve {
     /// The law's coefficients by least squares: of all three terms, or of as many as give none below zero.
     fn solve(&self) -> [f64; 3] {
         let [p00, p01, p02, p11, p12, p22] = self.products;
-        let prior = |term: f64| PRIOR_WEIGHT * term * term;
+        let prior = |term: f64| PRIOR_WEIGHT * self.scale * term * term;
         let [_, first, second] = terms(PRIOR_LOAD);
         let (p11, p22) = (p11 + prior(first), p22 + prior(second));
         let [r0, r1, r2] = self.right;
@@ -146,12 +172,8 @@ impl LoadCurve {
             }
         }
         // It seems to fall with load: then it is flat.
-        let (mut weight, mut sum) = (0.0, 0.0);
-        for cell in self.cells.iter().filter(|cell| cell.weight > 0.0) {
-            let held = cell.weight * left_after(self.at.since(cell.at), self.half_life);
-            weight += held;
-            sum += held * cell.value;
-        }
+        let weight: f64 = self.cells.iter().map(|cell| cell.weight).sum();
+        let sum: f64 = self.cells.iter().map(|cell| cell.weight * cell.value).sum();
         let mean = sum / weight;
         [mean, -ASSUMED_CONTENTION * mean, 0.0]
     }
@@ -162,6 +184,7 @@ fn terms(load: f64) -> [f64; 3] {
     [1.0 + ASSUMED_CONTENTION * (load - 1.0), load - 1.0, load * (load - 1.0)]
 }
 
-fn cell_of(load: f64) -> usize {
-    ((load.log2() * PER_OCTAVE).round() as usize).min(CELLS - 1)
+/// The cell of a load's logarithm.
+fn cell_of(octave: f64) -> usize {
+    ((octave * PER_OCTAVE + 0.5) as usize).min(CELLS - 1)
 }

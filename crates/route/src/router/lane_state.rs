@@ -75,11 +75,11 @@ impl LaneState {
     }
 
     pub fn view(&self, now: Tick, lane: LaneId, shape: &CallShape, shared: bool) -> View {
-        let expectation = self.model.expect(now, shape.prompt_tokens, self.in_flight + 1);
-        let shared_seconds = match shared {
-            true => self.model.shared_seconds(now, shape.prompt_tokens, shape.output_tokens, self.in_flight + 1),
-            false => None,
-        };
+        let model = self.model.at(now, shape.prompt_tokens);
+        let expectation = model.and_then(|model| model.expect(self.in_flight + 1));
+        let shared_seconds = model.filter(|_| shared);
+        let shared_seconds =
+            shared_seconds.and_then(|model| model.shared_seconds(shape.output_tokens, self.in_flight + 1));
         View {
             ranked: Ranked { lane, usable: self.is_usable(now), expectation },
             in_flight: self.in_flight,

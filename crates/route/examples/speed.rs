@@ -1,0 +1,61 @@
+//! What a choice costs: `cargo run --release -p tokrate-route --example speed`. Times of one thread, in nanoseconds a call.
+
+use std::hint::black_box;
+use std::time::Instant;
+use tokrate_core::{Rng, Span, Tick};
+use tokrate_route::{CallShape, LaneConfig, LaneId, Outcome, Policy, Router};
+
+const LANES: u32 = 8;
+const CALLS: u32 = 200_000;
+
+fn main() {
+    let price = LaneConfig {
+        price_input_usd_per_million: Some(1.0),
+        price_output_usd_per_million: Some(4.0),
+        max_in_flight: None,
+    };
+    let (mut router, mut rng) = (Router::new(vec![price; LANES as usize], 1), Rng::root(2));
+    let ids: Vec<LaneId> = (0..LANES).map(LaneId).collect();
+    let shape = CallShape { prompt_tokens: 800, output_tokens: 250.0 };
+    let mut now = Tick::ZERO;
+    let (mut starting, mut first, mut finishing) = (0.0, 0.0, 0.0);
+    let mut open = std::collections::VecDeque::new();
+    for _ in 0..CALLS {
+        now += rng.exponential(Span::from_micros(50));
+        let lane = LaneId(rng.below(u64::from(LANES)) as u32);
+        let begun = Instant::now();
+        let mut started = router.start(lane, now);
+        starting += begun.elapsed().as_nanos() as f64;
+        let begun = Instant::now();
+        router.first_token(&mut started, now, Span::from_secs_f64(0.2 * rng.log_normal(0.5)), 800);
+        first += begun.elapsed().as_nanos() as f64;
+        open.push_back(started);
+        if open.len() > 200 {
+            let output_speed = Some(80.0 * rng.log_normal(0.2));
+            let outcome = Outcome { prompt_tokens: 800, output_tokens: 250, output_speed, ..Outcome::default() };
+            let started = open.pop_front().expect("not empty");
+            let begun = Instant::now();
+            router.finish(started, now, &outcome);
+            finishing += begun.elapsed().as_nanos() as f64;
+        }
+    }
+    let per_call = |sum: f64| sum / f64::from(CALLS);
+    println!(
+        "start {:.0} ns, first_token {:.0} ns, finish {:.0} ns (the clock's own time included)",
+        per_call(starting),
+        per_call(first),
+        per_call(finishing)
+    );
+    for policy in [Policy::Completion, Policy::OwnCompletion, Policy::PeakEwma, Policy::LeastBusy, Policy::Fixed] {
+        let begun = Instant::now();
+        for _ in 0..CALLS {
+            black_box(router.order(now, black_box(&shape), &ids, &policy));
+        }
+        println!("order of {LANES} lanes, {policy:?}: {:.0} ns", begun.elapsed().as_nanos() as f64 / f64::from(CALLS));
+    }
+    let begun = Instant::now();
+    for _ in 0..CALLS {
+        black_box(router.hedge_after(black_box(LaneId(1)), now, 800));
+    }
+    println!("hedge_after: {:.0} ns", begun.elapsed().as_nanos() as f64 / f64::from(CALLS));
+}
