@@ -2,6 +2,7 @@
 
 mod bench;
 mod memory;
+mod sdk;
 mod tidy;
 mod tools;
 mod verify;
@@ -18,6 +19,8 @@ usage: cargo xtask <chore>
   test            install what the tests need if it is missing, then run everything
   tools           only install what the tests need if it is missing
   tidy            check the house rules: dependency table, pure crates, headers, sizes
+  sdk [--only PART]
+                  run the published SDKs of OpenAI and Anthropic against the gateway (part of test)
   bench [NAME…]   measure the bars with the release binary, beside a floor in the same run
 ";
 
@@ -34,6 +37,7 @@ fn main() -> ExitCode {
         Some("test") => verify::run(&root),
         Some("tools") => tools::ensure(&root).map(drop),
         Some("tidy") => tidy::run(&root),
+        Some("sdk") => sdk::run(&root, &arguments[1..]),
         Some("bench") => bench::run(&root, &arguments[1..]),
         _ => {
             eprint!("{USAGE}");

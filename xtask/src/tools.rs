@@ -36,17 +36,21 @@ pub fn ensure(root: &Path) -> Result<PathBuf> {
 
 /// Fills a folder with packages unless its list says that just these are in it.
 fn ensure_packages(folder: &Path, packages: &[&str], install: fn(&Path, &[&str]) -> Result<()>) -> Result<()> {
+    fill(folder, &packages.join("\n"), &packages.join(", "), |folder| install(folder, packages))
+}
+
+/// Fills a folder anew unless its list says that it holds just what is wanted; `shown` is what is said of it.
+pub fn fill(folder: &Path, wanted: &str, shown: &str, install: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
     let list = folder.join("installed-by-xtask");
-    let wanted = packages.join("\n");
     if std::fs::read_to_string(&list).is_ok_and(|there| there == wanted) {
         return Ok(());
     }
-    println!("xtask: installing {} into {} (once)", packages.join(", "), folder.display());
+    println!("xtask: installing {shown} into {} (once)", folder.display());
     if folder.exists() {
         std::fs::remove_dir_all(folder).with_context(|| format!("empty {}", folder.display()))?;
     }
     std::fs::create_dir_all(folder).with_context(|| format!("make {}", folder.display()))?;
-    install(folder, packages)?;
+    install(folder)?;
     std::fs::write(&list, wanted).with_context(|| format!("write {}", list.display()))
 }
 

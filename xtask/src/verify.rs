@@ -1,6 +1,6 @@
 //! `cargo xtask test`: everything that must hold, cheapest first.
 
-use crate::{tidy, tools};
+use crate::{sdk, tidy, tools};
 use anyhow::Result;
 use std::path::Path;
 use std::process::Command;
@@ -21,5 +21,6 @@ pub fn run(root: &Path) -> Result<()> {
     cargo(&["deny", "--log-level", "error", "check", "bans", "licenses", "sources"])?;
     cargo(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"])?;
     cargo(&["test", "--workspace", "--doc", "--quiet"])?;
-    cargo(&["nextest", "run", "--workspace", "--no-fail-fast"])
+    cargo(&["nextest", "run", "--workspace", "--no-fail-fast"])?;
+    sdk::run(root, &[])
 }

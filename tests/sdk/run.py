@@ -1,0 +1,171 @@
+"""Runs the published SDKs of OpenAI and Anthropic, for Python and Node, against a gateway of this build.
+
+    python run.py --tokrate target/debug/tokrate --node-modules .tools/sdk-node/node_modules [--only PART]
+
+It refuses to install anything. Invariant: nothing leaves loopback, and a suite that does not reach its end is a failure.
+"""
+
+import argparse
+import concurrent.futures
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE / "upstream"))
+import script  # noqa: E402
+
+SUITES = ["openai-python", "openai-node", "anthropic-python", "anthropic-node"]
+# How often a suite can ask a lane that makes trouble without meeting its cool-down.
+VARIANTS = 2
+KEY, NARROW_KEY = "sk-of-a-client", "sk-of-a-narrow-client"
+PROVIDER_KEY = "sk-of-the-lane"
+# All checks together take a fraction of this.
+SUITE_SECONDS = 120
+WIRES = {"chat": "openai-chat", "responses": "openai-responses", "anthropic": "anthropic"}
+
+# What the suites expect to hear.
+SAID = {
+    "text": "".join(script.TEXT), "pieces": script.TEXT, "thoughts": "".join(script.THOUGHTS), "usage": script.USAGE,
+}
+
+
+def settings(upstream):
+    """The gateway's settings: a lane for every scene in every dialect, of its own for whatever makes a lane cool down."""
+    lanes = {"sim": 'local = "sim"', "embeddings": lane(upstream, "openai-chat", "text-embedding")}
+    lanes["completions-plain"] = lane(upstream, "openai-completions", "plain")
+    for wire, dialect in WIRES.items():
+        for scene in script.SCENES:
+            lanes[f"{wire}-{scene}"] = lane(upstream, dialect, scene)
+        for scene in script.TROUBLES:
+            for suite in SUITES:
+                for variant in range(1, VARIANTS + 1):
+                    lanes[f"{wire}-{scene}-{suite}-{variant}"] = lane(upstream, dialect, scene)
+    text = '[gateway]\nlisten = "127.0.0.1:0"\nadmin = "off"\nlog = "log.db"\nworkers = 2\n'
+    for name, row in lanes.items():
+        text += f'\n[gateway.lanes."{name}"]\n{row}\n'
+    for wire in WIRES:
+        text += f'\n[gateway.aliases."{wire}-alias"]\nlanes = ["{wire}-plain"]\nobjective = "fixed"\n'
+    text += '\n[gateway.keys.team]\nkey_env = "TOKRATE_SDK_KEY"\n'
+    narrow = 'key_env = "TOKRATE_SDK_NARROW_KEY"\naliases = ["chat-plain", "anthropic-plain"]\n'
+    return text + f"\n[gateway.keys.narrow]\n{narrow}"
+
+
+def lane(upstream, dialect, scene):
+    return f'url = "{upstream}/v1"\ndialect = "{dialect}"\nmodel = "{scene}"\nprovider = "scripted"\nkey_env = "SCRIPTED_KEY"'
+
+
+def environment(**more):
+    """That of this process without proxies, telemetry and keys of others."""
+    unwanted = ("OPENAI_", "ANTHROPIC_", "OTEL_", "TOKRATE_")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(unwanted)}
+    for name in ["http_proxy", "https_proxy", "all_proxy"]:
+        kept.pop(name, None)
+        kept.pop(name.upper(), None)
+    loopback = {"NO_PROXY": "*", "no_proxy": "*", "OTEL_SDK_DISABLED": "true", "DO_NOT_TRACK": "1"}
+    return {**kept, **loopback, "PYTHONDONTWRITEBYTECODE": "1", "SCRIPTED_KEY": PROVIDER_KEY, **more}
+
+
+class Child:
+    """A process whose output is read as it comes."""
+
+    def __init__(self, name, command, **options):
+        self.name, self.lines = name, []
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options
+        )
+
+    def read_until(self, word):
+        """The first line that holds a word."""
+        for line in self.process.stdout:
+            self.lines.append(line)
+            if word in line:
+                threading.Thread(target=self.drain, daemon=True).start()
+                return line
+        raise SystemExit(f"{self.name} ended with {self.process.wait()} before it served:\n{''.join(self.lines)}")
+
+    def drain(self):
+        self.lines.extend(self.process.stdout)
+
+    def end(self):
+        """Asks it to end; returns its exit status."""
+        self.process.stdin.close()
+        self.process.terminate()
+        try:
+            return self.process.wait(timeout=15)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            return "not ended 15 s after SIGTERM"
+
+
+def run_suite(suite, arguments, gateway, upstream):
+    """The lines that a suite prints, and its exit status."""
+    package, language = suite.split("-")
+    variables = environment(
+        SDK_GATEWAY=gateway, SDK_UPSTREAM=upstream, SDK_KEY=KEY, SDK_NARROW_KEY=NARROW_KEY, SDK_SUITE=suite,
+        SDK_SAID=json.dumps(SAID), SDK_ONLY=arguments.only or "", NODE_PATH=str(arguments.node_modules),
+    )
+    if language == "python":
+        command = [sys.executable, str(HERE / "python" / f"{package}_checks.py")]
+    else:
+        command = ["node", str(HERE / "node" / f"{package}.js")]
+    try:
+        done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=SUITE_SECONDS, check=False)
+        return done.stdout.splitlines(), done.stderr, done.returncode
+    except subprocess.TimeoutExpired as late:
+        return (late.stdout or b"").decode().splitlines(), f"not done after {SUITE_SECONDS} s", -1
+
+
+def told(suite, outcome):
+    """Prints what came of a suite; returns the number of checks, of those that passed, and the versions."""
+    lines, errors, status = outcome
+    passed = [line for line in lines if line.startswith("ok ")]
+    failed = [line for line in lines if line.startswith("FAIL ")]
+    versions = next((line.removeprefix("versions ") for line in lines if line.startswith("versions ")), None)
+    for line in passed + failed:
+        print(f"sdk: {line}")
+    # The line with the versions is the last that a suite prints.
+    if versions is None or status != 0:
+        failed.append(suite)
+        print(f"sdk: FAIL {suite} ended with {status}\n{errors}")
+    return len(passed) + len(failed), len(passed), versions or f"{suite} unknown"
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--tokrate", type=pathlib.Path, required=True)
+    parser.add_argument("--node-modules", type=pathlib.Path, required=True)
+    parser.add_argument("--only", help="only checks whose name has this part")
+    arguments = parser.parse_args()
+    began = time.monotonic()
+    provider = Child("the scripted provider", [sys.executable, str(HERE / "upstream/server.py")], env=environment())
+    with tempfile.TemporaryDirectory(prefix="tokrate-sdk-") as folder:
+        upstream = provider.read_until("http://").strip()
+        pathlib.Path(folder, "tokrate.toml").write_text(settings(upstream))
+        variables = environment(TOKRATE_SDK_KEY=KEY, TOKRATE_SDK_NARROW_KEY=NARROW_KEY)
+        command = [str(arguments.tokrate.resolve()), "gateway"]
+        gateway = Child("the gateway", command, cwd=folder, env=variables)
+        address = gateway.read_until("point an SDK at").split("base URL ")[1].split("/v1")[0]
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            outcomes = list(pool.map(lambda suite: run_suite(suite, arguments, address, upstream), SUITES))
+        status = gateway.end()
+        provider.end()
+    counts = [told(suite, outcome) for suite, outcome in zip(SUITES, outcomes, strict=True)]
+    total, passed = sum(count[0] for count in counts) + 1, sum(count[1] for count in counts)
+    if status == 0:
+        passed += 1
+        print("sdk: ok gateway: ends by itself after SIGTERM, no call left open")
+    else:
+        print(f"sdk: FAIL gateway: ended with {status} after SIGTERM\n{''.join(gateway.lines[-20:])}")
+    versions = ", ".join(count[2] for count in counts)
+    print(f"sdk: {passed} of {total} checks passed ({versions}) in {time.monotonic() - began:.1f} s")
+    return 0 if passed == total else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

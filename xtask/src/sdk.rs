@@ -1,0 +1,61 @@
+//! `cargo xtask sdk`: the published SDKs of OpenAI and Anthropic, for Python and Node, against the gateway of this build.
+//!
+//! It refuses to know what is checked: that is written in `tests/sdk`. Invariant: the versions that run are those that are
+//! pinned there, and nothing is installed twice.
+
+use crate::tools;
+use anyhow::{Context, Result, ensure};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What is pinned, below the workspace.
+const REQUIREMENTS: &str = "tests/sdk/requirements.txt";
+const NODE_PACKAGE: &str = "tests/sdk/node/package.json";
+const NODE_LOCK: &str = "tests/sdk/node/package-lock.json";
+
+/// Why an installation may have failed.
+const UNREACHABLE: &str = "the package registries must be reachable once; what stands above says what failed";
+
+/// Installs the SDKs if they are missing, builds the binary, and runs every check; further arguments go to the runner.
+pub fn run(root: &Path, arguments: &[String]) -> Result<()> {
+    let python = ensure_python(root)?;
+    let node_modules = ensure_node(root)?;
+    tools::run(Command::new(env!("CARGO")).args(["build", "--quiet", "--package", "tokrate"]).current_dir(root))?;
+    let mut runner = Command::new(python);
+    runner.arg(root.join("tests/sdk/run.py")).arg("--tokrate").arg(root.join("target/debug/tokrate"));
+    tools::run(runner.arg("--node-modules").arg(node_modules).args(arguments))
+}
+
+/// The Python that has the SDKs.
+fn ensure_python(root: &Path) -> Result<PathBuf> {
+    let folder = root.join(".tools/sdk-python");
+    let pinned = read(&root.join(REQUIREMENTS))?;
+    let recent = Command::new("python3").args(["-c", "import sys; sys.exit(sys.version_info < (3, 10))"]).status();
+    ensure!(recent.is_ok_and(|status| status.success()), "find Python 3.10 or later as `python3`; install it");
+    tools::fill(&folder, &pinned, "the SDKs for Python", |folder| {
+        tools::run(Command::new("python3").args(["-m", "venv"]).arg(folder))?;
+        let flags = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"];
+        tools::run(Command::new(folder.join("bin/python")).args(flags).arg(root.join(REQUIREMENTS)))
+            .context(UNREACHABLE)
+    })?;
+    Ok(folder.join("bin/python"))
+}
+
+/// The folder of Node's packages.
+fn ensure_node(root: &Path) -> Result<PathBuf> {
+    let folder = root.join(".tools/sdk-node");
+    let pinned = read(&root.join(NODE_LOCK))?;
+    tools::fill(&folder, &pinned, "the SDKs for Node", |folder| {
+        for file in [NODE_PACKAGE, NODE_LOCK] {
+            let name = Path::new(file).file_name().expect("it is a file");
+            std::fs::copy(root.join(file), folder.join(name)).with_context(|| format!("copy {file}"))?;
+        }
+        let flags = ["ci", "--no-fund", "--no-audit", "--silent", "--ignore-scripts"];
+        tools::run(Command::new("npm").args(flags).current_dir(folder)).context(UNREACHABLE)
+    })?;
+    Ok(folder.join("node_modules"))
+}
+
+fn read(path: &Path) -> Result<String> {
+    std::fs::read_to_string(path).with_context(|| format!("read {}", path.display()))
+}
