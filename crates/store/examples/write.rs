@@ -1,7 +1,7 @@
 //! What writing a row costs its caller: `cargo run --release -p tokrate-store --example write`.
 //!
 //! It refuses to know a gateway. Two threads write rows, as fast as they can and then at a gateway's pace; printed are the
-//! time of a call as the caller sees it, rows lost, and what a row takes on the disk.
+//! time of a call as the caller sees it, rows lost, what a row takes on the disk, and how long reading it takes.
 
 #![allow(clippy::print_stdout, reason = "examples print what they measure")]
 
@@ -9,7 +9,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 use tokrate_core::Span;
 use tokrate_meter::Attempt;
-use tokrate_store::{Log, LogConfig};
+use tokrate_store::{Grouping, Log, LogConfig, Query, Store};
 
 fn row(n: u64) -> Attempt {
     Attempt {
@@ -62,7 +62,12 @@ fn measure(name: &str, each: u64, pause: Duration) {
     let at = |share: f64| times[((share * times.len() as f64) as usize).min(times.len() - 1)];
     let mean = times.iter().sum::<u64>() as f64 / times.len() as f64;
     let counts = log.counts();
-    drop(log);
+    let reader = log.reader().expect("a log");
+    let begun = Instant::now();
+    let by = Grouping { lane: true, hour: true };
+    let groups = black_box(reader.summarise(&Query::default(), by).expect("readable")).len();
+    let summed = begun.elapsed().as_nanos() as f64 / counts.written.max(1) as f64;
+    drop((reader, log));
     let bytes = std::fs::metadata(&path).map(|file| file.len()).unwrap_or(0);
     println!(
         "{name}: mean {mean:.0} ns, p50 {} ns, p99 {} ns, p99.9 {} ns, max {} ns; written {}, lost {}; {:.0} bytes a row",
@@ -74,6 +79,7 @@ fn measure(name: &str, each: u64, pause: Duration) {
         counts.lost,
         bytes as f64 / counts.written.max(1) as f64,
     );
+    println!("  summed up by lane and hour into {groups} groups: {summed:.0} ns a row");
     for end in ["", "-wal", "-shm"] {
         let _ = std::fs::remove_file(format!("{}{end}", path.display()));
     }

@@ -45,8 +45,9 @@ pub enum Order {
 }
 
 impl Query {
-    /// What follows `FROM attempts`, and the values to be bound.
-    pub(crate) fn tail(&self) -> (String, Vec<Value>) {
+    /// What follows `FROM attempts`, and the values to be bound. Rows are put in order if it is `ordered` or if there is a
+    /// limit, which the order then chooses by: going through the index of times costs a look-up for each row.
+    pub(crate) fn tail(&self, ordered: bool) -> (String, Vec<Value>) {
         let text = |text: &Option<String>| text.clone().map(Value::Text);
         let name = |name: &'static str| Value::Text(name.to_owned());
         let time = |time: Option<u64>| time.map(|time| Value::Integer(whole(time)));
@@ -69,10 +70,12 @@ impl Query {
             sql.push_str(condition);
             values.push(value);
         }
-        sql.push_str(match self.order {
-            Order::Oldest => " ORDER BY started_unix_ms, id",
-            Order::Newest => " ORDER BY started_unix_ms DESC, id DESC",
-        });
+        if ordered || self.limit.is_some() {
+            sql.push_str(match self.order {
+                Order::Oldest => " ORDER BY started_unix_ms, id",
+                Order::Newest => " ORDER BY started_unix_ms DESC, id DESC",
+            });
+        }
         if let Some(limit) = self.limit {
             sql.push_str(" LIMIT ?");
             values.push(Value::Integer(whole(limit)));

@@ -188,14 +188,24 @@ impl<'r> Reader<'r> {
 
     /// A text that must be there.
     pub fn text(&mut self) -> Result<String, StoreError> {
-        self.maybe_text()?.ok_or_else(|| self.damaged())
+        self.str().map(str::to_owned)
     }
 
     /// A text.
     pub fn maybe_text(&mut self) -> Result<Option<String>, StoreError> {
+        self.maybe_str().map(|text| text.map(str::to_owned))
+    }
+
+    /// A text that must be there, as it lies in the row.
+    pub fn str(&mut self) -> Result<&'r str, StoreError> {
+        self.maybe_str()?.ok_or_else(|| self.damaged())
+    }
+
+    /// A text, as it lies in the row.
+    pub fn maybe_str(&mut self) -> Result<Option<&'r str>, StoreError> {
         match self.take()? {
             ValueRef::Null => Ok(None),
-            ValueRef::Text(bytes) => String::from_utf8(bytes.to_vec()).map(Some).map_err(|_| self.damaged()),
+            ValueRef::Text(bytes) => std::str::from_utf8(bytes).map(Some).map_err(|_| self.damaged()),
             _ => Err(self.damaged()),
         }
     }

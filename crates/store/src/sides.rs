@@ -53,7 +53,7 @@ impl Sqlite {
     /// When the store cannot be read, or a row in it is damaged.
     pub fn sides(&self, query: &Query, split_unix_ms: u64) -> Result<(Side, Side), StoreError> {
         let mut levels: BTreeMap<Likeness, [Window; 2]> = BTreeMap::new();
-        self.visit(&COLUMNS, query, |mut row| {
+        self.visit_all(&COLUMNS, query, |mut row| {
             let started: u64 = row.count()?;
             let likeness = Likeness {
                 lane: row.text()?,

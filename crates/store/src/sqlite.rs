@@ -240,14 +240,32 @@ impl Sqlite {
         names.into_iter().map(attempts).collect()
     }
 
-    /// Hands the columns of each row that a query asks for to `each`.
+    /// Hands the columns of each row that a query asks for to `each`, in the query's order.
     pub(crate) fn visit(
         &self,
         columns: &'static [&'static str],
         query: &Query,
+        each: impl FnMut(Reader<'_>) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        self.visit_tail(columns, query.tail(true), each)
+    }
+
+    /// The same in any order.
+    pub(crate) fn visit_all(
+        &self,
+        columns: &'static [&'static str],
+        query: &Query,
+        each: impl FnMut(Reader<'_>) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        self.visit_tail(columns, query.tail(false), each)
+    }
+
+    fn visit_tail(
+        &self,
+        columns: &'static [&'static str],
+        (tail, values): (String, Vec<rusqlite::types::Value>),
         mut each: impl FnMut(Reader<'_>) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
-        let (tail, values) = query.tail();
         let sql = format!("SELECT id, {} FROM attempts{tail}", columns.join(", "));
         let mut statement = self.connection.prepare_cached(&sql).map_err(|error| self.error(&error))?;
         let mut rows = statement.query(params_from_iter(values)).map_err(|error| self.error(&error))?;

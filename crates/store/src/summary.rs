@@ -123,21 +123,31 @@ struct Group {
     mixture: Mixture,
 }
 
-type Key = (Option<String>, Option<u64>);
+/// What tells groups apart; the empty lane and hour 0 stand for all where groups are not made by them.
+type Groups = BTreeMap<String, BTreeMap<u64, Group>>;
 
 pub(crate) fn summarise(store: &Sqlite, query: &Query, by: Grouping) -> Result<Vec<Summary>, StoreError> {
-    let mut groups: BTreeMap<Key, Group> = BTreeMap::new();
-    store.visit(&COLUMNS, query, |mut row| {
-        let lane = row.text()?;
+    let mut groups = Groups::new();
+    store.visit_all(&COLUMNS, query, |mut row| {
+        let lane = row.str()?;
         let started: u64 = row.count()?;
-        let key = (by.lane.then(|| lane.clone()), by.hour.then(|| started / HOUR_MS * HOUR_MS));
-        groups.entry(key).or_default().take(lane, row)
+        let name = if by.lane { lane } else { "" };
+        let hour = if by.hour { started / HOUR_MS * HOUR_MS } else { 0 };
+        if !groups.contains_key(name) {
+            groups.insert(name.to_owned(), BTreeMap::new());
+        }
+        groups.get_mut(name).expect("put there above").entry(hour).or_default().take(lane, row)
     })?;
-    Ok(groups.into_iter().map(|(key, group)| group.close(key)).collect())
+    let closed = |(lane, hours): (String, BTreeMap<u64, Group>)| {
+        let lane = by.lane.then_some(lane);
+        let close = move |(hour, group): (u64, Group)| group.close(lane.clone(), by.hour.then_some(hour));
+        hours.into_iter().map(close).collect::<Vec<Summary>>()
+    };
+    Ok(groups.into_iter().flat_map(closed).collect())
 }
 
 impl Group {
-    fn take(&mut self, lane: String, mut row: crate::row::Reader<'_>) -> Result<(), StoreError> {
+    fn take(&mut self, lane: &str, mut row: crate::row::Reader<'_>) -> Result<(), StoreError> {
         let end = row.named(&AttemptEnd::ALL, AttemptEnd::name)?;
         let failure = row.maybe_named(&FailureKind::ALL, FailureKind::name)?;
         let ttft: Option<u64> = row.maybe_count()?;
@@ -166,7 +176,7 @@ impl Group {
         self.mixture.take(lane, row)
     }
 
-    fn close(mut self, (lane, hour_unix_ms): Key) -> Summary {
+    fn close(mut self, lane: Option<String>, hour_unix_ms: Option<u64>) -> Summary {
         let ended = |end: AttemptEnd| self.ends.get(&end).copied().unwrap_or(0);
         Summary {
             lane,
@@ -233,26 +243,31 @@ impl Summary {
 }
 
 impl Mixture {
-    fn take(&mut self, lane: String, mut row: crate::row::Reader<'_>) -> Result<(), StoreError> {
-        let model = row.text()?;
-        let answered = row.maybe_text()?.filter(|answered| *answered != model);
-        let dialects = (row.text()?, row.text()?);
+    fn take(&mut self, lane: &str, mut row: crate::row::Reader<'_>) -> Result<(), StoreError> {
+        let model = row.str()?;
+        let answered = row.maybe_str()?.filter(|answered| *answered != model);
+        let (client, other) = (row.str()?, row.str()?);
         self.stream.insert(row.truth()?);
         let in_flight: u32 = row.count()?;
         let (least, most) = self.in_flight.unwrap_or((in_flight, in_flight));
         self.in_flight = Some((least.min(in_flight), most.max(in_flight)));
-        insert(&mut self.versions, row.text()?);
+        insert(&mut self.versions, row.str()?);
         insert(&mut self.lanes, lane);
         insert(&mut self.models, model);
-        self.models_answered.extend(answered);
-        self.dialects.insert(dialects);
+        if let Some(answered) = answered {
+            insert(&mut self.models_answered, answered);
+        }
+        // Few pairs, so that walking them costs less than making texts to look them up.
+        if !self.dialects.iter().any(|(a, b)| a == client && b == other) {
+            self.dialects.insert((client.to_owned(), other.to_owned()));
+        }
         Ok(())
     }
 }
 
-/// Without dropping and keeping a text for each row.
-fn insert(set: &mut BTreeSet<String>, text: String) {
-    if !set.contains(&text) {
-        set.insert(text);
+/// Without making a text for each row.
+fn insert(set: &mut BTreeSet<String>, text: &str) {
+    if !set.contains(text) {
+        set.insert(text.to_owned());
     }
 }
