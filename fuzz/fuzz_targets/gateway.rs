@@ -19,7 +19,10 @@ fuzz_target!(|body: &[u8]| {
     let glance = match Glance::of(body) {
         Ok(glance) => glance,
         Err(error) => {
-            let named = matches!(error.fault, Fault::Repeated(_) | Fault::Invalid { .. } | Fault::TooDeep);
+            let named = matches!(
+                error.fault,
+                Fault::Repeated(_) | Fault::Misspelt(_) | Fault::Invalid { .. } | Fault::TooDeep
+            );
             assert!(named || !parses, "{error}");
             assert!(error.at <= body.len());
             return;

@@ -1,9 +1,9 @@
 //! One look over a request's body: what a gateway must know of it, found without reading the rest into a tree.
 //!
 //! It refuses to know messages, tools and what else a model is told. Invariant: it accepts exactly the JSON objects that a
-//! parser accepts, but for three refusals that keep two readers of one body from understanding it differently: nesting
-//! beyond [`MAX_DEPTH`], a field of [`Glance`] that comes twice, and one of a type that some servers would convert. It
-//! allocates nothing.
+//! parser accepts, but for refusals that keep two readers of one body from understanding it differently: nesting beyond
+//! [`MAX_DEPTH`], and a field of [`Glance`] that comes twice, whose name is written in other letters, or whose value is of a
+//! type that some servers would convert. It allocates nothing.
 
 mod fault;
 mod scan;
@@ -13,7 +13,7 @@ pub use fault::{Fault, GlanceError};
 
 use crate::json_text::{append_unescaped, plain_length};
 use crate::object::read_count;
-use scan::{Scan, likeness};
+use scan::{Key, Scan, likeness};
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -80,8 +80,8 @@ impl Glance {
     ///
     /// # Errors
     /// When it is no JSON object in UTF-8 or bytes follow it; when it is nested too deep; when one of the fields named in
-    /// [`Glance`] comes twice, also under a name that differs in case only, because there are servers that take it for the
-    /// same; when one of them has a value of another type. The message fits an answer with status 400.
+    /// [`Glance`] comes twice, or under a name that differs in case only, because there are servers that take it for the
+    /// same (Go's); when one of them has a value of another type. The message fits an answer with status 400.
     pub fn of(body: &[u8]) -> Result<Glance, GlanceError> {
         if let Err(error) = std::str::from_utf8(body) {
             return Err(GlanceError { at: error.valid_up_to(), fault: Fault::NotUtf8 });
@@ -95,12 +95,7 @@ impl Glance {
         let mut seen = [false; FIELDS.len()];
         (glance.inside, glance.empty) = scan.members(|scan, key| {
             let Some((field, exact)) = field_of(key.text, &FIELDS) else { return scan.value(1).map(drop) };
-            if std::mem::replace(&mut seen[field], true) {
-                return Err(GlanceError { at: key.at, fault: Fault::Repeated(FIELDS[field]) });
-            }
-            if !exact {
-                return scan.value(1).map(drop);
-            }
+            check_name(key, FIELDS[field], exact, &mut seen[field])?;
             glance.take(FIELDS[field], scan)
         })?;
         scan.skip_blanks();
@@ -198,17 +193,13 @@ impl Glance {
         let mut seen = false;
         let (inside, empty) = scan.members(|scan, key| {
             let Some((_, exact)) = field_of(key.text, &["include_usage"]) else { return scan.value(2).map(drop) };
-            if std::mem::replace(&mut seen, true) {
-                return Err(GlanceError { at: key.at, fault: Fault::Repeated(INCLUDE_USAGE) });
-            }
+            check_name(key, INCLUDE_USAGE, exact, &mut seen)?;
             let start = scan.at;
             let place = Place { start, end: scan.value(2)? };
-            if exact {
-                let invalid = Fault::Invalid { field: INCLUDE_USAGE, expected: "true or false" };
-                let flag = flag(&scan.bytes[place.range()]).ok_or(GlanceError { at: start, fault: invalid })?;
-                self.include_usage = flag == Some(true);
-                self.include_usage_place = Some(place);
-            }
+            let invalid = Fault::Invalid { field: INCLUDE_USAGE, expected: "true or false" };
+            let flag = flag(&scan.bytes[place.range()]).ok_or(GlanceError { at: start, fault: invalid })?;
+            self.include_usage = flag == Some(true);
+            self.include_usage_place = Some(place);
             Ok(())
         })?;
         self.options_inside = Some(inside);
@@ -221,6 +212,16 @@ impl Glance {
 /// Which of the fields a key names, and whether it does so to the letter.
 fn field_of(key: &[u8], fields: &[&str]) -> Option<(usize, bool)> {
     fields.iter().enumerate().find_map(|(index, name)| likeness(key, name).map(|exact| (index, exact)))
+}
+
+/// Refuses a name that not all readers take for the same, and one that comes again.
+fn check_name(key: Key<'_>, field: &'static str, exact: bool, seen: &mut bool) -> Result<(), GlanceError> {
+    let fault = match (exact, std::mem::replace(seen, true)) {
+        (true, false) => return Ok(()),
+        (true, true) => Fault::Repeated(field),
+        (false, _) => Fault::Misspelt(field),
+    };
+    Err(GlanceError { at: key.at, fault })
 }
 
 /// What stands between the quotes.

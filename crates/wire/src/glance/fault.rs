@@ -20,8 +20,10 @@ pub enum Fault {
     TrailingBytes,
     /// Arrays and objects are nested deeper than [`super::MAX_DEPTH`].
     TooDeep,
-    /// A field came twice, to the letter or under a name that differs in case only.
+    /// A field came twice.
     Repeated(&'static str),
+    /// A field came under a name that differs in the case of letters only.
+    Misspelt(&'static str),
     /// A field has a value that cannot be used.
     Invalid {
         /// Name of the field.
@@ -57,6 +59,9 @@ impl fmt::Display for GlanceError {
             }
             Fault::Repeated(field) => {
                 write!(formatter, "read the request: `{field}` comes twice (byte {at}); send it once")
+            }
+            Fault::Misspelt(field) => {
+                write!(formatter, "read the request: `{field}` must be written in small letters (byte {at})")
             }
             Fault::Invalid { field, expected } => {
                 write!(formatter, "read the request: `{field}` must be {expected} (byte {at})")
