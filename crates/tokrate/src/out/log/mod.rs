@@ -35,7 +35,7 @@ pub fn windows(query: &Query, split_unix_ms: u64) -> String {
 /// Money, with enough digits for a single call.
 fn dollars(usd: f64) -> String {
     match usd {
-        usd if usd == 0.0 => "0".to_owned(),
+        0.0 => "0".to_owned(),
         usd if usd.abs() < 0.01 => format!("{usd:.6}"),
         usd if usd.abs() < 1.0 => format!("{usd:.4}"),
         usd => format!("{usd:.2}"),
