@@ -27,7 +27,8 @@ fn main() {
     for load in [0.8, 1.0] {
         table(&format!("published fleet, {:.0} % of the knee", load * 100.0), seeds, load, |_| FleetLane::published());
     }
-    hedges(seeds);
+    hedges("completion", seeds, Policy::Completion);
+    hedges("order as listed", seeds, Policy::Fixed);
 }
 
 /// Means over seeds of what a policy did.
@@ -94,8 +95,8 @@ fn table(title: &str, seeds: u64, load: f64, lanes: impl Fn(u64) -> Vec<FleetLan
     }
 }
 
-fn hedges(seeds: u64) {
-    println!("\n### heavy tails: hedge and race\n");
+fn hedges(name: &str, seeds: u64, policy: Policy) {
+    println!("\n### heavy tails: hedge and race, lanes by {name}\n");
     println!(
         "| mode | p99 TTFT | without over with | extra requests | mean completion | USD per 1,000 calls | against the ledger |"
     );
@@ -119,7 +120,7 @@ fn hedges(seeds: u64) {
             let measured = Span::from_secs(600);
             let workload = Workload { calls_per_second: 20.0, measured, ..Workload::default() };
             let lanes = FleetLane::heavy_tailed(seed);
-            let scenario = FleetScenario::of(seed, lanes, workload, Chooser::By(Policy::Completion));
+            let scenario = FleetScenario::of(seed, lanes, workload, Chooser::By(policy));
             Summary::of(&run_fleet(&FleetScenario { race: race.clone(), budget, ..scenario }))
         };
         let all = mean(&(1..=seeds).map(measure).collect::<Vec<Summary>>());

@@ -248,9 +248,7 @@ pub(crate) struct ModelNow<'a> {
 impl ModelNow<'_> {
     /// What a request may expect that makes it `in_flight` calls.
     pub fn expect(&self, in_flight: u32) -> Option<Expectation> {
-        let load = f64::from(in_flight.max(1));
-        let usual = self.usual(load)?;
-        let pace = self.model.pace.value(load)? * self.pace_factor;
+        let (usual, pace) = self.parts(in_flight)?;
         Some(Expectation {
             ttft: Span::from_secs_f64(usual * self.mean),
             ttft_p50: Span::from_secs_f64(usual * self.p50),
@@ -276,13 +274,17 @@ impl ModelNow<'_> {
     }
 
     fn seconds(&self, output_tokens: f64, in_flight: u32) -> Option<f64> {
-        let load = f64::from(in_flight);
-        let pace = self.model.pace.value(load)? * self.pace_factor;
-        Some(self.usual(load)? * self.mean + output_tokens.max(0.0) * pace)
+        let (usual, pace) = self.parts(in_flight)?;
+        Some(usual * self.mean + output_tokens.max(0.0) * pace)
     }
 
-    fn usual(&self, load: f64) -> Option<f64> {
-        Some((self.model.wait.value(load)? + self.prompt).max(1e-6) * self.wait_factor)
+    /// The usual time to the first token, and the time per token (seconds).
+    fn parts(&self, in_flight: u32) -> Option<(f64, f64)> {
+        let load = f64::from(in_flight.max(1));
+        let octave = load.log2();
+        let wait = self.model.wait.value_at(load, octave)?;
+        let pace = self.model.pace.value_at(load, octave)?;
+        Some(((wait + self.prompt).max(1e-6) * self.wait_factor, pace * self.pace_factor))
     }
 }
 

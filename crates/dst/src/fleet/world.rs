@@ -227,10 +227,10 @@ impl<'a> World<'a> {
             return;
         }
         let before = run.tokens();
-        if let Some(ttft) = run.hear(now, said) {
-            if let Some(started) = run.started_mut() {
-                self.router.first_token(started, now, ttft, shape.prompt_tokens);
-            }
+        if let Some(ttft) = run.hear(now, said)
+            && let Some(started) = run.started_mut()
+        {
+            self.router.first_token(started, now, ttft, shape.prompt_tokens);
         }
         if record.winner == Some(attempt) {
             record.shown_tokens += run.tokens() - before;

@@ -105,11 +105,15 @@ impl LoadCurve {
 
     /// The quantity at a load.
     pub fn value(&self, load: f64) -> Option<f64> {
+        let load = load.max(1.0);
+        self.value_at(load, load.log2())
+    }
+
+    /// The same for a load of at least 1 whose logarithm to the base of two is known.
+    pub fn value_at(&self, load: f64, octave: f64) -> Option<f64> {
         if self.weight <= 0.0 {
             return None;
         }
-        let load = load.max(1.0);
-        let octave = load.log2();
         let middle = cell_of(octave);
         let (mut weights, mut bend) = (self.law_weight * self.scale, 0.0);
         for cell in &self.cells[middle.saturating_sub(REACH)..(middle + REACH + 1).min(CELLS)] {
