@@ -14,6 +14,7 @@ mod floor;
 mod paced;
 mod process;
 mod request;
+mod routing;
 mod sockets;
 mod summary;
 mod table;
@@ -96,6 +97,10 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<()> {
     // The merge engine needs no server, and has arguments of its own.
     if let Some(("apply", rest)) = arguments.split_first().map(|(name, rest)| (name.as_str(), rest)) {
         return apply::run(root, rest);
+    }
+    // The simulated fleets need no server either.
+    if let Some(("routing", rest)) = arguments.split_first().map(|(name, rest)| (name.as_str(), rest)) {
+        return routing::run(root, rest);
     }
     let options = Options::parse(arguments)?;
     let release = root.join("target/release");
@@ -209,6 +214,7 @@ fn usage() -> String {
         text += &format!("  {:<18}{}\n", bar.name, bar.about);
     }
     text += &format!("\nor, of the merge engine:\n\n{}", apply::USAGE);
+    text += &format!("\nor, of routing on simulated fleets:\n\n{}", routing::USAGE);
     text
 }
 
