@@ -22,7 +22,7 @@ import script  # noqa: E402
 
 SUITES = ["openai-python", "openai-node", "anthropic-python", "anthropic-node"]
 # How often a suite can ask a lane that makes trouble without meeting its cool-down.
-VARIANTS = 2
+VARIANTS = 3
 KEY, NARROW_KEY = "sk-of-a-client", "sk-of-a-narrow-client"
 PROVIDER_KEY = "sk-of-the-lane"
 # All checks together take a fraction of this.
@@ -32,6 +32,7 @@ WIRES = {"chat": "openai-chat", "responses": "openai-responses", "anthropic": "a
 # What the suites expect to hear.
 SAID = {
     "text": "".join(script.TEXT), "pieces": script.TEXT, "thoughts": "".join(script.THOUGHTS), "usage": script.USAGE,
+    "long": script.LONG,
 }
 
 
@@ -51,9 +52,22 @@ def settings(upstream):
         text += f'\n[gateway.lanes."{name}"]\n{row}\n'
     for wire in WIRES:
         text += f'\n[gateway.aliases."{wire}-alias"]\nlanes = ["{wire}-plain"]\nobjective = "fixed"\n'
+    for suite in SUITES:
+        for scene in ["failing", "limited", "broken"]:
+            lanes_of = f'["chat-{scene}-{suite}-3", "anthropic-{scene}-{suite}-3", "responses-plain"]'
+            text += f'\n[gateway.aliases."{scene}-then-well-{suite}"]\nlanes = {lanes_of}\nobjective = "fixed"\n'
+        text += f'\n[gateway.keys.small-{suite}]\nkey_env = "TOKRATE_SDK_SMALL_KEY_{suite.replace("-", "_")}"\n'
+        text += "requests_per_minute = 1\n"
+    three = ", ".join(f'"{wire}-plain"' for wire in WIRES)
+    text += f'\n[gateway.aliases.race]\nlanes = [{three}]\nmode = "race=3"\n'
     text += '\n[gateway.keys.team]\nkey_env = "TOKRATE_SDK_KEY"\n'
     narrow = 'key_env = "TOKRATE_SDK_NARROW_KEY"\naliases = ["chat-plain", "anthropic-plain"]\n'
     return text + f"\n[gateway.keys.narrow]\n{narrow}"
+
+
+def small_key(suite):
+    """A key that may ask once a minute."""
+    return f"sk-of-a-small-client-{suite}"
 
 
 def lane(upstream, dialect, scene):
@@ -108,6 +122,7 @@ def run_suite(suite, arguments, gateway, upstream):
     package, language = suite.split("-")
     variables = environment(
         SDK_GATEWAY=gateway, SDK_UPSTREAM=upstream, SDK_KEY=KEY, SDK_NARROW_KEY=NARROW_KEY, SDK_SUITE=suite,
+        SDK_SMALL_KEY=small_key(suite),
         SDK_SAID=json.dumps(SAID), SDK_ONLY=arguments.only or "", NODE_PATH=str(arguments.node_modules),
     )
     if language == "python":
@@ -147,7 +162,8 @@ def main():
     with tempfile.TemporaryDirectory(prefix="tokrate-sdk-") as folder:
         upstream = provider.read_until("http://").strip()
         pathlib.Path(folder, "tokrate.toml").write_text(settings(upstream))
-        variables = environment(TOKRATE_SDK_KEY=KEY, TOKRATE_SDK_NARROW_KEY=NARROW_KEY)
+        small = {f"TOKRATE_SDK_SMALL_KEY_{suite.replace('-', '_')}": small_key(suite) for suite in SUITES}
+        variables = environment(TOKRATE_SDK_KEY=KEY, TOKRATE_SDK_NARROW_KEY=NARROW_KEY, **small)
         command = [str(arguments.tokrate.resolve()), "gateway"]
         gateway = Child("the gateway", command, cwd=folder, env=variables)
         address = gateway.read_until("point an SDK at").split("base URL ")[1].split("/v1")[0]

@@ -14,7 +14,8 @@ const NODE_PACKAGE: &str = "tests/sdk/node/package.json";
 const NODE_LOCK: &str = "tests/sdk/node/package-lock.json";
 
 /// Why an installation may have failed.
-const UNREACHABLE: &str = "the package registries must be reachable once; what stands above says what failed";
+const UNREACHABLE: &str =
+    "install the published SDKs (the package registries must be reachable once; see what is said above)";
 
 /// Installs the SDKs if they are missing, builds the binary, and runs every check; further arguments go to the runner.
 pub fn run(root: &Path, arguments: &[String]) -> Result<()> {
@@ -30,8 +31,8 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<()> {
 fn ensure_python(root: &Path) -> Result<PathBuf> {
     let folder = root.join(".tools/sdk-python");
     let pinned = read(&root.join(REQUIREMENTS))?;
-    let recent = Command::new("python3").args(["-c", "import sys; sys.exit(sys.version_info < (3, 10))"]).status();
-    ensure!(recent.is_ok_and(|status| status.success()), "find Python 3.10 or later as `python3`; install it");
+    let is_recent = succeeds("python3", &["-c", "import sys; sys.exit(sys.version_info < (3, 10))"]);
+    ensure!(is_recent, "find Python 3.10 or later as `python3`, which checks published SDKs; install it");
     tools::fill(&folder, &pinned, "the SDKs for Python", |folder| {
         tools::run(Command::new("python3").args(["-m", "venv"]).arg(folder))?;
         let flags = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"];
@@ -45,15 +46,21 @@ fn ensure_python(root: &Path) -> Result<PathBuf> {
 fn ensure_node(root: &Path) -> Result<PathBuf> {
     let folder = root.join(".tools/sdk-node");
     let pinned = read(&root.join(NODE_LOCK))?;
+    let is_recent = succeeds("node", &["-e", "process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)"]);
+    ensure!(is_recent, "find Node 20 or later as `node`, which checks published SDKs; install it, with npm");
     tools::fill(&folder, &pinned, "the SDKs for Node", |folder| {
         for file in [NODE_PACKAGE, NODE_LOCK] {
             let name = Path::new(file).file_name().expect("it is a file");
             std::fs::copy(root.join(file), folder.join(name)).with_context(|| format!("copy {file}"))?;
         }
-        let flags = ["ci", "--no-fund", "--no-audit", "--silent", "--ignore-scripts"];
+        let flags = ["ci", "--no-fund", "--no-audit", "--loglevel=error", "--ignore-scripts"];
         tools::run(Command::new("npm").args(flags).current_dir(folder)).context(UNREACHABLE)
     })?;
     Ok(folder.join("node_modules"))
+}
+
+fn succeeds(program: &str, arguments: &[&str]) -> bool {
+    Command::new(program).args(arguments).status().is_ok_and(|status| status.success())
 }
 
 fn read(path: &Path) -> Result<String> {

@@ -6,8 +6,8 @@ const { betaZodTool } = require('@anthropic-ai/sdk/helpers/beta/zod');
 const { VERSION } = require('@anthropic-ai/sdk/version');
 const { z } = require('zod');
 const {
-  ARGUMENTS, BEGINNING, GATEWAY, IMPATIENCE, KEY, NARROW_KEY, PATIENCE, PICTURE_URL, PNG, PNG_SEEN, RESULTS, SAID, WIRES,
-  all, assert, check, holds, raises, run, same, troubled,
+  ARGUMENTS, BEGINNING, GATEWAY, IMPATIENCE, KEY, LONG_TEXT, NARROW_KEY, PATIENCE, PICTURE_URL, PNG, PNG_SEEN, RESULTS, SAID,
+  SMALL_KEY, SUITE, WIRES, all, assert, check, holds, raises, run, same, troubled,
 } = require('./harness');
 
 const client = new Anthropic({ apiKey: KEY, baseURL: GATEWAY, maxRetries: 0, timeout: PATIENCE });
@@ -283,6 +283,38 @@ check('the simulated engine: whole and streamed, with the right counts', async (
   const final = await client.messages.stream(what('sim', mark, { max_tokens: 12 })).finalMessage();
   assert.ok(texts(whole) && texts(final), JSON.stringify(final));
   same([final.usage.input_tokens, final.usage.output_tokens], [whole.usage.input_tokens, 12]);
+});
+
+check('failover before the first byte, over lanes of three dialects: whole, streamed, and from an answer that breaks off', async (mark) => {
+  for (const [scene, stream] of [['failing', false], ['limited', true], ['broken', false]]) {
+    const { data, response } = await ask(`${scene}-then-well-${SUITE}`, mark, { stream }).withResponse();
+    same(['attempts', 'winner'].map((name) => response.headers.get(`x-tokrate-${name}`)), ['3', 'responses-plain']);
+    const deltas = stream ? (await all(data)).map((event) => event.delta?.text ?? '') : [texts(data)];
+    same(deltas.join(''), SAID.text);
+  }
+  const order = ['chat', 'anthropic', 'responses'];
+  same((await mark.requests()).map((request) => request.dialect), [...order, ...order, ...order]);
+});
+
+check('a race of lanes of three dialects: one whole answer, whoever wins', async (mark) => {
+  const { data, response } = await ask('race', mark).withResponse();
+  same([response.headers.get('x-tokrate-attempts'), texts(data)], ['3', SAID.text]);
+  same(await client.messages.stream(what('race', mark)).finalText(), SAID.text);
+});
+
+check('long answers of every dialect, piece by piece and whole', async (mark) => {
+  for (const wire of WIRES) {
+    same(await client.messages.stream(what(`${wire}-long`, mark)).finalText(), LONG_TEXT);
+    same(texts(await ask(`${wire}-long`, mark)), LONG_TEXT);
+  }
+});
+
+check('a key that used up its requests a minute: RateLimitError with Retry-After', async (mark) => {
+  const small = client.withOptions({ apiKey: SMALL_KEY });
+  same(texts(await small.messages.create(what('anthropic-plain', mark))), SAID.text);
+  const error = await raises(Anthropic.RateLimitError, small.messages.create(what('anthropic-plain', mark)));
+  assert.ok(Number(error.headers.get('retry-after')) > 0);
+  same([...kindOf(error), (await mark.requests()).length], ['error', 'rate_limit_error', 1]);
 });
 
 check('twelve streams at once, each its own', async (mark) => {

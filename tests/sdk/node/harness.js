@@ -5,9 +5,11 @@
 const assert = require('node:assert/strict');
 
 const { SDK_GATEWAY: GATEWAY, SDK_UPSTREAM: UPSTREAM, SDK_KEY: KEY, SDK_NARROW_KEY: NARROW_KEY } = process.env;
-const { SDK_SUITE: SUITE, SDK_ONLY: ONLY } = process.env;
+const { SDK_SUITE: SUITE, SDK_ONLY: ONLY, SDK_SMALL_KEY: SMALL_KEY } = process.env;
 // What the scripted provider says: its texts and counts.
 const SAID = JSON.parse(process.env.SDK_SAID);
+// What a long answer says.
+const LONG_TEXT = SAID.text.repeat(SAID.long);
 // What comes of an answer that breaks off.
 const BEGINNING = SAID.pieces.slice(0, 2).join('');
 const WIRES = ['chat', 'responses', 'anthropic'];
@@ -112,6 +114,6 @@ process.on('unhandledRejection', (error) => {
 });
 
 module.exports = {
-  ARGUMENTS, BEGINNING, GATEWAY, IMPATIENCE, KEY, NARROW_KEY, PATIENCE, PICTURE_URL, PNG, PNG_SEEN, RESULTS, SAID, WIRES,
-  all, assert, check, holds, raises, run, same, troubled,
+  ARGUMENTS, BEGINNING, GATEWAY, IMPATIENCE, KEY, LONG_TEXT, NARROW_KEY, PATIENCE, PICTURE_URL, PNG, PNG_SEEN, RESULTS, SAID,
+  SMALL_KEY, SUITE, WIRES, all, assert, check, holds, raises, run, same, troubled,
 };

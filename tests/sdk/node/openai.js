@@ -5,8 +5,8 @@ const { zodFunction, zodResponseFormat } = require('openai/helpers/zod');
 const { VERSION } = require('openai/version');
 const { z } = require('zod');
 const {
-  ARGUMENTS, BEGINNING, GATEWAY, IMPATIENCE, KEY, NARROW_KEY, PATIENCE, PICTURE_URL, PNG, PNG_SEEN, RESULTS, SAID, WIRES,
-  all, assert, check, holds, raises, run, same, troubled,
+  ARGUMENTS, BEGINNING, GATEWAY, IMPATIENCE, KEY, LONG_TEXT, NARROW_KEY, PATIENCE, PICTURE_URL, PNG, PNG_SEEN, RESULTS, SAID,
+  SMALL_KEY, SUITE, WIRES, all, assert, check, holds, raises, run, same, troubled,
 } = require('./harness');
 
 const client = new OpenAI({ apiKey: KEY, baseURL: `${GATEWAY}/v1`, maxRetries: 0, timeout: PATIENCE });
@@ -296,6 +296,48 @@ check('the simulated engine: chat and completions, whole and streamed, with the 
   same(chunks.at(-1).usage, whole.usage);
   const texts = await all(client.completions.create({ model: 'sim', max_tokens: 12, prompt: 'Go', stream: true }));
   assert.ok(texts.map((chunk) => chunk.choices[0].text).join(''));
+});
+
+check('failover before the first byte, over lanes of three dialects: whole, streamed, and from an answer that breaks off', async (mark) => {
+  for (const [scene, stream] of [['failing', false], ['limited', true], ['broken', false]]) {
+    const { data, response } = await ask(`${scene}-then-well-${SUITE}`, mark, { stream }).withResponse();
+    same(['attempts', 'winner'].map((name) => response.headers.get(`x-tokrate-${name}`)), ['3', 'responses-plain']);
+    const pieces = stream ? (await all(data)).map((chunk) => chunk.choices[0].delta.content) : [data.choices[0].message.content];
+    same(pieces.join(''), SAID.text);
+  }
+  const order = ['chat', 'anthropic', 'responses'];
+  same((await mark.requests()).map((request) => request.dialect), [...order, ...order, ...order]);
+});
+
+check('a race of lanes of three dialects: one whole answer, whoever wins', async (mark) => {
+  const { data, response } = await ask('race', mark).withResponse();
+  same([response.headers.get('x-tokrate-attempts'), data.choices[0].message.content], ['3', SAID.text]);
+  same(await completions.stream({ model: 'race', messages: asked(mark) }).finalContent(), SAID.text);
+});
+
+check('long answers of every dialect, piece by piece and whole', async (mark) => {
+  for (const wire of WIRES) {
+    const chunks = await all(ask(`${wire}-long`, mark, { stream: true }));
+    same(chunks.map((chunk) => chunk.choices[0].delta.content ?? '').join(''), LONG_TEXT);
+    assert.ok(chunks.length > SAID.long, `${chunks.length} chunks`);
+    same((await ask(`${wire}-long`, mark)).choices[0].message.content, LONG_TEXT);
+  }
+});
+
+check('a key that used up its requests a minute: RateLimitError with Retry-After', async (mark) => {
+  const small = client.withOptions({ apiKey: SMALL_KEY });
+  const what = { model: 'chat-plain', messages: asked(mark) };
+  same((await small.chat.completions.create(what)).choices[0].message.content, SAID.text);
+  const error = await raises(OpenAI.RateLimitError, small.chat.completions.create(what));
+  assert.ok(Number(error.headers.get('retry-after')) > 0);
+  same([error.type, (await mark.requests()).length], ['rate_limit_error', 1]);
+});
+
+check('what is not offered is a NotFoundError', async () => {
+  const { files, moderations, responses } = client;
+  for (const asking of [() => files.list(), () => moderations.create({ input: 'x' }), () => responses.retrieve('r')]) {
+    holds((await raises(OpenAI.NotFoundError, asking())).message, 'nothing at this path');
+  }
 });
 
 check('twelve streams at once, each its own', async (mark) => {

@@ -9,8 +9,8 @@ import anthropic
 import harness
 import pydantic
 from harness import (
-    BEGINNING, COUNTS, IMPATIENCE, KEY, NARROW_KEY, PATIENCE, PICTURE_URL, PNG, PNG_SEEN, TEXT, THOUGHTS, WIRES, check, holds,
-    raises, same, troubled,
+    BEGINNING, COUNTS, IMPATIENCE, KEY, LONG_TEXT, NARROW_KEY, PATIENCE, PICTURE_URL, PNG, PNG_SEEN, SMALL_KEY, TEXT, THOUGHTS,
+    WIRES, check, holds, raises, same, troubled,
 )
 
 SETTINGS = {"api_key": KEY, "base_url": harness.GATEWAY, "max_retries": 0, "timeout": PATIENCE}
@@ -345,6 +345,74 @@ def _(mark):
         text = "".join(stream.text_stream)
         final = stream.get_final_message()
     same((texts(final), final.usage.input_tokens), (text, whole.usage.input_tokens))
+
+
+@check("failover before the first byte, over lanes of three dialects: whole, streamed, and from an answer that breaks off")
+def _(mark):
+    for scene, stream in [("failing", False), ("limited", True), ("broken", False)]:
+        asked = what(f"{scene}-then-well-{harness.SUITE}", mark, stream=stream)
+        raw = client.messages.with_raw_response.create(**asked)
+        same((raw.headers["x-tokrate-attempts"], raw.headers["x-tokrate-winner"]), ("3", "responses-plain"))
+        if not stream:
+            same(texts(raw.parse()), TEXT)
+    same([request["dialect"] for request in mark.requests()], ["chat", "anthropic", "responses"] * 3)
+
+
+@check("a race of lanes of three dialects: one whole answer, whoever wins")
+def _(mark):
+    raw = client.messages.with_raw_response.create(**what("race", mark))
+    same((raw.headers["x-tokrate-attempts"], texts(raw.parse())), ("3", TEXT))
+    same(texts(streamed("race", mark)), TEXT)
+
+
+@check("long answers of every dialect, piece by piece and whole")
+def _(mark):
+    for wire in WIRES:
+        same(texts(streamed(f"{wire}-long", mark)), LONG_TEXT)
+        same(texts(ask(f"{wire}-long", mark)), LONG_TEXT)
+
+
+@check("a key that used up its requests a minute: RateLimitError with Retry-After")
+def _(mark):
+    small = client.with_options(api_key=SMALL_KEY)
+    same(texts(small.messages.create(**what("anthropic-plain", mark))), TEXT)
+    error = raises(anthropic.RateLimitError, lambda: small.messages.create(**what("anthropic-plain", mark)))
+    assert 0 < int(error.response.headers["retry-after"]) <= 60, error.response.headers
+    same((error.body["error"]["type"], len(mark.requests())), ("rate_limit_error", 1))
+
+
+@check("what another dialect has no words for: BadRequestError with its place, and nothing is sent")
+def _(mark):
+    document = {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "x"}}
+    refused = {
+        "tools[0]": {"tools": [{"type": "web_search_20250305", "name": "web_search"}]},
+        "messages[0].content[0]": {"messages": [{"role": "user", "content": [document]}]},
+        "thread": {"extra_body": {"thread": {"type": "create"}}},
+    }
+    for place, more in refused.items():
+        error = raises(anthropic.BadRequestError, lambda more=more: ask("chat-plain", mark, **more))
+        holds(error.body["error"]["message"], f"`{place}`")
+    same(mark.requests(), [])
+
+
+@check("what tools, thinking and failed results are called on the chat lane")
+def _(mark):
+    choice = {"type": "any", "disable_parallel_tool_use": True}
+    ask("chat-tools", mark, tools=TOOLS, tool_choice=choice)
+    request = mark.requests()[-1]
+    same(request["seen"]["tool_choice"], "required")
+    holds(request["body"], '"parallel_tool_calls":false')
+    ask("chat-plain", mark, thinking={"type": "adaptive"}, output_config={"effort": "high"})
+    holds(mark.requests()[-1]["body"], '"reasoning_effort":"high"')
+    made = [{"type": "tool_use", "id": "t1", "name": "get_time", "input": {}}]
+    failed = [{"type": "tool_result", "tool_use_id": "t1", "is_error": True, "content": "no clock"}]
+    messages = [
+        *what("", mark)["messages"], {"role": "assistant", "content": made},
+        {"role": "user", "content": [*failed, {"type": "text", "text": "Guess."}]},
+    ]
+    ask("chat-plain", mark, messages=messages)
+    seen = mark.requests()[-1]["seen"]
+    same((seen["results"], seen["user"]), ({"t1": "Error: no clock"}, [f"Hello {mark}", "Guess."]))
 
 
 @check("async: six streams at once, each its own")

@@ -13,10 +13,13 @@ GATEWAY = os.environ["SDK_GATEWAY"]
 UPSTREAM = os.environ["SDK_UPSTREAM"]
 KEY = os.environ["SDK_KEY"]
 NARROW_KEY = os.environ["SDK_NARROW_KEY"]
+SMALL_KEY = os.environ["SDK_SMALL_KEY"]
 SUITE = os.environ["SDK_SUITE"]
 # What the scripted provider says: its texts and counts.
 SAID = json.loads(os.environ["SDK_SAID"])
 TEXT, THOUGHTS, COUNTS = SAID["text"], SAID["thoughts"], SAID["usage"]
+# What a long answer says.
+LONG_TEXT = TEXT * SAID["long"]
 # What comes of an answer that breaks off.
 BEGINNING = "".join(SAID["pieces"][:2])
 WIRES = ["chat", "responses", "anthropic"]

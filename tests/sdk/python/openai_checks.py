@@ -9,8 +9,8 @@ import harness
 import openai
 import pydantic
 from harness import (
-    BEGINNING, COUNTS, IMPATIENCE, KEY, NARROW_KEY, PATIENCE, PICTURE_URL, PNG, PNG_SEEN, TEXT, THOUGHTS, WIRES, check, holds, raises,
-    same, troubled,
+    BEGINNING, COUNTS, IMPATIENCE, KEY, LONG_TEXT, NARROW_KEY, PATIENCE, PICTURE_URL, PNG, PNG_SEEN, SMALL_KEY, TEXT, THOUGHTS,
+    WIRES, check, holds, raises, same, troubled,
 )
 
 SETTINGS = {"api_key": KEY, "base_url": f"{harness.GATEWAY}/v1", "max_retries": 0, "timeout": PATIENCE}
@@ -421,6 +421,95 @@ def _(mark):
     text = client.completions.create(**what, prompt="Go on")
     assert text.choices[0].text and text.usage.completion_tokens == 12, text
     assert "".join(chunk.choices[0].text for chunk in client.completions.create(**what, prompt="Go", stream=True))
+
+
+@check("failover before the first byte, over lanes of three dialects: whole, streamed, and from an answer that breaks off")
+def _(mark):
+    for scene, stream in [("failing", False), ("limited", True), ("broken", False)]:
+        raw = client.chat.completions.with_raw_response.create(
+            model=f"{scene}-then-well-{harness.SUITE}", messages=asked(mark), stream=stream
+        )
+        same((raw.headers["x-tokrate-attempts"], raw.headers["x-tokrate-winner"]), ("3", "responses-plain"))
+        answer = raw.parse()
+        text = "".join(chunk.choices[0].delta.content or "" for chunk in answer) if stream else answer.choices[0].message.content
+        same(text, TEXT)
+    same([request["dialect"] for request in mark.requests()], ["chat", "anthropic", "responses"] * 3)
+
+
+@check("a race of lanes of three dialects: one whole answer, whoever wins")
+def _(mark):
+    for stream in [False, True]:
+        raw = client.chat.completions.with_raw_response.create(model="race", messages=asked(mark), stream=stream)
+        same((raw.headers["x-tokrate-attempts"], raw.headers["x-tokrate-provider"]), ("3", "scripted"))
+        answer = raw.parse()
+        text = "".join(chunk.choices[0].delta.content or "" for chunk in answer) if stream else answer.choices[0].message.content
+        same(text, TEXT)
+
+
+@check("long answers of every dialect, piece by piece and whole")
+def _(mark):
+    for wire in WIRES:
+        chunks = [chunk.choices[0].delta.content or "" for chunk in ask(f"{wire}-long", mark, stream=True)]
+        same("".join(chunks), LONG_TEXT)
+        assert len(chunks) > harness.SAID["long"], f"{len(chunks)} chunks"
+        same(ask(f"{wire}-long", mark).choices[0].message.content, LONG_TEXT)
+
+
+@check("a key that used up its requests a minute: RateLimitError with Retry-After")
+def _(mark):
+    small = client.with_options(api_key=SMALL_KEY)
+    what = {"model": "chat-plain", "messages": asked(mark)}
+    same(small.chat.completions.create(**what).choices[0].message.content, TEXT)
+    error = raises(openai.RateLimitError, lambda: small.chat.completions.create(**what))
+    assert 0 < int(error.response.headers["retry-after"]) <= 60, error.response.headers
+    same((error.type, len(mark.requests())), ("rate_limit_error", 1))
+
+
+@check("what another dialect has no words for: BadRequestError with its place, and nothing is sent")
+def _(mark):
+    audio = [{"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}}]
+    refused = {
+        "response_format": {"response_format": {"type": "json_object"}},
+        "messages[0].content[0]": {"messages": [{"role": "user", "content": audio}]},
+        "seed": {"seed": 7},
+        "logprobs": {"logprobs": True},
+        "store": {"store": True},
+    }
+    for place, more in refused.items():
+        what = {"model": "anthropic-plain", "messages": asked(mark), **more}
+        error = raises(openai.BadRequestError, lambda what=what: client.chat.completions.create(**what))
+        holds(error.message, f"`{place}`")
+    same(mark.requests(), [])
+
+
+@check("what tools and thinking are called on the anthropic lane")
+def _(mark):
+    for choice, called in [("none", "none"), ("auto", "auto"), ("required", "any")]:
+        ask("anthropic-tools", mark, tools=TOOLS, tool_choice=choice)
+        same(mark.requests()[-1]["seen"]["tool_choice"], {"type": called})
+    ask("anthropic-tools", mark, tools=TOOLS, parallel_tool_calls=False)
+    same(mark.requests()[-1]["seen"]["tool_choice"], {"type": "auto", "disable_parallel_tool_use": True})
+    ask("anthropic-plain", mark, reasoning_effort="high")
+    holds(mark.requests()[-1]["body"], '"effort":"high"')
+    messages = [*asked(mark), {"role": "developer", "content": "Be polite."}, {"role": "user", "content": "And?"}]
+    client.chat.completions.create(model="anthropic-plain", messages=messages)
+    seen = mark.requests()[-1]["seen"]
+    same((seen["system"], seen["user"]), (["Be brief.", "Be polite."], [f"Hello {mark}", "And?"]))
+
+
+@check("a request of megabytes, over every dialect")
+def _(mark):
+    data = PNG[:4] * 500_000
+    content = [{"type": "image_url", "image_url": {"url": f"data:image/png;base64,{data}"}}]
+    for wire in WIRES:
+        answer = client.chat.completions.create(model=f"{wire}-sight", messages=[{"role": "user", "content": content}])
+        holds(answer.choices[0].message.content, "image/png:1500000:")
+
+
+@check("what is not offered is a NotFoundError")
+def _(_mark):
+    for ask_for in [client.files.list, lambda: client.moderations.create(input="x"), lambda: client.responses.retrieve("r")]:
+        holds(raises(openai.NotFoundError, ask_for).message, "nothing at this path")
 
 
 @check("async: eight streams at once, each its own")

@@ -198,6 +198,9 @@ def read_anthropic(body, seen):
     open_calls = set()
     for message in body["messages"]:
         only("message", message, "role content")
+        if message["role"] == "system":
+            seen["system"] += texts(message["content"], ["text"])
+            continue
         demand(message["role"] in ["user", "assistant"], f"a role {message['role']}")
         made = read_anthropic_message(message, seen)
         answered = open_calls & set(seen["results"])

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 USAGE = {"input": 40, "cached": 16, "output": 21, "reasoning": 5}
 
 # Scenes that end well, and scenes that make a lane cool down or keep it waiting.
-SCENES = ["plain", "tools", "sight", "json", "refusal", "think", "length"]
+SCENES = ["plain", "tools", "sight", "json", "refusal", "think", "length", "long"]
 TROUBLES = ["bad", "limited", "limited-once", "unkeyed", "failing", "broken", "told", "hold", "mute"]
 
 
@@ -34,6 +34,8 @@ class Refusal:
 
 
 TEXT = ["The quick ", "brown fox", " jumps \u00fcber", " \U0001f98a", " \"quoted\"\n", "and done."]
+# How often a long answer says it.
+LONG = 300
 THOUGHTS = ["First, ", "I think."]
 # Arguments cut within a key, a number, an escape and a letter of two bytes.
 CALLS = [
@@ -48,6 +50,8 @@ def answer(scene, seen, times):
     match scene:
         case "plain":
             return Answer(text)
+        case "long":
+            return Answer(text * LONG)
         case "length":
             return Answer(text[:3], finish="length")
         case "think":
