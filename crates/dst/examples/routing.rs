@@ -1,6 +1,8 @@
 //! Measures routing and hedging on simulated fleets and prints the tables of docs/routing.md:
 //! `cargo run --release -p tokrate-dst --example routing [SEEDS]`.
 
+#![allow(clippy::print_stdout)]
+
 use tokrate_core::Span;
 use tokrate_dst::fleet::{Chooser, FleetLane, FleetScenario, Summary, Workload, knee_throughput, run_fleet};
 use tokrate_route::{BudgetConfig, Mode, Policy, RaceConfig};

@@ -1,5 +1,7 @@
 //! What a choice costs: `cargo run --release -p tokrate-route --example speed`. Times of one thread, in nanoseconds a call.
 
+#![allow(clippy::print_stdout)]
+
 use std::hint::black_box;
 use std::time::Instant;
 use tokrate_core::{Rng, Span, Tick};
