@@ -8,7 +8,7 @@ use crate::recorded::recordings;
 use crate::translate_answers::{check_blocks, translated};
 use std::path::{Path, PathBuf};
 use tokrate_core::{FinishReason, Usage};
-use tokrate_wire::{Dialect, Progress, Shape};
+use tokrate_wire::{Dialect, Progress, Shape, decode_request, translate_request};
 
 /// Every answer below a folder, with the dialect that its place tells.
 fn answers(folder: &Path, dialect: impl Fn(&str) -> Option<Dialect>) -> Vec<(PathBuf, Dialect, Vec<u8>)> {
@@ -174,4 +174,41 @@ fn every_recording_keeps_its_meaning_in_every_other_dialect() {
     let answers = answers(&folder, recording);
     let told: usize = answers.iter().map(|(path, from, body)| check(path, *from, body)).sum();
     assert!(answers.len() > 30 && told > 300, "{} answers, told {told} times", answers.len());
+}
+
+/// The dialect of a recorded request.
+fn asked(path: &str) -> Option<Dialect> {
+    let folders = [
+        ("/requests/completions/", Dialect::OpenAiChat),
+        ("/requests/messages/", Dialect::Anthropic),
+        ("/requests/responses/", Dialect::OpenAiResponses),
+        ("/requests/gemini/", Dialect::Gemini),
+    ];
+    let (_, dialect) = folders.into_iter().find(|(folder, _)| path.contains(folder))?;
+    path.ends_with(".json").then_some(dialect)
+}
+
+#[test]
+fn every_recorded_request_is_put_into_the_other_dialects_or_a_field_of_it_is_named() {
+    let Some(folder) = recordings() else { return };
+    let (mut put, mut named) = (0, 0);
+    for (path, from, body) in answers(&folder, asked) {
+        let routed = Dialect::of_path(&from.path("m", Shape::Stream)).unwrap();
+        for to in Dialect::ALL.into_iter().filter(|to| *to != from) {
+            match translate_request(&routed, to, "alias", &body) {
+                Ok(translated) => {
+                    let read =
+                        decode_request(&Dialect::of_path(&to.path("m", Shape::Stream)).unwrap(), &translated.body);
+                    assert!(read.is_ok(), "{}: {read:?}", path.display());
+                    put += 1;
+                }
+                Err(error) => {
+                    println!("{}: {error}", path.file_name().unwrap().display());
+                    assert!(!error.field.is_empty(), "{}: {error}", path.display());
+                    named += 1;
+                }
+            }
+        }
+    }
+    assert!(put > 80 && named > 40, "{put} were put, {named} were not");
 }

@@ -84,7 +84,7 @@ static ITEM: Table = Table {
 
 const TEXT: Kind = Kind::of(
     &["input_text", "output_text", "text"],
-    &[("type", Keep), ("text", Keep), ("annotations", Drop), ("logprobs", Drop)],
+    &[("type", Keep), ("text", Keep), ("annotations", Drop), ("logprobs", Drop), ("prompt_cache_breakpoint", Drop)],
 );
 
 static PART: Table = Table {
@@ -92,8 +92,16 @@ static PART: Table = Table {
     default: "",
     kinds: &[
         TEXT,
-        Kind::of(&["refusal"], &[("type", Keep), ("refusal", Keep)]),
-        Kind::of(&["input_image"], &[("type", Keep), ("image_url", Picture), ("detail", Only(&["\"auto\""]))]),
+        Kind::of(&["refusal"], &[("type", Keep), ("refusal", Keep), ("text", Keep)]),
+        Kind::of(
+            &["input_image"],
+            &[
+                ("type", Keep),
+                ("image_url", Picture),
+                ("detail", Only(&["\"auto\""])),
+                ("prompt_cache_breakpoint", Drop),
+            ],
+        ),
     ],
 };
 
@@ -105,7 +113,12 @@ static RESULT_PART: Table = Table {
         Kind::needing(
             Need::PictureInResult,
             &["input_image"],
-            &[("type", Keep), ("image_url", Picture), ("detail", Only(&["\"auto\""]))],
+            &[
+                ("type", Keep),
+                ("image_url", Picture),
+                ("detail", Only(&["\"auto\""])),
+                ("prompt_cache_breakpoint", Drop),
+            ],
         ),
     ],
 };
