@@ -15,6 +15,7 @@ import sys
 import tempfile
 import threading
 import time
+import urllib.request
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "upstream"))
@@ -26,7 +27,7 @@ VARIANTS = 3
 KEY, NARROW_KEY = "sk-of-a-client", "sk-of-a-narrow-client"
 PROVIDER_KEY = "sk-of-the-lane"
 # All checks together take a fraction of this.
-SUITE_SECONDS = 120
+SUITE_SECONDS = 90
 WIRES = {"chat": "openai-chat", "responses": "openai-responses", "anthropic": "anthropic"}
 
 # What the suites expect to hear.
@@ -48,6 +49,7 @@ def settings(upstream):
                 for variant in range(1, VARIANTS + 1):
                     lanes[f"{wire}-{scene}-{suite}-{variant}"] = lane(upstream, dialect, scene)
     text = '[gateway]\nlisten = "127.0.0.1:0"\nadmin = "off"\nlog = "log.db"\nworkers = 2\n'
+    text += '\n[gateway.limits]\nfirst_token = "15s"\ngap = "15s"\n'
     for name, row in lanes.items():
         text += f'\n[gateway.lanes."{name}"]\n{row}\n'
     for wire in WIRES:
@@ -136,6 +138,25 @@ def run_suite(suite, arguments, gateway, upstream):
         return (late.stdout or b"").decode().splitlines(), f"not done after {SUITE_SECONDS} s", -1
 
 
+def compare_log(tokrate, folder, requests):
+    """Holds the throughput log against what the provider saw; what is wrong, if anything is."""
+    command = [str(tokrate.resolve()), "log", "--db", f"{folder}/log.db", "--since", "all", "--by", "lane", "--json"]
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=SUITE_SECONDS, check=False)
+    if done.returncode != 0:
+        return done.stderr
+    groups = [group for group in json.loads(done.stdout)["groups"] if group["lane"] != "sim"]
+    attempts, lost = (sum(group[name] for group in groups) for name in ["attempts", "lost"])
+    # One that lost a race may have been given up before it was sent.
+    if not attempts - lost <= requests <= attempts:
+        return f"{attempts} attempts, {lost} of them lost, and {requests} requests at the provider"
+    for group in groups:
+        counted = group["input_tokens"], group["output_tokens"]
+        expected = script.USAGE["input"] * group["attempts"], script.USAGE["output"] * group["attempts"]
+        if group["answered"] == group["attempts"] and group["lane"] != "embeddings" and counted != expected:
+            return f"lane {group['lane']}: {counted} tokens instead of {expected}"
+    return None
+
+
 def told(suite, outcome):
     """Prints what came of a suite; returns the number of checks, of those that passed, and the versions."""
     lines, errors, status = outcome
@@ -170,14 +191,18 @@ def main():
         with concurrent.futures.ThreadPoolExecutor() as pool:
             outcomes = list(pool.map(lambda suite: run_suite(suite, arguments, address, upstream), SUITES))
         status = gateway.end()
+        direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with direct.open(f"{upstream}/ledger/count", timeout=SUITE_SECONDS) as answer:
+            wrong_in_log = compare_log(arguments.tokrate, folder, json.load(answer))
         provider.end()
     counts = [told(suite, outcome) for suite, outcome in zip(SUITES, outcomes, strict=True)]
-    total, passed = sum(count[0] for count in counts) + 1, sum(count[1] for count in counts)
-    if status == 0:
-        passed += 1
-        print("sdk: ok gateway: ends by itself after SIGTERM, no call left open")
-    else:
-        print(f"sdk: FAIL gateway: ended with {status} after SIGTERM\n{''.join(gateway.lines[-20:])}")
+    total, passed = sum(count[0] for count in counts) + 2, sum(count[1] for count in counts)
+    wrong_in_end = f"ended with {status}\n{''.join(gateway.lines[-20:])}" if status else None
+    for name, wrong in [
+        ("ends by itself after SIGTERM", wrong_in_end), ("its log has every attempt and the provider's counts", wrong_in_log),
+    ]:
+        passed += wrong is None
+        print(f"sdk: FAIL gateway: {name}: {wrong}" if wrong else f"sdk: ok gateway: {name}")
     versions = ", ".join(count[2] for count in counts)
     print(f"sdk: {passed} of {total} checks passed ({versions}) in {time.monotonic() - began:.1f} s")
     return 0 if passed == total else 1

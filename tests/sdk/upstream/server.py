@@ -6,6 +6,7 @@ text holds, and so does how each request ended: with the whole answer sent, or w
     GET /ledger?mark=M          the requests with that mark
     GET /ledger/begun?mark=M    the same, once there is one
     GET /ledger/release?mark=M  the same; answers that are to break off when their beginning was read, do so now
+    GET /ledger/count           how many requests there were in all
     GET /ledger/closed?mark=M   the same, once the other side closed the connection of the last of them
 """
 
@@ -100,6 +101,8 @@ class Connection:
         return await self.answer(dialect, headers, body)
 
     async def ledger_page(self, path, mark):
+        if path == "/ledger/count":
+            return await self.send(200, len(self.ledger.entries))
         if path == "/ledger/release":
             await self.ledger.release(mark)
         elif path != "/ledger":
