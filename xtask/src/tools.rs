@@ -74,6 +74,13 @@ fn install_python_packages(folder: &Path, packages: &[&str]) -> Result<()> {
     run(Command::new(folder.join("bin/python")).args(flags).args(packages))
 }
 
+/// Makes sure that a published gateway is there, in a folder of its own; its Python.
+pub fn gateway_peer(root: &Path, name: &str, packages: &[&str]) -> Result<PathBuf> {
+    let folder = root.join(".tools").join(format!("gateway-{name}"));
+    ensure_packages(&folder, packages, install_python_packages)?;
+    Ok(folder.join("bin/python"))
+}
+
 /// A Chromium-like browser, if one is installed.
 pub fn browser() -> Option<PathBuf> {
     BROWSERS.iter().find_map(|name| find(name))

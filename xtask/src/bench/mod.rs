@@ -11,6 +11,7 @@ mod clock;
 mod dialects;
 mod events;
 mod floor;
+mod gateway;
 mod paced;
 mod process;
 mod request;
@@ -87,6 +88,7 @@ impl Stage {
 pub fn run_hidden(arguments: &[String]) -> Option<Result<ExitCode>> {
     match arguments.split_first()? {
         (name, rest) if name == client::FLOOR => Some(client::run_floor(rest).map(|()| ExitCode::SUCCESS)),
+        (name, rest) if name == gateway::GUARD => Some(gateway::guard(rest)),
         (name, rest) if name == process::WRAPPER => Some(process::wrap(rest)),
         _ => None,
     }
@@ -97,6 +99,10 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<()> {
     // The merge engine needs no server, and has arguments of its own.
     if let Some(("apply", rest)) = arguments.split_first().map(|(name, rest)| (name.as_str(), rest)) {
         return apply::run(root, rest);
+    }
+    // The gateway has peers beside the floor.
+    if let Some(("gateway", rest)) = arguments.split_first().map(|(name, rest)| (name.as_str(), rest)) {
+        return gateway::run(root, rest);
     }
     // The simulated fleets need no server either.
     if let Some(("routing", rest)) = arguments.split_first().map(|(name, rest)| (name.as_str(), rest)) {
@@ -214,6 +220,7 @@ fn usage() -> String {
         text += &format!("  {:<18}{}\n", bar.name, bar.about);
     }
     text += &format!("\nor, of the merge engine:\n\n{}", apply::USAGE);
+    text += &format!("\nor, of the gateway:\n\n{}", gateway::USAGE);
     text += &format!("\nor, of routing on simulated fleets:\n\n{}", routing::USAGE);
     text
 }

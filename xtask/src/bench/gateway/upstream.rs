@@ -1,0 +1,314 @@
+//! The provider behind every gateway: one server that does what each prompt asks for and keeps what happened.
+//!
+//! It refuses to know gateways and clients. Invariant: what counts as true is when a write was begun and when the end of a
+//! connection was seen, in ticks of the machine's clock; one thread does all of it, so ticks are in order.
+
+mod connection;
+
+use super::play::{Manner, Play, plays};
+use crate::bench::clock::now;
+use crate::bench::sockets::{LISTENER, Readiness, Ready, TIMER, accept, listen};
+use anyhow::{Context, Result};
+use connection::{Connection, Turn};
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
+};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{
+    AtomicBool, AtomicUsize,
+    Ordering::{Acquire, Relaxed, Release},
+};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Closer than this to a due tick the server spins while it has few streams: timers of a virtual machine are that late.
+const SPIN_NS: u64 = 40_000;
+/// With more streams than this it does not spin, and looks at what is due at most once in `GRAIN_NS`: the machine's cores are
+/// the gateway's too, and what is true is the write, not what was due.
+const SPIN_STREAMS_MOST: usize = 4;
+const GRAIN_NS: u64 = 1_000_000;
+
+/// The server while it runs; dropping it ends it.
+pub struct Upstream {
+    /// Where it listens.
+    pub address: SocketAddr,
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<Result<()>>>,
+}
+
+#[derive(Default)]
+struct Shared {
+    stop: AtomicBool,
+    hang_up: AtomicBool,
+    /// Answers that have begun and have not ended.
+    open: AtomicUsize,
+    ended: Mutex<Vec<Ended>>,
+    complaints: Mutex<Vec<String>>,
+}
+
+/// What happened to one answer that was paced or held.
+#[derive(Clone, Debug)]
+pub struct Ended {
+    /// The number in its prompt.
+    pub id: u64,
+    /// When the write of each text was begun.
+    pub writes: Vec<u64>,
+    /// When the other end was seen to close, where it did before the answer was complete.
+    pub closed_at: Option<u64>,
+}
+
+impl Upstream {
+    /// Starts it.
+    pub fn start() -> Result<Upstream> {
+        let listener = listen()?;
+        let address = listener.local_addr()?;
+        let shared = Arc::new(Shared::default());
+        let its = Arc::clone(&shared);
+        let thread = std::thread::Builder::new()
+            .name("upstream".to_owned())
+            .spawn(move || Server::new(listener, its)?.run())
+            .context("start the upstream")?;
+        Ok(Upstream { address, shared, thread: Some(thread) })
+    }
+
+    /// Answers that have begun and have not ended.
+    pub fn open(&self) -> usize {
+        self.shared.open.load(Acquire)
+    }
+
+    /// Waits until so many answers are open, or until the patience is over; whether there are.
+    pub fn wait_for_open(&self, count: usize, patience: Duration) -> bool {
+        let from = now();
+        while self.open() != count {
+            if now() - from > patience.as_nanos() as u64 {
+                return false;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        true
+    }
+
+    /// Breaks off every answer that is open; the server is about to when this returns.
+    pub fn hang_up(&self) {
+        self.shared.hang_up.store(true, Relaxed);
+    }
+
+    /// What has ended since this was last asked for.
+    pub fn take_ended(&self) -> Vec<Ended> {
+        std::mem::take(&mut self.shared.ended.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// What was wrong with the calls since this was last asked for.
+    pub fn take_complaints(&self) -> Vec<String> {
+        std::mem::take(&mut self.shared.complaints.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Drop for Upstream {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Relaxed);
+        match self.thread.take().map(JoinHandle::join) {
+            Some(Ok(Err(error))) => eprintln!("xtask: the upstream ended early: {error:#}"),
+            Some(Err(_)) => eprintln!("xtask: the upstream panicked"),
+            Some(Ok(Ok(()))) | None => {}
+        }
+    }
+}
+
+impl Shared {
+    fn complain(&self, text: String) {
+        let mut complaints = self.complaints.lock().unwrap_or_else(PoisonError::into_inner);
+        // One of each kind says enough.
+        if complaints.len() < 20 && !complaints.contains(&text) {
+            complaints.push(text);
+        }
+    }
+}
+
+struct Server {
+    listener: TcpListener,
+    shared: Arc<Shared>,
+    plays: Vec<Play>,
+    readiness: Readiness,
+    timer: OwnedFd,
+    /// By their keys; a key is never used twice.
+    connections: Vec<Option<Box<Connection>>>,
+    /// Those that can be written to.
+    queue: Vec<u64>,
+    due: BinaryHeap<Reverse<(u64, u64)>>,
+    scratch: Vec<u8>,
+}
+
+impl Server {
+    fn new(listener: TcpListener, shared: Arc<Shared>) -> Result<Server> {
+        let readiness = Readiness::new()?;
+        readiness.add_source(&listener, LISTENER)?;
+        let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)
+            .context("create a timer")?;
+        readiness.add_source(&timer, TIMER)?;
+        Ok(Server {
+            listener,
+            shared,
+            plays: plays(),
+            readiness,
+            timer,
+            connections: Vec::new(),
+            queue: Vec::new(),
+            due: BinaryHeap::new(),
+            scratch: vec![0; 64 << 10],
+        })
+    }
+
+    fn run(&mut self) -> Result<()> {
+        let mut ready: Vec<Ready> = Vec::new();
+        while !self.shared.stop.load(Relaxed) {
+            let patience = if self.queue.is_empty() { self.arm()? } else { 0 };
+            self.readiness.wait(patience, &mut ready)?;
+            for ready in &ready {
+                match ready.key {
+                    LISTENER => self.accept_all()?,
+                    TIMER => {}
+                    _ => self.attend(*ready),
+                }
+            }
+            for key in std::mem::take(&mut self.queue) {
+                self.take_turn(key);
+            }
+            self.fire_due();
+            if self.shared.hang_up.swap(false, Relaxed) {
+                self.hang_up();
+            }
+        }
+        Ok(())
+    }
+
+    fn hang_up(&mut self) {
+        for key in 0..self.connections.len() {
+            if self.connections[key].as_ref().is_some_and(|connection| connection.answer.is_some()) {
+                self.close(key as u64, now());
+            }
+        }
+    }
+
+    /// Sets the timer to the next due tick; says how long to wait for connections (ms).
+    fn arm(&mut self) -> Result<u32> {
+        // Without anything due the timer is set to zero, which disarms it.
+        let at = match self.due.peek() {
+            None => 0,
+            Some(Reverse((due, _))) if self.due.len() <= SPIN_STREAMS_MOST => {
+                if *due <= now() + SPIN_NS {
+                    return Ok(0);
+                }
+                *due - SPIN_NS
+            }
+            Some(Reverse((due, _))) => (*due).max(now() + GRAIN_NS),
+        };
+        let value = Timespec { tv_sec: (at / 1_000_000_000) as i64, tv_nsec: (at % 1_000_000_000) as i64 };
+        let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value: value };
+        timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &once).context("set the timer")?;
+        Ok(20)
+    }
+
+    fn accept_all(&mut self) -> Result<()> {
+        while let Some(stream) = accept(&self.listener, true)? {
+            self.readiness.add_connection(&stream, self.connections.len() as u64)?;
+            self.connections.push(Some(Box::new(Connection::new(stream))));
+        }
+        Ok(())
+    }
+
+    fn attend(&mut self, ready: Ready) {
+        let Some(connection) = self.connections.get_mut(ready.key as usize).and_then(Option::as_mut) else { return };
+        if ready.readable && !connection.read_all(&mut self.scratch, ready.closed) {
+            return self.close(ready.key, now());
+        }
+        self.begin(ready.key);
+    }
+
+    /// Begins to answer the next request of a connection, unless one is being answered.
+    fn begin(&mut self, key: u64) {
+        let Some(connection) = self.connections.get_mut(key as usize).and_then(Option::as_mut) else { return };
+        if connection.answer.is_none() {
+            match connection.next_call() {
+                Ok(None) => return,
+                Ok(Some((number, id))) => {
+                    let read_at = now();
+                    connection.begin(number, id);
+                    self.shared.open.fetch_add(1, Relaxed);
+                    if let Manner::Paced { ttft_ns, .. } = self.plays[number].manner {
+                        self.due.push(Reverse((read_at + ttft_ns, key)));
+                    }
+                }
+                Err(error) => {
+                    self.shared.complain(format!("{error:#}"));
+                    return self.close(key, now());
+                }
+            }
+        }
+        if !connection.queued && connection.wants_turn(&self.plays) {
+            connection.queued = true;
+            self.queue.push(key);
+        }
+    }
+
+    fn take_turn(&mut self, key: u64) {
+        let Some(connection) = self.connections.get_mut(key as usize).and_then(Option::as_mut) else { return };
+        connection.queued = false;
+        match connection.send(&self.plays) {
+            Turn::Blocked => {}
+            Turn::More => {
+                connection.queued = true;
+                self.queue.push(key);
+            }
+            Turn::Answered => {
+                self.end_answer(key, None);
+                self.begin(key);
+            }
+            Turn::Closed => self.close(key, now()),
+        }
+    }
+
+    /// Carries out the writes that are due now. What falls due meanwhile waits until connections were looked at.
+    fn fire_due(&mut self) {
+        let until = if self.due.is_empty() { return } else { now() };
+        while let Some(Reverse((due, key))) = self.due.peek().copied().filter(|Reverse((due, _))| *due <= until) {
+            self.due.pop();
+            let Some(connection) = self.connections.get_mut(key as usize).and_then(Option::as_mut) else { continue };
+            match connection.write_due(&self.plays, due) {
+                Ok(Some(next)) => self.due.push(Reverse((next, key))),
+                Ok(None) => {
+                    self.end_answer(key, None);
+                    self.begin(key);
+                }
+                Err(error) => {
+                    self.shared.complain(format!("{error:#}"));
+                    self.close(key, now());
+                }
+            }
+        }
+    }
+
+    fn close(&mut self, key: u64, at: u64) {
+        self.end_answer(key, Some(at));
+        self.connections[key as usize] = None;
+    }
+
+    fn end_answer(&mut self, key: u64, closed_at: Option<u64>) {
+        let connection = self.connections[key as usize].as_mut();
+        let Some(answer) = connection.and_then(|connection| connection.answer.take()) else { return };
+        // Of answers that are as fast as they can be there are millions, and nobody asks for them.
+        if self.plays[answer.play].manner != Manner::AtOnce {
+            let ended = Ended { id: answer.id, writes: answer.ticks, closed_at };
+            self.shared.ended.lock().unwrap_or_else(PoisonError::into_inner).push(ended);
+        }
+        // Last: who sees that nothing is open finds all that has ended.
+        self.shared.open.fetch_sub(1, Release);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,151 @@
+//! One connection of the upstream: the calls that come in on it and the answer that goes out.
+//!
+//! It refuses to know the clock's timers and other connections. Invariant: one answer at a time, in the order of the calls.
+
+use super::super::play::{Ask, Manner, Play};
+use crate::bench::clock::now;
+use crate::bench::sockets::is_transient;
+use anyhow::{Context, Result, bail};
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+
+/// Writes on one connection before it is the next one's turn.
+const WRITES_PER_TURN: usize = 16;
+const REQUEST_BYTES_MOST: usize = 1 << 20;
+
+pub struct Connection {
+    stream: TcpStream,
+    /// What was read and not yet answered.
+    buffer: Vec<u8>,
+    pub answer: Option<Answer>,
+    /// Whether it stands in the queue of connections that may be written to.
+    pub queued: bool,
+}
+
+/// How far an answer is written.
+pub struct Answer {
+    pub play: usize,
+    pub id: u64,
+    /// When the write of each text was begun, where they are paced.
+    pub ticks: Vec<u64>,
+    /// The next write.
+    write: usize,
+    /// Bytes of that write that are gone.
+    offset: usize,
+}
+
+/// How a turn ended.
+pub enum Turn {
+    More,
+    Blocked,
+    Answered,
+    Closed,
+}
+
+impl Connection {
+    pub fn new(stream: TcpStream) -> Connection {
+        Connection { stream, buffer: Vec::new(), answer: None, queued: false }
+    }
+
+    /// Reads what is there; false when the other end is gone.
+    pub fn read_all(&mut self, scratch: &mut [u8], closed: bool) -> bool {
+        loop {
+            match self.stream.read(scratch) {
+                Ok(0) => return false,
+                Ok(length) => {
+                    self.buffer.extend_from_slice(&scratch[..length]);
+                    // A read that left room has emptied the socket; another would only say so.
+                    if length < scratch.len() && !closed {
+                        return true;
+                    }
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return is_transient(&error),
+            }
+        }
+    }
+
+    /// The play and the number of the next whole call, if there is one.
+    pub fn next_call(&mut self) -> Result<Option<(usize, u64)>> {
+        let Some(end) = memchr::memmem::find(&self.buffer, b"\r\n\r\n").map(|at| at + 4) else { return Ok(None) };
+        let head = str::from_utf8(&self.buffer[..end]).context("read a call: its head is not text")?;
+        // A peer looks for the list of models; any answer will do.
+        if head.starts_with("GET ") {
+            self.buffer.drain(..end);
+            return Ok(Some((Ask::Instant as usize, 0)));
+        }
+        let length = head.lines().find_map(|line| {
+            let (name, value) = line.split_once(':')?;
+            name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse::<usize>())
+        });
+        let Some(Ok(length)) = length.filter(|length| length.as_ref().is_ok_and(|bytes| *bytes < REQUEST_BYTES_MOST))
+        else {
+            bail!("read a call: no length, or one too long: {}", head.lines().next().unwrap_or_default());
+        };
+        if self.buffer.len() < end + length {
+            return Ok(None);
+        }
+        let asked = Ask::read(&self.buffer[end..end + length]);
+        self.buffer.drain(..end + length);
+        asked.map(Some).context("read a call: its prompt asks for nothing that is known")
+    }
+
+    pub fn begin(&mut self, play: usize, id: u64) {
+        self.answer = Some(Answer { play, id, ticks: Vec::new(), write: 0, offset: 0 });
+    }
+
+    /// Whether something can be written without waiting for a tick.
+    pub fn wants_turn(&self, plays: &[Play]) -> bool {
+        self.answer.as_ref().is_some_and(|answer| match plays[answer.play].manner {
+            Manner::Paced { .. } => answer.write == 0,
+            Manner::AtOnce | Manner::Hold => true,
+        })
+    }
+
+    /// Writes what need not wait, until the socket is full, its turn is over or nothing is left.
+    pub fn send(&mut self, plays: &[Play]) -> Turn {
+        let Some(answer) = &mut self.answer else { return Turn::Blocked };
+        let play = &plays[answer.play];
+        for _ in 0..WRITES_PER_TURN {
+            if answer.write > 0 && matches!(play.manner, Manner::Paced { .. }) {
+                return Turn::Blocked;
+            }
+            let Some(bytes) = play.writes.get(answer.write) else {
+                return if play.manner == Manner::Hold { Turn::Blocked } else { Turn::Answered };
+            };
+            match self.stream.write(&bytes[answer.offset..]) {
+                Ok(length) if answer.offset + length == bytes.len() => {
+                    answer.write += 1;
+                    answer.offset = 0;
+                }
+                Ok(length) => answer.offset += length,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if is_transient(&error) => return Turn::Blocked,
+                Err(_) => return Turn::Closed,
+            }
+        }
+        Turn::More
+    }
+
+    /// Writes the text that is due, and with the last one the end; the next due tick, if there is one.
+    pub fn write_due(&mut self, plays: &[Play], due: u64) -> Result<Option<u64>> {
+        let Some(answer) = &mut self.answer else { return Ok(None) };
+        let play = &plays[answer.play];
+        let Manner::Paced { gap_ns, .. } = play.manner else { return Ok(None) };
+        let ending = play.writes.len() - 1;
+        answer.ticks.push(now());
+        let is_last = answer.write + 1 == ending;
+        let last = is_last.then(|| [&play.writes[answer.write][..], &play.writes[ending][..]].concat());
+        let bytes = last.as_ref().unwrap_or(&play.writes[answer.write]);
+        // An answer is far smaller than socket buffers: who takes less has stalled for seconds.
+        match self.stream.write(bytes) {
+            Ok(length) if length == bytes.len() => {}
+            Ok(_) => bail!("write a text of a paced stream: the other end takes no more"),
+            Err(error) if is_transient(&error) => bail!("write a text of a paced stream: the other end takes no more"),
+            // Who has gone is seen to be gone: that is no complaint here.
+            Err(_) => return Ok(Some(due + gap_ns)),
+        }
+        answer.write += 1;
+        Ok((!is_last).then_some(due + gap_ns))
+    }
+}
