@@ -387,11 +387,23 @@ def _(mark):
     refused = {
         "tools[0]": {"tools": [{"type": "web_search_20250305", "name": "web_search"}]},
         "messages[0].content[0]": {"messages": [{"role": "user", "content": [document]}]},
-        "thread": {"extra_body": {"thread": {"type": "create"}}},
+        "diagnostics": {"extra_body": {"diagnostics": {"level": "all"}}},
     }
     for place, more in refused.items():
         error = raises(anthropic.BadRequestError, lambda more=more: ask("chat-plain", mark, **more))
         holds(error.body["error"]["message"], f"`{place}`")
+    same(mark.requests(), [])
+
+
+@check("a thread on the chat lane: refused by name, for it would be lost")
+def _(mark):
+    for thread in [{"type": "create"}, {"type": "continue", "previous_message_id": "msg_1"}]:
+        try:
+            ask("chat-plain", mark, extra_body={"thread": thread})
+        except anthropic.BadRequestError as error:
+            holds(error.body["error"]["message"], "thread")
+        else:
+            raise AssertionError("it was not refused")
     same(mark.requests(), [])
 
 
