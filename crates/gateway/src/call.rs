@@ -13,7 +13,7 @@ use crate::house::locked;
 use crate::inbox::{Broken, Inbox};
 use crate::worker::Worker;
 use bytes::Bytes;
-use http::Response;
+use http::{HeaderName, HeaderValue, Response};
 use std::cell::RefCell;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -276,7 +276,11 @@ impl Call {
         let prepared = prepared.map_err(|error| (FailureKind::BadRequest, error.to_string()));
         let batch = Rc::clone(&self.worker.batch);
         let (attempt, failed) = match (prepared, client) {
-            (Ok((outgoing, reader)), Ok(client)) => {
+            (Ok((mut outgoing, reader)), Ok(client)) => {
+                // The provider's log and ours then tell of the same attempt.
+                if let Ok(id) = HeaderValue::from_str(&format!("{}-{number}", account.request.id)) {
+                    outgoing.headers.insert(HeaderName::from_static("x-request-id"), id);
+                }
                 (Attempt::begin(beginning, client, outgoing, Inbox::new(reader, batch), limits), None)
             }
             (Err((kind, said)), _) | (_, Err((kind, said))) => {
@@ -294,7 +298,14 @@ impl Call {
         let Some(entry) = self.attempts.get_mut(number) else { return };
         let Some(held) = entry.held.take() else { return };
         let attempt = entry.attempt.leave();
-        drain::spawn(Rc::clone(&self.account), attempt, held, drain::Bounds { number, until, bytes_most });
+        self.worker.drains.tidy();
+        drain::spawn(
+            &self.worker.drains,
+            Rc::clone(&self.account),
+            attempt,
+            held,
+            drain::Bounds { number, until, bytes_most },
+        );
     }
 
     /// The router hears of a first token when it is news, not when the answer has ended.

@@ -117,7 +117,7 @@ impl Contest {
         let path = endpoint.config.base.path_with(&dialect.path(&lane.config.model, Shape::Stream));
         let body = Bytes::from(encode_request(dialect, &request));
         let client = Rc::new(Client::new(self.client.clone(), endpoint.route.clone(), clock)?);
-        let reader = Reader::Same { decoder: Decoder::new(dialect, Shape::Stream), filter: None };
+        let reader = Reader::Same { decoder: Box::new(Decoder::new(dialect, Shape::Stream)), filter: None };
         let inbox = Inbox::new(reader, batch).keeping_text();
         let inbox = Rc::new(RefCell::new(inbox));
         let limits = AttemptLimits { total: self.total, answer_bytes: ANSWER_BYTES_MOST };

@@ -4,9 +4,11 @@
 
 use crate::account::{Account, Ended, Held};
 use crate::attempt::Attempt;
+use std::cell::RefCell;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
+use tokio::task::JoinSet;
 use tokrate_core::{Span, Tick};
 use tokrate_meter::AttemptEnd;
 
@@ -19,8 +21,8 @@ pub(crate) struct Bounds {
 }
 
 /// Reads an attempt to its end in a task of its own, then settles it.
-pub(crate) fn spawn(account: Rc<Account>, attempt: Attempt, held: Held, bounds: Bounds) {
-    tokio::task::spawn_local(async move {
+pub(crate) fn spawn(drains: &Drains, account: Rc<Account>, attempt: Attempt, held: Held, bounds: Bounds) {
+    drains.0.borrow_mut().spawn_local(async move {
         // Settled also when the task is dropped at the end of the gateway.
         let mut draining = Draining { account, attempt, held: Some(held), number: bounds.number };
         let left: Span = bounds.until - draining.account.house.clock.now();
@@ -39,6 +41,24 @@ pub(crate) fn spawn(account: Rc<Account>, attempt: Attempt, held: Held, bounds: 
         let _ = tokio::time::timeout(left.as_duration(), read).await;
         drop(draining);
     });
+}
+
+/// The drains of one thread.
+#[derive(Default)]
+pub(crate) struct Drains(RefCell<JoinSet<()>>);
+
+impl Drains {
+    /// Waits until all have ended, within a time; the rest is cut.
+    pub async fn end(&self, within: Span) {
+        let mut drains = self.0.take();
+        let all = async { while drains.join_next().await.is_some() {} };
+        let _ = tokio::time::timeout(within.as_duration(), all).await;
+    }
+
+    /// Forgets those that have ended.
+    pub fn tidy(&self) {
+        while self.0.borrow_mut().try_join_next().is_some() {}
+    }
 }
 
 struct Draining {

@@ -43,7 +43,12 @@ impl Handler for Front {
         let (head, body) = request.into_parts();
         let path = head.uri.path_and_query().map_or("/", |path| path.as_str());
         let ask = Ask::of(&head.method, path);
-        let dialect = ask.dialect();
+        let dialect = match ask {
+            // Whoever shows Anthropic's version reads Anthropic's errors.
+            Ask::Answer(_) => ask.dialect(),
+            _ if listing::is_anthropic(&head.headers) => Dialect::Anthropic,
+            _ => ask.dialect(),
+        };
         match self.answer(ask, head, body, &tap).await {
             Ok(response) => response,
             Err(denied) => denied.into_response(dialect),

@@ -17,7 +17,7 @@ const REFUSAL_BYTES_MOST: usize = 64 * 1024;
 /// How the body of an answer is read.
 pub(crate) enum Reader {
     /// Handed on as it comes, and decoded beside; some of the gateway's own asking may be taken out.
-    Same { decoder: Decoder, filter: Option<Box<UsageFilter>> },
+    Same { decoder: Box<Decoder>, filter: Option<Box<UsageFilter>> },
     /// Written anew in the client's dialect.
     Translated(Box<AnswerTranslator>),
     /// Handed on, and not understood.

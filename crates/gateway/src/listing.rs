@@ -47,7 +47,7 @@ fn row(name: &str, headers: &HeaderMap) -> Value {
 }
 
 /// Whether Anthropic's SDK asks.
-fn is_anthropic(headers: &HeaderMap) -> bool {
+pub(crate) fn is_anthropic(headers: &HeaderMap) -> bool {
     headers.contains_key("anthropic-version")
 }
 

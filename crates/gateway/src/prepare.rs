@@ -114,7 +114,7 @@ impl Request {
                 Some(_) => self.body.clone(),
                 None => self.spliced(model, adds_usage),
             };
-            let decoder = Decoder::new(routed.dialect, self.shape);
+            let decoder = Box::new(Decoder::new(routed.dialect, self.shape));
             let filter = adds_usage.then(Box::default);
             return Ok((outgoing(path, body), Reader::Same { decoder, filter }));
         }

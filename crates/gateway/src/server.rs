@@ -98,6 +98,11 @@ impl RunningGateway {
         self.admin
     }
 
+    /// What went wrong with the log since this was last asked, to be told to people once.
+    pub fn log_trouble(&self) -> Option<String> {
+        self.house.log.as_ref().and_then(Log::new_trouble)
+    }
+
     /// Takes over new lanes, aliases, keys and limits; calls that have begun go on as they were. Addresses, threads and the
     /// log's file stay as they are. Blocks while names are resolved.
     ///
@@ -180,7 +185,10 @@ impl Thread {
                 let end = async move { drop(closed_too.wait_for(|closed| *closed).await) };
                 listener.serve(handler, clock, end, ADMIN_DRAIN).await;
             };
-            tokio::join!(listener.serve(Rc::new(Front { worker }), clock, end, self.drain), beside);
+            let front = Rc::new(Front { worker: Rc::clone(&worker) });
+            tokio::join!(listener.serve(front, clock, end, self.drain), beside);
+            // What lost is read to its end as well, so that its cost is known.
+            worker.drains.end(self.drain).await;
         });
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! It refuses to know other threads but through the house. Invariant: a connection belongs to one thread, and one plan.
 
+use crate::drain::Drains;
 use crate::house::House;
 use crate::plan::{Lane, Plan};
 use std::cell::RefCell;
@@ -16,6 +17,8 @@ pub(crate) struct Worker {
     pub house: Arc<House>,
     /// One arena for all decoders: a batch is emptied before the next read is decoded.
     pub batch: Rc<RefCell<EventBatch>>,
+    /// Losers that are read to their end.
+    pub drains: Drains,
     connecting: ClientConfig,
     planned: RefCell<Planned>,
 }
@@ -31,7 +34,7 @@ struct Planned {
 impl Worker {
     pub fn new(house: Arc<House>, connecting: ClientConfig) -> Worker {
         let planned = Planned { generation: house.generation(), plan: house.plan(), clients: BTreeMap::new() };
-        Worker { house, batch: Rc::default(), connecting, planned: RefCell::new(planned) }
+        Worker { house, batch: Rc::default(), drains: Drains::default(), connecting, planned: RefCell::new(planned) }
     }
 
     /// The plan of today. Connections of an earlier one are closed when its last call has ended.

@@ -91,7 +91,8 @@ pub fn read_answer_after(mut bytes: Vec<u8>, stream: &mut TcpStream) -> Answer {
                 (answer.body, answer.ended) = (rest, true);
                 return answer;
             }
-            None if answer.header("transfer-encoding") == Some("chunked") => {
+            // Joined only when the end may have come: large answers are read once.
+            None if rest.ends_with(b"0\r\n\r\n") && answer.header("transfer-encoding") == Some("chunked") => {
                 let (body, ended) = joined(&rest);
                 if ended {
                     (answer.body, answer.ended) = (body, true);

@@ -9,3 +9,4 @@ mod refusals;
 mod scripted;
 mod serving;
 mod simulated;
+mod time;

@@ -2,8 +2,12 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
+
+/// Bytes that lanes of this process wrote with [`Script::Say`]. Each test is a process of its own.
+pub static WRITTEN: AtomicUsize = AtomicUsize::new(0);
 
 /// What a lane does with one request.
 #[derive(Clone, Debug)]
@@ -14,6 +18,8 @@ pub enum Script {
     SayAndClose(Vec<u8>),
     /// Writes this, and closes the connection when [`Scripted::release`] is called.
     SayAndHold(Vec<u8>),
+    /// Writes the first part, and the rest when [`Scripted::release`] is called.
+    SayHoldSay(Vec<u8>, Vec<u8>),
     /// Writes this and waits until the other end closes.
     SayAndWait(Vec<u8>),
 }
@@ -87,6 +93,7 @@ fn converse(
                         let _ = closing.send(());
                         return;
                     }
+                    WRITTEN.fetch_add(piece.len(), Ordering::Relaxed);
                 }
             }
             Script::SayAndClose(bytes) => {
@@ -97,6 +104,11 @@ fn converse(
                 let _ = stream.write_all(&bytes);
                 let _ = released.lock().expect("no panic holds it").recv();
                 return;
+            }
+            Script::SayHoldSay(first, rest) => {
+                let _ = stream.write_all(&first);
+                let _ = released.lock().expect("no panic holds it").recv();
+                let _ = stream.write_all(&rest);
             }
             Script::SayAndWait(bytes) => {
                 let _ = stream.write_all(&bytes);

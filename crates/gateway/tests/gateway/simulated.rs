@@ -2,9 +2,9 @@
 
 use crate::client::ask;
 use crate::house::{House, configured, lane};
-use tokrate_gateway::Mode;
-use tokrate_host::{Host, HostConfig, RunningHost};
-use tokrate_meter::AttemptEnd;
+use tokrate_gateway::{LoserPolicy, Mode};
+use tokrate_host::{Host, HostConfig, RequestTruth, RunningHost, TruthLog};
+use tokrate_meter::{AttemptEnd, CostBasis};
 use tokrate_sim::Law;
 use tokrate_wire::Dialect;
 
@@ -75,6 +75,75 @@ fn every_fault_in_every_mode_ends_in_a_whole_answer_or_one_clear_error() {
         let answered: std::collections::BTreeSet<&str> = rows.iter().map(|row| row.call.as_str()).collect();
         assert!(answered.len() <= calls && !rows.is_empty(), "{mode:?}");
         assert!(rows.iter().all(|row| row.end != AttemptEnd::Abandoned), "{mode:?}");
+    }
+}
+
+#[test]
+fn what_the_log_says_of_tokens_and_money_is_what_the_engines_wrote() {
+    let engine = |millis| {
+        let law = Law {
+            base_delay: tokrate_core::Span::from_millis(millis),
+            stream_tokens_per_second: 4_000.0,
+            ..Law::default()
+        };
+        Host::start(HostConfig { law, truth: TruthLog::Memory, ..HostConfig::default() }).expect("an engine")
+    };
+    let engines = [engine(2), engine(3)];
+    let names = ["one", "two"];
+    let drained = LoserPolicy::DrainExact { time_most: tokrate_core::Span::from_secs(20), bytes_most: 1 << 20 };
+    for loser in [drained, LoserPolicy::CancelEstimate] {
+        let mut lanes: Vec<_> =
+            engines.iter().zip(names).map(|(engine, name)| lane(name, engine.address(), SPOKEN)).collect();
+        lanes.iter_mut().for_each(|lane| lane.loser = loser);
+        let mut house = House::start(configured(lanes, Mode::Race { lanes: 2 }));
+        for cut in 0..40 {
+            let body =
+                r#"{"model":"all","stream":true,"max_tokens":40,"messages":[{"role":"user","content":"how fast"}]}"#;
+            let mut stream = std::net::TcpStream::connect(house.address).expect("it listens");
+            let request = crate::client::request("POST", "/v1/chat/completions", &[], body.as_bytes());
+            std::io::Write::write_all(&mut stream, &request).expect("it reads");
+            match cut % 2 {
+                0 => assert_eq!(crate::client::read_answer(&mut stream).status, 200),
+                // Gone after so many bytes.
+                _ => std::io::Read::read_exact(&mut stream, &mut vec![0; 40 * cut]).expect("so much comes"),
+            }
+        }
+        let rows = house.rows();
+        let truth: Vec<std::sync::Arc<RequestTruth>> =
+            engines.iter().flat_map(|engine| engine.truth().requests).collect();
+        for row in &rows {
+            let id = format!("{}-{}", row.call, row.attempt);
+            let Some(truth) = truth.iter().find(|truth| truth.id.as_deref() == Some(&id)) else {
+                assert!(row.cost_basis == CostBasis::Free && row.ttfb_ns.is_none(), "never sent, and yet {row:?}");
+                continue;
+            };
+            let written: u64 = truth.writes.iter().map(|write| u64::from(write.tokens)).sum();
+            let input = u64::from(truth.input_tokens);
+            match row.cost_basis {
+                CostBasis::Reported => {
+                    assert_eq!((row.input_tokens, row.output_tokens), (Some(input), Some(written)), "{id}");
+                    let cost = (input as f64 + 2.0 * written as f64) / 1e6;
+                    assert!((row.cost_usd.expect("a price") - cost).abs() < 1e-12, "{id}");
+                }
+                CostBasis::Estimated => {
+                    assert!(row.output_tokens_std <= written, "{id}: more came than was written");
+                    let cost = (input as f64 + 2.0 * row.output_tokens_std as f64) / 1e6;
+                    assert!((row.cost_usd.expect("a price") - cost).abs() < 1e-12, "{id}: {row:?} against {input}");
+                }
+                other => panic!("{id}: {other:?}"),
+            }
+            if loser == drained {
+                assert!(row.end != AttemptEnd::Lost || row.cost_basis == CostBasis::Reported, "{id}: {row:?}");
+            }
+        }
+        // Whatever an engine was asked is a row.
+        let known =
+            |truth: &RequestTruth| rows.iter().any(|row| Some(format!("{}-{}", row.call, row.attempt)) == truth.id);
+        let calls: std::collections::BTreeSet<&str> = rows.iter().map(|row| row.call.as_str()).collect();
+        let ours = truth.iter().filter(|truth| {
+            truth.id.as_deref().and_then(|id| id.rsplit_once('-')).is_some_and(|(call, _)| calls.contains(call))
+        });
+        assert!(ours.clone().all(|truth| known(truth)) && ours.count() >= 40);
     }
 }
 

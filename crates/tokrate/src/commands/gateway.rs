@@ -8,11 +8,15 @@ use anyhow::{Context, Result};
 use http::HeaderMap;
 use std::fmt::Write;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
 use tokrate_bench::Stop;
 use tokrate_gateway::{Config, EndpointConfig, Gateway, RunningGateway};
 use tokrate_host::{FleetConfig, Guise, Host, MetricNames, Provider, RunningHost};
 use tokrate_net::Target;
 use tokrate_wire::Dialect;
+
+/// How often the log is asked how it does.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Serves until interrupted.
 pub fn run(flags: &Flags) -> Result<Verdict> {
@@ -40,10 +44,17 @@ fn wait(stop: &Stop, gateway: &RunningGateway, flags: &Flags) -> Result<()> {
         .context("watch over the gateway: no runtime could be started")?;
     runtime.block_on(async {
         let mut hangups = Hangups::new()?;
+        let mut looks = tokio::time::interval(LOOK_EVERY);
         loop {
             tokio::select! {
                 () = stop.wait() => return Ok(()),
                 () = hangups.next() => {}
+                _ = looks.tick() => {
+                    if let Some(trouble) = gateway.log_trouble() {
+                        anstream::eprintln!("tokrate: calls go on, but the throughput log does not: {trouble}");
+                    }
+                    continue;
+                }
             }
             match reload(gateway, flags) {
                 Ok(said) => anstream::println!("{said}"),

@@ -38,6 +38,9 @@ pub struct Resolved {
     pub shown: Vec<Shown>,
 }
 
+/// Lanes, and which of them are inside of this process, by their places.
+pub type Lanes = (Vec<LaneConfig>, Vec<(usize, Local)>);
+
 /// An engine inside of this process.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Local {
@@ -220,7 +223,7 @@ impl Seen {
         Ok(limits)
     }
 
-    fn lanes(&mut self, row: &GatewayRow) -> Result<(Vec<LaneConfig>, Vec<(usize, Local)>)> {
+    fn lanes(&mut self, row: &GatewayRow) -> Result<Lanes> {
         let (mut lanes, mut locals) = (Vec::new(), Vec::new());
         for (place, (name, row)) in row.lanes.iter().enumerate() {
             lanes.push(match &row.local {

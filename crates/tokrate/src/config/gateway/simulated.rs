@@ -1,7 +1,7 @@
 //! Lanes inside of this process: simulated providers, the merge engine, and what stands in when nothing is configured.
 
-use super::Local;
 use super::rows::LaneRow;
+use super::{Lanes, Local};
 use anyhow::{Context, Result, bail, ensure};
 use tokrate_core::Span;
 use tokrate_gateway::{AliasConfig, BudgetConfig, LaneConfig, LoserPolicy, Mode, Policy, Price};
@@ -35,7 +35,7 @@ pub fn personas() -> [Persona; 3] {
 }
 
 /// Their lanes.
-pub fn lanes() -> (Vec<LaneConfig>, Vec<(usize, Local)>) {
+pub fn lanes() -> Lanes {
     let personas = personas();
     let lanes = personas.iter().map(|persona| lane(&persona.name, "sim", Some(price_of(persona)))).collect();
     let locals = personas.into_iter().map(|persona| Local::Simulated(Box::new(persona))).enumerate().collect();
