@@ -1,0 +1,111 @@
+//! Limits of time, slow readers, the end of a gateway.
+
+use crate::client::{post, read_answer, read_answer_after, read_until, request};
+use crate::house::{House, configured, lane};
+use crate::scripted::{Script, Scripted, WRITTEN, chat_events, chat_whole, stream, stream_head, whole};
+use std::io::Write;
+use std::net::TcpStream;
+use std::sync::atomic::Ordering;
+use tokrate_core::{FailureKind, Span};
+use tokrate_gateway::Mode;
+use tokrate_meter::AttemptEnd;
+use tokrate_wire::Dialect;
+
+const CHAT: &[Dialect] = &[Dialect::OpenAiChat];
+const STREAM: &str = r#"{"model":"all","stream":true,"stream_options":{"include_usage":true},"messages":[]}"#;
+const WHOLE: &str = r#"{"model":"all","messages":[]}"#;
+
+/// The beginning of a stream, up to the first word.
+fn begun(events: &str) -> Vec<u8> {
+    let end = events.find("one").and_then(|at| Some(at + events[at..].find("\n\n")? + 2)).expect("an event");
+    let mut bytes = stream_head();
+    bytes.extend_from_slice(format!("{:x}\r\n{}\r\n", end, &events[..end]).as_bytes());
+    bytes
+}
+
+#[test]
+fn each_limit_of_time_has_an_error_of_its_own() {
+    let events = chat_events(&["one", " two"]);
+    let short = Span::from_millis(60);
+    let cases = [
+        (Script::SayAndWait(stream_head()), STREAM, FailureKind::FirstTokenTimeout, 504),
+        (Script::SayAndWait(begun(&events)), STREAM, FailureKind::Stalled, 200),
+        (Script::SayAndWait(Vec::new()), WHOLE, FailureKind::TimedOut, 504),
+    ];
+    for (script, body, kind, status) in cases {
+        let slow = Scripted::start(vec![script]);
+        let mut config = configured(vec![lane("slow", slow.address, CHAT)], Mode::Off);
+        match kind {
+            FailureKind::FirstTokenTimeout => config.limits.first_token = short,
+            FailureKind::Stalled => config.limits.gap = short,
+            _ => config.limits.total = short,
+        }
+        let mut house = House::start(config);
+        let answer = post(house.address, "/v1/chat/completions", body);
+        assert_eq!(answer.status, status, "{kind:?}: {}", answer.text());
+        assert!(answer.ended && answer.text().contains("\"error\""), "{kind:?}: {}", answer.text());
+        let rows = house.rows();
+        assert_eq!((rows[0].end, rows[0].failure), (AttemptEnd::Failed, Some(kind)));
+    }
+}
+
+#[test]
+fn a_reader_that_does_not_read_holds_back_its_own_lane_and_nobody_else() {
+    const PIECE: usize = 64 << 10;
+    const PIECES: usize = 1_000;
+    let text =
+        format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"{}\"}}}}]}}\n\n", "x".repeat(PIECE));
+    let mut pieces = vec![stream_head()];
+    pieces.extend((0..PIECES).map(|_| format!("{:x}\r\n{text}\r\n", text.len()).into_bytes()));
+    pieces.push(format!("{:x}\r\ndata: [DONE]\n\n\r\n0\r\n\r\n", 14).into_bytes());
+    let large = Scripted::start(vec![Script::Say(pieces)]);
+    let quick = Scripted::start(vec![Script::SayHoldSay(Vec::new(), whole("200 OK", &chat_whole("yes")))]);
+    let lanes = vec![lane("large", large.address, CHAT), lane("quick", quick.address, CHAT)];
+    let mut config = configured(lanes, Mode::Off);
+    config.limits.answer_bytes = 1 << 30;
+    let mut house = House::start(config);
+    let mut lazy = TcpStream::connect(house.address).expect("it listens");
+    let body = STREAM.replace("all", "large");
+    lazy.write_all(&request("POST", "/v1/chat/completions", &[], body.as_bytes())).expect("it reads");
+    // Others are answered meanwhile, on the same thread; the large answer stands still before long.
+    let (mut before, mut still) = (usize::MAX, 0);
+    while still < 30 {
+        quick.release();
+        assert_eq!(post(house.address, "/v1/chat/completions", &WHOLE.replace("all", "quick")).status, 200);
+        let written = WRITTEN.load(Ordering::Relaxed);
+        still = if written == before && written > 0 { still + 1 } else { 0 };
+        before = written;
+    }
+    assert!(before < PIECE * PIECES / 2, "{before} bytes were taken of a client that reads nothing");
+    let answer = read_answer(&mut lazy);
+    assert!(answer.ended && answer.body.len() == text.len() * PIECES + 14, "{}", answer.body.len());
+    assert!(house.rows().iter().all(|row| row.end == AttemptEnd::Answered));
+}
+
+#[test]
+fn a_gateway_that_is_stopped_lets_open_answers_end() {
+    let events = chat_events(&["one", " two"]);
+    let first = begun(&events);
+    let rest = stream(&events)[first.len() + 1..].to_vec();
+    // What is left after the first chunk, as a chunk of its own.
+    let left =
+        &events[events.find("one").and_then(|at| Some(at + events[at..].find("\n\n")? + 2)).expect("an event")..];
+    drop(rest);
+    let rest = format!("{:x}\r\n{left}\r\n0\r\n\r\n", left.len()).into_bytes();
+    let slow = Scripted::start(vec![Script::SayHoldSay(first, rest)]);
+    let mut house = House::start(configured(vec![lane("slow", slow.address, CHAT)], Mode::Off));
+    let mut client = TcpStream::connect(house.address).expect("it listens");
+    client.write_all(&request("POST", "/v1/chat/completions", &[], STREAM.as_bytes())).expect("it reads");
+    let seen = read_until(&mut client, "\"one\"");
+    let gateway = house.gateway.take().expect("it runs");
+    let stopping = std::thread::spawn(move || gateway.stop());
+    // Nobody new gets in once it has stopped listening.
+    while TcpStream::connect(house.address).is_ok() {
+        std::thread::yield_now();
+    }
+    slow.release();
+    let answer = read_answer_after(seen, &mut client);
+    assert_eq!(answer.text(), events);
+    stopping.join().expect("it ends");
+    assert_eq!(house.rows()[0].end, AttemptEnd::Answered);
+}
