@@ -6,9 +6,13 @@
 
 mod api;
 mod ask;
+#[cfg(test)]
+mod browser;
 mod histogram;
 mod metrics;
 mod page;
+#[cfg(test)]
+mod sample;
 pub(crate) mod told;
 mod view;
 

@@ -143,9 +143,9 @@ fn headline(out: &mut String, view: &View) {
                 note: format!("{} attempts", format::count(hour.failed)),
             },
             Figure {
-                label: "Gateway's own time, median",
+                label: "Gateway overhead, p50",
                 value: quantile(0.5),
-                note: format!("99th percentile {}, n = {}", quantile(0.99), format::count(overhead.count())),
+                note: format!("p99 {}, n = {}", quantile(0.99), format::count(overhead.count())),
             },
             Figure {
                 label: "Cost, last hour",
@@ -260,17 +260,22 @@ fn share(part: f64, whole: f64) -> String {
     if whole > 0.0 { format::percent(part / whole) } else { format::MISSING.to_owned() }
 }
 
-/// An amount of money, small ones to the millionth of a dollar.
+/// An amount of money: cents from a dollar on, three digits below, and never nothing for something.
 pub(crate) fn usd(amount: f64) -> String {
-    match amount {
-        a if !a.is_finite() => format::MISSING.to_owned(),
-        0.0 => "0 USD".to_owned(),
-        a if a >= 100.0 => format!("{} USD", format::number(a)),
-        a if a >= 1.0 => format!("{a:.2} USD"),
-        a if a >= 0.01 => format!("{a:.4} USD"),
-        a if a >= 0.000_001 => format!("{a:.6} USD"),
-        _ => "< 0.000001 USD".to_owned(),
-    }
+    let digits = match amount {
+        a if !a.is_finite() => return format::MISSING.to_owned(),
+        0.0 => "0".to_owned(),
+        a if a >= 100.0 => format::number(a),
+        a if a >= 1.0 => format!("{a:.2}"),
+        a if a >= 1e-6 => {
+            let places = 2 - a.log10().floor() as i32;
+            let digits = format!("{a:.*}", places.clamp(2, 8) as usize);
+            digits.trim_end_matches('0').to_owned()
+        }
+        _ => "< 0.000001".to_owned(),
+    };
+    // They stay on one line.
+    format!("{digits}\u{a0}USD")
 }
 
 /// The time of day in UTC.
@@ -286,7 +291,7 @@ fn uptime(view: &View) -> String {
 
 /// The unit behind a number, set smaller.
 fn with_small_unit(value: &str) -> String {
-    match value.rsplit_once(' ') {
+    match value.rsplit_once([' ', '\u{a0}']) {
         Some((number, unit)) => format!("{} <small>{}</small>", escape(number), escape(unit)),
         None => escape(value),
     }

@@ -20,14 +20,15 @@ pub(super) fn push(out: &mut String, view: &View) {
     let _ = writeln!(
         out,
         concat!(
-            "<section id=\"calls\"><h2>The last calls</h2><p class=\"intro\">The latest {} with each attempt on the call's ",
-            "own time scale: ",
-            "<span class=\"key\"><svg viewBox=\"0 0 20 10\" class=\"sample\" aria-hidden=\"true\"><rect class=\"before won\" ",
-            "width=\"20\" height=\"10\"/></svg> up to the first token,</span> ",
-            "<span class=\"key\"><svg viewBox=\"0 0 20 10\" class=\"sample\" aria-hidden=\"true\"><rect class=\"after won\" ",
-            "width=\"20\" height=\"10\"/></svg> the answer.</span></p>"
+            "<section id=\"calls\"><h2>The last calls</h2><p class=\"intro\">The latest {}, each with its attempts on the ",
+            "call's own time scale: {} up to the first token,</span> {} the answer,</span> ",
+            "{} an attempt that lost,</span> {} one that failed.</span></p>"
         ),
-        CALLS
+        CALLS,
+        sample("before won"),
+        sample("after won"),
+        sample("after lost"),
+        sample("after failed")
     );
     let calls = view.heard.calls(CALLS);
     if calls.is_empty() {
@@ -39,6 +40,17 @@ pub(super) fn push(out: &mut String, view: &View) {
         call(out, &trail);
     }
     out.push_str("</ol></section>\n");
+}
+
+/// A piece of a bar for the key; what it stands for follows.
+fn sample(class: &str) -> String {
+    format!(
+        concat!(
+            "<span class=\"key\"><svg viewBox=\"0 0 20 10\" class=\"sample\" aria-hidden=\"true\">",
+            "<rect class=\"{}\" width=\"20\" height=\"10\"/></svg>"
+        ),
+        class
+    )
 }
 
 fn call(out: &mut String, trail: &Trail) {
@@ -112,17 +124,17 @@ fn outcome(trail: &Trail) -> (&'static str, String) {
             (false, false) => ("", "its winner has not ended".to_owned()),
         };
     };
-    let (class, word) = match winner.end {
-        AttemptEnd::Answered => ("good", "answered by"),
-        AttemptEnd::Failed => ("bad", "broke off at"),
-        AttemptEnd::Lost | AttemptEnd::Abandoned => ("", "its client left"),
+    let (class, outcome) = match winner.end {
+        AttemptEnd::Answered => ("good", format!("answered by {}", winner.lane)),
+        AttemptEnd::Failed => ("bad", format!("broke off at {}", winner.lane)),
+        AttemptEnd::Lost | AttemptEnd::Abandoned => ("", "its client left".to_owned()),
     };
     let beside = trail.attempts.iter().filter(|attempt| attempt.end == AttemptEnd::Lost);
     let margin = beside
         .filter_map(|attempt| trail.first_token_ns(attempt)?.checked_sub(trail.first_token_ns(winner)?))
         .min()
         .map(|margin| format!(", won by {}", nanos(margin)));
-    (class, format!("{word} {}{}", winner.lane, margin.unwrap_or_default()))
+    (class, outcome + &margin.unwrap_or_default())
 }
 
 fn words(trail: &Trail, attempt: &Attempted) -> String {

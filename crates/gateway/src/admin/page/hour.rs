@@ -1,4 +1,4 @@
-//! The last hour by minutes: TTFT and output speed of the lanes that were asked most.
+//! The last hour by minutes: TTFT and output speed of the lanes that answered most.
 //!
 //! It refuses to sum up lanes: what was measured under unlike conditions is drawn apart. Invariant: a minute without a call
 //! is a gap in the line, and a minute belongs to the attempts that were begun in it.
@@ -17,28 +17,28 @@ const LANES_MOST: usize = 6;
 pub(super) fn push(out: &mut String, view: &View) {
     out.push_str("<section id=\"hour\"><h2>The last hour</h2>");
     let since = (view.minute() + 1).saturating_sub(MINUTES);
-    let asked = |lane: &LaneTold| lane.minutes_since(since).map(|minute| minute.attempts).sum::<u64>();
-    let mut lanes: Vec<(&LaneTold, u64)> = view.heard.lanes.iter().map(|lane| (lane, asked(lane))).collect();
-    lanes.retain(|(_, attempts)| *attempts > 0);
+    let answered = |lane: &LaneTold| lane.minutes_since(since).map(|minute| minute.ttft.count()).sum::<u64>();
+    let mut lanes: Vec<(&LaneTold, u64)> = view.heard.lanes.iter().map(|lane| (lane, answered(lane))).collect();
+    lanes.retain(|(_, answers)| *answers > 0);
     if lanes.is_empty() {
-        out.push_str("<p class=\"none\">No call was begun within the last hour.</p></section>\n");
+        out.push_str("<p class=\"none\">No answer was begun within the last hour.</p></section>\n");
         return;
     }
-    lanes.sort_by_key(|(_, attempts)| std::cmp::Reverse(*attempts));
+    lanes.sort_by_key(|(_, answers)| std::cmp::Reverse(*answers));
     let left_out = lanes.len().saturating_sub(LANES_MOST);
     lanes.truncate(LANES_MOST);
     // In the order of their names, so that colours stay with their lanes from one look to the next.
     lanes.sort_by_key(|(lane, _)| lane.identity());
     out.push_str("<p class=\"intro\">By the minute in which attempts were begun: median, and a band from the 10th to the 90th percentile.");
     if left_out > 0 {
-        let _ = write!(out, " The {LANES_MOST} lanes that were asked most; {left_out} more are left out.");
+        let _ = write!(out, " The {LANES_MOST} lanes that answered most; {left_out} more are left out.");
     }
     out.push_str("</p><div class=\"pair\">");
     let course = |of: fn(&Minute) -> &Sketch, per: f64| -> Vec<Series> {
         lanes.iter().map(|(lane, _)| series(view, lane, of, per)).collect()
     };
-    chart(out, "TTFT", Axis::linear("TTFT", "s"), course(|minute| &minute.ttft, 1e9));
-    let speed = Axis::linear("Output speed of one request", "tok/s");
+    chart(out, "TTFT", Axis::linear("Sent to first output text", "s"), course(|minute| &minute.ttft, 1e9));
+    let speed = Axis::linear("Of one request after its first chunk", "tok/s");
     chart(out, "Output speed", speed, course(|minute| &minute.output_speed, SPEED_STEPS));
     out.push_str("</div></section>\n");
 }
@@ -46,7 +46,7 @@ pub(super) fn push(out: &mut String, view: &View) {
 fn chart(out: &mut String, title: &str, y: Axis, series: Vec<Series>) {
     let chart = LineChart {
         title: format!("{title} in the last hour"),
-        x: Axis::linear("Minutes from now", "min"),
+        x: Axis::linear("Time from now", "min"),
         y,
         series,
         ..LineChart::default()

@@ -51,7 +51,7 @@ fn card(out: &mut String, place: usize, lane: &LaneView) {
         ("TTFT p50", expected(|e| format::span(e.ttft_p50))),
         ("TTFT p90", expected(|e| format::span(e.ttft_p90))),
         ("output speed", expected(|e| format::quantity(e.speed, "tok/s"))),
-        ("failing of late", format::percent((lane.failing * 1e4).round() / 1e4)),
+        ("failing of late", share((lane.failing * 1e4).round() / 1e4, f64::from(u8::from(attempts > 0)))),
         ("failed since start", share(failed as f64, attempts as f64)),
         ("cost since start", told.map_or_else(|| usd(0.0), |told| usd(told.cost()))),
     ];
@@ -96,8 +96,11 @@ fn state_words(state: LaneState) -> (&'static str, String) {
                 Blame::Load => "it asked for fewer calls",
                 _ => "it failed",
             };
-            let left = left.as_secs_f64().ceil();
-            ("bad", format!("breaker open for {} more: {why}", format::seconds(left)))
+            let left = match left.as_secs_f64().ceil() {
+                seconds if seconds < 120.0 => format!("{seconds} s"),
+                seconds => format::seconds(seconds),
+            };
+            ("bad", format!("breaker open for {left} more: {why}"))
         }
     }
 }

@@ -127,6 +127,9 @@ fn a_lane_that_is_told_anew_is_another() {
     assert!(heard.lane("a", "example", "model-3").is_none());
 }
 
+/// The rows of a call on a lane.
+type RowsOf = fn(u64, &str) -> Vec<Row>;
+
 /// Not a bar: a figure. `cargo nextest run --release -p tokrate-gateway --run-ignored only hearing_a_row --no-capture`
 #[test]
 #[ignore = "prints a figure, which only a quiet machine and an optimised build make true"]
@@ -134,7 +137,7 @@ fn a_lane_that_is_told_anew_is_another() {
 fn hearing_a_row_costs_less_than_a_microsecond() {
     let clock = tokrate_net::Clock::monotonic();
     let lanes = ["anthropic-eu", "groq-1", "local", "openai-1", "together", "vertex"];
-    let kinds: [(&str, fn(u64, &str) -> Vec<Row>); 3] = [
+    let kinds: [(&str, RowsOf); 3] = [
         ("one attempt a call", |call, lane| vec![row(call, lane)]),
         ("two attempts a call", |call, lane| vec![lost(call, lane, 1), row(call, lane)]),
         ("all fail", |call, lane| vec![failed(call, lane, FailureKind::Connect)]),

@@ -1,0 +1,165 @@
+//! The page in a real browser: at the width of a desk and of a phone, in light and dark, with and without scripts.
+//!
+//! It refuses to judge taste: it says whether there is something to see, whether it fits, and whether the page's policy holds.
+//! Invariant: the browser has a profile of its own and reaches nothing but this server.
+
+mod devtools;
+
+use super::sample;
+use super::told::tests::row;
+use super::{Admin, Answer};
+use crate::house::House;
+use devtools::Browser;
+use serde_json::{Value, json};
+use std::cell::Cell;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+use tokio::sync::oneshot;
+use tokrate_core::Span;
+use tokrate_meter::Attempt as Row;
+use tokrate_net::Clock;
+use tokrate_net::server::Listener;
+
+const PHONE: u32 = 390;
+const SMALL_PHONE: u32 = 360;
+const DESK: u32 = 1200;
+
+/// The admin side of a house, served on loopback until it is dropped.
+struct Served {
+    address: SocketAddr,
+    house: Arc<House>,
+    _end: oneshot::Sender<()>,
+}
+
+fn serve() -> Served {
+    let now_unix_ms = Clock::monotonic().wall_nanos() / 1_000_000;
+    let house = Arc::new(sample::house(now_unix_ms));
+    let (end, ended) = oneshot::channel::<()>();
+    let (told, address) = channel();
+    let inside = Arc::clone(&house);
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        tokio::task::LocalSet::new().block_on(&runtime, async {
+            let listener = Listener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await.expect("a port");
+            told.send(listener.address()).expect("the test waits");
+            let clock = inside.clock;
+            let admin = Admin { began: clock.now() - Span::from_secs(7_512), house: inside, answers: Cell::new(0) };
+            let end = async move { drop(ended.await) };
+            listener.serve(Rc::new(admin), clock, end, Span::from_secs(1)).await;
+        });
+    });
+    Served { address: address.recv().expect("it listens"), house, _end: end }
+}
+
+/// Where pictures are kept for people to look at.
+fn gallery(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tmp/admin-pictures");
+    std::fs::create_dir_all(&folder).expect("the target folder can be written");
+    folder.join(name)
+}
+
+/// What sticks out of the window, and what is too small to read.
+const MEASURE: &str = "(() => {
+  const root = document.documentElement, style = getComputedStyle;
+  const scrolls = (element) => {
+    for (let at = element; at && at !== root; at = at.parentElement) {
+      if (['auto', 'scroll', 'hidden'].includes(style(at).overflowX)) return true;
+    }
+    return false;
+  };
+  const visible = (selector) => [...document.querySelectorAll(selector)].filter((e) => e.getBoundingClientRect().height > 8);
+  const wide = visible('body *').filter((e) => e.getBoundingClientRect().right > root.clientWidth + 1 && !scrolls(e));
+  const small = visible('p, dd, dt, td, th, h1, h2, h3, summary, span, time').filter((e) => parseFloat(style(e).fontSize) < 11);
+  return { wide: wide.map((e) => e.outerHTML.slice(0, 90)), small: small.map((e) => e.outerHTML.slice(0, 90)),
+    charts: visible('svg.tk').length, ink: style(document.body).color, paper: style(document.body).backgroundColor,
+    pulse: document.getElementById('pulse').textContent };
+})()";
+
+/// Opens the page in a window and takes a picture of all of it.
+fn look(browser: &mut Browser, served: &Served, (width, scheme, scripts): (u32, &str, bool)) -> Value {
+    browser.window(width, 900, scheme, scripts);
+    browser.open(&format!("http://{}/", served.address));
+    let (content_width, height) = browser.content();
+    assert!(content_width <= f64::from(width), "it must be scrolled sideways at {width} px: {content_width} px");
+    let name = format!("{width}-{scheme}{}.png", if scripts { "" } else { "-without-scripts" });
+    let png = browser.picture(width, height);
+    assert!(png.len() > 60_000, "{} bytes: there is next to nothing on {name}", png.len());
+    std::fs::write(gallery(&name), png).expect("the target folder can be written");
+    if scripts { browser.ask(MEASURE) } else { Value::Null }
+}
+
+#[test]
+fn the_page_fits_every_window_and_keeps_to_its_policy() {
+    let served = serve();
+    let mut browser = Browser::start();
+    let windows = [
+        (DESK, "light", true),
+        (DESK, "dark", true),
+        (PHONE, "light", true),
+        (PHONE, "dark", true),
+        (SMALL_PHONE, "light", true),
+    ];
+    for window in windows {
+        let seen = look(&mut browser, &served, window);
+        assert_eq!(seen["wide"], json!([]), "elements stick out: {window:?}");
+        assert_eq!(seen["small"], json!([]), "text too small to read: {window:?}");
+        assert!(seen["charts"].as_u64() >= Some(6), "{seen}");
+        assert_eq!(seen["pulse"], "live");
+        let dark = window.1 == "dark";
+        assert_eq!(seen["paper"] == "rgb(20, 23, 28)", dark, "{seen}");
+    }
+    assert_eq!(browser.complaints(), Vec::<String>::new(), "what the browser refused or the script threw");
+}
+
+#[test]
+fn the_page_is_whole_without_scripts() {
+    let served = serve();
+    let mut browser = Browser::start();
+    for width in [DESK, PHONE] {
+        look(&mut browser, &served, (width, "light", false));
+    }
+    assert_eq!(browser.complaints(), Vec::<String>::new());
+}
+
+/// Fulfilled when a text is on the page: with what was open before, and where the page stood.
+const AWAIT_NEWS: &str = "new Promise((done) => {
+  const state = () => ({ scroll: window.scrollY, open: document.getElementById('ttft-0').open,
+    focused: document.activeElement.id, scripts: window.stolen || 'none' });
+  const check = () => { if (document.getElementById('calls').textContent.includes('the-news')) done(state()); };
+  new MutationObserver(check).observe(document.getElementById('live'), { childList: true, subtree: true });
+  check();
+})";
+
+#[test]
+fn news_come_by_themselves_and_leave_the_reader_where_they_were() {
+    let served = serve();
+    let mut browser = Browser::start();
+    browser.window(DESK, 900, "light", true);
+    browser.open(&format!("http://{}/", served.address));
+    let opened = "document.getElementById('ttft-0-head').click(); document.getElementById('ttft-0-head').focus();
+                  window.scrollTo(0, 640); window.scrollY";
+    let scroll = browser.ask(opened);
+    assert!(scroll.as_f64() > Some(300.0), "{scroll}");
+    let hostile = "<img src=x onerror=\"window.stolen='yes'\">".to_owned();
+    let started_unix_ms = Clock::monotonic().wall_nanos() / 1_000_000;
+    let news =
+        Row { alias: "the-news".to_owned(), model_answered: Some(hostile), started_unix_ms, ..row(99, "openai") };
+    served.house.told.hear(&Row { provider: "openai".to_owned(), model: "gpt-5.2-mini".to_owned(), ..news });
+    let after = browser.ask(AWAIT_NEWS);
+    let (_, height) = browser.content();
+    std::fs::write(gallery("1200-opened.png"), browser.picture(DESK, height))
+        .expect("the target folder can be written");
+    assert_eq!(after, json!({ "scroll": scroll, "open": true, "focused": "ttft-0-head", "scripts": "none" }));
+    assert_eq!(browser.complaints(), Vec::<String>::new());
+}
+
+#[test]
+fn no_other_page_can_frame_it() {
+    let response = Answer::text(http::StatusCode::OK, "x").into_response();
+    assert_eq!(response.headers()["x-frame-options"], "DENY");
+    let policy = response.headers()["content-security-policy"].to_str().expect("text");
+    assert!(policy.contains("frame-ancestors 'none'") && !policy.contains("unsafe"), "{policy}");
+}
