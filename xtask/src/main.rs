@@ -35,7 +35,7 @@ fn main() -> ExitCode {
     let root = workspace_root();
     let result = match arguments.first().map(String::as_str) {
         Some("test") => verify::run(&root),
-        Some("tools") => tools::ensure(&root).map(drop),
+        Some("tools") => tools::ensure(&root).and_then(|_| sdk::ensure(&root)),
         Some("tidy") => tidy::run(&root),
         Some("sdk") => sdk::run(&root, &arguments[1..]),
         Some("bench") => bench::run(&root, &arguments[1..]),

@@ -17,6 +17,12 @@ const NODE_LOCK: &str = "tests/sdk/node/package-lock.json";
 const UNREACHABLE: &str =
     "install the published SDKs (the package registries must be reachable once; see what is said above)";
 
+/// Installs the SDKs if they are missing.
+pub fn ensure(root: &Path) -> Result<()> {
+    ensure_python(root)?;
+    ensure_node(root).map(drop)
+}
+
 /// Installs the SDKs if they are missing, builds the binary, and runs every check; further arguments go to the runner.
 pub fn run(root: &Path, arguments: &[String]) -> Result<()> {
     let python = ensure_python(root)?;

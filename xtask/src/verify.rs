@@ -8,6 +8,7 @@ use std::process::Command;
 /// Installs what is missing, then runs every check. Stops at the first that fails.
 pub fn run(root: &Path) -> Result<()> {
     let bin = tools::ensure(root)?;
+    sdk::ensure(root)?;
     let path = std::env::join_paths(
         [bin].into_iter().chain(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())),
     )?;
