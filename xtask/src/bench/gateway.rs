@@ -175,9 +175,10 @@ impl Options {
                 },
             }
         }
-        if options.scenes.is_empty() {
-            options.scenes.extend(&SCENES);
-        }
+        // In their own order, however they were typed: memory is that of gateways that have done nothing yet.
+        let typed = std::mem::take(&mut options.scenes);
+        let is_asked = |scene: &&Scene| typed.is_empty() || typed.iter().any(|typed| typed.name == scene.name);
+        options.scenes.extend(SCENES.iter().filter(is_asked));
         Ok(options)
     }
 }
