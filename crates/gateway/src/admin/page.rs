@@ -54,7 +54,7 @@ pub(crate) fn page(view: &View) -> String {
             "<a href=\"/api/summary?since=24h&amp;by=lane\">/api/summary</a>, ",
             "<a href=\"/api/attempts?limit=20\">/api/attempts</a>.</p>",
             "<p>Output speed is that of one request after its first chunk; TTFT runs from sent to first output text, ",
-            "reasoning included; percentiles within 0.6 %.</p></footer>\n</body>\n</html>\n"
+            "reasoning included; percentiles of the last hour within 0.6 %.</p></footer>\n</body>\n</html>\n"
         ),
         escape(view.version)
     );

@@ -51,9 +51,9 @@ fn card(out: &mut String, place: usize, lane: &LaneView) {
         ("TTFT p50", expected(|e| format::span(e.ttft_p50))),
         ("TTFT p90", expected(|e| format::span(e.ttft_p90))),
         ("output speed", expected(|e| format::quantity(e.speed, "tok/s"))),
-        ("failing of late", share((lane.failing * 1e4).round() / 1e4, f64::from(u8::from(attempts > 0)))),
-        ("failed since start", share(failed as f64, attempts as f64)),
-        ("cost since start", told.map_or_else(|| usd(0.0), |told| usd(told.cost()))),
+        ("failing now", share((lane.failing * 1e4).round() / 1e4, f64::from(u8::from(attempts > 0)))),
+        ("failed so far", share(failed as f64, attempts as f64)),
+        ("cost so far", told.map_or_else(|| usd(0.0), |told| usd(told.cost()))),
     ];
     for (name, value) in numbers {
         let _ = write!(out, "<div><dt>{name}</dt><dd>{}</dd></div>", escape(&value));
