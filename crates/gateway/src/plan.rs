@@ -101,8 +101,18 @@ impl Plan {
         Ok(Plan { lanes, aliases, keys, limits: config.limits, router: Mutex::new(router) })
     }
 
-    /// Takes over what an earlier plan has learned and counted: what keys have used, what races may cost, how long answers are.
+    /// Takes over what an earlier plan has learned and counted: what keys have used, what races may cost, how
+    /// long answers are, how quick and sound lanes are.
     pub fn inherit(&mut self, earlier: &Plan, now: Tick) {
+        let mut router = locked(&self.router);
+        for lane in &self.lanes {
+            // A lane is the same if it goes to the same model at the same addresses.
+            let same = |other: &&Arc<Lane>| other.config.name == lane.config.name && other.leads_where(lane);
+            if let Some(known) = earlier.lanes.iter().find(same) {
+                router.inherit(lane.id, &locked(&earlier.router), known.id);
+            }
+        }
+        drop(router);
         for (hash, key) in &mut self.keys {
             let Some(known) = earlier.keys.get(hash) else { continue };
             locked(&known.meter).set_limits(now, key.config.limits);
@@ -162,6 +172,14 @@ impl Lane {
         }
         let place = u32::try_from(place).expect("nobody writes down so many lanes");
         Ok(Lane { id: LaneId(place), config: config.clone(), endpoints })
+    }
+
+    /// Whether two lanes lead to one model at the same addresses.
+    fn leads_where(&self, other: &Lane) -> bool {
+        let bases = |lane: &Lane| -> Vec<String> {
+            lane.endpoints.iter().map(|endpoint| endpoint.config.base.to_string()).collect()
+        };
+        self.config.model == other.config.model && bases(self) == bases(other)
     }
 
     /// Where a call in this dialect goes: an endpoint of the same one, else the first.

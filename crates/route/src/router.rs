@@ -134,6 +134,14 @@ impl Router {
         self.lanes[started.lane.index()].finish(&started, now, outcome);
     }
 
+    /// Takes over what another router knows of a lane that is the same: its model, breaker and learned cap. What is in flight
+    /// there stays there.
+    pub fn inherit(&mut self, lane: LaneId, from: &Router, theirs: LaneId) {
+        if let (Some(heir), Some(known)) = (self.lanes.get_mut(lane.index()), from.lanes.get(theirs.index())) {
+            heir.inherit(known);
+        }
+    }
+
     /// Takes in a curve of a lane that was measured before.
     pub fn learn(&mut self, lane: LaneId, now: Tick, points: &[CurvePoint]) {
         if let Some(lane) = self.lanes.get_mut(lane.index()) {

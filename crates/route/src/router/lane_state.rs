@@ -48,6 +48,16 @@ pub(super) struct Counts {
 }
 
 impl LaneState {
+    /// Takes over what was learned; not what is in flight, nor the counts.
+    pub fn inherit(&mut self, known: &LaneState) {
+        self.model = known.model.clone();
+        self.breaker = known.breaker.clone();
+        self.learned_cap = known.learned_cap;
+        self.peak = known.peak.clone();
+        self.latency = known.latency;
+        self.failing = known.failing.clone();
+    }
+
     pub fn new(settings: &RouterConfig, config: LaneConfig) -> LaneState {
         LaneState {
             config,

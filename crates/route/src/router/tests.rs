@@ -294,3 +294,23 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn what_a_router_learned_of_a_lane_is_taken_over_by_another() {
+    let mut old = Router::new(vec![LaneConfig::default(); 2], 1);
+    let point = CurvePoint {
+        in_flight: 1,
+        prompt_tokens: 100,
+        ttft: Span::from_millis(50),
+        ttft_p90: Span::from_millis(80),
+        output_speed: 120.0,
+        n: 50,
+    };
+    old.learn(LaneId(1), Tick::ZERO, &[point]);
+    let started = old.start(LaneId(1), Tick::ZERO);
+    let mut new = Router::new(vec![LaneConfig::default(); 3], 1);
+    new.inherit(LaneId(2), &old, LaneId(1));
+    assert_eq!(new.expect(LaneId(2), Tick::ZERO, 100).map(|seen| seen.speed.round()), Some(120.0));
+    assert_eq!((new.expect(LaneId(0), Tick::ZERO, 100), new.in_flight(LaneId(2))), (None, 0));
+    old.finish(started, Tick::ZERO, &Outcome::default());
+}

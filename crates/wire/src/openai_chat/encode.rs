@@ -198,8 +198,14 @@ pub(crate) fn push_error(message: &str, kind: &str, code: u16, out: &mut Vec<u8>
     push_string(message, out);
     out.extend_from_slice(b",\"type\":");
     push_string(kind, out);
-    out.extend_from_slice(b",\"code\":");
-    push_number(u64::from(code), out);
+    // Typed clients read `code` as a text or null, and expect `param`.
+    out.extend_from_slice(b",\"param\":null,\"code\":");
+    match code {
+        401 => push_string("invalid_api_key", out),
+        404 => push_string("model_not_found", out),
+        429 => push_string("rate_limit_exceeded", out),
+        _ => out.extend_from_slice(b"null"),
+    }
     out.extend_from_slice(b"}}");
 }
 
