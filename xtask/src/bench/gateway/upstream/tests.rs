@@ -75,6 +75,7 @@ fn what_is_open_can_be_broken_off_and_nothing_else_is() {
     let upstream = Upstream::start().expect("starts");
     let mut idle = call(&upstream, Ask::Instant, 1);
     assert!(whole_body(&mut idle) == Ask::Instant.true_body());
+    assert!(upstream.wait_for_open(0, PATIENCE), "the whole answer is over for the upstream too");
     let mut held = call(&upstream, Ask::Mute, 2);
     assert!(upstream.wait_for_open(1, PATIENCE));
     upstream.hang_up();
