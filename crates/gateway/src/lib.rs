@@ -26,6 +26,7 @@ mod heading;
 mod house;
 mod inbox;
 mod listing;
+mod names;
 mod plan;
 mod prepare;
 mod server;

@@ -8,6 +8,7 @@ use crate::config::Config;
 use crate::error::GatewayError;
 use crate::front::Front;
 use crate::house::House;
+use crate::names::Names;
 use crate::plan::Plan;
 use crate::worker::Worker;
 use std::net::SocketAddr;
@@ -36,6 +37,7 @@ pub struct RunningGateway {
     house: Arc<House>,
     closing: watch::Sender<bool>,
     threads: Vec<JoinHandle<()>>,
+    _names: Names,
 }
 
 /// Starts gateways.
@@ -83,7 +85,8 @@ impl Gateway {
             };
             threads.push(thread.start(number)?);
         }
-        Ok(RunningGateway { address, admin, house, closing, threads })
+        let names = Names::watch(Arc::clone(&house))?;
+        Ok(RunningGateway { address, admin, house, closing, threads, _names: names })
     }
 }
 

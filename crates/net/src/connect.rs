@@ -110,7 +110,7 @@ impl Connector {
 
     async fn open_tcp(&self) -> Result<TcpStream, ExchangeFailure> {
         let mut last = None;
-        for address in self.route.addresses.iter() {
+        for address in self.route.addresses().iter() {
             match TcpStream::connect(address).await {
                 Ok(stream) => {
                     // Small requests must leave at once; without it the worst is 40 ms of delay.

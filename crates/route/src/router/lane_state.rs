@@ -53,9 +53,9 @@ impl LaneState {
         self.model = known.model.clone();
         self.breaker = known.breaker.clone();
         self.learned_cap = known.learned_cap;
-        self.peak = known.peak.clone();
+        self.peak = known.peak;
         self.latency = known.latency;
-        self.failing = known.failing.clone();
+        self.failing = known.failing;
     }
 
     pub fn new(settings: &RouterConfig, config: LaneConfig) -> LaneState {
