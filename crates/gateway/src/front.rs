@@ -13,7 +13,7 @@ use crate::heading::heading;
 use crate::house::{OpenCall, locked};
 use crate::listing;
 use crate::plan::{Alias, Plan};
-use crate::prepare::Request;
+use crate::prepare::{Request, kept_headers};
 use crate::worker::Worker;
 use bytes::Bytes;
 use http::header::CONTENT_LENGTH;
@@ -28,6 +28,8 @@ use tokrate_net::server::{BodyError, ConnectionTap, Handler, RequestBody, read_b
 use tokrate_route::{CallShape, Candidate, Commit, Mode, Race, RaceConfig, Ranked};
 use tokrate_wire::{Dialect, Glance, Routed, Shape};
 
+/// Bodies up to this size are copied, so that they do not hold on to a buffer many times as large.
+const COPIED_BYTES_MOST: usize = 16 * 1024;
 /// Header by which a client chooses the mode of one call.
 const MODE_HEADER: &str = "x-tokrate-mode";
 
@@ -87,9 +89,11 @@ impl Front {
         let open = OpenCall::begin(&self.worker.house, plan.limits.calls)?;
         let body = read_request(&plan, &head.headers, body).await?;
         let arrived_at = tap.read_at();
-        let (request, alias) = self.understand(&plan, routed, head.headers, body)?;
+        let (request, alias) = self.understand(&plan, routed, &head.headers, body)?;
         shown.check_alias(&alias.name)?;
-        let mode = mode_for(&request.headers, alias.mode)?;
+        let mode = mode_for(&head.headers, alias.mode)?;
+        // What was parsed holds on to the connection's buffer; an open call shall not.
+        drop(head);
         let key = shown.admit(&self.worker.house, &plan, &alias, &request)?;
         let account = Account::new(Arc::clone(&self.worker.house), plan, alias, request, key, arrived_at, open);
         let call = self.begin(account, mode)?;
@@ -101,7 +105,7 @@ impl Front {
         &self,
         plan: &Plan,
         routed: Option<Routed>,
-        headers: HeaderMap,
+        headers: &HeaderMap,
         body: Bytes,
     ) -> Result<(Request, Arc<Alias>), Denied> {
         let glance = Glance::of(&body).map_err(|error| Denied::bad_request(error.to_string()))?;
@@ -118,6 +122,8 @@ impl Front {
         let created = self.worker.house.clock.wall_seconds();
         let shape = shape_of(routed.as_ref(), &glance);
         drop(in_body);
+        let headers = kept_headers(headers, plan, &alias);
+        let body = if body.len() <= COPIED_BYTES_MOST { Bytes::copy_from_slice(&body) } else { body };
         let translated = RefCell::default();
         Ok((Request { routed, shape, glance, headers, body, id, created, translated }, alias))
     }

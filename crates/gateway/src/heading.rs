@@ -11,11 +11,15 @@ use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use tokrate_core::Span;
 
 /// Headers of a provider that mean something to a client.
-const HANDED_ON: [&str; 6] =
-    ["content-type", "retry-after", "request-id", "x-request-id", "x-should-retry", "openai-processing-ms"];
-/// The same by their beginnings.
-const HANDED_ON_GROUPS: [&str; 2] = ["x-ratelimit-", "anthropic-ratelimit-"];
-
+const HANDED_ON: [&str; 7] = [
+    "retry-after-ms",
+    "content-type",
+    "retry-after",
+    "request-id",
+    "x-request-id",
+    "x-should-retry",
+    "openai-processing-ms",
+];
 /// Status and headers of an answer.
 pub(crate) struct Heading {
     status: StatusCode,
@@ -30,17 +34,22 @@ impl Heading {
     }
 }
 
-/// Those of a provider's headers that are handed on.
-pub(crate) fn handed_on(inbox: &Inbox) -> HeaderMap {
-    let mut headers = HeaderMap::with_capacity(16);
-    let Some(head) = &inbox.head else { return headers };
-    for (name, value) in &head.headers {
-        let text = name.as_str();
-        if HANDED_ON.contains(&text) || HANDED_ON_GROUPS.iter().any(|group| text.starts_with(group)) {
-            headers.append(name.clone(), value.clone());
+/// Copies of those of a provider's headers that are handed on, or say when to ask again.
+pub(crate) fn useful(headers: &HeaderMap) -> HeaderMap {
+    let mut kept = HeaderMap::with_capacity(8);
+    for (name, value) in headers {
+        if (HANDED_ON.contains(&name.as_str()) || name.as_str().contains("ratelimit"))
+            && let Ok(value) = HeaderValue::from_bytes(value.as_bytes())
+        {
+            kept.append(name.clone(), value);
         }
     }
-    headers
+    kept
+}
+
+/// Those of a provider's headers that are handed on.
+pub(crate) fn handed_on(inbox: &Inbox) -> HeaderMap {
+    inbox.head.as_ref().map(|head| head.headers.clone()).unwrap_or_default()
 }
 
 /// The head of a call that was won.

@@ -3,6 +3,7 @@
 //! It refuses to decide what is done with any of it. Invariant: in the same dialect the bytes are the lane's own, in order,
 //! once; what came in one read lies there together, so that it can go out in one write.
 
+use crate::heading::useful;
 use bytes::Bytes;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -216,7 +217,9 @@ impl Sink for Receiving {
     fn sent(&mut self, _: Tick) {}
 
     fn head(&mut self, _: Tick, head: &Head) {
-        self.0.borrow_mut().head = Some(head.clone());
+        // Copies of what is of use, without the buffer that they came in: a stream stays open for long.
+        let Head { status, version, .. } = *head;
+        self.0.borrow_mut().head = Some(Head { status, version, headers: useful(&head.headers) });
     }
 
     fn body(&mut self, at: Tick, bytes: &[u8]) {

@@ -4,7 +4,7 @@
 //! wish for usage; of a client's headers only those are handed on that are named here or by the lane.
 
 use crate::inbox::Reader;
-use crate::plan::Lane;
+use crate::plan::{Alias, Lane, Plan};
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
@@ -17,6 +17,21 @@ use tokrate_wire::{AnswerTranslator, Decoder, Dialect, Glance, Routed, Shape, en
 /// Headers of a client that mean something to a provider and nothing to anybody's safety.
 const HANDED_ON: [&str; 5] =
     ["anthropic-version", "anthropic-beta", "openai-beta", "idempotency-key", "x-stainless-helper-method"];
+
+/// Copies of the headers that a lane of an alias may be handed, without the buffer that they came in.
+pub(crate) fn kept_headers(headers: &HeaderMap, plan: &Plan, alias: &Alias) -> HeaderMap {
+    let mut kept = HeaderMap::new();
+    let named = alias.lanes.iter().flat_map(|lane| plan.lane(*lane).config.forward_headers.iter());
+    for name in HANDED_ON.into_iter().chain(named.map(String::as_str)) {
+        let Some(value) = headers.get(name) else { continue };
+        if let (Ok(name), Ok(value)) =
+            (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_bytes(value.as_bytes()))
+        {
+            kept.insert(name, value);
+        }
+    }
+    kept
+}
 
 /// Bytes of a token, roughly.
 const BYTES_PER_TOKEN: u64 = 4;
