@@ -117,6 +117,7 @@ const TABLE: &[Row] = &[
             "host",
             "apply-host",
             "bench",
+            "route",
             "store",
             "gateway",
         ],

@@ -12,6 +12,7 @@ pub mod interrupt;
 pub mod log;
 pub mod mcp;
 pub mod race;
+pub mod replay;
 pub mod sim;
 pub mod targets;
 

@@ -9,6 +9,7 @@ pub mod gateway;
 pub mod log;
 pub mod mcp;
 pub mod race;
+pub mod replay;
 pub mod sim;
 pub mod targets;
 
@@ -49,6 +50,8 @@ pub enum Command {
     Mcp(mcp::Flags),
     /// Ask several lanes the same at once and watch who is quicker, by how much, at what cost
     Race(race::Flags),
+    /// Estimate from the throughput log what another policy would have cost and saved
+    Replay(replay::Flags),
     /// Serve simulated engines of known truth, in every dialect, for trying things without a key
     Sim(Box<sim::Flags>),
     /// List what can be measured by name, and find the engines of this machine

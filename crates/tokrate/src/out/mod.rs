@@ -11,6 +11,7 @@ pub mod markdown;
 pub mod progress;
 pub mod race;
 pub mod records;
+pub mod replay;
 pub mod results;
 pub mod scorecard;
 pub mod summary;

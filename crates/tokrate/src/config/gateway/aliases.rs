@@ -32,12 +32,18 @@ fn alias(name: &str, row: &AliasRow, lanes: &[LaneConfig]) -> Result<AliasConfig
     let second_look = row.second_look.as_deref().map(|text| span("second_look", text)).transpose()?;
     let share = row.extra_share.unwrap_or(usual_share);
     ensure!(share.is_finite() && share >= 0.0, "`extra_share` is a share of calls, such as 0.1");
+    let wanted = PolicyWords {
+        name: row.objective.as_deref().unwrap_or("completion"),
+        ttft_most: row.ttft_most.as_deref(),
+        speed_least: row.speed_least,
+        usd_per_second: row.usd_per_second,
+    };
     let attempts_most = row.attempts.unwrap_or(3);
     ensure!((1..=16).contains(&attempts_most), "`attempts` is a number from 1 to 16");
     Ok(AliasConfig {
         name: name.to_owned(),
         lanes: places,
-        policy: policy(row)?,
+        policy: policy(&wanted).context("understand `objective`")?,
         mode,
         attempts_most,
         budget: BudgetConfig {
@@ -54,29 +60,41 @@ fn span(key: &str, text: &str) -> Result<Span> {
     quantity::span(text).map_err(|error| anyhow!("read `{key}`: {error:#}"))
 }
 
-fn mode(name: Option<&str>) -> Result<Mode> {
+/// A mode by its name; off without one.
+pub fn mode(name: Option<&str>) -> Result<Mode> {
     let Some(name) = name else { return Ok(Mode::Off) };
     tokrate_gateway::mode_of(name).with_context(|| format!("`mode` is off, hedge, race or race=N, not `{name}`"))
 }
 
-fn policy(row: &AliasRow) -> Result<Policy> {
-    let name = row.objective.as_deref().unwrap_or("completion");
+/// A policy as it is typed: its name, and the values that belong to one of them.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct PolicyWords<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Of `cheapest`: the longest mean TTFT.
+    pub ttft_most: Option<&'a str>,
+    /// Of `cheapest`: the least output speed (tokens per second).
+    pub speed_least: Option<f64>,
+    /// Of `weighted`: what a second is worth (USD).
+    pub usd_per_second: Option<f64>,
+}
+
+/// The policy that is meant.
+pub fn policy(words: &PolicyWords<'_>) -> Result<Policy> {
+    let name = words.name;
     let belongs = |key: &str, is_set: bool, to: &str| match is_set && name != to {
-        true => Err(anyhow!("`{key}` belongs to objective = \"{to}\"")),
+        true => Err(anyhow!("`{key}` belongs to the policy `{to}`, not to `{name}`")),
         false => Ok(()),
     };
-    belongs("ttft_most", row.ttft_most.is_some(), "cheapest")?;
-    belongs("speed_least", row.speed_least.is_some(), "cheapest")?;
-    belongs("usd_per_second", row.usd_per_second.is_some(), "weighted")?;
-    Ok(match name {
+    let policy = match name {
         "completion" => Policy::Completion,
         "own-completion" => Policy::OwnCompletion,
         "cheapest" => Policy::Cheapest {
-            ttft_most: row.ttft_most.as_deref().map(|text| span("ttft_most", text)).transpose()?,
-            speed_least: row.speed_least,
+            ttft_most: words.ttft_most.map(|text| span("ttft_most", text)).transpose()?,
+            speed_least: words.speed_least,
         },
         "weighted" => Policy::Weighted {
-            usd_per_second: row.usd_per_second.context("objective = \"weighted\" needs `usd_per_second`")?,
+            usd_per_second: words.usd_per_second.context("the policy `weighted` needs `usd_per_second`")?,
         },
         "peak-ewma" => Policy::PeakEwma,
         "round-robin" => Policy::RoundRobin,
@@ -84,9 +102,14 @@ fn policy(row: &AliasRow) -> Result<Policy> {
         "lowest-latency" => Policy::LowestLatency,
         "fixed" => Policy::Fixed,
         other => bail!(
-            "`objective` is completion, own-completion, cheapest, weighted, peak-ewma, round-robin, least-busy, lowest-latency or fixed, not `{other}`"
+            "`{other}` is no policy; there are completion, own-completion, cheapest, weighted, peak-ewma, round-robin, \
+             least-busy, lowest-latency and fixed"
         ),
-    })
+    };
+    belongs("ttft_most", words.ttft_most.is_some(), "cheapest")?;
+    belongs("speed_least", words.speed_least.is_some(), "cheapest")?;
+    belongs("usd_per_second", words.usd_per_second.is_some(), "weighted")?;
+    Ok(policy)
 }
 
 /// A policy in the words of the settings file.

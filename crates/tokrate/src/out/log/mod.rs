@@ -33,7 +33,7 @@ pub fn windows(query: &Query, split_unix_ms: u64) -> String {
 }
 
 /// Money, with enough digits for a single call.
-fn dollars(usd: f64) -> String {
+pub fn dollars(usd: f64) -> String {
     match usd {
         0.0 => "0".to_owned(),
         usd if usd.abs() < 0.01 => format!("{usd:.6}"),

@@ -1,0 +1,237 @@
+//! `tokrate replay` on logs made for it, of lanes whose law is known: what is estimated, what is not claimed, and what is said when
+//! it cannot be done.
+//!
+//! It refuses to know a gateway: rows are written here. Invariant: the log is read, never changed.
+
+use crate::folder::Folder;
+use crate::tool::{Finished, run};
+use serde_json::Value;
+use tokrate_core::Rng;
+use tokrate_meter::{Attempt, AttemptEnd, AttemptRole, CostBasis};
+use tokrate_store::{Sqlite, Store};
+
+/// 2026-01-10 00:00 UTC.
+const DAY: u64 = 1_768_003_200_000;
+
+/// A lane: its name, mean TTFT (s) with its variation, output speed, and prices (USD per million tokens).
+struct Lane(&'static str, f64, f64, f64, f64, f64);
+
+const SLOW: Lane = Lane("north", 0.4, 0.2, 25.0, 0.2, 1.0);
+const QUICK: Lane = Lane("south", 0.4, 0.2, 100.0, 1.0, 6.0);
+
+/// One call each ten seconds on the lane that is its turn.
+fn calls(alias: &str, count: u64, lanes: &[Lane], turn: impl Fn(u64) -> usize) -> Vec<Attempt> {
+    let mut rng = Rng::root(3);
+    let row = |n: u64| {
+        let Lane(name, ttft, variation, speed, input, output) = lanes[turn(n)];
+        let (prompt, answer) = (500 + rng.below(1_000), 60 + rng.below(81));
+        let ttft = ttft * rng.log_normal(variation);
+        Attempt {
+            call: format!("{alias}-{n}"),
+            won: true,
+            started_unix_ms: DAY + n * 10_000,
+            alias: alias.to_owned(),
+            lane: name.to_owned(),
+            provider: name.to_owned(),
+            model: "large".to_owned(),
+            stream: true,
+            in_flight: 1,
+            request_bytes: prompt * 4,
+            status: Some(200),
+            ttft_ns: Some((ttft * 1e9) as u64),
+            total_ns: ((ttft + answer as f64 / speed) * 1e9) as u64,
+            output_speed: Some(speed),
+            input_tokens: Some(prompt),
+            output_tokens_std: answer,
+            output_tokens: Some(answer),
+            cost_usd: Some((prompt as f64 * input + answer as f64 * output) / 1e6),
+            cost_basis: CostBasis::Reported,
+            ..Attempt::default()
+        }
+    };
+    (0..count).map(row).collect()
+}
+
+fn log(name: &str, rows: &[Attempt]) -> Folder {
+    let folder = Folder::new(name);
+    let mut store = Sqlite::open(&folder.join("calls.db")).expect("a new log");
+    store.append(rows).expect("room");
+    folder
+}
+
+fn in_turns(name: &str) -> Folder {
+    log(name, &calls("chat", 800, &[SLOW, QUICK], |n| n as usize % 2))
+}
+
+fn replay(folder: &Folder, arguments: &[&str]) -> Finished {
+    run(folder, &[&["replay", "calls.db", "--since", "all"], arguments].concat())
+}
+
+fn shown(folder: &Folder, arguments: &[&str]) -> String {
+    let finished = replay(folder, arguments);
+    assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""), "{}", finished.stdout);
+    finished.stdout
+}
+
+fn json(folder: &Folder, arguments: &[&str]) -> Value {
+    serde_json::from_str(&shown(folder, &[arguments, &["--json"]].concat())).expect("JSON")
+}
+
+fn near(value: &Value, expected: f64, error: f64) {
+    let value = value.as_f64().expect("a number");
+    assert!((value - expected).abs() <= error, "{value} is not {expected} +- {error}");
+}
+
+#[test]
+fn help_says_what_can_be_asked() {
+    let finished = run(&Folder::new("replay-help"), &["replay", "--help"]);
+    assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""));
+    insta::assert_snapshot!("help", finished.stdout);
+}
+
+#[test]
+fn a_quicker_lane_is_told_with_what_it_would_have_cost() {
+    let folder = in_turns("replay-quicker");
+    let text = shown(&folder, &["--policy", "own-completion"]);
+    assert!(text.lines().all(|line| line.chars().count() <= 120), "{text}");
+    insta::assert_snapshot!("own_completion", text);
+    let all = json(&folder, &["--policy", "own-completion"]);
+    assert_eq!((&all["schema"], &all["instead"]), (&"tokrate.replay.v1".into(), &"own-completion".into()));
+    let chat = &all["aliases"][0];
+    // By the law of the lanes: 100 tokens at 25 or at 100 tok/s after 0.4 s; the first calls are spent on getting to know them.
+    near(&chat["measured_covered"]["completion_ms"], 2_900.0, 100.0);
+    near(&chat["estimated"]["completion_ms"], 1_400.0, 50.0);
+    near(&chat["estimated"]["usd_per_call"], 0.0016, 0.0001);
+    near(&chat["lanes"][0]["fitted_input_usd_per_million"], 0.2, 1e-6);
+    near(&chat["lanes"][1]["fitted_output_usd_per_million"], 6.0, 1e-6);
+    near(&chat["coverage"], 1.0, 0.02);
+}
+
+#[test]
+fn the_cheapest_lane_that_is_quick_enough_is_found() {
+    let folder = in_turns("replay-cheapest");
+    let cheapest = ["--policy", "cheapest"];
+    near(&json(&folder, &cheapest)["aliases"][0]["estimated"]["usd_per_call"], 0.0003, 0.00005);
+    let quick = json(&folder, &[&cheapest[..], &["--speed-least", "50"]].concat());
+    assert_eq!(quick["instead"], "cheapest, at least 50 tok/s of output speed");
+    near(&quick["aliases"][0]["estimated"]["usd_per_call"], 0.0016, 0.0001);
+}
+
+/// Two lanes whose first token is sometimes very late.
+fn tails(name: &str) -> Folder {
+    let lanes = [Lane("north", 1.0, 1.0, 50.0, 1.0, 4.0), Lane("south", 1.0, 1.0, 50.0, 1.0, 4.0)];
+    log(name, &calls("chat", 800, &lanes, |n| n as usize % 2))
+}
+
+#[test]
+fn a_race_and_a_hedge_are_told_with_their_extra_attempts() {
+    let folder = tails("replay-race");
+    insta::assert_snapshot!(
+        "race",
+        shown(&folder, &["--policy", "fixed", "--mode", "race=2", "--lanes", "south,north"])
+    );
+    let race = json(&folder, &["--policy", "fixed", "--mode", "race"]);
+    let race = &race["aliases"][0];
+    // The mean of the lesser of two log-normal draws of mean 1 and variation 1: 0.556 s.
+    near(&race["estimated"]["ttft_ms"], 556.0, 60.0);
+    assert_eq!((&race["estimated"]["attempts_per_call"], &race["as_done"]), (&2.0.into(), &Value::Null));
+    let hedge = json(&folder, &["--policy", "fixed", "--mode", "hedge"]);
+    near(&hedge["aliases"][0]["estimated"]["attempts_per_call"], 1.1, 0.01);
+}
+
+#[test]
+fn attempts_of_which_the_first_token_was_not_awaited_are_told() {
+    let lanes = [Lane("north", 1.0, 1.0, 50.0, 1.0, 4.0), Lane("south", 1.0, 1.0, 50.0, 1.0, 4.0)];
+    let mut rows = calls("chat", 400, &lanes, |n| n as usize % 2);
+    let lost = rows[..30].iter().map(|row| Attempt {
+        attempt: 1,
+        role: AttemptRole::Hedge,
+        end: AttemptEnd::Lost,
+        won: false,
+        ttft_ns: None,
+        output_speed: None,
+        output_tokens_std: 0,
+        cost_usd: None,
+        cost_basis: CostBasis::Free,
+        ..row.clone()
+    });
+    rows.extend(lost.collect::<Vec<_>>());
+    let folder = log("replay-lost", &rows);
+    let text = shown(&folder, &["--policy", "fixed"]);
+    assert!(text.contains("given up before their first output: 30 attempts"), "{text}");
+    let chat = &json(&folder, &["--policy", "fixed"])["aliases"][0];
+    // Each of the first thirty calls had one extra attempt, which cost nothing.
+    near(&chat["measured_covered"]["attempts_per_call"], 1.0 + 30.0 / 400.0, 1e-9);
+    assert!(chat["measured_covered"]["usd_per_call"].is_number(), "free is a known cost");
+}
+
+#[test]
+fn what_is_like_what_was_cannot_be_told_from_chance() {
+    let text = shown(&tails("replay-same"), &["--policy", "round-robin"]);
+    assert!(text.contains("which cannot be told from chance"), "{text}");
+}
+
+#[test]
+fn nothing_is_claimed_where_too_little_was_measured() {
+    // The quick lane was asked only in the first ten minutes.
+    let folder = log("replay-seldom", &calls("chat", 800, &[SLOW, QUICK], |n| usize::from(n < 60 && n % 2 == 1)));
+    let finished = replay(&folder, &["--policy", "own-completion"]);
+    assert_eq!((finished.code, finished.stdout.as_str()), (Some(2), ""));
+    insta::assert_snapshot!("seldom", finished.stderr);
+    let finished = replay(&folder, &["--policy", "own-completion", "--json"]);
+    let chat = &serde_json::from_str::<Value>(&finished.stdout).expect("JSON")["aliases"][0];
+    assert_eq!(
+        (finished.code, &chat["estimated"], &chat["completion_difference_ms"]),
+        (Some(2), &Value::Null, &Value::Null)
+    );
+    assert!(chat["refusal"].as_str().is_some_and(|why| why.starts_with("nothing can be said of chat")), "{chat}");
+    let few = log("replay-few", &calls("chat", 20, &[QUICK], |_| 0));
+    let finished = replay(&few, &["--policy", "fixed"]);
+    assert_eq!(finished.code, Some(2));
+    assert!(finished.stderr.contains("only 20 calls could be estimated, and 30 are needed"), "{}", finished.stderr);
+}
+
+#[test]
+fn names_are_replayed_each_by_itself() {
+    let mut rows = calls("chat", 200, &[SLOW, QUICK], |n| n as usize % 2);
+    rows.extend(calls("code", 200, &[QUICK], |_| 0).into_iter().map(|row| Attempt {
+        cost_usd: None,
+        cost_basis: CostBasis::Unknown,
+        ..row
+    }));
+    let folder = log("replay-names", &rows);
+    let text = shown(&folder, &["--policy", "fixed"]);
+    assert!(text.contains("chat: 200 answered calls") && text.contains("code: 200 answered calls"), "{text}");
+    assert!(text.contains("the log's costs do not follow one price on: south"), "{text}");
+    let code = json(&folder, &["--policy", "fixed", "--alias", "code"]);
+    assert_eq!(code["aliases"].as_array().map(Vec::len), Some(1));
+    assert_eq!(code["aliases"][0]["estimated"]["usd_per_call"], Value::Null, "an unknown cost is not nothing");
+    near(&code["aliases"][0]["completion_difference_ms"], 0.0, 20.0);
+}
+
+#[test]
+fn what_cannot_be_replayed_is_said_with_what_to_do() {
+    let folder = in_turns("replay-refused");
+    folder.write("letter.db", "a letter");
+    let lines: [&[&str]; 12] = [
+        &["other.db", "--policy", "fixed"],
+        &["letter.db", "--policy", "fixed"],
+        &["calls.db", "--policy", "fixed", "--since", "2026-02-01"],
+        &["calls.db", "--policy", "fixed", "--since", "all", "--alias", "poems"],
+        &["calls.db", "--policy", "quickest"],
+        &["calls.db", "--policy", "fixed", "--ttft-most", "1s"],
+        &["calls.db", "--policy", "weighted"],
+        &["calls.db", "--policy", "fixed", "--mode", "both"],
+        &["calls.db", "--policy", "fixed", "--since", "all", "--mode", "race=3"],
+        &["calls.db", "--policy", "fixed", "--since", "all", "--lanes", "west"],
+        &["calls.db", "--policy", "fixed", "--since", "all", "--lanes", "north,north"],
+        &["calls.db", "--policy", "fixed", "--since", "yesterday"],
+    ];
+    let mut said = String::new();
+    for line in lines {
+        let finished = run(&folder, &[&["replay"], line].concat());
+        assert_eq!((finished.code, finished.stdout.as_str()), (Some(2), ""), "{line:?}");
+        said += &format!("$ tokrate replay {}\n{}\n", line.join(" "), finished.stderr);
+    }
+    insta::assert_snapshot!("refusals", said);
+}
