@@ -79,7 +79,7 @@ fn replay(alias: String, rows: &[Attempt], wanted: &[String], policy: Policy, mo
     };
     ensure!(
         lanes.len() >= at_once,
-        "replay {alias} with {}: that takes {at_once} lanes, and there {} {}",
+        "replay {alias} with {}: that takes {at_once} lanes, and there {} {}; --alias picks another name",
         mode_shown(mode),
         if lanes.len() == 1 { "is only" } else { "are only" },
         lanes.join(", ")
