@@ -20,17 +20,19 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    pub fn watch(house: Arc<House>) -> Result<Names, GatewayError> {
+    /// Watches over the plan of the day, whichever that is.
+    pub fn watch(house: &Arc<House>) -> Result<Names, GatewayError> {
+        // Not kept alive by this: the log is closed when the gateway ends.
+        let house = Arc::downgrade(house);
         let (end, ended) = channel::<()>();
         let thread = std::thread::Builder::new()
             .name("tokrate-names".to_owned())
             .spawn(move || {
                 while ended.recv_timeout(EVERY) == Err(RecvTimeoutError::Timeout) {
-                    for lane in &house.plan().lanes {
-                        for endpoint in &lane.endpoints {
-                            // The old addresses stay; if they are dead, calls to this lane say so.
-                            let _ = endpoint.route.refresh_blocking();
-                        }
+                    let Some(plan) = house.upgrade().map(|house| house.plan()) else { return };
+                    for endpoint in plan.lanes.iter().flat_map(|lane| &lane.endpoints) {
+                        // The old addresses stay; if they are dead, calls to this lane say so.
+                        let _ = endpoint.route.refresh_blocking();
                     }
                 }
             })

@@ -85,7 +85,7 @@ impl Gateway {
             };
             threads.push(thread.start(number)?);
         }
-        let names = Names::watch(Arc::clone(&house))?;
+        let names = Names::watch(&house)?;
         Ok(RunningGateway { address, admin, house, closing, threads, _names: names })
     }
 }

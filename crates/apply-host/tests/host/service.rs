@@ -243,7 +243,7 @@ fn requests_that_are_none_are_told_so() {
         .iter()
         .map(|reply| {
             let error = &body(reply)["error"];
-            assert_eq!((&error["type"], &error["code"]), (&json!("invalid_request_error"), &json!(400)));
+            assert_eq!((&error["type"], &error["code"]), (&json!("invalid_request_error"), &json!(null)));
             error["message"].as_str().expect("text").to_owned()
         })
         .collect();

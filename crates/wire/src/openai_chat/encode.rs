@@ -202,7 +202,6 @@ pub(crate) fn push_error(message: &str, kind: &str, code: u16, out: &mut Vec<u8>
     out.extend_from_slice(b",\"param\":null,\"code\":");
     match code {
         401 => push_string("invalid_api_key", out),
-        404 => push_string("model_not_found", out),
         429 => push_string("rate_limit_exceeded", out),
         _ => out.extend_from_slice(b"null"),
     }
