@@ -186,8 +186,7 @@ impl Call {
                 continue;
             }
             let has_ended = entry.attempt.poll(context);
-            let news = entry.attempt.inbox.borrow_mut().take_news();
-            for event in news {
+            for event in entry.attempt.inbox.borrow_mut().take_news() {
                 self.race.on(number, &event);
             }
             if has_ended {

@@ -46,8 +46,8 @@ pub(crate) struct Inbox {
     pub meter: LiveMeter,
     /// The body of an answer with an error status.
     pub refused: Vec<u8>,
-    /// Events since the race was told: the first one with content, and the latest.
-    news: [Option<StreamEvent>; 2],
+    /// Events since the race was told: the first one with content, every end and failure, and the latest of each read.
+    news: Vec<StreamEvent>,
     has_content: bool,
     ready: Vec<u8>,
     text: Option<String>,
@@ -65,7 +65,7 @@ impl Inbox {
             last_byte_at: None,
             meter: LiveMeter::new(),
             refused: Vec::new(),
-            news: [None; 2],
+            news: Vec::new(),
             has_content: false,
             ready: Vec::new(),
             text: None,
@@ -107,8 +107,8 @@ impl Inbox {
     }
 
     /// Takes the events that the race has to hear of.
-    pub fn take_news(&mut self) -> impl Iterator<Item = StreamEvent> + use<> {
-        std::mem::take(&mut self.news).into_iter().flatten()
+    pub fn take_news(&mut self) -> impl Iterator<Item = StreamEvent> {
+        self.news.drain(..)
     }
 
     /// Keeps the answer's text, thinking included, for somebody who wants to see it.
@@ -186,14 +186,16 @@ impl Inbox {
 
     fn hear(&mut self, batch: &mut EventBatch) {
         self.meter.on(batch);
-        let is_content = |event: &&StreamEvent| matches!(event.what, What::Text { .. } | What::ToolCall { .. });
-        if !self.has_content
-            && let Some(event) = batch.events().iter().find(is_content)
-        {
-            self.has_content = true;
-            self.news[0] = Some(*event);
-        } else if let Some(event) = batch.events().last() {
-            self.news[1] = Some(*event);
+        let last = batch.events().len().saturating_sub(1);
+        for (place, event) in batch.events().iter().enumerate() {
+            let is_news = match event.what {
+                What::Text { .. } | What::ToolCall { .. } => !std::mem::replace(&mut self.has_content, true),
+                What::Finish(_) | What::Failed { .. } => true,
+                _ => false,
+            };
+            if is_news || place == last {
+                self.news.push(*event);
+            }
         }
         if let Some(kept) = &mut self.text {
             for event in batch.events() {

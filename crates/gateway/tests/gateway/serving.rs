@@ -282,3 +282,25 @@ fn token_counts_that_the_client_did_not_ask_for_are_asked_for_and_kept_from_it()
     assert!(asked.contains("\"include_usage\":true"), "{asked}");
     assert_eq!(house.rows()[0].output_tokens, Some(2));
 }
+
+#[test]
+fn an_error_that_the_lane_itself_told_in_its_stream_is_not_told_twice() {
+    let events = chat_events(&["one"]);
+    let first =
+        &events[..events.find("one").and_then(|at| Some(at + events[at..].find("\n\n")? + 2)).expect("an event")];
+    let mut begun = stream_head();
+    begun.extend_from_slice(format!("{:x}\r\n{first}\r\n", first.len()).as_bytes());
+    // In one read with the end mark, so that the failure is not the last that is said.
+    let told = "data: {\"error\":{\"message\":\"out of memory\",\"type\":\"server_error\"}}\n\ndata: [DONE]\n\n";
+    let rest = format!("{:x}\r\n{told}\r\n0\r\n\r\n", told.len()).into_bytes();
+    let lane_one = Scripted::start(vec![Script::SayHoldSay(begun, rest)]);
+    let mut house = House::start(configured(vec![lane("one", lane_one.address, CHAT)], Mode::Off));
+    let mut client = TcpStream::connect(house.address).expect("it listens");
+    client.write_all(&request("POST", "/v1/chat/completions", &[], chat(true).as_bytes())).expect("it reads");
+    let seen = read_until(&mut client, "\"one\"");
+    lane_one.release();
+    let answer = read_answer_after(seen, &mut client);
+    assert_eq!(answer.text(), [first, told].concat());
+    let rows = house.rows();
+    assert_eq!((rows[0].end, rows[0].failure), (AttemptEnd::Failed, Some(FailureKind::ErrorInStream)));
+}
