@@ -192,8 +192,9 @@ impl Attempt {
         let is_opaque_and_whole = inbox.is_opaque() && matches!(ending, Ending::Complete);
         let mut measured = std::mem::replace(&mut inbox.meter, LiveMeter::without_tokens()).finish(&timing, ending);
         if is_opaque_and_whole {
-            // What is not understood is whole if HTTP says so.
+            // What is not understood is whole if HTTP says so; its token counts are looked for all the same.
             measured.failure = None;
+            (measured.usage, measured.model) = inbox.embedding_usage();
         }
         drop(inbox);
         self.ended_at = Some(at);

@@ -152,7 +152,13 @@ impl Call {
             Some(entry) => {
                 Denied::of_failure(kind, &entry.attempt.lane.config.name, &entry.attempt.said(), retry_after)
             }
-            None => Denied::without_attempt(kind, &self.account.alias.name, retry_after),
+            None if kind == FailureKind::TimedOut => Denied::out_of_time(&self.account.alias.name),
+            None => {
+                let (now, alias) = (self.now(), &self.account.alias);
+                let router = locked(&self.account.plan.router);
+                let breakers: Vec<_> = alias.lanes.iter().filter_map(|lane| router.breaker(*lane, now)).collect();
+                Denied::without_lane(&alias.name, &breakers, now)
+            }
         }
     }
 

@@ -6,7 +6,8 @@ use crate::body::CallBody;
 use bytes::Bytes;
 use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, Response, StatusCode};
-use tokrate_core::{FailureKind, Span};
+use tokrate_core::{FailureKind, Span, Tick};
+use tokrate_route::{Blame, BreakerState};
 use tokrate_wire::{Dialect, encode_refusal};
 
 /// Why a call is not answered.
@@ -46,15 +47,30 @@ impl Denied {
         Denied { status, message, retry_after }
     }
 
-    /// What it is when no lane could be asked, or the call's whole time was up.
-    pub fn without_attempt(kind: FailureKind, alias: &str, retry_after: Option<Span>) -> Denied {
-        let (status, said) = match kind {
-            FailureKind::TimedOut => (StatusCode::GATEWAY_TIMEOUT, "its time was up"),
-            _ => (
+    /// What it is when the call's whole time was up before any attempt had answered.
+    pub fn out_of_time(alias: &str) -> Denied {
+        Denied::new(StatusCode::GATEWAY_TIMEOUT, format!("`{alias}`: its time was up"))
+    }
+
+    /// What it is when no lane could be asked; `breakers` are those of its lanes. Lanes that all cool down because they were
+    /// asked too much say so, and when to come again.
+    pub fn without_lane(alias: &str, breakers: &[BreakerState], now: Tick) -> Denied {
+        let open: Vec<(Tick, Blame)> = breakers
+            .iter()
+            .filter_map(|breaker| match *breaker {
+                BreakerState::Open { until, why } => Some((until, why)),
+                _ => None,
+            })
+            .collect();
+        let for_load = open.len() == breakers.len() && open.iter().all(|(_, why)| *why == Blame::Load);
+        let (status, said) = match for_load {
+            true => (StatusCode::TOO_MANY_REQUESTS, "all of its lanes cool down after being asked too much"),
+            false => (
                 StatusCode::SERVICE_UNAVAILABLE,
                 "none of its lanes can be asked now: they cool down after failures, or are full",
             ),
         };
+        let retry_after = open.iter().map(|(until, _)| *until - now).min();
         Denied { status, message: format!("`{alias}`: {said}"), retry_after }
     }
 
@@ -73,5 +89,25 @@ impl Denied {
             headers.insert(ALLOW, HeaderValue::from_static("GET, POST"));
         }
         response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lanes_that_were_all_asked_too_much_say_when_to_come_again() {
+        let at = |seconds| Tick::ZERO + Span::from_secs(seconds);
+        let open = |seconds, why| BreakerState::Open { until: at(seconds), why };
+        let denied = |breakers: &[BreakerState]| {
+            let denied = Denied::without_lane("a", breakers, at(10));
+            (denied.status.as_u16(), denied.retry_after)
+        };
+        let wait = |seconds| Some(Span::from_secs(seconds));
+        assert_eq!(denied(&[open(15, Blame::Load), open(12, Blame::Load)]), (429, wait(2)));
+        assert_eq!(denied(&[open(15, Blame::Load), open(12, Blame::Lane)]), (503, wait(2)));
+        assert_eq!(denied(&[open(15, Blame::Load), BreakerState::Closed]), (503, wait(5)));
+        assert_eq!(denied(&[BreakerState::Closed]), (503, None));
     }
 }

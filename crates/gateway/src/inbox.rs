@@ -5,9 +5,10 @@
 
 use crate::heading::useful;
 use bytes::Bytes;
+use serde::Deserialize;
 use std::cell::RefCell;
 use std::rc::Rc;
-use tokrate_core::{EventBatch, FailureKind, StreamEvent, Tick, What};
+use tokrate_core::{EventBatch, FailureKind, StreamEvent, Tick, Usage, What};
 use tokrate_meter::{Ending, LiveMeter};
 use tokrate_net::{Departure, ExchangeFailure, Head, Sink};
 use tokrate_wire::{AnswerTranslator, Decoder, Dialect, Passage, Shape, UsageFilter, error_event};
@@ -109,6 +110,24 @@ impl Inbox {
     /// Takes the events that the race has to hear of.
     pub fn take_news(&mut self) -> impl Iterator<Item = StreamEvent> {
         self.news.drain(..)
+    }
+
+    /// What a whole answer with embeddings says of its tokens and its model.
+    pub fn embedding_usage(&self) -> (Usage, Option<String>) {
+        #[derive(Default, Deserialize)]
+        struct Counts {
+            prompt_tokens: Option<u64>,
+        }
+        #[derive(Default, Deserialize)]
+        struct Embeddings {
+            model: Option<String>,
+            #[serde(default)]
+            usage: Counts,
+        }
+        let said: Embeddings = serde_json::from_slice(&self.ready).unwrap_or_default();
+        let input = said.usage.prompt_tokens;
+        // Embeddings have no output tokens, which is known as soon as the input is.
+        (Usage { input, output: input.map(|_| 0), ..Usage::default() }, said.model)
     }
 
     /// Keeps the answer's text, thinking included, for somebody who wants to see it.

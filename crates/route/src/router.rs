@@ -6,7 +6,7 @@
 mod lane_state;
 mod snapshot;
 
-use crate::breaker::BreakerConfig;
+use crate::breaker::{BreakerConfig, BreakerState};
 use crate::decay::FadingHistogram;
 use crate::lane::{LaneConfig, LaneId, Started};
 use crate::lane_model::{CurvePoint, Expectation, ModelConfig};
@@ -111,6 +111,11 @@ impl Router {
     /// Whether a lane may be asked at `now`: its breaker lets it and its cap is not reached.
     pub fn allows(&self, lane: LaneId, now: Tick) -> bool {
         self.lanes.get(lane.index()).is_some_and(|lane| lane.is_usable(now))
+    }
+
+    /// How a lane's breaker stands; `None` if there is no such lane.
+    pub fn breaker(&self, lane: LaneId, now: Tick) -> Option<BreakerState> {
+        self.lanes.get(lane.index()).map(|lane| lane.breaker.state(now))
     }
 
     /// An attempt begins.

@@ -263,7 +263,11 @@ fn embeddings_and_models_are_served() {
     assert_eq!(ask(house.address, "GET", "/v1/models/none", &[], b"").status, 404);
     let anthropic = ask(house.address, "GET", "/v1/models", &[("anthropic-version", "2023-06-01")], b"").text();
     assert!(anthropic.contains("\"display_name\":\"all\"") && anthropic.contains("\"has_more\":false"), "{anthropic}");
-    assert_eq!(house.rows().len(), 1);
+    let rows = house.rows();
+    assert_eq!(rows.len(), 1);
+    let row = &rows[0];
+    assert_eq!((row.input_tokens, row.output_tokens, row.model_answered.as_deref()), (Some(3), Some(0), Some("m")));
+    assert_eq!((row.cost_usd, row.cost_basis), (Some(3.0 / 1e6), CostBasis::Reported));
 }
 
 #[test]
