@@ -12,7 +12,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use tokrate_core::{EventBatch, FailureKind, Span, Tick};
-use tokrate_meter::{AttemptRole, Ending, LiveMeter, LiveNumbers, Timing};
+use tokrate_meter::{AttemptRole, Ending, LiveNumbers, Timing};
 use tokrate_net::{Client, Exchange, Limits, Outgoing};
 use tokrate_route::Failed;
 use tokrate_wire::Dialect;
@@ -59,10 +59,22 @@ impl Attempt {
         inbox: Inbox,
         limits: AttemptLimits,
     ) -> Attempt {
+        let mut attempt = Attempt::unsent(beginning, inbox);
+        attempt.request_bytes = outgoing.body.len();
+        attempt.running = Some(Box::pin(carry(client, outgoing, Rc::clone(&attempt.inbox), limits)));
+        attempt
+    }
+
+    /// One that could not even be sent.
+    pub fn stillborn(beginning: Beginning, batch: Rc<RefCell<EventBatch>>, kind: FailureKind, said: String) -> Attempt {
+        let at = beginning.at;
+        let mut attempt = Attempt::unsent(beginning, Inbox::new(Reader::Opaque, batch));
+        attempt.close(at, Ending::Failed { kind, message: said, retry_after: None });
+        attempt
+    }
+
+    fn unsent(beginning: Beginning, inbox: Inbox) -> Attempt {
         let Beginning { lane, endpoint, role, at, unix_ms, in_flight } = beginning;
-        let request_bytes = outgoing.body.len();
-        let inbox = Rc::new(RefCell::new(inbox));
-        let running = carry(client, outgoing, Rc::clone(&inbox), limits);
         Attempt {
             lane,
             endpoint,
@@ -70,35 +82,13 @@ impl Attempt {
             began_at: at,
             began_unix_ms: unix_ms,
             in_flight,
-            request_bytes,
-            inbox,
-            connection_new: false,
-            ended_at: None,
-            measured: None,
-            running: Some(Box::pin(running)),
-        }
-    }
-
-    /// One that could not even be sent.
-    pub fn stillborn(beginning: Beginning, batch: Rc<RefCell<EventBatch>>, kind: FailureKind, said: String) -> Attempt {
-        let Beginning { lane, endpoint, role, at, unix_ms, in_flight } = beginning;
-        let ending = Ending::Failed { kind, message: said, retry_after: None };
-        let mut attempt = Attempt {
-            lane,
-            endpoint,
-            role,
-            began_at: at,
-            began_unix_ms: unix_ms,
-            in_flight,
             request_bytes: 0,
-            inbox: Rc::new(RefCell::new(Inbox::new(Reader::Opaque, batch))),
+            inbox: Rc::new(RefCell::new(inbox)),
             connection_new: false,
             ended_at: None,
             measured: None,
             running: None,
-        };
-        attempt.close(at, ending);
-        attempt
+        }
     }
 
     /// The same attempt, taken out of its call: what stays behind has ended.
@@ -180,23 +170,9 @@ impl Attempt {
     }
 
     fn close(&mut self, at: Tick, ending: Ending) {
-        let mut inbox = self.inbox.borrow_mut();
-        let timing = Timing {
-            due_at: self.began_at,
-            sent_at: inbox.sent_at(),
-            first_byte_at: inbox.first_byte_at,
-            ended_at: at,
-            connection_new: self.connection_new,
-            ..Timing::default()
-        };
-        let is_opaque_and_whole = inbox.is_opaque() && matches!(ending, Ending::Complete);
-        let mut measured = std::mem::replace(&mut inbox.meter, LiveMeter::without_tokens()).finish(&timing, ending);
-        if is_opaque_and_whole {
-            // What is not understood is whole if HTTP says so; its token counts are looked for all the same.
-            measured.failure = None;
-            (measured.usage, measured.model) = inbox.embedding_usage();
-        }
-        drop(inbox);
+        let timing =
+            Timing { due_at: self.began_at, ended_at: at, connection_new: self.connection_new, ..Timing::default() };
+        let measured = self.inbox.borrow_mut().measure(timing, ending);
         self.ended_at = Some(at);
         self.measured = Some(measured);
     }

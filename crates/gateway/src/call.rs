@@ -278,7 +278,7 @@ impl Call {
         let client = self.worker.client(&account.plan, &lane, endpoint);
         let client = client.map_err(|error| (FailureKind::Connect, error.to_string()));
         let prepared = account.request.for_lane(&lane, endpoint);
-        let prepared = prepared.map_err(|error| (FailureKind::BadRequest, error.to_string()));
+        let prepared = prepared.map_err(|said| (FailureKind::BadRequest, said));
         let batch = Rc::clone(&self.worker.batch);
         let (attempt, failed) = match (prepared, client) {
             (Ok((mut outgoing, reader)), Ok(client)) => {

@@ -15,7 +15,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 use tokrate_core::{ChatRequest, FailureKind, Message, Role, Span, Tick};
-use tokrate_meter::{Ending, LiveMeter, LiveNumbers, Timing};
+use tokrate_meter::{Ending, LiveNumbers, Timing};
 use tokrate_net::{Client, ClientConfig, Clock, Outgoing};
 use tokrate_wire::{Decoder, Shape, encode_request};
 
@@ -86,7 +86,7 @@ impl Contest {
                 ticks.tick().await;
                 let runners: Vec<Runner> = asked.iter().map(|asked| asked.runner(started, clock.now())).collect();
                 show(&runners);
-                running.retain(|seen| seen.borrow().outcome.is_none());
+                running.retain(|seen| seen.borrow().is_none());
                 if running.is_empty() {
                     break;
                 }
@@ -121,14 +121,14 @@ impl Contest {
         let inbox = Inbox::new(reader, batch).keeping_text();
         let inbox = Rc::new(RefCell::new(inbox));
         let limits = AttemptLimits { total: self.total, answer_bytes: ANSWER_BYTES_MOST };
-        let seen = Rc::new(RefCell::new(Seen::default()));
+        let seen: Rc<RefCell<Outcome>> = Rc::default();
         let outgoing = Outgoing { method: Method::POST, path, headers, body };
         let (told, watched) = (Rc::clone(&seen), Rc::clone(&inbox));
         tokio::task::spawn_local(async move {
             let exchange = carry(client, outgoing, Rc::clone(&watched), limits).await;
             watched.borrow_mut().end(exchange.ended_at);
             let ending = watched.borrow().ending_of(exchange.outcome);
-            *told.borrow_mut() = Seen { outcome: Some((exchange.ended_at, ending)) };
+            *told.borrow_mut() = Some((exchange.ended_at, ending));
         });
         Ok(Asked { inbox, seen })
     }
@@ -139,18 +139,16 @@ const ANSWER_BYTES_MOST: u64 = 16 << 20;
 
 struct Asked {
     inbox: Rc<RefCell<Inbox>>,
-    seen: Rc<RefCell<Seen>>,
+    seen: Rc<RefCell<Outcome>>,
 }
 
-#[derive(Default)]
-struct Seen {
-    outcome: Option<(Tick, Ending)>,
-}
+/// When and how an exchange ended, once it has.
+type Outcome = Option<(Tick, Ending)>;
 
 impl Asked {
     fn runner(&self, started: Tick, now: Tick) -> Runner {
         let inbox = self.inbox.borrow();
-        let ended = self.seen.borrow().outcome.as_ref().map(|(at, _)| *at);
+        let ended = self.seen.borrow().as_ref().map(|(at, _)| *at);
         Runner {
             text: inbox.text().to_owned(),
             elapsed: ended.unwrap_or(now) - started,
@@ -160,18 +158,11 @@ impl Asked {
     }
 
     fn finish(self, started: Tick, lane: &Lane) -> Finish {
-        let outcome = self.seen.borrow_mut().outcome.take();
-        let mut inbox = self.inbox.borrow_mut();
+        let outcome = self.seen.take();
         let given_up = || Ending::Failed { kind: FailureKind::Cancelled, message: String::new(), retry_after: None };
         let (ended_at, ending) = outcome.unwrap_or_else(|| (started, given_up()));
-        let timing = Timing {
-            due_at: started,
-            sent_at: inbox.sent_at(),
-            first_byte_at: inbox.first_byte_at,
-            ended_at,
-            ..Timing::default()
-        };
-        let numbers = std::mem::replace(&mut inbox.meter, LiveMeter::without_tokens()).finish(&timing, ending);
+        let timing = Timing { due_at: started, ended_at, ..Timing::default() };
+        let numbers = self.inbox.borrow_mut().measure(timing, ending);
         let usage = numbers.usage;
         let cost_usd = lane.config.price.zip(usage.input).zip(usage.output);
         let cost_usd = cost_usd.map(|((price, input), output)| price.cost_usd(input, output, usage.cached_input));

@@ -8,7 +8,7 @@ use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, Response, StatusCode};
 use tokrate_core::{FailureKind, Span, Tick};
 use tokrate_route::{Blame, BreakerState};
-use tokrate_wire::{Dialect, encode_refusal};
+use tokrate_wire::{Dialect, encode_refusal, status_of};
 
 /// Why a call is not answered.
 #[derive(Clone, PartialEq, Debug)]
@@ -30,18 +30,10 @@ impl Denied {
 
     /// What a lane's failure is to the client: a lane's own troubles are those of the gateway, not of the client's request.
     pub fn of_failure(kind: FailureKind, lane: &str, message: &str, retry_after: Option<Span>) -> Denied {
-        use FailureKind::*;
-        let status = match kind {
-            BadRequest => StatusCode::BAD_REQUEST,
-            NotFound => StatusCode::NOT_FOUND,
-            RateLimited => StatusCode::TOO_MANY_REQUESTS,
-            Overloaded => StatusCode::SERVICE_UNAVAILABLE,
-            ConnectTimeout | Stalled | TimedOut | FirstTokenTimeout => StatusCode::GATEWAY_TIMEOUT,
-            _ => StatusCode::BAD_GATEWAY,
-        };
+        let status = StatusCode::from_u16(status_of(kind)).expect("statuses of failures are statuses of HTTP");
         let said = if message.is_empty() { String::new() } else { format!(": {message}") };
         let message = match kind {
-            Unauthorized => format!("lane {lane}: the provider refused the gateway's key{said}"),
+            FailureKind::Unauthorized => format!("lane {lane}: the provider refused the gateway's key{said}"),
             _ => format!("lane {lane}: {}{said}", kind.name().replace('_', " ")),
         };
         Denied { status, message, retry_after }

@@ -134,9 +134,9 @@ impl Front {
         let plan = Arc::clone(&account.plan);
         let (usable, endpoints) = usable_lanes(&account)?;
         let shape = CallShape { prompt_tokens: account.prompt_tokens, output_tokens: account.expected_output_tokens() };
-        let ranked = locked(&plan.router).order(now, &shape, &usable, &account.alias.policy);
+        let mut router = locked(&plan.router);
+        let ranked = router.order(now, &shape, &usable, &account.alias.policy);
         let commit = if account.request.is_stream() { Commit::FirstToken } else { Commit::End };
-        let router = locked(&plan.router);
         let candidates = ranked.iter().map(|ranked| {
             let hedge_after = router.hedge_after(ranked.lane, now, shape.prompt_tokens);
             candidate(&plan, ranked, &shape, commit, hedge_after)

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use std::cell::RefCell;
 use std::rc::Rc;
 use tokrate_core::{EventBatch, FailureKind, StreamEvent, Tick, Usage, What};
-use tokrate_meter::{Ending, LiveMeter};
+use tokrate_meter::{Ending, LiveMeter, LiveNumbers, Timing};
 use tokrate_net::{Departure, ExchangeFailure, Head, Sink};
 use tokrate_wire::{AnswerTranslator, Decoder, Dialect, Passage, Shape, UsageFilter, error_event};
 
@@ -85,11 +85,6 @@ impl Inbox {
         self.head.as_ref().is_some_and(|head| head.status.is_success())
     }
 
-    /// Whether the answer is handed on without being understood.
-    pub fn is_opaque(&self) -> bool {
-        matches!(self.reader, Reader::Opaque)
-    }
-
     /// Takes the bytes that lie ready.
     pub fn take_ready(&mut self) -> Option<Bytes> {
         (!self.ready.is_empty()).then(|| Bytes::from(std::mem::take(&mut self.ready)))
@@ -112,8 +107,21 @@ impl Inbox {
         self.news.drain(..)
     }
 
+    /// The numbers of an answer that has ended; `timing` is completed with what is known here. To be called once.
+    pub fn measure(&mut self, timing: Timing, ending: Ending) -> LiveNumbers {
+        let timing = Timing { sent_at: self.sent_at(), first_byte_at: self.first_byte_at, ..timing };
+        let is_opaque_and_whole = matches!((&self.reader, &ending), (Reader::Opaque, Ending::Complete));
+        let mut measured = std::mem::replace(&mut self.meter, LiveMeter::without_tokens()).finish(&timing, ending);
+        if is_opaque_and_whole {
+            // What is not understood is whole if HTTP says so; its token counts are looked for all the same.
+            measured.failure = None;
+            (measured.usage, measured.model) = self.embedding_usage();
+        }
+        measured
+    }
+
     /// What a whole answer with embeddings says of its tokens and its model.
-    pub fn embedding_usage(&self) -> (Usage, Option<String>) {
+    fn embedding_usage(&self) -> (Usage, Option<String>) {
         #[derive(Default, Deserialize)]
         struct Counts {
             prompt_tokens: Option<u64>,

@@ -73,8 +73,5 @@ fn fallback_config(flags: &FallbackFlags) -> Result<Option<FallbackConfig>> {
 }
 
 fn key_reference(flags: &FallbackFlags) -> Option<KeyReference> {
-    let FallbackFlags { key_env, key_file, key_cmd, .. } = flags;
-    None.or_else(|| key_env.clone().map(KeyReference::Variable))
-        .or_else(|| key_file.clone().map(KeyReference::File))
-        .or_else(|| key_cmd.clone().map(KeyReference::Command))
+    KeyReference::first(&flags.key_env, &flags.key_file, &flags.key_cmd)
 }

@@ -35,6 +35,13 @@ pub enum KeyReference {
 }
 
 impl KeyReference {
+    /// The reference that was given, the variable before the file before the command.
+    pub fn first(variable: &Option<String>, file: &Option<PathBuf>, command: &Option<String>) -> Option<KeyReference> {
+        None.or_else(|| variable.clone().map(KeyReference::Variable))
+            .or_else(|| file.clone().map(KeyReference::File))
+            .or_else(|| command.clone().map(KeyReference::Command))
+    }
+
     /// Fetches the key. Errors name the reference, never what was found there.
     pub fn fetch(&self) -> Result<Secret> {
         let found = match self {

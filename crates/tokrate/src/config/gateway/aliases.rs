@@ -148,10 +148,7 @@ pub fn keys(row: &GatewayRow) -> Result<Vec<KeyConfig>> {
 }
 
 fn key(name: &str, row: &KeyRow) -> Result<KeyConfig> {
-    let reference = None
-        .or_else(|| row.key_env.clone().map(KeyReference::Variable))
-        .or_else(|| row.key_file.clone().map(KeyReference::File))
-        .or_else(|| row.key_cmd.clone().map(KeyReference::Command));
+    let reference = KeyReference::first(&row.key_env, &row.key_file, &row.key_cmd);
     let sha256 = match (&row.sha256, reference) {
         (Some(hex), None) => hash_of(hex)?,
         (None, Some(reference)) => key_hash(reference.fetch()?.reveal()),

@@ -2,8 +2,8 @@
 
 use super::rows::LaneRow;
 use crate::config::bench::target::named::Named;
-use crate::config::bench::target::{dialect_of, own_key, usual_endpoint};
-use crate::config::secret::KeyReference;
+use crate::config::bench::target::{dialect_of, key_header, own_key, usual_endpoint};
+use crate::config::secret::{KeyReference, Secret};
 use anyhow::{Context, Result, bail, ensure};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use tokrate_catalog::Auth;
@@ -66,7 +66,7 @@ fn catalogued(target: &str, row: &LaneRow) -> Result<Found> {
         .model
         .or(row.model.as_deref())
         .with_context(|| format!("`{target}` names no model; write {target}/MODEL"))?;
-    let key = match key_reference(row) {
+    let key = match KeyReference::first(&row.key_env, &row.key_file, &row.key_cmd) {
         Some(key) => Some(key),
         None => own_key(named.row, true)?,
     };
@@ -77,7 +77,7 @@ fn catalogued(target: &str, row: &LaneRow) -> Result<Found> {
             continue;
         }
         let base = Target::parse(&named.base(endpoint)?)?;
-        let headers = headers(endpoint.auth, endpoint.headers, key.as_ref().map(|key| key.reveal()), row)?;
+        let headers = headers(endpoint.auth, endpoint.headers, key.as_ref(), row)?;
         endpoints.push(EndpointConfig {
             dialect: dialect_of(endpoint.dialect)?,
             base,
@@ -104,7 +104,7 @@ fn catalogued(target: &str, row: &LaneRow) -> Result<Found> {
 fn addressed(url: &str, row: &LaneRow) -> Result<Found> {
     let base = Target::parse(url)?;
     let model = row.model.clone().context("it names no model; write model = \"NAME\"")?;
-    let key = key_reference(row).map(|key| key.fetch()).transpose()?;
+    let key = KeyReference::first(&row.key_env, &row.key_file, &row.key_cmd).map(|key| key.fetch()).transpose()?;
     let dialects = match &row.dialect {
         Some(name) => vec![dialect_of(name)?],
         None => vec![Dialect::OpenAiChat],
@@ -113,7 +113,7 @@ fn addressed(url: &str, row: &LaneRow) -> Result<Found> {
     for dialect in dialects {
         let spoken = usual_endpoint(dialect);
         let (auth, further) = spoken.map_or((Auth::Bearer, &[][..]), |endpoint| (endpoint.auth, endpoint.headers));
-        let headers = headers(auth, further, key.as_ref().map(|key| key.reveal()), row)?;
+        let headers = headers(auth, further, key.as_ref(), row)?;
         endpoints.push(EndpointConfig {
             dialect,
             base: base.clone(),
@@ -126,17 +126,11 @@ fn addressed(url: &str, row: &LaneRow) -> Result<Found> {
     Ok((provider, model, endpoints, None))
 }
 
-fn key_reference(row: &LaneRow) -> Option<KeyReference> {
-    None.or_else(|| row.key_env.clone().map(KeyReference::Variable))
-        .or_else(|| row.key_file.clone().map(KeyReference::File))
-        .or_else(|| row.key_cmd.clone().map(KeyReference::Command))
-}
-
 /// The headers of every request to an endpoint.
 fn headers(
     auth: Auth,
     further: &[(&'static str, &'static str)],
-    key: Option<&str>,
+    key: Option<&Secret>,
     row: &LaneRow,
 ) -> Result<HeaderMap> {
     let mut headers = HeaderMap::new();
@@ -144,13 +138,7 @@ fn headers(
         headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
     }
     if let Some(key) = key {
-        let (name, text) = match auth {
-            Auth::Header(name) => (HeaderName::from_static(name), key.to_owned()),
-            Auth::Bearer | Auth::None => (http::header::AUTHORIZATION, format!("Bearer {key}")),
-        };
-        let mut value =
-            HeaderValue::from_str(&text).ok().context("its key holds characters that no header can carry")?;
-        value.set_sensitive(true);
+        let (name, value) = key_header(auth, key)?;
         headers.insert(name, value);
     }
     for (name, value) in &row.headers {

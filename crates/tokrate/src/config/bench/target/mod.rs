@@ -7,13 +7,12 @@ use super::pick_text;
 use crate::config::environment::{self, Environment};
 use crate::config::file::File;
 use crate::config::machine;
-use crate::config::secret::KeyReference;
+use crate::config::secret::{KeyReference, Secret};
 use crate::config::{Origin, Value};
 use crate::flags::bench as flags;
 use anyhow::{Context, Result, bail, ensure};
 use http::{HeaderName, HeaderValue};
 use named::Named;
-use std::path::PathBuf;
 use tokrate_bench::{Embedded, Remote, Target};
 use tokrate_catalog::{Auth, Endpoint, Kind, PROVIDERS, Provider, Quirks};
 use tokrate_meter::Price;
@@ -222,13 +221,20 @@ pub(in crate::config) fn own_key(row: &Provider, at_home: bool) -> Result<Option
 }
 
 fn key_reference(flags: &flags::Target, file: &File) -> Option<KeyReference> {
-    let of = |variable: &Option<String>, path: &Option<PathBuf>, command: &Option<String>| {
-        None.or_else(|| variable.clone().map(KeyReference::Variable))
-            .or_else(|| path.clone().map(KeyReference::File))
-            .or_else(|| command.clone().map(KeyReference::Command))
+    KeyReference::first(&flags.key_env, &flags.key_file, &flags.key_cmd)
+        .or_else(|| KeyReference::first(&file.bench.key_env, &file.bench.key_file, &file.bench.key_cmd))
+}
+
+/// The header that shows a key, marked so that it is never printed.
+pub(in crate::config) fn key_header(auth: Auth, key: &Secret) -> Result<(HeaderName, HeaderValue)> {
+    let (name, text) = match auth {
+        Auth::Header(name) => (HeaderName::from_static(name), key.reveal().to_owned()),
+        Auth::Bearer | Auth::None => (http::header::AUTHORIZATION, format!("Bearer {}", key.reveal())),
     };
-    of(&flags.key_env, &flags.key_file, &flags.key_cmd)
-        .or_else(|| of(&file.bench.key_env, &file.bench.key_file, &file.bench.key_cmd))
+    let mut value =
+        HeaderValue::from_str(&text).context("read the API key: it holds characters that no header can carry")?;
+    value.set_sensitive(true);
+    Ok((name, value))
 }
 
 /// Key, the dialect's own headers and those that were typed.
@@ -241,15 +247,7 @@ fn headers(
 ) -> Result<Vec<(HeaderName, HeaderValue)>> {
     let mut headers = Vec::new();
     if let Some(key) = key {
-        let key = key.fetch()?;
-        let (name, text) = match auth {
-            Auth::Header(name) => (HeaderName::from_static(name), key.reveal().to_owned()),
-            Auth::Bearer | Auth::None => (http::header::AUTHORIZATION, format!("Bearer {}", key.reveal())),
-        };
-        let mut value =
-            HeaderValue::from_str(&text).context("read the API key: it holds characters that no header can carry")?;
-        value.set_sensitive(true);
-        headers.push((name, value));
+        headers.push(key_header(auth, &key.fetch()?)?);
     }
     let own = further.iter().map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)));
     let typed = match flags.headers.is_empty() {
