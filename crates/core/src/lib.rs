@@ -6,6 +6,7 @@
 //! Architecture Invariant: this crate depends on nothing but `std`, reads no clock and holds no global state.
 
 mod conditions;
+mod date;
 mod event;
 mod failure;
 mod request;
@@ -15,6 +16,7 @@ mod time;
 mod units;
 
 pub use conditions::{Conditions, Fingerprint};
+pub use date::{Date, rfc3339};
 pub use event::{Channel, EventBatch, FinishReason, Oddity, ServerTimings, StreamEvent, TextRange, Usage, What};
 pub use failure::FailureKind;
 pub use request::{ChatRequest, Content, Image, Message, Role, Tool, ToolChoice};

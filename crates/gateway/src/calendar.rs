@@ -2,33 +2,21 @@
 //!
 //! It refuses to know time zones: a month is one of UTC. Invariant: a month begins when the one before it ends.
 
+use tokrate_core::Date;
 use tokrate_route::Month;
 
 const DAY_SECONDS: u64 = 86_400;
 
-/// The month of a wall time (seconds since 1970). After Howard Hinnant's `civil_from_days` (public domain).
+/// The month of a wall time (seconds since 1970).
 pub(crate) fn month_of(seconds: u64) -> Month {
-    let (year, month, _) = date_of(seconds);
+    let Date { year, month, .. } = Date::of_seconds(seconds);
     Month { year: i32::try_from(year).unwrap_or(i32::MAX), month: u8::try_from(month).expect("1 to 12") }
 }
 
 /// When the month of a wall time began (seconds since 1970).
 pub(crate) fn month_start(seconds: u64) -> u64 {
-    let (_, _, day) = date_of(seconds);
+    let Date { day, .. } = Date::of_seconds(seconds);
     (seconds / DAY_SECONDS).saturating_sub(day - 1) * DAY_SECONDS
-}
-
-/// Year, month from 1, day from 1.
-fn date_of(seconds: u64) -> (u64, u64, u64) {
-    let shifted = seconds / DAY_SECONDS + 719_468;
-    let era = shifted / 146_097;
-    let day_of_era = shifted % 146_097;
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
-    (year_of_era + era * 400 + u64::from(month <= 2), month, day)
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 
 use super::{Row, TraceFormat, tokens_of};
 use crate::bad_input::{BadInput, shown};
+use tokrate_core::Date;
 
 /// Which column holds what.
 struct Columns {
@@ -132,7 +133,8 @@ fn date_time(text: &str) -> Option<i128> {
         return None;
     }
     let nanos = if fraction.is_empty() { 0 } else { digits(fraction)? * 10_i64.pow(9 - fraction.len() as u32) };
-    let minutes = (days(year, month, day) * 24 + hour) * 60 + minute - offset_minutes;
+    let date = Date { year: year.unsigned_abs(), month: month.unsigned_abs(), day: day.unsigned_abs() };
+    let minutes = (date.day_number() * 24 + hour) * 60 + minute - offset_minutes;
     Some(i128::from(minutes * 60 + second) * 1_000_000_000 + i128::from(nanos))
 }
 
@@ -151,15 +153,6 @@ fn split_offset(time: &str) -> Option<(&str, i64)> {
     let (hours, minutes) = time[place + 1..].split_once(':')?;
     let ahead = digits(hours).filter(|hours| *hours < 24)? * 60 + digits(minutes).filter(|minutes| *minutes < 60)?;
     Some((&time[..place], if time[place..].starts_with('-') { -ahead } else { ahead }))
-}
-
-/// Days since 1970 of a date of the Gregorian calendar (Hinnant, "chrono-compatible low-level date algorithms").
-fn days(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let era = year.div_euclid(400);
-    let of_era = year.rem_euclid(400);
-    let of_year = (153 * (month + if month > 2 { -3 } else { 9 }) + 2) / 5 + day - 1;
-    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
 }
 
 #[cfg(test)]

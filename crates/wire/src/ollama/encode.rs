@@ -7,7 +7,7 @@ use super::Endpoint;
 use crate::calls::{GatheredCalls, push_arguments};
 use crate::encoder::{Answer, Piece, push_number};
 use crate::json_text::{push_escaped, push_string};
-use tokrate_core::{Channel, FinishReason, ServerTimings, Span, Usage};
+use tokrate_core::{Channel, FinishReason, ServerTimings, Span, Usage, rfc3339};
 
 /// Writes the lines of one answer.
 #[derive(Clone, Debug)]
@@ -194,26 +194,9 @@ fn done_reason(reason: FinishReason) -> &'static str {
     }
 }
 
-/// A time in seconds since 1970 as RFC 3339 writes it, in UTC. Years beyond 9999 are written as they come.
-fn rfc3339(seconds: u64) -> String {
-    let (days, second) = (seconds / 86_400, seconds % 86_400);
-    // Days since 1970 to a date of the Gregorian calendar, in eras of 400 years that begin on the first of March
-    // (Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms").
-    let shifted = days + 719_468;
-    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
-    let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
-}
-
 #[cfg(test)]
 mod tests {
-    use super::rfc3339;
+    use tokrate_core::rfc3339;
 
     #[test]
     fn dates_are_those_of_the_calendar() {

@@ -2,6 +2,7 @@
 
 use crate::config::quantity;
 use anyhow::{Context, Result};
+use tokrate_core::Date;
 
 const DAY_MS: u64 = 86_400_000;
 
@@ -26,7 +27,7 @@ pub fn moment(text: &str, end_unix_ms: u64) -> Result<Option<u64>> {
 
 /// A wall time as `2026-11-21 08:00:05` in UTC.
 pub fn date(unix_ms: u64) -> String {
-    let (year, month, day) = civil(unix_ms / DAY_MS);
+    let Date { year, month, day } = Date::of_day(unix_ms / DAY_MS);
     let seconds = unix_ms % DAY_MS / 1_000;
     format!("{year:04}-{month:02}-{day:02} {:02}:{:02}:{:02}", seconds / 3_600, seconds / 60 % 60, seconds % 60)
 }
@@ -48,29 +49,10 @@ fn parse(text: &str) -> Option<u64> {
     if !sane {
         return None;
     }
-    let days = days(*year, *month, *day);
-    (civil(days) == (*year, *month, *day)).then(|| days * DAY_MS + ((hour * 60 + minute) * 60 + second) * 1_000)
-}
-
-/// Days since 1970 of a date of the Gregorian calendar (Hinnant, "chrono-compatible low-level date algorithms").
-fn days(year: u64, month: u64, day: u64) -> u64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let shifted_month = if month > 2 { month - 3 } else { month + 9 };
-    let day_of_year = (153 * shifted_month + 2) / 5 + day;
-    let day_of_era = year % 400 * 365 + year % 400 / 4 - year % 400 / 100 + day_of_year;
-    (year / 400 * 146_097 + day_of_era).saturating_sub(719_469)
-}
-
-/// The date of a day since 1970.
-fn civil(days: u64) -> (u64, u64, u64) {
-    let shifted = days + 719_468;
-    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
-    (year_of_era + era * 400 + u64::from(month <= 2), month, day)
+    let date = Date { year: *year, month: *month, day: *day };
+    // A date that the calendar lacks comes back as another.
+    let days = u64::try_from(date.day_number()).ok().filter(|days| Date::of_day(*days) == date)?;
+    Some(days * DAY_MS + ((hour * 60 + minute) * 60 + second) * 1_000)
 }
 
 #[cfg(test)]
@@ -84,8 +66,7 @@ mod tests {
         assert_eq!(seconds("2000-02-29T23:59:59Z"), Some(951_868_799));
         assert_eq!(seconds("2026-11-21 08:30"), Some(1_795_219_200 + 8 * 3_600 + 1_800));
         for day in 0..150_000 {
-            let (year, month, day_of_month) = civil(day);
-            assert_eq!(days(year, month, day_of_month), day);
+            assert_eq!(u64::try_from(Date::of_day(day).day_number()), Ok(day));
         }
         assert_eq!(date(1_795_219_205_999), "2026-11-21 00:00:05");
         for bad in
