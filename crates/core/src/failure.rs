@@ -18,8 +18,10 @@ pub enum FailureKind {
     Proxy,
     /// 401 or 403: the key is missing, wrong or lacks a right.
     Unauthorized,
-    /// 404: the path or the model does not exist.
+    /// 404: the path, or something that the request names, does not exist.
     NotFound,
+    /// The server does not have the model, as a gateway's settings name it.
+    ModelNotFound,
     /// 400, 413, 422: the request was understood and refused.
     BadRequest,
     /// 429 or the dialect's like: a state of its own, neither an error of the model nor a slow answer.
@@ -48,13 +50,15 @@ pub enum FailureKind {
     Protocol,
     /// An answer over the size limit.
     TooLarge,
+    /// The gateway's own client took nothing of its answer for longer than the limit.
+    ClientStalled,
     /// Ended by us: the run was interrupted or its time was up.
     Cancelled,
 }
 
 impl FailureKind {
     /// Every kind, in the order in which tables show them.
-    pub const ALL: [FailureKind; 22] = [
+    pub const ALL: [FailureKind; 24] = [
         FailureKind::Dns,
         FailureKind::Connect,
         FailureKind::ConnectTimeout,
@@ -62,6 +66,7 @@ impl FailureKind {
         FailureKind::Proxy,
         FailureKind::Unauthorized,
         FailureKind::NotFound,
+        FailureKind::ModelNotFound,
         FailureKind::BadRequest,
         FailureKind::RateLimited,
         FailureKind::Overloaded,
@@ -76,6 +81,7 @@ impl FailureKind {
         FailureKind::TimedOut,
         FailureKind::Protocol,
         FailureKind::TooLarge,
+        FailureKind::ClientStalled,
         FailureKind::Cancelled,
     ];
 
@@ -89,6 +95,7 @@ impl FailureKind {
             FailureKind::Proxy => "proxy",
             FailureKind::Unauthorized => "unauthorized",
             FailureKind::NotFound => "not_found",
+            FailureKind::ModelNotFound => "model_not_found",
             FailureKind::BadRequest => "bad_request",
             FailureKind::RateLimited => "rate_limited",
             FailureKind::Overloaded => "overloaded",
@@ -103,6 +110,7 @@ impl FailureKind {
             FailureKind::TimedOut => "timed_out",
             FailureKind::Protocol => "protocol",
             FailureKind::TooLarge => "too_large",
+            FailureKind::ClientStalled => "client_stalled",
             FailureKind::Cancelled => "cancelled",
         }
     }
@@ -117,6 +125,7 @@ impl FailureKind {
             FailureKind::Proxy => "check HTTP_PROXY, HTTPS_PROXY and NO_PROXY",
             FailureKind::Unauthorized => "check the key that --key-env names and its rights",
             FailureKind::NotFound => "check the path of --url (most end in /v1) and the name in --model",
+            FailureKind::ModelNotFound => "check the lane's model in the settings; the provider does not have it",
             FailureKind::BadRequest => "read the server's message; the model may not take one of the options",
             FailureKind::RateLimited => "lower --concurrency or --rate, or ask the provider for a higher limit",
             FailureKind::Overloaded => "the server sheds load; try later or lower the load",
@@ -131,6 +140,7 @@ impl FailureKind {
             FailureKind::TimedOut => "raise --timeout or lower the load",
             FailureKind::Protocol => "look for a proxy that rewrites answers, or try --http1",
             FailureKind::TooLarge => "check the endpoint; answers of this size are refused",
+            FailureKind::ClientStalled => "the client stopped reading; raise `send` under [gateway.limits] if it needs longer",
             FailureKind::Cancelled => "the run was ended before this request was",
         }
     }

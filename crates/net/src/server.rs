@@ -18,7 +18,7 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -41,8 +41,12 @@ const BACKLOG: u32 = 4096;
 /// Streams on one HTTP/2 connection.
 const STREAMS_MOST: u32 = 256;
 
+mod patience;
+
 #[cfg(test)]
 mod tests;
+
+use patience::Patient;
 
 /// Answers requests. Belongs to one current-thread runtime with a `LocalSet`.
 pub trait Handler: 'static {
@@ -55,6 +59,12 @@ pub trait Handler: 'static {
         request: Request<Incoming>,
         tap: Rc<ConnectionTap>,
     ) -> impl Future<Output = Response<Self::Body>> + 'static;
+
+    /// How long a client may take nothing of what lies ready for it before its connection is closed; `None` for as long as it
+    /// likes. Asked once for each connection.
+    fn send_limit(&self) -> Option<Span> {
+        None
+    }
 }
 
 /// Who wants to know when marked bytes were handed to the socket.
@@ -68,12 +78,18 @@ pub trait WriteSink {
 pub struct ConnectionTap {
     stamps: RefCell<Rc<Stamps>>,
     marks: RefCell<Vec<(Rc<dyn WriteSink>, u64)>>,
+    has_stalled: Cell<bool>,
 }
 
 impl ConnectionTap {
     /// When the last read of the connection returned: for a request that was just read, when its last byte came.
     pub fn read_at(&self) -> Tick {
         self.stamps.borrow().read_at()
+    }
+
+    /// Whether the connection was given up because its client took nothing for as long as the handler allows.
+    pub fn has_stalled(&self) -> bool {
+        self.has_stalled.get()
     }
 
     /// Marks the frame that the caller is about to hand out; `sink` is told when its bytes go to the socket.
@@ -227,7 +243,7 @@ pub async fn serve_connection<H: Handler, T: AsyncRead + AsyncWrite + Unpin + 's
     clock: Clock,
     closing: watch::Receiver<bool>,
 ) {
-    let (stamped, tap) = tapped(transport, clock);
+    let (stamped, tap) = tapped(transport, clock, handler.send_limit());
     converse(stamped, handler, tap, closing).await;
 }
 
@@ -238,7 +254,7 @@ async fn serve_encrypted<H: Handler>(
     clock: Clock,
     mut closing: watch::Receiver<bool>,
 ) {
-    let (stamped, tap) = tapped(stream, clock);
+    let (stamped, tap) = tapped(stream, clock, handler.send_limit());
     let encrypted = tokio::select! {
         encrypted = tokio::time::timeout(HEAD_TIMEOUT.as_duration(), tls.acceptor.accept(stamped)) => encrypted,
         _ = closing.wait_for(|closing| *closing) => return,
@@ -249,9 +265,14 @@ async fn serve_encrypted<H: Handler>(
     }
 }
 
-fn tapped<T>(transport: T, clock: Clock) -> (Stamped<T, TapWatch>, Rc<ConnectionTap>) {
+fn tapped<T: 'static>(
+    transport: T,
+    clock: Clock,
+    send_limit: Option<Span>,
+) -> (Stamped<Patient<T>, TapWatch>, Rc<ConnectionTap>) {
     let tap = Rc::new(ConnectionTap::default());
-    let stamped = Stamped::new(transport, clock, TapWatch(Rc::clone(&tap)));
+    let patient = Patient::new(transport, send_limit, Rc::clone(&tap));
+    let stamped = Stamped::new(patient, clock, TapWatch(Rc::clone(&tap)));
     *tap.stamps.borrow_mut() = stamped.stamps();
     (stamped, tap)
 }

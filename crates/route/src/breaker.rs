@@ -10,7 +10,7 @@ use tokrate_core::{FailureKind, Span, Tick};
 pub enum Blame {
     /// The client's: no lane can answer such a request, and no lane is worse for it.
     Client,
-    /// The key's of this lane: nobody can use it until it is put right.
+    /// That of this lane's settings, its key or its model: nobody can use it until they are put right.
     Key,
     /// The load's: the lane works and wants fewer calls.
     Load,
@@ -23,10 +23,12 @@ pub enum Blame {
 /// Whose fault a failure of that kind is.
 pub fn blame(kind: FailureKind) -> Blame {
     match kind {
-        FailureKind::BadRequest | FailureKind::NotFound => Blame::Client,
-        FailureKind::Unauthorized => Blame::Key,
+        FailureKind::BadRequest => Blame::Client,
+        FailureKind::Unauthorized | FailureKind::ModelNotFound => Blame::Key,
         FailureKind::RateLimited | FailureKind::Overloaded => Blame::Load,
-        FailureKind::Cancelled | FailureKind::TooLarge => Blame::Nobody,
+        // What does not exist at one provider may exist at another, and says nothing of either.
+        FailureKind::NotFound => Blame::Nobody,
+        FailureKind::Cancelled | FailureKind::TooLarge | FailureKind::ClientStalled => Blame::Nobody,
         _ => Blame::Lane,
     }
 }
@@ -44,7 +46,7 @@ pub struct BreakerConfig {
     pub cool_down: Span,
     /// But never longer than this.
     pub cool_down_most: Span,
-    /// How long a lane is left alone whose key was refused, the first time.
+    /// How long a lane is left alone whose key or model was refused, the first time.
     pub key_cool_down: Span,
     /// The longest wait asked for by a provider that is believed.
     pub retry_after_most: Span,

@@ -72,6 +72,9 @@ impl Body for QueueBody {
 
 struct Streaming(Rc<Queue>);
 
+/// As long as a client may take nothing.
+const SEND_LIMIT: Span = Span::from_secs(2);
+
 impl Handler for Streaming {
     type Body = QueueBody;
 
@@ -84,6 +87,10 @@ impl Handler for Streaming {
             *response.status_mut() = http::StatusCode::PAYLOAD_TOO_LARGE;
         }
         response
+    }
+
+    fn send_limit(&self) -> Option<Span> {
+        Some(SEND_LIMIT)
     }
 }
 
@@ -191,6 +198,54 @@ fn a_client_that_goes_away_ends_its_answer() {
         drop(client);
         assert!(poll_once(serving.as_mut()).await.is_ready());
         assert_eq!(Rc::strong_count(&rig.queue), 1, "handler and body were dropped");
+    });
+}
+
+#[test]
+fn a_client_that_takes_nothing_is_given_up_and_one_that_takes_a_byte_in_time_is_not() {
+    on_paused_runtime(async {
+        let (rig, serving, mut client) = rig(256);
+        let mut serving = pin!(serving);
+        client.write_all(REQUEST).await.expect("served");
+        assert!(poll_once(serving.as_mut()).await.is_pending());
+        rig.queue.push(Some((1, &[b'x'; 4096])));
+        assert!(poll_once(serving.as_mut()).await.is_pending());
+        // As slow as may be, for as long as three limits in all.
+        for _ in 0..60 {
+            tokio::select! {
+                biased;
+                () = serving.as_mut() => panic!("it was given up although it moved"),
+                () = tokio::time::sleep(SEND_LIMIT.as_duration() / 20) => {}
+            }
+            client.read_u8().await.expect("an answer");
+        }
+        let before = tokio::time::Instant::now();
+        serving.await;
+        let waited = before.elapsed();
+        let limit = SEND_LIMIT.as_duration();
+        assert!(waited >= limit && waited < limit * 2, "{waited:?}");
+        assert_eq!(Rc::strong_count(&rig.queue), 1, "handler and body were dropped");
+    });
+}
+
+#[test]
+fn a_client_for_whom_nothing_is_ready_may_wait_for_as_long_as_it_takes() {
+    on_paused_runtime(async {
+        let (rig, serving, mut client) = rig(64 * 1024);
+        let mut serving = pin!(serving);
+        client.write_all(REQUEST).await.expect("served");
+        rig.queue.push(Some((1, b"one")));
+        tokio::select! {
+            biased;
+            () = serving.as_mut() => panic!("there was nothing to take"),
+            () = tokio::time::sleep(SEND_LIMIT.as_duration() * 100) => {}
+        }
+        rig.queue.push(Some((2, b"two")));
+        rig.queue.push(None);
+        assert!(poll_once(serving.as_mut()).await.is_pending());
+        let mut answer = [0; 4096];
+        let count = client.read(&mut answer).await.expect("an answer");
+        assert!(answer[..count].ends_with(b"3\r\none\r\n3\r\ntwo\r\n0\r\n\r\n"));
     });
 }
 

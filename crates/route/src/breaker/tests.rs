@@ -20,11 +20,11 @@ fn every_kind_of_failure_has_somebody_to_blame() {
     let of = |wanted| -> Vec<&str> {
         FailureKind::ALL.into_iter().filter(|kind| blame(*kind) == wanted).map(FailureKind::name).collect()
     };
-    assert_eq!(of(Blame::Client), ["not_found", "bad_request"]);
-    assert_eq!(of(Blame::Key), ["unauthorized"]);
+    assert_eq!(of(Blame::Client), ["bad_request"]);
+    assert_eq!(of(Blame::Key), ["unauthorized", "model_not_found"]);
     assert_eq!(of(Blame::Load), ["rate_limited", "overloaded"]);
-    assert_eq!(of(Blame::Nobody), ["too_large", "cancelled"]);
-    assert_eq!(of(Blame::Lane).len(), FailureKind::ALL.len() - 7);
+    assert_eq!(of(Blame::Nobody), ["not_found", "too_large", "client_stalled", "cancelled"]);
+    assert_eq!(of(Blame::Lane).len(), FailureKind::ALL.len() - 9);
 }
 
 #[test]
