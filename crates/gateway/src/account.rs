@@ -138,7 +138,8 @@ impl Account {
         }
         let given_up = matches!(ended.end, AttemptEnd::Lost | AttemptEnd::Abandoned).then_some(FailureKind::Cancelled);
         let outcome = Outcome {
-            failure: ended.failure.or(given_up),
+            // What a client did is not held against a lane.
+            failure: given_up.or(ended.failure),
             retry_after: ended.retry_after,
             prompt_tokens: self.prompt_tokens,
             output_tokens: output,

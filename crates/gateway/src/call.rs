@@ -23,6 +23,7 @@ use std::time::Duration;
 use tokio::time::{Instant, Sleep};
 use tokrate_core::{FailureKind, Span, Tick};
 use tokrate_meter::AttemptEnd;
+use tokrate_net::server::ConnectionTap;
 use tokrate_route::{Action, Blame, Candidate, Failed, LaneId, Race, Reserved, Role, Why, blame};
 use tokrate_wire::error_event;
 
@@ -40,6 +41,8 @@ pub(crate) struct Call {
     granted: Option<Reserved>,
     ending: Option<Step>,
     timer: Option<Pin<Box<Sleep>>>,
+    /// The client's connection.
+    tap: Rc<ConnectionTap>,
 }
 
 /// An attempt with what has to be given back for it; `None` once it has been settled.
@@ -65,7 +68,13 @@ pub(crate) enum Step {
 
 impl Call {
     /// A call that begins now.
-    pub fn new(worker: Rc<Worker>, account: Account, race: Race, endpoints: Vec<usize>) -> Call {
+    pub fn new(
+        worker: Rc<Worker>,
+        account: Account,
+        race: Race,
+        endpoints: Vec<usize>,
+        tap: Rc<ConnectionTap>,
+    ) -> Call {
         Call {
             account: Rc::new(account),
             worker,
@@ -77,6 +86,7 @@ impl Call {
             granted: None,
             ending: None,
             timer: None,
+            tap,
         }
     }
 
@@ -334,6 +344,7 @@ impl Call {
         entry.attempt.give_up(self.account.house.clock.now());
         let failure = match end {
             AttemptEnd::Failed => entry.failed.map(|failed| failed.kind).or(entry.attempt.measured_failure()),
+            AttemptEnd::Abandoned => self.tap.has_stalled().then_some(FailureKind::ClientStalled),
             _ => None,
         };
         let retry_after = entry.failed.and_then(|failed| failed.retry_after);

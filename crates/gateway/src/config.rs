@@ -135,6 +135,8 @@ pub struct LimitsConfig {
     pub gap: Span,
     /// Time for everything.
     pub total: Span,
+    /// Time in which a client must take something of what lies ready for it; one that takes nothing for so long is given up.
+    pub send: Span,
     /// Largest request (bytes).
     pub request_bytes: usize,
     /// Largest answer (bytes).
@@ -186,6 +188,7 @@ impl Default for LimitsConfig {
             first_token: Span::from_secs(120),
             gap: Span::from_secs(60),
             total: Span::from_secs(1800),
+            send: Span::from_secs(120),
             request_bytes: 32 << 20,
             answer_bytes: 64 << 20,
             calls: 20_000,

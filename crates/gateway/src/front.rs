@@ -56,6 +56,10 @@ impl Handler for Front {
             Err(denied) => denied.into_response(dialect),
         }
     }
+
+    fn send_limit(&self) -> Option<Span> {
+        Some(self.worker.plan().limits.send)
+    }
 }
 
 impl Front {
@@ -64,7 +68,7 @@ impl Front {
         ask: Ask,
         head: Parts,
         body: RequestBody,
-        tap: &ConnectionTap,
+        tap: &Rc<ConnectionTap>,
     ) -> Result<Response<CallBody>, Denied> {
         let plan = self.worker.plan();
         if ask == Ask::Health {
@@ -96,7 +100,7 @@ impl Front {
         drop(head);
         let key = shown.admit(&self.worker.house, &plan, &alias, &request)?;
         let account = Account::new(Arc::clone(&self.worker.house), plan, alias, request, key, arrived_at, open);
-        let call = self.begin(account, mode)?;
+        let call = self.begin(account, mode, tap)?;
         respond(call).await
     }
 
@@ -129,7 +133,7 @@ impl Front {
     }
 
     /// Puts the lanes in order and begins the race.
-    fn begin(&self, account: Account, mode: Mode) -> Result<Call, Denied> {
+    fn begin(&self, account: Account, mode: Mode, tap: &Rc<ConnectionTap>) -> Result<Call, Denied> {
         let now = self.worker.house.clock.now();
         let plan = Arc::clone(&account.plan);
         let (usable, endpoints) = usable_lanes(&account)?;
@@ -163,7 +167,7 @@ impl Front {
         };
         locked(&account.alias.budget).call();
         let race = Race::new(config, candidates, now);
-        Ok(Call::new(Rc::clone(&self.worker), account, race, endpoints))
+        Ok(Call::new(Rc::clone(&self.worker), account, race, endpoints, Rc::clone(tap)))
     }
 }
 

@@ -83,6 +83,29 @@ fn a_reader_that_does_not_read_holds_back_its_own_lane_and_nobody_else() {
 }
 
 #[test]
+fn a_client_that_reads_nothing_is_given_up_and_its_lane_closed() {
+    const PIECE: usize = 64 << 10;
+    let text =
+        format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"{}\"}}}}]}}\n\n", "x".repeat(PIECE));
+    // More than all buffers between here and there hold.
+    let mut pieces = vec![stream_head()];
+    pieces.extend((0..1_000).map(|_| format!("{:x}\r\n{text}\r\n", text.len()).into_bytes()));
+    let large = Scripted::start(vec![Script::Say(pieces)]);
+    let mut config = configured(vec![lane("large", large.address, CHAT)], Mode::Off);
+    config.limits.answer_bytes = 1 << 30;
+    config.limits.send = Span::from_millis(100);
+    let mut house = House::start(config);
+    let mut lazy = TcpStream::connect(house.address).expect("it listens");
+    lazy.write_all(&request("POST", "/v1/chat/completions", &[], STREAM.as_bytes())).expect("it reads");
+    large.closed.recv().expect("its lane hears of it");
+    let answer = read_answer(&mut lazy);
+    assert!(answer.status == 200 && !answer.ended, "it was cut: {} bytes", answer.body.len());
+    let rows = house.rows();
+    assert_eq!(rows.len(), 1);
+    assert_eq!((rows[0].end, rows[0].failure), (AttemptEnd::Abandoned, Some(FailureKind::ClientStalled)));
+}
+
+#[test]
 fn a_gateway_that_is_stopped_lets_open_answers_end() {
     let events = chat_events(&["one", " two"]);
     let first = begun(&events);

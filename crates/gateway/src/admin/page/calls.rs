@@ -8,6 +8,7 @@ use crate::admin::told::{Attempted, Trail};
 use crate::admin::view::View;
 use std::fmt::Write as _;
 use tokrate_charts::{escape, format};
+use tokrate_core::FailureKind;
 use tokrate_meter::{AttemptEnd, AttemptRole, CostBasis};
 
 /// Calls that are shown.
@@ -116,18 +117,19 @@ fn bar(out: &mut String, attempt: &Attempted, offset: f64, whole: f64) {
 /// How the call ended, and by how much it was won.
 fn outcome(trail: &Trail) -> (&'static str, String) {
     let Some(winner) = trail.winner() else {
-        let abandoned = trail.attempts.iter().any(|attempt| attempt.end == AttemptEnd::Abandoned);
+        let mut abandoned = trail.attempts.iter().filter(|attempt| attempt.end == AttemptEnd::Abandoned);
+        let abandoned = abandoned.next();
         let failed = trail.attempts.iter().all(|attempt| attempt.end == AttemptEnd::Failed);
         return match (abandoned, failed) {
-            (true, _) => ("", "its client left".to_owned()),
-            (false, true) => ("bad", "no answer".to_owned()),
-            (false, false) => ("", "its winner has not ended".to_owned()),
+            (Some(attempt), _) => ("", client_left(attempt).to_owned()),
+            (None, true) => ("bad", "no answer".to_owned()),
+            (None, false) => ("", "its winner has not ended".to_owned()),
         };
     };
     let (class, outcome) = match winner.end {
         AttemptEnd::Answered => ("good", format!("answered by {}", winner.lane)),
         AttemptEnd::Failed => ("bad", format!("broke off at {}", winner.lane)),
-        AttemptEnd::Lost | AttemptEnd::Abandoned => ("", "its client left".to_owned()),
+        AttemptEnd::Lost | AttemptEnd::Abandoned => ("", client_left(winner).to_owned()),
     };
     let beside = trail.attempts.iter().filter(|attempt| attempt.end == AttemptEnd::Lost);
     let margin = beside
@@ -135,6 +137,13 @@ fn outcome(trail: &Trail) -> (&'static str, String) {
         .min()
         .map(|margin| format!(", won by {}", nanos(margin)));
     (class, outcome + &margin.unwrap_or_default())
+}
+
+fn client_left(attempt: &Attempted) -> &'static str {
+    match attempt.failure {
+        Some(FailureKind::ClientStalled) => "its client read nothing for too long",
+        _ => "its client left",
+    }
 }
 
 fn words(trail: &Trail, attempt: &Attempted) -> String {
@@ -154,6 +163,9 @@ fn words(trail: &Trail, attempt: &Attempted) -> String {
         (AttemptEnd::Answered, _) => format!("whole after {total}"),
         (AttemptEnd::Lost, None) => format!("given up after {total}, no token yet"),
         (AttemptEnd::Lost, Some(_)) => format!("lost, over after {total}"),
+        (AttemptEnd::Abandoned, _) if attempt.failure == Some(FailureKind::ClientStalled) => {
+            format!("given up after {total}, its client read nothing")
+        }
         (AttemptEnd::Abandoned, _) => format!("client left after {total}"),
         (AttemptEnd::Failed, _) => {
             let kind = attempt.failure.map_or("unknown", tokrate_core::FailureKind::name).replace('_', " ");

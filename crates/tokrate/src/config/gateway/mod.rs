@@ -213,11 +213,14 @@ impl Seen {
             first_token: self.span("limits.first_token", row.first_token.as_deref(), usual.first_token)?,
             gap: self.span("limits.gap", row.gap.as_deref(), usual.gap)?,
             total: self.span("limits.total", row.total.as_deref(), usual.total)?,
+            send: self.span("limits.send", row.send.as_deref(), usual.send)?,
             request_bytes: self.number("limits.request_bytes", row.request_bytes, usual.request_bytes),
             answer_bytes: self.number("limits.answer_bytes", row.answer_bytes, usual.answer_bytes),
             calls: self.number("limits.calls", row.calls, usual.calls),
         };
-        for (name, span) in [("first_token", limits.first_token), ("gap", limits.gap), ("total", limits.total)] {
+        let spans =
+            [("first_token", limits.first_token), ("gap", limits.gap), ("total", limits.total), ("send", limits.send)];
+        for (name, span) in spans {
             ensure!(span > Span::ZERO, "read gateway.limits.{name}: nothing can be answered within no time");
         }
         Ok(limits)

@@ -36,6 +36,8 @@ pub struct LimitsRow {
     pub first_token: Option<String>,
     pub gap: Option<String>,
     pub total: Option<String>,
+    /// Time in which a client must take something of what lies ready for it; one that takes nothing for so long is given up
+    pub send: Option<String>,
     pub request_bytes: Option<usize>,
     pub answer_bytes: Option<u64>,
     pub calls: Option<usize>,
