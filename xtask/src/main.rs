@@ -1,6 +1,7 @@
 //! `cargo xtask`: the chores of the project. Each is a file of its own; this one only chooses.
 
 mod bench;
+mod docs;
 mod memory;
 mod sdk;
 mod tidy;
@@ -21,6 +22,7 @@ usage: cargo xtask <chore>
   tidy            check the house rules: dependency table, pure crates, headers, sizes
   sdk [--only PART]
                   run the published SDKs of OpenAI and Anthropic against the gateway (part of test)
+  docs            write anew what docs/ has that is made from the code: schemas, the reference of the settings
   bench [NAME…]   measure the bars with the release binary, beside a floor in the same run
 ";
 
@@ -37,6 +39,7 @@ fn main() -> ExitCode {
         Some("test") => verify::run(&root),
         Some("tools") => tools::ensure(&root).and_then(|_| sdk::ensure(&root)),
         Some("tidy") => tidy::run(&root),
+        Some("docs") => docs::run(&root),
         Some("sdk") => sdk::run(&root, &arguments[1..]),
         Some("bench") => bench::run(&root, &arguments[1..]),
         _ => {

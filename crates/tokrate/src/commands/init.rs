@@ -94,6 +94,13 @@ mode = \"hedge\"                # off, hedge (another lane when one is slow), ra
 # usd_per_month = 100.0
 ";
 
+/// What is written without any key, and with one.
+#[cfg(test)]
+pub fn written() -> Vec<String> {
+    let openai = tokrate_catalog::provider("openai").expect("a row");
+    vec![settings(&[]), settings(&[(openai, "OPENAI_API_KEY")])]
+}
+
 /// Not inlined: see `names.rs` of meter.
 #[inline(never)]
 fn listed(names: &[&str]) -> String {
@@ -106,13 +113,12 @@ mod tests {
 
     #[test]
     fn what_is_written_is_understood() {
-        let openai = tokrate_catalog::provider("openai").expect("a row");
-        for found in [&[][..], &[(openai, "OPENAI_API_KEY")]] {
-            let text = settings(found);
-            let read: Result<crate::config::file::File, _> = toml::from_str(&text);
+        let texts = written();
+        for text in &texts {
+            let read: Result<crate::config::file::File, _> = toml::from_str(text);
             assert!(read.is_ok(), "{read:?}\n{text}");
         }
-        insta::assert_snapshot!("init_simulated", settings(&[]));
-        insta::assert_snapshot!("init_openai", settings(&[(openai, "OPENAI_API_KEY")]));
+        insta::assert_snapshot!("init_simulated", texts[0]);
+        insta::assert_snapshot!("init_openai", texts[1]);
     }
 }

@@ -9,6 +9,7 @@ pub const DEFAULT_NAME: &str = "tokrate.toml";
 
 /// The whole file.
 #[derive(Deserialize, Debug, Default)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct File {
     /// Settings of `tokrate bench`.
@@ -23,6 +24,7 @@ pub struct File {
 
 /// `[bench]`: the keys are the flags of the command line with `_` for `-`.
 #[derive(Deserialize, Debug, Default, Clone)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Bench {
     pub targets: Option<Vec<String>>,

@@ -10,6 +10,8 @@ pub mod log;
 pub mod machine;
 pub mod personas;
 pub mod quantity;
+#[cfg(test)]
+mod reference;
 pub mod secret;
 pub mod sim;
 pub mod verdicts;

@@ -7,6 +7,21 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use tokrate_core::Span;
 use tokrate_gateway::{AliasConfig, BudgetConfig, KeyConfig, KeyLimits, LaneConfig, Mode, Policy, key_hash};
 
+/// Names of what the best lane can be, the usual first.
+pub(in crate::config) const OBJECTIVES: [&str; 9] = [
+    "completion",
+    "own-completion",
+    "cheapest",
+    "weighted",
+    "peak-ewma",
+    "round-robin",
+    "least-busy",
+    "lowest-latency",
+    "fixed",
+];
+/// Attempts of a call at most, if nothing else is said.
+pub(in crate::config) const ATTEMPTS: usize = 3;
+
 /// The aliases of a file.
 pub fn aliases(row: &GatewayRow, lanes: &[LaneConfig]) -> Result<Vec<AliasConfig>> {
     let alias = |(name, row): (&String, &AliasRow)| {
@@ -33,12 +48,12 @@ fn alias(name: &str, row: &AliasRow, lanes: &[LaneConfig]) -> Result<AliasConfig
     let share = row.extra_share.unwrap_or(usual_share);
     ensure!(share.is_finite() && share >= 0.0, "`extra_share` is a share of calls, such as 0.1");
     let wanted = PolicyWords {
-        name: row.objective.as_deref().unwrap_or("completion"),
+        name: row.objective.as_deref().unwrap_or(OBJECTIVES[0]),
         ttft_most: row.ttft_most.as_deref(),
         speed_least: row.speed_least,
         usd_per_second: row.usd_per_second,
     };
-    let attempts_most = row.attempts.unwrap_or(3);
+    let attempts_most = row.attempts.unwrap_or(ATTEMPTS);
     ensure!((1..=16).contains(&attempts_most), "`attempts` is a number from 1 to 16");
     Ok(AliasConfig {
         name: name.to_owned(),
@@ -60,9 +75,9 @@ fn span(key: &str, text: &str) -> Result<Span> {
     quantity::span(text).map_err(|error| anyhow!("read `{key}`: {error:#}"))
 }
 
-/// A mode by its name; off without one.
+/// A mode by its name; the usual one without.
 pub fn mode(name: Option<&str>) -> Result<Mode> {
-    let Some(name) = name else { return Ok(Mode::Off) };
+    let Some(name) = name else { return Ok(Mode::default()) };
     tokrate_gateway::mode_of(name).with_context(|| format!("`mode` is off, hedge, race or race=N, not `{name}`"))
 }
 
@@ -101,10 +116,10 @@ pub fn policy(words: &PolicyWords<'_>) -> Result<Policy> {
         "least-busy" => Policy::LeastBusy,
         "lowest-latency" => Policy::LowestLatency,
         "fixed" => Policy::Fixed,
-        other => bail!(
-            "`{other}` is no policy; there are completion, own-completion, cheapest, weighted, peak-ewma, round-robin, \
-             least-busy, lowest-latency and fixed"
-        ),
+        other => {
+            let [first @ .., last] = &OBJECTIVES;
+            bail!("`{other}` is no policy; there are {} and {last}", listed(first))
+        }
     };
     belongs("ttft_most", words.ttft_most.is_some(), "cheapest")?;
     belongs("speed_least", words.speed_least.is_some(), "cheapest")?;

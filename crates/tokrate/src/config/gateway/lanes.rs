@@ -16,6 +16,13 @@ use tokrate_wire::Dialect;
 const DRAIN_TIME: Span = Span::from_secs(120);
 const DRAIN_BYTES: u64 = 4 << 20;
 
+/// What can become of a loser, the usual first.
+pub(in crate::config) const LOSERS: [(&str, LoserPolicy); 3] = [
+    ("cancel", LoserPolicy::CancelEstimate),
+    ("drain", LoserPolicy::DrainExact { time_most: DRAIN_TIME, bytes_most: DRAIN_BYTES }),
+    ("free", LoserPolicy::Free),
+];
+
 /// A lane, its key fetched.
 pub fn lane(name: &str, row: &LaneRow) -> Result<LaneConfig> {
     lane_of(name, row).with_context(|| format!("understand gateway.lanes.{name}"))
@@ -153,10 +160,8 @@ fn headers(
 }
 
 fn loser(name: Option<&str>) -> Result<LoserPolicy> {
-    match name {
-        None | Some("cancel") => Ok(LoserPolicy::CancelEstimate),
-        Some("free") => Ok(LoserPolicy::Free),
-        Some("drain") => Ok(LoserPolicy::DrainExact { time_most: DRAIN_TIME, bytes_most: DRAIN_BYTES }),
-        Some(other) => bail!("`loser` is `cancel`, `drain` or `free`, not `{other}`"),
-    }
+    let name = name.unwrap_or(LOSERS[0].0);
+    let named = LOSERS.iter().find(|(known, _)| *known == name);
+    let (_, loser) = named.with_context(|| format!("`loser` is `cancel`, `drain` or `free`, not `{name}`"))?;
+    Ok(*loser)
 }

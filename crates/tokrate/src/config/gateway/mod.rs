@@ -2,7 +2,7 @@
 //! remembers where it came from.
 
 pub mod aliases;
-mod lanes;
+pub(in crate::config) mod lanes;
 pub mod rows;
 pub mod simulated;
 
@@ -19,9 +19,13 @@ use tokrate_core::Span;
 use tokrate_gateway::{Config, LaneConfig, LimitsConfig, LogSettings};
 use tokrate_net::{ClientConfig, HttpVersion};
 
+/// The origin of what nobody set.
+const DEFAULT: &str = "default";
 const LISTEN: &str = "127.0.0.1:8411";
 const ADMIN: &str = "127.0.0.1:8412";
 const LOG: &str = "tokrate-log.db";
+/// Versions of HTTP towards providers, the usual one first.
+pub(in crate::config) const HTTP: [(&str, HttpVersion); 2] = [("1.1", HttpVersion::Http1), ("2", HttpVersion::Http2)];
 /// Rows are kept so long, if nothing else is said.
 const RETENTION: Span = Span::from_secs(90 * 86_400);
 
@@ -63,7 +67,17 @@ pub struct Shown {
 
 /// Resolves flags and file. Keys are fetched.
 pub fn resolve(flags: &Flags) -> Result<Resolved> {
-    let file = File::read(flags.config.as_deref())?;
+    resolve_file(flags, &File::read(flags.config.as_deref())?)
+}
+
+/// What an empty file comes to, key by key.
+#[cfg(test)]
+pub(in crate::config) fn defaults() -> Vec<Shown> {
+    let resolved = resolve_file(&Flags::default(), &File::default()).expect("nothing is needed");
+    resolved.shown.into_iter().filter(|shown| shown.origin == DEFAULT).collect()
+}
+
+fn resolve_file(flags: &Flags, file: &File) -> Result<Resolved> {
     let row = file.gateway.clone().unwrap_or_default();
     let is_trial = row.lanes.is_empty();
     if is_trial && file.gateway.is_some() && !row.aliases.is_empty() {
@@ -94,7 +108,7 @@ pub fn resolve(flags: &Flags) -> Result<Resolved> {
         limits: seen.limits(&row.limits)?,
         log: log_settings(&log, &row, &mut seen)?,
         drain: seen.span("drain", row.drain.as_deref(), Span::from_secs(30))?,
-        seed: row.seed.unwrap_or(0),
+        seed: seen.number("seed", row.seed, 0),
         lanes,
         aliases,
         keys,
@@ -136,11 +150,9 @@ fn address(name: &str, text: &str) -> Result<SocketAddr> {
 }
 
 fn client(row: &GatewayRow, seen: &mut Seen) -> Result<ClientConfig> {
-    let http = match row.http.as_deref() {
-        None | Some("1.1") => HttpVersion::Http1,
-        Some("2") => HttpVersion::Http2,
-        Some(other) => bail!("read gateway.http: it is \"1.1\" or \"2\", not `{other}`"),
-    };
+    let name = seen.pick("http", ("", None), row.http.clone(), HTTP[0].0)?;
+    let named = HTTP.iter().find(|(known, _)| *known == name);
+    let (_, http) = *named.with_context(|| format!("read gateway.http: it is \"1.1\" or \"2\", not `{name}`"))?;
     Ok(ClientConfig {
         http,
         connect_timeout: seen.span("limits.connect", row.limits.connect.as_deref(), Span::from_secs(10))?,
@@ -181,7 +193,7 @@ impl Seen {
         let (value, origin) = match (typed, row) {
             (Some(value), _) => (value, flag.to_owned()),
             (None, Some(value)) => (value, self.file_origin()),
-            (None, None) => (usual.into(), "default".to_owned()),
+            (None, None) => (usual.into(), DEFAULT.to_owned()),
         };
         self.note(key, value.to_string(), origin);
         Ok(value)
@@ -189,7 +201,7 @@ impl Seen {
 
     fn span(&mut self, key: &str, text: Option<&str>, usual: Span) -> Result<Span> {
         let (span, origin) = match text {
-            None => (usual, "default".to_owned()),
+            None => (usual, DEFAULT.to_owned()),
             Some(text) => {
                 let span = quantity::span(text).map_err(|error| anyhow!("read gateway.{key}: {error:#}"))?;
                 (span, self.file_origin())
@@ -200,7 +212,7 @@ impl Seen {
     }
 
     fn number<T: ToString + Copy>(&mut self, key: &str, row: Option<T>, usual: T) -> T {
-        let origin = if row.is_some() { self.file_origin() } else { "default".to_owned() };
+        let origin = if row.is_some() { self.file_origin() } else { DEFAULT.to_owned() };
         let value = row.unwrap_or(usual);
         self.note(key, value, origin);
         value

@@ -1,112 +1,205 @@
 //! `[gateway]` of `tokrate.toml` as it is written. Unknown keys are refused, with their place.
+//!
+//! It refuses to know what the values come to. Invariant: every key says here what it means, and what it is if it is left out where
+//! `--check` does not tell; docs/configuration.md is made of that.
 
+#[cfg(test)]
+use crate::config::reference::forms;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// `[gateway]`.
 #[derive(Deserialize, Debug, Default, Clone)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct GatewayRow {
+    /// Where clients are served; elsewhere than on loopback only with keys
+    #[cfg_attr(test, schemars(with = "Option<forms::Address>"))]
     pub listen: Option<String>,
+    /// Where the page, the metrics and the API of the log are served; `off` for none
+    #[cfg_attr(test, schemars(with = "Option<forms::AddressOrOff>"))]
     pub admin: Option<String>,
+    /// Throughput log (SQLite); `off` for none
+    #[cfg_attr(test, schemars(with = "Option<forms::FileOrOff>"))]
     pub log: Option<String>,
+    /// How long rows of the log are kept
+    #[cfg_attr(test, schemars(with = "Option<forms::Time>"))]
     pub log_retention: Option<String>,
+    /// Threads that serve, 1 to 1024 [default: one a core]
     pub workers: Option<usize>,
+    /// How long open answers may go on at the end
+    #[cfg_attr(test, schemars(with = "Option<forms::Time>"))]
     pub drain: Option<String>,
+    /// Version of HTTP towards providers
+    #[cfg_attr(test, schemars(with = "Option<forms::Http>"))]
     pub http: Option<String>,
+    /// PEM file with further certificate authorities
+    #[cfg_attr(test, schemars(with = "Option<forms::File>"))]
     pub ca_file: Option<PathBuf>,
+    /// Seed of what is drawn
     pub seed: Option<u64>,
+    /// What a call may take: time, bytes, places
     #[serde(default)]
     pub limits: LimitsRow,
+    /// Ways to an answer, by their names: a provider, a model there and a key
     #[serde(default)]
     pub lanes: BTreeMap<String, LaneRow>,
+    /// Names that clients ask for as `model`, with their lanes and how they are chosen
     #[serde(default)]
     pub aliases: BTreeMap<String, AliasRow>,
+    /// Keys that clients show, by the names under which they are logged; with one of them, every client needs one
     #[serde(default)]
     pub keys: BTreeMap<String, KeyRow>,
 }
 
 /// `[gateway.limits]`.
 #[derive(Deserialize, Debug, Default, Clone)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct LimitsRow {
+    /// To open a connection to a provider; then another lane is asked, or else the call ends with 502 or 504
+    #[cfg_attr(test, schemars(with = "Option<forms::Time>"))]
     pub connect: Option<String>,
+    /// For the whole request to come; then 408
+    #[cfg_attr(test, schemars(with = "Option<forms::Time>"))]
     pub body: Option<String>,
+    /// To the first token of an attempt; then another lane is asked, or else the call ends with 504
+    #[cfg_attr(test, schemars(with = "Option<forms::Time>"))]
     pub first_token: Option<String>,
+    /// Between two tokens; then an error event. Comments that keep a connection alive are no tokens
+    #[cfg_attr(test, schemars(with = "Option<forms::Time>"))]
     pub gap: Option<String>,
+    /// For the whole call; then 504 or an error event
+    #[cfg_attr(test, schemars(with = "Option<forms::Time>"))]
     pub total: Option<String>,
     /// Time in which a client must take something of what lies ready for it; one that takes nothing for so long is given up
+    #[cfg_attr(test, schemars(with = "Option<forms::Time>"))]
     pub send: Option<String>,
+    /// Size of a request (bytes); over it 413
     pub request_bytes: Option<usize>,
+    /// Size of an answer (bytes); over it 502
     pub answer_bytes: Option<u64>,
+    /// Calls that are open at once; over it 503 with Retry-After
     pub calls: Option<usize>,
 }
 
 /// `[gateway.lanes.NAME]`.
 #[derive(Deserialize, Debug, Default, Clone)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct LaneRow {
-    /// `PROVIDER/MODEL` or `ENGINE@HOST:PORT/MODEL`, as the catalog names them.
+    /// `PROVIDER/MODEL` or `ENGINE@HOST:PORT/MODEL` of the catalog (`tokrate targets`): addresses, headers and prices are known
     pub target: Option<String>,
-    /// `sim` or `apply`: an engine inside of this process.
+    /// An engine inside of this process: a simulated provider, or the merge engine
+    #[cfg_attr(test, schemars(with = "Option<forms::LocalEngine>"))]
     pub local: Option<String>,
+    /// Base URL of any other endpoint; needs `model`
     pub url: Option<String>,
+    /// What is spoken there [default: `openai-chat` of a `url`; of a `target` all that it speaks]
+    #[cfg_attr(test, schemars(with = "Option<forms::Dialect>"))]
     pub dialect: Option<String>,
+    /// The model as the endpoint knows it [default: that of the `target`]
     pub model: Option<String>,
+    /// Who is named in the log and in answers [default: the name in the catalog, or the host of the `url`]
     pub provider: Option<String>,
+    /// Environment variable that holds the key [default: the provider's own]
     pub key_env: Option<String>,
+    /// File that holds the key
+    #[cfg_attr(test, schemars(with = "Option<forms::File>"))]
     pub key_file: Option<PathBuf>,
+    /// Command that prints the key
     pub key_cmd: Option<String>,
+    /// Further headers of every request: names and values
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
+    /// Names of headers of the client that are handed on
     #[serde(default)]
     pub forward_headers: Vec<String>,
+    /// What a million tokens cost (USD) [default: the price in the catalog, if it has one]
     pub price: Option<PriceRow>,
+    /// Calls that are open there at once [default: as many as come]
     pub max_in_flight: Option<u32>,
-    /// A record of `tokrate bench`.
+    /// A record of `tokrate bench --json`: how quick the lane is under which load, known from the start
+    #[cfg_attr(test, schemars(with = "Option<forms::File>"))]
     pub curve: Option<PathBuf>,
+    /// What becomes of an attempt that another one outran: closed and its bill estimated (`cancel`), read to its end
+    /// and exact (`drain`), or closed and not billed (`free`)
+    #[cfg_attr(test, schemars(with = "Option<forms::Loser>"))]
     pub loser: Option<String>,
 }
 
-/// `price = { input = 1.0, output = 2.0 }`: US dollars per million tokens.
+/// `price = { input = 1.0, output = 2.0 }`: US dollars per million tokens. Each is at least 0
 #[derive(Deserialize, Debug, Clone, Copy)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PriceRow {
+    /// Tokens of the prompt (USD per million)
     pub input: f64,
+    /// Tokens of the answer (USD per million)
     pub output: f64,
+    /// Tokens of the prompt that the provider had kept (USD per million) [default: as `input`]
     pub cached: Option<f64>,
 }
 
 /// `[gateway.aliases.NAME]`.
 #[derive(Deserialize, Debug, Default, Clone)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct AliasRow {
+    /// Names of its lanes, in the order that `fixed` goes by
     pub lanes: Vec<String>,
+    /// What the best lane is
+    #[cfg_attr(test, schemars(with = "Option<forms::Objective>"))]
     pub objective: Option<String>,
+    /// One lane a call (`off`), a second one when the first is slow (`hedge`), or several at once (`race`, `race=N`)
+    #[cfg_attr(test, schemars(with = "Option<forms::Mode>"))]
     pub mode: Option<String>,
+    /// Attempts of a call at most, failed ones included, 1 to 16
+    #[cfg_attr(test, schemars(extend("default" = super::aliases::ATTEMPTS)))]
     pub attempts: Option<usize>,
+    /// Of `cheapest`: the longest mean TTFT that a lane may have [default: any]
+    #[cfg_attr(test, schemars(with = "Option<forms::Time>"))]
     pub ttft_most: Option<String>,
+    /// Of `cheapest`: the least output speed that a lane may have (tok/s) [default: any]
     pub speed_least: Option<f64>,
+    /// Of `weighted`, which needs it: what a second is worth (USD)
     pub usd_per_second: Option<f64>,
+    /// Extra attempts as a share of calls [default: 0.1; of `race=N` N - 1]
     pub extra_share: Option<f64>,
+    /// What extra attempts may cost, as a percentage of what calls cost without them [default: no limit]
     pub max_extra_cost_pct: Option<f64>,
+    /// What extra attempts may cost in an hour (USD) [default: no limit]
     pub max_extra_usd_per_hour: Option<f64>,
+    /// How long a first token is held for a lane that would be done earlier [default: not at all]
+    #[cfg_attr(test, schemars(with = "Option<forms::Time>"))]
     pub second_look: Option<String>,
 }
 
 /// `[gateway.keys.NAME]`.
 #[derive(Deserialize, Debug, Default, Clone)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct KeyRow {
+    /// SHA-256 of the key in 64 hexadecimal digits, in place of the key itself
+    #[cfg_attr(test, schemars(with = "Option<forms::Sha256>"))]
     pub sha256: Option<String>,
+    /// Environment variable that holds the key
     pub key_env: Option<String>,
+    /// File that holds the key
+    #[cfg_attr(test, schemars(with = "Option<forms::File>"))]
     pub key_file: Option<PathBuf>,
+    /// Command that prints the key
     pub key_cmd: Option<String>,
+    /// Names that it may ask for [default: all]
     #[serde(default)]
     pub aliases: Vec<String>,
+    /// Requests in a minute; over it 429 with Retry-After [default: no limit]
     pub requests_per_minute: Option<u32>,
+    /// Tokens in a minute, of prompts and answers; over it 429 with Retry-After [default: no limit]
     pub tokens_per_minute: Option<u64>,
+    /// Calls open at once; over it 429 [default: no limit]
     pub streams: Option<u32>,
+    /// Dollars in a calendar month (UTC), read back from the log at the start; over it 429 [default: no limit]
     pub usd_per_month: Option<f64>,
 }

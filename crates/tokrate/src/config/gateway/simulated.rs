@@ -60,6 +60,13 @@ pub fn aliases() -> Vec<AliasConfig> {
     ]
 }
 
+/// Names of the engines that can be inside of this process.
+#[cfg(test)]
+pub(in crate::config) fn local_names() -> Vec<String> {
+    let simulated = personas().map(|persona| format!("sim:{}", persona.name));
+    ["apply", "sim"].into_iter().map(str::to_owned).chain(simulated).collect()
+}
+
 /// A lane with `local = …`.
 pub fn local(name: &str, local: &str, row: &LaneRow) -> Result<(LaneConfig, Local)> {
     let found = || -> Result<(LaneConfig, Local)> {

@@ -1,0 +1,99 @@
+//! How values of the settings file are written, as the schema of the file tells it: times, addresses, files, names.
+//!
+//! It refuses to know keys. Invariant: names come from where they are understood, so that none is listed that would be refused.
+
+use crate::config::gateway::{HTTP, aliases, lanes, simulated};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use std::borrow::Cow;
+
+/// A form of text: its name as a type, and its schema.
+macro_rules! form {
+    ($(#[$doc:meta])* $name:ident, $schema:expr) => {
+        $(#[$doc])*
+        pub struct $name;
+
+        impl JsonSchema for $name {
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                $schema
+            }
+        }
+    };
+}
+
+form!(
+    /// A span of time.
+    Time,
+    json_schema!({
+        "title": "time",
+        "type": "string",
+        "pattern": r"^\s*([0-9]+\.?[0-9]*|\.[0-9]+)\s*(us|µs|ms|s|m|min|h)?\s*$",
+    })
+);
+form!(
+    /// An address and a port.
+    Address,
+    json_schema!({ "title": "address", "type": "string", "pattern": "^.+:[0-9]+$" })
+);
+form!(
+    /// An address and a port, or none.
+    AddressOrOff,
+    json_schema!({ "title": "address or `off`", "type": "string", "pattern": "^(off|.+:[0-9]+)$" })
+);
+form!(
+    /// The path of a file.
+    File,
+    json_schema!({ "title": "file", "type": "string" })
+);
+form!(
+    /// The path of a file, or none.
+    FileOrOff,
+    json_schema!({ "title": "file or `off`", "type": "string" })
+);
+form!(
+    /// A hash.
+    Sha256,
+    json_schema!({ "title": "64 hexadecimal digits", "type": "string", "pattern": "^[0-9A-Fa-f]{64}$" })
+);
+form!(
+    /// How many lanes a call asks.
+    Mode,
+    json_schema!({
+        "title": "`off`, `hedge`, `race` or `race=N`",
+        "type": "string",
+        "pattern": "^(off|hedge|race|race=[0-9]+)$",
+        "default": aliases::mode_shown(tokrate_gateway::Mode::default()),
+    })
+);
+form!(
+    /// Which lane is the best.
+    Objective,
+    json_schema!({ "type": "string", "enum": aliases::OBJECTIVES, "default": aliases::OBJECTIVES[0] })
+);
+form!(
+    /// What becomes of a loser.
+    Loser,
+    json_schema!({ "type": "string", "enum": lanes::LOSERS.map(|(name, _)| name), "default": lanes::LOSERS[0].0 })
+);
+form!(
+    /// A version of HTTP.
+    Http,
+    json_schema!({ "type": "string", "enum": HTTP.map(|(name, _)| name), "default": HTTP[0].0 })
+);
+form!(
+    /// What is spoken with an endpoint.
+    Dialect,
+    json_schema!({ "type": "string", "enum": tokrate_wire::Dialect::ALL.map(tokrate_wire::Dialect::name) })
+);
+form!(
+    /// An engine of this process.
+    LocalEngine,
+    json_schema!({ "type": "string", "enum": simulated::local_names() })
+);
