@@ -9,12 +9,12 @@ mod ask;
 #[cfg(test)]
 mod browser;
 mod histogram;
-mod metrics;
+pub(crate) mod metrics;
 mod page;
 #[cfg(test)]
-mod sample;
+pub(crate) mod sample;
 pub(crate) mod told;
-mod view;
+pub(crate) mod view;
 
 pub(crate) use told::Told;
 

@@ -37,6 +37,8 @@ pub struct Config {
     pub limits: LimitsConfig,
     /// Where the throughput log is kept.
     pub log: Option<LogSettings>,
+    /// Where metrics are exported to, besides being told to who asks.
+    pub otel: Option<OtelConfig>,
     /// How long open calls may go on when the gateway is stopped.
     pub drain: Span,
     /// Seed of what is drawn.
@@ -154,6 +156,26 @@ pub struct LogSettings {
     pub retention: Option<Span>,
 }
 
+/// An OpenTelemetry collector that is told the metrics, over OTLP/HTTP in protocol buffers.
+#[derive(Clone)]
+pub struct OtelConfig {
+    /// Base URL; `/v1/metrics` is appended to it.
+    pub endpoint: Target,
+    /// Headers of every request, keys among them, marked sensitive.
+    pub headers: HeaderMap,
+    /// Time between two exports.
+    pub interval: Span,
+    /// Attributes of the resource, beside or instead of `service.name`, `service.version` and `service.instance.id`.
+    pub resource: Vec<(String, String)>,
+}
+
+impl OtelConfig {
+    /// Whether this build can export: its feature `otel`.
+    pub const IS_BUILT_IN: bool = cfg!(feature = "otel");
+    /// Time between two exports, if nothing else is said: that of OpenTelemetry's SDKs.
+    pub const INTERVAL: Span = Span::from_secs(60);
+}
+
 impl LogSettings {
     pub(crate) fn store_config(&self) -> tokrate_store::LogConfig {
         let mut config = tokrate_store::LogConfig::new(&self.path);
@@ -175,6 +197,7 @@ impl Default for Config {
             keys: Vec::new(),
             limits: LimitsConfig::default(),
             log: None,
+            otel: None,
             drain: Span::from_secs(30),
             seed: 0,
         }
@@ -232,6 +255,13 @@ pub fn mode_of(name: &str) -> Option<Mode> {
 /// The hash by which a client's key is known.
 pub fn key_hash(key: &str) -> [u8; 32] {
     Sha256::digest(key.as_bytes()).into()
+}
+
+impl fmt::Debug for OtelConfig {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let headers: Vec<&str> = self.headers.keys().map(http::HeaderName::as_str).collect();
+        write!(formatter, "{} {headers:?} every {}, {:?}", self.endpoint, self.interval, self.resource)
+    }
 }
 
 impl fmt::Debug for EndpointConfig {

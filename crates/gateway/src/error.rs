@@ -31,6 +31,9 @@ pub enum GatewayError {
         "listen on {0} without a key: others could ask at your cost; add a key under [gateway.keys] or listen on 127.0.0.1"
     )]
     Open(SocketAddr),
+    /// This build has no export.
+    #[error("export to OpenTelemetry: this build cannot; build it with `--features otel`, or leave out [gateway.otel]")]
+    NoExport,
     /// No descriptor, address or runtime.
     #[error(transparent)]
     Net(#[from] NetError),

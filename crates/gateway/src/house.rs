@@ -19,6 +19,9 @@ pub(crate) struct House {
     pub log: Option<Log>,
     /// What the admin side tells of.
     pub told: Told,
+    /// What the admin side tells of the export.
+    #[cfg(feature = "otel")]
+    pub exports: crate::otel::Exports,
     /// Calls open, and begun since the start.
     pub open_calls: AtomicUsize,
     calls: AtomicU64,
@@ -37,6 +40,8 @@ impl House {
             clock,
             log,
             told: Told::default(),
+            #[cfg(feature = "otel")]
+            exports: crate::otel::Exports::default(),
             open_calls: AtomicUsize::new(0),
             calls: AtomicU64::new(0),
             prefix,
@@ -64,6 +69,12 @@ impl House {
     /// A name for the next call, unlike that of every other.
     pub fn next_call(&self) -> String {
         format!("{}-{:x}", self.prefix, self.calls.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// A name of this run, unlike that of every other.
+    #[cfg(feature = "otel")]
+    pub fn run(&self) -> &str {
+        &self.prefix
     }
 
     /// Tells the admin side of a row, and writes it to the log if there is one.

@@ -27,13 +27,16 @@ mod house;
 mod inbox;
 mod listing;
 mod names;
+#[cfg(feature = "otel")]
+mod otel;
 mod plan;
 mod prepare;
 mod server;
 mod worker;
 
 pub use config::{
-    AliasConfig, Config, EndpointConfig, KeyConfig, LaneConfig, LimitsConfig, LogSettings, Price, key_hash, mode_of,
+    AliasConfig, Config, EndpointConfig, KeyConfig, LaneConfig, LimitsConfig, LogSettings, OtelConfig, Price, key_hash,
+    mode_of,
 };
 pub use contest::{Contest, Finish, Runner};
 pub use curve::curve_of;

@@ -4,11 +4,13 @@
 //! the end.
 
 use crate::admin::Admin;
-use crate::config::Config;
+use crate::config::{Config, OtelConfig};
 use crate::error::GatewayError;
 use crate::front::Front;
 use crate::house::House;
 use crate::names::Names;
+#[cfg(feature = "otel")]
+use crate::otel::Exporter;
 use crate::plan::Plan;
 use crate::worker::Worker;
 use std::net::SocketAddr;
@@ -37,6 +39,8 @@ pub struct RunningGateway {
     house: Arc<House>,
     closing: watch::Sender<bool>,
     threads: Vec<JoinHandle<()>>,
+    #[cfg(feature = "otel")]
+    exporter: Option<Exporter>,
     _names: Names,
 }
 
@@ -51,6 +55,9 @@ impl Gateway {
     /// When the configuration makes no sense, a name has no address, a port or the log's file cannot be had, or there is no
     /// thread.
     pub fn start(config: Config) -> Result<RunningGateway, GatewayError> {
+        if config.otel.is_some() && !OtelConfig::IS_BUILT_IN {
+            return Err(GatewayError::NoExport);
+        }
         let clock = Clock::monotonic();
         let plan = Plan::resolve_blocking(&config, clock)?;
         let log = config.log.as_ref().map(|log| Log::open(log.store_config())).transpose()?;
@@ -86,7 +93,18 @@ impl Gateway {
             threads.push(thread.start(number)?);
         }
         let names = Names::watch(&house)?;
-        Ok(RunningGateway { address, admin, house, closing, threads, _names: names })
+        #[cfg(feature = "otel")]
+        let exporter = config.otel.as_ref().map(|otel| Exporter::start(otel, &config.client, &house)).transpose()?;
+        Ok(RunningGateway {
+            address,
+            admin,
+            house,
+            closing,
+            threads,
+            #[cfg(feature = "otel")]
+            exporter,
+            _names: names,
+        })
     }
 }
 
@@ -106,8 +124,16 @@ impl RunningGateway {
         self.house.log.as_ref().and_then(Log::new_trouble)
     }
 
-    /// Takes over new lanes, aliases, keys and limits; calls that have begun go on as they were. Addresses, threads and the
-    /// log's file stay as they are. Blocks while names are resolved.
+    /// What went wrong with the export of the metrics since this was last asked, to be told to people once.
+    pub fn export_trouble(&self) -> Option<String> {
+        #[cfg(feature = "otel")]
+        return self.house.exports.new_trouble();
+        #[cfg(not(feature = "otel"))]
+        None
+    }
+
+    /// Takes over new lanes, aliases, keys and limits; calls that have begun go on as they were. Addresses, threads, the
+    /// log's file and the export stay as they are. Blocks while names are resolved.
     ///
     /// # Errors
     /// When the configuration makes no sense or a name has no address; the old one then stays.
@@ -132,6 +158,9 @@ impl RunningGateway {
         if let Some(log) = &self.house.log {
             log.flush(FLUSH_MOST);
         }
+        // Its last export tells of all calls.
+        #[cfg(feature = "otel")]
+        drop(self.exporter.take());
     }
 }
 

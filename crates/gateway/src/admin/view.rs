@@ -24,6 +24,9 @@ pub(crate) struct View {
     pub heard: Heard,
     pub log: Option<LogView>,
     pub resident_bytes: Option<u64>,
+    /// Where there is an export.
+    #[cfg(feature = "otel")]
+    pub exports: Option<crate::otel::ExportCounts>,
 }
 
 /// A lane of the present configuration.
@@ -91,6 +94,8 @@ impl View {
             heard,
             log,
             resident_bytes: resident_bytes(),
+            #[cfg(feature = "otel")]
+            exports: house.exports.counts(),
         }
     }
 

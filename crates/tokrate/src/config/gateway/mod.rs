@@ -109,6 +109,7 @@ fn resolve_file(flags: &Flags, file: &File) -> Result<Resolved> {
         log: log_settings(&log, &row, &mut seen)?,
         drain: seen.span("drain", row.drain.as_deref(), Span::from_secs(30))?,
         seed: seen.number("seed", row.seed, 0),
+        otel: None,
         lanes,
         aliases,
         keys,
