@@ -23,5 +23,15 @@ pub fn run(root: &Path) -> Result<()> {
     cargo(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"])?;
     cargo(&["test", "--workspace", "--doc", "--quiet"])?;
     cargo(&["nextest", "run", "--workspace", "--no-fail-fast"])?;
+    exported(&cargo)?;
     sdk::run(root, &[])
+}
+
+/// What only a build with the feature `otel` has. Of the whole workspace, so that no dependency is built with other features
+/// than before.
+fn exported(cargo: &impl Fn(&[&str]) -> Result<()>) -> Result<()> {
+    let feature = ["--workspace", "--features", "tokrate/otel"];
+    cargo(&[&["clippy", "--all-targets", "--quiet"][..], &feature, &["--", "-D", "warnings"]].concat())?;
+    let tests = ["--lib", "--test", "otel", "-E", "package(tokrate-gateway)", "--no-fail-fast"];
+    cargo(&[&["nextest", "run"][..], &feature, &tests].concat())
 }

@@ -53,6 +53,9 @@ fn wait(stop: &Stop, gateway: &RunningGateway, flags: &Flags) -> Result<()> {
                     if let Some(trouble) = gateway.log_trouble() {
                         anstream::eprintln!("tokrate: calls go on, but the throughput log does not: {trouble}");
                     }
+                    if let Some(trouble) = gateway.export_trouble() {
+                        anstream::eprintln!("tokrate: calls go on, but the export to OpenTelemetry does not: {trouble}");
+                    }
                     continue;
                 }
             }
@@ -74,7 +77,7 @@ fn reload(gateway: &RunningGateway, flags: &Flags) -> Result<String> {
     let (lanes, aliases) = (resolved.config.lanes.len(), resolved.config.aliases.len());
     gateway.reconfigure(&resolved.config)?;
     Ok(format!(
-        "read the settings again: {lanes} lanes, {aliases} aliases; listening addresses and the log stay as they are"
+        "read the settings again: {lanes} lanes, {aliases} aliases; listening addresses, the log and the export stay as they are"
     ))
 }
 
@@ -165,7 +168,7 @@ fn check_shown(shown: &[Shown]) -> String {
 
 /// Where the gateway is, and what can be asked of it.
 fn serving_shown(resolved: &Resolved, gateway: &RunningGateway) -> String {
-    let Config { lanes, aliases, keys, log, .. } = &resolved.config;
+    let Config { lanes, aliases, keys, log, otel, .. } = &resolved.config;
     let address = gateway.address();
     let mut text = String::new();
     // A string takes everything.
@@ -200,6 +203,9 @@ fn serving_shown(resolved: &Resolved, gateway: &RunningGateway) -> String {
     );
     if let Some(admin) = gateway.admin() {
         let _ = writeln!(text, "page: http://{admin}/   metrics: http://{admin}/metrics");
+    }
+    if let Some(otel) = otel {
+        let _ = writeln!(text, "metrics are exported to {} every {}", otel.endpoint, otel.interval);
     }
     if let Some(log) = log {
         let _ = writeln!(text, "throughput log: {} (`tokrate log` reads it)", log.path.display());

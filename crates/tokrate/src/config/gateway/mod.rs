@@ -3,10 +3,11 @@
 
 pub mod aliases;
 pub(in crate::config) mod lanes;
+mod otel;
 pub mod rows;
 pub mod simulated;
 
-use super::environment::Environment;
+use super::environment::{self, Environment};
 use super::file::File;
 use super::quantity;
 use crate::flags::gateway::Flags;
@@ -109,7 +110,7 @@ fn resolve_file(flags: &Flags, file: &File) -> Result<Resolved> {
         log: log_settings(&log, &row, &mut seen)?,
         drain: seen.span("drain", row.drain.as_deref(), Span::from_secs(30))?,
         seed: seen.number("seed", row.seed, 0),
-        otel: None,
+        otel: otel::otel(row.otel.as_ref(), &environment::variable, &mut seen)?,
         lanes,
         aliases,
         keys,

@@ -39,6 +39,8 @@ pub struct GatewayRow {
     pub ca_file: Option<PathBuf>,
     /// Seed of what is drawn
     pub seed: Option<u64>,
+    /// Export of the metrics to an OpenTelemetry collector; a build without `--features otel` refuses it
+    pub otel: Option<OtelRow>,
     /// What a call may take: time, bytes, places
     #[serde(default)]
     pub limits: LimitsRow,
@@ -51,6 +53,33 @@ pub struct GatewayRow {
     /// Keys that clients show, by the names under which they are logged; with one of them, every client needs one
     #[serde(default)]
     pub keys: BTreeMap<String, KeyRow>,
+}
+
+/// `[gateway.otel]`.
+#[derive(Deserialize, Debug, Default, Clone)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct OtelRow {
+    /// Base URL for OTLP over HTTP; `OTEL_EXPORTER_OTLP_ENDPOINT` wins [default: `"http://localhost:4318"`]
+    pub endpoint: Option<String>,
+    /// Environment variable with a key that the collector asks for
+    pub key_env: Option<String>,
+    /// File with that key
+    #[cfg_attr(test, schemars(with = "Option<forms::File>"))]
+    pub key_file: Option<PathBuf>,
+    /// Command that prints that key
+    pub key_cmd: Option<String>,
+    /// Header that takes the key as it is [default: `authorization`, as a bearer token]
+    pub key_header: Option<String>,
+    /// Further headers of every request: names and values; `OTEL_EXPORTER_OTLP_HEADERS` wins
+    #[serde(default)]
+    pub headers: BTreeMap<String, String>,
+    /// From one export to the next, 1s at least [default: `"60s"`]
+    #[cfg_attr(test, schemars(with = "Option<forms::Time>"))]
+    pub interval: Option<String>,
+    /// Attributes of the resource; those of `OTEL_RESOURCE_ATTRIBUTES` and `OTEL_SERVICE_NAME` win
+    #[serde(default)]
+    pub resource: BTreeMap<String, String>,
 }
 
 /// `[gateway.limits]`.

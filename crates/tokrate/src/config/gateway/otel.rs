@@ -1,0 +1,232 @@
+//! `[gateway.otel]` and the variables that OpenTelemetry's SDKs read: where the metrics are exported to.
+//!
+//! It refuses to know how that is done, and to read the environment by itself. Invariant: no value of a header is shown, in
+//! no error either.
+
+use super::Seen;
+use super::rows::OtelRow;
+use crate::config::bench::target::key_header;
+use crate::config::secret::KeyReference;
+use anyhow::{Context, Result, anyhow, ensure};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use std::collections::BTreeMap;
+use tokrate_catalog::Auth;
+use tokrate_core::Span;
+use tokrate_gateway::OtelConfig;
+use tokrate_net::Target;
+
+/// Where a collector of this machine listens for OTLP over HTTP.
+const ENDPOINT: &str = "http://localhost:4318";
+/// More often, and a collector would be busy with one gateway.
+const INTERVAL_LEAST: Span = Span::from_secs(1);
+
+const ENDPOINT_VARIABLE: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
+const HEADERS_VARIABLE: &str = "OTEL_EXPORTER_OTLP_HEADERS";
+const RESOURCE_VARIABLE: &str = "OTEL_RESOURCE_ATTRIBUTES";
+const NAME_VARIABLE: &str = "OTEL_SERVICE_NAME";
+
+/// Reads variables of the environment by name.
+pub type Variables<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// The export, if one is asked for. A build without it refuses the table; variables are meant for every program of the
+/// machine, so they are no reason to refuse.
+pub fn otel(row: Option<&OtelRow>, variables: Variables<'_>, seen: &mut Seen) -> Result<Option<OtelConfig>> {
+    if !OtelConfig::IS_BUILT_IN {
+        ensure!(
+            row.is_none(),
+            "understand [gateway.otel]: this build cannot export to OpenTelemetry; build tokrate with `--features otel`, or \
+             leave the table out"
+        );
+        return Ok(None);
+    }
+    if row.is_none() && variables(ENDPOINT_VARIABLE).is_none() {
+        return Ok(None);
+    }
+    export(&row.cloned().unwrap_or_default(), variables, seen).map(Some)
+}
+
+fn export(row: &OtelRow, variables: Variables<'_>, seen: &mut Seen) -> Result<OtelConfig> {
+    let named = (ENDPOINT_VARIABLE, variables(ENDPOINT_VARIABLE));
+    let endpoint = seen.pick("otel.endpoint", named, row.endpoint.clone(), ENDPOINT)?;
+    let endpoint = Target::parse(&endpoint).map_err(|error| anyhow!("understand gateway.otel.endpoint: {error}"))?;
+    let headers = headers(row, variables, seen)?;
+    let interval = seen.span("otel.interval", row.interval.as_deref(), OtelConfig::INTERVAL)?;
+    ensure!(interval >= INTERVAL_LEAST, "read gateway.otel.interval: it is 1s at least");
+    Ok(OtelConfig { endpoint, headers, interval, resource: resource(row, variables, seen)? })
+}
+
+/// The headers of every request, marked so that they are never shown.
+fn headers(row: &OtelRow, variables: Variables<'_>, seen: &mut Seen) -> Result<HeaderMap> {
+    let (pairs, origin) = match variables(HEADERS_VARIABLE) {
+        Some(text) => (pairs(HEADERS_VARIABLE, &text)?, HEADERS_VARIABLE.to_owned()),
+        None => (row.headers.clone(), seen.file_origin()),
+    };
+    let mut headers = HeaderMap::new();
+    if let Some(key) = KeyReference::first(&row.key_env, &row.key_file, &row.key_cmd) {
+        let key = key.fetch().context("understand gateway.otel")?;
+        let (name, value) = match &row.key_header {
+            None => key_header(Auth::Bearer, &key)?,
+            Some(name) => header(name, key.reveal())?,
+        };
+        headers.insert(name, value);
+    }
+    for (name, value) in &pairs {
+        let (name, value) = header(name, value)?;
+        headers.insert(name, value);
+    }
+    for name in headers.keys() {
+        seen.note("otel.headers", format!("{name}: ***"), origin.clone());
+    }
+    Ok(headers)
+}
+
+fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue)> {
+    let parsed =
+        name.parse().ok().with_context(|| format!("understand gateway.otel: `{name}` is no name of a header"))?;
+    let value = HeaderValue::from_str(value).ok();
+    let mut value =
+        value.with_context(|| format!("understand gateway.otel: the value of header {name} cannot be sent"))?;
+    value.set_sensitive(true);
+    Ok((parsed, value))
+}
+
+/// Attributes of the resource: those of the file, over them those of the environment.
+fn resource(row: &OtelRow, variables: Variables<'_>, seen: &mut Seen) -> Result<Vec<(String, String)>> {
+    let mut resource = BTreeMap::new();
+    let file = seen.file_origin();
+    resource.extend(row.resource.iter().map(|(key, value)| (key.clone(), (value.clone(), file.clone()))));
+    if let Some(text) = variables(RESOURCE_VARIABLE) {
+        let named = pairs(RESOURCE_VARIABLE, &text)?;
+        resource.extend(named.into_iter().map(|(key, value)| (key, (value, RESOURCE_VARIABLE.to_owned()))));
+    }
+    if let Some(name) = variables(NAME_VARIABLE) {
+        resource.insert("service.name".to_owned(), (name, NAME_VARIABLE.to_owned()));
+    }
+    for (key, (value, origin)) in &resource {
+        seen.note("otel.resource", format!("{key}={value}"), origin.clone());
+    }
+    Ok(resource.into_iter().map(|(key, (value, _))| (key, value)).collect())
+}
+
+/// `name=value,name=value`, percent-encoded, as OpenTelemetry writes lists in variables.
+fn pairs(variable: &str, text: &str) -> Result<BTreeMap<String, String>> {
+    let pair = |(number, part): (usize, &str)| {
+        // What stands there may be a key.
+        let refused = || format!("read {variable}: its part {} is not name=value, percent-encoded", number + 1);
+        let (name, value) = part.split_once('=').with_context(refused)?;
+        let name = decoded(name.trim()).filter(|name| !name.is_empty()).with_context(refused)?;
+        Ok((name, decoded(value.trim()).with_context(refused)?))
+    };
+    text.split(',').enumerate().filter(|(_, part)| !part.trim().is_empty()).map(pair).collect()
+}
+
+fn decoded(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&first, after)) = rest.split_first() {
+        rest = after;
+        if first != b'%' {
+            bytes.push(first);
+            continue;
+        }
+        let (digits, after) = rest.split_at_checked(2)?;
+        let digits =
+            std::str::from_utf8(digits).ok().filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()))?;
+        bytes.push(u8::from_str_radix(digits, 16).ok()?);
+        rest = after;
+    }
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::PathBuf;
+
+    fn seen() -> Seen {
+        Seen { file: PathBuf::from("tokrate.toml"), shown: Vec::new() }
+    }
+
+    fn row(text: &str) -> OtelRow {
+        toml::from_str(text).expect("a table")
+    }
+
+    fn of(row: &OtelRow, variables: &[(&str, &str)]) -> (Result<OtelConfig>, Vec<String>) {
+        let variable =
+            |wanted: &str| variables.iter().find(|(name, _)| *name == wanted).map(|(_, value)| (*value).to_owned());
+        let mut seen = seen();
+        let config = export(row, &variable, &mut seen);
+        (config, seen.shown.iter().map(|row| format!("{}  {}   ({})", row.key, row.value, row.origin)).collect())
+    }
+
+    #[test]
+    fn variables_win_over_the_file_and_that_over_the_defaults() {
+        let (config, shown) = of(&OtelRow::default(), &[]);
+        let config = config.expect("nothing is needed");
+        assert_eq!((config.endpoint.to_string(), config.interval), (ENDPOINT.to_owned(), Span::from_secs(60)));
+        assert!(config.headers.is_empty() && config.resource.is_empty());
+        assert_eq!(
+            shown,
+            [
+                "gateway.otel.endpoint  http://localhost:4318   (default)".to_owned(),
+                format!("gateway.otel.interval  {}   (default)", Span::from_secs(60))
+            ]
+        );
+        let text = "endpoint = \"https://a.example/otlp\"\ninterval = \"15s\"\nheaders = { x-key = \"sk-file\" }\n\
+                    resource = { \"service.name\" = \"mine\", \"host.name\" = \"h\" }";
+        let variables = [
+            (ENDPOINT_VARIABLE, "http://collector:4318/"),
+            (HEADERS_VARIABLE, "x-other=Basic%20sk-variable, y = 2"),
+            (NAME_VARIABLE, "theirs"),
+            (RESOURCE_VARIABLE, "deployment.environment.name=a%2Cb"),
+        ];
+        let (config, shown) = of(&row(text), &variables);
+        let config = config.expect("all is understood");
+        assert_eq!(config.headers["x-other"], "Basic sk-variable");
+        assert!(config.headers.values().all(HeaderValue::is_sensitive) && config.headers.len() == 2);
+        let resource: Vec<String> = config.resource.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        assert_eq!(resource, ["deployment.environment.name=a,b", "host.name=h", "service.name=theirs"]);
+        insta::assert_snapshot!(shown.join("\n"));
+    }
+
+    #[test]
+    fn a_key_is_a_bearer_token_or_in_the_header_that_is_named() {
+        let (config, _) = of(&row("key_cmd = \"echo sk-1\""), &[]);
+        assert_eq!(config.expect("a key").headers["authorization"], "Bearer sk-1");
+        let (config, shown) = of(&row("key_cmd = \"echo sk-1\"\nkey_header = \"X-Team\""), &[]);
+        assert_eq!(config.expect("a key").headers["x-team"], "sk-1");
+        assert!(shown.contains(&"gateway.otel.headers  x-team: ***   (tokrate.toml)".to_owned()), "{shown:?}");
+    }
+
+    #[test]
+    fn what_is_not_understood_is_refused_without_showing_a_secret() {
+        let refused = |text: &str, variables: &[(&str, &str)]| {
+            let error = of(&row(text), variables).0.expect_err("it makes no sense");
+            let message = format!("{error:#}");
+            assert!(!message.contains("sk-"), "{message}");
+            message
+        };
+        assert!(refused("endpoint = \"collector:4317\"", &[]).contains("gateway.otel.endpoint"));
+        assert!(refused("interval = \"10ms\"", &[]).contains("1s at least"));
+        assert!(refused("headers = { x = \"sk-\\n1\" }", &[]).contains("header x"));
+        assert!(refused("key_cmd = \"echo sk-1\"\nkey_header = \"a b\"", &[]).contains("`a b`"));
+        for text in ["sk-1", "a=1,sk-2", "=sk-3", "a=%zzsk-4", "a=sk-5%", "a=%ffsk-6"] {
+            assert!(refused("", &[(HEADERS_VARIABLE, text)]).contains(HEADERS_VARIABLE), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_build_without_the_export_refuses_the_table_and_leaves_variables_alone() {
+        let variable = |name: &str| (name == ENDPOINT_VARIABLE).then(|| "http://collector:4318".to_owned());
+        let table = otel(Some(&OtelRow::default()), &|_| None, &mut seen());
+        let variables = otel(None, &variable, &mut seen()).expect("variables are no reason to refuse");
+        assert_eq!(variables.is_some(), OtelConfig::IS_BUILT_IN);
+        match table {
+            Ok(config) => assert!(config.is_some() && OtelConfig::IS_BUILT_IN),
+            Err(error) => {
+                assert!(!OtelConfig::IS_BUILT_IN && error.to_string().contains("--features otel"), "{error}");
+            }
+        }
+        assert!(otel(None, &|_| None, &mut seen()).expect("nothing").is_none());
+    }
+}
