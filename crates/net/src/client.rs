@@ -108,29 +108,34 @@ impl Client {
         watch: &Watch,
         used: &mut ConnectionUse,
     ) -> Result<(), ExchangeFailure> {
-        let mut parts = self.dialer.parts(&outgoing)?;
-        parts.headers = outgoing.headers;
-        self.dialer.add_headers(&mut parts.headers)?;
+        let mut outgoing = outgoing;
+        let address = self.dialer.address(&outgoing)?;
+        self.dialer.add_headers(&mut outgoing.headers)?;
         let proxied = self.dialer.connector.absolute_form();
-        let request = |stamps| http::Request::from_parts(parts, Upload::new(outgoing.body, stamps, watch.sent_mark()));
         match self.dialer.config.http {
             HttpVersion::Http1 => {
                 let mut connection = self.http1.take(&self.dialer, used).await?;
                 let stamps = connection.stamps();
                 watch.follow(&stamps);
                 let mut receiver = Receiver::new(sink, watch, &stamps, max_body_bytes, proxied);
-                let keep = connection.carry(request(&stamps), &mut receiver).await?;
+                let sent = watch.sent_mark();
+                let keep = connection.carry(&self.http1, outgoing, &address, sent, &mut receiver).await?;
                 if keep && self.dialer.config.reuse {
                     self.http1.give_back(connection);
                 }
                 Ok(())
             }
             HttpVersion::Http2 => {
+                let Outgoing { method, headers, body, .. } = outgoing;
+                let request = http::Request::builder().method(method).uri(&address).body(());
+                let (mut parts, ()) = request.map_err(|_| no_path(&address))?.into_parts();
+                parts.headers = headers;
                 let stream = self.http2.take(&self.dialer, used).await?;
                 let stamps = stream.stamps();
                 watch.follow(&stamps);
                 let mut receiver = Receiver::new(sink, watch, &stamps, max_body_bytes, proxied);
-                stream.carry(request(&stamps), &mut receiver).await
+                let upload = Upload::new(body, &stamps, watch.sent_mark());
+                stream.carry(http::Request::from_parts(parts, upload), &mut receiver).await
             }
         }
     }
@@ -160,18 +165,19 @@ impl Dialer {
         Ok(greeted)
     }
 
-    /// Method and address of a request.
-    fn parts(&self, outgoing: &Outgoing) -> Result<http::request::Parts, ExchangeFailure> {
+    /// What a request is addressed to: a path, or a whole URL.
+    fn address(&self, outgoing: &Outgoing) -> Result<String, ExchangeFailure> {
+        // What would end the request's first line, or be cut off it.
+        let is_foreign = |byte: u8| byte <= b' ' || byte == 0x7f || byte == b'#';
+        if !outgoing.path.starts_with('/') || outgoing.path.bytes().any(is_foreign) {
+            return Err(no_path(&outgoing.path));
+        }
         let target = &self.connector.route().target;
-        let whole = self.connector.absolute_form() || self.config.http == HttpVersion::Http2;
         let scheme = if target.is_tls() { "https" } else { "http" };
-        let uri = match whole {
+        Ok(match self.connector.absolute_form() || self.config.http == HttpVersion::Http2 {
             true => format!("{scheme}://{}{}", target.authority(), outgoing.path),
             false => outgoing.path.clone(),
-        };
-        let request = http::Request::builder().method(outgoing.method.clone()).uri(&uri).body(());
-        let (parts, ()) = request.map_err(|_| unsendable(format!("`{uri}` is no path of a URL")))?.into_parts();
-        Ok(parts)
+        })
     }
 
     fn add_headers(&self, headers: &mut http::HeaderMap) -> Result<(), ExchangeFailure> {
@@ -189,6 +195,10 @@ impl Dialer {
         }
         Ok(())
     }
+}
+
+fn no_path(address: &str) -> ExchangeFailure {
+    unsendable(format!("`{address}` is no path of a URL"))
 }
 
 fn unsendable(detail: String) -> ExchangeFailure {

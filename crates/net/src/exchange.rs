@@ -66,6 +66,11 @@ pub trait Sink {
     fn head(&mut self, at: Tick, head: &Head);
     /// A piece of the answer's body; the read that completed it returned at `at`.
     fn body(&mut self, at: Tick, bytes: &[u8]);
+    /// Whether nothing more is to be read before the next poll of the exchange: for who hands on what it hears, and may only
+    /// hold so much of it.
+    fn is_full(&self) -> bool {
+        false
+    }
 }
 
 /// How an exchange ended.

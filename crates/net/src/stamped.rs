@@ -108,6 +108,11 @@ impl<T, W> Stamped<T, W> {
         Stamped { inner, clock, stamps: Rc::default(), watch }
     }
 
+    /// The transport below: what is done to it directly is not stamped.
+    pub(crate) fn inner_mut(&mut self) -> &mut T {
+        &mut self.inner
+    }
+
     /// The stamps, which live on when the transport is handed on.
     pub(crate) fn stamps(&self) -> Rc<Stamps> {
         Rc::clone(&self.stamps)

@@ -3,9 +3,10 @@
 //! It refuses to open anything. Invariant: stamps are taken between the socket and TLS.
 
 use crate::stamped::{Stamped, WriteWatch};
+use rustix::net::RecvFlags;
 use std::io;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsStream;
@@ -22,6 +23,67 @@ pub(crate) enum Socket {
 pub(crate) enum Transport<W = ()> {
     Plain(Stamped<Socket, W>),
     Tls(Box<TlsStream<Stamped<Socket, W>>>),
+}
+
+/// Whether an idle connection has anything to say.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Quiet {
+    /// It is open, and nothing came.
+    Yes,
+    /// It is closed, or something came that nobody asked for.
+    No,
+    /// Something came that may be TLS's own.
+    Unread,
+}
+
+impl Socket {
+    /// Looks into the kernel, whatever the runtime has seen of it.
+    fn quiet(&mut self, context: &mut Context<'_>) -> Quiet {
+        match self {
+            Socket::Tcp(stream) => {
+                match rustix::net::recv(&*stream, &mut [0; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT) {
+                    Err(rustix::io::Errno::AGAIN) => Quiet::Yes,
+                    Ok((_, 1)) => Quiet::Unread,
+                    Ok(_) | Err(_) => Quiet::No,
+                }
+            }
+            Socket::Memory(stream) => {
+                if is_silent(stream, context) {
+                    Quiet::Yes
+                } else {
+                    Quiet::No
+                }
+            }
+        }
+    }
+}
+
+impl<W: WriteWatch + Unpin> Transport<W> {
+    /// Whether an idle connection is still as it was left.
+    pub fn quiet(&mut self, context: &mut Context<'_>) -> Quiet {
+        match self {
+            // In the clear whatever came is the server's, and unasked for.
+            Transport::Plain(stream) => match stream.inner_mut().quiet(context) {
+                Quiet::Unread => Quiet::No,
+                quiet => quiet,
+            },
+            Transport::Tls(stream) => stream.get_mut().0.inner_mut().quiet(context),
+        }
+    }
+
+    /// Whether there is nothing to be read of an idle connection, and no end, as far as the runtime has seen.
+    pub fn is_silent(&mut self, context: &mut Context<'_>) -> bool {
+        is_silent(self, context)
+    }
+
+    /// Whether the peer has closed an idle connection, for sure.
+    pub fn is_closed(&mut self) -> bool {
+        self.quiet(&mut Context::from_waker(Waker::noop())) == Quiet::No
+    }
+}
+
+fn is_silent(stream: &mut (impl AsyncRead + Unpin), context: &mut Context<'_>) -> bool {
+    Pin::new(stream).poll_read(context, &mut ReadBuf::new(&mut [0; 1])).is_pending()
 }
 
 macro_rules! delegate {

@@ -81,6 +81,44 @@ fn classify(error: &hyper::Error, stage: Stage, stamps: &Stamps) -> (FailureKind
     }
 }
 
+/// The server closed the connection, or it broke, before the answer's end.
+pub(super) fn closed(error: Option<&io::Error>, stage: Stage) -> ExchangeFailure {
+    let tls = error.and_then(|error| tls_error(error));
+    let (kind, what) = match stage {
+        _ if tls.is_some() => (FailureKind::Tls, "the encrypted connection broke"),
+        Stage::Silence | Stage::Greeting => {
+            (FailureKind::Connect, "the server closed the connection without an answer")
+        }
+        Stage::Head => (FailureKind::Protocol, "the connection ended in the head of the answer"),
+        Stage::Body => (FailureKind::Truncated, "the answer broke off"),
+    };
+    let detail = error.map_or_else(|| what.to_owned(), |error| format!("{what} ({error})"));
+    ExchangeFailure { kind, detail }
+}
+
+/// What came is no head of HTTP/1.1.
+pub(super) fn not_http(said: &str, stamps: &Stamps) -> ExchangeFailure {
+    let (kind, what) = match stamps.first_byte() {
+        Some(first) if TLS_FIRST_BYTES.contains(&first) => {
+            (FailureKind::Tls, "the server speaks TLS on this port; use https://")
+        }
+        _ => (FailureKind::Protocol, "the answer is not HTTP as it should be"),
+    };
+    ExchangeFailure { kind, detail: format!("{what} ({said})") }
+}
+
+/// A head has no end.
+pub(super) fn head_too_large(most: usize) -> ExchangeFailure {
+    let detail = format!("the answer's head is larger than {most} bytes");
+    ExchangeFailure { kind: FailureKind::Protocol, detail }
+}
+
+/// The framing of a body makes no sense.
+pub(super) fn garbled() -> ExchangeFailure {
+    let detail = "the body's framing is not HTTP as it should be (a chunk has no size, or no end)".to_owned();
+    ExchangeFailure { kind: FailureKind::Protocol, detail }
+}
+
 fn io_kind(error: &hyper::Error) -> Option<io::ErrorKind> {
     causes(error).find_map(|cause| cause.downcast_ref::<io::Error>()).map(io::Error::kind)
 }

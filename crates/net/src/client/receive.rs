@@ -35,27 +35,29 @@ impl<'a, S: Sink> Receiver<'a, S> {
         Receiver { sink, watch, stamps, read_before, room: max_body_bytes, max_body_bytes, proxied }
     }
 
+    /// How far an answer without a head has come.
+    pub(super) fn stage(&self) -> Stage {
+        if self.stamps.read_bytes() == self.read_before { Stage::Silence } else { Stage::Head }
+    }
+
+    /// Whether the sink wants no more before what it has was taken.
+    pub(super) fn is_full(&self) -> bool {
+        self.sink.is_full()
+    }
+
     /// Takes the head.
-    pub(super) fn begin(
-        &mut self,
-        response: hyper::Result<http::Response<Incoming>>,
-    ) -> Result<Incoming, ExchangeFailure> {
+    pub(super) fn head(&mut self, head: &Head) -> Result<(), ExchangeFailure> {
         self.watch.tell_sent(self.sink);
-        let stage = if self.stamps.read_bytes() == self.read_before { Stage::Silence } else { Stage::Head };
-        let (parts, body) = response.map_err(|error| failure_of(&error, stage, self.stamps))?.into_parts();
-        if self.proxied && parts.status == StatusCode::PROXY_AUTHENTICATION_REQUIRED {
+        if self.proxied && head.status == StatusCode::PROXY_AUTHENTICATION_REQUIRED {
             let detail = "the proxy asks for a user and a password; write them into its URL".to_owned();
             return Err(ExchangeFailure { kind: FailureKind::Proxy, detail });
         }
-        let head = Head { status: parts.status, headers: parts.headers, version: parts.version };
-        self.sink.head(self.stamps.read_at(), &head);
-        Ok(body)
+        self.sink.head(self.stamps.read_at(), head);
+        Ok(())
     }
 
-    /// Takes a frame of the body.
-    pub(super) fn take(&mut self, frame: hyper::Result<Frame<Bytes>>) -> Result<(), ExchangeFailure> {
-        let frame = frame.map_err(|error| failure_of(&error, Stage::Body, self.stamps))?;
-        let Some(bytes) = frame.data_ref() else { return Ok(()) };
+    /// Takes a piece of the body.
+    pub(super) fn body(&mut self, bytes: &[u8]) -> Result<(), ExchangeFailure> {
         let Some(room) = self.room.checked_sub(bytes.len() as u64) else {
             let detail = format!("the answer is larger than {} bytes", self.max_body_bytes);
             return Err(ExchangeFailure { kind: FailureKind::TooLarge, detail });
@@ -63,5 +65,23 @@ impl<'a, S: Sink> Receiver<'a, S> {
         self.room = room;
         self.sink.body(self.stamps.read_at(), bytes);
         Ok(())
+    }
+
+    /// Takes the head of a response of the HTTP library.
+    pub(super) fn begin(
+        &mut self,
+        response: hyper::Result<http::Response<Incoming>>,
+    ) -> Result<Incoming, ExchangeFailure> {
+        self.watch.tell_sent(self.sink);
+        let stage = self.stage();
+        let (parts, body) = response.map_err(|error| failure_of(&error, stage, self.stamps))?.into_parts();
+        self.head(&Head { status: parts.status, headers: parts.headers, version: parts.version })?;
+        Ok(body)
+    }
+
+    /// Takes a frame of its body.
+    pub(super) fn take(&mut self, frame: hyper::Result<Frame<Bytes>>) -> Result<(), ExchangeFailure> {
+        let frame = frame.map_err(|error| failure_of(&error, Stage::Body, self.stamps))?;
+        frame.data_ref().map_or(Ok(()), |bytes| self.body(bytes))
     }
 }
