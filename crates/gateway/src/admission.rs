@@ -78,7 +78,7 @@ impl Shown {
                 };
                 let message = format!("key `{}` has used up its {what}", key.config.name);
                 let retry_after = refused.retry_after;
-                Err(Denied { status: StatusCode::TOO_MANY_REQUESTS, message, retry_after })
+                Err(Denied { retry_after, ..Denied::new(StatusCode::TOO_MANY_REQUESTS, message) })
             }
         }
     }

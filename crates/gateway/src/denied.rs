@@ -6,9 +6,10 @@ use crate::body::CallBody;
 use bytes::Bytes;
 use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, Response, StatusCode};
+use serde_json::Value;
 use tokrate_core::{FailureKind, Span, Tick};
 use tokrate_route::{Blame, BreakerState};
-use tokrate_wire::{Dialect, encode_refusal, status_of};
+use tokrate_wire::{Dialect, TranslateError, encode_refusal, status_of};
 
 /// Why a call is not answered.
 #[derive(Clone, PartialEq, Debug)]
@@ -17,11 +18,16 @@ pub(crate) struct Denied {
     pub message: String,
     /// How long to wait before asking again.
     pub retry_after: Option<Span>,
+    /// Details in the words of Anthropic's errors (JSON), for clients that act on them.
+    pub details: Option<&'static str>,
 }
+
+/// What tells Anthropic's SDKs to send the whole conversation instead of a thread.
+const THREAD_UNSUPPORTED: &str = r#"{"error_code":"thread_unsupported_request"}"#;
 
 impl Denied {
     pub fn new(status: StatusCode, message: impl Into<String>) -> Denied {
-        Denied { status, message: message.into(), retry_after: None }
+        Denied { status, message: message.into(), retry_after: None, details: None }
     }
 
     pub fn bad_request(message: impl Into<String>) -> Denied {
@@ -36,7 +42,14 @@ impl Denied {
             FailureKind::Unauthorized => format!("lane {lane}: the provider refused the gateway's key{said}"),
             _ => format!("lane {lane}: {}{said}", kind.name().replace('_', " ")),
         };
-        Denied { status, message, retry_after }
+        Denied { retry_after, ..Denied::new(status, message) }
+    }
+
+    /// What a request is that cannot be put to a lane of another dialect.
+    pub fn untranslatable(error: &TranslateError) -> Denied {
+        // Anthropic's SDKs begin threads by themselves, and go on without one when they hear this.
+        let is_thread = error.from == Dialect::Anthropic && error.field == "thread";
+        Denied { details: is_thread.then_some(THREAD_UNSUPPORTED), ..Denied::bad_request(error.to_string()) }
     }
 
     /// What it is when the call's whole time was up before any attempt had answered.
@@ -63,12 +76,15 @@ impl Denied {
             ),
         };
         let retry_after = open.iter().map(|(until, _)| *until - now).min();
-        Denied { status, message: format!("`{alias}`: {said}"), retry_after }
+        Denied { retry_after, ..Denied::new(status, format!("`{alias}`: {said}")) }
     }
 
     /// The answer that says so.
     pub fn into_response(self, dialect: Dialect) -> Response<CallBody> {
-        let body = encode_refusal(dialect, self.status.as_u16(), &self.message);
+        let mut body = encode_refusal(dialect, self.status.as_u16(), &self.message);
+        if let Some(details) = self.details.filter(|_| dialect == Dialect::Anthropic) {
+            body = with_details(&body, details).unwrap_or(body);
+        }
         let mut response = Response::new(CallBody::plain(Bytes::from(body)));
         *response.status_mut() = self.status;
         let headers = response.headers_mut();
@@ -82,6 +98,13 @@ impl Denied {
         }
         response
     }
+}
+
+/// An error of Anthropic's form with details.
+fn with_details(body: &[u8], details: &str) -> Option<Vec<u8>> {
+    let mut told: Value = serde_json::from_slice(body).ok()?;
+    told.get_mut("error")?.as_object_mut()?.insert("details".to_owned(), serde_json::from_str(details).ok()?);
+    Some(told.to_string().into_bytes())
 }
 
 #[cfg(test)]

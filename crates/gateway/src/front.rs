@@ -253,11 +253,11 @@ fn usable_lanes(account: &Account) -> Result<(Vec<tokrate_route::LaneId>, Vec<us
                 usable.push(id);
                 endpoints.push(endpoint);
             }
-            Err(message) => drop(obstacle.get_or_insert(message)),
+            Err(denied) => drop(obstacle.get_or_insert(denied)),
         }
     }
     match obstacle {
-        Some(message) if usable.is_empty() => Err(Denied::bad_request(message)),
+        Some(denied) if usable.is_empty() => Err(denied),
         _ => Ok((usable, endpoints)),
     }
 }

@@ -3,6 +3,7 @@
 //! It refuses to know connections. Invariant: in the same dialect nothing of the body changes but the model's name and the
 //! wish for usage; of a client's headers only those are handed on that are named here or by the lane.
 
+use crate::denied::Denied;
 use crate::inbox::Reader;
 use crate::plan::{Alias, Lane, Plan};
 use bytes::Bytes;
@@ -74,9 +75,12 @@ impl Request {
     }
 
     /// The endpoint of a lane that can carry this, or what is in the way.
-    pub fn endpoint_for(&self, lane: &Lane) -> Result<usize, String> {
+    pub fn endpoint_for(&self, lane: &Lane) -> Result<usize, Denied> {
         match &self.routed {
-            None => lane.openai_endpoint().ok_or_else(|| format!("lane {} has no embeddings", lane.config.name)),
+            None => {
+                let none = || Denied::bad_request(format!("lane {} has no embeddings", lane.config.name));
+                lane.openai_endpoint().ok_or_else(none)
+            }
             Some(routed) => {
                 let endpoint = lane.endpoint(Some(routed.dialect));
                 self.translate_for(routed, lane, endpoint)?;
@@ -86,13 +90,13 @@ impl Request {
     }
 
     /// Makes the translation for a lane of another dialect.
-    fn translate_for(&self, routed: &Routed, lane: &Lane, endpoint: usize) -> Result<(), String> {
+    fn translate_for(&self, routed: &Routed, lane: &Lane, endpoint: usize) -> Result<(), Denied> {
         let endpoint = &lane.endpoints[endpoint].config;
         if endpoint.dialect == routed.dialect {
             return Ok(());
         }
         let translated = translate_request(routed, endpoint.dialect, &lane.config.model, &self.body);
-        let mut translated = translated.map_err(|error| error.to_string())?;
+        let mut translated = translated.map_err(|error| Denied::untranslatable(&error))?;
         let body = match endpoint.max_tokens_field && translated.request.max_output_tokens.is_some() {
             true => {
                 translated.request.legacy_max_tokens = true;

@@ -112,10 +112,9 @@ for (const wire of WIRES) {
       return betaZodTool({ name, description: name, inputSchema: SCHEMAS[name], run: answer });
     };
     const tools = [tool('get_weather', 'call_weather'), tool('get_time', 'call_time')];
-    // The runner begins a thread, which this provider refuses in the words that make the runner go on without one; lanes
-    // of another dialect want to be asked without one.
-    const more = wire === 'anthropic' ? { tools } : { tools, thread: false };
-    const final = await client.beta.messages.toolRunner(what(`${wire}-tools`, mark, more));
+    // The runner begins a thread, which this provider refuses in the words that make the runner go on without one; for lanes
+    // of another dialect the gateway does, and asks nobody.
+    const final = await client.beta.messages.toolRunner(what(`${wire}-tools`, mark, { tools }));
     same(texts(final), 'It is 21 degrees and noon ☀.');
     same((await mark.requests()).length, wire === 'anthropic' ? 3 : 2);
   });

@@ -133,10 +133,9 @@ def on_every_wire(wire):
             same({"zone": zone}, ARGUMENTS["call_time"])
             return RESULTS["call_time"]
 
-        # The runner begins a thread, which this provider refuses in the words that make the runner go on without one;
-        # lanes of another dialect want to be asked without one.
-        more = {} if wire == "anthropic" else {"thread": False}
-        runner = client.beta.messages.tool_runner(**what(f"{wire}-tools", mark, tools=[get_weather, get_time]), **more)
+        # The runner begins a thread, which this provider refuses in the words that make the runner go on without one; for
+        # lanes of another dialect the gateway does, and asks nobody.
+        runner = client.beta.messages.tool_runner(**what(f"{wire}-tools", mark, tools=[get_weather, get_time]))
         same(texts(runner.until_done()), "It is 21 degrees and noon ☀.")
         same(len(mark.requests()), 3 if wire == "anthropic" else 2)
 
@@ -402,6 +401,7 @@ def _(mark):
             ask("chat-plain", mark, extra_body={"thread": thread})
         except anthropic.BadRequestError as error:
             holds(error.body["error"]["message"], "thread")
+            same(error.body["error"]["details"], {"error_code": "thread_unsupported_request"})
         else:
             raise AssertionError("it was not refused")
     same(mark.requests(), [])

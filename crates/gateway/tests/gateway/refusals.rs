@@ -109,6 +109,31 @@ fn an_open_door_to_others_needs_a_key() {
 }
 
 #[test]
+fn a_thread_that_a_lane_cannot_hold_is_refused_in_the_words_of_anthropics_sdks() {
+    let lane_one = answering();
+    let house = House::start(configured(vec![lane("one", lane_one.address, CHAT)], Mode::Off));
+    let ask = |more: &str| {
+        let body = format!(r#"{{"model":"all","max_tokens":9,"messages":[{{"role":"user","content":"hi"}}]{more}}}"#);
+        let answer = post(house.address, "/v1/messages", &body);
+        let told: serde_json::Value = serde_json::from_slice(&answer.body).expect("JSON");
+        (
+            answer.status,
+            told["error"]["type"].clone(),
+            told["error"]["details"].clone(),
+            told["error"]["message"].clone(),
+        )
+    };
+    let (status, kind, details, message) = ask(r#","thread":{"type":"create"}"#);
+    assert_eq!((status, kind), (400, "invalid_request_error".into()));
+    assert_eq!(details, serde_json::json!({ "error_code": "thread_unsupported_request" }));
+    assert!(message.as_str().is_some_and(|said| said.contains("`thread`")), "{message}");
+    let (status, _, details, _) = ask(r#","diagnostics":{}"#);
+    assert_eq!((status, details), (400, serde_json::Value::Null), "of other fields nothing of the kind is said");
+    assert_eq!(ask("").0, 200);
+    assert_eq!(lane_one.asked().len(), 1);
+}
+
+#[test]
 fn shapes_that_smuggle_requests_are_refused() {
     let lane_one = answering();
     let house = House::start(configured(vec![lane("one", lane_one.address, CHAT)], Mode::Off));
