@@ -4,6 +4,7 @@ mod bench;
 mod docs;
 mod memory;
 mod sdk;
+mod soak;
 mod tidy;
 mod tools;
 mod verify;
@@ -22,6 +23,8 @@ usage: cargo xtask <chore>
   tidy            check the house rules: dependency table, pure crates, headers, sizes
   sdk [--only PART]
                   run the published SDKs of OpenAI and Anthropic against the gateway (part of test)
+  soak gateway [--minutes N] [--rate R] [--seed S] [--tokrate BINARY] [--write]
+                  the gateway under faults, every answer and every row checked (a short one is part of test)
   docs            write anew what docs/ has that is made from the code: schemas, the reference of the settings
   bench [NAME…]   measure the bars with the release binary, beside a floor in the same run
 ";
@@ -41,6 +44,7 @@ fn main() -> ExitCode {
         Some("tidy") => tidy::run(&root),
         Some("docs") => docs::run(&root),
         Some("sdk") => sdk::run(&root, &arguments[1..]),
+        Some("soak") => soak::run(&root, &arguments[1..]),
         Some("bench") => bench::run(&root, &arguments[1..]),
         _ => {
             eprint!("{USAGE}");

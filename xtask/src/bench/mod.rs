@@ -7,7 +7,7 @@ mod accuracy;
 mod apply;
 mod blast;
 mod client;
-mod clock;
+pub mod clock;
 mod dialects;
 mod events;
 mod floor;
@@ -25,8 +25,10 @@ mod whole;
 use crate::tools;
 use anyhow::{Context, Result, bail};
 use client::Clients;
+pub use gateway::{AnswerReader, Guarded};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+pub use table::conditions;
 use table::{Line, MachineTime, Table};
 
 /// One bar or several that are measured together.

@@ -144,7 +144,7 @@ const TABLE: &[Row] = &[
     },
     Row {
         name: "xtask",
-        internal: &["apply"],
+        internal: &["apply", "core", "meter", "sim", "store"],
         external: &["serde_json", "anyhow", "rustix", "memchr", "nix", "imara-diff"],
     },
 ];

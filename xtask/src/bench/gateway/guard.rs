@@ -62,6 +62,11 @@ impl Guarded {
         Ok(Guarded { guard, group: group as u32, started_at, log })
     }
 
+    /// The number of its first process.
+    pub fn process(&self) -> u32 {
+        self.group
+    }
+
     /// What it uses now, with all its workers.
     pub fn usage(&self) -> Usage {
         let mut sum = Usage::default();

@@ -1,0 +1,297 @@
+//! Holds the gateway's log against what the engines wrote and what the clients saw.
+//!
+//! It refuses to be generous: nothing may be missing, counted twice or estimated where it was reported. Invariant: every row,
+//! every entry of a ledger and every client is looked at.
+
+use super::client::{Outcome, Seen};
+use super::fleet::{CHARACTERS, Engine, INPUT_PRICE, OUTPUT_PRICE};
+use super::ledger::{Entry, Ledger, is_said_by};
+use std::collections::{BTreeMap, BTreeSet};
+use tokrate_meter::{AttemptEnd, CostBasis};
+use tokrate_store::Attempt;
+
+/// What adds up, and what does not.
+#[derive(Default)]
+pub struct Books {
+    pub violations: Vec<String>,
+    pub calls: usize,
+    pub rows: usize,
+    pub requests: usize,
+    /// Rows by how they ended.
+    pub ends: BTreeMap<&'static str, u64>,
+    /// Attempts that were closed before their engine had read them: no engine knows them.
+    pub unread: u64,
+    /// Attempts that never reached a socket.
+    pub unsent: u64,
+    /// Rows by where their cost comes from, with what they and the ledgers add up to.
+    pub reported: Sums,
+    pub estimated: Sums,
+    pub free: u64,
+    /// Rows of an engine that reports more than it wrote.
+    pub sly: Sums,
+    /// Answers whose text was compared, and their words.
+    pub texts: u64,
+    pub words: u64,
+}
+
+/// Sums over rows, and over the ledgers' entries for the same attempts.
+#[derive(Default, Clone, Copy)]
+pub struct Sums {
+    pub rows: u64,
+    pub input: (u64, u64),
+    pub output: (u64, u64),
+    pub usd: (f64, f64),
+}
+
+impl Sums {
+    fn add(&mut self, row: &Attempt, entry: &Entry, output: u64) {
+        self.rows += 1;
+        self.input.0 += row.input_tokens.or(row.input_tokens_std).unwrap_or(0);
+        self.input.1 += entry.input_tokens;
+        self.output.0 += output;
+        self.output.1 += entry.written;
+        self.usd.0 += row.cost_usd.unwrap_or(0.0);
+        self.usd.1 += cost(entry.input_tokens, entry.written);
+    }
+}
+
+/// Clients of one kind: key, alias, dialect and shape are in the log as well.
+type Kind<'a> = (&'a str, &'a str, &'a str, bool);
+
+impl Books {
+    /// Balances everything.
+    pub fn balance(seen: &[Seen], rows: &[Attempt], ledger: &Ledger, engines: &[Engine]) -> Books {
+        let mut books = Books { rows: rows.len(), requests: ledger.entries.len(), ..Books::default() };
+        let mut calls: BTreeMap<&str, Vec<&Attempt>> = BTreeMap::new();
+        rows.iter().for_each(|row| calls.entry(&row.call).or_default().push(row));
+        books.calls = calls.len();
+        for name in &ledger.repeated {
+            books.violations.push(format!("{name}: an engine was asked twice for one attempt"));
+        }
+        books.rows_against_ledger(rows, ledger);
+        books.clients_against_rows(seen, &calls, ledger, engines);
+        books.counts(seen, &calls);
+        books
+    }
+
+    fn wrong(&mut self, name: &str, what: impl std::fmt::Display) {
+        self.violations.push(format!("{name}: {what}"));
+    }
+
+    fn rows_against_ledger(&mut self, rows: &[Attempt], ledger: &Ledger) {
+        let mut names = BTreeSet::new();
+        for row in rows {
+            *self.ends.entry(row.end.name()).or_default() += 1;
+            let name = format!("{}-{}", row.call, row.attempt);
+            if !names.insert(name.clone()) {
+                self.wrong(&name, "an attempt has two rows");
+            }
+            match ledger.entries.get(&name) {
+                Some(entry) => self.row_against_entry(&name, row, entry),
+                None => self.row_alone(&name, row),
+            }
+        }
+        for name in ledger.entries.keys().filter(|name| !names.contains(*name)) {
+            self.violations.push(format!("{name}: an engine was asked, and the log has no row of it"));
+        }
+    }
+
+    /// A row of which no engine knows: nothing came of it, and nothing was counted.
+    fn row_alone(&mut self, name: &str, row: &Attempt) {
+        let is_silent = row.ttfb_ns.is_none() && row.output_tokens_std == 0 && row.output_tokens.is_none();
+        match row.cost_basis {
+            CostBasis::Free if is_silent && row.cost_usd == Some(0.0) => self.unsent += 1,
+            CostBasis::Estimated if is_silent && row.end != AttemptEnd::Answered => self.unread += 1,
+            _ => self.wrong(name, format!("no engine was asked, and yet {}", shown(row))),
+        }
+    }
+
+    fn row_against_entry(&mut self, name: &str, row: &Attempt, entry: &Entry) {
+        let character = &CHARACTERS[entry.engine];
+        if character.name != row.lane {
+            self.wrong(name, format!("{} was asked, and the row says {}", character.name, row.lane));
+        }
+        let output = row.output_tokens.unwrap_or(row.output_tokens_std);
+        let is_priced = |output: u64| {
+            row.cost_usd
+                .is_some_and(|usd| (usd - cost(row.input_tokens.unwrap_or(entry.input_tokens), output)).abs() < 1e-12)
+        };
+        match row.cost_basis {
+            CostBasis::Reported if character.is_sly => {
+                self.sly.add(row, entry, output);
+                if row.input_tokens != Some(entry.input_tokens)
+                    || !is_priced(output)
+                    || !is_sly_count(output, entry.written)
+                {
+                    self.wrong(name, format!("it wrote {} tokens, and {}", entry.written, shown(row)));
+                }
+            }
+            CostBasis::Reported => {
+                self.reported.add(row, entry, output);
+                let is_exact = (row.input_tokens, row.output_tokens) == (Some(entry.input_tokens), Some(entry.written));
+                if !is_exact || !is_priced(output) {
+                    self.wrong(
+                        name,
+                        format!(
+                            "{} and {} tokens in the ledger, and {}",
+                            entry.input_tokens,
+                            entry.written,
+                            shown(row)
+                        ),
+                    );
+                }
+            }
+            CostBasis::Estimated => {
+                self.estimated.add(row, entry, row.output_tokens_std);
+                if row.output_tokens_std > entry.written || !is_priced(row.output_tokens_std) {
+                    self.wrong(
+                        name,
+                        format!(
+                            "{} and {} tokens in the ledger, and {}",
+                            entry.input_tokens,
+                            entry.written,
+                            shown(row)
+                        ),
+                    );
+                }
+            }
+            CostBasis::Free => {
+                self.free += 1;
+                if row.end == AttemptEnd::Answered || row.cost_usd != Some(0.0) || row.output_tokens_std > 0 {
+                    self.wrong(name, format!("free, and yet {}", shown(row)));
+                }
+            }
+            CostBasis::Unknown => self.wrong(name, "its lane has a price, and the row has no cost"),
+        }
+        if row.end == AttemptEnd::Answered && row.output_tokens_std != entry.written {
+            self.wrong(name, format!("{} tokens were written, and {}", entry.written, shown(row)));
+        }
+    }
+
+    /// What clients with a call's name saw.
+    fn clients_against_rows(
+        &mut self,
+        seen: &[Seen],
+        calls: &BTreeMap<&str, Vec<&Attempt>>,
+        ledger: &Ledger,
+        engines: &[Engine],
+    ) {
+        for seen in seen {
+            let Some(call) = &seen.call else { continue };
+            let Some(rows) = calls.get(call.as_str()) else {
+                self.wrong(call, "a client saw its answer, and the log has no row of it");
+                continue;
+            };
+            let won: Vec<&&Attempt> = rows.iter().filter(|row| row.won).collect();
+            let [won] = won[..] else {
+                self.wrong(call, format!("{} of its attempts have won", won.len()));
+                continue;
+            };
+            if Some(&won.lane) != seen.winner.as_ref() {
+                self.wrong(call, format!("its head named {:?}, and the log {}", seen.winner, won.lane));
+            }
+            let end = match &seen.outcome {
+                Ok(Outcome::Whole { .. }) => Some(AttemptEnd::Answered),
+                Ok(Outcome::Broken { .. }) => Some(AttemptEnd::Failed),
+                _ => None,
+            };
+            if end.is_some_and(|end| end != won.end) {
+                self.wrong(call, format!("the client saw {:?}, and {}", seen.outcome, shown(won)));
+            }
+            match ledger.entries.get(&format!("{call}-{}", won.attempt)) {
+                Some(entry) => self.text_against_engine(call, seen, entry, engines),
+                None => self.wrong(call, "a client saw its answer, and no engine was asked"),
+            }
+        }
+    }
+
+    /// The text is that of one engine's one answer, from its beginning on, and whole where it says so.
+    fn text_against_engine(&mut self, call: &str, seen: &Seen, entry: &Entry, engines: &[Engine]) {
+        let (text, is_whole) = match &seen.outcome {
+            Ok(Outcome::Whole { text, .. }) => (text, true),
+            Ok(Outcome::Broken { text, .. } | Outcome::Left { text }) => (text, false),
+            _ => return,
+        };
+        let words = text.bytes().filter(|byte| *byte == b' ').count() as u64;
+        (self.texts, self.words) = (self.texts + 1, self.words + words);
+        let engine = &engines[entry.engine];
+        if !is_said_by(engine.seed, engine.character.is_sly, entry, text) {
+            self.wrong(call, format!("its text is not what {} said: {text}", engine.character.name));
+        }
+        if words > entry.written || is_whole && words != entry.written {
+            self.wrong(call, format!("{words} words came of {} that were written, whole: {is_whole}", entry.written));
+        }
+        if let Ok(Outcome::Whole { marked, garbled, .. }) = &seen.outcome {
+            if !marked && entry.done {
+                self.wrong(call, "the mark of the end was written and did not come");
+            }
+            if *garbled > usize::from(entry.garbled) {
+                self.wrong(call, format!("{garbled} events are no JSON, and its engine wrote them well"));
+            }
+        }
+    }
+
+    /// Calls whose name no client learnt, kind by kind: as many as there were errors from lanes, and at most one more for
+    /// each client that left before it had heard anything.
+    fn counts(&mut self, seen: &[Seen], calls: &BTreeMap<&str, Vec<&Attempt>>) {
+        let named: BTreeSet<&str> = seen.iter().filter_map(|seen| seen.call.as_deref()).collect();
+        let mut kinds: BTreeMap<Kind<'_>, (u64, u64, u64)> = BTreeMap::new();
+        for (call, rows) in calls {
+            if !named.contains(call) {
+                let row = rows[0];
+                let kind = (row.key.as_deref().unwrap_or(""), &*row.alias, &*row.dialect_in, row.stream);
+                kinds.entry(kind).or_default().0 += 1;
+            }
+        }
+        for seen in seen {
+            let errand = &seen.errand;
+            let kind = (errand.key.name(), errand.alias.name(), errand.spoken.name(), errand.stream);
+            let (_, least, more) = kinds.entry(kind).or_default();
+            match &seen.outcome {
+                Ok(Outcome::Refused { said, .. }) if was_attempted(said) => *least += 1,
+                Ok(Outcome::LeftUnheard) => *more += 1,
+                // What was seen of it is told elsewhere; whether it has rows is not known.
+                Err(_) if seen.call.is_none() => *more += 1,
+                _ => {}
+            }
+        }
+        for (kind, (found, least, more)) in kinds {
+            if found < least || found > least + more {
+                let what = format!(
+                    "{found} calls without a name in the log; clients saw {least} errors of lanes, {more} left unheard"
+                );
+                self.wrong(&format!("{kind:?}"), what);
+            }
+        }
+    }
+}
+
+/// Whether an error is that of a call with attempts.
+pub fn was_attempted(said: &str) -> bool {
+    said.starts_with("lane ") || said.ends_with(": its time was up")
+}
+
+/// What tokens cost (USD).
+fn cost(input: u64, output: u64) -> f64 {
+    (input as f64 * INPUT_PRICE + output as f64 * OUTPUT_PRICE) / 1e6
+}
+
+/// Whether an engine that hides reasoning, or reports half as much again, may report so many.
+fn is_sly_count(reported: u64, written: u64) -> bool {
+    let made = [written, 2 * written, (2 * written).saturating_sub(1)];
+    made.into_iter().any(|made| reported == made || reported == (3 * made).div_ceil(2))
+}
+
+fn shown(row: &Attempt) -> String {
+    format!(
+        "its row says {} {} ({:?}), tokens {:?} and {:?}, counted {}, {:?} USD {}",
+        row.lane,
+        row.end.name(),
+        row.failure,
+        row.input_tokens,
+        row.output_tokens,
+        row.output_tokens_std,
+        row.cost_usd,
+        row.cost_basis.name()
+    )
+}

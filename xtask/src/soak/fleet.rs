@@ -1,0 +1,161 @@
+//! The simulated engines of the soak: processes of their own, each with a character, faults and a ledger.
+//!
+//! It refuses to know who asks them. Invariant: between them they make every fault that the simulator knows, and every
+//! engine's seed follows from the soak's.
+
+use super::process::{Server, address_after};
+use crate::bench::Guarded;
+use anyhow::{Context, Result};
+use std::path::{Path, PathBuf};
+
+/// One engine and the lane that leads to it.
+pub struct Character {
+    /// Name of the engine and of its lane.
+    pub name: &'static str,
+    /// Dialect of the lane.
+    pub dialect: &'static str,
+    /// Base path of that dialect.
+    base: &'static str,
+    /// What becomes of its attempts that lose.
+    pub loser: &'static str,
+    law: &'static str,
+    faults: &'static [&'static str],
+    /// Whether it says something else than it made: other text than its own, other counts.
+    pub is_sly: bool,
+}
+
+/// US dollars per million tokens, of every engine.
+pub const INPUT_PRICE: f64 = 1.0;
+pub const OUTPUT_PRICE: f64 = 2.0;
+
+/// Who answers. Their speeds keep an answer within a few seconds, so that an hour has many of them.
+pub const CHARACTERS: [Character; 8] = [
+    Character {
+        name: "swift",
+        dialect: "openai-chat",
+        base: "/v1",
+        loser: "drain",
+        law: "delay = \"30ms\"\nspeed = 400\ntokens_per_chunk = 4",
+        faults: &["server_error=0.02", "disconnect=0.04", "missing_usage=0.05"],
+        is_sly: false,
+    },
+    Character {
+        name: "steady",
+        dialect: "openai-chat",
+        base: "/v1",
+        loser: "cancel",
+        law: "delay = \"80ms\"\nspeed = 200\ntokens_per_chunk = 4\njitter = 0.3",
+        faults: &["stall=0.02", "malformed=0.04", "error_event=0.04", "no_done=0.04"],
+        is_sly: false,
+    },
+    Character {
+        name: "tardy",
+        dialect: "openai-chat",
+        base: "/v1",
+        loser: "cancel",
+        law: "delay = \"300ms\"\nttft_jitter = 1.5\nspeed = 300\ntokens_per_chunk = 6",
+        faults: &["stall@0=0.01", "rate_limited=0.04", "empty=0.04", "disconnect@0=0.02"],
+        is_sly: false,
+    },
+    Character {
+        name: "crowded",
+        dialect: "openai-chat",
+        base: "/v1",
+        loser: "cancel",
+        law: "delay = \"50ms\"\nspeed = 150\ntokens_per_chunk = 4\nslots = 3\nqueue_limit = 2",
+        faults: &["rate_limited=0.08", "disconnect=0.04"],
+        is_sly: false,
+    },
+    Character {
+        name: "letters",
+        dialect: "anthropic",
+        base: "/v1",
+        loser: "drain",
+        law: "delay = \"60ms\"\nspeed = 250\ntokens_per_chunk = 5",
+        faults: &["server_error=0.03", "disconnect=0.04", "error_event=0.03", "stall=0.01", "malformed=0.02"],
+        is_sly: false,
+    },
+    Character {
+        name: "replies",
+        dialect: "openai-responses",
+        base: "/v1",
+        loser: "cancel",
+        law: "delay = \"70ms\"\nspeed = 250\ntokens_per_chunk = 5",
+        faults: &["error_event=0.04", "disconnect=0.04", "no_done=0.04", "missing_usage=0.04", "empty=0.02"],
+        is_sly: false,
+    },
+    Character {
+        name: "twins",
+        dialect: "gemini",
+        base: "/v1beta",
+        loser: "drain",
+        law: "delay = \"90ms\"\nspeed = 300\ntokens_per_chunk = 8",
+        faults: &["disconnect=0.04", "malformed=0.03", "burst=0.05", "server_error=0.04"],
+        is_sly: false,
+    },
+    Character {
+        name: "sly",
+        dialect: "openai-chat",
+        base: "/v1",
+        loser: "cancel",
+        law: "delay = \"40ms\"\nspeed = 300\ntokens_per_chunk = 4",
+        faults: &[
+            "replay=0.1",
+            "repeat=0.1",
+            "other_model=0.1",
+            "short=0.2",
+            "usage_inflated=0.2",
+            "hidden_reasoning=0.2",
+            "burst=0.2",
+        ],
+        is_sly: true,
+    },
+];
+
+/// A running engine.
+pub struct Engine {
+    pub character: &'static Character,
+    /// Of everything that it draws.
+    pub seed: u64,
+    /// Where its lane leads.
+    pub url: String,
+    pub ledger: PathBuf,
+    server: Server,
+}
+
+impl Engine {
+    /// Starts the engine of a place.
+    pub fn start(tokrate: &Path, folder: &Path, place: usize, seed: u64) -> Result<Engine> {
+        let character = &CHARACTERS[place];
+        let own = folder.join(character.name);
+        std::fs::create_dir_all(&own).with_context(|| format!("make {}", own.display()))?;
+        let faults: Vec<String> = character.faults.iter().map(|fault| format!("\"{fault}\"")).collect();
+        let settings = format!(
+            "listen = \"127.0.0.1:0\"\n\n[[persona]]\nname = \"{}\"\nlisten = \"127.0.0.1:0\"\nmetrics = \"off\"\n\
+             faults = [{}]\n[persona.law]\n{}\n",
+            character.name,
+            faults.join(", "),
+            character.law
+        );
+        let (personas, ledger) = (own.join("personas.toml"), own.join("ledger.jsonl"));
+        std::fs::write(&personas, settings).with_context(|| format!("write {}", personas.display()))?;
+        let seed = seed.wrapping_mul(1000).wrapping_add(place as u64);
+        let arguments = ["sim", "--personas", "personas.toml", "--truth-log", "ledger.jsonl", "--seed"];
+        let mut arguments: Vec<String> = arguments.map(str::to_owned).to_vec();
+        arguments.push(seed.to_string());
+        let server = Server(Guarded::start(tokrate, &arguments, &[], own.join("output"))?);
+        let address =
+            address_after(&server, "or `sim` at http://").with_context(|| format!("start {}", character.name))?;
+        Ok(Engine { character, seed, url: format!("http://{address}{}", character.base), ledger, server })
+    }
+
+    /// Whether it still runs.
+    pub fn is_alive(&self) -> bool {
+        self.server.0.is_alive()
+    }
+
+    /// Lets it end, so that its ledger is written.
+    pub fn stop(&self) -> Result<()> {
+        self.server.stop(super::process::PATIENCE).with_context(|| format!("end {}", self.character.name))
+    }
+}
