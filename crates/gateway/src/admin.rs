@@ -130,9 +130,7 @@ impl Topic {
             Topic::Fragment => Answer::of(StatusCode::OK, HTML, page::fragment(&view())),
             Topic::Metrics => Answer::of(StatusCode::OK, metrics::CONTENT_TYPE, metrics::text(view())),
             Topic::Ready if view().is_ready() => Answer::text(StatusCode::OK, "ready"),
-            Topic::Ready => {
-                Answer::text(StatusCode::SERVICE_UNAVAILABLE, "the breaker of every lane is open; /api/lanes says why")
-            }
+            Topic::Ready => Answer::text(StatusCode::SERVICE_UNAVAILABLE, "no lane can be asked; /api/lanes says why"),
             Topic::Lanes => Answer::json(api::lanes(&view(), query)),
             Topic::Calls => Answer::json(api::calls(&view(), query)),
             Topic::Summary => Answer::json(api::summary(house.log.as_ref(), query, now())),

@@ -71,6 +71,9 @@ impl Contest {
             .enumerate()
             .map(|(place, lane)| Lane::resolve(place, lane, &self.client, clock))
             .collect::<Result<_, _>>()?;
+        if let Some((lane, reason)) = lanes.iter().find_map(|lane| Some((lane, lane.unresolved()?))) {
+            return Err(GatewayError::NoAddress { lane: lane.config.name.clone(), reason: reason.to_owned() });
+        }
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(GatewayError::Thread)?;
         tokio::task::LocalSet::new().block_on(&runtime, async {

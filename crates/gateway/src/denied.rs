@@ -45,6 +45,13 @@ impl Denied {
         Denied { retry_after, ..Denied::new(status, message) }
     }
 
+    /// What it is when the only lanes that could be asked have names without an address.
+    pub fn without_address(lane: &str, said: &str) -> Denied {
+        let message = format!("lane {lane}: {said}; it is looked for again every minute");
+        let retry_after = Some(crate::names::EVERY);
+        Denied { retry_after, ..Denied::new(StatusCode::SERVICE_UNAVAILABLE, message) }
+    }
+
     /// What a request is that cannot be put to a lane of another dialect.
     pub fn untranslatable(error: &TranslateError) -> Denied {
         // Anthropic's SDKs begin threads by themselves, and go on without one when they hear this.

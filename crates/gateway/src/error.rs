@@ -23,6 +23,14 @@ pub enum GatewayError {
     /// A lane cannot be spoken with.
     #[error("use lane `{0}`: it has no endpoint")]
     NoEndpoint(String),
+    /// A host of a lane that must be asked now has no address.
+    #[error("ask lane `{lane}`: {reason}")]
+    NoAddress {
+        /// The lane's name.
+        lane: String,
+        /// What the resolver says.
+        reason: String,
+    },
     /// An alias leads nowhere.
     #[error("use alias `{0}`: it names no lane")]
     NoLane(String),

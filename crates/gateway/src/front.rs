@@ -245,18 +245,22 @@ fn mode_for(headers: &HeaderMap, usual: Mode) -> Result<Mode, Denied> {
 
 /// The lanes that can carry a request, each with the endpoint for it.
 fn usable_lanes(account: &Account) -> Result<(Vec<tokrate_route::LaneId>, Vec<usize>), Denied> {
-    let (mut usable, mut endpoints, mut obstacle) = (Vec::new(), Vec::new(), None);
+    let (mut usable, mut endpoints, mut obstacle, mut nameless) = (Vec::new(), Vec::new(), None, None);
     for &id in &account.alias.lanes {
         let lane = account.plan.lane(id);
         match account.request.endpoint_for(lane) {
-            Ok(endpoint) => {
-                usable.push(id);
-                endpoints.push(endpoint);
-            }
+            Ok(endpoint) => match lane.endpoints[endpoint].unresolved() {
+                None => {
+                    usable.push(id);
+                    endpoints.push(endpoint);
+                }
+                Some(said) => drop(nameless.get_or_insert_with(|| Denied::without_address(&lane.config.name, said))),
+            },
             Err(denied) => drop(obstacle.get_or_insert(denied)),
         }
     }
-    match obstacle {
+    // A lane that could answer, if its name had an address, says more than one that never could.
+    match nameless.or(obstacle) {
         Some(denied) if usable.is_empty() => Err(denied),
         _ => Ok((usable, endpoints)),
     }

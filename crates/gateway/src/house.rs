@@ -55,6 +55,13 @@ impl House {
         Arc::clone(&self.plan.read().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// The plan, to be changed by a test before anybody else has it.
+    #[cfg(test)]
+    pub fn plan_alone(&mut self) -> &mut Plan {
+        let plan = self.plan.get_mut().unwrap_or_else(PoisonError::into_inner);
+        Arc::get_mut(plan).expect("nobody else has it")
+    }
+
     /// Which plan that is.
     pub fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)

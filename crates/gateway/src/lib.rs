@@ -41,5 +41,6 @@ pub use config::{
 pub use contest::{Contest, Finish, Runner};
 pub use curve::curve_of;
 pub use error::GatewayError;
+pub use names::unresolved_blocking;
 pub use server::{Gateway, RunningGateway};
 pub use tokrate_route::{BudgetConfig, CurvePoint, KeyLimits, LoserPolicy, Mode, Policy};

@@ -37,6 +37,8 @@ pub(crate) struct Lane {
 pub(crate) struct Endpoint {
     pub config: EndpointConfig,
     pub route: Route,
+    /// What the resolver said of a name that had no address when the plan was made.
+    unresolved: Option<String>,
     /// What may never be shown of what comes from it.
     pub secrets: Secrets,
 }
@@ -62,7 +64,7 @@ pub(crate) struct Key {
 }
 
 impl Plan {
-    /// Checks a configuration and resolves the names of its hosts. Blocks; to be called outside a runtime.
+    /// Checks a configuration and resolves the names of its hosts, as far as they have addresses now. Blocks; to be called outside a runtime.
     pub fn resolve_blocking(config: &Config, clock: Clock) -> Result<Plan, GatewayError> {
         check(config)?;
         let mut lanes = Vec::new();
@@ -157,7 +159,7 @@ impl Plan {
 }
 
 impl Lane {
-    /// Resolves the names of its hosts. Blocks.
+    /// Resolves the names of its hosts; those without an address are looked for again. Blocks.
     pub fn resolve(
         place: usize,
         config: &LaneConfig,
@@ -166,12 +168,18 @@ impl Lane {
     ) -> Result<Lane, GatewayError> {
         let mut endpoints = Vec::new();
         for endpoint in &config.endpoints {
-            let route = Route::resolve_blocking(&endpoint.base, client, clock)?;
+            let (route, unresolved) = Route::resolve_or_wait_blocking(&endpoint.base, client, clock)?;
             let secrets = Secrets::of(&endpoint.headers);
-            endpoints.push(Endpoint { config: endpoint.clone(), route, secrets });
+            let unresolved = unresolved.map(|error| error.to_string());
+            endpoints.push(Endpoint { config: endpoint.clone(), route, unresolved, secrets });
         }
         let place = u32::try_from(place).expect("nobody writes down so many lanes");
         Ok(Lane { id: LaneId(place), config: config.clone(), endpoints })
+    }
+
+    /// What the resolver says if a name of the lane's has no address yet.
+    pub fn unresolved(&self) -> Option<&str> {
+        self.endpoints.iter().find_map(Endpoint::unresolved)
     }
 
     /// Whether two lanes lead to one model at the same addresses.
@@ -193,6 +201,20 @@ impl Lane {
         let openai =
             |endpoint: &Endpoint| matches!(endpoint.config.dialect, OpenAiChat | OpenAiCompletions | OpenAiResponses);
         self.endpoints.iter().position(openai)
+    }
+}
+
+impl Endpoint {
+    /// What the resolver says if its name has no address yet.
+    pub fn unresolved(&self) -> Option<&str> {
+        self.unresolved.as_deref().filter(|_| !self.route.has_address())
+    }
+
+    /// As if its name had had no address when the plan was made.
+    #[cfg(test)]
+    pub fn forget_addresses(&mut self, target: &tokrate_net::Target, said: &str) {
+        self.route = Route::unresolved(target, &ClientConfig::default()).expect("plain HTTP needs nothing");
+        self.unresolved = Some(said.to_owned());
     }
 }
 

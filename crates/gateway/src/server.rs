@@ -8,7 +8,7 @@ use crate::config::{Config, OtelConfig};
 use crate::error::GatewayError;
 use crate::front::Front;
 use crate::house::House;
-use crate::names::Names;
+use crate::names::{self, Names};
 #[cfg(feature = "otel")]
 use crate::otel::Exporter;
 use crate::plan::Plan;
@@ -52,8 +52,8 @@ impl Gateway {
     /// Starts one; it listens when this returns. Blocks while names are resolved.
     ///
     /// # Errors
-    /// When the configuration makes no sense, a name has no address, a port or the log's file cannot be had, or there is no
-    /// thread.
+    /// When the configuration makes no sense, a port or the log's file cannot be had, or there is no thread. A name without an
+    /// address is none: see [`RunningGateway::unresolved`].
     pub fn start(config: Config) -> Result<RunningGateway, GatewayError> {
         if config.otel.is_some() && !OtelConfig::IS_BUILT_IN {
             return Err(GatewayError::NoExport);
@@ -119,6 +119,12 @@ impl RunningGateway {
         self.admin
     }
 
+    /// Lanes that cannot be asked yet because a name has no address, each with what the resolver says, to be told to people.
+    /// Each is asked as soon as its name has one.
+    pub fn unresolved(&self) -> Vec<String> {
+        names::unresolved(self.house.plan().lanes.iter().map(Arc::as_ref))
+    }
+
     /// What went wrong with the log since this was last asked, to be told to people once.
     pub fn log_trouble(&self) -> Option<String> {
         self.house.log.as_ref().and_then(Log::new_trouble)
@@ -136,7 +142,7 @@ impl RunningGateway {
     /// log's file and the export stay as they are. Blocks while names are resolved.
     ///
     /// # Errors
-    /// When the configuration makes no sense or a name has no address; the old one then stays.
+    /// When the configuration makes no sense; the old one then stays.
     pub fn reconfigure(&self, config: &Config) -> Result<(), GatewayError> {
         let mut plan = Plan::resolve_blocking(config, self.house.clock)?;
         plan.inherit(&self.house.plan(), self.house.clock.now());

@@ -30,16 +30,42 @@ impl Route {
     /// # Errors
     /// When the name has no address, the proxy is of a kind that is not supported, or TLS cannot be set up.
     pub fn resolve_blocking(target: &Target, config: &ClientConfig, clock: Clock) -> Result<Route, NetError> {
+        match Route::resolve_or_wait_blocking(target, config, clock)? {
+            (route, None) => Ok(route),
+            (_, Some(error)) => Err(error),
+        }
+    }
+
+    /// The same for who can wait: a name that has no address is told beside a route that has none until
+    /// [`Route::refresh_blocking`] finds one.
+    ///
+    /// # Errors
+    /// When the proxy is of a kind that is not supported, or TLS cannot be set up.
+    pub fn resolve_or_wait_blocking(
+        target: &Target,
+        config: &ClientConfig,
+        clock: Clock,
+    ) -> Result<(Route, Option<NetError>), NetError> {
         let proxy = config.proxy.as_ref().and_then(|settings| settings.intercept(target));
         let started_at = clock.now();
-        let addresses = look_up(target, proxy.as_ref())?;
-        Ok(Route {
+        let (addresses, unresolved) = match look_up(target, proxy.as_ref()) {
+            Ok(addresses) => (addresses, None),
+            Err(error @ NetError::Dns { .. }) => (Arc::from([]), Some(error)),
+            Err(error) => return Err(error),
+        };
+        let route = Route {
             target: target.clone(),
             addresses: Arc::new(RwLock::new(addresses)),
             proxy,
             tls: tls_of(target, config)?,
             resolved_in: clock.now() - started_at,
-        })
+        };
+        Ok((route, unresolved))
+    }
+
+    /// Whether there is an address to connect to.
+    pub fn has_address(&self) -> bool {
+        !self.addresses().is_empty()
     }
 
     /// Resolves the name again; connections that are opened from now on, by all clones, go where it leads. Blocks.
@@ -57,8 +83,12 @@ impl Route {
         Arc::clone(&self.addresses.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// A route without addresses, for connections that are handed out by the caller.
-    pub(crate) fn unresolved(target: &Target, config: &ClientConfig) -> Result<Route, NetError> {
+    /// A route without addresses: for connections that are handed out by the caller, or until [`Route::refresh_blocking`]
+    /// finds one.
+    ///
+    /// # Errors
+    /// When TLS cannot be set up.
+    pub fn unresolved(target: &Target, config: &ClientConfig) -> Result<Route, NetError> {
         let tls = tls_of(target, config)?;
         Ok(Route {
             target: target.clone(),
@@ -108,6 +138,17 @@ fn tls_of(target: &Target, config: &ClientConfig) -> Result<Option<Arc<rustls::C
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_without_an_address_is_an_error_to_who_cannot_wait() {
+        // A label of 64 letters is no name, so that nobody is asked for it.
+        let target = Target::parse(&format!("http://{}.invalid:1/v1", "a".repeat(64))).expect("a URL");
+        let (config, clock) = (ClientConfig::default(), Clock::monotonic());
+        assert!(matches!(Route::resolve_blocking(&target, &config, clock), Err(NetError::Dns { .. })));
+        let (route, unresolved) = Route::resolve_or_wait_blocking(&target, &config, clock).expect("it can wait");
+        assert!(!route.has_address() && matches!(unresolved, Some(NetError::Dns { .. })));
+        assert!(route.refresh_blocking().is_err() && !route.has_address());
+    }
 
     #[test]
     fn clones_go_where_the_name_leads_after_it_was_resolved_again() {

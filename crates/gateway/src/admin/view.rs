@@ -61,6 +61,8 @@ pub(crate) enum LaneState {
     },
     /// It has cooled down: one call may try it.
     OnTrial,
+    /// A name of its has no address yet.
+    Unresolved,
 }
 
 /// The log's writer.
@@ -106,7 +108,7 @@ impl View {
 
     /// Whether a call can be answered now, as far as is known.
     pub fn is_ready(&self) -> bool {
-        self.lanes.iter().any(|lane| !matches!(lane.state, LaneState::CoolingDown { .. }))
+        self.lanes.iter().any(|lane| !matches!(lane.state, LaneState::CoolingDown { .. } | LaneState::Unresolved))
     }
 }
 
@@ -128,6 +130,7 @@ impl LaneState {
             LaneState::Full => "full",
             LaneState::CoolingDown { .. } => "cooling_down",
             LaneState::OnTrial => "on_trial",
+            LaneState::Unresolved => "unresolved",
         }
     }
 }
@@ -158,7 +161,10 @@ fn lanes(house: &House, now: Tick, heard: &Heard) -> Vec<LaneView> {
             name: config.name.clone(),
             provider: config.provider.clone(),
             model: config.model.clone(),
-            state: LaneState::of(&snapshot, now),
+            state: match lane.unresolved() {
+                Some(_) => LaneState::Unresolved,
+                None => LaneState::of(&snapshot, now),
+            },
             in_flight: snapshot.in_flight,
             cap: snapshot.cap,
             learned_cap: snapshot.learned_cap,

@@ -5,7 +5,8 @@ use crate::house::{House, configured, lane};
 use crate::scripted::{Script, Scripted, chat_whole, whole};
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
-use tokrate_gateway::{Gateway, GatewayError, KeyConfig, KeyLimits, Mode, key_hash};
+use tokrate_gateway::{Gateway, GatewayError, KeyConfig, KeyLimits, LaneConfig, Mode, key_hash};
+use tokrate_net::Target;
 use tokrate_wire::Dialect;
 
 const CHAT: &[Dialect] = &[Dialect::OpenAiChat];
@@ -106,6 +107,38 @@ fn an_open_door_to_others_needs_a_key() {
     config.listen = SocketAddr::from(([0, 0, 0, 0], 0));
     config.log = None;
     assert!(matches!(Gateway::start(config), Err(GatewayError::Open(_))));
+}
+
+/// A lane at a name of which no resolver has to be asked that it has no address: a label of 64 letters is none.
+fn nameless(name: &str) -> LaneConfig {
+    let mut lane = lane(name, SocketAddr::from(([127, 0, 0, 1], 1)), CHAT);
+    lane.endpoints[0].base = Target::parse(&format!("http://{}.invalid:1/v1", "a".repeat(64))).expect("a URL");
+    lane
+}
+
+#[test]
+fn a_lane_whose_name_has_no_address_is_left_out_and_the_others_serve() {
+    let good = answering();
+    let mut house =
+        House::start(configured(vec![nameless("lost"), lane("good", good.address, CHAT)], Mode::Race { lanes: 2 }));
+    let told = house.gateway.as_ref().expect("it runs").unresolved();
+    assert!(told.len() == 1 && told[0].starts_with("lane lost: "), "{told:?}");
+    assert_eq!(post(house.address, "/v1/chat/completions", BODY).status, 200);
+    let alone = post(house.address, "/v1/chat/completions", &BODY.replace("all", "lost"));
+    assert_eq!((alone.status, alone.header("retry-after")), (503, Some("60")), "{}", alone.text());
+    assert!(alone.text().contains("lane lost") && alone.text().contains(".invalid"), "{}", alone.text());
+    let rows = house.rows();
+    assert!(rows.len() == 1 && rows[0].lane == "good", "{rows:?}");
+}
+
+#[test]
+fn a_gateway_none_of_whose_lanes_has_an_address_starts_and_says_why() {
+    let house = House::start(configured(vec![nameless("lost"), nameless("gone")], Mode::Off));
+    let answer = post(house.address, "/v1/chat/completions", BODY);
+    assert_eq!(answer.status, 503, "{}", answer.text());
+    assert!(answer.text().contains("lane lost") && answer.text().contains("find the address of"), "{}", answer.text());
+    assert_eq!(ask(house.address, "GET", "/v1/models", &[], b"").status, 200);
+    assert_eq!(house.gateway.as_ref().expect("it runs").unresolved().len(), 2);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::fmt::Write;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 use tokrate_bench::Stop;
-use tokrate_gateway::{Config, EndpointConfig, Gateway, RunningGateway};
+use tokrate_gateway::{Config, EndpointConfig, Gateway, RunningGateway, unresolved_blocking};
 use tokrate_host::{FleetConfig, Guise, Host, MetricNames, Provider, RunningHost};
 use tokrate_net::Target;
 use tokrate_wire::Dialect;
@@ -23,6 +23,7 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
     let mut resolved = resolve(flags)?;
     if flags.check {
         anstream::print!("{}", check_shown(&resolved.shown));
+        warn(&unresolved_blocking(&resolved.config)?);
         return Ok(Verdict::Good);
     }
     let stop = Stop::default();
@@ -30,10 +31,18 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
     let _locals = start_locals(&mut resolved)?;
     let gateway = Gateway::start(resolved.config.clone())?;
     anstream::print!("{}", serving_shown(&resolved, &gateway));
+    warn(&gateway.unresolved());
     wait(&stop, &gateway, flags)?;
     anstream::println!("letting open calls end (again to end at once)");
     gateway.stop();
     Ok(Verdict::Good)
+}
+
+/// Tells of lanes whose names have no address.
+fn warn(unresolved: &[String]) {
+    for lane in unresolved {
+        anstream::eprintln!("tokrate: left out until its name has an address: {lane}");
+    }
 }
 
 /// Waits for the end; reads the settings again when it is told to.
@@ -60,7 +69,10 @@ fn wait(stop: &Stop, gateway: &RunningGateway, flags: &Flags) -> Result<()> {
                 }
             }
             match reload(gateway, flags) {
-                Ok(said) => anstream::println!("{said}"),
+                Ok(said) => {
+                    anstream::println!("{said}");
+                    warn(&gateway.unresolved());
+                }
                 Err(error) => anstream::eprintln!("tokrate: kept the old settings: failed to {error:#}"),
             }
         }

@@ -90,6 +90,7 @@ fn state_words(state: LaneState) -> (&'static str, String) {
         LaneState::Ready => ("good", "ready".to_owned()),
         LaneState::Full => ("warning", "full".to_owned()),
         LaneState::OnTrial => ("warning", "on trial: one call at a time".to_owned()),
+        LaneState::Unresolved => ("bad", "its name has no address; looked for again every minute".to_owned()),
         LaneState::CoolingDown { left, why } => {
             let why = match why {
                 Blame::Key => "its key was refused",
