@@ -1,7 +1,7 @@
 //! The admin side: a page, metrics and an API that tell how the gateway does.
 //!
 //! It refuses to change anything, and to know clients' keys, prompts and answers. Invariant: what it tells comes from
-//! configuration and from rows of the log; what takes time is done in a thread of its own, so that no call waits for it; a
+//! configuration and from rows of the log; with a key configured, nothing but `/healthz` answers without it; what takes time is done in a thread of its own, so that no call waits for it; a
 //! page of another site can neither read it nor frame it.
 
 mod api;
@@ -9,6 +9,7 @@ mod ask;
 #[cfg(test)]
 mod browser;
 mod histogram;
+mod key;
 pub(crate) mod metrics;
 mod page;
 #[cfg(test)]
@@ -23,7 +24,7 @@ use crate::house::House;
 use api::Unanswered;
 use bytes::Bytes;
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST};
-use http::header::{REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS};
+use http::header::{REFERRER_POLICY, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS};
 use http::request::Parts;
 use http::uri::Authority;
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode};
@@ -81,15 +82,23 @@ impl Admin {
     }
 
     async fn answer(&self, head: &Parts) -> Answer {
-        if !is_meant(head) {
+        let key = self.house.plan().admin_key;
+        // Whoever has the key may come by any name: a browser shows it to no page of another site.
+        if key.is_none() && !is_meant(head) {
             let said = "ask for this under an IP address or localhost, not under this name";
             return Answer::text(StatusCode::FORBIDDEN, said);
         }
         if !matches!(head.method, Method::GET | Method::HEAD) {
             return Answer::text(StatusCode::METHOD_NOT_ALLOWED, "ask with GET");
         }
+        if head.uri.path() == "/healthz" {
+            return Answer::text(StatusCode::OK, "ok");
+        }
+        if key.is_some_and(|key| !key::is_shown(&head.headers, &key)) {
+            let said = "show the admin key as `Authorization: Bearer KEY`, or as the password of any user";
+            return Answer::text(StatusCode::UNAUTHORIZED, said);
+        }
         let topic = match head.uri.path() {
-            "/healthz" => return Answer::text(StatusCode::OK, "ok"),
             "/style.css" => return Answer::of(StatusCode::OK, CSS, page::style()),
             "/live.js" => return Answer::of(StatusCode::OK, JAVASCRIPT, page::SCRIPT),
             "/" => Topic::Page,
@@ -184,6 +193,9 @@ impl Answer {
         put(REFERRER_POLICY, "no-referrer");
         put(HeaderName::from_static("cross-origin-resource-policy"), "same-origin");
         put(HeaderName::from_static("cross-origin-opener-policy"), "same-origin");
+        if self.status == StatusCode::UNAUTHORIZED {
+            put(WWW_AUTHENTICATE, "Basic realm=\"tokrate gateway\", charset=\"UTF-8\"");
+        }
         if self.status == StatusCode::METHOD_NOT_ALLOWED {
             put(ALLOW, "GET, HEAD");
         }

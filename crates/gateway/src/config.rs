@@ -23,6 +23,8 @@ pub struct Config {
     pub listen: SocketAddr,
     /// Where the page, the metrics and the log's API are; `None` for nowhere.
     pub admin: Option<SocketAddr>,
+    /// SHA-256 of the key that whoever asks there has to show; elsewhere than on loopback it must be set.
+    pub admin_key: Option<[u8; 32]>,
     /// Threads that serve.
     pub workers: usize,
     /// How providers are connected to.
@@ -190,6 +192,7 @@ impl Default for Config {
         Config {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             admin: None,
+            admin_key: None,
             workers: 1,
             client: ClientConfig::default(),
             lanes: Vec::new(),

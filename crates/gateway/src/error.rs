@@ -42,6 +42,12 @@ pub enum GatewayError {
     /// This build has no export.
     #[error("export to OpenTelemetry: this build cannot; build it with `--features otel`, or leave out [gateway.otel]")]
     NoExport,
+    /// Everybody could look at it.
+    #[error(
+        "show the admin side on {0} without a key: others could read it; name one as `admin_key_env`, `admin_key_file` or \
+         `admin_key_cmd` under [gateway], or listen on 127.0.0.1"
+    )]
+    OpenAdmin(SocketAddr),
     /// No descriptor, address or runtime.
     #[error(transparent)]
     Net(#[from] NetError),

@@ -23,6 +23,8 @@ pub(crate) struct Plan {
     pub aliases: BTreeMap<String, Arc<Alias>>,
     pub keys: BTreeMap<[u8; 32], Arc<Key>>,
     pub limits: LimitsConfig,
+    /// SHA-256 of the admin side's key.
+    pub admin_key: Option<[u8; 32]>,
     pub router: Mutex<Router>,
 }
 
@@ -100,7 +102,8 @@ impl Plan {
         for lane in &lanes {
             router.learn(lane.id, clock.now(), &lane.config.curve);
         }
-        Ok(Plan { lanes, aliases, keys, limits: config.limits, router: Mutex::new(router) })
+        let Config { limits, admin_key, .. } = *config;
+        Ok(Plan { lanes, aliases, keys, limits, admin_key, router: Mutex::new(router) })
     }
 
     /// Takes over what an earlier plan has learned and counted: what keys have used, what races may cost, how
@@ -252,6 +255,9 @@ fn check(config: &Config) -> Result<(), GatewayError> {
     }
     if !config.listen.ip().is_loopback() && config.keys.is_empty() {
         return Err(GatewayError::Open(config.listen));
+    }
+    if let Some(admin) = config.admin.filter(|admin| !admin.ip().is_loopback() && config.admin_key.is_none()) {
+        return Err(GatewayError::OpenAdmin(admin));
     }
     unlike("lanes", config.lanes.iter().map(|lane| &lane.name))?;
     unlike("aliases", config.aliases.iter().map(|alias| &alias.name))?;

@@ -144,7 +144,9 @@ impl RunningGateway {
     /// # Errors
     /// When the configuration makes no sense; the old one then stays.
     pub fn reconfigure(&self, config: &Config) -> Result<(), GatewayError> {
-        let mut plan = Plan::resolve_blocking(config, self.house.clock)?;
+        // The addresses stay, so that what is safe there is judged by them.
+        let config = Config { listen: self.address, admin: self.admin, ..config.clone() };
+        let mut plan = Plan::resolve_blocking(&config, self.house.clock)?;
         plan.inherit(&self.house.plan(), self.house.clock.now());
         self.house.adopt(plan);
         Ok(())

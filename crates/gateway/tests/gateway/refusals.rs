@@ -109,6 +109,38 @@ fn an_open_door_to_others_needs_a_key() {
     assert!(matches!(Gateway::start(config), Err(GatewayError::Open(_))));
 }
 
+#[test]
+fn a_look_at_the_gateway_from_elsewhere_needs_a_key() {
+    let mut config = configured(vec![lane("one", SocketAddr::from(([127, 0, 0, 1], 1)), CHAT)], Mode::Off);
+    config.admin = Some(SocketAddr::from(([0, 0, 0, 0], 0)));
+    config.log = None;
+    assert!(matches!(Gateway::start(config.clone()), Err(GatewayError::OpenAdmin(_))));
+    config.admin_key = Some(key_hash("sk-admin"));
+    let house = House::start(config.clone());
+    let gateway = house.gateway.as_ref().expect("it runs");
+    let address = gateway.admin().expect("it was asked for");
+    let address = SocketAddr::from(([127, 0, 0, 1], address.port()));
+    let with = |headers: &[(&str, &str)], path| ask(address, "GET", path, headers, b"");
+    for path in ["/", "/metrics", "/api/lanes", "/style.css", "/readyz", "/nothing"] {
+        let refused = with(&[], path);
+        assert_eq!(refused.status, 401, "{path}");
+        assert!(refused.header("www-authenticate").is_some_and(|said| said.starts_with("Basic ")), "{path}");
+        assert_eq!(with(&[("authorization", "Bearer sk-other")], path).status, 401, "{path}");
+    }
+    assert_eq!(with(&[], "/healthz").status, 200);
+    // `anybody:sk-admin`
+    for key in ["Bearer sk-admin", "Basic YW55Ym9keTpzay1hZG1pbg=="] {
+        assert_eq!(with(&[("authorization", key)], "/metrics").status, 200, "{key}");
+        assert_eq!(with(&[("authorization", key)], "/").status, 200, "{key}");
+    }
+    // It cannot be taken away while the address stays what it is.
+    let gone = gateway.reconfigure(&tokrate_gateway::Config { admin_key: None, admin: None, ..config.clone() });
+    assert!(matches!(gone, Err(GatewayError::OpenAdmin(_))));
+    gateway.reconfigure(&tokrate_gateway::Config { admin_key: Some(key_hash("sk-new")), ..config }).expect("a key");
+    assert_eq!(with(&[("authorization", "Bearer sk-admin")], "/metrics").status, 401);
+    assert_eq!(with(&[("authorization", "Bearer sk-new")], "/metrics").status, 200);
+}
+
 /// A lane at a name of which no resolver has to be asked that it has no address: a label of 64 letters is none.
 fn nameless(name: &str) -> LaneConfig {
     let mut lane = lane(name, SocketAddr::from(([127, 0, 0, 1], 1)), CHAT);

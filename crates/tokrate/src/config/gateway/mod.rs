@@ -10,6 +10,7 @@ pub mod simulated;
 use super::environment::{self, Environment};
 use super::file::File;
 use super::quantity;
+use super::secret::KeyReference;
 use crate::flags::gateway::Flags;
 use aliases::{mode_shown, policy_shown};
 use anyhow::{Context, Result, anyhow, bail, ensure};
@@ -17,7 +18,7 @@ use rows::{GatewayRow, LimitsRow};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use tokrate_core::Span;
-use tokrate_gateway::{Config, LaneConfig, LimitsConfig, LogSettings};
+use tokrate_gateway::{Config, LaneConfig, LimitsConfig, LogSettings, key_hash};
 use tokrate_net::{ClientConfig, HttpVersion};
 
 /// The origin of what nobody set.
@@ -104,6 +105,7 @@ fn resolve_file(flags: &Flags, file: &File) -> Result<Resolved> {
     let config = Config {
         listen: address("listen", &listen)?,
         admin: (admin != "off").then(|| address("admin", &admin)).transpose()?,
+        admin_key: seen.admin_key(&row)?,
         workers,
         client: client(&row, &mut seen)?,
         limits: seen.limits(&row.limits)?,
@@ -218,6 +220,15 @@ impl Seen {
         let value = row.unwrap_or(usual);
         self.note(key, value, origin);
         value
+    }
+
+    /// The hash of the admin side's key, which is fetched.
+    fn admin_key(&mut self, row: &GatewayRow) -> Result<Option<[u8; 32]>> {
+        let reference = KeyReference::first(&row.admin_key_env, &row.admin_key_file, &row.admin_key_cmd);
+        let Some(reference) = reference else { return Ok(None) };
+        let key = reference.fetch().context("understand gateway.admin_key")?;
+        self.note("admin_key", "***", self.file_origin());
+        Ok(Some(key_hash(key.reveal())))
     }
 
     fn limits(&mut self, row: &LimitsRow) -> Result<LimitsConfig> {

@@ -20,6 +20,13 @@ pub struct GatewayRow {
     /// Where the page, the metrics and the API of the log are served; `off` for none
     #[cfg_attr(test, schemars(with = "Option<forms::AddressOrOff>"))]
     pub admin: Option<String>,
+    /// Environment variable with the key of the admin side: elsewhere than on loopback it needs one
+    pub admin_key_env: Option<String>,
+    /// File with that key
+    #[cfg_attr(test, schemars(with = "Option<forms::File>"))]
+    pub admin_key_file: Option<PathBuf>,
+    /// Command that prints that key
+    pub admin_key_cmd: Option<String>,
     /// Throughput log (SQLite); `off` for none
     #[cfg_attr(test, schemars(with = "Option<forms::FileOrOff>"))]
     pub log: Option<String>,
