@@ -4,6 +4,7 @@
 //! connection (over HTTP/2, resets the stream) at once.
 
 use crate::inbox::{Inbox, Reader, Receiving};
+use crate::missing::what_is_missing;
 use crate::plan::Lane;
 use std::cell::RefCell;
 use std::future::Future;
@@ -121,7 +122,8 @@ impl Attempt {
                 self.running = None;
                 self.connection_new = exchange.connection.new;
                 self.inbox.borrow_mut().end(exchange.ended_at);
-                let ending = self.inbox.borrow().ending_of(exchange.outcome);
+                let mut ending = self.inbox.borrow().ending_of(exchange.outcome);
+                self.blame_settings(&mut ending);
                 self.close(exchange.ended_at, ending);
                 true
             }
@@ -167,6 +169,14 @@ impl Attempt {
     /// What was measured; only of one that has ended.
     pub fn measured(&self) -> Option<&LiveNumbers> {
         self.measured.as_ref()
+    }
+
+    /// What the lane does not find may be what the settings name.
+    fn blame_settings(&self, ending: &mut Ending) {
+        let inbox = self.inbox.borrow();
+        if let (Ending::Failed { kind, .. }, Some(head)) = (ending, &inbox.head) {
+            *kind = what_is_missing(*kind, head.status, &inbox.refused, &self.lane.config.model);
+        }
     }
 
     fn close(&mut self, at: Tick, ending: Ending) {

@@ -176,7 +176,8 @@ impl Call {
     pub fn refusal_as_it_came(&self, attempt: usize) -> Option<Response<CallBody>> {
         let attempt = &self.attempts[attempt].attempt;
         let inbox = attempt.inbox.borrow();
-        let is_own = blame(attempt.failure()?.kind) == Blame::Client;
+        let kind = attempt.failure()?.kind;
+        let is_own = blame(kind) == Blame::Client || kind == FailureKind::NotFound;
         let is_same = attempt.dialect() == self.account.request.dialect();
         let head = inbox.head.as_ref().filter(|head| is_own && is_same && head.status.is_client_error())?;
         let body = attempt.redacted(String::from_utf8_lossy(&inbox.refused).into_owned());

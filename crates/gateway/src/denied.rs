@@ -40,6 +40,7 @@ impl Denied {
         let said = if message.is_empty() { String::new() } else { format!(": {message}") };
         let message = match kind {
             FailureKind::Unauthorized => format!("lane {lane}: the provider refused the gateway's key{said}"),
+            FailureKind::ModelNotFound => format!("lane {lane}: the provider does not have the gateway's model{said}"),
             _ => format!("lane {lane}: {}{said}", kind.name().replace('_', " ")),
         };
         Denied { retry_after, ..Denied::new(status, message) }

@@ -26,6 +26,7 @@ mod heading;
 mod house;
 mod inbox;
 mod listing;
+mod missing;
 mod names;
 #[cfg(feature = "otel")]
 mod otel;

@@ -103,6 +103,43 @@ fn what_a_client_got_wrong_is_not_tried_elsewhere_and_comes_as_the_provider_said
 }
 
 #[test]
+fn a_model_that_a_lane_does_not_have_is_the_settings_fault_and_another_lane_answers() {
+    let said = r#"{"error":{"message":"The model `model-old` does not exist","type":"invalid_request_error","code":"model_not_found"}}"#;
+    let old = Scripted::start(vec![Script::Say(vec![whole("404 Not Found", said)])]);
+    let good = Scripted::start(vec![Script::Say(vec![whole("200 OK", &chat_whole("yes"))])]);
+    let lanes = vec![lane("old", old.address, CHAT), lane("good", good.address, CHAT)];
+    let mut house = House::start(configured(lanes, Mode::Off));
+    for _ in 0..3 {
+        let answer = post(house.address, "/v1/chat/completions", &chat(false));
+        assert_eq!((answer.status, answer.header("x-tokrate-winner")), (200, Some("good")), "{}", answer.text());
+    }
+    let alone = post(house.address, "/v1/chat/completions", &chat(false).replace("\"all\"", "\"old\""));
+    assert_eq!(alone.status, 503, "it is benched: {}", alone.text());
+    assert_eq!(old.asked().len(), 1);
+    let rows = house.rows();
+    let failed: Vec<_> = rows.iter().filter(|row| row.end == AttemptEnd::Failed).collect();
+    assert_eq!(failed.len(), 1);
+    assert_eq!((failed[0].lane.as_str(), failed[0].failure), ("old", Some(FailureKind::ModelNotFound)));
+}
+
+#[test]
+fn something_else_that_is_not_found_is_looked_for_elsewhere_and_held_against_nobody() {
+    let said =
+        r#"{"error":{"message":"File not found: file_1","type":"invalid_request_error","param":null,"code":null}}"#;
+    let script = || vec![Script::Say(vec![whole("404 Not Found", said)])];
+    let (one, other) = (Scripted::start(script()), Scripted::start(script()));
+    let lanes = vec![lane("one", one.address, CHAT), lane("other", other.address, CHAT)];
+    let mut house = House::start(configured(lanes, Mode::Off));
+    const CALLS: usize = 8;
+    for _ in 0..CALLS {
+        let answer = post(house.address, "/v1/chat/completions", &chat(false));
+        assert_eq!((answer.status, answer.text().as_str()), (404, said), "as the provider wrote it");
+    }
+    assert_eq!((one.asked().len(), other.asked().len()), (CALLS, CALLS), "neither is benched");
+    assert!(house.rows().iter().all(|row| row.failure == Some(FailureKind::NotFound)));
+}
+
+#[test]
 fn an_answer_that_breaks_after_its_first_token_ends_with_one_clear_error() {
     let events = chat_events(&["one", " two"]);
     let cut = &events[..events.find(" two").expect("it is there") + 2];

@@ -93,7 +93,7 @@ fn state_words(state: LaneState) -> (&'static str, String) {
         LaneState::Unresolved => ("bad", "its name has no address; looked for again every minute".to_owned()),
         LaneState::CoolingDown { left, why } => {
             let why = match why {
-                Blame::Key => "its key was refused",
+                Blame::Key => "its key or its model was refused",
                 Blame::Load => "it asked for fewer calls",
                 _ => "it failed",
             };

@@ -1,0 +1,81 @@
+//! Whose fault it is that a provider does not find something.
+//!
+//! It refuses to know statuses that say anything else. Invariant: the model and the path come from the gateway's settings, so
+//! that a model that is not found is never the client's fault.
+
+use http::StatusCode;
+use tokrate_core::FailureKind;
+
+/// What providers say of a model that they do not have.
+const PHRASES: [&str; 7] = [
+    "model_not_found",
+    "not found",
+    "not_found",
+    "does not exist",
+    "doesn't exist",
+    "unknown model",
+    "not a valid model",
+];
+
+/// What `NotFound` comes to, by the status and the body of the answer and the model that was asked for; any other kind stays
+/// what it is.
+pub(crate) fn what_is_missing(kind: FailureKind, status: StatusCode, body: &[u8], model: &str) -> FailureKind {
+    if kind != FailureKind::NotFound {
+        return kind;
+    }
+    let said = String::from_utf8_lossy(body).to_lowercase();
+    let names_it = said.contains("model_not_found") || names(&said, &model.to_lowercase());
+    if said.contains("model") && names_it && PHRASES.iter().any(|phrase| said.contains(phrase)) {
+        FailureKind::ModelNotFound
+    } else if status == StatusCode::NOT_FOUND {
+        FailureKind::NotFound
+    } else {
+        // Something else of the client's own request, such as an answer that it goes on from.
+        FailureKind::BadRequest
+    }
+}
+
+/// Whether a text holds a name, and not as a part of a longer one.
+fn names(text: &str, name: &str) -> bool {
+    let is_part = |character: char| character.is_alphanumeric();
+    !name.is_empty()
+        && text
+            .match_indices(name)
+            .any(|(at, _)| !text[..at].ends_with(is_part) && !text[at + name.len()..].starts_with(is_part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_model_that_is_not_there_is_told_from_other_things_that_are_not() {
+        let of = |status: u16, body: &str| {
+            let status = StatusCode::from_u16(status).expect("a status");
+            what_is_missing(FailureKind::NotFound, status, body.as_bytes(), "gpt-x")
+        };
+        for body in [
+            // OpenAI, Anthropic, Gemini, Ollama, vLLM.
+            r#"{"error":{"message":"The model `gpt-x` does not exist or you do not have access to it.","type":"invalid_request_error","code":"model_not_found"}}"#,
+            r#"{"type":"error","error":{"type":"not_found_error","message":"model: gpt-x"}}"#,
+            r#"{"error":{"code":404,"message":"models/gpt-x is not found for API version v1beta","status":"NOT_FOUND"}}"#,
+            r#"{"error":"model \"gpt-x\" not found, try pulling it first"}"#,
+            r#"{"object":"error","message":"The model `gpt-x` does not exist.","type":"NotFoundError","code":404}"#,
+        ] {
+            assert_eq!(of(404, body), FailureKind::ModelNotFound, "{body}");
+            assert_eq!(of(400, body), FailureKind::ModelNotFound, "{body}");
+        }
+        for body in [
+            "",
+            "<html>404 Not Found</html>",
+            r#"{"type":"error","error":{"type":"not_found_error","message":"File not found: file_1"}}"#,
+            r#"{"error":{"message":"Previous response with id 'resp_1' not found.","code":"previous_response_not_found"}}"#,
+            r#"{"error":{"message":"the file of model gpt-x-large is not found"}}"#.replace("gpt-x-large", "gpt-xl").as_str(),
+        ] {
+            assert_eq!(of(404, body), FailureKind::NotFound, "{body}");
+            assert_eq!(of(400, body), FailureKind::BadRequest, "{body}");
+        }
+        let other = what_is_missing(FailureKind::RateLimited, StatusCode::NOT_FOUND, b"model gpt-x not found", "gpt-x");
+        assert_eq!(other, FailureKind::RateLimited);
+    }
+}
