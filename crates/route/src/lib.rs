@@ -27,5 +27,5 @@ pub use lane_model::{CurvePoint, Expectation, LaneModel, ModelConfig};
 pub use limits::{Admitted, KeyLimits, KeyMeter, Month, Refused, RefusedFor};
 pub use pick::{CallShape, Policy, Ranked};
 pub use race::{Action, Candidate, Commit, Failed, LoserPolicy, Mode, Race, RaceConfig, Role, Why};
-pub use replay::{Instead, LoggedAttempt, Means, ReplayConfig, Report, replay};
+pub use replay::{Instead, LEVELS as REPLAY_LEVELS, LoggedAttempt, Means, Percentile, ReplayConfig, Report, replay};
 pub use router::{LaneSnapshot, Outcome, OutputLength, Router, RouterConfig, SnapshotPoint};

@@ -8,11 +8,14 @@
 //! its estimate is worth; [`Report::as_done`] says how often it would have done the same.
 
 mod estimate;
+mod spread;
 
 use crate::lane::{LaneConfig, LaneId};
 use crate::pick::{CallShape, Policy};
 use crate::router::{Outcome, Router, RouterConfig};
-use estimate::Measured;
+use estimate::{Measured, Met, Neighbours, Way};
+pub use spread::{LEVELS, Percentile};
+use spread::{Mixture, percentile, root_of_squares};
 use tokrate_core::{FailureKind, Span, Tick};
 
 /// A logged attempt. Rows of one call stand together, in order of their starts.
@@ -102,9 +105,19 @@ pub struct Report {
     pub measured: Means,
     /// What the other policy is estimated to have given.
     pub estimated: Means,
+    /// Percentiles of the time to the first token.
+    pub ttft: [Percentile; 3],
+    /// Percentiles of the time to the end.
+    pub completion: [Percentile; 3],
+    /// Attempts that the estimate rests on: what it says beyond their number is no more than what they were.
+    pub attempts: usize,
     /// Standard error of the difference of the mean completion times (seconds): what chance among calls and neighbours alone
     /// would make of it, not what other loads would.
     pub completion_error: f64,
+    /// That of the mean times to the first token (seconds).
+    pub ttft_error: f64,
+    /// That of the mean costs (USD); `None` if one of them is not known.
+    pub usd_error: Option<f64>,
 }
 
 impl Report {
@@ -131,8 +144,12 @@ pub fn replay(
         Instead::Race { policy, lanes } => (policy, lanes.max(1)),
         Instead::Hedge { policy } => (policy, 2),
     };
-    let mut tally = Tally::default();
-    for call in rows.chunk_by(|one, other| one.call == other.call) {
+    let way = if matches!(instead, Instead::Hedge { .. }) { Way::Hedge } else { Way::Race };
+    let mut tally = Tally::new();
+    let mut decided = Vec::new();
+    let mut units = 0;
+    for (unit, call) in rows.chunk_by(|one, other| one.call == other.call).enumerate() {
+        units = unit + 1;
         let now = call[0].started;
         past.play(now);
         let Some(answered) = call.iter().find(|row| row.won && row.failure.is_none()) else { continue };
@@ -140,16 +157,50 @@ pub fn replay(
         let shape = CallShape { prompt_tokens: call[0].prompt_tokens, output_tokens: answered.output_tokens as f64 };
         let order = past.router.order(now, &shape, &ids, &policy);
         let chosen: Vec<LaneId> = order.iter().take(wanted).map(|ranked| ranked.lane).collect();
-        let neighbours: Option<Vec<_>> = chosen.iter().map(|lane| measured.near(*lane, now, call[0].call)).collect();
-        let Some(neighbours) = neighbours.filter(|lanes| lanes.len() == wanted) else { continue };
-        let estimate = match instead {
-            Instead::By(_) | Instead::Race { .. } => estimate::race(&neighbours, &shape),
-            Instead::Hedge { .. } => estimate::hedge(&neighbours, &shape),
+        let Some(neighbours) = near(&measured, &chosen, now, unit).filter(|lanes| lanes.len() == wanted) else {
+            continue;
         };
         let begun: Vec<LaneId> = call.iter().map(|row| row.lane).collect();
-        tally.add(call, answered, &estimate, matches!(instead, Instead::By(_)) && begun == chosen);
+        let as_done = matches!(instead, Instead::By(_)) && begun == chosen;
+        let was = Was::of(call, answered);
+        tally.add(&was, &neighbours, way, &shape, as_done);
+        decided.push(Decided { unit, now, shape, chosen, was });
     }
-    tally.finish()
+    tally.finish(units, way, &measured, &decided)
+}
+
+fn near<'a>(measured: &Measured<'a>, chosen: &[LaneId], now: Tick, unit: usize) -> Option<Vec<Neighbours<'a>>> {
+    chosen.iter().map(|lane| measured.near(*lane, now, unit)).collect()
+}
+
+/// A call that counts.
+struct Decided {
+    unit: usize,
+    now: Tick,
+    shape: CallShape,
+    chosen: Vec<LaneId>,
+    was: Was,
+}
+
+/// What was measured of a call.
+#[derive(Clone, Copy)]
+struct Was {
+    ttft: f64,
+    completion: f64,
+    usd: Option<f64>,
+    attempts: f64,
+}
+
+impl Was {
+    fn of(call: &[LoggedAttempt], answered: &LoggedAttempt) -> Was {
+        let waited = answered.started.since(call[0].started).as_secs_f64();
+        Was {
+            ttft: waited + answered.ttft.unwrap_or(answered.total).as_secs_f64(),
+            completion: waited + answered.total.as_secs_f64(),
+            usd: call.iter().map(|row| row.usd).sum(),
+            attempts: call.len() as f64,
+        }
+    }
 }
 
 /// A router that sees the log go by.
@@ -194,43 +245,45 @@ impl<'a> Past<'a> {
     }
 }
 
-#[derive(Default)]
 struct Tally {
     report: Report,
     measured_usd: Option<f64>,
     estimated_usd: Option<f64>,
-    differences: f64,
-    squares: f64,
-    /// Of the estimates themselves.
-    variance: f64,
+    ttfts: Mixture,
+    completions: Mixture,
 }
 
 impl Tally {
-    fn add(&mut self, call: &[LoggedAttempt], answered: &LoggedAttempt, estimate: &estimate::Estimate, as_done: bool) {
-        let first = self.report.covered == 0;
-        self.report.covered += 1;
-        self.report.as_done += usize::from(as_done);
-        let waited = answered.started.since(call[0].started).as_secs_f64();
-        let completion = waited + answered.total.as_secs_f64();
-        let Means { ttft, completion: sum, attempts, .. } = &mut self.report.measured;
-        *ttft += waited + answered.ttft.unwrap_or(answered.total).as_secs_f64();
-        *sum += completion;
-        *attempts += call.len() as f64;
-        let Means { ttft, completion: sum, attempts, .. } = &mut self.report.estimated;
-        *ttft += estimate.ttft;
-        *sum += estimate.completion;
-        *attempts += estimate.attempts;
-        let usd = call.iter().map(|row| row.usd).sum::<Option<f64>>();
-        let add = |sum: Option<f64>, usd: Option<f64>| Some(if first { 0.0 } else { sum? } + usd?);
-        self.measured_usd = add(self.measured_usd, usd);
-        self.estimated_usd = add(self.estimated_usd, estimate.usd);
-        let difference = estimate.completion - completion;
-        self.differences += difference;
-        self.squares += difference * difference;
-        self.variance += estimate.variance;
+    fn new() -> Tally {
+        Tally {
+            report: Report::default(),
+            measured_usd: Some(0.0),
+            estimated_usd: Some(0.0),
+            ttfts: Mixture::new(),
+            completions: Mixture::new(),
+        }
     }
 
-    fn finish(mut self) -> Report {
+    fn add(&mut self, was: &Was, neighbours: &[Neighbours<'_>], way: Way, shape: &CallShape, as_done: bool) {
+        let report = &mut self.report;
+        report.covered += 1;
+        report.as_done += usize::from(as_done);
+        report.measured.ttft += was.ttft;
+        report.measured.completion += was.completion;
+        report.measured.attempts += was.attempts;
+        self.measured_usd = self.measured_usd.zip(was.usd).map(|(sum, usd)| sum + usd);
+        let usd = &mut self.estimated_usd;
+        let attempts = estimate::outcomes(way, neighbours, shape, &mut |share, met| {
+            report.estimated.ttft += share * met.ttft;
+            report.estimated.completion += share * met.completion();
+            *usd = usd.zip(met.usd).map(|(sum, usd)| sum + share * usd);
+            self.ttfts.add(met.ttft, share);
+            met.ends().for_each(|(part, seconds)| self.completions.add(seconds, share * part));
+        });
+        report.estimated.attempts += attempts;
+    }
+
+    fn finish(mut self, units: usize, way: Way, measured: &Measured<'_>, decided: &[Decided]) -> Report {
         let n = self.report.covered as f64;
         if self.report.covered == 0 {
             return self.report;
@@ -242,11 +295,75 @@ impl Tally {
             means.attempts /= n;
             means.usd = usd.map(|usd| usd / n);
         }
-        let mean = self.differences / n;
-        let between = (self.squares / n - mean * mean).max(0.0);
-        self.report.completion_error = ((between + self.variance / n) / n).sqrt();
+        self.add_errors(units, way, measured, decided);
         self.report
     }
+
+    /// Standard errors and percentiles, by what each call of the log contributes (the infinitesimal jackknife).
+    fn add_errors(&mut self, units: usize, way: Way, measured: &Measured<'_>, decided: &[Decided]) {
+        let cuts = [&self.ttfts, &self.completions].map(|mixture| LEVELS.map(|level| mixture.quantile(level)));
+        let value = |met: &Met| figures(met, &cuts);
+        let n = decided.len() as f64;
+        let mut influences = vec![[0.0; FIGURES]; units];
+        let mut used = vec![false; units];
+        let mut sums = [0.0; FIGURES];
+        for call in decided {
+            let Some(lanes) = near(measured, &call.chosen, call.now, call.unit) else { continue };
+            let projected = estimate::projections(way, &lanes, &call.shape, &value);
+            let mean = mean_of(&projected[0]);
+            for (lane, projected) in lanes.iter().zip(&projected) {
+                let m = projected.len() as f64;
+                // A mean of few is nearer to each of them than the truth is.
+                let widened = (m / (m - 1.0).max(1.0)).sqrt() / m / n;
+                let centre = mean_of(projected);
+                for (neighbour, projected) in lane.attempts().iter().zip(projected) {
+                    used[neighbour.unit] = true;
+                    let influence = &mut influences[neighbour.unit];
+                    (0..FIGURES).for_each(|which| influence[which] += (projected[which] - centre[which]) * widened);
+                }
+            }
+            let was = [call.was.completion, call.was.ttft, call.was.usd.unwrap_or(0.0)];
+            for which in 0..FIGURES {
+                let own = mean[which] - was.get(which).unwrap_or(&0.0);
+                sums[which] += own / n;
+                influences[call.unit][which] += own / n;
+            }
+        }
+        for call in decided {
+            let influence = &mut influences[call.unit];
+            (0..FIGURES).for_each(|which| influence[which] -= sums[which] / n);
+        }
+        let error = |which: usize| root_of_squares(influences.iter().map(|influence| influence[which]));
+        let report = &mut self.report;
+        (report.completion_error, report.ttft_error) = (error(0), error(1));
+        report.usd_error = report.measured.usd.and(report.estimated.usd).map(|_| error(2));
+        report.attempts = used.into_iter().filter(|used| *used).count();
+        let (mut ttfts, mut completions) = (vec![None; units], vec![None; units]);
+        for call in decided {
+            ttfts[call.unit] = Some(call.was.ttft);
+            completions[call.unit] = Some(call.was.completion);
+        }
+        for (place, level) in LEVELS.into_iter().enumerate() {
+            let of = |figure: usize| influences.iter().map(|influence| influence[figure]).collect::<Vec<f64>>();
+            report.ttft[place] = percentile(level, &self.ttfts, &of(3 + place), &ttfts);
+            report.completion[place] = percentile(level, &self.completions, &of(6 + place), &completions);
+        }
+    }
+}
+
+/// Completion, time to the first token, cost, and whether each of both times is at most its percentiles.
+const FIGURES: usize = 3 + 2 * LEVELS.len();
+
+fn figures(met: &Met, cuts: &[[f64; 3]; 2]) -> [f64; FIGURES] {
+    let [ttfts, completions] = cuts;
+    let [t50, t90, t99] = ttfts.map(|cut| f64::from(met.ttft <= cut));
+    let [c50, c90, c99] = completions.map(|cut| met.share_by(cut));
+    [met.completion(), met.ttft, met.usd.unwrap_or(0.0), t50, t90, t99, c50, c90, c99]
+}
+
+fn mean_of(projected: &[[f64; FIGURES]]) -> [f64; FIGURES] {
+    let sum = |which: usize| projected.iter().map(|values| values[which]).sum::<f64>();
+    std::array::from_fn(|which| sum(which) / projected.len() as f64)
 }
 
 #[cfg(test)]

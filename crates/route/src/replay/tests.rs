@@ -1,5 +1,6 @@
 //! Tests of the replay: known lanes, what is not covered, and that the future is not seen.
 
+use super::spread::of_sorted;
 use super::*;
 use tokrate_core::Rng;
 
@@ -120,4 +121,111 @@ fn without_a_price_the_cost_is_unknown_and_not_nothing() {
     let rows = log(100, &[(0.5, 0.2, 50.0)]);
     let report = replay(&rows, &[LaneConfig::default()], &Instead::By(Policy::Fixed), &ReplayConfig::default(), 1);
     assert!(report.estimated.usd.is_none() && report.measured.usd.is_some() && report.covered == 100);
+}
+
+/// Two lanes in turns, answers of 50 to 150 tokens; the time to the first token and the time per token vary by attempt.
+fn known(rng: &mut Rng, calls: u64) -> Vec<LoggedAttempt> {
+    let row = |call: u64| {
+        let lane = call % 2;
+        let (ttft, completion, tokens) = drawn(rng, lane);
+        LoggedAttempt {
+            call,
+            lane: LaneId(lane as u32),
+            started: at(call as f64 * 5.0),
+            ttft: Some(Span::from_secs_f64(ttft)),
+            total: Span::from_secs_f64(completion),
+            prompt_tokens: 1_000,
+            output_tokens: tokens,
+            output_speed: Some(tokens as f64 / (completion - ttft)),
+            usd: Some(0.001 * tokens as f64),
+            failure: None,
+            won: true,
+        }
+    };
+    (0..calls).map(row).collect()
+}
+
+fn drawn(rng: &mut Rng, lane: u64) -> (f64, f64, u64) {
+    let tokens = 50 + rng.below(101);
+    let ttft = 0.5 * rng.log_normal(0.8);
+    let pace = [0.02, 0.01][lane as usize] * rng.log_normal(0.3);
+    (ttft, ttft + tokens as f64 * pace, tokens)
+}
+
+/// What truly comes of a way to ask: times to the first token and to the end, sorted, of many calls.
+fn truth(instead: &Instead, late: f64) -> [Vec<f64>; 2] {
+    let mut rng = Rng::root(99);
+    let call = |_| {
+        let (first, second) = (drawn(&mut rng, 0), drawn(&mut rng, 1));
+        let answer = |(ttft, completion, tokens): (f64, f64, u64), after: f64, own: u64| {
+            (after + ttft, after + ttft + own as f64 * (completion - ttft) / tokens as f64)
+        };
+        let (alone, other) = (answer(first, 0.0, first.2), answer(second, 0.0, first.2));
+        let hedge = answer(second, late, first.2);
+        match instead {
+            Instead::By(_) => alone,
+            Instead::Race { .. } if other.0 < alone.0 => other,
+            Instead::Hedge { .. } if alone.0 > late && hedge.0 < alone.0 => hedge,
+            _ => alone,
+        }
+    };
+    let (mut ttfts, mut completions): (Vec<f64>, Vec<f64>) = (0..200_000).map(call).unzip();
+    ttfts.sort_by(f64::total_cmp);
+    completions.sort_by(f64::total_cmp);
+    [ttfts, completions]
+}
+
+/// How many of so many logs have the truth in the interval that a replay gives: of both times the three percentiles, then the
+/// difference of the means.
+fn held(instead: &Instead, logs: u64, calls: u64) -> [[u64; 4]; 2] {
+    let alone = truth(&Instead::By(Policy::Fixed), 0.0);
+    let truth = truth(instead, of_sorted(&alone[0], 0.9));
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    // Half the calls were on either lane; the second one writes twice as fast.
+    let was = [mean(&alone[0]), (mean(&alone[1]) + mean(&alone[0]) + 100.0 * 0.01) / 2.0];
+    let mut held = [[0; 4]; 2];
+    for seed in 0..logs {
+        let report = run(&known(&mut Rng::root(seed), calls), 2, *instead);
+        let means = [
+            (report.estimated.ttft - report.measured.ttft, report.ttft_error),
+            (report.estimated.completion - report.measured.completion, report.completion_error),
+        ];
+        for (time, percentiles) in [report.ttft, report.completion].iter().enumerate() {
+            for (place, found) in percentiles.iter().enumerate() {
+                let value = of_sorted(&truth[time], found.level);
+                held[time][place] += u64::from((found.low..=found.high).contains(&value));
+            }
+            let (difference, error) = means[time];
+            held[time][3] += u64::from((difference - (mean(&truth[time]) - was[time])).abs() <= 1.96 * error);
+        }
+    }
+    held
+}
+
+const WAYS: [Instead; 3] = [
+    Instead::By(Policy::Fixed),
+    Instead::Race { policy: Policy::Fixed, lanes: 2 },
+    Instead::Hedge { policy: Policy::Fixed },
+];
+
+#[test]
+fn intervals_hold_the_truth_as_often_as_they_say() {
+    for instead in WAYS {
+        let held = held(&instead, 100, 400);
+        for [p50, p90, _, mean] in held {
+            for held in [p50, p90, mean] {
+                assert!((89..=100).contains(&held), "{instead:?}: {held} of 100 logs");
+            }
+        }
+    }
+}
+
+/// Of few attempts the interval of the 99th percentile is too narrow. So it is of a hedge: when that begins is itself uncertain.
+#[test]
+fn the_interval_of_a_high_percentile_holds_once_there_are_calls_enough() {
+    for instead in &WAYS[..2] {
+        for [_, _, p99, _] in held(instead, 20, 1_600) {
+            assert!(p99 >= 17, "{instead:?}: {p99} of 20 logs");
+        }
+    }
 }
