@@ -1,6 +1,6 @@
 //! `cargo xtask test`: everything that must hold, cheapest first.
 
-use crate::{sdk, tidy, tools};
+use crate::{sdk, soak, tidy, tools};
 use anyhow::Result;
 use std::path::Path;
 use std::process::Command;
@@ -24,7 +24,9 @@ pub fn run(root: &Path) -> Result<()> {
     cargo(&["test", "--workspace", "--doc", "--quiet"])?;
     cargo(&["nextest", "run", "--workspace", "--no-fail-fast"])?;
     exported(&cargo)?;
-    sdk::run(root, &[])
+    sdk::run(root, &[])?;
+    println!("xtask: soak gateway");
+    soak::test(root)
 }
 
 /// What only a build with the feature `otel` has. Of the whole workspace, so that no dependency is built with other features
