@@ -11,7 +11,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 use tokrate_core::{FailureKind, Span, Tick};
 use tokrate_meter::{Attempt as Row, AttemptEnd, AttemptRole, CostBasis, LiveNumbers};
-use tokrate_route::{Admitted, LaneId, LoserPolicy, Outcome, Reserved, Started};
+use tokrate_route::{Admitted, LaneId, LoserPolicy, Outcome, Reserved, Started, Stood};
 use tokrate_tokens::Encoding;
 
 /// Output tokens that are expected before anything is known.
@@ -126,10 +126,12 @@ impl Account {
         self.used_usd.set(self.used_usd.get() + cost.unwrap_or(0.0));
         let is_extra = held.reserved.is_some();
         let mut budget = locked(&self.alias.budget);
-        match held.reserved {
-            Some(reserved) => budget.spent(now, reserved, cost.unwrap_or(0.0)),
-            None => budget.paid(now, cost.unwrap_or(0.0)),
-        }
+        let stood = match ended.end {
+            _ if ended.won => Stood::Won,
+            AttemptEnd::Lost => Stood::Lost,
+            _ => Stood::Neither,
+        };
+        budget.settle(now, held.reserved, cost.unwrap_or(0.0), stood);
         drop(budget);
         if is_extra || ended.end == AttemptEnd::Lost {
             // Of two attempts one was extra: the one that did not win.

@@ -24,7 +24,7 @@ use tokio::time::{Instant, Sleep};
 use tokrate_core::{FailureKind, Span, Tick};
 use tokrate_meter::AttemptEnd;
 use tokrate_net::server::ConnectionTap;
-use tokrate_route::{Action, Blame, Candidate, Failed, LaneId, Race, Reserved, Role, Why, blame};
+use tokrate_route::{Action, Blame, Candidate, Failed, LaneId, Race, Reserved, Role, Why, blame, extra_usd};
 use tokrate_wire::error_event;
 
 /// A call, from its admission to its end.
@@ -221,7 +221,7 @@ impl Call {
 
     fn next_action(&mut self) -> Option<Action> {
         let now = self.now();
-        let Call { race, account, granted, .. } = self;
+        let Call { race, account, granted, attempts, .. } = self;
         let mut allow = |candidate: &Candidate, role: Role| {
             if !locked(&account.plan.router).allows(candidate.lane, now) {
                 return false;
@@ -229,7 +229,9 @@ impl Call {
             if matches!(role, Role::First | Role::Failover) {
                 return true;
             }
-            let cost = account.expected_usd(candidate.lane);
+            let under_way = attempts.iter().filter(|entry| entry.held.is_some());
+            let under_way = under_way.map(|entry| account.expected_usd(entry.attempt.lane.id));
+            let cost = extra_usd(account.expected_usd(candidate.lane), under_way);
             *granted = locked(&account.alias.budget).reserve(now, cost);
             granted.is_some()
         };

@@ -32,6 +32,25 @@ pub struct Reserved {
     usd: f64,
 }
 
+/// How a request stood in its call when it ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Stood {
+    /// Its answer went to the client.
+    Won,
+    /// Another one's did.
+    Lost,
+    /// It failed, or the client left before any had won.
+    Neither,
+}
+
+/// What one more request can make a call cost beyond its winner (USD), beside those that are under way: the dearest of them lose, so
+/// it is its own cost or that of the cheapest one, whichever is more. `None` if a cost is not known.
+pub fn extra_usd(own: Option<f64>, under_way: impl Iterator<Item = Option<f64>>) -> Option<f64> {
+    let costs = under_way.collect::<Option<Vec<f64>>>()?;
+    let cheapest = costs.into_iter().reduce(f64::min).unwrap_or(0.0);
+    own.map(|own| own.max(cheapest))
+}
+
 /// What is left for extra requests.
 #[derive(Clone, Debug)]
 pub struct Budget {
@@ -91,6 +110,20 @@ impl Budget {
     pub fn spent(&mut self, now: Tick, reserved: Reserved, usd: f64) {
         self.reserved_usd = (self.reserved_usd - reserved.usd).max(0.0);
         self.extra.add(now, usd);
+    }
+
+    /// A request has ended and cost so much (USD; 0 if nobody bills it). Extra is what a call cost beyond its winner: if the extra
+    /// request has won, the one that would have been made anyway is what was spent on racing.
+    pub fn settle(&mut self, now: Tick, reserved: Option<Reserved>, usd: f64, stood: Stood) {
+        match (reserved, stood) {
+            (Some(reserved), Stood::Won) => {
+                self.spent(now, reserved, 0.0);
+                self.paid(now, usd);
+            }
+            (Some(reserved), Stood::Lost | Stood::Neither) => self.spent(now, reserved, usd),
+            (None, Stood::Lost) => self.extra.add(now, usd),
+            (None, Stood::Won | Stood::Neither) => self.paid(now, usd),
+        }
     }
 
     /// An extra request that was granted was never sent: its place and its dollars are free again.

@@ -21,7 +21,7 @@ mod replay;
 mod router;
 
 pub use breaker::{Blame, Breaker, BreakerConfig, BreakerState, blame};
-pub use budget::{Budget, BudgetConfig, Reserved};
+pub use budget::{Budget, BudgetConfig, Reserved, Stood, extra_usd};
 pub use lane::{LaneConfig, LaneId, Started};
 pub use lane_model::{CurvePoint, Expectation, LaneModel, ModelConfig};
 pub use limits::{Admitted, KeyLimits, KeyMeter, Month, Refused, RefusedFor};

@@ -101,3 +101,50 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_hedge_that_wins_costs_what_the_first_one_cost() {
+    let mut budget = budget(BudgetConfig { max_extra_cost_pct: Some(50.0), ..dollars(1.0) });
+    (0..10).for_each(|_| budget.call());
+    budget.paid(at(0), 1.0);
+    let hedge = budget.reserve(at(0), extra_usd(Some(0.1), [Some(0.4)].into_iter())).expect("within the limits");
+    // The first one, which is dearer, may lose: so much is held.
+    assert!(!budget.permits(at(0), Some(0.2)) && budget.permits(at(0), Some(0.1)));
+    budget.settle(at(1), None, 0.3, Stood::Lost);
+    budget.settle(at(1), Some(hedge), 0.1, Stood::Won);
+    assert_eq!(budget.extra_usd_last_hour(at(1)), 0.3);
+    // 1.1 dollars went to winners, so that half of it less 0.3 is left.
+    assert!(budget.permits(at(1), Some(0.249)) && !budget.permits(at(1), Some(0.251)));
+}
+
+#[test]
+fn what_failed_or_was_left_is_extra_only_if_it_was_granted() {
+    let mut budget = budget(dollars(10.0));
+    (0..10).for_each(|_| budget.call());
+    let mut reserved = || budget.reserve(at(0), Some(0.5));
+    let (failed, lost) = (reserved(), reserved());
+    budget.settle(at(1), None, 4.0, Stood::Neither);
+    budget.settle(at(1), None, 2.0, Stood::Won);
+    budget.settle(at(1), failed, 0.25, Stood::Neither);
+    budget.settle(at(1), lost, 0.5, Stood::Lost);
+    assert_eq!(budget.extra_usd_last_hour(at(1)), 0.75);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    /// Whoever of a race wins: what is held is enough for all others.
+    #[test]
+    fn what_is_held_is_enough_whoever_wins(costs in proptest::collection::vec(0.0_f64..1.0, 2..6), winner in 0usize..6) {
+        let winner = winner % costs.len();
+        let held: f64 = (1..costs.len())
+            .map(|place| {
+                extra_usd(Some(costs[place]), costs[..place].iter().copied().map(Some)).expect("all are known")
+            })
+            .sum();
+        let extra: f64 = costs.iter().sum::<f64>() - costs[winner];
+        prop_assert!(extra <= held + 1e-9, "{extra} of {held} held");
+        prop_assert_eq!(extra_usd(Some(1.0), [Some(0.5), None].into_iter()), None);
+        prop_assert_eq!(extra_usd(None, std::iter::empty()), None);
+    }
+}

@@ -214,7 +214,7 @@ fn intervals_hold_the_truth_as_often_as_they_say() {
         let held = held(&instead, 100, 400);
         for [p50, p90, _, mean] in held {
             for held in [p50, p90, mean] {
-                assert!((89..=100).contains(&held), "{instead:?}: {held} of 100 logs");
+                assert!((85..=100).contains(&held), "{instead:?}: {held} of 100 logs");
             }
         }
     }
