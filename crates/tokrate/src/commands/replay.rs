@@ -104,6 +104,7 @@ fn replay(alias: String, rows: &[Attempt], wanted: &[String], policy: Policy, mo
         listed: !wanted.is_empty(),
         policy,
         one_lane: mode == Mode::Off,
+        hedged: mode == Mode::Hedge,
         near: config.near,
         neighbours_least: config.neighbours_least,
         report,

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokrate_charts::{Column, Table};
 use tokrate_core::Span;
 use tokrate_meter::stats::{Level, Quantile};
-use tokrate_route::{Means, Policy, Report};
+use tokrate_route::{Means, Percentile, Policy, Report};
 
 /// Below this share of calls nothing is claimed: those that are left out are not like the others.
 const COVERAGE_LEAST: f64 = 0.8;
@@ -46,6 +46,8 @@ pub struct Replayed {
     pub policy: Policy,
     /// Whether it was one lane a call.
     pub one_lane: bool,
+    /// Whether it was a second one when the first was slow.
+    pub hedged: bool,
     /// How near an attempt has to be.
     pub near: Span,
     /// How many of them it takes.
@@ -133,8 +135,55 @@ impl Replayed {
             "estimated": told.then(|| means(&report.estimated)),
             "completion_difference_ms": told.then(|| self.saved() * -1e3),
             "completion_standard_error_ms": told.then_some(report.completion_error * 1e3),
+            "ttft_difference_ms": told.then_some((report.estimated.ttft - report.measured.ttft) * 1e3),
+            "ttft_standard_error_ms": told.then_some(report.ttft_error * 1e3),
+            "usd_standard_error": report.usd_error.filter(|_| told),
+            "attempts_behind_the_estimate": told.then_some(report.attempts),
+            "percentiles": told.then(|| {
+                json!({
+                    "ttft_ms": self.percentiles_json(&report.ttft, true),
+                    "completion_ms": self.percentiles_json(&report.completion, false),
+                })
+            }),
             "refusal": refusal,
         })
+    }
+
+    /// Whether more can be said of an estimated percentile than what the attempts behind it were. When a hedge begins is itself
+    /// uncertain, which moves its longest times to the first token by more than their interval says.
+    fn is_stated(&self, level: Level, ttft: bool) -> bool {
+        self.report.attempts as u64 >= level.floor() && !(self.hedged && ttft && level == Level::P99)
+    }
+
+    fn percentiles_json(&self, percentiles: &[Percentile; 3], ttft: bool) -> Value {
+        let each = LEVELS.into_iter().zip(percentiles).map(|(level, found)| {
+            let stated = self.is_stated(level, ttft);
+            let value = json!({
+                "measured": found.measured * 1e3,
+                "estimated": found.estimated * 1e3,
+                "low": stated.then_some(found.low * 1e3),
+                "high": stated.then_some(found.high * 1e3),
+                "confidence": stated.then_some(0.95),
+                "difference_standard_error": stated.then_some(found.difference_error * 1e3),
+                "descriptive": !stated,
+            });
+            (level.name().to_owned(), value)
+        });
+        Value::Object(each.collect())
+    }
+
+    /// The row of a percentile.
+    fn percentile_row(&self, what: &str, level: Level, found: &Percentile) -> Vec<String> {
+        let stated = self.is_stated(level, what == "TTFT");
+        let marked = |stated: bool, value: f64| format!("{}{}", if stated { "" } else { "~" }, number(value * 1e3));
+        let was_stated = self.report.covered as u64 >= level.floor();
+        vec![
+            format!("{what} {}, ms", level.name()),
+            marked(was_stated, found.measured),
+            marked(stated, found.estimated),
+            signed((found.estimated - found.measured) * 1e3, number),
+            if stated { number(found.difference_error * 1e3) } else { "-".to_owned() },
+        ]
     }
 
     /// Mean seconds that the other policy is estimated to have saved in a call.
@@ -162,22 +211,19 @@ pub fn text(replayed: &Replayed, instead: &str) -> Option<String> {
             would.completion * 1e3,
             number(report.completion_error * 1e3),
         ),
-        mean("TTFT mean, ms", was.ttft * 1e3, would.ttft * 1e3, "-".to_owned()),
+        mean("TTFT mean, ms", was.ttft * 1e3, would.ttft * 1e3, number(report.ttft_error * 1e3)),
         vec![
             "cost of a call, USD".to_owned(),
             usd(was.usd),
             usd(would.usd),
             was.usd.zip(would.usd).map_or_else(unknown, |(was, would)| signed(would - was, dollars)),
-            "-".to_owned(),
+            report.usd_error.map_or_else(|| "-".to_owned(), dollars),
         ],
         mean("extra attempts a call", was.attempts - 1.0, would.attempts - 1.0, "-".to_owned()),
     ];
-    for (what, sorted) in [("completion", &replayed.completion_ms), ("TTFT", &replayed.ttft_ms)] {
-        rows.extend(LEVELS.map(|level| {
-            let absent = || "-".to_owned();
-            let was = told(&Quantile::of_sorted(sorted, 0, level));
-            vec![format!("{what} {}, ms", level.name()), was, absent(), absent(), absent()]
-        }));
+    for (what, percentiles) in [("completion", &report.completion), ("TTFT", &report.ttft)] {
+        let each = LEVELS.into_iter().zip(percentiles);
+        rows.extend(each.map(|(level, found)| replayed.percentile_row(what, level, found)));
     }
     let table = Table {
         caption: format!(
@@ -212,7 +258,7 @@ fn notes(replayed: &Replayed) -> Vec<String> {
         replayed.neighbours_least,
         replayed.near
     ));
-    notes.push("on each lane that would have been chosen; means, costs and attempts are of these calls".to_owned());
+    notes.push("on each lane that would have been chosen; all figures are of these calls".to_owned());
     if replayed.one_lane {
         notes.push(format!(
             "in {} of them it would have done what was done",
@@ -231,10 +277,12 @@ fn notes(replayed: &Replayed) -> Vec<String> {
             replayed.given_up_early
         ));
     }
-    notes.push("percentiles are of all answered calls; of the estimate only means are known".to_owned());
-    let few =
-        [&replayed.ttft_ms, &replayed.completion_ms].iter().any(|sorted| (sorted.len() as u64) < Level::P99.floor());
-    notes.extend(few.then(|| "~ marks a percentile of too few calls to say more than what they were".to_owned()));
+    let is_marked = |level: Level| {
+        (report.covered as u64) < level.floor() || !replayed.is_stated(level, true) || !replayed.is_stated(level, false)
+    };
+    if LEVELS.into_iter().any(is_marked) {
+        notes.push("~ marks a percentile of too few attempts to say more than what they were".to_owned());
+    }
     notes.push(
         "the estimate takes other attempts of the chosen lane near each call for what the call would have met;"
             .to_owned(),
@@ -278,14 +326,6 @@ fn prices(replayed: &Replayed) -> Vec<String> {
         said.push(format!("the log's costs do not follow one price on: {}", unknown.join(", ")));
     }
     said
-}
-
-fn told(quantile: &Quantile) -> String {
-    match (quantile.value, quantile.descriptive) {
-        (Some(value), _) => number(value),
-        (None, Some(value)) => format!("~{}", number(value)),
-        (None, None) => "-".to_owned(),
-    }
 }
 
 fn signed(value: f64, shown: impl Fn(f64) -> String) -> String {

@@ -105,6 +105,14 @@ fn a_quicker_lane_is_told_with_what_it_would_have_cost() {
     near(&chat["lanes"][0]["fitted_input_usd_per_million"], 0.2, 1e-6);
     near(&chat["lanes"][1]["fitted_output_usd_per_million"], 6.0, 1e-6);
     near(&chat["coverage"], 1.0, 0.02);
+    // 100 tokens at 100 tok/s after a median of 0.392 s; of the highest percentile no interval is told, for 400 attempts.
+    let p50 = &chat["percentiles"]["completion_ms"]["p50"];
+    near(&p50["estimated"], 1_395.0, 40.0);
+    let interval = [&p50["low"], &p50["high"]].map(|end| end.as_f64().expect("a number"));
+    assert!(interval[0] < 1_395.0 && 1_395.0 < interval[1] && interval[1] - interval[0] < 100.0, "{interval:?}");
+    let p99 = &chat["percentiles"]["completion_ms"]["p99"];
+    assert_eq!((&p99["low"], &p99["descriptive"]), (&Value::Null, &true.into()));
+    assert!(chat["ttft_standard_error_ms"].is_number() && chat["usd_standard_error"].is_number());
 }
 
 #[test]
