@@ -18,7 +18,6 @@ mod watch;
 use super::clock::now;
 use super::table::{MachineTime, conditions};
 use super::tempfolder;
-use crate::tools;
 pub use answer::AnswerReader;
 use anyhow::{Context, Result, bail};
 use door::{Door, Places, Tool};
@@ -28,7 +27,6 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use report::{Report, Values};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Duration;
 use upstream::Upstream;
 
@@ -187,20 +185,10 @@ impl Options {
 /// Measures and prints the table.
 pub fn run(root: &Path, arguments: &[String]) -> Result<()> {
     let options = Options::parse(arguments)?;
-    let release = root.join("target/release");
     if cfg!(debug_assertions) {
-        // Upstream and clients must be as fast as they can be: the measuring is done by an optimised build of this program.
-        let build = |package: &str| {
-            let mut command = Command::new(env!("CARGO"));
-            tools::run(command.args(["build", "--release", "--quiet", "--package", package]).current_dir(root))
-        };
-        if options.tokrate.is_none() {
-            build("tokrate")?;
-        }
-        build("xtask")?;
-        return tools::run(Command::new(release.join("xtask")).args(["bench", "gateway"]).args(arguments));
+        return super::again_in_release(root, options.tokrate.is_none(), &["gateway"], arguments);
     }
-    let tokrate = options.tokrate.clone().unwrap_or_else(|| release.join("tokrate"));
+    let tokrate = options.tokrate.clone().unwrap_or_else(|| root.join("target/release/tokrate"));
     let folder = tempfolder()?;
     let result = measure(Places { root: root.to_path_buf(), tokrate, folder: folder.clone() }, &options);
     drop(std::fs::remove_dir_all(folder));
@@ -276,12 +264,7 @@ fn print_all(theatre: &Theatre, conditions: &[String], machine: MachineTime) {
         println!("- {condition}");
     }
     println!("- median of {} rounds (min..max), the doors in turn, another first in each round", theatre.rounds);
-    let (programs, machines) = machine.others_since();
-    println!(
-        "- of the CPU time meanwhile, other programs took {:.1} % and other machines {:.1} %",
-        programs * 100.0,
-        machines * 100.0
-    );
+    println!("- {}", machine.told_since());
     println!(
         "- upstream and clients are two threads of one process on the same cores as the gateway; see docs/bench-gateway.md"
     );

@@ -111,22 +111,12 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<()> {
         return routing::run(root, rest);
     }
     let options = Options::parse(arguments)?;
-    let release = root.join("target/release");
     if cfg!(debug_assertions) {
-        // Servers and floor must be as fast as they can be: the measuring is done by an optimised build of this program.
-        let build = |package: &str| {
-            let mut command = Command::new(env!("CARGO"));
-            tools::run(command.args(["build", "--release", "--quiet", "--package", package]).current_dir(root))
-        };
-        if !options.floor_only && options.tokrate.is_none() {
-            build("tokrate")?;
-        }
-        build("xtask")?;
-        return tools::run(Command::new(release.join("xtask")).arg("bench").args(arguments).current_dir(root));
+        return again_in_release(root, !options.floor_only && options.tokrate.is_none(), &[], arguments);
     }
     let folder = tempfolder()?;
-    let clients =
-        Clients { tokrate: options.tokrate.clone().unwrap_or_else(|| release.join("tokrate")), folder: folder.clone() };
+    let tokrate = options.tokrate.clone().unwrap_or_else(|| root.join("target/release/tokrate"));
+    let clients = Clients { tokrate, folder: folder.clone() };
     let stage = Stage { clients, rounds: options.rounds, floor_only: options.floor_only };
     let failed = measure(root, &stage, &options);
     drop(std::fs::remove_dir_all(folder));
@@ -134,6 +124,17 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<()> {
         bail!("measure {failed} of the benchmarks; see the notes");
     }
     Ok(())
+}
+
+/// Has the measuring done by an optimised build of this program: servers, floors and upstreams must be as fast as they can be.
+fn again_in_release(root: &Path, with_tokrate: bool, bench: &[&str], arguments: &[String]) -> Result<()> {
+    let packages = ["tokrate", "xtask"].into_iter().skip(usize::from(!with_tokrate));
+    for package in packages {
+        let mut command = Command::new(env!("CARGO"));
+        tools::run(command.args(["build", "--release", "--quiet", "--package", package]).current_dir(root))?;
+    }
+    let mut command = Command::new(root.join("target/release/xtask"));
+    tools::run(command.arg("bench").args(bench).args(arguments).current_dir(root))
 }
 
 /// Measures what was asked for and prints it; says how many could not be measured.
@@ -160,12 +161,7 @@ fn measure(root: &Path, stage: &Stage, options: &Options) -> usize {
         println!("- {condition}");
     }
     println!("- median of {} rounds (min..max), floor and tokrate in turn", stage.rounds);
-    let (programs, machines) = machine.others_since();
-    println!(
-        "- of the CPU time meanwhile, other programs took {:.1} % and other machines {:.1} %",
-        programs * 100.0,
-        machines * 100.0
-    );
+    println!("- {}", machine.told_since());
     let shown =
         client::Load { address: ([127, 0, 0, 1], 0).into(), concurrency: 50, requests: 200, warmup: 0, dialect: None };
     println!("- client, with the load of the line: `tokrate {}`", Clients::arguments(&shown).join(" "));

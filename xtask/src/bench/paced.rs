@@ -4,14 +4,12 @@
 //! It refuses to know who measures. Invariant: what counts as true is when a write was begun, not when it was due; how late
 //! it was is told beside it.
 
-use super::clock::now;
+use super::clock::{now, set_timer};
 use super::events::{HEAD, framed, last_write, text, text_event};
 use super::request::RequestReader;
 use super::sockets::{LISTENER, Readiness, Ready, TIMER, accept, is_transient, listen};
 use anyhow::{Context, Result, anyhow};
-use rustix::time::{
-    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
-};
+use rustix::time::{TimerfdClockId, TimerfdFlags, timerfd_create};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::io::{ErrorKind, Read, Write};
@@ -188,9 +186,7 @@ impl Server {
             return Ok(0);
         }
         let at = due.map_or(0, |due| due - SPIN_NS);
-        let value = Timespec { tv_sec: (at / 1_000_000_000) as i64, tv_nsec: (at % 1_000_000_000) as i64 };
-        let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value: value };
-        timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &once).context("set the timer")?;
+        set_timer(&self.timer, at)?;
         Ok(20)
     }
 

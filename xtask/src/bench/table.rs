@@ -96,8 +96,18 @@ impl MachineTime {
         }
     }
 
+    /// What else took CPU time since then, in a sentence.
+    pub fn told_since(self) -> String {
+        let (programs, machines) = self.others_since();
+        format!(
+            "of the CPU time meanwhile, other programs took {:.1} % and other machines {:.1} %",
+            programs * 100.0,
+            machines * 100.0
+        )
+    }
+
     /// The shares of the machine's CPU time since then that other programs took, and that other machines took.
-    pub fn others_since(self) -> (f64, f64) {
+    fn others_since(self) -> (f64, f64) {
         let now = MachineTime::now();
         let total = (now.total - self.total).max(1) as f64;
         let stolen = (now.stolen - self.stolen) as f64 / total;

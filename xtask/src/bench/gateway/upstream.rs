@@ -6,13 +6,11 @@
 mod connection;
 
 use super::play::{Manner, Play, plays};
-use crate::bench::clock::now;
+use crate::bench::clock::{now, set_timer};
 use crate::bench::sockets::{LISTENER, Readiness, Ready, TIMER, accept, listen};
 use anyhow::{Context, Result};
 use connection::{Connection, Turn};
-use rustix::time::{
-    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
-};
+use rustix::time::{TimerfdClockId, TimerfdFlags, timerfd_create};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::net::{SocketAddr, TcpListener};
@@ -207,9 +205,7 @@ impl Server {
             }
             Some(Reverse((due, _))) => (*due).max(now() + GRAIN_NS),
         };
-        let value = Timespec { tv_sec: (at / 1_000_000_000) as i64, tv_nsec: (at % 1_000_000_000) as i64 };
-        let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value: value };
-        timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &once).context("set the timer")?;
+        set_timer(&self.timer, at)?;
         Ok(20)
     }
 
