@@ -40,7 +40,7 @@ fn same(one: &[u8; 32], other: &[u8; 32]) -> bool {
 fn from_base64(text: &[u8]) -> Option<Vec<u8>> {
     let padding = text.iter().rev().take_while(|byte| **byte == b'=').count();
     let digits = &text[..text.len() - padding];
-    if padding > 2 || digits.len() % 4 == 1 || (padding > 0 && text.len() % 4 != 0) {
+    if padding > 2 || digits.len() % 4 == 1 || (padding > 0 && !text.len().is_multiple_of(4)) {
         return None;
     }
     let (mut out, mut held, mut bits) = (Vec::with_capacity(digits.len() * 3 / 4), 0u32, 0);
