@@ -4,6 +4,7 @@
 //! configuration and from rows of the log; with a key configured, nothing but `/healthz` answers without it; what takes time is done in a thread of its own, so that no call waits for it; a
 //! page of another site can neither read it nor frame it.
 
+mod aliases;
 mod api;
 mod ask;
 #[cfg(test)]

@@ -33,6 +33,7 @@ mod otel;
 mod plan;
 mod prepare;
 mod server;
+mod words;
 mod worker;
 
 pub use config::{
@@ -45,3 +46,4 @@ pub use error::GatewayError;
 pub use names::unresolved_blocking;
 pub use server::{Gateway, RunningGateway};
 pub use tokrate_route::{BudgetConfig, CurvePoint, KeyLimits, LoserPolicy, Mode, Policy};
+pub use words::{mode_shown, policy_shown};

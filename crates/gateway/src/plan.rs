@@ -56,7 +56,9 @@ pub(crate) struct Alias {
     pub second_look: Option<tokrate_core::Span>,
     pub budget: Arc<Mutex<Budget>>,
     pub output_length: Arc<Mutex<OutputLength>>,
-    budget_config: BudgetConfig,
+    pub budget_config: BudgetConfig,
+    /// Whether it stands in the settings, and is no lane's own name.
+    pub is_configured: bool,
 }
 
 /// A key, and what it has used.
@@ -87,11 +89,11 @@ impl Plan {
                     budget: BudgetConfig::default(),
                     second_look: None,
                 };
-                aliases.entry(name).or_insert_with(|| Arc::new(Alias::new(&alone)));
+                aliases.entry(name).or_insert_with(|| Arc::new(Alias::new(&alone, false)));
             }
         }
         for alias in &config.aliases {
-            aliases.insert(alias.name.clone(), Arc::new(Alias::new(alias)));
+            aliases.insert(alias.name.clone(), Arc::new(Alias::new(alias, true)));
         }
         let key = |key: &KeyConfig| {
             let meter = Arc::new(Mutex::new(KeyMeter::new(key.limits, clock.now())));
@@ -222,7 +224,7 @@ impl Endpoint {
 }
 
 impl Alias {
-    fn new(config: &AliasConfig) -> Alias {
+    fn new(config: &AliasConfig, is_configured: bool) -> Alias {
         let id = |&place: &usize| LaneId(u32::try_from(place).expect("nobody writes down so many lanes"));
         Alias {
             name: config.name.clone(),
@@ -234,6 +236,7 @@ impl Alias {
             budget: Arc::new(Mutex::new(Budget::new(config.budget))),
             output_length: Arc::default(),
             budget_config: config.budget,
+            is_configured,
         }
     }
 }

@@ -100,12 +100,25 @@ impl Router {
         let lanes = candidates.iter().filter_map(|id| Some((*id, self.lanes.get(id.index())?)));
         views.extend(lanes.map(|(id, lane)| ((0, 0.0), lane.view(now, id, shape, shared))));
         if matches!(policy, Policy::RoundRobin) {
-            self.turn(&mut views);
+            self.number(&mut views);
+            self.turns += 1;
         }
         pick::order(&mut views, shape, policy, self.config.exploration, &mut self.rng);
         let order = views.iter().map(|(_, view)| view.ranked).collect();
         self.scratch = views;
         order
+    }
+
+    /// The order in which a call would ask the candidates if it came now and nobody explored: for who looks, since nothing moves.
+    pub fn preview(&self, now: Tick, shape: &CallShape, candidates: &[LaneId], policy: &Policy) -> Vec<Ranked> {
+        let shared = matches!(policy, Policy::Completion);
+        let lanes = candidates.iter().filter_map(|id| Some((*id, self.lanes.get(id.index())?)));
+        let mut views: Vec<_> = lanes.map(|(id, lane)| ((0, 0.0), lane.view(now, id, shape, shared))).collect();
+        if matches!(policy, Policy::RoundRobin) {
+            self.number(&mut views);
+        }
+        pick::order(&mut views, shape, policy, 0.0, &mut self.rng.clone());
+        views.iter().map(|(_, view)| view.ranked).collect()
     }
 
     /// Whether a lane may be asked at `now`: its breaker lets it and its cap is not reached.
@@ -182,12 +195,11 @@ impl Router {
     }
 
     /// Numbers the candidates from the one whose turn it is.
-    fn turn(&mut self, views: &mut [((u8, f64), View)]) {
+    fn number(&self, views: &mut [((u8, f64), View)]) {
         let count = views.len().max(1) as u64;
         for (place, (_, view)) in views.iter_mut().enumerate() {
             view.turn = ((place as u64 + count - self.turns % count) % count) as u32;
         }
-        self.turns += 1;
     }
 }
 

@@ -4,6 +4,7 @@
 //! escaped; nothing is fetched from elsewhere; no style and no script stands in the page itself, so that its policy can
 //! forbid both.
 
+mod aliases;
 mod calls;
 mod hour;
 mod lanes;
@@ -65,6 +66,7 @@ pub(crate) fn page(view: &View) -> String {
 pub(crate) fn fragment(view: &View) -> String {
     let mut out = String::with_capacity(96 * 1024);
     headline(&mut out, view);
+    aliases::push(&mut out, view);
     lanes::push(&mut out, view);
     hour::push(&mut out, view);
     calls::push(&mut out, view);

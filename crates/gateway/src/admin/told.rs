@@ -1,23 +1,28 @@
 //! What the admin side has heard of attempts: counts since the start, an hour by minutes, and the last calls.
 //!
-//! It refuses to know HTTP, HTML, the log and the clock. Invariant: its size is bounded by the lanes that were configured,
+//! It refuses to know HTTP, HTML, the log and the clock. Invariant: its size is bounded by the lanes and aliases that were configured,
 //! never by what clients and providers send; hearing a row costs about as much as writing a line, and whoever looks copies
 //! references and counters, so that no call waits for a page.
 
+mod alias;
 mod lane;
 mod trail;
 
+pub(crate) use alias::AliasTold;
 pub(crate) use lane::{LaneTold, Minute, OperationTold, SPEED_STEPS};
 pub(crate) use trail::{Attempted, Trail};
 
 use super::histogram::{Histogram, OVERHEADS_NS};
 use crate::house::locked;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use tokrate_meter::{Attempt as Row, AttemptEnd, AttemptRole};
 use trail::Trails;
 
 /// Lanes that are remembered, those of earlier configurations included.
 const LANES_MOST: usize = 1_024;
+/// Aliases that are remembered, those of earlier configurations included.
+const ALIASES_MOST: usize = 4_096;
 
 /// Hears of every attempt that was settled.
 #[derive(Debug, Default)]
@@ -30,6 +35,8 @@ pub(crate) struct Told {
 pub(crate) struct Heard {
     /// Sorted by name, provider and model.
     pub lanes: Vec<LaneTold>,
+    /// By name; a reader shares them.
+    aliases: BTreeMap<String, Arc<AliasTold>>,
     /// What the gateway itself added to calls (ns).
     pub overhead: Option<Histogram>,
     /// Attempts.
@@ -66,6 +73,7 @@ impl Heard {
         if let Some(overhead) = row.overhead_ns {
             self.overhead.get_or_insert_with(|| Histogram::new(&OVERHEADS_NS)).add(overhead);
         }
+        self.hear_of_alias(row);
         let Some(place) = self.place(row) else { return };
         let lane = &mut self.lanes[place];
         lane.hear(row);
@@ -75,6 +83,22 @@ impl Heard {
     /// The calls that were heard of last, the newest first.
     pub fn calls(&self, most: usize) -> Vec<Arc<Trail>> {
         self.trails.newest(most)
+    }
+
+    fn hear_of_alias(&mut self, row: &Row) {
+        if let Some(known) = self.aliases.get_mut(&row.alias) {
+            return Arc::make_mut(known).hear(row);
+        }
+        if self.aliases.len() < ALIASES_MOST {
+            let mut told = AliasTold::default();
+            told.hear(row);
+            self.aliases.insert(row.alias.clone(), Arc::new(told));
+        }
+    }
+
+    /// What was heard of an alias.
+    pub fn alias(&self, name: &str) -> Option<&AliasTold> {
+        self.aliases.get(name).map(Arc::as_ref)
     }
 
     /// What was heard of a lane.

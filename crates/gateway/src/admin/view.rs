@@ -3,8 +3,10 @@
 //! It refuses to know how it is shown. Invariant: locks are held while references and counters are copied, and no longer;
 //! what is unknown is `None`.
 
+use super::aliases::{AliasView, aliases};
 use super::told::{Heard, LaneTold};
 use crate::house::{House, locked};
+use crate::plan::Plan;
 use std::sync::atomic::Ordering;
 use tokrate_core::{Span, Tick};
 use tokrate_route::{Blame, BreakerState, Expectation, LaneId, LaneSnapshot, SnapshotPoint};
@@ -20,6 +22,8 @@ pub(crate) struct View {
     pub open_calls: usize,
     /// In the order of the configuration.
     pub lanes: Vec<LaneView>,
+    /// In the order of their names.
+    pub aliases: Vec<AliasView>,
     /// Earlier lanes included.
     pub heard: Heard,
     pub log: Option<LogView>,
@@ -80,7 +84,7 @@ impl View {
     /// Looks at a gateway that has been running since `began`. Reads a file of the operating system.
     pub fn of(house: &House, began: Tick) -> View {
         let now = house.clock.now();
-        let heard = house.told.heard();
+        let (heard, plan) = (house.told.heard(), house.plan());
         let log = house.log.as_ref().map(|log| LogView {
             path: log.path().display().to_string(),
             counts: log.counts(),
@@ -92,7 +96,8 @@ impl View {
             version: env!("CARGO_PKG_VERSION"),
             uptime: now - began,
             open_calls: house.open_calls.load(Ordering::Relaxed),
-            lanes: lanes(house, now, &heard),
+            lanes: lanes(&plan, now, &heard),
+            aliases: aliases(house, &plan, now, &heard),
             heard,
             log,
             resident_bytes: resident_bytes(),
@@ -146,8 +151,7 @@ pub(crate) fn blame_name(blame: Blame) -> &'static str {
     }
 }
 
-fn lanes(house: &House, now: Tick, heard: &Heard) -> Vec<LaneView> {
-    let plan = house.plan();
+fn lanes(plan: &Plan, now: Tick, heard: &Heard) -> Vec<LaneView> {
     let router = locked(&plan.router);
     let snapshots = router.snapshot(now);
     let expected: Vec<Option<Expectation>> =

@@ -188,6 +188,23 @@ fn a_refusal_for_the_load_lowers_the_cap_and_calls_that_go_well_at_it_lift_it_ag
 }
 
 #[test]
+fn a_look_at_the_order_moves_nothing() {
+    let shape = CallShape { prompt_tokens: 100, output_tokens: 100.0 };
+    let lanes = [LaneId(0), LaneId(1), LaneId(2)];
+    let names = |order: Vec<Ranked>| order.iter().map(|ranked| ranked.lane).collect::<Vec<_>>();
+    for policy in [Policy::RoundRobin, Policy::PeakEwma, Policy::Completion, Policy::Fixed] {
+        let (mut looked_at, mut left_alone) = (router(3), router(3));
+        for _ in 0..7 {
+            let seen = names(looked_at.preview(at(0), &shape, &lanes, &policy));
+            assert_eq!(names(looked_at.preview(at(0), &shape, &lanes, &policy)), seen);
+            let order = names(looked_at.order(at(0), &shape, &lanes, &policy));
+            assert_eq!(order, seen, "{policy:?}: nobody explores where nothing is known");
+            assert_eq!(names(left_alone.order(at(0), &shape, &lanes, &policy)), order, "{policy:?}");
+        }
+    }
+}
+
+#[test]
 fn faults_of_the_client_and_lost_races_are_held_against_nobody() {
     let mut router = router(1);
     for failure in [FailureKind::BadRequest, FailureKind::Cancelled, FailureKind::NotFound] {

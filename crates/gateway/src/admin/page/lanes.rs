@@ -85,7 +85,8 @@ fn load(out: &mut String, lane: &LaneView) {
     }
 }
 
-fn state_words(state: LaneState) -> (&'static str, String) {
+/// A state in words, with its class in the style sheet.
+pub(super) fn state_words(state: LaneState) -> (&'static str, String) {
     match state {
         LaneState::Ready => ("good", "ready".to_owned()),
         LaneState::Full => ("warning", "full".to_owned()),

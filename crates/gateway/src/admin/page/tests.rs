@@ -42,7 +42,7 @@ fn a_gateway_that_has_done_nothing_says_so() {
         assert!(html.contains(said), "{said}");
     }
     assert!(html.contains("No log is kept"));
-    assert!(!html.contains("NaN") && !html.contains("0 %"), "a share of nothing is no share");
+    assert!(!html.contains("NaN") && !html.contains(">0 %"), "a share of nothing is no share");
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn parts_that_are_swapped_are_found_by_their_names() {
     ids.sort_unstable();
     ids.dedup();
     assert_eq!(ids.len(), count, "a name twice");
-    for part in ["asof", "headline", "lanes", "hour", "calls", "racing", "errors", "log"] {
+    for part in ["asof", "headline", "aliases", "lanes", "hour", "calls", "racing", "errors", "log"] {
         assert!(ids.contains(&part), "{part}");
     }
     assert_eq!(html.matches("<details").count(), html.matches("<details id=").count());

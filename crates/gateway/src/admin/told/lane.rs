@@ -10,7 +10,7 @@ use tokrate_core::{FailureKind, Sketch};
 use tokrate_meter::{Attempt as Row, AttemptEnd, AttemptRole, CostBasis};
 
 /// Minutes that are remembered.
-pub(crate) const MINUTES: u64 = 60;
+pub(super) const MINUTES: u64 = 60;
 /// Output speeds are sketched in thousandths of a token per second.
 pub(crate) const SPEED_STEPS: f64 = 1e3;
 

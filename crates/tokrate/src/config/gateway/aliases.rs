@@ -5,6 +5,7 @@ use crate::config::quantity;
 use crate::config::secret::KeyReference;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use tokrate_core::Span;
+pub use tokrate_gateway::{mode_shown, policy_shown};
 use tokrate_gateway::{AliasConfig, BudgetConfig, KeyConfig, KeyLimits, LaneConfig, Mode, Policy, key_hash};
 
 /// Names of what the best lane can be, the usual first.
@@ -125,34 +126,6 @@ pub fn policy(words: &PolicyWords<'_>) -> Result<Policy> {
     belongs("speed_least", words.speed_least.is_some(), "cheapest")?;
     belongs("usd_per_second", words.usd_per_second.is_some(), "weighted")?;
     Ok(policy)
-}
-
-/// A policy in the words of the settings file.
-pub fn policy_shown(policy: &Policy) -> String {
-    match policy {
-        Policy::Completion => "completion".to_owned(),
-        Policy::OwnCompletion => "own-completion".to_owned(),
-        Policy::Cheapest { ttft_most, speed_least } => {
-            let ttft = ttft_most.map_or(String::new(), |most| format!(", TTFT at most {most}"));
-            let speed = speed_least.map_or(String::new(), |least| format!(", at least {least} tok/s of output speed"));
-            format!("cheapest{ttft}{speed}")
-        }
-        Policy::Weighted { usd_per_second } => format!("weighted, ${usd_per_second} a second"),
-        Policy::PeakEwma => "peak-ewma".to_owned(),
-        Policy::RoundRobin => "round-robin".to_owned(),
-        Policy::LeastBusy => "least-busy".to_owned(),
-        Policy::LowestLatency => "lowest-latency".to_owned(),
-        Policy::Fixed => "fixed".to_owned(),
-    }
-}
-
-/// A mode in the words of the settings file.
-pub fn mode_shown(mode: Mode) -> String {
-    match mode {
-        Mode::Off => "off".to_owned(),
-        Mode::Hedge => "hedge".to_owned(),
-        Mode::Race { lanes } => format!("race={lanes}"),
-    }
 }
 
 /// The virtual keys of a file.

@@ -1,0 +1,98 @@
+//! The aliases: what clients ask for, and which lanes the next call would go to.
+//!
+//! It refuses to judge lanes. Invariant: an expected time stands with the answer that it is for.
+
+use super::lanes::state_words;
+use super::share;
+use crate::admin::aliases::AliasView;
+use crate::admin::view::{LaneState, View};
+use crate::words::{mode_shown, policy_shown};
+use std::fmt::Write as _;
+use tokrate_charts::{escape, format};
+use tokrate_route::{LaneSnapshot, Mode};
+
+/// Lanes of one alias that are shown.
+const LANES_MOST: usize = 8;
+/// The columns, whose names stand beside each cell where there is no room for a table.
+const COLUMNS: [&str; 5] =
+    ["alias", "objective and mode", "lanes, the next call's first", "calls, last hour", "extra attempts, last hour"];
+
+/// Adds the section.
+pub(super) fn push(out: &mut String, view: &View) {
+    let _ = write!(
+        out,
+        concat!(
+            "<section id=\"aliases\"><h2>Aliases</h2><p class=\"intro\">What clients ask for. Lanes stand in the order in which ",
+            "one more call would ask them now, each with the expected time to the end of an answer of the alias's usual length ",
+            "to a prompt of {} tokens.</p>\n"
+        ),
+        format::count(LaneSnapshot::PROMPT_TOKENS)
+    );
+    if view.aliases.is_empty() {
+        out.push_str(
+            "<p class=\"none\">No alias is configured: lanes are asked for by their own names.</p></section>\n",
+        );
+        return;
+    }
+    out.push_str(concat!(
+        "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"Aliases\">",
+        "<table class=\"aliases\"><caption>Aliases</caption><thead><tr>"
+    ));
+    for column in COLUMNS {
+        let _ = write!(out, "<th scope=\"col\">{column}</th>");
+    }
+    out.push_str("</tr></thead><tbody>\n");
+    for alias in &view.aliases {
+        row(out, view, alias);
+    }
+    out.push_str("</tbody></table></div></section>\n");
+}
+
+fn row(out: &mut String, view: &View, alias: &AliasView) {
+    let [_, kind, lanes, calls, extra] = COLUMNS;
+    let _ = write!(
+        out,
+        "<tr><th scope=\"row\">{}</th><td data-name=\"{kind}\">{}; {}</td><td data-name=\"{lanes}\"><ol class=\"order\">",
+        escape(&alias.name),
+        escape(&policy_shown(&alias.policy)),
+        mode_shown(alias.mode),
+    );
+    for (place, seconds) in alias.lanes.iter().take(LANES_MOST) {
+        let Some(lane) = view.lanes.get(*place) else { continue };
+        let _ = write!(out, "<li>{}", escape(&lane.name));
+        if let Some(seconds) = seconds {
+            let _ = write!(out, " <b>{}</b>", escape(&format::seconds(*seconds)));
+        }
+        if lane.state != LaneState::Ready {
+            let (class, words) = state_words(lane.state);
+            let _ = write!(out, " <span class=\"state {class}\">{}</span>", escape(&words));
+        }
+        out.push_str("</li>");
+    }
+    out.push_str("</ol>");
+    if let Some(more) = alias.lanes.len().checked_sub(LANES_MOST).filter(|more| *more > 0) {
+        let _ = write!(out, "<p class=\"note\">and {more} more</p>");
+    }
+    let _ = write!(
+        out,
+        concat!(
+            "<p class=\"note\">answers of {} tokens</p></td>",
+            "<td data-name=\"{}\">{}</td><td data-name=\"{}\">{}</td></tr>\n"
+        ),
+        format::count(alias.output_tokens.round() as u64),
+        calls,
+        format::count(alias.calls),
+        extra,
+        escape(&extra_words(alias))
+    );
+}
+
+/// The share of extra attempts against what the budget allows.
+fn extra_words(alias: &AliasView) -> String {
+    // A client can ask for a race or a hedge by a header where the alias has none.
+    if alias.mode == Mode::Off && alias.extra == 0 {
+        return "none: off".to_owned();
+    }
+    let had = share(alias.extra as f64, alias.calls as f64);
+    format!("{had} of calls; at most {}", format::percent(alias.extra_share_most))
+}
