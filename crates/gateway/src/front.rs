@@ -23,7 +23,7 @@ use std::cell::RefCell;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
-use tokrate_core::Span;
+use tokrate_core::{Span, Tick};
 use tokrate_net::server::{BodyError, ConnectionTap, Handler, RequestBody, read_body};
 use tokrate_route::{CallShape, Candidate, Commit, Mode, Race, RaceConfig, Ranked};
 use tokrate_wire::{Dialect, Glance, Routed, Shape};
@@ -45,12 +45,7 @@ impl Handler for Front {
         let (head, body) = request.into_parts();
         let path = head.uri.path_and_query().map_or("/", |path| path.as_str());
         let ask = Ask::of(&head.method, path);
-        let dialect = match ask {
-            // Whoever shows Anthropic's version reads Anthropic's errors.
-            Ask::Answer(_) => ask.dialect(),
-            _ if listing::is_anthropic(&head.headers) => Dialect::Anthropic,
-            _ => ask.dialect(),
-        };
+        let dialect = dialect_of_errors(&ask, &head.headers);
         match self.answer(ask, head, body, &tap).await {
             Ok(response) => response,
             Err(denied) => denied.into_response(dialect),
@@ -71,37 +66,28 @@ impl Front {
         tap: &Rc<ConnectionTap>,
     ) -> Result<Response<CallBody>, Denied> {
         let plan = self.worker.plan();
-        if ask == Ask::Health {
-            return Ok(Response::new(CallBody::plain(Bytes::from_static(b"ok\n"))));
-        }
-        let shown = Shown::of(&plan, &head)?;
-        let routed = match ask {
-            Ask::Answer(routed) => Some(routed),
-            Ask::Embeddings => None,
-            Ask::Models => return Ok(listing::models(&plan, &shown, &head.headers)),
-            Ask::Model(name) => return listing::model(&plan, &shown, &head.headers, &name),
-            Ask::WrongMethod => {
-                return Err(Denied::new(StatusCode::METHOD_NOT_ALLOWED, "this path is not asked this way"));
-            }
-            Ask::Health | Ask::Unknown => {
-                return Err(Denied::new(
-                    StatusCode::NOT_FOUND,
-                    "there is nothing at this path; docs/gateway.md lists what is",
-                ));
-            }
+        let (shown, routed) = match admit(&plan, ask, &head)? {
+            Admitted::Answered(response) => return Ok(response),
+            Admitted::Call(shown, routed) => (shown, routed),
         };
         let open = OpenCall::begin(&self.worker.house, plan.limits.calls)?;
         let body = read_request(&plan, &head.headers, body).await?;
-        let arrived_at = tap.read_at();
+        let came = Came { shown, routed, head, body, at: tap.read_at() };
+        let (account, mode) = self.account(plan, came, open)?;
+        let call = self.begin(account, mode, tap)?;
+        respond(call).await
+    }
+
+    /// Understands a request that came whole, and counts it against its key's limits.
+    pub fn account(&self, plan: Arc<Plan>, came: Came, open: OpenCall) -> Result<(Account, Mode), Denied> {
+        let Came { shown, routed, head, body, at } = came;
         let (request, alias) = self.understand(&plan, routed, &head.headers, body)?;
         shown.check_alias(&alias.name)?;
         let mode = mode_for(&head.headers, alias.mode)?;
         // What was parsed holds on to the connection's buffer; an open call shall not.
         drop(head);
         let key = shown.admit(&self.worker.house, &plan, &alias, &request)?;
-        let account = Account::new(Arc::clone(&self.worker.house), plan, alias, request, key, arrived_at, open);
-        let call = self.begin(account, mode, tap)?;
-        respond(call).await
+        Ok((Account::new(Arc::clone(&self.worker.house), plan, alias, request, key, at, open), mode))
     }
 
     /// Looks over a request's body and finds what it asks for.
@@ -168,6 +154,53 @@ impl Front {
         locked(&account.alias.budget).call();
         let race = Race::new(config, candidates, now);
         Ok(Call::new(Rc::clone(&self.worker), account, race, endpoints, Rc::clone(tap)))
+    }
+}
+
+/// A request that came whole.
+pub(crate) struct Came {
+    pub shown: Shown,
+    pub routed: Option<Routed>,
+    pub head: Parts,
+    pub body: Bytes,
+    /// When its last byte was read.
+    pub at: Tick,
+}
+
+/// What a request's head comes to.
+pub(crate) enum Admitted {
+    /// The gateway answers by itself.
+    Answered(Response<CallBody>),
+    /// A call, once its body has come; without a dialect, one for embeddings.
+    Call(Shown, Option<Routed>),
+}
+
+/// The dialect in which a client is told of errors.
+pub(crate) fn dialect_of_errors(ask: &Ask, headers: &HeaderMap) -> Dialect {
+    match ask {
+        // Whoever shows Anthropic's version reads Anthropic's errors.
+        Ask::Answer(_) => ask.dialect(),
+        _ if listing::is_anthropic(headers) => Dialect::Anthropic,
+        _ => ask.dialect(),
+    }
+}
+
+/// Looks at who asks, and for what.
+pub(crate) fn admit(plan: &Plan, ask: Ask, head: &Parts) -> Result<Admitted, Denied> {
+    if ask == Ask::Health {
+        return Ok(Admitted::Answered(Response::new(CallBody::plain(Bytes::from_static(b"ok\n")))));
+    }
+    let shown = Shown::of(plan, head)?;
+    match ask {
+        Ask::Answer(routed) => Ok(Admitted::Call(shown, Some(routed))),
+        Ask::Embeddings => Ok(Admitted::Call(shown, None)),
+        Ask::Models => Ok(Admitted::Answered(listing::models(plan, &shown, &head.headers))),
+        Ask::Model(name) => listing::model(plan, &shown, &head.headers, &name).map(Admitted::Answered),
+        Ask::WrongMethod => Err(Denied::new(StatusCode::METHOD_NOT_ALLOWED, "this path is not asked this way")),
+        Ask::Health | Ask::Unknown => {
+            let said = "there is nothing at this path; docs/gateway.md lists what is";
+            Err(Denied::new(StatusCode::NOT_FOUND, said))
+        }
     }
 }
 
@@ -244,7 +277,7 @@ fn mode_for(headers: &HeaderMap, usual: Mode) -> Result<Mode, Denied> {
 }
 
 /// The lanes that can carry a request, each with the endpoint for it.
-fn usable_lanes(account: &Account) -> Result<(Vec<tokrate_route::LaneId>, Vec<usize>), Denied> {
+pub(crate) fn usable_lanes(account: &Account) -> Result<(Vec<tokrate_route::LaneId>, Vec<usize>), Denied> {
     let (mut usable, mut endpoints, mut obstacle, mut nameless) = (Vec::new(), Vec::new(), None, None);
     for &id in &account.alias.lanes {
         let lane = account.plan.lane(id);

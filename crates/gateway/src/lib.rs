@@ -19,6 +19,7 @@ mod config;
 mod contest;
 mod curve;
 mod denied;
+mod door;
 mod drain;
 mod error;
 mod front;
@@ -42,6 +43,7 @@ pub use config::{
 };
 pub use contest::{Contest, Finish, Runner};
 pub use curve::curve_of;
+pub use door::{Decision, Door, Upstream};
 pub use error::GatewayError;
 pub use names::unresolved_blocking;
 pub use server::{Gateway, RunningGateway};

@@ -4,6 +4,7 @@
 
 mod client;
 mod cut;
+mod door;
 mod house;
 mod refusals;
 mod scripted;
