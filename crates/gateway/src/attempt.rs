@@ -20,6 +20,9 @@ use tokrate_wire::Dialect;
 
 /// More kept connections than this are not tried for one attempt.
 const STALE_CONNECTIONS_MOST: u32 = 16;
+/// A kept connection that its server had closed before breaks this soon after a request was sent. One that breaks later was
+/// open: the server may have worked on the request, and may bill it.
+const STALE_WITHIN: Span = Span::from_millis(50);
 
 /// An attempt, while it runs and after.
 pub(crate) struct Attempt {
@@ -210,7 +213,8 @@ pub(crate) async fn carry(
         let exchange = client.exchange(outgoing.clone(), limits, &mut sink).await;
         // A kept connection that ended before any byte of an answer: the server had closed it at the end of an answer
         // without saying so. Sent again on another, as every client does.
-        let lost = exchange.outcome.as_ref().is_err_and(|failure| failure.kind == FailureKind::Connect);
+        let broke = exchange.outcome.as_ref().is_err_and(|failure| failure.kind == FailureKind::Connect);
+        let lost = broke && inbox.borrow().sent_at().is_none_or(|sent_at| exchange.ended_at - sent_at <= STALE_WITHIN);
         if !lost || exchange.connection.new || inbox.borrow().head.is_some() || stale == STALE_CONNECTIONS_MOST {
             return exchange;
         }
