@@ -24,6 +24,8 @@ pub(crate) struct ResponseWriter {
     finish: Option<FinishReason>,
     usage: Option<Usage>,
     timings: Option<ServerTimings>,
+    /// Whether an error was told, which is the end.
+    failed: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -58,6 +60,7 @@ impl ResponseWriter {
             finish: None,
             usage: None,
             timings: None,
+            failed: false,
         }
     }
 
@@ -74,8 +77,11 @@ impl ResponseWriter {
             }
             Piece::Usage(usage) => self.usage = Some(self.usage.unwrap_or_default().updated_by(usage)),
             Piece::Timings(timings) => self.timings = Some(self.timings.unwrap_or_default().updated_by(timings)),
+            // The last event says that the response is complete, which one that failed is not.
+            Piece::Done if self.failed => {}
             Piece::Done => self.write_end(out),
             Piece::Failed { message } => {
+                self.failed = true;
                 self.write_head("error", out);
                 out.extend_from_slice(br#","code":"server_error","message":"#);
                 push_string(message, out);

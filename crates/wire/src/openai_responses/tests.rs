@@ -246,3 +246,13 @@ fn a_whole_response_holds_an_item_of_each_kind() {
     });
     assert_eq!(body["usage"], usage);
 }
+
+#[test]
+fn a_response_that_failed_is_not_said_to_be_complete() {
+    let (mut writer, mut out) = (ResponseWriter::new("1", "m", 7), Vec::new());
+    writer.write(&Piece::Text { channel: Channel::Answer, text: "I lo" }, &mut out);
+    writer.write(&Piece::Failed { message: "no more" }, &mut out);
+    writer.write(&Piece::Done, &mut out);
+    let text = String::from_utf8(out).expect("text");
+    assert!(text.contains("event: error\n") && !text.contains("response.completed"), "{text}");
+}
