@@ -28,14 +28,15 @@ pub struct Character {
 pub const INPUT_PRICE: f64 = 1.0;
 pub const OUTPUT_PRICE: f64 = 2.0;
 
-/// Who answers. Their speeds keep an answer within a few seconds, so that an hour has many of them.
+/// Who answers. Their speeds keep an answer within a few seconds, so that an hour has many of them. None of them breaks a
+/// connection sooner than 50 ms after a request: the gateway would hold it for one that was closed before, and ask again.
 pub const CHARACTERS: [Character; 8] = [
     Character {
         name: "swift",
         dialect: "openai-chat",
         base: "/v1",
         loser: "drain",
-        law: "delay = \"30ms\"\nspeed = 400\ntokens_per_chunk = 4",
+        law: "delay = \"60ms\"\nspeed = 400\ntokens_per_chunk = 4",
         faults: &["server_error=0.02", "disconnect=0.04", "missing_usage=0.05"],
         is_sly: false,
     },
@@ -45,7 +46,7 @@ pub const CHARACTERS: [Character; 8] = [
         base: "/v1",
         loser: "cancel",
         law: "delay = \"80ms\"\nspeed = 200\ntokens_per_chunk = 4\njitter = 0.3",
-        faults: &["stall=0.02", "malformed=0.04", "error_event=0.04", "no_done=0.04"],
+        faults: &["stall=0.02", "malformed=0.04", "error_event=0.04", "no_done=0.04", "disconnect@0=0.02"],
         is_sly: false,
     },
     Character {
@@ -53,8 +54,8 @@ pub const CHARACTERS: [Character; 8] = [
         dialect: "openai-chat",
         base: "/v1",
         loser: "cancel",
-        law: "delay = \"300ms\"\nttft_jitter = 1.5\nspeed = 300\ntokens_per_chunk = 6",
-        faults: &["stall@0=0.01", "rate_limited=0.04", "empty=0.04", "disconnect@0=0.02"],
+        law: "delay = \"400ms\"\nttft_jitter = 0.8\nspeed = 300\ntokens_per_chunk = 6",
+        faults: &["stall@0=0.01", "rate_limited=0.04", "empty=0.04"],
         is_sly: false,
     },
     Character {
@@ -62,7 +63,7 @@ pub const CHARACTERS: [Character; 8] = [
         dialect: "openai-chat",
         base: "/v1",
         loser: "cancel",
-        law: "delay = \"50ms\"\nspeed = 150\ntokens_per_chunk = 4\nslots = 3\nqueue_limit = 2",
+        law: "delay = \"60ms\"\nspeed = 150\ntokens_per_chunk = 4\nslots = 3\nqueue_limit = 2",
         faults: &["rate_limited=0.08", "disconnect=0.04"],
         is_sly: false,
     },
@@ -98,7 +99,7 @@ pub const CHARACTERS: [Character; 8] = [
         dialect: "openai-chat",
         base: "/v1",
         loser: "cancel",
-        law: "delay = \"40ms\"\nspeed = 300\ntokens_per_chunk = 4",
+        law: "delay = \"60ms\"\nspeed = 300\ntokens_per_chunk = 4",
         faults: &[
             "replay=0.1",
             "repeat=0.1",
