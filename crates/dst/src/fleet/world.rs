@@ -15,7 +15,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use tokrate_core::{FailureKind, Rng, Span, Tick};
 use tokrate_route::{
-    Action, Budget, CallShape, Candidate, LaneId, OutputLength, Policy, Race, Ranked, Role, Router, Why,
+    Action, Budget, CallShape, Candidate, LaneId, OutputLength, Policy, Race, Ranked, Role, Router, Stood, Why,
+    extra_usd,
 };
 
 /// When every fleet begins; not 0, so that a tick that was never set shows.
@@ -260,7 +261,7 @@ impl<'a> World<'a> {
     fn advance(&mut self, call: usize) {
         loop {
             let (now, router, budget) = (self.now, &self.router, &mut self.budget);
-            let Call { race, shape, over, .. } = &mut self.calls[call];
+            let Call { race, shape, over, attempts, .. } = &mut self.calls[call];
             if *over {
                 return;
             }
@@ -270,8 +271,9 @@ impl<'a> World<'a> {
                     return false;
                 }
                 let (Role::Hedge | Role::Race, Some(budget)) = (role, budget.as_mut()) else { return true };
-                let usd = router.cost_usd(candidate.lane, shape.prompt_tokens, shape.output_tokens as u64);
-                reserved = budget.reserve(now, usd);
+                let usd = |lane| router.cost_usd(lane, shape.prompt_tokens, shape.output_tokens as u64);
+                let under_way = attempts.iter().filter(|run| !run.is_over()).map(|run| usd(run.lane()));
+                reserved = budget.reserve(now, extra_usd(usd(candidate.lane), under_way));
                 reserved.is_some()
             };
             let Some(action) = race.poll(now, &mut allow) else { break };
@@ -347,10 +349,12 @@ impl<'a> World<'a> {
         let closed = self.calls[call].attempts[attempt].close(now, failure, retry_after);
         self.router.finish(closed.started, now, &closed.outcome);
         if let Some(budget) = &mut self.budget {
-            match closed.reserved {
-                Some(reserved) => budget.spent(now, reserved, closed.usd),
-                None => budget.paid(now, closed.usd),
-            }
+            let stood = match self.calls[call].record.winner {
+                Some(winner) if winner == attempt => Stood::Won,
+                Some(_) => Stood::Lost,
+                None => Stood::Neither,
+            };
+            budget.settle(now, closed.reserved, closed.usd, stood);
         }
     }
 
