@@ -5,8 +5,8 @@ use crate::config::quantity;
 use crate::config::secret::KeyReference;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use tokrate_core::Span;
-pub use tokrate_gateway::{mode_shown, policy_shown};
 use tokrate_gateway::{AliasConfig, BudgetConfig, KeyConfig, KeyLimits, LaneConfig, Mode, Policy, key_hash};
+pub use tokrate_gateway::{mode_shown, policy_shown};
 
 /// Names of what the best lane can be, the usual first.
 pub(in crate::config) const OBJECTIVES: [&str; 9] = [
