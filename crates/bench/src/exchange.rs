@@ -109,7 +109,7 @@ impl Lane {
             let done = Rc::clone(&sink.done);
             let exchange = tokio::select! {
                 biased;
-                exchange = self.client.exchange(outgoing.clone(), limits, &mut sink) => Some(exchange),
+                exchange = self.client.exchange(&outgoing, limits, &mut sink) => Some(exchange),
                 () = &mut cancelled => None,
                 () = overdue(done) => None,
             };

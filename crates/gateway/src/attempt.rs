@@ -210,7 +210,7 @@ pub(crate) async fn carry(
     let mut stale = 0;
     loop {
         let mut sink = Receiving(Rc::clone(&inbox));
-        let exchange = client.exchange(outgoing.clone(), limits, &mut sink).await;
+        let exchange = client.exchange(&outgoing, limits, &mut sink).await;
         // A kept connection that ended before any byte of an answer: the server had closed it at the end of an answer
         // without saying so. Sent again on another, as every client does.
         let broke = exchange.outcome.as_ref().is_err_and(|failure| failure.kind == FailureKind::Connect);

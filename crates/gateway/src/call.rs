@@ -13,7 +13,7 @@ use crate::house::locked;
 use crate::inbox::{Broken, Inbox};
 use crate::worker::Worker;
 use bytes::Bytes;
-use http::{HeaderName, HeaderValue, Response};
+use http::{HeaderName, HeaderValue, Response, StatusCode};
 use std::cell::RefCell;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -80,7 +80,7 @@ impl Call {
             worker,
             race,
             endpoints,
-            attempts: Vec::new(),
+            attempts: Vec::with_capacity(1),
             winner: None,
             won_just_now: false,
             granted: None,
@@ -175,15 +175,18 @@ impl Call {
     /// A lane's refusal of the client's own request, in the client's dialect as the provider wrote it.
     pub fn refusal_as_it_came(&self, attempt: usize) -> Option<Response<CallBody>> {
         let attempt = &self.attempts[attempt].attempt;
-        let inbox = attempt.inbox.borrow();
         let kind = attempt.failure()?.kind;
         let is_own = blame(kind) == Blame::Client || kind == FailureKind::NotFound;
         let is_same = attempt.dialect() == self.account.request.dialect();
-        let head = inbox.head.as_ref().filter(|head| is_own && is_same && head.status.is_client_error())?;
+        let mut inbox = attempt.inbox.borrow_mut();
+        let status = inbox.head.as_ref().map(|head| head.status).filter(StatusCode::is_client_error)?;
+        if !is_own || !is_same {
+            return None;
+        }
         let body = attempt.redacted(String::from_utf8_lossy(&inbox.refused).into_owned());
         let mut response = Response::new(CallBody::plain(Bytes::from(body)));
-        *response.status_mut() = head.status;
-        *response.headers_mut() = handed_on(&inbox);
+        *response.status_mut() = status;
+        *response.headers_mut() = handed_on(&mut inbox);
         Some(response)
     }
 
@@ -243,6 +246,7 @@ impl Call {
             Action::Start { candidate, lane, role, .. } => self.start(candidate, lane, role),
             Action::Win { attempt } => {
                 self.winner = Some(attempt);
+                self.inbox(attempt).borrow_mut().is_handed_on = true;
                 self.tell_first_token(attempt);
                 // Told when those that lost have been settled, so that what they cost is known.
                 self.won_just_now = true;
@@ -287,7 +291,8 @@ impl Call {
             in_flight: started.in_flight,
             lane: Arc::clone(&lane),
         };
-        let limits = AttemptLimits { total: account.plan.limits.total, answer_bytes: account.plan.limits.answer_bytes };
+        // The race bounds the time.
+        let limits = AttemptLimits { total: Span::MAX, answer_bytes: account.plan.limits.answer_bytes };
         let client = self.worker.client(&account.plan, &lane, endpoint);
         let client = client.map_err(|error| (FailureKind::Connect, error.to_string()));
         let prepared = account.request.for_lane(&lane, endpoint);

@@ -36,7 +36,7 @@ impl Heading {
 
 /// Copies of those of a provider's headers that are handed on, or say when to ask again.
 pub(crate) fn useful(headers: &HeaderMap) -> HeaderMap {
-    let mut kept = HeaderMap::with_capacity(8);
+    let mut kept = HeaderMap::new();
     for (name, value) in headers {
         if (HANDED_ON.contains(&name.as_str()) || name.as_str().contains("ratelimit"))
             && let Ok(value) = HeaderValue::from_bytes(value.as_bytes())
@@ -47,9 +47,9 @@ pub(crate) fn useful(headers: &HeaderMap) -> HeaderMap {
     kept
 }
 
-/// Those of a provider's headers that are handed on.
-pub(crate) fn handed_on(inbox: &Inbox) -> HeaderMap {
-    inbox.head.as_ref().map(|head| head.headers.clone()).unwrap_or_default()
+/// Takes those of a provider's headers that are handed on.
+pub(crate) fn handed_on(inbox: &mut Inbox) -> HeaderMap {
+    inbox.head.as_mut().map(|head| std::mem::take(&mut head.headers)).unwrap_or_default()
 }
 
 /// The head of a call that was won.
@@ -58,8 +58,8 @@ pub(crate) fn heading(call: &Call) -> Heading {
         return Heading { status: StatusCode::OK, headers: HeaderMap::new() };
     };
     let attempt = &entry.attempt;
+    let mut headers = handed_on(&mut attempt.inbox.borrow_mut());
     let inbox = attempt.inbox.borrow();
-    let mut headers = handed_on(&inbox);
     let request = &call.account.request;
     if request.routed.is_some() && attempt.dialect() != request.dialect() {
         let content_type = request.dialect().content_type(request.shape);

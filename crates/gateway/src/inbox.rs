@@ -16,6 +16,9 @@ use tokrate_wire::{AnswerTranslator, Decoder, Dialect, Passage, Shape, UsageFilt
 /// Largest part of an error answer that is kept to be understood and handed on.
 const REFUSAL_BYTES_MOST: usize = 64 * 1024;
 
+/// With so many bytes ready for the client nothing further is read of a stream before they were taken: one read's.
+const READY_BYTES_MOST: usize = 64 * 1024;
+
 /// How the body of an answer is read.
 pub(crate) enum Reader {
     /// Handed on as it comes, and decoded beside; some of the gateway's own asking may be taken out.
@@ -51,6 +54,8 @@ pub(crate) struct Inbox {
     news: Vec<StreamEvent>,
     has_content: bool,
     ready: Vec<u8>,
+    /// Whether somebody takes what lies ready as it comes.
+    pub is_handed_on: bool,
     text: Option<String>,
     reader: Reader,
     batch: Rc<RefCell<EventBatch>>,
@@ -69,6 +74,7 @@ impl Inbox {
             news: Vec::new(),
             has_content: false,
             ready: Vec::new(),
+            is_handed_on: false,
             text: None,
             reader,
             batch,
@@ -253,5 +259,10 @@ impl Sink for Receiving {
 
     fn body(&mut self, at: Tick, bytes: &[u8]) {
         self.0.borrow_mut().read(at, bytes);
+    }
+
+    fn is_full(&self) -> bool {
+        let inbox = self.0.borrow();
+        inbox.is_handed_on && inbox.ready.len() >= READY_BYTES_MOST
     }
 }

@@ -158,12 +158,10 @@ impl Request {
         let mut headers = own.clone();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(ACCEPT, HeaderValue::from_static(dialect.content_type(self.shape)));
-        let named = lane.config.forward_headers.iter().map(String::as_str);
-        for name in HANDED_ON.into_iter().chain(named) {
-            let Ok(name) = HeaderName::from_bytes(name.as_bytes()) else { continue };
-            let is_own = own.contains_key(&name);
-            if !is_own && let Some(value) = self.headers.get(&name) {
-                headers.insert(name, value.clone());
+        for (name, value) in &self.headers {
+            let is_named = || lane.config.forward_headers.iter().any(|named| named == name.as_str());
+            if (HANDED_ON.contains(&name.as_str()) || is_named()) && !own.contains_key(name) {
+                headers.insert(name.clone(), value.clone());
             }
         }
         headers

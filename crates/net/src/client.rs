@@ -22,9 +22,10 @@ use crate::error::NetError;
 use crate::exchange::{ConnectionUse, Exchange, ExchangeFailure, Limits, Outgoing, Sink};
 use crate::route::Route;
 use crate::target::Target;
-use http1::Http1Pool;
+use http1::{Http1Pool, Sending};
 use http2::Http2Pool;
 use receive::Receiver;
+use std::borrow::{self, Cow};
 use std::cell::Cell;
 use tokio::io::DuplexStream;
 use tokrate_core::FailureKind;
@@ -50,6 +51,8 @@ struct Dialer {
     config: ClientConfig,
     connector: Connector,
     clock: Clock,
+    /// What requests name as their host.
+    authority: String,
     dns_told: Cell<bool>,
 }
 
@@ -78,20 +81,26 @@ impl Client {
 
     fn with(config: ClientConfig, route: Route, clock: Clock, memory: Option<MemoryDial>) -> Result<Client, NetError> {
         let connector = Connector::new(&config, route, clock, memory)?;
-        let dialer = Dialer { config, connector, clock, dns_told: Cell::new(false) };
+        let authority = connector.route().target.authority();
+        let dialer = Dialer { config, connector, clock, authority, dns_told: Cell::new(false) };
         Ok(Client { dialer, http1: Http1Pool::default(), http2: Http2Pool::default() })
     }
 
     /// Sends a request and hands its answer to `sink` as it comes. Dropping the future closes the connection (over HTTP/2,
     /// resets the stream).
-    pub async fn exchange(&self, outgoing: Outgoing, limits: Limits, sink: &mut impl Sink) -> Exchange {
+    pub async fn exchange(
+        &self,
+        outgoing: impl borrow::Borrow<Outgoing>,
+        limits: Limits,
+        sink: &mut impl Sink,
+    ) -> Exchange {
         let clock = self.dialer.clock;
         let watch = Watch::new(clock, limits);
         sink.begin(&watch.sent_mark());
         let mut used = ConnectionUse::default();
         let outcome = tokio::select! {
             biased;
-            outcome = self.attempt(outgoing, limits.max_body_bytes, sink, &watch, &mut used) => outcome,
+            outcome = self.attempt(outgoing.borrow(), limits.max_body_bytes, sink, &watch, &mut used) => outcome,
             failure = watch.expiry() => Err(failure),
         };
         // An exchange that was given up before its head came may still have been sent.
@@ -102,42 +111,51 @@ impl Client {
 
     async fn attempt(
         &self,
-        outgoing: Outgoing,
+        outgoing: &Outgoing,
         max_body_bytes: u64,
         sink: &mut impl Sink,
         watch: &Watch,
         used: &mut ConnectionUse,
     ) -> Result<(), ExchangeFailure> {
-        let mut outgoing = outgoing;
-        let address = self.dialer.address(&outgoing)?;
-        self.dialer.add_headers(&mut outgoing.headers)?;
-        let proxied = self.dialer.connector.absolute_form();
-        match self.dialer.config.http {
+        let dialer = &self.dialer;
+        let proxied = dialer.connector.absolute_form();
+        match dialer.config.http {
             HttpVersion::Http1 => {
-                let mut connection = self.http1.take(&self.dialer, used).await?;
+                let request = Sending::new(outgoing, &dialer.address(outgoing)?, dialer, watch.sent_mark());
+                let mut connection = self.http1.take(dialer, used).await?;
                 let stamps = connection.stamps();
                 watch.follow(&stamps);
                 let mut receiver = Receiver::new(sink, watch, &stamps, max_body_bytes, proxied);
-                let sent = watch.sent_mark();
-                let keep = connection.carry(&self.http1, outgoing, &address, sent, &mut receiver).await?;
-                if keep && self.dialer.config.reuse {
+                let keep = connection.carry(&self.http1, request, &mut receiver).await?;
+                if keep && dialer.config.reuse {
                     self.http1.give_back(connection);
                 }
                 Ok(())
             }
-            HttpVersion::Http2 => {
-                let Outgoing { method, headers, body, .. } = outgoing;
-                let request = http::Request::builder().method(method).uri(&address).body(());
-                let (mut parts, ()) = request.map_err(|_| no_path(&address))?.into_parts();
-                parts.headers = headers;
-                let stream = self.http2.take(&self.dialer, used).await?;
-                let stamps = stream.stamps();
-                watch.follow(&stamps);
-                let mut receiver = Receiver::new(sink, watch, &stamps, max_body_bytes, proxied);
-                let upload = Upload::new(body, &stamps, watch.sent_mark());
-                stream.carry(http::Request::from_parts(parts, upload), &mut receiver).await
-            }
+            // In a box: what one version needs is not to make the other's exchanges larger.
+            HttpVersion::Http2 => Box::pin(self.attempt_http2(outgoing, max_body_bytes, sink, watch, used)).await,
         }
+    }
+
+    async fn attempt_http2(
+        &self,
+        outgoing: &Outgoing,
+        max_body_bytes: u64,
+        sink: &mut impl Sink,
+        watch: &Watch,
+        used: &mut ConnectionUse,
+    ) -> Result<(), ExchangeFailure> {
+        let address = self.dialer.address(outgoing)?;
+        let request = http::Request::builder().method(outgoing.method.clone()).uri(&*address).body(());
+        let (mut parts, ()) = request.map_err(|_| no_path(&address))?.into_parts();
+        parts.headers = outgoing.headers.clone();
+        mark_keys(&mut parts.headers);
+        let stream = self.http2.take(&self.dialer, used).await?;
+        let stamps = stream.stamps();
+        watch.follow(&stamps);
+        let mut receiver = Receiver::new(sink, watch, &stamps, max_body_bytes, false);
+        let upload = Upload::new(outgoing.body.clone(), &stamps, watch.sent_mark());
+        stream.carry(http::Request::from_parts(parts, upload), &mut receiver).await
     }
 }
 
@@ -166,34 +184,26 @@ impl Dialer {
     }
 
     /// What a request is addressed to: a path, or a whole URL.
-    fn address(&self, outgoing: &Outgoing) -> Result<String, ExchangeFailure> {
+    fn address<'a>(&self, outgoing: &'a Outgoing) -> Result<Cow<'a, str>, ExchangeFailure> {
         // What would end the request's first line, or be cut off it.
         let is_foreign = |byte: u8| byte <= b' ' || byte == 0x7f || byte == b'#';
         if !outgoing.path.starts_with('/') || outgoing.path.bytes().any(is_foreign) {
             return Err(no_path(&outgoing.path));
         }
-        let target = &self.connector.route().target;
-        let scheme = if target.is_tls() { "https" } else { "http" };
+        let scheme = if self.connector.route().target.is_tls() { "https" } else { "http" };
         Ok(match self.connector.absolute_form() || self.config.http == HttpVersion::Http2 {
-            true => format!("{scheme}://{}{}", target.authority(), outgoing.path),
-            false => outgoing.path.clone(),
+            true => Cow::Owned(format!("{scheme}://{}{}", self.authority, outgoing.path)),
+            false => Cow::Borrowed(&outgoing.path),
         })
     }
+}
 
-    fn add_headers(&self, headers: &mut http::HeaderMap) -> Result<(), ExchangeFailure> {
-        if self.config.http == HttpVersion::Http1 {
-            let host = http::HeaderValue::from_str(&self.connector.route().target.authority());
-            headers.insert(http::header::HOST, host.map_err(|_| unsendable("the host fits no header".to_owned()))?);
+/// Keeps keys out of HTTP/2's tables of headers.
+fn mark_keys(headers: &mut http::HeaderMap) {
+    for name in ["authorization", "api-key", "x-api-key", "x-goog-api-key"] {
+        if let Some(value) = headers.get_mut(name) {
+            value.set_sensitive(true);
         }
-        if let Some(value) = self.connector.proxy_authorization() {
-            headers.insert(http::header::PROXY_AUTHORIZATION, value.clone());
-        }
-        for name in ["authorization", "api-key", "x-api-key", "x-goog-api-key"] {
-            if let Some(value) = headers.get_mut(name) {
-                value.set_sensitive(true);
-            }
-        }
-        Ok(())
     }
 }
 

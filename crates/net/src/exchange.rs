@@ -41,6 +41,13 @@ pub struct Limits {
     pub max_body_bytes: u64,
 }
 
+impl Limits {
+    /// Whether time is no limit: for who bounds it in another way.
+    pub(crate) fn is_without_end(&self) -> bool {
+        self.idle == Span::MAX && self.total == Span::MAX
+    }
+}
+
 /// The head of an answer.
 #[derive(Clone, Debug)]
 pub struct Head {

@@ -15,12 +15,14 @@ use http::{Request, Response};
 use http_body::Body;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
+use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::conn::auto;
 use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::ops::DerefMut;
+use std::pin::Pin;
 use std::rc::Rc;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
@@ -41,11 +43,13 @@ const BACKLOG: u32 = 4096;
 /// Streams on one HTTP/2 connection.
 const STREAMS_MOST: u32 = 256;
 
+mod opening;
 mod patience;
 
 #[cfg(test)]
 mod tests;
 
+use opening::{Version, open};
 use patience::Patient;
 
 /// Answers requests. Belongs to one current-thread runtime with a `LocalSet`.
@@ -283,26 +287,51 @@ async fn converse<H: Handler>(
     tap: Rc<ConnectionTap>,
     mut closing: watch::Receiver<bool>,
 ) {
+    let opened = tokio::select! {
+        opened = tokio::time::timeout(HEAD_TIMEOUT.as_duration(), open(stream)) => opened,
+        _ = closing.wait_for(|closing| *closing) => return,
+    };
     let service = service_fn(move |request| {
-        let (handler, tap) = (Rc::clone(&handler), Rc::clone(&tap));
-        async move { Ok::<_, Infallible>(handler.handle(request, tap).await) }
+        // In a box of its own: a connection keeps room for it as long as it lives, and a stream outlives it by far.
+        let answer = Box::pin(Rc::clone(&handler).handle(request, Rc::clone(&tap)));
+        async move { Ok::<_, Infallible>(answer.await) }
     });
-    let mut builder = auto::Builder::new(LocalExecutor);
-    builder
-        .http1()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_TIMEOUT.as_duration())
-        .max_buf_size(READ_BUFFER_BYTES)
-        .half_close(false);
-    builder.http2().timer(TokioTimer::new()).max_concurrent_streams(STREAMS_MOST).initial_stream_window_size(1 << 20);
-    let mut connection = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), service));
+    match opened {
+        Ok(Some((Version::Http1, stream))) => {
+            let mut builder = http1::Builder::new();
+            builder
+                .timer(TokioTimer::new())
+                .header_read_timeout(HEAD_TIMEOUT.as_duration())
+                .max_buf_size(READ_BUFFER_BYTES)
+                .half_close(false);
+            // In a box: what was moved into it is not to have room in this future as well.
+            let connection = Box::pin(builder.serve_connection(TokioIo::new(stream), service));
+            until_closing(connection, &mut closing, http1::Connection::graceful_shutdown).await;
+        }
+        Ok(Some((Version::Http2, stream))) => {
+            let mut builder = http2::Builder::new(LocalExecutor);
+            builder.timer(TokioTimer::new()).max_concurrent_streams(STREAMS_MOST).initial_stream_window_size(1 << 20);
+            let connection = Box::pin(builder.serve_connection(TokioIo::new(stream), service));
+            until_closing(connection, &mut closing, http2::Connection::graceful_shutdown).await;
+        }
+        // The client left, or said nothing for too long.
+        Ok(None) | Err(_) => {}
+    }
+}
+
+/// Serves a connection to its end; once `closing` turns true, what is open may end.
+async fn until_closing<C: Future, P: DerefMut<Target = C>>(
+    mut connection: Pin<P>,
+    closing: &mut watch::Receiver<bool>,
+    shut_down: impl FnOnce(Pin<&mut C>),
+) {
     tokio::select! {
         biased;
         // A connection that broke is the client's news, not the server's.
         _ = connection.as_mut() => return,
         _ = closing.wait_for(|closing| *closing) => {}
     }
-    connection.as_mut().graceful_shutdown();
+    shut_down(connection.as_mut());
     let _ = connection.await;
 }
 

@@ -61,6 +61,7 @@ const TABLE: &[Row] = &[
             "http",
             "http-body",
             "http-body-util",
+            "httparse",
             "bytes",
             "rustls",
             "tokio-rustls",

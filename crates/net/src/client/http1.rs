@@ -12,12 +12,11 @@ use super::failure::{self, Stage};
 use super::receive::Receiver;
 use super::{Dialer, READ_BUFFER_BYTES};
 use crate::connect::Opened;
-use crate::exchange::{ConnectionUse, Departure, ExchangeFailure, Outgoing, Sink};
+use crate::exchange::{ConnectionUse, ExchangeFailure, Sink};
 use crate::stamped::Stamps;
 use crate::transport::{Quiet, Transport};
 use framing::{Framing, State};
 use http::{Method, StatusCode};
-use sending::Sending;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -26,6 +25,8 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, ReadBuf};
+
+pub(super) use sending::Sending;
 
 #[cfg(test)]
 mod tests;
@@ -63,7 +64,9 @@ impl Http1Pool {
                 return Ok(connection);
             }
         }
-        let Opened { transport, stamps, .. } = dialer.open(used, async |opened: Opened| Ok(opened)).await?;
+        // In a box: opening is rare, and takes more room than all the rest.
+        let opened = Box::pin(dialer.open(used, async |opened: Opened| Ok(opened))).await?;
+        let Opened { transport, stamps, .. } = opened;
         Ok(Http1 { transport, stamps })
     }
 
@@ -104,20 +107,18 @@ impl Http1 {
         Rc::clone(&self.stamps)
     }
 
-    /// Sends a request to `address` and receives its answer. Tells whether the connection can be used again.
+    /// Sends a request and receives its answer. Tells whether the connection can be used again.
     pub(super) async fn carry(
         &mut self,
         pool: &Http1Pool,
-        outgoing: Outgoing,
-        address: &str,
-        departure: Departure,
+        request: Sending,
         receiver: &mut Receiver<'_, impl Sink>,
     ) -> Result<bool, ExchangeFailure> {
         let mut carrying = Carrying {
             connection: self,
             receiver,
-            method: outgoing.method.clone(),
-            sending: Some(Sending::new(outgoing, address, departure)),
+            method: request.method().clone(),
+            sending: Some(request),
             unsent: None,
             stage: Reading::Head(Vec::new()),
         };

@@ -74,6 +74,9 @@ impl Watch {
     /// Completes when a limit is over.
     pub(super) async fn expiry(&self) -> ExchangeFailure {
         let Limits { idle, total, .. } = self.limits;
+        if self.limits.is_without_end() {
+            return std::future::pending().await;
+        }
         let over_at = self.started_at + total;
         loop {
             let now = self.clock.now();

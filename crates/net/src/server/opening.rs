@@ -1,0 +1,92 @@
+//! What a client speaks, told from the first bytes that it sends.
+//!
+//! It refuses to understand them. Invariant: every byte that was read is read again, first and in one piece, from what is
+//! handed back.
+
+use bytes::{Buf, Bytes, BytesMut};
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
+
+/// How a client of HTTP/2 begins (RFC 9113, section 3.4).
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+/// Room for the first read: a request's head and a short body.
+const FIRST_BYTES: usize = 4096;
+
+/// Versions of HTTP.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Version {
+    Http1,
+    Http2,
+}
+
+/// A transport whose first bytes have been looked at.
+#[derive(Debug)]
+pub(super) struct Opened<T> {
+    first: Bytes,
+    inner: T,
+}
+
+/// Reads until it is clear which version is spoken; nothing if the client left before.
+pub(super) async fn open<T: AsyncRead + Unpin>(mut inner: T) -> Option<(Version, Opened<T>)> {
+    let mut first = BytesMut::with_capacity(FIRST_BYTES);
+    loop {
+        if inner.read_buf(&mut first).await.ok()? == 0 {
+            return None;
+        }
+        let seen = first.len().min(PREFACE.len());
+        let version = match first[..seen] == PREFACE[..seen] {
+            true if seen < PREFACE.len() => continue,
+            true => Version::Http2,
+            false => Version::Http1,
+        };
+        return Some((version, Opened { first: first.freeze(), inner }));
+    }
+}
+
+impl<T: AsyncRead + Unpin> AsyncRead for Opened<T> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.first.is_empty() {
+            return Pin::new(&mut self.inner).poll_read(context, buffer);
+        }
+        let count = self.first.len().min(buffer.remaining());
+        buffer.put_slice(&self.first[..count]);
+        self.first.advance(count);
+        if self.first.is_empty() {
+            // The buffer behind it goes, too.
+            self.first = Bytes::new();
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<T: AsyncWrite + Unpin> AsyncWrite for Opened<T> {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.inner).poll_write(context, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.inner).poll_write_vectored(context, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.inner.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_shutdown(context)
+    }
+}
