@@ -169,7 +169,8 @@ fn play(root: &Path, tokrate: &Path, folder: &Path, options: &Options) -> Result
         engine.stop()?;
     }
     let rows = rows(&house.log)?;
-    let books = Books::balance(&seen, &rows, &Ledger::read(&engines)?, &engines);
+    let seeds: Vec<u64> = engines.iter().map(|engine| engine.seed).collect();
+    let books = Books::balance(&seen, &rows, &Ledger::read(&engines)?, &seeds);
     conditions.push(format!(
         "{} minutes, {} clients a second on average, seed {}, {} engines and the gateway as processes of their own",
         options.minutes,

@@ -4,7 +4,7 @@
 //! every entry of a ledger and every client is looked at.
 
 use super::client::{Outcome, Seen};
-use super::fleet::{CHARACTERS, Engine, INPUT_PRICE, OUTPUT_PRICE};
+use super::fleet::{CHARACTERS, INPUT_PRICE, OUTPUT_PRICE};
 use super::ledger::{Entry, Ledger, is_said_by};
 use std::collections::{BTreeMap, BTreeSet};
 use tokrate_meter::{AttemptEnd, CostBasis};
@@ -59,8 +59,8 @@ impl Sums {
 type Kind<'a> = (&'a str, &'a str, &'a str, bool);
 
 impl Books {
-    /// Balances everything.
-    pub fn balance(seen: &[Seen], rows: &[Attempt], ledger: &Ledger, engines: &[Engine]) -> Books {
+    /// Balances everything; `seeds` are those of the engines, by place.
+    pub fn balance(seen: &[Seen], rows: &[Attempt], ledger: &Ledger, seeds: &[u64]) -> Books {
         let mut books = Books { rows: rows.len(), requests: ledger.entries.len(), ..Books::default() };
         let mut calls: BTreeMap<&str, Vec<&Attempt>> = BTreeMap::new();
         rows.iter().for_each(|row| calls.entry(&row.call).or_default().push(row));
@@ -69,7 +69,7 @@ impl Books {
             books.violations.push(format!("{name}: an engine was asked twice for one attempt"));
         }
         books.rows_against_ledger(rows, ledger);
-        books.clients_against_rows(seen, &calls, ledger, engines);
+        books.clients_against_rows(seen, &calls, ledger, seeds);
         books.counts(seen, &calls);
         books
     }
@@ -174,7 +174,7 @@ impl Books {
         seen: &[Seen],
         calls: &BTreeMap<&str, Vec<&Attempt>>,
         ledger: &Ledger,
-        engines: &[Engine],
+        seeds: &[u64],
     ) {
         for seen in seen {
             let Some(call) = &seen.call else { continue };
@@ -199,14 +199,14 @@ impl Books {
                 self.wrong(call, format!("the client saw {:?}, and {}", seen.outcome, shown(won)));
             }
             match ledger.entries.get(&format!("{call}-{}", won.attempt)) {
-                Some(entry) => self.text_against_engine(call, seen, entry, engines),
+                Some(entry) => self.text_against_engine(call, seen, entry, seeds),
                 None => self.wrong(call, "a client saw its answer, and no engine was asked"),
             }
         }
     }
 
     /// The text is that of one engine's one answer, from its beginning on, and whole where it says so.
-    fn text_against_engine(&mut self, call: &str, seen: &Seen, entry: &Entry, engines: &[Engine]) {
+    fn text_against_engine(&mut self, call: &str, seen: &Seen, entry: &Entry, seeds: &[u64]) {
         let (text, is_whole) = match &seen.outcome {
             Ok(Outcome::Whole { text, .. }) => (text, true),
             Ok(Outcome::Broken { text, .. } | Outcome::Left { text }) => (text, false),
@@ -214,9 +214,9 @@ impl Books {
         };
         let words = text.bytes().filter(|byte| *byte == b' ').count() as u64;
         (self.texts, self.words) = (self.texts + 1, self.words + words);
-        let engine = &engines[entry.engine];
-        if !is_said_by(engine.seed, engine.character.is_sly, entry, text) {
-            self.wrong(call, format!("its text is not what {} said: {text}", engine.character.name));
+        let character = &CHARACTERS[entry.engine];
+        if !is_said_by(seeds[entry.engine], character.is_sly, entry, text) {
+            self.wrong(call, format!("its text is not what {} said: {text}", character.name));
         }
         if words > entry.written || is_whole && words != entry.written {
             self.wrong(call, format!("{words} words came of {} that were written, whole: {is_whole}", entry.written));
@@ -295,3 +295,6 @@ fn shown(row: &Attempt) -> String {
         row.cost_basis.name()
     )
 }
+
+#[cfg(test)]
+mod tests;

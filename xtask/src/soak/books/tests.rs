@@ -1,0 +1,110 @@
+//! Books that balance, and each way in which they do not.
+
+use super::*;
+use crate::soak::plan::{Errand, Plan, Purpose};
+use tokrate_core::Rng;
+use tokrate_sim::Words;
+
+/// The engine's place and seed; an honest one.
+const PLACE: usize = 0;
+const SEED: u64 = 1_000;
+
+struct World {
+    seen: Vec<Seen>,
+    rows: Vec<Attempt>,
+    ledger: Ledger,
+}
+
+fn text(words: u32) -> String {
+    let mut text = String::new();
+    Words::new(Rng::root(SEED).child("text").nth(3).next_u64(), 0, words).push_to(&mut text);
+    text
+}
+
+/// One call that was answered whole with nine words.
+fn world() -> World {
+    let plan = Plan::new(1, 1.0);
+    let is_call = |errand: &Errand| matches!(errand.purpose, Purpose::Call(_));
+    let errand = (0..).map(|number| plan.errand(number)).find(is_call).expect("most are calls");
+    let lane = CHARACTERS[PLACE].name.to_owned();
+    let row = Attempt {
+        call: "c".to_owned(),
+        end: AttemptEnd::Answered,
+        won: true,
+        key: Some(errand.key.name().to_owned()),
+        alias: errand.alias.name().to_owned(),
+        lane: lane.clone(),
+        dialect_in: errand.spoken.name().to_owned(),
+        stream: errand.stream,
+        input_tokens: Some(7),
+        output_tokens: Some(9),
+        output_tokens_std: 9,
+        cost_usd: Some(25e-6),
+        cost_basis: CostBasis::Reported,
+        ..Attempt::default()
+    };
+    let outcome = Ok(Outcome::Whole { text: text(9), marked: true, garbled: 0 });
+    let seen = Seen { errand, call: Some("c".to_owned()), winner: Some(lane), outcome };
+    let entry = Entry {
+        engine: PLACE,
+        request: 3,
+        input_tokens: 7,
+        written: 9,
+        done: true,
+        end: "complete".to_owned(),
+        ..Entry::default()
+    };
+    let ledger = Ledger { entries: [("c-0".to_owned(), entry)].into(), repeated: Vec::new() };
+    World { seen: vec![seen], rows: vec![row], ledger }
+}
+
+fn violations(world: &World) -> Vec<String> {
+    Books::balance(&world.seen, &world.rows, &world.ledger, &[SEED; CHARACTERS.len()]).violations
+}
+
+#[test]
+fn a_call_that_everybody_tells_the_same_of_balances() {
+    assert_eq!(violations(&world()), Vec::<String>::new());
+}
+
+#[test]
+fn whatever_is_missing_or_differs_is_found() {
+    let twists: [(&str, fn(&mut World)); 14] = [
+        ("a lost row", |world| world.rows.clear()),
+        ("a row twice", |world| world.rows.push(world.rows[0].clone())),
+        ("an engine that nobody asked", |world| world.ledger.entries.clear()),
+        ("an engine asked twice", |world| world.ledger.repeated.push("c-0".to_owned())),
+        ("an attempt without a row", |world| {
+            let entry = world.ledger.entries["c-0"].clone();
+            world.ledger.entries.insert("c-1".to_owned(), entry);
+        }),
+        ("another lane", |world| world.rows[0].lane = CHARACTERS[1].name.to_owned()),
+        ("a token too many", |world| world.rows[0].output_tokens = Some(10)),
+        ("a cent too many", |world| world.rows[0].cost_usd = Some(0.01)),
+        ("more counted than written", |world| {
+            (world.rows[0].cost_basis, world.rows[0].output_tokens_std) = (CostBasis::Estimated, 10);
+            world.rows[0].end = AttemptEnd::Lost;
+        }),
+        ("another end", |world| world.rows[0].end = AttemptEnd::Failed),
+        ("a text cut short", |world| {
+            world.seen[0].outcome = Ok(Outcome::Whole { text: text(8), marked: true, garbled: 0 });
+        }),
+        ("a mixed text", |world| {
+            let mixed = text(9).replacen(' ', " x", 1);
+            world.seen[0].outcome = Ok(Outcome::Broken { text: mixed, error: "lane swift: stalled".to_owned() });
+            world.rows[0].end = AttemptEnd::Failed;
+        }),
+        ("a mark that got lost", |world| {
+            world.seen[0].outcome = Ok(Outcome::Whole { text: text(9), marked: false, garbled: 0 });
+        }),
+        ("a call whose client heard nothing of it", |world| {
+            world.seen[0].call = None;
+            world.seen[0].outcome = Ok(Outcome::Refused { status: 503, said: "`x`: no lane".to_owned() });
+        }),
+    ];
+    for (what, twist) in twists {
+        let mut world = world();
+        twist(&mut world);
+        assert!(!violations(&world).is_empty(), "{what}");
+    }
+}
