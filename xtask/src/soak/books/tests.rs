@@ -9,6 +9,9 @@ use tokrate_sim::Words;
 const PLACE: usize = 0;
 const SEED: u64 = 1_000;
 
+/// What is done to a world so that its books do not balance any more.
+type Twist = fn(&mut World);
+
 struct World {
     seen: Vec<Seen>,
     rows: Vec<Attempt>,
@@ -69,7 +72,7 @@ fn a_call_that_everybody_tells_the_same_of_balances() {
 
 #[test]
 fn whatever_is_missing_or_differs_is_found() {
-    let twists: [(&str, fn(&mut World)); 14] = [
+    let twists: [(&str, Twist); 14] = [
         ("a lost row", |world| world.rows.clear()),
         ("a row twice", |world| world.rows.push(world.rows[0].clone())),
         ("an engine that nobody asked", |world| world.ledger.entries.clear()),
