@@ -140,7 +140,9 @@ impl FailureKind {
             FailureKind::TimedOut => "raise --timeout or lower the load",
             FailureKind::Protocol => "look for a proxy that rewrites answers, or try --http1",
             FailureKind::TooLarge => "check the endpoint; answers of this size are refused",
-            FailureKind::ClientStalled => "the client read nothing; raise `send` under [gateway.limits] if it needs longer",
+            FailureKind::ClientStalled => {
+                "the client read nothing; raise `send` under [gateway.limits] if it needs longer"
+            }
             FailureKind::Cancelled => "the run was ended before this request was",
         }
     }

@@ -11,7 +11,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 use tokrate_core::{FailureKind, Span, Tick};
 use tokrate_meter::{Attempt as Row, AttemptEnd, AttemptRole, CostBasis, LiveNumbers};
-use tokrate_route::{Admitted, LaneId, LoserPolicy, Outcome, Reserved, Started, Stood};
+use tokrate_route::{Admitted, Came, LaneId, LoserPolicy, Outcome, Reserved, Started, Stood};
 use tokrate_tokens::Encoding;
 
 /// Output tokens that are expected before anything is known.
@@ -146,10 +146,14 @@ impl Account {
             prompt_tokens: self.prompt_tokens,
             output_tokens: output,
             output_speed: numbers.output_speed,
+            came: match self.request.is_stream() {
+                true => Came::Streamed,
+                false => Came::Whole { expected_tokens: self.expected_output_tokens() },
+            },
         };
         let mut started = held.started;
         let mut router = locked(&self.plan.router);
-        if let Some(ttft) = numbers.ttft_ns.map(Span::from_nanos) {
+        if let Some(ttft) = numbers.ttft_ns.map(Span::from_nanos).filter(|_| self.request.is_stream()) {
             router.first_token(&mut started, now, ttft, self.prompt_tokens);
         }
         router.finish(started, now, &outcome);

@@ -128,8 +128,11 @@ impl Front {
         let ranked = router.order(now, &shape, &usable, &account.alias.policy);
         let commit = if account.request.is_stream() { Commit::FirstToken } else { Commit::End };
         let candidates = ranked.iter().map(|ranked| {
-            let hedge_after = router.hedge_after(ranked.lane, now, shape.prompt_tokens);
-            candidate(&plan, ranked, &shape, commit, hedge_after)
+            let hedge_after = match commit {
+                Commit::FirstToken => router.hedge_after(ranked.lane, now, shape.prompt_tokens),
+                Commit::End => router.hedge_after_whole(ranked.lane, now, &shape),
+            };
+            candidate(&plan, ranked, &shape, hedge_after)
         });
         let candidates = candidates.collect();
         drop(router);
@@ -299,26 +302,12 @@ pub(crate) fn usable_lanes(account: &Account) -> Result<(Vec<tokrate_route::Lane
     }
 }
 
-fn candidate(
-    plan: &Plan,
-    ranked: &Ranked,
-    shape: &CallShape,
-    commit: Commit,
-    first_token_p90: Option<Span>,
-) -> Candidate {
-    let expected_speed = ranked.expectation.map(|expected| expected.speed);
-    let hedge_after = match commit {
-        Commit::FirstToken => first_token_p90,
-        // To the end: the answer's own time comes on top.
-        Commit::End => first_token_p90
-            .zip(expected_speed)
-            .map(|(first, speed)| first + Span::from_secs_f64(shape.output_tokens / speed.max(f64::MIN_POSITIVE))),
-    };
+fn candidate(plan: &Plan, ranked: &Ranked, shape: &CallShape, hedge_after: Option<Span>) -> Candidate {
     Candidate {
         lane: ranked.lane,
         hedge_after,
         loser: plan.lane(ranked.lane).config.loser,
-        expected_speed,
+        expected_speed: ranked.expectation.map(|expected| expected.speed),
         expected_output_tokens: Some(shape.output_tokens),
     }
 }

@@ -4,10 +4,13 @@
 //! counts for nothing in the end.
 
 mod load_curve;
+mod whole;
 
 use crate::decay::{FadingHistogram, FadingMean, left_after};
 use load_curve::LoadCurve;
 use tokrate_core::{Span, Tick};
+
+pub use whole::WholeAnswer;
 
 /// How a model learns.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -76,6 +79,8 @@ pub struct LaneModel {
     prompt: PromptSlope,
     /// Time to first token over what was expected of it.
     spread: FadingHistogram,
+    /// Time to the end of answers that came whole, over what was expected of it.
+    whole: FadingHistogram,
 }
 
 /// Below this weight nothing is known.
@@ -113,6 +118,7 @@ impl LaneModel {
             wait_drift: Drift::default(),
             prompt: PromptSlope::default(),
             spread: FadingHistogram::new(LOWEST_RATIO_OCTAVE, config.half_life),
+            whole: FadingHistogram::new(LOWEST_RATIO_OCTAVE, config.half_life),
         }
     }
 
@@ -151,8 +157,12 @@ impl LaneModel {
         if !(speed.is_finite() && speed > 0.0) {
             return;
         }
-        let pace = 1.0 / speed;
-        let weight = tokens as f64 / (tokens as f64 + 16.0);
+        self.add_pace(now, in_flight, 1.0 / speed, tokens, 1.0);
+    }
+
+    /// A time per token (seconds), over so many of them.
+    fn add_pace(&mut self, now: Tick, in_flight: f64, pace: f64, tokens: u64, weight: f64) {
+        let weight = weight * tokens as f64 / (tokens as f64 + 16.0);
         if let Some(expected) = self.pace.value(in_flight) {
             self.pace_drift.add(now, pace / expected, weight, &self.config);
         }
@@ -185,14 +195,15 @@ impl LaneModel {
         if weight < WEIGHT_LEAST {
             return None;
         }
-        let (p50, p90) = self.spread.middle_and_tail()?;
+        // A lane that has only answered whole has shown none: what is usual then stands for all.
+        let (p50, p90) = self.spread.middle_and_tail().unwrap_or((1.0, 1.0));
         Some(ModelNow {
             model: self,
             weight,
             pace_factor: self.pace_drift.factor(now, &self.config, PACE_PRIOR),
             wait_factor: self.wait_drift.factor(now, &self.config, WAIT_PRIOR),
             prompt: self.prompt.slope() * prompt_tokens as f64,
-            mean: self.spread.mean()?.clamp(1.0, TAIL_MEAN_MOST),
+            mean: self.spread.mean().unwrap_or(1.0).clamp(1.0, TAIL_MEAN_MOST),
             p50,
             p90,
         })

@@ -12,7 +12,7 @@ mod spread;
 
 use crate::lane::{LaneConfig, LaneId};
 use crate::pick::{CallShape, Policy};
-use crate::router::{Outcome, Router, RouterConfig};
+use crate::router::{Came, Outcome, Router, RouterConfig};
 use estimate::{Measured, Met, Neighbours, Way};
 pub use spread::{LEVELS, Percentile};
 use spread::{Mixture, percentile, root_of_squares};
@@ -27,6 +27,8 @@ pub struct LoggedAttempt {
     pub lane: LaneId,
     /// When it was begun.
     pub started: Tick,
+    /// Whether it came token by token, and not at once.
+    pub stream: bool,
     /// To its first token; `None` if none came.
     pub ttft: Option<Span>,
     /// To its end.
@@ -229,7 +231,7 @@ impl<'a> Past<'a> {
             if !ends {
                 self.open[place] = Some(self.router.start(row.lane, at));
             } else if let Some(mut started) = self.open[place].take() {
-                if let Some(ttft) = row.ttft {
+                if let Some(ttft) = row.ttft.filter(|_| row.stream) {
                     self.router.first_token(&mut started, at, ttft, row.prompt_tokens);
                 }
                 let outcome = Outcome {
@@ -238,6 +240,11 @@ impl<'a> Past<'a> {
                     prompt_tokens: row.prompt_tokens,
                     output_tokens: row.output_tokens,
                     output_speed: row.output_speed,
+                    came: match row.stream {
+                        true => Came::Streamed,
+                        // What was expected of it is not in the log; its own length is what its time is measured by.
+                        false => Came::Whole { expected_tokens: row.output_tokens as f64 },
+                    },
                 };
                 self.router.finish(started, at, &outcome);
             }

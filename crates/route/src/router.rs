@@ -56,6 +56,21 @@ pub struct Outcome {
     pub output_tokens: u64,
     /// Output speed as the glossary has it (tokens per second); `None` if there were too few tokens to tell.
     pub output_speed: Option<f64>,
+    /// How it was to come.
+    pub came: Came,
+}
+
+/// How an answer comes.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub enum Came {
+    /// Token by token.
+    #[default]
+    Streamed,
+    /// At once, when it is complete: its first token tells nothing.
+    Whole {
+        /// Output tokens that it had been expected to have.
+        expected_tokens: f64,
+    },
 }
 
 /// The state of all lanes.
@@ -177,6 +192,13 @@ impl Router {
     pub fn hedge_after(&self, lane: LaneId, now: Tick, prompt_tokens: u64) -> Option<Span> {
         let lane = self.lanes.get(lane.index())?;
         lane.model.ttft_p90(now, prompt_tokens, lane.in_flight + 1, self.config.hedge_samples_least)
+    }
+
+    /// The same for an answer that comes whole: the 90th percentile of the time to its end.
+    pub fn hedge_after_whole(&self, lane: LaneId, now: Tick, shape: &CallShape) -> Option<Span> {
+        let lane = self.lanes.get(lane.index())?;
+        let least = self.config.hedge_samples_least;
+        lane.model.whole_p90(now, shape.prompt_tokens, shape.output_tokens, lane.in_flight + 1, least)
     }
 
     /// What a call costs on a lane (USD); `None` without a price.

@@ -193,3 +193,75 @@ proptest! {
         }
     }
 }
+
+/// An answer of a lane whose first token takes `first` seconds and each further one `pace`.
+fn whole(first: f64, pace: f64, tokens: u64, expected_tokens: f64) -> WholeAnswer {
+    let took = Span::from_secs_f64(first + pace * tokens as f64);
+    WholeAnswer { prompt_tokens: 0, in_flight: 1.0, expected_tokens, took }
+}
+
+#[test]
+fn answers_that_come_whole_teach_how_long_answers_take_and_when_to_hedge_them() {
+    let mut learned = model();
+    let mut rng = Rng::root(4);
+    for call in 0..300 {
+        let tokens = 20 + rng.below(400);
+        learned.saw_whole(at(call), &whole(0.4, 0.01, tokens, 220.0), tokens);
+    }
+    let expected = learned.expect(at(300), 0, 1).expect("it is known");
+    for tokens in [20.0, 100.0, 220.0, 400.0] {
+        let truth = 0.4 + 0.01 * tokens;
+        let said = expected.completion_seconds(tokens);
+        assert!((said / truth - 1.0).abs() < 0.2, "{tokens} tokens: {said} against {truth}");
+    }
+    assert!(learned.ttft_p90(at(300), 0, 1, 10.0).is_none(), "no first token was ever seen");
+    // Nine of ten calls have fewer than 380 tokens.
+    let after = learned.whole_p90(at(300), 0, 220.0, 1, 10.0).expect("it is known").as_secs_f64();
+    assert!((3.6..5.0).contains(&after), "{after}");
+}
+
+#[test]
+fn an_answer_that_came_whole_is_no_first_token() {
+    let mut streamed = model();
+    for call in 0..60 {
+        streamed.saw_ttft(at(call), 0, 1.0, Span::from_millis(300));
+        streamed.saw_speed(at(call), 1.0, 100.0, 200);
+    }
+    let mut mixed = streamed.clone();
+    for call in 60..120 {
+        mixed.saw_whole(at(call), &whole(0.3, 0.01, 500, 200.0), 500);
+    }
+    let before = streamed.expect(at(120), 0, 1).expect("it is known");
+    let after = mixed.expect(at(120), 0, 1).expect("it is known");
+    assert!((after.ttft.as_secs_f64() / before.ttft.as_secs_f64() - 1.0).abs() < 0.05, "{after:?} after {before:?}");
+    assert!((after.speed / before.speed - 1.0).abs() < 0.05, "{after:?} after {before:?}");
+    let p90 = |model: &LaneModel| model.ttft_p90(at(120), 0, 1, 10.0).expect("it is known").as_secs_f64();
+    assert!((p90(&mixed) / p90(&streamed) - 1.0).abs() < 0.05);
+}
+
+#[test]
+fn an_answer_that_was_given_up_puts_the_time_to_hedge_off() {
+    let learned = || {
+        let mut model = model();
+        (0..20).for_each(|call| model.saw_whole(at(call), &whole(0.5, 0.01, 50, 50.0), 50));
+        model
+    };
+    let (plain, mut slow) = (learned(), learned());
+    for call in 20..26 {
+        slow.gave_up_whole(at(call), &whole(3.0, 0.0, 0, 50.0));
+    }
+    let p90 = |model: &LaneModel| model.whole_p90(at(26), 0, 50.0, 1, 10.0).expect("it is known").as_secs_f64();
+    assert!(p90(&slow) > 2.0 * p90(&plain), "{} after {}", p90(&slow), p90(&plain));
+}
+
+#[test]
+fn answers_without_output_teach_no_pace_and_break_nothing() {
+    let mut embeddings = model();
+    for call in 0..20 {
+        embeddings.saw_whole(at(call), &whole(0.05, 0.0, 0, 0.0), 0);
+    }
+    assert!(embeddings.expect(at(20), 0, 1).is_none(), "there is no output speed");
+    embeddings.saw_speed(at(21), 1.0, 100.0, 200);
+    let expected = embeddings.expect(at(22), 0, 1).expect("now it is known");
+    assert!((expected.ttft.as_secs_f64() / 0.05 - 1.0).abs() < 0.1, "{expected:?}");
+}

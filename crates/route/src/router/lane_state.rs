@@ -3,11 +3,11 @@
 //! It refuses to know the other lanes. Invariant: `in_flight` is the number of starts that are not finished; the load that an
 //! attempt met is the average over its own life.
 
-use super::{Outcome, RouterConfig};
+use super::{Came, Outcome, RouterConfig};
 use crate::breaker::{Blame, Breaker, blame};
 use crate::decay::FadingMean;
 use crate::lane::{LaneConfig, LaneId, Started};
-use crate::lane_model::LaneModel;
+use crate::lane_model::{LaneModel, WholeAnswer};
 use crate::peak_ewma::PeakEwma;
 use crate::pick::{CallShape, Ranked, View};
 use tokrate_core::{FailureKind, Span, Tick};
@@ -124,12 +124,21 @@ impl LaneState {
     pub fn finish(&mut self, started: &Started, now: Tick, outcome: &Outcome) {
         self.pass(now);
         let life = now.since(started.at);
-        if let Some(speed) = outcome.output_speed {
-            let load = match life.as_nanos() {
-                0 => f64::from(started.in_flight),
-                nanoseconds => (self.load - started.load_before) / nanoseconds as f64,
-            };
-            self.model.saw_speed(now, load, speed, outcome.output_tokens);
+        let load = match life.as_nanos() {
+            0 => f64::from(started.in_flight),
+            nanoseconds => (self.load - started.load_before) / nanoseconds as f64,
+        };
+        let whole = match outcome.came {
+            Came::Streamed => None,
+            Came::Whole { expected_tokens } => {
+                let prompt_tokens = outcome.prompt_tokens;
+                Some(WholeAnswer { prompt_tokens, in_flight: load, expected_tokens, took: life })
+            }
+        };
+        match (&whole, outcome.output_speed) {
+            (Some(answer), _) if outcome.failure.is_none() => self.model.saw_whole(now, answer, outcome.output_tokens),
+            (None, Some(speed)) => self.model.saw_speed(now, load, speed, outcome.output_tokens),
+            _ => {}
         }
         self.in_flight = self.in_flight.saturating_sub(1);
         let blamed = match outcome.failure {
@@ -152,7 +161,10 @@ impl LaneState {
         let silent = started.first_token_at.is_none();
         if silent && matches!(outcome.failure, Some(FailureKind::Cancelled | FailureKind::FirstTokenTimeout)) {
             self.peak.at_least(now, life);
-            self.model.gave_up(now, outcome.prompt_tokens, f64::from(started.in_flight), life);
+            match &whole {
+                Some(answer) => self.model.gave_up_whole(now, answer),
+                None => self.model.gave_up(now, outcome.prompt_tokens, f64::from(started.in_flight), life),
+            }
         }
     }
 

@@ -5,7 +5,7 @@
 use super::lane::Said;
 use crate::fleet::calls::AttemptRecord;
 use tokrate_core::{FailureKind, Span, Tick, Usage, What};
-use tokrate_route::{LaneId, Outcome, Reserved, Role, Started};
+use tokrate_route::{Came, LaneId, Outcome, Reserved, Role, Started};
 use tokrate_sim::Price;
 
 /// Fewer tokens than this after the first chunk tell no speed.
@@ -142,6 +142,7 @@ impl Attempt {
             prompt_tokens: u64::from(self.prompt_tokens),
             output_tokens: u64::from(self.tokens),
             output_speed: (paced >= TOKENS_FOR_SPEED && span > 0.0).then(|| f64::from(paced) / span),
+            came: Came::Streamed,
         };
         Closed { started, reserved: self.reserved.take(), outcome, usd }
     }

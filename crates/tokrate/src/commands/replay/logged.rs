@@ -94,6 +94,7 @@ fn attempt(row: &Attempt, call: u64, lane: LaneId, begin: u64, prompt_tokens: u6
         call,
         lane,
         started: Tick::ZERO + Span::from_millis(row.started_unix_ms - begin),
+        stream: row.stream,
         ttft: ttft(row),
         total: Span::from_nanos(row.total_ns),
         prompt_tokens,
