@@ -8,7 +8,7 @@ use crate::attempt::{Attempt, AttemptLimits, Beginning};
 use crate::body::CallBody;
 use crate::denied::Denied;
 use crate::drain;
-use crate::heading::handed_on;
+use crate::heading::{CALL_HEADER, handed_on};
 use crate::house::locked;
 use crate::inbox::{Broken, Inbox};
 use crate::worker::Worker;
@@ -158,7 +158,7 @@ impl Call {
     /// What the client is told when there is no answer, or no more of it.
     pub fn denied(&self, kind: FailureKind, attempt: Option<usize>) -> Denied {
         let retry_after = self.race.retry_after();
-        match attempt.and_then(|attempt| self.attempts.get(attempt)) {
+        let denied = match attempt.and_then(|attempt| self.attempts.get(attempt)) {
             Some(entry) => {
                 Denied::of_failure(kind, &entry.attempt.lane.config.name, &entry.attempt.said(), retry_after)
             }
@@ -169,7 +169,9 @@ impl Call {
                 let breakers: Vec<_> = alias.lanes.iter().filter_map(|lane| router.breaker(*lane, now)).collect();
                 Denied::without_lane(&alias.name, &breakers, now)
             }
-        }
+        };
+        let is_logged = !self.attempts.is_empty();
+        Denied { call: is_logged.then(|| self.account.request.id.clone()), ..denied }
     }
 
     /// A lane's refusal of the client's own request, in the client's dialect as the provider wrote it.
@@ -187,6 +189,9 @@ impl Call {
         let mut response = Response::new(CallBody::plain(Bytes::from(body)));
         *response.status_mut() = status;
         *response.headers_mut() = handed_on(&mut inbox);
+        if let Ok(id) = HeaderValue::from_str(&self.account.request.id) {
+            response.headers_mut().insert(HeaderName::from_static(CALL_HEADER), id);
+        }
         Some(response)
     }
 
@@ -333,6 +338,10 @@ impl Call {
 
     /// The router hears of a first token when it is news, not when the answer has ended.
     fn tell_first_token(&mut self, number: usize) {
+        if !self.account.request.is_stream() {
+            // What came whole came at its end.
+            return;
+        }
         let now = self.now();
         let Entry { attempt, held, .. } = &mut self.attempts[number];
         let inbox = attempt.inbox.borrow();

@@ -3,9 +3,10 @@
 //! It refuses to know how they came about. Invariant: what is said names what happened and what to do, and holds no key.
 
 use crate::body::CallBody;
+use crate::heading::CALL_HEADER;
 use bytes::Bytes;
-use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
-use http::{HeaderValue, Response, StatusCode};
+use http::header::{ALLOW, CONNECTION, CONTENT_TYPE, RETRY_AFTER};
+use http::{HeaderName, HeaderValue, Response, StatusCode};
 use serde_json::Value;
 use tokrate_core::{FailureKind, Span, Tick};
 use tokrate_route::{Blame, BreakerState};
@@ -20,6 +21,8 @@ pub(crate) struct Denied {
     pub retry_after: Option<Span>,
     /// Details in the words of Anthropic's errors (JSON), for clients that act on them.
     pub details: Option<&'static str>,
+    /// The call's name in the log, where attempts were begun.
+    pub call: Option<String>,
 }
 
 /// What tells Anthropic's SDKs to send the whole conversation instead of a thread.
@@ -27,7 +30,7 @@ const THREAD_UNSUPPORTED: &str = r#"{"error_code":"thread_unsupported_request"}"
 
 impl Denied {
     pub fn new(status: StatusCode, message: impl Into<String>) -> Denied {
-        Denied { status, message: message.into(), retry_after: None, details: None }
+        Denied { status, message: message.into(), retry_after: None, details: None, call: None }
     }
 
     pub fn bad_request(message: impl Into<String>) -> Denied {
@@ -103,6 +106,13 @@ impl Denied {
         }
         if self.status == StatusCode::METHOD_NOT_ALLOWED {
             headers.insert(ALLOW, HeaderValue::from_static("GET, POST"));
+        }
+        if matches!(self.status, StatusCode::PAYLOAD_TOO_LARGE | StatusCode::REQUEST_TIMEOUT) {
+            // The rest of the request is not read: nothing can follow it on this connection.
+            headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        if let Some(Ok(call)) = self.call.as_deref().map(HeaderValue::from_str) {
+            headers.insert(HeaderName::from_static(CALL_HEADER), call);
         }
         response
     }

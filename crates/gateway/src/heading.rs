@@ -20,6 +20,9 @@ const HANDED_ON: [&str; 7] = [
     "x-should-retry",
     "openai-processing-ms",
 ];
+/// Header that names a call as the log does.
+pub(crate) const CALL_HEADER: &str = "x-tokrate-call";
+
 /// Status and headers of an answer.
 pub(crate) struct Heading {
     status: StatusCode,
@@ -71,7 +74,7 @@ pub(crate) fn heading(call: &Call) -> Heading {
         }
     };
     let lane = &attempt.lane.config;
-    put("x-tokrate-call", &request.id);
+    put(CALL_HEADER, &request.id);
     put("x-tokrate-provider", &lane.provider);
     put("x-tokrate-winner", &lane.name);
     put("x-tokrate-attempts", &call.attempts().len().to_string());

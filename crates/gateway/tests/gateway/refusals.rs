@@ -38,6 +38,8 @@ fn malformed_requests_are_refused_in_the_clients_dialect_and_reach_no_lane() {
     ] {
         let answer = post(house.address, "/v1/chat/completions", body);
         assert_eq!(answer.status, status, "{body}: {}", answer.text());
+        // What was not read cannot be followed by another request.
+        assert_eq!(answer.header("connection"), (status == 413).then_some("close"), "{body}");
         let told: serde_json::Value = serde_json::from_slice(&answer.body).expect("JSON");
         let message = told["error"]["message"].as_str().expect("OpenAI's form");
         assert!(message.contains(said), "{body}: {message}");

@@ -96,10 +96,22 @@ fn what_a_client_got_wrong_is_not_tried_elsewhere_and_comes_as_the_provider_said
     let strict = Scripted::start(vec![Script::Say(vec![whole("400 Bad Request", said)])]);
     let other = Scripted::start(vec![Script::Say(vec![whole("200 OK", &chat_whole("no"))])]);
     let lanes = vec![lane("strict", strict.address, CHAT), lane("other", other.address, CHAT)];
-    let house = House::start(configured(lanes, Mode::Off));
+    let mut house = House::start(configured(lanes, Mode::Off));
     let answer = post(house.address, "/v1/chat/completions", &chat(false));
     assert_eq!((answer.status, answer.text().as_str()), (400, said));
     assert!(other.asked().is_empty());
+    assert_eq!(answer.header("x-tokrate-call"), Some(house.rows()[0].call.as_str()));
+}
+
+#[test]
+fn an_error_names_its_call_as_the_log_does() {
+    let broken = Scripted::start(vec![Script::Say(vec![whole("500 Internal Server Error", "{}")])]);
+    let mut house = House::start(configured(vec![lane("broken", broken.address, CHAT)], Mode::Off));
+    let answer = post(house.address, "/v1/chat/completions", &chat(false));
+    assert_eq!(answer.status, 502, "{}", answer.text());
+    let refused = post(house.address, "/v1/chat/completions", "{}");
+    assert_eq!((refused.status, refused.header("x-tokrate-call")), (400, None), "it has no row");
+    assert_eq!(answer.header("x-tokrate-call"), Some(house.rows()[0].call.as_str()));
 }
 
 #[test]
