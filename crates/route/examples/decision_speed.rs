@@ -1,4 +1,4 @@
-//! What a choice costs: `cargo run --release -p tokrate-route --example speed`. Times of one thread, in nanoseconds a call.
+//! What a choice costs: `cargo run --release -p tokrate-route --example decision_speed`. Times of one thread, in nanoseconds a call.
 
 #![allow(clippy::print_stdout)]
 
