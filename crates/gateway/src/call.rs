@@ -326,6 +326,8 @@ impl Call {
         let Some(entry) = self.attempts.get_mut(number) else { return };
         let Some(held) = entry.held.take() else { return };
         let attempt = entry.attempt.leave();
+        // The race no longer bounds it.
+        let until = until.min(attempt.began_at + self.account.plan.limits.total);
         self.worker.drains.tidy();
         drain::spawn(
             &self.worker.drains,

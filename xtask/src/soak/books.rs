@@ -183,6 +183,12 @@ impl Books {
                 continue;
             };
             let won: Vec<&&Attempt> = rows.iter().filter(|row| row.won).collect();
+            if matches!(seen.outcome, Ok(Outcome::Refused { .. })) {
+                if let Some(row) = rows.iter().find(|row| row.won || row.end == AttemptEnd::Answered) {
+                    self.wrong(call, format!("the client was refused, and {}", shown(row)));
+                }
+                continue;
+            }
             let [won] = won[..] else {
                 self.wrong(call, format!("{} of its attempts have won", won.len()));
                 continue;
@@ -231,11 +237,11 @@ impl Books {
         }
     }
 
-    /// Calls whose name no client learnt, kind by kind: as many as there were errors from lanes, and at most one more for
-    /// each client that left before it had heard anything.
+    /// Calls whose name no client learnt, kind by kind: at most one for each client that left before it had heard anything. An
+    /// error of a lane has its call's name.
     fn counts(&mut self, seen: &[Seen], calls: &BTreeMap<&str, Vec<&Attempt>>) {
         let named: BTreeSet<&str> = seen.iter().filter_map(|seen| seen.call.as_deref()).collect();
-        let mut kinds: BTreeMap<Kind<'_>, (u64, u64, u64)> = BTreeMap::new();
+        let mut kinds: BTreeMap<Kind<'_>, (u64, u64)> = BTreeMap::new();
         for (call, rows) in calls {
             if !named.contains(call) {
                 let row = rows[0];
@@ -246,20 +252,20 @@ impl Books {
         for seen in seen {
             let errand = &seen.errand;
             let kind = (errand.key.name(), errand.alias.name(), errand.spoken.name(), errand.stream);
-            let (_, least, more) = kinds.entry(kind).or_default();
+            let (_, unheard) = kinds.entry(kind).or_default();
             match &seen.outcome {
-                Ok(Outcome::Refused { said, .. }) if was_attempted(said) => *least += 1,
-                Ok(Outcome::LeftUnheard) => *more += 1,
+                Ok(Outcome::Refused { said, .. }) if was_attempted(said) && seen.call.is_none() => {
+                    self.wrong(said, "it is an error of a lane, and does not name its call");
+                }
+                Ok(Outcome::LeftUnheard) => *unheard += 1,
                 // What was seen of it is told elsewhere; whether it has rows is not known.
-                Err(_) if seen.call.is_none() => *more += 1,
+                Err(_) if seen.call.is_none() => *unheard += 1,
                 _ => {}
             }
         }
-        for (kind, (found, least, more)) in kinds {
-            if found < least || found > least + more {
-                let what = format!(
-                    "{found} calls without a name in the log; clients saw {least} errors of lanes, {more} left unheard"
-                );
+        for (kind, (found, unheard)) in kinds {
+            if found > unheard {
+                let what = format!("{found} calls that no client knows are in the log; {unheard} left unheard");
                 self.wrong(&format!("{kind:?}"), what);
             }
         }

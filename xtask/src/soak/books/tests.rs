@@ -65,14 +65,25 @@ fn violations(world: &World) -> Vec<String> {
     Books::balance(&world.seen, &world.rows, &world.ledger, &[SEED; CHARACTERS.len()]).violations
 }
 
+/// The one call failed before any text.
+fn refuse(world: &mut World) {
+    world.seen[0].outcome = Ok(Outcome::Refused { status: 502, said: "lane swift: server error".to_owned() });
+    let row = &mut world.rows[0];
+    (row.end, row.won, row.output_tokens, row.output_tokens_std) = (AttemptEnd::Failed, false, None, 0);
+    (row.cost_basis, row.cost_usd) = (CostBasis::Free, Some(0.0));
+}
+
 #[test]
 fn a_call_that_everybody_tells_the_same_of_balances() {
     assert_eq!(violations(&world()), Vec::<String>::new());
+    let mut refused = world();
+    refuse(&mut refused);
+    assert_eq!(violations(&refused), Vec::<String>::new());
 }
 
 #[test]
 fn whatever_is_missing_or_differs_is_found() {
-    let twists: [(&str, Twist); 14] = [
+    let twists: [(&str, Twist); 16] = [
         ("a lost row", |world| world.rows.clear()),
         ("a row twice", |world| world.rows.push(world.rows[0].clone())),
         ("an engine that nobody asked", |world| world.ledger.entries.clear()),
@@ -103,6 +114,13 @@ fn whatever_is_missing_or_differs_is_found() {
         ("a call whose client heard nothing of it", |world| {
             world.seen[0].call = None;
             world.seen[0].outcome = Ok(Outcome::Refused { status: 503, said: "`x`: no lane".to_owned() });
+        }),
+        ("an error beside a whole answer", |world| {
+            world.seen[0].outcome = Ok(Outcome::Refused { status: 502, said: "lane swift: stalled".to_owned() });
+        }),
+        ("an error that does not name its call", |world| {
+            refuse(world);
+            world.seen[0].call = None;
         }),
     ];
     for (what, twist) in twists {
