@@ -6,8 +6,9 @@ use crate::scripted::{Script, Scripted, WRITTEN, chat_events, chat_whole, stream
 use std::io::Write;
 use std::net::TcpStream;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 use tokrate_core::{FailureKind, Span};
-use tokrate_gateway::Mode;
+use tokrate_gateway::{LoserPolicy, Mode};
 use tokrate_meter::AttemptEnd;
 use tokrate_wire::Dialect;
 
@@ -47,6 +48,21 @@ fn each_limit_of_time_has_an_error_of_its_own() {
         let rows = house.rows();
         assert_eq!((rows[0].end, rows[0].failure), (AttemptEnd::Failed, Some(kind)));
     }
+}
+
+#[test]
+fn a_loser_that_is_read_to_its_end_stays_within_the_limit_of_its_call() {
+    let quick = Scripted::start(vec![Script::Say(vec![whole("200 OK", &chat_whole("yes"))])]);
+    let endless = Scripted::start(vec![Script::SayAndWait(begun(&chat_events(&["one"])))]);
+    let mut lanes = vec![lane("endless", endless.address, CHAT), lane("quick", quick.address, CHAT)];
+    lanes[0].loser = LoserPolicy::DrainExact { time_most: Span::from_secs(3_600), bytes_most: 1 << 20 };
+    let mut config = configured(lanes, Mode::Race { lanes: 2 });
+    config.limits.total = Span::from_millis(300);
+    let mut house = House::start(config);
+    assert_eq!(post(house.address, "/v1/chat/completions", WHOLE).status, 200);
+    endless.closed.recv_timeout(Duration::from_secs(20)).expect("its connection is closed long before an hour");
+    let rows = house.rows();
+    assert!(rows.iter().any(|row| row.lane == "endless" && row.end == AttemptEnd::Lost), "{rows:?}");
 }
 
 #[test]
