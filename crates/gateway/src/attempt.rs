@@ -141,10 +141,12 @@ impl Attempt {
         }
     }
 
-    /// How it failed, if it did: an answer without text that ended well is none.
+    /// How it failed, if it did: an answer without text that says why it ended is none.
     pub fn failure(&self) -> Option<Failed> {
-        let failure = self.measured.as_ref()?.failure.as_ref()?;
-        let is_whole = failure.kind == FailureKind::Empty && self.inbox.borrow().is_good();
+        let measured = self.measured.as_ref()?;
+        let failure = measured.failure.as_ref()?;
+        let says_why = measured.finish.is_some() && self.inbox.borrow().is_good();
+        let is_whole = failure.kind == FailureKind::Empty && says_why;
         (!is_whole).then_some(Failed { kind: failure.kind, retry_after: failure.retry_after })
     }
 
@@ -195,6 +197,8 @@ impl Attempt {
 #[derive(Clone, Copy)]
 pub(crate) struct AttemptLimits {
     pub total: Span,
+    /// Without any byte of the answer.
+    pub silence: Span,
     pub answer_bytes: u64,
 }
 
@@ -205,8 +209,7 @@ pub(crate) async fn carry(
     inbox: Rc<RefCell<Inbox>>,
     limits: AttemptLimits,
 ) -> Exchange {
-    // The race watches tokens; bytes without tokens (comments that keep a connection alive) are no news to it.
-    let limits = Limits { idle: limits.total, total: limits.total, max_body_bytes: limits.answer_bytes };
+    let limits = Limits { idle: limits.silence, total: limits.total, max_body_bytes: limits.answer_bytes };
     let mut stale = 0;
     loop {
         let mut sink = Receiving(Rc::clone(&inbox));

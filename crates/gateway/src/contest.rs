@@ -123,7 +123,7 @@ impl Contest {
         let reader = Reader::Same { decoder: Box::new(Decoder::new(dialect, Shape::Stream)), filter: None };
         let inbox = Inbox::new(reader, batch).keeping_text();
         let inbox = Rc::new(RefCell::new(inbox));
-        let limits = AttemptLimits { total: self.total, answer_bytes: ANSWER_BYTES_MOST };
+        let limits = AttemptLimits { total: self.total, silence: SILENCE_MOST, answer_bytes: ANSWER_BYTES_MOST };
         let seen: Rc<RefCell<Outcome>> = Rc::default();
         let outgoing = Outgoing { method: Method::POST, path, headers, body };
         let (told, watched) = (Rc::clone(&seen), Rc::clone(&inbox));
@@ -137,6 +137,8 @@ impl Contest {
     }
 }
 
+/// A lane that says nothing for so long is out, so that the others' result is not waited for much longer than they took.
+const SILENCE_MOST: Span = Span::from_secs(30);
 /// Answers are no longer than that.
 const ANSWER_BYTES_MOST: u64 = 16 << 20;
 

@@ -38,8 +38,8 @@ mod words;
 mod worker;
 
 pub use config::{
-    AliasConfig, Config, EndpointConfig, KeyConfig, LaneConfig, LimitsConfig, LogSettings, OtelConfig, Price, key_hash,
-    mode_of,
+    AliasConfig, Config, EndpointConfig, KeyConfig, LaneConfig, LimitsConfig, LogSettings, OtelConfig, Price,
+    SEED_USUAL, key_hash, mode_of,
 };
 pub use contest::{Contest, Finish, Runner};
 pub use curve::curve_of;

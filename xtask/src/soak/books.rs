@@ -221,7 +221,7 @@ impl Books {
         let words = text.bytes().filter(|byte| *byte == b' ').count() as u64;
         (self.texts, self.words) = (self.texts + 1, self.words + words);
         let character = &CHARACTERS[entry.engine];
-        if !is_said_by(seeds[entry.engine], character.is_sly, entry, text) {
+        if !is_said_by(seeds[entry.engine], character.is_sly, entry, text, is_whole) {
             self.wrong(call, format!("its text is not what {} said: {text}", character.name));
         }
         if words > entry.written || is_whole && words != entry.written {

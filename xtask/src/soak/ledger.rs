@@ -83,9 +83,12 @@ impl Ledger {
     }
 }
 
+/// Tokens that an engine hides at most: half of the longest answer that is asked for.
+const HIDDEN_MOST: u32 = 256;
+
 /// Whether a text is what an engine of that seed says to a request, from its beginning on. Of a sly engine, what its tricks
 /// may make of it.
-pub fn is_said_by(seed: u64, is_sly: bool, entry: &Entry, text: &str) -> bool {
+pub fn is_said_by(seed: u64, is_sly: bool, entry: &Entry, text: &str, is_whole: bool) -> bool {
     let root = Rng::root(seed);
     let own = root.child("text").nth(entry.request).next_u64();
     let count = text.bytes().filter(|byte| *byte == b' ').count() as u32;
@@ -97,11 +100,11 @@ pub fn is_said_by(seed: u64, is_sly: bool, entry: &Entry, text: &str) -> bool {
     if says(Words::new(own, 0, count)) {
         return true;
     }
-    // Hidden reasoning is as long as the rest, or one token shorter.
-    let firsts = [0, count, count.saturating_sub(1)];
+    // Hidden reasoning is as long as the rest, or one token shorter; of an answer that broke off the rest is not known.
+    let firsts = if is_whole { vec![0, count, count.saturating_sub(1)] } else { (0..=HIDDEN_MOST).collect() };
     is_sly
         && [own, root.child("replay").next_u64()].into_iter().any(|seed| {
-            firsts.into_iter().any(|first| {
+            firsts.iter().any(|&first| {
                 let words = Words::new(seed, first, count);
                 says(words) || says(words.looped())
             })
@@ -143,13 +146,15 @@ mod tests {
             Words::new(own, first, count).push_to(&mut text);
             text
         };
-        assert!(is_said_by(9, false, &entry, &text(9, 3, 0, 40)));
-        assert!(is_said_by(9, false, &entry, ""));
+        assert!(is_said_by(9, false, &entry, &text(9, 3, 0, 40), true));
+        assert!(is_said_by(9, false, &entry, "", true));
         for other in [text(9, 4, 0, 40), text(8, 3, 0, 40), text(9, 3, 1, 40), text(9, 3, 0, 20) + &text(9, 3, 21, 20)]
         {
-            assert!(!is_said_by(9, false, &entry, &other), "{other}");
+            assert!(!is_said_by(9, false, &entry, &other, true), "{other}");
         }
-        assert!(is_said_by(9, true, &entry, &text(9, 3, 20, 20)), "behind as much that is hidden");
-        assert!(!is_said_by(9, true, &entry, &text(9, 3, 7, 20)));
+        assert!(is_said_by(9, true, &entry, &text(9, 3, 20, 20), true), "behind as much that is hidden");
+        assert!(!is_said_by(9, true, &entry, &text(9, 3, 7, 20), true));
+        assert!(is_said_by(9, true, &entry, &text(9, 3, 7, 4), false), "broken off behind seven that are hidden");
+        assert!(!is_said_by(9, true, &entry, &text(9, 4, 7, 4), false));
     }
 }

@@ -104,6 +104,22 @@ fn what_a_client_got_wrong_is_not_tried_elsewhere_and_comes_as_the_provider_said
 }
 
 #[test]
+fn an_answer_that_ends_before_it_says_anything_is_no_answer() {
+    let role = "data: {\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"\"}}]}\n\n";
+    let mut silent = stream_head();
+    silent.extend_from_slice(format!("{:x}\r\n{role}\r\n0\r\n\r\n", role.len()).as_bytes());
+    for path in ["/v1/chat/completions", "/v1/messages"] {
+        let mute = Scripted::start(vec![Script::Say(vec![silent.clone()])]);
+        let mut house = House::start(configured(vec![lane("mute", mute.address, CHAT)], Mode::Off));
+        let body = chat(true).replace("\"messages\"", "\"max_tokens\":9,\"messages\"");
+        let answer = post(house.address, path, &body);
+        assert_eq!(answer.text().matches("\"error\":").count(), 1, "{path}: {}", answer.text());
+        let rows = house.rows();
+        assert!(rows.iter().all(|row| row.end == AttemptEnd::Failed && !row.won), "{path}: {rows:?}");
+    }
+}
+
+#[test]
 fn an_error_names_its_call_as_the_log_does() {
     let broken = Scripted::start(vec![Script::Say(vec![whole("500 Internal Server Error", "{}")])]);
     let mut house = House::start(configured(vec![lane("broken", broken.address, CHAT)], Mode::Off));

@@ -47,7 +47,7 @@ impl KeyReference {
         let found = match self {
             KeyReference::Variable(name) => {
                 environment::variable(name).with_context(|| {
-                    format!("read the API key: the environment variable {name} is not set; set it, or name another with --key-env")
+                    format!("read the API key: the environment variable {name} is not set; set it, or name another with --key-env (key_env in a file)")
                 })?
             }
             KeyReference::File(path) => std::fs::read_to_string(path)

@@ -24,6 +24,7 @@ mod log;
 mod loopback_truth;
 mod mcp;
 mod outputs;
+mod race;
 mod replay;
 mod requests_sent;
 mod scripted;

@@ -18,7 +18,7 @@ use rows::{GatewayRow, LimitsRow};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use tokrate_core::Span;
-use tokrate_gateway::{Config, LaneConfig, LimitsConfig, LogSettings, key_hash};
+use tokrate_gateway::{Config, LaneConfig, LimitsConfig, LogSettings, SEED_USUAL, key_hash};
 use tokrate_net::{ClientConfig, HttpVersion};
 
 /// The origin of what nobody set.
@@ -111,7 +111,7 @@ fn resolve_file(flags: &Flags, file: &File) -> Result<Resolved> {
         limits: seen.limits(&row.limits)?,
         log: log_settings(&log, &row, &mut seen)?,
         drain: seen.span("drain", row.drain.as_deref(), Span::from_secs(30))?,
-        seed: seen.number("seed", row.seed, 0),
+        seed: seen.number("seed", row.seed, SEED_USUAL),
         otel: otel::otel(row.otel.as_ref(), &environment::variable, &mut seen)?,
         lanes,
         aliases,
@@ -145,7 +145,8 @@ pub fn lanes_for(config: Option<&std::path::Path>, names: &[String]) -> Result<R
     let is_trial = row.lanes.is_empty();
     let mut seen = Seen { file: file.path.clone(), shown: Vec::new() };
     let (lanes, locals) = if is_trial { simulated::lanes() } else { seen.lanes(&row)? };
-    let config = Config { lanes, client: client(&row, &mut seen)?, ..Config::default() };
+    let seed = row.seed.unwrap_or(SEED_USUAL);
+    let config = Config { lanes, seed, client: client(&row, &mut seen)?, ..Config::default() };
     Ok(Resolved { config, locals, is_trial, shown: seen.shown })
 }
 
