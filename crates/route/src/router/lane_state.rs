@@ -18,8 +18,18 @@ const FAILING_HALF_LIFE: Span = Span::from_secs(60);
 const FAILING_PRIOR: f64 = 4.0;
 /// How much a refusal for the load lowers the cap.
 const CAP_CUT: f64 = 0.75;
+/// With fewer tokens behind the first, a stream says nothing of its speed.
+const ROUGH_TOKENS_LEAST: u64 = 8;
 /// The plain average latency gives each sample this weight.
 const LATENCY_SHARE: f64 = 0.1;
+
+/// Tokens per second of a stream that was too short to tell its output speed for a record: a lane that is quick and answers
+/// briefly would be unknown for ever.
+fn rough_speed(started: &Started, now: Tick, outcome: &Outcome) -> Option<f64> {
+    let seconds = now.since(started.first_token_at.filter(|_| outcome.failure.is_none())?).as_secs_f64();
+    let further = outcome.output_tokens.checked_sub(1).filter(|further| *further >= ROUGH_TOKENS_LEAST)? as f64;
+    (seconds > 0.0).then(|| further / seconds)
+}
 
 #[derive(Clone, Debug)]
 pub(super) struct LaneState {
@@ -135,7 +145,7 @@ impl LaneState {
                 Some(WholeAnswer { prompt_tokens, in_flight: load, expected_tokens, took: life })
             }
         };
-        match (&whole, outcome.output_speed) {
+        match (&whole, outcome.output_speed.or_else(|| rough_speed(started, now, outcome))) {
             (Some(answer), _) if outcome.failure.is_none() => self.model.saw_whole(now, answer, outcome.output_tokens),
             (None, Some(speed)) => self.model.saw_speed(now, load, speed, outcome.output_tokens),
             _ => {}

@@ -331,3 +331,17 @@ fn what_a_router_learned_of_a_lane_is_taken_over_by_another() {
     assert_eq!((new.expect(LaneId(0), Tick::ZERO, 100), new.in_flight(LaneId(2))), (None, 0));
     old.finish(started, Tick::ZERO, &Outcome::default());
 }
+
+#[test]
+fn a_lane_that_answers_briefly_does_not_stay_unknown() {
+    let mut router = router(1);
+    for second in 0..10 {
+        let mut started = router.start(LaneId(0), at(second * 1_000));
+        let first = at(second * 1_000 + 50);
+        router.first_token(&mut started, first, Span::from_millis(50), 100);
+        let brief = Outcome { output_tokens: 21, output_speed: None, prompt_tokens: 100, ..Outcome::default() };
+        router.finish(started, first + Span::from_millis(100), &brief);
+    }
+    let expected = router.expect(LaneId(0), at(10_000), 100).expect("it is known");
+    assert!((expected.speed / 200.0 - 1.0).abs() < 0.05, "{expected:?}");
+}
