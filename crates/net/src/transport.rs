@@ -67,7 +67,14 @@ impl<W: WriteWatch + Unpin> Transport<W> {
                 Quiet::Unread => Quiet::No,
                 quiet => quiet,
             },
-            Transport::Tls(stream) => stream.get_mut().0.inner_mut().quiet(context),
+            Transport::Tls(stream) => {
+                let (socket, session) = stream.get_mut();
+                match socket.inner_mut().quiet(context) {
+                    // It has text that was read with the last answer, or has been told of the end.
+                    Quiet::Yes if !session.wants_read() => Quiet::No,
+                    quiet => quiet,
+                }
+            }
         }
     }
 
