@@ -124,7 +124,7 @@ impl Account {
         let output = numbers.usage.output.unwrap_or(numbers.tokens_std);
         self.used_tokens.set(self.used_tokens.get() + numbers.usage.input.unwrap_or(self.prompt_tokens) + output);
         self.used_usd.set(self.used_usd.get() + cost.unwrap_or(0.0));
-        let is_extra = held.reserved.is_some();
+        let was_extra = held.reserved.is_some();
         let mut budget = locked(&self.alias.budget);
         let stood = match ended.end {
             _ if ended.won => Stood::Won,
@@ -133,10 +133,9 @@ impl Account {
         };
         budget.settle(now, held.reserved, cost.unwrap_or(0.0), stood);
         drop(budget);
-        if is_extra || ended.end == AttemptEnd::Lost {
-            // Of two attempts one was extra: the one that did not win.
-            let extra = if ended.won { 0.0 } else { cost.unwrap_or(0.0) };
-            self.extra_usd.set(self.extra_usd.get() + extra);
+        // Of two attempts one was extra: the one that did not win.
+        if !ended.won && (was_extra || ended.end == AttemptEnd::Lost) {
+            self.extra_usd.set(self.extra_usd.get() + cost.unwrap_or(0.0));
         }
         let given_up = matches!(ended.end, AttemptEnd::Lost | AttemptEnd::Abandoned).then_some(FailureKind::Cancelled);
         let outcome = Outcome {

@@ -61,7 +61,7 @@ impl Attempt {
         client: Rc<Client>,
         outgoing: Outgoing,
         inbox: Inbox,
-        limits: AttemptLimits,
+        limits: Limits,
     ) -> Attempt {
         let mut attempt = Attempt::unsent(beginning, inbox);
         attempt.request_bytes = outgoing.body.len();
@@ -193,23 +193,13 @@ impl Attempt {
     }
 }
 
-/// When an exchange is given up by itself, and how large its answer may be.
-#[derive(Clone, Copy)]
-pub(crate) struct AttemptLimits {
-    pub total: Span,
-    /// Without any byte of the answer.
-    pub silence: Span,
-    pub answer_bytes: u64,
-}
-
 /// Carries a request out; what comes back goes into `inbox`.
 pub(crate) async fn carry(
     client: Rc<Client>,
     outgoing: Outgoing,
     inbox: Rc<RefCell<Inbox>>,
-    limits: AttemptLimits,
+    limits: Limits,
 ) -> Exchange {
-    let limits = Limits { idle: limits.silence, total: limits.total, max_body_bytes: limits.answer_bytes };
     let mut stale = 0;
     loop {
         let mut sink = Receiving(Rc::clone(&inbox));

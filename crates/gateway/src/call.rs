@@ -4,7 +4,7 @@
 //! in order, once; dropping a call closes every connection of it; every attempt that was begun is settled exactly once.
 
 use crate::account::{Account, Ended, Held, role_in_log};
-use crate::attempt::{Attempt, AttemptLimits, Beginning};
+use crate::attempt::{Attempt, Beginning};
 use crate::body::CallBody;
 use crate::denied::Denied;
 use crate::drain;
@@ -23,6 +23,7 @@ use std::time::Duration;
 use tokio::time::{Instant, Sleep};
 use tokrate_core::{FailureKind, Span, Tick};
 use tokrate_meter::AttemptEnd;
+use tokrate_net::Limits;
 use tokrate_net::server::ConnectionTap;
 use tokrate_route::{Action, Blame, Candidate, Failed, LaneId, Race, Reserved, Role, Why, blame, extra_usd};
 use tokrate_wire::error_event;
@@ -297,8 +298,7 @@ impl Call {
             lane: Arc::clone(&lane),
         };
         // The race bounds the time, and watches tokens: bytes without any (comments that keep a connection alive) are no news.
-        let limits =
-            AttemptLimits { total: Span::MAX, silence: Span::MAX, answer_bytes: account.plan.limits.answer_bytes };
+        let limits = Limits { idle: Span::MAX, total: Span::MAX, max_body_bytes: account.plan.limits.answer_bytes };
         let client = self.worker.client(&account.plan, &lane, endpoint);
         let client = client.map_err(|error| (FailureKind::Connect, error.to_string()));
         let prepared = account.request.for_lane(&lane, endpoint);

@@ -3,7 +3,7 @@
 //! It refuses to know terminals. Invariant: all lanes get the same request at the same moment, and nobody is given up because
 //! another was quicker.
 
-use crate::attempt::{AttemptLimits, carry};
+use crate::attempt::carry;
 use crate::config::LaneConfig;
 use crate::error::GatewayError;
 use crate::inbox::{Inbox, Reader};
@@ -16,7 +16,7 @@ use std::rc::Rc;
 use std::time::Duration;
 use tokrate_core::{ChatRequest, FailureKind, Message, Role, Span, Tick};
 use tokrate_meter::{Ending, LiveNumbers, Timing};
-use tokrate_net::{Client, ClientConfig, Clock, Outgoing};
+use tokrate_net::{Client, ClientConfig, Clock, Limits, Outgoing};
 use tokrate_wire::{Decoder, Shape, encode_request};
 
 /// What is asked.
@@ -123,7 +123,7 @@ impl Contest {
         let reader = Reader::Same { decoder: Box::new(Decoder::new(dialect, Shape::Stream)), filter: None };
         let inbox = Inbox::new(reader, batch).keeping_text();
         let inbox = Rc::new(RefCell::new(inbox));
-        let limits = AttemptLimits { total: self.total, silence: SILENCE_MOST, answer_bytes: ANSWER_BYTES_MOST };
+        let limits = Limits { idle: SILENCE_MOST, total: self.total, max_body_bytes: ANSWER_BYTES_MOST };
         let seen: Rc<RefCell<Outcome>> = Rc::default();
         let outgoing = Outgoing { method: Method::POST, path, headers, body };
         let (told, watched) = (Rc::clone(&seen), Rc::clone(&inbox));

@@ -16,6 +16,8 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::{env, fs};
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use layout::Slot;
 use regex_syntax::hir::{Class, HirKind};
 
@@ -39,29 +41,8 @@ fn main() {
 fn token(line: &str, rank: usize) -> Vec<u8> {
     let (text, given) = line.split_once(' ').expect("a token and its rank");
     assert_eq!(given.parse(), Ok(rank), "ranks count up without gaps");
-    let bytes = decode_base64(text);
+    let bytes = BASE64_STANDARD.decode(text).expect("base64");
     assert!((1..=layout::MAX_TOKEN_BYTES).contains(&bytes.len()));
-    bytes
-}
-
-fn decode_base64(text: &str) -> Vec<u8> {
-    let (mut bits, mut held, mut bytes) = (0_u32, 0, Vec::new());
-    for symbol in text.bytes().filter(|&symbol| symbol != b'=') {
-        let value = match symbol {
-            b'A'..=b'Z' => symbol - b'A',
-            b'a'..=b'z' => symbol - b'a' + 26,
-            b'0'..=b'9' => symbol - b'0' + 52,
-            b'+' => 62,
-            b'/' => 63,
-            _ => panic!("not base64: {text}"),
-        };
-        bits = bits << 6 | u32::from(value);
-        held += 6;
-        if held >= 8 {
-            held -= 8;
-            bytes.push((bits >> held) as u8);
-        }
-    }
     bytes
 }
 

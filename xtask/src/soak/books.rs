@@ -130,29 +130,13 @@ impl Books {
                 self.reported.add(row, entry, output);
                 let is_exact = (row.input_tokens, row.output_tokens) == (Some(entry.input_tokens), Some(entry.written));
                 if !is_exact || !is_priced(output) {
-                    self.wrong(
-                        name,
-                        format!(
-                            "{} and {} tokens in the ledger, and {}",
-                            entry.input_tokens,
-                            entry.written,
-                            shown(row)
-                        ),
-                    );
+                    self.wrong(name, beside(entry, row));
                 }
             }
             CostBasis::Estimated => {
                 self.estimated.add(row, entry, row.output_tokens_std);
                 if row.output_tokens_std > entry.written || !is_priced(row.output_tokens_std) {
-                    self.wrong(
-                        name,
-                        format!(
-                            "{} and {} tokens in the ledger, and {}",
-                            entry.input_tokens,
-                            entry.written,
-                            shown(row)
-                        ),
-                    );
+                    self.wrong(name, beside(entry, row));
                 }
             }
             CostBasis::Free => {
@@ -286,6 +270,11 @@ fn cost(input: u64, output: u64) -> f64 {
 fn is_sly_count(reported: u64, written: u64) -> bool {
     let made = [written, 2 * written, (2 * written).saturating_sub(1)];
     made.into_iter().any(|made| reported == made || reported == (3 * made).div_ceil(2))
+}
+
+/// A ledger's entry and its row.
+fn beside(entry: &Entry, row: &Attempt) -> String {
+    format!("{} and {} tokens in the ledger, and {}", entry.input_tokens, entry.written, shown(row))
 }
 
 fn shown(row: &Attempt) -> String {

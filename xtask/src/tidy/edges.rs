@@ -62,6 +62,7 @@ const TABLE: &[Row] = &[
             "http-body",
             "http-body-util",
             "httparse",
+            "httpdate",
             "bytes",
             "rustls",
             "tokio-rustls",
@@ -88,6 +89,7 @@ const TABLE: &[Row] = &[
         internal: &["core", "tokens", "wire", "meter", "charts", "route", "net", "store"],
         external: &[
             "tokio",
+            "base64",
             "bytes",
             "http",
             "http-body",

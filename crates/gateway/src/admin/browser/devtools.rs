@@ -2,6 +2,8 @@
 //!
 //! It refuses to know what is looked at. Invariant: the browser ends with its handle, and so does its profile.
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
@@ -102,7 +104,8 @@ impl Browser {
     pub fn picture(&mut self, width: u32, height: f64) -> Vec<u8> {
         let clip = json!({ "x": 0, "y": 0, "width": width, "height": height, "scale": 1 });
         let asked = json!({ "format": "png", "captureBeyondViewport": true, "clip": clip });
-        from_base64(self.call("Page.captureScreenshot", asked)["data"].as_str().expect("a picture"))
+        let answer = self.call("Page.captureScreenshot", asked);
+        BASE64_STANDARD.decode(answer["data"].as_str().expect("a picture")).expect("base64")
     }
 
     /// What the browser refused to do for the page, and what its scripts threw, so far.
@@ -150,26 +153,4 @@ impl Drop for Browser {
         drop(self.child.wait());
         drop(std::fs::remove_dir_all(&self.folder));
     }
-}
-
-fn from_base64(text: &str) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
-    let (mut held, mut bits) = (0u32, 0);
-    for letter in text.bytes().filter(|letter| *letter != b'=') {
-        let value = match letter {
-            b'A'..=b'Z' => letter - b'A',
-            b'a'..=b'z' => letter - b'a' + 26,
-            b'0'..=b'9' => letter - b'0' + 52,
-            b'+' => 62,
-            b'/' => 63,
-            other => panic!("{other} is no base64"),
-        };
-        held = held << 6 | u32::from(value);
-        bits += 6;
-        if bits >= 8 {
-            bits -= 8;
-            bytes.push((held >> bits & 0xff) as u8);
-        }
-    }
-    bytes
 }
