@@ -133,29 +133,23 @@ impl Client {
                 Ok(())
             }
             // In a box: what one version needs is not to make the other's exchanges larger.
-            HttpVersion::Http2 => Box::pin(self.attempt_http2(outgoing, max_body_bytes, sink, watch, used)).await,
+            HttpVersion::Http2 => {
+                Box::pin(async {
+                    let address = dialer.address(outgoing)?;
+                    let request = http::Request::builder().method(outgoing.method.clone()).uri(&*address).body(());
+                    let (mut parts, ()) = request.map_err(|_| no_path(&address))?.into_parts();
+                    parts.headers = outgoing.headers.clone();
+                    mark_keys(&mut parts.headers);
+                    let stream = self.http2.take(dialer, used).await?;
+                    let stamps = stream.stamps();
+                    watch.follow(&stamps);
+                    let mut receiver = Receiver::new(sink, watch, &stamps, max_body_bytes, proxied);
+                    let upload = Upload::new(outgoing.body.clone(), &stamps, watch.sent_mark());
+                    stream.carry(http::Request::from_parts(parts, upload), &mut receiver).await
+                })
+                .await
+            }
         }
-    }
-
-    async fn attempt_http2(
-        &self,
-        outgoing: &Outgoing,
-        max_body_bytes: u64,
-        sink: &mut impl Sink,
-        watch: &Watch,
-        used: &mut ConnectionUse,
-    ) -> Result<(), ExchangeFailure> {
-        let address = self.dialer.address(outgoing)?;
-        let request = http::Request::builder().method(outgoing.method.clone()).uri(&*address).body(());
-        let (mut parts, ()) = request.map_err(|_| no_path(&address))?.into_parts();
-        parts.headers = outgoing.headers.clone();
-        mark_keys(&mut parts.headers);
-        let stream = self.http2.take(&self.dialer, used).await?;
-        let stamps = stream.stamps();
-        watch.follow(&stamps);
-        let mut receiver = Receiver::new(sink, watch, &stamps, max_body_bytes, false);
-        let upload = Upload::new(outgoing.body.clone(), &stamps, watch.sent_mark());
-        stream.carry(http::Request::from_parts(parts, upload), &mut receiver).await
     }
 }
 

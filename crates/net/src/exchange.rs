@@ -30,7 +30,7 @@ impl fmt::Debug for Outgoing {
     }
 }
 
-/// When to give up on an exchange.
+/// When to give up on an exchange; [`Span::MAX`] for who bounds its time in another way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
     /// Time without any byte read or written.
@@ -39,13 +39,6 @@ pub struct Limits {
     pub total: Span,
     /// Largest body that is read.
     pub max_body_bytes: u64,
-}
-
-impl Limits {
-    /// Whether time is no limit: for who bounds it in another way.
-    pub(crate) fn is_without_end(&self) -> bool {
-        self.idle == Span::MAX && self.total == Span::MAX
-    }
 }
 
 /// The head of an answer.

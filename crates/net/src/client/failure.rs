@@ -1,4 +1,4 @@
-//! What kind of failure an error of the HTTP library is.
+//! What kind of failure it is that an exchange did not come to its end.
 //!
 //! It refuses to guess beyond what is known. Invariant: no header value gets into a detail.
 
@@ -44,13 +44,6 @@ fn classify(error: &hyper::Error, stage: Stage, stamps: &Stamps) -> (FailureKind
     if causes(error).any(|cause| tls_error(cause).is_some()) {
         return (FailureKind::Tls, "the encrypted connection broke");
     }
-    let foreign = stage != Stage::Body;
-    match stamps.first_byte() {
-        Some(first) if foreign && error.is_parse() && TLS_FIRST_BYTES.contains(&first) => {
-            return (FailureKind::Tls, "the server speaks TLS on this port; use https://");
-        }
-        _ => {}
-    }
     if stage == Stage::Greeting {
         let what = match stamps.first_byte() {
             None => return (FailureKind::Connect, "the server closed the connection without a greeting"),
@@ -62,35 +55,25 @@ fn classify(error: &hyper::Error, stage: Stage, stamps: &Stamps) -> (FailureKind
         };
         return (FailureKind::Protocol, what);
     }
-    if error.is_parse_too_large() {
-        return (FailureKind::Protocol, "the answer's head is too large");
-    }
-    if error.is_parse() {
-        return (FailureKind::Protocol, "the answer is not HTTP as it should be");
-    }
-    let garbled = |kind| matches!(kind, io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData);
+    broke(stage)
+}
+
+/// What it is that a connection ended before its answer did.
+fn broke(stage: Stage) -> (FailureKind, &'static str) {
     match stage {
         Stage::Silence | Stage::Greeting => {
             (FailureKind::Connect, "the server closed the connection without an answer")
         }
         Stage::Head => (FailureKind::Protocol, "the connection ended in the head of the answer"),
-        Stage::Body if io_kind(error).is_some_and(garbled) => {
-            (FailureKind::Protocol, "the body's framing is not HTTP as it should be")
-        }
         Stage::Body => (FailureKind::Truncated, "the answer broke off"),
     }
 }
 
 /// The server closed the connection, or it broke, before the answer's end.
 pub(super) fn closed(error: Option<&io::Error>, stage: Stage) -> ExchangeFailure {
-    let tls = error.and_then(|error| tls_error(error));
-    let (kind, what) = match stage {
-        _ if tls.is_some() => (FailureKind::Tls, "the encrypted connection broke"),
-        Stage::Silence | Stage::Greeting => {
-            (FailureKind::Connect, "the server closed the connection without an answer")
-        }
-        Stage::Head => (FailureKind::Protocol, "the connection ended in the head of the answer"),
-        Stage::Body => (FailureKind::Truncated, "the answer broke off"),
+    let (kind, what) = match error.and_then(|error| tls_error(error)) {
+        Some(_) => (FailureKind::Tls, "the encrypted connection broke"),
+        None => broke(stage),
     };
     let detail = error.map_or_else(|| what.to_owned(), |error| format!("{what} ({error})"));
     ExchangeFailure { kind, detail }
@@ -117,10 +100,6 @@ pub(super) fn head_too_large(most: usize) -> ExchangeFailure {
 pub(super) fn garbled() -> ExchangeFailure {
     let detail = "the body's framing is not HTTP as it should be (a chunk has no size, or no end)".to_owned();
     ExchangeFailure { kind: FailureKind::Protocol, detail }
-}
-
-fn io_kind(error: &hyper::Error) -> Option<io::ErrorKind> {
-    causes(error).find_map(|cause| cause.downcast_ref::<io::Error>()).map(io::Error::kind)
 }
 
 fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {

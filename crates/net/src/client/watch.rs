@@ -74,9 +74,6 @@ impl Watch {
     /// Completes when a limit is over.
     pub(super) async fn expiry(&self) -> ExchangeFailure {
         let Limits { idle, total, .. } = self.limits;
-        if self.limits.is_without_end() {
-            return std::future::pending().await;
-        }
         let over_at = self.started_at + total;
         loop {
             let now = self.clock.now();
@@ -91,6 +88,10 @@ impl Watch {
                 return ExchangeFailure { kind: FailureKind::Stalled, detail };
             }
             let next = over_at.min(stalled_at);
+            if next == Tick::MAX {
+                // Nothing ever ends it: a timer would be for nothing.
+                return std::future::pending().await;
+            }
             tokio::time::sleep((next - now).max(Span::from_millis(1)).as_duration()).await;
         }
     }
