@@ -11,6 +11,7 @@ mod config;
 mod connect;
 mod error;
 mod exchange;
+mod http1;
 mod lag;
 mod pacer;
 mod route;

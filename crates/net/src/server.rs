@@ -10,12 +10,11 @@ use crate::clock::Clock;
 use crate::error::NetError;
 use crate::stamped::{Stamped, Stamps, WriteWatch};
 use crate::tls::ServerTls;
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
-use http_body_util::BodyExt;
 use hyper::body::Incoming;
-use hyper::server::conn::{http1, http2};
+use hyper::server::conn::http2;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::cell::{Cell, RefCell};
@@ -30,26 +29,24 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokrate_core::{Span, Tick};
 
-/// A request's body as it comes in; see [`read_body`].
-pub type RequestBody = Incoming;
-
 /// Time for a request's head.
 const HEAD_TIMEOUT: Span = Span::from_secs(10);
-/// Memory of one connection for what was read and not yet taken.
-const READ_BUFFER_BYTES: usize = 64 * 1024;
 /// Connections that may wait to be accepted. With the usual 128, a burst of a few hundred loses handshakes, and each of
 /// those is tried again only a second later.
 const BACKLOG: u32 = 4096;
 /// Streams on one HTTP/2 connection.
 const STREAMS_MOST: u32 = 256;
 
+mod body;
+mod http1;
 mod opening;
 mod patience;
 
 #[cfg(test)]
 mod tests;
 
-use opening::{Version, open};
+pub use body::{BodyError, RequestBody, read_body};
+use opening::{Opened, Version, open};
 use patience::Patient;
 
 /// Answers requests. Belongs to one current-thread runtime with a `LocalSet`.
@@ -60,7 +57,7 @@ pub trait Handler: 'static {
     /// Answers one request.
     fn handle(
         self: Rc<Self>,
-        request: Request<Incoming>,
+        request: Request<RequestBody>,
         tap: Rc<ConnectionTap>,
     ) -> impl Future<Output = Response<Self::Body>> + 'static;
 
@@ -282,40 +279,36 @@ fn tapped<T: 'static>(
 }
 
 async fn converse<H: Handler>(
-    stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
+    mut stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
     handler: Rc<H>,
     tap: Rc<ConnectionTap>,
     mut closing: watch::Receiver<bool>,
 ) {
     let opened = tokio::select! {
-        opened = tokio::time::timeout(HEAD_TIMEOUT.as_duration(), open(stream)) => opened,
+        opened = tokio::time::timeout(HEAD_TIMEOUT.as_duration(), open(&mut stream)) => opened,
         _ = closing.wait_for(|closing| *closing) => return,
     };
-    let service = service_fn(move |request| {
-        // In a box of its own: a connection keeps room for it as long as it lives, and a stream outlives it by far.
-        let answer = Box::pin(Rc::clone(&handler).handle(request, Rc::clone(&tap)));
-        async move { Ok::<_, Infallible>(answer.await) }
-    });
-    match opened {
-        Ok(Some((Version::Http1, stream))) => {
-            let mut builder = http1::Builder::new();
-            builder
-                .timer(TokioTimer::new())
-                .header_read_timeout(HEAD_TIMEOUT.as_duration())
-                .max_buf_size(READ_BUFFER_BYTES)
-                .half_close(false);
+    // The client left, or said nothing for too long.
+    let Ok(Some((version, first))) = opened else { return };
+    match version {
+        Version::Http1 => {
             // In a box: what was moved into it is not to have room in this future as well.
-            let connection = Box::pin(builder.serve_connection(TokioIo::new(stream), service));
-            until_closing(connection, &mut closing, http1::Connection::graceful_shutdown).await;
+            let connection = Box::pin(http1::Connection::new(stream, first, handler, tap));
+            until_closing(connection, &mut closing, http1::Connection::shut_down).await;
         }
-        Ok(Some((Version::Http2, stream))) => {
+        Version::Http2 => {
+            let service = service_fn(move |request: Request<Incoming>| {
+                // In a box of its own: a connection keeps room for it as long as it lives, and a stream outlives it by far.
+                let request = request.map(RequestBody::http2);
+                let answer = Box::pin(Rc::clone(&handler).handle(request, Rc::clone(&tap)));
+                async move { Ok::<_, Infallible>(answer.await) }
+            });
             let mut builder = http2::Builder::new(LocalExecutor);
             builder.timer(TokioTimer::new()).max_concurrent_streams(STREAMS_MOST).initial_stream_window_size(1 << 20);
-            let connection = Box::pin(builder.serve_connection(TokioIo::new(stream), service));
+            let stream = TokioIo::new(Opened::new(first, stream));
+            let connection = Box::pin(builder.serve_connection(stream, service));
             until_closing(connection, &mut closing, http2::Connection::graceful_shutdown).await;
         }
-        // The client left, or said nothing for too long.
-        Ok(None) | Err(_) => {}
     }
 }
 
@@ -333,36 +326,4 @@ async fn until_closing<C: Future, P: DerefMut<Target = C>>(
     }
     shut_down(connection.as_mut());
     let _ = connection.await;
-}
-
-/// Why a request's body could not be read.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum BodyError {
-    /// It is larger than the limit.
-    TooLarge,
-    /// It broke off.
-    Broken,
-}
-
-/// Reads a request's body whole, up to `limit` bytes.
-///
-/// # Errors
-/// When it is larger or breaks off.
-pub async fn read_body(mut body: Incoming, limit: usize) -> Result<Bytes, BodyError> {
-    // Most bodies come in one piece, which is then handed on as it is.
-    let mut first = Bytes::new();
-    let mut whole = BytesMut::new();
-    while let Some(frame) = body.frame().await {
-        let Ok(bytes) = frame.map_err(|_| BodyError::Broken)?.into_data() else { continue };
-        if first.len() + whole.len() + bytes.len() > limit {
-            return Err(BodyError::TooLarge);
-        }
-        if first.is_empty() && whole.is_empty() {
-            first = bytes;
-            continue;
-        }
-        whole.extend_from_slice(&std::mem::take(&mut first));
-        whole.extend_from_slice(&bytes);
-    }
-    Ok(if whole.is_empty() { first } else { whole.freeze() })
 }

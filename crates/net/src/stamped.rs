@@ -94,6 +94,24 @@ impl WriteWatch for () {
     fn written(&self, _at: Tick) {}
 }
 
+/// What a transport does to the one below it without looking at it: the rest of [`AsyncWrite`] beside the writes.
+macro_rules! goes_through {
+    () => {
+        fn is_write_vectored(&self) -> bool {
+            self.inner.is_write_vectored()
+        }
+
+        fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Pin::new(&mut self.inner).poll_flush(context)
+        }
+
+        fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Pin::new(&mut self.inner).poll_shutdown(context)
+        }
+    };
+}
+pub(crate) use goes_through;
+
 /// A transport whose reads and writes are stamped.
 #[derive(Debug)]
 pub struct Stamped<T, W = ()> {
@@ -169,15 +187,5 @@ impl<T: AsyncWrite + Unpin, W: WriteWatch + Unpin> AsyncWrite for Stamped<T, W> 
         self.write_with(offered, |inner| inner.poll_write_vectored(context, slices))
     }
 
-    fn is_write_vectored(&self) -> bool {
-        self.inner.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_shutdown(context)
-    }
+    goes_through!();
 }

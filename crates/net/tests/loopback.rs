@@ -6,7 +6,6 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::combinators::MapErr;
 use http_body_util::{BodyExt, Full};
-use hyper::body::Incoming;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use std::cell::RefCell;
 use std::convert::Infallible;
@@ -17,7 +16,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{LocalSet, spawn_local};
 use tokrate_core::{FailureKind, Span, Tick};
-use tokrate_net::server::{ConnectionTap, Handler, Listener, read_body};
+use tokrate_net::server::{ConnectionTap, Handler, Listener, RequestBody, read_body};
 use tokrate_net::{
     Client, ClientConfig, Clock, Exchange, Head, HttpVersion, Limits, NetError, Outgoing, ProxySettings, Route,
     ServerTls, Sink, Target,
@@ -36,7 +35,7 @@ type Whole = MapErr<Full<Bytes>, fn(Infallible) -> std::io::Error>;
 impl Handler for Echo {
     type Body = Whole;
 
-    async fn handle(self: Rc<Self>, request: Request<Incoming>, tap: Rc<ConnectionTap>) -> Response<Whole> {
+    async fn handle(self: Rc<Self>, request: Request<RequestBody>, tap: Rc<ConnectionTap>) -> Response<Whole> {
         let asked = format!("{:?} {}", request.version(), request.uri().path());
         let body = read_body(request.into_body(), 1 << 20).await.unwrap();
         assert!(tap.read_at() > Tick::ZERO);

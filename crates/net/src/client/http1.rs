@@ -4,7 +4,6 @@
 //! a body costs no switch between tasks; what one read brought is handed over before the next one, with that read's stamp, and
 //! a connection holds no buffer of its own while it waits.
 
-mod framing;
 mod head;
 mod sending;
 
@@ -13,9 +12,10 @@ use super::receive::Receiver;
 use super::{Dialer, READ_BUFFER_BYTES};
 use crate::connect::Opened;
 use crate::exchange::{ConnectionUse, ExchangeFailure, Sink};
+use crate::http1::HEAD_BYTES_MOST;
+use crate::http1::framing::{Framing, State};
 use crate::stamped::Stamps;
 use crate::transport::{Quiet, Transport};
-use framing::{Framing, State};
 use http::{Method, StatusCode};
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -31,8 +31,6 @@ pub(super) use sending::Sending;
 #[cfg(test)]
 mod tests;
 
-/// Largest head of an answer, interim ones included.
-const HEAD_BYTES_MOST: usize = 64 * 1024;
 /// With more idle connections than this, each one that comes back has the oldest looked at.
 const IDLE_UNWATCHED_MOST: usize = 8;
 

@@ -1,4 +1,4 @@
-//! How the body of an HTTP/1.1 answer is marked off (RFC 9112, sections 6 and 7).
+//! How the body of an HTTP/1.1 message is marked off (RFC 9112, sections 6 and 7).
 //!
 //! It refuses to know sockets and heads. Invariant: any division of the same bytes into reads gives the same body and the same
 //! end; bytes after the end are not touched.
@@ -8,7 +8,7 @@ const ASIDE_BYTES_MOST: u32 = 16 * 1024;
 
 /// A body on its way.
 #[derive(Debug)]
-pub(super) enum Framing {
+pub(crate) enum Framing {
     /// So many bytes are to come.
     Length(u64),
     /// In chunks.
@@ -19,7 +19,7 @@ pub(super) enum Framing {
 
 /// What a read brought.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Taken {
+pub(crate) struct Taken {
     /// Bytes of the body: they stand at the beginning of what was read.
     pub body: usize,
     /// Bytes of what was read that belong to this body, its framing included.
@@ -30,7 +30,7 @@ pub(super) struct Taken {
 
 /// Where a body stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum State {
+pub(crate) enum State {
     /// More is to come.
     Open,
     /// It is whole.
@@ -43,6 +43,14 @@ impl Framing {
     /// Whether nothing is to come.
     pub fn is_empty(&self) -> bool {
         matches!(self, Framing::Length(0))
+    }
+
+    /// How long the body is, if that was said.
+    pub fn length(&self) -> Option<u64> {
+        match self {
+            Framing::Length(length) => Some(*length),
+            Framing::Chunked(_) | Framing::UntilClose => None,
+        }
     }
 
     /// Takes what a read brought; the body's bytes are moved to its beginning.
@@ -67,7 +75,7 @@ impl Framing {
 
 /// A reader of chunks.
 #[derive(Debug)]
-pub(super) struct Chunks {
+pub(crate) struct Chunks {
     at: At,
     /// Of a size: its value so far. Of data: bytes that are left.
     left: u64,

@@ -1,9 +1,9 @@
 //! What a client speaks, told from the first bytes that it sends.
 //!
-//! It refuses to understand them. Invariant: every byte that was read is read again, first and in one piece, from what is
-//! handed back.
+//! It refuses to understand them. Invariant: every byte that was read is handed on, first and in one piece.
 
-use bytes::{Buf, Bytes, BytesMut};
+use crate::stamped::goes_through;
+use bytes::{Buf, Bytes};
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -28,9 +28,9 @@ pub(super) struct Opened<T> {
     inner: T,
 }
 
-/// Reads until it is clear which version is spoken; nothing if the client left before.
-pub(super) async fn open<T: AsyncRead + Unpin>(mut inner: T) -> Option<(Version, Opened<T>)> {
-    let mut first = BytesMut::with_capacity(FIRST_BYTES);
+/// Reads until it is clear which version is spoken, and hands back what was read; nothing if the client left before.
+pub(super) async fn open<T: AsyncRead + Unpin>(inner: &mut T) -> Option<(Version, Vec<u8>)> {
+    let mut first = Vec::with_capacity(FIRST_BYTES);
     loop {
         if inner.read_buf(&mut first).await.ok()? == 0 {
             return None;
@@ -41,7 +41,13 @@ pub(super) async fn open<T: AsyncRead + Unpin>(mut inner: T) -> Option<(Version,
             true => Version::Http2,
             false => Version::Http1,
         };
-        return Some((version, Opened { first: first.freeze(), inner }));
+        return Some((version, first));
+    }
+}
+
+impl<T> Opened<T> {
+    pub fn new(first: Vec<u8>, inner: T) -> Opened<T> {
+        Opened { first: Bytes::from(first), inner }
     }
 }
 
@@ -78,15 +84,5 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Opened<T> {
         Pin::new(&mut self.inner).poll_write_vectored(context, slices)
     }
 
-    fn is_write_vectored(&self) -> bool {
-        self.inner.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_shutdown(context)
-    }
+    goes_through!();
 }

@@ -3,6 +3,7 @@
 //! It refuses to know what is written. Invariant: a peer that takes a byte within the limit is left alone, however slow it is.
 
 use super::ConnectionTap;
+use crate::stamped::goes_through;
 use std::any::Any;
 use std::io;
 use std::pin::Pin;
@@ -87,15 +88,5 @@ impl<T: AsyncWrite + Unpin + 'static> AsyncWrite for Patient<T> {
         self.judge(context, written, first)
     }
 
-    fn is_write_vectored(&self) -> bool {
-        self.inner.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_shutdown(context)
-    }
+    goes_through!();
 }

@@ -78,7 +78,7 @@ const SEND_LIMIT: Span = Span::from_secs(2);
 impl Handler for Streaming {
     type Body = QueueBody;
 
-    async fn handle(self: Rc<Self>, request: Request<Incoming>, tap: Rc<ConnectionTap>) -> Response<QueueBody> {
+    async fn handle(self: Rc<Self>, request: Request<RequestBody>, tap: Rc<ConnectionTap>) -> Response<QueueBody> {
         let body = read_body(request.into_body(), 10).await;
         self.0.received_at.set(tap.read_at());
         self.0.handled.set(self.0.handled.get() + 1);

@@ -1,10 +1,10 @@
 //! Heads and framing, for themselves and against the HTTP library as an oracle.
 
-use super::framing::{Chunks, Framing, State};
 use super::head;
 use crate::clock::Clock;
 use crate::config::ClientConfig;
 use crate::exchange::{Head, Limits, Outgoing, Sink};
+use crate::http1::framing::{Chunks, Framing, State};
 use crate::target::Target;
 use bytes::Bytes;
 use http::Method;

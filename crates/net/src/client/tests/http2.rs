@@ -1,7 +1,7 @@
 //! HTTP/2 over memory, against the crate's own server and one with a small limit of streams.
 
 use super::*;
-use crate::server::{ConnectionTap, Handler, serve_connection};
+use crate::server::{ConnectionTap, Handler, RequestBody, serve_connection};
 use http::{Request, Response};
 use http_body_util::Full;
 use hyper::body::Incoming;
@@ -55,7 +55,7 @@ fn whole(text: &'static str) -> Response<Whole> {
 impl Handler for Gated {
     type Body = Whole;
 
-    async fn handle(self: Rc<Self>, request: Request<Incoming>, _tap: Rc<ConnectionTap>) -> Response<Whole> {
+    async fn handle(self: Rc<Self>, request: Request<RequestBody>, _tap: Rc<ConnectionTap>) -> Response<Whole> {
         let body = crate::server::read_body(request.into_body(), 1 << 20).await.expect("small");
         assert_eq!(body, "{}");
         self.0.pass().await;
