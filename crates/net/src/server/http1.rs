@@ -4,6 +4,7 @@
 //! is read goes to the request at once, what an answer has goes out in one write, and while nothing moves there is no buffer.
 
 mod answer;
+mod outbox;
 mod request;
 
 #[cfg(test)]
@@ -15,6 +16,7 @@ use crate::http1::HEAD_BYTES_MOST;
 use crate::http1::framing::{Framing, State};
 use answer::{Answer, Asked, Gathered};
 use http::{Method, Response, StatusCode, Version};
+use outbox::Outbox;
 use std::cell::Cell;
 use std::io;
 use std::pin::Pin;
@@ -31,8 +33,6 @@ const IDLE_TIMEOUT: Span = Span::from_secs(120);
 const LINGER: Span = Span::from_secs(2);
 /// What is read at most at a time, and of requests that were sent before their turn (bytes).
 const READ_BYTES_MOST: usize = 64 * 1024;
-/// A buffer that has grown beyond this is not kept (bytes).
-const KEPT_BYTES_MOST: usize = 256 * 1024;
 
 /// One connection.
 pub(super) struct Connection<H: Handler, T> {
@@ -44,9 +44,7 @@ pub(super) struct Connection<H: Handler, T> {
     unread: Vec<u8>,
     /// How much of it was looked at and is no whole head.
     seen: usize,
-    /// What the transport has not taken yet, and how much of it it has.
-    unsent: Vec<u8>,
-    gone: usize,
+    unsent: Outbox,
     /// The body of the request, as long as it is not whole.
     receiving: Option<Receiving>,
     asked: Asked,
@@ -94,9 +92,8 @@ impl Receiving {
 }
 
 thread_local! {
-    /// What reads are made into, and what answers are gathered in: lent to the connection that is at work.
+    /// What reads are made into: lent to the connection that is at work.
     static READ: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
-    static WRITE: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
 /// Something that ends a connection without a word.
@@ -113,8 +110,7 @@ impl<H: Handler, T: AsyncRead + AsyncWrite + Unpin> Connection<H, T> {
             turn: Turn::Reading,
             unread: first,
             seen: 0,
-            unsent: Vec::new(),
-            gone: 0,
+            unsent: Outbox::default(),
             receiving: None,
             asked,
             keep: true,
@@ -210,7 +206,7 @@ impl<H: Handler, T: AsyncRead + AsyncWrite + Unpin> Connection<H, T> {
 
     /// Answers what is no request.
     fn refuse(&mut self, status: StatusCode) -> bool {
-        answer::refuse(status, &mut self.unsent);
+        answer::refuse(status, self.unsent.text());
         self.turn = Turn::Leaving { lingers: true };
         self.is_timed = false;
         true
@@ -222,8 +218,7 @@ impl<H: Handler, T: AsyncRead + AsyncWrite + Unpin> Connection<H, T> {
             if let Poll::Ready(response) = handling.as_mut().poll(context) {
                 // A client that is still sending has to be told before that its connection ends.
                 self.keep &= self.receiving.is_none() && !self.is_closing;
-                self.lend_buffer();
-                let answer = Answer::begin(response, self.asked, &mut self.keep, &mut self.unsent);
+                let answer = Answer::begin(response, self.asked, &mut self.keep, self.unsent.text());
                 self.turn = Turn::Answering(answer, Gathered::Enough);
                 return Poll::Ready(Ok(()));
             }
@@ -233,7 +228,6 @@ impl<H: Handler, T: AsyncRead + AsyncWrite + Unpin> Connection<H, T> {
 
     fn poll_answer(&mut self, context: &mut Context<'_>, read: &mut [u8]) -> Poll<Result<(), Gone>> {
         loop {
-            self.lend_buffer();
             let Turn::Answering(answer, gathered) = &mut self.turn else { return Poll::Ready(Ok(())) };
             if matches!(gathered, Gathered::Waiting | Gathered::Enough) {
                 *gathered = answer.gather(&mut self.unsent, context);
@@ -296,7 +290,7 @@ impl<H: Handler, T: AsyncRead + AsyncWrite + Unpin> Connection<H, T> {
             return Poll::Pending;
         }
         if std::mem::take(&mut receiving.waits) && matches!(self.turn, Turn::Handling(_)) {
-            self.unsent.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
+            self.unsent.text().extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
         }
         if matches!(self.turn, Turn::Handling(_)) && !self.unsent.is_empty() {
             ready!(self.poll_write(context))?;
@@ -327,37 +321,10 @@ impl<H: Handler, T: AsyncRead + AsyncWrite + Unpin> Connection<H, T> {
 
     /// Writes until the transport has taken everything.
     fn poll_write(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Gone>> {
-        while self.gone < self.unsent.len() {
-            let polled = Pin::new(&mut self.transport).poll_write(context, &self.unsent[self.gone..]);
-            match polled {
-                Poll::Ready(Ok(count)) if count > 0 => self.gone += count,
-                Poll::Ready(_) => return Poll::Ready(Err(Gone)),
-                Poll::Pending => {
-                    // What has gone makes room for what comes.
-                    if self.gone >= self.unsent.len() / 2 {
-                        self.unsent.drain(..std::mem::take(&mut self.gone));
-                    }
-                    return Poll::Pending;
-                }
-            }
+        if ready!(self.unsent.poll_write(Pin::new(&mut self.transport), context)).is_err() {
+            return Poll::Ready(Err(Gone));
         }
-        self.gone = 0;
-        self.return_buffer();
         Pin::new(&mut self.transport).poll_flush(context).map_err(|_: io::Error| Gone)
-    }
-
-    fn lend_buffer(&mut self) {
-        if self.unsent.capacity() == 0 {
-            self.unsent = WRITE.take();
-        }
-    }
-
-    fn return_buffer(&mut self) {
-        let mut buffer = std::mem::take(&mut self.unsent);
-        if (1..=KEPT_BYTES_MOST).contains(&buffer.capacity()) {
-            buffer.clear();
-            WRITE.set(buffer);
-        }
     }
 
     /// Ready when the client has been waited for as long as `limit`.

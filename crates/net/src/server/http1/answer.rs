@@ -2,6 +2,7 @@
 //!
 //! It refuses to write to sockets. Invariant: what it puts out is one whole message, or its beginning if the body broke.
 
+use super::outbox::Outbox;
 use crate::http1::keeps_alive;
 use bytes::Bytes;
 use http::header::{CONNECTION, CONTENT_LENGTH, DATE, HeaderName, TRANSFER_ENCODING};
@@ -12,9 +13,6 @@ use std::io::Write;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::SystemTime;
-
-/// What is gathered at most before it is written (bytes); a frame that is larger goes as it is.
-const GATHERED_BYTES_MOST: usize = 64 * 1024;
 
 /// What the request says of its answer.
 #[derive(Clone, Copy, Debug)]
@@ -92,17 +90,17 @@ impl<B: Body<Data = Bytes, Error = std::io::Error>> Answer<B> {
     }
 
     /// Puts out what the body has.
-    pub fn gather(&mut self, out: &mut Vec<u8>, context: &mut Context<'_>) -> Gathered {
+    pub fn gather(&mut self, out: &mut Outbox, context: &mut Context<'_>) -> Gathered {
         loop {
             if matches!(self.marking, Marking::Nothing | Marking::Length(0)) {
                 return Gathered::Ended;
             }
-            if out.len() >= GATHERED_BYTES_MOST {
+            if out.is_full() {
                 return Gathered::Enough;
             }
             let frame = match self.body.as_mut().poll_frame(context) {
                 Poll::Pending => return Gathered::Waiting,
-                Poll::Ready(None) => return self.end(out),
+                Poll::Ready(None) => return self.end(out.text()),
                 Poll::Ready(Some(Err(_))) => return Gathered::Broken,
                 Poll::Ready(Some(Ok(frame))) => frame,
             };
@@ -114,13 +112,12 @@ impl<B: Body<Data = Bytes, Error = std::io::Error>> Answer<B> {
                     None => return Gathered::Broken,
                 },
                 Marking::Chunks if bytes.is_empty() => continue,
-                Marking::Chunks => write!(out, "{:X}\r\n", bytes.len()).expect("a vector takes everything"),
+                Marking::Chunks => {
+                    write!(out.text(), "{:X}\r\n", bytes.len()).expect("a vector takes everything");
+                }
                 Marking::Nothing | Marking::Close => {}
             }
-            out.extend_from_slice(&bytes);
-            if self.marking == Marking::Chunks {
-                out.extend_from_slice(b"\r\n");
-            }
+            out.put(bytes, if self.marking == Marking::Chunks { b"\r\n" } else { b"" });
         }
     }
 
