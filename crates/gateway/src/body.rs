@@ -9,14 +9,14 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use std::io;
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 /// What is sent to the client.
 pub(crate) enum CallBody {
     /// Known from the start.
     Plain(Option<Bytes>),
-    /// A whole answer; the call is kept until it has been sent, so that its end is told truly.
-    Whole(Option<Bytes>, Box<Call>),
+    /// A whole answer.
+    Whole(Bytes, Box<Call>),
     /// As it comes, and the end of what went out so far.
     Stream(Box<Call>, Tail),
     /// Over.
@@ -58,6 +58,16 @@ impl CallBody {
         CallBody::Stream(Box::new(call), Tail::default())
     }
 
+    /// A whole answer.
+    pub fn whole(bytes: Bytes, mut call: Call) -> CallBody {
+        if bytes.is_empty() {
+            // Nobody asks for what is not there.
+            call.hand_over();
+            return CallBody::Over;
+        }
+        CallBody::Whole(bytes, Box::new(call))
+    }
+
     /// A body that is known from the start.
     pub fn plain(bytes: Bytes) -> CallBody {
         CallBody::Plain(Some(bytes).filter(|bytes| !bytes.is_empty()))
@@ -70,49 +80,50 @@ impl Body for CallBody {
 
     fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
         let body = self.get_mut();
-        let (call, tail) = match body {
-            CallBody::Plain(bytes) => return Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+        // What goes on is put back.
+        let (mut call, mut tail) = match std::mem::replace(body, CallBody::Over) {
+            CallBody::Plain(bytes) => return Poll::Ready(bytes.map(|bytes| Ok(Frame::data(bytes)))),
             CallBody::Whole(bytes, call) => {
-                let bytes = bytes.take();
-                if bytes.is_some() {
-                    call.hand_over();
-                }
-                return Poll::Ready(bytes.map(|bytes| Ok(Frame::data(bytes))));
+                call.hand_over_when_written(bytes.len());
+                return Poll::Ready(Some(Ok(Frame::data(bytes))));
             }
             CallBody::Over => return Poll::Ready(None),
             CallBody::Stream(call, tail) => (call, tail),
         };
-        let step = ready!(call.poll_step(context));
-        let last = match step {
-            Step::Bytes(bytes) => {
+        let last = match call.poll_step(context) {
+            Poll::Pending => {
+                *body = CallBody::Stream(call, tail);
+                return Poll::Pending;
+            }
+            Poll::Ready(Step::Bytes(bytes)) => {
                 tail.follow(&bytes);
+                *body = CallBody::Stream(call, tail);
                 return Poll::Ready(Some(Ok(Frame::data(bytes))));
             }
-            Step::Won => unreachable!("a body begins after the win"),
-            Step::Finished => {
+            Poll::Ready(Step::Won) => unreachable!("a body begins after the win"),
+            Poll::Ready(Step::Finished) => {
                 call.hand_over();
                 None
             }
-            Step::Broken { kind, told } => (!told).then(|| call.break_text(kind, tail.bytes())),
-            Step::Failed { kind, .. } => Some(call.break_text(kind, tail.bytes())),
+            Poll::Ready(Step::Broken { kind, told }) => (!told).then(|| call.break_text(kind, tail.bytes())),
+            Poll::Ready(Step::Failed { kind, .. }) => Some(call.break_text(kind, tail.bytes())),
         };
-        *body = CallBody::Over;
         Poll::Ready(last.filter(|bytes| !bytes.is_empty()).map(|bytes| Ok(Frame::data(bytes))))
     }
 
     fn is_end_stream(&self) -> bool {
         match self {
-            CallBody::Plain(bytes) | CallBody::Whole(bytes, _) => bytes.is_none(),
-            CallBody::Stream(..) => false,
+            CallBody::Plain(bytes) => bytes.is_none(),
+            CallBody::Whole(..) | CallBody::Stream(..) => false,
             CallBody::Over => true,
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
-            CallBody::Plain(Some(bytes)) | CallBody::Whole(Some(bytes), _) => SizeHint::with_exact(bytes.len() as u64),
+            CallBody::Plain(Some(bytes)) | CallBody::Whole(bytes, _) => SizeHint::with_exact(bytes.len() as u64),
             CallBody::Stream(..) => SizeHint::default(),
-            CallBody::Plain(None) | CallBody::Whole(None, _) | CallBody::Over => SizeHint::with_exact(0),
+            CallBody::Plain(None) | CallBody::Over => SizeHint::with_exact(0),
         }
     }
 }

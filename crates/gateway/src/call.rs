@@ -14,7 +14,7 @@ use crate::inbox::{Broken, Inbox};
 use crate::worker::Worker;
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Response, StatusCode};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -24,9 +24,12 @@ use tokio::time::{Instant, Sleep};
 use tokrate_core::{FailureKind, Span, Tick};
 use tokrate_meter::AttemptEnd;
 use tokrate_net::Limits;
-use tokrate_net::server::ConnectionTap;
+use tokrate_net::server::{ConnectionTap, WriteSink};
 use tokrate_route::{Action, Blame, Candidate, Failed, LaneId, Race, Reserved, Role, Why, blame, extra_usd};
 use tokrate_wire::error_event;
+
+/// Up to here a whole answer finds room in a socket that has sent what came before (bytes).
+const SENT_AT_ONCE_BYTES: usize = 16 * 1024;
 
 /// A call, from its admission to its end.
 pub(crate) struct Call {
@@ -41,6 +44,8 @@ pub(crate) struct Call {
     /// Granted by the budget for the attempt that is about to be begun.
     granted: Option<Reserved>,
     ending: Option<Step>,
+    /// Known before the client takes its time.
+    overhead_at_end: Option<Span>,
     timer: Option<Pin<Box<Sleep>>>,
     /// The client's connection.
     tap: Rc<ConnectionTap>,
@@ -86,6 +91,7 @@ impl Call {
             won_just_now: false,
             granted: None,
             ending: None,
+            overhead_at_end: None,
             timer: None,
             tap,
         }
@@ -143,6 +149,17 @@ impl Call {
         if let Some(winner) = self.winner {
             self.settle(winner, AttemptEnd::Answered);
         }
+    }
+
+    /// A whole answer of `bytes` is given to the client's connection. If that may not have room for it, it is handed over once
+    /// all of it was written, and abandoned if it never is.
+    pub fn hand_over_when_written(mut self: Box<Call>, bytes: usize) {
+        if bytes <= SENT_AT_ONCE_BYTES {
+            return self.hand_over();
+        }
+        self.overhead_at_end = self.overhead();
+        let tap = Rc::clone(&self.tap);
+        tap.mark(Rc::new(Handing(Cell::new(Some(self)))), 0);
     }
 
     /// The event that tells the client that its answer broke off; `tail` is the end of what it got.
@@ -357,7 +374,7 @@ impl Call {
     /// Gives back what an attempt held, and writes its row.
     fn settle(&mut self, number: usize, end: AttemptEnd) {
         let won = self.winner == Some(number);
-        let overhead = if won { self.overhead() } else { None };
+        let overhead = if won { self.overhead_at_end.or_else(|| self.overhead()) } else { None };
         let entry = &mut self.attempts[number];
         let Some(held) = entry.held.take() else { return };
         // Settled means ended: a body that was handed over whole may not have been asked for its end.
@@ -380,6 +397,17 @@ impl Call {
             timer.as_mut().reset(deadline);
         }
         timer.as_mut().poll(context)
+    }
+}
+
+/// A call whose answer is being written.
+struct Handing(Cell<Option<Box<Call>>>);
+
+impl WriteSink for Handing {
+    fn written(&self, _: u64, _: Tick) {
+        if let Some(mut call) = self.0.take() {
+            call.hand_over();
+        }
     }
 }
 

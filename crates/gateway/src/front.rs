@@ -224,7 +224,7 @@ async fn respond(mut call: Call) -> Result<Response<CallBody>, Denied> {
             Step::Bytes(bytes) => whole.extend_from_slice(&bytes),
             Step::Finished => {
                 let head = heading(&call);
-                let mut response = Response::new(CallBody::Whole(Some(Bytes::from(whole)), Box::new(call)));
+                let mut response = Response::new(CallBody::whole(Bytes::from(whole), call));
                 head.put_on(&mut response);
                 return Ok(response);
             }

@@ -5,7 +5,6 @@
 //! last of them. Over HTTP/2 and TLS other bytes can lie in between; the tick is then that of the first write after the
 //! frame was handed out that took everything it was offered.
 
-use crate::client::LocalExecutor;
 use crate::clock::Clock;
 use crate::error::NetError;
 use crate::stamped::{Stamped, Stamps, WriteWatch};
@@ -13,12 +12,7 @@ use crate::tls::ServerTls;
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
-use hyper::body::Incoming;
-use hyper::server::conn::http2;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
 use std::cell::{Cell, RefCell};
-use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::ops::DerefMut;
 use std::pin::Pin;
@@ -34,11 +28,10 @@ const HEAD_TIMEOUT: Span = Span::from_secs(10);
 /// Connections that may wait to be accepted. With the usual 128, a burst of a few hundred loses handshakes, and each of
 /// those is tried again only a second later.
 const BACKLOG: u32 = 4096;
-/// Streams on one HTTP/2 connection.
-const STREAMS_MOST: u32 = 256;
 
 mod body;
 mod http1;
+mod http2;
 mod opening;
 mod patience;
 
@@ -68,7 +61,7 @@ pub trait Handler: 'static {
     }
 }
 
-/// Who wants to know when marked bytes were handed to the socket.
+/// Who wants to know when marked bytes were handed to the socket. It is dropped unasked if they never are.
 pub trait WriteSink {
     /// The bytes that were marked with `mark` were handed to the socket at `at`.
     fn written(&self, mark: u64, at: Tick);
@@ -101,6 +94,13 @@ impl ConnectionTap {
 
 /// The connection's writes, told to those who marked frames.
 struct TapWatch(Rc<ConnectionTap>);
+
+impl Drop for TapWatch {
+    fn drop(&mut self) {
+        // Nothing more is written; who waits for it may itself hold the tap.
+        drop(self.0.marks.take());
+    }
+}
 
 impl WriteWatch for TapWatch {
     fn written(&self, at: Tick) {
@@ -296,19 +296,7 @@ async fn converse<H: Handler>(
             let connection = Box::pin(http1::Connection::new(stream, first, handler, tap));
             until_closing(connection, &mut closing, http1::Connection::shut_down).await;
         }
-        Version::Http2 => {
-            let service = service_fn(move |request: Request<Incoming>| {
-                // In a box of its own: a connection keeps room for it as long as it lives, and a stream outlives it by far.
-                let request = request.map(RequestBody::http2);
-                let answer = Box::pin(Rc::clone(&handler).handle(request, Rc::clone(&tap)));
-                async move { Ok::<_, Infallible>(answer.await) }
-            });
-            let mut builder = http2::Builder::new(LocalExecutor);
-            builder.timer(TokioTimer::new()).max_concurrent_streams(STREAMS_MOST).initial_stream_window_size(1 << 20);
-            let stream = TokioIo::new(Opened::new(first, stream));
-            let connection = Box::pin(builder.serve_connection(stream, service));
-            until_closing(connection, &mut closing, http2::Connection::graceful_shutdown).await;
-        }
+        Version::Http2 => http2::serve(Opened::new(first, stream), handler, tap, &mut closing).await,
     }
 }
 

@@ -122,6 +122,23 @@ fn a_client_that_reads_nothing_is_given_up_and_its_lane_closed() {
 }
 
 #[test]
+fn a_whole_answer_that_nobody_reads_was_not_answered() {
+    // More than the sockets between here and there hold.
+    let large = Scripted::start(vec![Script::Say(vec![whole("200 OK", &chat_whole(&"x".repeat(7 << 20)))])]);
+    let mut config = configured(vec![lane("large", large.address, CHAT)], Mode::Off);
+    config.limits.answer_bytes = 1 << 30;
+    config.limits.send = Span::from_millis(100);
+    let mut house = House::start(config);
+    let mut lazy = TcpStream::connect(house.address).expect("it listens");
+    lazy.write_all(&request("POST", "/v1/chat/completions", &[], WHOLE.as_bytes())).expect("it reads");
+    let begun = read_until(&mut lazy, "HTTP/1.1 200");
+    let rows = house.rows();
+    assert_eq!((rows[0].end, rows[0].failure), (AttemptEnd::Abandoned, Some(FailureKind::ClientStalled)));
+    let answer = read_answer_after(begun, &mut lazy);
+    assert!(answer.status == 200 && !answer.ended, "it was cut: {} bytes", answer.body.len());
+}
+
+#[test]
 fn a_gateway_that_is_stopped_lets_open_answers_end() {
     let events = chat_events(&["one", " two"]);
     let first = begun(&events);

@@ -229,6 +229,50 @@ fn a_client_that_takes_nothing_is_given_up_and_one_that_takes_a_byte_in_time_is_
 }
 
 #[test]
+fn a_client_of_http_2_that_opens_no_window_is_given_up_and_a_slow_one_is_not() {
+    on_paused_runtime(async {
+        let (rig, serving, client) = rig(1 << 20);
+        let mut serving = pin!(serving);
+        let mut builder = hyper::client::conn::http2::Builder::new(crate::client::LocalExecutor);
+        builder.initial_stream_window_size(1000).timer(hyper_util::rt::TokioTimer::new());
+        let (mut sender, connection) =
+            builder.handshake(hyper_util::rt::TokioIo::new(client)).await.expect("it greets");
+        tokio::task::spawn_local(connection);
+        let request = Request::post("http://h/").body(http_body_util::Full::new(Bytes::from_static(b"{}")));
+        let asking = sender.send_request(request.expect("a request"));
+        let response = tokio::select! {
+            () = serving.as_mut() => panic!("it is asked"),
+            response = asking => response.expect("an answer"),
+        };
+        let mut body = response.into_body();
+        let before = tokio::time::Instant::now();
+        for number in 0..40 {
+            rig.queue.push(Some((number, &[b'x'; 1000])));
+            tokio::select! {
+                biased;
+                () = serving.as_mut() => panic!("it was given up although it took something"),
+                () = tokio::time::sleep(SEND_LIMIT.as_duration() / 2) => {}
+            }
+            let frame = http_body_util::BodyExt::frame(&mut body);
+            tokio::select! {
+                () = serving.as_mut() => panic!("it was given up although it took something"),
+                frame = frame => drop(frame.expect("more").expect("whole")),
+            }
+        }
+        assert!(before.elapsed() > SEND_LIMIT.as_duration() * 10);
+        let before = tokio::time::Instant::now();
+        (0..4).for_each(|number| rig.queue.push(Some((number, &[b'x'; 1000]))));
+        serving.await;
+        let waited = before.elapsed();
+        let limit = SEND_LIMIT.as_duration();
+        assert!(waited >= limit && waited < limit * 2, "{waited:?}");
+        // Its stream is a task of its own, which hears of the end.
+        tokio::task::yield_now().await;
+        assert_eq!(Rc::strong_count(&rig.queue), 1, "handler and body were dropped");
+    });
+}
+
+#[test]
 fn a_client_for_whom_nothing_is_ready_may_wait_for_as_long_as_it_takes() {
     on_paused_runtime(async {
         let (rig, serving, mut client) = rig(64 * 1024);
