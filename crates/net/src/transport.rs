@@ -83,9 +83,18 @@ impl<W: WriteWatch + Unpin> Transport<W> {
         is_silent(self, context)
     }
 
-    /// Whether the peer has closed an idle connection, for sure.
+    /// Whether the peer has closed an idle connection, for sure. Asks the kernel only if the runtime has seen something.
     pub fn is_closed(&mut self) -> bool {
-        self.quiet(&mut Context::from_waker(Waker::noop())) == Quiet::No
+        let mut context = Context::from_waker(Waker::noop());
+        let socket = match self {
+            Transport::Plain(stream) => stream.inner_mut(),
+            Transport::Tls(stream) => stream.get_mut().0.inner_mut(),
+        };
+        let has_stirred = match socket {
+            Socket::Tcp(stream) => stream.poll_read_ready(&mut context).is_ready(),
+            Socket::Memory(_) => true,
+        };
+        has_stirred && self.quiet(&mut context) == Quiet::No
     }
 }
 
