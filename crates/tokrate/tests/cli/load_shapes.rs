@@ -250,7 +250,9 @@ fn a_search_finds_where_the_objectives_break() {
     assert!(bench.record.notes.contains(&found.sentence), "{:?}", bench.record.notes);
     assert!(bench.finished.stdout.contains(&found.sentence), "{}", bench.finished.stdout);
     let phases = &bench.record.phases;
-    assert!(phases.len() >= 2 && phases[0].counts.measured >= 73, "enough to tell: {found:?}");
+    // Where even one at a time misses, there is nothing further to look at.
+    assert!(phases.len() >= 2 || found.highest_met.is_none(), "{found:?}");
+    assert!(phases[0].counts.measured >= 73, "enough to tell: {found:?}");
     for level in &found.levels {
         let of = |phase: &&tokrate_meter::PhaseResult| phase.load_level().load == level.load;
         let judged: u64 = phases.iter().filter(of).filter_map(|phase| Some(phase.goodput.as_ref()?.of)).sum();
