@@ -95,7 +95,7 @@ fn figures(out: &mut String, id: &str, figures: &[Figure]) {
     out.push_str("</dl>\n");
 }
 
-/// What all lanes did within the last hour, or within fewer minutes.
+/// What all lanes did within the last hour.
 struct Lately {
     attempts: u64,
     failed: u64,
@@ -105,10 +105,9 @@ struct Lately {
 }
 
 impl Lately {
-    fn of(view: &View, minutes: u64) -> Lately {
+    fn of(view: &View) -> Lately {
         let mut sum = Lately { attempts: 0, failed: 0, extra_attempts: 0, cost_usd: 0.0, extra_usd: 0.0 };
-        let since = (view.minute() + 1).saturating_sub(minutes);
-        for minute in view.heard.lanes.iter().flat_map(|lane| lane.minutes_since(since)) {
+        for minute in view.heard.lanes.iter().flat_map(|lane| lane.minutes_since(view.hour_began())) {
             sum.attempts += minute.attempts;
             sum.failed += minute.failed.values().sum::<u64>();
             sum.extra_attempts += minute.extra_attempts;
@@ -120,12 +119,8 @@ impl Lately {
 }
 
 fn headline(out: &mut String, view: &View) {
-    let hour = Lately::of(view, 60);
-    let mut overhead = tokrate_core::Sketch::new();
-    let since = (view.minute() + 1).saturating_sub(60);
-    for minute in view.heard.lanes.iter().flat_map(|lane| lane.minutes_since(since)) {
-        overhead.merge(&minute.overhead);
-    }
+    let hour = Lately::of(view);
+    let overhead = view.heard.overhead_since(view.hour_began());
     let quantile = |q| overhead.quantile(q).map_or_else(|| format::MISSING.to_owned(), nanos);
     let memory = view.resident_bytes.map_or_else(String::new, |bytes| format!("{} MiB of memory", bytes >> 20));
     let _ = writeln!(out, r#"<p class="asof" id="asof">{} UTC, up {}</p>"#, clock_time(view.now_unix_ms), uptime(view));
@@ -164,7 +159,7 @@ fn headline(out: &mut String, view: &View) {
 }
 
 fn racing(out: &mut String, view: &View) {
-    let (hour, heard) = (Lately::of(view, 60), &view.heard);
+    let (hour, heard) = (Lately::of(view), &view.heard);
     out.push_str("<section id=\"racing\"><h2>What racing costs</h2><p class=\"intro\">Attempts beside the one that each call needed: hedges and races that did not win, and what they replaced.</p>\n");
     let mut table = Table { caption: "What racing costs".to_owned(), ..Table::default() };
     use tokrate_charts::Column;
@@ -189,7 +184,7 @@ fn errors(out: &mut String, view: &View) {
     use tokrate_charts::Column;
     use tokrate_meter::AttemptEnd;
     out.push_str("<section id=\"errors\"><h2>Errors by kind</h2>\n");
-    let since = (view.minute() + 1).saturating_sub(60);
+    let since = view.hour_began();
     let mut kinds: BTreeMap<(std::cmp::Reverse<u64>, &str, &str), u64> = BTreeMap::new();
     for lane in &view.heard.lanes {
         let failures = lane.endings.iter().filter(|((_, end, _), _)| *end == AttemptEnd::Failed);

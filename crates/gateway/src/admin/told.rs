@@ -5,17 +5,23 @@
 //! references and counters, so that no call waits for a page.
 
 mod alias;
+mod hour;
 mod lane;
+mod spread;
 mod trail;
 
 pub(crate) use alias::AliasTold;
-pub(crate) use lane::{LaneTold, Minute, OperationTold, SPEED_STEPS};
+pub(crate) use hour::MINUTES;
+pub(crate) use lane::{LaneTold, MINUTES_OPEN, Minute, OperationTold, SPEED_STEPS};
+pub(crate) use spread::Spread;
 pub(crate) use trail::{Attempted, Trail};
 
 use super::histogram::{Histogram, OVERHEADS_NS};
 use crate::house::locked;
+use hour::Hour;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
+use tokrate_core::Sketch;
 use tokrate_meter::{Attempt as Row, AttemptEnd, AttemptRole};
 use trail::Trails;
 
@@ -39,6 +45,8 @@ pub(crate) struct Heard {
     aliases: BTreeMap<String, Arc<AliasTold>>,
     /// What the gateway itself added to calls (ns).
     pub overhead: Option<Histogram>,
+    /// The same by the minutes in which calls were begun.
+    overheads: Hour<Sketch>,
     /// Attempts.
     pub attempts: u64,
     /// Attempts beside the one that a call needed: hedges and races that did not win, and what they replaced.
@@ -72,12 +80,22 @@ impl Heard {
         }
         if let Some(overhead) = row.overhead_ns {
             self.overhead.get_or_insert_with(|| Histogram::new(&OVERHEADS_NS)).add(overhead);
+            if let Some((minute, _)) = self.overheads.at(row.started_unix_ms / 60_000) {
+                minute.record(overhead);
+            }
         }
         self.hear_of_alias(row);
         let Some(place) = self.place(row) else { return };
         let lane = &mut self.lanes[place];
         lane.hear(row);
         self.trails.hear(row, &lane.name);
+    }
+
+    /// What the gateway itself added to calls that were begun in this minute or later (ns).
+    pub fn overhead_since(&self, number: u64) -> Sketch {
+        let mut sum = Sketch::new();
+        self.overheads.since(number).for_each(|(_, minute)| sum.merge(minute));
+        sum
     }
 
     /// The calls that were heard of last, the newest first.

@@ -4,7 +4,7 @@
 //! what is unknown is `None`.
 
 use super::aliases::{AliasView, aliases};
-use super::told::{Heard, LaneTold};
+use super::told::{Heard, LaneTold, MINUTES};
 use crate::house::{House, locked};
 use crate::plan::Plan;
 use std::sync::atomic::Ordering;
@@ -109,6 +109,11 @@ impl View {
     /// The minute that has just begun.
     pub fn minute(&self) -> u64 {
         self.now_unix_ms / 60_000
+    }
+
+    /// The first minute of the last hour.
+    pub fn hour_began(&self) -> u64 {
+        (self.minute() + 1).saturating_sub(MINUTES)
     }
 
     /// Whether a call can be answered now, as far as is known.

@@ -3,21 +3,21 @@
 //! It refuses to sum up lanes: what was measured under unlike conditions is drawn apart. Invariant: a minute without a call
 //! is a gap in the line, and a minute belongs to the attempts that were begun in it.
 
-use crate::admin::told::{LaneTold, Minute, SPEED_STEPS};
+use crate::admin::told::{LaneTold, MINUTES, MINUTES_OPEN, Minute, SPEED_STEPS, Spread};
 use crate::admin::view::View;
 use std::fmt::Write as _;
 use tokrate_charts::{Axis, Chart, LineChart, Point, Series, SeriesStyle, Size, escape};
-use tokrate_core::Sketch;
 
-const MINUTES: u64 = 60;
 /// Lanes of one chart: more cannot be told apart.
 const LANES_MOST: usize = 6;
 
 /// Adds the section.
 pub(super) fn push(out: &mut String, view: &View) {
     out.push_str("<section id=\"hour\"><h2>The last hour</h2>");
-    let since = (view.minute() + 1).saturating_sub(MINUTES);
-    let answered = |lane: &LaneTold| lane.minutes_since(since).map(|minute| minute.ttft.count()).sum::<u64>();
+    let since = view.hour_began();
+    let answered = |lane: &LaneTold| -> u64 {
+        lane.minutes_since(since).filter_map(|minute| minute.ttft.band()).map(|band| band.count).sum()
+    };
     let mut lanes: Vec<(&LaneTold, u64)> = view.heard.lanes.iter().map(|lane| (lane, answered(lane))).collect();
     lanes.retain(|(_, answers)| *answers > 0);
     if lanes.is_empty() {
@@ -29,12 +29,19 @@ pub(super) fn push(out: &mut String, view: &View) {
     lanes.truncate(LANES_MOST);
     // In the order of their names, so that colours stay with their lanes from one look to the next.
     lanes.sort_by_key(|(lane, _)| lane.identity());
-    out.push_str("<p class=\"intro\">By the minute in which attempts were begun: median, and a band from the 10th to the 90th percentile.");
+    let _ = write!(
+        out,
+        concat!(
+            "<p class=\"intro\">By the minute in which attempts were begun: median, and a band from the 10th to the 90th ",
+            "percentile, of those that ended within {} minutes."
+        ),
+        MINUTES_OPEN
+    );
     if left_out > 0 {
         let _ = write!(out, " The {LANES_MOST} lanes that answered most; {left_out} more are left out.");
     }
     out.push_str("</p><div class=\"pair\">");
-    let course = |of: fn(&Minute) -> &Sketch, per: f64| -> Vec<Series> {
+    let course = |of: fn(&Minute) -> &Spread, per: f64| -> Vec<Series> {
         lanes.iter().map(|(lane, _)| series(view, lane, of, per)).collect()
     };
     chart(out, "TTFT", Axis::linear("Sent to first output text", "s"), course(|minute| &minute.ttft, 1e9));
@@ -68,14 +75,20 @@ fn chart(out: &mut String, title: &str, y: Axis, series: Vec<Series>) {
 }
 
 /// A lane's course, with gaps where it was not asked.
-fn series(view: &View, lane: &LaneTold, of: fn(&Minute) -> &Sketch, per: f64) -> Series {
+fn series(view: &View, lane: &LaneTold, of: fn(&Minute) -> &Spread, per: f64) -> Series {
     let now = view.minute();
     let point = |ago: u64| {
-        let minute = lane.minutes.iter().find(|minute| minute.number + ago == now);
-        let quantile = |q: f64| Some(of(minute?).quantile(q)? as f64 / per);
-        Point { x: -(ago as f64), y: quantile(0.5), low: quantile(0.1), high: quantile(0.9) }
+        let band = lane.minutes.since(now.saturating_sub(ago)).next().filter(|(number, _)| number + ago == now);
+        let band = band.and_then(|(_, minute)| of(minute).band());
+        let scaled = |value: u64| value as f64 / per;
+        Point {
+            x: -(ago as f64),
+            y: band.map(|band| scaled(band.median)),
+            low: band.map(|band| scaled(band.low)),
+            high: band.map(|band| scaled(band.high)),
+        }
     };
-    let oldest = lane.minutes.front().map_or(0, |minute| now.saturating_sub(minute.number)).min(MINUTES - 1);
+    let oldest = lane.minutes.oldest().map_or(0, |oldest| now.saturating_sub(oldest)).min(MINUTES - 1);
     let points = (0..=oldest).rev().map(point).collect();
     Series { name: name_of(view, lane), points, style: SeriesStyle::Course }
 }

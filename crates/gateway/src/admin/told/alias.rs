@@ -1,30 +1,26 @@
 //! What was heard of one alias: calls and extra attempts of an hour, by minutes.
 //!
-//! It refuses to know lanes. Invariant: as many minutes are kept as an hour has.
+//! It refuses to know lanes.
 
-use super::lane::MINUTES;
-use std::collections::VecDeque;
+use super::hour::Hour;
 use tokrate_meter::{Attempt as Row, AttemptRole};
 
 /// One alias.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AliasTold {
-    /// Rising.
-    minutes: VecDeque<AliasMinute>,
+    minutes: Hour<AliasMinute>,
 }
 
 /// What was begun in one minute.
 #[derive(Clone, Copy, Debug, Default)]
 struct AliasMinute {
-    /// Minutes since 1970.
-    number: u64,
     calls: u64,
     extra: u64,
 }
 
 impl AliasTold {
     pub fn hear(&mut self, row: &Row) {
-        let Some(minute) = self.minute(row.started_unix_ms / 60_000) else { return };
+        let Some((minute, _)) = self.minutes.at(row.started_unix_ms / 60_000) else { return };
         minute.calls += u64::from(row.attempt == 0);
         // Those that the budget grants, whether they won or not.
         minute.extra += u64::from(matches!(row.role, AttemptRole::Hedge | AttemptRole::Race));
@@ -32,24 +28,8 @@ impl AliasTold {
 
     /// Calls, and attempts that the budget for extra ones granted, from this minute on.
     pub fn since(&self, number: u64) -> (u64, u64) {
-        let minutes = self.minutes.iter().filter(|minute| minute.number >= number);
-        minutes.fold((0, 0), |(calls, extra), minute| (calls + minute.calls, extra + minute.extra))
-    }
-
-    /// The minute of that number, unless it is over by more than an hour.
-    fn minute(&mut self, number: u64) -> Option<&mut AliasMinute> {
-        let newest = self.minutes.back().map_or(0, |minute| minute.number);
-        if number + MINUTES <= newest {
-            return None;
-        }
-        let place = self.minutes.partition_point(|minute| minute.number < number);
-        if self.minutes.get(place).is_none_or(|minute| minute.number != number) {
-            self.minutes.insert(place, AliasMinute { number, ..AliasMinute::default() });
-        }
-        let newest = newest.max(number);
-        let over = self.minutes.partition_point(|minute| minute.number + MINUTES <= newest);
-        self.minutes.drain(..over);
-        self.minutes.get_mut(place - over)
+        let minutes = self.minutes.since(number);
+        minutes.fold((0, 0), |(calls, extra), (_, minute)| (calls + minute.calls, extra + minute.extra))
     }
 }
 
@@ -75,6 +55,5 @@ mod tests {
         assert_eq!(told.since(0), (3, 2), "minute 100 is over");
         told.hear(&row(99, 0, AttemptRole::First));
         assert_eq!(told.since(0), (3, 2));
-        assert!(told.minutes.len() <= MINUTES as usize);
     }
 }

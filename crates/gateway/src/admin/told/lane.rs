@@ -1,16 +1,19 @@
 //! What was heard of one lane: counts and histograms since the start, and the last hour by minutes.
 //!
-//! It refuses to know the lane's present state. Invariant: an attempt belongs to the minute in which it was begun; minutes
-//! older than an hour are forgotten.
+//! It refuses to know the lane's present state. Invariant: an attempt belongs to the minute in which it was begun; what a minute
+//! takes is bounded a few minutes behind it, whatever comes.
 
+use super::hour::Hour;
+use super::spread::Spread;
 use crate::admin::histogram::{Histogram, TIMES_NS, TOKENS};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use tokrate_core::{FailureKind, Sketch};
+use tokrate_core::FailureKind;
 use tokrate_meter::{Attempt as Row, AttemptEnd, AttemptRole, CostBasis};
 
-/// Minutes that are remembered.
-pub(super) const MINUTES: u64 = 60;
+/// Minutes after which no more than a band is kept of a minute's TTFT and speeds: all values of an hour of a hundred busy lanes
+/// would take as much memory as the rest of the gateway.
+pub(crate) const MINUTES_OPEN: u64 = 10;
 /// Output speeds are sketched in thousandths of a token per second.
 pub(crate) const SPEED_STEPS: f64 = 1e3;
 
@@ -31,8 +34,7 @@ pub(crate) struct LaneTold {
     /// What is known of the cost, by basis (USD).
     pub cost_usd: BTreeMap<CostBasis, f64>,
     pub operations: BTreeMap<Operation, OperationTold>,
-    /// Rising; a reader shares them, so that a copy of them costs nothing.
-    pub minutes: VecDeque<Arc<Minute>>,
+    pub minutes: Hour<Minute>,
 }
 
 /// What was asked for, by the names of OpenTelemetry's `gen_ai.operation.name`.
@@ -60,16 +62,12 @@ pub(crate) struct OperationTold {
 /// What was begun in one minute.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Minute {
-    /// Minutes since 1970.
-    pub number: u64,
     pub attempts: u64,
     pub failed: Failing,
     /// Nanoseconds.
-    pub ttft: Sketch,
+    pub ttft: Spread,
     /// In steps of [`SPEED_STEPS`].
-    pub output_speed: Sketch,
-    /// What the gateway added (ns).
-    pub overhead: Sketch,
+    pub output_speed: Spread,
     pub extra_attempts: u64,
     pub cost_usd: f64,
     pub extra_usd: f64,
@@ -85,7 +83,7 @@ impl LaneTold {
             endings: BTreeMap::new(),
             cost_usd: BTreeMap::new(),
             operations: BTreeMap::new(),
-            minutes: VecDeque::new(),
+            minutes: Hour::default(),
         }
     }
 
@@ -101,8 +99,10 @@ impl LaneTold {
             *self.cost_usd.entry(row.cost_basis).or_default() += cost;
         }
         self.operations.entry(Operation::of(&row.dialect_in)).or_default().hear(row);
-        if let Some(minute) = self.minute(row.started_unix_ms / 60_000) {
-            minute.hear(row);
+        let Some((minute, is_new)) = self.minutes.at(row.started_unix_ms / 60_000) else { return };
+        minute.hear(row);
+        if is_new {
+            self.minutes.change_older(MINUTES_OPEN, Minute::is_open, Minute::close);
         }
     }
 
@@ -118,29 +118,7 @@ impl LaneTold {
 
     /// The minutes from this one on.
     pub fn minutes_since(&self, number: u64) -> impl Iterator<Item = &Minute> {
-        self.minutes.iter().map(Arc::as_ref).filter(move |minute| minute.number >= number)
-    }
-
-    /// The minute of that number, unless it is over by more than an hour.
-    fn minute(&mut self, number: u64) -> Option<&mut Minute> {
-        let newest = self.minutes.back().map(|minute| minute.number);
-        if newest.is_none_or(|newest| newest < number) {
-            self.minutes.push_back(Arc::new(Minute { number, ..Minute::default() }));
-            while self.minutes.front().is_some_and(|minute| minute.number + MINUTES <= number) {
-                self.minutes.pop_front();
-            }
-        } else if newest.is_some_and(|newest| number + MINUTES <= newest) {
-            return None;
-        }
-        let place = match self.minutes.iter().rposition(|minute| minute.number <= number) {
-            Some(place) if self.minutes[place].number == number => place,
-            before => {
-                let place = before.map_or(0, |before| before + 1);
-                self.minutes.insert(place, Arc::new(Minute { number, ..Minute::default() }));
-                place
-            }
-        };
-        Some(Arc::make_mut(&mut self.minutes[place]))
+        self.minutes.since(number).map(|(_, minute)| minute)
     }
 }
 
@@ -156,14 +134,20 @@ impl Minute {
         if let Some(speed) = row.output_speed.filter(|speed| speed.is_finite() && *speed > 0.0) {
             self.output_speed.record((speed * SPEED_STEPS).round() as u64);
         }
-        if let Some(overhead) = row.overhead_ns {
-            self.overhead.record(overhead);
-        }
         self.cost_usd += row.cost_usd.unwrap_or(0.0);
         if super::is_extra(row) {
             self.extra_attempts += 1;
             self.extra_usd += row.cost_usd.unwrap_or(0.0);
         }
+    }
+
+    fn is_open(&self) -> bool {
+        self.ttft.is_open()
+    }
+
+    fn close(&mut self) {
+        self.ttft.close();
+        self.output_speed.close();
     }
 }
 

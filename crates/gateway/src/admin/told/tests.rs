@@ -98,9 +98,32 @@ fn an_attempt_belongs_to_the_minute_it_was_begun_in() {
     }
     let heard = told.heard();
     let noon = NOON_UNIX_MS / 60_000;
-    let seen: Vec<(u64, u64)> = heard.lanes[0].minutes.iter().map(|m| (m.number - noon, m.attempts)).collect();
+    let seen: Vec<(u64, u64)> =
+        heard.lanes[0].minutes.since(0).map(|(number, minute)| (number - noon, minute.attempts)).collect();
     // 59 minutes later the 59 before are gone, and what comes late for them is left out.
     assert_eq!(seen, [(0, 1), (1, 1), (2, 2), (59, 1)]);
+}
+
+#[test]
+fn of_an_old_minute_a_band_is_kept_and_late_attempts_are_counted() {
+    let told = Told::default();
+    let at = |minute: u64, ttft_ns: u64| {
+        let started_unix_ms = NOON_UNIX_MS + minute * 60_000;
+        Row { started_unix_ms, ttft_ns: Some(ttft_ns), ..row(1, "a") }
+    };
+    [200, 300, 100].into_iter().for_each(|ttft| told.hear(&at(0, ttft)));
+    told.hear(&at(MINUTES_OPEN - 1, 500));
+    told.hear(&at(0, 400));
+    let first = |heard: &Heard| {
+        let minute = heard.lanes[0].minutes_since(0).next().expect("it was heard of").clone();
+        (minute.attempts, minute.ttft.is_open(), minute.ttft.band().map(|band| (band.count, band.median)))
+    };
+    let before = first(&told.heard());
+    assert_eq!((before.0, before.1, before.2.map(|band| band.0)), (4, true, Some(4)), "it is still open");
+    told.hear(&at(MINUTES_OPEN, 500));
+    told.hear(&at(0, 9_000));
+    assert_eq!(first(&told.heard()), (5, false, before.2));
+    assert_eq!(told.heard().overhead_since(0).count(), 7);
 }
 
 #[test]
@@ -203,8 +226,8 @@ proptest! {
         let heard = told.heard();
         prop_assert_eq!(heard.attempts, rows.len() as u64);
         prop_assert_eq!(heard.lanes.iter().map(|lane| lane.count(|_| true)).sum::<u64>(), rows.len() as u64);
-        prop_assert!(heard.lanes.iter().all(|lane| lane.minutes.len() <= 60));
-        prop_assert!(heard.lanes.iter().all(|lane| lane.minutes.iter().is_sorted_by(|a, b| a.number < b.number)));
+        prop_assert!(heard.lanes.iter().all(|lane| lane.minutes.since(0).count() <= 60));
+        prop_assert!(heard.lanes.iter().all(|lane| lane.minutes.since(0).is_sorted_by(|a, b| a.0 < b.0)));
         let calls = heard.calls(usize::MAX);
         prop_assert!(calls.len() <= 100 + 256);
         prop_assert!(calls.iter().all(|trail| trail.attempts.len() <= 16));

@@ -1,0 +1,90 @@
+//! How the values of one minute spread: all of them while more may come, three quantiles of them from then on.
+//!
+//! It refuses to know when that is. Invariant: once closed it takes the room of four numbers, however many values there were.
+
+use tokrate_core::Sketch;
+
+/// Values of one minute.
+#[derive(Clone, Debug)]
+pub(crate) enum Spread {
+    Open(Box<Sketch>),
+    Closed(Option<Band>),
+}
+
+/// Where the middle of them lies, in their own unit, within [`Sketch::RELATIVE_ERROR`].
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Band {
+    /// Values.
+    pub count: u64,
+    /// The 10th percentile.
+    pub low: u64,
+    pub median: u64,
+    /// The 90th percentile.
+    pub high: u64,
+}
+
+impl Default for Spread {
+    fn default() -> Spread {
+        Spread::Open(Box::default())
+    }
+}
+
+impl Spread {
+    /// Takes in a value; what comes for one that is closed is too late.
+    pub fn record(&mut self, value: u64) {
+        if let Spread::Open(sketch) = self {
+            sketch.record(value);
+        }
+    }
+
+    /// Where they lie; nothing if there was none.
+    pub fn band(&self) -> Option<Band> {
+        match self {
+            Spread::Open(sketch) => Some(Band {
+                count: sketch.count(),
+                low: sketch.quantile(0.1)?,
+                median: sketch.quantile(0.5)?,
+                high: sketch.quantile(0.9)?,
+            }),
+            Spread::Closed(band) => *band,
+        }
+    }
+
+    /// Keeps no more than where they lie.
+    pub fn close(&mut self) {
+        *self = Spread::Closed(self.band());
+    }
+
+    pub fn is_open(&self) -> bool {
+        matches!(self, Spread::Open(_))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn closed_it_says_what_it_said_before_and_hears_no_more() {
+        let mut spread = Spread::default();
+        assert_eq!(spread.band(), None);
+        (1..=1_000).for_each(|value| spread.record(value * 1_000));
+        let open = spread.band().expect("there are values");
+        assert_eq!(open.count, 1_000);
+        for (said, exact) in [(open.low, 100_000.0), (open.median, 500_000.0), (open.high, 900_000.0)] {
+            assert!((said as f64 / exact - 1.0).abs() <= Sketch::RELATIVE_ERROR, "{said} of {exact}");
+        }
+        spread.close();
+        assert_eq!(spread.band(), Some(open));
+        spread.record(1);
+        assert_eq!((spread.band(), spread.is_open()), (Some(open), false));
+    }
+
+    #[test]
+    fn one_without_values_stays_so() {
+        let mut spread = Spread::default();
+        spread.close();
+        spread.record(7);
+        assert_eq!(spread.band(), None);
+    }
+}
