@@ -26,6 +26,8 @@ pub enum What {
         /// Where its bytes lie in [`EventBatch::text`].
         text: TextRange,
     },
+    /// Output that is no text and whose tokens nobody can count: a picture, sound, a call of a kind that only the dialect has.
+    Opaque,
     /// A tool call begins, or the stream goes back to one that began earlier. The tool text that follows belongs to it.
     ToolCall {
         /// Which call of the answer, from 0.

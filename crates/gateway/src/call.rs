@@ -318,7 +318,7 @@ impl Call {
         let limits = Limits { idle: Span::MAX, total: Span::MAX, max_body_bytes: account.plan.limits.answer_bytes };
         let client = self.worker.client(&account.plan, &lane, endpoint);
         let client = client.map_err(|error| (FailureKind::Connect, error.to_string()));
-        let prepared = account.request.for_lane(&lane, endpoint);
+        let prepared = account.request.for_lane(&lane, endpoint, account.plan.limits.answer_bytes);
         let prepared = prepared.map_err(|said| (FailureKind::BadRequest, said));
         let batch = Rc::clone(&self.worker.batch);
         let (attempt, failed) = match (prepared, client) {

@@ -93,7 +93,7 @@ impl Door {
         let (lanes, endpoints) = usable_lanes(&account)?;
         let asked = lanes.into_iter().zip(endpoints).map(|(id, endpoint)| {
             let lane = account.plan.lane(id);
-            let outgoing = account.request.for_lane(lane, endpoint);
+            let outgoing = account.request.for_lane(lane, endpoint, account.plan.limits.answer_bytes);
             let (outgoing, _) = outgoing.expect("what can carry a request can be asked");
             let dialect = account.request.routed.as_ref().map(|_| lane.endpoints[endpoint].config.dialect);
             Upstream { lane: lane.config.name.clone(), dialect, path: outgoing.path, body: outgoing.body }

@@ -222,7 +222,9 @@ impl Inbox {
         let last = batch.events().len().saturating_sub(1);
         for (place, event) in batch.events().iter().enumerate() {
             let is_news = match event.what {
-                What::Text { .. } | What::ToolCall { .. } => !std::mem::replace(&mut self.has_content, true),
+                What::Text { .. } | What::ToolCall { .. } | What::Opaque => {
+                    !std::mem::replace(&mut self.has_content, true)
+                }
                 What::Finish(_) | What::Failed { .. } => true,
                 _ => false,
             };

@@ -109,8 +109,8 @@ impl Request {
         Ok(())
     }
 
-    /// What is sent to a lane's endpoint, and how its answer is read.
-    pub fn for_lane(&self, lane: &Lane, endpoint: usize) -> Result<(Outgoing, Reader), String> {
+    /// What is sent to a lane's endpoint, and how its answer is read, of which `answer_bytes` come at most.
+    pub fn for_lane(&self, lane: &Lane, endpoint: usize, answer_bytes: u64) -> Result<(Outgoing, Reader), String> {
         let endpoint = &lane.endpoints[endpoint].config;
         let model = &lane.config.model;
         let target = |path: &str| endpoint.base.path_with(path);
@@ -133,7 +133,9 @@ impl Request {
                 Some(_) => self.body.clone(),
                 None => self.spliced(model, adds_usage),
             };
-            let decoder = Box::new(Decoder::new(routed.dialect, self.shape));
+            // A picture or a minute of sound is one event of many MiB.
+            let event_bytes = usize::try_from(answer_bytes).unwrap_or(usize::MAX);
+            let decoder = Box::new(Decoder::new(routed.dialect, self.shape).with_max_event_bytes(event_bytes));
             let filter = adds_usage.then(Box::default);
             return Ok((outgoing(path, body), Reader::Same { decoder, filter }));
         }

@@ -267,7 +267,7 @@ impl Race {
         let Some(run) = self.live(attempt) else { return };
         match event.what {
             What::Empty => return,
-            What::Text { .. } | What::ToolCall { .. } => {
+            What::Text { .. } | What::ToolCall { .. } | What::Opaque => {
                 run.first_at.get_or_insert(at);
             }
             What::Finish(reason) => run.finish = Some(reason),

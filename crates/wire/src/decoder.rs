@@ -108,7 +108,7 @@ impl Decoder {
             Form::Elements(framer) => framer.push(&bytes[start..], &mut take),
             Form::Whole => {
                 // One byte over the limit is enough to know at the end that it was exceeded.
-                let room = (*limit + 1).saturating_sub(whole.len());
+                let room = limit.saturating_add(1).saturating_sub(whole.len());
                 let bytes = &bytes[start..];
                 whole.extend_from_slice(&bytes[..room.min(bytes.len())]);
             }

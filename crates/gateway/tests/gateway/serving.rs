@@ -120,6 +120,26 @@ fn an_answer_that_ends_before_it_says_anything_is_no_answer() {
 }
 
 #[test]
+fn a_picture_of_many_mib_without_a_word_is_an_answer() {
+    // Larger than what a decoder holds unless it is told otherwise.
+    let picture = "A".repeat(9 << 20);
+    let message = format!(r#"{{"content":"","images":[{{"image_url":{{"url":"data:image/png;base64,{picture}"}}}}]}}"#);
+    let body = format!(r#"{{"model":"m","choices":[{{"index":0,"message":{message},"finish_reason":"stop"}}]}}"#);
+    let events = format!("data: {}\n\ndata: [DONE]\n\n", body.replace("\"message\"", "\"delta\""));
+    for (is_stream, said, expected) in [(false, whole("200 OK", &body), &body), (true, stream(&events), &events)] {
+        let painter = Scripted::start(vec![Script::Say(vec![said])]);
+        let other = Scripted::start(vec![Script::Say(vec![whole("200 OK", &chat_whole("no"))])]);
+        let lanes = vec![lane("painter", painter.address, CHAT), lane("other", other.address, CHAT)];
+        let mut house = House::start(configured(lanes, Mode::Off));
+        let answer = post(house.address, "/v1/chat/completions", &chat(is_stream));
+        assert!(answer.status == 200 && answer.text() == *expected, "{} {}", answer.status, answer.text().len());
+        assert!(other.asked().is_empty(), "nobody else was asked to paint it");
+        let rows = house.rows();
+        assert_eq!((rows.len(), rows[0].end, rows[0].failure), (1, AttemptEnd::Answered, None));
+    }
+}
+
+#[test]
 fn an_error_names_its_call_as_the_log_does() {
     let broken = Scripted::start(vec![Script::Say(vec![whole("500 Internal Server Error", "{}")])]);
     let mut house = House::start(configured(vec![lane("broken", broken.address, CHAT)], Mode::Off));

@@ -42,7 +42,7 @@ impl Said {
     ) -> Option<(Channel, &'b str)> {
         match event.what {
             What::Text { channel, text } => return Some((channel, batch.text(text))),
-            What::Empty => self.understood = true,
+            What::Empty | What::Opaque => self.understood = true,
             What::Model(name) => {
                 self.understood = true;
                 let name = batch.text(name);
@@ -115,6 +115,9 @@ impl Said {
             }
             _ if self.oddities.count(Oddity::UnfinishedEvent) > 0 => {
                 of(FailureKind::Truncated, "the body ended in the middle of an event")
+            }
+            _ if self.oddities.count(Oddity::EventTooLarge) > 0 => {
+                of(FailureKind::TooLarge, "an event, or all of the answer, was too large to be read")
             }
             _ if !self.understood && self.oddities.count(Oddity::Malformed) > 0 => {
                 of(FailureKind::NotJson, "the body is not what the dialect prescribes")

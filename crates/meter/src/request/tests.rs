@@ -208,6 +208,9 @@ fn verdicts_follow_the_rules() {
     assert_eq!(kind_of(&ended(say().event(6, What::Done))), None, "some servers give no finish reason");
     assert_eq!(kind_of(&ended(Story::sent(0, 0))), Some(FailureKind::Empty));
     assert_eq!(kind_of(&ended(Story::sent(0, 0).event(5, finish).event(6, What::Done))), Some(FailureKind::Empty));
+    let large = || Story::sent(0, 0).event(5, What::Odd(Oddity::EventTooLarge));
+    assert_eq!(kind_of(&ended(large())), Some(FailureKind::TooLarge));
+    assert_eq!(kind_of(&ended(large().answer(6, "text").event(7, finish))), None, "what it says beside is whole");
     let odd = || Story::sent(0, 0).event(5, What::Odd(Oddity::Malformed));
     assert_eq!(kind_of(&ended(odd())), Some(FailureKind::NotJson));
     assert_eq!(kind_of(&ended(odd().event(6, What::Done))), Some(FailureKind::NotJson));

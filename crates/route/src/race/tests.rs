@@ -252,6 +252,17 @@ fn an_empty_answer_is_tried_elsewhere_unless_the_model_meant_it_and_kept_for_wan
 }
 
 #[test]
+fn a_picture_is_content() {
+    let mut race = race(Mode::Off, lanes(&[None, None]));
+    told(&mut race, 0);
+    race.on(0, &event(1, What::Opaque));
+    assert_eq!(told(&mut race, 1), "win 0");
+    race.on(0, &event(2, What::Finish(FinishReason::Stop)));
+    race.ended(0, at(2));
+    assert_eq!(told(&mut race, 2), "finish 0");
+}
+
+#[test]
 fn what_breaks_after_the_end_mark_breaks_nothing() {
     let mut reset = race(Mode::Off, lanes(&[None]));
     told(&mut reset, 0);

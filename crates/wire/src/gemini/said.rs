@@ -1,6 +1,6 @@
 //! What Gemini's answers say: one chunk of a stream, or a whole answer, which has the same form.
 //!
-//! It refuses to know framing and the way back to the wire. Invariant: a signature, a picture or a search result is no text;
+//! It refuses to know framing and the way back to the wire. Invariant: a signature or a search result is nothing, a picture is no text;
 //! a call's arguments are said as the JSON they are, the blanks between its values left out.
 
 use super::usage::read_usage;
@@ -43,6 +43,8 @@ enum Saying<'a> {
         id: Cow<'a, str>,
         name: Cow<'a, str>,
     },
+    /// A picture, or sound.
+    Opaque,
 }
 
 impl Speech for Candidates {
@@ -132,6 +134,7 @@ impl Candidates {
     fn tell(&mut self, at: Tick, saying: &Saying<'_>, out: &mut EventBatch) {
         match saying {
             Saying::Text(channel, text, _) => out.push_text(at, *channel, text),
+            Saying::Opaque => out.push(at, What::Opaque),
             Saying::Call { id, name } => {
                 let index = self.calls;
                 self.calls = self.calls.saturating_add(1);
@@ -236,6 +239,9 @@ fn read_part<'a>(json: &'a str, chunk: &mut Chunk<'a>) -> Result<(), Error> {
             Some(text) => chunk.sayings.push(Saying::Text(channel, text, Some(&json[1..json.len() - 1]))),
             None => chunk.malformed = true,
         }
+    }
+    if field(&part, "inlineData", "inline_data").is_some() {
+        chunk.sayings.push(Saying::Opaque);
     }
     if let Some(json) = field(&part, "functionCall", "function_call") {
         match Object::read(json)? {

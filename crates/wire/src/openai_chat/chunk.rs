@@ -55,6 +55,8 @@ pub(super) struct Chunk<'a> {
     pub(super) extra_choices: u32,
     /// Something had a wrong type.
     pub(super) malformed: bool,
+    /// There is output that is no text: sound or pictures.
+    pub(super) opaque: bool,
     /// The same text came under two names and was taken once.
     pub(super) repeated: bool,
 }
@@ -108,6 +110,8 @@ enum AnswerKey {
     ReasoningText,
     ToolCalls,
     FunctionCall,
+    Audio,
+    Images,
     #[serde(other)]
     Other,
 }
@@ -206,7 +210,7 @@ impl<'a> Read<'a> for Root<'_, 'a> {
                 RootKey::Choices => {
                     chunk.choices = true;
                     chunk.texts.clear();
-                    (chunk.finish, chunk.extra_choices) = (None, 0);
+                    (chunk.finish, chunk.extra_choices, chunk.opaque) = (None, 0, false);
                     object.next_value_seed(Any(Choices(chunk)))?;
                 }
                 RootKey::Usage => chunk.usage = raw(&mut object)?.or(chunk.usage),
@@ -280,7 +284,7 @@ impl<'a> Read<'a> for Choice<'_, 'a> {
 
     fn object<A: MapAccess<'a>>(self, mut object: A) -> Result<(), A::Error> {
         let chunk = self.0;
-        let mark = chunk.texts.len();
+        let (mark, was_opaque) = (chunk.texts.len(), chunk.opaque);
         let (mut index, mut finish, mut usage, mut failure) = ("0", None, None, None);
         while let Some(key) = object.next_key::<ChoiceKey>()? {
             match key {
@@ -298,6 +302,7 @@ impl<'a> Read<'a> for Choice<'_, 'a> {
             // A whole number of another choice; its text is not measured.
             if index.parse::<u64>().is_ok_and(|index| index > 0) {
                 chunk.texts.truncate(mark);
+                chunk.opaque = was_opaque;
                 chunk.extra_choices += 1;
                 return Ok(());
             }
@@ -320,7 +325,7 @@ impl<'a> Read<'a> for Answer<'_, 'a> {
     fn null(self) {}
 
     fn object<A: MapAccess<'a>>(self, mut object: A) -> Result<(), A::Error> {
-        let Chunk { texts, malformed, repeated, .. } = self.chunk;
+        let Chunk { texts, malformed, repeated, opaque, .. } = self.chunk;
         texts.truncate(self.mark);
         let (mut content, mut tools) = (Vec::new(), Vec::new());
         let (mut refusal, mut reasoning) = (None, [None, None, None]);
@@ -344,6 +349,7 @@ impl<'a> Read<'a> for Answer<'_, 'a> {
                         tools = latest;
                     }
                 }
+                AnswerKey::Audio | AnswerKey::Images => *opaque |= raw(&mut object)?.is_some_and(|json| json != "[]"),
                 AnswerKey::Other => drop(object.next_value::<IgnoredAny>()?),
             }
         }

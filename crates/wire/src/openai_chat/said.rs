@@ -57,6 +57,9 @@ impl Speech for ChatSpeech {
             out.push(at, What::Odd(Oddity::ExtraChoice));
         }
         let announced = self.tell_texts(at, &chunk, out);
+        if chunk.opaque {
+            out.push(at, What::Opaque);
+        }
         if let Some(reason) = chunk.finish {
             out.push(at, What::Finish(reason));
         }
@@ -157,7 +160,7 @@ fn tell_timings(at: Tick, chunk: &Chunk<'_>, out: &mut EventBatch) {
 /// The pattern of a chunk that is one text, perhaps with token counts, and nothing else of note.
 fn pattern(json: &str, chunk: &Chunk<'_>, usage: Option<UsageReading>) -> Option<Pattern> {
     let [Saying { channel, inside: Some(text), .. }] = chunk.texts[..] else { return None };
-    let notable = chunk.finish.is_some() || chunk.failure.is_some() || chunk.extra_choices > 0;
+    let notable = chunk.finish.is_some() || chunk.failure.is_some() || chunk.extra_choices > 0 || chunk.opaque;
     if notable || chunk.malformed || chunk.repeated || (chunk.usage.is_some() && usage.is_none()) {
         return None;
     }

@@ -14,6 +14,14 @@ pub(super) struct Item<'a> {
     /// Non-empty texts in their order.
     pub(super) texts: Vec<(Channel, Cow<'a, str>)>,
     pub(super) call: Option<Call<'a>>,
+    /// Something that is no text: a picture, or a call of a kind of its own that the client has to carry out.
+    pub(super) opaque: Option<Opaque>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Opaque {
+    Picture,
+    Call,
 }
 
 /// A call of a tool.
@@ -58,6 +66,14 @@ pub(super) fn read_item<'a>(object: &Object<'a>, malformed: &mut bool) -> Result
         "custom_tool_call" => ("input", true),
         "mcp_call" => ("arguments", false),
         "code_interpreter_call" => ("code", false),
+        "image_generation_call" => {
+            item.opaque = object.get("result").map(|_| Opaque::Picture);
+            return Ok(item);
+        }
+        "computer_call" | "local_shell_call" | "shell_call" | "apply_patch_call" => {
+            item.opaque = Some(Opaque::Call);
+            return Ok(item);
+        }
         _ => return Ok(item),
     };
     let item_id = object.text("id", malformed)?.unwrap_or_default();

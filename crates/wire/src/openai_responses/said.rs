@@ -4,7 +4,7 @@
 //! end of its part, of its item and of the response; it is told where it was told first, and the repetitions are passed
 //! over, unless a server sends nothing but them.
 
-use super::item::{Call, Item, read_item, read_items, read_part};
+use super::item::{Call, Item, Opaque, read_item, read_items, read_part};
 use crate::document::{Pattern, Source, Speech, emit_usage, fail};
 use crate::object::{Object, range_within};
 use crate::openai_chat::read_usage;
@@ -22,8 +22,8 @@ pub(crate) struct Responses {
     open: Option<usize>,
     /// A call that the client has to carry out was among the output.
     client_call: bool,
-    /// Where the texts of each channel are told, and in the last place where calls are.
-    told: [Option<Level>; 4],
+    /// Where the texts of each channel are told, and in the last places where calls are, and what is no text.
+    told: [Option<Level>; 5],
 }
 
 /// How a call that was seen is named by later events.
@@ -44,6 +44,7 @@ enum Level {
 }
 
 const CALLS: usize = 3;
+const OPAQUE: usize = 4;
 
 /// The item that an event is about.
 #[derive(Default)]
@@ -64,6 +65,8 @@ enum Document<'a> {
     Added(Place<'a>, Item<'a>),
     /// A text, a part or an item is complete.
     Complete(Place<'a>, Level, Item<'a>),
+    /// A piece of a picture or of sound.
+    Opaque,
     /// The response as it stands at present.
     Standing(Response<'a>),
     /// The response at its end.
@@ -183,6 +186,7 @@ impl Speech for Responses {
                     self.open_call(at, place.output_index, Level::Delta, call, out);
                 }
             }
+            Document::Opaque => self.tell_opaque(at, Level::Delta, out),
             Document::Complete(place, level, item) => self.tell_item(at, &place, level, &item, out),
             Document::Standing(response) => named = self.tell_model(at, response.model.as_deref(), out),
             Document::Ended(response) => self.tell_end(at, response, out),
@@ -234,6 +238,16 @@ impl Responses {
         }
         for (channel, text) in &item.texts {
             self.tell(at, place, level, *channel, text, out);
+        }
+        if let Some(opaque) = item.opaque {
+            self.client_call |= opaque == Opaque::Call;
+            self.tell_opaque(at, level, out);
+        }
+    }
+
+    fn tell_opaque(&mut self, at: Tick, level: Level, out: &mut EventBatch) {
+        if self.is_news(OPAQUE, level) {
+            out.push(at, What::Opaque);
         }
     }
 
@@ -336,7 +350,9 @@ fn read<'a>(object: &Object<'a>, name: &[u8], malformed: &mut bool) -> Result<Do
             (Some(text), Some(json)) if level == Level::Delta => {
                 Document::Delta(place, channel, text, &json[1..json.len() - 1])
             }
-            (Some(text), _) => Document::Complete(place, level, Item { texts: vec![(channel, text)], call: None }),
+            (Some(text), _) => {
+                Document::Complete(place, level, Item { texts: vec![(channel, text)], ..Item::default() })
+            }
             _ => Document::Nothing,
         });
     }
@@ -364,6 +380,9 @@ fn read<'a>(object: &Object<'a>, name: &[u8], malformed: &mut bool) -> Result<Do
                 read_part(&part, &mut item.texts, malformed)?;
             }
             Document::Complete(read_place(object, malformed)?, Level::Part, item)
+        }
+        "response.image_generation_call.partial_image" | "response.output_audio.delta" | "response.audio.delta" => {
+            Document::Opaque
         }
         "error" => Document::Failure,
         _ if object.get("output").is_some() || object.get("object") == Some("\"response\"") => {

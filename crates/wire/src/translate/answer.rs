@@ -161,6 +161,11 @@ impl AnswerTranslator {
                 self.calls.open(index, id, name, &mut self.steps);
                 self.write_calls(out);
             }
+            What::Opaque => {
+                let message =
+                    format!("the answer holds a picture, sound or the like, which {} cannot say", self.to.name());
+                self.fail(FailureKind::UnexpectedStatus, &message, out);
+            }
             What::Finish(reason) => self.finish = Some(reason),
             What::Usage(usage) => self.usage = Some(self.usage.unwrap_or_default().updated_by(usage)),
             What::Done => self.complete(out),

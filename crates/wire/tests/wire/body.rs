@@ -15,6 +15,7 @@ pub fn decoder(shape: Shape) -> Decoder {
 pub fn transcript(batch: &EventBatch) -> Vec<String> {
     let line = |what: What| match what {
         What::Empty => "empty".to_owned(),
+        What::Opaque => "opaque".to_owned(),
         What::Text { channel, text } => {
             let channel = match channel {
                 Channel::Reasoning => "reasoning",

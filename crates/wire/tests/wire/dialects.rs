@@ -19,6 +19,8 @@ pub struct Told {
     pub usage: Option<Usage>,
     pub model: Option<String>,
     pub done: usize,
+    /// There was output that is no text.
+    pub opaque: bool,
     pub trouble: Vec<String>,
 }
 
@@ -51,6 +53,7 @@ pub fn told(dialect: Dialect, shape: Shape, body: &[u8]) -> Told {
             What::Done => told.done += 1,
             What::Failed { message, .. } => told.trouble.push(batch.text(message).to_owned()),
             What::Odd(oddity) => told.trouble.push(oddity.name().to_owned()),
+            What::Opaque => told.opaque = true,
             What::Empty | What::Timings(_) | What::Unknown { .. } => {}
         }
     }

@@ -11,6 +11,7 @@ mod every_request;
 mod fixtures;
 mod gemini_and_ollama;
 mod lost_elsewhere;
+mod opaque;
 mod properties;
 mod recorded;
 mod recorded_anthropic;

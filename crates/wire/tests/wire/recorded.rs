@@ -64,7 +64,7 @@ pub fn told_by_events_of(dialect: Dialect, body: &[u8], shape: Shape) -> Told {
             What::Done => told.done = true,
             What::ToolCall { name, .. } => told.tool.push_str(batch.text(name)),
             What::Timings(_) | What::Unknown { .. } => {}
-            What::Empty | What::Failed { .. } | What::Odd(_) => {}
+            What::Empty | What::Opaque | What::Failed { .. } | What::Odd(_) => {}
         }
     }
     told

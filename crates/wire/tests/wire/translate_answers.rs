@@ -64,6 +64,7 @@ fn expected(from: Dialect, to: Dialect, shape: Shape, usage: bool, said: &Said) 
         usage: Some(said.usage).filter(|_| usage || !asked_for),
         model: Some("alias".to_owned()),
         done: 1,
+        opaque: false,
         trouble: Vec::new(),
     }
 }
