@@ -10,6 +10,7 @@ mod flood;
 mod guard;
 mod pace;
 mod play;
+mod relay;
 mod report;
 mod rest;
 mod upstream;
@@ -24,6 +25,7 @@ use door::{Door, Places, Tool};
 use flood::Flooded;
 pub use guard::{GUARD, Guarded, guard};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
+pub use relay::{RELAY, relay};
 use report::{Report, Values};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -33,7 +35,7 @@ use upstream::Upstream;
 /// How it is called.
 pub const USAGE: &str = "\
 usage: cargo xtask bench gateway [--rounds N] [--tokrate BINARY] [--without PEER] [SCENE…]
-       scenes: memory, calls, streams, pace, crowd, leave; peers: tensorzero, litellm
+       scenes: memory, calls, streams, pace, crowd, leave; peers: relay, tensorzero, litellm
 ";
 
 /// How long answers may go on without their clients before they are broken off.
@@ -48,17 +50,24 @@ const REST_CPU_NS: u64 = 10_000_000;
 struct Scene {
     name: &'static str,
     about: &'static str,
+    /// Whether the relay has turns.
+    relayed: bool,
     play: fn(&mut Theatre) -> Result<()>,
 }
 
 /// Leaving comes last: a peer that reads on without a client may be busy with it for long.
 const SCENES: [Scene; 6] = [
-    Scene { name: "memory", about: "start, memory at rest and of 1,000 open streams", play: rest::memory },
-    Scene { name: "calls", about: "answers in one piece, 1 and 50 connections", play: calls::calls },
-    Scene { name: "streams", about: "streams as fast as they go, 50 connections", play: calls::streams },
-    Scene { name: "pace", about: "one stream of 20 ms gaps", play: pace::pace },
-    Scene { name: "crowd", about: "up to 2,000 streams of 50 tok/s", play: pace::crowd },
-    Scene { name: "leave", about: "clients that leave", play: rest::leave },
+    Scene {
+        name: "memory",
+        about: "start, memory at rest and of 1,000 open streams",
+        relayed: false,
+        play: rest::memory,
+    },
+    Scene { name: "calls", about: "answers in one piece, 1 and 50 connections", relayed: true, play: calls::calls },
+    Scene { name: "streams", about: "streams as fast as they go, 50 connections", relayed: true, play: calls::streams },
+    Scene { name: "pace", about: "one stream of 20 ms gaps", relayed: true, play: pace::pace },
+    Scene { name: "crowd", about: "up to 2,000 streams of 50 tok/s", relayed: false, play: pace::crowd },
+    Scene { name: "leave", about: "clients that leave", relayed: false, play: rest::leave },
 ];
 
 /// Everything that the scenes share.
@@ -217,6 +226,9 @@ fn measure(places: Places, options: &Options) -> Result<()> {
     for scene in &options.scenes {
         eprintln!("{}: {}", scene.name, scene.about);
         theatre.absent.clear();
+        if !scene.relayed {
+            theatre.absent.insert(Tool::Relay);
+        }
         if let Err(error) = (scene.play)(&mut theatre) {
             failed += 1;
             eprintln!("{}: failed to {error:#}", scene.name);

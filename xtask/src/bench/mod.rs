@@ -91,6 +91,7 @@ pub fn run_hidden(arguments: &[String]) -> Option<Result<ExitCode>> {
     match arguments.split_first()? {
         (name, rest) if name == client::FLOOR => Some(client::run_floor(rest).map(|()| ExitCode::SUCCESS)),
         (name, rest) if name == gateway::GUARD => Some(gateway::guard(rest)),
+        (name, rest) if name == gateway::RELAY => Some(gateway::relay(rest)),
         (name, rest) if name == process::WRAPPER => Some(process::wrap(rest)),
         _ => None,
     }

@@ -5,6 +5,7 @@
 
 use super::guard::{Guarded, Usage};
 use super::play::Ask;
+use super::relay::RELAY;
 use super::upstream::Upstream;
 use super::watch::{one_call, reach};
 use crate::bench::clock::now;
@@ -19,17 +20,20 @@ use std::time::Duration;
 pub enum Tool {
     /// No gateway: the floor.
     Direct,
+    /// A relay that copies bytes: the least that a gateway can be.
+    Relay,
     Tokrate,
     TensorZero,
     LiteLlm,
 }
 
 impl Tool {
-    pub const ALL: [Tool; 4] = [Tool::Direct, Tool::Tokrate, Tool::TensorZero, Tool::LiteLlm];
+    pub const ALL: [Tool; 5] = [Tool::Direct, Tool::Relay, Tool::Tokrate, Tool::TensorZero, Tool::LiteLlm];
 
     pub fn name(self) -> &'static str {
         match self {
             Tool::Direct => "direct",
+            Tool::Relay => "relay",
             Tool::Tokrate => "tokrate",
             Tool::TensorZero => "tensorzero",
             Tool::LiteLlm => "litellm",
@@ -38,7 +42,7 @@ impl Tool {
 
     /// Whether it passes an answer on as it is, so that every byte can be held against what was sent.
     pub fn passes_bytes_on(self) -> bool {
-        matches!(self, Tool::Direct | Tool::Tokrate)
+        matches!(self, Tool::Direct | Tool::Relay | Tool::Tokrate)
     }
 
     /// How long its start may take.
@@ -92,6 +96,7 @@ impl Door {
         };
         match tool {
             Tool::Direct => {}
+            Tool::Relay => door.start_relay(places, upstream)?,
             Tool::Tokrate => door.start_tokrate(places, upstream)?,
             Tool::TensorZero => door.start_tensorzero(places, upstream)?,
             Tool::LiteLlm => door.start_litellm(places, upstream)?,
@@ -155,6 +160,16 @@ impl Door {
                 _ => std::thread::sleep(Duration::from_micros(pause)),
             }
         }
+    }
+
+    fn start_relay(&mut self, places: &Places, upstream: &Upstream) -> Result<()> {
+        let own = places.folder.join("relay");
+        std::fs::create_dir_all(&own).with_context(|| format!("make {}", own.display()))?;
+        self.address = free_port()?;
+        let myself = std::env::current_exe().context("find this program")?;
+        let arguments = [RELAY.to_owned(), self.address.port().to_string(), upstream.address.to_string()];
+        self.process = Some(Guarded::start(&myself, &arguments, &[], own.join("output"))?);
+        Ok(())
     }
 
     fn start_tokrate(&mut self, places: &Places, upstream: &Upstream) -> Result<()> {

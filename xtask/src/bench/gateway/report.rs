@@ -123,8 +123,8 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(formatter, "| what | direct (floor) | tokrate | tensorzero | litellm | bar | |")?;
-        writeln!(formatter, "|---|---|---|---|---|---|---|")?;
+        writeln!(formatter, "| what | direct (floor) | relay | tokrate | tensorzero | litellm | bar | |")?;
+        writeln!(formatter, "|---|---|---|---|---|---|---|---|")?;
         for Line { what, cells, bar, met } in &self.lines {
             write!(formatter, "| {what} |")?;
             for tool in Tool::ALL {

@@ -1,0 +1,184 @@
+//! The least that any gateway can be: a relay that copies bytes both ways and understands none of them.
+//!
+//! It refuses to know HTTP. Invariant: bytes go on in the order in which they came, each read by a write of its own, and a
+//! side that takes nothing is not read for. What it adds and costs, no gateway on the same machine can be below.
+
+use crate::bench::sockets::{LISTENER, Readiness, Ready, accept, is_transient};
+use anyhow::{Context, Result};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::process::ExitCode;
+
+/// The hidden chore that relays.
+pub const RELAY: &str = "__relay";
+/// What is read at most at a time (bytes).
+const READ_BYTES: usize = 64 * 1024;
+
+/// Relays from a port of the loopback interface to an address, a thread a core, until it is ended.
+pub fn relay(arguments: &[String]) -> Result<ExitCode> {
+    let [port, upstream] = arguments else { anyhow::bail!("read where to relay from and to") };
+    let port: u16 = port.parse().context("read the port")?;
+    let upstream: SocketAddr = upstream.parse().context("read the upstream's address")?;
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).context("listen")?;
+    rustix::net::listen(&listener, 4096).context("lengthen the backlog")?;
+    listener.set_nonblocking(true)?;
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads: Vec<_> = (0..cores)
+        .map(|_| {
+            let listener = listener.try_clone().context("share the listener")?;
+            Ok(std::thread::spawn(move || Relay::new(listener, upstream)?.run()))
+        })
+        .collect::<Result<_>>()?;
+    for thread in threads {
+        thread.join().map_err(|_| anyhow::anyhow!("relay: a thread panicked"))??;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// One thread's connections.
+struct Relay {
+    listener: TcpListener,
+    upstream: SocketAddr,
+    readiness: Readiness,
+    pairs: Vec<Option<Pair>>,
+    read: Vec<u8>,
+}
+
+/// A client's connection and the upstream's for it.
+struct Pair {
+    sides: [TcpStream; 2],
+    /// What came from each side and the other has not taken yet.
+    held: [Vec<u8>; 2],
+    /// Whether the end of what each side says has come, told once; it is still to be read.
+    closed: [bool; 2],
+    /// Whether it was read.
+    ended: [bool; 2],
+}
+
+impl Relay {
+    fn new(listener: TcpListener, upstream: SocketAddr) -> Result<Relay> {
+        let readiness = Readiness::new()?;
+        readiness.add_source(&listener, LISTENER)?;
+        Ok(Relay { listener, upstream, readiness, pairs: Vec::new(), read: vec![0; READ_BYTES] })
+    }
+
+    fn run(&mut self) -> Result<()> {
+        let mut ready: Vec<Ready> = Vec::new();
+        loop {
+            self.readiness.wait(60_000, &mut ready)?;
+            for one in &ready {
+                if one.key == LISTENER {
+                    self.accept()?;
+                    continue;
+                }
+                let place = (one.key / 2) as usize;
+                let Some(pair) = self.pairs[place].as_mut() else { continue };
+                // Room on one side is news for what comes from the other.
+                pair.closed[(one.key % 2) as usize] |= one.closed;
+                let goes_on = (0..2).all(|from| pair.copy(from, &mut self.read).is_ok());
+                if !goes_on || pair.ended == [true, true] {
+                    self.pairs[place] = None;
+                }
+            }
+        }
+    }
+
+    fn accept(&mut self) -> Result<()> {
+        let Some(client) = accept(&self.listener, true)? else { return Ok(()) };
+        let Ok(upstream) = TcpStream::connect(self.upstream) else { return Ok(()) };
+        upstream.set_nonblocking(true)?;
+        upstream.set_nodelay(true)?;
+        let place = self.pairs.iter().position(Option::is_none).unwrap_or_else(|| {
+            self.pairs.push(None);
+            self.pairs.len() - 1
+        });
+        for (side, stream) in [&client, &upstream].into_iter().enumerate() {
+            self.readiness.add_connection(stream, (2 * place + side) as u64)?;
+        }
+        self.pairs[place] = Some(Pair {
+            sides: [client, upstream],
+            held: [Vec::new(), Vec::new()],
+            closed: [false; 2],
+            ended: [false; 2],
+        });
+        Ok(())
+    }
+}
+
+impl Pair {
+    /// Copies from a side until it has nothing or the other takes nothing.
+    fn copy(&mut self, from: usize, read: &mut [u8]) -> std::io::Result<()> {
+        let to = 1 - from;
+        while !self.ended[from] {
+            if !self.held[from].is_empty() {
+                let count = write(&mut self.sides[to], &self.held[from])?;
+                self.held[from].drain(..count);
+                if !self.held[from].is_empty() {
+                    return Ok(());
+                }
+            }
+            match self.sides[from].read(read) {
+                Ok(0) => {
+                    self.ended[from] = true;
+                    // The other may have gone already.
+                    let _ = self.sides[to].shutdown(Shutdown::Write);
+                }
+                Ok(count) => {
+                    let taken = write(&mut self.sides[to], &read[..count])?;
+                    self.held[from].extend_from_slice(&read[taken..count]);
+                    if count < read.len() && taken == count && !self.closed[from] {
+                        // It was all there is: what comes next is told.
+                        return Ok(());
+                    }
+                }
+                Err(error) if is_transient(&error) => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Writes what there is room for.
+fn write(to: &mut TcpStream, bytes: &[u8]) -> std::io::Result<usize> {
+    let mut written = 0;
+    while written < bytes.len() {
+        match to.write(&bytes[written..]) {
+            Ok(0) => return Err(ErrorKind::WriteZero.into()),
+            Ok(count) => written += count,
+            Err(error) if is_transient(&error) => break,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(written)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::sockets::listen;
+
+    #[test]
+    fn bytes_come_out_as_they_went_in_and_the_end_is_told() {
+        let upstream = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+        let (door, target) = (listen().expect("a port"), upstream.local_addr().expect("an address"));
+        let address = door.local_addr().expect("an address");
+        // It relays until the process ends.
+        std::thread::spawn(move || Relay::new(door, target).and_then(|mut relay| relay.run()));
+        let echo = std::thread::spawn(move || {
+            let (mut stream, _) = upstream.accept().expect("a connection");
+            let mut all = Vec::new();
+            stream.read_to_end(&mut all).expect("the end is told");
+            // More than sockets hold, so that the relay has to keep some of it.
+            stream.write_all(&all).expect("it is taken");
+        });
+        let said: Vec<u8> = (0..8 << 20).map(|number: u32| (number / 7) as u8).collect();
+        let mut client = TcpStream::connect(address).expect("a connection");
+        client.write_all(&said).expect("it is taken");
+        client.shutdown(Shutdown::Write).expect("it is open");
+        let mut heard = Vec::new();
+        client.read_to_end(&mut heard).expect("the end is told");
+        assert!(heard == said, "{} of {} bytes", heard.len(), said.len());
+        echo.join().expect("it ended");
+    }
+}
