@@ -14,7 +14,6 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokrate_core::Tick;
 use tokrate_net::Clock;
 use tokrate_net::server::{ConnectionTap, Handler, RequestBody, read_body, serve_connection};
 
@@ -55,7 +54,7 @@ async fn heard(bytes: &[u8], cuts: &[usize]) -> Vec<String> {
     let (mut client, there) = tokio::io::duplex(1 << 20);
     let echo = Rc::<Echo>::default();
     let (_open, closing) = tokio::sync::watch::channel(false);
-    let clock = Clock::manual(Tick::ZERO).0;
+    let clock = Clock::monotonic();
     let serving = tokio::task::spawn_local(serve_connection(there, Rc::clone(&echo), clock, closing));
     let mut from = 0;
     for &cut in cuts.iter().chain([&bytes.len()]) {
