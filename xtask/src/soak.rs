@@ -216,13 +216,14 @@ fn tell(house: &House, crowd: &Crowd, elapsed: Duration, vitals: Vitals) -> Resu
     let seen = crowd.witness.seen.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let broken = seen.iter().filter(|seen| seen.outcome.is_err()).count();
     eprintln!(
-        "minute {}: {} clients done, {broken} violations, {} rows, {} lost, {} calls open, {} KiB, {} descriptors, {} threads",
+        "minute {}: {} clients done, {broken} violations, {} rows, {} lost, {} calls open, {} KiB ({} of its own), {} descriptors, {} threads",
         elapsed.as_secs() / 60,
         seen.len(),
         told.rows_written,
         told.rows_lost,
         told.calls_open,
         vitals.resident_kib,
+        vitals.own_kib,
         vitals.descriptors,
         vitals.threads
     );

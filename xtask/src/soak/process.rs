@@ -21,6 +21,8 @@ pub struct Server(pub Guarded);
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Vitals {
     pub resident_kib: u64,
+    /// What it has written to; the rest are pages of the program's file, which the kernel takes back when it wants.
+    pub own_kib: u64,
     pub peak_kib: u64,
     pub threads: u64,
     pub descriptors: u64,
@@ -57,6 +59,7 @@ impl Server {
             std::fs::read_dir(format!("{process}/fd")).context("count the gateway's descriptors")?.count();
         Ok(Vitals {
             resident_kib: number("VmRSS:")?,
+            own_kib: number("RssAnon:")? + number("RssShmem:")?,
             peak_kib: number("VmHWM:")?,
             threads: number("Threads:")?,
             descriptors: descriptors as u64,

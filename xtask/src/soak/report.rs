@@ -168,6 +168,7 @@ impl Report {
         let mut text = "\n| gateway | before the load | under load, from the second quarter on | at rest behind it |\n|---|---|---|---|\n".to_owned();
         for (name, of) in [
             ("resident memory (KiB)", (|vitals| vitals.resident_kib) as fn(&Vitals) -> u64),
+            ("of it the gateway's own (KiB)", |vitals| vitals.own_kib),
             ("open descriptors", |vitals| vitals.descriptors),
             ("threads", |vitals| vitals.threads),
         ] {
@@ -204,12 +205,13 @@ impl Report {
         self.samples.iter().copied().filter(|sample| sample.seconds >= from).collect()
     }
 
-    /// What is said of memory, and whether it is held to be growing.
+    /// What is said of the gateway's own memory, and whether it is held to be growing. Pages of the program's file are no part of
+    /// it: the more kinds of words were counted, the more of the tables of tokens has been read.
     pub fn memory_verdict(&self) -> (String, bool) {
         let points: Vec<(f64, f64)> =
-            self.settled().iter().map(|sample| (sample.seconds, sample.vitals.resident_kib as f64)).collect();
+            self.settled().iter().map(|sample| (sample.seconds, sample.vitals.own_kib as f64)).collect();
         let Some(line) = trend(&points) else {
-            return ("Resident memory: too short a soak to say whether it grows.".to_owned(), false);
+            return ("Own memory: too short a soak to say whether it grows.".to_owned(), false);
         };
         let thousands_per_hour = self.seen.len() as f64 / 1000.0 / (self.minutes / 60.0);
         let (word, grows) = match (line.low > 0.0, line.high <= FLAT_KIB) {
@@ -218,7 +220,7 @@ impl Report {
             (true, false) => ("**GROWS**", true),
         };
         let said = format!(
-            "Resident memory: {word}. Slope from the second quarter on {:+.0} KiB an hour (95 % interval {:+.0} to {:+.0}), which is \
+            "Own memory: {word}. Slope from the second quarter on {:+.0} KiB an hour (95 % interval {:+.0} to {:+.0}), which is \
              {:+.2} KiB per 1,000 clients; flat means that the interval ends below {FLAT_KIB} KiB an hour.",
             line.slope,
             line.low,
