@@ -140,10 +140,13 @@ pub(crate) fn empty_house(lanes: Vec<LaneConfig>) -> House {
 pub(crate) fn house(now_unix_ms: u64) -> House {
     let lanes = LANES.iter().map(|lane| lane_config(lane.name, lane.provider, lane.model, lane.cap)).collect();
     let house = empty_house(lanes);
+    let mut rows = Vec::new();
     for (place, lane) in LANES.iter().enumerate() {
         teach(&house, LaneId(place as u32), lane);
-        hour(&house, lane, now_unix_ms);
+        rows.extend(hour(lane, now_unix_ms));
     }
+    rows.sort_by_key(|row| row.started_unix_ms + row.total_ns / 1_000_000);
+    rows.iter().for_each(|row| house.told.hear(row));
     latest(&house, now_unix_ms);
     house.open_calls.store(23, Ordering::Relaxed);
     house
@@ -192,8 +195,9 @@ fn teach(house: &House, lane: LaneId, manner: &Manner) {
 }
 
 /// An hour of calls.
-fn hour(house: &House, manner: &Manner, now_unix_ms: u64) {
+fn hour(manner: &Manner, now_unix_ms: u64) -> Vec<Row> {
     let mut rng = Rng::root(11).child(manner.name);
+    let mut rows = Vec::new();
     for minute in 0..60u64 {
         let tide = 1.0 + 0.5 * (minute as f64 / 9.0).sin() + if (38..44).contains(&minute) { 0.9 } else { 0.0 };
         let silent = manner.name == "groq" && (15..22).contains(&minute);
@@ -236,9 +240,10 @@ fn hour(house: &House, manner: &Manner, now_unix_ms: u64) {
                 }
                 () => usual,
             };
-            house.told.hear(&row);
+            rows.push(row);
         }
     }
+    rows
 }
 
 /// The last calls: every kind of ending.

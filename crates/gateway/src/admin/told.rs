@@ -18,7 +18,7 @@ pub(crate) use trail::{Attempted, Trail};
 
 use super::histogram::{Histogram, OVERHEADS_NS};
 use crate::house::locked;
-use hour::Hour;
+use hour::{Hour, When};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use tokrate_core::Sketch;
@@ -80,7 +80,7 @@ impl Heard {
         }
         if let Some(overhead) = row.overhead_ns {
             self.overhead.get_or_insert_with(|| Histogram::new(&OVERHEADS_NS)).add(overhead);
-            if let Some((minute, _)) = self.overheads.at(row.started_unix_ms / 60_000) {
+            if let Some((minute, _)) = self.overheads.at(When::of(row)) {
                 minute.record(overhead);
             }
         }

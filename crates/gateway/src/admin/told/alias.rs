@@ -2,7 +2,7 @@
 //!
 //! It refuses to know lanes.
 
-use super::hour::Hour;
+use super::hour::{Hour, When};
 use tokrate_meter::{Attempt as Row, AttemptRole};
 
 /// One alias.
@@ -20,7 +20,7 @@ struct AliasMinute {
 
 impl AliasTold {
     pub fn hear(&mut self, row: &Row) {
-        let Some((minute, _)) = self.minutes.at(row.started_unix_ms / 60_000) else { return };
+        let Some((minute, _)) = self.minutes.at(When::of(row)) else { return };
         minute.calls += u64::from(row.attempt == 0);
         // Those that the budget grants, whether they won or not.
         minute.extra += u64::from(matches!(row.role, AttemptRole::Hedge | AttemptRole::Race));
@@ -38,7 +38,9 @@ mod tests {
     use super::*;
 
     fn row(minute: u64, attempt: u32, role: AttemptRole) -> Row {
-        Row { started_unix_ms: minute * 60_000, attempt, role, ..Row::default() }
+        // All of them end in the same minute.
+        let total_ns = 160u64.saturating_sub(minute) * 60_000_000_000;
+        Row { started_unix_ms: minute * 60_000, attempt, role, total_ns, ..Row::default() }
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! The last hour by minutes, of whatever is counted.
 //!
-//! It refuses to know what is counted and what time it is: the newest minute that was named is the hour's end. Invariant:
-//! minutes rise, and there are never more of them than an hour has.
+//! It refuses to know what is counted, and clocks: who counts says when. Invariant: minutes rise, there are never more of them than
+//! an hour has, and a clock that was ahead for a while hides nothing that comes later.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use tokrate_meter::Attempt as Row;
 
 /// Minutes that are remembered.
 pub(crate) const MINUTES: u64 = 60;
@@ -22,9 +23,29 @@ impl<T> Default for Hour<T> {
     }
 }
 
+/// When something was begun that is counted now.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct When {
+    /// The minute in which it was begun.
+    pub begun: u64,
+    /// The minute in which it is counted.
+    pub counted: u64,
+}
+
+impl When {
+    /// An attempt is counted when it ends.
+    pub fn of(row: &Row) -> When {
+        let ended_unix_ms = row.started_unix_ms.saturating_add(row.total_ns / 1_000_000);
+        When { begun: row.started_unix_ms / 60_000, counted: ended_unix_ms / 60_000 }
+    }
+}
+
 impl<T: Clone + Default> Hour<T> {
-    /// That of a minute, and whether the minute is new; nothing if it is over by more than an hour.
-    pub fn at(&mut self, number: u64) -> Option<(&mut T, bool)> {
+    /// That of the minute in which something was begun, and whether the minute is new; nothing if it is over by more than an hour.
+    pub fn at(&mut self, When { begun: number, counted }: When) -> Option<(&mut T, bool)> {
+        // Threads count side by side; what lies further ahead was told by a clock that has been put right since.
+        let ahead = self.minutes.partition_point(|(known, _)| *known <= counted.saturating_add(1));
+        self.minutes.truncate(ahead);
         let newest = self.minutes.back().map_or(number, |(newest, _)| (*newest).max(number));
         if newest - number >= MINUTES {
             return None;
@@ -65,6 +86,10 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn on_time(number: u64) -> When {
+        When { begun: number, counted: number }
+    }
+
     fn numbers(hour: &Hour<u32>) -> Vec<(u64, u32)> {
         hour.since(0).map(|(number, count)| (number, *count)).collect()
     }
@@ -72,23 +97,37 @@ mod tests {
     #[test]
     fn what_is_over_by_an_hour_is_forgotten_and_comes_too_late() {
         let mut hour: Hour<u32> = Hour::default();
-        for (number, is_new) in [(100, true), (102, true), (101, true), (102, false)] {
-            let (count, said) = hour.at(number).expect("within the hour");
+        for (begun, is_new) in [(100, true), (102, true), (101, true), (102, false)] {
+            let (count, said) = hour.at(When { begun, counted: 102 }).expect("within the hour");
             *count += 1;
-            assert_eq!(said, is_new, "{number}");
+            assert_eq!(said, is_new, "{begun}");
         }
         assert_eq!(numbers(&hour), [(100, 1), (101, 1), (102, 2)]);
-        assert!(hour.at(161).is_some());
+        assert!(hour.at(on_time(161)).is_some());
         assert_eq!(numbers(&hour), [(102, 2), (161, 0)]);
-        assert!(hour.at(101).is_none(), "over by an hour");
+        assert!(hour.at(When { begun: 101, counted: 161 }).is_none(), "over by an hour");
         assert_eq!(hour.oldest(), Some(102));
+    }
+
+    #[test]
+    fn what_a_clock_told_that_was_ahead_is_forgotten_when_it_is_put_right() {
+        let mut hour: Hour<u32> = Hour::default();
+        for number in [100, 5_000, 5_001] {
+            hour.at(on_time(number)).expect("the newest");
+        }
+        assert_eq!(numbers(&hour), [(5_000, 0), (5_001, 0)]);
+        assert!(hour.at(on_time(102)).is_some());
+        assert_eq!(numbers(&hour), [(102, 0)]);
+        // Another thread's end of a minute is not behind.
+        assert!(hour.at(on_time(103)).is_some() && hour.at(on_time(102)).is_some());
+        assert_eq!(numbers(&hour), [(102, 0), (103, 0)]);
     }
 
     #[test]
     fn only_old_ones_that_are_due_are_changed() {
         let mut hour: Hour<u32> = Hour::default();
         for number in [10, 11, 12, 20] {
-            *hour.at(number).expect("within the hour").0 = number as u32;
+            *hour.at(on_time(number)).expect("within the hour").0 = number as u32;
         }
         hour.change_older(9, |count| *count != 10, |count| *count = 0);
         assert_eq!(numbers(&hour), [(10, 10), (11, 0), (12, 12), (20, 20)]);
@@ -102,7 +141,7 @@ mod tests {
             let mut plain = std::collections::BTreeMap::<u64, u32>::new();
             for number in given {
                 newest = newest.max(number);
-                if let Some((count, _)) = hour.at(number) {
+                if let Some((count, _)) = hour.at(When { begun: number, counted: newest }) {
                     *count += 1;
                     *plain.entry(number).or_default() += 1;
                 }

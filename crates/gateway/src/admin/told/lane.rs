@@ -3,7 +3,7 @@
 //! It refuses to know the lane's present state. Invariant: an attempt belongs to the minute in which it was begun; what a minute
 //! takes is bounded a few minutes behind it, whatever comes.
 
-use super::hour::Hour;
+use super::hour::{Hour, When};
 use super::spread::Spread;
 use crate::admin::histogram::{Histogram, TIMES_NS, TOKENS};
 use std::collections::BTreeMap;
@@ -99,7 +99,7 @@ impl LaneTold {
             *self.cost_usd.entry(row.cost_basis).or_default() += cost;
         }
         self.operations.entry(Operation::of(&row.dialect_in)).or_default().hear(row);
-        let Some((minute, is_new)) = self.minutes.at(row.started_unix_ms / 60_000) else { return };
+        let Some((minute, is_new)) = self.minutes.at(When::of(row)) else { return };
         minute.hear(row);
         if is_new {
             self.minutes.change_older(MINUTES_OPEN, Minute::is_open, Minute::close);

@@ -92,9 +92,9 @@ fn what_was_beside_the_needed_attempt_is_extra() {
 #[test]
 fn an_attempt_belongs_to_the_minute_it_was_begun_in() {
     let told = Told::default();
-    let at = |minute: i64| Row { started_unix_ms: NOON_UNIX_MS.wrapping_add_signed(minute * 60_000), ..row(1, "a") };
-    for minute in [0, 2, 1, 2, -59, 59, -2] {
-        told.hear(&at(minute));
+    for (begun, ended) in [(0, 0), (2, 2), (1, 2), (2, 3), (-59, 3), (59, 59), (-2, 59)] {
+        let started_unix_ms = NOON_UNIX_MS.wrapping_add_signed(begun * 60_000);
+        told.hear(&Row { started_unix_ms, total_ns: (ended - begun) as u64 * 60_000_000_000, ..row(1, "a") });
     }
     let heard = told.heard();
     let noon = NOON_UNIX_MS / 60_000;
@@ -107,21 +107,23 @@ fn an_attempt_belongs_to_the_minute_it_was_begun_in() {
 #[test]
 fn of_an_old_minute_a_band_is_kept_and_late_attempts_are_counted() {
     let told = Told::default();
-    let at = |minute: u64, ttft_ns: u64| {
-        let started_unix_ms = NOON_UNIX_MS + minute * 60_000;
-        Row { started_unix_ms, ttft_ns: Some(ttft_ns), ..row(1, "a") }
+    let at = |begun: u64, ended: u64, ttft_ns: u64| {
+        let started_unix_ms = NOON_UNIX_MS + begun * 60_000;
+        let total_ns = (ended - begun) * 60_000_000_000;
+        Row { started_unix_ms, total_ns, ttft_ns: Some(ttft_ns), ..row(1, "a") }
     };
-    [200, 300, 100].into_iter().for_each(|ttft| told.hear(&at(0, ttft)));
-    told.hear(&at(MINUTES_OPEN - 1, 500));
-    told.hear(&at(0, 400));
+    let last = MINUTES_OPEN - 1;
+    [200, 300, 100].into_iter().for_each(|ttft| told.hear(&at(0, 0, ttft)));
+    told.hear(&at(last, last, 500));
+    told.hear(&at(0, last, 400));
     let first = |heard: &Heard| {
         let minute = heard.lanes[0].minutes_since(0).next().expect("it was heard of").clone();
         (minute.attempts, minute.ttft.is_open(), minute.ttft.band().map(|band| (band.count, band.median)))
     };
     let before = first(&told.heard());
     assert_eq!((before.0, before.1, before.2.map(|band| band.0)), (4, true, Some(4)), "it is still open");
-    told.hear(&at(MINUTES_OPEN, 500));
-    told.hear(&at(0, 9_000));
+    told.hear(&at(MINUTES_OPEN, MINUTES_OPEN, 500));
+    told.hear(&at(0, MINUTES_OPEN, 9_000));
     assert_eq!(first(&told.heard()), (5, false, before.2));
     assert_eq!(told.heard().overhead_since(0).count(), 7);
 }
