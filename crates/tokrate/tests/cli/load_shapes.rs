@@ -251,7 +251,12 @@ fn a_search_finds_where_the_objectives_break() {
     assert!(bench.record.notes.contains(&found.sentence), "{:?}", bench.record.notes);
     assert!(bench.finished.stdout.contains(&found.sentence), "{}", bench.finished.stdout);
     let phases = &bench.record.phases;
-    assert!(phases.len() >= 2 && phases[0].counts.measured >= 35, "enough to tell: {found:?}");
+    assert!(phases[0].counts.measured >= 35, "enough to tell: {found:?}");
+    match found.highest_met {
+        Some(_) => assert!(phases.len() >= 2, "it goes on to where they break: {found:?}"),
+        // A machine on which one request at a time misses them: there is nothing below to look at.
+        None => assert_eq!((phases.len(), found.lowest_missed), (1, Some(1.0)), "{found:?}"),
+    }
     for level in &found.levels {
         let of = |phase: &&tokrate_meter::PhaseResult| phase.load_level().load == level.load;
         let judged: u64 = phases.iter().filter(of).filter_map(|phase| Some(phase.goodput.as_ref()?.of)).sum();
