@@ -238,25 +238,19 @@ fn a_reference_workload_sets_the_lengths() {
 
 #[test]
 fn a_search_finds_where_the_objectives_break() {
-    // Two at once have their first token in 60 ms and are answered in 90; a third waits for a slot, half of that or all of it.
-    let law = Law { slots: 2, base_delay: Span::from_millis(60), ..quick() };
+    // Four at once are answered in 50 ms; a fifth waits for a slot, and so takes twice as long.
+    let law = Law { slots: 4, base_delay: Span::from_millis(20), ..quick() };
     let host = engine(law);
-    let load =
-        "--search concurrency --slo ttft_ms<95 --slo-share 0.9 --max-load 4 --input-tokens 20 --output-tokens 31";
+    let load = "--search concurrency --slo ttft_ms<40 --max-load 8 --input-tokens 20 --output-tokens 31";
     let bench = measure(Folder::new("search"), &url(&host), load);
     let found = bench.record.search.as_ref().expect("a search");
     // A machine that stumbles may miss objectives that the engine kept; it never keeps more than the engine.
-    assert!(found.highest_met.is_none_or(|met| met <= 2.0), "{found:?}");
-    assert!(found.levels.iter().all(|level| level.load <= 4.0), "{found:?}");
+    assert!(found.highest_met.is_none_or(|met| met <= 4.0), "{found:?}");
+    assert!(found.levels.iter().all(|level| level.load <= 8.0), "{found:?}");
     assert!(bench.record.notes.contains(&found.sentence), "{:?}", bench.record.notes);
     assert!(bench.finished.stdout.contains(&found.sentence), "{}", bench.finished.stdout);
     let phases = &bench.record.phases;
-    assert!(phases[0].counts.measured >= 35, "enough to tell: {found:?}");
-    match found.highest_met {
-        Some(_) => assert!(phases.len() >= 2, "it goes on to where they break: {found:?}"),
-        // A machine on which one request at a time misses them: there is nothing below to look at.
-        None => assert_eq!((phases.len(), found.lowest_missed), (1, Some(1.0)), "{found:?}"),
-    }
+    assert!(phases.len() >= 2 && phases[0].counts.measured >= 73, "enough to tell: {found:?}");
     for level in &found.levels {
         let of = |phase: &&tokrate_meter::PhaseResult| phase.load_level().load == level.load;
         let judged: u64 = phases.iter().filter(of).filter_map(|phase| Some(phase.goodput.as_ref()?.of)).sum();
