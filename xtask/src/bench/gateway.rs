@@ -78,7 +78,7 @@ struct Theatre {
     rounds: usize,
     values: Values,
     report: Report,
-    /// Peers that have failed in the scene that is played.
+    /// Doors without turns in the scene that is played: peers that have failed in it, and the relay where it is no measure.
     absent: BTreeSet<Tool>,
     /// The most memory of gateways of tokrate that have ended (KiB).
     peak_kib: u64,

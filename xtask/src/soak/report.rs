@@ -205,13 +205,18 @@ impl Report {
         self.samples.iter().copied().filter(|sample| sample.seconds >= from).collect()
     }
 
-    /// What is said of the gateway's own memory, and whether it is held to be growing. Pages of the program's file are no part of
-    /// it: the more kinds of words were counted, the more of the tables of tokens has been read.
+    /// What is said of memory, all that is resident and what of it is the gateway's own, and whether either is held to be growing.
     pub fn memory_verdict(&self) -> (String, bool) {
+        let (resident, resident_grows) = self.growth("Resident memory", |vitals| vitals.resident_kib);
+        let (own, own_grows) = self.growth("Own memory", |vitals| vitals.own_kib);
+        (format!("{resident}\n{own}"), resident_grows || own_grows)
+    }
+
+    fn growth(&self, name: &str, of: fn(&Vitals) -> u64) -> (String, bool) {
         let points: Vec<(f64, f64)> =
-            self.settled().iter().map(|sample| (sample.seconds, sample.vitals.own_kib as f64)).collect();
+            self.settled().iter().map(|sample| (sample.seconds, of(&sample.vitals) as f64)).collect();
         let Some(line) = trend(&points) else {
-            return ("Own memory: too short a soak to say whether it grows.".to_owned(), false);
+            return (format!("{name}: too short a soak to say whether it grows."), false);
         };
         let thousands_per_hour = self.seen.len() as f64 / 1000.0 / (self.minutes / 60.0);
         let (word, grows) = match (line.low > 0.0, line.high <= FLAT_KIB) {
@@ -220,7 +225,7 @@ impl Report {
             (true, false) => ("**GROWS**", true),
         };
         let said = format!(
-            "Own memory: {word}. Slope from the second quarter on {:+.0} KiB an hour (95 % interval {:+.0} to {:+.0}), which is \
+            "{name}: {word}. Slope from the second quarter on {:+.0} KiB an hour (95 % interval {:+.0} to {:+.0}), which is \
              {:+.2} KiB per 1,000 clients; flat means that the interval ends below {FLAT_KIB} KiB an hour.",
             line.slope,
             line.low,

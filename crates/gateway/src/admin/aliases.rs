@@ -2,7 +2,7 @@
 //!
 //! It refuses to choose: the router is asked, and nothing in it moves. Invariant: a lane that cannot be asked is listed, last.
 
-use super::told::{Heard, MINUTES};
+use super::told::{Heard, hour_began};
 use crate::house::{House, locked};
 use crate::plan::{Alias, Plan};
 use tokrate_core::Tick;
@@ -32,7 +32,7 @@ pub(crate) struct AliasView {
 
 /// Those of the configuration, and lanes' own names that were asked for within the last hour.
 pub(crate) fn aliases(house: &House, plan: &Plan, now: Tick, heard: &Heard) -> Vec<AliasView> {
-    let since = (house.clock.wall_seconds() / 60 + 1).saturating_sub(MINUTES);
+    let since = hour_began(house.clock.wall_seconds() / 60);
     let views = plan.aliases.values().map(|alias| view(plan, alias, now, heard, since));
     views.filter(|(alias, is_configured)| *is_configured || alias.calls > 0).map(|(alias, _)| alias).collect()
 }

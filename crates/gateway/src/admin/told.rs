@@ -11,7 +11,7 @@ mod spread;
 mod trail;
 
 pub(crate) use alias::AliasTold;
-pub(crate) use hour::MINUTES;
+pub(crate) use hour::{MINUTES, hour_began};
 pub(crate) use lane::{LaneTold, MINUTES_OPEN, Minute, OperationTold, SPEED_STEPS};
 pub(crate) use spread::Spread;
 pub(crate) use trail::{Attempted, Trail};

@@ -4,7 +4,7 @@
 //! what is unknown is `None`.
 
 use super::aliases::{AliasView, aliases};
-use super::told::{Heard, LaneTold, MINUTES};
+use super::told::{Heard, LaneTold, hour_began};
 use crate::house::{House, locked};
 use crate::plan::Plan;
 use std::sync::atomic::Ordering;
@@ -113,7 +113,7 @@ impl View {
 
     /// The first minute of the last hour.
     pub fn hour_began(&self) -> u64 {
-        (self.minute() + 1).saturating_sub(MINUTES)
+        hour_began(self.minute())
     }
 
     /// Whether a call can be answered now, as far as is known.

@@ -10,6 +10,11 @@ use tokrate_meter::Attempt as Row;
 /// Minutes that are remembered.
 pub(crate) const MINUTES: u64 = 60;
 
+/// The first minute of the hour that ends with this one.
+pub(crate) fn hour_began(minute: u64) -> u64 {
+    (minute + 1).saturating_sub(MINUTES)
+}
+
 /// What was begun in each minute; a copy shares it.
 #[derive(Clone, Debug)]
 pub(crate) struct Hour<T> {
