@@ -17,6 +17,11 @@ const BROWSERS: &[&str] = &["chromium", "chromium-browser", "google-chrome", "go
 
 /// Makes sure that every tool is there; returns the folder to put in front of PATH.
 pub fn ensure(root: &Path) -> Result<PathBuf> {
+    if find("make").is_none() {
+        println!("xtask: no make found; installing the system package `make` (the allocator is built with it)");
+        apt(&["update", "-qq"])?;
+        apt(&["install", "-y", "-qq", "--no-install-recommends", "make"])?;
+    }
     let bin = root.join(".tools/cargo/bin");
     for (tool, version) in CARGO_TOOLS {
         if find(tool).is_none() && !bin.join(tool).is_file() {

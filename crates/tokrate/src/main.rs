@@ -8,6 +8,11 @@ mod out;
 use clap::Parser;
 use std::process::ExitCode;
 
+/// Gives back what a crowd needed once it has gone, which the system's does not.
+#[cfg(all(feature = "jemalloc", not(target_env = "msvc")))]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 fn main() -> ExitCode {
     let flags = flags::Flags::parse();
     let outcome = match &flags.command {

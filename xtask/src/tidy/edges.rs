@@ -136,6 +136,8 @@ const TABLE: &[Row] = &[
             "toml",
             "indicatif",
             "rustix",
+            // Only with the feature `jemalloc`, which is on unless it is left out.
+            "tikv-jemallocator",
             // Only with the feature `nvml`.
             "nvml-wrapper",
         ],

@@ -18,6 +18,8 @@ use std::time::Duration;
 
 /// Streams whose memory is measured.
 const OPEN_STREAMS: usize = 1_000;
+/// How long after their end memory is looked at again: an allocator may give back what they needed, and takes its time.
+const AFTERWARDS: Duration = Duration::from_secs(20);
 /// Clients that leave, and the pause from one to the next.
 const LEAVING: usize = 200;
 const PAUSE: Duration = Duration::from_millis(2);
@@ -85,12 +87,15 @@ pub fn memory(theatre: &mut Theatre) -> Result<()> {
                 }
             }
             theatre.settle(place);
+            std::thread::sleep(AFTERWARDS);
+            let after = theatre.doors[place].usage().resident_kib as f64;
+            theatre.values.add("after", tool, after / 1024.0);
             theatre.values.add("first answer", tool, first_answer);
             theatre.values.add("idle", tool, idle / 1024.0);
             let name = tool.name();
             theatre.tell(
                 round,
-                &format!("{name}: first answer after {first_answer:.0} ms, {idle} KiB, {resident} KiB open"),
+                &format!("{name}: first answer after {first_answer:.0} ms, {idle} KiB, {resident} KiB open, {after} KiB behind them"),
             );
         }
     }
@@ -116,6 +121,12 @@ fn report_memory(theatre: &mut Theatre) -> Result<()> {
         ),
         Line::of("resident per open stream, 1,000 open, of litellm 100 (KiB)", values, "KiB a stream", one_decimal)
             .judged(Bar::AtMost(20.0), one_decimal, own("KiB a stream"), None),
+        Line::of(
+            format!("resident {} s after they have gone (MiB)", AFTERWARDS.as_secs()),
+            values,
+            "after",
+            one_decimal,
+        ),
     ];
     let size = Line::new("binary (MB)").cell(Tool::Tokrate, one_decimal(binary));
     lines.push(size.judged(Bar::AtMost(60.0), one_decimal, Some(binary), None));
