@@ -109,7 +109,7 @@ impl Lately {
         let mut sum = Lately { attempts: 0, failed: 0, extra_attempts: 0, cost_usd: 0.0, extra_usd: 0.0 };
         for minute in view.heard.lanes.iter().flat_map(|lane| lane.minutes_since(view.hour_began())) {
             sum.attempts += minute.attempts;
-            sum.failed += minute.failed.values().sum::<u64>();
+            sum.failed += minute.failed.total();
             sum.extra_attempts += minute.extra_attempts;
             sum.cost_usd += minute.cost_usd;
             sum.extra_usd += minute.extra_usd;
@@ -191,7 +191,7 @@ fn errors(out: &mut String, view: &View) {
         let mut of_kind: BTreeMap<_, u64> = BTreeMap::new();
         failures.for_each(|((_, _, kind), count)| *of_kind.entry(*kind).or_default() += count);
         for (kind, count) in of_kind {
-            let lately = lane.minutes_since(since).filter_map(|minute| minute.failed.get(&kind)).sum();
+            let lately = lane.minutes_since(since).map(|minute| minute.failed.of(kind)).sum();
             let name = kind.map_or("unknown", tokrate_core::FailureKind::name);
             kinds.insert((std::cmp::Reverse(lately), name, &lane.name), count);
         }

@@ -45,7 +45,7 @@ pub(crate) struct Heard {
     aliases: BTreeMap<String, Arc<AliasTold>>,
     /// What the gateway itself added to calls (ns).
     pub overhead: Option<Histogram>,
-    /// The same by the minutes in which calls were begun.
+    /// The same by the minutes in which calls were begun; of those that are over by [`MINUTES_OPEN`], by ten minutes.
     overheads: Hour<Sketch>,
     /// Attempts.
     pub attempts: u64,
@@ -80,8 +80,11 @@ impl Heard {
         }
         if let Some(overhead) = row.overhead_ns {
             self.overhead.get_or_insert_with(|| Histogram::new(&OVERHEADS_NS)).add(overhead);
-            if let Some((minute, _)) = self.overheads.at(When::of(row)) {
+            if let Some((minute, is_new)) = self.overheads.at(When::of(row)) {
                 minute.record(overhead);
+                if is_new {
+                    self.overheads.fold_older(MINUTES_OPEN, Sketch::merge);
+                }
             }
         }
         self.hear_of_alias(row);
@@ -91,7 +94,8 @@ impl Heard {
         self.trails.hear(row, &lane.name);
     }
 
-    /// What the gateway itself added to calls that were begun in this minute or later (ns).
+    /// What the gateway itself added to calls that were begun in this minute or later (ns); of a minute that stands with nine
+    /// others, only if all ten are.
     pub fn overhead_since(&self, number: u64) -> Sketch {
         let mut sum = Sketch::new();
         self.overheads.since(number).for_each(|(_, minute)| sum.merge(minute));

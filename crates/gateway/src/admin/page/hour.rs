@@ -16,7 +16,7 @@ pub(super) fn push(out: &mut String, view: &View) {
     out.push_str("<section id=\"hour\"><h2>The last hour</h2>");
     let since = view.hour_began();
     let answered = |lane: &LaneTold| -> u64 {
-        lane.minutes_since(since).filter_map(|minute| minute.ttft.band()).map(|band| band.count).sum()
+        lane.minutes_since(since).filter_map(|minute| minute.ttft.band()).map(|band| u64::from(band.count)).sum()
     };
     let mut lanes: Vec<(&LaneTold, u64)> = view.heard.lanes.iter().map(|lane| (lane, answered(lane))).collect();
     lanes.retain(|(_, answers)| *answers > 0);
@@ -80,7 +80,7 @@ fn series(view: &View, lane: &LaneTold, of: fn(&Minute) -> &Spread, per: f64) ->
     let point = |ago: u64| {
         let band = lane.minutes.since(now.saturating_sub(ago)).next().filter(|(number, _)| number + ago == now);
         let band = band.and_then(|(_, minute)| of(minute).band());
-        let scaled = |value: u64| value as f64 / per;
+        let scaled = |value: f32| f64::from(value) / per;
         Point {
             x: -(ago as f64),
             y: band.map(|band| scaled(band.median)),

@@ -66,6 +66,20 @@ impl<T: Clone + Default> Hour<T> {
         Some((Arc::make_mut(minute), is_new))
     }
 
+    /// Puts those that are over by so many minutes together, ten by ten: what was counted in one of ten stands at the first of them.
+    pub fn fold_older(&mut self, age: u64, add: impl Fn(&mut T, &T)) {
+        let newest = self.minutes.back().map_or(0, |(newest, _)| *newest);
+        let mut kept: VecDeque<(u64, Arc<T>)> = VecDeque::with_capacity(self.minutes.len());
+        for (number, minute) in self.minutes.drain(..) {
+            let number = if newest - number >= age { number - number % 10 } else { number };
+            match kept.back_mut().filter(|(known, _)| *known == number) {
+                Some((_, sum)) => add(Arc::make_mut(sum), &minute),
+                None => kept.push_back((number, minute)),
+            }
+        }
+        self.minutes = kept;
+    }
+
     /// Changes those that are over by so many minutes and of which `is_due` says that they are to be changed.
     pub fn change_older(&mut self, age: u64, is_due: impl Fn(&T) -> bool, change: impl Fn(&mut T)) {
         let newest = self.minutes.back().map_or(0, |(newest, _)| *newest);
@@ -136,6 +150,22 @@ mod tests {
         }
         hour.change_older(9, |count| *count != 10, |count| *count = 0);
         assert_eq!(numbers(&hour), [(10, 10), (11, 0), (12, 12), (20, 20)]);
+    }
+
+    #[test]
+    fn old_ones_are_put_together_by_tens_and_late_ones_join_them() {
+        let mut hour: Hour<u32> = Hour::default();
+        let fold = |hour: &mut Hour<u32>| hour.fold_older(5, |sum, count| *sum += count);
+        for number in 108..=125 {
+            *hour.at(on_time(number)).expect("within the hour").0 += 1;
+            fold(&mut hour);
+        }
+        assert_eq!(numbers(&hour), [(100, 2), (110, 10), (120, 1), (121, 1), (122, 1), (123, 1), (124, 1), (125, 1)]);
+        *hour.at(When { begun: 115, counted: 125 }).expect("within the hour").0 += 1;
+        fold(&mut hour);
+        assert_eq!(hour.since(110).next(), Some((110, &11)));
+        hour.at(on_time(165)).expect("the newest");
+        assert_eq!(hour.oldest(), Some(110), "the first ten is over by more than an hour");
     }
 
     proptest! {

@@ -20,7 +20,31 @@ pub(crate) const SPEED_STEPS: f64 = 1e3;
 /// How an attempt went, as a counter's labels have it.
 pub(crate) type Ending = (AttemptRole, AttemptEnd, Option<FailureKind>);
 /// Failures by kind; `None` where none is known.
-pub(crate) type Failing = BTreeMap<Option<FailureKind>, u64>;
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Failing(Vec<(Option<FailureKind>, u32)>);
+
+impl Failing {
+    fn add(&mut self, kind: Option<FailureKind>) {
+        match self.0.iter_mut().find(|(known, _)| *known == kind) {
+            Some((_, count)) => *count = count.saturating_add(1),
+            None => {
+                // Few minutes of a lane have many kinds.
+                self.0.reserve_exact(1);
+                self.0.push((kind, 1));
+            }
+        }
+    }
+
+    /// Those of one kind.
+    pub fn of(&self, kind: Option<FailureKind>) -> u64 {
+        self.0.iter().find(|(known, _)| *known == kind).map_or(0, |(_, count)| u64::from(*count))
+    }
+
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        self.0.iter().map(|(_, count)| u64::from(*count)).sum()
+    }
+}
 
 /// One lane.
 #[derive(Clone, Debug)]
@@ -126,7 +150,7 @@ impl Minute {
     fn hear(&mut self, row: &Row) {
         self.attempts += 1;
         if row.end == AttemptEnd::Failed {
-            *self.failed.entry(row.failure).or_default() += 1;
+            self.failed.add(row.failure);
         }
         if let Some(ttft) = row.ttft_ns {
             self.ttft.record(ttft);

@@ -1,6 +1,6 @@
 //! How the values of one minute spread: all of them while more may come, three quantiles of them from then on.
 //!
-//! It refuses to know when that is. Invariant: once closed it takes the room of four numbers, however many values there were.
+//! It refuses to know when that is. Invariant: once closed it takes the room of four small numbers, however many values there were.
 
 use tokrate_core::Sketch;
 
@@ -11,16 +11,17 @@ pub(crate) enum Spread {
     Closed(Option<Band>),
 }
 
-/// Where the middle of them lies, in their own unit, within [`Sketch::RELATIVE_ERROR`].
+/// Where the middle of them lies, in their own unit, within [`Sketch::RELATIVE_ERROR`]. Small, as there is one for each of an hour's
+/// minutes of every lane.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Band {
     /// Values.
-    pub count: u64,
+    pub count: u32,
     /// The 10th percentile.
-    pub low: u64,
-    pub median: u64,
+    pub low: f32,
+    pub median: f32,
     /// The 90th percentile.
-    pub high: u64,
+    pub high: f32,
 }
 
 impl Default for Spread {
@@ -40,12 +41,11 @@ impl Spread {
     /// Where they lie; nothing if there was none.
     pub fn band(&self) -> Option<Band> {
         match self {
-            Spread::Open(sketch) => Some(Band {
-                count: sketch.count(),
-                low: sketch.quantile(0.1)?,
-                median: sketch.quantile(0.5)?,
-                high: sketch.quantile(0.9)?,
-            }),
+            Spread::Open(sketch) => {
+                let quantile = |share| sketch.quantile(share).map(|value| value as f32);
+                let count = u32::try_from(sketch.count()).unwrap_or(u32::MAX);
+                Some(Band { count, low: quantile(0.1)?, median: quantile(0.5)?, high: quantile(0.9)? })
+            }
             Spread::Closed(band) => *band,
         }
     }
@@ -72,7 +72,7 @@ mod tests {
         let open = spread.band().expect("there are values");
         assert_eq!(open.count, 1_000);
         for (said, exact) in [(open.low, 100_000.0), (open.median, 500_000.0), (open.high, 900_000.0)] {
-            assert!((said as f64 / exact - 1.0).abs() <= Sketch::RELATIVE_ERROR, "{said} of {exact}");
+            assert!((f64::from(said) / exact - 1.0).abs() <= Sketch::RELATIVE_ERROR, "{said} of {exact}");
         }
         spread.close();
         assert_eq!(spread.band(), Some(open));
