@@ -54,18 +54,18 @@ impl Tail {
 
 impl CallBody {
     /// As it comes.
-    pub fn stream(call: Call) -> CallBody {
-        CallBody::Stream(Box::new(call), Tail::default())
+    pub fn stream(call: Box<Call>) -> CallBody {
+        CallBody::Stream(call, Tail::default())
     }
 
     /// A whole answer.
-    pub fn whole(bytes: Bytes, mut call: Call) -> CallBody {
+    pub fn whole(bytes: Bytes, mut call: Box<Call>) -> CallBody {
         if bytes.is_empty() {
             // Nobody asks for what is not there.
             call.hand_over();
             return CallBody::Over;
         }
-        CallBody::Whole(bytes, Box::new(call))
+        CallBody::Whole(bytes, call)
     }
 
     /// A body that is known from the start.

@@ -19,7 +19,6 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 use tokio::time::{Instant, Sleep};
 use tokrate_core::{FailureKind, Span, Tick};
 use tokrate_meter::AttemptEnd;
@@ -30,6 +29,8 @@ use tokrate_wire::error_event;
 
 /// Up to here a whole answer finds room in a socket that has sent what came before (bytes).
 const SENT_AT_ONCE_BYTES: usize = 16 * 1024;
+/// A timer that is later than it should be by no more than this is left as it is: tokio's are no finer.
+const TIMER_GRAIN: Span = Span::from_millis(1);
 
 /// A call, from its admission to its end.
 pub(crate) struct Call {
@@ -41,12 +42,14 @@ pub(crate) struct Call {
     attempts: Vec<Entry>,
     winner: Option<usize>,
     won_just_now: bool,
+    first_token: FirstToken,
     /// Granted by the budget for the attempt that is about to be begun.
     granted: Option<Reserved>,
     ending: Option<Step>,
     /// Known before the client takes its time.
     overhead_at_end: Option<Span>,
-    timer: Option<Pin<Box<Sleep>>>,
+    /// When it is due, and itself.
+    timer: Option<(Tick, Pin<Box<Sleep>>)>,
     /// The client's connection.
     tap: Rc<ConnectionTap>,
 }
@@ -56,6 +59,18 @@ pub(crate) struct Entry {
     pub attempt: Attempt,
     held: Option<Held>,
     failed: Option<Failed>,
+}
+
+/// What the router has heard of the winner's first token. The client does not wait for that: it is told when the call is next
+/// looked at after the bytes were written.
+#[derive(Clone, Copy)]
+enum FirstToken {
+    /// Of this attempt, on its way to the client.
+    Unwritten(usize),
+    /// Of this attempt, with the client.
+    Written(usize),
+    /// The router knows, or there is none.
+    Told,
 }
 
 /// What happens next to a call.
@@ -73,15 +88,15 @@ pub(crate) enum Step {
 }
 
 impl Call {
-    /// A call that begins now.
+    /// A call that begins now; in a box, because it is handed on from one to the next.
     pub fn new(
         worker: Rc<Worker>,
         account: Account,
         race: Race,
         endpoints: Vec<usize>,
         tap: Rc<ConnectionTap>,
-    ) -> Call {
-        Call {
+    ) -> Box<Call> {
+        Box::new(Call {
             account: Rc::new(account),
             worker,
             race,
@@ -89,16 +104,20 @@ impl Call {
             attempts: Vec::with_capacity(1),
             winner: None,
             won_just_now: false,
+            first_token: FirstToken::Told,
             granted: None,
             ending: None,
             overhead_at_end: None,
             timer: None,
             tap,
-        }
+        })
     }
 
     /// Goes on until something happens that the client's connection has to know.
     pub fn poll_step(&mut self, context: &mut Context<'_>) -> Poll<Step> {
+        if let FirstToken::Written(winner) = self.first_token {
+            self.tell_first_token(winner);
+        }
         loop {
             self.drive(context);
             let mut has_begun = false;
@@ -116,6 +135,9 @@ impl Call {
                 return Poll::Ready(step);
             }
             if !has_begun && self.poll_timer(context).is_pending() {
+                if let FirstToken::Unwritten(winner) = self.first_token {
+                    self.first_token = FirstToken::Written(winner);
+                }
                 return Poll::Pending;
             }
         }
@@ -270,7 +292,7 @@ impl Call {
             Action::Win { attempt } => {
                 self.winner = Some(attempt);
                 self.inbox(attempt).borrow_mut().is_handed_on = true;
-                self.tell_first_token(attempt);
+                self.first_token = FirstToken::Unwritten(attempt);
                 // Told when those that lost have been settled, so that what they cost is known.
                 self.won_just_now = true;
             }
@@ -358,16 +380,16 @@ impl Call {
 
     /// The router hears of a first token when it is news, not when the answer has ended.
     fn tell_first_token(&mut self, number: usize) {
+        self.first_token = FirstToken::Told;
         if !self.account.request.is_stream() {
             // What came whole came at its end.
             return;
         }
-        let now = self.now();
         let Entry { attempt, held, .. } = &mut self.attempts[number];
         let inbox = attempt.inbox.borrow();
         if let (Some(held), Some(first), Some(sent)) = (held, inbox.meter.first_text_at(), inbox.sent_at()) {
             let prompt_tokens = self.account.prompt_tokens;
-            locked(&self.account.plan.router).first_token(&mut held.started, now, first - sent, prompt_tokens);
+            locked(&self.account.plan.router).first_token(&mut held.started, first, first - sent, prompt_tokens);
         }
     }
 
@@ -375,6 +397,9 @@ impl Call {
     fn settle(&mut self, number: usize, end: AttemptEnd) {
         let won = self.winner == Some(number);
         let overhead = if won { self.overhead_at_end.or_else(|| self.overhead()) } else { None };
+        if won && !matches!(self.first_token, FirstToken::Told) {
+            self.tell_first_token(number);
+        }
         let entry = &mut self.attempts[number];
         let Some(held) = entry.held.take() else { return };
         // Settled means ended: a body that was handed over whole may not have been asked for its end.
@@ -390,11 +415,13 @@ impl Call {
 
     fn poll_timer(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let Some(wake_at) = self.race.wake_at() else { return Poll::Pending };
-        let deadline = Instant::now() + (wake_at - self.now()).as_duration();
-        let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline)));
+        let now = || self.account.house.clock.now();
+        let until = || Instant::now() + (wake_at - now()).as_duration();
+        let (due, timer) = self.timer.get_or_insert_with(|| (wake_at, Box::pin(tokio::time::sleep_until(until()))));
         // One that is too early only costs a look; it is moved when it fires.
-        if timer.deadline() > deadline + Duration::from_millis(1) || timer.is_elapsed() {
-            timer.as_mut().reset(deadline);
+        if *due > wake_at + TIMER_GRAIN || timer.is_elapsed() {
+            *due = wake_at;
+            timer.as_mut().reset(until());
         }
         timer.as_mut().poll(context)
     }

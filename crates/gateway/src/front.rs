@@ -119,7 +119,7 @@ impl Front {
     }
 
     /// Puts the lanes in order and begins the race.
-    fn begin(&self, account: Account, mode: Mode, tap: &Rc<ConnectionTap>) -> Result<Call, Denied> {
+    fn begin(&self, account: Account, mode: Mode, tap: &Rc<ConnectionTap>) -> Result<Box<Call>, Denied> {
         let now = self.worker.house.clock.now();
         let plan = Arc::clone(&account.plan);
         let (usable, endpoints) = usable_lanes(&account)?;
@@ -208,7 +208,7 @@ pub(crate) fn admit(plan: &Plan, ask: Ask, head: &Parts) -> Result<Admitted, Den
 }
 
 /// Waits until there is an answer, and begins it.
-async fn respond(mut call: Call) -> Result<Response<CallBody>, Denied> {
+async fn respond(mut call: Box<Call>) -> Result<Response<CallBody>, Denied> {
     let is_stream = call.account.request.is_stream();
     let mut whole = Vec::new();
     loop {

@@ -8,6 +8,7 @@ use crate::config::{AliasConfig, Config, EndpointConfig, KeyConfig, LaneConfig, 
 use crate::error::GatewayError;
 use crate::house::locked;
 use crate::prepare::Request;
+use http::HeaderValue;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use tokrate_core::Tick;
@@ -33,6 +34,8 @@ pub(crate) struct Lane {
     pub id: LaneId,
     pub config: LaneConfig,
     pub endpoints: Vec<Endpoint>,
+    /// Provider and name as they stand in the head of an answer, if they can.
+    pub said: [Option<HeaderValue>; 2],
 }
 
 /// A dialect of a lane.
@@ -179,7 +182,8 @@ impl Lane {
             endpoints.push(Endpoint { config: endpoint.clone(), route, unresolved, secrets });
         }
         let place = u32::try_from(place).expect("nobody writes down so many lanes");
-        Ok(Lane { id: LaneId(place), config: config.clone(), endpoints })
+        let said = [&config.provider, &config.name].map(|name| HeaderValue::from_str(name).ok());
+        Ok(Lane { id: LaneId(place), config: config.clone(), endpoints, said })
     }
 
     /// What the resolver says if a name of the lane's has no address yet.
