@@ -8,6 +8,7 @@ use crate::attempt::{Attempt, Beginning};
 use crate::body::CallBody;
 use crate::denied::Denied;
 use crate::drain;
+use crate::first_token::FirstToken;
 use crate::heading::{CALL_HEADER, handed_on};
 use crate::house::locked;
 use crate::inbox::{Broken, Inbox};
@@ -61,18 +62,6 @@ pub(crate) struct Entry {
     failed: Option<Failed>,
 }
 
-/// What the router has heard of the winner's first token. The client does not wait for that: it is told when the call is next
-/// looked at after the bytes were written.
-#[derive(Clone, Copy)]
-enum FirstToken {
-    /// Of this attempt, on its way to the client.
-    Unwritten(usize),
-    /// Of this attempt, with the client.
-    Written(usize),
-    /// The router knows, or there is none.
-    Told,
-}
-
 /// What happens next to a call.
 pub(crate) enum Step {
     /// An attempt has won; its head can be sent.
@@ -104,7 +93,7 @@ impl Call {
             attempts: Vec::with_capacity(1),
             winner: None,
             won_just_now: false,
-            first_token: FirstToken::Told,
+            first_token: FirstToken::default(),
             granted: None,
             ending: None,
             overhead_at_end: None,
@@ -115,7 +104,7 @@ impl Call {
 
     /// Goes on until something happens that the client's connection has to know.
     pub fn poll_step(&mut self, context: &mut Context<'_>) -> Poll<Step> {
-        if let FirstToken::Written(winner) = self.first_token {
+        if let Some(winner) = self.first_token.take_written() {
             self.tell_first_token(winner);
         }
         loop {
@@ -135,8 +124,8 @@ impl Call {
                 return Poll::Ready(step);
             }
             if !has_begun && self.poll_timer(context).is_pending() {
-                if let FirstToken::Unwritten(winner) = self.first_token {
-                    self.first_token = FirstToken::Written(winner);
+                if self.first_token.waits() {
+                    context.waker().wake_by_ref();
                 }
                 return Poll::Pending;
             }
@@ -292,7 +281,10 @@ impl Call {
             Action::Win { attempt } => {
                 self.winner = Some(attempt);
                 self.inbox(attempt).borrow_mut().is_handed_on = true;
-                self.first_token = FirstToken::Unwritten(attempt);
+                // What came whole came at its end.
+                if self.account.request.is_stream() {
+                    self.first_token = FirstToken::came(attempt);
+                }
                 // Told when those that lost have been settled, so that what they cost is known.
                 self.won_just_now = true;
             }
@@ -380,11 +372,6 @@ impl Call {
 
     /// The router hears of a first token when it is news, not when the answer has ended.
     fn tell_first_token(&mut self, number: usize) {
-        self.first_token = FirstToken::Told;
-        if !self.account.request.is_stream() {
-            // What came whole came at its end.
-            return;
-        }
         let Entry { attempt, held, .. } = &mut self.attempts[number];
         let inbox = attempt.inbox.borrow();
         if let (Some(held), Some(first), Some(sent)) = (held, inbox.meter.first_text_at(), inbox.sent_at()) {
@@ -397,7 +384,7 @@ impl Call {
     fn settle(&mut self, number: usize, end: AttemptEnd) {
         let won = self.winner == Some(number);
         let overhead = if won { self.overhead_at_end.or_else(|| self.overhead()) } else { None };
-        if won && !matches!(self.first_token, FirstToken::Told) {
+        if self.first_token.take_of(number) {
             self.tell_first_token(number);
         }
         let entry = &mut self.attempts[number];
