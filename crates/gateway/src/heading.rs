@@ -86,8 +86,8 @@ pub(crate) fn heading(call: &Call) -> Heading {
     Heading { status: inbox.head.as_ref().map_or(StatusCode::OK, |head| head.status), headers }
 }
 
-/// A count of units of `10^-places` as a decimal number. The formatting of `f64` is tens of microseconds of code that a first
-/// token would wait for when it is not in the cache.
+/// A count of units of `10^-places` as a decimal number. Formatting an `f64` is much more code, for which a first token would wait
+/// while it is fetched.
 fn decimal(units: u64, places: u32) -> Option<HeaderValue> {
     let one = 10_u64.pow(places);
     HeaderValue::try_from(format!("{}.{:0width$}", units / one, units % one, width = places as usize)).ok()

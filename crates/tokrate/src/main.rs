@@ -9,7 +9,7 @@ use clap::Parser;
 use std::process::ExitCode;
 
 /// Gives back what a crowd needed once it has gone, which the system's does not.
-#[cfg(all(feature = "jemalloc", not(target_env = "msvc")))]
+#[cfg(all(feature = "jemalloc", target_os = "linux", target_env = "gnu"))]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
