@@ -214,3 +214,6 @@ pub(crate) async fn carry(
         stale += 1;
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -37,6 +37,8 @@ pub struct Scripted {
     asked: Arc<Mutex<Vec<Asked>>>,
     /// Tells of every connection that its client closed.
     pub closed: Receiver<()>,
+    /// Tells of every connection that the lane itself closed as [`Script::SayAndClose`] wants it.
+    pub left: Receiver<()>,
     release: Sender<()>,
 }
 
@@ -47,17 +49,18 @@ impl Scripted {
         let address = listener.local_addr().expect("an address");
         let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
         let (closing, closed) = channel();
+        let (leaving, left) = channel();
         let memory = Arc::clone(&asked);
         let (release, released) = channel();
         let released = Arc::new(Mutex::new(released));
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let (scripts, memory, closing) = (scripts.clone(), Arc::clone(&memory), closing.clone());
-                let released = Arc::clone(&released);
-                std::thread::spawn(move || converse(stream, &scripts, &memory, &closing, &released));
+                let (scripts, memory) = (scripts.clone(), Arc::clone(&memory));
+                let ends = Ends { closing: closing.clone(), leaving: leaving.clone(), released: Arc::clone(&released) };
+                std::thread::spawn(move || converse(stream, &scripts, &memory, &ends));
             }
         });
-        Scripted { address, asked, closed, release }
+        Scripted { address, asked, closed, left, release }
     }
 
     /// Lets one held connection go on.
@@ -71,13 +74,15 @@ impl Scripted {
     }
 }
 
-fn converse(
-    mut stream: TcpStream,
-    scripts: &[Script],
-    asked: &Mutex<Vec<Asked>>,
-    closing: &Sender<()>,
-    released: &Mutex<Receiver<()>>,
-) {
+/// What a connection's thread tells the test, and is told by it.
+struct Ends {
+    closing: Sender<()>,
+    leaving: Sender<()>,
+    released: Arc<Mutex<Receiver<()>>>,
+}
+
+fn converse(mut stream: TcpStream, scripts: &[Script], asked: &Mutex<Vec<Asked>>, ends: &Ends) {
+    let Ends { closing, leaving, released } = ends;
     let _ = stream.set_nodelay(true);
     let mut buffer = Vec::new();
     while let Some(request) = read_request(&mut stream, &mut buffer) {
@@ -98,6 +103,8 @@ fn converse(
             }
             Script::SayAndClose(bytes) => {
                 let _ = stream.write_all(&bytes);
+                drop(stream);
+                let _ = leaving.send(());
                 return;
             }
             Script::SayAndHold(bytes) => {
