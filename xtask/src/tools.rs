@@ -19,8 +19,7 @@ const BROWSERS: &[&str] = &["chromium", "chromium-browser", "google-chrome", "go
 pub fn ensure(root: &Path) -> Result<PathBuf> {
     if find("make").is_none() {
         println!("xtask: no make found; installing the system package `make` (the allocator is built with it)");
-        apt(&["update", "-qq"])?;
-        apt(&["install", "-y", "-qq", "--no-install-recommends", "make"])?;
+        install_system_packages(&["make"])?;
     }
     let bin = root.join(".tools/cargo/bin");
     for (tool, version) in CARGO_TOOLS {
@@ -71,8 +70,7 @@ fn install_python_packages(folder: &Path, packages: &[&str]) -> Result<()> {
     let make = || run(Command::new("python3").args(["-m", "venv"]).arg(folder));
     // Some systems ship Python without what makes environments.
     if make().is_err() {
-        apt(&["update", "-qq"])?;
-        apt(&["install", "-y", "-qq", "--no-install-recommends", "python3-venv"])?;
+        install_system_packages(&["python3-venv"])?;
         make()?;
     }
     let flags = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
@@ -95,9 +93,14 @@ fn install_browser() -> Result<()> {
     println!(
         "xtask: no Chromium found; installing the system package `chromium` (the report is looked at in a real browser)"
     );
-    apt(&["update", "-qq"])?;
-    apt(&["install", "-y", "-qq", "--no-install-recommends", "chromium", "fonts-dejavu-core"])?;
+    install_system_packages(&["chromium", "fonts-dejavu-core"])?;
     browser().map(|_| ()).context("find Chromium after its installation")
+}
+
+/// Installs system packages.
+fn install_system_packages(names: &[&str]) -> Result<()> {
+    apt(&["update", "-qq"])?;
+    apt(&[&["install", "-y", "-qq", "--no-install-recommends"], names].concat())
 }
 
 /// Runs the system's package manager, as root if need be.

@@ -8,7 +8,6 @@ use crate::attempt::{Attempt, Beginning};
 use crate::body::CallBody;
 use crate::denied::Denied;
 use crate::drain;
-use crate::first_token::FirstToken;
 use crate::heading::{CALL_HEADER, handed_on};
 use crate::house::locked;
 use crate::inbox::{Broken, Inbox};
@@ -43,7 +42,6 @@ pub(crate) struct Call {
     attempts: Vec<Entry>,
     winner: Option<usize>,
     won_just_now: bool,
-    first_token: FirstToken,
     /// Granted by the budget for the attempt that is about to be begun.
     granted: Option<Reserved>,
     ending: Option<Step>,
@@ -93,7 +91,6 @@ impl Call {
             attempts: Vec::with_capacity(1),
             winner: None,
             won_just_now: false,
-            first_token: FirstToken::default(),
             granted: None,
             ending: None,
             overhead_at_end: None,
@@ -104,9 +101,6 @@ impl Call {
 
     /// Goes on until something happens that the client's connection has to know.
     pub fn poll_step(&mut self, context: &mut Context<'_>) -> Poll<Step> {
-        if let Some(winner) = self.first_token.take_written() {
-            self.tell_first_token(winner);
-        }
         loop {
             self.drive(context);
             let mut has_begun = false;
@@ -124,9 +118,6 @@ impl Call {
                 return Poll::Ready(step);
             }
             if !has_begun && self.poll_timer(context).is_pending() {
-                if self.first_token.waits() {
-                    context.waker().wake_by_ref();
-                }
                 return Poll::Pending;
             }
         }
@@ -281,10 +272,7 @@ impl Call {
             Action::Win { attempt } => {
                 self.winner = Some(attempt);
                 self.inbox(attempt).borrow_mut().is_handed_on = true;
-                // What came whole came at its end.
-                if self.account.request.is_stream() {
-                    self.first_token = FirstToken::came(attempt);
-                }
+                self.tell_first_token(attempt);
                 // Told when those that lost have been settled, so that what they cost is known.
                 self.won_just_now = true;
             }
@@ -372,11 +360,16 @@ impl Call {
 
     /// The router hears of a first token when it is news, not when the answer has ended.
     fn tell_first_token(&mut self, number: usize) {
+        if !self.account.request.is_stream() {
+            // What came whole came at its end.
+            return;
+        }
+        let now = self.now();
         let Entry { attempt, held, .. } = &mut self.attempts[number];
         let inbox = attempt.inbox.borrow();
         if let (Some(held), Some(first), Some(sent)) = (held, inbox.meter.first_text_at(), inbox.sent_at()) {
             let prompt_tokens = self.account.prompt_tokens;
-            locked(&self.account.plan.router).first_token(&mut held.started, first, first - sent, prompt_tokens);
+            locked(&self.account.plan.router).first_token(&mut held.started, now, first - sent, prompt_tokens);
         }
     }
 
@@ -384,9 +377,6 @@ impl Call {
     fn settle(&mut self, number: usize, end: AttemptEnd) {
         let won = self.winner == Some(number);
         let overhead = if won { self.overhead_at_end.or_else(|| self.overhead()) } else { None };
-        if self.first_token.take_of(number) {
-            self.tell_first_token(number);
-        }
         let entry = &mut self.attempts[number];
         let Some(held) = entry.held.take() else { return };
         // Settled means ended: a body that was handed over whole may not have been asked for its end.

@@ -22,7 +22,6 @@ mod denied;
 mod door;
 mod drain;
 mod error;
-mod first_token;
 mod front;
 mod heading;
 mod house;

@@ -9,6 +9,8 @@ use tokrate_meter::Attempt as Row;
 
 /// Minutes that are remembered.
 pub(crate) const MINUTES: u64 = 60;
+/// Minutes that [`Hour::fold_older`] makes one of.
+const FOLDED_MINUTES: u64 = 10;
 
 /// The first minute of the hour that ends with this one.
 pub(crate) fn hour_began(minute: u64) -> u64 {
@@ -71,7 +73,7 @@ impl<T: Clone + Default> Hour<T> {
         let newest = self.minutes.back().map_or(0, |(newest, _)| *newest);
         let mut kept: VecDeque<(u64, Arc<T>)> = VecDeque::with_capacity(self.minutes.len());
         for (number, minute) in self.minutes.drain(..) {
-            let number = if newest - number >= age { number - number % 10 } else { number };
+            let number = if newest - number >= age { number - number % FOLDED_MINUTES } else { number };
             match kept.back_mut().filter(|(known, _)| *known == number) {
                 Some((_, sum)) => add(Arc::make_mut(sum), &minute),
                 None => kept.push_back((number, minute)),
