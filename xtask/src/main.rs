@@ -3,6 +3,7 @@
 mod bench;
 mod docs;
 mod memory;
+mod release;
 mod sdk;
 mod soak;
 mod tidy;
@@ -26,6 +27,7 @@ usage: cargo xtask <chore>
   soak gateway [--minutes N] [--rate R] [--seed S] [--tokrate BINARY] [--write]
                   the gateway under faults, every answer and every row checked (a short one is part of test)
   docs            write anew what docs/ has that is made from the code: schemas, the reference of the settings
+  release         build target/guided/tokrate, the binary as it is handed out: optimised by a profile of its own use
   bench [NAME…]   measure the bars with the release binary, beside a floor in the same run
 ";
 
@@ -45,6 +47,7 @@ fn main() -> ExitCode {
         Some("docs") => docs::run(&root),
         Some("sdk") => sdk::run(&root, &arguments[1..]),
         Some("soak") => soak::run(&root, &arguments[1..]),
+        Some("release") => release::run(&root),
         Some("bench") => bench::run(&root, &arguments[1..]),
         _ => {
             eprint!("{USAGE}");

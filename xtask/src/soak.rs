@@ -10,7 +10,7 @@ mod fleet;
 mod house;
 mod ledger;
 mod plan;
-mod process;
+pub mod process;
 mod report;
 mod said;
 mod trend;
@@ -105,8 +105,12 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<()> {
 /// The short soak, with a build that is quick to make.
 pub fn test(root: &Path) -> Result<()> {
     build(root, &[])?;
-    let arguments = TEST.map(str::to_owned);
-    soak(root, &root.join("target/debug/tokrate"), &Options::parse(&arguments)?)
+    with(root, &root.join("target/debug/tokrate"), &TEST.map(str::to_owned))
+}
+
+/// A soak of this binary.
+pub fn with(root: &Path, tokrate: &Path, arguments: &[String]) -> Result<()> {
+    soak(root, tokrate, &Options::parse(arguments)?)
 }
 
 fn build(root: &Path, flags: &[&str]) -> Result<()> {

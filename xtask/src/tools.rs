@@ -97,6 +97,34 @@ fn install_browser() -> Result<()> {
     browser().map(|_| ()).context("find Chromium after its installation")
 }
 
+/// The target of this machine, as the compiler calls it.
+pub fn host_target() -> Result<String> {
+    let said = output(Command::new("rustc").arg("-vV"))?;
+    let host = said.lines().find_map(|line| line.strip_prefix("host: ")).context("read rustc's host")?;
+    Ok(host.to_owned())
+}
+
+/// The program of the compiler's own version that puts profiles together.
+pub fn profile_merger() -> Result<PathBuf> {
+    let system = PathBuf::from(output(Command::new("rustc").args(["--print", "sysroot"]))?.trim());
+    let program = system.join("lib/rustlib").join(host_target()?).join("bin/llvm-profdata");
+    if !program.is_file() {
+        println!("xtask: no llvm-profdata beside rustc; installing the component `llvm-tools`");
+        run(Command::new("rustup").args(["component", "add", "llvm-tools"]))?;
+    }
+    Ok(program)
+}
+
+/// What a command says on standard output.
+fn output(command: &mut Command) -> Result<String> {
+    let shown = format!("{command:?}").replace('"', "");
+    let output = command.output().with_context(|| format!("run {shown}"))?;
+    if !output.status.success() {
+        bail!("run {shown}: {}", output.status);
+    }
+    String::from_utf8(output.stdout).with_context(|| format!("read what {shown} says"))
+}
+
 /// Installs system packages.
 fn install_system_packages(names: &[&str]) -> Result<()> {
     apt(&["update", "-qq"])?;

@@ -1,6 +1,6 @@
 //! `cargo xtask test`: everything that must hold, cheapest first.
 
-use crate::{sdk, soak, tidy, tools};
+use crate::{release, sdk, soak, tidy, tools};
 use anyhow::Result;
 use std::path::Path;
 use std::process::Command;
@@ -26,7 +26,9 @@ pub fn run(root: &Path) -> Result<()> {
     exported(&cargo)?;
     sdk::run(root, &[])?;
     println!("xtask: soak gateway");
-    soak::test(root)
+    soak::test(root)?;
+    println!("xtask: the training of a release");
+    release::test(root)
 }
 
 /// What only a build with the feature `otel` has. Of the whole workspace, so that no dependency is built with other features

@@ -133,6 +133,15 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<()> {
 }
 
 /// Writes the cases as lines of JSON, for `tokrate apply --batch` and for other engines.
+/// Writes edits out of a repository's history, as `tokrate apply --batch` reads them.
+pub fn write_edits(repository: &Path, most: usize, file: &Path) -> Result<()> {
+    let options = Options::parse(repository, &[])?;
+    let versions = history::versions(repository, options.commits, options.seed)
+        .with_context(|| format!("read the history of {}", repository.display()))?;
+    let cases = cases::cases(&versions, options.seed, most);
+    dump(&cases, file).with_context(|| format!("write {}", file.display()))
+}
+
 fn dump(cases: &[Case], file: &Path) -> Result<()> {
     let mut out = BufWriter::new(std::fs::File::create(file)?);
     for case in cases {

@@ -24,6 +24,7 @@ mod whole;
 
 use crate::tools;
 use anyhow::{Context, Result, bail};
+pub use apply::write_edits;
 use client::Clients;
 pub use gateway::{AnswerReader, Guarded};
 use std::path::{Path, PathBuf};
