@@ -8,13 +8,17 @@ use tokrate_meter::AssertionStatus;
 use tokrate_sim::{Faults, Law};
 
 fn engine(delay: u64, faults: &[&str]) -> tokrate_host::RunningHost {
+    engine_at(400.0, delay, faults)
+}
+
+fn engine_at(tokens_per_second: f64, delay: u64, faults: &[&str]) -> tokrate_host::RunningHost {
     let mut drawn = Faults::default();
     faults.iter().for_each(|fault| drawn.set(fault).expect("a fault"));
     let law = Law {
         slots: 8,
         base_delay: Span::from_millis(delay),
         prefill_tokens_per_second: f64::INFINITY,
-        stream_tokens_per_second: 400.0,
+        stream_tokens_per_second: tokens_per_second,
         contention: 0.0,
         coherency: 0.0,
         ..Law::default()
@@ -108,7 +112,8 @@ fn a_slower_engine_is_a_regression_against_the_baseline() {
 #[test]
 fn a_scorecard_tells_the_quick_from_the_slow_in_every_form() {
     let folder = Folder::new("scorecard");
-    let (quick, slow) = (engine(20, &[]), engine(120, &[]));
+    // Answers of a second, beside which it is little how long a busy machine stops one.
+    let (quick, slow) = (engine_at(130.0, 20, &[]), engine_at(130.0, 120, &[]));
     let (near, far) = (format!("vllm@{}/m", quick.address()), format!("vllm@{}/m", slow.address()));
     let line = format!(
         "bench {far} {near} --concurrency 1,10 --requests 8 --rounds 1 --input-tokens 20 --output-tokens 120 --calibration off \
@@ -190,7 +195,8 @@ fn every_trick_raises_its_sign() {
 
 #[test]
 fn an_honest_engine_raises_no_sign() {
-    let host = engine(5, &[]);
+    // Answers of two seconds: a client that is stopped reads what came meanwhile at one moment.
+    let host = engine_at(100.0, 5, &[]);
     let seen = long_answers("honest", &url(&host), 12);
     let signs: Vec<&str> = seen.phase().suspicions.iter().map(|it| it.sentence.as_str()).collect();
     assert_eq!(signs, [""; 0]);
