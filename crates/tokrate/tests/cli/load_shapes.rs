@@ -12,6 +12,7 @@ use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
+use tokrate_core::Span;
 use tokrate_host::{RequestTruth, RunningHost};
 use tokrate_meter::Status;
 use tokrate_sim::Law;
@@ -271,6 +272,22 @@ fn a_search_finds_where_the_objectives_break() {
         let judged: u64 = phases.iter().filter(of).filter_map(|phase| Some(phase.goodput.as_ref()?.of)).sum();
         assert_eq!(level.of, judged, "all rounds of a level count");
     }
+}
+
+#[test]
+fn a_search_finds_where_a_queue_breaks_the_objectives() {
+    // One alone has its first token in 20 ms; of two, each waits for the 620 ms that the other one takes.
+    let law = Law { slots: 1, base_delay: Span::from_millis(20), stream_tokens_per_second: 50.0, ..quick() };
+    let host = engine(law);
+    let load =
+        "--search concurrency --slo ttft_ms<300 --slo-share 0.5 --max-load 8 --input-tokens 20 --output-tokens 31";
+    let bench = measure(Folder::new("search-queue"), &url(&host), load);
+    let found = bench.record.search.as_ref().expect("a search");
+    assert_eq!((found.highest_met, found.lowest_missed), (Some(1.0), Some(2.0)), "{found:?}");
+    assert!(bench.record.notes.contains(&found.sentence), "{:?}", bench.record.notes);
+    let slow = bench.record.phases.iter().filter(|phase| phase.load_level().load == 2.0);
+    let failed: u64 = slow.filter_map(|phase| Some(phase.goodput.as_ref()?.missed_failed)).sum();
+    assert_eq!(failed, 0, "they missed by time alone");
 }
 
 #[test]
