@@ -97,8 +97,7 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<()> {
     }
     let mut versions = Vec::new();
     for repository in &options.repositories {
-        let read = history::versions(repository, options.commits, options.seed)
-            .with_context(|| format!("read the history of {}", repository.display()))?;
+        let read = changed_files(repository, &options)?;
         eprintln!("{}: {} changed files", repository.display(), read.len());
         versions.extend(read);
     }
@@ -132,16 +131,19 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Writes the cases as lines of JSON, for `tokrate apply --batch` and for other engines.
 /// Writes edits out of a repository's history, as `tokrate apply --batch` reads them.
 pub fn write_edits(repository: &Path, most: usize, file: &Path) -> Result<()> {
     let options = Options::parse(repository, &[])?;
-    let versions = history::versions(repository, options.commits, options.seed)
-        .with_context(|| format!("read the history of {}", repository.display()))?;
-    let cases = cases::cases(&versions, options.seed, most);
+    let cases = cases::cases(&changed_files(repository, &options)?, options.seed, most);
     dump(&cases, file).with_context(|| format!("write {}", file.display()))
 }
 
+fn changed_files(repository: &Path, options: &Options) -> Result<Vec<history::Version>> {
+    history::versions(repository, options.commits, options.seed)
+        .with_context(|| format!("read the history of {}", repository.display()))
+}
+
+/// Writes the cases as lines of JSON, for `tokrate apply --batch` and for other engines.
 fn dump(cases: &[Case], file: &Path) -> Result<()> {
     let mut out = BufWriter::new(std::fs::File::create(file)?);
     for case in cases {
