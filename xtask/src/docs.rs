@@ -2,10 +2,10 @@
 //!
 //! It refuses to know what is in them. Invariant: the tests that compare them with the code pass afterwards.
 
-use crate::tools;
 use anyhow::Result;
 use std::path::Path;
 use std::process::Command;
+use xtask::tools;
 
 /// Has each crate write what it is the source of.
 pub fn run(root: &Path) -> Result<()> {

@@ -1,20 +1,13 @@
 //! `cargo xtask`: the chores of the project. Each is a file of its own; this one only chooses.
 
-mod bench;
 mod docs;
-mod memory;
-mod release;
 mod sdk;
-mod soak;
 mod tidy;
-mod tools;
 mod verify;
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
-
-#[global_allocator]
-static ALLOCATOR: memory::Counting = memory::Counting;
+use std::process::{Command, ExitCode};
+use xtask::tools;
 
 const USAGE: &str = "\
 usage: cargo xtask <chore>
@@ -33,12 +26,6 @@ usage: cargo xtask <chore>
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if let Some(result) = bench::run_hidden(&arguments) {
-        return result.unwrap_or_else(|error| {
-            eprintln!("failed to {error:#}");
-            ExitCode::FAILURE
-        });
-    }
     let root = workspace_root();
     let result = match arguments.first().map(String::as_str) {
         Some("test") => verify::run(&root),
@@ -46,9 +33,11 @@ fn main() -> ExitCode {
         Some("tidy") => tidy::run(&root),
         Some("docs") => docs::run(&root),
         Some("sdk") => sdk::run(&root, &arguments[1..]),
-        Some("soak") => soak::run(&root, &arguments[1..]),
-        Some("release") => release::run(&root),
-        Some("bench") => bench::run(&root, &arguments[1..]),
+        // What needs the program's own crates is not built before it is asked for.
+        Some("bench" | "soak" | "release") => {
+            let flags = ["run", "--quiet", "--package", "lab", "--"];
+            tools::run(Command::new(env!("CARGO")).args(flags).args(&arguments))
+        }
         _ => {
             eprint!("{USAGE}");
             return ExitCode::from(2);

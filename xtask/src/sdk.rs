@@ -3,10 +3,10 @@
 //! It refuses to know what is checked: that is written in `tests/sdk`. Invariant: the versions that run are those that are
 //! pinned there, and nothing is installed twice.
 
-use crate::tools;
 use anyhow::{Context, Result, ensure};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use xtask::tools;
 
 /// What is pinned, below the workspace.
 const REQUIREMENTS: &str = "tests/sdk/requirements.txt";
@@ -25,11 +25,16 @@ pub fn ensure(root: &Path) -> Result<()> {
 
 /// Installs the SDKs if they are missing, builds the binary, and runs every check; further arguments go to the runner.
 pub fn run(root: &Path, arguments: &[String]) -> Result<()> {
+    tools::run(Command::new(env!("CARGO")).args(["build", "--quiet", "--package", "tokrate"]).current_dir(root))?;
+    check(root, &root.join("target/debug/tokrate"), arguments)
+}
+
+/// Installs the SDKs if they are missing, and runs every check against a binary.
+pub fn check(root: &Path, tokrate: &Path, arguments: &[String]) -> Result<()> {
     let python = ensure_python(root)?;
     let node_modules = ensure_node(root)?;
-    tools::run(Command::new(env!("CARGO")).args(["build", "--quiet", "--package", "tokrate"]).current_dir(root))?;
     let mut runner = Command::new(python);
-    runner.arg(root.join("tests/sdk/run.py")).arg("--tokrate").arg(root.join("target/debug/tokrate"));
+    runner.arg(root.join("tests/sdk/run.py")).arg("--tokrate").arg(tokrate);
     tools::run(runner.arg("--node-modules").arg(node_modules).args(arguments))
 }
 

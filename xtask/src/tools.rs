@@ -8,6 +8,13 @@ use std::process::Command;
 /// Cargo programs and the versions that are installed when they are missing.
 const CARGO_TOOLS: &[(&str, &str)] = &[("cargo-nextest", "0.9.143"), ("cargo-deny", "0.20.2")];
 
+/// They run for seconds, and optimised as their makers do it, cargo-deny alone takes minutes to build.
+const BUILT_SOON: [(&str, &str); 3] = [
+    ("CARGO_PROFILE_RELEASE_LTO", "off"),
+    ("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16"),
+    ("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1"),
+];
+
 /// Published clients that are run against tokrate's servers, from the registries of Node and Python.
 const NODE_PACKAGES: &[&str] = &["@morphllm/morphsdk@0.2.196", "@modelcontextprotocol/sdk@1.32.2", "openai@7.57.0"];
 const PYTHON_PACKAGES: &[&str] = &["openai==3.54.0"];
@@ -27,7 +34,8 @@ pub fn ensure(root: &Path) -> Result<PathBuf> {
             println!("xtask: {tool} is missing; installing {version} into .tools (some minutes, once)");
             run(Command::new(env!("CARGO"))
                 .args(["install", tool, "--version", version, "--locked", "--quiet", "--root"])
-                .arg(root.join(".tools/cargo")))?;
+                .arg(root.join(".tools/cargo"))
+                .envs(BUILT_SOON))?;
         }
     }
     if browser().is_none() {

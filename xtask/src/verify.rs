@@ -1,9 +1,10 @@
 //! `cargo xtask test`: everything that must hold, cheapest first.
 
-use crate::{release, sdk, soak, tidy, tools};
+use crate::{sdk, tidy};
 use anyhow::Result;
 use std::path::Path;
 use std::process::Command;
+use xtask::tools;
 
 /// Installs what is missing, then runs every check. Stops at the first that fails.
 pub fn run(root: &Path) -> Result<()> {
@@ -23,12 +24,22 @@ pub fn run(root: &Path) -> Result<()> {
     cargo(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"])?;
     cargo(&["test", "--workspace", "--doc", "--quiet"])?;
     cargo(&["nextest", "run", "--workspace", "--no-fail-fast"])?;
-    exported(&cargo)?;
-    sdk::run(root, &[])?;
-    println!("xtask: soak gateway");
-    soak::test(root)?;
-    println!("xtask: the training of a release");
-    release::test(root)
+    with_the_tests_build(root)?;
+    exported(&cargo)
+}
+
+/// Checks of whole binaries, with those that the tests' build has made: another one would have other features, and take as long.
+fn with_the_tests_build(root: &Path) -> Result<()> {
+    let (tokrate, lab) = (root.join("target/debug/tokrate"), root.join("target/debug/lab"));
+    sdk::check(root, &tokrate, &[])?;
+    for chore in [
+        &["soak", "gateway", "--minutes", "0.3", "--rate", "30", "--seed", "5", "--tokrate"][..],
+        &["release", "--try"],
+    ] {
+        println!("xtask: lab {}", chore.join(" "));
+        tools::run(Command::new(&lab).args(chore).arg(&tokrate))?;
+    }
+    Ok(())
 }
 
 /// What only a build with the feature `otel` has. Of the whole workspace, so that no dependency is built with other features

@@ -148,10 +148,11 @@ const TABLE: &[Row] = &[
         external: &[],
     },
     Row {
-        name: "xtask",
+        name: "lab",
         internal: &["apply", "core", "meter", "sim", "store"],
-        external: &["serde_json", "anyhow", "rustix", "memchr", "nix", "imara-diff"],
+        external: &["xtask", "serde_json", "anyhow", "rustix", "memchr", "nix", "imara-diff"],
     },
+    Row { name: "xtask", internal: &[], external: &["serde_json", "anyhow", "rustix"] },
 ];
 
 /// Crates that may not appear anywhere, tests included: a second TLS provider, a second HTTP client.

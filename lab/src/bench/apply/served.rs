@@ -55,7 +55,7 @@ pub fn measured(root: &Path, cases: &[Case]) -> Result<Served> {
     let once: Vec<&Case> =
         cases.iter().filter(is_asked).filter(|case| seen.insert(&*case.original)).take(REQUESTS).collect();
     let build = ["build", "--release", "--quiet", "--package", "tokrate"];
-    crate::tools::run(Command::new(env!("CARGO")).args(build).current_dir(root))?;
+    xtask::tools::run(Command::new(env!("CARGO")).args(build).current_dir(root))?;
     Ok(Served { again: figures(root, &again)?, once: figures(root, &once)? })
 }
 

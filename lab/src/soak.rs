@@ -17,7 +17,6 @@ mod trend;
 
 use crate::bench::clock::now;
 use crate::bench::conditions;
-use crate::tools;
 use anyhow::{Context, Result, bail, ensure};
 use books::Books;
 use crowd::Crowd;
@@ -31,6 +30,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 use tokrate_store::{Attempt, Query, Sqlite, Store};
+use xtask::tools;
 
 /// How it is called.
 pub const USAGE: &str = "\
@@ -38,9 +38,6 @@ usage: cargo xtask soak gateway [--minutes 60] [--rate 25] [--seed 1] [--tokrate
        RATE is clients a second; --write puts the figures into docs/soak.md;
        NAME is the commit that BINARY was built from, if it is not the one checked out
 ";
-
-/// The short soak that is part of the tests.
-const TEST: [&str; 6] = ["--minutes", "0.3", "--rate", "30", "--seed", "5"];
 
 /// How often the gateway is looked at, and its settings are changed; of a short soak, more often.
 const SAMPLE_EVERY: Duration = Duration::from_secs(10);
@@ -95,27 +92,17 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<()> {
     let tokrate = match &options.tokrate {
         Some(tokrate) => tokrate.clone(),
         None => {
-            build(root, &["--release"])?;
+            let flags = ["build", "--quiet", "--package", "tokrate", "--release"];
+            tools::run(Command::new(env!("CARGO")).args(flags).current_dir(root))?;
             root.join("target/release/tokrate")
         }
     };
     soak(root, &tokrate, &options)
 }
 
-/// The short soak, with a build that is quick to make.
-pub fn test(root: &Path) -> Result<()> {
-    build(root, &[])?;
-    with(root, &root.join("target/debug/tokrate"), &TEST.map(str::to_owned))
-}
-
 /// A soak of this binary.
 pub fn with(root: &Path, tokrate: &Path, arguments: &[String]) -> Result<()> {
     soak(root, tokrate, &Options::parse(arguments)?)
-}
-
-fn build(root: &Path, flags: &[&str]) -> Result<()> {
-    let mut command = Command::new(env!("CARGO"));
-    tools::run(command.args(["build", "--quiet", "--package", "tokrate"]).args(flags).current_dir(root))
 }
 
 fn soak(root: &Path, tokrate: &Path, options: &Options) -> Result<()> {

@@ -9,11 +9,11 @@ use super::relay::RELAY;
 use super::upstream::Upstream;
 use super::watch::{one_call, reach};
 use crate::bench::clock::now;
-use crate::tools;
 use anyhow::{Context, Result, bail};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use xtask::tools;
 
 /// Which door.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -91,9 +91,9 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<()> {
     let options = Options::parse(root, arguments)?;
     if cfg!(debug_assertions) {
         let mut command = Command::new(env!("CARGO"));
-        let build = ["run", "--release", "--quiet", "--package", "xtask", "--", "bench", "apply"];
+        let build = ["run", "--release", "--quiet", "--package", "lab", "--", "bench", "apply"];
         // Paths mean what they mean to the caller, so the folder is left as it is.
-        return crate::tools::run(command.args(build).args(arguments));
+        return xtask::tools::run(command.args(build).args(arguments));
     }
     let mut versions = Vec::new();
     for repository in &options.repositories {

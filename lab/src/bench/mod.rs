@@ -22,7 +22,6 @@ mod table;
 mod throughput;
 mod whole;
 
-use crate::tools;
 use anyhow::{Context, Result, bail};
 pub use apply::write_edits;
 use client::Clients;
@@ -31,6 +30,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 pub use table::conditions;
 use table::{Line, MachineTime, Table};
+use xtask::tools;
 
 /// One bar or several that are measured together.
 struct Bar {
@@ -130,12 +130,12 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<()> {
 
 /// Has the measuring done by an optimised build of this program: servers, floors and upstreams must be as fast as they can be.
 fn again_in_release(root: &Path, with_tokrate: bool, bench: &[&str], arguments: &[String]) -> Result<()> {
-    let packages = ["tokrate", "xtask"].into_iter().skip(usize::from(!with_tokrate));
+    let packages = ["tokrate", "lab"].into_iter().skip(usize::from(!with_tokrate));
     for package in packages {
         let mut command = Command::new(env!("CARGO"));
         tools::run(command.args(["build", "--release", "--quiet", "--package", package]).current_dir(root))?;
     }
-    let mut command = Command::new(root.join("target/release/xtask"));
+    let mut command = Command::new(root.join("target/release/lab"));
     tools::run(command.arg("bench").args(bench).args(arguments).current_dir(root))
 }
 

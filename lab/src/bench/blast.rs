@@ -53,8 +53,8 @@ impl Drop for Blast {
         for thread in self.threads.drain(..) {
             match thread.join() {
                 Ok(Ok(())) => {}
-                Ok(Err(error)) => eprintln!("xtask: the server ended early: {error:#}"),
-                Err(_) => eprintln!("xtask: the server panicked"),
+                Ok(Err(error)) => eprintln!("lab: the server ended early: {error:#}"),
+                Err(_) => eprintln!("lab: the server panicked"),
             }
         }
     }

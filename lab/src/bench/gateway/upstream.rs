@@ -110,8 +110,8 @@ impl Drop for Upstream {
     fn drop(&mut self) {
         self.shared.stop.store(true, Relaxed);
         match self.thread.take().map(JoinHandle::join) {
-            Some(Ok(Err(error))) => eprintln!("xtask: the upstream ended early: {error:#}"),
-            Some(Err(_)) => eprintln!("xtask: the upstream panicked"),
+            Some(Ok(Err(error))) => eprintln!("lab: the upstream ended early: {error:#}"),
+            Some(Err(_)) => eprintln!("lab: the upstream panicked"),
             Some(Ok(Ok(()))) | None => {}
         }
     }

@@ -6,10 +6,11 @@
 
 use crate::bench::Guarded;
 use crate::soak::process::{PATIENCE, Server, address_after};
-use crate::{bench, soak, tools};
-use anyhow::{Context, Result, ensure};
+use crate::{bench, soak};
+use anyhow::{Context, Result, bail, ensure};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use xtask::tools;
 
 /// Where it is made, and what it is called there.
 const FOLDER: &str = "target/guided";
@@ -31,8 +32,23 @@ const BRANCHES_ONLY: &str = "-Cllvm-args=-pgo-instr-select=false";
 /// The linker keeps what ran often apart from what did not, so that a call touches fewer pages.
 const APART: &str = "-Clink-arg=-Wl,-z,keep-text-section-prefix";
 
+/// How it is called.
+const USAGE: &str = "\
+usage: cargo xtask release [--try BINARY]
+       BINARY goes through a small part of the training and nothing is built; the tests do that with a debug build
+";
+
+/// What was asked for.
+pub fn run(root: &Path, arguments: &[String]) -> Result<()> {
+    match arguments {
+        [] => release(root),
+        [flag, binary] if flag == "--try" => attempt(&std::path::absolute(binary)?),
+        _ => bail!("understand {}\n{USAGE}", arguments.join(" ")),
+    }
+}
+
 /// Builds, trains, and builds again.
-pub fn run(root: &Path) -> Result<()> {
+fn release(root: &Path) -> Result<()> {
     let merger = tools::profile_merger()?;
     let folder = root.join(FOLDER);
     let (counts, profile) = (folder.join("counts"), folder.join("merged.profdata"));
@@ -40,12 +56,12 @@ pub fn run(root: &Path) -> Result<()> {
         std::fs::remove_dir_all(&counts).context("forget the counts of the last time")?;
     }
     std::fs::create_dir_all(&counts).with_context(|| format!("make {}", counts.display()))?;
-    println!("xtask: building the binary that counts (1 of 3)");
+    println!("lab: building the binary that counts (1 of 3)");
     let counting = build(root, "counting", &[format!("-Cprofile-generate={}", counts.display())])?;
-    println!("xtask: training it (2 of 3)");
+    println!("lab: training it (2 of 3)");
     train(root, &counting, &folder)?;
     tools::run(Command::new(merger).arg("merge").arg("-o").arg(&profile).args(files(&counts)?))?;
-    println!("xtask: building the binary that is handed out (3 of 3)");
+    println!("lab: building the binary that is handed out (3 of 3)");
     let mut flags = vec![format!("-Cprofile-use={}", profile.display())];
     if cfg!(target_os = "linux") {
         flags.push(APART.to_owned());
@@ -53,7 +69,7 @@ pub fn run(root: &Path) -> Result<()> {
     let guided = build(root, "using", &flags)?;
     let tokrate = folder.join("tokrate");
     std::fs::copy(&guided, &tokrate).with_context(|| format!("copy {}", guided.display()))?;
-    println!("xtask: {} is ready", tokrate.display());
+    println!("lab: {} is ready", tokrate.display());
     Ok(())
 }
 
@@ -92,10 +108,10 @@ fn merge_edits(root: &Path, tokrate: &Path, work: &Path) -> Result<()> {
 }
 
 /// A part of the training, with a build that is there already.
-pub fn test(root: &Path) -> Result<()> {
+fn attempt(tokrate: &Path) -> Result<()> {
     let work = std::env::temp_dir().join(format!("tokrate-training-{}", std::process::id()));
     std::fs::create_dir_all(&work).with_context(|| format!("make {}", work.display()))?;
-    carry_calls(&root.join("target/debug/tokrate"), &work, TESTED)?;
+    carry_calls(tokrate, &work, TESTED)?;
     std::fs::remove_dir_all(&work).with_context(|| format!("remove {}", work.display()))
 }
 

@@ -1,0 +1,3 @@
+//! What the chores share: the programs that they need, and how one is run.
+
+pub mod tools;
