@@ -29,7 +29,7 @@ fn main() -> ExitCode {
     let root = workspace_root();
     let result = match arguments.first().map(String::as_str) {
         Some("test") => verify::run(&root),
-        Some("tools") => tools::ensure(&root).and_then(|_| sdk::ensure(&root)),
+        Some("tools") => verify::install(&root),
         Some("tidy") => tidy::run(&root),
         Some("docs") => docs::run(&root),
         Some("sdk") => sdk::run(&root, &arguments[1..]),

@@ -2,6 +2,7 @@
 //! with a line that says so.
 
 use anyhow::{Context, Result, bail};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -12,7 +13,7 @@ const CARGO_TOOLS: &[(&str, &str)] = &[("cargo-nextest", "0.9.143"), ("cargo-den
 const BUILT_SOON: [(&str, &str); 3] = [
     ("CARGO_PROFILE_RELEASE_LTO", "off"),
     ("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16"),
-    ("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1"),
+    ("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0"),
 ];
 
 /// Published clients that are run against tokrate's servers, from the registries of Node and Python.
@@ -22,12 +23,20 @@ const PYTHON_PACKAGES: &[&str] = &["openai==3.54.0"];
 /// Names under which a Chromium-like browser may be found.
 const BROWSERS: &[&str] = &["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 
-/// Makes sure that every tool is there; returns the folder to put in front of PATH.
-pub fn ensure(root: &Path) -> Result<PathBuf> {
+/// Makes sure that the programs of the system are there.
+pub fn ensure_system() -> Result<()> {
     if find("make").is_none() {
         println!("xtask: no make found; installing the system package `make` (the allocator is built with it)");
         install_system_packages(&["make"])?;
     }
+    if browser().is_none() {
+        install_browser()?;
+    }
+    Ok(())
+}
+
+/// Makes sure that the programs of Cargo are there; returns the folder to put in front of PATH.
+pub fn ensure_cargo(root: &Path) -> Result<PathBuf> {
     let bin = root.join(".tools/cargo/bin");
     for (tool, version) in CARGO_TOOLS {
         if find(tool).is_none() && !bin.join(tool).is_file() {
@@ -38,12 +47,13 @@ pub fn ensure(root: &Path) -> Result<PathBuf> {
                 .envs(BUILT_SOON))?;
         }
     }
-    if browser().is_none() {
-        install_browser()?;
-    }
-    ensure_packages(&root.join(".tools/node"), NODE_PACKAGES, install_node_packages)?;
-    ensure_packages(&root.join(".tools/python"), PYTHON_PACKAGES, install_python_packages)?;
     Ok(bin)
+}
+
+/// Makes sure that published clients are there.
+pub fn ensure_clients(root: &Path) -> Result<()> {
+    ensure_packages(&root.join(".tools/node"), NODE_PACKAGES, install_node_packages)?;
+    ensure_packages(&root.join(".tools/python"), PYTHON_PACKAGES, install_python_packages)
 }
 
 /// Fills a folder with packages unless its list says that just these are in it.
@@ -149,7 +159,8 @@ fn apt(arguments: &[&str]) -> Result<()> {
 }
 
 fn is_root() -> bool {
-    rustix::process::getuid().is_root()
+    // What a process has of itself below /proc belongs to its user.
+    std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
 }
 
 /// The path of a program on PATH.

@@ -2,30 +2,68 @@
 
 use crate::{sdk, tidy};
 use anyhow::Result;
-use std::path::Path;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use xtask::tools;
 
 /// Installs what is missing, then runs every check. Stops at the first that fails.
 pub fn run(root: &Path) -> Result<()> {
-    let bin = tools::ensure(root)?;
-    sdk::ensure(root)?;
-    let path = std::env::join_paths(
-        [bin].into_iter().chain(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())),
-    )?;
-    let cargo = |arguments: &[&str]| -> Result<()> {
+    tools::ensure_system()?;
+    std::thread::scope(|scope| {
+        // Packages come from far away while programs are built here.
+        let packages = scope.spawn(|| packages(root));
+        let cargo = Cargo { root, path: path_with(tools::ensure_cargo(root)?)? };
+        checked(&cargo)?;
+        packages.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        tested(&cargo)
+    })
+}
+
+/// Only installs what is missing.
+pub fn install(root: &Path) -> Result<()> {
+    tools::ensure_system()?;
+    tools::ensure_cargo(root)?;
+    packages(root)
+}
+
+fn packages(root: &Path) -> Result<()> {
+    tools::ensure_clients(root)?;
+    sdk::ensure(root)
+}
+
+fn path_with(bin: PathBuf) -> Result<OsString> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    Ok(std::env::join_paths([bin].into_iter().chain(std::env::split_paths(&path)))?)
+}
+
+struct Cargo<'a> {
+    root: &'a Path,
+    path: OsString,
+}
+
+impl Cargo<'_> {
+    fn run(&self, arguments: &[&str]) -> Result<()> {
         println!("xtask: cargo {}", arguments.join(" "));
-        tools::run(Command::new(env!("CARGO")).args(arguments).current_dir(root).env("PATH", &path))
-    };
-    cargo(&["fmt", "--all", "--check"])?;
-    tidy::run(root)?;
+        let mut command = Command::new(env!("CARGO"));
+        tools::run(command.args(arguments).current_dir(self.root).env("PATH", &self.path))
+    }
+}
+
+/// What needs no program to run but the compiler's.
+fn checked(cargo: &Cargo) -> Result<()> {
+    cargo.run(&["fmt", "--all", "--check"])?;
+    tidy::run(cargo.root)?;
     // Advisories need a network beyond the package registry, so they are left to scheduled runs.
-    cargo(&["deny", "--log-level", "error", "check", "bans", "licenses", "sources"])?;
-    cargo(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"])?;
-    cargo(&["test", "--workspace", "--doc", "--quiet"])?;
-    cargo(&["nextest", "run", "--workspace", "--no-fail-fast"])?;
-    with_the_tests_build(root)?;
-    exported(&cargo)
+    cargo.run(&["deny", "--log-level", "error", "check", "bans", "licenses", "sources"])?;
+    cargo.run(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"])?;
+    cargo.run(&["test", "--workspace", "--doc", "--quiet"])
+}
+
+fn tested(cargo: &Cargo) -> Result<()> {
+    cargo.run(&["nextest", "run", "--workspace", "--no-fail-fast"])?;
+    with_the_tests_build(cargo.root)?;
+    exported(cargo)
 }
 
 /// Checks of whole binaries, with those that the tests' build has made: another one would have other features, and take as long.
@@ -44,9 +82,9 @@ fn with_the_tests_build(root: &Path) -> Result<()> {
 
 /// What only a build with the feature `otel` has. Of the whole workspace, so that no dependency is built with other features
 /// than before.
-fn exported(cargo: &impl Fn(&[&str]) -> Result<()>) -> Result<()> {
+fn exported(cargo: &Cargo) -> Result<()> {
     let feature = ["--workspace", "--features", "tokrate/otel"];
-    cargo(&[&["clippy", "--all-targets", "--quiet"][..], &feature, &["--", "-D", "warnings"]].concat())?;
+    cargo.run(&[&["clippy", "--all-targets", "--quiet"][..], &feature, &["--", "-D", "warnings"]].concat())?;
     let tests = ["--lib", "--test", "otel", "-E", "package(tokrate-gateway)", "--no-fail-fast"];
-    cargo(&[&["nextest", "run"][..], &feature, &tests].concat())
+    cargo.run(&[&["nextest", "run"][..], &feature, &tests].concat())
 }
