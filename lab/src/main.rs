@@ -8,8 +8,8 @@ mod memory;
 mod release;
 mod soak;
 
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use xtask::{exit_code, workspace_root};
 
 #[global_allocator]
 static ALLOCATOR: memory::Counting = memory::Counting;
@@ -34,16 +34,5 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("lab: failed to {error:#}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-/// The folder that holds the workspace's Cargo.toml.
-fn workspace_root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("lab lies in the workspace").to_path_buf()
+    exit_code("lab", result)
 }

@@ -5,9 +5,10 @@ mod sdk;
 mod tidy;
 mod verify;
 
-use std::path::{Path, PathBuf};
+use anyhow::Context;
+use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
-use xtask::tools;
+use xtask::{exit_code, workspace_root};
 
 const USAGE: &str = "\
 usage: cargo xtask <chore>
@@ -36,23 +37,13 @@ fn main() -> ExitCode {
         // What needs the program's own crates is not built before it is asked for.
         Some("bench" | "soak" | "release") => {
             let flags = ["run", "--quiet", "--package", "lab", "--"];
-            tools::run(Command::new(env!("CARGO")).args(flags).args(&arguments))
+            // Its exit code and what it says are those of the chore.
+            Err(Command::new(env!("CARGO")).args(flags).args(&arguments).exec()).context("run cargo")
         }
         _ => {
             eprint!("{USAGE}");
             return ExitCode::from(2);
         }
     };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("xtask: failed to {error:#}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-/// The folder that holds the workspace's Cargo.toml.
-fn workspace_root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the workspace").to_path_buf()
+    exit_code("xtask", result)
 }
