@@ -20,7 +20,6 @@ pub(crate) struct House {
     /// What the admin side tells of.
     pub told: Told,
     /// What the admin side tells of the export.
-    #[cfg(feature = "otel")]
     pub exports: crate::otel::Exports,
     /// Calls open, and begun since the start.
     pub open_calls: AtomicUsize,
@@ -40,7 +39,6 @@ impl House {
             clock,
             log,
             told: Told::default(),
-            #[cfg(feature = "otel")]
             exports: crate::otel::Exports::default(),
             open_calls: AtomicUsize::new(0),
             calls: AtomicU64::new(0),
@@ -79,7 +77,6 @@ impl House {
     }
 
     /// A name of this run, unlike that of every other.
-    #[cfg(feature = "otel")]
     pub fn run(&self) -> &str {
         &self.prefix
     }
