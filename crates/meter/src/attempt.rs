@@ -5,12 +5,12 @@
 
 use crate::live::GapSketch;
 use crate::names;
-use schemars::{JsonSchema, schema_for};
 use serde::{Deserialize, Serialize};
 use tokrate_core::{FailureKind, FinishReason};
 
 /// Why an attempt was begun.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum AttemptRole {
     /// The call's first.
@@ -25,7 +25,8 @@ pub enum AttemptRole {
 }
 
 /// How an attempt ended, as the gateway's client saw it.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum AttemptEnd {
     /// Its answer was given to the client, whole.
@@ -40,7 +41,8 @@ pub enum AttemptEnd {
 }
 
 /// Where the cost of an attempt comes from.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum CostBasis {
     /// There is no price for the lane.
@@ -55,7 +57,8 @@ pub enum CostBasis {
 }
 
 /// One attempt of one call.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Attempt {
     /// The call, the same for all its attempts; unique in a log.
     pub call: String,
@@ -103,11 +106,11 @@ pub struct Attempt {
     pub status: Option<u16>,
     /// Why the model stopped.
     #[serde(default, with = "names::maybe")]
-    #[schemars(schema_with = "names::schema_maybe::<FinishReason>")]
+    #[cfg_attr(test, schemars(schema_with = "crate::schema::name_or_null::<FinishReason>"))]
     pub finish: Option<FinishReason>,
     /// Why it failed.
     #[serde(with = "names::maybe")]
-    #[schemars(schema_with = "names::schema_maybe::<FailureKind>")]
+    #[cfg_attr(test, schemars(schema_with = "crate::schema::name_or_null::<FailureKind>"))]
     pub failure: Option<FailureKind>,
     /// Begun to sent (ns): waiting for a connection.
     pub wait_ns: Option<u64>,
@@ -203,12 +206,6 @@ impl CostBasis {
     }
 }
 
-/// The JSON Schema of a row, indented.
-pub fn attempt_schema() -> String {
-    let written = serde_json::to_string_pretty(&schema_for!(Attempt)).expect("a schema is plain data");
-    written + "\n"
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -225,16 +222,6 @@ mod tests {
         for basis in CostBasis::ALL {
             assert_eq!(json(serde_json::to_value(basis).expect("plain data")), basis.name());
         }
-    }
-
-    #[test]
-    fn the_schema_in_docs_is_that_of_the_type() {
-        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/attempt.schema.json");
-        let written = std::fs::read_to_string(path).unwrap_or_default();
-        assert!(
-            written == attempt_schema(),
-            "docs/attempt.schema.json is out of date; write it anew with `cargo run -p tokrate-meter --example schema -- docs`"
-        );
     }
 
     #[test]
