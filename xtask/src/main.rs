@@ -1,5 +1,6 @@
 //! `cargo xtask`: the chores of the project. Each is a file of its own; this one only chooses.
 
+mod advisories;
 mod docs;
 mod sdk;
 mod tidy;
@@ -20,6 +21,8 @@ usage: cargo xtask <chore>
                   run the published SDKs of OpenAI and Anthropic against the gateway (part of test)
   soak gateway [--minutes N] [--rate R] [--seed S] [--tokrate BINARY] [--write]
                   the gateway under faults, every answer and every row checked (a short one is part of test)
+  advisories [--database DIR | --update DIR]
+                  look for known security advisories of the dependencies; needs no network
   docs            write anew what docs/ has that is made from the code: schemas, the reference of the settings
   release         build target/guided/tokrate, the binary as it is handed out: optimised by a profile of its own use
   bench [NAME…]   measure the bars with the release binary, beside a floor in the same run
@@ -32,6 +35,7 @@ fn main() -> ExitCode {
         Some("test") => verify::run(&root),
         Some("tools") => verify::install(&root),
         Some("tidy") => tidy::run(&root),
+        Some("advisories") => advisories::run(&root, &arguments[1..]),
         Some("docs") => docs::run(&root),
         Some("sdk") => sdk::run(&root, &arguments[1..]),
         // What needs the program's own crates is not built before it is asked for.
