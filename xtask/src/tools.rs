@@ -66,6 +66,20 @@ pub fn ensure_cargo() -> Result<PathBuf> {
     Ok(folder.join("bin"))
 }
 
+/// A program of Cargo that nobody hands out built; its path.
+pub fn built_from_source(tool: &str, version: &str) -> Result<PathBuf> {
+    let folder = cache::tool("cargo")?.join(tool);
+    let wanted = format!("{tool} {version}");
+    fill(&folder, &wanted, &wanted, |folder| build_tool(folder, tool, version))?;
+    Ok(folder.join("bin").join(tool))
+}
+
+fn build_tool(folder: &Path, tool: &str, version: &str) -> Result<()> {
+    let mut install = Command::new(env!("CARGO"));
+    install.args(["install", tool, "--version", version, "--locked", "--quiet", "--root"]).arg(folder);
+    run(install.envs(BUILT_SOON))
+}
+
 /// A link in place of whatever was there.
 fn link(program: &Path, at: &Path) -> Result<()> {
     let folder = at.parent().expect("it lies in a folder");
