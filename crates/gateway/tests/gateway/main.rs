@@ -7,6 +7,7 @@ mod cut;
 mod door;
 mod house;
 mod refusals;
+mod restored;
 mod scripted;
 mod serving;
 mod simulated;
