@@ -134,9 +134,18 @@ impl RunningGateway {
         Ok(())
     }
 
-    /// Stops listening, lets open calls go on for the time that the configuration allows, and waits for the end.
-    pub fn stop(mut self) {
+    /// Stops listening, lets open calls go on for the time that the configuration allows, and waits for the end. Returns what
+    /// went wrong with the log and was not said yet, rows that could not be written before all.
+    pub fn stop(mut self) -> Option<String> {
         self.join();
+        let log = self.house.log.as_ref()?;
+        match log.counts().waiting {
+            0 => log.new_trouble(),
+            rows => {
+                let why = log.trouble().unwrap_or_else(|| "the disk is too slow".to_owned());
+                Some(format!("{rows} rows could not be written in time: {why}"))
+            }
+        }
     }
 
     fn join(&mut self) {

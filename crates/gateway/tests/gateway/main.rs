@@ -9,6 +9,7 @@ mod door;
 mod house;
 mod otel;
 mod refusals;
+mod restored;
 mod scripted;
 mod serving;
 mod simulated;

@@ -34,7 +34,9 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
     warn(&gateway.unresolved());
     wait(&stop, &gateway, flags)?;
     anstream::println!("letting open calls end (again to end at once)");
-    gateway.stop();
+    if let Some(trouble) = gateway.stop() {
+        anstream::eprintln!("tokrate: the throughput log had trouble at the end: {trouble}");
+    }
     Ok(Verdict::Good)
 }
 
@@ -59,8 +61,8 @@ fn wait(stop: &Stop, gateway: &RunningGateway, flags: &Flags) -> Result<()> {
                 () = stop.wait() => return Ok(()),
                 () = hangups.next() => {}
                 _ = looks.tick() => {
-                    if let Some(trouble) = gateway.log_trouble() {
-                        anstream::eprintln!("tokrate: calls go on, but the throughput log does not: {trouble}");
+                    while let Some(trouble) = gateway.log_trouble() {
+                        anstream::eprintln!("tokrate: calls go on, but the throughput log has trouble: {trouble}");
                     }
                     if let Some(trouble) = gateway.export_trouble() {
                         anstream::eprintln!("tokrate: calls go on, but the export to OpenTelemetry does not: {trouble}");

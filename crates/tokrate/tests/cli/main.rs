@@ -21,6 +21,7 @@ mod hostile;
 mod interrupt;
 mod load_shapes;
 mod log;
+mod log_kept;
 mod loopback_truth;
 mod mcp;
 mod outputs;
