@@ -2,6 +2,8 @@
 //!
 //! It refuses to sleep: what is waited for is waited for. Invariant: nothing leaves loopback.
 
+mod billing;
+mod budget;
 mod client;
 mod cut;
 mod door;
