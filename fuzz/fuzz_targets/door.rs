@@ -11,6 +11,7 @@ use serde_json::Value;
 use std::mem::ManuallyDrop;
 use tokrate_gateway::{
     AliasConfig, BudgetConfig, Config, Decision, Door, EndpointConfig, LaneConfig, LoserPolicy, Mode, Policy,
+    TokensMost,
 };
 use tokrate_net::Target;
 use tokrate_wire::{Dialect, Shape, decode_request};
@@ -36,6 +37,7 @@ fn door() -> Door {
             max_tokens_field: false,
         }],
         price: None,
+        most: TokensMost::default(),
         in_flight_most: None,
         loser: LoserPolicy::CancelEstimate,
         curve: Vec::new(),

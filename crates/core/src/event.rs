@@ -3,7 +3,7 @@
 //! It refuses to know how a dialect spells these events on the wire.
 //! Invariant: events of one read share one tick; text is stored once, in the batch's arena, in order of arrival.
 
-use crate::{FailureKind, Span, Tick};
+use crate::{BilledTokens, FailureKind, Span, Tick};
 
 /// One thing that an answer said, stamped with the read that completed it.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -134,6 +134,12 @@ pub struct Usage {
 }
 
 impl Usage {
+    /// What is billed; `None` unless prompt and answer are both counted.
+    pub fn billed(&self) -> Option<BilledTokens> {
+        let (cached_input, cache_write) = (self.cached_input.unwrap_or(0), self.cache_write_input.unwrap_or(0));
+        Some(BilledTokens { input: self.input?, output: self.output?, cached_input, cache_write })
+    }
+
     /// The counts of `later`, and those of `self` where `later` says nothing.
     pub fn updated_by(self, later: Usage) -> Usage {
         Usage {

@@ -1,4 +1,4 @@
-//! The vocabulary that every part of tokrate shares: time, units, stream events, requests, failures,
+//! The vocabulary that every part of tokrate shares: time, units, money, stream events, requests, failures,
 //! conditions, sketches and randomness.
 //!
 //! It refuses to know about I/O, clocks, serialisation formats and every other crate.
@@ -9,6 +9,7 @@ mod conditions;
 mod date;
 mod event;
 mod failure;
+mod money;
 mod request;
 mod rng;
 mod sketch;
@@ -19,6 +20,7 @@ pub use conditions::{Conditions, Fingerprint};
 pub use date::{Date, rfc3339};
 pub use event::{Channel, EventBatch, FinishReason, Oddity, ServerTimings, StreamEvent, TextRange, Usage, What};
 pub use failure::FailureKind;
+pub use money::{BilledTokens, Money, TokenPrice};
 pub use request::{ChatRequest, Content, Image, Message, Role, Tool, ToolChoice};
 pub use rng::Rng;
 pub use sketch::Sketch;

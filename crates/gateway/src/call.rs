@@ -6,6 +6,7 @@
 use crate::account::{Account, Ended, Held, role_in_log};
 use crate::attempt::{Attempt, Beginning};
 use crate::body::CallBody;
+use crate::cost::KeyHold;
 use crate::denied::Denied;
 use crate::drain;
 use crate::heading::{CALL_HEADER, handed_on};
@@ -42,8 +43,8 @@ pub(crate) struct Call {
     attempts: Vec<Entry>,
     winner: Option<usize>,
     won_just_now: bool,
-    /// Granted by the budget for the attempt that is about to be begun.
-    granted: Option<Reserved>,
+    /// Granted for the attempt that is about to be begun.
+    granted: Granted,
     ending: Option<Step>,
     /// Known before the client takes its time.
     overhead_at_end: Option<Span>,
@@ -51,6 +52,15 @@ pub(crate) struct Call {
     timer: Option<(Tick, Pin<Box<Sleep>>)>,
     /// The client's connection.
     tap: Rc<ConnectionTap>,
+}
+
+/// What a further attempt was granted.
+#[derive(Default)]
+struct Granted {
+    /// By the budget of its alias, if it is extra.
+    extra: Option<Reserved>,
+    /// By the limits of the client's key.
+    key: Option<KeyHold>,
 }
 
 /// An attempt with what has to be given back for it; `None` once it has been settled.
@@ -91,7 +101,7 @@ impl Call {
             attempts: Vec::with_capacity(1),
             winner: None,
             won_just_now: false,
-            granted: None,
+            granted: Granted::default(),
             ending: None,
             overhead_at_end: None,
             timer: None,
@@ -236,6 +246,9 @@ impl Call {
             }
             if has_ended {
                 let now = self.account.house.clock.now();
+                let end = if entry.attempt.failure().is_some() { AttemptEnd::Failed } else { AttemptEnd::Answered };
+                // What it cost is known, and what was held for it can be used for the next.
+                entry.held.iter_mut().for_each(|held| self.account.bill(&entry.attempt, held, end));
                 match entry.attempt.failure() {
                     None => self.race.ended(number, now),
                     Some(failed) => {
@@ -254,14 +267,21 @@ impl Call {
             if !locked(&account.plan.router).allows(candidate.lane, now) {
                 return false;
             }
-            if matches!(role, Role::First | Role::Failover) {
+            // What the first one may use was held when the call was admitted.
+            if role == Role::First {
+                return true;
+            }
+            let Ok(key) = account.reserve_further(candidate.lane, role) else { return false };
+            if role == Role::Failover {
+                granted.key = key;
                 return true;
             }
             let under_way = attempts.iter().filter(|entry| entry.held.is_some());
             let under_way = under_way.map(|entry| account.expected_usd(entry.attempt.lane.id));
             let cost = extra_usd(account.expected_usd(candidate.lane), under_way);
-            *granted = locked(&account.alias.budget).reserve(now, cost);
-            granted.is_some()
+            granted.extra = locked(&account.alias.budget).reserve(now, cost);
+            granted.key = key.filter(|_| granted.extra.is_some());
+            granted.extra.is_some()
         };
         race.poll(now, &mut allow)
     }
@@ -337,8 +357,13 @@ impl Call {
                 (Attempt::stillborn(beginning, batch, kind, said), Some(failed))
             }
         };
-        let held = Some(Held { started, reserved: self.granted.take() });
-        self.attempts.push(Entry { attempt, held, failed });
+        let Granted { extra, key } = std::mem::take(&mut self.granted);
+        let key = key.or_else(|| self.account.take_first(lane.id));
+        let mut held = Held { started, reserved: extra, key, bill: None };
+        if failed.is_some() {
+            self.account.bill(&attempt, &mut held, AttemptEnd::Failed);
+        }
+        self.attempts.push(Entry { attempt, held: Some(held), failed });
     }
 
     /// Leaves an attempt that lost to a task of its own.
@@ -427,7 +452,7 @@ impl Drop for Call {
             attempt.give_up(now);
             self.settle(number, end);
         }
-        if let Some(reserved) = self.granted.take() {
+        if let Some(reserved) = self.granted.extra.take() {
             locked(&self.account.alias.budget).give_back(reserved);
         }
     }

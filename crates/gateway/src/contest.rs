@@ -14,7 +14,7 @@ use http::{HeaderValue, Method};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
-use tokrate_core::{ChatRequest, FailureKind, Message, Role, Span, Tick};
+use tokrate_core::{ChatRequest, FailureKind, Message, Money, Role, Span, Tick};
 use tokrate_meter::{Ending, LiveNumbers, Timing};
 use tokrate_net::{Client, ClientConfig, Clock, Limits, Outgoing};
 use tokrate_wire::{Decoder, Shape, encode_request};
@@ -169,8 +169,8 @@ impl Asked {
         let timing = Timing { due_at: started, ended_at, ..Timing::default() };
         let numbers = self.inbox.borrow_mut().measure(timing, ending);
         let usage = numbers.usage;
-        let cost_usd = lane.config.price.zip(usage.input).zip(usage.output);
-        let cost_usd = cost_usd.map(|((price, input), output)| price.cost_usd(input, output, usage.cached_input));
+        let cost = lane.config.token_price().zip(usage.billed()).map(|(price, tokens)| price.cost(tokens));
+        let cost_usd = cost.map(Money::as_usd);
         Finish { total: ended_at - started, cost_usd, numbers }
     }
 }

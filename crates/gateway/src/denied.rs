@@ -56,6 +56,17 @@ impl Denied {
         Denied { retry_after, ..Denied::new(StatusCode::SERVICE_UNAVAILABLE, message) }
     }
 
+    /// What it is when a key with a limit in dollars asks for lanes of which nobody knows what they cost.
+    pub fn without_price(lanes: &[&str]) -> Denied {
+        let message = format!(
+            "the key has a limit in dollars, and what is asked for leads only to lanes whose price is not known ({}); set \
+             `price` under [gateway.lanes.{}], with zeros where nobody bills",
+            lanes.join(", "),
+            lanes.first().unwrap_or(&"NAME")
+        );
+        Denied::new(StatusCode::FORBIDDEN, message)
+    }
+
     /// What a request is that cannot be put to a lane of another dialect.
     pub fn untranslatable(error: &TranslateError) -> Denied {
         // Anthropic's SDKs begin threads by themselves, and go on without one when they hear this.

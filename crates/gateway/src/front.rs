@@ -86,7 +86,7 @@ impl Front {
         let mode = mode_for(&head.headers, alias.mode)?;
         // What was parsed holds on to the connection's buffer; an open call shall not.
         drop(head);
-        let key = shown.admit(&self.worker.house, &plan, &alias, &request)?;
+        let key = shown.admit(&self.worker.house)?;
         Ok((Account::new(Arc::clone(&self.worker.house), plan, alias, request, key, at, open), mode))
     }
 
@@ -123,6 +123,7 @@ impl Front {
         let now = self.worker.house.clock.now();
         let plan = Arc::clone(&account.plan);
         let (usable, endpoints) = usable_lanes(&account)?;
+        account.reserve_first(&usable)?;
         let shape = CallShape { prompt_tokens: account.prompt_tokens, output_tokens: account.expected_output_tokens() };
         let mut router = locked(&plan.router);
         let ranked = router.order(now, &shape, &usable, &account.alias.policy);
@@ -282,9 +283,11 @@ fn mode_for(headers: &HeaderMap, usual: Mode) -> Result<Mode, Denied> {
 /// The lanes that can carry a request, each with the endpoint for it.
 pub(crate) fn usable_lanes(account: &Account) -> Result<(Vec<tokrate_route::LaneId>, Vec<usize>), Denied> {
     let (mut usable, mut endpoints, mut obstacle, mut nameless) = (Vec::new(), Vec::new(), None, None);
+    let mut unpriced = Vec::new();
     for &id in &account.alias.lanes {
         let lane = account.plan.lane(id);
         match account.request.endpoint_for(lane) {
+            Ok(_) if account.needs_prices() && lane.config.price.is_none() => unpriced.push(lane.config.name.as_str()),
             Ok(endpoint) => match lane.endpoints[endpoint].unresolved() {
                 None => {
                     usable.push(id);
@@ -295,8 +298,9 @@ pub(crate) fn usable_lanes(account: &Account) -> Result<(Vec<tokrate_route::Lane
             Err(denied) => drop(obstacle.get_or_insert(denied)),
         }
     }
-    // A lane that could answer, if its name had an address, says more than one that never could.
-    match nameless.or(obstacle) {
+    // A lane that could answer, if its name had an address or it had a price, says more than one that never could.
+    let unpriced = (!unpriced.is_empty()).then(|| Denied::without_price(&unpriced));
+    match nameless.or(unpriced).or(obstacle) {
         Some(denied) if usable.is_empty() => Err(denied),
         _ => Ok((usable, endpoints)),
     }

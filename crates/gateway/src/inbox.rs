@@ -8,7 +8,7 @@ use bytes::Bytes;
 use serde::Deserialize;
 use std::cell::RefCell;
 use std::rc::Rc;
-use tokrate_core::{EventBatch, FailureKind, StreamEvent, Tick, Usage, What};
+use tokrate_core::{EventBatch, FailureKind, Oddity, StreamEvent, Tick, Usage, What};
 use tokrate_meter::{Ending, LiveMeter, LiveNumbers, Timing};
 use tokrate_net::{Departure, ExchangeFailure, Head, Sink};
 use tokrate_wire::{AnswerTranslator, Decoder, Dialect, Passage, Shape, UsageFilter, error_event};
@@ -53,6 +53,8 @@ pub(crate) struct Inbox {
     /// Events since the race was told: the first one with content, every end and failure, and the latest of each read.
     news: Vec<StreamEvent>,
     has_content: bool,
+    /// Whether further answers came beside the first, which alone is measured.
+    pub has_further_answers: bool,
     ready: Vec<u8>,
     /// Whether somebody takes what lies ready as it comes.
     pub is_handed_on: bool,
@@ -73,6 +75,7 @@ impl Inbox {
             refused: Vec::new(),
             news: Vec::new(),
             has_content: false,
+            has_further_answers: false,
             ready: Vec::new(),
             is_handed_on: false,
             text: None,
@@ -228,6 +231,7 @@ impl Inbox {
                 What::Finish(_) | What::Failed { .. } => true,
                 _ => false,
             };
+            self.has_further_answers |= event.what == What::Odd(Oddity::ExtraChoice);
             if is_news || place == last {
                 self.news.push(*event);
             }

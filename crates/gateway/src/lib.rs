@@ -13,10 +13,12 @@ mod admission;
 mod ask;
 mod attempt;
 mod body;
+mod budgets;
 mod calendar;
 mod call;
 mod config;
 mod contest;
+mod cost;
 mod curve;
 mod denied;
 mod door;
@@ -36,9 +38,10 @@ mod server;
 mod words;
 mod worker;
 
+pub use budgets::check_budgets;
 pub use config::{
     AliasConfig, Config, EndpointConfig, KeyConfig, LaneConfig, LimitsConfig, LogSettings, OtelConfig, Price,
-    SEED_USUAL, key_hash, mode_of,
+    SEED_USUAL, TokensMost, key_hash, mode_of,
 };
 pub use contest::{Contest, Finish, Runner};
 pub use curve::curve_of;

@@ -3,18 +3,18 @@
 //! It refuses to know how it was written and what has been measured since. Invariant: a plan never changes; a new
 //! configuration is a new plan, and calls that have begun keep theirs.
 
+use crate::budgets::check_budgets;
 use crate::calendar::{month_of, month_start};
 use crate::config::{AliasConfig, Config, EndpointConfig, KeyConfig, LaneConfig, LimitsConfig};
 use crate::error::GatewayError;
 use crate::house::locked;
-use crate::prepare::Request;
 use http::HeaderValue;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
-use tokrate_core::Tick;
+use tokrate_core::{Money, Tick};
 use tokrate_net::{ClientConfig, Clock, Route, Secrets};
 use tokrate_route::BudgetConfig;
-use tokrate_route::{Budget, KeyMeter, LaneId, Mode, OutputLength, Policy, Router};
+use tokrate_route::{Budget, KeyMeter, LaneId, Mode, Month, OutputLength, Policy, Router};
 use tokrate_store::{Grouping, Log, Query, Store, StoreError};
 use tokrate_wire::Dialect;
 
@@ -70,6 +70,12 @@ pub(crate) struct Key {
     pub meter: Arc<Mutex<KeyMeter>>,
 }
 
+/// What keys have spent in a month, each by its hash.
+pub(crate) struct Spent {
+    month: Month,
+    by_key: Vec<([u8; 32], Money)>,
+}
+
 impl Plan {
     /// Checks a configuration and resolves the names of its hosts, as far as they have addresses now. Blocks; to be called outside a runtime.
     pub fn resolve_blocking(config: &Config, clock: Clock) -> Result<Plan, GatewayError> {
@@ -123,8 +129,11 @@ impl Plan {
             }
         }
         drop(router);
+        let names: BTreeSet<String> = self.keys.values().map(|key| key.config.name.clone()).collect();
         for (hash, key) in &mut self.keys {
-            let Some(known) = earlier.keys.get(hash) else { continue };
+            // The log knows a key by its name: one whose secret was changed has spent what it had spent before.
+            let renamed = || earlier.keys.get(hash).filter(|known| !names.contains(&known.config.name));
+            let Some(known) = earlier.key(&key.config.name).or_else(renamed) else { continue };
             locked(&known.meter).set_limits(now, key.config.limits);
             *key = Arc::new(Key { config: key.config.clone(), meter: Arc::clone(&known.meter) });
         }
@@ -139,11 +148,20 @@ impl Plan {
         }
     }
 
-    /// Counts against each key's budget what the log says that it has spent this month.
-    pub fn restore(&self, log: &Log, wall_seconds: u64) -> Result<(), StoreError> {
-        let limited = self.keys.values().filter(|key| key.config.limits.usd_per_month.is_some());
+    fn key(&self, name: &str) -> Option<&Arc<Key>> {
+        self.keys.values().find(|key| key.config.name == name)
+    }
+
+    /// What the log says that keys with a budget have spent this month, unless an earlier plan knows it.
+    pub fn spent(&self, log: &Log, wall_seconds: u64, earlier: Option<&Plan>) -> Result<Spent, StoreError> {
+        let has_budget = |key: &Key| key.config.limits.usd_per_month.is_some();
+        let is_known = |key: &Key| {
+            let known = earlier.and_then(|earlier| earlier.key(&key.config.name));
+            known.is_some_and(|known| has_budget(known))
+        };
+        let mut spent = Spent { month: month_of(wall_seconds), by_key: Vec::new() };
         let mut reader = None;
-        for key in limited {
+        for (hash, key) in self.keys.iter().filter(|(_, key)| has_budget(key) && !is_known(key)) {
             let reader = match &mut reader {
                 Some(reader) => reader,
                 None => reader.insert(log.reader()?),
@@ -153,11 +171,20 @@ impl Plan {
                 from_unix_ms: Some(month_start(wall_seconds) * 1_000),
                 ..Query::default()
             };
-            let spent: f64 =
-                reader.summarise(&query, Grouping::default())?.iter().map(|summary| summary.cost_usd).sum();
-            locked(&key.meter).restore(month_of(wall_seconds), spent);
+            let usd: f64 = reader.summarise(&query, Grouping::default())?.iter().map(|summary| summary.cost_usd).sum();
+            // What is no amount of money is beyond every budget.
+            spent.by_key.push((*hash, Money::from_usd(usd).unwrap_or(Money::MAX)));
         }
-        Ok(())
+        Ok(spent)
+    }
+
+    /// Counts against each key's budget what it has spent.
+    pub fn restore(&self, spent: &Spent) {
+        for (hash, money) in &spent.by_key {
+            if let Some(key) = self.keys.get(hash) {
+                locked(&key.meter).restore(spent.month, *money);
+            }
+        }
     }
 
     /// The lane of a number that this plan gave out.
@@ -245,16 +272,6 @@ impl Alias {
     }
 }
 
-impl Alias {
-    /// What a call may cost at most where it may go first (USD): lanes without a price count as nothing.
-    pub fn dearest_usd(&self, plan: &Plan, request: &Request) -> f64 {
-        let output = request.glance.output_limit().unwrap_or(0);
-        let router = locked(&plan.router);
-        let costs = self.lanes.iter().filter_map(|lane| router.cost_usd(*lane, request.prompt_tokens(), output));
-        costs.fold(0.0, f64::max)
-    }
-}
-
 /// What can be said without asking anybody.
 fn check(config: &Config) -> Result<(), GatewayError> {
     if config.lanes.is_empty() {
@@ -268,6 +285,7 @@ fn check(config: &Config) -> Result<(), GatewayError> {
     }
     unlike("lanes", config.lanes.iter().map(|lane| &lane.name))?;
     unlike("aliases", config.aliases.iter().map(|alias| &alias.name))?;
+    check_budgets(config)?;
     unlike("keys", config.keys.iter().map(|key| &key.name))?;
     if let Some(lane) = config.lanes.iter().find(|lane| lane.endpoints.is_empty()) {
         return Err(GatewayError::NoEndpoint(lane.name.clone()));

@@ -74,6 +74,16 @@ impl Request {
         self.body.len() as u64 / BYTES_PER_TOKEN
     }
 
+    /// Tokens that one answer may have, as its client set it.
+    pub fn output_limit(&self) -> Option<u64> {
+        self.glance.lengths.output_limit(self.dialect())
+    }
+
+    /// Answers that are asked for at once.
+    pub fn answers(&self) -> u64 {
+        self.glance.lengths.answers(self.dialect())
+    }
+
     /// The endpoint of a lane that can carry this, or what is in the way.
     pub fn endpoint_for(&self, lane: &Lane) -> Result<usize, Denied> {
         match &self.routed {

@@ -4,7 +4,7 @@
 //! the end.
 
 use crate::admin::Admin;
-use crate::config::Config;
+use crate::config::{Config, LogSettings};
 use crate::error::GatewayError;
 use crate::front::Front;
 use crate::house::House;
@@ -36,6 +36,7 @@ pub struct RunningGateway {
     address: SocketAddr,
     admin: Option<SocketAddr>,
     house: Arc<House>,
+    log_settings: Option<LogSettings>,
     closing: watch::Sender<bool>,
     threads: Vec<JoinHandle<()>>,
     exporter: Option<Exporter>,
@@ -57,7 +58,7 @@ impl Gateway {
         let plan = Plan::resolve_blocking(&config, clock)?;
         let log = config.log.as_ref().map(|log| Log::open(log.store_config())).transpose()?;
         if let Some(log) = &log {
-            plan.restore(log, clock.wall_seconds())?;
+            plan.restore(&plan.spent(log, clock.wall_seconds(), None)?);
         }
         let house = Arc::new(House::new(clock, plan, log));
         // Sockets are bound within a runtime, which then ends: the threads have runtimes of their own.
@@ -89,7 +90,16 @@ impl Gateway {
         }
         let names = Names::watch(&house)?;
         let exporter = config.otel.as_ref().map(|otel| Exporter::start(otel, &config.client, &house)).transpose()?;
-        Ok(RunningGateway { address, admin, house, closing, threads, exporter, _names: names })
+        Ok(RunningGateway {
+            address,
+            admin,
+            house,
+            log_settings: config.log,
+            closing,
+            threads,
+            exporter,
+            _names: names,
+        })
     }
 }
 
@@ -127,9 +137,15 @@ impl RunningGateway {
     /// When the configuration makes no sense; the old one then stays.
     pub fn reconfigure(&self, config: &Config) -> Result<(), GatewayError> {
         // The addresses stay, so that what is safe there is judged by them.
-        let config = Config { listen: self.address, admin: self.admin, ..config.clone() };
-        let mut plan = Plan::resolve_blocking(&config, self.house.clock)?;
-        plan.inherit(&self.house.plan(), self.house.clock.now());
+        let config =
+            Config { listen: self.address, admin: self.admin, log: self.log_settings.clone(), ..config.clone() };
+        let (clock, earlier) = (self.house.clock, self.house.plan());
+        let mut plan = Plan::resolve_blocking(&config, clock)?;
+        // What can fail comes before what changes the limits of calls under way.
+        let log = self.house.log.as_ref();
+        let spent = log.map(|log| plan.spent(log, clock.wall_seconds(), Some(&earlier))).transpose()?;
+        plan.inherit(&earlier, clock.now());
+        spent.iter().for_each(|spent| plan.restore(spent));
         self.house.adopt(plan);
         Ok(())
     }

@@ -3,6 +3,8 @@
 //! It refuses to sleep: what is waited for is waited for. Invariant: nothing leaves loopback.
 
 mod admin;
+mod billing;
+mod budget;
 mod client;
 mod cut;
 mod door;

@@ -9,6 +9,7 @@ mod apply_fallback;
 mod apply_patch;
 mod apply_serve;
 mod browser;
+mod budgets;
 mod command_line;
 mod discovery;
 mod encrypted;
