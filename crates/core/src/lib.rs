@@ -12,6 +12,7 @@ mod failure;
 mod request;
 mod rng;
 mod sketch;
+mod text;
 mod time;
 mod units;
 
@@ -22,5 +23,6 @@ pub use failure::FailureKind;
 pub use request::{ChatRequest, Content, Image, Message, Role, Tool, ToolChoice};
 pub use rng::Rng;
 pub use sketch::Sketch;
+pub use text::{is_one_line, one_line};
 pub use time::{Span, Tick};
 pub use units::{RequestsPerSecond, TokensPerSecond};

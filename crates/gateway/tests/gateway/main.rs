@@ -2,12 +2,16 @@
 //!
 //! It refuses to sleep: what is waited for is waited for. Invariant: nothing leaves loopback.
 
+mod causes;
 mod client;
 mod cut;
 mod door;
+mod embeddings;
 mod house;
+mod keys;
 mod refusals;
 mod scripted;
 mod serving;
 mod simulated;
 mod time;
+mod translated;

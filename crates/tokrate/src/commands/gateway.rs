@@ -33,6 +33,7 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
     anstream::print!("{}", serving_shown(&resolved, &gateway));
     warn(&gateway.unresolved());
     wait(&stop, &gateway, flags)?;
+    tell_of_lanes(&gateway);
     anstream::println!("letting open calls end (again to end at once)");
     gateway.stop();
     Ok(Verdict::Good)
@@ -42,6 +43,13 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
 fn warn(unresolved: &[String]) {
     for lane in unresolved {
         anstream::eprintln!("tokrate: left out until its name has an address: {lane}");
+    }
+}
+
+/// Tells of lanes that are left alone after failures, each with the cause.
+fn tell_of_lanes(gateway: &RunningGateway) {
+    for trouble in gateway.lane_troubles() {
+        anstream::eprintln!("tokrate: {trouble}");
     }
 }
 
@@ -62,6 +70,7 @@ fn wait(stop: &Stop, gateway: &RunningGateway, flags: &Flags) -> Result<()> {
                     if let Some(trouble) = gateway.log_trouble() {
                         anstream::eprintln!("tokrate: calls go on, but the throughput log does not: {trouble}");
                     }
+                    tell_of_lanes(gateway);
                     if let Some(trouble) = gateway.export_trouble() {
                         anstream::eprintln!("tokrate: calls go on, but the export to OpenTelemetry does not: {trouble}");
                     }
