@@ -185,7 +185,7 @@ pub enum FinishReason {
 /// Deviations from the dialect that do not end the stream.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Oddity {
-    /// An event whose data is not JSON, or JSON of an unknown shape.
+    /// An event of an unknown shape, or with a field of a wrong type, which is left out.
     Malformed,
     /// An event over the size limit; its bytes were skipped.
     EventTooLarge,
@@ -201,11 +201,13 @@ pub enum Oddity {
     MissingDone,
     /// A usage block whose numbers do not fit together.
     ImplausibleUsage,
+    /// An event, or a whole body, that is no JSON or no object: what it was to say is lost.
+    Unreadable,
 }
 
 impl Oddity {
     /// Every oddity, in the order of its index.
-    pub const ALL: [Oddity; 8] = [
+    pub const ALL: [Oddity; 9] = [
         Oddity::Malformed,
         Oddity::EventTooLarge,
         Oddity::InvalidUtf8,
@@ -214,6 +216,7 @@ impl Oddity {
         Oddity::UnfinishedEvent,
         Oddity::MissingDone,
         Oddity::ImplausibleUsage,
+        Oddity::Unreadable,
     ];
 
     /// The name used in records and tables.
@@ -227,6 +230,7 @@ impl Oddity {
             Oddity::UnfinishedEvent => "unfinished_event",
             Oddity::MissingDone => "missing_done",
             Oddity::ImplausibleUsage => "implausible_usage",
+            Oddity::Unreadable => "unreadable_event",
         }
     }
 }

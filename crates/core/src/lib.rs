@@ -13,6 +13,7 @@ mod money;
 mod request;
 mod rng;
 mod sketch;
+mod text;
 mod time;
 mod units;
 
@@ -24,5 +25,6 @@ pub use money::{BilledTokens, Money, TokenPrice};
 pub use request::{ChatRequest, Content, Image, Message, Role, Tool, ToolChoice};
 pub use rng::Rng;
 pub use sketch::Sketch;
+pub use text::{is_one_line, one_line};
 pub use time::{Span, Tick};
 pub use units::{RequestsPerSecond, TokensPerSecond};

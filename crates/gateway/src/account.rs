@@ -185,7 +185,8 @@ impl Account {
         let given_up = matches!(ended.end, AttemptEnd::Lost | AttemptEnd::Abandoned).then_some(FailureKind::Cancelled);
         let outcome = Outcome {
             // What a client did is not held against a lane.
-            failure: given_up.or(ended.failure),
+            // Nor is what is wrong with an answer that was given to a client whole.
+            failure: given_up.or(ended.failure.filter(|_| ended.end != AttemptEnd::Answered)),
             retry_after: ended.retry_after,
             prompt_tokens: self.prompt_tokens,
             output_tokens: output,
@@ -200,8 +201,14 @@ impl Account {
         if let Some(ttft) = numbers.ttft_ns.map(Span::from_nanos).filter(|_| self.request.is_stream()) {
             router.first_token(&mut started, now, ttft, self.prompt_tokens);
         }
+        let lane = &attempt.lane;
+        let before = router.breaker(lane.id, now);
         router.finish(started, now, &outcome);
+        let after = router.breaker(lane.id, now);
         drop(router);
+        if let (Some(before), Some(after)) = (before, after) {
+            self.house.trips.hear(&lane.config.name, &lane.memory, before, after, now);
+        }
         if ended.end == AttemptEnd::Answered {
             locked(&self.alias.output_length).saw(now, output);
         }

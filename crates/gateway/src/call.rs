@@ -7,14 +7,16 @@ use crate::account::{Account, Ended, Held, role_in_log};
 use crate::attempt::{Attempt, Beginning};
 use crate::body::CallBody;
 use crate::cost::KeyHold;
-use crate::denied::Denied;
+use crate::denied::{Denied, LaneNow};
 use crate::drain;
-use crate::heading::{CALL_HEADER, handed_on};
+use crate::heading::CALL_HEADER;
 use crate::house::locked;
 use crate::inbox::{Broken, Inbox};
+use crate::lane_memory::is_of_the_lane;
 use crate::worker::Worker;
 use bytes::Bytes;
-use http::{HeaderName, HeaderValue, Response, StatusCode};
+use http::header::CONTENT_TYPE;
+use http::{HeaderName, HeaderValue, Response};
 use std::cell::{Cell, RefCell};
 use std::pin::Pin;
 use std::rc::Rc;
@@ -23,9 +25,11 @@ use std::task::{Context, Poll};
 use tokio::time::{Instant, Sleep};
 use tokrate_core::{FailureKind, Span, Tick};
 use tokrate_meter::AttemptEnd;
-use tokrate_net::Limits;
 use tokrate_net::server::{ConnectionTap, WriteSink};
-use tokrate_route::{Action, Blame, Candidate, Failed, LaneId, Race, Reserved, Role, Why, blame, extra_usd};
+use tokrate_net::{Limits, Redactor};
+use tokrate_route::{
+    Action, Blame, BreakerState, Candidate, Failed, LaneId, Race, Reserved, Role, Why, blame, extra_usd,
+};
 use tokrate_wire::error_event;
 
 /// Up to here a whole answer finds room in a socket that has sent what came before (bytes).
@@ -33,13 +37,20 @@ const SENT_AT_ONCE_BYTES: usize = 16 * 1024;
 /// A timer that is later than it should be by no more than this is left as it is: tokio's are no finer.
 const TIMER_GRAIN: Span = Span::from_millis(1);
 
+/// The lanes that can carry a call.
+pub(crate) struct Lanes {
+    /// The endpoint of each candidate.
+    pub endpoints: Vec<usize>,
+    /// The only one, if there is no other: what it refuses, nobody else can cure.
+    pub alone: Option<LaneId>,
+}
+
 /// A call, from its admission to its end.
 pub(crate) struct Call {
     pub account: Rc<Account>,
     worker: Rc<Worker>,
     race: Race,
-    /// The endpoint of each candidate.
-    endpoints: Vec<usize>,
+    lanes: Lanes,
     attempts: Vec<Entry>,
     winner: Option<usize>,
     won_just_now: bool,
@@ -86,18 +97,12 @@ pub(crate) enum Step {
 
 impl Call {
     /// A call that begins now; in a box, because it is handed on from one to the next.
-    pub fn new(
-        worker: Rc<Worker>,
-        account: Account,
-        race: Race,
-        endpoints: Vec<usize>,
-        tap: Rc<ConnectionTap>,
-    ) -> Box<Call> {
+    pub fn new(worker: Rc<Worker>, account: Account, race: Race, lanes: Lanes, tap: Rc<ConnectionTap>) -> Box<Call> {
         Box::new(Call {
             account: Rc::new(account),
             worker,
             race,
-            endpoints,
+            lanes,
             attempts: Vec::with_capacity(1),
             winner: None,
             won_just_now: false,
@@ -190,35 +195,73 @@ impl Call {
         let retry_after = self.race.retry_after();
         let denied = match attempt.and_then(|attempt| self.attempts.get(attempt)) {
             Some(entry) => {
-                Denied::of_failure(kind, &entry.attempt.lane.config.name, &entry.attempt.said(), retry_after)
+                let attempt = &entry.attempt;
+                let denied = Denied::of_failure(kind, &attempt.lane.config.name, &attempt.said(), retry_after);
+                match attempt.refused_status().filter(|_| self.is_final(kind)) {
+                    Some(status) => Denied { status, ..denied },
+                    None => denied,
+                }
             }
             None if kind == FailureKind::TimedOut => Denied::out_of_time(&self.account.alias.name),
             None => {
                 let (now, alias) = (self.now(), &self.account.alias);
                 let router = locked(&self.account.plan.router);
-                let breakers: Vec<_> = alias.lanes.iter().filter_map(|lane| router.breaker(*lane, now)).collect();
-                Denied::without_lane(&alias.name, &breakers, now)
+                let lanes = alias.lanes.iter().filter_map(|id| {
+                    let lane = self.account.plan.lane(*id);
+                    let (name, trouble) = (lane.config.name.clone(), lane.memory.trouble());
+                    Some(LaneNow { name, breaker: router.breaker(*id, now)?, trouble })
+                });
+                let lanes: Vec<LaneNow> = lanes.collect();
+                Denied::without_lane(&alias.name, &lanes, now)
             }
         };
         let is_logged = !self.attempts.is_empty();
         Denied { call: is_logged.then(|| self.account.request.id.clone()), ..denied }
     }
 
-    /// A lane's refusal of the client's own request, in the client's dialect as the provider wrote it.
+    /// Whether a failure of the settings is the answer, because no other lane could cure it.
+    fn is_final(&self, kind: FailureKind) -> bool {
+        self.lanes.alone.is_some() && blame(kind) == Blame::Key
+    }
+
+    /// What the only lane of a call refused before, while it is left alone for that: asking again would change nothing, and a
+    /// client that is told 503 asks again.
+    pub fn refusal_remembered(&self) -> Option<Response<CallBody>> {
+        let lane = self.account.plan.lane(self.lanes.alone?);
+        let breaker = locked(&self.account.plan.router).breaker(lane.id, self.now())?;
+        let trouble = lane.memory.trouble().filter(|trouble| blame(trouble.kind) == Blame::Key)?;
+        if !matches!(breaker, BreakerState::Open { why: Blame::Key, .. }) {
+            return None;
+        }
+        let (status, refusal) = (trouble.status?, trouble.refusal.as_ref()?);
+        let dialect = self.account.request.dialect();
+        if refusal.dialect != dialect {
+            let denied = Denied::of_failure(trouble.kind, &lane.config.name, &trouble.message, None);
+            return Some(Denied { status, ..denied }.into_response(dialect));
+        }
+        let mut response = Response::new(CallBody::plain(refusal.body.clone()));
+        *response.status_mut() = status;
+        if let Some(content_type) = &refusal.content_type {
+            response.headers_mut().insert(CONTENT_TYPE, content_type.clone());
+        }
+        Some(response)
+    }
+
+    /// A lane's refusal of the client's own request, in the client's dialect as the provider wrote it; of a call with one lane
+    /// also that of its key or its model.
     pub fn refusal_as_it_came(&self, attempt: usize) -> Option<Response<CallBody>> {
         let attempt = &self.attempts[attempt].attempt;
         let kind = attempt.failure()?.kind;
-        let is_own = blame(kind) == Blame::Client || kind == FailureKind::NotFound;
+        let is_own = blame(kind) == Blame::Client || kind == FailureKind::NotFound || self.is_final(kind);
         let is_same = attempt.dialect() == self.account.request.dialect();
-        let mut inbox = attempt.inbox.borrow_mut();
-        let status = inbox.head.as_ref().map(|head| head.status).filter(StatusCode::is_client_error)?;
+        let inbox = attempt.inbox.borrow();
+        let head = inbox.head.as_ref().filter(|head| head.status.is_client_error())?;
         if !is_own || !is_same {
             return None;
         }
-        let body = attempt.redacted(String::from_utf8_lossy(&inbox.refused).into_owned());
-        let mut response = Response::new(CallBody::plain(Bytes::from(body)));
-        *response.status_mut() = status;
-        *response.headers_mut() = handed_on(&mut inbox);
+        let mut response = Response::new(CallBody::plain(attempt.refused(&inbox)));
+        *response.status_mut() = head.status;
+        *response.headers_mut() = head.headers.clone();
         if let Ok(id) = HeaderValue::from_str(&self.account.request.id) {
             response.headers_mut().insert(HeaderName::from_static(CALL_HEADER), id);
         }
@@ -326,7 +369,7 @@ impl Call {
         let now = self.now();
         let account = &self.account;
         let lane = Arc::clone(account.plan.lane(lane));
-        let endpoint = self.endpoints[candidate];
+        let endpoint = self.lanes.endpoints[candidate];
         let started = locked(&account.plan.router).start(lane.id, now);
         let beginning = Beginning {
             endpoint,
@@ -349,7 +392,9 @@ impl Call {
                 if let Ok(id) = HeaderValue::from_str(&format!("{}-{number}", account.request.id)) {
                     outgoing.headers.insert(HeaderName::from_static("x-request-id"), id);
                 }
-                (Attempt::begin(beginning, client, outgoing, Inbox::new(reader, batch), limits), None)
+                let secrets = lane.endpoints[endpoint].secrets.clone();
+                let inbox = Inbox::new(reader, batch).guarded(Redactor::new(secrets, account.request.body.clone()));
+                (Attempt::begin(beginning, client, outgoing, inbox, limits), None)
             }
             (Err((kind, said)), _) | (_, Err((kind, said))) => {
                 let failed = Failed { kind, retry_after: None };
@@ -408,9 +453,18 @@ impl Call {
         entry.attempt.give_up(self.account.house.clock.now());
         let failure = match end {
             AttemptEnd::Failed => entry.failed.map(|failed| failed.kind).or(entry.attempt.measured_failure()),
+            // The client got all that came, and what it was is told in the log.
+            AttemptEnd::Answered if entry.attempt.is_unreadable_in_part() => Some(FailureKind::NotJson),
             AttemptEnd::Abandoned => self.tap.has_stalled().then_some(FailureKind::ClientStalled),
             _ => None,
         };
+        let lane = &entry.attempt.lane;
+        if let Some(kind) = failure.filter(|kind| end == AttemptEnd::Failed && is_of_the_lane(*kind)) {
+            lane.memory.note(entry.attempt.trouble(kind));
+        }
+        if end == AttemptEnd::Failed && entry.attempt.lacks_embeddings() {
+            lane.memory.note_no_embeddings(self.account.house.clock.now());
+        }
         let retry_after = entry.failed.and_then(|failed| failed.retry_after);
         self.account.settle(&entry.attempt, held, Ended { number, end, won, failure, retry_after, overhead });
     }

@@ -70,6 +70,8 @@ pub struct LaneConfig {
     pub curve: Vec<CurvePoint>,
     /// Names of further headers of the client that are handed on, in lower case.
     pub forward_headers: Vec<String>,
+    /// Whether it has embeddings; `None` to find out by asking.
+    pub embeddings: Option<bool>,
 }
 
 /// A dialect of a lane.

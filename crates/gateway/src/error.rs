@@ -21,6 +21,16 @@ pub enum GatewayError {
         /// The name.
         name: String,
     },
+    /// The log could not hold it as it is.
+    #[error("use the {what} name `{name}`: names have at most {most} bytes and no control characters")]
+    UnfitName {
+        /// Of a lane, a provider, a model, an alias or a key.
+        what: &'static str,
+        /// Its beginning.
+        name: String,
+        /// Bytes.
+        most: usize,
+    },
     /// A lane cannot be spoken with.
     #[error("use lane `{0}`: it has no endpoint")]
     NoEndpoint(String),

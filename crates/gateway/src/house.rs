@@ -4,6 +4,7 @@
 
 use crate::admin::Told;
 use crate::denied::Denied;
+use crate::lane_memory::Trips;
 use crate::plan::Plan;
 use http::StatusCode;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -19,6 +20,8 @@ pub(crate) struct House {
     pub log: Option<Log>,
     /// What the admin side tells of.
     pub told: Told,
+    /// Lanes that are left alone since this was last asked.
+    pub trips: Trips,
     /// What the admin side tells of the export.
     pub exports: crate::otel::Exports,
     /// Calls open, and begun since the start.
@@ -39,6 +42,7 @@ impl House {
             clock,
             log,
             told: Told::default(),
+            trips: Trips::default(),
             exports: crate::otel::Exports::default(),
             open_calls: AtomicUsize::new(0),
             calls: AtomicU64::new(0),
@@ -82,7 +86,9 @@ impl House {
     }
 
     /// Tells the admin side of a row, and writes it to the log if there is one.
-    pub fn write(&self, row: Row) {
+    pub fn write(&self, mut row: Row) {
+        // A provider may say a megabyte and call it the name of a model.
+        row.bound_texts();
         self.told.hear(&row);
         if let Some(log) = &self.log {
             log.write(row);

@@ -28,6 +28,7 @@ mod front;
 mod heading;
 mod house;
 mod inbox;
+mod lane_memory;
 mod listing;
 mod missing;
 mod names;

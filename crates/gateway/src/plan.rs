@@ -8,10 +8,12 @@ use crate::calendar::{month_of, month_start};
 use crate::config::{AliasConfig, Config, EndpointConfig, KeyConfig, LaneConfig, LimitsConfig};
 use crate::error::GatewayError;
 use crate::house::locked;
+use crate::lane_memory::LaneMemory;
 use http::HeaderValue;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
-use tokrate_core::{Money, Tick};
+use tokrate_core::{Money, Tick, is_one_line, one_line};
+use tokrate_meter::TEXT_BYTES_MOST;
 use tokrate_net::{ClientConfig, Clock, Route, Secrets};
 use tokrate_route::BudgetConfig;
 use tokrate_route::{Budget, KeyMeter, LaneId, Mode, Month, OutputLength, Policy, Router};
@@ -36,6 +38,7 @@ pub(crate) struct Lane {
     pub endpoints: Vec<Endpoint>,
     /// Provider and name as they stand in the head of an answer, if they can.
     pub said: [Option<HeaderValue>; 2],
+    pub memory: LaneMemory,
 }
 
 /// A dialect of a lane.
@@ -126,6 +129,11 @@ impl Plan {
             let same = |other: &&Arc<Lane>| other.config.name == lane.config.name && other.leads_where(lane);
             if let Some(known) = earlier.lanes.iter().find(same) {
                 router.inherit(lane.id, &locked(&earlier.router), known.id);
+                lane.memory.inherit(&known.memory);
+                if !known.shows_the_same(lane) {
+                    // With another key it may well be let in.
+                    router.reset_breaker(lane.id);
+                }
             }
         }
         drop(router);
@@ -210,7 +218,8 @@ impl Lane {
         }
         let place = u32::try_from(place).expect("nobody writes down so many lanes");
         let said = [&config.provider, &config.name].map(|name| HeaderValue::from_str(name).ok());
-        Ok(Lane { id: LaneId(place), config: config.clone(), endpoints, said })
+        let memory = LaneMemory::default();
+        Ok(Lane { id: LaneId(place), config: config.clone(), endpoints, said, memory })
     }
 
     /// What the resolver says if a name of the lane's has no address yet.
@@ -224,6 +233,12 @@ impl Lane {
             lane.endpoints.iter().map(|endpoint| endpoint.config.base.to_string()).collect()
         };
         self.config.model == other.config.model && bases(self) == bases(other)
+    }
+
+    /// Whether two lanes that lead to the same addresses show the same headers there, keys among them.
+    fn shows_the_same(&self, other: &Lane) -> bool {
+        let headers = self.endpoints.iter().zip(&other.endpoints);
+        headers.into_iter().all(|(one, other)| one.config.headers == other.config.headers)
     }
 
     /// Where a call in this dialect goes: an endpoint of the same one, else the first.
@@ -289,6 +304,13 @@ fn check(config: &Config) -> Result<(), GatewayError> {
     unlike("keys", config.keys.iter().map(|key| &key.name))?;
     if let Some(lane) = config.lanes.iter().find(|lane| lane.endpoints.is_empty()) {
         return Err(GatewayError::NoEndpoint(lane.name.clone()));
+    }
+    let lanes = config.lanes.iter();
+    let names = lanes.flat_map(|lane| [("lane", &lane.name), ("provider", &lane.provider), ("model", &lane.model)]);
+    let names = names.chain(config.aliases.iter().map(|alias| ("alias", &alias.name)));
+    let mut names = names.chain(config.keys.iter().map(|key| ("key", &key.name)));
+    if let Some((what, name)) = names.find(|(_, name)| !is_one_line(name, TEXT_BYTES_MOST)) {
+        return Err(GatewayError::UnfitName { what, name: one_line(name, 40), most: TEXT_BYTES_MOST });
     }
     match config.aliases.iter().find(|alias| alias.lanes.is_empty()) {
         Some(alias) => Err(GatewayError::NoLane(alias.name.clone())),

@@ -125,6 +125,11 @@ impl RunningGateway {
         self.house.log.as_ref().and_then(Log::new_trouble)
     }
 
+    /// Lanes that are left alone since this was last asked, each with the cause, to be told to people once.
+    pub fn lane_troubles(&self) -> Vec<String> {
+        self.house.trips.take()
+    }
+
     /// What went wrong with the export of the metrics since this was last asked, to be told to people once.
     pub fn export_trouble(&self) -> Option<String> {
         self.house.exports.new_trouble()

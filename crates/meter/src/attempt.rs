@@ -6,7 +6,10 @@
 use crate::live::GapSketch;
 use crate::names;
 use serde::{Deserialize, Serialize};
-use tokrate_core::{FailureKind, FinishReason};
+use tokrate_core::{FailureKind, FinishReason, is_one_line, one_line};
+
+/// Longest text of a row (bytes): names of models and lanes have fewer than a hundred, and a provider may say anything.
+pub const TEXT_BYTES_MOST: usize = 256;
 
 /// Why an attempt was begun.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
@@ -108,7 +111,8 @@ pub struct Attempt {
     #[serde(default, with = "names::maybe")]
     #[cfg_attr(test, schemars(schema_with = "crate::schema::name_or_null::<FinishReason>"))]
     pub finish: Option<FinishReason>,
-    /// Why it failed.
+    /// Why it failed. Of one that was answered: what was wrong with it although the client got all of it (`not_json` if an
+    /// event in it could not be read).
     #[serde(with = "names::maybe")]
     #[cfg_attr(test, schemars(schema_with = "crate::schema::name_or_null::<FailureKind>"))]
     pub failure: Option<FailureKind>,
@@ -157,6 +161,26 @@ pub struct Attempt {
     pub cost_usd: Option<f64>,
     /// Where that comes from.
     pub cost_basis: CostBasis,
+}
+
+impl Attempt {
+    /// Cuts every text to [`TEXT_BYTES_MOST`], on one line, without what a terminal would obey.
+    pub fn bound_texts(&mut self) {
+        let names = [
+            &mut self.call,
+            &mut self.alias,
+            &mut self.lane,
+            &mut self.provider,
+            &mut self.model,
+            &mut self.dialect_in,
+            &mut self.dialect_out,
+            &mut self.version,
+        ];
+        let texts = names.into_iter().chain(&mut self.key).chain(&mut self.model_answered);
+        for text in texts.filter(|text| !is_one_line(text, TEXT_BYTES_MOST)) {
+            *text = one_line(text, TEXT_BYTES_MOST);
+        }
+    }
 }
 
 impl AttemptRole {
@@ -222,6 +246,26 @@ mod tests {
         for basis in CostBasis::ALL {
             assert_eq!(json(serde_json::to_value(basis).expect("plain data")), basis.name());
         }
+    }
+
+    #[test]
+    fn every_text_of_a_row_is_bounded() {
+        let long = "\u{1b}[2J".to_owned() + &"x".repeat(1 << 20);
+        let written = serde_json::to_value(Attempt::default()).expect("plain data");
+        let fields: Vec<String> = written.as_object().expect("a row").keys().cloned().collect();
+        let mut texts = 0;
+        for field in fields {
+            let mut written = written.clone();
+            written[&field] = long.clone().into();
+            // Of numbers and of names from a list that is refused.
+            let Ok(mut row) = serde_json::from_value::<Attempt>(written) else { continue };
+            row.bound_texts();
+            let written = serde_json::to_value(&row).expect("plain data");
+            let bounded = written[&field].as_str().expect("a text");
+            assert!(bounded.len() <= TEXT_BYTES_MOST && !bounded.contains('\u{1b}'), "{field}");
+            texts += 1;
+        }
+        assert_eq!(texts, 10);
     }
 
     #[test]

@@ -36,7 +36,7 @@ mod slo;
 pub mod stats;
 
 pub use assertion::{Assertion, AssertionOutcome, AssertionStatus};
-pub use attempt::{Attempt, AttemptEnd, AttemptRole, CostBasis};
+pub use attempt::{Attempt, AttemptEnd, AttemptRole, CostBasis, TEXT_BYTES_MOST};
 pub use claim::{Claim, ClaimError, Condition, Meaning};
 pub use client_error::{ClientError, ClientErrorSource};
 pub use comfort::Comfort;

@@ -64,6 +64,7 @@ const TABLE: &[Row] = &[
             "httparse",
             "httpdate",
             "bytes",
+            "memchr",
             "rustls",
             "tokio-rustls",
             "rustls-native-certs",

@@ -116,6 +116,7 @@ pub(crate) fn lane_config(name: &str, provider: &str, model: &str, cap: Option<u
         loser: LoserPolicy::CancelEstimate,
         curve: Vec::new(),
         forward_headers: Vec::new(),
+        embeddings: None,
     }
 }
 

@@ -77,12 +77,13 @@ fn two_hundred_calls_at_once_without_a_limit_spend_the_budget_and_one_answer_at_
 
 /// Sends all bodies at once.
 fn at_once(house: &House, gate: &Arc<Gate>, path: &str, bodies: &[String]) -> Vec<Answer> {
+    let address = house.address;
     std::thread::scope(|scope| {
         let clients: Vec<_> = bodies
             .iter()
             .map(|body| {
                 scope.spawn(move || {
-                    let answer = asked(house.address, path, body);
+                    let answer = asked(address, path, body);
                     if answer.status == 429 {
                         gate.refused();
                     }

@@ -40,6 +40,7 @@ pub fn lane(name: &str, address: SocketAddr, dialects: &[Dialect]) -> LaneConfig
         loser: LoserPolicy::CancelEstimate,
         curve: Vec::new(),
         forward_headers: vec!["x-tokrate-fault".to_owned()],
+        embeddings: None,
     }
 }
 

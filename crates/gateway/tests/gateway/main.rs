@@ -5,10 +5,13 @@
 mod admin;
 mod billing;
 mod budget;
+mod causes;
 mod client;
 mod cut;
 mod door;
+mod embeddings;
 mod house;
+mod keys;
 mod otel;
 mod refusals;
 mod restored;
@@ -16,3 +19,4 @@ mod scripted;
 mod serving;
 mod simulated;
 mod time;
+mod translated;

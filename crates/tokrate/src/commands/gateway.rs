@@ -35,6 +35,7 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
     warn_of_budgets(&check_budgets(&resolved.config)?);
     warn(&gateway.unresolved());
     wait(&stop, &gateway, flags)?;
+    tell_of_lanes(&gateway);
     anstream::println!("letting open calls end (again to end at once)");
     if let Some(trouble) = gateway.stop() {
         anstream::eprintln!("tokrate: the throughput log had trouble at the end: {trouble}");
@@ -56,6 +57,13 @@ fn warn_of_budgets(warnings: &[String]) {
     }
 }
 
+/// Tells of lanes that are left alone after failures, each with the cause.
+fn tell_of_lanes(gateway: &RunningGateway) {
+    for trouble in gateway.lane_troubles() {
+        anstream::eprintln!("tokrate: {trouble}");
+    }
+}
+
 /// Waits for the end; reads the settings again when it is told to.
 fn wait(stop: &Stop, gateway: &RunningGateway, flags: &Flags) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -73,6 +81,7 @@ fn wait(stop: &Stop, gateway: &RunningGateway, flags: &Flags) -> Result<()> {
                     while let Some(trouble) = gateway.log_trouble() {
                         anstream::eprintln!("tokrate: calls go on, but the throughput log has trouble: {trouble}");
                     }
+                    tell_of_lanes(gateway);
                     if let Some(trouble) = gateway.export_trouble() {
                         anstream::eprintln!("tokrate: calls go on, but the export to OpenTelemetry does not: {trouble}");
                     }

@@ -99,7 +99,7 @@ impl Running {
         Connection::open_with_flags(self.folder.join("tokrate-log.db"), flags).expect("a log")
     }
 
-    fn rows(&self) -> u64 {
+    fn rows(&self) -> i64 {
         self.open().query_row("SELECT count(*) FROM attempts", [], |row| row.get(0)).expect("a log")
     }
 }
@@ -133,7 +133,7 @@ fn rows_outlive_a_vacuum_by_another_process_and_a_kill() {
     gateway.process.wait().expect("it was killed");
     assert_eq!(gateway.rows(), 22);
     let copied = Connection::open(kept).expect("a log");
-    assert_eq!(copied.query_row("SELECT count(*) FROM attempts", [], |row| row.get::<_, u64>(0)).expect("a log"), 2);
+    assert_eq!(copied.query_row("SELECT count(*) FROM attempts", [], |row| row.get::<_, i64>(0)).expect("a log"), 2);
 }
 
 #[test]

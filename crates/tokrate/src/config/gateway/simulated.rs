@@ -93,7 +93,8 @@ pub fn local(name: &str, local: &str, row: &LaneRow) -> Result<(LaneConfig, Loca
         let price = price.unwrap_or_else(|| price_of(&persona));
         let lane = lane(name, row.model.as_deref().unwrap_or("sim"), Some(price));
         let forward_headers = row.forward_headers.iter().map(|name| name.to_ascii_lowercase()).collect();
-        Ok((LaneConfig { forward_headers, most: tokens_most(row), ..lane }, Local::Simulated(Box::new(persona))))
+        let lane = LaneConfig { forward_headers, most: tokens_most(row), embeddings: row.embeddings, ..lane };
+        Ok((lane, Local::Simulated(Box::new(persona))))
     };
     found().with_context(|| format!("understand gateway.lanes.{name}"))
 }
@@ -115,5 +116,6 @@ fn lane(name: &str, model: &str, price: Option<Price>) -> LaneConfig {
         loser: LoserPolicy::CancelEstimate,
         curve: Vec::new(),
         forward_headers: vec!["x-tokrate-fault".to_owned()],
+        embeddings: None,
     }
 }
