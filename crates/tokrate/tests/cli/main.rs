@@ -21,6 +21,7 @@ mod hostile;
 mod interrupt;
 mod load_shapes;
 mod log;
+mod loopback_medians;
 mod loopback_truth;
 mod mcp;
 mod outputs;
