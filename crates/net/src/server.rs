@@ -173,6 +173,14 @@ impl Listener {
         Ok(Listener { listener, address })
     }
 
+    /// The next connection, set to send at once what is written.
+    async fn accept(&self) -> std::io::Result<TcpStream> {
+        let (stream, _) = self.listener.accept().await?;
+        // Events are small and must not wait for the acknowledgement of the last; a socket that refuses is closed already.
+        let _ = stream.set_nodelay(true);
+        Ok(stream)
+    }
+
     /// Serves until `shutdown` completes, then lets open requests end within `drain`.
     pub async fn serve<H: Handler>(
         self,
@@ -211,10 +219,8 @@ impl Listener {
             tokio::select! {
                 biased;
                 () = &mut shutdown => break,
-                accepted = self.listener.accept() => match accepted {
-                    Ok((stream, _)) => {
-                        // Events are small and must leave at once.
-                        let _ = stream.set_nodelay(true);
+                accepted = self.accept() => match accepted {
+                    Ok(stream) => {
                         let (tls, handler, closed) = (tls.clone(), Rc::clone(&handler), closed.clone());
                         connections.spawn_local(async move {
                             match tls {

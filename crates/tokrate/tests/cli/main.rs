@@ -23,6 +23,7 @@ mod interrupt;
 mod load_shapes;
 mod log;
 mod log_kept;
+mod loopback_medians;
 mod loopback_truth;
 mod mcp;
 mod outputs;
