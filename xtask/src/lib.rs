@@ -1,5 +1,6 @@
 //! What the chores share: the programs that they need, how one is run, where the workspace lies and how a chore ends.
 
+pub mod corpus;
 pub mod tools;
 
 use anyhow::Result;

@@ -23,6 +23,8 @@ mod door;
 mod drain;
 mod error;
 mod front;
+#[doc(hidden)]
+pub mod fuzzing;
 mod heading;
 mod house;
 mod inbox;
