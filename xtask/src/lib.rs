@@ -2,6 +2,7 @@
 
 pub mod cache;
 pub mod cargo;
+pub mod corpus;
 pub mod tools;
 
 use anyhow::Result;

@@ -25,6 +25,8 @@ mod door;
 mod drain;
 mod error;
 mod front;
+#[doc(hidden)]
+pub mod fuzzing;
 mod heading;
 mod house;
 mod inbox;

@@ -2,13 +2,13 @@
 
 use super::amounts::Dollars;
 use super::rows::{LaneRow, PriceRow};
-use crate::config::bench::target::named::Named;
+use crate::config::bench::target::named;
 use crate::config::bench::target::{dialect_of, key_header, own_key, usual_endpoint};
 use crate::config::secret::{KeyReference, Secret};
 use anyhow::{Context, Result, bail, ensure};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use std::num::NonZeroU64;
-use tokrate_catalog::Auth;
+use tokrate_catalog::{Auth, TargetName};
 use tokrate_core::Span;
 use tokrate_gateway::{CurvePoint, EndpointConfig, LaneConfig, LoserPolicy, Price, TokensMost, curve_of};
 use tokrate_net::Target;
@@ -79,7 +79,7 @@ type Found = (String, String, Vec<EndpointConfig>, Option<Price>);
 
 /// A lane of the catalog.
 fn catalogued(target: &str, row: &LaneRow) -> Result<Found> {
-    let named = Named::parse(target)?;
+    let named = TargetName::parse(target)?;
     let model = named
         .model
         .or(row.model.as_deref())
@@ -94,7 +94,7 @@ fn catalogued(target: &str, row: &LaneRow) -> Result<Found> {
         if row.dialect.as_deref().is_some_and(|dialect| dialect != endpoint.dialect) {
             continue;
         }
-        let base = Target::parse(&named.base(endpoint)?)?;
+        let base = Target::parse(&named::base(&named, endpoint)?)?;
         let headers = headers(endpoint.auth, endpoint.headers, key.as_ref(), row)?;
         endpoints.push(EndpointConfig {
             dialect: dialect_of(endpoint.dialect)?,

@@ -1,14 +1,13 @@
 //! Merges of any file and any update: nothing panics, and every line of a merged snippet comes from one of the two.
 //!
-//! It refuses to know what the right text is. Invariant: the first bytes of the input say the language and where the file
+//! It does not know what the right text is. Invariant: the first bytes of the input say the language and where the file
 //! ends and the update begins.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use std::collections::BTreeSet;
 use tokrate_apply::{Format, Language, Options, Outcome, merge, request::read_chat};
 
-fuzz_target!(|input: &[u8]| {
+/// Panics if a property does not hold.
+pub fn run(input: &[u8]) {
     let Some((&[language, cut, fine], body)) = input.split_first_chunk::<3>() else { return };
     let cut = (usize::from(cut) << 4 | usize::from(fine) & 15).min(body.len());
     let (original, update) = body.split_at(cut);
@@ -23,7 +22,7 @@ fuzz_target!(|input: &[u8]| {
     }
     let known: BTreeSet<&str> = [original, update].into_iter().flat_map(lines).collect();
     assert!(lines(merged.text.as_bytes()).all(|line| known.contains(line)), "a line is in neither");
-});
+}
 
 /// The lines of a text, without their indentation and without byte order marks, of which only the first is one.
 fn lines(bytes: &[u8]) -> impl Iterator<Item = &str> {

@@ -1,12 +1,10 @@
 //! Whatever comes to a gateway's door: lanes would be asked, or the client hears why not, in its own dialect.
 //!
-//! It refuses to know what is right. Invariant: the first bytes of the input say the path, the method and a header; the rest is the
+//! It does not know what is right. Invariant: the first bytes of the input say the path, the method and a header; the rest is the
 //! request's body.
-#![no_main]
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request};
-use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
 use std::mem::ManuallyDrop;
 use tokrate_gateway::{
@@ -38,6 +36,7 @@ fn door() -> Door {
         }],
         price: None,
         most: TokensMost::default(),
+        embeddings: None,
         in_flight_most: None,
         loser: LoserPolicy::CancelEstimate,
         curve: Vec::new(),
@@ -56,7 +55,8 @@ fn door() -> Door {
     Door::new(&config).expect("a door")
 }
 
-fuzz_target!(|input: &[u8]| {
+/// Panics if a property does not hold.
+pub fn run(input: &[u8]) {
     let Some((&[place, post, name, length], rest)) = input.split_first_chunk::<4>() else { return };
     let (value, body) = rest.split_at(usize::from(length).min(rest.len()));
     let place = usize::from(place) % (Dialect::ALL.len() + 2);
@@ -87,4 +87,4 @@ fuzz_target!(|input: &[u8]| {
             }
         }
     }
-});
+}
