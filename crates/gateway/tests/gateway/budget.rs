@@ -36,8 +36,11 @@ fn asked(address: SocketAddr, path: &str, body: &str) -> Answer {
 }
 
 fn chat(address: SocketAddr, more: &str) -> Answer {
-    let body = format!(r#"{{"model":"all","messages":[{{"role":"user","content":"hi"}}]{more}}}"#);
-    asked(address, "/v1/chat/completions", &body)
+    asked(address, "/v1/chat/completions", &chat_body(more))
+}
+
+fn chat_body(more: &str) -> String {
+    format!(r#"{{"model":"all","messages":[{{"role":"user","content":"hi"}}]{more}}}"#)
 }
 
 fn said(answer: &Answer) -> String {
@@ -388,10 +391,10 @@ fn what_a_key_has_spent_outlives_a_restart_a_new_secret_and_new_settings() {
     renewed.keys[0].sha256 = key_hash("sk-new");
     let gateway = house.gateway.as_ref().expect("it runs");
     gateway.reconfigure(&renewed).expect("it is in order");
-    let body = r#"{"model":"all","max_tokens":1000,"messages":[]}"#;
-    let new =
-        |address| ask(address, "POST", "/v1/chat/completions", &[("x-api-key", "sk-new")], body.as_bytes()).status;
-    assert_eq!(new(house.address), 429, "a new secret is no new budget");
+    let body = chat_body(r#","max_tokens":1000"#);
+    let new = [("x-api-key", "sk-new")];
+    let refused = ask(house.address, "POST", "/v1/chat/completions", &new, body.as_bytes());
+    assert_eq!(refused.status, 429, "a new secret is no new budget");
     // A key that had no limit when the gateway started gets one.
     let mut unlimited = config.clone();
     unlimited.keys[0].limits = KeyLimits::default();
