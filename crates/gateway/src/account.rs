@@ -11,7 +11,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 use tokrate_core::{FailureKind, Span, Tick};
 use tokrate_meter::{Attempt as Row, AttemptEnd, AttemptRole, CostBasis, LiveNumbers};
-use tokrate_route::{Admitted, Came, LaneId, LoserPolicy, Outcome, Reserved, Started, Stood};
+use tokrate_route::{Admitted, Came, Held as KeyHeld, LaneId, LoserPolicy, Outcome, Reserved, Started, Stood};
 use tokrate_tokens::Encoding;
 
 /// Output tokens that are expected before anything is known.
@@ -41,13 +41,29 @@ pub(crate) struct Account {
 
 /// A key's share in a call.
 pub(crate) struct KeyUse {
-    key: Arc<Key>,
+    pub key: Arc<Key>,
+    /// One of its calls at once, given back with this.
     admitted: Cell<Option<Admitted>>,
+    held: Cell<Option<KeyHeld>>,
 }
 
 impl KeyUse {
+    /// A call that was let in by its head.
     pub fn new(key: Arc<Key>, admitted: Admitted) -> KeyUse {
-        KeyUse { key, admitted: Cell::new(Some(admitted)) }
+        KeyUse { key, admitted: Cell::new(Some(admitted)), held: Cell::new(None) }
+    }
+
+    /// What is held for it, once its request is understood.
+    pub fn hold(&self, held: KeyHeld) {
+        self.held.set(Some(held));
+    }
+}
+
+impl Drop for KeyUse {
+    fn drop(&mut self) {
+        if let Some(admitted) = self.admitted.take() {
+            locked(&self.key.meter).leave(admitted);
+        }
     }
 }
 
@@ -251,9 +267,9 @@ impl Account {
 impl Drop for Account {
     fn drop(&mut self) {
         let Some(using) = &self.key else { return };
-        if let Some(admitted) = using.admitted.take() {
+        if let Some(held) = using.held.take() {
             let now = self.house.clock.now();
-            locked(&using.key.meter).settle(now, admitted, self.used_tokens.get(), self.used_usd.get());
+            locked(&using.key.meter).settle(now, held, self.used_tokens.get(), self.used_usd.get());
         }
     }
 }

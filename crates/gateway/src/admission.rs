@@ -14,7 +14,7 @@ use http::request::Parts;
 use http::{HeaderMap, StatusCode};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
-use tokrate_route::RefusedFor;
+use tokrate_route::{Refused, RefusedFor};
 
 /// Longest key that is hashed (bytes).
 const KEY_BYTES_MOST: usize = 512;
@@ -40,6 +40,11 @@ impl Shown {
         }
     }
 
+    /// Whether it was a key.
+    pub fn is_key(&self) -> bool {
+        self.0.is_some()
+    }
+
     /// Whether a name may be asked for.
     pub fn may_ask(&self, alias: &str) -> bool {
         let Some(key) = &self.0 else { return true };
@@ -54,34 +59,43 @@ impl Shown {
         }
     }
 
-    /// Counts a call against the key's limits.
-    pub fn admit(
-        &self,
-        house: &House,
-        plan: &Plan,
-        alias: &Alias,
-        request: &Request,
-    ) -> Result<Option<KeyUse>, Denied> {
+    /// Counts a call against what its key may do at all, before anything of it is read but its head.
+    pub fn enter(&self, house: &House) -> Result<Option<KeyUse>, Denied> {
         let Some(key) = &self.0 else { return Ok(None) };
-        let expected_usd = alias.dearest_usd(plan, request);
-        let now = house.clock.now();
-        let expected = request.prompt_tokens() + request.glance.output_limit().unwrap_or(0);
-        let admitted = locked(&key.meter).admit(now, month_of(house.clock.wall_seconds()), expected, expected_usd);
+        let admitted = locked(&key.meter).admit(house.clock.now());
         match admitted {
             Ok(admitted) => Ok(Some(KeyUse::new(Arc::clone(key), admitted))),
-            Err(refused) => {
-                let what = match refused.what {
-                    RefusedFor::Requests => "requests a minute",
-                    RefusedFor::Tokens => "tokens a minute",
-                    RefusedFor::Streams => "calls at once",
-                    RefusedFor::Budget => "dollars a month",
-                };
-                let message = format!("key `{}` has used up its {what}", key.config.name);
-                let retry_after = refused.retry_after;
-                Err(Denied { retry_after, ..Denied::new(StatusCode::TOO_MANY_REQUESTS, message) })
-            }
+            Err(refused) => Err(used_up(key, refused)),
         }
     }
+}
+
+/// Holds what a call may use of its key's tokens and dollars.
+pub(crate) fn reserve(
+    using: &KeyUse,
+    house: &House,
+    plan: &Plan,
+    alias: &Alias,
+    request: &Request,
+) -> Result<(), Denied> {
+    let expected_usd = alias.dearest_usd(plan, request);
+    let expected = request.prompt_tokens() + request.glance.output_limit().unwrap_or(0);
+    let (now, month) = (house.clock.now(), month_of(house.clock.wall_seconds()));
+    let held = locked(&using.key.meter).reserve(now, month, expected, expected_usd);
+    using.hold(held.map_err(|refused| used_up(&using.key, refused))?);
+    Ok(())
+}
+
+fn used_up(key: &Key, refused: Refused) -> Denied {
+    let what = match refused.what {
+        RefusedFor::Requests => "requests a minute",
+        RefusedFor::Tokens => "tokens a minute",
+        RefusedFor::Streams => "calls at once",
+        RefusedFor::Budget => "dollars a month",
+    };
+    let message = format!("key `{}` has used up its {what}", key.config.name);
+    let retry_after = refused.retry_after;
+    Denied { retry_after, ..Denied::new(StatusCode::TOO_MANY_REQUESTS, message) }
 }
 
 fn key_in(headers: &HeaderMap) -> Option<&[u8]> {

@@ -51,10 +51,15 @@ pub struct Refused {
     pub retry_after: Option<Span>,
 }
 
-/// A call that was admitted, to be handed back with [`KeyMeter::settle`] or [`KeyMeter::release`].
+/// A call that was admitted, to be handed back with [`KeyMeter::leave`].
 #[derive(PartialEq, Debug)]
 #[must_use = "a call that is never handed back is under way for ever"]
-pub struct Admitted {
+pub struct Admitted(());
+
+/// What is held for a call, to be handed back with [`KeyMeter::settle`] or [`KeyMeter::release`].
+#[derive(PartialEq, Debug)]
+#[must_use = "what is never settled is held for ever"]
+pub struct Held {
     month: Month,
     tokens: u64,
     usd: f64,
@@ -111,17 +116,38 @@ impl KeyMeter {
         }
     }
 
-    /// Whether a call of that many tokens and dollars may begin, and if so, holds them for it.
+    /// Whether a call may begin, by requests a minute and calls at once; if so, it is counted. Nothing has to be known of it.
+    ///
+    /// # Errors
+    /// The limit that is used up; nothing is counted then.
+    pub fn admit(&mut self, now: Tick) -> Result<Admitted, Refused> {
+        if self.limits.streams.is_some_and(|most| self.streams >= most) {
+            return Err(Refused { what: RefusedFor::Streams, retry_after: None });
+        }
+        if let Err(retry_after) = self.requests.has(now, 1.0) {
+            return Err(Refused { what: RefusedFor::Requests, retry_after });
+        }
+        self.requests.take(1.0);
+        self.streams += 1;
+        Ok(Admitted(()))
+    }
+
+    /// A call has ended. The request itself stays counted.
+    pub fn leave(&mut self, _: Admitted) {
+        self.streams = self.streams.saturating_sub(1);
+    }
+
+    /// Holds so many tokens and dollars for a call, if tokens a minute and dollars a month allow it.
     ///
     /// # Errors
     /// The limit that is used up; nothing is held then.
-    pub fn admit(
+    pub fn reserve(
         &mut self,
         now: Tick,
         month: Month,
         expected_tokens: u64,
         expected_usd: f64,
-    ) -> Result<Admitted, Refused> {
+    ) -> Result<Held, Refused> {
         let refused = |what, retry_after| Err(Refused { what, retry_after });
         let usd = if expected_usd.is_finite() { expected_usd.max(0.0) } else { 0.0 };
         if let Some(most) = self.limits.usd_per_month {
@@ -130,35 +156,30 @@ impl KeyMeter {
                 return refused(RefusedFor::Budget, None);
             }
         }
-        if self.limits.streams.is_some_and(|most| self.streams >= most) {
-            return refused(RefusedFor::Streams, None);
-        }
-        if let Err(wait) = self.requests.has(now, 1.0) {
-            return refused(RefusedFor::Requests, wait);
-        }
         if let Err(wait) = self.tokens.has(now, expected_tokens as f64) {
             return refused(RefusedFor::Tokens, wait);
         }
-        self.requests.take(1.0);
         self.tokens.take(expected_tokens as f64);
-        self.streams += 1;
         if let Some(dollars) = self.dollars(month) {
             dollars.held += usd;
         }
-        Ok(Admitted { month, tokens: expected_tokens, usd })
+        Ok(Held { month, tokens: expected_tokens, usd })
     }
 
     /// A call has ended, and this is what it used.
-    pub fn settle(&mut self, now: Tick, admitted: Admitted, tokens: u64, usd: f64) {
+    pub fn settle(&mut self, now: Tick, held: Held, tokens: u64, usd: f64) {
         self.tokens.fill(now);
-        self.tokens.take(tokens as f64 - admitted.tokens as f64);
-        let usd = if usd.is_finite() { usd.max(0.0) } else { admitted.usd };
-        self.end(&admitted, usd);
+        self.tokens.take(tokens as f64 - held.tokens as f64);
+        let usd = if usd.is_finite() { usd.max(0.0) } else { held.usd };
+        if let Some(dollars) = self.dollars(held.month) {
+            dollars.spent += usd;
+            dollars.held = (dollars.held - held.usd).max(0.0);
+        }
     }
 
-    /// A call has ended and used nothing: it never reached a lane, or no lane took it. The request itself stays counted.
-    pub fn release(&mut self, now: Tick, admitted: Admitted) {
-        self.settle(now, admitted, 0, 0.0);
+    /// A call has ended and used nothing: it never reached a lane, or no lane took it.
+    pub fn release(&mut self, now: Tick, held: Held) {
+        self.settle(now, held, 0, 0.0);
     }
 
     /// Calls under way.
@@ -169,14 +190,6 @@ impl KeyMeter {
     /// Dollars spent in a month, without those held for calls under way.
     pub fn usd_spent(&self, month: Month) -> f64 {
         self.months.get(&month).map_or(0.0, |dollars| dollars.spent)
-    }
-
-    fn end(&mut self, admitted: &Admitted, usd: f64) {
-        self.streams = self.streams.saturating_sub(1);
-        if let Some(dollars) = self.dollars(admitted.month) {
-            dollars.spent += usd;
-            dollars.held = (dollars.held - admitted.usd).max(0.0);
-        }
     }
 
     /// A month's dollars; `None` for one that is long forgotten.
