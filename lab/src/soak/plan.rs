@@ -348,7 +348,7 @@ impl Errand {
             headers.push_str(&format!("x-tokrate-fault: {fault}\r\n"));
         }
         let mut request = format!(
-            "{method} {path} HTTP/1.1\r\nhost: gateway\r\nauthorization: Bearer {key}\r\ncontent-type: application/json\r\n\
+            "{method} {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {key}\r\ncontent-type: application/json\r\n\
              {headers}content-length: {}\r\n\r\n{body}",
             body.len()
         )

@@ -29,7 +29,10 @@ impl Answer {
 
 /// A request's bytes.
 pub fn request(method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Vec<u8> {
-    let mut text = format!("{method} {path} HTTP/1.1\r\nhost: gateway\r\ncontent-length: {}\r\n", body.len());
+    let mut text = format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n", body.len());
+    if !body.is_empty() && headers.iter().all(|(name, _)| *name != "content-type") {
+        text.push_str("content-type: application/json\r\n");
+    }
     for (name, value) in headers {
         text.push_str(&format!("{name}: {value}\r\n"));
     }

@@ -19,6 +19,7 @@ mod fleet;
 mod folder;
 mod formats;
 mod hostile;
+mod init_key;
 mod interrupt;
 mod load_shapes;
 mod log;

@@ -29,6 +29,13 @@ pub struct GatewayRow {
     pub admin_key_file: Option<PathBuf>,
     /// Command that prints that key
     pub admin_key_cmd: Option<String>,
+    /// Names under which both may be asked, such as `gateway.example`, beside the addresses that they listen on and `localhost`;
+    /// with a port if only that one
+    #[serde(default)]
+    pub hosts: Vec<String>,
+    /// Origins of other sites whose pages may ask, such as `https://app.example`
+    #[serde(default)]
+    pub origins: Vec<String>,
     /// Throughput log (SQLite); `off` for none
     #[cfg_attr(test, schemars(with = "Option<forms::FileOrOff>"))]
     pub log: Option<String>,
@@ -118,8 +125,15 @@ pub struct LimitsRow {
     pub request_bytes: Option<usize>,
     /// Size of an answer (bytes); over it 502
     pub answer_bytes: Option<u64>,
+    /// What the requests of all open calls may hold together (bytes), at least twice `request_bytes`; then 503 with Retry-After
+    pub bodies_bytes: Option<usize>,
     /// Calls that are open at once; over it 503 with Retry-After
     pub calls: Option<usize>,
+    /// Connections of clients open at once, over both addresses; then those without a key that have waited longest are closed
+    /// [default: half of the process's open files]
+    pub connections: Option<usize>,
+    /// Those of one peer that has shown no key, if there are keys [default: 7/16 of `connections`]
+    pub connections_by_peer: Option<usize>,
 }
 
 /// `[gateway.lanes.NAME]`.
