@@ -1,10 +1,13 @@
 //! `tokrate init`: writes a commented settings file for the providers whose keys the environment holds.
 
 use super::Verdict;
-use crate::config::environment;
+use crate::config::file::DEFAULT_NAME;
+use crate::config::{environment, trust};
 use crate::flags::gateway::InitFlags;
 use anyhow::{Context, Result, ensure};
+use std::ffi::OsStr;
 use std::fmt::Write;
+use std::path::Path;
 use tokrate_catalog::{Kind, PRICES, PROVIDERS, Provider};
 
 /// Writes the file; never over another without being told to.
@@ -21,7 +24,8 @@ pub fn run(flags: &InitFlags) -> Result<Verdict> {
         "write {}: it is there already; add --force to replace it, or name another with --file",
         path.display()
     );
-    std::fs::write(path, settings(&found)).with_context(|| format!("write {}", path.display()))?;
+    let text = settings(&found);
+    std::fs::write(path, &text).with_context(|| format!("write {}", path.display()))?;
     let named: Vec<&str> = found.iter().map(|(row, _)| row.title).collect();
     match named.is_empty() {
         true => {
@@ -29,8 +33,20 @@ pub fn run(flags: &InitFlags) -> Result<Verdict> {
         }
         false => anstream::println!("wrote {} for {}", path.display(), listed(&named)),
     }
+    trust_own(path, &text);
     anstream::println!("next: tokrate gateway --check, then tokrate gateway");
     Ok(Verdict::Good)
+}
+
+/// Nobody has to look through what tokrate has written itself; what is changed in it later has to be trusted.
+fn trust_own(path: &Path, text: &str) {
+    if path.file_name() != Some(OsStr::new(DEFAULT_NAME)) {
+        return;
+    }
+    match trust::add_own(path, text) {
+        Ok(()) => anstream::println!("it is trusted as it is; when you have changed it: tokrate trust"),
+        Err(error) => anstream::eprintln!("tokrate: name it with --config {DEFAULT_NAME}: failed to {error:#}"),
+    }
 }
 
 /// The text of the file.
