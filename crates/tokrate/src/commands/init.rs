@@ -3,9 +3,11 @@
 mod key;
 
 use super::Verdict;
-use crate::config::environment;
+use crate::config::file::DEFAULT_NAME;
+use crate::config::{environment, trust};
 use crate::flags::gateway::InitFlags;
 use anyhow::{Context, Result, ensure};
+use std::ffi::OsStr;
 use std::fmt::Write;
 use std::path::Path;
 use tokrate_catalog::{Kind, PRICES, PROVIDERS, Provider};
@@ -25,7 +27,8 @@ pub fn run(flags: &InitFlags) -> Result<Verdict> {
         path.display()
     );
     let key = key::make(path)?;
-    std::fs::write(path, settings(&found, &key.path)).with_context(|| format!("write {}", path.display()))?;
+    let text = settings(&found, &key.path);
+    std::fs::write(path, &text).with_context(|| format!("write {}", path.display()))?;
     let named: Vec<&str> = found.iter().map(|(row, _)| row.title).collect();
     match named.is_empty() {
         true => {
@@ -36,8 +39,20 @@ pub fn run(flags: &InitFlags) -> Result<Verdict> {
     let made = if key.is_new { "made a key for clients" } else { "kept the key for clients that was there" };
     let file = key.path.display();
     anstream::println!("{made}: {file}\nclients show it as their API key: export OPENAI_API_KEY=\"$(cat '{file}')\"");
+    trust_own(path, &text);
     anstream::println!("next: tokrate gateway --check, then tokrate gateway");
     Ok(Verdict::Good)
+}
+
+/// Nobody has to look through what tokrate has written itself; what is changed in it later has to be trusted.
+fn trust_own(path: &Path, text: &str) {
+    if path.file_name() != Some(OsStr::new(DEFAULT_NAME)) {
+        return;
+    }
+    match trust::add_own(path, text) {
+        Ok(()) => anstream::println!("it is trusted as it is; when you have changed it: tokrate trust"),
+        Err(error) => anstream::eprintln!("tokrate: name it with --config {DEFAULT_NAME}: failed to {error:#}"),
+    }
 }
 
 /// The text of the file.

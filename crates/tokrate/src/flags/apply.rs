@@ -55,6 +55,10 @@ pub struct Flags {
     /// Folder that the files of the patch lie in; none outside is touched [default: .]
     #[arg(long, value_name = "DIR", conflicts_with_all = ["file", "batch", "serve"])]
     pub root: Option<PathBuf>,
+    /// File or folder that the patch may touch although other programs take orders from it, such as .github or Jenkinsfile;
+    /// relative to --root, repeatable
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["file", "batch", "serve"])]
+    pub allow: Vec<String>,
     /// Cases to merge (JSONL with id, path, original, update, instruction), `-` for standard input
     #[arg(long, value_name = "FILE")]
     pub batch: Option<PathBuf>,
