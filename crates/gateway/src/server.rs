@@ -164,8 +164,9 @@ impl RunningGateway {
         self.house.exports.new_trouble()
     }
 
-    /// Takes over new lanes, aliases, keys and limits; calls that have begun go on as they were. Addresses, threads, the
-    /// log's file and the export stay as they are. Blocks while names are resolved.
+    /// Takes over new lanes, aliases, keys and limits; calls that have begun go on as they were. Addresses, the
+    /// rules of who may ask there at all, limits of connections and of all bodies, threads, the log's file and the export stay
+    /// as they are. Blocks while names are resolved.
     ///
     /// # Errors
     /// When the configuration makes no sense; the old one then stays.

@@ -112,7 +112,8 @@ fn reload(gateway: &RunningGateway, flags: &Flags) -> Result<(String, Config)> {
     let (lanes, aliases) = (resolved.config.lanes.len(), resolved.config.aliases.len());
     gateway.reconfigure(&resolved.config)?;
     let said = format!(
-        "read the settings again: {lanes} lanes, {aliases} aliases; listening addresses, the log and the export stay as they are"
+        "read the settings again: {lanes} lanes, {aliases} aliases; addresses, hosts, origins, limits of connections and of \
+         bodies_bytes, the log and the export stay as they are"
     );
     Ok((said, resolved.config))
 }
