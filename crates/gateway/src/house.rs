@@ -3,7 +3,9 @@
 //! It refuses to know sockets. Invariant: a lock is held for a decision, never while anything is waited for.
 
 use crate::admin::Told;
+use crate::config::Config;
 use crate::denied::Denied;
+use crate::error::GatewayError;
 use crate::plan::Plan;
 use http::StatusCode;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -11,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use tokrate_core::Span;
 use tokrate_meter::Attempt as Row;
 use tokrate_net::Clock;
-use tokrate_store::Log;
+use tokrate_store::{Log, StoreError};
 
 /// Shared by every thread.
 pub(crate) struct House {
@@ -50,6 +52,14 @@ impl House {
         }
     }
 
+    /// One that counts against each key's budget what its log says that the key has spent.
+    pub fn restored(clock: Clock, plan: Plan, log: Option<Log>) -> Result<House, StoreError> {
+        if let Some(log) = &log {
+            plan.restore(log, clock.wall_seconds())?;
+        }
+        Ok(House::new(clock, plan, log))
+    }
+
     /// The plan of today.
     pub fn plan(&self) -> Arc<Plan> {
         Arc::clone(&self.plan.read().unwrap_or_else(PoisonError::into_inner))
@@ -67,8 +77,15 @@ impl House {
         self.generation.load(Ordering::Acquire)
     }
 
-    /// From now on, calls go by another plan.
-    pub fn adopt(&self, plan: Plan) {
+    /// Goes by another configuration from now on; what was learned and counted stays. Blocks while names are resolved.
+    pub fn reconfigure(&self, config: &Config) -> Result<(), GatewayError> {
+        let mut plan = Plan::resolve_blocking(config, self.clock)?;
+        plan.inherit(&self.plan(), self.clock.now());
+        self.adopt(plan);
+        Ok(())
+    }
+
+    fn adopt(&self, plan: Plan) {
         *self.plan.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(plan);
         self.generation.fetch_add(1, Ordering::AcqRel);
     }

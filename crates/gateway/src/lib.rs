@@ -34,6 +34,8 @@ mod otel;
 mod plan;
 mod prepare;
 mod server;
+#[doc(hidden)]
+pub mod simulation;
 mod words;
 mod worker;
 

@@ -21,8 +21,8 @@ use tokio::runtime::Builder;
 use tokio::sync::watch;
 use tokio::task::LocalSet;
 use tokrate_core::Span;
-use tokrate_net::server::{Listener, SharedSocket};
-use tokrate_net::{ClientConfig, Clock};
+use tokrate_net::server::{Accept, Listener, SharedSocket, serve_accepted};
+use tokrate_net::{ClientConfig, Clock, Dial};
 use tokrate_store::Log;
 
 /// How long the end waits for the log.
@@ -61,10 +61,7 @@ impl Gateway {
         let clock = Clock::monotonic();
         let plan = Plan::resolve_blocking(&config, clock)?;
         let log = config.log.as_ref().map(|log| Log::open(log.store_config())).transpose()?;
-        if let Some(log) = &log {
-            plan.restore(log, clock.wall_seconds())?;
-        }
-        let house = Arc::new(House::new(clock, plan, log));
+        let house = Arc::new(House::restored(clock, plan, log)?);
         // Sockets are bound within a runtime, which then ends: the threads have runtimes of their own.
         let binder = Builder::new_current_thread().enable_all().build().map_err(GatewayError::Thread)?;
         let (address, sockets, admin) = binder.block_on(async {
@@ -146,10 +143,7 @@ impl RunningGateway {
     pub fn reconfigure(&self, config: &Config) -> Result<(), GatewayError> {
         // The addresses stay, so that what is safe there is judged by them.
         let config = Config { listen: self.address, admin: self.admin, ..config.clone() };
-        let mut plan = Plan::resolve_blocking(&config, self.house.clock)?;
-        plan.inherit(&self.house.plan(), self.house.clock.now());
-        self.house.adopt(plan);
-        Ok(())
+        self.house.reconfigure(&config)
     }
 
     /// Stops listening, lets open calls go on for the time that the configuration allows, and waits for the end.
@@ -214,21 +208,31 @@ impl Thread {
                 Err(error) => return drop(started.send(Err(error.into()))),
             };
             let clock: Clock = self.house.clock;
-            let worker = Rc::new(Worker::new(self.house, self.connecting));
-            let mut closed = self.closed;
-            // An error means that the gateway's handle is gone, which ends it as well.
-            let mut closed_too = closed.clone();
-            let end = async move { drop(closed.wait_for(|closed| *closed).await) };
+            let mut closed = self.closed.clone();
             drop(started.send(Ok(())));
             let beside = async move {
                 let Some((listener, handler)) = admin else { return };
-                let end = async move { drop(closed_too.wait_for(|closed| *closed).await) };
+                // An error means that the gateway's handle is gone, which ends it as well.
+                let end = async move { drop(closed.wait_for(|closed| *closed).await) };
                 listener.serve(handler, clock, end, ADMIN_DRAIN).await;
             };
-            let front = Rc::new(Front { worker: Rc::clone(&worker) });
-            tokio::join!(listener.serve(front, clock, end, self.drain), beside);
-            // What lost is read to its end as well, so that its cost is known.
-            worker.drains.end(self.drain).await;
+            let worker = Rc::new(Worker::new(self.house, self.connecting, Dial::tcp()));
+            tokio::join!(serve_clients(worker, listener, self.closed, self.drain), beside);
         });
     }
+}
+
+/// Serves the clients of one thread until the gateway closes; what is open then may go on for as long as `drain`.
+pub(crate) async fn serve_clients(
+    worker: Rc<Worker>,
+    clients: impl Accept,
+    mut closed: watch::Receiver<bool>,
+    drain: Span,
+) {
+    let front = Rc::new(Front { worker: Rc::clone(&worker) });
+    // An error means that the gateway's handle is gone, which ends it as well.
+    let end = async move { drop(closed.wait_for(|closed| *closed).await) };
+    serve_accepted(clients, front, worker.house.clock, end, drain).await;
+    // What lost is read to its end as well, so that its cost is known.
+    worker.drains.end(drain).await;
 }

@@ -13,6 +13,7 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
 use std::cell::{Cell, RefCell};
+use std::io;
 use std::net::SocketAddr;
 use std::ops::DerefMut;
 use std::pin::Pin;
@@ -181,7 +182,7 @@ impl Listener {
         shutdown: impl Future<Output = ()>,
         drain: Span,
     ) {
-        self.serve_with(None, handler, clock, shutdown, drain).await;
+        serve_accepted(self, handler, clock, shutdown, drain).await;
     }
 
     /// The same over TLS.
@@ -193,48 +194,69 @@ impl Listener {
         shutdown: impl Future<Output = ()>,
         drain: Span,
     ) {
-        self.serve_with(Some(tls), handler, clock, shutdown, drain).await;
+        let serve_one = |stream, closed| serve_encrypted(stream, tls.clone(), Rc::clone(&handler), clock, closed);
+        serve_each(self, serve_one, shutdown, drain).await;
     }
+}
 
-    async fn serve_with<H: Handler>(
-        self,
-        tls: Option<ServerTls>,
-        handler: Rc<H>,
-        clock: Clock,
-        shutdown: impl Future<Output = ()>,
-        drain: Span,
-    ) {
-        let mut connections = JoinSet::new();
-        let (closing, closed) = watch::channel(false);
-        let mut shutdown = std::pin::pin!(shutdown);
-        loop {
-            tokio::select! {
-                biased;
-                () = &mut shutdown => break,
-                accepted = self.listener.accept() => match accepted {
-                    Ok((stream, _)) => {
-                        // Events are small and must leave at once.
-                        let _ = stream.set_nodelay(true);
-                        let (tls, handler, closed) = (tls.clone(), Rc::clone(&handler), closed.clone());
-                        connections.spawn_local(async move {
-                            match tls {
-                                None => serve_connection(stream, handler, clock, closed).await,
-                                Some(tls) => serve_encrypted(stream, tls, handler, clock, closed).await,
-                            }
-                        });
-                    }
-                    // Out of descriptors, as a rule: wait until a connection ends.
-                    Err(_) => tokio::time::sleep(std::time::Duration::from_millis(10)).await,
-                },
-                Some(_) = connections.join_next(), if !connections.is_empty() => {}
-            }
-        }
-        drop(self.listener);
-        closing.send_replace(true);
-        let all = async { while connections.join_next().await.is_some() {} };
-        // What is left after that is cut when the set is dropped.
-        let _ = tokio::time::timeout(drain.as_duration(), all).await;
+/// Where a server's connections come from.
+pub trait Accept {
+    /// A client's connection.
+    type Stream: AsyncRead + AsyncWrite + Unpin + 'static;
+
+    /// The next one. What is dropped before it completes has taken none.
+    fn accept(&mut self) -> impl Future<Output = io::Result<Self::Stream>>;
+}
+
+impl Accept for Listener {
+    type Stream = TcpStream;
+
+    async fn accept(&mut self) -> io::Result<TcpStream> {
+        let (stream, _) = self.listener.accept().await?;
+        // Events are small and must leave at once.
+        let _ = stream.set_nodelay(true);
+        Ok(stream)
     }
+}
+
+/// Serves connections, wherever they come from, until `shutdown` completes, then lets open requests end within `drain`.
+pub async fn serve_accepted<H: Handler>(
+    accept: impl Accept,
+    handler: Rc<H>,
+    clock: Clock,
+    shutdown: impl Future<Output = ()>,
+    drain: Span,
+) {
+    serve_each(accept, |stream, closed| serve_connection(stream, Rc::clone(&handler), clock, closed), shutdown, drain)
+        .await;
+}
+
+async fn serve_each<A: Accept, F: Future<Output = ()> + 'static>(
+    mut listener: A,
+    serve_one: impl Fn(A::Stream, watch::Receiver<bool>) -> F,
+    shutdown: impl Future<Output = ()>,
+    drain: Span,
+) {
+    let mut connections = JoinSet::new();
+    let (closing, closed) = watch::channel(false);
+    let mut shutdown = std::pin::pin!(shutdown);
+    loop {
+        tokio::select! {
+            biased;
+            () = &mut shutdown => break,
+            accepted = listener.accept() => match accepted {
+                Ok(stream) => drop(connections.spawn_local(serve_one(stream, closed.clone()))),
+                // Out of descriptors, as a rule: wait until a connection ends.
+                Err(_) => tokio::time::sleep(std::time::Duration::from_millis(10)).await,
+            },
+            Some(_) = connections.join_next(), if !connections.is_empty() => {}
+        }
+    }
+    drop(listener);
+    closing.send_replace(true);
+    let all = async { while connections.join_next().await.is_some() {} };
+    // What is left after that is cut when the set is dropped.
+    let _ = tokio::time::timeout(drain.as_duration(), all).await;
 }
 
 /// Serves one connection over any transport until it ends or `closing` turns true and its requests are answered.
@@ -257,6 +279,7 @@ async fn serve_encrypted<H: Handler>(
 ) {
     let (stamped, tap) = tapped(stream, clock, handler.send_limit());
     let encrypted = tokio::select! {
+        biased;
         encrypted = tokio::time::timeout(HEAD_TIMEOUT.as_duration(), tls.acceptor.accept(stamped)) => encrypted,
         _ = closing.wait_for(|closing| *closing) => return,
     };
@@ -285,6 +308,8 @@ async fn converse<H: Handler>(
     mut closing: watch::Receiver<bool>,
 ) {
     let opened = tokio::select! {
+        // In this order always, so that a simulation takes the same way twice.
+        biased;
         opened = tokio::time::timeout(HEAD_TIMEOUT.as_duration(), open(&mut stream)) => opened,
         _ = closing.wait_for(|closing| *closing) => return,
     };
