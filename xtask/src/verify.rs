@@ -62,8 +62,7 @@ fn checked(cargo: &Cargo) -> Result<()> {
 
 fn tested(cargo: &Cargo) -> Result<()> {
     cargo.run(&["nextest", "run", "--workspace", "--no-fail-fast"])?;
-    with_the_tests_build(cargo.root)?;
-    exported(cargo)
+    with_the_tests_build(cargo.root)
 }
 
 /// Checks of whole binaries, with those that the tests' build has made: another one would have other features, and take as long.
@@ -78,13 +77,4 @@ fn with_the_tests_build(root: &Path) -> Result<()> {
         tools::run(Command::new(&lab).args(chore).arg(&tokrate))?;
     }
     Ok(())
-}
-
-/// What only a build with the feature `otel` has. Of the whole workspace, so that no dependency is built with other features
-/// than before.
-fn exported(cargo: &Cargo) -> Result<()> {
-    let feature = ["--workspace", "--features", "tokrate/otel"];
-    cargo.run(&[&["clippy", "--all-targets", "--quiet"][..], &feature, &["--", "-D", "warnings"]].concat())?;
-    let tests = ["--lib", "--test", "otel", "-E", "package(tokrate-gateway)", "--no-fail-fast"];
-    cargo.run(&[&["nextest", "run"][..], &feature, &tests].concat())
 }

@@ -172,8 +172,6 @@ pub struct OtelConfig {
 }
 
 impl OtelConfig {
-    /// Whether this build can export: its feature `otel`.
-    pub const IS_BUILT_IN: bool = cfg!(feature = "otel");
     /// Time between two exports, if nothing else is said: that of OpenTelemetry's SDKs.
     pub const INTERVAL: Span = Span::from_secs(60);
 }

@@ -39,9 +39,6 @@ pub enum GatewayError {
         "listen on {0} without a key: others could ask at your cost; add a key under [gateway.keys] or listen on 127.0.0.1"
     )]
     Open(SocketAddr),
-    /// This build has no export.
-    #[error("export to OpenTelemetry: this build cannot; build it with `--features otel`, or leave out [gateway.otel]")]
-    NoExport,
     /// Everybody could look at it.
     #[error(
         "show the admin side on {0} without a key: others could read it; name one as `admin_key_env`, `admin_key_file` or \

@@ -22,7 +22,6 @@ pub(crate) struct House {
     /// What the admin side tells of.
     pub told: Told,
     /// What the admin side tells of the export.
-    #[cfg(feature = "otel")]
     pub exports: crate::otel::Exports,
     /// Calls open, and begun since the start.
     pub open_calls: AtomicUsize,
@@ -42,7 +41,6 @@ impl House {
             clock,
             log,
             told: Told::default(),
-            #[cfg(feature = "otel")]
             exports: crate::otel::Exports::default(),
             open_calls: AtomicUsize::new(0),
             calls: AtomicU64::new(0),
@@ -96,7 +94,6 @@ impl House {
     }
 
     /// A name of this run, unlike that of every other.
-    #[cfg(feature = "otel")]
     pub fn run(&self) -> &str {
         &self.prefix
     }

@@ -29,7 +29,6 @@ mod inbox;
 mod listing;
 mod missing;
 mod names;
-#[cfg(feature = "otel")]
 mod otel;
 mod plan;
 mod prepare;

@@ -4,12 +4,11 @@
 //! the end.
 
 use crate::admin::Admin;
-use crate::config::{Config, OtelConfig};
+use crate::config::Config;
 use crate::error::GatewayError;
 use crate::front::Front;
 use crate::house::House;
 use crate::names::{self, Names};
-#[cfg(feature = "otel")]
 use crate::otel::Exporter;
 use crate::plan::Plan;
 use crate::worker::Worker;
@@ -39,7 +38,6 @@ pub struct RunningGateway {
     house: Arc<House>,
     closing: watch::Sender<bool>,
     threads: Vec<JoinHandle<()>>,
-    #[cfg(feature = "otel")]
     exporter: Option<Exporter>,
     _names: Names,
 }
@@ -55,9 +53,6 @@ impl Gateway {
     /// When the configuration makes no sense, a port or the log's file cannot be had, or there is no thread. A name without an
     /// address is none: see [`RunningGateway::unresolved`].
     pub fn start(config: Config) -> Result<RunningGateway, GatewayError> {
-        if config.otel.is_some() && !OtelConfig::IS_BUILT_IN {
-            return Err(GatewayError::NoExport);
-        }
         let clock = Clock::monotonic();
         let plan = Plan::resolve_blocking(&config, clock)?;
         let log = config.log.as_ref().map(|log| Log::open(log.store_config())).transpose()?;
@@ -90,18 +85,8 @@ impl Gateway {
             threads.push(thread.start(number)?);
         }
         let names = Names::watch(&house)?;
-        #[cfg(feature = "otel")]
         let exporter = config.otel.as_ref().map(|otel| Exporter::start(otel, &config.client, &house)).transpose()?;
-        Ok(RunningGateway {
-            address,
-            admin,
-            house,
-            closing,
-            threads,
-            #[cfg(feature = "otel")]
-            exporter,
-            _names: names,
-        })
+        Ok(RunningGateway { address, admin, house, closing, threads, exporter, _names: names })
     }
 }
 
@@ -129,10 +114,7 @@ impl RunningGateway {
 
     /// What went wrong with the export of the metrics since this was last asked, to be told to people once.
     pub fn export_trouble(&self) -> Option<String> {
-        #[cfg(feature = "otel")]
-        return self.house.exports.new_trouble();
-        #[cfg(not(feature = "otel"))]
-        None
+        self.house.exports.new_trouble()
     }
 
     /// Takes over new lanes, aliases, keys and limits; calls that have begun go on as they were. Addresses, threads, the
@@ -161,7 +143,6 @@ impl RunningGateway {
             log.flush(FLUSH_MOST);
         }
         // Its last export tells of all calls.
-        #[cfg(feature = "otel")]
         drop(self.exporter.take());
     }
 }

@@ -2,10 +2,12 @@
 //!
 //! It refuses to sleep: what is waited for is waited for. Invariant: nothing leaves loopback.
 
+mod admin;
 mod client;
 mod cut;
 mod door;
 mod house;
+mod otel;
 mod refusals;
 mod scripted;
 mod serving;

@@ -46,7 +46,7 @@ pub struct GatewayRow {
     pub ca_file: Option<PathBuf>,
     /// Seed of what is drawn
     pub seed: Option<u64>,
-    /// Export of the metrics to an OpenTelemetry collector; a build without `--features otel` refuses it
+    /// Export of the metrics to an OpenTelemetry collector
     pub otel: Option<OtelRow>,
     /// What a call may take: time, bytes, places
     #[serde(default)]

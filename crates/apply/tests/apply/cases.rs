@@ -3,8 +3,6 @@
 //! It refuses to compare anything but bytes. Invariant: a refusal's file names its code and then the lines in question, each of
 //! which the refusal must name.
 
-#![allow(missing_docs, clippy::unwrap_used)]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use tokrate_apply::{Options, Outcome, Refused, merge};

@@ -3,8 +3,6 @@
 //! It refuses to measure speed. Invariant: sizes are such that work which grows with their square would take minutes or hours,
 //! and the bound is far above what linear work takes.
 
-#![allow(missing_docs)]
-
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 use tokrate_apply::{Code, Format, Merged, Options, Outcome, Refused, merge};

@@ -2,15 +2,8 @@
 //!
 //! It refuses to know how it is made. Invariant: what the page, the metrics, the API and the log say of the same calls agrees.
 
-#[allow(dead_code)]
-#[path = "gateway/client.rs"]
-mod client;
-#[allow(dead_code)]
-#[path = "gateway/house.rs"]
-mod house;
-
-use client::{Answer, ask, post};
-use house::{House, configured, lane};
+use crate::client::{Answer, ask, post};
+use crate::house::{House, configured, lane};
 use serde_json::Value;
 use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -50,7 +43,7 @@ fn get(address: SocketAddr, path: &str) -> Answer {
     let mut stream = TcpStream::connect(address).expect("the admin side listens");
     let request = format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).expect("it reads");
-    client::read_answer(&mut stream)
+    crate::client::read_answer(&mut stream)
 }
 
 fn json(answer: &Answer) -> Value {
@@ -173,7 +166,7 @@ fn what_is_not_meant_for_it_is_refused() {
         let request =
             format!("{method} / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).expect("it reads");
-        let answer = client::read_answer(&mut stream);
+        let answer = crate::client::read_answer(&mut stream);
         assert_eq!((answer.status, answer.header("allow")), (405, Some("GET, HEAD")), "{method}");
     }
     assert_eq!(get(admin, "/v1/models").status, 404, "clients have a door of their own");

@@ -3,8 +3,6 @@
 //! It refuses to know what the right text is. Invariant: nothing panics, nothing comes from elsewhere, and what was merged
 //! stays merged.
 
-#![allow(missing_docs)]
-
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use tokrate_apply::{Format, Merged, Options, Outcome, merge};

@@ -3,17 +3,8 @@
 //! It refuses to know how a request is made: OpenTelemetry's own messages read it. Invariant: what is waited for is waited
 //! for; calls never wait for the collector.
 
-#![cfg(feature = "otel")]
-
-#[allow(dead_code)]
-#[path = "gateway/client.rs"]
-mod client;
-#[allow(dead_code)]
-#[path = "gateway/house.rs"]
-mod house;
-
-use client::post;
-use house::{House, configured, lane};
+use crate::client::post;
+use crate::house::{House, configured, lane};
 use http::{HeaderMap, HeaderValue};
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
 use opentelemetry_proto::tonic::common::v1::{KeyValue, any_value};
