@@ -3,9 +3,14 @@
 //! It refuses to know databases. Invariant: [`Log::write`] never blocks and never fails; each row is written once, or counted
 //! as lost.
 
+mod batches;
+mod clock;
 mod writer;
 
+pub use batches::{BatchCounts, BatchRules, Batches, LogFile, News};
+
 use crate::{Sqlite, StoreError};
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
@@ -32,6 +37,8 @@ pub struct LogConfig {
     pub retry_every: Span,
     /// Rows older than this are removed; `None` keeps them.
     pub retention: Option<Span>,
+    /// So long a wall clock that jumped ahead must have kept to its new time before rows are removed by it.
+    pub clock_settles: Span,
     /// The largest size of the file; `None` for any.
     pub most_bytes: Option<u64>,
     /// How long the end of the last handle waits for the rows that are still to be written.
@@ -49,9 +56,9 @@ pub struct Log {
 /// What became of the rows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LogCounts {
-    /// Rows in the database.
+    /// Rows committed to the file that stands at the path. Goes down if that turns out to have been moved, removed or replaced.
     pub written: u64,
-    /// Rows that could not be kept.
+    /// Rows that could not be kept, or that may have gone with a file that was moved, removed or replaced.
     pub lost: u64,
     /// Rows that wait to be written.
     pub waiting: u64,
@@ -84,8 +91,8 @@ struct Shared {
     written: AtomicU64,
     /// Lost because the queue was full.
     turned_away: AtomicU64,
-    /// Lost when the log ended.
-    left_behind: AtomicU64,
+    /// Lost when the log ended, or with a file that was displaced.
+    gone: AtomicU64,
     waiting: AtomicU64,
     pruned: AtomicU64,
     closing: AtomicBool,
@@ -96,14 +103,18 @@ struct Shared {
     trouble: Mutex<Trouble>,
 }
 
-/// The newest error.
+/// So many messages wait to be said; further ones are only kept as the newest.
+const UNSAID: usize = 16;
+
+/// What went wrong.
 #[derive(Default)]
 struct Trouble {
+    /// The newest error.
     message: Option<String>,
     /// Whether it still stands.
     stands: bool,
-    /// Whether it is still to be said.
-    new: bool,
+    /// What is still to be said, the oldest first.
+    unsaid: VecDeque<String>,
 }
 
 impl LogConfig {
@@ -118,9 +129,19 @@ impl LogConfig {
             held_rows: 8_192,
             retry_every: Span::from_millis(500),
             retention: None,
+            clock_settles: Span::from_secs(3_600),
             most_bytes: None,
             farewell: Span::from_secs(2),
             wall_clock: Arc::new(wall_clock),
+        }
+    }
+
+    fn rules(&self) -> BatchRules {
+        BatchRules {
+            batch_rows: self.batch_rows,
+            retry_every: self.retry_every,
+            retention: self.retention,
+            clock_settles: self.clock_settles,
         }
     }
 }
@@ -183,7 +204,7 @@ impl Log {
         let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
         LogCounts {
             written: of(&shared.written),
-            lost: of(&shared.turned_away) + of(&shared.left_behind),
+            lost: of(&shared.turned_away) + of(&shared.gone),
             waiting: of(&shared.waiting),
             pruned: of(&shared.pruned),
         }
@@ -199,12 +220,10 @@ impl Log {
         !lock(&self.door.shared.trouble).stands
     }
 
-    /// An error that was not asked for before; once for each time that writing begins to fail, or fails otherwise. For who
-    /// says it on standard error.
+    /// The oldest error that was not asked for before; each time that writing begins to fail, or fails otherwise, makes one. For
+    /// who says it on standard error.
     pub fn new_trouble(&self) -> Option<String> {
-        let mut trouble = lock(&self.door.shared.trouble);
-        let new = std::mem::take(&mut trouble.new);
-        trouble.message.clone().filter(|_| new)
+        lock(&self.door.shared.trouble).unsaid.pop_front()
     }
 
     /// Waits until every row that was handed in before is written, at most for so long; says whether it is.
@@ -253,13 +272,28 @@ impl Shared {
     fn fail(&self, message: String) {
         let mut trouble = lock(&self.trouble);
         if !trouble.stands || trouble.message.as_deref() != Some(&message) {
-            *trouble = Trouble { message: Some(message), stands: true, new: true };
+            trouble.note(message);
         }
+        trouble.stands = true;
+    }
+
+    /// Notes what went wrong while writing goes on.
+    fn happened(&self, message: String) {
+        lock(&self.trouble).note(message);
     }
 
     /// Notes that writing works.
     fn recover(&self) {
         lock(&self.trouble).stands = false;
+    }
+}
+
+impl Trouble {
+    fn note(&mut self, message: String) {
+        if self.unsaid.len() < UNSAID {
+            self.unsaid.push_back(message.clone());
+        }
+        self.message = Some(message);
     }
 }
 
