@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use tokrate_core::Span;
 use tokrate_meter::Attempt as Row;
 use tokrate_net::Clock;
-use tokrate_store::{Log, StoreError};
+use tokrate_store::Log;
 
 /// Shared by every thread.
 pub(crate) struct House {
@@ -48,14 +48,6 @@ impl House {
             plan: RwLock::new(Arc::new(plan)),
             generation: AtomicU64::new(0),
         }
-    }
-
-    /// One that counts against each key's budget what its log says that the key has spent.
-    pub fn restored(clock: Clock, plan: Plan, log: Option<Log>) -> Result<House, StoreError> {
-        if let Some(log) = &log {
-            plan.restore(log, clock.wall_seconds())?;
-        }
-        Ok(House::new(clock, plan, log))
     }
 
     /// The plan of today.

@@ -56,7 +56,10 @@ impl Gateway {
         let clock = Clock::monotonic();
         let plan = Plan::resolve_blocking(&config, clock)?;
         let log = config.log.as_ref().map(|log| Log::open(log.store_config())).transpose()?;
-        let house = Arc::new(House::restored(clock, plan, log)?);
+        if let Some(log) = &log {
+            plan.restore(log, clock.wall_seconds())?;
+        }
+        let house = Arc::new(House::new(clock, plan, log));
         // Sockets are bound within a runtime, which then ends: the threads have runtimes of their own.
         let binder = Builder::new_current_thread().enable_all().build().map_err(GatewayError::Thread)?;
         let (address, sockets, admin) = binder.block_on(async {

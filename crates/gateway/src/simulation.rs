@@ -3,6 +3,7 @@
 //! It refuses to do anything by itself: every function here calls what a gateway with threads calls. Invariant: where clock,
 //! connections and log are deterministic, so is all that is served here.
 
+use crate::calendar::month_of;
 use crate::config::Config;
 use crate::error::GatewayError;
 use crate::house::{House, locked};
@@ -49,18 +50,16 @@ pub struct Counted {
     pub attempts: u64,
     /// What they cost (USD).
     pub cost_usd: f64,
-    /// Dollars of this month's budget that each key has spent, by the key's name: of the keys of the plan of today.
-    pub keys_usd: Vec<(String, f64)>,
 }
 
 impl SimulatedGateway {
-    /// One that serves nobody yet.
+    /// One that serves nobody yet, and whose keys have spent nothing.
     ///
     /// # Errors
-    /// As [`crate::Gateway::start`].
+    /// When the configuration makes no sense.
     pub fn new(config: &Config, clock: Clock, log: Option<Log>) -> Result<SimulatedGateway, GatewayError> {
         let plan = Plan::resolve_blocking(config, clock)?;
-        let house = Arc::new(House::restored(clock, plan, log)?);
+        let house = Arc::new(House::new(clock, plan, log));
         let plans = RefCell::new(vec![house.plan()]);
         let connecting = config.client.clone();
         Ok(SimulatedGateway { house, connecting, drain: config.drain, closing: watch::channel(false).0, plans })
@@ -102,12 +101,14 @@ impl SimulatedGateway {
     /// What was counted so far.
     pub fn counted(&self) -> Counted {
         let heard = self.house.told.heard();
-        let month = crate::calendar::month_of(self.house.clock.wall_seconds());
+        Counted { attempts: heard.attempts, cost_usd: heard.cost_usd }
+    }
+
+    /// Dollars that a key has spent of its budget of the month in which a wall time lies (seconds since 1970), if the plan of
+    /// today has such a key.
+    pub fn key_usd(&self, name: &str, wall_seconds: u64) -> Option<f64> {
         let plan = self.house.plan();
-        let keys = plan.keys.values();
-        let mut keys_usd: Vec<_> =
-            keys.map(|key| (key.config.name.clone(), locked(&key.meter).usd_spent(month))).collect();
-        keys_usd.sort_by(|one, other| one.0.cmp(&other.0));
-        Counted { attempts: heard.attempts, cost_usd: heard.cost_usd, keys_usd }
+        let key = plan.keys.values().find(|key| key.config.name == name)?;
+        Some(locked(&key.meter).usd_spent(month_of(wall_seconds)))
     }
 }
