@@ -99,7 +99,8 @@ async fn ask(world: &World, call: &Call, end: End, outcome: &mut Outcome) -> Opt
     };
     outcome.end = tokio::time::timeout(HANGS_AFTER.as_duration(), talk).await.unwrap_or(CallEnd::Hung);
     outcome.sent_at = sent.get();
-    let is_reusable = outcome.end == CallEnd::Whole && outcome.reply.keeps_connection() && sent.get().is_some();
+    let is_reusable =
+        outcome.end == CallEnd::Whole && outcome.reply.keeps_connection() && sent.get().is_some() && call.is_sound;
     is_reusable.then(|| reading.unsplit(writing))
 }
 

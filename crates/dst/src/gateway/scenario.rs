@@ -245,6 +245,7 @@ fn config(rng: &mut Rng, lanes: usize, keys: usize) -> Config {
     let aliases = aliases.collect();
     let keys = (0..keys).map(|place| key(rng, place)).collect();
     Config {
+        workers: 1 + rng.below(2) as usize,
         client: ClientConfig { connect_timeout: Span::from_secs(2), reuse: rng.chance(0.8), ..ClientConfig::default() },
         lanes: lane_configs,
         aliases,

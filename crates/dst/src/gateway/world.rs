@@ -50,12 +50,8 @@ pub struct GatewayHistory {
     pub reloads: Vec<(usize, bool)>,
     /// When the gateway was told to stop, and when it had.
     pub stopped: Option<(Tick, Tick)>,
-    /// Calls open when it was told.
-    pub open_at_stop: usize,
     /// Ends of connections that the gateway still held after its end.
     pub left_open: usize,
-    /// Connections to lanes that were asked for and never made.
-    pub undialled: usize,
     /// Whether it all came to an end.
     pub has_ended: bool,
     /// A hash of all that happened, in order, with its times.
@@ -71,11 +67,12 @@ pub(super) struct World {
     pub wall: WallHands,
     pub served: RefCell<Vec<Served>>,
     pub outcomes: RefCell<Vec<Outcome>>,
-    arrivals: mpsc::UnboundedSender<End>,
+    /// A way to each thread of the gateway, and whose turn it is.
+    arrivals: Vec<mpsc::UnboundedSender<End>>,
+    next_thread: Cell<usize>,
     /// Connections, and whether the gateway's end is the first.
     connections: RefCell<Vec<(Watched, bool)>>,
     dials: RefCell<Vec<u64>>,
-    undialled: Cell<usize>,
     trace: RefCell<(DefaultHasher, Option<Vec<String>>)>,
 }
 
@@ -91,7 +88,8 @@ pub fn run_gateway(scenario: &GatewayScenario, tells: bool) -> GatewayHistory {
 
 async fn live(scenario: GatewayScenario, tells: bool) -> GatewayHistory {
     let (clock, wall) = Clock::of_runtime(STARTED_AT, scenario.wall_seconds * 1_000_000_000);
-    let (arrivals, arriving) = mpsc::unbounded_channel();
+    let (arrivals, arriving): (Vec<_>, Vec<_>) =
+        (0..scenario.config.workers).map(|_| mpsc::unbounded_channel()).unzip();
     let kept: Rc<RefCell<Kept>> = Rc::default();
     let (log, driver) = open_log(&scenario, clock, &kept);
     let gateway =
@@ -105,14 +103,17 @@ async fn live(scenario: GatewayScenario, tells: bool) -> GatewayHistory {
         served: RefCell::default(),
         outcomes: RefCell::default(),
         arrivals,
+        next_thread: Cell::new(0),
         connections: RefCell::default(),
         dials,
-        undialled: Cell::new(0),
         trace: RefCell::new((DefaultHasher::new(), tells.then(Vec::new))),
     });
-    let dialling = Rc::clone(&world);
-    let dial = Dial::memory(move |target| Rc::clone(&dialling).dial(lane_of(target)));
-    let serving = spawn_local(gateway.serve(Arrivals(arriving), dial));
+    let mut serving = JoinSet::new();
+    for arriving in arriving {
+        let dialling = Rc::clone(&world);
+        let dial = Dial::memory(move |target| Rc::clone(&dialling).dial(lane_of(target)));
+        serving.spawn_local(gateway.serve(Arrivals(arriving), dial));
+    }
     let writing = spawn_local(write_log(Rc::clone(&driver)));
     let jumping = spawn_local(jump(Rc::clone(&world)));
     let mut history = GatewayHistory::default();
@@ -140,7 +141,7 @@ async fn live(scenario: GatewayScenario, tells: bool) -> GatewayHistory {
 async fn pass(
     world: &Rc<World>,
     gateway: &Rc<SimulatedGateway>,
-    serving: tokio::task::JoinHandle<()>,
+    mut serving: JoinSet<()>,
     history: &mut GatewayHistory,
 ) {
     let mut clients = JoinSet::new();
@@ -156,7 +157,6 @@ async fn pass(
         let open = gateway.held().calls;
         let Some(nth) = reload else {
             gateway.stop();
-            history.open_at_stop = open;
             history.stopped = Some((world.clock.now(), Tick::MAX));
             world.note(format_args!("stop with {open} calls open"));
             break;
@@ -165,8 +165,9 @@ async fn pass(
         world.note(format_args!("reload {nth} with {open} calls open: {}", taken.is_ok()));
         history.reloads.push((open, taken.is_ok()));
     }
-    let ended = serving.await;
-    assert!(ended.is_ok(), "what serves does not panic");
+    while let Some(ended) = serving.join_next().await {
+        assert!(ended.is_ok(), "what serves does not panic");
+    }
     if let Some((_, ended_at)) = &mut history.stopped {
         *ended_at = world.clock.now();
     }
@@ -180,7 +181,6 @@ fn tell(world: &World, gateway: &SimulatedGateway, history: &mut GatewayHistory)
     history.counted = gateway.counted();
     history.outcomes = world.outcomes.borrow().clone();
     history.served = world.served.borrow().clone();
-    history.undialled = world.undialled.get();
     let is_open = |(watched, first): &&(Watched, bool)| match first {
         true => watched.first_is_held(),
         false => watched.second_is_held(),
@@ -253,7 +253,9 @@ impl World {
     /// A client's connection to the gateway; `None` once that listens no more.
     pub fn connect(&self, law: PipeLaw) -> Option<End> {
         let (client, server, watched) = pipe(law);
-        self.arrivals.send(server).ok()?;
+        let thread = self.next_thread.get();
+        self.next_thread.set((thread + 1) % self.arrivals.len());
+        self.arrivals[thread].send(server).ok()?;
         self.connections.borrow_mut().push((watched, false));
         Some(client)
     }
@@ -270,11 +272,9 @@ impl World {
         let mut rng = Rng::root(self.scenario.seed).child("dials").nth(lane as u64).nth(nth);
         self.note(format_args!("dial {lane}"));
         if rng.chance(faults.refused) {
-            self.undialled.set(self.undialled.get() + 1);
             return Err(io::ErrorKind::ConnectionRefused.into());
         }
         if rng.chance(faults.unreachable) {
-            self.undialled.set(self.undialled.get() + 1);
             return std::future::pending().await;
         }
         let (end, there, watched) = pipe(self.scenario.lane_law);
