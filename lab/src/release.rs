@@ -4,6 +4,8 @@
 //! It refuses to train on the scenes that `cargo xtask bench` measures. Invariant: merging, measuring, simulating and serving
 //! are all trained, because the compiler makes small what it never saw run.
 
+mod sbom;
+
 use crate::bench::Guarded;
 use crate::soak::process::{PATIENCE, Server, address_after};
 use crate::{bench, soak};
@@ -69,7 +71,8 @@ fn release(root: &Path) -> Result<()> {
     let guided = build(root, "using", &flags)?;
     let tokrate = folder.join("tokrate");
     std::fs::copy(&guided, &tokrate).with_context(|| format!("copy {}", guided.display()))?;
-    println!("lab: {} is ready", tokrate.display());
+    let materials = sbom::write(root, &folder)?;
+    println!("lab: {} and {} are ready", tokrate.display(), materials.display());
     Ok(())
 }
 

@@ -6,7 +6,7 @@
 
 mod aliases;
 mod api;
-mod ask;
+pub(crate) mod ask;
 #[cfg(test)]
 mod browser;
 mod histogram;

@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
-use tokrate_core::Span;
+use tokrate_core::{Span, TokenPrice};
 use tokrate_net::{ClientConfig, Target};
 use tokrate_route::{BudgetConfig, CurvePoint, LoserPolicy, Mode, Policy};
 use tokrate_wire::Dialect;
@@ -60,6 +60,8 @@ pub struct LaneConfig {
     pub endpoints: Vec<EndpointConfig>,
     /// What it charges.
     pub price: Option<Price>,
+    /// How long its prompts and answers can become.
+    pub most: TokensMost,
     /// Calls that may be open at once.
     pub in_flight_most: Option<u32>,
     /// What becomes of an attempt that lost a race.
@@ -68,6 +70,8 @@ pub struct LaneConfig {
     pub curve: Vec<CurvePoint>,
     /// Names of further headers of the client that are handed on, in lower case.
     pub forward_headers: Vec<String>,
+    /// Whether it has embeddings; `None` to find out by asking.
+    pub embeddings: Option<bool>,
 }
 
 /// A dialect of a lane.
@@ -94,6 +98,18 @@ pub struct Price {
     pub output: f64,
     /// Of input tokens that come from a cache, where that is another price.
     pub cached: Option<f64>,
+    /// Of input tokens that are written to a cache, where that is another price. Without it, a lane that speaks Anthropic's
+    /// dialect is taken to charge a quarter more than for others, as Anthropic does for its cache of five minutes.
+    pub cache_write: Option<f64>,
+}
+
+/// Tokens that one call of a lane can have at most, as far as the settings say.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct TokensMost {
+    /// Of the prompt.
+    pub input: Option<u64>,
+    /// Of an answer.
+    pub output: Option<u64>,
 }
 
 /// A name that clients ask for.
@@ -224,16 +240,31 @@ impl Default for LimitsConfig {
     }
 }
 
+/// What Anthropic charges for a token that is written to its cache of five minutes, over that of another one.
+const ANTHROPIC_CACHE_WRITE: f64 = 1.25;
+
 impl Price {
-    /// What so many tokens cost (USD); `cached` are those of `input` that came from a cache.
-    pub fn cost_usd(self, input: u64, output: u64, cached: Option<u64>) -> f64 {
-        let cached = cached.unwrap_or(0).min(input);
-        let cached_price = self.cached.unwrap_or(self.input);
-        ((input - cached) as f64 * self.input + cached as f64 * cached_price + output as f64 * self.output) / 1e6
+    /// Whether each of its numbers can be one.
+    pub fn is_sound(&self) -> bool {
+        let numbers = [Some(self.input), Some(self.output), self.cached, self.cache_write];
+        numbers.into_iter().flatten().all(|usd| TokenPrice::per_token(usd).is_some())
     }
 }
 
 impl LaneConfig {
+    /// What a token costs; `None` without a price.
+    pub fn token_price(&self) -> Option<TokenPrice> {
+        let price = self.price?;
+        let is_anthropic = self.endpoints.iter().any(|endpoint| endpoint.dialect == Dialect::Anthropic);
+        let write = price.input * if is_anthropic { ANTHROPIC_CACHE_WRITE } else { 1.0 };
+        Some(TokenPrice {
+            input: TokenPrice::per_token(price.input)?,
+            output: TokenPrice::per_token(price.output)?,
+            cached_input: TokenPrice::per_token(price.cached.unwrap_or(price.input))?,
+            cache_write: TokenPrice::per_token(price.cache_write.unwrap_or(write))?,
+        })
+    }
+
     /// What the router has to know of it.
     pub(crate) fn for_router(&self) -> tokrate_route::LaneConfig {
         tokrate_route::LaneConfig {

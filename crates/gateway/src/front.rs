@@ -7,7 +7,7 @@ use crate::account::Account;
 use crate::admission::Shown;
 use crate::ask::Ask;
 use crate::body::CallBody;
-use crate::call::{Call, Step};
+use crate::call::{Call, Lanes, Step};
 use crate::denied::Denied;
 use crate::heading::heading;
 use crate::house::{OpenCall, locked};
@@ -86,7 +86,7 @@ impl Front {
         let mode = mode_for(&head.headers, alias.mode)?;
         // What was parsed holds on to the connection's buffer; an open call shall not.
         drop(head);
-        let key = shown.admit(&self.worker.house, &plan, &alias, &request)?;
+        let key = shown.admit(&self.worker.house)?;
         Ok((Account::new(Arc::clone(&self.worker.house), plan, alias, request, key, at, open), mode))
     }
 
@@ -123,6 +123,7 @@ impl Front {
         let now = self.worker.house.clock.now();
         let plan = Arc::clone(&account.plan);
         let (usable, endpoints) = usable_lanes(&account)?;
+        account.reserve_first(&usable)?;
         let shape = CallShape { prompt_tokens: account.prompt_tokens, output_tokens: account.expected_output_tokens() };
         let mut router = locked(&plan.router);
         let ranked = router.order(now, &shape, &usable, &account.alias.policy);
@@ -141,6 +142,10 @@ impl Front {
             endpoints[place]
         };
         let endpoints = ranked.iter().map(endpoint_of).collect();
+        let alone = match ranked.as_slice() {
+            [only] => Some(only.lane),
+            _ => None,
+        };
         let config = RaceConfig {
             mode,
             attempts_most: account.alias.attempts_most.max(match mode {
@@ -156,7 +161,7 @@ impl Front {
         };
         locked(&account.alias.budget).call();
         let race = Race::new(config, candidates, now);
-        Ok(Call::new(Rc::clone(&self.worker), account, race, endpoints, Rc::clone(tap)))
+        Ok(Call::new(Rc::clone(&self.worker), account, race, Lanes { endpoints, alone }, Rc::clone(tap)))
     }
 }
 
@@ -230,7 +235,11 @@ async fn respond(mut call: Box<Call>) -> Result<Response<CallBody>, Denied> {
             }
             Step::Broken { kind, .. } => return Err(call.denied(kind, call.winner())),
             Step::Failed { kind, attempt } => {
-                return match attempt.and_then(|attempt| call.refusal_as_it_came(attempt)) {
+                let refusal = match attempt {
+                    Some(attempt) => call.refusal_as_it_came(attempt),
+                    None => call.refusal_remembered(),
+                };
+                return match refusal {
                     Some(response) => Ok(response),
                     None => Err(call.denied(kind, attempt)),
                 };
@@ -282,9 +291,12 @@ fn mode_for(headers: &HeaderMap, usual: Mode) -> Result<Mode, Denied> {
 /// The lanes that can carry a request, each with the endpoint for it.
 pub(crate) fn usable_lanes(account: &Account) -> Result<(Vec<tokrate_route::LaneId>, Vec<usize>), Denied> {
     let (mut usable, mut endpoints, mut obstacle, mut nameless) = (Vec::new(), Vec::new(), None, None);
+    let (mut unpriced, mut obstacles) = (Vec::new(), Vec::new());
+    let now = account.house.clock.now();
     for &id in &account.alias.lanes {
         let lane = account.plan.lane(id);
-        match account.request.endpoint_for(lane) {
+        match account.request.endpoint_for(lane, now) {
+            Ok(_) if account.needs_prices() && lane.config.price.is_none() => unpriced.push(lane.config.name.as_str()),
             Ok(endpoint) => match lane.endpoints[endpoint].unresolved() {
                 None => {
                     usable.push(id);
@@ -292,11 +304,18 @@ pub(crate) fn usable_lanes(account: &Account) -> Result<(Vec<tokrate_route::Lane
                 }
                 Some(said) => drop(nameless.get_or_insert_with(|| Denied::without_address(&lane.config.name, said))),
             },
-            Err(denied) => drop(obstacle.get_or_insert(denied)),
+            Err(denied) => {
+                obstacles.push(denied.message.clone());
+                obstacle.get_or_insert(denied);
+            }
         }
     }
-    // A lane that could answer, if its name had an address, says more than one that never could.
-    match nameless.or(obstacle) {
+    if account.request.routed.is_none() {
+        obstacle = obstacle.map(|_| Denied::without_embeddings(&account.alias.name, &obstacles));
+    }
+    // A lane that could answer, if its name had an address or it had a price, says more than one that never could.
+    let unpriced = (!unpriced.is_empty()).then(|| Denied::without_price(&unpriced));
+    match nameless.or(unpriced).or(obstacle) {
         Some(denied) if usable.is_empty() => Err(denied),
         _ => Ok((usable, endpoints)),
     }

@@ -6,6 +6,7 @@ use crate::admin::Told;
 use crate::config::Config;
 use crate::denied::Denied;
 use crate::error::GatewayError;
+use crate::lane_memory::Trips;
 use crate::plan::Plan;
 use http::StatusCode;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -21,6 +22,8 @@ pub(crate) struct House {
     pub log: Option<Log>,
     /// What the admin side tells of.
     pub told: Told,
+    /// Lanes that are left alone since this was last asked.
+    pub trips: Trips,
     /// What the admin side tells of the export.
     pub exports: crate::otel::Exports,
     /// Calls open, and begun since the start.
@@ -41,6 +44,7 @@ impl House {
             clock,
             log,
             told: Told::default(),
+            trips: Trips::default(),
             exports: crate::otel::Exports::default(),
             open_calls: AtomicUsize::new(0),
             calls: AtomicU64::new(0),
@@ -69,8 +73,13 @@ impl House {
 
     /// Goes by another configuration from now on; what was learned and counted stays. Blocks while names are resolved.
     pub fn reconfigure(&self, config: &Config) -> Result<(), GatewayError> {
-        let mut plan = Plan::resolve_blocking(config, self.clock)?;
-        plan.inherit(&self.plan(), self.clock.now());
+        let (clock, earlier) = (self.clock, self.plan());
+        let mut plan = Plan::resolve_blocking(config, clock)?;
+        // What can fail comes before what changes the limits of calls under way.
+        let log = self.log.as_ref();
+        let spent = log.map(|log| plan.spent(log, clock.wall_seconds(), Some(&earlier))).transpose()?;
+        plan.inherit(&earlier, clock.now());
+        spent.iter().for_each(|spent| plan.restore(spent));
         self.adopt(plan);
         Ok(())
     }
@@ -91,7 +100,9 @@ impl House {
     }
 
     /// Tells the admin side of a row, and writes it to the log if there is one.
-    pub fn write(&self, row: Row) {
+    pub fn write(&self, mut row: Row) {
+        // A provider may say a megabyte and call it the name of a model.
+        row.bound_texts();
         self.told.hear(&row);
         if let Some(log) = &self.log {
             log.write(row);

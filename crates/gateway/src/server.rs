@@ -4,7 +4,7 @@
 //! the end.
 
 use crate::admin::Admin;
-use crate::config::Config;
+use crate::config::{Config, LogSettings};
 use crate::error::GatewayError;
 use crate::front::Front;
 use crate::house::House;
@@ -36,6 +36,7 @@ pub struct RunningGateway {
     address: SocketAddr,
     admin: Option<SocketAddr>,
     house: Arc<House>,
+    log_settings: Option<LogSettings>,
     closing: watch::Sender<bool>,
     threads: Vec<JoinHandle<()>>,
     exporter: Option<Exporter>,
@@ -57,7 +58,7 @@ impl Gateway {
         let plan = Plan::resolve_blocking(&config, clock)?;
         let log = config.log.as_ref().map(|log| Log::open(log.store_config())).transpose()?;
         if let Some(log) = &log {
-            plan.restore(log, clock.wall_seconds())?;
+            plan.restore(&plan.spent(log, clock.wall_seconds(), None)?);
         }
         let house = Arc::new(House::new(clock, plan, log));
         // Sockets are bound within a runtime, which then ends: the threads have runtimes of their own.
@@ -89,7 +90,16 @@ impl Gateway {
         }
         let names = Names::watch(&house)?;
         let exporter = config.otel.as_ref().map(|otel| Exporter::start(otel, &config.client, &house)).transpose()?;
-        Ok(RunningGateway { address, admin, house, closing, threads, exporter, _names: names })
+        Ok(RunningGateway {
+            address,
+            admin,
+            house,
+            log_settings: config.log,
+            closing,
+            threads,
+            exporter,
+            _names: names,
+        })
     }
 }
 
@@ -115,6 +125,11 @@ impl RunningGateway {
         self.house.log.as_ref().and_then(Log::new_trouble)
     }
 
+    /// Lanes that are left alone since this was last asked, each with the cause, to be told to people once.
+    pub fn lane_troubles(&self) -> Vec<String> {
+        self.house.trips.take()
+    }
+
     /// What went wrong with the export of the metrics since this was last asked, to be told to people once.
     pub fn export_trouble(&self) -> Option<String> {
         self.house.exports.new_trouble()
@@ -127,13 +142,23 @@ impl RunningGateway {
     /// When the configuration makes no sense; the old one then stays.
     pub fn reconfigure(&self, config: &Config) -> Result<(), GatewayError> {
         // The addresses stay, so that what is safe there is judged by them.
-        let config = Config { listen: self.address, admin: self.admin, ..config.clone() };
+        let config =
+            Config { listen: self.address, admin: self.admin, log: self.log_settings.clone(), ..config.clone() };
         self.house.reconfigure(&config)
     }
 
-    /// Stops listening, lets open calls go on for the time that the configuration allows, and waits for the end.
-    pub fn stop(mut self) {
+    /// Stops listening, lets open calls go on for the time that the configuration allows, and waits for the end. Returns what
+    /// went wrong with the log and was not said yet, rows that could not be written before all.
+    pub fn stop(mut self) -> Option<String> {
         self.join();
+        let log = self.house.log.as_ref()?;
+        match log.counts().waiting {
+            0 => log.new_trouble(),
+            rows => {
+                let why = log.trouble().unwrap_or_else(|| "the disk is too slow".to_owned());
+                Some(format!("{rows} rows could not be written in time: {why}"))
+            }
+        }
     }
 
     fn join(&mut self) {

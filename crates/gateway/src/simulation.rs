@@ -18,6 +18,7 @@ use tokio::sync::watch;
 use tokrate_core::Span;
 use tokrate_net::server::Accept;
 use tokrate_net::{ClientConfig, Clock, Dial};
+use tokrate_route::Spending;
 use tokrate_store::Log;
 
 /// A gateway whose clock, connections and log are handed in.
@@ -104,11 +105,10 @@ impl SimulatedGateway {
         Counted { attempts: heard.attempts, cost_usd: heard.cost_usd }
     }
 
-    /// Dollars that a key has spent of its budget of the month in which a wall time lies (seconds since 1970), if the plan of
-    /// today has such a key.
-    pub fn key_usd(&self, name: &str, wall_seconds: u64) -> Option<f64> {
+    /// Dollars of a key's month in which a wall time lies (seconds since 1970), if the plan of today has such a key.
+    pub fn key_spending(&self, name: &str, wall_seconds: u64) -> Option<Spending> {
         let plan = self.house.plan();
         let key = plan.keys.values().find(|key| key.config.name == name)?;
-        Some(locked(&key.meter).usd_spent(month_of(wall_seconds)))
+        Some(locked(&key.meter).spending(month_of(wall_seconds)))
     }
 }

@@ -176,3 +176,30 @@ impl Connector {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::target::Target;
+
+    #[test]
+    fn a_connection_that_was_opened_sends_small_writes_at_once() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        runtime.block_on(async {
+            let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+            let url = format!("http://{}/v1", listener.local_addr().expect("it is bound"));
+            let (config, clock) = (ClientConfig::default(), Clock::monotonic());
+            let target = Target::parse(&url).expect("a URL");
+            let route = Route::resolve_blocking(&target, &config, clock).expect("an address");
+            let opened = Connector::new(&config, route, clock, None).expect("a connector").open().await;
+            let Transport::Plain(mut stream) = opened.expect("it listens").transport else {
+                panic!("no TLS was asked for")
+            };
+            let Socket::Tcp(stream) = stream.inner_mut() else { panic!("no memory was given") };
+            assert!(
+                stream.nodelay().expect("an open socket"),
+                "a small request waits for the acknowledgement of the last"
+            );
+        });
+    }
+}

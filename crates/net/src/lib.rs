@@ -31,7 +31,7 @@ pub use exchange::{ConnectionUse, Departure, Exchange, ExchangeFailure, Head, Li
 pub use lag::LagProbe;
 pub use pacer::{Pacer, Sleep};
 pub use route::Route;
-pub use secrets::Secrets;
+pub use secrets::{Redactor, Secrets};
 pub use stamped::Stamps;
 pub use target::Target;
 pub use tls::ServerTls;

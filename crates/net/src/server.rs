@@ -213,7 +213,7 @@ impl Accept for Listener {
 
     async fn accept(&mut self) -> io::Result<TcpStream> {
         let (stream, _) = self.listener.accept().await?;
-        // Events are small and must leave at once.
+        // Events are small and must not wait for the acknowledgement of the last; a socket that refuses is closed already.
         let _ = stream.set_nodelay(true);
         Ok(stream)
     }

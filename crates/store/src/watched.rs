@@ -84,8 +84,28 @@ impl WatchedFile {
         done
     }
 
-    fn displaced(&self, what: &'static str, gone: u64) -> StoreError {
-        StoreError::Displaced { path: self.path.clone(), what, gone }
+    /// Lets go of a file that is no longer what stands there; always an error.
+    fn let_go(&mut self, now: &Files) -> Result<(), StoreError> {
+        let Some(open) = &mut self.open else { return Ok(()) };
+        let (what, gone) = if now.database == open.files.database {
+            // What SQLite would carry over when it closes no longer belongs to the database.
+            open.store.abandon();
+            ("its -wal or -shm was removed or replaced", open.unsettled)
+        } else {
+            if now.wal.is_some() && now.wal == open.files.wal {
+                // The `-wal` beside the path belongs to the file that stood there. Before another one is opened there, its rows
+                // must be in their own file: SQLite would read them into the new one.
+                open.store.empty_wal()?;
+            } else {
+                open.store.abandon();
+            }
+            match now.database {
+                None => ("it was moved or removed", open.rows),
+                Some(_) => ("another file was put in its place", open.rows),
+            }
+        };
+        self.open = None;
+        Err(StoreError::Displaced { path: self.path.clone(), what, gone })
     }
 }
 
@@ -107,36 +127,15 @@ impl LogFile for WatchedFile {
         }
         open.rows -= count;
         open.unsettled = open.unsettled.saturating_sub(count);
-        self.watch()
+        self.let_go(&now)
     }
 
     fn watch(&mut self) -> Result<(), StoreError> {
-        let Some(open) = &mut self.open else { return Ok(()) };
         let now = Files::at(&self.path);
-        if now == open.files {
-            return Ok(());
+        match &self.open {
+            Some(open) if open.files != now => self.let_go(&now),
+            _ => Ok(()),
         }
-        if now.database == open.files.database {
-            // What SQLite would carry over when it closes no longer belongs to the database.
-            let gone = open.unsettled;
-            open.store.abandon();
-            self.open = None;
-            return Err(self.displaced("its -wal or -shm was removed or replaced", gone));
-        }
-        let gone = open.rows;
-        if now.wal.is_some() && now.wal == open.files.wal {
-            // The `-wal` beside the path belongs to the file that stood there. Before another one is opened there, its rows must
-            // be in their own file: SQLite would read them into the new one.
-            open.store.empty_wal()?;
-        } else {
-            open.store.abandon();
-        }
-        self.open = None;
-        let what = match now.database {
-            None => "it was moved or removed",
-            Some(_) => "another file was put in its place",
-        };
-        Err(self.displaced(what, gone))
     }
 
     fn prune(&mut self, before_unix_ms: u64, most: u64) -> Result<u64, StoreError> {

@@ -66,6 +66,8 @@ pub struct Asked<'a> {
     pub mark: &'a str,
     /// Prompt tokens, as the provider counts them.
     pub input: u64,
+    /// Output tokens that the answer may have.
+    pub output_most: Option<u64>,
 }
 
 /// A response to be sent.
@@ -107,7 +109,8 @@ impl LaneFaults {
     }
 
     fn answer(&self, rng: &mut Rng, asked: &Asked<'_>) -> Response {
-        let tokens = if rng.chance(self.empty) { 0 } else { 1 + rng.below(TOKENS_MOST) };
+        let wanted = if rng.chance(self.empty) { 0 } else { 1 + rng.below(TOKENS_MOST) };
+        let tokens = asked.output_most.map_or(wanted, |most| wanted.min(most));
         let words: Vec<String> = (0..tokens).map(|token| format!("{}.{token} ", asked.mark)).collect();
         let usage = Usage { input: Some(asked.input), output: Some(tokens), ..Usage::default() };
         let told = (!rng.chance(self.uncounted)).then_some(usage);

@@ -68,7 +68,8 @@ fn begin(world: &World, lane: usize, head: &RequestHead, body: &[u8]) -> usize {
     let nth = served.iter().filter(|other| other.lane == lane).count();
     let mut rng = Rng::root(world.scenario.seed).child("fates").nth(lane as u64).nth(nth as u64);
     let mark = format!("L{lane}R{number}");
-    let asked = Asked { routed: shape, mark: &mark, input: 3 + body.len() as u64 / 5 };
+    let output_most = request.as_ref().and_then(|request| request.max_output_tokens).map(u64::from);
+    let asked = Asked { routed: shape, mark: &mark, input: 3 + body.len() as u64 / 5, output_most };
     let response = world.scenario.lanes[lane].draw(&mut rng, &asked);
     let id = head.header("x-request-id").unwrap_or_default().to_owned();
     world.note(format_args!("lane {lane} request {number} {id} {} of {} bytes", head.path, body.len()));

@@ -270,7 +270,8 @@ fn lane(rng: &mut Rng, place: usize, loser: LoserPolicy) -> LaneConfig {
         let second = endpoint(rng);
         endpoints.extend(Some(second).filter(|second| second.dialect != endpoints[0].dialect));
     }
-    let price = rng.chance(0.8).then(|| Price { input: rng.unit() * 5.0, output: rng.unit() * 20.0, cached: None });
+    let (input, output) = (rng.unit() * 5.0, rng.unit() * 20.0);
+    let price = rng.chance(0.8).then_some(Price { input, output, cached: None, cache_write: None });
     LaneConfig {
         name: format!("lane{place}"),
         provider: "p".to_owned(),
@@ -281,6 +282,7 @@ fn lane(rng: &mut Rng, place: usize, loser: LoserPolicy) -> LaneConfig {
         loser,
         curve: Vec::new(),
         forward_headers: Vec::new(),
+        most: Most::default(),
     }
 }
 

@@ -17,6 +17,7 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio::task::{JoinSet, LocalSet, spawn_local};
 use tokrate_core::{Rng, Span, Tick};
+use tokrate_gateway::Spending;
 use tokrate_gateway::simulation::{Counted, Held, SimulatedGateway};
 use tokrate_net::server::Accept;
 use tokrate_net::{Clock, Dial, Target, WallHands};
@@ -44,8 +45,8 @@ pub struct GatewayHistory {
     pub held: Held,
     /// What the gateway counted.
     pub counted: Counted,
-    /// What the meter of each key says was spent, by name, with a second of the month.
-    pub key_usd: Vec<(String, u64, f64)>,
+    /// What the meter of each key says of its dollars, by name, with a second of the month.
+    pub key_dollars: Vec<(String, u64, Spending)>,
     /// Calls open at each reload, and whether it was taken over.
     pub reloads: Vec<(usize, bool)>,
     /// When the gateway was told to stop, and when it had.
@@ -191,7 +192,8 @@ fn tell(world: &World, gateway: &SimulatedGateway, history: &mut GatewayHistory)
         [-2_i64, -1, 0, 1, 2, 3, 4].map(|month| world.scenario.wall_seconds.saturating_add_signed(month * 30 * 86_400));
     for key in &world.scenario.config.keys {
         for second in months {
-            history.key_usd.extend(gateway.key_usd(&key.name, second).map(|usd| (key.name.clone(), second, usd)));
+            let dollars = gateway.key_spending(&key.name, second);
+            history.key_dollars.extend(dollars.map(|dollars| (key.name.clone(), second, dollars)));
         }
     }
 }

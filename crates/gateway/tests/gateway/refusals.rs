@@ -5,6 +5,7 @@ use crate::house::{House, configured, lane};
 use crate::scripted::{Script, Scripted, chat_whole, whole};
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
+use tokrate_core::Money;
 use tokrate_gateway::{Gateway, GatewayError, KeyConfig, KeyLimits, LaneConfig, Mode, key_hash};
 use tokrate_net::Target;
 use tokrate_wire::Dialect;
@@ -74,7 +75,7 @@ fn with_keys_nobody_gets_in_without_one_and_each_has_its_limits() {
         key("free", &[], KeyLimits::default()),
         key("narrow", &["one"], KeyLimits::default()),
         key("slow", &[], KeyLimits { requests_per_minute: Some(1), ..KeyLimits::default() }),
-        key("poor", &[], KeyLimits { usd_per_month: Some(1e-9), ..KeyLimits::default() }),
+        key("poor", &[], KeyLimits { usd_per_month: Money::from_usd(1e-5), ..KeyLimits::default() }),
     ];
     let mut house = House::start(config);
     let with = |key: &str| {

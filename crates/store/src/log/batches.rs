@@ -269,3 +269,6 @@ impl<F: LogFile> Batches<F> {
         self.news.push(news);
     }
 }
+
+#[cfg(test)]
+mod tests;

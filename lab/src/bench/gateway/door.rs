@@ -191,7 +191,7 @@ impl Door {
     }
 
     fn start_tensorzero(&mut self, places: &Places, upstream: &Upstream) -> Result<()> {
-        let python = tools::gateway_peer(&places.root, "tensorzero", &["tensorzero==2026.6.0"])?;
+        let python = tools::gateway_peer("tensorzero", &["tensorzero==2026.6.0"])?;
         let own = places.folder.join("tensorzero");
         std::fs::create_dir_all(&own).with_context(|| format!("make {}", own.display()))?;
         let settings = format!(
@@ -229,7 +229,7 @@ impl Door {
     }
 
     fn start_litellm(&mut self, places: &Places, upstream: &Upstream) -> Result<()> {
-        let python = tools::gateway_peer(&places.root, "litellm", &["litellm[proxy]==1.106.2"])?;
+        let python = tools::gateway_peer("litellm", &["litellm[proxy]==1.106.2"])?;
         let own = places.folder.join("litellm");
         std::fs::create_dir_all(&own).with_context(|| format!("make {}", own.display()))?;
         self.address = free_port()?;

@@ -3,7 +3,6 @@
 //! It refuses to edit outside of its roots. Invariant: standard output carries messages of the protocol and nothing else;
 //! every request that was not cancelled is answered once.
 
-mod protocol;
 mod tool;
 
 use super::Verdict;
@@ -12,11 +11,11 @@ use crate::commands::apply::confine::Roots;
 use crate::config::apply as config;
 use crate::flags::mcp::Flags;
 use anyhow::{Context, Result};
-use protocol::{Cancelled, Incoming, Server};
 use std::io::{BufRead, BufReader, Read, Write, stdin, stdout};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
+use tokrate_apply_host::mcp::{Cancelled, Incoming, Server};
 use tool::EditFile;
 
 /// Messages beyond this length are not read (bytes).
