@@ -16,8 +16,8 @@ use http::request::Parts;
 use std::rc::Rc;
 use std::sync::Arc;
 use tokrate_core::Tick;
-use tokrate_net::Clock;
 use tokrate_net::server::ConnectionTap;
+use tokrate_net::{Clock, Dial};
 use tokrate_wire::Dialect;
 
 /// A gateway's door: for tests that hand it whatever they like.
@@ -63,7 +63,7 @@ impl Door {
         let (clock, _) = Clock::manual(Tick::ZERO);
         let plan = Plan::resolve_blocking(config, clock)?;
         let house = Arc::new(House::new(clock, plan, None));
-        Ok(Door { front: Front { worker: Rc::new(Worker::new(house, config.client.clone())) } })
+        Ok(Door { front: Front { worker: Rc::new(Worker::new(house, config.client.clone(), Dial::tcp())) } })
     }
 
     /// What a request comes to, its body read whole.

@@ -3,7 +3,9 @@
 //! It refuses to know sockets. Invariant: a lock is held for a decision, never while anything is waited for.
 
 use crate::admin::Told;
+use crate::config::Config;
 use crate::denied::Denied;
+use crate::error::GatewayError;
 use crate::lane_memory::Trips;
 use crate::plan::Plan;
 use http::StatusCode;
@@ -73,8 +75,20 @@ impl House {
         self.generation.load(Ordering::Acquire)
     }
 
-    /// From now on, calls go by another plan.
-    pub fn adopt(&self, plan: Plan) {
+    /// Goes by another configuration from now on; what was learned and counted stays. Blocks while names are resolved.
+    pub fn reconfigure(&self, config: &Config) -> Result<(), GatewayError> {
+        let (clock, earlier) = (self.clock, self.plan());
+        let mut plan = Plan::resolve_blocking(config, clock)?;
+        // What can fail comes before what changes the limits of calls under way.
+        let log = self.log.as_ref();
+        let spent = log.map(|log| plan.spent(log, clock.wall_seconds(), Some(&earlier))).transpose()?;
+        plan.inherit(&earlier, clock.now());
+        spent.iter().for_each(|spent| plan.restore(spent));
+        self.adopt(plan);
+        Ok(())
+    }
+
+    fn adopt(&self, plan: Plan) {
         *self.plan.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(plan);
         self.generation.fetch_add(1, Ordering::AcqRel);
     }

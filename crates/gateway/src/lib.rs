@@ -38,6 +38,8 @@ mod otel;
 mod plan;
 mod prepare;
 mod server;
+#[doc(hidden)]
+pub mod simulation;
 mod words;
 mod worker;
 
@@ -52,5 +54,5 @@ pub use door::{Decision, Door, Upstream};
 pub use error::GatewayError;
 pub use names::unresolved_blocking;
 pub use server::{Gateway, RunningGateway};
-pub use tokrate_route::{BudgetConfig, CurvePoint, KeyLimits, LoserPolicy, Mode, Policy};
+pub use tokrate_route::{BudgetConfig, CurvePoint, KeyLimits, LoserPolicy, Mode, Policy, Spending};
 pub use words::{mode_shown, policy_shown};

@@ -20,8 +20,10 @@ use tokio::runtime::Builder;
 use tokio::sync::watch;
 use tokio::task::LocalSet;
 use tokrate_core::Span;
-use tokrate_net::server::{AccessConfig, AccessSettings, ConnectionLimits, Connections, Listener, SharedSocket};
-use tokrate_net::{ClientConfig, Clock};
+use tokrate_net::server::{
+    Accept, AccessConfig, AccessSettings, ConnectionLimits, Connections, Listener, SharedSocket, serve_accepted,
+};
+use tokrate_net::{ClientConfig, Clock, Dial};
 use tokrate_store::Log;
 
 /// How long the end waits for the log.
@@ -174,15 +176,7 @@ impl RunningGateway {
         // The addresses stay, so that what is safe there is judged by them.
         let config =
             Config { listen: self.address, admin: self.admin, log: self.log_settings.clone(), ..config.clone() };
-        let (clock, earlier) = (self.house.clock, self.house.plan());
-        let mut plan = Plan::resolve_blocking(&config, clock)?;
-        // What can fail comes before what changes the limits of calls under way.
-        let log = self.house.log.as_ref();
-        let spent = log.map(|log| plan.spent(log, clock.wall_seconds(), Some(&earlier))).transpose()?;
-        plan.inherit(&earlier, clock.now());
-        spent.iter().for_each(|spent| plan.restore(spent));
-        self.house.adopt(plan);
-        Ok(())
+        self.house.reconfigure(&config)
     }
 
     /// Stops listening, lets open calls go on for the time that the configuration allows, and waits for the end. Returns what
@@ -255,21 +249,31 @@ impl Thread {
                 Err(error) => return drop(started.send(Err(error.into()))),
             };
             let clock: Clock = self.house.clock;
-            let worker = Rc::new(Worker::new(self.house, self.connecting));
-            let mut closed = self.closed;
-            // An error means that the gateway's handle is gone, which ends it as well.
-            let mut closed_too = closed.clone();
-            let end = async move { drop(closed.wait_for(|closed| *closed).await) };
+            let mut closed = self.closed.clone();
             drop(started.send(Ok(())));
             let beside = async move {
                 let Some((listener, handler)) = admin else { return };
-                let end = async move { drop(closed_too.wait_for(|closed| *closed).await) };
+                // An error means that the gateway's handle is gone, which ends it as well.
+                let end = async move { drop(closed.wait_for(|closed| *closed).await) };
                 listener.serve(handler, clock, end, ADMIN_DRAIN).await;
             };
-            let front = Rc::new(Front { worker: Rc::clone(&worker) });
-            tokio::join!(listener.serve(front, clock, end, self.drain), beside);
-            // What lost is read to its end as well, so that its cost is known.
-            worker.drains.end(self.drain).await;
+            let worker = Rc::new(Worker::new(self.house, self.connecting, Dial::tcp()));
+            tokio::join!(serve_clients(worker, listener, self.closed, self.drain), beside);
         });
     }
+}
+
+/// Serves the clients of one thread until the gateway closes; what is open then may go on for as long as `drain`.
+pub(crate) async fn serve_clients(
+    worker: Rc<Worker>,
+    clients: impl Accept,
+    mut closed: watch::Receiver<bool>,
+    drain: Span,
+) {
+    let front = Rc::new(Front { worker: Rc::clone(&worker) });
+    // An error means that the gateway's handle is gone, which ends it as well.
+    let end = async move { drop(closed.wait_for(|closed| *closed).await) };
+    serve_accepted(clients, front, worker.house.clock, end, drain).await;
+    // What lost is read to its end as well, so that its cost is known.
+    worker.drains.end(drain).await;
 }

@@ -24,8 +24,9 @@ mod tls;
 mod transport;
 
 pub use client::{Answer, Client};
-pub use clock::{Clock, Hands, thread_cpu_time};
+pub use clock::{Clock, Hands, WallHands, thread_cpu_time};
 pub use config::{ClientConfig, HttpVersion, ProxySettings};
+pub use connect::Dial;
 pub use error::NetError;
 pub use exchange::{ConnectionUse, Departure, Exchange, ExchangeFailure, Head, Limits, Outgoing, Sink};
 pub use lag::LagProbe;
@@ -36,3 +37,4 @@ pub use secrets::{Redactor, Secrets};
 pub use stamped::Stamps;
 pub use target::Target;
 pub use tls::ServerTls;
+pub use transport::MemoryStream;

@@ -14,6 +14,7 @@ use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body::Body;
 use std::cell::{Cell, RefCell};
+use std::io;
 use std::net::SocketAddr;
 use std::ops::DerefMut;
 use std::pin::Pin;
@@ -180,6 +181,8 @@ pub struct SharedSocket {
 pub struct Listener {
     listener: TcpListener,
     rules: Arc<Rules>,
+    /// Whether its clients speak TLS, so that they understand nothing else.
+    is_encrypted: bool,
 }
 
 /// What holds for a listening socket in every thread.
@@ -210,7 +213,7 @@ impl Listener {
         let listener = socket.listen(BACKLOG).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let rules = Rules { address, access: Access::new(address, access), connections: Arc::clone(connections) };
-        Ok(Listener { listener, rules: Arc::new(rules) })
+        Ok(Listener { listener, rules: Arc::new(rules), is_encrypted: false })
     }
 
     /// Where it listens.
@@ -237,15 +240,7 @@ impl Listener {
         let SharedSocket { socket, rules } = shared;
         let failed = |source| NetError::Listen { address: rules.address, source };
         let listener = TcpListener::from_std(socket).map_err(failed)?;
-        Ok(Listener { listener, rules })
-    }
-
-    /// The next connection, set to send at once what is written.
-    async fn accept(&self) -> std::io::Result<(TcpStream, SocketAddr)> {
-        let (stream, peer) = self.listener.accept().await?;
-        // Events are small and must not wait for the acknowledgement of the last; a socket that refuses is closed already.
-        let _ = stream.set_nodelay(true);
-        Ok((stream, peer))
+        Ok(Listener { listener, rules, is_encrypted: false })
     }
 
     /// Serves until `shutdown` completes, then lets open requests end within `drain`.
@@ -256,7 +251,7 @@ impl Listener {
         shutdown: impl Future<Output = ()>,
         drain: Span,
     ) {
-        self.serve_with(None, handler, clock, shutdown, drain).await;
+        serve_accepted(self, handler, clock, shutdown, drain).await;
     }
 
     /// The same over TLS.
@@ -268,50 +263,10 @@ impl Listener {
         shutdown: impl Future<Output = ()>,
         drain: Span,
     ) {
-        self.serve_with(Some(tls), handler, clock, shutdown, drain).await;
-    }
-
-    async fn serve_with<H: Handler>(
-        self,
-        tls: Option<ServerTls>,
-        handler: Rc<H>,
-        clock: Clock,
-        shutdown: impl Future<Output = ()>,
-        drain: Span,
-    ) {
-        let mut connections = JoinSet::new();
-        let (closing, closed) = watch::channel(false);
-        let mut shutdown = std::pin::pin!(shutdown);
-        loop {
-            tokio::select! {
-                biased;
-                () = &mut shutdown => break,
-                accepted = self.accept() => match accepted {
-                    Ok((stream, peer)) => {
-                        let Some(place) = self.rules.connections.take(peer.ip(), clock.now()) else {
-                            turn_away(&stream, tls.is_some());
-                            continue;
-                        };
-                        let rules = Some((place, Arc::clone(&self.rules)));
-                        let (tls, handler, closed) = (tls.clone(), Rc::clone(&handler), closed.clone());
-                        connections.spawn_local(async move {
-                            match tls {
-                                None => serve_tapped(stream, handler, clock, rules, closed).await,
-                                Some(tls) => serve_encrypted(stream, tls, handler, clock, rules, closed).await,
-                            }
-                        });
-                    }
-                    // Out of descriptors, as a rule: wait until a connection ends.
-                    Err(_) => tokio::time::sleep(std::time::Duration::from_millis(10)).await,
-                },
-                Some(_) = connections.join_next(), if !connections.is_empty() => {}
-            }
-        }
-        drop(self.listener);
-        closing.send_replace(true);
-        let all = async { while connections.join_next().await.is_some() {} };
-        // What is left after that is cut when the set is dropped.
-        let _ = tokio::time::timeout(drain.as_duration(), all).await;
+        let serve_one = |Incoming { stream, accepted }, closed| {
+            serve_encrypted(stream, tls.clone(), Rc::clone(&handler), clock, accepted, closed)
+        };
+        serve_each(Listener { is_encrypted: true, ..self }, clock, serve_one, shutdown, drain).await;
     }
 }
 
@@ -326,6 +281,88 @@ fn turn_away(stream: &TcpStream, is_encrypted: bool) {
 
 /// The place of a connection that was accepted, and the rules of its listener.
 type Accepted = Option<(Place, Arc<Rules>)>;
+
+/// A client's connection, with the rules that its requests are held to.
+#[derive(Debug)]
+pub struct Incoming<S> {
+    stream: S,
+    accepted: Accepted,
+}
+
+impl<S> Incoming<S> {
+    /// One without rules: whom its requests mean and who sent them is not looked at.
+    pub fn without_rules(stream: S) -> Incoming<S> {
+        Incoming { stream, accepted: None }
+    }
+}
+
+/// Where a server's connections come from.
+pub trait Accept {
+    /// A client's connection.
+    type Stream: AsyncRead + AsyncWrite + Unpin + 'static;
+
+    /// The next one. What is dropped before it completes has taken none.
+    fn accept(&mut self, clock: Clock) -> impl Future<Output = io::Result<Incoming<Self::Stream>>>;
+}
+
+impl Accept for Listener {
+    type Stream = TcpStream;
+
+    async fn accept(&mut self, clock: Clock) -> io::Result<Incoming<TcpStream>> {
+        loop {
+            let (stream, peer) = self.listener.accept().await?;
+            let Some(place) = self.rules.connections.take(peer.ip(), clock.now()) else {
+                turn_away(&stream, self.is_encrypted);
+                continue;
+            };
+            // Events are small and must not wait for the acknowledgement of the last; a socket that refuses is closed already.
+            let _ = stream.set_nodelay(true);
+            return Ok(Incoming { stream, accepted: Some((place, Arc::clone(&self.rules))) });
+        }
+    }
+}
+
+/// Serves connections, wherever they come from, until `shutdown` completes, then lets open requests end within `drain`.
+pub async fn serve_accepted<H: Handler>(
+    accept: impl Accept,
+    handler: Rc<H>,
+    clock: Clock,
+    shutdown: impl Future<Output = ()>,
+    drain: Span,
+) {
+    let serve_one =
+        |Incoming { stream, accepted }, closed| serve_tapped(stream, Rc::clone(&handler), clock, accepted, closed);
+    serve_each(accept, clock, serve_one, shutdown, drain).await;
+}
+
+async fn serve_each<A: Accept, F: Future<Output = ()> + 'static>(
+    mut listener: A,
+    clock: Clock,
+    serve_one: impl Fn(Incoming<A::Stream>, watch::Receiver<bool>) -> F,
+    shutdown: impl Future<Output = ()>,
+    drain: Span,
+) {
+    let mut connections = JoinSet::new();
+    let (closing, closed) = watch::channel(false);
+    let mut shutdown = std::pin::pin!(shutdown);
+    loop {
+        tokio::select! {
+            biased;
+            () = &mut shutdown => break,
+            accepted = listener.accept(clock) => match accepted {
+                Ok(incoming) => drop(connections.spawn_local(serve_one(incoming, closed.clone()))),
+                // Out of descriptors, as a rule: wait until a connection ends.
+                Err(_) => tokio::time::sleep(std::time::Duration::from_millis(10)).await,
+            },
+            Some(_) = connections.join_next(), if !connections.is_empty() => {}
+        }
+    }
+    drop(listener);
+    closing.send_replace(true);
+    let all = async { while connections.join_next().await.is_some() {} };
+    // What is left after that is cut when the set is dropped.
+    let _ = tokio::time::timeout(drain.as_duration(), all).await;
+}
 
 /// Serves one connection over any transport until it ends or `closing` turns true and its requests are answered. Every request is
 /// handled: whom it means and who sent it is looked at where connections are accepted.
@@ -362,6 +399,7 @@ async fn serve_encrypted<H: Handler>(
     let (stamped, tap) = tapped(stream, clock, handler.send_limit());
     let served = Served::new(handler, Rc::clone(&tap), accepted);
     let encrypted = tokio::select! {
+        biased;
         encrypted = tokio::time::timeout(HEAD_TIMEOUT.as_duration(), tls.acceptor.accept(stamped)) => encrypted,
         _ = closing.wait_for(|closing| *closing) => return,
         () = tap.given_up() => return,
@@ -391,6 +429,8 @@ async fn converse<H: Handler>(
     mut closing: watch::Receiver<bool>,
 ) {
     let opened = tokio::select! {
+        // In this order always, so that a simulation takes the same way twice.
+        biased;
         opened = tokio::time::timeout(HEAD_TIMEOUT.as_duration(), open(&mut stream)) => opened,
         _ = closing.wait_for(|closing| *closing) => return,
         () = served.tap.given_up() => return,

@@ -146,8 +146,8 @@ const TABLE: &[Row] = &[
     },
     Row {
         name: "dst",
-        internal: &["core", "tokens", "wire", "meter", "sim", "net", "host", "route", "bench"],
-        external: &[],
+        internal: &["core", "tokens", "wire", "meter", "sim", "net", "route", "store", "bench", "gateway"],
+        external: &["http", "tokio"],
     },
     Row {
         name: "fuzz",
