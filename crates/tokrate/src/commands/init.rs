@@ -128,7 +128,7 @@ const TAIL: &str = "
 #[cfg(test)]
 pub fn written() -> Vec<String> {
     let openai = tokrate_catalog::provider("openai").expect("a row");
-    let key = Path::new("/home/me/.local/share/tokrate/gateway.key");
+    let key = Path::new("/data/tokrate/gateway.key");
     vec![settings(&[], key), settings(&[(openai, "OPENAI_API_KEY")], key)]
 }
 
