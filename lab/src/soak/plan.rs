@@ -394,7 +394,7 @@ mod tests {
             }
         }
         for key in Key::ALL {
-            assert!(calls().filter(|errand| errand.key == key).count() > 50, "{key:?}");
+            assert!(calls().filter(|errand| errand.key == key).count() > 30, "{key:?}");
         }
         for mistake in Mistake::ALL {
             assert!(errands.iter().any(|errand| errand.purpose == Purpose::Mistake(mistake)), "{mistake:?}");
