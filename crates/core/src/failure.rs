@@ -136,7 +136,9 @@ impl FailureKind {
             FailureKind::ServerError => "read the server's message and log",
             FailureKind::UnexpectedStatus => "check --url; redirects are not followed",
             FailureKind::NotJson => "check that --url is an OpenAI-compatible endpoint, not a web page",
-            FailureKind::Untranslatable => "ask the gateway in the lane's own dialect; the client's cannot say this answer",
+            FailureKind::Untranslatable => {
+                "ask the gateway in the lane's own dialect; the client's cannot say this answer"
+            }
             FailureKind::ErrorInStream => "read the server's message and log",
             FailureKind::Empty => "raise --output-tokens (reasoning may have used them up) or check the model",
             FailureKind::Truncated => "look for a proxy or server time limit that cuts connections",

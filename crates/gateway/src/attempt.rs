@@ -132,7 +132,12 @@ impl Attempt {
             Poll::Ready(exchange) => {
                 self.running = None;
                 self.connection_new = exchange.connection.new;
-                self.inbox.borrow_mut().end(exchange.ended_at);
+                let mut inbox = self.inbox.borrow_mut();
+                inbox.end(exchange.ended_at);
+                if exchange.outcome.is_ok() {
+                    inbox.tell_fault(exchange.ended_at);
+                }
+                drop(inbox);
                 let mut ending = self.inbox.borrow().ending_of(exchange.outcome);
                 self.blame_settings(&mut ending);
                 self.close(exchange.ended_at, ending);
@@ -144,7 +149,8 @@ impl Attempt {
     /// Gives it up: its connection is closed at once. Without effect on one that has ended.
     pub fn give_up(&mut self, now: Tick) {
         if self.running.take().is_some() {
-            let given_up = || Ending::Failed { kind: FailureKind::Cancelled, message: String::new(), retry_after: None };
+            let given_up =
+                || Ending::Failed { kind: FailureKind::Cancelled, message: String::new(), retry_after: None };
             let ending = self.inbox.borrow().fault().unwrap_or_else(given_up);
             self.close(now, ending);
         }

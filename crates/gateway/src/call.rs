@@ -24,9 +24,11 @@ use std::task::{Context, Poll};
 use tokio::time::{Instant, Sleep};
 use tokrate_core::{FailureKind, Span, Tick};
 use tokrate_meter::AttemptEnd;
-use tokrate_net::{Limits, Redactor};
 use tokrate_net::server::{ConnectionTap, WriteSink};
-use tokrate_route::{Action, Blame, BreakerState, Candidate, Failed, LaneId, Race, Reserved, Role, Why, blame, extra_usd};
+use tokrate_net::{Limits, Redactor};
+use tokrate_route::{
+    Action, Blame, BreakerState, Candidate, Failed, LaneId, Race, Reserved, Role, Why, blame, extra_usd,
+};
 use tokrate_wire::error_event;
 
 /// Up to here a whole answer finds room in a socket that has sent what came before (bytes).
@@ -85,13 +87,7 @@ pub(crate) enum Step {
 
 impl Call {
     /// A call that begins now; in a box, because it is handed on from one to the next.
-    pub fn new(
-        worker: Rc<Worker>,
-        account: Account,
-        race: Race,
-        lanes: Lanes,
-        tap: Rc<ConnectionTap>,
-    ) -> Box<Call> {
+    pub fn new(worker: Rc<Worker>, account: Account, race: Race, lanes: Lanes, tap: Rc<ConnectionTap>) -> Box<Call> {
         Box::new(Call {
             account: Rc::new(account),
             worker,

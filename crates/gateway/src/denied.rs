@@ -115,10 +115,7 @@ impl Denied {
         let for_load = open.len() == lanes.len() && open.iter().all(|(_, why)| *why == Blame::Load);
         let (status, said) = match for_load {
             true => (StatusCode::TOO_MANY_REQUESTS, "all of its lanes cool down after being asked too much"),
-            false => (
-                StatusCode::SERVICE_UNAVAILABLE,
-                "none of its lanes can be asked now",
-            ),
+            false => (StatusCode::SERVICE_UNAVAILABLE, "none of its lanes can be asked now"),
         };
         let mut causes: Vec<String> = lanes.iter().take(LANES_TOLD).map(|lane| lane.cause(now)).collect();
         if let Some(more) = lanes.len().checked_sub(LANES_TOLD).filter(|more| *more > 0) {
@@ -197,7 +194,8 @@ mod tests {
         };
         let open = BreakerState::Open { until: now + Span::from_millis(1_500), why: Blame::Key };
         let refused = LaneNow { trouble: Some(Arc::new(trouble)), ..lane("one", open) };
-        let lanes = [refused, lane("two", BreakerState::HalfOpen { probing: true }), lane("three", BreakerState::Closed)];
+        let lanes =
+            [refused, lane("two", BreakerState::HalfOpen { probing: true }), lane("three", BreakerState::Closed)];
         assert_eq!(
             Denied::without_lane("a", &lanes, now).message,
             "`a`: none of its lanes can be asked now: lane one: unauthorized (401): no such key, asked again in 2 s; \

@@ -153,7 +153,9 @@ mod tests {
         let lines = trips.take();
         assert_eq!(
             lines,
-            ["lane one is left alone for 600 s: unauthorized (401): no such key; put its key or model right under [gateway.lanes.one] and send SIGHUP"]
+            [
+                "lane one is left alone for 600 s: unauthorized (401): no such key; put its key or model right under [gateway.lanes.one] and send SIGHUP"
+            ]
         );
         trips.hear("one", &memory, BreakerState::HalfOpen { probing: true }, open, now);
         assert_eq!(trips.take().len(), 1, "a try that failed");

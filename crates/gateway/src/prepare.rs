@@ -83,7 +83,9 @@ impl Request {
                 match (lane.config.embeddings, lane.openai_endpoint()) {
                     (Some(false), _) => Err(none("has `embeddings = false`")),
                     (_, None) => Err(none("has no endpoint of OpenAI's")),
-                    (None, Some(_)) if lane.memory.lacks_embeddings(now) => Err(none("answered that it has no such path")),
+                    (None, Some(_)) if lane.memory.lacks_embeddings(now) => {
+                        Err(none("answered that it has no such path"))
+                    }
                     (_, Some(endpoint)) => Ok(endpoint),
                 }
             }

@@ -46,7 +46,9 @@ fn with_one_lane_a_refusal_of_its_key_or_model_comes_as_it_is_and_stays_so() {
         let other = ask_as_anthropic(&house);
         assert_eq!(other.status, status, "{}", other.text());
         let told: serde_json::Value = serde_json::from_slice(&other.body).expect("JSON");
-        assert!(told["type"] == "error" && told["error"]["message"].as_str().is_some_and(|said| said.contains("lane one")));
+        assert!(
+            told["type"] == "error" && told["error"]["message"].as_str().is_some_and(|said| said.contains("lane one"))
+        );
         assert_eq!(lane_one.asked().len(), 1, "it is left alone meanwhile");
         let lines = troubles(&house);
         assert_eq!(lines.len(), 1, "one line a trip, not one a call: {lines:?}");

@@ -51,6 +51,14 @@ pub fn ask(address: SocketAddr, method: &str, path: &str, headers: &[(&str, &str
     read_answer(&mut stream)
 }
 
+/// What the admin side at that address shows.
+pub fn look(address: SocketAddr, path: &str) -> Answer {
+    let mut stream = TcpStream::connect(address).expect("the admin side listens");
+    let request = format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).expect("it reads");
+    read_answer(&mut stream)
+}
+
 /// Reads one answer.
 pub fn read_answer(stream: &mut TcpStream) -> Answer {
     read_answer_after(Vec::new(), stream)

@@ -1,6 +1,6 @@
 //! A provider that echoes the gateway's key wherever it can, and what comes of that.
 
-use crate::client::{Answer, ask, post};
+use crate::client::{look, post};
 use crate::house::{House, configured, lane};
 use crate::scripted::{Script, Scripted, chat_events, chat_whole, stream, whole};
 use http::{HeaderMap, HeaderValue};
@@ -37,15 +37,25 @@ fn holds_the_key(text: &str) -> bool {
 
 #[test]
 fn a_key_that_a_provider_echoes_reaches_neither_the_client_nor_the_log_nor_the_page() {
-    let name = |text: String, key: &str| text.replace("\"m\"", &format!("\"{key}\"")).replace("\"x\"", &format!("\"id-{key}\""));
-    let refused = |key: &str| format!(r#"{{"error":{{"message":"bad key {key}","type":"invalid_request_error","code":"{key}"}}}}"#);
+    let name = |text: String, key: &str| {
+        text.replace("\"m\"", &format!("\"{key}\"")).replace("\"x\"", &format!("\"id-{key}\""))
+    };
+    let refused = |key: &str| {
+        format!(r#"{{"error":{{"message":"bad key {key}","type":"invalid_request_error","code":"{key}"}}}}"#)
+    };
     let broken = |key: &str| {
         let events = chat_events(&["one"]);
-        let first = &events[..events.find("\"content\":\"one\"").and_then(|at| Some(at + events[at..].find("\n\n")? + 2)).expect("an event")];
+        let first = &events[..events
+            .find("\"content\":\"one\"")
+            .and_then(|at| Some(at + events[at..].find("\n\n")? + 2))
+            .expect("an event")];
         format!("{first}data: {{\"error\":{{\"message\":\"no more for {key}\"}}}}\n\n")
     };
-    let embedded = |key: &str| format!(r#"{{"object":"list","data":[],"model":"{key}","usage":{{"prompt_tokens":3}}}}"#);
-    let body = |stream: bool| format!(r#"{{"model":"all","max_tokens":9,"stream":{stream},"messages":[{{"role":"user","content":"hi"}}]}}"#);
+    let embedded =
+        |key: &str| format!(r#"{{"object":"list","data":[],"model":"{key}","usage":{{"prompt_tokens":3}}}}"#);
+    let body = |stream: bool| {
+        format!(r#"{{"model":"all","max_tokens":9,"stream":{stream},"messages":[{{"role":"user","content":"hi"}}]}}"#)
+    };
     let mut seen = 0;
     for key in [KEY.to_owned(), spelt()] {
         for (path, request, said) in [
@@ -71,10 +81,15 @@ fn a_key_that_a_provider_echoes_reaches_neither_the_client_nor_the_log_nor_the_p
                 let answer = post(house.address, path, &request);
                 let context = format!("{path} {request}: {} {}", answer.head, answer.text());
                 assert!(!holds_the_key(&answer.head) && !holds_the_key(&answer.text()), "{context}");
-                assert!(answer.head.contains("***") || answer.text().contains("***"), "something was taken out: {context}");
-                let admin = house.gateway.as_ref().and_then(tokrate_gateway::RunningGateway::admin).expect("an admin side");
+                assert!(
+                    answer.head.contains("***") || answer.text().contains("***"),
+                    "something was taken out: {context}"
+                );
+                let admin =
+                    house.gateway.as_ref().and_then(tokrate_gateway::RunningGateway::admin).expect("an admin side");
                 for page in ["/", "/api/calls", "/api/lanes", "/metrics"] {
-                    let shown: Answer = ask(admin, "GET", page, &[("host", &admin.to_string())], b"");
+                    let shown = look(admin, page);
+                    assert_eq!(shown.status, 200, "{page}: {}", shown.text());
                     assert!(!holds_the_key(&shown.text()), "{page} {context}");
                 }
                 let troubles = house.gateway.as_ref().expect("it runs").lane_troubles();

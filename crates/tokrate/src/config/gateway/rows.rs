@@ -152,7 +152,7 @@ pub struct LaneRow {
     /// Names of headers of the client that are handed on
     #[serde(default)]
     pub forward_headers: Vec<String>,
-    /// Whether it has embeddings [default: it is asked once an hour, until it says that it has no such path]
+    /// Whether it has embeddings [default: yes, until it answers that it has no such path; then no for an hour]
     pub embeddings: Option<bool>,
     /// What a million tokens cost (USD) [default: the price in the catalog, if it has one]
     pub price: Option<PriceRow>,
