@@ -9,7 +9,7 @@ use tokrate_wire::{Answer, Dialect, Encoder, Piece, Shape, encode_refusal};
 /// Seconds since 1970 that answers name as the time they were made.
 const CREATED: u64 = 1_790_000_000;
 /// Tokens of one answer at most.
-const TOKENS_MOST: u64 = 40;
+pub(super) const TOKENS_MOST: u64 = 40;
 
 /// How often what goes wrong at a lane (0 to 1 each).
 #[derive(Clone, Copy, PartialEq, Debug, Default)]

@@ -3,13 +3,13 @@
 //! It knows no outcomes. Invariant: a seed gives the same scenario on every machine, and every scenario comes to an end.
 
 use super::disk::{BadTime, DiskTrouble};
-use super::fate::LaneFaults;
+use super::fate::{LaneFaults, TOKENS_MOST};
 use super::pipe::PipeLaw;
 use http::HeaderMap;
-use tokrate_core::{ChatRequest, Message, Rng, Role, Span, Tick};
+use tokrate_core::{ChatRequest, Message, Money, Rng, Role, Span, Tick};
 use tokrate_gateway::{
-    AliasConfig, BudgetConfig, Config, EndpointConfig, KeyConfig, KeyLimits, LaneConfig, LimitsConfig, LoserPolicy,
-    Mode, Policy, Price, key_hash,
+    AliasConfig, BudgetConfig, Config, EndpointConfig, KeyConfig, KeyLimits, LaneConfig, LimitsConfig, LogSettings,
+    LoserPolicy, Mode, Policy, Price, TokensMost, key_hash,
 };
 use tokrate_net::{ClientConfig, Target};
 use tokrate_wire::{Dialect, Shape, encode_request};
@@ -172,11 +172,11 @@ impl GatewayScenario {
         let root = Rng::root(seed).child("gateway");
         let mut rng = root.child("world");
         let lanes: Vec<LaneFaults> = (0..1 + rng.below(4)).map(|_| faults(&mut rng)).collect();
-        let keys = rng.below(4) as usize;
-        let config = config(&mut root.child("config"), lanes.len(), keys);
+        let budgets: Vec<bool> = (0..rng.below(4)).map(|_| rng.chance(0.4)).collect();
+        let (config, keys) = (config(&mut root.child("config"), lanes.len(), &budgets), budgets.len());
         let mut reloading = root.child("reloads");
         let reloads = (0..rng.below(4))
-            .map(|_| (Span::from_millis(rng.below(40_000)), reload(&mut reloading, &config, keys)))
+            .map(|_| (Span::from_millis(rng.below(40_000)), reload(&mut reloading, &config, &budgets)))
             .collect();
         let most = config.limits.send;
         let mut calling = root.child("clients");
@@ -225,7 +225,8 @@ fn faults(rng: &mut Rng) -> LaneFaults {
     }
 }
 
-fn config(rng: &mut Rng, lanes: usize, keys: usize) -> Config {
+/// `budgets` says of each key whether it has one: one that gets a budget by a reload is looked up in a log that can be read.
+fn config(rng: &mut Rng, lanes: usize, budgets: &[bool]) -> Config {
     let losers = [
         LoserPolicy::CancelEstimate,
         LoserPolicy::Free,
@@ -243,7 +244,7 @@ fn config(rng: &mut Rng, lanes: usize, keys: usize) -> Config {
         alias(rng, &format!("a{number}"), (0..count).map(|nth| (first + nth) % lanes).collect())
     });
     let aliases = aliases.collect();
-    let keys = (0..keys).map(|place| key(rng, place)).collect();
+    let keys = budgets.iter().enumerate().map(|(place, has_budget)| key(rng, place, *has_budget)).collect();
     Config {
         workers: 1 + rng.below(2) as usize,
         client: ClientConfig { connect_timeout: Span::from_secs(2), reuse: rng.chance(0.8), ..ClientConfig::default() },
@@ -251,6 +252,8 @@ fn config(rng: &mut Rng, lanes: usize, keys: usize) -> Config {
         aliases,
         keys,
         limits: limits(rng),
+        // Budgets want one; what is written to is the world's own.
+        log: Some(LogSettings { path: "/simulated/log.db".into(), retention: None }),
         drain: Span::from_millis(rng.below(10_000)),
         seed: rng.next_u64(),
         ..Config::default()
@@ -282,7 +285,7 @@ fn lane(rng: &mut Rng, place: usize, loser: LoserPolicy) -> LaneConfig {
         loser,
         curve: Vec::new(),
         forward_headers: Vec::new(),
-        most: Most::default(),
+        most: TokensMost { input: None, output: rng.chance(0.5).then_some(TOKENS_MOST) },
     }
 }
 
@@ -309,12 +312,12 @@ fn alias(rng: &mut Rng, name: &str, lanes: Vec<usize>) -> AliasConfig {
     }
 }
 
-fn key(rng: &mut Rng, place: usize) -> KeyConfig {
+fn key(rng: &mut Rng, place: usize, has_budget: bool) -> KeyConfig {
     let limits = KeyLimits {
         requests_per_minute: rng.chance(0.3).then(|| 1 + rng.below(20) as u32),
         tokens_per_minute: rng.chance(0.3).then(|| 50 + rng.below(5_000)),
         streams: rng.chance(0.4).then(|| 1 + rng.below(4) as u32),
-        usd_per_month: rng.chance(0.4).then(|| rng.unit() * 0.01),
+        usd_per_month: if has_budget { Money::from_usd(rng.unit() * 0.01) } else { None },
     };
     let aliases = if rng.chance(0.2) { vec!["a0".to_owned()] } else { Vec::new() };
     KeyConfig { name: format!("key{place}"), sha256: key_hash(&format!("sk-{place}")), aliases, limits }
@@ -333,8 +336,8 @@ fn limits(rng: &mut Rng) -> LimitsConfig {
     }
 }
 
-fn reload(rng: &mut Rng, begun: &Config, keys: usize) -> Reload {
-    let mut config = config(rng, begun.lanes.len(), keys);
+fn reload(rng: &mut Rng, begun: &Config, budgets: &[bool]) -> Reload {
+    let mut config = config(rng, begun.lanes.len(), budgets);
     // Keys keep their names and may get other limits; some stay as they were.
     for (new, old) in config.keys.iter_mut().zip(&begun.keys) {
         if rng.chance(0.5) {

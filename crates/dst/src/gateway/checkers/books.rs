@@ -6,7 +6,7 @@
 use super::super::{GatewayHistory, GatewayScenario};
 use std::collections::{BTreeMap, BTreeSet};
 use tokrate_core::Date;
-use tokrate_gateway::AliasConfig;
+use tokrate_gateway::{AliasConfig, Spending};
 use tokrate_meter::{Attempt, AttemptEnd, AttemptRole};
 use tokrate_tokens::{Encoding, count};
 
@@ -34,6 +34,7 @@ pub(super) fn check(scenario: &GatewayScenario, history: &GatewayHistory, wrong:
     }
     extras_are_paid_for(scenario, history, wrong);
     if log.lost == 0 {
+        budgets_are_kept(scenario, history, wrong);
         nobody_was_asked_without_a_row(history, wrong);
         winners_are_those_of_clients(history, wrong);
         money_is_the_same(history, wrong);
@@ -127,16 +128,45 @@ fn money_is_the_same(history: &GatewayHistory, wrong: &mut Vec<String>) {
     if (all - history.counted.cost_usd).abs() > USD_GRAIN {
         wrong.push(format!("rows cost {all}, and {} was counted", history.counted.cost_usd));
     }
-    let mut spent: BTreeMap<&str, BTreeMap<(u64, u64), f64>> = BTreeMap::new();
-    for (name, second, usd) in &history.key_usd {
-        let Date { year, month, .. } = Date::of_seconds(*second);
-        spent.entry(name).or_default().insert((year, month), *usd);
-    }
-    for (name, months) in spent {
-        let spent: f64 = months.values().sum();
+    for (name, months) in months(history) {
+        let spent: f64 = months.values().map(|dollars| dollars.spent.as_usd()).sum();
         let cost = sum(&mut history.kept.rows.iter().filter(|row| row.key.as_deref() == Some(name)));
         if (spent - cost).abs() > USD_GRAIN {
             wrong.push(format!("rows of {name} cost {cost}, and its meter says {spent}"));
         }
     }
+}
+
+/// No key has spent more than its budget, but for one answer without a limit; and nothing is held any more.
+fn budgets_are_kept(scenario: &GatewayScenario, history: &GatewayHistory, wrong: &mut Vec<String>) {
+    let configs = || scenario.reloads.iter().map(|(_, reload)| &reload.config).chain([&scenario.config]);
+    for (name, months) in months(history) {
+        let held: f64 = months.values().map(|dollars| dollars.held.as_usd()).sum();
+        if held > 0.0 {
+            wrong.push(format!("{name} still holds {held} USD at the end"));
+        }
+        let budgets = configs().filter_map(|config| {
+            let key = config.keys.iter().find(|key| key.name == name)?;
+            key.limits.usd_per_month.map(|budget| budget.as_usd())
+        });
+        let Some(budget) = budgets.reduce(f64::max) else { continue };
+        let unlimited = |row: &&Attempt| row.key.as_deref() == Some(name) && row.output_limit.is_none();
+        let beyond = history.kept.rows.iter().filter(unlimited).filter_map(|row| row.cost_usd).fold(0.0, f64::max);
+        for (month, dollars) in months {
+            let spent = dollars.spent.as_usd();
+            if spent > budget + beyond + USD_GRAIN {
+                wrong.push(format!("{name} has spent {spent} of {budget} USD in {month:?}, with {beyond} beyond it"));
+            }
+        }
+    }
+}
+
+/// The dollars of each key by month.
+fn months(history: &GatewayHistory) -> BTreeMap<&str, BTreeMap<(u64, u64), Spending>> {
+    let mut months: BTreeMap<&str, BTreeMap<_, _>> = BTreeMap::new();
+    for (name, second, dollars) in &history.key_dollars {
+        let Date { year, month, .. } = Date::of_seconds(*second);
+        months.entry(name).or_default().insert((year, month), *dollars);
+    }
+    months
 }
