@@ -108,8 +108,9 @@ fn client(config: &ClientConfig, url: &str) -> Client {
 
 async fn ask(client: &Client, body: Bytes) -> (Exchange, Heard) {
     let mut heard = Heard::default();
-    let outgoing =
-        Outgoing { method: http::Method::POST, path: "/v1/x".to_owned(), headers: http::HeaderMap::new(), body };
+    let mut headers = http::HeaderMap::new();
+    headers.insert(http::header::CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
+    let outgoing = Outgoing { method: http::Method::POST, path: "/v1/x".to_owned(), headers, body };
     let limits = Limits { idle: Span::from_secs(10), total: Span::from_secs(20), max_body_bytes: 1 << 20 };
     let exchange = client.exchange(outgoing, limits, &mut heard).await;
     assert!(heard.stamps.is_sorted(), "sent, head, body");

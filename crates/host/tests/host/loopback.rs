@@ -164,7 +164,7 @@ fn faults_inside_the_stream_are_seen_where_they_should_be() {
     let events = malformed.events();
     assert!(malformed.is_whole && events.is_done());
     assert_eq!(events.tokens(), 10, "the stream goes on");
-    assert_eq!(events.all().filter(|what| *what == What::Odd(Oddity::Malformed)).count(), 1);
+    assert_eq!(events.all().filter(|what| *what == What::Odd(Oddity::Unreadable)).count(), 1);
 
     let (failed, _) = with_faults(&["error_event@4"]);
     let events = failed.events();

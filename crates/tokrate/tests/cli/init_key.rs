@@ -8,7 +8,7 @@ fn init_makes_a_key_that_the_gateway_asks_for_and_that_is_shown_nowhere() {
     let folder = Folder::new("init-key");
     let said = run(&folder, &["init"]);
     assert_eq!(said.code, Some(0), "{}", said.stderr);
-    let file = folder.join(".local/share/tokrate/gateway.key");
+    let file = folder.join("data/tokrate/gateway.key");
     let key = std::fs::read_to_string(&file).expect("a key");
     let key = key.trim();
     assert!(key.len() > 60, "256 bits");

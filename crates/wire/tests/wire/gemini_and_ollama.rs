@@ -190,12 +190,13 @@ fn told_by_value(value: &Value, told: &mut Told) {
     };
     let count = |name: &str| value["usageMetadata"][name].as_u64();
     let thoughts = count("thoughtsTokenCount");
-    told.usage = Usage {
+    // The last chunk may have none.
+    told.usage = told.usage.updated_by(Usage {
         input: count("promptTokenCount"),
         output: count("candidatesTokenCount").map(|candidates| candidates + thoughts.unwrap_or(0)),
         reasoning: thoughts,
         ..Usage::default()
-    };
+    });
     told.model = value["modelVersion"].as_str().unwrap_or("").to_owned();
 }
 

@@ -120,7 +120,7 @@ impl Roots {
         Ok(self.folders[0].join(path))
     }
 
-    /// The path as it is written: below the root that it goes through, or all of it.
+    /// The path as it is written: below the root that it goes through.
     fn check_written(&self, path: &str, candidate: &Path) -> Result<(), Refusal> {
         let leads = |above: &&Path| above.canonicalize().is_ok_and(|real| contains(&self.folders, &real));
         let is_root = |above: &&Path| above.canonicalize().is_ok_and(|real| self.folders.contains(&real));
@@ -128,8 +128,9 @@ impl Roots {
             // The highest that lies in a root, if links lead past its head.
             candidate.ancestors().filter(leads).last()
         });
-        let rest = above.and_then(|above| candidate.strip_prefix(above).ok()).unwrap_or(candidate);
-        self.check(path, rest)
+        // One that leads into no root is outside, whatever its folders are called; that is told where its links are resolved.
+        let Some(above) = above else { return Ok(()) };
+        self.check(path, candidate.strip_prefix(above).unwrap_or(candidate))
     }
 
     /// The path without links; gives its root and the rest.

@@ -129,8 +129,8 @@ pub struct LimitsRow {
     pub bodies_bytes: Option<usize>,
     /// Calls that are open at once; over it 503 with Retry-After
     pub calls: Option<usize>,
-    /// Connections of clients open at once, over both addresses; then those without a key that have waited longest are closed
-    /// [default: half of the process's open files]
+    /// Connections of clients open at once, over both addresses; then those without a key that have waited longest go [default: half
+    /// of the process's open files]
     pub connections: Option<usize>,
     /// Those of one peer that has shown no key, if there are keys [default: 7/16 of `connections`]
     pub connections_by_peer: Option<usize>,
