@@ -33,7 +33,7 @@ impl Running {
             "tokrate.toml",
             &format!(
                 "[gateway]\nlisten = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\n\
-                 [gateway.lanes.own]\nurl = \"{}\"\nmodel = \"m\"\n\
+                 [gateway.lanes.own]\nurl = \"{}\"\nmodel = \"m\"\nprice = {{ input = 0.001, output = 0.001 }}\n\
                  [gateway.aliases.auto]\nlanes = [\"own\"]\n\
                  [gateway.keys.team]\nkey_env = \"TEAM_KEY\"\nusd_per_month = 1.0\n",
                 lane.url()
