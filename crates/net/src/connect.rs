@@ -191,7 +191,7 @@ mod tests {
             let (config, clock) = (ClientConfig::default(), Clock::monotonic());
             let target = Target::parse(&url).expect("a URL");
             let route = Route::resolve_blocking(&target, &config, clock).expect("an address");
-            let opened = Connector::new(&config, route, clock, None).expect("a connector").open().await;
+            let opened = Connector::new(&config, route, clock, Dial::tcp()).expect("a connector").open().await;
             let Transport::Plain(mut stream) = opened.expect("it listens").transport else {
                 panic!("no TLS was asked for")
             };

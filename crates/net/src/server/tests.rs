@@ -343,7 +343,7 @@ fn draining_is_bounded() {
 fn a_connection_that_was_accepted_sends_small_writes_at_once() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
-        let listener = Listener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.expect("a free port");
+        let mut listener = Listener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.expect("a free port");
         let _client = TcpStream::connect(listener.address()).await.expect("it listens");
         let stream = listener.accept().await.expect("a connection waits");
         assert!(stream.nodelay().expect("an open socket"), "an event waits for the acknowledgement of the last");
