@@ -52,6 +52,30 @@ pub fn target(name: &str) -> Option<&'static Target> {
     TARGETS.iter().find(|target| target.name == name)
 }
 
+/// The target of that name, while compiling.
+///
+/// # Panics
+/// When there is none.
+pub const fn constant_target(name: &str) -> Target {
+    let mut at = 0;
+    while at < TARGETS.len() {
+        if same(TARGETS[at].name.as_bytes(), name.as_bytes()) {
+            return TARGETS[at];
+        }
+        at += 1;
+    }
+    panic!("no target has this name")
+}
+
+/// Whether bytes are the same; `==` cannot be used while compiling.
+const fn same(one: &[u8], other: &[u8]) -> bool {
+    let mut at = 0;
+    while at < one.len() && at < other.len() && one[at] == other[at] {
+        at += 1;
+    }
+    at == one.len() && at == other.len()
+}
+
 /// The longest beginning of the bytes that is text: for readers of text, so that no input is spent on being none.
 fn text(bytes: &[u8]) -> &str {
     match std::str::from_utf8(bytes) {

@@ -54,7 +54,7 @@ fn every_target_is_tested_and_every_file_belongs_to_one() {
     assert_eq!(names, TESTED);
     assert!(names.is_sorted());
     for kind in ["seeds", "corpus"] {
-        for entry in fs::read_dir(data(kind)).expect("it lies beside the sources") {
+        for entry in fs::read_dir(data(kind)).into_iter().flatten() {
             let path = entry.expect("it can be listed").path();
             let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
             assert!(target(name).is_some(), "{} belongs to no target", path.display());
@@ -64,7 +64,7 @@ fn every_target_is_tested_and_every_file_belongs_to_one() {
 
 #[test]
 fn what_is_kept_stays_small() {
-    let files = ["seeds", "corpus"].into_iter().flat_map(|kind| fs::read_dir(data(kind)).expect("it is there"));
+    let files = ["seeds", "corpus"].into_iter().flat_map(|kind| fs::read_dir(data(kind)).into_iter().flatten());
     let bytes: u64 = files.map(|entry| entry.and_then(|entry| entry.metadata()).expect("it can be read").len()).sum();
     assert!(bytes <= KEPT_BYTES_MOST, "{bytes} bytes are kept");
 }

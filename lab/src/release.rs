@@ -127,8 +127,8 @@ fn carry_calls(tokrate: &Path, work: &Path, part: u32) -> Result<()> {
         "[gateway.lanes.engine]\nurl = \"http://{engine_at}/v1\"\nmodel = \"sim\"\n\
          [gateway.aliases.sim]\nlanes = [\"engine\"]\nmode = \"off\"\n"
     );
-    std::fs::write(work.join("tokrate.toml"), settings).context("write the gateway's settings")?;
-    let flags = "gateway --listen 127.0.0.1:0 --admin 127.0.0.1:0 --log log.db";
+    std::fs::write(work.join("gateway.toml"), settings).context("write the gateway's settings")?;
+    let flags = "gateway --config gateway.toml --listen 127.0.0.1:0 --admin 127.0.0.1:0 --log log.db";
     let gateway = start(tokrate, flags, work.join("gateway"))?;
     let gateway_at = address_after(&gateway, " at http://").context("start the gateway")?;
     for (requests, load) in LOADS {

@@ -8,6 +8,7 @@ use crate::drive::Job;
 use crate::plan::Start;
 use crate::prompts::Prompts;
 use bytes::Bytes;
+use http::header::CONTENT_TYPE;
 use http::{HeaderName, HeaderValue};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -94,6 +95,8 @@ impl Lane {
     ) -> RequestTrace {
         let job = &self.job;
         let mut headers = job.headers.clone();
+        // Some servers take no body that does not say what it is.
+        headers.entry(CONTENT_TYPE).or_insert(HeaderValue::from_static("application/json"));
         let id = format!("{}-{index}", job.id_prefix);
         if let Ok(value) = HeaderValue::from_str(&id) {
             headers.insert(HeaderName::from_static("x-request-id"), value);

@@ -39,6 +39,11 @@ impl Shown {
         }
     }
 
+    /// Whether it was a key.
+    pub fn is_key(&self) -> bool {
+        self.0.is_some()
+    }
+
     /// Whether a name may be asked for.
     pub fn may_ask(&self, alias: &str) -> bool {
         let Some(key) = &self.0 else { return true };
@@ -53,8 +58,8 @@ impl Shown {
         }
     }
 
-    /// Counts a call against the key's requests a minute and calls at once.
-    pub fn admit(&self, house: &House) -> Result<Option<KeyUse>, Denied> {
+    /// Counts a call against what its key may do at all, before anything of it is read but its head.
+    pub fn enter(&self, house: &House) -> Result<Option<KeyUse>, Denied> {
         let Some(key) = &self.0 else { return Ok(None) };
         let admitted = locked(&key.meter).admit(house.clock.now());
         match admitted {

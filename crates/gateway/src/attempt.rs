@@ -132,7 +132,12 @@ impl Attempt {
             Poll::Ready(exchange) => {
                 self.running = None;
                 self.connection_new = exchange.connection.new;
-                self.inbox.borrow_mut().end(exchange.ended_at);
+                let mut inbox = self.inbox.borrow_mut();
+                inbox.end(exchange.ended_at);
+                if exchange.outcome.is_ok() {
+                    inbox.tell_fault(exchange.ended_at);
+                }
+                drop(inbox);
                 let mut ending = self.inbox.borrow().ending_of(exchange.outcome);
                 self.blame_settings(&mut ending);
                 self.close(exchange.ended_at, ending);

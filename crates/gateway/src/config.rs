@@ -25,6 +25,10 @@ pub struct Config {
     pub admin: Option<SocketAddr>,
     /// SHA-256 of the key that whoever asks there has to show; elsewhere than on loopback it must be set.
     pub admin_key: Option<[u8; 32]>,
+    /// Names under which both may be asked, beside the addresses that they listen on and `localhost`.
+    pub hosts: Vec<String>,
+    /// Origins of other sites whose pages may ask (`https://app.example`).
+    pub origins: Vec<String>,
     /// Threads that serve.
     pub workers: usize,
     /// How providers are connected to.
@@ -161,8 +165,16 @@ pub struct LimitsConfig {
     pub request_bytes: usize,
     /// Largest answer (bytes).
     pub answer_bytes: u64,
+    /// What the bodies of all open calls may hold together (bytes); one more is answered with 503.
+    pub bodies_bytes: usize,
     /// Calls open at once, over all clients; one more is answered with 503.
     pub calls: usize,
+    /// Connections of clients open at once; `None` for as many as half of the process's descriptors allow, as a call needs one to
+    /// a provider as well.
+    pub connections: Option<usize>,
+    /// Connections of one peer that has shown no key; `None` for half of those that such peers may have together. Without keys
+    /// there is no such limit.
+    pub connections_by_peer: Option<usize>,
 }
 
 /// Where the throughput log is kept.
@@ -211,6 +223,8 @@ impl Default for Config {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             admin: None,
             admin_key: None,
+            hosts: Vec::new(),
+            origins: Vec::new(),
             workers: 1,
             client: ClientConfig::default(),
             lanes: Vec::new(),
@@ -235,7 +249,10 @@ impl Default for LimitsConfig {
             send: Span::from_secs(120),
             request_bytes: 32 << 20,
             answer_bytes: 64 << 20,
+            bodies_bytes: 256 << 20,
             calls: 20_000,
+            connections: None,
+            connections_by_peer: None,
         }
     }
 }

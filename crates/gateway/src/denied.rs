@@ -94,6 +94,13 @@ impl Denied {
         Denied::new(StatusCode::FORBIDDEN, message)
     }
 
+    /// What it is when the bodies of open calls hold as much as they may.
+    pub fn without_room() -> Denied {
+        let message = "the requests of open calls hold as many bytes as the gateway's limit `bodies_bytes` allows";
+        let retry_after = Some(Span::from_secs(1));
+        Denied { retry_after, ..Denied::new(StatusCode::SERVICE_UNAVAILABLE, message) }
+    }
+
     /// What a request is that cannot be put to a lane of another dialect.
     pub fn untranslatable(error: &TranslateError) -> Denied {
         // Anthropic's SDKs begin threads by themselves, and go on without one when they hear this.

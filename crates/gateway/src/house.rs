@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use tokrate_core::Span;
 use tokrate_meter::Attempt as Row;
 use tokrate_net::Clock;
+use tokrate_net::server::{ByteBudget, ByteShare};
 use tokrate_store::Log;
 
 /// Shared by every thread.
@@ -26,6 +27,8 @@ pub(crate) struct House {
     pub trips: Trips,
     /// What the admin side tells of the export.
     pub exports: crate::otel::Exports,
+    /// What the bodies of all open calls may hold.
+    pub bodies: Arc<ByteBudget>,
     /// Calls open, and begun since the start.
     pub open_calls: AtomicUsize,
     calls: AtomicU64,
@@ -41,6 +44,7 @@ impl House {
         // Wall time in nanoseconds does not come twice on one machine.
         let prefix = format!("{:x}", clock.wall_nanos());
         House {
+            bodies: ByteBudget::new(plan.limits.bodies_bytes),
             clock,
             log,
             told: Told::default(),
@@ -111,12 +115,16 @@ impl House {
 }
 
 /// One of the calls that are open, as long as it lives.
-pub(crate) struct OpenCall(Arc<House>);
+pub(crate) struct OpenCall {
+    house: Arc<House>,
+    /// Given back with the call.
+    body: Option<ByteShare>,
+}
 
 impl OpenCall {
     /// Counts one more, unless there are too many.
     pub fn begin(house: &Arc<House>, most: usize) -> Result<OpenCall, Denied> {
-        let open = OpenCall(Arc::clone(house));
+        let open = OpenCall { house: Arc::clone(house), body: None };
         match house.open_calls.fetch_add(1, Ordering::Relaxed) < most {
             true => Ok(open),
             false => {
@@ -128,9 +136,16 @@ impl OpenCall {
     }
 }
 
+impl OpenCall {
+    /// Keeps what its request holds for as long as it is open.
+    pub fn hold(&mut self, share: ByteShare) {
+        self.body = Some(share);
+    }
+}
+
 impl Drop for OpenCall {
     fn drop(&mut self) {
-        self.0.open_calls.fetch_sub(1, Ordering::Relaxed);
+        self.house.open_calls.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

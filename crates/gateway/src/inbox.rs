@@ -270,8 +270,8 @@ impl Inbox {
         self.tell_fault(at);
     }
 
-    /// Lets the race hear of an answer that cannot be translated while it still comes; at its end, the ending says so.
-    fn tell_fault(&mut self, at: Tick) {
+    /// Lets the race hear of an answer that cannot be translated: no end mark makes that good.
+    pub fn tell_fault(&mut self, at: Tick) {
         let Reader::Translated(translator) = &self.reader else { return };
         let Some((kind, _)) = translator.fault().filter(|_| !self.has_told_fault) else { return };
         self.has_told_fault = true;

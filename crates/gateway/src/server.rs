@@ -20,7 +20,9 @@ use tokio::runtime::Builder;
 use tokio::sync::watch;
 use tokio::task::LocalSet;
 use tokrate_core::Span;
-use tokrate_net::server::{Accept, Listener, SharedSocket, serve_accepted};
+use tokrate_net::server::{
+    Accept, AccessConfig, AccessSettings, ConnectionLimits, Connections, Listener, SharedSocket, serve_accepted,
+};
 use tokrate_net::{ClientConfig, Clock, Dial};
 use tokrate_store::Log;
 
@@ -30,6 +32,24 @@ const FLUSH_MOST: Span = Span::from_secs(5);
 const ADMIN_DRAIN: Span = Span::from_secs(1);
 /// Threads for what the admin side is asked, so that a long look into the log does not hold up the metrics.
 const BLOCKING_MOST: usize = 4;
+
+const FOR_CLIENTS: AccessSettings = AccessSettings {
+    host: "`hosts` under [gateway]",
+    origin: Some("`origins` under [gateway]"),
+    key: "add one under [gateway.keys]",
+};
+const FOR_ADMIN: AccessSettings = AccessSettings { key: "name one as `admin_key_file` under [gateway]", ..FOR_CLIENTS };
+
+/// How many connections both sides may have together.
+fn connection_limits(config: &Config) -> ConnectionLimits {
+    let usual = ConnectionLimits::without_keys();
+    let all = config.limits.connections.unwrap_or(usual.all / 2).max(1);
+    if config.keys.is_empty() {
+        return ConnectionLimits { all, unknown: all, by_peer: all };
+    }
+    let limits = ConnectionLimits::with_keys(all);
+    ConnectionLimits { by_peer: config.limits.connections_by_peer.unwrap_or(limits.by_peer), ..limits }
+}
 
 /// A gateway that runs in threads of its own. Dropping it stops it.
 pub struct RunningGateway {
@@ -64,10 +84,21 @@ impl Gateway {
         // Sockets are bound within a runtime, which then ends: the threads have runtimes of their own.
         let binder = Builder::new_current_thread().enable_all().build().map_err(GatewayError::Thread)?;
         let (address, sockets, admin) = binder.block_on(async {
-            let listener = Listener::bind(config.listen).await?;
+            let connections = Connections::new(connection_limits(&config));
+            let access = |asks_key, settings| AccessConfig {
+                hosts: &config.hosts,
+                origins: &config.origins,
+                asks_key,
+                settings,
+            };
+            let access_for_clients = access(!config.keys.is_empty(), &FOR_CLIENTS);
+            let listener = Listener::bind(config.listen, &access_for_clients, &connections).await?;
             let sockets = (0..config.workers.max(1)).map(|_| listener.share()).collect::<Result<Vec<_>, _>>()?;
             let admin = match config.admin {
-                Some(admin) => Some(Listener::bind(admin).await?),
+                Some(address) => {
+                    let access = access(config.admin_key.is_some(), &FOR_ADMIN);
+                    Some(Listener::bind(address, &access, &connections).await?)
+                }
                 None => None,
             };
             let admin = admin.map(|admin| Ok::<_, GatewayError>((admin.address(), admin.share()?))).transpose()?;
@@ -135,8 +166,9 @@ impl RunningGateway {
         self.house.exports.new_trouble()
     }
 
-    /// Takes over new lanes, aliases, keys and limits; calls that have begun go on as they were. Addresses, threads, the
-    /// log's file and the export stay as they are. Blocks while names are resolved.
+    /// Takes over new lanes, aliases, keys and limits; calls that have begun go on as they were. Addresses, the
+    /// rules of who may ask there at all, limits of connections and of all bodies, threads, the log's file and the export stay
+    /// as they are. Blocks while names are resolved.
     ///
     /// # Errors
     /// When the configuration makes no sense; the old one then stays.

@@ -185,9 +185,6 @@ impl HourlySum {
         for passed in 1..=minute.saturating_sub(self.latest).min(MINUTES as u64) {
             self.minutes[((self.latest + passed) % MINUTES as u64) as usize] = 0.0;
         }
-        if minute.saturating_sub(self.latest) > MINUTES as u64 {
-            self.minutes = [0.0; MINUTES];
-        }
         self.latest = self.latest.max(minute);
     }
 }

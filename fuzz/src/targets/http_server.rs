@@ -44,6 +44,10 @@ impl Body for Echoed {
 impl Handler for Echo {
     type Body = Echoed;
 
+    fn refusal(&self, _: &Request<RequestBody>, _: http::StatusCode, message: &str) -> Vec<u8> {
+        message.as_bytes().to_vec()
+    }
+
     async fn handle(self: Rc<Self>, request: Request<RequestBody>, _: Rc<ConnectionTap>) -> Response<Echoed> {
         let (head, body) = request.into_parts();
         let asked = format!("{} {} {:?} {:?}", head.method, head.uri, head.version, head.headers);

@@ -1,7 +1,7 @@
-//! The instrumented program of all targets: how it is built, one run of it, and what it says at the end.
+//! The instrumented programs of the targets: how they are built, one run of one, and what it says at the end.
 //!
-//! It does not choose targets. Invariant: it is built by the compiler of the project, in a folder of its own, of the same sources as
-//! the program but with debug assertions and checks of overflow; its memory and the time of one input are bounded.
+//! It does not choose targets. Invariant: they are built by the compiler of the project, in a folder of their own, of the
+//! sources as they are, with debug assertions and checks of overflow; memory and the time of one input are bounded.
 
 use crate::fuzz::kept;
 use crate::fuzz::report::{Crash, Ran};
@@ -34,9 +34,8 @@ const MEMORY_MIB_MOST: u32 = 2048;
 const SAID_LINES: usize = 12;
 const SAID_BYTES: usize = 3000;
 
-/// The built program.
+/// The built programs, one for each target.
 pub struct Engine {
-    program: PathBuf,
     folder: PathBuf,
 }
 
@@ -44,25 +43,33 @@ pub struct Engine {
 pub struct Slice {
     pub length: Duration,
     pub seed: u32,
+    /// Longest input that is tried (bytes).
+    pub input_bytes_most: usize,
 }
 
 impl Engine {
-    /// Builds it.
-    pub fn build(root: &Path) -> Result<Engine> {
+    /// Builds the programs of some targets. All is compiled once, and linked for each of them.
+    pub fn build(root: &Path, names: &[String]) -> Result<Engine> {
         let folder = kept::folder(root);
         let (built, target) = (folder.join("build"), tools::host_target()?);
         println!("xtask: building the fuzz targets into {} (some minutes the first time)", built.display());
-        // With a target named, what runs while building is not instrumented.
-        let arguments =
-            ["build", "--release", "--package", "tokrate-fuzz", "--features", "engine", "--target", &target];
-        let mut command = Command::new(env!("CARGO"));
-        command.args(arguments).current_dir(root).envs(PROFILE).env("RUSTFLAGS", INSTRUMENTED);
-        tools::run(command.env("CARGO_TARGET_DIR", &built))?;
-        let program = built.join(&target).join("release/fuzz");
-        for name in ["logs", "artifacts"] {
+        for name in ["logs", "artifacts", "programs"] {
             fs::create_dir_all(folder.join(name)).with_context(|| format!("make {}", folder.join(name).display()))?;
         }
-        Ok(Engine { program, folder })
+        // With a target machine named, what runs while building is not instrumented.
+        let arguments =
+            ["build", "--release", "--package", "tokrate-fuzz", "--features", "engine", "--target", &target];
+        let program = built.join(&target).join("release/fuzz");
+        let engine = Engine { folder };
+        for (at, name) in names.iter().enumerate() {
+            let mut command = Command::new(env!("CARGO"));
+            command.args(arguments).current_dir(root).envs(PROFILE).env("RUSTFLAGS", INSTRUMENTED);
+            command.env("CARGO_TARGET_DIR", &built).env("TOKRATE_FUZZ_TARGET", name);
+            // The first one compiles all that there is to compile.
+            tools::run(command.args(if at > 0 { &["--quiet"][..] } else { &[] }))?;
+            fs::copy(&program, engine.program(name)).with_context(|| format!("copy {}", program.display()))?;
+        }
+        Ok(engine)
     }
 
     /// Runs a target for some time, from what was found before.
@@ -76,6 +83,7 @@ impl Engine {
             &[
                 format!("-max_total_time={}", slice.length.as_secs().max(1)),
                 format!("-seed={}", slice.seed.max(1)),
+                format!("-max_len={}", slice.input_bytes_most),
                 format!("-artifact_prefix={}/", artifacts.display()),
                 kept::found(&self.folder, name).display().to_string(),
             ],
@@ -102,6 +110,10 @@ impl Engine {
         Ok(())
     }
 
+    fn program(&self, name: &str) -> PathBuf {
+        self.folder.join("programs").join(name)
+    }
+
     fn log(&self, name: &str) -> PathBuf {
         self.folder.join("logs").join(name).with_extension("log")
     }
@@ -109,16 +121,16 @@ impl Engine {
     fn call(&self, name: &str, arguments: &[String]) -> Result<ExitStatus> {
         let log = self.log(name);
         let file = File::create(&log).with_context(|| format!("write {}", log.display()))?;
-        let mut command = Command::new(&self.program);
+        let program = self.program(name);
+        let mut command = Command::new(&program);
         command
             .arg(format!("-timeout={INPUT_SECONDS_MOST}"))
             .arg(format!("-rss_limit_mb={MEMORY_MIB_MOST}"))
             .arg("-print_final_stats=1")
             .args(arguments)
-            .env("TOKRATE_FUZZ_TARGET", name)
             .stdout(file.try_clone().context("share the log")?)
             .stderr(file);
-        command.status().with_context(|| format!("run {}", self.program.display()))
+        command.status().with_context(|| format!("run {}", program.display()))
     }
 }
 

@@ -11,6 +11,9 @@ use xtask::corpus;
 /// What is kept for a target beside its seeds (bytes of its file).
 const KEPT_BYTES_MOST: usize = 48 * 1024;
 
+/// Inputs may always become as long as this (bytes), whatever the seeds are.
+const INPUT_BYTES_LEAST: usize = 256;
+
 /// Where everything of a search lies that is not kept.
 pub fn folder(root: &Path) -> PathBuf {
     root.join("target/fuzz")
@@ -38,13 +41,14 @@ pub fn targets(root: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Lays the kept inputs of a target into its folder, beside what earlier searches have found.
-pub fn unpack(root: &Path, name: &str) -> Result<()> {
+/// Lays the kept inputs of a target into its folder, beside what earlier searches have found; tells how long inputs of its search
+/// may become (bytes): as long as its longest seed.
+pub fn unpack(root: &Path, name: &str) -> Result<usize> {
     let folder = found(&folder(root), name);
-    for kind in ["seeds", "corpus"] {
-        lay(&read(&file(root, kind, name))?, &folder)?;
-    }
-    Ok(())
+    let seeds = read(&file(root, "seeds", name))?;
+    lay(&seeds, &folder)?;
+    lay(&read(&file(root, "corpus", name))?, &folder)?;
+    Ok(seeds.iter().map(Vec::len).fold(INPUT_BYTES_LEAST, usize::max))
 }
 
 /// Writes what is worth keeping of a target's folder into the repository; `merge` adds to one folder what another one has that
@@ -111,7 +115,7 @@ mod tests {
         fs::create_dir_all(seeds.parent().expect("a folder")).expect("a folder");
         fs::write(&seeds, "# for people\nseed\n").expect("a file");
         assert_eq!(targets(&root).expect("a target"), ["one"]);
-        unpack(&root, "one").expect("unpacked");
+        assert_eq!(unpack(&root, "one").expect("unpacked"), INPUT_BYTES_LEAST);
         let large = "x".repeat(KEPT_BYTES_MOST);
         pack(&root, "one", |out, found| {
             assert_eq!(fs::read_dir(found).expect("the seed").count(), 1);

@@ -44,15 +44,16 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<()> {
         Some(_) => 0,
         None => properties::run(root, flags.time / PROPERTIES_SHARE, fresh_seed())?,
     };
-    let engine = Engine::build(root)?;
+    let engine = Engine::build(root, &chosen)?;
     let left = match flags.only {
         Some(_) => flags.time,
         None => flags.time - flags.time / PROPERTIES_SHARE,
     };
+    let mut targets = Vec::new();
     for name in &chosen {
-        kept::unpack(root, name)?;
+        targets.push((name.as_str(), kept::unpack(root, name)?));
     }
-    let tallies = search(&engine, &chosen, left)?;
+    let tallies = search(&engine, &targets, left)?;
     if flags.keep {
         for name in &chosen {
             kept::pack(root, name, |out, found| engine.merge(name, out, found))?;
@@ -111,19 +112,19 @@ impl Board {
     }
 }
 
-/// Runs the targets on all cores, slice by slice.
-fn search(engine: &Engine, names: &[String], time: Duration) -> Result<Vec<Tally>> {
-    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get()).min(names.len());
-    let share = time.mul_f64(cores as f64 / names.len() as f64);
+/// Runs the targets, each with the length of its longest input, on all cores, slice by slice.
+fn search(engine: &Engine, targets: &[(&str, usize)], time: Duration) -> Result<Vec<Tally>> {
+    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get()).min(targets.len());
+    let share = time.mul_f64(cores as f64 / targets.len() as f64);
     let slice = (share / 4).clamp(SLICE_LEAST, SLICE_MOST);
     println!(
         "xtask: {} targets on {cores} cores for {} s, {} s each in slices of {} s",
-        names.len(),
+        targets.len(),
         time.as_secs(),
         share.as_secs(),
         slice.as_secs()
     );
-    let tallies: Vec<Tally> = names.iter().map(|name| Tally::new(name)).collect();
+    let tallies: Vec<Tally> = targets.iter().map(|(name, _)| Tally::new(name)).collect();
     let board = Mutex::new(Board { is_busy: vec![false; tallies.len()], tallies });
     let end = Instant::now() + time;
     let locked = || board.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -131,7 +132,8 @@ fn search(engine: &Engine, names: &[String], time: Duration) -> Result<Vec<Tally
         while Instant::now() < end {
             let Some(at) = locked().next() else { break };
             let length = slice.min(end.saturating_duration_since(Instant::now())).max(Duration::from_secs(1));
-            let ran = engine.run(&names[at], &Slice { length, seed: fresh_seed() as u32 });
+            let (name, input_bytes_most) = targets[at];
+            let ran = engine.run(name, &Slice { length, seed: fresh_seed() as u32, input_bytes_most });
             let mut board = locked();
             board.is_busy[at] = false;
             board.tallies[at].add(ran?);

@@ -137,6 +137,7 @@ const TABLE: &[Row] = &[
             "toml",
             "indicatif",
             "rustix",
+            "sha2",
             // Only with the feature `jemalloc`, which is on unless it is left out.
             "tikv-jemallocator",
             // Only with the feature `nvml`.

@@ -285,6 +285,7 @@ fn lane(rng: &mut Rng, place: usize, loser: LoserPolicy) -> LaneConfig {
         loser,
         curve: Vec::new(),
         forward_headers: Vec::new(),
+        embeddings: None,
         most: TokensMost { input: None, output: rng.chance(0.5).then_some(TOKENS_MOST) },
     }
 }
@@ -333,6 +334,7 @@ fn limits(rng: &mut Rng) -> LimitsConfig {
         request_bytes: 2_000,
         answer_bytes: if rng.chance(0.2) { 1_000 } else { 1 << 20 },
         calls: if rng.chance(0.2) { 1 + rng.below(3) as usize } else { 1_000 },
+        ..LimitsConfig::default()
     }
 }
 

@@ -19,7 +19,7 @@ use tokio::task::{JoinSet, LocalSet, spawn_local};
 use tokrate_core::{Rng, Span, Tick};
 use tokrate_gateway::Spending;
 use tokrate_gateway::simulation::{Counted, Held, SimulatedGateway};
-use tokrate_net::server::Accept;
+use tokrate_net::server::{Accept, Incoming};
 use tokrate_net::{Clock, Dial, Target, WallHands};
 use tokrate_store::{Log, LogConfig, LogCounts, LogDriver};
 
@@ -298,9 +298,9 @@ struct Arrivals(mpsc::UnboundedReceiver<End>);
 impl Accept for Arrivals {
     type Stream = End;
 
-    async fn accept(&mut self) -> io::Result<End> {
+    async fn accept(&mut self, _: Clock) -> io::Result<Incoming<End>> {
         match self.0.recv().await {
-            Some(end) => Ok(end),
+            Some(end) => Ok(Incoming::without_rules(end)),
             None => std::future::pending().await,
         }
     }

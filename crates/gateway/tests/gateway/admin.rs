@@ -2,7 +2,7 @@
 //!
 //! It refuses to know how it is made. Invariant: what the page, the metrics, the API and the log say of the same calls agrees.
 
-use crate::client::{Answer, ask, post};
+use crate::client::{Answer, post};
 use crate::house::{House, configured, lane};
 use serde_json::Value;
 use std::io::Write;
@@ -159,8 +159,9 @@ fn what_is_not_meant_for_it_is_refused() {
     let lanes = vec![lane("alive", engine.address(), &[Dialect::OpenAiChat])];
     let house = House::start(Config { log: None, ..with_admin(configured(lanes, Mode::Off)) });
     let admin = house.gateway.as_ref().and_then(tokrate_gateway::RunningGateway::admin).expect("it was asked for");
-    // The other tests' client names a host that is nobody's address.
-    assert_eq!(ask(admin, "GET", "/metrics", &[], b"").status, 403);
+    let mut stream = TcpStream::connect(admin).expect("the admin side listens");
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nhost: evil.example\r\nconnection: close\r\n\r\n").expect("it reads");
+    assert_eq!(crate::client::read_answer(&mut stream).status, 421, "a name that nobody gave it");
     for method in ["POST", "PUT", "DELETE", "OPTIONS"] {
         let mut stream = TcpStream::connect(admin).expect("the admin side listens");
         let request =

@@ -1,6 +1,6 @@
 //! A provider that echoes the gateway's key wherever it can, and what comes of that.
 
-use crate::client::{Answer, ask, post};
+use crate::client::{look, post};
 use crate::house::{House, configured, lane};
 use crate::scripted::{Script, Scripted, chat_events, chat_whole, stream, whole};
 use http::{HeaderMap, HeaderValue};
@@ -88,7 +88,8 @@ fn a_key_that_a_provider_echoes_reaches_neither_the_client_nor_the_log_nor_the_p
                 let admin =
                     house.gateway.as_ref().and_then(tokrate_gateway::RunningGateway::admin).expect("an admin side");
                 for page in ["/", "/api/calls", "/api/lanes", "/metrics"] {
-                    let shown: Answer = ask(admin, "GET", page, &[("host", &admin.to_string())], b"");
+                    let shown = look(admin, page);
+                    assert_eq!(shown.status, 200, "{page}: {}", shown.text());
                     assert!(!holds_the_key(&shown.text()), "{page} {context}");
                 }
                 let troubles = house.gateway.as_ref().expect("it runs").lane_troubles();

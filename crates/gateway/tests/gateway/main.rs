@@ -2,6 +2,7 @@
 //!
 //! It refuses to sleep: what is waited for is waited for. Invariant: nothing leaves loopback.
 
+mod access;
 mod admin;
 mod billing;
 mod budget;

@@ -213,7 +213,7 @@ fn shapes_that_smuggle_requests_are_refused() {
         "content-length : 5\r\n",
     ] {
         let mut stream = TcpStream::connect(house.address).expect("it listens");
-        let text = format!("POST /v1/chat/completions HTTP/1.1\r\nhost: gateway\r\n{head}\r\nhello");
+        let text = format!("POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\n{head}\r\nhello");
         stream.write_all(text.as_bytes()).expect("it reads");
         stream.shutdown(std::net::Shutdown::Write).expect("it is open");
         let mut bytes = Vec::new();
@@ -224,7 +224,7 @@ fn shapes_that_smuggle_requests_are_refused() {
     }
     let bomb = format!("x-bomb: {}\r\n", "b".repeat(300_000));
     let mut stream = TcpStream::connect(house.address).expect("it listens");
-    drop(stream.write_all(format!("GET /v1/models HTTP/1.1\r\nhost: gateway\r\n{bomb}\r\n").as_bytes()));
+    drop(stream.write_all(format!("GET /v1/models HTTP/1.1\r\nhost: localhost\r\n{bomb}\r\n").as_bytes()));
     let mut bytes = Vec::new();
     drop(std::io::Read::read_to_end(&mut stream, &mut bytes));
     let said = String::from_utf8_lossy(&bytes).into_owned();

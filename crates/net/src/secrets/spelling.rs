@@ -4,7 +4,7 @@
 //! takes a byte search as long as nothing in it is escaped.
 
 use super::MASK;
-use memchr::memmem::{self, Finder};
+use memchr::memmem::Finder;
 use std::ops::Range;
 
 /// Backslashes before one letter: JSON within JSON within JSON has four of them before a quote.
@@ -52,10 +52,12 @@ impl Needle {
         if !self.may_be_escaped(text) {
             return plain.map(|at| at..at + self.secret.len());
         }
-        self.places(text).find_map(|at| match self.at(text, at) {
+        let spelt = self.places(text).find_map(|at| match self.at(text, at) {
             Found::Whole(end) => Some(at..end),
             _ => None,
-        })
+        });
+        // One with a backslash of its own stands plainly in a text that is no JSON.
+        spelt.or_else(|| plain.map(|at| at..at + self.secret.len()))
     }
 
     /// Where it begins at the end of a text that is cut, and how many of its letters stand there.
@@ -79,10 +81,12 @@ impl Needle {
             .filter(|&at| !(at > 0 && text[at] == b'\\' && text[at - 1] == b'\\'))
     }
 
+    /// Whether any letter may be spelt in another way than plainly.
     fn may_be_escaped(&self, text: &[u8]) -> bool {
-        memchr::memchr(b'%', text).is_some()
-            || memmem::find(text, b"\\u").is_some()
-            || self.has_slash && memchr::memchr(b'\\', text).is_some()
+        memchr::memchr2_iter(b'\\', b'%', text).any(|at| match text.get(at + 1) {
+            Some(b'u') | None => true,
+            Some(_) => text[at] == b'%' || self.has_slash,
+        })
     }
 
     fn at(&self, text: &[u8], start: usize) -> Found {

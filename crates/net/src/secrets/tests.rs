@@ -150,3 +150,22 @@ proptest! {
         prop_assert_eq!(body(&mut Redactor::new(bearer(), Bytes::new()), &parts), text);
     }
 }
+
+#[test]
+fn zz_cost() {
+    let mut key = String::from("sk-proj-");
+    key.push_str(&"aZ09".repeat(12));
+    for (name, event) in [
+        ("plain", "data: {\"id\":\"chatcmpl-123456789\",\"object\":\"chat.completion.chunk\",\"created\":1700000000,\"model\":\"gpt-4o-mini-2024-07-18\",\"system_fingerprint\":\"fp_44709d6fcb\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\" tasks\"},\"logprobs\":null,\"finish_reason\":null}]}\n\n".to_owned()),
+        ("escaped", "data: {\"id\":\"chatcmpl-123456789\",\"object\":\"chat.completion.chunk\",\"created\":1700000000,\"model\":\"gpt-4o-mini-2024-07-18\",\"system_fingerprint\":\"fp_44709d6fcb\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\" t\\u00e9s 5 %\"},\"logprobs\":null,\"finish_reason\":null}]}\n\n".to_owned()),
+        ("whole 64 KiB", "the task asks us to skip ".repeat(2621)),
+    ] {
+        let mut redactor = Redactor::new(secrets(AUTHORIZATION, &format!("Bearer {key}")), Bytes::new());
+        let rounds = 20_000_000 / event.len();
+        let start = std::time::Instant::now();
+        for _ in 0..rounds {
+            std::hint::black_box(redactor.push(std::hint::black_box(event.as_bytes())));
+        }
+        println!("COST {name}: {} bytes, {:.1} ns", event.len(), start.elapsed().as_nanos() as f64 / rounds as f64);
+    }
+}

@@ -29,6 +29,7 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
     }
     let stop = Stop::default();
     super::interrupt::watch_quietly(stop.clone())?;
+    tokrate_net::server::raise_open_files();
     let _locals = start_locals(&mut resolved)?;
     let gateway = Gateway::start(resolved.config.clone())?;
     anstream::print!("{}", serving_shown(&resolved, &gateway));
@@ -111,7 +112,8 @@ fn reload(gateway: &RunningGateway, flags: &Flags) -> Result<(String, Config)> {
     let (lanes, aliases) = (resolved.config.lanes.len(), resolved.config.aliases.len());
     gateway.reconfigure(&resolved.config)?;
     let said = format!(
-        "read the settings again: {lanes} lanes, {aliases} aliases; listening addresses, the log and the export stay as they are"
+        "read the settings again: {lanes} lanes, {aliases} aliases; addresses, hosts, origins, limits of connections and of \
+         bodies_bytes, the log and the export stay as they are"
     );
     Ok((said, resolved.config))
 }
@@ -231,9 +233,10 @@ fn serving_shown(resolved: &Resolved, gateway: &RunningGateway) -> String {
     let asked = aliases.first().map_or(&lanes[0].name, |alias| &alias.name);
     let key = if keys.is_empty() { "none is needed" } else { "one of [gateway.keys]" };
     let _ = writeln!(text, "\npoint an SDK at base URL http://{address}/v1, model `{asked}`, key: {key}");
+    let shows = if keys.is_empty() { "" } else { " -H \"authorization: Bearer $KEY\"" };
     let _ = writeln!(
         text,
-        "try: curl -sN http://{address}/v1/chat/completions -H 'content-type: application/json' \\\n       \
+        "try: curl -sN http://{address}/v1/chat/completions{shows} -H 'content-type: application/json' \\\n       \
          -d '{{\"model\":\"{asked}\",\"stream\":true,\"messages\":[{{\"role\":\"user\",\"content\":\"How fast are you?\"}}]}}'"
     );
     if let Some(admin) = gateway.admin() {

@@ -16,7 +16,7 @@ fn checked(top: &str, flags: &[&str]) -> Finished {
          [gateway.keys.team]\nsha256 = \"{hash}\"\nusd_per_month = 1.0\n"
     );
     std::fs::write(folder.join("tokrate.toml"), settings).expect("the folder is there");
-    run(&folder, &[&["gateway", "--check"], flags].concat())
+    run(&folder, &[&["gateway", "--config", "tokrate.toml", "--check"], flags].concat())
 }
 
 #[test]

@@ -39,7 +39,8 @@ impl Running {
                 lane.url()
             ),
         );
-        let mut process = start(tokrate(&folder, &["gateway"]).env("TEAM_KEY", "sk-team-and-secret"));
+        let mut process =
+            start(tokrate(&folder, &["gateway", "--config", "tokrate.toml"]).env("TEAM_KEY", "sk-team-and-secret"));
         let mut lines = BufReader::new(process.stdout.take().expect("piped"));
         let mut shown = String::new();
         while !shown.contains("/metrics") {

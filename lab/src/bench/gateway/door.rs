@@ -186,7 +186,8 @@ impl Door {
              [gateway.aliases.bench-race]\nlanes = [\"up\", \"up2\"]\nmode = \"off\"\nextra_share = 10.0\n"
         );
         write(&own.join("tokrate.toml"), &settings)?;
-        self.process = Some(Guarded::start(&places.tokrate, &["gateway".to_owned()], &[], own.join("output"))?);
+        let arguments = ["gateway", "--config", "tokrate.toml"].map(str::to_owned);
+        self.process = Some(Guarded::start(&places.tokrate, &arguments, &[], own.join("output"))?);
         Ok(())
     }
 

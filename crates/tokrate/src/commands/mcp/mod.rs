@@ -28,7 +28,7 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
     let named = if flags.roots.is_empty() { vec![PathBuf::from(".")] } else { flags.roots.clone() };
     let merger = Merger { fallback: config::fallback(&flags.fallback)?, without_tree: flags.no_tree };
     let cancelled = Arc::new(Cancelled::default());
-    let tool = EditFile { roots: Roots::new(&named)?, merger };
+    let tool = EditFile { roots: Roots::new(&named, &flags.allow)?, merger };
     let mut server = Server::new(tool, Arc::clone(&cancelled));
     let (sender, messages) = sync_channel(WAITING_MOST);
     // Read apart from the work, so that a request can be cancelled while another one is at work.

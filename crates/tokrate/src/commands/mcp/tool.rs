@@ -5,7 +5,7 @@
 use crate::commands::apply::confine::Roots;
 use crate::commands::apply::file::diff;
 use crate::commands::apply::replace::replace;
-use crate::commands::apply::{Merger, read_file};
+use crate::commands::apply::{Merger, read_place};
 use crate::out::apply::{Refusal, edits_named};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -76,8 +76,9 @@ impl EditFile {
                 "see whether the file can be read and written",
             ))
         };
-        let real = self.roots.existing(arguments.path).map_err(bare)?;
-        let original = read_file(&real).map_err(failed)?.map_err(bare)?;
+        let place = self.roots.existing(arguments.path).map_err(bare)?;
+        let real = place.path().to_path_buf();
+        let (original, _) = read_place(&place).map_err(failed)?.map_err(bare)?;
         let options = Options {
             path: Some(arguments.path.to_owned()),
             instruction: arguments.instruction.map(str::to_owned),
@@ -90,7 +91,7 @@ impl EditFile {
             }
             Settled::Merged { merged, by } => {
                 if merged.text.as_bytes() != original {
-                    replace(&real, &original, merged.text.as_bytes()).map_err(failed)?;
+                    replace(place, &original, merged.text.as_bytes()).map_err(failed)?;
                 }
                 Ok(Called {
                     text: told(&real, arguments.path, &original, &merged, by),

@@ -29,6 +29,13 @@ pub struct GatewayRow {
     pub admin_key_file: Option<PathBuf>,
     /// Command that prints that key
     pub admin_key_cmd: Option<String>,
+    /// Names under which both may be asked, such as `gateway.example`, beside the addresses that they listen on and `localhost`;
+    /// with a port if only that one
+    #[serde(default)]
+    pub hosts: Vec<String>,
+    /// Origins of other sites whose pages may ask, such as `https://app.example`
+    #[serde(default)]
+    pub origins: Vec<String>,
     /// Throughput log (SQLite); `off` for none
     #[cfg_attr(test, schemars(with = "Option<forms::FileOrOff>"))]
     pub log: Option<String>,
@@ -118,8 +125,15 @@ pub struct LimitsRow {
     pub request_bytes: Option<usize>,
     /// Size of an answer (bytes); over it 502
     pub answer_bytes: Option<u64>,
+    /// What the requests of all open calls may hold together (bytes), at least twice `request_bytes`; then 503 with Retry-After
+    pub bodies_bytes: Option<usize>,
     /// Calls that are open at once; over it 503 with Retry-After
     pub calls: Option<usize>,
+    /// Connections of clients open at once, over both addresses; then those without a key that have waited longest go [default: half
+    /// of the process's open files]
+    pub connections: Option<usize>,
+    /// Those of one peer that has shown no key, if there are keys [default: 7/16 of `connections`]
+    pub connections_by_peer: Option<usize>,
 }
 
 /// `[gateway.lanes.NAME]`.
@@ -154,10 +168,10 @@ pub struct LaneRow {
     /// Names of headers of the client that are handed on
     #[serde(default)]
     pub forward_headers: Vec<String>,
-    /// Whether it has embeddings [default: it is asked once an hour, until it says that it has no such path]
+    /// Whether it has embeddings [default: yes, until it answers that it has no such path; then no for an hour]
     pub embeddings: Option<bool>,
-    /// What a million tokens cost (USD), zeros where nobody bills. Keys with `usd_per_month` are not let to lanes without
-    /// [default: the price in the catalog, if it has one]
+    /// What a million tokens cost (USD), zeros where nobody bills. Keys with `usd_per_month` are not let to lanes without a
+    /// price [default: the price in the catalog, if it has one]
     pub price: Option<PriceRow>,
     /// Tokens of the longest answer that the model writes: what a call without a limit is reckoned at where a key has
     /// `usd_per_month`. Nothing is cut by it [default: 131072]
@@ -256,8 +270,8 @@ pub struct KeyRow {
     pub tokens_per_minute: Option<NonZeroU64>,
     /// Calls open at once; over it 429 [default: no limit]
     pub streams: Option<NonZeroU32>,
-    /// Dollars in a calendar month (UTC), read back from the log at the start, without which it is refused; over it 429
-    /// [default: no limit]
+    /// Dollars in a calendar month (UTC), read back from the log at the start, without which it is refused; over it
+    /// 429 [default: no limit]
     #[cfg_attr(test, schemars(with = "Option<forms::Budget>"))]
     pub usd_per_month: Option<Budget>,
 }
