@@ -292,7 +292,9 @@ fn every_recorded_gemini_request_is_read_and_written_again() {
             // What stands beside a text, a declaration or a part in a field of its own is lost, and nothing else.
             let loses = name == "passthrough-fields.json"
                 && ["contents", "systemInstruction", "tools"].contains(&&**field)
-                || name == "tools.json" && field == "tools";
+                || name == "tools.json" && field == "tools"
+                // Who says it goes without saying.
+                || field == "systemInstruction" && after[field]["parts"] == json["parts"];
             assert!(loses || &after[field] == json, "{name}: {field}: {} was {json}", after[field]);
         }
     }

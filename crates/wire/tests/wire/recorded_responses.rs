@@ -44,6 +44,9 @@ fn told_by_values(body: &str) -> Told {
 }
 
 fn read_item(item: &Value, told: &mut Told) {
+    for part in item["summary"].as_array().into_iter().flatten() {
+        told.reasoning += part["text"].as_str().unwrap();
+    }
     for part in item["content"].as_array().into_iter().flatten() {
         match part["type"].as_str().unwrap() {
             "output_text" => told.answer += part["text"].as_str().unwrap(),
