@@ -3,7 +3,7 @@
 //! It refuses to decide whether it should have been begun, and what becomes of it. Invariant: dropping it closes the
 //! connection (over HTTP/2, resets the stream) at once.
 
-use crate::inbox::{Inbox, Reader, Receiving};
+use crate::inbox::{Inbox, REFUSAL_BYTES_MOST, Reader, Receiving};
 use crate::lane_memory::{Refusal, Trouble};
 use crate::missing::what_is_missing;
 use crate::plan::Lane;
@@ -47,6 +47,8 @@ pub(crate) struct Attempt {
     pub request_bytes: usize,
     pub inbox: Rc<RefCell<Inbox>>,
     pub connection_new: bool,
+    /// Whether its answer, or refusal, came to the end that HTTP gives it.
+    came_whole: bool,
     ended_at: Option<Tick>,
     measured: Option<LiveNumbers>,
     running: Option<Pin<Box<dyn Future<Output = Exchange>>>>,
@@ -97,6 +99,7 @@ impl Attempt {
             request_bytes: 0,
             inbox: Rc::new(RefCell::new(inbox)),
             connection_new: false,
+            came_whole: false,
             ended_at: None,
             measured: None,
             running: None,
@@ -132,6 +135,7 @@ impl Attempt {
             Poll::Ready(exchange) => {
                 self.running = None;
                 self.connection_new = exchange.connection.new;
+                self.came_whole = exchange.outcome.is_ok();
                 let mut inbox = self.inbox.borrow_mut();
                 inbox.end(exchange.ended_at);
                 if exchange.outcome.is_ok() {
@@ -186,10 +190,16 @@ impl Attempt {
         failure.map(|failure| failure.message.clone()).unwrap_or_default()
     }
 
+    /// Whether all of a refusal is there to be handed on. One that broke off would be half an error, which no client can read.
+    pub fn has_whole_refusal(&self) -> bool {
+        self.came_whole && self.inbox.borrow().refused.len() < REFUSAL_BYTES_MOST
+    }
+
     /// How it failed, to be remembered of its lane.
     pub fn trouble(&self, kind: FailureKind) -> Trouble {
         let inbox = self.inbox.borrow();
-        let refused = inbox.head.as_ref().filter(|head| head.status.is_client_error());
+        let is_whole = self.has_whole_refusal();
+        let refused = inbox.head.as_ref().filter(|head| is_whole && head.status.is_client_error());
         let refusal = refused.map(|head| Refusal {
             dialect: self.dialect(),
             content_type: head.headers.get(CONTENT_TYPE).cloned(),

@@ -256,7 +256,7 @@ impl Call {
         let is_same = attempt.dialect() == self.account.request.dialect();
         let inbox = attempt.inbox.borrow();
         let head = inbox.head.as_ref().filter(|head| head.status.is_client_error())?;
-        if !is_own || !is_same {
+        if !is_own || !is_same || !attempt.has_whole_refusal() {
             return None;
         }
         let mut response = Response::new(CallBody::plain(attempt.refused(&inbox)));

@@ -14,7 +14,7 @@ use tokrate_net::{Departure, ExchangeFailure, Head, Redactor, Sink};
 use tokrate_wire::{AnswerTranslator, Decoder, Dialect, Passage, Shape, UsageFilter, error_event};
 
 /// Largest part of an error answer that is kept to be understood and handed on.
-const REFUSAL_BYTES_MOST: usize = 64 * 1024;
+pub(crate) const REFUSAL_BYTES_MOST: usize = 64 * 1024;
 
 /// Longest message of a provider that is kept (bytes): one that is longer was made to be read by nobody.
 const MESSAGE_BYTES_MOST: usize = 500;

@@ -4,12 +4,15 @@
 //! its request and its place, so that what a client got can be told from everything else.
 
 use tokrate_core::{Channel, FinishReason, Rng, Span, Usage};
+use tokrate_tokens::{Encoding, count};
 use tokrate_wire::{Answer, Dialect, Encoder, Piece, Shape, encode_refusal};
 
 /// Seconds since 1970 that answers name as the time they were made.
 const CREATED: u64 = 1_790_000_000;
-/// Tokens of one answer at most.
-pub(super) const TOKENS_MOST: u64 = 40;
+/// Words of one answer at most.
+const WORDS_MOST: u64 = 40;
+/// Tokens of one answer at most: a word is the lane, the request and a number.
+pub(super) const TOKENS_MOST: u64 = 10 * WORDS_MOST;
 
 /// How often what goes wrong at a lane (0 to 1 each).
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
@@ -36,6 +39,8 @@ pub struct LaneFaults {
     pub uncounted: f64,
     /// A connection that is closed after an answer, without a word of it.
     pub closes: f64,
+    /// A kept connection that is closed as the next request comes.
+    pub stale: f64,
     /// Mean time to the first byte.
     pub first: Span,
     /// Mean time between two tokens.
@@ -109,10 +114,14 @@ impl LaneFaults {
     }
 
     fn answer(&self, rng: &mut Rng, asked: &Asked<'_>) -> Response {
-        let wanted = if rng.chance(self.empty) { 0 } else { 1 + rng.below(TOKENS_MOST) };
-        let tokens = asked.output_most.map_or(wanted, |most| wanted.min(most));
-        let words: Vec<String> = (0..tokens).map(|token| format!("{}.{token} ", asked.mark)).collect();
-        let usage = Usage { input: Some(asked.input), output: Some(tokens), ..Usage::default() };
+        let tokens = if rng.chance(self.empty) { 0 } else { 1 + rng.below(WORDS_MOST) };
+        let mut words: Vec<String> = (0..tokens).map(|token| format!("{}.{token} ", asked.mark)).collect();
+        // What is counted by who is not told must keep to the limit as well.
+        let length = |words: &[String]| count(Encoding::O200kBase, &words.concat()) as u64;
+        while asked.output_most.is_some_and(|most| length(&words) > most) {
+            words.pop();
+        }
+        let usage = Usage { input: Some(asked.input), output: Some(length(&words)), ..Usage::default() };
         let told = (!rng.chance(self.uncounted)).then_some(usage);
         let error = rng.chance(self.error_event);
         let mut response = match asked.routed {

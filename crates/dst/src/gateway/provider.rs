@@ -36,8 +36,10 @@ pub struct Served {
 /// Serves one connection to a lane until it ends.
 pub(super) async fn serve(world: Rc<World>, lane: usize, mut end: End) {
     let mut held = Vec::new();
+    let mut is_kept = false;
     while let Some((head, body)) = read_request(&mut end, &mut held).await {
-        let number = begin(&world, lane, &head, &body);
+        let number = begin(&world, lane, &head, &body, is_kept);
+        is_kept = true;
         let response = world.served.borrow()[number].response.clone();
         let ending = response.ending.unwrap_or(Ending::Kept);
         let wrote_all = write(&world, number, &mut end, &response, ending).await;
@@ -56,7 +58,7 @@ pub(super) async fn serve(world: Rc<World>, lane: usize, mut end: End) {
 }
 
 /// Puts a request into the ledger.
-fn begin(world: &World, lane: usize, head: &RequestHead, body: &[u8]) -> usize {
+fn begin(world: &World, lane: usize, head: &RequestHead, body: &[u8], is_kept: bool) -> usize {
     let mut served = world.served.borrow_mut();
     let number = served.len();
     let routed: Option<Routed> = Dialect::of_path(&head.path);
@@ -70,7 +72,11 @@ fn begin(world: &World, lane: usize, head: &RequestHead, body: &[u8]) -> usize {
     let mark = format!("L{lane}R{number}");
     let output_most = request.as_ref().and_then(|request| request.max_output_tokens).map(u64::from);
     let asked = Asked { routed: shape, mark: &mark, input: 3 + body.len() as u64 / 5, output_most };
-    let response = world.scenario.lanes[lane].draw(&mut rng, &asked);
+    let faults = &world.scenario.lanes[lane];
+    let mut response = faults.draw(&mut rng, &asked);
+    if is_kept && rng.chance(faults.stale) {
+        response.ending = Some(Ending::Cut(0));
+    }
     let id = head.header("x-request-id").unwrap_or_default().to_owned();
     world.note(format_args!("lane {lane} request {number} {id} {} of {} bytes", head.path, body.len()));
     let is_understood = routed.is_none() || request.is_some();
@@ -86,6 +92,9 @@ async fn write(world: &World, number: usize, end: &mut End, response: &Response,
         Ending::Kept | Ending::Closed => all,
         Ending::Cut(at) | Ending::Reset(at) | Ending::Stalled(at) => at,
     };
+    if most == 0 {
+        return true;
+    }
     let mut left = most;
     for (wait, bytes) in &response.pieces {
         if *wait > Span::ZERO {

@@ -8,8 +8,8 @@ use super::pipe::PipeLaw;
 use http::HeaderMap;
 use tokrate_core::{ChatRequest, Message, Money, Rng, Role, Span, Tick};
 use tokrate_gateway::{
-    AliasConfig, BudgetConfig, Config, EndpointConfig, KeyConfig, KeyLimits, LaneConfig, LimitsConfig, LogSettings,
-    LoserPolicy, Mode, Policy, Price, TokensMost, key_hash,
+    AliasConfig, BudgetConfig, Config, CurvePoint, EndpointConfig, KeyConfig, KeyLimits, LaneConfig, LimitsConfig,
+    LogSettings, LoserPolicy, Mode, Policy, Price, TokensMost, key_hash,
 };
 use tokrate_net::{ClientConfig, Target};
 use tokrate_wire::{Dialect, Shape, encode_request};
@@ -206,7 +206,7 @@ fn law(rng: &mut Rng) -> PipeLaw {
 
 fn faults(rng: &mut Rng) -> LaneFaults {
     // Most lanes are well; the others have a few kinds of trouble, now and then or all the time.
-    let level = [0.0, 0.1, 0.3, 0.8][rng.below(4) as usize];
+    let level = [0.0, 0.1, 0.3, 0.8, 1.5][rng.below(5) as usize];
     let mut draw = |most: f64| if rng.chance(0.5) { most * level } else { 0.0 };
     LaneFaults {
         refused: draw(0.5),
@@ -220,6 +220,7 @@ fn faults(rng: &mut Rng) -> LaneFaults {
         empty: draw(0.4),
         uncounted: draw(1.0),
         closes: draw(0.8),
+        stale: draw(0.8),
         first: Span::from_millis(1 + rng.below(1_500)),
         gap: Span::from_millis(rng.below(150)),
     }
@@ -283,10 +284,22 @@ fn lane(rng: &mut Rng, place: usize, loser: LoserPolicy) -> LaneConfig {
         price,
         in_flight_most: rng.chance(0.2).then(|| 1 + rng.below(4) as u32),
         loser,
-        curve: Vec::new(),
+        // With one, hedges are begun from the first call on.
+        curve: if rng.chance(0.5) { vec![curve_point(rng)] } else { Vec::new() },
         forward_headers: Vec::new(),
         embeddings: None,
         most: TokensMost { input: None, output: rng.chance(0.5).then_some(TOKENS_MOST) },
+    }
+}
+
+fn curve_point(rng: &mut Rng) -> CurvePoint {
+    CurvePoint {
+        in_flight: 1,
+        prompt_tokens: 100,
+        ttft: Span::from_millis(1 + rng.below(300)),
+        ttft_p90: Span::from_millis(10 + rng.below(600)),
+        output_speed: 10.0 + rng.unit() * 100.0,
+        n: 20,
     }
 }
 
@@ -380,10 +393,10 @@ fn call(rng: &mut Rng, keys: usize, send_most: Span) -> Call {
         _ => Sends::AtOnce,
     };
     let after = rng.below(3_000) as usize;
-    let reads = match rng.below(10) {
+    let reads = match rng.below(12) {
         0 => Reads::Slowly { bytes: 1 + rng.below(500) as usize, every: Span::from_millis(rng.below(300)) },
         1 => Reads::Leaves { after },
-        2 => {
+        2..=4 => {
             let pause = Span::from_nanos(send_most.as_nanos() / 2 + rng.below(send_most.as_nanos() * 2));
             Reads::Pauses { after, pause }
         }

@@ -2,7 +2,7 @@
 
 use crate::client::post;
 use crate::house::{House, configured, lane};
-use crate::scripted::{Script, Scripted, chat_events, stream};
+use crate::scripted::{Script, Scripted, chat_events, stream, whole};
 use tokrate_gateway::Mode;
 use tokrate_meter::AttemptEnd;
 use tokrate_wire::Dialect;
@@ -47,5 +47,20 @@ fn cut_at_every_byte_a_client_sees_a_whole_answer_or_a_prefix_and_one_error() {
         let asked = bad.asked().len() + good.asked().len();
         assert_eq!(rows.len(), asked, "{mode:?}: every attempt is one row");
         assert!(rows.iter().all(|row| row.end != AttemptEnd::Abandoned), "{mode:?}");
+    }
+}
+
+#[test]
+fn a_refusal_cut_at_every_byte_of_its_body_is_one_error_that_a_client_can_read() {
+    let body = r#"{"error":{"message":"messages: too few","type":"invalid_request_error","code":null}}"#;
+    let said = whole("400 Bad Request", body);
+    let cuts = said.len() - body.len()..said.len();
+    let strict = Scripted::start(cuts.clone().map(|end| Script::SayAndClose(said[..end].to_vec())).collect());
+    let house = House::start(configured(vec![lane("strict", strict.address, CHAT)], Mode::Off));
+    for cut in cuts {
+        let answer = post(house.address, "/v1/chat/completions", BODY);
+        let text = answer.text();
+        let told: serde_json::Value = serde_json::from_str(&text).unwrap_or_else(|_| panic!("{cut}: `{text}`"));
+        assert!(told["error"]["message"].is_string() && answer.status == 400, "{cut}: {} {text}", answer.status);
     }
 }

@@ -4,6 +4,7 @@
 
 use crate::gateway::{CallEnd, GatewayHistory, GatewayScenario, Outcome, Served};
 use tokrate_core::{EventBatch, Tick, What};
+use tokrate_meter::Attempt;
 use tokrate_wire::{Decoder, Dialect, Shape};
 
 /// What a body says.
@@ -24,7 +25,8 @@ pub(super) fn check(scenario: &GatewayScenario, history: &GatewayHistory, outcom
     }
     if status != 200 {
         let is_whole = outcome.end == CallEnd::Whole;
-        return (is_whole && (status < 400 || !reply.body.starts_with(b"{")))
+        let is_error = status >= 400 && reply.body.starts_with(b"{") && reply.body.trim_ascii_end().ends_with(b"}");
+        return (is_whole && !is_error)
             .then(|| format!("status {status} with `{}`", String::from_utf8_lossy(&reply.body)));
     }
     let Some(served) = winner(scenario, history, outcome) else {
@@ -49,7 +51,12 @@ pub(super) fn check(scenario: &GatewayScenario, history: &GatewayHistory, outcom
             said.text, served.response.text, said.has_finished
         ));
     }
-    bytes_are_the_lanes(&call.request, outcome, served, &said, (dialect, call.shape), is_whole)
+    // What the gateway adds to an answer that broke off may itself be cut.
+    let has_failed = |row: &Attempt| format!("{}-{}", row.call, row.attempt) == served.id && row.failure.is_some();
+    if history.kept.rows.iter().any(has_failed) {
+        return None;
+    }
+    bytes_are_the_lanes(&call.request, outcome, served, &said, (dialect, call.shape), is_whole && served.is_whole)
 }
 
 /// In the same dialect the bytes are the lane's own.

@@ -3,7 +3,7 @@
 //! Where rows were lost, and told as lost, what needs every row is not looked at. Invariant: each attempt that was begun is one
 //! row, written or counted as lost.
 
-use super::super::{GatewayHistory, GatewayScenario};
+use crate::gateway::{GatewayHistory, GatewayScenario, Outcome};
 use std::collections::{BTreeMap, BTreeSet};
 use tokrate_core::Date;
 use tokrate_gateway::{AliasConfig, Spending};
@@ -35,7 +35,7 @@ pub(super) fn check(scenario: &GatewayScenario, history: &GatewayHistory, wrong:
     extras_are_paid_for(scenario, history, wrong);
     if log.lost == 0 {
         budgets_are_kept(scenario, history, wrong);
-        nobody_was_asked_without_a_row(history, wrong);
+        nobody_was_asked_without_a_row(scenario, history, wrong);
         winners_are_those_of_clients(history, wrong);
         money_is_the_same(history, wrong);
     }
@@ -81,13 +81,24 @@ fn extras_are_paid_for(scenario: &GatewayScenario, history: &GatewayHistory, wro
     }
 }
 
-fn nobody_was_asked_without_a_row(history: &GatewayHistory, wrong: &mut Vec<String>) {
+fn nobody_was_asked_without_a_row(scenario: &GatewayScenario, history: &GatewayHistory, wrong: &mut Vec<String>) {
     let rows: BTreeSet<String> = history.kept.rows.iter().map(|row| format!("{}-{}", row.call, row.attempt)).collect();
     for served in &history.served {
         if !rows.contains(&served.id) {
             wrong.push(format!("lane {} was asked for {} and there is no row of it", served.lane, served.id));
         }
-        if !served.is_understood {
+    }
+    // Where a client's request was broken, what a lane is asked may be.
+    let broken: BTreeSet<Option<&str>> = history
+        .outcomes
+        .iter()
+        .filter(|outcome| is_broken(scenario, outcome))
+        .map(|outcome| call_of(outcome))
+        .collect();
+    let known: BTreeSet<Option<&str>> = history.outcomes.iter().map(|outcome| call_of(outcome)).collect();
+    for served in history.served.iter().filter(|served| !served.is_understood) {
+        let call = served.id.rsplit_once('-').map(|(call, _)| call);
+        if known.contains(&call) && !broken.contains(&call) {
             wrong.push(format!("lane {} was asked what it does not understand in {}", served.lane, served.id));
         }
     }
@@ -99,6 +110,14 @@ fn nobody_was_asked_without_a_row(history: &GatewayHistory, wrong: &mut Vec<Stri
             wrong.push(format!("attempts {numbers:?} of call {call}"));
         }
     }
+}
+
+fn is_broken(scenario: &GatewayScenario, outcome: &Outcome) -> bool {
+    !scenario.clients[outcome.client].calls[outcome.nth].is_sound
+}
+
+fn call_of(outcome: &Outcome) -> Option<&str> {
+    outcome.reply.header("x-tokrate-call")
 }
 
 /// A row says that it won if and only if a client was told so.
