@@ -94,15 +94,21 @@ impl fmt::Display for Target {
     }
 }
 
-/// The URL as it may be shown: what stands before an `@` of the authority, and the query, are left out.
+/// The URL as it may be shown: without what stands before its last `@`, and without query and fragment. A password may hold a `/`,
+/// `?` or `#` that nobody has escaped, so these say nothing of where it ends.
 fn without_credentials(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
-    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-    let (authority, path) = rest.split_at(end);
-    // A query may hold a key.
-    let path = path.split_once('?').map_or_else(|| path.to_owned(), |(path, _)| format!("{path}?***"));
-    let host = authority.rsplit_once('@').map_or_else(|| authority.to_owned(), |(_, host)| format!("***@{host}"));
-    if scheme.is_empty() { format!("{host}{path}") } else { format!("{scheme}://{host}{path}") }
+    let (hidden, rest) = rest.rsplit_once('@').map_or((None, rest), |(before, after)| (Some(before), after));
+    let is_query = |symbol| symbol == '?' || symbol == '#';
+    let shown = match (hidden, rest.find(is_query)) {
+        // Whether the `@` belongs to a password or to a query cannot be told.
+        (Some(before), _) if before.contains(is_query) => "***".to_owned(),
+        (Some(_), None) => format!("***@{rest}"),
+        (Some(_), Some(at)) => format!("***@{}***", &rest[..=at]),
+        (None, Some(at)) => format!("{}***", &rest[..=at]),
+        (None, None) => rest.to_owned(),
+    };
+    if scheme.is_empty() { shown } else { format!("{scheme}://{shown}") }
 }
 
 #[cfg(test)]
@@ -137,6 +143,18 @@ mod tests {
             assert!(Target::parse(bad).is_err(), "{bad}");
         }
         assert!(!shown("http://h/v1?key=sk-secret").contains("sk-secret"));
+        for url in [
+            "https://user:sk/secret@h/v1",
+            "https://user:a/sk-secret@h/v1",
+            "https://user:a?sk-secret@h/v1",
+            "https://user:a#sk-secret@h/v1",
+            "https://h/v1?key=a@sk-secret",
+            "https://h/v1#sk-secret@x?y",
+            "user:a/sk-secret@h",
+        ] {
+            let message = shown(url);
+            assert!(!message.contains("secret"), "{message}");
+        }
         let message = shown("https://user:sk-secret@h/v1");
         assert!(message.contains("credentials") && !message.contains("sk-secret"), "{message}");
     }

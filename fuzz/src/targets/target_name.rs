@@ -16,8 +16,9 @@ pub fn run(input: &[u8]) {
     match kind % 4 {
         0 => named(text),
         1 => addressed(text),
-        2 => hidden(&format!("http://{text}:{KEY}@h/v1")),
-        _ => hidden(&format!("https://h/{text}?key={KEY}")),
+        // With one of these in it, what follows is a path and no password to anybody if the URL can be read.
+        2 => hidden(&format!("http://{text}:{KEY}@h/v1"), text.contains(['/', '?', '#'])),
+        _ => hidden(&format!("https://h/{text}?key={KEY}"), false),
     }
 }
 
@@ -53,10 +54,10 @@ fn addressed(url: &str) {
     }
 }
 
-/// A URL with a key in it is refused, and what is said of it does not hold the key.
-fn hidden(url: &str) {
+/// What is said of a URL with a key in it does not hold the key, and one that can be read holds none.
+fn hidden(url: &str, may_be_path: bool) {
     match Target::parse(url) {
-        Ok(target) => assert!(!target.to_string().contains(KEY), "{url:?} became {target}"),
+        Ok(target) => assert!(may_be_path || !target.to_string().contains(KEY), "{url:?} became {target}"),
         Err(error) => assert!(!error.to_string().contains(KEY), "{url:?}: {error}"),
     }
 }

@@ -64,7 +64,10 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<()> {
     let failures: Vec<String> = tallies.iter().filter_map(|tally| report::failure(root, tally)).collect();
     failures.iter().for_each(|failure| eprintln!("{failure}"));
     if broken > 0 || !failures.is_empty() {
-        bail!("hold every property: {} of the targets and {broken} rounds of property tests did not", failures.len());
+        bail!(
+            "hold every property: {} of the targets and {broken} runs of the property tests and gateways did not",
+            failures.len()
+        );
     }
     Ok(())
 }

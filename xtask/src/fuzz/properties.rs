@@ -1,35 +1,49 @@
-//! The property tests with cases that no run before has drawn.
+//! The property tests and the gateways in virtual time, with cases and seeds that no run before has drawn.
 //!
-//! It does not know what they check. Invariant: each round's seed is printed before it runs, with the command that draws the same
-//! cases again; the tests keep what failed beside their sources, from where every later run draws it first.
+//! It does not know what they check. Invariant: each round's seed is printed before it runs, with what draws the same again. What
+//! failed of a property test is kept beside its source, from where every later run draws it first; a seed of a gateway that failed
+//! is named by the failure.
 
 use anyhow::{Context, Result, ensure};
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 use std::time::{Duration, Instant};
+use xtask::cargo::Cargo;
 
 /// Cases of a test that names no number of its own.
 const CASES: &str = "1024";
+/// Gateways in virtual time that a round runs.
+const GATEWAYS: u64 = 200;
+/// Seeds of gateways are drawn below this, so that they are short to write.
+const GATEWAY_SEEDS: u64 = 1_000_000_000;
 
 /// Runs rounds until the time is over, at least one; tells how many failed.
-pub fn run(root: &Path, time: Duration, seed: u64) -> Result<usize> {
+pub fn run(root: &Path, time: Duration, first_seed: u64) -> Result<usize> {
     let names = names(root)?;
     ensure!(!names.is_empty(), "find the property tests: no file has any");
     let chosen = format!("test(/(^|::)({})$/)", names.join("|"));
+    let cargo = Cargo::ready(root)?;
+    let test = ["nextest", "run", "--workspace", "--no-fail-fast", "--status-level", "fail"];
     let (end, mut failed) = (Instant::now() + time, 0);
     for round in 0.. {
-        let seed = seed.wrapping_add(round).to_string();
+        let seed = first_seed.wrapping_add(round);
+        let from = seed % GATEWAY_SEEDS;
+        let (seed, gateways) = (seed.to_string(), format!("{from}..{}", from + GATEWAYS));
         println!(
-            "xtask: {} property tests, round {}; again: PROPTEST_RNG_SEED={seed} cargo nextest run",
-            names.len(),
-            round + 1
+            "xtask: round {} of {} property tests with PROPTEST_RNG_SEED={seed} and of gateways with TOKRATE_SEEDS={gateways}",
+            round + 1,
+            names.len()
         );
-        let mut command = Command::new(env!("CARGO"));
-        command.args(["nextest", "run", "--workspace", "--no-fail-fast", "--status-level", "fail", "-E", &chosen]);
-        command.current_dir(root).env("PROPTEST_RNG_SEED", seed).env("PROPTEST_CASES", CASES);
-        let status = command.status().context("run cargo nextest")?;
-        failed += usize::from(!status.success());
+        let properties = cargo.run_with(
+            &[&test[..], &["-E", &chosen]].concat(),
+            &[("PROPTEST_RNG_SEED", &seed), ("PROPTEST_CASES", CASES)],
+        );
+        let ignored = ["--run-ignored", "only", "-E", "test(/(^|::)gateways_of_named_seeds$/)"];
+        let worlds = cargo.run_with(&[&test[..], &ignored].concat(), &[("TOKRATE_SEEDS", &gateways)]);
+        for error in [properties.err(), worlds.err()].into_iter().flatten() {
+            eprintln!("xtask: failed to {error:#}");
+            failed += 1;
+        }
         if Instant::now() >= end {
             break;
         }
