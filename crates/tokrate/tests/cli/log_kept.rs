@@ -39,7 +39,8 @@ impl Running {
                 lane.url()
             ),
         );
-        let mut process = start(tokrate(&folder, &["gateway"]).env("TEAM_KEY", "sk-team-and-secret"));
+        let mut process =
+            start(tokrate(&folder, &["gateway", "--config", "tokrate.toml"]).env("TEAM_KEY", "sk-team-and-secret"));
         let mut lines = BufReader::new(process.stdout.take().expect("piped"));
         let mut shown = String::new();
         while !shown.contains("/metrics") {
@@ -99,7 +100,7 @@ impl Running {
         Connection::open_with_flags(self.folder.join("tokrate-log.db"), flags).expect("a log")
     }
 
-    fn rows(&self) -> u64 {
+    fn rows(&self) -> i64 {
         self.open().query_row("SELECT count(*) FROM attempts", [], |row| row.get(0)).expect("a log")
     }
 }
@@ -133,7 +134,7 @@ fn rows_outlive_a_vacuum_by_another_process_and_a_kill() {
     gateway.process.wait().expect("it was killed");
     assert_eq!(gateway.rows(), 22);
     let copied = Connection::open(kept).expect("a log");
-    assert_eq!(copied.query_row("SELECT count(*) FROM attempts", [], |row| row.get::<_, u64>(0)).expect("a log"), 2);
+    assert_eq!(copied.query_row("SELECT count(*) FROM attempts", [], |row| row.get::<_, i64>(0)).expect("a log"), 2);
 }
 
 #[test]
@@ -146,8 +147,9 @@ fn a_log_whose_wal_is_removed_is_told_on_standard_error_and_counted() {
     gateway.call(2);
     let mut line = String::new();
     said.read_line(&mut line).expect("text");
-    let line = line.replace(&gateway.folder.join("").display().to_string(), "");
-    insta::assert_snapshot!(line, @"");
+    let parts =
+        ["calls go on", "tokrate-log.db: its -wal or -shm was removed or replaced", "up to 3 rows went with it"];
+    assert!(parts.iter().all(|part| line.contains(part)), "{line}");
     gateway.until_written(2);
     assert_eq!((gateway.metric("tokrate_log_rows_written"), gateway.metric("tokrate_log_rows_lost")), (2, 3));
     gateway.process.kill().expect("it runs");
