@@ -1,6 +1,6 @@
 """Runs the published SDKs of OpenAI and Anthropic, for Python and Node, against a gateway of this build.
 
-    python run.py --tokrate target/debug/tokrate --node-modules .tools/sdk-node/node_modules [--only PART]
+    python run.py --tokrate target/debug/tokrate --node-modules ~/.cache/tokrate/tools/sdk-node/node_modules [--only PART]
 
 It refuses to install anything. Invariant: nothing leaves loopback, and a suite that does not reach its end is a failure.
 """
@@ -185,7 +185,7 @@ def main():
         pathlib.Path(folder, "tokrate.toml").write_text(settings(upstream))
         small = {f"TOKRATE_SDK_SMALL_KEY_{suite.replace('-', '_')}": small_key(suite) for suite in SUITES}
         variables = environment(TOKRATE_SDK_KEY=KEY, TOKRATE_SDK_NARROW_KEY=NARROW_KEY, **small)
-        command = [str(arguments.tokrate.resolve()), "gateway"]
+        command = [str(arguments.tokrate.resolve()), "gateway", "--config", "tokrate.toml"]
         gateway = Child("the gateway", command, cwd=folder, env=variables)
         address = gateway.read_until("point an SDK at").split("base URL ")[1].split("/v1")[0]
         with concurrent.futures.ThreadPoolExecutor() as pool:

@@ -137,6 +137,11 @@ impl Budget {
         self.level
     }
 
+    /// Dollars held for extra requests under way.
+    pub fn reserved_usd(&self) -> f64 {
+        self.reserved_usd
+    }
+
     /// Dollars that went to extra requests in the last hour.
     pub fn extra_usd_last_hour(&mut self, now: Tick) -> f64 {
         self.extra.last_hour(now)
@@ -179,9 +184,6 @@ impl HourlySum {
         let minute = now.as_nanos() / MINUTE.as_nanos();
         for passed in 1..=minute.saturating_sub(self.latest).min(MINUTES as u64) {
             self.minutes[((self.latest + passed) % MINUTES as u64) as usize] = 0.0;
-        }
-        if minute.saturating_sub(self.latest) > MINUTES as u64 {
-            self.minutes = [0.0; MINUTES];
         }
         self.latest = self.latest.max(minute);
     }

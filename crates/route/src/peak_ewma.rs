@@ -76,6 +76,29 @@ mod tests {
     }
 
     #[test]
+    fn a_lower_bound_above_what_is_left_of_the_average_lifts_it_and_no_other_does() {
+        let mut ewma = PeakEwma::new(Span::from_secs(10));
+        ewma.observe(at(0), Span::from_secs(8));
+        let untouched = ewma;
+        let e = (-1.0f64).exp();
+        // 8 s have become 2.94 s.
+        ewma.at_least(at(10), Span::from_millis(2_900));
+        assert_eq!((ewma.seconds(at(10)), ewma.at), (untouched.seconds(at(10)), at(0)));
+        ewma.at_least(at(10), Span::from_secs(3));
+        assert!((ewma.seconds(at(10)) - (8.0 * e + 3.0 * (1.0 - e))).abs() < 1e-9, "as one more sample");
+        ewma.at_least(at(10), Span::from_secs(20));
+        assert_eq!(ewma.seconds(at(10)), 20.0, "above all that was seen");
+        assert!((ewma.seconds(at(20)) - 20.0 * e).abs() < 1e-9, "and it fades as any other");
+    }
+
+    #[test]
+    fn a_call_more_waits_for_those_in_flight_and_for_itself() {
+        let mut ewma = PeakEwma::new(Span::from_secs(10));
+        ewma.observe(at(0), Span::from_secs(2));
+        assert_eq!((ewma.load(at(0), 0), ewma.load(at(0), 3)), (2.0, 8.0));
+    }
+
+    #[test]
     fn a_lane_that_never_answered_is_tried_once() {
         let ewma = PeakEwma::new(Span::from_secs(10));
         assert_eq!(ewma.load(at(5), 0), 0.0);

@@ -20,7 +20,7 @@ mod summary;
 mod watched;
 
 pub use error::StoreError;
-pub use log::{BatchCounts, BatchRules, Batches, Log, LogConfig, LogCounts, LogFile, News};
+pub use log::{BatchCounts, BatchRules, Batches, Log, LogConfig, LogCounts, LogDriver, LogFile, News};
 pub use query::{Order, Query};
 pub use schema::SCHEMA_VERSION;
 pub use sqlite::Sqlite;

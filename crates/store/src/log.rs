@@ -17,7 +17,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{JoinHandle, Thread};
 use std::time::SystemTime;
-use tokrate_core::Span;
+use tokrate_core::{Span, Tick};
 use tokrate_meter::Attempt;
 
 /// How a log is kept.
@@ -53,6 +53,10 @@ pub struct Log {
     door: Arc<Door>,
 }
 
+/// The writer of a log made by [`Log::driven`].
+#[doc(hidden)]
+pub struct LogDriver<F>(writer::Writer<F>);
+
 /// What became of the rows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LogCounts {
@@ -73,7 +77,8 @@ struct Door {
     path: PathBuf,
     batch_rows: u64,
     farewell: Span,
-    writer: Thread,
+    /// The writer's thread, to be woken.
+    writer: Option<Thread>,
     thread: Option<JoinHandle<()>>,
     /// Breaks off when the writer has ended.
     ended: Mutex<Receiver<()>>,
@@ -166,7 +171,7 @@ impl Log {
         let thread = std::thread::Builder::new().name("tokrate-log".to_owned()).spawn(run).map_err(|error| {
             StoreError::Open { path: path.clone(), message: format!("no thread for its writer: {error}") }
         })?;
-        let writer = thread.thread().clone();
+        let writer = Some(thread.thread().clone());
         let door = Door {
             sender: Some(sender),
             shared,
@@ -180,6 +185,33 @@ impl Log {
         Ok(Log { door: Arc::new(door) })
     }
 
+    /// A log whose writer has no thread: it writes to `file` when the caller has it do so, by the caller's idea of time. For
+    /// simulations; nothing of it can be read by queries.
+    #[doc(hidden)]
+    pub fn driven<F: LogFile>(
+        config: LogConfig,
+        file: F,
+        steady: impl Fn() -> Tick + Send + 'static,
+    ) -> (Log, LogDriver<F>) {
+        let shared = Arc::new(Shared::default());
+        let (sender, receiver) = sync_channel(config.queue_rows.max(1));
+        let (path, batch_rows) = (config.path.clone(), config.batch_rows.max(1) as u64);
+        // As if its writer had ended: nobody waits for it.
+        let (_, ended) = sync_channel(1);
+        let door = Door {
+            sender: Some(sender),
+            shared: Arc::clone(&shared),
+            path,
+            batch_rows,
+            farewell: config.farewell,
+            writer: None,
+            thread: None,
+            ended: Mutex::new(ended),
+        };
+        let writer = writer::Writer::over(file, config, receiver, shared, Box::new(steady));
+        (Log { door: Arc::new(door) }, LogDriver(writer))
+    }
+
     /// Hands a row to the writer. Never blocks; a row for which there is no room is counted in [`Log::lost`].
     pub fn write(&self, attempt: Attempt) {
         let Some(sender) = &self.door.sender else { return };
@@ -189,7 +221,7 @@ impl Log {
             shared.waiting.fetch_sub(1, Ordering::Relaxed);
             shared.turned_away.fetch_add(1, Ordering::Relaxed);
         } else if waiting == self.door.batch_rows {
-            self.door.writer.unpark();
+            self.door.wake();
         }
     }
 
@@ -236,7 +268,7 @@ impl Log {
         if let Err(TrySendError::Disconnected(_)) = sender.try_send(Message::Nudge) {
             return false;
         }
-        self.door.writer.unpark();
+        self.door.wake();
         wait.recv_timeout(most.as_duration()).is_ok()
     }
 
@@ -254,11 +286,39 @@ impl Log {
     }
 }
 
+impl Door {
+    fn wake(&self) {
+        self.writer.iter().for_each(Thread::unpark);
+    }
+}
+
+impl<F: LogFile> LogDriver<F> {
+    /// Does what the writer's thread does when it wakes: takes rows, writes what is due, looks after the file.
+    pub fn turn(&mut self) {
+        self.0.turn();
+    }
+
+    /// Rows that were taken and are not written yet.
+    pub fn held(&self) -> usize {
+        self.0.batches().held()
+    }
+
+    /// The file.
+    pub fn file(&self) -> &F {
+        self.0.batches().file()
+    }
+
+    /// The end of the log: what could not be written is lost.
+    pub fn end(&mut self) {
+        self.0.end();
+    }
+}
+
 impl Drop for Door {
     fn drop(&mut self) {
         self.shared.closing.store(true, Ordering::Release);
         drop(self.sender.take());
-        self.writer.unpark();
+        self.wake();
         let ended = lock(&self.ended).recv_timeout(self.farewell.as_duration());
         // A writer that hangs in a dead file system is left to itself.
         if let (Err(RecvTimeoutError::Disconnected), Some(thread)) = (ended, self.thread.take()) {

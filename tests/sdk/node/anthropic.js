@@ -152,15 +152,19 @@ for (const wire of WIRES) {
     same(texts(await ask(`${wire}-plain`, mark, { messages })), SAID.text);
   });
 
-  check(`messages errors on the ${wire} lane: 400, 429, 502, each as its own class`, async (mark) => {
+  check(`messages errors on the ${wire} lane: 400, 401, 429, 502, each as its own class`, async (mark) => {
     const bad = await raises(Anthropic.BadRequestError, ask(troubled(wire, 'bad'), mark));
     holds(bad.message, 'temperature is too hot');
     same(kindOf(bad), ['error', 'invalid_request_error']);
     const limited = await raises(Anthropic.RateLimitError, ask(troubled(wire, 'limited'), mark));
     same([limited.headers.get('retry-after'), ...kindOf(limited)], ['1', 'error', 'rate_limit_error']);
-    for (const scene of ['failing', 'unkeyed']) {
-      const failed = await raises(Anthropic.InternalServerError, ask(troubled(wire, scene), mark));
-      same([failed.status, ...kindOf(failed)], [502, 'error', 'api_error']);
+    // A single lane's refusal of the gateway's key comes as the provider's own.
+    for (const [scene, kind, status, type] of [
+      ['failing', Anthropic.InternalServerError, 502, 'api_error'],
+      ['unkeyed', Anthropic.AuthenticationError, 401, 'authentication_error'],
+    ]) {
+      const failed = await raises(kind, ask(troubled(wire, scene), mark));
+      same([failed.status, ...kindOf(failed)], [status, 'error', type]);
       assert.ok(!JSON.stringify(failed.error).includes('sk-of'), failed.message);
     }
     await raises(Anthropic.InternalServerError, ask(troubled(wire, 'broken', 2), mark));

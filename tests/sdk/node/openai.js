@@ -147,15 +147,19 @@ for (const wire of WIRES) {
     same(deltas.map((delta) => delta.content ?? '').join(''), SAID.text);
   });
 
-  check(`chat errors on the ${wire} lane: 400, 429, 502, each as its own class`, async (mark) => {
+  check(`chat errors on the ${wire} lane: 400, 401, 429, 502, each as its own class`, async (mark) => {
     const bad = await raises(OpenAI.BadRequestError, ask(troubled(wire, 'bad'), mark));
     holds(bad.message, 'temperature is too hot');
     same(bad.type, 'invalid_request_error');
     const limited = await raises(OpenAI.RateLimitError, ask(troubled(wire, 'limited'), mark));
     same(limited.headers.get('retry-after'), '1');
-    for (const scene of ['failing', 'unkeyed']) {
-      const failed = await raises(OpenAI.InternalServerError, ask(troubled(wire, scene), mark));
-      same(failed.status, 502);
+    // A single lane's refusal of the gateway's key comes as the provider's own.
+    for (const [scene, kind, status] of [
+      ['failing', OpenAI.InternalServerError, 502],
+      ['unkeyed', OpenAI.AuthenticationError, 401],
+    ]) {
+      const failed = await raises(kind, ask(troubled(wire, scene), mark));
+      same(failed.status, status);
       assert.ok(!JSON.stringify(failed.error).includes('sk-of'), failed.message);
     }
     await raises(OpenAI.InternalServerError, ask(troubled(wire, 'broken', 2), mark));

@@ -173,16 +173,20 @@ def on_every_wire(wire):
         answer = ask(f"{wire}-plain", mark, messages=[*history, {"role": "user", "content": "And?"}])
         same(texts(answer), TEXT)
 
-    @check(f"messages errors on the {wire} lane: 400, 429, 502, each as its own class")
+    @check(f"messages errors on the {wire} lane: 400, 401, 429, 502, each as its own class")
     def _(mark):
         error = raises(anthropic.BadRequestError, lambda: ask(troubled(wire, "bad"), mark))
         holds(error.message, "temperature is too hot")
         same((error.body["type"], error.body["error"]["type"]), ("error", "invalid_request_error"))
         error = raises(anthropic.RateLimitError, lambda: ask(troubled(wire, "limited"), mark))
         same((error.response.headers["retry-after"], error.body["error"]["type"]), ("1", "rate_limit_error"))
-        for scene in ["failing", "unkeyed"]:
-            error = raises(anthropic.InternalServerError, lambda scene=scene: ask(troubled(wire, scene), mark))
-            same((error.status_code, error.body["error"]["type"]), (502, "api_error"))
+        # A single lane's refusal of the gateway's key comes as the provider's own.
+        for scene, kind, expected in [
+            ("failing", anthropic.InternalServerError, (502, "api_error")),
+            ("unkeyed", anthropic.AuthenticationError, (401, "authentication_error")),
+        ]:
+            error = raises(kind, lambda scene=scene: ask(troubled(wire, scene), mark))
+            same((error.status_code, error.body["error"]["type"]), expected)
             assert "sk-of" not in str(error.body), error.body
         raises(anthropic.InternalServerError, lambda: ask(troubled(wire, "broken", 2), mark))
 

@@ -4,6 +4,7 @@ use crate::client::ask;
 use crate::house::{House, configured, lane};
 use crate::scripted::{Script, Scripted, chat_whole, whole};
 use std::time::SystemTime;
+use tokrate_core::Money;
 use tokrate_gateway::{KeyConfig, KeyLimits, Mode, key_hash};
 use tokrate_meter::{Attempt, CostBasis};
 use tokrate_store::{Sqlite, Store};
@@ -35,7 +36,7 @@ fn a_month_that_is_spent_stays_spent_when_the_gateway_starts_anew() {
         name: name.to_owned(),
         sha256: key_hash(&format!("sk-{name}")),
         aliases: Vec::new(),
-        limits: KeyLimits { usd_per_month, ..KeyLimits::default() },
+        limits: KeyLimits { usd_per_month: usd_per_month.and_then(Money::from_usd), ..KeyLimits::default() },
     };
     config.keys = vec![
         key("spent", Some(1.0)),

@@ -4,3 +4,4 @@ mod client;
 mod dialects;
 mod fleet;
 mod loopback;
+mod recordings;

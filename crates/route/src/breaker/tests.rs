@@ -23,8 +23,8 @@ fn every_kind_of_failure_has_somebody_to_blame() {
     assert_eq!(of(Blame::Client), ["bad_request"]);
     assert_eq!(of(Blame::Key), ["unauthorized", "model_not_found"]);
     assert_eq!(of(Blame::Load), ["rate_limited", "overloaded"]);
-    assert_eq!(of(Blame::Nobody), ["not_found", "too_large", "client_stalled", "cancelled"]);
-    assert_eq!(of(Blame::Lane).len(), FailureKind::ALL.len() - 9);
+    assert_eq!(of(Blame::Nobody), ["not_found", "untranslatable", "too_large", "client_stalled", "cancelled"]);
+    assert_eq!(of(Blame::Lane).len(), FailureKind::ALL.len() - 10);
 }
 
 #[test]
@@ -115,6 +115,52 @@ fn each_try_that_fails_doubles_the_wait_up_to_its_bound_and_a_good_end_forgets_i
     lane.ended(at(now));
     lane.failed(at(now), at(now), Blame::Load, None);
     assert_eq!(lane.state(at(now)), open_until(now + 2_000, Blame::Load));
+}
+
+#[test]
+fn fewer_than_half_of_the_latest_calls_failing_leave_it_closed() {
+    let outcomes = |failures: u64, calls: u64| {
+        let mut lane = breaker();
+        for call in 0..calls {
+            // Every second call fails until there are failures enough, so that no five come in a row.
+            match call % 2 == 0 && call / 2 < failures {
+                true => lane.failed(at(call), at(call), Blame::Lane, None),
+                false => lane.ended(at(call)),
+            }
+        }
+        lane.failed(at(calls), at(calls), Blame::Lane, None);
+        lane.state(at(calls))
+    };
+    assert_eq!(outcomes(8, 19), BreakerState::Closed, "9 of 20");
+    assert_eq!(outcomes(9, 19), open_until(2_019, Blame::Lane), "10 of 20");
+    assert_eq!(outcomes(0, 19), BreakerState::Closed, "1 of 20");
+    assert_eq!(outcomes(0, 200), BreakerState::Closed, "1 of the latest 63");
+}
+
+#[test]
+fn a_try_that_fails_by_the_lanes_fault_opens_it_again_and_is_followed_by_another_try() {
+    let mut lane = breaker();
+    lane.failed(at(0), at(0), Blame::Load, None);
+    assert_eq!(lane.open_since(), Some(at(0)));
+    lane.start(at(2_000));
+    lane.failed(at(2_000), at(2_000), Blame::Lane, None);
+    assert_eq!(lane.state(at(2_000)), open_until(6_000, Blame::Lane));
+    assert_eq!(lane.open_since(), Some(at(2_000)), "it is the later opening that holds");
+    assert_eq!(lane.state(at(6_000)), BreakerState::HalfOpen { probing: false });
+    lane.start(at(6_000));
+    lane.first_token(at(6_000));
+    assert_eq!(lane.open_since(), None);
+}
+
+#[test]
+fn a_failure_of_a_call_that_was_under_way_when_it_opened_does_not_double_the_wait() {
+    let mut lane = breaker();
+    lane.failed(at(0), at(0), Blame::Load, None);
+    lane.failed(at(10), at(0), Blame::Load, None);
+    assert_eq!(lane.state(at(10)), open_until(2_000, Blame::Load));
+    lane.start(at(2_000));
+    lane.failed(at(2_000), at(2_000), Blame::Load, None);
+    assert_eq!(lane.state(at(2_000)), open_until(6_000, Blame::Load), "the second opening, not the third");
 }
 
 proptest! {

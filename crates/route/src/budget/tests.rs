@@ -45,6 +45,19 @@ fn dollars_of_requests_under_way_are_held_and_the_hour_slides() {
 }
 
 #[test]
+fn what_was_granted_and_never_sent_frees_its_place_and_its_dollars() {
+    let mut budget = budget(dollars(1.0));
+    (0..2).for_each(|_| budget.call());
+    assert_eq!(budget.level(), 2.0);
+    let unsent = budget.reserve(at(0), Some(0.75)).expect("within the limit");
+    assert_eq!(budget.level(), 1.0);
+    assert!(!budget.permits(at(0), Some(0.5)));
+    budget.give_back(unsent);
+    assert_eq!(budget.level(), 2.0);
+    assert!(budget.permits(at(0), Some(1.0)) && !budget.permits(at(0), Some(1.01)));
+}
+
+#[test]
 fn extra_dollars_keep_their_share_of_what_the_calls_cost_anyway() {
     let config =
         BudgetConfig { extra_share: 1.0, burst: 100.0, max_extra_cost_pct: Some(5.0), ..BudgetConfig::default() };

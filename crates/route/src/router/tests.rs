@@ -110,6 +110,32 @@ fn the_simple_policies_do_what_their_names_say() {
 }
 
 #[test]
+fn of_two_lanes_of_which_only_the_latency_is_known_the_quicker_comes_first() {
+    let mut router = router(2);
+    let started = [router.start(LaneId(0), at(0)), router.start(LaneId(1), at(0))];
+    for (started, milliseconds) in started.into_iter().zip([900, 100]) {
+        router.finish(started, at(milliseconds), &Outcome::default());
+    }
+    assert_eq!(order(&mut router, 900, Policy::PeakEwma), [1, 0]);
+    // What asks for a model falls back on it where there is none.
+    assert_eq!(order(&mut router, 900, Policy::Completion), [1, 0]);
+}
+
+#[test]
+fn of_two_lanes_at_one_price_the_quicker_comes_first() {
+    let lane = LaneConfig {
+        price_input_usd_per_million: Some(1.0),
+        price_output_usd_per_million: Some(4.0),
+        max_in_flight: None,
+    };
+    let mut router = Router::new(vec![lane; 2], 1);
+    router.learn(LaneId(0), at(0), &curve(20.0, 0.0));
+    router.learn(LaneId(1), at(0), &curve(60.0, 0.0));
+    let cheapest = Policy::Cheapest { ttft_most: None, speed_least: None };
+    assert_eq!(order(&mut router, 0, cheapest)[0], 1);
+}
+
+#[test]
 fn of_two_lanes_drawn_at_random_the_better_one_comes_first() {
     let mut router = router(4);
     for lane in 0..4u32 {

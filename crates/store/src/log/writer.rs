@@ -3,7 +3,7 @@
 //! What is decided is decided in [`Batches`]; this knows threads, queues and clocks. Invariant: its memory is bounded; a row
 //! leaves it when it was committed, or when the log ends.
 
-use super::batches::{BatchCounts, Batches, News};
+use super::batches::{BatchCounts, Batches, LogFile, News};
 use super::{LogConfig, Message, Shared, lock};
 use crate::StoreError;
 use crate::watched::WatchedFile;
@@ -17,13 +17,13 @@ use tokrate_core::{Span, Tick};
 const FAREWELL_PAUSE: Duration = Duration::from_millis(20);
 
 /// Reads the queue and writes the database.
-pub(super) struct Writer {
+pub(super) struct Writer<F = WatchedFile> {
     config: LogConfig,
     receiver: Receiver<Message>,
     shared: Arc<Shared>,
-    batches: Batches<WatchedFile>,
-    /// Where the ticks begin.
-    begun: Instant,
+    batches: Batches<F>,
+    /// The time that its waits go by.
+    steady: Box<dyn Fn() -> Tick + Send>,
     /// What was told of so far.
     told: BatchCounts,
     /// Rows turned away that were told as trouble already.
@@ -35,15 +35,64 @@ impl Writer {
     pub fn open(config: LogConfig, receiver: Receiver<Message>, shared: Arc<Shared>) -> Result<Writer, StoreError> {
         let mut file = WatchedFile::new(config.path.clone(), config.most_bytes);
         let opened = file.open();
-        let batches = Batches::new(file, config.rules());
-        let told = BatchCounts::default();
-        let mut writer = Writer { config, receiver, shared, batches, begun: Instant::now(), told, turned_away: 0 };
+        let begun = Instant::now();
+        let steady = Box::new(move || Tick::ZERO + Span::from(begun.elapsed()));
+        let mut writer = Writer::over(file, config, receiver, shared, steady);
         match opened {
             Err(error) if error.is_locked() => writer.batches.fail(Tick::ZERO, &error),
             other => other?,
         }
         writer.tell();
         Ok(writer)
+    }
+}
+
+impl<F: LogFile> Writer<F> {
+    /// A writer of any file, with its own idea of time.
+    pub fn over(
+        file: F,
+        config: LogConfig,
+        receiver: Receiver<Message>,
+        shared: Arc<Shared>,
+        steady: Box<dyn Fn() -> Tick + Send>,
+    ) -> Writer<F> {
+        let batches = Batches::new(file, config.rules());
+        Writer { config, receiver, shared, batches, steady, told: BatchCounts::default(), turned_away: 0 }
+    }
+
+    /// What is written to, with its decisions.
+    pub fn batches(&self) -> &Batches<F> {
+        &self.batches
+    }
+
+    /// Takes what was handed in, writes what is due, and looks after the file.
+    pub fn turn(&mut self) {
+        if self.shared.wanted.swap(false, Ordering::AcqRel) {
+            self.batches.retry_now();
+        }
+        // Taken before the queue is emptied: whoever came before gets what was handed in before.
+        let flushes = std::mem::take(&mut *lock(&self.shared.flushes));
+        if self.write_all() {
+            flushes.iter().for_each(|flush| flush.try_send(()).unwrap_or_default());
+        } else {
+            lock(&self.shared.flushes).extend(flushes);
+        }
+        let now = self.now();
+        self.batches.tend(now, (self.config.wall_clock)());
+        self.tell();
+    }
+
+    /// Counts what could not be written as lost.
+    pub fn end(&mut self) {
+        while let Ok(message) = self.receiver.try_recv() {
+            self.hold(message);
+        }
+        self.batches.give_up();
+        self.tell();
+    }
+
+    fn now(&self) -> Tick {
+        (self.steady)()
     }
 
     /// Writes until every handle is gone.
@@ -53,24 +102,8 @@ impl Writer {
             if self.shared.closing.load(Ordering::Acquire) {
                 return self.leave();
             }
-            if self.shared.wanted.swap(false, Ordering::AcqRel) {
-                self.batches.retry_now();
-            }
-            // Taken before the queue is emptied: whoever came before gets what was handed in before.
-            let flushes = std::mem::take(&mut *lock(&self.shared.flushes));
-            if self.write_all() {
-                flushes.iter().for_each(|flush| flush.try_send(()).unwrap_or_default());
-            } else {
-                lock(&self.shared.flushes).extend(flushes);
-            }
-            let now = self.now();
-            self.batches.tend(now, (self.config.wall_clock)());
-            self.tell();
+            self.turn();
         }
-    }
-
-    fn now(&self) -> Tick {
-        Tick::ZERO + Span::from(self.begun.elapsed())
     }
 
     /// Sleeps until there is something to do: a full batch, a row that has waited long enough, a retry, a flush, the end.
@@ -171,10 +204,6 @@ impl Writer {
             std::thread::sleep(FAREWELL_PAUSE);
             self.batches.retry_now();
         }
-        while let Ok(message) = self.receiver.try_recv() {
-            self.hold(message);
-        }
-        self.batches.give_up();
-        self.tell();
+        self.end();
     }
 }

@@ -13,7 +13,8 @@ use tokrate_core::Span;
 use tokrate_host::{Host, HostConfig, Kinds, RequestTruth, RunningHost, TruthLog, TruthRow};
 use tokrate_sim::Law;
 
-/// Far above what any machine adds, far below a mistake of a unit.
+/// Any one request can be late; what the median adds is held to milliseconds in `loopback_medians`. This is far above what
+/// any machine adds, and far below a mistake of a unit.
 const SANE_NS: i64 = 1_000_000_000;
 
 /// 10 ms to the first token, then a token each millisecond.

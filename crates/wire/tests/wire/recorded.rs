@@ -1,7 +1,8 @@
-//! Recorded exchanges of real providers, which lie outside the repository: each is decoded and compared with a second,
-//! simple reading.
+//! Recorded exchanges, each decoded and compared with a second, simple reading: those of the repository, and those of
+//! providers that lie beside it on some machines and may not be copied.
 //!
-//! It refuses to share code with the decoder. Invariant: when the recordings are absent the test says so.
+//! It refuses to share code with the decoder. Invariant: a test that reads recordings names some that must be there, so that
+//! none passes without having looked at anything.
 
 use crate::body::{check_everywhere, decoder};
 use serde_json::Value;
@@ -9,13 +10,44 @@ use std::path::{Path, PathBuf};
 use tokrate_core::{Channel, EventBatch, FinishReason, Tick, Usage, What};
 use tokrate_wire::{Decoder, Dialect, Shape, decode_request, encode_request};
 
-pub fn recordings() -> Option<PathBuf> {
+/// A folder of the repository's fixtures.
+pub fn own(folder: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(folder)
+}
+
+/// Recordings of providers that are not in the repository; read beside its own where they are, and never in their place.
+pub fn shared() -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/fixtures/wire");
-    if folder.is_dir() {
-        return Some(folder);
+    folder.is_dir().then_some(folder)
+}
+
+/// Every recorded answer of the repository whose name begins so: what the simulated engine and a scripted provider said.
+/// Fails unless those that are named are among them.
+pub fn own_answers(dialect: Dialect, named: &[&str]) -> Vec<(String, Vec<u8>)> {
+    let begins = format!("{}-", dialect.name());
+    let mut answers = files(&own("recorded/sim"), |name| name.starts_with(&begins));
+    answers.extend(files(&own("recorded/scripted"), |name| name.starts_with(&begins)));
+    hold_named(&answers, named);
+    answers
+}
+
+/// Every recorded request of the repository in a dialect; fails unless those that are named are among them.
+pub fn own_requests(dialect: Dialect, named: &[&str]) -> Vec<(String, Vec<u8>)> {
+    let requests = files(&own("recorded/requests").join(dialect.name()), |_| true);
+    hold_named(&requests, named);
+    requests
+}
+
+fn hold_named(found: &[(String, Vec<u8>)], named: &[&str]) {
+    assert!(!named.is_empty());
+    for name in named {
+        assert!(found.iter().any(|(path, _)| path.ends_with(name)), "no recording {name} among {}", found.len());
     }
-    println!("skipped: ../shared/fixtures/wire not present");
-    None
+}
+
+/// Whether an answer comes to its end and says what its dialect knows, so that a simple reading can tell it.
+pub fn ends_well(name: &str) -> bool {
+    !["refused", "malformed", "error-inside", "cut", "no-end-mark"].iter().any(|part| name.contains(part))
 }
 
 pub fn files(folder: &Path, wanted: impl Fn(&str) -> bool) -> Vec<(String, Vec<u8>)> {
@@ -124,16 +156,48 @@ fn read_value(value: &Value, answer: &str, told: &mut Told) {
     }
 }
 
+/// llama-server's answers in this dialect.
+fn of_llama_server() -> Vec<(String, Vec<u8>)> {
+    let answers = files(&own("llama-server"), |name| {
+        name.starts_with("stream-") && name.ends_with(".sse") && !name.contains("text-completion")
+            || name.starts_with("answer")
+    });
+    hold_named(&answers, &["stream-usage.sse", "stream-reasoning.sse", "stream-bytes.sse", "answer.json"]);
+    answers
+}
+
+/// Answers that must be there, of each kind.
+const ANSWERS: [&str; 12] = [
+    "sim/openai-chat-stream.sse",
+    "sim/openai-chat-stream-stop-no-usage.sse",
+    "sim/openai-chat-stream-reasoning.sse",
+    "sim/openai-chat-stream-usage-in-every-chunk.sse",
+    "sim/openai-chat-whole.json",
+    "sim/openai-chat-stream-error-inside.sse",
+    "sim/openai-chat-refused-429.json",
+    "scripted/openai-chat-tools.json",
+    "scripted/openai-chat-tools-stream.sse",
+    "scripted/openai-chat-reasoning-stream.sse",
+    "scripted/openai-chat-refusal-stream.sse",
+    "scripted/openai-chat-length-stream.sse",
+];
+
 #[test]
 fn every_recorded_chat_answer_says_what_a_simple_reading_says() {
-    let Some(folder) = recordings() else { return };
-    let mut answers = files(&folder.join("agentgateway/response/completions"), |name| name.ends_with(".json"));
-    for provider in ["openai", "groq", "xai", "gemini"] {
-        let wanted =
-            |name: &str| name.starts_with("chat_") && (name.ends_with(".json") || name.ends_with("_stream.txt"));
-        answers.extend(files(&folder.join("gomodel").join(provider), wanted));
+    let mut answers = own_answers(Dialect::OpenAiChat, &ANSWERS);
+    answers.retain(|(name, _)| ends_well(name));
+    assert!(answers.len() >= 19, "{} answers", answers.len());
+    answers.extend(of_llama_server());
+    if let Some(folder) = shared() {
+        let before = answers.len();
+        answers.extend(files(&folder.join("agentgateway/response/completions"), |name| name.ends_with(".json")));
+        for provider in ["openai", "groq", "xai", "gemini"] {
+            let wanted =
+                |name: &str| name.starts_with("chat_") && (name.ends_with(".json") || name.ends_with("_stream.txt"));
+            answers.extend(files(&folder.join("gomodel").join(provider), wanted));
+        }
+        assert!(answers.len() - before >= 26, "{} answers", answers.len());
     }
-    assert!(answers.len() >= 26, "{} answers", answers.len());
     for (name, body) in &answers {
         let expected = told_by_values(std::str::from_utf8(body).unwrap());
         let empty = [&expected.reasoning, &expected.answer, &expected.tool].iter().all(|text| text.is_empty());
@@ -146,11 +210,13 @@ fn every_recorded_chat_answer_says_what_a_simple_reading_says() {
 
 #[test]
 fn every_recorded_chat_answer_survives_splits_cuts_and_garbled_bytes() {
-    let Some(folder) = recordings() else { return };
-    let mut bodies = files(&folder.join("agentgateway/response/completions"), |_| true);
-    bodies.extend(files(&folder.join("agentgateway/response/detect"), |_| true));
-    for provider in ["openai", "groq", "xai", "gemini"] {
-        bodies.extend(files(&folder.join("gomodel").join(provider), |name| name.starts_with("chat_")));
+    let mut bodies = own_answers(Dialect::OpenAiChat, &ANSWERS);
+    if let Some(folder) = shared() {
+        bodies.extend(files(&folder.join("agentgateway/response/completions"), |_| true));
+        bodies.extend(files(&folder.join("agentgateway/response/detect"), |_| true));
+        for provider in ["openai", "groq", "xai", "gemini"] {
+            bodies.extend(files(&folder.join("gomodel").join(provider), |name| name.starts_with("chat_")));
+        }
     }
     for (_, body) in &bodies {
         if body.contains(&b'\r') || std::str::from_utf8(body).is_err() {
@@ -164,9 +230,14 @@ fn every_recorded_chat_answer_survives_splits_cuts_and_garbled_bytes() {
 
 #[test]
 fn every_recorded_chat_request_is_read_and_written_again() {
-    let Some(folder) = recordings() else { return };
-    let requests = files(&folder.join("agentgateway/requests/completions"), |name| name.ends_with(".json"));
-    assert!(requests.len() >= 10, "{} requests", requests.len());
+    let named = ["stream-usage.json", "tools.json", "tool-results.json", "pictures.json", "json-schema.json"];
+    let mut requests = own_requests(Dialect::OpenAiChat, &named);
+    assert!(requests.len() >= 14, "{} requests", requests.len());
+    if let Some(folder) = shared() {
+        let further = files(&folder.join("agentgateway/requests/completions"), |name| name.ends_with(".json"));
+        assert!(further.len() >= 10, "{} requests", further.len());
+        requests.extend(further);
+    }
     for (name, body) in &requests {
         let request =
             decode_request(&Dialect::OpenAiChat.into(), body).unwrap_or_else(|error| panic!("{name}: {error}"));

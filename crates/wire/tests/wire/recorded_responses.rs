@@ -1,11 +1,10 @@
 //! Recorded answers and requests of the Responses API, compared with a second, simple reading.
 //!
-//! It refuses to share code with the decoder. Invariant: when the recordings are absent the test says so.
+//! It refuses to share code with the decoder. Invariant: recordings that must be there are named.
 
 use crate::body::check_everywhere_in;
-use crate::recorded::{Told, files, recordings, told_by_events_of};
+use crate::recorded::{Told, ends_well, files, own, own_answers, own_requests, shared, told_by_events_of};
 use serde_json::Value;
-use std::path::Path;
 use tokrate_core::{FinishReason, Usage};
 use tokrate_wire::{Dialect, Shape, decode_request, encode_request};
 
@@ -34,10 +33,10 @@ fn told_by_values(body: &str) -> Told {
         let delta = event["delta"].as_str().unwrap_or("");
         match event["type"].as_str().unwrap() {
             "response.output_text.delta" | "response.refusal.delta" => told.answer += delta,
-            "response.reasoning_text.delta" => told.reasoning += delta,
+            "response.reasoning_text.delta" | "response.reasoning_summary_text.delta" => told.reasoning += delta,
             "response.function_call_arguments.delta" | "response.custom_tool_call_input.delta" => told.tool += delta,
             "response.output_item.added" => told.tool += event["item"]["name"].as_str().unwrap_or(""),
-            "response.completed" => read_end(&event["response"], &mut told),
+            "response.completed" | "response.incomplete" => read_end(&event["response"], &mut told),
             other => assert!(!other.ends_with(".delta"), "{other}"),
         }
     }
@@ -45,6 +44,9 @@ fn told_by_values(body: &str) -> Told {
 }
 
 fn read_item(item: &Value, told: &mut Told) {
+    for part in item["summary"].as_array().into_iter().flatten() {
+        told.reasoning += part["text"].as_str().unwrap();
+    }
     for part in item["content"].as_array().into_iter().flatten() {
         match part["type"].as_str().unwrap() {
             "output_text" => told.answer += part["text"].as_str().unwrap(),
@@ -64,6 +66,7 @@ fn read_end(response: &Value, told: &mut Told) {
     told.finish = match response["status"].as_str().unwrap() {
         "completed" if told.tool.is_empty() => Some(FinishReason::Stop),
         "completed" => Some(FinishReason::ToolCalls),
+        "incomplete" if response["incomplete_details"]["reason"] == "max_output_tokens" => Some(FinishReason::Length),
         "incomplete" => Some(FinishReason::Other),
         other => panic!("status {other}"),
     };
@@ -79,21 +82,41 @@ fn read_end(response: &Value, told: &mut Told) {
     }
 }
 
-fn answers(folder: &Path) -> Vec<(String, Vec<u8>)> {
-    let mut answers = files(&folder.join("agentgateway/response/responses"), |_| true);
-    for provider in ["openai", "xai"] {
-        answers.extend(files(&folder.join("gomodel").join(provider), |name| name.starts_with("responses")));
+/// Answers that must be there, of each kind.
+const ANSWERS: [&str; 10] = [
+    "sim/openai-responses-stream.sse",
+    "sim/openai-responses-stream-reasoning.sse",
+    "sim/openai-responses-whole.json",
+    "sim/openai-responses-stream-error-inside.sse",
+    "sim/openai-responses-refused-429.json",
+    "scripted/openai-responses-tools.json",
+    "scripted/openai-responses-tools-stream.sse",
+    "scripted/openai-responses-reasoning-stream.sse",
+    "scripted/openai-responses-refusal-stream.sse",
+    "scripted/openai-responses-length-stream.sse",
+];
+
+fn answers() -> Vec<(String, Vec<u8>)> {
+    let mut answers = own_answers(DIALECT, &ANSWERS);
+    if let Some(folder) = shared() {
+        let before = answers.len();
+        answers.extend(files(&folder.join("agentgateway/response/responses"), |_| true));
+        for provider in ["openai", "xai"] {
+            answers.extend(files(&folder.join("gomodel").join(provider), |name| name.starts_with("responses")));
+        }
+        assert!(answers.len() - before >= 13, "{} answers", answers.len());
     }
     answers
 }
 
 #[test]
 fn every_recorded_answer_says_what_a_simple_reading_says() {
-    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/llama-server");
-    let mut answers = recordings().map_or(Vec::new(), |folder| answers(&folder));
-    assert!(answers.is_empty() || answers.len() >= 13, "{} answers", answers.len());
-    answers.extend(files(&own, |name| name.starts_with("responses-") && !name.contains("error")));
-    assert!(answers.len() >= 3, "{} answers", answers.len());
+    let mut answers = answers();
+    answers.retain(|(name, _)| ends_well(name));
+    assert!(answers.len() >= 18, "{} answers", answers.len());
+    let llama = files(&own("llama-server"), |name| name.starts_with("responses-") && !name.contains("error"));
+    assert_eq!(llama.len(), 3);
+    answers.extend(llama);
     for (name, body) in &answers {
         let expected = told_by_values(std::str::from_utf8(body).unwrap());
         let silent = [&expected.reasoning, &expected.answer, &expected.tool].iter().all(|text| text.is_empty());
@@ -106,8 +129,7 @@ fn every_recorded_answer_says_what_a_simple_reading_says() {
 
 #[test]
 fn every_recorded_answer_survives_splits_cuts_and_garbled_bytes() {
-    let Some(folder) = recordings() else { return };
-    for (_, body) in answers(&folder) {
+    for (_, body) in answers() {
         check_everywhere_in(DIALECT, &without_middle(&body), Shape::Stream);
     }
 }
@@ -124,9 +146,14 @@ fn without_middle(body: &[u8]) -> Vec<u8> {
 
 #[test]
 fn every_recorded_request_is_read_and_written_again() {
-    let Some(folder) = recordings() else { return };
-    let requests = files(&folder.join("agentgateway/requests/responses"), |_| true);
-    assert!(requests.len() >= 8, "{} requests", requests.len());
+    let named = ["history.json", "tools.json", "tool-results.json", "picture.json", "json-schema.json"];
+    let mut requests = own_requests(DIALECT, &named);
+    assert!(requests.len() >= 12, "{} requests", requests.len());
+    if let Some(folder) = shared() {
+        let further = files(&folder.join("agentgateway/requests/responses"), |_| true);
+        assert!(further.len() >= 8, "{} requests", further.len());
+        requests.extend(further);
+    }
     for (name, body) in &requests {
         let request = decode_request(&DIALECT.into(), body).unwrap_or_else(|error| panic!("{name}: {error}"));
         let value: Value = serde_json::from_slice(body).unwrap();
@@ -137,7 +164,12 @@ fn every_recorded_request_is_read_and_written_again() {
                 assert_eq!(&written[field], json, "{name}: {field}");
             }
         }
-        assert_eq!(conversation(&written["input"]), conversation(&value["input"]), "{name}");
+        let mut said = conversation(&written["input"]);
+        if let (None, Some(system)) = (value.get("instructions"), written["instructions"].as_str()) {
+            // What the system is told goes into a field of its own.
+            said.splice(0..0, ["system".to_owned(), system.to_owned()]);
+        }
+        assert_eq!(said, conversation(&value["input"]), "{name}");
         assert_eq!(decode_request(&DIALECT.into(), &encode_request(DIALECT, &request)), Ok(request), "{name}");
     }
 }

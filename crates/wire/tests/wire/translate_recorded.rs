@@ -4,14 +4,14 @@
 //! read, as far as the client's dialect can say it.
 
 use crate::dialects::{Told, is_plain, told};
-use crate::recorded::recordings;
+use crate::recorded::{own, shared};
 use crate::translate_answers::{check_blocks, translated};
 use std::path::{Path, PathBuf};
 use tokrate_core::{FinishReason, Usage};
 use tokrate_wire::{Dialect, Progress, Shape, decode_request, translate_request};
 
 /// Every answer below a folder, with the dialect that its place tells.
-fn answers(folder: &Path, dialect: impl Fn(&str) -> Option<Dialect>) -> Vec<(PathBuf, Dialect, Vec<u8>)> {
+pub fn answers(folder: &Path, dialect: impl Fn(&str) -> Option<Dialect>) -> Vec<(PathBuf, Dialect, Vec<u8>)> {
     let (mut folders, mut found) = (vec![folder.to_owned()], Vec::new());
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).unwrap() {
@@ -27,12 +27,19 @@ fn answers(folder: &Path, dialect: impl Fn(&str) -> Option<Dialect>) -> Vec<(Pat
     found
 }
 
+/// How the names of recordings of the repository begin.
+fn begins(dialect: Dialect) -> String {
+    format!("{}-", dialect.name())
+}
+
 /// The dialect of a fixture in the repository.
-fn fixture(path: &str) -> Option<Dialect> {
+pub fn fixture(path: &str) -> Option<Dialect> {
     let name = path.rsplit('/').next().unwrap_or_default();
     let part = |part: &str| path.contains(&format!("fixtures/{part}"));
     Some(match name {
         _ if name.ends_with(".md") || name.ends_with(".http") || name == "models.json" => return None,
+        _ if name.starts_with('.') || part("recorded/requests/") => return None,
+        _ if part("recorded/") => return Dialect::ALL.into_iter().find(|dialect| name.starts_with(&begins(*dialect))),
         _ if part("llama-server/anthropic") || part("anthropic/") => Dialect::Anthropic,
         _ if part("llama-server/responses") || part("openai-responses/") => Dialect::OpenAiResponses,
         _ if part("llama-server/native") || part("llama-completion/") => Dialect::LlamaCompletion,
@@ -165,21 +172,39 @@ fn check(path: &Path, from: Dialect, body: &[u8]) -> usize {
 
 #[test]
 fn every_fixture_keeps_its_meaning_in_every_other_dialect() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
-    let answers = answers(&folder, fixture);
+    let mut answers = answers(&own(""), fixture);
+    answers.retain(|(path, ..)| !is_recorded(path));
     let told: usize = answers.iter().map(|(path, from, body)| check(path, *from, body)).sum();
     assert!(answers.len() > 50 && told > 400, "{} answers, told {told} times", answers.len());
 }
 
 #[test]
 fn every_recording_keeps_its_meaning_in_every_other_dialect() {
-    let Some(folder) = recordings() else { return };
-    let answers = answers(&folder, recording);
-    let told: usize = answers.iter().map(|(path, from, body)| check(path, *from, body)).sum();
-    assert!(answers.len() > 30 && told > 300, "{} answers, told {told} times", answers.len());
+    let mut own = answers(&own("recorded"), fixture);
+    own.retain(|(path, ..)| is_recorded(path));
+    for dialect in Dialect::ALL {
+        let stream = format!("sim/{}-stream.", dialect.name());
+        assert!(own.iter().any(|(path, ..)| path.to_str().unwrap().contains(&stream)), "{stream} is missing");
+    }
+    let told: usize = own.iter().map(|(path, from, body)| check(path, *from, body)).sum();
+    assert!(own.len() >= 160 && told > 1_000, "{} answers, told {told} times", own.len());
+    if let Some(folder) = shared() {
+        let answers = answers(&folder, recording);
+        let told: usize = answers.iter().map(|(path, from, body)| check(path, *from, body)).sum();
+        assert!(answers.len() > 30 && told > 300, "{} answers, told {told} times", answers.len());
+    }
 }
 
-/// The dialect of a recorded request.
+fn is_recorded(path: &Path) -> bool {
+    path.to_str().is_some_and(|path| path.contains("/recorded/"))
+}
+
+/// The dialect of a recorded request of the repository.
+fn asked_here(path: &str) -> Option<Dialect> {
+    Dialect::ALL.into_iter().find(|dialect| path.contains(&format!("/requests/{}/", dialect.name())))
+}
+
+/// The dialect of a recorded request outside the repository.
 fn asked(path: &str) -> Option<Dialect> {
     let folders = [
         ("/requests/completions/", Dialect::OpenAiChat),
@@ -193,12 +218,21 @@ fn asked(path: &str) -> Option<Dialect> {
 
 #[test]
 fn every_recorded_request_is_put_into_the_other_dialects_or_a_field_of_it_is_named() {
-    let Some(folder) = recordings() else { return };
+    let (put, named) = translated_requests(&answers(&own("recorded/requests"), asked_here));
+    assert!(put > 200 && named > 40, "{put} were put, {named} were not");
+    if let Some(folder) = shared() {
+        let (put, named) = translated_requests(&answers(&folder, asked));
+        assert!(put > 80 && named > 40, "{put} were put, {named} were not");
+    }
+}
+
+/// How many were put into another dialect, and of how many a field was named.
+fn translated_requests(requests: &[(PathBuf, Dialect, Vec<u8>)]) -> (usize, usize) {
     let (mut put, mut named) = (0, 0);
-    for (path, from, body) in answers(&folder, asked) {
+    for (path, from, body) in requests {
         let routed = Dialect::of_path(&from.path("m", Shape::Stream)).unwrap();
-        for to in Dialect::ALL.into_iter().filter(|to| *to != from) {
-            match translate_request(&routed, to, "alias", &body) {
+        for to in Dialect::ALL.into_iter().filter(|to| to != from) {
+            match translate_request(&routed, to, "alias", body) {
                 Ok(translated) => {
                     let read =
                         decode_request(&Dialect::of_path(&to.path("m", Shape::Stream)).unwrap(), &translated.body);
@@ -213,5 +247,5 @@ fn every_recorded_request_is_put_into_the_other_dialects_or_a_field_of_it_is_nam
             }
         }
     }
-    assert!(put > 80 && named > 40, "{put} were put, {named} were not");
+    (put, named)
 }
