@@ -70,6 +70,7 @@ fn read_end(message: &Value, usage: &Value, told: &mut Told) {
         Some("end_turn" | "stop_sequence") => Some(FinishReason::Stop),
         Some("max_tokens") => Some(FinishReason::Length),
         Some("tool_use") => Some(FinishReason::ToolCalls),
+        Some("refusal") => Some(FinishReason::ContentFilter),
         Some(other) => panic!("stop reason {other}"),
     };
     let count = |field: &str| usage[field].as_u64();

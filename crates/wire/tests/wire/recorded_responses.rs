@@ -33,7 +33,7 @@ fn told_by_values(body: &str) -> Told {
         let delta = event["delta"].as_str().unwrap_or("");
         match event["type"].as_str().unwrap() {
             "response.output_text.delta" | "response.refusal.delta" => told.answer += delta,
-            "response.reasoning_text.delta" => told.reasoning += delta,
+            "response.reasoning_text.delta" | "response.reasoning_summary_text.delta" => told.reasoning += delta,
             "response.function_call_arguments.delta" | "response.custom_tool_call_input.delta" => told.tool += delta,
             "response.output_item.added" => told.tool += event["item"]["name"].as_str().unwrap_or(""),
             "response.completed" | "response.incomplete" => read_end(&event["response"], &mut told),
@@ -44,11 +44,12 @@ fn told_by_values(body: &str) -> Told {
 }
 
 fn read_item(item: &Value, told: &mut Told) {
-    for part in item["content"].as_array().into_iter().flatten() {
+    let parts = ["summary", "content"].into_iter().flat_map(|field| item[field].as_array().into_iter().flatten());
+    for part in parts {
         match part["type"].as_str().unwrap() {
             "output_text" => told.answer += part["text"].as_str().unwrap(),
             "refusal" => told.answer += part["refusal"].as_str().unwrap(),
-            "reasoning_text" => told.reasoning += part["text"].as_str().unwrap(),
+            "reasoning_text" | "summary_text" => told.reasoning += part["text"].as_str().unwrap(),
             other => panic!("part {other}"),
         }
     }
@@ -161,15 +162,18 @@ fn every_recorded_request_is_read_and_written_again() {
                 assert_eq!(&written[field], json, "{name}: {field}");
             }
         }
-        assert_eq!(conversation(&written["input"]), conversation(&value["input"]), "{name}");
+        assert_eq!(conversation(&written), conversation(&value), "{name}");
         assert_eq!(decode_request(&DIALECT.into(), &encode_request(DIALECT, &request)), Ok(request), "{name}");
     }
 }
 
-/// Every text of a conversation, in order. A text alone is the user's.
-fn conversation(input: &Value) -> Vec<String> {
-    let user = input.is_string().then(|| "user".to_owned());
-    user.into_iter().chain(words(input)).collect()
+/// Every text of a conversation, in order. A text alone is the user's, and instructions are what the system says first.
+fn conversation(request: &Value) -> Vec<String> {
+    let said = |role: &str, field: &str| {
+        let role = request[field].is_string().then(|| role.to_owned());
+        role.into_iter().chain(words(&request[field]))
+    };
+    said("system", "instructions").chain(said("user", "input")).collect()
 }
 
 fn words(value: &Value) -> Vec<String> {
