@@ -4,6 +4,8 @@
 //! It refuses to train on the scenes that `cargo xtask bench` measures. Invariant: merging, measuring, simulating and serving
 //! are all trained, because the compiler makes small what it never saw run.
 
+mod sbom;
+
 use crate::bench::Guarded;
 use crate::soak::process::{PATIENCE, Server, address_after};
 use crate::{bench, soak};
@@ -69,7 +71,8 @@ fn release(root: &Path) -> Result<()> {
     let guided = build(root, "using", &flags)?;
     let tokrate = folder.join("tokrate");
     std::fs::copy(&guided, &tokrate).with_context(|| format!("copy {}", guided.display()))?;
-    println!("lab: {} is ready", tokrate.display());
+    let materials = sbom::write(root, &folder)?;
+    println!("lab: {} and {} are ready", tokrate.display(), materials.display());
     Ok(())
 }
 
@@ -124,8 +127,8 @@ fn carry_calls(tokrate: &Path, work: &Path, part: u32) -> Result<()> {
         "[gateway.lanes.engine]\nurl = \"http://{engine_at}/v1\"\nmodel = \"sim\"\n\
          [gateway.aliases.sim]\nlanes = [\"engine\"]\nmode = \"off\"\n"
     );
-    std::fs::write(work.join("tokrate.toml"), settings).context("write the gateway's settings")?;
-    let flags = "gateway --listen 127.0.0.1:0 --admin 127.0.0.1:0 --log log.db";
+    std::fs::write(work.join("gateway.toml"), settings).context("write the gateway's settings")?;
+    let flags = "gateway --config gateway.toml --listen 127.0.0.1:0 --admin 127.0.0.1:0 --log log.db";
     let gateway = start(tokrate, flags, work.join("gateway"))?;
     let gateway_at = address_after(&gateway, " at http://").context("start the gateway")?;
     for (requests, load) in LOADS {

@@ -1,6 +1,6 @@
 """Runs the published SDKs of OpenAI and Anthropic, for Python and Node, against a gateway of this build.
 
-    python run.py --tokrate target/debug/tokrate --node-modules .tools/sdk-node/node_modules [--only PART]
+    python run.py --tokrate target/debug/tokrate --node-modules ~/.cache/tokrate/tools/sdk-node/node_modules [--only PART]
 
 It refuses to install anything. Invariant: nothing leaves loopback, and a suite that does not reach its end is a failure.
 """

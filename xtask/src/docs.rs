@@ -4,17 +4,15 @@
 
 use anyhow::Result;
 use std::path::Path;
-use std::process::Command;
-use xtask::tools;
+use xtask::cargo::Cargo;
 
-/// Has each crate write what it is the source of.
+/// Tests that write the files they compare with the code when this variable is set.
+const WRITES: &str = "TOKRATE_WRITE_DOCS";
+const TESTS: &str = "test(the_files_in_docs_are_those_of_the_code) or test(the_schemas_in_docs_are_those_of_the_types)";
+
+/// Has each crate write what it is the source of. The whole workspace is named, so that nothing is built with other features
+/// than for the tests.
 pub fn run(root: &Path) -> Result<()> {
-    let cargo = |arguments: &[&str], variables: &[(&str, &str)]| -> Result<()> {
-        println!("xtask: cargo {}", arguments.join(" "));
-        tools::run(Command::new(env!("CARGO")).args(arguments).envs(variables.iter().copied()).current_dir(root))
-    };
-    cargo(&["run", "--quiet", "-p", "tokrate-meter", "--example", "schema", "--", "docs"], &[])?;
-    let reference = "config::reference::tests::the_files_in_docs_are_those_of_the_code";
-    let test = ["test", "--quiet", "-p", "tokrate", "--bin", "tokrate", "--", "--exact", reference];
-    cargo(&test, &[("TOKRATE_WRITE_DOCS", "1")])
+    let build = ["nextest", "run", "--workspace", "--lib", "--bins", "-E", TESTS];
+    Cargo::ready(root)?.run_with(&build, &[(WRITES, "1")])
 }

@@ -1,5 +1,8 @@
 //! What the chores share: the programs that they need, how one is run, where the workspace lies and how a chore ends.
 
+pub mod cache;
+pub mod cargo;
+pub mod corpus;
 pub mod tools;
 
 use anyhow::Result;

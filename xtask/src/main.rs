@@ -1,6 +1,8 @@
 //! `cargo xtask`: the chores of the project. Each is a file of its own; this one only chooses.
 
+mod advisories;
 mod docs;
+mod fuzz;
 mod sdk;
 mod tidy;
 mod verify;
@@ -20,6 +22,11 @@ usage: cargo xtask <chore>
                   run the published SDKs of OpenAI and Anthropic against the gateway (part of test)
   soak gateway [--minutes N] [--rate R] [--seed S] [--tokrate BINARY] [--write]
                   the gateway under faults, every answer and every row checked (a short one is part of test)
+  advisories [--database DIR | --update DIR]
+                  look for known security advisories of the dependencies; needs no network
+  fuzz [--minutes N] [--only TARGET] [--keep]
+                  look for inputs that break a property, in every fuzz target and property test, for N minutes (5); --keep
+                  writes what reaches something new into fuzz/data/corpus (needs a C++ compiler)
   docs            write anew what docs/ has that is made from the code: schemas, the reference of the settings
   release         build target/guided/tokrate, the binary as it is handed out: optimised by a profile of its own use
   bench [NAME…]   measure the bars with the release binary, beside a floor in the same run
@@ -32,7 +39,9 @@ fn main() -> ExitCode {
         Some("test") => verify::run(&root),
         Some("tools") => verify::install(&root),
         Some("tidy") => tidy::run(&root),
+        Some("advisories") => advisories::run(&root, &arguments[1..]),
         Some("docs") => docs::run(&root),
+        Some("fuzz") => fuzz::run(&root, &arguments[1..]),
         Some("sdk") => sdk::run(&root, &arguments[1..]),
         // What needs the program's own crates is not built before it is asked for.
         Some("bench" | "soak" | "release") => {

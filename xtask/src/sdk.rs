@@ -6,7 +6,8 @@
 use anyhow::{Context, Result, ensure};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use xtask::tools;
+use xtask::cargo::Cargo;
+use xtask::{cache, tools};
 
 /// What is pinned, below the workspace.
 const REQUIREMENTS: &str = "tests/sdk/requirements.txt";
@@ -25,8 +26,9 @@ pub fn ensure(root: &Path) -> Result<()> {
 
 /// Installs the SDKs if they are missing, builds the binary, and runs every check; further arguments go to the runner.
 pub fn run(root: &Path, arguments: &[String]) -> Result<()> {
-    tools::run(Command::new(env!("CARGO")).args(["build", "--quiet", "--package", "tokrate"]).current_dir(root))?;
-    check(root, &root.join("target/debug/tokrate"), arguments)
+    let cargo = Cargo::ready(root)?;
+    cargo.run(&["build", "--quiet", "--workspace", "--bin", "tokrate"])?;
+    check(root, &cargo.program("tokrate"), arguments)
 }
 
 /// Installs the SDKs if they are missing, and runs every check against a binary.
@@ -40,7 +42,7 @@ pub fn check(root: &Path, tokrate: &Path, arguments: &[String]) -> Result<()> {
 
 /// The Python that has the SDKs.
 fn ensure_python(root: &Path) -> Result<PathBuf> {
-    let folder = root.join(".tools/sdk-python");
+    let folder = cache::tool("sdk-python")?;
     let pinned = read(&root.join(REQUIREMENTS))?;
     let is_recent = succeeds("python3", &["-c", "import sys; sys.exit(sys.version_info < (3, 10))"]);
     ensure!(is_recent, "find Python 3.10 or later as `python3`, which checks published SDKs; install it");
@@ -55,7 +57,7 @@ fn ensure_python(root: &Path) -> Result<PathBuf> {
 
 /// The folder of Node's packages.
 fn ensure_node(root: &Path) -> Result<PathBuf> {
-    let folder = root.join(".tools/sdk-node");
+    let folder = cache::tool("sdk-node")?;
     let pinned = read(&root.join(NODE_LOCK))?;
     let is_recent = succeeds("node", &["-e", "process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)"]);
     ensure!(is_recent, "find Node 20 or later as `node`, which checks published SDKs; install it, with npm");

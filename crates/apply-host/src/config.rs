@@ -3,6 +3,7 @@
 use crate::fallback::FallbackConfig;
 use std::net::SocketAddr;
 use tokrate_core::Span;
+use tokrate_net::server::ApiKey;
 
 /// What is answered when an edit is refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -37,6 +38,10 @@ impl OnRefuse {
 pub struct HostConfig {
     /// Where to listen; port 0 takes any free one.
     pub address: SocketAddr,
+    /// Names under which it may be asked, beside the address that it listens on and `localhost`.
+    pub hosts: Vec<String>,
+    /// Key to demand; elsewhere than on loopback there must be one.
+    pub api_key: Option<ApiKey>,
     /// What is answered to a refused edit unless the request says something else.
     pub on_refuse: OnRefuse,
     /// Largest body of a request.
@@ -61,6 +66,8 @@ impl HostConfig {
         let max_body_bytes = 32 << 20;
         HostConfig {
             address,
+            hosts: Vec::new(),
+            api_key: None,
             on_refuse: OnRefuse::default(),
             max_body_bytes,
             held_bytes_most: 8 * max_body_bytes,

@@ -1,4 +1,5 @@
-//! The merge engine behind HTTP: OpenAI's chat completions, and the structured routes of services that merge edits.
+//! The merge engine behind HTTP: OpenAI's chat completions, and the structured routes of services that merge edits; and the
+//! messages of the Model Context Protocol ([`mcp`]).
 //!
 //! It refuses to know files and the command line. A request becomes an answer in [`Service`], which knows no sockets;
 //! [`run`] puts it behind a server.
@@ -13,6 +14,7 @@ mod config;
 mod diff;
 mod error;
 mod fallback;
+pub mod mcp;
 mod memory;
 mod pages;
 mod reply;

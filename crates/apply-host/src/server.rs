@@ -22,8 +22,17 @@ use std::rc::Rc;
 use std::sync::Arc;
 use tokio::runtime::Handle;
 use tokio::task::{LocalSet, spawn_blocking};
-use tokrate_net::server::{BodyError, ConnectionTap, Handler, Listener, RequestBody, read_body};
+use tokrate_net::server::{
+    AccessConfig, AccessSettings, BodyError, ByteBudget, ConnectionLimits, ConnectionTap, Connections, Handler,
+    HeldBody, Listener, RequestBody, hold_body, shown_keys,
+};
 use tokrate_net::{Client, Clock};
+
+const SETTINGS: AccessSettings = AccessSettings {
+    host: "--allow-host",
+    origin: None,
+    key: "ask for one with --serve-key-env, --serve-key-file or --serve-key-cmd",
+};
 
 /// What a server did until its end.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -53,7 +62,13 @@ pub fn run(
         .build()
         .map_err(ApplyHostError::Runtime)?;
     LocalSet::new().block_on(&runtime, async {
-        let listener = Listener::bind(config.address).await?;
+        let asks_key = config.api_key.is_some();
+        let access = AccessConfig { hosts: &config.hosts, origins: &[], asks_key, settings: &SETTINGS };
+        let mut limits = ConnectionLimits::without_keys();
+        if asks_key {
+            limits = ConnectionLimits::with_keys(limits.all);
+        }
+        let listener = Listener::bind(config.address, &access, &Connections::new(limits)).await?;
         let model = match fallback {
             Some(fallback) => Some((fallback.client()?, fallback)),
             None => None,
@@ -63,12 +78,12 @@ pub fn run(
         let (clock, drain) = (Clock::monotonic(), config.drain);
         ready(listener.address());
         let gate = Rc::new(Gate {
+            bodies: ByteBudget::new(config.held_bytes_most),
             config,
             service,
             model,
             clock,
             number: Cell::new(0),
-            held: Rc::default(),
             memory: Arc::default(),
             merging: Rc::default(),
             summary: RefCell::default(),
@@ -86,37 +101,41 @@ struct Gate {
     clock: Clock,
     /// Requests so far.
     number: Cell<u64>,
-    /// Bytes of bodies of open requests.
-    held: Rc<Cell<usize>>,
+    /// What the bodies of all open requests may hold.
+    bodies: Arc<ByteBudget>,
     memory: Arc<Memory>,
     /// Held by each request that is being merged.
     merging: Rc<()>,
     summary: RefCell<Summary>,
 }
 
-/// A share of the bytes that are held; given back when it is dropped.
-struct Share {
-    held: Rc<Cell<usize>>,
-    bytes: usize,
-}
-
-impl Drop for Share {
-    fn drop(&mut self) {
-        self.held.set(self.held.get() - self.bytes);
-    }
-}
-
 impl Handler for Gate {
     type Body = Pieces;
 
-    async fn handle(self: Rc<Self>, request: Request<RequestBody>, _: Rc<ConnectionTap>) -> Response<Pieces> {
+    async fn handle(self: Rc<Self>, request: Request<RequestBody>, tap: Rc<ConnectionTap>) -> Response<Pieces> {
         let (head, body) = request.into_parts();
-        self.answer(head, body).await.unwrap_or_else(Reply::from).into_response()
+        self.answer(head, body, &tap).await.unwrap_or_else(Reply::from).into_response()
+    }
+
+    fn refusal(&self, _: &Request<RequestBody>, status: StatusCode, message: &str) -> Vec<u8> {
+        Reply::error(status, message).whole()
     }
 }
 
 impl Gate {
-    async fn answer(&self, head: Parts, body: RequestBody) -> Result<Reply, Denied> {
+    /// With a key configured, nothing but `/health` answers without it.
+    fn check_key(&self, head: &Parts, tap: &ConnectionTap) -> Result<(), Denied> {
+        let Some(key) = self.config.api_key.as_ref().filter(|_| head.uri.path() != "/health") else { return Ok(()) };
+        if !shown_keys(&head.headers).any(|shown| key.is(shown)) {
+            let message = "show the server's key as `Authorization: Bearer KEY` or `x-api-key: KEY`";
+            return Err(Denied(StatusCode::UNAUTHORIZED, message.to_owned()));
+        }
+        tap.shows_key();
+        Ok(())
+    }
+
+    async fn answer(&self, head: Parts, body: RequestBody, tap: &ConnectionTap) -> Result<Reply, Denied> {
+        self.check_key(&head, tap)?;
         let most = self.config.max_body_bytes;
         let too_large = || {
             let message = format!("the body has more than {most} bytes; the server's --max-body-bytes allows more");
@@ -126,17 +145,24 @@ impl Gate {
         if length.is_some_and(|length| length > most) {
             return Err(too_large());
         }
-        let _share = self.share(length.unwrap_or(if head.method == http::Method::GET { 0 } else { most }))?;
-        let reading = tokio::time::timeout(self.config.body_timeout.as_duration(), read_body(body, most));
-        let body = match reading.await {
+        let reading = hold_body(body, most, &self.bodies);
+        let body = match tokio::time::timeout(self.config.body_timeout.as_duration(), reading).await {
             Ok(Ok(body)) => body,
             Ok(Err(BodyError::TooLarge)) => return Err(too_large()),
             Ok(Err(BodyError::Broken)) => return Err(Denied::bad_request("the body broke off")),
+            Ok(Err(BodyError::NoRoom)) => {
+                let message = "too many large requests are open; try again".to_owned();
+                return Err(Denied(StatusCode::SERVICE_UNAVAILABLE, message));
+            }
+            Ok(Err(BodyError::TooSlow)) => {
+                return Err(Denied(StatusCode::REQUEST_TIMEOUT, "the body came too slowly".to_owned()));
+            }
             Err(_) => {
                 let message = format!("the body did not come within {}", self.config.body_timeout);
                 return Err(Denied(StatusCode::REQUEST_TIMEOUT, message));
             }
         };
+        let HeldBody { bytes: body, share: _share } = body;
         let (reply, came) = match self.begin(head, body).await? {
             Step::Answered(reply, came) => (reply, came),
             Step::Refused(pending) => {
@@ -167,16 +193,6 @@ impl Gate {
         let step = on_pool(begin).await;
         drop(merging);
         step
-    }
-
-    fn share(&self, bytes: usize) -> Result<Share, Denied> {
-        let held = self.held.get() + bytes;
-        if held > self.config.held_bytes_most {
-            let message = "too many large requests are open; try again".to_owned();
-            return Err(Denied(StatusCode::SERVICE_UNAVAILABLE, message));
-        }
-        self.held.set(held);
-        Ok(Share { held: Rc::clone(&self.held), bytes })
     }
 
     fn stamp(&self) -> Stamp {

@@ -8,18 +8,21 @@ use crate::drive::Job;
 use crate::plan::Start;
 use crate::prompts::Prompts;
 use bytes::Bytes;
+use http::header::CONTENT_TYPE;
 use http::{HeaderName, HeaderValue};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 use tokio::sync::Notify;
-use tokrate_core::{ChatRequest, EventBatch, FailureKind, Message, Span, Tick, What};
-use tokrate_meter::{Ending, RequestMeter, RequestTrace, Timing};
-use tokrate_net::{Client, Exchange, Head, Outgoing, Sink};
+use tokrate_core::{ChatRequest, EventBatch, FailureKind, Message, Span, Tick, What, one_line};
+use tokrate_meter::{Ending, RequestMeter, RequestTrace, TEXT_BYTES_MOST, Timing};
+use tokrate_net::{Client, Exchange, Head, Outgoing, Redactor, Sink};
 use tokrate_wire::{Decoder, Dialect, Shape, encode_request, refusal};
 
 /// Largest part of an error answer that is kept to be understood.
 const ERROR_BODY_BYTES_MOST: usize = 64 * 1024;
+/// Longest message that is kept (bytes): what a server says has 500 at most, and its status stands before it.
+const MESSAGE_BYTES_MOST: usize = 600;
 /// More kept connections than this are not tried for one request.
 const STALE_CONNECTIONS_MOST: u32 = 64;
 /// How long after the end of the answer the end of the body is waited for, before the connection is given up.
@@ -92,6 +95,8 @@ impl Lane {
     ) -> RequestTrace {
         let job = &self.job;
         let mut headers = job.headers.clone();
+        // Some servers take no body that does not say what it is.
+        headers.entry(CONTENT_TYPE).or_insert(HeaderValue::from_static("application/json"));
         let id = format!("{}-{index}", job.id_prefix);
         if let Ok(value) = HeaderValue::from_str(&id) {
             headers.insert(HeaderName::from_static("x-request-id"), value);
@@ -131,6 +136,8 @@ async fn overdue(done: Rc<Notify>) {
 struct AnswerSink<'a> {
     lane: &'a Lane,
     decoder: Decoder,
+    /// Through it goes every byte of an answer before anything else is done with it.
+    redactor: Redactor,
     meter: RequestMeter,
     sent_at: Option<Tick>,
     first_byte_at: Option<Tick>,
@@ -155,6 +162,7 @@ impl<'a> AnswerSink<'a> {
         AnswerSink {
             lane,
             decoder: if bodies.options.keep_unknown { decoder.with_unknown_fields() } else { decoder },
+            redactor: Redactor::new(lane.job.secrets.clone(), Bytes::new()),
             meter: RequestMeter::new(),
             sent_at: None,
             first_byte_at: None,
@@ -200,6 +208,10 @@ impl<'a> AnswerSink<'a> {
 
     fn finish(mut self, due_at: Tick, now: Tick, exchange: Option<Exchange>) -> RequestTrace {
         let ended_at = exchange.as_ref().map_or(now, |exchange| exchange.ended_at);
+        let held = self.redactor.end();
+        if !held.is_empty() {
+            self.take(self.last_byte_at.unwrap_or(ended_at), &held);
+        }
         let complete = exchange.as_ref().is_some_and(|exchange| exchange.outcome.is_ok());
         if self.refused.is_none() && (complete || self.first_byte_at.is_some()) {
             let mut batch = self.lane.batch.borrow_mut();
@@ -222,11 +234,12 @@ impl<'a> AnswerSink<'a> {
         let ending = self.ending(exchange);
         let secrets = &self.lane.job.secrets;
         let mut trace = self.meter.finish(timing, ending);
-        // Some servers echo the key.
+        // Some servers echo the key; what transports and proxies say has not gone through the redactor.
         if let Some(failure) = &mut trace.failure {
-            failure.message = secrets.redacted(std::mem::take(&mut failure.message));
+            let said = std::mem::take(&mut failure.message);
+            failure.message = one_line(&secrets.redacted(said), MESSAGE_BYTES_MOST);
         }
-        trace.model = trace.model.take().map(|model| secrets.redacted(model));
+        trace.model = trace.model.take().map(|model| one_line(&secrets.redacted(model), TEXT_BYTES_MOST));
         trace
     }
 
@@ -278,6 +291,14 @@ impl Sink for AnswerSink<'_> {
         }
         self.first_byte_at.get_or_insert(at);
         self.last_byte_at = Some(at);
+        let clean = self.redactor.push(bytes);
+        self.take(at, &clean);
+    }
+}
+
+impl AnswerSink<'_> {
+    /// Takes bytes without any key.
+    fn take(&mut self, at: Tick, bytes: &[u8]) {
         if let Some(refused) = &mut self.refused {
             let room = ERROR_BODY_BYTES_MOST.saturating_sub(refused.body.len());
             refused.body.extend_from_slice(&bytes[..bytes.len().min(room)]);

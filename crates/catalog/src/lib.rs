@@ -10,8 +10,10 @@ mod find;
 pub mod markdown;
 #[cfg(test)]
 mod rows;
+mod target_name;
 
 pub use find::{nearest, price, provider};
+pub use target_name::{TargetName, TargetNameError};
 
 /// Who answers: a company's endpoint or an engine on a machine of one's own.
 #[derive(Clone, Copy, PartialEq, Debug)]

@@ -3,7 +3,7 @@
 //! It refuses to know how a dialect spells these events on the wire.
 //! Invariant: events of one read share one tick; text is stored once, in the batch's arena, in order of arrival.
 
-use crate::{FailureKind, Span, Tick};
+use crate::{BilledTokens, FailureKind, Span, Tick};
 
 /// One thing that an answer said, stamped with the read that completed it.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -134,6 +134,12 @@ pub struct Usage {
 }
 
 impl Usage {
+    /// What is billed; `None` unless prompt and answer are both counted.
+    pub fn billed(&self) -> Option<BilledTokens> {
+        let (cached_input, cache_write) = (self.cached_input.unwrap_or(0), self.cache_write_input.unwrap_or(0));
+        Some(BilledTokens { input: self.input?, output: self.output?, cached_input, cache_write })
+    }
+
     /// The counts of `later`, and those of `self` where `later` says nothing.
     pub fn updated_by(self, later: Usage) -> Usage {
         Usage {
@@ -179,7 +185,7 @@ pub enum FinishReason {
 /// Deviations from the dialect that do not end the stream.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Oddity {
-    /// An event whose data is not JSON, or JSON of an unknown shape.
+    /// An event of an unknown shape, or with a field of a wrong type, which is left out.
     Malformed,
     /// An event over the size limit; its bytes were skipped.
     EventTooLarge,
@@ -195,11 +201,13 @@ pub enum Oddity {
     MissingDone,
     /// A usage block whose numbers do not fit together.
     ImplausibleUsage,
+    /// An event, or a whole body, that is no JSON or no object: what it was to say is lost.
+    Unreadable,
 }
 
 impl Oddity {
     /// Every oddity, in the order of its index.
-    pub const ALL: [Oddity; 8] = [
+    pub const ALL: [Oddity; 9] = [
         Oddity::Malformed,
         Oddity::EventTooLarge,
         Oddity::InvalidUtf8,
@@ -208,6 +216,7 @@ impl Oddity {
         Oddity::UnfinishedEvent,
         Oddity::MissingDone,
         Oddity::ImplausibleUsage,
+        Oddity::Unreadable,
     ];
 
     /// The name used in records and tables.
@@ -221,6 +230,7 @@ impl Oddity {
             Oddity::UnfinishedEvent => "unfinished_event",
             Oddity::MissingDone => "missing_done",
             Oddity::ImplausibleUsage => "implausible_usage",
+            Oddity::Unreadable => "unreadable_event",
         }
     }
 }

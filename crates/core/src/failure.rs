@@ -34,6 +34,8 @@ pub enum FailureKind {
     UnexpectedStatus,
     /// A body that is not what the dialect prescribes.
     NotJson,
+    /// An answer that was well, and that the client's dialect cannot say.
+    Untranslatable,
     /// An error reported inside a stream that had begun well.
     ErrorInStream,
     /// A well-formed answer without any output text.
@@ -58,7 +60,7 @@ pub enum FailureKind {
 
 impl FailureKind {
     /// Every kind, in the order in which tables show them.
-    pub const ALL: [FailureKind; 24] = [
+    pub const ALL: [FailureKind; 25] = [
         FailureKind::Dns,
         FailureKind::Connect,
         FailureKind::ConnectTimeout,
@@ -73,6 +75,7 @@ impl FailureKind {
         FailureKind::ServerError,
         FailureKind::UnexpectedStatus,
         FailureKind::NotJson,
+        FailureKind::Untranslatable,
         FailureKind::ErrorInStream,
         FailureKind::Empty,
         FailureKind::Truncated,
@@ -102,6 +105,7 @@ impl FailureKind {
             FailureKind::ServerError => "server_error",
             FailureKind::UnexpectedStatus => "unexpected_status",
             FailureKind::NotJson => "not_json",
+            FailureKind::Untranslatable => "untranslatable",
             FailureKind::ErrorInStream => "error_in_stream",
             FailureKind::Empty => "empty",
             FailureKind::Truncated => "truncated",
@@ -132,6 +136,9 @@ impl FailureKind {
             FailureKind::ServerError => "read the server's message and log",
             FailureKind::UnexpectedStatus => "check --url; redirects are not followed",
             FailureKind::NotJson => "check that --url is an OpenAI-compatible endpoint, not a web page",
+            FailureKind::Untranslatable => {
+                "ask the gateway in the lane's own dialect; the client's cannot say this answer"
+            }
             FailureKind::ErrorInStream => "read the server's message and log",
             FailureKind::Empty => "raise --output-tokens (reasoning may have used them up) or check the model",
             FailureKind::Truncated => "look for a proxy or server time limit that cuts connections",

@@ -1,4 +1,4 @@
-//! The vocabulary that every part of tokrate shares: time, units, stream events, requests, failures,
+//! The vocabulary that every part of tokrate shares: time, units, money, stream events, requests, failures,
 //! conditions, sketches and randomness.
 //!
 //! It refuses to know about I/O, clocks, serialisation formats and every other crate.
@@ -9,9 +9,11 @@ mod conditions;
 mod date;
 mod event;
 mod failure;
+mod money;
 mod request;
 mod rng;
 mod sketch;
+mod text;
 mod time;
 mod units;
 
@@ -19,8 +21,10 @@ pub use conditions::{Conditions, Fingerprint};
 pub use date::{Date, rfc3339};
 pub use event::{Channel, EventBatch, FinishReason, Oddity, ServerTimings, StreamEvent, TextRange, Usage, What};
 pub use failure::FailureKind;
+pub use money::{BilledTokens, Money, TokenPrice};
 pub use request::{ChatRequest, Content, Image, Message, Role, Tool, ToolChoice};
 pub use rng::Rng;
 pub use sketch::Sketch;
+pub use text::{is_one_line, one_line};
 pub use time::{Span, Tick};
 pub use units::{RequestsPerSecond, TokensPerSecond};

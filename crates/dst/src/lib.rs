@@ -8,6 +8,7 @@
 
 pub mod checkers;
 pub mod fleet;
+pub mod gateway;
 pub mod link;
 pub mod scenarios;
 pub mod seeds;

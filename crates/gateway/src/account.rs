@@ -1,21 +1,25 @@
 //! What a call owes: every attempt's row in the log, its cost, and what router, budget and key have to hear of it.
 //!
-//! It refuses to know races and connections. Invariant: each attempt is settled once; what a call held of its key is given
-//! back when its last attempt has been settled, those that are read on in the background included.
+//! It refuses to know races and connections. Invariant: each attempt is settled once, those that are read on in the background
+//! included; what it held of its key is settled as soon as it has ended, and its place among the key's calls when the last has.
 
 use crate::attempt::Attempt;
+use crate::cost::KeyHold;
 use crate::house::{House, OpenCall, locked};
 use crate::plan::{Alias, Key, Plan};
 use crate::prepare::Request;
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell, RefCell};
 use std::sync::Arc;
-use tokrate_core::{FailureKind, Span, Tick};
+use tokrate_core::{BilledTokens, FailureKind, Money, Span, Tick};
 use tokrate_meter::{Attempt as Row, AttemptEnd, AttemptRole, CostBasis, LiveNumbers};
 use tokrate_route::{Admitted, Came, LaneId, LoserPolicy, Outcome, Reserved, Started, Stood};
 use tokrate_tokens::Encoding;
+use tokrate_wire::BesideBody;
 
 /// Output tokens that are expected before anything is known.
 const OUTPUT_TOKENS_USUAL: f64 = 256.0;
+/// No provider gives more answers at once (OpenAI's largest `n`).
+const ANSWERS_MOST: u64 = 128;
 /// Bodies up to this size are counted exactly when a provider does not say how many tokens they were.
 const COUNTED_BYTES_MOST: usize = 256 * 1024;
 
@@ -30,8 +34,10 @@ pub(crate) struct Account {
     /// Estimated from the request's size.
     pub prompt_tokens: u64,
     key: Option<KeyUse>,
-    used_tokens: Cell<u64>,
-    used_usd: Cell<f64>,
+    /// What is held of the key's limits for the first attempt, until that begins.
+    pub first: RefCell<Option<KeyHold>>,
+    /// What the body has a provider read beside itself, once somebody asked.
+    pub beside: OnceCell<BesideBody>,
     extra_usd: Cell<f64>,
     /// Input tokens as the last provider reported them: the best guess for one that did not.
     reported_input: Cell<Option<u64>>,
@@ -51,10 +57,29 @@ impl KeyUse {
     }
 }
 
+impl Drop for KeyUse {
+    fn drop(&mut self) {
+        if let Some(admitted) = self.admitted.take() {
+            locked(&self.key.meter).leave(admitted);
+        }
+    }
+}
+
 /// What has to be given back for an attempt.
 pub(crate) struct Held {
     pub started: Started,
     pub reserved: Option<Reserved>,
+    /// Of the key's limits, until the attempt has ended.
+    pub key: Option<KeyHold>,
+    /// Once it has ended.
+    pub bill: Option<Bill>,
+}
+
+/// What an attempt cost (`None` without a price), and how that is known.
+#[derive(Clone, Copy)]
+pub(crate) struct Bill {
+    cost: Option<Money>,
+    basis: CostBasis,
 }
 
 /// How an attempt ended.
@@ -89,8 +114,8 @@ impl Account {
             arrived_at,
             prompt_tokens,
             key,
-            used_tokens: Cell::new(0),
-            used_usd: Cell::new(0.0),
+            first: RefCell::default(),
+            beside: OnceCell::new(),
             extra_usd: Cell::new(0.0),
             reported_input: Cell::new(None),
             counted_input: Cell::new(None),
@@ -100,7 +125,7 @@ impl Account {
 
     /// Output tokens that this call may be expected to have.
     pub fn expected_output_tokens(&self) -> f64 {
-        let limit = self.request.glance.output_limit();
+        let limit = self.request.output_limit();
         let usual = limit.map_or(OUTPUT_TOKENS_USUAL, |limit| (limit as f64).min(OUTPUT_TOKENS_USUAL));
         locked(&self.alias.output_length).expected(limit).unwrap_or(usual)
     }
@@ -111,19 +136,39 @@ impl Account {
         locked(&self.plan.router).cost_usd(lane, self.prompt_tokens, output)
     }
 
+    /// The key that was shown.
+    pub fn key(&self) -> Option<&Arc<Key>> {
+        self.key.as_ref().map(|using| &using.key)
+    }
+
     /// What attempts that were not the call's own first one cost (USD), as far as they have been settled.
     pub fn extra_usd(&self) -> f64 {
         self.extra_usd.get()
     }
 
+    /// Reckons what an attempt that has ended cost, and settles it with the key; its row is written later.
+    pub fn bill(&self, attempt: &Attempt, held: &mut Held, end: AttemptEnd) {
+        let (Some(numbers), None) = (attempt.measured(), held.bill) else { return };
+        let bill = self.cost(attempt, numbers, end);
+        held.bill = Some(bill);
+        if let Some(key) = held.key.take() {
+            let output = numbers.usage.output.unwrap_or(numbers.tokens_std);
+            let tokens = match (bill.basis, output) {
+                // It was not sent, or refused.
+                (CostBasis::Free, 0) => 0,
+                _ => numbers.usage.input.unwrap_or(self.prompt_tokens).saturating_add(output),
+            };
+            key.settle(tokens, bill.cost.unwrap_or_default());
+        }
+    }
+
     /// Gives back what an attempt held, and writes its row.
-    pub fn settle(&self, attempt: &Attempt, held: Held, ended: Ended) {
+    pub fn settle(&self, attempt: &Attempt, mut held: Held, ended: Ended) {
         let now = self.house.clock.now();
-        let Some(numbers) = attempt.measured() else { return };
-        let (cost, basis) = self.cost(attempt, numbers, ended);
+        self.bill(attempt, &mut held, ended.end);
+        let (Some(numbers), Some(bill)) = (attempt.measured(), held.bill) else { return };
+        let cost = bill.cost.map(Money::as_usd);
         let output = numbers.usage.output.unwrap_or(numbers.tokens_std);
-        self.used_tokens.set(self.used_tokens.get() + numbers.usage.input.unwrap_or(self.prompt_tokens) + output);
-        self.used_usd.set(self.used_usd.get() + cost.unwrap_or(0.0));
         let was_extra = held.reserved.is_some();
         let mut budget = locked(&self.alias.budget);
         let stood = match ended.end {
@@ -140,7 +185,8 @@ impl Account {
         let given_up = matches!(ended.end, AttemptEnd::Lost | AttemptEnd::Abandoned).then_some(FailureKind::Cancelled);
         let outcome = Outcome {
             // What a client did is not held against a lane.
-            failure: given_up.or(ended.failure),
+            // Nor is what is wrong with an answer that was given to a client whole.
+            failure: given_up.or(ended.failure.filter(|_| ended.end != AttemptEnd::Answered)),
             retry_after: ended.retry_after,
             prompt_tokens: self.prompt_tokens,
             output_tokens: output,
@@ -155,32 +201,49 @@ impl Account {
         if let Some(ttft) = numbers.ttft_ns.map(Span::from_nanos).filter(|_| self.request.is_stream()) {
             router.first_token(&mut started, now, ttft, self.prompt_tokens);
         }
+        let lane = &attempt.lane;
+        let before = router.breaker(lane.id, now);
         router.finish(started, now, &outcome);
+        let after = router.breaker(lane.id, now);
         drop(router);
+        if let (Some(before), Some(after)) = (before, after) {
+            self.house.trips.hear(&lane.config.name, &lane.memory, before, after, now);
+        }
         if ended.end == AttemptEnd::Answered {
             locked(&self.alias.output_length).saw(now, output);
         }
-        self.house.write(self.row(attempt, numbers, ended, (cost, basis), now));
+        self.house.write(self.row(attempt, numbers, ended, bill, now));
     }
 
     /// What an attempt cost, and how that is known.
-    fn cost(&self, attempt: &Attempt, numbers: &LiveNumbers, ended: Ended) -> (Option<f64>, CostBasis) {
+    fn cost(&self, attempt: &Attempt, numbers: &LiveNumbers, end: AttemptEnd) -> Bill {
         if let Some(input) = numbers.usage.input {
             self.reported_input.set(Some(input));
         }
-        let Some(price) = attempt.lane.config.price else { return (None, CostBasis::Unknown) };
-        if let (Some(input), Some(output)) = (numbers.usage.input, numbers.usage.output) {
-            return (Some(price.cost_usd(input, output, numbers.usage.cached_input)), CostBasis::Reported);
+        let Some(price) = attempt.lane.config.token_price() else {
+            return Bill { cost: None, basis: CostBasis::Unknown };
+        };
+        if let Some(tokens) = numbers.usage.billed() {
+            return Bill { cost: Some(price.cost(tokens)), basis: CostBasis::Reported };
         }
         // Nothing was sent, or it was refused: nobody bills that.
         let answered = attempt.inbox.borrow().is_good();
-        let is_free = ended.end == AttemptEnd::Lost && attempt.lane.config.loser == LoserPolicy::Free;
-        if is_free || attempt.inbox.borrow().sent_at().is_none() || (!answered && ended.end == AttemptEnd::Failed) {
-            return (Some(0.0), CostBasis::Free);
+        let is_free = end == AttemptEnd::Lost && attempt.lane.config.loser == LoserPolicy::Free;
+        if is_free || attempt.inbox.borrow().sent_at().is_none() || (!answered && end == AttemptEnd::Failed) {
+            return Bill { cost: Some(Money::ZERO), basis: CostBasis::Free };
         }
         let input = numbers.usage.input.unwrap_or_else(|| self.input_tokens());
-        let output = numbers.usage.output.unwrap_or(numbers.tokens_std);
-        (Some(price.cost_usd(input, output, None)), CostBasis::Estimated)
+        // Of several answers only the first one's tokens are counted.
+        let answers = match attempt.inbox.borrow().has_further_answers {
+            true => self.request.answers().min(ANSWERS_MOST),
+            false => 1,
+        };
+        let counted = || numbers.tokens_std.saturating_mul(answers);
+        let output = numbers.usage.output.unwrap_or_else(counted);
+        let said = |count: Option<u64>| count.unwrap_or(0);
+        let (cached_input, cache_write) = (said(numbers.usage.cached_input), said(numbers.usage.cache_write_input));
+        let tokens = BilledTokens { input, output, cached_input, cache_write };
+        Bill { cost: Some(price.cost(tokens)), basis: CostBasis::Estimated }
     }
 
     /// Tokens of the prompt, where the provider does not say.
@@ -199,14 +262,7 @@ impl Account {
         tokens
     }
 
-    fn row(
-        &self,
-        attempt: &Attempt,
-        numbers: &LiveNumbers,
-        ended: Ended,
-        (cost_usd, cost_basis): (Option<f64>, CostBasis),
-        now: Tick,
-    ) -> Row {
+    fn row(&self, attempt: &Attempt, numbers: &LiveNumbers, ended: Ended, bill: Bill, now: Tick) -> Row {
         let lane = &attempt.lane.config;
         let inbox = attempt.inbox.borrow();
         let (dialect_in, dialect_out) = match &self.request.routed {
@@ -231,30 +287,20 @@ impl Account {
             in_flight: attempt.in_flight,
             connection_new: attempt.connection_new,
             request_bytes: attempt.request_bytes as u64,
-            output_limit: self.request.glance.output_limit().and_then(|limit| u32::try_from(limit).ok()),
+            output_limit: self.request.output_limit().and_then(|limit| u32::try_from(limit).ok()),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             status: inbox.head.as_ref().map(|head| head.status.as_u16()),
             wait_ns: inbox.sent_at().map(|sent_at| (sent_at - attempt.began_at).as_nanos()),
             total_ns: attempt.total(now).as_nanos(),
             overhead_ns: ended.overhead.map(Span::as_nanos),
             input_tokens_std: self.counted_input.get(),
-            cost_usd,
-            cost_basis,
+            cost_usd: bill.cost.map(Money::as_usd),
+            cost_basis: bill.basis,
             ..Row::default()
         };
         numbers.clone().fill(&mut row);
         row.failure = ended.failure;
         row
-    }
-}
-
-impl Drop for Account {
-    fn drop(&mut self) {
-        let Some(using) = &self.key else { return };
-        if let Some(admitted) = using.admitted.take() {
-            let now = self.house.clock.now();
-            locked(&using.key.meter).settle(now, admitted, self.used_tokens.get(), self.used_usd.get());
-        }
     }
 }
 

@@ -4,17 +4,16 @@
 //! `/healthz` answers without one.
 
 use crate::account::KeyUse;
-use crate::calendar::month_of;
+use crate::cost::denied;
 use crate::denied::Denied;
 use crate::house::{House, locked};
-use crate::plan::{Alias, Key, Plan};
-use crate::prepare::Request;
+use crate::plan::{Key, Plan};
 use http::header::AUTHORIZATION;
 use http::request::Parts;
 use http::{HeaderMap, StatusCode};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
-use tokrate_route::RefusedFor;
+use tokrate_route::Need;
 
 /// Longest key that is hashed (bytes).
 const KEY_BYTES_MOST: usize = 512;
@@ -40,6 +39,11 @@ impl Shown {
         }
     }
 
+    /// Whether it was a key.
+    pub fn is_key(&self) -> bool {
+        self.0.is_some()
+    }
+
     /// Whether a name may be asked for.
     pub fn may_ask(&self, alias: &str) -> bool {
         let Some(key) = &self.0 else { return true };
@@ -54,32 +58,13 @@ impl Shown {
         }
     }
 
-    /// Counts a call against the key's limits.
-    pub fn admit(
-        &self,
-        house: &House,
-        plan: &Plan,
-        alias: &Alias,
-        request: &Request,
-    ) -> Result<Option<KeyUse>, Denied> {
+    /// Counts a call against what its key may do at all, before anything of it is read but its head.
+    pub fn enter(&self, house: &House) -> Result<Option<KeyUse>, Denied> {
         let Some(key) = &self.0 else { return Ok(None) };
-        let expected_usd = alias.dearest_usd(plan, request);
-        let now = house.clock.now();
-        let expected = request.prompt_tokens() + request.glance.output_limit().unwrap_or(0);
-        let admitted = locked(&key.meter).admit(now, month_of(house.clock.wall_seconds()), expected, expected_usd);
+        let admitted = locked(&key.meter).admit(house.clock.now());
         match admitted {
             Ok(admitted) => Ok(Some(KeyUse::new(Arc::clone(key), admitted))),
-            Err(refused) => {
-                let what = match refused.what {
-                    RefusedFor::Requests => "requests a minute",
-                    RefusedFor::Tokens => "tokens a minute",
-                    RefusedFor::Streams => "calls at once",
-                    RefusedFor::Budget => "dollars a month",
-                };
-                let message = format!("key `{}` has used up its {what}", key.config.name);
-                let retry_after = refused.retry_after;
-                Err(Denied { retry_after, ..Denied::new(StatusCode::TOO_MANY_REQUESTS, message) })
-            }
+            Err(refused) => Err(denied(key, refused, Need::default(), house.clock.wall_seconds())),
         }
     }
 }

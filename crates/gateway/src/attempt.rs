@@ -4,15 +4,19 @@
 //! connection (over HTTP/2, resets the stream) at once.
 
 use crate::inbox::{Inbox, Reader, Receiving};
+use crate::lane_memory::{Refusal, Trouble};
 use crate::missing::what_is_missing;
 use crate::plan::Lane;
+use bytes::Bytes;
+use http::StatusCode;
+use http::header::CONTENT_TYPE;
 use std::cell::RefCell;
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use tokrate_core::{EventBatch, FailureKind, Span, Tick};
+use tokrate_core::{EventBatch, FailureKind, Oddity, Span, Tick};
 use tokrate_meter::{AttemptRole, Ending, LiveNumbers, Timing};
 use tokrate_net::{Client, Exchange, Limits, Outgoing};
 use tokrate_route::Failed;
@@ -23,6 +27,10 @@ const STALE_CONNECTIONS_MOST: u32 = 16;
 /// A kept connection that its server had closed before breaks this soon after a request was sent. One that breaks later was
 /// open: the server may have worked on the request, and may bill it.
 const STALE_WITHIN: Span = Span::from_millis(50);
+
+/// What servers say of a path that they do not have.
+const NO_SUCH_PATH: [StatusCode; 3] =
+    [StatusCode::NOT_FOUND, StatusCode::METHOD_NOT_ALLOWED, StatusCode::NOT_IMPLEMENTED];
 
 /// An attempt, while it runs and after.
 pub(crate) struct Attempt {
@@ -124,7 +132,12 @@ impl Attempt {
             Poll::Ready(exchange) => {
                 self.running = None;
                 self.connection_new = exchange.connection.new;
-                self.inbox.borrow_mut().end(exchange.ended_at);
+                let mut inbox = self.inbox.borrow_mut();
+                inbox.end(exchange.ended_at);
+                if exchange.outcome.is_ok() {
+                    inbox.tell_fault(exchange.ended_at);
+                }
+                drop(inbox);
                 let mut ending = self.inbox.borrow().ending_of(exchange.outcome);
                 self.blame_settings(&mut ending);
                 self.close(exchange.ended_at, ending);
@@ -136,7 +149,9 @@ impl Attempt {
     /// Gives it up: its connection is closed at once. Without effect on one that has ended.
     pub fn give_up(&mut self, now: Tick) {
         if self.running.take().is_some() {
-            let ending = Ending::Failed { kind: FailureKind::Cancelled, message: String::new(), retry_after: None };
+            let given_up =
+                || Ending::Failed { kind: FailureKind::Cancelled, message: String::new(), retry_after: None };
+            let ending = self.inbox.borrow().fault().unwrap_or_else(given_up);
             self.close(now, ending);
         }
     }
@@ -155,14 +170,49 @@ impl Attempt {
         Some(self.measured.as_ref()?.failure.as_ref()?.kind)
     }
 
+    /// The status with which the lane refused the request as such.
+    pub fn refused_status(&self) -> Option<StatusCode> {
+        self.inbox.borrow().head.as_ref().map(|head| head.status).filter(StatusCode::is_client_error)
+    }
+
+    /// Whether something of what came could not be read.
+    pub fn is_unreadable_in_part(&self) -> bool {
+        self.measured.as_ref().is_some_and(|measured| measured.oddities.count(Oddity::Unreadable) > 0)
+    }
+
     /// What the lane or the transport said of its failure, without any key.
     pub fn said(&self) -> String {
         let failure = self.measured.as_ref().and_then(|measured| measured.failure.as_ref());
-        self.redacted(failure.map(|failure| failure.message.clone()).unwrap_or_default())
+        failure.map(|failure| failure.message.clone()).unwrap_or_default()
+    }
+
+    /// How it failed, to be remembered of its lane.
+    pub fn trouble(&self, kind: FailureKind) -> Trouble {
+        let inbox = self.inbox.borrow();
+        let refused = inbox.head.as_ref().filter(|head| head.status.is_client_error());
+        let refusal = refused.map(|head| Refusal {
+            dialect: self.dialect(),
+            content_type: head.headers.get(CONTENT_TYPE).cloned(),
+            body: self.refused(&inbox),
+        });
+        Trouble { kind, status: inbox.head.as_ref().map(|head| head.status), message: self.said(), refusal }
+    }
+
+    /// The body with which the lane refused, without any key.
+    pub fn refused(&self, inbox: &Inbox) -> Bytes {
+        Bytes::from(self.redacted(String::from_utf8_lossy(&inbox.refused).into_owned()))
+    }
+
+    /// Whether it was for embeddings, and the lane says that it has no such path.
+    pub fn lacks_embeddings(&self) -> bool {
+        let inbox = self.inbox.borrow();
+        let status = inbox.head.as_ref().map(|head| head.status);
+        let is_missing = status.is_some_and(|status| NO_SUCH_PATH.contains(&status));
+        is_missing && inbox.is_opaque() && self.lane.config.embeddings != Some(true)
     }
 
     /// A text without the lane's keys.
-    pub fn redacted(&self, text: String) -> String {
+    fn redacted(&self, text: String) -> String {
         self.lane.endpoints[self.endpoint].secrets.redacted(text)
     }
 
@@ -178,8 +228,13 @@ impl Attempt {
 
     /// What the lane does not find may be what the settings name.
     fn blame_settings(&self, ending: &mut Ending) {
+        let Ending::Failed { kind, .. } = ending else { return };
+        if self.lacks_embeddings() {
+            // Also where it names the model: one that only chats is not found among those that embed.
+            return *kind = FailureKind::NotFound;
+        }
         let inbox = self.inbox.borrow();
-        if let (Ending::Failed { kind, .. }, Some(head)) = (ending, &inbox.head) {
+        if let Some(head) = &inbox.head {
             *kind = what_is_missing(*kind, head.status, &inbox.refused, &self.lane.config.model);
         }
     }

@@ -19,6 +19,18 @@ pub(crate) fn month_start(seconds: u64) -> u64 {
     (seconds / DAY_SECONDS).saturating_sub(day - 1) * DAY_SECONDS
 }
 
+/// When the month after that of a wall time begins (seconds since 1970).
+pub(crate) fn next_month_start(seconds: u64) -> u64 {
+    // No month has more than 31 days, and none fewer than 28.
+    month_start(month_start(seconds) + 31 * DAY_SECONDS)
+}
+
+/// The day of a wall time (YYYY-MM-DD).
+pub(crate) fn date_of(seconds: u64) -> String {
+    let Date { year, month, day, .. } = Date::of_seconds(seconds);
+    format!("{year:04}-{month:02}-{day:02}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -38,12 +50,15 @@ mod tests {
     #[test]
     fn a_month_begins_on_its_first_day() {
         assert_eq!(month_start(0), 0);
+        assert_eq!(date_of(next_month_start(1_795_219_200)), "2026-12-01");
         assert_eq!(month_start(1_795_219_200 + 5), 1_793_491_200);
         for day in 0..4_000 {
             let seconds = 1_700_000_000 + day * DAY_SECONDS;
             let start = month_start(seconds);
             assert_eq!(month_of(start), month_of(seconds));
             assert_ne!(month_of(start - 1), month_of(seconds));
+            let next = next_month_start(seconds);
+            assert!(next > seconds && month_of(next - 1) == month_of(seconds) && month_of(next) != month_of(seconds));
         }
     }
 }

@@ -6,14 +6,17 @@
 use crate::account::{Account, Ended, Held, role_in_log};
 use crate::attempt::{Attempt, Beginning};
 use crate::body::CallBody;
-use crate::denied::Denied;
+use crate::cost::KeyHold;
+use crate::denied::{Denied, LaneNow};
 use crate::drain;
-use crate::heading::{CALL_HEADER, handed_on};
+use crate::heading::CALL_HEADER;
 use crate::house::locked;
 use crate::inbox::{Broken, Inbox};
+use crate::lane_memory::is_of_the_lane;
 use crate::worker::Worker;
 use bytes::Bytes;
-use http::{HeaderName, HeaderValue, Response, StatusCode};
+use http::header::CONTENT_TYPE;
+use http::{HeaderName, HeaderValue, Response};
 use std::cell::{Cell, RefCell};
 use std::pin::Pin;
 use std::rc::Rc;
@@ -22,9 +25,11 @@ use std::task::{Context, Poll};
 use tokio::time::{Instant, Sleep};
 use tokrate_core::{FailureKind, Span, Tick};
 use tokrate_meter::AttemptEnd;
-use tokrate_net::Limits;
 use tokrate_net::server::{ConnectionTap, WriteSink};
-use tokrate_route::{Action, Blame, Candidate, Failed, LaneId, Race, Reserved, Role, Why, blame, extra_usd};
+use tokrate_net::{Limits, Redactor};
+use tokrate_route::{
+    Action, Blame, BreakerState, Candidate, Failed, LaneId, Race, Reserved, Role, Why, blame, extra_usd,
+};
 use tokrate_wire::error_event;
 
 /// Up to here a whole answer finds room in a socket that has sent what came before (bytes).
@@ -32,18 +37,25 @@ const SENT_AT_ONCE_BYTES: usize = 16 * 1024;
 /// A timer that is later than it should be by no more than this is left as it is: tokio's are no finer.
 const TIMER_GRAIN: Span = Span::from_millis(1);
 
+/// The lanes that can carry a call.
+pub(crate) struct Lanes {
+    /// The endpoint of each candidate.
+    pub endpoints: Vec<usize>,
+    /// The only one, if there is no other: what it refuses, nobody else can cure.
+    pub alone: Option<LaneId>,
+}
+
 /// A call, from its admission to its end.
 pub(crate) struct Call {
     pub account: Rc<Account>,
     worker: Rc<Worker>,
     race: Race,
-    /// The endpoint of each candidate.
-    endpoints: Vec<usize>,
+    lanes: Lanes,
     attempts: Vec<Entry>,
     winner: Option<usize>,
     won_just_now: bool,
-    /// Granted by the budget for the attempt that is about to be begun.
-    granted: Option<Reserved>,
+    /// Granted for the attempt that is about to be begun.
+    granted: Granted,
     ending: Option<Step>,
     /// Known before the client takes its time.
     overhead_at_end: Option<Span>,
@@ -51,6 +63,15 @@ pub(crate) struct Call {
     timer: Option<(Tick, Pin<Box<Sleep>>)>,
     /// The client's connection.
     tap: Rc<ConnectionTap>,
+}
+
+/// What a further attempt was granted.
+#[derive(Default)]
+struct Granted {
+    /// By the budget of its alias, if it is extra.
+    extra: Option<Reserved>,
+    /// By the limits of the client's key.
+    key: Option<KeyHold>,
 }
 
 /// An attempt with what has to be given back for it; `None` once it has been settled.
@@ -76,22 +97,16 @@ pub(crate) enum Step {
 
 impl Call {
     /// A call that begins now; in a box, because it is handed on from one to the next.
-    pub fn new(
-        worker: Rc<Worker>,
-        account: Account,
-        race: Race,
-        endpoints: Vec<usize>,
-        tap: Rc<ConnectionTap>,
-    ) -> Box<Call> {
+    pub fn new(worker: Rc<Worker>, account: Account, race: Race, lanes: Lanes, tap: Rc<ConnectionTap>) -> Box<Call> {
         Box::new(Call {
             account: Rc::new(account),
             worker,
             race,
-            endpoints,
+            lanes,
             attempts: Vec::with_capacity(1),
             winner: None,
             won_just_now: false,
-            granted: None,
+            granted: Granted::default(),
             ending: None,
             overhead_at_end: None,
             timer: None,
@@ -180,35 +195,73 @@ impl Call {
         let retry_after = self.race.retry_after();
         let denied = match attempt.and_then(|attempt| self.attempts.get(attempt)) {
             Some(entry) => {
-                Denied::of_failure(kind, &entry.attempt.lane.config.name, &entry.attempt.said(), retry_after)
+                let attempt = &entry.attempt;
+                let denied = Denied::of_failure(kind, &attempt.lane.config.name, &attempt.said(), retry_after);
+                match attempt.refused_status().filter(|_| self.is_final(kind)) {
+                    Some(status) => Denied { status, ..denied },
+                    None => denied,
+                }
             }
             None if kind == FailureKind::TimedOut => Denied::out_of_time(&self.account.alias.name),
             None => {
                 let (now, alias) = (self.now(), &self.account.alias);
                 let router = locked(&self.account.plan.router);
-                let breakers: Vec<_> = alias.lanes.iter().filter_map(|lane| router.breaker(*lane, now)).collect();
-                Denied::without_lane(&alias.name, &breakers, now)
+                let lanes = alias.lanes.iter().filter_map(|id| {
+                    let lane = self.account.plan.lane(*id);
+                    let (name, trouble) = (lane.config.name.clone(), lane.memory.trouble());
+                    Some(LaneNow { name, breaker: router.breaker(*id, now)?, trouble })
+                });
+                let lanes: Vec<LaneNow> = lanes.collect();
+                Denied::without_lane(&alias.name, &lanes, now)
             }
         };
         let is_logged = !self.attempts.is_empty();
         Denied { call: is_logged.then(|| self.account.request.id.clone()), ..denied }
     }
 
-    /// A lane's refusal of the client's own request, in the client's dialect as the provider wrote it.
+    /// Whether a failure of the settings is the answer, because no other lane could cure it.
+    fn is_final(&self, kind: FailureKind) -> bool {
+        self.lanes.alone.is_some() && blame(kind) == Blame::Key
+    }
+
+    /// What the only lane of a call refused before, while it is left alone for that: asking again would change nothing, and a
+    /// client that is told 503 asks again.
+    pub fn refusal_remembered(&self) -> Option<Response<CallBody>> {
+        let lane = self.account.plan.lane(self.lanes.alone?);
+        let breaker = locked(&self.account.plan.router).breaker(lane.id, self.now())?;
+        let trouble = lane.memory.trouble().filter(|trouble| blame(trouble.kind) == Blame::Key)?;
+        if !matches!(breaker, BreakerState::Open { why: Blame::Key, .. }) {
+            return None;
+        }
+        let (status, refusal) = (trouble.status?, trouble.refusal.as_ref()?);
+        let dialect = self.account.request.dialect();
+        if refusal.dialect != dialect {
+            let denied = Denied::of_failure(trouble.kind, &lane.config.name, &trouble.message, None);
+            return Some(Denied { status, ..denied }.into_response(dialect));
+        }
+        let mut response = Response::new(CallBody::plain(refusal.body.clone()));
+        *response.status_mut() = status;
+        if let Some(content_type) = &refusal.content_type {
+            response.headers_mut().insert(CONTENT_TYPE, content_type.clone());
+        }
+        Some(response)
+    }
+
+    /// A lane's refusal of the client's own request, in the client's dialect as the provider wrote it; of a call with one lane
+    /// also that of its key or its model.
     pub fn refusal_as_it_came(&self, attempt: usize) -> Option<Response<CallBody>> {
         let attempt = &self.attempts[attempt].attempt;
         let kind = attempt.failure()?.kind;
-        let is_own = blame(kind) == Blame::Client || kind == FailureKind::NotFound;
+        let is_own = blame(kind) == Blame::Client || kind == FailureKind::NotFound || self.is_final(kind);
         let is_same = attempt.dialect() == self.account.request.dialect();
-        let mut inbox = attempt.inbox.borrow_mut();
-        let status = inbox.head.as_ref().map(|head| head.status).filter(StatusCode::is_client_error)?;
+        let inbox = attempt.inbox.borrow();
+        let head = inbox.head.as_ref().filter(|head| head.status.is_client_error())?;
         if !is_own || !is_same {
             return None;
         }
-        let body = attempt.redacted(String::from_utf8_lossy(&inbox.refused).into_owned());
-        let mut response = Response::new(CallBody::plain(Bytes::from(body)));
-        *response.status_mut() = status;
-        *response.headers_mut() = handed_on(&mut inbox);
+        let mut response = Response::new(CallBody::plain(attempt.refused(&inbox)));
+        *response.status_mut() = head.status;
+        *response.headers_mut() = head.headers.clone();
         if let Ok(id) = HeaderValue::from_str(&self.account.request.id) {
             response.headers_mut().insert(HeaderName::from_static(CALL_HEADER), id);
         }
@@ -236,6 +289,9 @@ impl Call {
             }
             if has_ended {
                 let now = self.account.house.clock.now();
+                let end = if entry.attempt.failure().is_some() { AttemptEnd::Failed } else { AttemptEnd::Answered };
+                // What it cost is known, and what was held for it can be used for the next.
+                entry.held.iter_mut().for_each(|held| self.account.bill(&entry.attempt, held, end));
                 match entry.attempt.failure() {
                     None => self.race.ended(number, now),
                     Some(failed) => {
@@ -254,14 +310,21 @@ impl Call {
             if !locked(&account.plan.router).allows(candidate.lane, now) {
                 return false;
             }
-            if matches!(role, Role::First | Role::Failover) {
+            // What the first one may use was held when the call was admitted.
+            if role == Role::First {
+                return true;
+            }
+            let Ok(key) = account.reserve_further(candidate.lane, role) else { return false };
+            if role == Role::Failover {
+                granted.key = key;
                 return true;
             }
             let under_way = attempts.iter().filter(|entry| entry.held.is_some());
             let under_way = under_way.map(|entry| account.expected_usd(entry.attempt.lane.id));
             let cost = extra_usd(account.expected_usd(candidate.lane), under_way);
-            *granted = locked(&account.alias.budget).reserve(now, cost);
-            granted.is_some()
+            granted.extra = locked(&account.alias.budget).reserve(now, cost);
+            granted.key = key.filter(|_| granted.extra.is_some());
+            granted.extra.is_some()
         };
         race.poll(now, &mut allow)
     }
@@ -306,7 +369,7 @@ impl Call {
         let now = self.now();
         let account = &self.account;
         let lane = Arc::clone(account.plan.lane(lane));
-        let endpoint = self.endpoints[candidate];
+        let endpoint = self.lanes.endpoints[candidate];
         let started = locked(&account.plan.router).start(lane.id, now);
         let beginning = Beginning {
             endpoint,
@@ -329,7 +392,9 @@ impl Call {
                 if let Ok(id) = HeaderValue::from_str(&format!("{}-{number}", account.request.id)) {
                     outgoing.headers.insert(HeaderName::from_static("x-request-id"), id);
                 }
-                (Attempt::begin(beginning, client, outgoing, Inbox::new(reader, batch), limits), None)
+                let secrets = lane.endpoints[endpoint].secrets.clone();
+                let inbox = Inbox::new(reader, batch).guarded(Redactor::new(secrets, account.request.body.clone()));
+                (Attempt::begin(beginning, client, outgoing, inbox, limits), None)
             }
             (Err((kind, said)), _) | (_, Err((kind, said))) => {
                 let failed = Failed { kind, retry_after: None };
@@ -337,8 +402,13 @@ impl Call {
                 (Attempt::stillborn(beginning, batch, kind, said), Some(failed))
             }
         };
-        let held = Some(Held { started, reserved: self.granted.take() });
-        self.attempts.push(Entry { attempt, held, failed });
+        let Granted { extra, key } = std::mem::take(&mut self.granted);
+        let key = key.or_else(|| self.account.take_first(lane.id));
+        let mut held = Held { started, reserved: extra, key, bill: None };
+        if failed.is_some() {
+            self.account.bill(&attempt, &mut held, AttemptEnd::Failed);
+        }
+        self.attempts.push(Entry { attempt, held: Some(held), failed });
     }
 
     /// Leaves an attempt that lost to a task of its own.
@@ -383,9 +453,18 @@ impl Call {
         entry.attempt.give_up(self.account.house.clock.now());
         let failure = match end {
             AttemptEnd::Failed => entry.failed.map(|failed| failed.kind).or(entry.attempt.measured_failure()),
+            // The client got all that came, and what it was is told in the log.
+            AttemptEnd::Answered if entry.attempt.is_unreadable_in_part() => Some(FailureKind::NotJson),
             AttemptEnd::Abandoned => self.tap.has_stalled().then_some(FailureKind::ClientStalled),
             _ => None,
         };
+        let lane = &entry.attempt.lane;
+        if let Some(kind) = failure.filter(|kind| end == AttemptEnd::Failed && is_of_the_lane(*kind)) {
+            lane.memory.note(entry.attempt.trouble(kind));
+        }
+        if end == AttemptEnd::Failed && entry.attempt.lacks_embeddings() {
+            lane.memory.note_no_embeddings(self.account.house.clock.now());
+        }
         let retry_after = entry.failed.and_then(|failed| failed.retry_after);
         self.account.settle(&entry.attempt, held, Ended { number, end, won, failure, retry_after, overhead });
     }
@@ -427,7 +506,7 @@ impl Drop for Call {
             attempt.give_up(now);
             self.settle(number, end);
         }
-        if let Some(reserved) = self.granted.take() {
+        if let Some(reserved) = self.granted.extra.take() {
             locked(&self.account.alias.budget).give_back(reserved);
         }
     }

@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
-use tokrate_core::Span;
+use tokrate_core::{Span, TokenPrice};
 use tokrate_net::{ClientConfig, Target};
 use tokrate_route::{BudgetConfig, CurvePoint, LoserPolicy, Mode, Policy};
 use tokrate_wire::Dialect;
@@ -25,6 +25,10 @@ pub struct Config {
     pub admin: Option<SocketAddr>,
     /// SHA-256 of the key that whoever asks there has to show; elsewhere than on loopback it must be set.
     pub admin_key: Option<[u8; 32]>,
+    /// Names under which both may be asked, beside the addresses that they listen on and `localhost`.
+    pub hosts: Vec<String>,
+    /// Origins of other sites whose pages may ask (`https://app.example`).
+    pub origins: Vec<String>,
     /// Threads that serve.
     pub workers: usize,
     /// How providers are connected to.
@@ -60,6 +64,8 @@ pub struct LaneConfig {
     pub endpoints: Vec<EndpointConfig>,
     /// What it charges.
     pub price: Option<Price>,
+    /// How long its prompts and answers can become.
+    pub most: TokensMost,
     /// Calls that may be open at once.
     pub in_flight_most: Option<u32>,
     /// What becomes of an attempt that lost a race.
@@ -68,6 +74,8 @@ pub struct LaneConfig {
     pub curve: Vec<CurvePoint>,
     /// Names of further headers of the client that are handed on, in lower case.
     pub forward_headers: Vec<String>,
+    /// Whether it has embeddings; `None` to find out by asking.
+    pub embeddings: Option<bool>,
 }
 
 /// A dialect of a lane.
@@ -94,6 +102,18 @@ pub struct Price {
     pub output: f64,
     /// Of input tokens that come from a cache, where that is another price.
     pub cached: Option<f64>,
+    /// Of input tokens that are written to a cache, where that is another price. Without it, a lane that speaks Anthropic's
+    /// dialect is taken to charge a quarter more than for others, as Anthropic does for its cache of five minutes.
+    pub cache_write: Option<f64>,
+}
+
+/// Tokens that one call of a lane can have at most, as far as the settings say.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct TokensMost {
+    /// Of the prompt.
+    pub input: Option<u64>,
+    /// Of an answer.
+    pub output: Option<u64>,
 }
 
 /// A name that clients ask for.
@@ -145,8 +165,16 @@ pub struct LimitsConfig {
     pub request_bytes: usize,
     /// Largest answer (bytes).
     pub answer_bytes: u64,
+    /// What the bodies of all open calls may hold together (bytes); one more is answered with 503.
+    pub bodies_bytes: usize,
     /// Calls open at once, over all clients; one more is answered with 503.
     pub calls: usize,
+    /// Connections of clients open at once; `None` for as many as half of the process's descriptors allow, as a call needs one to
+    /// a provider as well.
+    pub connections: Option<usize>,
+    /// Connections of one peer that has shown no key; `None` for half of those that such peers may have together. Without keys
+    /// there is no such limit.
+    pub connections_by_peer: Option<usize>,
 }
 
 /// Where the throughput log is kept.
@@ -172,8 +200,6 @@ pub struct OtelConfig {
 }
 
 impl OtelConfig {
-    /// Whether this build can export: its feature `otel`.
-    pub const IS_BUILT_IN: bool = cfg!(feature = "otel");
     /// Time between two exports, if nothing else is said: that of OpenTelemetry's SDKs.
     pub const INTERVAL: Span = Span::from_secs(60);
 }
@@ -197,6 +223,8 @@ impl Default for Config {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             admin: None,
             admin_key: None,
+            hosts: Vec::new(),
+            origins: Vec::new(),
             workers: 1,
             client: ClientConfig::default(),
             lanes: Vec::new(),
@@ -221,21 +249,39 @@ impl Default for LimitsConfig {
             send: Span::from_secs(120),
             request_bytes: 32 << 20,
             answer_bytes: 64 << 20,
+            bodies_bytes: 256 << 20,
             calls: 20_000,
+            connections: None,
+            connections_by_peer: None,
         }
     }
 }
 
+/// What Anthropic charges for a token that is written to its cache of five minutes, over that of another one.
+const ANTHROPIC_CACHE_WRITE: f64 = 1.25;
+
 impl Price {
-    /// What so many tokens cost (USD); `cached` are those of `input` that came from a cache.
-    pub fn cost_usd(self, input: u64, output: u64, cached: Option<u64>) -> f64 {
-        let cached = cached.unwrap_or(0).min(input);
-        let cached_price = self.cached.unwrap_or(self.input);
-        ((input - cached) as f64 * self.input + cached as f64 * cached_price + output as f64 * self.output) / 1e6
+    /// Whether each of its numbers can be one.
+    pub fn is_sound(&self) -> bool {
+        let numbers = [Some(self.input), Some(self.output), self.cached, self.cache_write];
+        numbers.into_iter().flatten().all(|usd| TokenPrice::per_token(usd).is_some())
     }
 }
 
 impl LaneConfig {
+    /// What a token costs; `None` without a price.
+    pub fn token_price(&self) -> Option<TokenPrice> {
+        let price = self.price?;
+        let is_anthropic = self.endpoints.iter().any(|endpoint| endpoint.dialect == Dialect::Anthropic);
+        let write = price.input * if is_anthropic { ANTHROPIC_CACHE_WRITE } else { 1.0 };
+        Some(TokenPrice {
+            input: TokenPrice::per_token(price.input)?,
+            output: TokenPrice::per_token(price.output)?,
+            cached_input: TokenPrice::per_token(price.cached.unwrap_or(price.input))?,
+            cache_write: TokenPrice::per_token(price.cache_write.unwrap_or(write))?,
+        })
+    }
+
     /// What the router has to know of it.
     pub(crate) fn for_router(&self) -> tokrate_route::LaneConfig {
         tokrate_route::LaneConfig {

@@ -14,9 +14,9 @@ use http::{HeaderValue, Method};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
-use tokrate_core::{ChatRequest, FailureKind, Message, Role, Span, Tick};
+use tokrate_core::{ChatRequest, FailureKind, Message, Money, Role, Span, Tick};
 use tokrate_meter::{Ending, LiveNumbers, Timing};
-use tokrate_net::{Client, ClientConfig, Clock, Limits, Outgoing};
+use tokrate_net::{Client, ClientConfig, Clock, Limits, Outgoing, Redactor};
 use tokrate_wire::{Decoder, Shape, encode_request};
 
 /// What is asked.
@@ -121,7 +121,8 @@ impl Contest {
         let body = Bytes::from(encode_request(dialect, &request));
         let client = Rc::new(Client::new(self.client.clone(), endpoint.route.clone(), clock)?);
         let reader = Reader::Same { decoder: Box::new(Decoder::new(dialect, Shape::Stream)), filter: None };
-        let inbox = Inbox::new(reader, batch).keeping_text();
+        let redactor = Redactor::new(endpoint.secrets.clone(), Bytes::from(self.prompt.clone()));
+        let inbox = Inbox::new(reader, batch).guarded(redactor).keeping_text();
         let inbox = Rc::new(RefCell::new(inbox));
         let limits = Limits { idle: SILENCE_MOST, total: self.total, max_body_bytes: ANSWER_BYTES_MOST };
         let seen: Rc<RefCell<Outcome>> = Rc::default();
@@ -169,8 +170,8 @@ impl Asked {
         let timing = Timing { due_at: started, ended_at, ..Timing::default() };
         let numbers = self.inbox.borrow_mut().measure(timing, ending);
         let usage = numbers.usage;
-        let cost_usd = lane.config.price.zip(usage.input).zip(usage.output);
-        let cost_usd = cost_usd.map(|((price, input), output)| price.cost_usd(input, output, usage.cached_input));
+        let cost = lane.config.token_price().zip(usage.billed()).map(|(price, tokens)| price.cost(tokens));
+        let cost_usd = cost.map(Money::as_usd);
         Finish { total: ended_at - started, cost_usd, numbers }
     }
 }

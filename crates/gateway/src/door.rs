@@ -16,7 +16,8 @@ use http::request::Parts;
 use std::rc::Rc;
 use std::sync::Arc;
 use tokrate_core::Tick;
-use tokrate_net::Clock;
+use tokrate_net::server::ConnectionTap;
+use tokrate_net::{Clock, Dial};
 use tokrate_wire::Dialect;
 
 /// A gateway's door: for tests that hand it whatever they like.
@@ -62,7 +63,7 @@ impl Door {
         let (clock, _) = Clock::manual(Tick::ZERO);
         let plan = Plan::resolve_blocking(config, clock)?;
         let house = Arc::new(House::new(clock, plan, None));
-        Ok(Door { front: Front { worker: Rc::new(Worker::new(house, config.client.clone())) } })
+        Ok(Door { front: Front { worker: Rc::new(Worker::new(house, config.client.clone(), Dial::tcp())) } })
     }
 
     /// What a request comes to, its body read whole.
@@ -83,12 +84,13 @@ impl Door {
 
     fn asked(&self, ask: Ask, head: Parts, body: Bytes) -> Result<Result<Vec<Upstream>, Own>, crate::denied::Denied> {
         let plan = self.front.worker.plan();
-        let (shown, routed) = match admit(&plan, ask, &head)? {
+        let (shown, routed) = match admit(&plan, ask, &head, &ConnectionTap::default())? {
             Admitted::Answered(response) => return Ok(Err(response)),
             Admitted::Call(shown, routed) => (shown, routed),
         };
+        let key = shown.enter(&self.front.worker.house)?;
         let open = OpenCall::begin(&self.front.worker.house, plan.limits.calls)?;
-        let came = Came { shown, routed, head, body, at: Tick::ZERO };
+        let came = Came { shown, key, routed, head, body, at: Tick::ZERO };
         let (account, _) = self.front.account(plan, came, open)?;
         let (lanes, endpoints) = usable_lanes(&account)?;
         let asked = lanes.into_iter().zip(endpoints).map(|(id, endpoint)| {

@@ -3,6 +3,7 @@
 //! It refuses to know calls: what goes wrong with those is told to their clients. Invariant: no message holds a key.
 
 use std::net::SocketAddr;
+use tokrate_core::Span;
 use tokrate_net::NetError;
 use tokrate_store::StoreError;
 
@@ -19,6 +20,16 @@ pub enum GatewayError {
         what: &'static str,
         /// The name.
         name: String,
+    },
+    /// The log could not hold it as it is.
+    #[error("use the {what} name `{name}`: names have at most {most} bytes and no control characters")]
+    UnfitName {
+        /// Of a lane, a provider, a model, an alias or a key.
+        what: &'static str,
+        /// Its beginning.
+        name: String,
+        /// Bytes.
+        most: usize,
     },
     /// A lane cannot be spoken with.
     #[error("use lane `{0}`: it has no endpoint")]
@@ -39,9 +50,23 @@ pub enum GatewayError {
         "listen on {0} without a key: others could ask at your cost; add a key under [gateway.keys] or listen on 127.0.0.1"
     )]
     Open(SocketAddr),
-    /// This build has no export.
-    #[error("export to OpenTelemetry: this build cannot; build it with `--features otel`, or leave out [gateway.otel]")]
-    NoExport,
+    /// What a key has spent would be forgotten.
+    #[error(
+        "keep the limit in dollars of key `{0}`: without a log a restart forgets what it has spent; leave out `log = \"off\"` under \
+         [gateway], or `usd_per_month`"
+    )]
+    BudgetWithoutLog(String),
+    /// What a key has spent would be forgotten within the month.
+    #[error(
+        "keep the limit in dollars of key `{key}`: rows of the log are kept for {retention} only, and a month has up to 744h; raise \
+         `log_retention` under [gateway]"
+    )]
+    BudgetForgotten {
+        /// The key's name.
+        key: String,
+        /// How long rows are kept.
+        retention: Span,
+    },
     /// Everybody could look at it.
     #[error(
         "show the admin side on {0} without a key: others could read it; name one as `admin_key_env`, `admin_key_file` or \

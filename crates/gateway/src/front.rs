@@ -3,11 +3,11 @@
 //! It refuses to know lanes' answers. Invariant: nothing is sent to a provider before the client was admitted and its
 //! request read whole and understood; every refusal is in the client's dialect.
 
-use crate::account::Account;
+use crate::account::{Account, KeyUse};
 use crate::admission::Shown;
 use crate::ask::Ask;
 use crate::body::CallBody;
-use crate::call::{Call, Step};
+use crate::call::{Call, Lanes, Step};
 use crate::denied::Denied;
 use crate::heading::heading;
 use crate::house::{OpenCall, locked};
@@ -24,9 +24,9 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
 use tokrate_core::{Span, Tick};
-use tokrate_net::server::{BodyError, ConnectionTap, Handler, RequestBody, read_body};
+use tokrate_net::server::{BodyError, ConnectionTap, Handler, HeldBody, RequestBody, hold_body};
 use tokrate_route::{CallShape, Candidate, Commit, Mode, Race, RaceConfig, Ranked};
-use tokrate_wire::{Dialect, Glance, Routed, Shape};
+use tokrate_wire::{Dialect, Glance, Routed, Shape, encode_refusal};
 
 /// Bodies up to this size are copied, so that they do not hold on to a buffer many times as large.
 const COPIED_BYTES_MOST: usize = 16 * 1024;
@@ -55,6 +55,12 @@ impl Handler for Front {
     fn send_limit(&self) -> Option<Span> {
         Some(self.worker.plan().limits.send)
     }
+
+    fn refusal(&self, head: &http::Request<RequestBody>, status: StatusCode, message: &str) -> Vec<u8> {
+        let path = head.uri().path_and_query().map_or("/", |path| path.as_str());
+        let dialect = dialect_of_errors(&Ask::of(head.method(), path), head.headers());
+        encode_refusal(dialect, status.as_u16(), message)
+    }
 }
 
 impl Front {
@@ -66,27 +72,55 @@ impl Front {
         tap: &Rc<ConnectionTap>,
     ) -> Result<Response<CallBody>, Denied> {
         let plan = self.worker.plan();
-        let (shown, routed) = match admit(&plan, ask, &head)? {
+        let (shown, routed) = match admit(&plan, ask, &head, tap)? {
             Admitted::Answered(response) => return Ok(response),
             Admitted::Call(shown, routed) => (shown, routed),
         };
-        let open = OpenCall::begin(&self.worker.house, plan.limits.calls)?;
-        let body = read_request(&plan, &head.headers, body).await?;
-        let came = Came { shown, routed, head, body, at: tap.read_at() };
+        // Whether there is room for the call at all is known before any of its body is held.
+        let key = shown.enter(&self.worker.house)?;
+        let mut open = OpenCall::begin(&self.worker.house, plan.limits.calls)?;
+        let HeldBody { bytes: body, share } = self.read_request(&plan, &head.headers, body).await?;
+        open.hold(share);
+        let came = Came { shown, key, routed, head, body, at: tap.read_at() };
         let (account, mode) = self.account(plan, came, open)?;
         let call = self.begin(account, mode, tap)?;
         respond(call).await
     }
 
+    /// Reads a request's body within its limits.
+    async fn read_request(&self, plan: &Plan, headers: &HeaderMap, body: RequestBody) -> Result<HeldBody, Denied> {
+        let most = plan.limits.request_bytes;
+        let too_large = || {
+            let message =
+                format!("the request has more than {most} bytes; the gateway's limit `request_bytes` allows more");
+            Denied::new(StatusCode::PAYLOAD_TOO_LARGE, message)
+        };
+        let length = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
+        if length.is_some_and(|length| length > most) {
+            return Err(too_large());
+        }
+        let reading = hold_body(body, most, &self.worker.house.bodies);
+        match tokio::time::timeout(plan.limits.body.as_duration(), reading).await {
+            Ok(Ok(body)) => Ok(body),
+            Ok(Err(BodyError::TooLarge)) => Err(too_large()),
+            Ok(Err(BodyError::Broken)) => Err(Denied::bad_request("the request broke off")),
+            Ok(Err(BodyError::TooSlow)) => Err(Denied::new(StatusCode::REQUEST_TIMEOUT, "the request came too slowly")),
+            Ok(Err(BodyError::NoRoom)) => Err(Denied::without_room()),
+            Err(_) => {
+                let message = format!("the request did not come within {}", plan.limits.body);
+                Err(Denied::new(StatusCode::REQUEST_TIMEOUT, message))
+            }
+        }
+    }
+
     /// Understands a request that came whole, and counts it against its key's limits.
     pub fn account(&self, plan: Arc<Plan>, came: Came, open: OpenCall) -> Result<(Account, Mode), Denied> {
-        let Came { shown, routed, head, body, at } = came;
+        let Came { shown, key, routed, head, body, at } = came;
         let (request, alias) = self.understand(&plan, routed, &head.headers, body)?;
         shown.check_alias(&alias.name)?;
         let mode = mode_for(&head.headers, alias.mode)?;
         // What was parsed holds on to the connection's buffer; an open call shall not.
         drop(head);
-        let key = shown.admit(&self.worker.house, &plan, &alias, &request)?;
         Ok((Account::new(Arc::clone(&self.worker.house), plan, alias, request, key, at, open), mode))
     }
 
@@ -123,6 +157,7 @@ impl Front {
         let now = self.worker.house.clock.now();
         let plan = Arc::clone(&account.plan);
         let (usable, endpoints) = usable_lanes(&account)?;
+        account.reserve_first(&usable)?;
         let shape = CallShape { prompt_tokens: account.prompt_tokens, output_tokens: account.expected_output_tokens() };
         let mut router = locked(&plan.router);
         let ranked = router.order(now, &shape, &usable, &account.alias.policy);
@@ -141,6 +176,10 @@ impl Front {
             endpoints[place]
         };
         let endpoints = ranked.iter().map(endpoint_of).collect();
+        let alone = match ranked.as_slice() {
+            [only] => Some(only.lane),
+            _ => None,
+        };
         let config = RaceConfig {
             mode,
             attempts_most: account.alias.attempts_most.max(match mode {
@@ -156,13 +195,14 @@ impl Front {
         };
         locked(&account.alias.budget).call();
         let race = Race::new(config, candidates, now);
-        Ok(Call::new(Rc::clone(&self.worker), account, race, endpoints, Rc::clone(tap)))
+        Ok(Call::new(Rc::clone(&self.worker), account, race, Lanes { endpoints, alone }, Rc::clone(tap)))
     }
 }
 
 /// A request that came whole.
 pub(crate) struct Came {
     pub shown: Shown,
+    pub key: Option<KeyUse>,
     pub routed: Option<Routed>,
     pub head: Parts,
     pub body: Bytes,
@@ -189,11 +229,14 @@ pub(crate) fn dialect_of_errors(ask: &Ask, headers: &HeaderMap) -> Dialect {
 }
 
 /// Looks at who asks, and for what.
-pub(crate) fn admit(plan: &Plan, ask: Ask, head: &Parts) -> Result<Admitted, Denied> {
+pub(crate) fn admit(plan: &Plan, ask: Ask, head: &Parts, tap: &ConnectionTap) -> Result<Admitted, Denied> {
     if ask == Ask::Health {
         return Ok(Admitted::Answered(Response::new(CallBody::plain(Bytes::from_static(b"ok\n")))));
     }
     let shown = Shown::of(plan, head)?;
+    if shown.is_key() {
+        tap.shows_key();
+    }
     match ask {
         Ask::Answer(routed) => Ok(Admitted::Call(shown, Some(routed))),
         Ask::Embeddings => Ok(Admitted::Call(shown, None)),
@@ -230,34 +273,15 @@ async fn respond(mut call: Box<Call>) -> Result<Response<CallBody>, Denied> {
             }
             Step::Broken { kind, .. } => return Err(call.denied(kind, call.winner())),
             Step::Failed { kind, attempt } => {
-                return match attempt.and_then(|attempt| call.refusal_as_it_came(attempt)) {
+                let refusal = match attempt {
+                    Some(attempt) => call.refusal_as_it_came(attempt),
+                    None => call.refusal_remembered(),
+                };
+                return match refusal {
                     Some(response) => Ok(response),
                     None => Err(call.denied(kind, attempt)),
                 };
             }
-        }
-    }
-}
-
-/// Reads a request's body within its limits.
-async fn read_request(plan: &Plan, headers: &HeaderMap, body: RequestBody) -> Result<Bytes, Denied> {
-    let most = plan.limits.request_bytes;
-    let too_large = || {
-        let message =
-            format!("the request has more than {most} bytes; the gateway's limit `request_bytes` allows more");
-        Denied::new(StatusCode::PAYLOAD_TOO_LARGE, message)
-    };
-    let length = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
-    if length.is_some_and(|length| length > most) {
-        return Err(too_large());
-    }
-    match tokio::time::timeout(plan.limits.body.as_duration(), read_body(body, most)).await {
-        Ok(Ok(body)) => Ok(body),
-        Ok(Err(BodyError::TooLarge)) => Err(too_large()),
-        Ok(Err(BodyError::Broken)) => Err(Denied::bad_request("the request broke off")),
-        Err(_) => {
-            let message = format!("the request did not come within {}", plan.limits.body);
-            Err(Denied::new(StatusCode::REQUEST_TIMEOUT, message))
         }
     }
 }
@@ -282,9 +306,12 @@ fn mode_for(headers: &HeaderMap, usual: Mode) -> Result<Mode, Denied> {
 /// The lanes that can carry a request, each with the endpoint for it.
 pub(crate) fn usable_lanes(account: &Account) -> Result<(Vec<tokrate_route::LaneId>, Vec<usize>), Denied> {
     let (mut usable, mut endpoints, mut obstacle, mut nameless) = (Vec::new(), Vec::new(), None, None);
+    let (mut unpriced, mut obstacles) = (Vec::new(), Vec::new());
+    let now = account.house.clock.now();
     for &id in &account.alias.lanes {
         let lane = account.plan.lane(id);
-        match account.request.endpoint_for(lane) {
+        match account.request.endpoint_for(lane, now) {
+            Ok(_) if account.needs_prices() && lane.config.price.is_none() => unpriced.push(lane.config.name.as_str()),
             Ok(endpoint) => match lane.endpoints[endpoint].unresolved() {
                 None => {
                     usable.push(id);
@@ -292,11 +319,18 @@ pub(crate) fn usable_lanes(account: &Account) -> Result<(Vec<tokrate_route::Lane
                 }
                 Some(said) => drop(nameless.get_or_insert_with(|| Denied::without_address(&lane.config.name, said))),
             },
-            Err(denied) => drop(obstacle.get_or_insert(denied)),
+            Err(denied) => {
+                obstacles.push(denied.message.clone());
+                obstacle.get_or_insert(denied);
+            }
         }
     }
-    // A lane that could answer, if its name had an address, says more than one that never could.
-    match nameless.or(obstacle) {
+    if account.request.routed.is_none() {
+        obstacle = obstacle.map(|_| Denied::without_embeddings(&account.alias.name, &obstacles));
+    }
+    // A lane that could answer, if its name had an address or it had a price, says more than one that never could.
+    let unpriced = (!unpriced.is_empty()).then(|| Denied::without_price(&unpriced));
+    match nameless.or(unpriced).or(obstacle) {
         Some(denied) if usable.is_empty() => Err(denied),
         _ => Ok((usable, endpoints)),
     }

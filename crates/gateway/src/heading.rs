@@ -9,6 +9,7 @@ use crate::inbox::Inbox;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use tokrate_core::Span;
+use tokrate_net::Secrets;
 
 /// Headers of a provider that mean something to a client.
 const HANDED_ON: [&str; 7] = [
@@ -37,12 +38,12 @@ impl Heading {
     }
 }
 
-/// Copies of those of a provider's headers that are handed on, or say when to ask again.
-pub(crate) fn useful(headers: &HeaderMap) -> HeaderMap {
+/// Copies of those of a provider's headers that are handed on, or say when to ask again, without what may never be shown.
+pub(crate) fn useful(headers: &HeaderMap, secrets: &Secrets) -> HeaderMap {
     let mut kept = HeaderMap::new();
     for (name, value) in headers {
         if (HANDED_ON.contains(&name.as_str()) || name.as_str().contains("ratelimit"))
-            && let Ok(value) = HeaderValue::from_bytes(value.as_bytes())
+            && let Ok(value) = HeaderValue::from_bytes(secrets.redacted_header(value).as_bytes())
         {
             kept.append(name.clone(), value);
         }
@@ -51,7 +52,7 @@ pub(crate) fn useful(headers: &HeaderMap) -> HeaderMap {
 }
 
 /// Takes those of a provider's headers that are handed on.
-pub(crate) fn handed_on(inbox: &mut Inbox) -> HeaderMap {
+fn handed_on(inbox: &mut Inbox) -> HeaderMap {
     inbox.head.as_mut().map(|head| std::mem::take(&mut head.headers)).unwrap_or_default()
 }
 

@@ -3,7 +3,10 @@
 //! It refuses to know sockets. Invariant: a lock is held for a decision, never while anything is waited for.
 
 use crate::admin::Told;
+use crate::config::Config;
 use crate::denied::Denied;
+use crate::error::GatewayError;
+use crate::lane_memory::Trips;
 use crate::plan::Plan;
 use http::StatusCode;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -11,6 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use tokrate_core::Span;
 use tokrate_meter::Attempt as Row;
 use tokrate_net::Clock;
+use tokrate_net::server::{ByteBudget, ByteShare};
 use tokrate_store::Log;
 
 /// Shared by every thread.
@@ -19,9 +23,12 @@ pub(crate) struct House {
     pub log: Option<Log>,
     /// What the admin side tells of.
     pub told: Told,
+    /// Lanes that are left alone since this was last asked.
+    pub trips: Trips,
     /// What the admin side tells of the export.
-    #[cfg(feature = "otel")]
     pub exports: crate::otel::Exports,
+    /// What the bodies of all open calls may hold.
+    pub bodies: Arc<ByteBudget>,
     /// Calls open, and begun since the start.
     pub open_calls: AtomicUsize,
     calls: AtomicU64,
@@ -37,10 +44,11 @@ impl House {
         // Wall time in nanoseconds does not come twice on one machine.
         let prefix = format!("{:x}", clock.wall_nanos());
         House {
+            bodies: ByteBudget::new(plan.limits.bodies_bytes),
             clock,
             log,
             told: Told::default(),
-            #[cfg(feature = "otel")]
+            trips: Trips::default(),
             exports: crate::otel::Exports::default(),
             open_calls: AtomicUsize::new(0),
             calls: AtomicU64::new(0),
@@ -67,8 +75,20 @@ impl House {
         self.generation.load(Ordering::Acquire)
     }
 
-    /// From now on, calls go by another plan.
-    pub fn adopt(&self, plan: Plan) {
+    /// Goes by another configuration from now on; what was learned and counted stays. Blocks while names are resolved.
+    pub fn reconfigure(&self, config: &Config) -> Result<(), GatewayError> {
+        let (clock, earlier) = (self.clock, self.plan());
+        let mut plan = Plan::resolve_blocking(config, clock)?;
+        // What can fail comes before what changes the limits of calls under way.
+        let log = self.log.as_ref();
+        let spent = log.map(|log| plan.spent(log, clock.wall_seconds(), Some(&earlier))).transpose()?;
+        plan.inherit(&earlier, clock.now());
+        spent.iter().for_each(|spent| plan.restore(spent));
+        self.adopt(plan);
+        Ok(())
+    }
+
+    fn adopt(&self, plan: Plan) {
         *self.plan.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(plan);
         self.generation.fetch_add(1, Ordering::AcqRel);
     }
@@ -79,13 +99,14 @@ impl House {
     }
 
     /// A name of this run, unlike that of every other.
-    #[cfg(feature = "otel")]
     pub fn run(&self) -> &str {
         &self.prefix
     }
 
     /// Tells the admin side of a row, and writes it to the log if there is one.
-    pub fn write(&self, row: Row) {
+    pub fn write(&self, mut row: Row) {
+        // A provider may say a megabyte and call it the name of a model.
+        row.bound_texts();
         self.told.hear(&row);
         if let Some(log) = &self.log {
             log.write(row);
@@ -94,12 +115,16 @@ impl House {
 }
 
 /// One of the calls that are open, as long as it lives.
-pub(crate) struct OpenCall(Arc<House>);
+pub(crate) struct OpenCall {
+    house: Arc<House>,
+    /// Given back with the call.
+    body: Option<ByteShare>,
+}
 
 impl OpenCall {
     /// Counts one more, unless there are too many.
     pub fn begin(house: &Arc<House>, most: usize) -> Result<OpenCall, Denied> {
-        let open = OpenCall(Arc::clone(house));
+        let open = OpenCall { house: Arc::clone(house), body: None };
         match house.open_calls.fetch_add(1, Ordering::Relaxed) < most {
             true => Ok(open),
             false => {
@@ -111,9 +136,16 @@ impl OpenCall {
     }
 }
 
+impl OpenCall {
+    /// Keeps what its request holds for as long as it is open.
+    pub fn hold(&mut self, share: ByteShare) {
+        self.body = Some(share);
+    }
+}
+
 impl Drop for OpenCall {
     fn drop(&mut self) {
-        self.0.open_calls.fetch_sub(1, Ordering::Relaxed);
+        self.house.open_calls.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

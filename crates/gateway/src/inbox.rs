@@ -8,13 +8,16 @@ use bytes::Bytes;
 use serde::Deserialize;
 use std::cell::RefCell;
 use std::rc::Rc;
-use tokrate_core::{EventBatch, FailureKind, StreamEvent, Tick, Usage, What};
-use tokrate_meter::{Ending, LiveMeter, LiveNumbers, Timing};
-use tokrate_net::{Departure, ExchangeFailure, Head, Sink};
+use tokrate_core::{EventBatch, FailureKind, Oddity, StreamEvent, TextRange, Tick, Usage, What, one_line};
+use tokrate_meter::{Ending, Failure, LiveMeter, LiveNumbers, TEXT_BYTES_MOST, Timing};
+use tokrate_net::{Departure, ExchangeFailure, Head, Redactor, Sink};
 use tokrate_wire::{AnswerTranslator, Decoder, Dialect, Passage, Shape, UsageFilter, error_event};
 
 /// Largest part of an error answer that is kept to be understood and handed on.
 const REFUSAL_BYTES_MOST: usize = 64 * 1024;
+
+/// Longest message of a provider that is kept (bytes): one that is longer was made to be read by nobody.
+const MESSAGE_BYTES_MOST: usize = 500;
 
 /// With so many bytes ready for the client nothing further is read of a stream before they were taken: one read's.
 const READY_BYTES_MOST: usize = 64 * 1024;
@@ -53,11 +56,17 @@ pub(crate) struct Inbox {
     /// Events since the race was told: the first one with content, every end and failure, and the latest of each read.
     news: Vec<StreamEvent>,
     has_content: bool,
+    /// Whether further answers came beside the first, which alone is measured.
+    pub has_further_answers: bool,
     ready: Vec<u8>,
     /// Whether somebody takes what lies ready as it comes.
     pub is_handed_on: bool,
+    /// Whether the race was told that the answer cannot be translated.
+    has_told_fault: bool,
     text: Option<String>,
     reader: Reader,
+    /// Through it goes every byte of the lane before anything else is done with it.
+    redactor: Redactor,
     batch: Rc<RefCell<EventBatch>>,
 }
 
@@ -73,17 +82,30 @@ impl Inbox {
             refused: Vec::new(),
             news: Vec::new(),
             has_content: false,
+            has_further_answers: false,
             ready: Vec::new(),
             is_handed_on: false,
+            has_told_fault: false,
             text: None,
             reader,
+            redactor: Redactor::default(),
             batch,
         }
+    }
+
+    /// The same, taking out of what comes what may never be shown.
+    pub fn guarded(self, redactor: Redactor) -> Inbox {
+        Inbox { redactor, ..self }
     }
 
     /// When the request's last byte had been handed to the socket; of a request that was sent again, the last time.
     pub fn sent_at(&self) -> Option<Tick> {
         self.departure.as_ref().and_then(|departure| departure.get())
+    }
+
+    /// Whether the answer is handed on without being understood: embeddings.
+    pub fn is_opaque(&self) -> bool {
+        matches!(self.reader, Reader::Opaque)
     }
 
     /// Whether the lane said 2xx.
@@ -123,7 +145,27 @@ impl Inbox {
             measured.failure = None;
             (measured.usage, measured.model) = self.embedding_usage();
         }
+        if measured.failure.is_none()
+            && let Some(Ending::Failed { kind, message, retry_after }) = self.fault()
+        {
+            // The lane's stream was well; what the client was to get of it is not.
+            measured.failure = Some(Failure { kind, message, retry_after });
+        }
+        // Here words of the lane become ours: of the log, of messages, of the page.
+        let secrets = self.redactor.secrets();
+        measured.model = measured.model.map(|model| one_line(&secrets.redacted(model), TEXT_BYTES_MOST));
+        if let Some(failure) = &mut measured.failure {
+            let said = std::mem::take(&mut failure.message);
+            failure.message = one_line(&secrets.redacted(said), MESSAGE_BYTES_MOST);
+        }
         measured
+    }
+
+    /// How the answer turned out to be one that the client's dialect cannot say, or that nobody can read.
+    pub fn fault(&self) -> Option<Ending> {
+        let Reader::Translated(translator) = &self.reader else { return None };
+        let (kind, message) = translator.fault()?;
+        Some(Ending::Failed { kind, message: message.to_owned(), retry_after: None })
     }
 
     /// What a whole answer with embeddings says of its tokens and its model.
@@ -167,16 +209,20 @@ impl Inbox {
                 Ending::Failed { kind: refusal.kind, message: refusal.message, retry_after: refusal.retry_after }
             }
             (Err(failure), None) => Ending::Failed { kind: failure.kind, message: failure.detail, retry_after: None },
-            (Ok(()), None) => Ending::Complete,
+            (Ok(()), None) => self.fault().unwrap_or(Ending::Complete),
         }
     }
 
     /// The answer ended, well or not: what the decoder still holds is said. To be called once.
     pub fn end(&mut self, at: Tick) {
+        let at = self.last_byte_at.unwrap_or(at);
+        let held = self.redactor.end();
+        if !held.is_empty() {
+            self.take(at, &held);
+        }
         if self.first_byte_at.is_none() || !self.is_good() {
             return;
         }
-        let at = self.last_byte_at.unwrap_or(at);
         let batch = Rc::clone(&self.batch);
         let mut batch = batch.borrow_mut();
         match &mut self.reader {
@@ -197,6 +243,12 @@ impl Inbox {
     fn read(&mut self, at: Tick, bytes: &[u8]) {
         self.first_byte_at.get_or_insert(at);
         self.last_byte_at = Some(at);
+        let clean = self.redactor.push(bytes);
+        self.take(at, &clean);
+    }
+
+    /// Takes bytes without any secret.
+    fn take(&mut self, at: Tick, bytes: &[u8]) {
         if !self.is_good() {
             let room = REFUSAL_BYTES_MOST - self.refused.len();
             return self.refused.extend_from_slice(&bytes[..room.min(bytes.len())]);
@@ -215,6 +267,16 @@ impl Inbox {
             Reader::Opaque => self.ready.extend_from_slice(bytes),
         }
         self.hear(&mut batch);
+        self.tell_fault(at);
+    }
+
+    /// Lets the race hear of an answer that cannot be translated: no end mark makes that good.
+    pub fn tell_fault(&mut self, at: Tick) {
+        let Reader::Translated(translator) = &self.reader else { return };
+        let Some((kind, _)) = translator.fault().filter(|_| !self.has_told_fault) else { return };
+        self.has_told_fault = true;
+        let what = What::Failed { kind, message: TextRange::default(), retry_after: None };
+        self.news.push(StreamEvent { at, what });
     }
 
     fn hear(&mut self, batch: &mut EventBatch) {
@@ -228,6 +290,7 @@ impl Inbox {
                 What::Finish(_) | What::Failed { .. } => true,
                 _ => false,
             };
+            self.has_further_answers |= event.what == What::Odd(Oddity::ExtraChoice);
             if is_news || place == last {
                 self.news.push(*event);
             }
@@ -256,7 +319,9 @@ impl Sink for Receiving {
     fn head(&mut self, _: Tick, head: &Head) {
         // Copies of what is of use, without the buffer that they came in: a stream stays open for long.
         let Head { status, version, .. } = *head;
-        self.0.borrow_mut().head = Some(Head { status, version, headers: useful(&head.headers) });
+        let mut inbox = self.0.borrow_mut();
+        let headers = useful(&head.headers, inbox.redactor.secrets());
+        inbox.head = Some(Head { status, version, headers });
     }
 
     fn body(&mut self, at: Tick, bytes: &[u8]) {

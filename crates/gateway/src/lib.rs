@@ -13,33 +13,40 @@ mod admission;
 mod ask;
 mod attempt;
 mod body;
+mod budgets;
 mod calendar;
 mod call;
 mod config;
 mod contest;
+mod cost;
 mod curve;
 mod denied;
 mod door;
 mod drain;
 mod error;
 mod front;
+#[doc(hidden)]
+pub mod fuzzing;
 mod heading;
 mod house;
 mod inbox;
+mod lane_memory;
 mod listing;
 mod missing;
 mod names;
-#[cfg(feature = "otel")]
 mod otel;
 mod plan;
 mod prepare;
 mod server;
+#[doc(hidden)]
+pub mod simulation;
 mod words;
 mod worker;
 
+pub use budgets::check_budgets;
 pub use config::{
     AliasConfig, Config, EndpointConfig, KeyConfig, LaneConfig, LimitsConfig, LogSettings, OtelConfig, Price,
-    SEED_USUAL, key_hash, mode_of,
+    SEED_USUAL, TokensMost, key_hash, mode_of,
 };
 pub use contest::{Contest, Finish, Runner};
 pub use curve::curve_of;
@@ -47,5 +54,5 @@ pub use door::{Decision, Door, Upstream};
 pub use error::GatewayError;
 pub use names::unresolved_blocking;
 pub use server::{Gateway, RunningGateway};
-pub use tokrate_route::{BudgetConfig, CurvePoint, KeyLimits, LoserPolicy, Mode, Policy};
+pub use tokrate_route::{BudgetConfig, CurvePoint, KeyLimits, LoserPolicy, Mode, Policy, Spending};
 pub use words::{mode_shown, policy_shown};

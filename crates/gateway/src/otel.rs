@@ -6,7 +6,7 @@
 
 mod metrics;
 mod protobuf;
-mod reply;
+pub(crate) mod reply;
 mod schedule;
 #[cfg(test)]
 mod tests;

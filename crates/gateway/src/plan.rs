@@ -3,18 +3,20 @@
 //! It refuses to know how it was written and what has been measured since. Invariant: a plan never changes; a new
 //! configuration is a new plan, and calls that have begun keep theirs.
 
+use crate::budgets::check_budgets;
 use crate::calendar::{month_of, month_start};
 use crate::config::{AliasConfig, Config, EndpointConfig, KeyConfig, LaneConfig, LimitsConfig};
 use crate::error::GatewayError;
 use crate::house::locked;
-use crate::prepare::Request;
+use crate::lane_memory::LaneMemory;
 use http::HeaderValue;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
-use tokrate_core::Tick;
+use tokrate_core::{Money, Tick, is_one_line, one_line};
+use tokrate_meter::TEXT_BYTES_MOST;
 use tokrate_net::{ClientConfig, Clock, Route, Secrets};
 use tokrate_route::BudgetConfig;
-use tokrate_route::{Budget, KeyMeter, LaneId, Mode, OutputLength, Policy, Router};
+use tokrate_route::{Budget, KeyMeter, LaneId, Mode, Month, OutputLength, Policy, Router};
 use tokrate_store::{Grouping, Log, Query, Store, StoreError};
 use tokrate_wire::Dialect;
 
@@ -36,6 +38,7 @@ pub(crate) struct Lane {
     pub endpoints: Vec<Endpoint>,
     /// Provider and name as they stand in the head of an answer, if they can.
     pub said: [Option<HeaderValue>; 2],
+    pub memory: LaneMemory,
 }
 
 /// A dialect of a lane.
@@ -68,6 +71,12 @@ pub(crate) struct Alias {
 pub(crate) struct Key {
     pub config: KeyConfig,
     pub meter: Arc<Mutex<KeyMeter>>,
+}
+
+/// What keys have spent in a month, each by its hash.
+pub(crate) struct Spent {
+    month: Month,
+    by_key: Vec<([u8; 32], Money)>,
 }
 
 impl Plan {
@@ -120,11 +129,19 @@ impl Plan {
             let same = |other: &&Arc<Lane>| other.config.name == lane.config.name && other.leads_where(lane);
             if let Some(known) = earlier.lanes.iter().find(same) {
                 router.inherit(lane.id, &locked(&earlier.router), known.id);
+                lane.memory.inherit(&known.memory);
+                if !known.shows_the_same(lane) {
+                    // With another key it may well be let in.
+                    router.reset_breaker(lane.id);
+                }
             }
         }
         drop(router);
+        let names: BTreeSet<String> = self.keys.values().map(|key| key.config.name.clone()).collect();
         for (hash, key) in &mut self.keys {
-            let Some(known) = earlier.keys.get(hash) else { continue };
+            // The log knows a key by its name: one whose secret was changed has spent what it had spent before.
+            let renamed = || earlier.keys.get(hash).filter(|known| !names.contains(&known.config.name));
+            let Some(known) = earlier.key(&key.config.name).or_else(renamed) else { continue };
             locked(&known.meter).set_limits(now, key.config.limits);
             *key = Arc::new(Key { config: key.config.clone(), meter: Arc::clone(&known.meter) });
         }
@@ -139,11 +156,20 @@ impl Plan {
         }
     }
 
-    /// Counts against each key's budget what the log says that it has spent this month.
-    pub fn restore(&self, log: &Log, wall_seconds: u64) -> Result<(), StoreError> {
-        let limited = self.keys.values().filter(|key| key.config.limits.usd_per_month.is_some());
+    fn key(&self, name: &str) -> Option<&Arc<Key>> {
+        self.keys.values().find(|key| key.config.name == name)
+    }
+
+    /// What the log says that keys with a budget have spent this month, unless an earlier plan knows it.
+    pub fn spent(&self, log: &Log, wall_seconds: u64, earlier: Option<&Plan>) -> Result<Spent, StoreError> {
+        let has_budget = |key: &Key| key.config.limits.usd_per_month.is_some();
+        let is_known = |key: &Key| {
+            let known = earlier.and_then(|earlier| earlier.key(&key.config.name));
+            known.is_some_and(|known| has_budget(known))
+        };
+        let mut spent = Spent { month: month_of(wall_seconds), by_key: Vec::new() };
         let mut reader = None;
-        for key in limited {
+        for (hash, key) in self.keys.iter().filter(|(_, key)| has_budget(key) && !is_known(key)) {
             let reader = match &mut reader {
                 Some(reader) => reader,
                 None => reader.insert(log.reader()?),
@@ -153,11 +179,20 @@ impl Plan {
                 from_unix_ms: Some(month_start(wall_seconds) * 1_000),
                 ..Query::default()
             };
-            let spent: f64 =
-                reader.summarise(&query, Grouping::default())?.iter().map(|summary| summary.cost_usd).sum();
-            locked(&key.meter).restore(month_of(wall_seconds), spent);
+            let usd: f64 = reader.summarise(&query, Grouping::default())?.iter().map(|summary| summary.cost_usd).sum();
+            // What is no amount of money is beyond every budget.
+            spent.by_key.push((*hash, Money::from_usd(usd).unwrap_or(Money::MAX)));
         }
-        Ok(())
+        Ok(spent)
+    }
+
+    /// Counts against each key's budget what it has spent.
+    pub fn restore(&self, spent: &Spent) {
+        for (hash, money) in &spent.by_key {
+            if let Some(key) = self.keys.get(hash) {
+                locked(&key.meter).restore(spent.month, *money);
+            }
+        }
     }
 
     /// The lane of a number that this plan gave out.
@@ -183,7 +218,8 @@ impl Lane {
         }
         let place = u32::try_from(place).expect("nobody writes down so many lanes");
         let said = [&config.provider, &config.name].map(|name| HeaderValue::from_str(name).ok());
-        Ok(Lane { id: LaneId(place), config: config.clone(), endpoints, said })
+        let memory = LaneMemory::default();
+        Ok(Lane { id: LaneId(place), config: config.clone(), endpoints, said, memory })
     }
 
     /// What the resolver says if a name of the lane's has no address yet.
@@ -197,6 +233,12 @@ impl Lane {
             lane.endpoints.iter().map(|endpoint| endpoint.config.base.to_string()).collect()
         };
         self.config.model == other.config.model && bases(self) == bases(other)
+    }
+
+    /// Whether two lanes that lead to the same addresses show the same headers there, keys among them.
+    fn shows_the_same(&self, other: &Lane) -> bool {
+        let headers = self.endpoints.iter().zip(&other.endpoints);
+        headers.into_iter().all(|(one, other)| one.config.headers == other.config.headers)
     }
 
     /// Where a call in this dialect goes: an endpoint of the same one, else the first.
@@ -245,16 +287,6 @@ impl Alias {
     }
 }
 
-impl Alias {
-    /// What a call may cost at most where it may go first (USD): lanes without a price count as nothing.
-    pub fn dearest_usd(&self, plan: &Plan, request: &Request) -> f64 {
-        let output = request.glance.output_limit().unwrap_or(0);
-        let router = locked(&plan.router);
-        let costs = self.lanes.iter().filter_map(|lane| router.cost_usd(*lane, request.prompt_tokens(), output));
-        costs.fold(0.0, f64::max)
-    }
-}
-
 /// What can be said without asking anybody.
 fn check(config: &Config) -> Result<(), GatewayError> {
     if config.lanes.is_empty() {
@@ -268,9 +300,17 @@ fn check(config: &Config) -> Result<(), GatewayError> {
     }
     unlike("lanes", config.lanes.iter().map(|lane| &lane.name))?;
     unlike("aliases", config.aliases.iter().map(|alias| &alias.name))?;
+    check_budgets(config)?;
     unlike("keys", config.keys.iter().map(|key| &key.name))?;
     if let Some(lane) = config.lanes.iter().find(|lane| lane.endpoints.is_empty()) {
         return Err(GatewayError::NoEndpoint(lane.name.clone()));
+    }
+    let lanes = config.lanes.iter();
+    let names = lanes.flat_map(|lane| [("lane", &lane.name), ("provider", &lane.provider), ("model", &lane.model)]);
+    let names = names.chain(config.aliases.iter().map(|alias| ("alias", &alias.name)));
+    let mut names = names.chain(config.keys.iter().map(|key| ("key", &key.name)));
+    if let Some((what, name)) = names.find(|(_, name)| !is_one_line(name, TEXT_BYTES_MOST)) {
+        return Err(GatewayError::UnfitName { what, name: one_line(name, 40), most: TEXT_BYTES_MOST });
     }
     match config.aliases.iter().find(|alias| alias.lanes.is_empty()) {
         Some(alias) => Err(GatewayError::NoLane(alias.name.clone())),

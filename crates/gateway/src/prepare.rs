@@ -11,6 +11,7 @@ use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use std::borrow::Cow;
 use std::cell::RefCell;
+use tokrate_core::Tick;
 use tokrate_net::Outgoing;
 use tokrate_route::LaneId;
 use tokrate_wire::{AnswerTranslator, Decoder, Dialect, Glance, Routed, Shape, encode_request, translate_request};
@@ -74,12 +75,29 @@ impl Request {
         self.body.len() as u64 / BYTES_PER_TOKEN
     }
 
+    /// Tokens that one answer may have, as its client set it.
+    pub fn output_limit(&self) -> Option<u64> {
+        self.glance.lengths.output_limit(self.dialect())
+    }
+
+    /// Answers that are asked for at once.
+    pub fn answers(&self) -> u64 {
+        self.glance.lengths.answers(self.dialect())
+    }
+
     /// The endpoint of a lane that can carry this, or what is in the way.
-    pub fn endpoint_for(&self, lane: &Lane) -> Result<usize, Denied> {
+    pub fn endpoint_for(&self, lane: &Lane, now: Tick) -> Result<usize, Denied> {
         match &self.routed {
             None => {
-                let none = || Denied::bad_request(format!("lane {} has no embeddings", lane.config.name));
-                lane.openai_endpoint().ok_or_else(none)
+                let none = |why| Denied::bad_request(format!("lane {} {why}", lane.config.name));
+                match (lane.config.embeddings, lane.openai_endpoint()) {
+                    (Some(false), _) => Err(none("has `embeddings = false`")),
+                    (_, None) => Err(none("has no endpoint of OpenAI's")),
+                    (None, Some(_)) if lane.memory.lacks_embeddings(now) => {
+                        Err(none("answered that it has no such path"))
+                    }
+                    (_, Some(endpoint)) => Ok(endpoint),
+                }
             }
             Some(routed) => {
                 let endpoint = lane.endpoint(Some(routed.dialect));

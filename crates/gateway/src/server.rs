@@ -4,12 +4,11 @@
 //! the end.
 
 use crate::admin::Admin;
-use crate::config::{Config, OtelConfig};
+use crate::config::{Config, LogSettings};
 use crate::error::GatewayError;
 use crate::front::Front;
 use crate::house::House;
 use crate::names::{self, Names};
-#[cfg(feature = "otel")]
 use crate::otel::Exporter;
 use crate::plan::Plan;
 use crate::worker::Worker;
@@ -21,8 +20,10 @@ use tokio::runtime::Builder;
 use tokio::sync::watch;
 use tokio::task::LocalSet;
 use tokrate_core::Span;
-use tokrate_net::server::{Listener, SharedSocket};
-use tokrate_net::{ClientConfig, Clock};
+use tokrate_net::server::{
+    Accept, AccessConfig, AccessSettings, ConnectionLimits, Connections, Listener, SharedSocket, serve_accepted,
+};
+use tokrate_net::{ClientConfig, Clock, Dial};
 use tokrate_store::Log;
 
 /// How long the end waits for the log.
@@ -32,14 +33,32 @@ const ADMIN_DRAIN: Span = Span::from_secs(1);
 /// Threads for what the admin side is asked, so that a long look into the log does not hold up the metrics.
 const BLOCKING_MOST: usize = 4;
 
+const FOR_CLIENTS: AccessSettings = AccessSettings {
+    host: "`hosts` under [gateway]",
+    origin: Some("`origins` under [gateway]"),
+    key: "add one under [gateway.keys]",
+};
+const FOR_ADMIN: AccessSettings = AccessSettings { key: "name one as `admin_key_file` under [gateway]", ..FOR_CLIENTS };
+
+/// How many connections both sides may have together.
+fn connection_limits(config: &Config) -> ConnectionLimits {
+    let usual = ConnectionLimits::without_keys();
+    let all = config.limits.connections.unwrap_or(usual.all / 2).max(1);
+    if config.keys.is_empty() {
+        return ConnectionLimits { all, unknown: all, by_peer: all };
+    }
+    let limits = ConnectionLimits::with_keys(all);
+    ConnectionLimits { by_peer: config.limits.connections_by_peer.unwrap_or(limits.by_peer), ..limits }
+}
+
 /// A gateway that runs in threads of its own. Dropping it stops it.
 pub struct RunningGateway {
     address: SocketAddr,
     admin: Option<SocketAddr>,
     house: Arc<House>,
+    log_settings: Option<LogSettings>,
     closing: watch::Sender<bool>,
     threads: Vec<JoinHandle<()>>,
-    #[cfg(feature = "otel")]
     exporter: Option<Exporter>,
     _names: Names,
 }
@@ -55,23 +74,31 @@ impl Gateway {
     /// When the configuration makes no sense, a port or the log's file cannot be had, or there is no thread. A name without an
     /// address is none: see [`RunningGateway::unresolved`].
     pub fn start(config: Config) -> Result<RunningGateway, GatewayError> {
-        if config.otel.is_some() && !OtelConfig::IS_BUILT_IN {
-            return Err(GatewayError::NoExport);
-        }
         let clock = Clock::monotonic();
         let plan = Plan::resolve_blocking(&config, clock)?;
         let log = config.log.as_ref().map(|log| Log::open(log.store_config())).transpose()?;
         if let Some(log) = &log {
-            plan.restore(log, clock.wall_seconds())?;
+            plan.restore(&plan.spent(log, clock.wall_seconds(), None)?);
         }
         let house = Arc::new(House::new(clock, plan, log));
         // Sockets are bound within a runtime, which then ends: the threads have runtimes of their own.
         let binder = Builder::new_current_thread().enable_all().build().map_err(GatewayError::Thread)?;
         let (address, sockets, admin) = binder.block_on(async {
-            let listener = Listener::bind(config.listen).await?;
+            let connections = Connections::new(connection_limits(&config));
+            let access = |asks_key, settings| AccessConfig {
+                hosts: &config.hosts,
+                origins: &config.origins,
+                asks_key,
+                settings,
+            };
+            let access_for_clients = access(!config.keys.is_empty(), &FOR_CLIENTS);
+            let listener = Listener::bind(config.listen, &access_for_clients, &connections).await?;
             let sockets = (0..config.workers.max(1)).map(|_| listener.share()).collect::<Result<Vec<_>, _>>()?;
             let admin = match config.admin {
-                Some(admin) => Some(Listener::bind(admin).await?),
+                Some(address) => {
+                    let access = access(config.admin_key.is_some(), &FOR_ADMIN);
+                    Some(Listener::bind(address, &access, &connections).await?)
+                }
                 None => None,
             };
             let admin = admin.map(|admin| Ok::<_, GatewayError>((admin.address(), admin.share()?))).transpose()?;
@@ -93,15 +120,14 @@ impl Gateway {
             threads.push(thread.start(number)?);
         }
         let names = Names::watch(&house)?;
-        #[cfg(feature = "otel")]
         let exporter = config.otel.as_ref().map(|otel| Exporter::start(otel, &config.client, &house)).transpose()?;
         Ok(RunningGateway {
             address,
             admin,
             house,
+            log_settings: config.log,
             closing,
             threads,
-            #[cfg(feature = "otel")]
             exporter,
             _names: names,
         })
@@ -130,31 +156,41 @@ impl RunningGateway {
         self.house.log.as_ref().and_then(Log::new_trouble)
     }
 
-    /// What went wrong with the export of the metrics since this was last asked, to be told to people once.
-    pub fn export_trouble(&self) -> Option<String> {
-        #[cfg(feature = "otel")]
-        return self.house.exports.new_trouble();
-        #[cfg(not(feature = "otel"))]
-        None
+    /// Lanes that are left alone since this was last asked, each with the cause, to be told to people once.
+    pub fn lane_troubles(&self) -> Vec<String> {
+        self.house.trips.take()
     }
 
-    /// Takes over new lanes, aliases, keys and limits; calls that have begun go on as they were. Addresses, threads, the
-    /// log's file and the export stay as they are. Blocks while names are resolved.
+    /// What went wrong with the export of the metrics since this was last asked, to be told to people once.
+    pub fn export_trouble(&self) -> Option<String> {
+        self.house.exports.new_trouble()
+    }
+
+    /// Takes over new lanes, aliases, keys and limits; calls that have begun go on as they were. Addresses, the
+    /// rules of who may ask there at all, limits of connections and of all bodies, threads, the log's file and the export stay
+    /// as they are. Blocks while names are resolved.
     ///
     /// # Errors
     /// When the configuration makes no sense; the old one then stays.
     pub fn reconfigure(&self, config: &Config) -> Result<(), GatewayError> {
         // The addresses stay, so that what is safe there is judged by them.
-        let config = Config { listen: self.address, admin: self.admin, ..config.clone() };
-        let mut plan = Plan::resolve_blocking(&config, self.house.clock)?;
-        plan.inherit(&self.house.plan(), self.house.clock.now());
-        self.house.adopt(plan);
-        Ok(())
+        let config =
+            Config { listen: self.address, admin: self.admin, log: self.log_settings.clone(), ..config.clone() };
+        self.house.reconfigure(&config)
     }
 
-    /// Stops listening, lets open calls go on for the time that the configuration allows, and waits for the end.
-    pub fn stop(mut self) {
+    /// Stops listening, lets open calls go on for the time that the configuration allows, and waits for the end. Returns what
+    /// went wrong with the log and was not said yet, rows that could not be written before all.
+    pub fn stop(mut self) -> Option<String> {
         self.join();
+        let log = self.house.log.as_ref()?;
+        match log.counts().waiting {
+            0 => log.new_trouble(),
+            rows => {
+                let why = log.trouble().unwrap_or_else(|| "the disk is too slow".to_owned());
+                Some(format!("{rows} rows could not be written in time: {why}"))
+            }
+        }
     }
 
     fn join(&mut self) {
@@ -167,7 +203,6 @@ impl RunningGateway {
             log.flush(FLUSH_MOST);
         }
         // Its last export tells of all calls.
-        #[cfg(feature = "otel")]
         drop(self.exporter.take());
     }
 }
@@ -214,21 +249,31 @@ impl Thread {
                 Err(error) => return drop(started.send(Err(error.into()))),
             };
             let clock: Clock = self.house.clock;
-            let worker = Rc::new(Worker::new(self.house, self.connecting));
-            let mut closed = self.closed;
-            // An error means that the gateway's handle is gone, which ends it as well.
-            let mut closed_too = closed.clone();
-            let end = async move { drop(closed.wait_for(|closed| *closed).await) };
+            let mut closed = self.closed.clone();
             drop(started.send(Ok(())));
             let beside = async move {
                 let Some((listener, handler)) = admin else { return };
-                let end = async move { drop(closed_too.wait_for(|closed| *closed).await) };
+                // An error means that the gateway's handle is gone, which ends it as well.
+                let end = async move { drop(closed.wait_for(|closed| *closed).await) };
                 listener.serve(handler, clock, end, ADMIN_DRAIN).await;
             };
-            let front = Rc::new(Front { worker: Rc::clone(&worker) });
-            tokio::join!(listener.serve(front, clock, end, self.drain), beside);
-            // What lost is read to its end as well, so that its cost is known.
-            worker.drains.end(self.drain).await;
+            let worker = Rc::new(Worker::new(self.house, self.connecting, Dial::tcp()));
+            tokio::join!(serve_clients(worker, listener, self.closed, self.drain), beside);
         });
     }
+}
+
+/// Serves the clients of one thread until the gateway closes; what is open then may go on for as long as `drain`.
+pub(crate) async fn serve_clients(
+    worker: Rc<Worker>,
+    clients: impl Accept,
+    mut closed: watch::Receiver<bool>,
+    drain: Span,
+) {
+    let front = Rc::new(Front { worker: Rc::clone(&worker) });
+    // An error means that the gateway's handle is gone, which ends it as well.
+    let end = async move { drop(closed.wait_for(|closed| *closed).await) };
+    serve_accepted(clients, front, worker.house.clock, end, drain).await;
+    // What lost is read to its end as well, so that its cost is known.
+    worker.drains.end(drain).await;
 }

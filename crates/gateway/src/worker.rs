@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use tokrate_core::EventBatch;
-use tokrate_net::{Client, ClientConfig, NetError};
+use tokrate_net::{Client, ClientConfig, Dial, NetError};
 
 /// What the calls of one thread share.
 pub(crate) struct Worker {
@@ -20,6 +20,7 @@ pub(crate) struct Worker {
     /// Losers that are read to their end.
     pub drains: Drains,
     connecting: ClientConfig,
+    dial: Dial,
     planned: RefCell<Planned>,
 }
 
@@ -32,9 +33,10 @@ struct Planned {
 }
 
 impl Worker {
-    pub fn new(house: Arc<House>, connecting: ClientConfig) -> Worker {
+    pub fn new(house: Arc<House>, connecting: ClientConfig, dial: Dial) -> Worker {
         let planned = Planned { generation: house.generation(), plan: house.plan(), clients: BTreeMap::new() };
-        Worker { house, batch: Rc::default(), drains: Drains::default(), connecting, planned: RefCell::new(planned) }
+        let (batch, drains) = (Rc::default(), Drains::default());
+        Worker { house, batch, drains, connecting, dial, planned: RefCell::new(planned) }
     }
 
     /// The plan of today. Connections of an earlier one are closed when its last call has ended.
@@ -51,7 +53,8 @@ impl Worker {
     pub fn client(&self, plan: &Arc<Plan>, lane: &Lane, endpoint: usize) -> Result<Rc<Client>, NetError> {
         let open = || {
             let route = lane.endpoints[endpoint].route.clone();
-            Ok(Rc::new(Client::new(self.connecting.clone(), route, self.house.clock)?))
+            let dial = self.dial.clone();
+            Ok(Rc::new(Client::dialling(self.connecting.clone(), route, self.house.clock, dial)?))
         };
         let mut planned = self.planned.borrow_mut();
         if !Arc::ptr_eq(&planned.plan, plan) {

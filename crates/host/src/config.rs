@@ -4,9 +4,9 @@
 
 use crate::metrics::MetricNames;
 use crate::truth::TruthLog;
-use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use tokrate_core::Span;
+pub use tokrate_net::server::ApiKey;
 use tokrate_sim::{Faults, Law, Persona};
 
 /// Settings of a host with one provider, which does not change over time.
@@ -32,6 +32,8 @@ pub struct HostConfig {
     pub requests_most: usize,
     /// Largest request body, in bytes; a larger one is answered with 413.
     pub request_bytes_most: usize,
+    /// Names under which it may be asked, beside the addresses that it listens on and `localhost`.
+    pub hosts: Vec<String>,
     /// How long open requests may go on when the host is stopped.
     pub drain: Span,
 }
@@ -51,6 +53,8 @@ pub struct FleetConfig {
     pub requests_most: usize,
     /// Largest request body, in bytes; a larger one is answered with 413.
     pub request_bytes_most: usize,
+    /// Names under which it may be asked, beside the addresses that it listens on and `localhost`.
+    pub hosts: Vec<String>,
     /// How long open requests may go on when the host is stopped.
     pub drain: Span,
 }
@@ -145,6 +149,7 @@ impl Default for HostConfig {
             truth: TruthLog::Off,
             requests_most: 20_000,
             request_bytes_most: 32 << 20,
+            hosts: Vec::new(),
             drain: Span::from_secs(1),
         }
     }
@@ -177,45 +182,8 @@ impl From<HostConfig> for FleetConfig {
             truth: config.truth,
             requests_most: config.requests_most,
             request_bytes_most: config.request_bytes_most,
+            hosts: config.hosts,
             drain: config.drain,
         }
-    }
-}
-
-/// A key that clients must show. Prints as `***`.
-#[derive(Clone)]
-pub struct ApiKey(String);
-
-impl ApiKey {
-    /// A key from its text.
-    pub fn new(key: String) -> ApiKey {
-        ApiKey(key)
-    }
-
-    /// Whether these bytes are the key. Takes the same time for every key of a length.
-    pub(crate) fn is(&self, shown: &[u8]) -> bool {
-        let differing = shown.iter().zip(self.0.as_bytes()).fold(0, |bits, (a, b)| bits | (a ^ b));
-        shown.len() == self.0.len() && differing == 0
-    }
-}
-
-impl fmt::Debug for ApiKey {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("***")
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_key_is_recognised_and_never_printed() {
-        let key = ApiKey::new("abc".to_owned());
-        assert!(key.is(b"abc"));
-        for wrong in ["abd", "ab", "abcd", ""] {
-            assert!(!key.is(wrong.as_bytes()), "{wrong}");
-        }
-        assert_eq!(format!("{key:?}"), "***");
     }
 }

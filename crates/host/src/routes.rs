@@ -12,25 +12,26 @@ use crate::prompt::PromptCounter;
 use crate::truth::Truth;
 use crate::truth::log::Log;
 use bytes::Bytes;
-use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
+use http::header::{CONTENT_TYPE, HeaderValue};
 use http::request::Parts;
-use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http::{Method, Request, Response, StatusCode};
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Arc;
 use tokrate_net::Clock;
-use tokrate_net::server::{ConnectionTap, Handler, RequestBody};
+use tokrate_net::server::{ByteBudget, ConnectionTap, Handler, RequestBody, shown_keys};
 use tokrate_sim::Stats;
 use tokrate_wire::{Dialect, Routed, encode_refusal};
 
 const REQUEST_ID: &str = "x-request-id";
-/// Headers that show a key, beside `Authorization: Bearer`: Anthropic's, Google's, Azure's.
-const KEY_HEADERS: [&str; 3] = ["x-api-key", "x-goog-api-key", "api-key"];
 
 /// What all ports of a host share.
 pub(crate) struct House {
     pub providers: Vec<Served>,
     pub requests_most: usize,
     pub request_bytes_most: usize,
+    /// What all bodies may hold.
+    pub bodies: Arc<ByteBudget>,
     pub clock: Clock,
     pub log: Rc<RefCell<Log>>,
     pub prompts: PromptCounter,
@@ -79,7 +80,7 @@ impl Served {
 
     fn check_key(&self, head: &Parts) -> Result<(), Refused> {
         let Some(key) = &self.provider.api_key else { return Ok(()) };
-        let mut shown = keys(&head.headers).chain(key_of_query(head)).peekable();
+        let mut shown = shown_keys(&head.headers).chain(key_of_query(head)).peekable();
         if shown.peek().is_none() {
             return Err(Refused(StatusCode::UNAUTHORIZED, "the API key is missing".to_owned()));
         }
@@ -112,6 +113,12 @@ impl Handler for Routes {
         }
         response
     }
+
+    fn refusal(&self, head: &Request<RequestBody>, status: StatusCode, message: &str) -> Vec<u8> {
+        let target = head.uri().path_and_query().map_or("", |target| target.as_str());
+        let dialect = Dialect::of_path(target).map_or(Dialect::OpenAiChat, |routed| routed.dialect);
+        encode_refusal(dialect, status.as_u16(), message)
+    }
 }
 
 impl Routes {
@@ -140,13 +147,6 @@ impl Routes {
             None => &self.house.providers,
         }
     }
-}
-
-/// Every key that the headers show.
-fn keys(headers: &HeaderMap) -> impl Iterator<Item = &[u8]> {
-    let bearer = headers.get(AUTHORIZATION).map(|value| value.as_bytes());
-    let bearer = bearer.map(|value| value.strip_prefix(b"Bearer ").unwrap_or(value));
-    bearer.into_iter().chain(KEY_HEADERS.iter().filter_map(|name| Some(headers.get(*name)?.as_bytes())))
 }
 
 /// The key that the query shows: `?key=…`, Google's.

@@ -23,9 +23,18 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::watch;
 use tokio::task::{JoinSet, LocalSet};
 use tokrate_core::{Rng, Sketch, Span};
-use tokrate_net::server::Listener;
+use tokrate_net::server::{AccessConfig, AccessSettings, ByteBudget, ConnectionLimits, Connections, Listener};
 use tokrate_net::{Clock, Pacer, thread_cpu_time};
 use tokrate_sim::{Engine, Stats};
+
+/// Bodies that are read at once: so many of the largest (a count).
+const BODIES_MOST: usize = 16;
+
+const SETTINGS: AccessSettings = AccessSettings {
+    host: "--allow-host",
+    origin: None,
+    key: "ask for one with --key-env (of personas, `key_env` for each)",
+};
 
 /// A question to the host's thread.
 type Question = Box<dyn FnOnce(&House) + Send>;
@@ -242,6 +251,7 @@ impl Prepared {
             request_bytes_most: config.request_bytes_most,
             clock,
             log: Rc::clone(&log),
+            bodies: ByteBudget::new(config.request_bytes_most.saturating_mul(BODIES_MOST)),
             prompts: PromptCounter::default(),
             scratch: Rc::new(Scratch::default()),
         });
@@ -273,14 +283,18 @@ impl Prepared {
 async fn listen(config: &FleetConfig) -> Result<(Addresses, Vec<(Option<usize>, Listener)>), HostError> {
     let mut addresses = Addresses::default();
     let mut listeners = Vec::new();
+    let connections = Connections::new(ConnectionLimits::without_keys());
+    let access = |asks_key| AccessConfig { hosts: &config.hosts, origins: &[], asks_key, settings: &SETTINGS };
     if let Some(address) = config.address {
-        let listener = Listener::bind(address).await?;
+        // Whoever has no key of its own can be asked by everyone here.
+        let access = access(config.providers.iter().all(|provider| provider.api_key.is_some()));
+        let listener = Listener::bind(address, &access, &connections).await?;
         addresses.main = Some(listener.address());
         listeners.push((None, listener));
     }
     for (place, provider) in config.providers.iter().enumerate() {
         let listener = match provider.address {
-            Some(address) => Some(Listener::bind(address).await?),
+            Some(address) => Some(Listener::bind(address, &access(provider.api_key.is_some()), &connections).await?),
             None => None,
         };
         addresses.own.push(listener.as_ref().map(Listener::address));

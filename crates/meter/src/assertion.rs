@@ -9,7 +9,6 @@ use crate::expression::{Cursor, ExpressionError, Relation, suggestion};
 use crate::run::{Load, PhaseResult};
 use crate::slo::{is_speed_unit, milliseconds_in};
 use look_up::{Found, Kind, Subject, subject_of};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -33,7 +32,8 @@ enum Place {
 }
 
 /// How a demand came out in one phase.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct AssertionOutcome {
     /// The demand, as it was understood.
     pub assertion: String,
@@ -50,7 +50,8 @@ pub struct AssertionOutcome {
 }
 
 /// How a demand came out. Only [`AssertionStatus::Met`] is good.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum AssertionStatus {
     /// The number keeps the bound.

@@ -5,12 +5,15 @@
 
 use crate::live::GapSketch;
 use crate::names;
-use schemars::{JsonSchema, schema_for};
 use serde::{Deserialize, Serialize};
-use tokrate_core::{FailureKind, FinishReason};
+use tokrate_core::{FailureKind, FinishReason, is_one_line, one_line};
+
+/// Longest text of a row (bytes): names of models and lanes have fewer than a hundred, and a provider may say anything.
+pub const TEXT_BYTES_MOST: usize = 256;
 
 /// Why an attempt was begun.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum AttemptRole {
     /// The call's first.
@@ -25,7 +28,8 @@ pub enum AttemptRole {
 }
 
 /// How an attempt ended, as the gateway's client saw it.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum AttemptEnd {
     /// Its answer was given to the client, whole.
@@ -40,7 +44,8 @@ pub enum AttemptEnd {
 }
 
 /// Where the cost of an attempt comes from.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum CostBasis {
     /// There is no price for the lane.
@@ -55,7 +60,8 @@ pub enum CostBasis {
 }
 
 /// One attempt of one call.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Attempt {
     /// The call, the same for all its attempts; unique in a log.
     pub call: String,
@@ -103,11 +109,12 @@ pub struct Attempt {
     pub status: Option<u16>,
     /// Why the model stopped.
     #[serde(default, with = "names::maybe")]
-    #[schemars(schema_with = "names::schema_maybe::<FinishReason>")]
+    #[cfg_attr(test, schemars(schema_with = "crate::schema::name_or_null::<FinishReason>"))]
     pub finish: Option<FinishReason>,
-    /// Why it failed.
+    /// Why it failed. Of one that was answered: what was wrong with it although the client got all of it (`not_json` if an
+    /// event in it could not be read).
     #[serde(with = "names::maybe")]
-    #[schemars(schema_with = "names::schema_maybe::<FailureKind>")]
+    #[cfg_attr(test, schemars(schema_with = "crate::schema::name_or_null::<FailureKind>"))]
     pub failure: Option<FailureKind>,
     /// Begun to sent (ns): waiting for a connection.
     pub wait_ns: Option<u64>,
@@ -154,6 +161,26 @@ pub struct Attempt {
     pub cost_usd: Option<f64>,
     /// Where that comes from.
     pub cost_basis: CostBasis,
+}
+
+impl Attempt {
+    /// Cuts every text to [`TEXT_BYTES_MOST`], on one line, without what a terminal would obey.
+    pub fn bound_texts(&mut self) {
+        let names = [
+            &mut self.call,
+            &mut self.alias,
+            &mut self.lane,
+            &mut self.provider,
+            &mut self.model,
+            &mut self.dialect_in,
+            &mut self.dialect_out,
+            &mut self.version,
+        ];
+        let texts = names.into_iter().chain(&mut self.key).chain(&mut self.model_answered);
+        for text in texts.filter(|text| !is_one_line(text, TEXT_BYTES_MOST)) {
+            *text = one_line(text, TEXT_BYTES_MOST);
+        }
+    }
 }
 
 impl AttemptRole {
@@ -203,12 +230,6 @@ impl CostBasis {
     }
 }
 
-/// The JSON Schema of a row, indented.
-pub fn attempt_schema() -> String {
-    let written = serde_json::to_string_pretty(&schema_for!(Attempt)).expect("a schema is plain data");
-    written + "\n"
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -228,13 +249,23 @@ mod tests {
     }
 
     #[test]
-    fn the_schema_in_docs_is_that_of_the_type() {
-        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/attempt.schema.json");
-        let written = std::fs::read_to_string(path).unwrap_or_default();
-        assert!(
-            written == attempt_schema(),
-            "docs/attempt.schema.json is out of date; write it anew with `cargo run -p tokrate-meter --example schema -- docs`"
-        );
+    fn every_text_of_a_row_is_bounded() {
+        let long = "\u{1b}[2J".to_owned() + &"x".repeat(1 << 20);
+        let written = serde_json::to_value(Attempt::default()).expect("plain data");
+        let fields: Vec<String> = written.as_object().expect("a row").keys().cloned().collect();
+        let mut texts = 0;
+        for field in fields {
+            let mut written = written.clone();
+            written[&field] = long.clone().into();
+            // Of numbers and of names from a list that is refused.
+            let Ok(mut row) = serde_json::from_value::<Attempt>(written) else { continue };
+            row.bound_texts();
+            let written = serde_json::to_value(&row).expect("plain data");
+            let bounded = written[&field].as_str().expect("a text");
+            assert!(bounded.len() <= TEXT_BYTES_MOST && !bounded.contains('\u{1b}'), "{field}");
+            texts += 1;
+        }
+        assert_eq!(texts, 10);
     }
 
     #[test]

@@ -3,12 +3,12 @@
 //! It refuses to know how the error was found (the embedded engine measured against its own truth log is bench's work).
 //! Invariant: `client_limited` is decided here by one rule, and never without a reason.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokrate_core::Span;
 
 /// How the client's error was found.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ClientErrorSource {
     /// The engine that was measured logs every write itself: the error of these very requests.
@@ -23,7 +23,8 @@ pub enum ClientErrorSource {
 }
 
 /// What the client adds to what it measures, at one concurrency and event rate. `None` is "not measured", not 0.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ClientError {
     /// How it was found.
     pub source: ClientErrorSource,

@@ -19,13 +19,13 @@ pub(crate) use significance::{holm, permutation_p, ratio_of_medians};
 
 use crate::expression::suggestion;
 use crate::stats::Interval;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use tokrate_core::Conditions;
 
 /// What is compared.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Metric {
     /// Sent to first output text.
@@ -60,7 +60,8 @@ pub struct CompareOptions {
 }
 
 /// Everything that a comparison says.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CompareReport {
     /// Which form this is: `tokrate.compare.v1`.
     pub schema: String,
@@ -85,7 +86,8 @@ pub struct CompareReport {
 }
 
 /// A condition in which two measurements differ.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct UnlikeCondition {
     /// Its name.
     pub name: String,
@@ -96,7 +98,8 @@ pub struct UnlikeCondition {
 }
 
 /// One metric at one level.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CompareRow {
     /// Name of the level.
     pub level: String,
@@ -131,7 +134,8 @@ pub struct CompareRow {
 }
 
 /// What one row comes to.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum CompareVerdict {
     /// The second is better than chance explains.
@@ -145,7 +149,8 @@ pub enum CompareVerdict {
 }
 
 /// What a comparison comes to.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum CompareOutcome {
     /// No row is worse beyond the threshold.

@@ -3,7 +3,6 @@
 //! It refuses to know what is demanded of what. Invariant: every error names the column (counted from 1, in characters),
 //! what was expected there, and the nearest known name where a name was misspelt.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -19,7 +18,8 @@ pub struct ExpressionError {
 }
 
 /// How a value must compare with a bound.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub enum Relation {
     /// `<`
     #[serde(rename = "<")]

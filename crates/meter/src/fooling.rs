@@ -5,7 +5,6 @@
 
 use crate::record::ConditionsRow;
 use crate::request::{MIN_WINDOW, RequestNumbers};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use tokrate_core::FinishReason;
@@ -21,7 +20,8 @@ const USAGE_LIMIT: f64 = 0.2;
 const NOTABLE_SHARE: f64 = 0.05;
 
 /// A sign that was seen.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Suspicion {
     /// Which sign.
     pub kind: SuspicionKind,
@@ -36,7 +36,8 @@ pub struct Suspicion {
 }
 
 /// The signs that are looked for.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SuspicionKind {
     /// The same text for different prompts: cached or replayed.

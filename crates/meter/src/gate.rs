@@ -5,12 +5,12 @@
 
 use crate::request::RequestNumbers;
 use crate::run::{PhaseResult, in_flight, slots};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokrate_core::FailureKind;
 
 /// Two numbers that should agree and do not.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct GateViolation {
     /// Which rule is broken.
     pub check: GateCheck,
@@ -23,7 +23,8 @@ pub struct GateViolation {
 }
 
 /// The rules of the gate.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum GateCheck {
     /// The gaps of a request sum to last text - first text.

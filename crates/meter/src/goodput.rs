@@ -7,14 +7,14 @@ use crate::request::RequestNumbers;
 use crate::run::PhaseResult;
 use crate::slo::Slo;
 use crate::stats::{Interval, normal_quantile, wilson_interval};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokrate_core::FailureKind;
 
 const CONFIDENCE: f64 = 0.95;
 
 /// How many requests kept every objective.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Goodput {
     /// Each objective with how many requests kept it.
     pub slos: Vec<SloCount>,
@@ -35,7 +35,8 @@ pub struct Goodput {
 }
 
 /// How many requests kept one objective.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SloCount {
     /// The objective, such as `ttft_ms < 500`.
     pub slo: String,
@@ -46,7 +47,8 @@ pub struct SloCount {
 }
 
 /// Whether a share is at least what is asked for, as far as its interval tells.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ShareVerdict {
     /// The whole interval is.

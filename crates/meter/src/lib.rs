@@ -28,13 +28,15 @@ pub mod request;
 pub mod run;
 #[cfg(test)]
 mod sample;
+#[cfg(test)]
+mod schema;
 pub mod scorecard;
 pub mod server_metrics;
 mod slo;
 pub mod stats;
 
 pub use assertion::{Assertion, AssertionOutcome, AssertionStatus};
-pub use attempt::{Attempt, AttemptEnd, AttemptRole, CostBasis, attempt_schema};
+pub use attempt::{Attempt, AttemptEnd, AttemptRole, CostBasis, TEXT_BYTES_MOST};
 pub use claim::{Claim, ClaimError, Condition, Meaning};
 pub use client_error::{ClientError, ClientErrorSource};
 pub use comfort::Comfort;
@@ -46,7 +48,7 @@ pub use live::{GapSketch, LiveMeter, LiveNumbers};
 pub use metric::RequestMetric;
 pub use record::{
     Against, Billed, Comparison, ConditionsRow, EngineHost, Gpu, Price, Record, RecordError, SearchLevel, SearchResult,
-    SearchStatus, Spending, Status, Tool, comparison_schema, record_schema, request_schema,
+    SearchStatus, Spending, Status, Tool,
 };
 pub use request::{
     Arrival, Chunk, Ending, Failure, FailureRow, Oddities, RequestMeter, RequestNumbers, RequestTrace, Timing,

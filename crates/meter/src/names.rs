@@ -3,7 +3,6 @@
 //! It refuses to know what they are used for. Invariant: what is written is the name that tables show, and reading a name
 //! that does not exist is an error that lists those that do.
 
-use schemars::{Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serializer, de};
 use tokrate_core::{FailureKind, FinishReason};
 
@@ -31,19 +30,6 @@ impl Named for FinishReason {
     fn name(self) -> &'static str {
         FinishReason::name(self)
     }
-}
-
-/// The JSON Schema of a name.
-pub(crate) fn schema<T: Named>(_: &mut SchemaGenerator) -> Schema {
-    let names: Vec<&str> = T::ALL.iter().map(|value| value.name()).collect();
-    json_schema!({ "type": "string", "enum": names })
-}
-
-/// The JSON Schema of a name that may be missing.
-pub(crate) fn schema_maybe<T: Named>(_: &mut SchemaGenerator) -> Schema {
-    let mut names: Vec<Option<&str>> = T::ALL.iter().map(|value| Some(value.name())).collect();
-    names.push(None);
-    json_schema!({ "type": ["string", "null"], "enum": names })
 }
 
 fn find<T: Named, E: de::Error>(name: &str) -> Result<T, E> {

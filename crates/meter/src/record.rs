@@ -7,7 +7,7 @@
 mod comparison;
 mod conditions;
 mod engine_host;
-mod json;
+pub(crate) mod json;
 mod price;
 mod search;
 mod spending;
@@ -22,18 +22,17 @@ pub use spending::{Billed, Spending};
 use crate::assertion::AssertionOutcome;
 use crate::curve::CurveResult;
 use crate::gate::GateViolation;
-use crate::request::RequestNumbers;
 use crate::run::PhaseResult;
 use json::lay_out;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// A measurement with everything that is needed to judge it.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Record {
     /// Which form this is: `tokrate.record.v1`.
-    #[schemars(extend("const" = Record::SCHEMA))]
+    #[cfg_attr(test, schemars(extend("const" = Record::SCHEMA)))]
     pub schema: String,
     /// What wrote it.
     pub tool: Tool,
@@ -71,7 +70,8 @@ pub struct Record {
 }
 
 /// What wrote a record.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Tool {
     /// Its name.
     pub name: String,
@@ -80,7 +80,8 @@ pub struct Tool {
 }
 
 /// Whether a plan was carried out.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     /// All of it.
@@ -152,21 +153,6 @@ impl Tool {
     pub fn current() -> Tool {
         Tool { name: "tokrate".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() }
     }
-}
-
-/// The JSON Schema of [`Record`], indented.
-pub fn record_schema() -> String {
-    lay_out(&schemars::schema_for!(Record))
-}
-
-/// The JSON Schema of [`Comparison`], indented.
-pub fn comparison_schema() -> String {
-    lay_out(&schemars::schema_for!(Comparison))
-}
-
-/// The JSON Schema of one row of `--jsonl` ([`RequestNumbers`]), indented.
-pub fn request_schema() -> String {
-    lay_out(&schemars::schema_for!(RequestNumbers))
 }
 
 impl From<serde_json::Error> for RecordError {

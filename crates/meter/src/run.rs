@@ -24,12 +24,12 @@ pub(crate) use steady::{in_flight, slots};
 pub use summary::{ComfortBands, InputTokens, MissingSpeed, SpeedQuantile, SpeedSummary, TokenSummary};
 pub use sweep::{ConcurrencySeen, Sweep};
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokrate_core::Span;
 
 /// What decided when requests were sent.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case", tag = "loop")]
 pub enum Load {
     /// A fixed number of requests in flight; the next is sent when one ends.

@@ -16,7 +16,6 @@ use crate::fooling::SuspicionKind;
 use crate::record::{Price, Record, Spending};
 use crate::run::{Counts, Load, PhaseResult};
 use crate::stats::{Interval, wilson_interval};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use tokrate_core::{Conditions, Rng};
@@ -29,7 +28,8 @@ const CROWDED: [u32; 3] = [10, 25, 50];
 const ALPHA: f64 = 0.05;
 
 /// The targets of one run, side by side.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Scorecard {
     /// Which form this is: `tokrate.scorecard.v1`.
     pub schema: String,
@@ -46,7 +46,8 @@ pub struct Scorecard {
 }
 
 /// One target.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ScoreRow {
     /// What it is called.
     pub target: String,
@@ -73,7 +74,8 @@ pub struct ScoreRow {
 }
 
 /// Output speed under load as a share of the speed alone.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SpeedKept {
     /// Requests in flight.
     pub concurrency: u32,
@@ -84,7 +86,8 @@ pub struct SpeedKept {
 }
 
 /// A share of requests with its interval.
-#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Share {
     /// How many requests.
     pub count: u64,
@@ -97,7 +100,8 @@ pub struct Share {
 }
 
 /// A condition in which targets differ.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct UnlikeValues {
     /// Its name.
     pub name: String,

@@ -17,7 +17,7 @@ mod tests;
 
 use crate::clock::Clock;
 use crate::config::{ClientConfig, HttpVersion};
-use crate::connect::{Connector, MemoryDial, Opened};
+use crate::connect::{Connector, Dial, Opened};
 use crate::error::NetError;
 use crate::exchange::{ConnectionUse, Exchange, ExchangeFailure, Limits, Outgoing, Sink};
 use crate::route::Route;
@@ -62,7 +62,7 @@ impl Client {
     /// # Errors
     /// When target, proxy and HTTP version do not go together.
     pub fn new(config: ClientConfig, route: Route, clock: Clock) -> Result<Client, NetError> {
-        Client::with(config, route, clock, None)
+        Client::dialling(config, route, clock, Dial::tcp())
     }
 
     /// A client whose connections are handed out by `dial`, in memory: for tests of what is built on it.
@@ -76,11 +76,15 @@ impl Client {
         dial: impl Fn() -> DuplexStream + 'static,
     ) -> Result<Client, NetError> {
         let route = Route::unresolved(target, &config)?;
-        Client::with(config, route, clock, Some(Box::new(dial)))
+        Client::dialling(config, route, clock, Dial::memory(move |_| std::future::ready(Ok(dial()))))
     }
 
-    fn with(config: ClientConfig, route: Route, clock: Clock, memory: Option<MemoryDial>) -> Result<Client, NetError> {
-        let connector = Connector::new(&config, route, clock, memory)?;
+    /// A client whose connections are opened as `dial` has it.
+    ///
+    /// # Errors
+    /// When target, proxy and HTTP version do not go together.
+    pub fn dialling(config: ClientConfig, route: Route, clock: Clock, dial: Dial) -> Result<Client, NetError> {
+        let connector = Connector::new(&config, route, clock, dial)?;
         let authority = connector.route().target.authority();
         let dialer = Dialer { config, connector, clock, authority, dns_told: Cell::new(false) };
         Ok(Client { dialer, http1: Http1Pool::default(), http2: Http2Pool::default() })

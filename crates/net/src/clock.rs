@@ -3,10 +3,11 @@
 //! It refuses to know what is timed. Invariant: ticks of all processes of one machine are comparable.
 
 use rustix::time::{ClockId, clock_gettime};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use tokio::time::Instant;
 use tokrate_core::{Span, Tick, rfc3339};
 
-/// A source of ticks: CLOCK_MONOTONIC, or hands moved by a test. A value, handed on from `main`.
+/// A source of ticks: CLOCK_MONOTONIC, hands moved by a test, or the time of a runtime. A value, handed on from `main`.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock(Source);
 
@@ -14,7 +15,21 @@ pub struct Clock(Source);
 enum Source {
     Monotonic,
     Manual(&'static AtomicU64),
+    Runtime(&'static RuntimeTime),
 }
+
+/// Time as a runtime has it.
+#[derive(Debug)]
+struct RuntimeTime {
+    origin: Instant,
+    start: Tick,
+    /// Wall time at `origin` (ns since 1970), with all jumps since.
+    wall_nanos: AtomicI64,
+}
+
+/// Sets the wall time of a clock made by [`Clock::of_runtime`].
+#[derive(Clone, Copy, Debug)]
+pub struct WallHands(&'static RuntimeTime);
 
 /// Moves a clock made by [`Clock::manual`].
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +48,16 @@ impl Clock {
         (Clock(Source::Manual(hands)), Hands(hands))
     }
 
-    /// Whether ticks pass by themselves.
+    /// A clock that goes as the caller's runtime does: where that one's time is paused, it jumps from timer to timer. It shows
+    /// `start` and `wall_nanos` (since 1970) now. For simulations; as [`Clock::manual`], each one keeps a few bytes for the rest
+    /// of the process.
+    pub fn of_runtime(start: Tick, wall_nanos: u64) -> (Clock, WallHands) {
+        let wall_nanos = AtomicI64::new(i64::try_from(wall_nanos).unwrap_or(i64::MAX));
+        let time: &'static RuntimeTime = Box::leak(Box::new(RuntimeTime { origin: Instant::now(), start, wall_nanos }));
+        (Clock(Source::Runtime(time)), WallHands(time))
+    }
+
+    /// Whether ticks pass by themselves, as the machine's do.
     pub(crate) fn runs(self) -> bool {
         matches!(self.0, Source::Monotonic)
     }
@@ -44,17 +68,24 @@ impl Clock {
         match self.0 {
             Source::Monotonic => Tick::from_nanos(nanos(ClockId::Monotonic)),
             Source::Manual(hands) => Tick::from_nanos(hands.load(Ordering::Relaxed)),
+            Source::Runtime(time) => time.start + time.elapsed(),
         }
     }
 
     /// Nanoseconds since 1970, for fields that carry wall time.
     pub fn wall_nanos(self) -> u64 {
-        nanos(ClockId::Realtime)
+        match self.0 {
+            Source::Monotonic | Source::Manual(_) => nanos(ClockId::Realtime),
+            Source::Runtime(time) => {
+                let elapsed = i64::try_from(time.elapsed().as_nanos()).unwrap_or(i64::MAX);
+                u64::try_from(time.wall_nanos.load(Ordering::Relaxed).saturating_add(elapsed)).unwrap_or(0)
+            }
+        }
     }
 
     /// Seconds since 1970, for fields that carry wall time.
     pub fn wall_seconds(self) -> u64 {
-        nanos(ClockId::Realtime) / 1_000_000_000
+        self.wall_nanos() / 1_000_000_000
     }
 
     /// Wall time as RFC 3339 in UTC, to the second.
@@ -67,6 +98,20 @@ impl Hands {
     /// Moves the clock on; its new time.
     pub fn advance(self, span: Span) -> Tick {
         Tick::from_nanos(self.0.fetch_add(span.as_nanos(), Ordering::Relaxed)) + span
+    }
+}
+
+impl RuntimeTime {
+    fn elapsed(&self) -> Span {
+        let elapsed = Instant::now().saturating_duration_since(self.origin);
+        Span::from_nanos(u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX))
+    }
+}
+
+impl WallHands {
+    /// Moves the wall time forth, or back, by so many seconds; ticks go on as they were.
+    pub fn jump(self, seconds: i64) {
+        self.0.wall_nanos.fetch_add(seconds.saturating_mul(1_000_000_000), Ordering::Relaxed);
     }
 }
 
@@ -90,6 +135,22 @@ mod tests {
         assert_eq!(rfc3339(951_782_399), "2000-02-28T23:59:59Z");
         assert_eq!(rfc3339(951_782_400), "2000-02-29T00:00:00Z");
         assert_eq!(rfc3339(1_795_219_200), "2026-11-21T00:00:00Z");
+    }
+
+    #[test]
+    fn the_clock_of_a_runtime_follows_its_timers_and_its_wall_time_can_jump() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+        runtime.expect("a runtime").block_on(async {
+            let start = Tick::from_nanos(7);
+            let (clock, wall) = Clock::of_runtime(start, 1_000_000_000_000);
+            assert_eq!((clock.now(), clock.wall_seconds()), (start, 1_000));
+            tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+            // Timers have a grain of a millisecond.
+            let now = clock.now();
+            assert!(now >= start + Span::from_secs(60) && now <= start + Span::from_millis(60_002), "{now:?}");
+            wall.jump(-1_000);
+            assert_eq!((clock.now(), clock.wall_seconds()), (now, 60));
+        });
     }
 
     #[test]

@@ -9,12 +9,15 @@ use crate::error::NetError;
 use crate::exchange::{ConnectionUse, ExchangeFailure};
 use crate::route::Route;
 use crate::stamped::{Stamped, Stamps};
+use crate::target::Target;
 use crate::tls::handshake_failure;
-use crate::transport::{Socket, Transport};
+use crate::transport::{MemoryStream, Socket, Transport};
 use rustls::pki_types::ServerName;
+use std::io;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::{TlsConnector, TlsStream};
 use tokrate_core::FailureKind;
@@ -22,8 +25,31 @@ use tokrate_core::FailureKind;
 /// Longest answer of a proxy to CONNECT.
 const PROXY_ANSWER_MOST: usize = 16 * 1024;
 
-/// Hands out one end of a connection in memory.
-pub(crate) type MemoryDial = Box<dyn Fn() -> DuplexStream>;
+/// How connections to targets are opened: over TCP, or by the caller, in memory.
+#[derive(Clone, Default)]
+pub struct Dial(Option<Rc<MemoryDial>>);
+
+/// Opens a connection to a target in memory.
+type MemoryDial = dyn Fn(&Target) -> Pin<Box<dyn Future<Output = io::Result<Box<dyn MemoryStream>>>>>;
+
+impl Dial {
+    /// Over TCP.
+    pub fn tcp() -> Dial {
+        Dial(None)
+    }
+
+    /// By `open`, which hands out one end of a connection in memory or says why there is none; no address is looked up for it.
+    pub fn memory<F, S>(open: impl Fn(&Target) -> F + 'static) -> Dial
+    where
+        F: Future<Output = io::Result<S>> + 'static,
+        S: MemoryStream + 'static,
+    {
+        Dial(Some(Rc::new(move |target| {
+            let opening = open(target);
+            Box::pin(async { Ok(Box::new(opening.await?) as Box<dyn MemoryStream>) })
+        })))
+    }
+}
 
 /// An open connection with what is known of it.
 pub(crate) struct Opened {
@@ -38,16 +64,11 @@ pub(crate) struct Connector {
     clock: Clock,
     http: HttpVersion,
     tls: Option<(TlsConnector, ServerName<'static>)>,
-    memory: Option<MemoryDial>,
+    dial: Dial,
 }
 
 impl Connector {
-    pub fn new(
-        config: &ClientConfig,
-        route: Route,
-        clock: Clock,
-        memory: Option<MemoryDial>,
-    ) -> Result<Connector, NetError> {
+    pub fn new(config: &ClientConfig, route: Route, clock: Clock, dial: Dial) -> Result<Connector, NetError> {
         let tls = match &route.tls {
             None => None,
             Some(tls) => {
@@ -57,7 +78,7 @@ impl Connector {
                 Some((TlsConnector::from(Arc::clone(tls)), name))
             }
         };
-        let connector = Connector { route, clock, http: config.http, tls, memory };
+        let connector = Connector { route, clock, http: config.http, tls, dial };
         if connector.absolute_form() && config.http == HttpVersion::Http2 {
             return Err(NetError::ProxiedHttp2);
         }
@@ -67,8 +88,11 @@ impl Connector {
     /// Opens one. The caller bounds the time.
     pub async fn open(&self) -> Result<Opened, ExchangeFailure> {
         let started_at = self.clock.now();
-        let socket = match &self.memory {
-            Some(dial) => Socket::Memory(dial()),
+        let socket = match &self.dial.0 {
+            Some(dial) => Socket::Memory(dial(&self.route.target).await.map_err(|error| {
+                let detail = format!("connect to {}: {error}", self.route.target.authority());
+                ExchangeFailure { kind: FailureKind::Connect, detail }
+            })?),
             None => Socket::Tcp(self.open_tcp().await?),
         };
         let mut stream = Stamped::new(socket, self.clock, ());
@@ -167,7 +191,7 @@ mod tests {
             let (config, clock) = (ClientConfig::default(), Clock::monotonic());
             let target = Target::parse(&url).expect("a URL");
             let route = Route::resolve_blocking(&target, &config, clock).expect("an address");
-            let opened = Connector::new(&config, route, clock, None).expect("a connector").open().await;
+            let opened = Connector::new(&config, route, clock, Dial::tcp()).expect("a connector").open().await;
             let Transport::Plain(mut stream) = opened.expect("it listens").transport else {
                 panic!("no TLS was asked for")
             };

@@ -42,6 +42,17 @@ pub enum NetError {
     /// A proxy that cannot be used.
     #[error("read the proxy `{0}`: only http:// proxies are supported; check HTTP_PROXY, HTTPS_PROXY and ALL_PROXY")]
     Proxy(String),
+    /// Others could ask.
+    #[error("listen on {address} without a key: whoever reaches it could ask; {remedy}, or listen on 127.0.0.1")]
+    Open {
+        /// Where.
+        address: std::net::SocketAddr,
+        /// What makes it ask for a key.
+        remedy: &'static str,
+    },
+    /// Nothing random to be had.
+    #[error("draw a random key: the operating system gives no randomness")]
+    Randomness,
     /// No listening socket.
     #[error("listen on {address}: {source}; choose another address")]
     Listen {

@@ -42,7 +42,9 @@ impl Target {
             return Err(wrong("a base URL has no query"));
         }
         // `Authority` takes a port that is no number for none at all.
-        if authority.port_u16().is_none() && authority.as_str().rsplit(']').next().unwrap_or("").contains(':') {
+        if authority.port_u16() == Some(0)
+            || authority.port_u16().is_none() && authority.as_str().rsplit(']').next().unwrap_or("").contains(':')
+        {
             return Err(wrong("its port is no number between 1 and 65535"));
         }
         let port = authority.port_u16().unwrap_or(if tls { 443 } else { 80 });
@@ -122,8 +124,16 @@ mod tests {
 
     #[test]
     fn what_is_no_base_url_is_refused_without_showing_a_key() {
-        for bad in ["", "127.0.0.1:8000", "ftp://h", "http://", "http://h:99999/v1", "http://h/v1?key=1", "http://h h/"]
-        {
+        for bad in [
+            "",
+            "127.0.0.1:8000",
+            "ftp://h",
+            "http://",
+            "http://h:99999/v1",
+            "http://h:0/v1",
+            "http://h/v1?key=1",
+            "http://h h/",
+        ] {
             assert!(Target::parse(bad).is_err(), "{bad}");
         }
         assert!(!shown("http://h/v1?key=sk-secret").contains("sk-secret"));

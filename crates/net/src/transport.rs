@@ -4,18 +4,24 @@
 
 use crate::stamped::{Stamped, WriteWatch};
 use rustix::net::RecvFlags;
+use std::fmt;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
-use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsStream;
+
+/// A byte stream that stands in for a socket; what it does at the end of its peer is its own.
+pub trait MemoryStream: AsyncRead + AsyncWrite + Unpin + fmt::Debug {}
+
+impl<T: AsyncRead + AsyncWrite + Unpin + fmt::Debug> MemoryStream for T {}
 
 /// What bytes go through at the lowest level.
 #[derive(Debug)]
 pub(crate) enum Socket {
     Tcp(TcpStream),
-    Memory(DuplexStream),
+    Memory(Box<dyn MemoryStream>),
 }
 
 /// A stamped socket, encrypted or not.

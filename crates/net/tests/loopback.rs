@@ -12,11 +12,15 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::sync::Arc;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{LocalSet, spawn_local};
 use tokrate_core::{FailureKind, Span, Tick};
-use tokrate_net::server::{ConnectionTap, Handler, Listener, RequestBody, read_body};
+use tokrate_net::server::{
+    AccessConfig, AccessSettings, ConnectionLimits, ConnectionTap, Connections, Handler, Listener, RequestBody,
+    read_body,
+};
 use tokrate_net::{
     Client, ClientConfig, Clock, Exchange, Head, HttpVersion, Limits, NetError, Outgoing, ProxySettings, Route,
     ServerTls, Sink, Target,
@@ -35,6 +39,10 @@ type Whole = MapErr<Full<Bytes>, fn(Infallible) -> std::io::Error>;
 impl Handler for Echo {
     type Body = Whole;
 
+    fn refusal(&self, _: &Request<RequestBody>, _: http::StatusCode, message: &str) -> Vec<u8> {
+        message.as_bytes().to_vec()
+    }
+
     async fn handle(self: Rc<Self>, request: Request<RequestBody>, tap: Rc<ConnectionTap>) -> Response<Whole> {
         let asked = format!("{:?} {}", request.version(), request.uri().path());
         let body = read_body(request.into_body(), 1 << 20).await.unwrap();
@@ -45,9 +53,17 @@ impl Handler for Echo {
     }
 }
 
+const SETTINGS: AccessSettings = AccessSettings { host: "--host", origin: None, key: "add --key" };
+
+/// Listens on a free port.
+async fn listen(connections: &Arc<Connections>) -> Listener {
+    let access = AccessConfig { hosts: &[], origins: &[], asks_key: false, settings: &SETTINGS };
+    Listener::bind(SocketAddr::from(([127, 0, 0, 1], 0)), &access, connections).await.unwrap()
+}
+
 /// Starts the server on a free port.
 async fn serve(tls: Option<ServerTls>) -> SocketAddr {
-    let listener = Listener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
+    let listener = listen(&Connections::new(ConnectionLimits::without_keys())).await;
     let address = listener.address();
     let clock = Clock::monotonic();
     spawn_local(async move {
@@ -92,8 +108,9 @@ fn client(config: &ClientConfig, url: &str) -> Client {
 
 async fn ask(client: &Client, body: Bytes) -> (Exchange, Heard) {
     let mut heard = Heard::default();
-    let outgoing =
-        Outgoing { method: http::Method::POST, path: "/v1/x".to_owned(), headers: http::HeaderMap::new(), body };
+    let mut headers = http::HeaderMap::new();
+    headers.insert(http::header::CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
+    let outgoing = Outgoing { method: http::Method::POST, path: "/v1/x".to_owned(), headers, body };
     let limits = Limits { idle: Span::from_secs(10), total: Span::from_secs(20), max_body_bytes: 1 << 20 };
     let exchange = client.exchange(outgoing, limits, &mut heard).await;
     assert!(heard.stamps.is_sorted(), "sent, head, body");

@@ -28,6 +28,8 @@ pub fn blame(kind: FailureKind) -> Blame {
         FailureKind::RateLimited | FailureKind::Overloaded => Blame::Load,
         // What does not exist at one provider may exist at another, and says nothing of either.
         FailureKind::NotFound => Blame::Nobody,
+        // The lane answered well; another client would have got it.
+        FailureKind::Untranslatable => Blame::Nobody,
         FailureKind::Cancelled | FailureKind::TooLarge | FailureKind::ClientStalled => Blame::Nobody,
         _ => Blame::Lane,
     }

@@ -137,6 +137,11 @@ impl Budget {
         self.level
     }
 
+    /// Dollars held for extra requests under way.
+    pub fn reserved_usd(&self) -> f64 {
+        self.reserved_usd
+    }
+
     /// Dollars that went to extra requests in the last hour.
     pub fn extra_usd_last_hour(&mut self, now: Tick) -> f64 {
         self.extra.last_hour(now)

@@ -24,7 +24,7 @@ pub use breaker::{Blame, Breaker, BreakerConfig, BreakerState, blame};
 pub use budget::{Budget, BudgetConfig, Reserved, Stood, extra_usd};
 pub use lane::{LaneConfig, LaneId, Started};
 pub use lane_model::{CurvePoint, Expectation, LaneModel, ModelConfig, WholeAnswer};
-pub use limits::{Admitted, KeyLimits, KeyMeter, Month, Refused, RefusedFor};
+pub use limits::{Admitted, HeldForAttempt, KeyLimits, KeyMeter, Month, Need, Refused, RefusedFor, Spending};
 pub use pick::{CallShape, Policy, Ranked};
 pub use race::{Action, Candidate, Commit, Failed, LoserPolicy, Mode, Race, RaceConfig, Role, Why};
 pub use replay::{Instead, LEVELS as REPLAY_LEVELS, LoggedAttempt, Means, Percentile, ReplayConfig, Report, replay};

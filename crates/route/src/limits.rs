@@ -1,14 +1,15 @@
 //! The limits of one virtual key: requests and tokens a minute, streams at once, dollars a month.
 //!
-//! It refuses to know keys and calendars: the month is handed in. Invariant: what calls under way were admitted for counts as
-//! used until they are settled, so that calls at once exceed a limit by no more than their estimates were wrong; a clock that
-//! jumps neither locks a key out for ever nor gives a month's budget twice.
+//! It refuses to know keys, prices and calendars: amounts and the month are handed in. Invariant: what an attempt may cost at
+//! most is held from before its start until it is settled, so that spent and held together never exceed the budget by more than
+//! one attempt may cost beyond what was expected of it; a clock that jumps neither locks a key out for ever nor gives a month's
+//! budget twice.
 
 use std::collections::BTreeMap;
-use tokrate_core::{Span, Tick};
+use tokrate_core::{Money, Span, Tick};
 
 /// What a key may use; `None` for no limit.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct KeyLimits {
     /// Requests a minute.
     pub requests_per_minute: Option<u32>,
@@ -17,7 +18,7 @@ pub struct KeyLimits {
     /// Calls at once.
     pub streams: Option<u32>,
     /// Dollars a calendar month.
-    pub usd_per_month: Option<f64>,
+    pub usd_per_month: Option<Money>,
 }
 
 /// A calendar month.
@@ -51,13 +52,38 @@ pub struct Refused {
     pub retry_after: Option<Span>,
 }
 
-/// A call that was admitted, to be handed back with [`KeyMeter::settle`] or [`KeyMeter::release`].
+/// A call that was admitted, to be handed back with [`KeyMeter::leave`].
 #[derive(PartialEq, Debug)]
 #[must_use = "a call that is never handed back is under way for ever"]
-pub struct Admitted {
+pub struct Admitted(());
+
+/// What an attempt may use.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Need {
+    /// Tokens of prompt and answer.
+    pub tokens: u64,
+    /// What it may cost at most; so much is held for it.
+    pub most: Money,
+    /// What must fit into the budget for it to begin: the same, or less where nobody set a limit to its answer.
+    pub expected: Money,
+}
+
+/// What is held for an attempt, to be handed back with [`KeyMeter::settle`] or [`KeyMeter::release`].
+#[derive(PartialEq, Debug)]
+#[must_use = "what is never settled is held for ever"]
+pub struct HeldForAttempt {
     month: Month,
     tokens: u64,
-    usd: f64,
+    most: Money,
+}
+
+/// Dollars of one month.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Spending {
+    /// What attempts cost that are settled.
+    pub spent: Money,
+    /// What attempts under way may cost at most.
+    pub held: Money,
 }
 
 /// What one key has used.
@@ -67,14 +93,8 @@ pub struct KeyMeter {
     requests: Bucket,
     tokens: Bucket,
     streams: u32,
-    /// Dollars by month, spent and held for calls under way; the latest few.
-    months: BTreeMap<Month, Dollars>,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Dollars {
-    spent: f64,
-    held: f64,
+    /// By month; the latest few.
+    months: BTreeMap<Month, Spending>,
 }
 
 /// Months that are remembered: a clock that goes back and forth finds its month again.
@@ -104,61 +124,78 @@ impl KeyMeter {
         self.tokens.set_limit(now, limits.tokens_per_minute.map(|tokens| tokens as f64));
     }
 
-    /// Dollars that were spent in a month before this meter was made, as the log has them.
-    pub fn restore(&mut self, month: Month, usd: f64) {
-        if let Some(dollars) = self.dollars(month) {
-            dollars.spent = dollars.spent.max(usd);
-        }
+    /// What was spent in a month before this meter was made, as the log has it.
+    pub fn restore(&mut self, month: Month, spent: Money) {
+        let known = self.month(month);
+        known.spent = known.spent.max(spent);
     }
 
-    /// Whether a call of that many tokens and dollars may begin, and if so, holds them for it.
+    /// Whether a call may begin, by requests a minute and calls at once; if so, it is counted.
+    ///
+    /// # Errors
+    /// The limit that is used up; nothing is counted then.
+    pub fn admit(&mut self, now: Tick) -> Result<Admitted, Refused> {
+        if self.limits.streams.is_some_and(|most| self.streams >= most) {
+            return Err(Refused { what: RefusedFor::Streams, retry_after: None });
+        }
+        if let Err(retry_after) = self.requests.has(now, 1.0) {
+            return Err(Refused { what: RefusedFor::Requests, retry_after });
+        }
+        self.requests.take(1.0);
+        self.streams += 1;
+        Ok(Admitted(()))
+    }
+
+    /// A call has ended. The request itself stays counted.
+    pub fn leave(&mut self, _: Admitted) {
+        self.streams = self.streams.saturating_sub(1);
+    }
+
+    /// Holds what an attempt may use, if tokens a minute and dollars a month allow it to begin. One that costs nothing always
+    /// fits the budget.
+    ///
+    /// At any time spent and held together are at most the budget plus `most - expected` of one attempt: whoever begins fits in
+    /// with what is expected of it beside the most of all others.
     ///
     /// # Errors
     /// The limit that is used up; nothing is held then.
-    pub fn admit(
-        &mut self,
-        now: Tick,
-        month: Month,
-        expected_tokens: u64,
-        expected_usd: f64,
-    ) -> Result<Admitted, Refused> {
-        let refused = |what, retry_after| Err(Refused { what, retry_after });
-        let usd = if expected_usd.is_finite() { expected_usd.max(0.0) } else { 0.0 };
-        if let Some(most) = self.limits.usd_per_month {
-            let used = self.dollars(month).map_or(0.0, |dollars| dollars.spent + dollars.held);
-            if used + usd > most || used >= most {
-                return refused(RefusedFor::Budget, None);
+    pub fn reserve(&mut self, now: Tick, month: Month, need: Need) -> Result<HeldForAttempt, Refused> {
+        let Need { tokens, most, expected } = need;
+        let Spending { spent, held } = *self.month(month);
+        if let Some(budget) = self.limits.usd_per_month.filter(|_| most > Money::ZERO) {
+            let used = spent.saturating_add(held);
+            if used >= budget || used.saturating_add(expected) > budget {
+                return Err(Refused { what: RefusedFor::Budget, retry_after: None });
             }
         }
-        if self.limits.streams.is_some_and(|most| self.streams >= most) {
-            return refused(RefusedFor::Streams, None);
+        if let Err(retry_after) = self.tokens.has(now, tokens as f64) {
+            return Err(Refused { what: RefusedFor::Tokens, retry_after });
         }
-        if let Err(wait) = self.requests.has(now, 1.0) {
-            return refused(RefusedFor::Requests, wait);
-        }
-        if let Err(wait) = self.tokens.has(now, expected_tokens as f64) {
-            return refused(RefusedFor::Tokens, wait);
-        }
-        self.requests.take(1.0);
-        self.tokens.take(expected_tokens as f64);
-        self.streams += 1;
-        if let Some(dollars) = self.dollars(month) {
-            dollars.held += usd;
-        }
-        Ok(Admitted { month, tokens: expected_tokens, usd })
+        self.tokens.take(tokens as f64);
+        self.month(month).held = held.saturating_add(most);
+        Ok(HeldForAttempt { month, tokens, most })
     }
 
-    /// A call has ended, and this is what it used.
-    pub fn settle(&mut self, now: Tick, admitted: Admitted, tokens: u64, usd: f64) {
+    /// An attempt may cost no more than so much, as has become known; it never holds more than before.
+    pub fn lower(&mut self, attempt: &mut HeldForAttempt, most: Money) {
+        let freed = attempt.most.saturating_sub(most);
+        let month = self.month(attempt.month);
+        month.held = month.held.saturating_sub(freed);
+        attempt.most = attempt.most.min(most);
+    }
+
+    /// An attempt has ended, and this is what it used.
+    pub fn settle(&mut self, now: Tick, attempt: HeldForAttempt, tokens: u64, cost: Money) {
         self.tokens.fill(now);
-        self.tokens.take(tokens as f64 - admitted.tokens as f64);
-        let usd = if usd.is_finite() { usd.max(0.0) } else { admitted.usd };
-        self.end(&admitted, usd);
+        self.tokens.take(tokens as f64 - attempt.tokens as f64);
+        let month = self.month(attempt.month);
+        month.held = month.held.saturating_sub(attempt.most);
+        month.spent = month.spent.saturating_add(cost);
     }
 
-    /// A call has ended and used nothing: it never reached a lane, or no lane took it. The request itself stays counted.
-    pub fn release(&mut self, now: Tick, admitted: Admitted) {
-        self.settle(now, admitted, 0, 0.0);
+    /// An attempt used nothing: it was never begun.
+    pub fn release(&mut self, now: Tick, attempt: HeldForAttempt) {
+        self.settle(now, attempt, 0, Money::ZERO);
     }
 
     /// Calls under way.
@@ -166,26 +203,21 @@ impl KeyMeter {
         self.streams
     }
 
-    /// Dollars spent in a month, without those held for calls under way.
-    pub fn usd_spent(&self, month: Month) -> f64 {
-        self.months.get(&month).map_or(0.0, |dollars| dollars.spent)
+    /// Dollars of a month.
+    pub fn spending(&self, month: Month) -> Spending {
+        self.months.get(&month).copied().unwrap_or_default()
     }
 
-    fn end(&mut self, admitted: &Admitted, usd: f64) {
-        self.streams = self.streams.saturating_sub(1);
-        if let Some(dollars) = self.dollars(admitted.month) {
-            dollars.spent += usd;
-            dollars.held = (dollars.held - admitted.usd).max(0.0);
-        }
-    }
-
-    /// A month's dollars; `None` for one that is long forgotten.
-    fn dollars(&mut self, month: Month) -> Option<&mut Dollars> {
-        self.months.entry(month).or_default();
-        while self.months.len() > MONTHS_MOST {
+    /// A month's dollars. One that is earlier than all that are remembered counts as the earliest of them: its own would be
+    /// forgotten at once, and with it what is spent in it.
+    fn month(&mut self, month: Month) -> &mut Spending {
+        let is_full = self.months.len() >= MONTHS_MOST;
+        let earliest = self.months.keys().next().copied().filter(|_| is_full);
+        let month = earliest.map_or(month, |earliest| month.max(earliest));
+        if is_full && !self.months.contains_key(&month) {
             self.months.pop_first();
         }
-        self.months.get_mut(&month)
+        self.months.entry(month).or_default()
     }
 }
 

@@ -300,7 +300,8 @@ impl Race {
             run.progress_at = run.progress_at.max(now);
             run.state = match run.told {
                 Some(kind) => State::Failed(Failed { kind, ..failed }),
-                None if run.done => State::Ended,
+                // An end mark behind what nobody can read ends no answer.
+                None if run.done && failed.kind != FailureKind::NotJson => State::Ended,
                 None => State::Failed(failed),
             };
         }

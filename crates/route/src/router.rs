@@ -6,7 +6,7 @@
 mod lane_state;
 mod snapshot;
 
-use crate::breaker::{BreakerConfig, BreakerState};
+use crate::breaker::{Breaker, BreakerConfig, BreakerState};
 use crate::decay::FadingHistogram;
 use crate::lane::{LaneConfig, LaneId, Started};
 use crate::lane_model::{CurvePoint, Expectation, ModelConfig};
@@ -172,6 +172,13 @@ impl Router {
     pub fn inherit(&mut self, lane: LaneId, from: &Router, theirs: LaneId) {
         if let (Some(heir), Some(known)) = (self.lanes.get_mut(lane.index()), from.lanes.get(theirs.index())) {
             heir.inherit(known);
+        }
+    }
+
+    /// Forgets why a lane was left alone: what was wrong with it has been changed.
+    pub fn reset_breaker(&mut self, lane: LaneId) {
+        if let Some(lane) = self.lanes.get_mut(lane.index()) {
+            lane.breaker = Breaker::new(self.config.breaker);
         }
     }
 

@@ -59,6 +59,43 @@ pub enum StoreError {
         /// The file.
         path: PathBuf,
     },
+    /// The disk refuses, for another reason than being full as a whole.
+    #[error(
+        "use the log {}: {message}; check that the disk is sound and has room, and the limits on the size of files",
+        .path.display()
+    )]
+    Disk {
+        /// The file.
+        path: PathBuf,
+        /// The words of SQLite.
+        message: String,
+    },
+    /// What stands in the file contradicts itself.
+    #[error(
+        "use the log {}: it is damaged ({message}) and is left as it is; stop what writes it, move it away together with its -wal and \
+         -shm (a new one is begun), and read what is left of it with the .recover of sqlite3",
+        .path.display()
+    )]
+    Corrupt {
+        /// The file.
+        path: PathBuf,
+        /// The words of SQLite.
+        message: String,
+    },
+    /// Something else has moved, removed or replaced the file or what belongs to it while it was written.
+    #[error(
+        "write the log {}: {what} while it was written; up to {gone} rows went with it, and later ones go to the file that is \
+         there now; stop what writes the log before you touch its files (docs/throughput-log.md)",
+        .path.display()
+    )]
+    Displaced {
+        /// The file.
+        path: PathBuf,
+        /// What happened to what.
+        what: &'static str,
+        /// Rows that were committed to it and may be gone.
+        gone: u64,
+    },
     /// A row holds what no version of tokrate writes.
     #[error("read the log {}: row {row} holds {value:?} as {column}, which is no such thing", .path.display())]
     Damaged {
@@ -90,6 +127,8 @@ impl StoreError {
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Locked { path },
             Some(ErrorCode::DiskFull) => StoreError::Full { path },
             Some(ErrorCode::NotADatabase) => StoreError::NotADatabase { path },
+            Some(ErrorCode::SystemIoFailure) => StoreError::Disk { path, message: error.to_string() },
+            Some(ErrorCode::DatabaseCorrupt) => StoreError::Corrupt { path, message: error.to_string() },
             Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied | ErrorCode::ReadOnly) => {
                 StoreError::Open { path, message: error.to_string() }
             }

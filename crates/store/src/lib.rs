@@ -17,9 +17,10 @@ mod schema;
 mod sides;
 mod sqlite;
 mod summary;
+mod watched;
 
 pub use error::StoreError;
-pub use log::{Log, LogConfig, LogCounts};
+pub use log::{BatchCounts, BatchRules, Batches, Log, LogConfig, LogCounts, LogDriver, LogFile, News};
 pub use query::{Order, Query};
 pub use schema::SCHEMA_VERSION;
 pub use sqlite::Sqlite;

@@ -3,16 +3,21 @@
 //! It refuses to know databases. Invariant: [`Log::write`] never blocks and never fails; each row is written once, or counted
 //! as lost.
 
+mod batches;
+mod clock;
 mod writer;
 
+pub use batches::{BatchCounts, BatchRules, Batches, LogFile, News};
+
 use crate::{Sqlite, StoreError};
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{JoinHandle, Thread};
 use std::time::SystemTime;
-use tokrate_core::Span;
+use tokrate_core::{Span, Tick};
 use tokrate_meter::Attempt;
 
 /// How a log is kept.
@@ -32,6 +37,8 @@ pub struct LogConfig {
     pub retry_every: Span,
     /// Rows older than this are removed; `None` keeps them.
     pub retention: Option<Span>,
+    /// So long a wall clock that jumped ahead must have kept to its new time before rows are removed by it.
+    pub clock_settles: Span,
     /// The largest size of the file; `None` for any.
     pub most_bytes: Option<u64>,
     /// How long the end of the last handle waits for the rows that are still to be written.
@@ -46,12 +53,16 @@ pub struct Log {
     door: Arc<Door>,
 }
 
+/// The writer of a log made by [`Log::driven`].
+#[doc(hidden)]
+pub struct LogDriver<F>(writer::Writer<F>);
+
 /// What became of the rows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LogCounts {
-    /// Rows in the database.
+    /// Rows committed to the file that stands at the path. Goes down if that turns out to have been moved, removed or replaced.
     pub written: u64,
-    /// Rows that could not be kept.
+    /// Rows that could not be kept, or that may have gone with a file that was moved, removed or replaced.
     pub lost: u64,
     /// Rows that wait to be written.
     pub waiting: u64,
@@ -66,7 +77,8 @@ struct Door {
     path: PathBuf,
     batch_rows: u64,
     farewell: Span,
-    writer: Thread,
+    /// The writer's thread, to be woken.
+    writer: Option<Thread>,
     thread: Option<JoinHandle<()>>,
     /// Breaks off when the writer has ended.
     ended: Mutex<Receiver<()>>,
@@ -84,8 +96,8 @@ struct Shared {
     written: AtomicU64,
     /// Lost because the queue was full.
     turned_away: AtomicU64,
-    /// Lost when the log ended.
-    left_behind: AtomicU64,
+    /// Lost when the log ended, or with a file that was displaced.
+    gone: AtomicU64,
     waiting: AtomicU64,
     pruned: AtomicU64,
     closing: AtomicBool,
@@ -96,14 +108,18 @@ struct Shared {
     trouble: Mutex<Trouble>,
 }
 
-/// The newest error.
+/// So many messages wait to be said; further ones are only kept as the newest.
+const UNSAID: usize = 16;
+
+/// What went wrong.
 #[derive(Default)]
 struct Trouble {
+    /// The newest error.
     message: Option<String>,
     /// Whether it still stands.
     stands: bool,
-    /// Whether it is still to be said.
-    new: bool,
+    /// What is still to be said, the oldest first.
+    unsaid: VecDeque<String>,
 }
 
 impl LogConfig {
@@ -118,9 +134,19 @@ impl LogConfig {
             held_rows: 8_192,
             retry_every: Span::from_millis(500),
             retention: None,
+            clock_settles: Span::from_secs(3_600),
             most_bytes: None,
             farewell: Span::from_secs(2),
             wall_clock: Arc::new(wall_clock),
+        }
+    }
+
+    fn rules(&self) -> BatchRules {
+        BatchRules {
+            batch_rows: self.batch_rows,
+            retry_every: self.retry_every,
+            retention: self.retention,
+            clock_settles: self.clock_settles,
         }
     }
 }
@@ -145,7 +171,7 @@ impl Log {
         let thread = std::thread::Builder::new().name("tokrate-log".to_owned()).spawn(run).map_err(|error| {
             StoreError::Open { path: path.clone(), message: format!("no thread for its writer: {error}") }
         })?;
-        let writer = thread.thread().clone();
+        let writer = Some(thread.thread().clone());
         let door = Door {
             sender: Some(sender),
             shared,
@@ -159,6 +185,33 @@ impl Log {
         Ok(Log { door: Arc::new(door) })
     }
 
+    /// A log whose writer has no thread: it writes to `file` when the caller has it do so, by the caller's idea of time. For
+    /// simulations; nothing of it can be read by queries.
+    #[doc(hidden)]
+    pub fn driven<F: LogFile>(
+        config: LogConfig,
+        file: F,
+        steady: impl Fn() -> Tick + Send + 'static,
+    ) -> (Log, LogDriver<F>) {
+        let shared = Arc::new(Shared::default());
+        let (sender, receiver) = sync_channel(config.queue_rows.max(1));
+        let (path, batch_rows) = (config.path.clone(), config.batch_rows.max(1) as u64);
+        // As if its writer had ended: nobody waits for it.
+        let (_, ended) = sync_channel(1);
+        let door = Door {
+            sender: Some(sender),
+            shared: Arc::clone(&shared),
+            path,
+            batch_rows,
+            farewell: config.farewell,
+            writer: None,
+            thread: None,
+            ended: Mutex::new(ended),
+        };
+        let writer = writer::Writer::over(file, config, receiver, shared, Box::new(steady));
+        (Log { door: Arc::new(door) }, LogDriver(writer))
+    }
+
     /// Hands a row to the writer. Never blocks; a row for which there is no room is counted in [`Log::lost`].
     pub fn write(&self, attempt: Attempt) {
         let Some(sender) = &self.door.sender else { return };
@@ -168,7 +221,7 @@ impl Log {
             shared.waiting.fetch_sub(1, Ordering::Relaxed);
             shared.turned_away.fetch_add(1, Ordering::Relaxed);
         } else if waiting == self.door.batch_rows {
-            self.door.writer.unpark();
+            self.door.wake();
         }
     }
 
@@ -183,7 +236,7 @@ impl Log {
         let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
         LogCounts {
             written: of(&shared.written),
-            lost: of(&shared.turned_away) + of(&shared.left_behind),
+            lost: of(&shared.turned_away) + of(&shared.gone),
             waiting: of(&shared.waiting),
             pruned: of(&shared.pruned),
         }
@@ -199,12 +252,10 @@ impl Log {
         !lock(&self.door.shared.trouble).stands
     }
 
-    /// An error that was not asked for before; once for each time that writing begins to fail, or fails otherwise. For who
-    /// says it on standard error.
+    /// The oldest error that was not asked for before; each time that writing begins to fail, or fails otherwise, makes one. For
+    /// who says it on standard error.
     pub fn new_trouble(&self) -> Option<String> {
-        let mut trouble = lock(&self.door.shared.trouble);
-        let new = std::mem::take(&mut trouble.new);
-        trouble.message.clone().filter(|_| new)
+        lock(&self.door.shared.trouble).unsaid.pop_front()
     }
 
     /// Waits until every row that was handed in before is written, at most for so long; says whether it is.
@@ -217,7 +268,7 @@ impl Log {
         if let Err(TrySendError::Disconnected(_)) = sender.try_send(Message::Nudge) {
             return false;
         }
-        self.door.writer.unpark();
+        self.door.wake();
         wait.recv_timeout(most.as_duration()).is_ok()
     }
 
@@ -235,11 +286,39 @@ impl Log {
     }
 }
 
+impl Door {
+    fn wake(&self) {
+        self.writer.iter().for_each(Thread::unpark);
+    }
+}
+
+impl<F: LogFile> LogDriver<F> {
+    /// Does what the writer's thread does when it wakes: takes rows, writes what is due, looks after the file.
+    pub fn turn(&mut self) {
+        self.0.turn();
+    }
+
+    /// Rows that were taken and are not written yet.
+    pub fn held(&self) -> usize {
+        self.0.batches().held()
+    }
+
+    /// The file.
+    pub fn file(&self) -> &F {
+        self.0.batches().file()
+    }
+
+    /// The end of the log: what could not be written is lost.
+    pub fn end(&mut self) {
+        self.0.end();
+    }
+}
+
 impl Drop for Door {
     fn drop(&mut self) {
         self.shared.closing.store(true, Ordering::Release);
         drop(self.sender.take());
-        self.writer.unpark();
+        self.wake();
         let ended = lock(&self.ended).recv_timeout(self.farewell.as_duration());
         // A writer that hangs in a dead file system is left to itself.
         if let (Err(RecvTimeoutError::Disconnected), Some(thread)) = (ended, self.thread.take()) {
@@ -253,13 +332,28 @@ impl Shared {
     fn fail(&self, message: String) {
         let mut trouble = lock(&self.trouble);
         if !trouble.stands || trouble.message.as_deref() != Some(&message) {
-            *trouble = Trouble { message: Some(message), stands: true, new: true };
+            trouble.note(message);
         }
+        trouble.stands = true;
+    }
+
+    /// Notes what went wrong while writing goes on.
+    fn happened(&self, message: String) {
+        lock(&self.trouble).note(message);
     }
 
     /// Notes that writing works.
     fn recover(&self) {
         lock(&self.trouble).stands = false;
+    }
+}
+
+impl Trouble {
+    fn note(&mut self, message: String) {
+        if self.unsaid.len() < UNSAID {
+            self.unsaid.push_back(message.clone());
+        }
+        self.message = Some(message);
     }
 }
 

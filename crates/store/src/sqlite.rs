@@ -9,8 +9,6 @@ use crate::summary::{Grouping, Summary, summarise};
 use crate::{Order, Query, Store, StoreError};
 use rusqlite::{Connection, OpenFlags, TransactionBehavior, params_from_iter};
 use std::collections::BTreeSet;
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use tokrate_core::Span;
 use tokrate_meter::Attempt;
@@ -29,6 +27,15 @@ pub struct Sqlite {
     path: PathBuf,
 }
 
+/// Where committed rows are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Settled {
+    /// In the database; the `-wal` may go.
+    All,
+    /// Some are in the `-wal` only, or it cannot be said.
+    NotAll,
+}
+
 impl Sqlite {
     /// Opens a log for writing; creates the file if there is none, and brings an older form up to date.
     ///
@@ -40,7 +47,7 @@ impl Sqlite {
 
     /// The same, waiting so long for a lock of another process, now and later.
     pub(crate) fn open_patient(path: &Path, patience: Span) -> Result<Sqlite, StoreError> {
-        refuse_other_files(path)?;
+        refuse_other_places(path)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
         let mut store = Sqlite::connect(path, flags, patience)?;
         let version = store.version()?;
@@ -57,7 +64,7 @@ impl Sqlite {
         if !path.exists() {
             return Err(StoreError::Missing { path: path.to_owned() });
         }
-        refuse_other_files(path)?;
+        refuse_other_places(path)?;
         let reader = || Sqlite::connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY, PATIENCE);
         let store = reader()?;
         if store.version()? == SCHEMA_VERSION {
@@ -116,6 +123,47 @@ impl Sqlite {
     pub fn damage(&self) -> Result<Option<String>, StoreError> {
         let check = self.connection.query_row("PRAGMA integrity_check", [], |row| row.get::<_, String>(0));
         check.map(|answer| (answer != "ok").then_some(answer)).map_err(|error| self.error(&error))
+    }
+
+    /// When the newest row was begun (ms since 1970); `None` without rows.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub(crate) fn newest_unix_ms(&self) -> Result<Option<u64>, StoreError> {
+        let newest = self.connection.query_row("SELECT max(started_unix_ms) FROM attempts", [], |row| {
+            Ok(row.get::<_, Option<i64>>(0)?.map(i64::unsigned_abs))
+        });
+        newest.map_err(|error| self.error(&error))
+    }
+
+    /// Whether every committed row is in the database itself; looks without waiting and changes nothing.
+    pub(crate) fn settled(&self) -> Settled {
+        let pages = self
+            .connection
+            .query_row("PRAGMA wal_checkpoint(NOOP)", [], |row| Ok((row.get::<_, i64>(1)?, row.get::<_, i64>(2)?)));
+        match pages {
+            Ok((in_wal, carried_over)) if in_wal == carried_over => Settled::All,
+            _ => Settled::NotAll,
+        }
+    }
+
+    /// Carries all rows of the `-wal` over into the database and empties it.
+    ///
+    /// # Errors
+    /// When another process still reads from it, or the disk refuses.
+    pub(crate) fn empty_wal(&self) -> Result<(), StoreError> {
+        let busy = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0));
+        match busy.map_err(|error| self.error(&error))? {
+            0 => Ok(()),
+            _ => Err(StoreError::Locked { path: self.path.clone() }),
+        }
+    }
+
+    /// From now on, closing it carries nothing over from the `-wal` and removes nothing.
+    pub(crate) fn abandon(&self) {
+        let setting = rusqlite::config::DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
+        // It only fails for a connection that is closed.
+        let _ = self.connection.set_db_config(setting, true);
     }
 
     fn connect(path: &Path, flags: OpenFlags, patience: Span) -> Result<Sqlite, StoreError> {
@@ -276,26 +324,21 @@ impl Sqlite {
     }
 }
 
-/// SQLite takes a file of a few bytes for an empty database and would write over it.
-fn refuse_other_files(path: &Path) -> Result<(), StoreError> {
-    let open = |error: std::io::Error| StoreError::Open { path: path.to_owned(), message: error.to_string() };
-    let file = match File::open(path) {
-        Ok(file) => file,
+/// Says what SQLite would only call "unable to open". The file is looked at and not opened: on POSIX, closing a file drops every
+/// lock that the process holds on it, those of SQLite's other connections too. What is in it SQLite says itself, at the first read.
+fn refuse_other_places(path: &Path) -> Result<(), StoreError> {
+    let refuse = |message: &str| Err(StoreError::Open { path: path.to_owned(), message: message.to_owned() });
+    match std::fs::metadata(path) {
+        Ok(found) if found.is_dir() => refuse("it is a folder"),
+        Ok(found) if !found.is_file() => refuse("it is no ordinary file"),
+        Ok(_) => Ok(()),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-            return match folder.map(|folder| folder.is_dir()) {
-                Some(false) => {
-                    Err(StoreError::Open { path: path.to_owned(), message: "there is no such folder".into() })
-                }
+            match folder.map(Path::is_dir) {
+                Some(false) => refuse("there is no such folder"),
                 _ => Ok(()),
-            };
+            }
         }
-        Err(error) => return Err(open(error)),
-    };
-    let mut beginning = Vec::new();
-    file.take(16).read_to_end(&mut beginning).map_err(open)?;
-    if beginning.is_empty() || beginning == b"SQLite format 3\0" {
-        return Ok(());
+        Err(error) => refuse(&error.to_string()),
     }
-    Err(StoreError::NotADatabase { path: path.to_owned() })
 }

@@ -29,6 +29,7 @@ fn main() -> ExitCode {
         flags::Command::Replay(flags) => commands::replay::run(flags),
         flags::Command::Sim(flags) => commands::sim::run(flags),
         flags::Command::Targets(flags) => commands::targets::run(flags),
+        flags::Command::Trust(flags) => commands::trust::run(flags),
     };
     match outcome {
         Ok(verdict) => verdict.exit_code(),

@@ -99,7 +99,7 @@ impl Decoder {
         let start = if matches!(self.form, Form::Unknown) { self.sniff(bytes) } else { 0 };
         let Decoder { form, documents, any_event, whole, limit, .. } = self;
         let mut take = |frame: Frame<'_>| {
-            *any_event = true;
+            *any_event |= !is_end_mark(&frame);
             take_frame(documents, at, frame, out);
         };
         match form {
@@ -123,7 +123,7 @@ impl Decoder {
         let form = std::mem::replace(&mut self.form, Form::Over);
         let Decoder { documents, any_event, whole, limit, dialect, .. } = self;
         let mut take = |frame: Frame<'_>| {
-            *any_event |= !matches!(frame, Frame::Unfinished { data: b"", .. });
+            *any_event |= !matches!(frame, Frame::Unfinished { data: b"", .. }) && !is_end_mark(&frame);
             take_frame(documents, at, frame, out);
         };
         match form {
@@ -132,7 +132,7 @@ impl Decoder {
                 framer.end(&mut take);
                 if !*any_event && framer.ignored_lines() > 0 {
                     // Lines, but none of a stream: plain text where events were expected.
-                    out.push(at, What::Odd(Oddity::Malformed));
+                    out.push(at, What::Odd(Oddity::Unreadable));
                 }
             }
             Form::Lines(mut framer) => framer.end(&mut take),
@@ -181,6 +181,11 @@ impl Decoder {
             _ => Form::Events(SseFramer::new(self.limit)),
         }
     }
+}
+
+/// Whether an event only says that the stream ends: no answer is made of that alone.
+fn is_end_mark(frame: &Frame<'_>) -> bool {
+    matches!(frame, Frame::Event { data, .. } | Frame::Unfinished { data, .. } if data.trim_ascii() == b"[DONE]")
 }
 
 fn take_frame(documents: &mut Documents<Voice>, at: Tick, frame: Frame<'_>, out: &mut EventBatch) {

@@ -8,7 +8,7 @@ use crate::object::Object;
 use crate::refusal::ErrorBody;
 use crate::template::{Hit, Template};
 use std::ops::Range;
-use tokrate_core::{Channel, EventBatch, FailureKind, Oddity, Tick, Usage, What};
+use tokrate_core::{Channel, EventBatch, FailureKind, Oddity, StreamEvent, Tick, Usage, What};
 
 /// Templates kept: answers whose documents alternate between two forms keep both.
 const TEMPLATES: usize = 2;
@@ -179,8 +179,13 @@ impl<S: Speech> Documents<S> {
             return;
         }
         let (text, replaced) = lossy(data);
+        let before = out.events().len();
         let error = match self.say(source, &text, !replaced, out) {
             Ok(()) => {
+                let is_odd = |event: &StreamEvent| matches!(event.what, What::Odd(_));
+                if part == Part::Event && !text.starts_with('{') && out.events()[before..].iter().all(is_odd) {
+                    out.push(at, What::Odd(Oddity::Unreadable));
+                }
                 if replaced {
                     out.push(at, What::Odd(Oddity::InvalidUtf8));
                 }
@@ -201,7 +206,7 @@ impl<S: Speech> Documents<S> {
                 if replaced {
                     out.push(at, What::Odd(Oddity::InvalidUtf8));
                 }
-                out.push(at, What::Odd(Oddity::Malformed));
+                out.push(at, What::Odd(Oddity::Unreadable));
             }
         }
     }

@@ -6,13 +6,14 @@
 //! type that some servers would convert. It allocates nothing.
 
 mod fault;
+mod lengths;
 mod scan;
 mod splice;
 
 pub use fault::{Fault, GlanceError};
+pub use lengths::{Lengths, Limit};
 
 use crate::json_text::{append_unescaped, plain_length};
-use crate::object::read_count;
 use scan::{Key, Scan, likeness};
 use std::borrow::Cow;
 use std::ops::Range;
@@ -49,14 +50,8 @@ pub struct Glance {
     pub stream_options: Option<Place>,
     /// Whether `stream_options.include_usage` is true.
     pub include_usage: bool,
-    /// `max_tokens`, if it is a whole number of zero or more; some servers take -1 for "no limit".
-    pub max_tokens: Option<u64>,
-    /// `max_completion_tokens`, likewise.
-    pub max_completion_tokens: Option<u64>,
-    /// `max_output_tokens`, likewise.
-    pub max_output_tokens: Option<u64>,
-    /// How many answers are asked for, likewise.
-    pub n: Option<u64>,
+    /// How long answers may become, and how many are asked for.
+    pub lengths: Lengths,
     /// Where the value of `stream_options.include_usage` stands.
     include_usage_place: Option<Place>,
     /// Behind the opening brace of the body, and whether a field follows there.
@@ -70,8 +65,22 @@ pub struct Glance {
 }
 
 /// The fields of a body that are looked at, in the order of their bits in a set of those seen.
-const FIELDS: [&str; 7] =
-    ["model", "stream", "stream_options", "max_tokens", "max_completion_tokens", "max_output_tokens", "n"];
+const FIELDS: [&str; 14] = [
+    "model",
+    "stream",
+    "stream_options",
+    "max_tokens",
+    "max_completion_tokens",
+    "max_output_tokens",
+    "n",
+    "n_predict",
+    "n_cmpl",
+    "best_of",
+    "options",
+    "generationConfig",
+    "generation_config",
+    "prompt",
+];
 
 const INCLUDE_USAGE: &str = "stream_options.include_usage";
 
@@ -115,11 +124,6 @@ impl Glance {
         append_unescaped(inside, &mut text).then_some(Cow::Owned(text))
     }
 
-    /// The largest of the limits that are set.
-    pub fn output_limit(&self) -> Option<u64> {
-        self.max_tokens.max(self.max_completion_tokens).max(self.max_output_tokens)
-    }
-
     /// The body with another model, if one is given, and with `stream_options.include_usage` true, if that is wanted. Every
     /// other byte stays; nothing is copied if nothing is to be changed.
     ///
@@ -137,10 +141,7 @@ impl Glance {
             stream_place: None,
             stream_options: None,
             include_usage: false,
-            max_tokens: None,
-            max_completion_tokens: None,
-            max_output_tokens: None,
-            n: None,
+            lengths: Lengths::default(),
             include_usage_place: None,
             inside: 0,
             empty: true,
@@ -152,10 +153,18 @@ impl Glance {
 
     /// Takes the value of a field, at which the scan stands.
     fn take(&mut self, field: &'static str, scan: &mut Scan<'_>) -> Result<(), GlanceError> {
-        if field == "stream_options" && scan.peek() == Some(b'{') {
-            return self.take_options(scan);
-        }
         let start = scan.at;
+        if matches!(field, "generationConfig" | "generation_config") && self.has_generation_config() {
+            return Err(GlanceError { at: start, fault: Fault::Repeated("generationConfig") });
+        }
+        match (field, scan.peek()) {
+            ("stream_options", Some(b'{')) => return self.take_options(scan),
+            ("options", Some(b'{')) => return self.lengths.take_options(scan),
+            ("generationConfig" | "generation_config", Some(b'{')) => {
+                return self.lengths.take_generation_config(scan);
+            }
+            _ => {}
+        }
         let place = Place { start, end: scan.value(1)? };
         let value = &scan.bytes[place.range()];
         let wrong = |expected: &'static str| GlanceError { at: start, fault: Fault::Invalid { field, expected } };
@@ -174,15 +183,12 @@ impl Glance {
                 self.stream_options = Some(place);
                 (value == b"null").then_some(()).ok_or(wrong("an object"))
             }
+            "prompt" => self.lengths.take_prompt(value),
+            // Of another type, they are for the provider to refuse.
+            "options" | "generationConfig" | "generation_config" => Ok(()),
             _ => {
                 let number = matches!(value, [b'-' | b'0'..=b'9', ..]);
-                let count = std::str::from_utf8(value).ok().filter(|_| number).and_then(read_count);
-                match field {
-                    "max_tokens" => self.max_tokens = count,
-                    "max_completion_tokens" => self.max_completion_tokens = count,
-                    "max_output_tokens" => self.max_output_tokens = count,
-                    _ => self.n = count,
-                }
+                self.lengths.take(field, value);
                 (number || value == b"null").then_some(()).ok_or(wrong("a number"))
             }
         }

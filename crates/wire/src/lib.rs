@@ -26,6 +26,7 @@ mod openai_chat;
 mod openai_completions;
 mod openai_responses;
 mod read;
+mod references;
 mod refusal;
 mod remainder;
 mod request;
@@ -38,7 +39,8 @@ pub use decoder::Decoder;
 pub use dialect::{Dialect, Routed, Shape};
 pub use encoder::{Answer, Encoder, Piece, ToolCall, encode_refusal};
 pub use error::WireError;
-pub use glance::{Glance, GlanceError};
+pub use glance::{Glance, GlanceError, Lengths, Limit};
+pub use references::{BesideBody, beside_body};
 pub use refusal::{Refusal, refusal};
 pub use request::{decode_request, encode_request};
 pub use translate::{

@@ -5,7 +5,7 @@
 
 use crate::json_text::lossy;
 use serde_json::Value;
-use tokrate_core::{FailureKind, Span};
+use tokrate_core::{FailureKind, Span, one_line};
 
 /// Longest message kept, in bytes.
 const MAX_MESSAGE_BYTES: usize = 500;
@@ -54,7 +54,7 @@ pub fn refusal(status: u16, headers: &[(&str, &str)], body: &[u8]) -> Refusal {
         .iter()
         .filter(|(name, _)| name.contains("ratelimit") || name.starts_with("retry-after"))
         .take(MAX_LIMITS)
-        .map(|(name, value)| (clean(name, MAX_LIMIT_BYTES), clean(value, MAX_LIMIT_BYTES)))
+        .map(|(name, value)| (one_line(name, MAX_LIMIT_BYTES), one_line(value, MAX_LIMIT_BYTES)))
         .collect();
     Refusal { kind, message: error.message, retry_after, limits }
 }
@@ -88,7 +88,7 @@ impl ErrorBody {
     pub(crate) fn read(text: &str) -> ErrorBody {
         let Ok(mut value) = serde_json::from_str::<Value>(text) else {
             return ErrorBody {
-                message: clean(text, MAX_MESSAGE_BYTES),
+                message: one_line(text, MAX_MESSAGE_BYTES),
                 retry_after: None,
                 status: None,
                 labels: String::new(),
@@ -122,7 +122,7 @@ impl ErrorBody {
             labels.push(' ');
         }
         ErrorBody {
-            message: clean(&message_of(&error), MAX_MESSAGE_BYTES),
+            message: one_line(&message_of(&error), MAX_MESSAGE_BYTES),
             retry_after: wait_from_body(&error),
             status,
             labels,
@@ -260,26 +260,6 @@ fn read_wait(text: &str) -> Option<Span> {
 
 fn wait_of_seconds(seconds: f64) -> Option<Span> {
     (0.0..=LONGEST_WAIT_SECONDS).contains(&seconds).then(|| Span::from_secs_f64(seconds))
-}
-
-/// One line of at most `limit` bytes: runs of white space and control characters become one space.
-fn clean(text: &str, limit: usize) -> String {
-    let mut cleaned = String::new();
-    for character in text.chars() {
-        let blank = character.is_whitespace() || character.is_control();
-        let character = if blank { ' ' } else { character };
-        if blank && (cleaned.is_empty() || cleaned.ends_with(' ')) {
-            continue;
-        }
-        // Room is kept for the mark that says that something is missing.
-        if cleaned.len() + character.len_utf8() + '…'.len_utf8() > limit {
-            cleaned.push('…');
-            return cleaned;
-        }
-        cleaned.push(character);
-    }
-    cleaned.truncate(cleaned.trim_end().len());
-    cleaned
 }
 
 #[cfg(test)]

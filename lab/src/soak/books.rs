@@ -6,6 +6,7 @@
 use super::client::{Outcome, Seen};
 use super::fleet::{CHARACTERS, INPUT_PRICE, OUTPUT_PRICE};
 use super::ledger::{Entry, Ledger, is_said_by};
+use super::plan::{Key, POOR_USD};
 use std::collections::{BTreeMap, BTreeSet};
 use tokrate_meter::{AttemptEnd, CostBasis};
 use tokrate_store::Attempt;
@@ -29,6 +30,8 @@ pub struct Books {
     pub free: u64,
     /// Rows of an engine that reports more than it wrote.
     pub sly: Sums,
+    /// What the key with a budget has spent.
+    pub poor_usd: f64,
     /// Answers whose text was compared, and their words.
     pub texts: u64,
     pub words: u64,
@@ -71,7 +74,17 @@ impl Books {
         books.rows_against_ledger(rows, ledger);
         books.clients_against_rows(seen, &calls, ledger, seeds);
         books.counts(seen, &calls);
+        books.budget(rows);
         books
+    }
+
+    /// A key with a budget has not spent more.
+    fn budget(&mut self, rows: &[Attempt]) {
+        let of_key = rows.iter().filter(|row| row.key.as_deref() == Some(Key::Poor.name()));
+        self.poor_usd = of_key.filter_map(|row| row.cost_usd).sum();
+        if self.poor_usd > POOR_USD + 1e-12 {
+            self.wrong(Key::Poor.name(), format!("it may spend {POOR_USD} USD, and has spent {}", self.poor_usd));
+        }
     }
 
     fn wrong(&mut self, name: &str, what: impl std::fmt::Display) {

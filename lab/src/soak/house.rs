@@ -49,7 +49,8 @@ impl House {
         let (settings, engines) = (own.join("tokrate.toml"), lanes(engines));
         std::fs::write(&settings, settings_of(&engines, 0)).context("write the gateway's settings")?;
         let variables: Vec<(&str, &str)> = Key::ALL.iter().map(|key| (key.variable(), key.value())).collect();
-        let server = Server(Guarded::start(tokrate, &["gateway".to_owned()], &variables, own.join("output"))?);
+        let arguments = ["gateway", "--config", "tokrate.toml"].map(str::to_owned);
+        let server = Server(Guarded::start(tokrate, &arguments, &variables, own.join("output"))?);
         let address = address_after(&server, " lanes at http://").context("start the gateway")?;
         let admin = address_after(&server, "page: http://").context("start the gateway")?;
         Ok(House { address, admin, log: own.join("log.db"), settings, engines, server, told: (0, 0) })

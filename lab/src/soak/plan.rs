@@ -61,10 +61,16 @@ pub enum Key {
     Tight,
     /// May ask for one name.
     Narrow,
+    /// May spend [`POOR_USD`], and asks only for names whose lanes report what they wrote.
+    Poor,
 }
 
+/// The month's budget of [`Key::Poor`]: enough for a few answers, so that a short soak comes to its end as well. All its requests
+/// have a limit, so nothing may be spent beyond it.
+pub const POOR_USD: f64 = 0.002;
+
 impl Key {
-    pub const ALL: [Key; 4] = [Key::Stays, Key::Leaves, Key::Tight, Key::Narrow];
+    pub const ALL: [Key; 5] = [Key::Stays, Key::Leaves, Key::Tight, Key::Narrow, Key::Poor];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -72,6 +78,7 @@ impl Key {
             Key::Leaves => "leaves",
             Key::Tight => "tight",
             Key::Narrow => "narrow",
+            Key::Poor => "poor",
         }
     }
 
@@ -81,6 +88,7 @@ impl Key {
             Key::Leaves => "SOAK_KEY_LEAVES",
             Key::Tight => "SOAK_KEY_TIGHT",
             Key::Narrow => "SOAK_KEY_NARROW",
+            Key::Poor => "SOAK_KEY_POOR",
         }
     }
 
@@ -91,15 +99,17 @@ impl Key {
             Key::Leaves => "key-of-those-who-leave",
             Key::Tight => "key-with-tight-limits",
             Key::Narrow => "key-for-one-name",
+            Key::Poor => "key-with-a-budget",
         }
     }
 
     /// Its limits.
-    pub fn settings(self) -> &'static str {
+    pub fn settings(self) -> String {
         match self {
-            Key::Stays | Key::Leaves => "",
-            Key::Tight => "requests_per_minute = 20\ntokens_per_minute = 4000\nstreams = 2\n",
-            Key::Narrow => "aliases = [\"single\"]\n",
+            Key::Stays | Key::Leaves => String::new(),
+            Key::Tight => "requests_per_minute = 20\ntokens_per_minute = 4000\nstreams = 2\n".to_owned(),
+            Key::Narrow => "aliases = [\"single\"]\n".to_owned(),
+            Key::Poor => format!("aliases = [\"hedge\", \"race\"]\nusd_per_month = {POOR_USD}\n"),
         }
     }
 }
@@ -279,6 +289,7 @@ impl Plan {
             (Purpose::Mistake(Mistake::ForbiddenName), _) => Key::Narrow,
             (Purpose::Call(_), 0..=3) => Key::Tight,
             (Purpose::Call(_), 4..=6) if alias == Alias::Single => Key::Narrow,
+            (Purpose::Call(_), 7..=12) if matches!(alias, Alias::Hedge | Alias::Race) => Key::Poor,
             _ => Key::Stays,
         };
         let tokens = match one_of(20) {
@@ -337,7 +348,7 @@ impl Errand {
             headers.push_str(&format!("x-tokrate-fault: {fault}\r\n"));
         }
         let mut request = format!(
-            "{method} {path} HTTP/1.1\r\nhost: gateway\r\nauthorization: Bearer {key}\r\ncontent-type: application/json\r\n\
+            "{method} {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {key}\r\ncontent-type: application/json\r\n\
              {headers}content-length: {}\r\n\r\n{body}",
             body.len()
         )
@@ -381,6 +392,9 @@ mod tests {
                 let has = |errand: &Errand| (errand.alias, errand.fault) == (alias, Some(kind));
                 assert!(alias != Alias::Single || calls().any(has), "{kind}");
             }
+        }
+        for key in Key::ALL {
+            assert!(calls().filter(|errand| errand.key == key).count() > 30, "{key:?}");
         }
         for mistake in Mistake::ALL {
             assert!(errands.iter().any(|errand| errand.purpose == Purpose::Mistake(mistake)), "{mistake:?}");

@@ -4,7 +4,7 @@
 
 use super::books::{Books, Sums, was_attempted};
 use super::client::{Outcome, Seen};
-use super::plan::{Alias, Purpose};
+use super::plan::{Alias, POOR_USD, Purpose};
 use super::process::Vitals;
 use super::trend::trend;
 use anyhow::{Context, Result};
@@ -149,6 +149,7 @@ impl Report {
             output.0, usd.0, output.1, usd.1
         );
         let _ = writeln!(text, "| refused: nothing to pay | {} rows | |", books.free);
+        let _ = writeln!(text, "| spent by a key that may spend {POOR_USD:.6} USD | {:.6} | |", books.poor_usd);
         let _ = writeln!(text, "| rows lost | {} | |", self.rows_lost);
         let _ = writeln!(
             text,

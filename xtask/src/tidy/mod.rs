@@ -24,7 +24,7 @@ pub fn run(root: &Path) -> Result<()> {
 }
 
 /// Files that git tracks or would track, relative to the root.
-fn tracked_files(root: &Path) -> Result<Vec<PathBuf>> {
+pub fn tracked_files(root: &Path) -> Result<Vec<PathBuf>> {
     let output = Command::new("git")
         .args(["ls-files", "--cached", "--others", "--exclude-standard"])
         .current_dir(root)

@@ -12,6 +12,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokrate_apply_host::{HostConfig, Service, Stamp, Summary, run};
 use tokrate_core::Span;
+use tokrate_net::server::ApiKey;
 
 const BOUND: Duration = Duration::from_secs(30);
 const FILE: &str = "one = 1\ntwo = 2\n";
@@ -63,7 +64,7 @@ fn read(mut stream: TcpStream) -> String {
 fn post(body: &Value) -> String {
     let body = body.to_string();
     format!(
-        "POST /v1/code/apply HTTP/1.1\r\nhost: h\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
+        "POST /v1/code/apply HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()
     )
 }
@@ -91,7 +92,7 @@ fn bodies_beyond_the_limit_are_turned_away() {
     let server = Running::start(|config| config.max_body_bytes = 100);
     let answer = server.exchange(&post(&edit(&"x".repeat(200))));
     assert!(answer.starts_with("HTTP/1.1 413 ") && answer.contains("more than 100 bytes"), "{answer}");
-    let chunked = "POST /v1/code/apply HTTP/1.1\r\nhost: h\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n";
+    let chunked = "POST /v1/code/apply HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n";
     let answer = server.exchange(&format!("{chunked}78\r\n{}\r\n0\r\n\r\n", "x".repeat(0x78)));
     assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
     let answer = server.exchange(&format!("{chunked}2\r\n{{}}\r\n0\r\n\r\n"));
@@ -103,7 +104,7 @@ fn bodies_beyond_the_limit_are_turned_away() {
 fn a_body_that_does_not_come_is_not_waited_for() {
     let server = Running::start(|config| config.body_timeout = Span::from_millis(20));
     let answer =
-        server.exchange("POST /v1/code/apply HTTP/1.1\r\nhost: h\r\nconnection: close\r\ncontent-length: 5\r\n\r\n{");
+        server.exchange("POST /v1/code/apply HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: 5\r\n\r\n{");
     assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
     server.stop();
 }
@@ -113,7 +114,7 @@ fn memory_for_open_requests_is_bounded() {
     let server = Running::start(|config| config.held_bytes_most = 1000);
     let mut waiting = server.connect();
     waiting
-        .write_all(b"POST /v1/code/apply HTTP/1.1\r\nhost: h\r\nconnection: close\r\nexpect: 100-continue\r\ncontent-length: 900\r\n\r\n")
+        .write_all(b"POST /v1/code/apply HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\nconnection: close\r\nexpect: 100-continue\r\ncontent-length: 900\r\n\r\n")
         .expect("taken");
     // The server asks for the body, so the request holds its share.
     let mut first = [0; 12];
@@ -195,5 +196,47 @@ fn the_end_waits_for_an_open_request() {
     open.write_all(body.as_bytes()).expect("taken");
     let answer = read(open);
     assert!(answer.contains("HTTP/1.1 200 OK"), "{answer}");
+    assert_eq!(server.stop().merged, 1);
+}
+
+#[test]
+fn elsewhere_than_on_loopback_a_key_is_asked_for() {
+    let everywhere = SocketAddr::from(([0, 0, 0, 0], 0));
+    let refused = run(HostConfig::new(everywhere), |_| {}, std::future::pending()).expect_err("anyone could ask");
+    assert!(refused.to_string().contains("--serve-key-file"), "{refused}");
+    let server = Running::start(|config| {
+        config.address = everywhere;
+        config.api_key = Some(ApiKey::new("secret".to_owned()));
+    });
+    let server = Running { address: SocketAddr::from(([127, 0, 0, 1], server.address.port())), ..server };
+    let with = |header: &str| {
+        server.exchange(&post(&edit("two = 2\n")).replace("connection:", &format!("{header}\r\nconnection:")))
+    };
+    for wrong in ["x: y", "authorization: Bearer secre", "x-api-key: secrets"] {
+        assert!(with(wrong).starts_with("HTTP/1.1 401 "), "{wrong}");
+    }
+    for right in ["authorization: Bearer secret", "x-api-key: secret"] {
+        assert!(with(right).starts_with("HTTP/1.1 200 "), "{right}");
+    }
+    let health = "GET /health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+    assert!(server.exchange(health).starts_with("HTTP/1.1 200 "));
+    assert_eq!(server.stop().merged, 2);
+}
+
+#[test]
+fn a_web_page_cannot_have_edits_merged_and_a_foreign_name_is_not_answered() {
+    let server = Running::start(|config| config.hosts = vec!["apply.example".to_owned()]);
+    let good = post(&edit("two = 2\n"));
+    for (from, to, status) in [
+        ("application/json", "text/plain", "415"),
+        ("content-type: application/json", "x: y", "415"),
+        ("host: localhost", "host: evil.example", "421"),
+        ("host: localhost", "host: localhost\r\norigin: http://127.0.0.1:9", "403"),
+        ("host: localhost", "host: localhost\r\nsec-fetch-site: cross-site", "403"),
+        ("host: localhost", "host: apply.example:80", "200"),
+    ] {
+        let answer = server.exchange(&good.replace(from, to));
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{to}: {answer}");
+    }
     assert_eq!(server.stop().merged, 1);
 }

@@ -104,6 +104,8 @@ fn expected_failure(exchange: &Exchange, expected: &Expected) -> Option<FailureK
         Closing::Open | Closing::Cancelled if !done => Some(FailureKind::Cancelled),
         _ if text && expected.finish.is_some() => None,
         _ if text => Some(FailureKind::Truncated),
+        // Nothing but events that could not be read.
+        _ if expected.malformed > 0 => Some(FailureKind::NotJson),
         _ => Some(FailureKind::Empty),
     }
 }
@@ -161,7 +163,7 @@ fn check_measured(scenario: &Scenario, exchange: &Exchange, wrong: &mut Violatio
     wrong.equal(&place, "first byte", trace.timing.first_byte_at, exchange.reads.first().map(|read| read.at));
     for oddity in Oddity::ALL {
         let so_often = match oddity {
-            Oddity::Malformed => expected.malformed,
+            Oddity::Unreadable => expected.malformed,
             Oddity::UnfinishedEvent => u32::from(expected.unfinished),
             Oddity::MissingDone => u32::from(expected.failure.is_none() && expected.done_at.is_none()),
             _ => 0,

@@ -150,7 +150,7 @@ impl Client {
                 }
                 What::Usage(_) => usage = true,
                 What::Done => done = true,
-                What::Odd(Oddity::Malformed) => situations.mark(Situation::Malformed),
+                What::Odd(Oddity::Unreadable) => situations.mark(Situation::Malformed),
                 What::Failed { .. } if texts > 0 || self.meter_has_text() => {
                     situations.mark(Situation::ErrorAfterText);
                 }

@@ -21,7 +21,7 @@ use tokio::sync::oneshot;
 use tokrate_core::Span;
 use tokrate_meter::Attempt as Row;
 use tokrate_net::Clock;
-use tokrate_net::server::Listener;
+use tokrate_net::server::{AccessConfig, AccessSettings, ConnectionLimits, Connections, Listener};
 
 const PHONE: u32 = 390;
 const SMALL_PHONE: u32 = 360;
@@ -43,7 +43,11 @@ fn serve() -> Served {
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         tokio::task::LocalSet::new().block_on(&runtime, async {
-            let listener = Listener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await.expect("a port");
+            let settings = AccessSettings { host: "", origin: None, key: "" };
+            let access = AccessConfig { hosts: &[], origins: &[], asks_key: false, settings: &settings };
+            let connections = Connections::new(ConnectionLimits::without_keys());
+            let here = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+            let listener = Listener::bind(here, &access, &connections).await.expect("a port");
             told.send(listener.address()).expect("the test waits");
             let clock = inside.clock;
             let admin = Admin { began: clock.now() - Span::from_secs(7_512), house: inside, answers: Cell::new(0) };

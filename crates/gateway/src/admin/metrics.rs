@@ -53,7 +53,6 @@ pub(crate) struct Labels<'a>(pub Vec<(&'static str, &'a str)>);
 
 impl Unit {
     /// The name in UCUM, which OpenTelemetry uses.
-    #[cfg(feature = "otel")]
     pub fn ucum(self) -> &'static str {
         match self {
             Unit::Seconds => "s",
@@ -117,7 +116,6 @@ pub(crate) fn families(view: &View) -> Vec<Family<'_>> {
     attempts(view, &mut families);
     lanes(view, &mut families);
     gateway(view, &mut families);
-    #[cfg(feature = "otel")]
     exports(view, &mut families);
     families
 }
@@ -252,7 +250,6 @@ fn gateway<'a>(view: &'a View, families: &mut Vec<Family<'a>>) {
 }
 
 /// How the export of these metrics does, where there is one.
-#[cfg(feature = "otel")]
 fn exports<'a>(view: &'a View, families: &mut Vec<Family<'a>>) {
     let Some(counts) = view.exports else { return };
     let of = |outcome: &'static str, count: u64| (Labels(vec![("outcome", outcome)]), count as f64);
@@ -292,7 +289,6 @@ fn merged(samples: Samples<'_, f64>) -> Samples<'_, f64> {
     merged.into_iter().collect()
 }
 
-#[cfg(feature = "otel")]
 impl Family<'_> {
     /// Whether it has no series.
     pub fn is_empty(&self) -> bool {

@@ -111,10 +111,12 @@ pub(crate) fn lane_config(name: &str, provider: &str, model: &str, cap: Option<u
         model: model.to_owned(),
         endpoints: vec![endpoint],
         price: Some(Price::default()),
+        most: crate::config::TokensMost::default(),
         in_flight_most: cap,
         loser: LoserPolicy::CancelEstimate,
         curve: Vec::new(),
         forward_headers: Vec::new(),
+        embeddings: None,
     }
 }
 

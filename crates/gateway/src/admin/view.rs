@@ -29,7 +29,6 @@ pub(crate) struct View {
     pub log: Option<LogView>,
     pub resident_bytes: Option<u64>,
     /// Where there is an export.
-    #[cfg(feature = "otel")]
     pub exports: Option<crate::otel::ExportCounts>,
 }
 
@@ -101,7 +100,6 @@ impl View {
             heard,
             log,
             resident_bytes: resident_bytes(),
-            #[cfg(feature = "otel")]
             exports: house.exports.counts(),
         }
     }

@@ -29,7 +29,10 @@ impl Answer {
 
 /// A request's bytes.
 pub fn request(method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Vec<u8> {
-    let mut text = format!("{method} {path} HTTP/1.1\r\nhost: gateway\r\ncontent-length: {}\r\n", body.len());
+    let mut text = format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n", body.len());
+    if !body.is_empty() && headers.iter().all(|(name, _)| *name != "content-type") {
+        text.push_str("content-type: application/json\r\n");
+    }
     for (name, value) in headers {
         text.push_str(&format!("{name}: {value}\r\n"));
     }
@@ -48,6 +51,14 @@ pub fn post(address: SocketAddr, path: &str, body: &str) -> Answer {
 pub fn ask(address: SocketAddr, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
     let mut stream = TcpStream::connect(address).expect("the gateway listens");
     stream.write_all(&request(method, path, headers, body)).expect("the gateway reads");
+    read_answer(&mut stream)
+}
+
+/// What the admin side at that address shows.
+pub fn look(address: SocketAddr, path: &str) -> Answer {
+    let mut stream = TcpStream::connect(address).expect("the admin side listens");
+    let request = format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).expect("it reads");
     read_answer(&mut stream)
 }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use tokrate_core::Span;
 use tokrate_gateway::{
     AliasConfig, BudgetConfig, Config, EndpointConfig, Gateway, LaneConfig, LogSettings, LoserPolicy, Mode, Policy,
-    Price, RunningGateway,
+    Price, RunningGateway, TokensMost,
 };
 use tokrate_meter::Attempt;
 use tokrate_net::Target;
@@ -34,11 +34,13 @@ pub fn lane(name: &str, address: SocketAddr, dialects: &[Dialect]) -> LaneConfig
         provider: format!("provider-{name}"),
         model: format!("model-{name}"),
         endpoints: dialects.iter().map(endpoint).collect(),
-        price: Some(Price { input: 1.0, output: 2.0, cached: None }),
+        price: Some(Price { input: 1.0, output: 2.0, ..Price::default() }),
+        most: TokensMost::default(),
         in_flight_most: None,
         loser: LoserPolicy::CancelEstimate,
         curve: Vec::new(),
         forward_headers: vec!["x-tokrate-fault".to_owned()],
+        embeddings: None,
     }
 }
 
@@ -70,6 +72,14 @@ impl House {
         let log = config.log.as_ref().map(|log| log.path.clone()).unwrap_or_default();
         let gateway = Gateway::start(config).expect("a gateway");
         House { address: gateway.address(), gateway: Some(gateway), log }
+    }
+
+    /// Starts it anew, after its end, with the same log.
+    pub fn restart(&mut self, config: Config) {
+        self.gateway = None;
+        let gateway = Gateway::start(config).expect("a gateway");
+        self.address = gateway.address();
+        self.gateway = Some(gateway);
     }
 
     /// Ends the gateway and says what its log holds, in order of writing.

@@ -2,12 +2,22 @@
 //!
 //! It refuses to sleep: what is waited for is waited for. Invariant: nothing leaves loopback.
 
+mod access;
+mod admin;
+mod billing;
+mod budget;
+mod causes;
 mod client;
 mod cut;
 mod door;
+mod embeddings;
 mod house;
+mod keys;
+mod otel;
 mod refusals;
+mod restored;
 mod scripted;
 mod serving;
 mod simulated;
 mod time;
+mod translated;

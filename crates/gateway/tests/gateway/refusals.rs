@@ -5,6 +5,7 @@ use crate::house::{House, configured, lane};
 use crate::scripted::{Script, Scripted, chat_whole, whole};
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
+use tokrate_core::Money;
 use tokrate_gateway::{Gateway, GatewayError, KeyConfig, KeyLimits, LaneConfig, Mode, key_hash};
 use tokrate_net::Target;
 use tokrate_wire::Dialect;
@@ -74,7 +75,7 @@ fn with_keys_nobody_gets_in_without_one_and_each_has_its_limits() {
         key("free", &[], KeyLimits::default()),
         key("narrow", &["one"], KeyLimits::default()),
         key("slow", &[], KeyLimits { requests_per_minute: Some(1), ..KeyLimits::default() }),
-        key("poor", &[], KeyLimits { usd_per_month: Some(1e-9), ..KeyLimits::default() }),
+        key("poor", &[], KeyLimits { usd_per_month: Money::from_usd(1e-5), ..KeyLimits::default() }),
     ];
     let mut house = House::start(config);
     let with = |key: &str| {
@@ -212,7 +213,7 @@ fn shapes_that_smuggle_requests_are_refused() {
         "content-length : 5\r\n",
     ] {
         let mut stream = TcpStream::connect(house.address).expect("it listens");
-        let text = format!("POST /v1/chat/completions HTTP/1.1\r\nhost: gateway\r\n{head}\r\nhello");
+        let text = format!("POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\n{head}\r\nhello");
         stream.write_all(text.as_bytes()).expect("it reads");
         stream.shutdown(std::net::Shutdown::Write).expect("it is open");
         let mut bytes = Vec::new();
@@ -223,7 +224,7 @@ fn shapes_that_smuggle_requests_are_refused() {
     }
     let bomb = format!("x-bomb: {}\r\n", "b".repeat(300_000));
     let mut stream = TcpStream::connect(house.address).expect("it listens");
-    drop(stream.write_all(format!("GET /v1/models HTTP/1.1\r\nhost: gateway\r\n{bomb}\r\n").as_bytes()));
+    drop(stream.write_all(format!("GET /v1/models HTTP/1.1\r\nhost: localhost\r\n{bomb}\r\n").as_bytes()));
     let mut bytes = Vec::new();
     drop(std::io::Read::read_to_end(&mut stream, &mut bytes));
     let said = String::from_utf8_lossy(&bytes).into_owned();

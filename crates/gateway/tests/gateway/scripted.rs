@@ -128,7 +128,7 @@ fn converse(mut stream: TcpStream, scripts: &[Script], asked: &Mutex<Vec<Asked>>
     }
 }
 
-fn read_request(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Option<Asked> {
+pub fn read_request(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Option<Asked> {
     let mut piece = [0; 64 * 1024];
     loop {
         if let Some(end) = buffer.windows(4).position(|window| window == b"\r\n\r\n") {

@@ -9,7 +9,10 @@ use tokrate_tokens::{Encoding, count};
 use tokrate_wire::{Decoder, Dialect, Shape};
 
 pub fn request_text(path: &str, headers: &str, body: &str) -> String {
-    format!("POST {path} HTTP/1.1\r\nHost: sim\r\n{headers}Content-Length: {}\r\n\r\n{body}", body.len())
+    format!(
+        "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n{headers}Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
 }
 
 /// The text of a streaming chat request.

@@ -43,7 +43,7 @@ fn chat(model: &str, headers: &str, tokens: u32) -> String {
 }
 
 fn get(address: SocketAddr, path: &str) -> Answer {
-    ask(address, &format!("GET {path} HTTP/1.1\r\nHost: sim\r\n\r\n"))
+    ask(address, &format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n"))
 }
 
 fn json(answer: &Answer) -> Value {

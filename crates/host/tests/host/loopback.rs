@@ -164,7 +164,7 @@ fn faults_inside_the_stream_are_seen_where_they_should_be() {
     let events = malformed.events();
     assert!(malformed.is_whole && events.is_done());
     assert_eq!(events.tokens(), 10, "the stream goes on");
-    assert_eq!(events.all().filter(|what| *what == What::Odd(Oddity::Malformed)).count(), 1);
+    assert_eq!(events.all().filter(|what| *what == What::Odd(Oddity::Unreadable)).count(), 1);
 
     let (failed, _) = with_faults(&["error_event@4"]);
     let events = failed.events();
@@ -264,12 +264,12 @@ fn what_cannot_be_answered_is_refused_as_json() {
     assert_eq!(status(&post(&format!("{key}X-Tokrate-Fault: fire\r\n"), good)), 400);
     assert_eq!(status(&post(key, r#"{"model":"other","messages":[]}"#)), 404);
     assert_eq!(status(&request_text("/v1/embeddings", key, "{}")), 404);
-    assert_eq!(status(&format!("GET /v1/chat/completions HTTP/1.1\r\nHost: sim\r\n{key}\r\n")), 405);
+    assert_eq!(status(&format!("GET /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\n{key}\r\n")), 405);
     assert_eq!(status(&post(key, &"x".repeat(10_001))), 413);
     assert_eq!(host.stats().submitted, 0);
-    let models = ask(host.address(), &format!("GET /v1/models HTTP/1.1\r\nHost: sim\r\n{key}\r\n"));
+    let models = ask(host.address(), &format!("GET /v1/models HTTP/1.1\r\nHost: localhost\r\n{key}\r\n"));
     assert!(models.status == 200 && models.text().contains(r#""id":"sim""#));
-    assert_eq!(ask(host.address(), "GET /health HTTP/1.1\r\nHost: sim\r\n\r\n").status, 200);
+    assert_eq!(ask(host.address(), "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n").status, 200);
 }
 
 #[test]
@@ -353,4 +353,29 @@ fn what_keeps_a_host_from_starting_is_named() {
     assert!(taken.starts_with(&format!("listen on {}", host.address())), "{taken}");
     let log = HostConfig { truth: TruthLog::File("/nowhere/at/all.jsonl".into()), ..config() };
     assert!(error(log).starts_with("write the truth log /nowhere/at/all.jsonl: "));
+}
+
+#[test]
+fn elsewhere_than_on_loopback_every_provider_asks_for_a_key() {
+    let everywhere = std::net::SocketAddr::from(([0, 0, 0, 0], 0));
+    let open = HostConfig { address: everywhere, ..config() };
+    let refused = Host::start(open.clone()).expect_err("anyone could ask");
+    assert!(refused.to_string().contains("without a key") && refused.to_string().contains("--key-env"), "{refused}");
+    assert!(Host::start(HostConfig { api_key: Some(ApiKey::new("secret".to_owned())), ..open }).is_ok());
+}
+
+#[test]
+fn a_page_of_another_site_and_a_foreign_name_are_not_answered() {
+    let host = start(HostConfig { hosts: vec!["sim.example".to_owned()], ..config() });
+    let get = |headers: &str| ask(host.address(), &format!("GET /v1/models HTTP/1.1\r\n{headers}\r\n")).status;
+    assert_eq!(get("Host: evil.example\r\n"), 421);
+    assert_eq!(get("Host: localhost\r\nOrigin: http://evil.example\r\n"), 403);
+    assert_eq!(get("Host: sim.example\r\n"), 200);
+    let body = r#"{"model":"sim","messages":[]}"#;
+    let plain = format!(
+        "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    assert_eq!(ask(host.address(), &plain).status, 415);
+    assert_eq!(host.stats().submitted, 0);
 }

@@ -4,14 +4,14 @@
 //! sign that needs no fit all speak for it.
 
 use super::{BreakStatus, SaturationSign, SegmentedFit, SignKind, UslFit, UslNote, UslStatus};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Estimates within this factor of one another are the same place.
 pub const SAME_PLACE_RATIO: f64 = 1.5;
 
 /// What the methods say together.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum KneeStatus {
     /// Both fits put the knee at the same place, and a sign of saturation confirms it.
@@ -25,7 +25,8 @@ pub enum KneeStatus {
 }
 
 /// The knee.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Knee {
     /// What the methods say together.
     pub status: KneeStatus,

@@ -18,12 +18,12 @@ pub use segmented::{BREAK_SIGNIFICANCE, BreakStatus, SegmentedFit, UNTESTED_SLOP
 pub use usl::{UslParameters, usl};
 pub use usl_fit::{CurvePoint, UslFit, UslInterval, UslNote, UslStatus};
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokrate_core::Rng;
 
 /// What the load of a level counts.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum LoadAxis {
     /// Requests in flight (closed loop).
@@ -33,7 +33,8 @@ pub enum LoadAxis {
 }
 
 /// A number with its interval, both ends or none.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Measured {
     /// The number.
     pub value: f64,
@@ -61,7 +62,8 @@ impl Measured {
 }
 
 /// What was measured at one load.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LoadLevel {
     /// Concurrency, or requests offered per second.
     pub load: f64,
@@ -80,7 +82,8 @@ pub struct LoadLevel {
 }
 
 /// One row of the degradation table.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Degradation {
     /// What was measured.
     #[serde(flatten)]
@@ -94,7 +97,8 @@ pub struct Degradation {
 }
 
 /// The curve over all levels of a run.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CurveResult {
     /// What the loads count.
     pub axis: LoadAxis,

@@ -3,7 +3,6 @@
 //! It refuses to know any fit. Invariant: each sign names the load from which it holds and the two numbers compared.
 
 use super::LoadLevel;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A unit of load that adds less than this share of what a unit added at the first level no longer pays.
@@ -18,7 +17,8 @@ pub const REFUSAL_RISE: f64 = 0.05;
 pub const REFUSAL_FLOOR: u64 = 5;
 
 /// The kinds of sign.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SignKind {
     /// More load adds less than a tenth of the throughput per unit that the first level had, and stays so.
@@ -32,7 +32,8 @@ pub enum SignKind {
 }
 
 /// One sign of saturation.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SaturationSign {
     /// What was seen.
     pub kind: SignKind,

@@ -10,7 +10,6 @@
 //! noise is drawn for the very loads that were run.
 
 use super::linear::solve;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokrate_core::Rng;
 
@@ -24,7 +23,8 @@ pub const BREAK_SIGNIFICANCE: f64 = 0.05;
 pub const UNTESTED_SLOPE_RATIO: f64 = 0.5;
 
 /// Whether the data support a break.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum BreakStatus {
     /// Fewer than four distinct loads: no fit.
@@ -40,7 +40,8 @@ pub enum BreakStatus {
 }
 
 /// The two-line fit of throughput against load.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SegmentedFit {
     /// Whether the break is supported.
     pub status: BreakStatus,

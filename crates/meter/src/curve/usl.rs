@@ -9,11 +9,11 @@
 //! parameters remain. Loads below 1 count as 1.
 
 use super::linear::solve;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The three parameters of the law.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct UslParameters {
     /// Throughput at concurrency 1, in tok/s.
     pub lambda: f64,

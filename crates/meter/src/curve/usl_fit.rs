@@ -7,7 +7,6 @@ use super::segmented::Point;
 use super::usl::{self, Observation};
 use super::{UslParameters, usl as throughput_at};
 use crate::stats::{Interval, percentile_interval};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokrate_core::Rng;
 
@@ -16,7 +15,8 @@ const RESAMPLES: usize = 400;
 const CONFIDENCE: f64 = 0.95;
 
 /// What became of the fit.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum UslStatus {
     /// Fitted to more loads than it has parameters.
@@ -30,7 +30,8 @@ pub enum UslStatus {
 }
 
 /// From where the intervals take the size of the noise.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum UslInterval {
     /// From the levels' own intervals (parametric bootstrap), widened where the fit misses by more than they allow.
@@ -40,7 +41,8 @@ pub enum UslInterval {
 }
 
 /// What weakens the fit.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum UslNote {
     /// The law needs 3 levels.
@@ -81,7 +83,8 @@ impl UslNote {
 }
 
 /// A load that the fit points out.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CurvePoint {
     /// The load.
     pub load: f64,
@@ -96,7 +99,8 @@ pub struct CurvePoint {
 }
 
 /// The fitted law. Throughput in tok/s against concurrency.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct UslFit {
     /// What became of it.
     pub status: UslStatus,

@@ -6,7 +6,6 @@
 //!
 //! The buckets are those of OpenTelemetry's exponential histogram at scale 3: bucket `i` covers `(2^(i/8), 2^((i+1)/8)]`.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The lowest bucket, `(2^10, 2^(81/8)]` ns; everything shorter is counted there.
@@ -15,9 +14,10 @@ const LOWEST: u16 = 80;
 const BUCKETS: usize = 216;
 
 /// Chunk gaps (ns), as index and count of each bucket that is not empty, rising.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(try_from = "Vec<(u16, u32)>")]
-#[schemars(with = "Vec<(u16, u32)>")]
+#[cfg_attr(test, schemars(with = "Vec<(u16, u32)>"))]
 pub struct GapSketch(Vec<(u16, u32)>);
 
 /// The same while it is filled: of fixed size, without a search.

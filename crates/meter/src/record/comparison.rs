@@ -6,14 +6,14 @@ use super::json::lay_out;
 use super::{Record, RecordError};
 use crate::compare::{CompareOptions, CompareReport, Side, compare};
 use crate::scorecard::Scorecard;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Several records, in the order in which the targets were named.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Comparison {
     /// Which form this is: `tokrate.comparison.v1`.
-    #[schemars(extend("const" = Comparison::SCHEMA))]
+    #[cfg_attr(test, schemars(extend("const" = Comparison::SCHEMA)))]
     pub schema: String,
     /// One record for each target.
     pub records: Vec<Record>,
@@ -62,7 +62,8 @@ impl Comparison {
 }
 
 /// A target held against the first.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Against {
     /// What the target is called.
     pub target: String,

@@ -3,14 +3,14 @@
 //! It refuses to know what the conditions mean. Invariant: turning conditions into a row and back loses nothing, and the
 //! fingerprint written is that of the conditions beside it.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokrate_core::Conditions;
 
 macro_rules! mirror {
     ($($(#[$doc:meta])* $field:ident: $type:ty,)*) => {
         /// Under which conditions a number was measured: `tokrate_core::Conditions` with their fingerprint.
-        #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+        #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+        #[cfg_attr(test, derive(schemars::JsonSchema))]
         pub struct ConditionsRow {
             /// Equal for like conditions (16 hexadecimal digits); seed and version do not enter it.
             pub fingerprint: String,

@@ -2,11 +2,11 @@
 //!
 //! It refuses to know how the facts are found. Invariant: what could not be found is absent.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Facts of the machine that client and engine share.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct EngineHost {
     /// Model of the CPU.
     pub cpu: Option<String>,
@@ -19,7 +19,8 @@ pub struct EngineHost {
 }
 
 /// A graphics processor.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Gpu {
     /// Its model.
     pub name: String,

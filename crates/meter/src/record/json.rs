@@ -6,7 +6,7 @@
 use serde::Serialize;
 
 /// The JSON text of a value, with a line feed at the end.
-pub(super) fn lay_out(value: &impl Serialize) -> String {
+pub(crate) fn lay_out(value: &impl Serialize) -> String {
     let compact = serde_json::to_string(value).expect("maps have text keys and nothing here refuses to be written");
     let mut text = String::with_capacity(compact.len() * 2);
     let mut open: Vec<char> = Vec::new();

@@ -3,11 +3,11 @@
 //! It refuses to know where the figures come from beyond their source and date. Invariant: a price is in US dollars per
 //! million tokens; a missing one is unknown, never 0.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Prices of a model at a provider.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Price {
     /// Of a million input tokens (USD).
     pub input_usd_per_million: f64,

@@ -4,11 +4,11 @@
 
 use crate::goodput::ShareVerdict;
 use crate::stats::Interval;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The outcome of `--search`.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SearchResult {
     /// `concurrency` or `rate` (requests per second).
     pub axis: String,
@@ -27,7 +27,8 @@ pub struct SearchResult {
 }
 
 /// How a search ended.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SearchStatus {
     /// The highest load that keeps the objectives lies between two levels that were measured.
@@ -43,7 +44,8 @@ pub enum SearchStatus {
 }
 
 /// One level of a search.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SearchLevel {
     /// The load.
     pub load: f64,

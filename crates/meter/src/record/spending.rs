@@ -5,12 +5,12 @@
 
 use super::Price;
 use crate::request::{RequestNumbers, RequestTrace};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokrate_core::FailureKind;
 
 /// What a run has cost.
-#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Spending {
     /// All of it (USD).
     pub usd: f64,

@@ -1,6 +1,7 @@
 //! A record reads back as it was written, and what is not one is refused with its place.
 
 use super::*;
+use crate::request::RequestNumbers;
 use crate::run::{PhaseInput, Warmup};
 use crate::sample::{closed, failed_request, phase, refused_for_rate, steady_request};
 use proptest::prelude::*;
@@ -146,15 +147,14 @@ fn violations_come_with_their_phase() {
 
 #[test]
 fn schemas_name_every_field_of_what_is_written() {
-    let schema: serde_json::Value = serde_json::from_str(&record_schema()).expect("a schema is JSON");
-    assert_eq!(schema["properties"]["schema"]["const"], Record::SCHEMA);
     let fields = |value: &serde_json::Value| value.as_object().expect("an object").keys().cloned().collect::<Vec<_>>();
+    let schema = schemars::schema_for!(Record).to_value();
+    assert_eq!(schema["properties"]["schema"]["const"], Record::SCHEMA);
     let record = serde_json::to_value(small()).expect("a record can be written");
     assert_eq!(fields(&schema["properties"]), fields(&record));
-    let rows: serde_json::Value = serde_json::from_str(&request_schema()).expect("a schema is JSON");
-    let row = serde_json::to_value(steady_request(0, 0, 1, 1, 4)).expect("a row can be written");
-    assert_eq!(fields(&rows["properties"]), fields(&row));
     assert_eq!(fields(&schema["$defs"]["PhaseResult"]["properties"]), fields(&record["phases"][0]));
+    let row = serde_json::to_value(steady_request(0, 0, 1, 1, 4)).expect("a row can be written");
+    assert_eq!(fields(&schemars::schema_for!(RequestNumbers).to_value()["properties"]), fields(&row));
 }
 
 proptest! {
@@ -172,21 +172,5 @@ proptest! {
         }
         // All but the closing brace and the line feed.
         prop_assert!(Record::parse(&text[..cut.min(text.len() - 2)]).is_err());
-    }
-}
-
-#[test]
-fn the_schemas_in_docs_are_those_of_the_types() {
-    let docs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
-    for (name, expected) in [
-        ("record.schema.json", record_schema()),
-        ("request.schema.json", request_schema()),
-        ("comparison.schema.json", comparison_schema()),
-    ] {
-        let written = std::fs::read_to_string(docs.join(name)).unwrap_or_default();
-        assert!(
-            written == expected,
-            "docs/{name} is out of date; write it anew with `cargo run -p tokrate-meter --example schema -- docs`"
-        );
     }
 }

@@ -7,7 +7,6 @@ use super::chunks::{ChannelTokens, chunks_of};
 use super::traits::TextTraits;
 use super::{Chunk, RequestTrace};
 use crate::names;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use tokrate_core::{Channel, FailureKind, FinishReason, ServerTimings, Span, Tick};
@@ -28,7 +27,8 @@ pub struct MinimumWindow {
 pub const MIN_WINDOW: MinimumWindow = MinimumWindow { tokens: 32, chunks: 8, span: Span::from_millis(250) };
 
 /// Where a token count comes from.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Provenance {
     /// Reported by the provider.
@@ -41,7 +41,8 @@ pub enum Provenance {
 }
 
 /// State of the connection when a request was sent on it.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ConnectionState {
     /// It had to be opened, and its opening precedes `sent_at`.
@@ -52,11 +53,12 @@ pub enum ConnectionState {
 }
 
 /// A failure as a row shows it.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FailureRow {
     /// What went wrong.
     #[serde(with = "names::one")]
-    #[schemars(schema_with = "names::schema::<FailureKind>")]
+    #[cfg_attr(test, schemars(schema_with = "crate::schema::name::<FailureKind>"))]
     pub kind: FailureKind,
     /// The server's or the transport's own words; may be empty.
     pub message: String,
@@ -65,7 +67,8 @@ pub struct FailureRow {
 }
 
 /// One request's numbers: a row of `--jsonl`. Ticks are nanoseconds on the monotonic clock of the measuring machine.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RequestNumbers {
     /// Place in the plan, counted from 0; given by the caller.
     pub index: u64,
@@ -167,7 +170,7 @@ pub struct RequestNumbers {
     pub failure: Option<FailureRow>,
     /// Why the model stopped.
     #[serde(with = "names::maybe")]
-    #[schemars(schema_with = "names::schema_maybe::<FinishReason>")]
+    #[cfg_attr(test, schemars(schema_with = "crate::schema::name_or_null::<FinishReason>"))]
     pub finish: Option<FinishReason>,
     /// Deviations from the dialect, with their counts.
     pub oddities: BTreeMap<String, u32>,

@@ -119,7 +119,9 @@ impl Said {
             _ if self.oddities.count(Oddity::EventTooLarge) > 0 => {
                 of(FailureKind::TooLarge, "an event, or all of the answer, was too large to be read")
             }
-            _ if !self.understood && self.oddities.count(Oddity::Malformed) > 0 => {
+            _ if self.oddities.count(Oddity::Unreadable) > 0
+                || !self.understood && self.oddities.count(Oddity::Malformed) > 0 =>
+            {
                 of(FailureKind::NotJson, "the body is not what the dialect prescribes")
             }
             _ => of(FailureKind::Empty, "the answer holds no output text"),

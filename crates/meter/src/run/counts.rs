@@ -5,13 +5,13 @@
 
 use crate::names;
 use crate::request::{ConnectionState, RequestNumbers};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use tokrate_core::{FailureKind, Span};
 
 /// How many requests ended in which way; the warm-up is included.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Counts {
     /// Requests that were started.
     pub started: u64,
@@ -39,11 +39,12 @@ pub struct Counts {
 }
 
 /// Failures of one kind.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FailureCount {
     /// What went wrong.
     #[serde(with = "names::one")]
-    #[schemars(schema_with = "names::schema::<FailureKind>")]
+    #[cfg_attr(test, schemars(schema_with = "crate::schema::name::<FailureKind>"))]
     pub kind: FailureKind,
     /// How many requests.
     pub count: u64,
@@ -56,7 +57,8 @@ pub struct FailureCount {
 }
 
 /// Requests that the provider refused for their rate.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RateLimited {
     /// How many requests.
     pub count: u64,
@@ -74,7 +76,8 @@ pub struct RateLimited {
 }
 
 /// Connections that the requests used.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Connections {
     /// Requests for which a connection was opened.
     pub new: u64,
@@ -89,7 +92,8 @@ pub struct Connections {
 }
 
 /// How many requests bear a name.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct NameCount {
     /// The name; absent if the server gave none.
     pub name: Option<String>,

@@ -18,7 +18,6 @@ use crate::record::ConditionsRow;
 use crate::request::RequestNumbers;
 use crate::server_metrics::ServerTruth;
 use crate::stats::{Distribution, SketchParts, Unit};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use tokrate_core::{Conditions, Sketch, Span, Tick};
@@ -58,7 +57,8 @@ pub struct PhaseInput<'a> {
 }
 
 /// How late a periodic timer of the client fired during the phase.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TimerLag {
     /// Ticks of the timer.
     pub n: u64,
@@ -76,7 +76,8 @@ pub struct TimerLag {
 ///
 /// Distributions hold answered requests outside the warm-up. In those named `adj_`, failed requests and forfeited arrivals
 /// outside the warm-up stand as +infinity; rate-limited and cancelled requests are in none.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PhaseResult {
     /// More than 1 % of the requests failed: to be said before anything else.
     pub failures_above_limit: bool,

@@ -5,11 +5,11 @@
 
 use crate::request::RequestNumbers;
 use crate::stats::{Level, Quantile};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What the server said in the answers of a phase, and how it fits what the client saw. All times are medians (ms).
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ServerTimingSummary {
     /// Measured requests whose answers carried times.
     pub n: u64,
@@ -38,7 +38,8 @@ pub struct ServerTimingSummary {
 }
 
 /// The median of one time over the requests that have it.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TimingMedian {
     /// How many requests have it.
     pub n: u64,

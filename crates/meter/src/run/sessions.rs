@@ -6,13 +6,13 @@
 use super::Load;
 use crate::request::RequestNumbers;
 use crate::stats::Distribution;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use tokrate_core::FailureKind;
 
 /// The sessions of a phase, the warm-up included in their counts.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SessionSummary {
     /// Sessions that began.
     pub started: u64,
@@ -27,7 +27,8 @@ pub struct SessionSummary {
 }
 
 /// Answered requests outside the warm-up that were one turn of their sessions.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TurnSummary {
     /// Number of the turn, from 1.
     pub turn: u32,

@@ -6,12 +6,12 @@
 use super::{Load, Sweep};
 use crate::request::RequestNumbers;
 use crate::stats::{Interval, mean_interval};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokrate_core::{Rng, Span, Tick};
 
 /// The part of a phase in which the load was what the plan wanted.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Steady {
     /// How it was cut, in words.
     pub rule: String,
@@ -22,7 +22,8 @@ pub struct Steady {
 }
 
 /// What went through the steady window, all requests together.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Throughput {
     /// Length of the steady window (s).
     pub window_seconds: f64,

@@ -7,12 +7,12 @@
 use crate::comfort::Comfort;
 use crate::request::{Provenance, RequestNumbers};
 use crate::stats::{Distribution, Quantile, QuantileStatus};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// A speed of single requests, in tokens per second.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SpeedSummary {
     /// Requests that have this speed.
     pub n: u64,
@@ -29,7 +29,8 @@ pub struct SpeedSummary {
 }
 
 /// A quantile of a speed (tok/s).
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SpeedQuantile {
     /// The speed, if there are enough samples.
     pub value: Option<f64>,
@@ -49,7 +50,8 @@ pub struct SpeedQuantile {
 }
 
 /// Requests without a speed, and why.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct MissingSpeed {
     /// Why.
     pub reason: String,
@@ -58,7 +60,8 @@ pub struct MissingSpeed {
 }
 
 /// How many measured requests had an output speed in which band (tok/s). People read 200 to 250 words per minute.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ComfortBands {
     /// Below 10.
     pub slow: u64,
@@ -73,7 +76,8 @@ pub struct ComfortBands {
 }
 
 /// Output tokens of a phase, by provenance. Sums are over measured requests unless they say otherwise.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TokenSummary {
     /// Which count the speeds and the throughput use.
     pub speed_tokens: Provenance,
@@ -112,7 +116,8 @@ pub struct TokenSummary {
 }
 
 /// Input tokens of the measured requests.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct InputTokens {
     /// Mean length that the plan asked for.
     pub asked_mean: Option<f64>,

@@ -3,12 +3,12 @@
 //! It refuses to know what the intervals mean. Invariant: intervals are half open, so one that ends at the tick at which
 //! another starts never overlaps it; no buckets, no sampling.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokrate_core::{Span, Tick};
 
 /// Concurrency as it was, in requests in flight (sent, and not yet ended).
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ConcurrencySeen {
     /// Average over the time from the first request sent to the last one ended; absent without requests.
     pub mean: Option<f64>,

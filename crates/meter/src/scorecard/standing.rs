@@ -6,12 +6,12 @@
 use crate::compare::{Samples, holm, permutation_p, ratio_of_medians};
 use crate::curve::Measured;
 use crate::stats::{Level, Quantile};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokrate_core::Rng;
 
 /// One number of a target and where it stands among the others.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Standing {
     /// Requests that it rests on.
     pub n: u64,

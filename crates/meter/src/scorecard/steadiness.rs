@@ -4,12 +4,12 @@
 
 use crate::run::PhaseResult;
 use crate::stats::{Level, Quantile};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokrate_core::Sketch;
 
 /// The 99th percentile as a multiple of the median.
-#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Tail {
     /// Samples.
     pub n: u64,

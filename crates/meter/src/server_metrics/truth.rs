@@ -7,14 +7,14 @@ use super::reading::Histogram;
 use super::{Quantity, Reading};
 use crate::request::RequestNumbers;
 use crate::stats::Level;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Token counts that differ by more than this are warned of.
 const TOKENS_APART: f64 = 0.02;
 
 /// What the server says of a phase, warm-up and failures included, beside what the client says of the same requests.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ServerTruth {
     /// Where the metrics were read.
     pub endpoint: String,
@@ -58,7 +58,8 @@ pub struct ServerTruth {
 }
 
 /// Times out of a histogram.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ServerTimes {
     /// Requests in it.
     pub n: u64,
@@ -71,7 +72,8 @@ pub struct ServerTimes {
 }
 
 /// An interval that holds a quantile.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Between {
     /// Lower bound (ms).
     pub low_ms: f64,
@@ -80,7 +82,8 @@ pub struct Between {
 }
 
 /// The client's numbers over all requests of a phase, as the server counts them: warm-up included.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ClientSide {
     /// Requests sent.
     pub started: u64,

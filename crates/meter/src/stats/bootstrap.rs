@@ -4,7 +4,6 @@
 //! give the same interval, and its ends are finite.
 
 use super::{normal_cdf, normal_quantile};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokrate_core::Rng;
 
@@ -19,7 +18,8 @@ const NORMAL_FROM: usize = 5_000;
 const RESAMPLES: usize = 2_000;
 
 /// How an interval was found.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum IntervalMethod {
     /// Bias-corrected and accelerated bootstrap (Efron 1987).
@@ -33,7 +33,8 @@ pub enum IntervalMethod {
 }
 
 /// A two-sided confidence interval.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Interval {
     /// Lower end.
     pub low: f64,

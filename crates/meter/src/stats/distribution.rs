@@ -7,12 +7,12 @@
 //! request; their intervals are narrower than the truth, and whoever shows them says so.
 
 use super::{Interval, Level, Quantile, SketchParts, mean_interval};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokrate_core::{Rng, Sketch};
 
 /// In what a distribution's numbers are written.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub enum Unit {
     /// Milliseconds; the sketch counts nanoseconds.
     #[serde(rename = "ms")]
@@ -50,7 +50,8 @@ impl Unit {
 }
 
 /// What is known of a metric from its samples. All numbers are in `unit`.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Distribution {
     /// Unit of every number below but those of the sketch.
     pub unit: Unit,

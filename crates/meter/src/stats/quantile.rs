@@ -8,7 +8,6 @@
 //! the largest sample alone the floors would be 44, 90, 459 and 4,603, but then one outlier would be the bound.
 
 use super::{lower_rank, upper_rank};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The quantiles that are ever stated.
@@ -93,7 +92,8 @@ impl Level {
 }
 
 /// Whether a quantile may be stated.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum QuantileStatus {
     /// The sample is large enough.
@@ -105,7 +105,8 @@ pub enum QuantileStatus {
 }
 
 /// One quantile with its distribution-free interval (order statistics, exact binomial; independent samples assumed).
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Quantile {
     /// The nearest-rank value when the sample is large enough and it is finite.
     pub value: Option<f64>,

@@ -10,12 +10,13 @@ mod request;
 #[cfg(test)]
 mod tests;
 
+use super::answered::{Answered, Answering, Served};
 use super::body::{BodyError, Inbox, RequestBody};
-use super::{ConnectionTap, HEAD_TIMEOUT, Handler};
+use super::{HEAD_TIMEOUT, Handler, IDLE_TIMEOUT};
 use crate::http1::HEAD_BYTES_MOST;
 use crate::http1::framing::{Framing, State};
 use answer::{Answer, Asked, Gathered};
-use http::{Method, Response, StatusCode, Version};
+use http::{Method, StatusCode, Version};
 use outbox::Outbox;
 use std::cell::Cell;
 use std::io;
@@ -26,8 +27,6 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 use tokrate_core::Span;
 
-/// Time for the next request to begin. Longer than proxies keep connections (60 s as a rule), so that it is they who close.
-const IDLE_TIMEOUT: Span = Span::from_secs(120);
 /// How long a client that is refused may go on sending what nobody reads. Closing earlier would have the operating system tell
 /// it of a broken connection, which can overtake the answer.
 const LINGER: Span = Span::from_secs(2);
@@ -37,8 +36,7 @@ const READ_BYTES_MOST: usize = 64 * 1024;
 /// One connection.
 pub(super) struct Connection<H: Handler, T> {
     transport: T,
-    handler: Rc<H>,
-    tap: Rc<ConnectionTap>,
+    served: Served<H>,
     turn: Turn<H>,
     /// What came and is not yet understood: the beginning of a head, or requests before their turn.
     unread: Vec<u8>,
@@ -59,8 +57,8 @@ pub(super) struct Connection<H: Handler, T> {
 enum Turn<H: Handler> {
     /// The next head is read.
     Reading,
-    Handling(Pin<Box<dyn Future<Output = Response<H::Body>>>>),
-    Answering(Answer<H::Body>, Gathered),
+    Handling(Answering<H::Body>),
+    Answering(Answer<Answered<H::Body>>, Gathered),
     /// All is said; the client is told, and what it still sends is read and dropped if that matters.
     Leaving {
         lingers: bool,
@@ -101,12 +99,11 @@ struct Gone;
 
 impl<H: Handler, T: AsyncRead + AsyncWrite + Unpin> Connection<H, T> {
     /// A connection of which `first` was read already.
-    pub fn new(transport: T, first: Vec<u8>, handler: Rc<H>, tap: Rc<ConnectionTap>) -> Connection<H, T> {
+    pub fn new(transport: T, first: Vec<u8>, served: Served<H>) -> Connection<H, T> {
         let asked = Asked { is_head: false, version: Version::HTTP_11 };
         Connection {
             transport,
-            handler,
-            tap,
+            served,
             turn: Turn::Reading,
             unread: first,
             seen: 0,
@@ -182,6 +179,11 @@ impl<H: Handler, T: AsyncRead + AsyncWrite + Unpin> Connection<H, T> {
             Ok(None) => return self.refuse(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE),
             Err(status) => return self.refuse(status),
         };
+        if !self.served.tap.begins() {
+            // It has to go for another one; what asks again on a new connection is answered there.
+            self.turn = Turn::Over;
+            return true;
+        }
         (self.seen, self.is_timed) = (0, false);
         self.keep = asked.keep;
         self.asked = Asked { is_head: *asked.request.method() == Method::HEAD, version: asked.request.version() };
@@ -200,7 +202,7 @@ impl<H: Handler, T: AsyncRead + AsyncWrite + Unpin> Connection<H, T> {
         };
         self.unread.extend_from_slice(rest);
         let request = asked.request.map(|()| body);
-        self.turn = Turn::Handling(Box::pin(Rc::clone(&self.handler).handle(request, Rc::clone(&self.tap))));
+        self.turn = Turn::Handling(self.served.answer(request));
         true
     }
 
@@ -215,7 +217,7 @@ impl<H: Handler, T: AsyncRead + AsyncWrite + Unpin> Connection<H, T> {
     fn poll_handler(&mut self, context: &mut Context<'_>, read: &mut [u8]) -> Poll<Result<(), Gone>> {
         loop {
             let Turn::Handling(handling) = &mut self.turn else { return Poll::Ready(Ok(())) };
-            if let Poll::Ready(response) = handling.as_mut().poll(context) {
+            if let Poll::Ready(response) = Pin::new(handling).poll(context) {
                 // A client that is still sending has to be told before that its connection ends.
                 self.keep &= self.receiving.is_none() && !self.is_closing;
                 let answer = Answer::begin(response, self.asked, &mut self.keep, self.unsent.text());
@@ -256,6 +258,7 @@ impl<H: Handler, T: AsyncRead + AsyncWrite + Unpin> Connection<H, T> {
     fn end(&mut self) {
         self.is_timed = false;
         self.turn = if self.keep && self.receiving.is_none() && !self.is_closing {
+            self.served.tap.waits();
             Turn::Reading
         } else {
             Turn::Leaving { lingers: self.receiving.is_some() || !self.unread.is_empty() }

@@ -1,5 +1,7 @@
 //! The server over memory and loopback: marks, stamps, limits, drain.
 
+mod crowds;
+
 use super::*;
 use crate::clock::Hands;
 use http_body::Frame;
@@ -77,6 +79,10 @@ const SEND_LIMIT: Span = Span::from_secs(2);
 
 impl Handler for Streaming {
     type Body = QueueBody;
+
+    fn refusal(&self, _: &Request<RequestBody>, _: http::StatusCode, message: &str) -> Vec<u8> {
+        message.as_bytes().to_vec()
+    }
 
     async fn handle(self: Rc<Self>, request: Request<RequestBody>, tap: Rc<ConnectionTap>) -> Response<QueueBody> {
         let body = read_body(request.into_body(), 10).await;
@@ -311,11 +317,19 @@ fn closing_lets_the_answer_end_and_takes_no_other_request() {
     });
 }
 
+const SETTINGS: AccessSettings = AccessSettings { host: "--host", origin: None, key: "add --key" };
+
+async fn listen(limits: ConnectionLimits) -> Listener {
+    let access = AccessConfig { hosts: &[], origins: &[], asks_key: false, settings: &SETTINGS };
+    let here = SocketAddr::from(([127, 0, 0, 1], 0));
+    Listener::bind(here, &access, &Connections::new(limits)).await.expect("a free port")
+}
+
 #[test]
 fn draining_is_bounded() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     tokio::task::LocalSet::new().block_on(&runtime, async {
-        let listener = Listener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.expect("a free port");
+        let listener = listen(ConnectionLimits::without_keys()).await;
         let address = listener.address();
         let queue = Rc::new(Queue::default());
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
@@ -343,9 +357,12 @@ fn draining_is_bounded() {
 fn a_connection_that_was_accepted_sends_small_writes_at_once() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
-        let listener = Listener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.expect("a free port");
+        let mut listener = listen(ConnectionLimits::without_keys()).await;
         let _client = TcpStream::connect(listener.address()).await.expect("it listens");
-        let stream = listener.accept().await.expect("a connection waits");
-        assert!(stream.nodelay().expect("an open socket"), "an event waits for the acknowledgement of the last");
+        let incoming = listener.accept(Clock::monotonic()).await.expect("a connection waits");
+        assert!(
+            incoming.stream.nodelay().expect("an open socket"),
+            "an event waits for the acknowledgement of the last"
+        );
     });
 }

@@ -18,107 +18,197 @@ fn refused(what: RefusedFor, milliseconds: u64) -> Refused {
     Refused { what, retry_after: Some(Span::from_millis(milliseconds)) }
 }
 
+/// Cents.
+fn cents(cents: u64) -> Money {
+    Money::from_usd(0.01).expect("a cent").saturating_mul(cents)
+}
+
+fn budget(most: u64) -> KeyLimits {
+    KeyLimits { usd_per_month: Some(cents(most)), ..KeyLimits::default() }
+}
+
+/// An attempt that was given a limit.
+fn limited(most: u64) -> Need {
+    Need { tokens: 1, most: cents(most), expected: cents(most) }
+}
+
+fn of_tokens(tokens: u64) -> Need {
+    Need { tokens, ..Need::default() }
+}
+
+const SPENT: Refused = Refused { what: RefusedFor::Budget, retry_after: None };
+
 #[test]
 fn requests_come_back_one_by_one() {
     let mut meter = meter(KeyLimits { requests_per_minute: Some(3), ..KeyLimits::default() });
-    let calls: Vec<Admitted> = (0..3).map(|_| meter.admit(at(0), MAY, 5, 0.0).expect("a full minute")).collect();
-    assert_eq!(meter.admit(at(0), MAY, 5, 0.0), Err(refused(RefusedFor::Requests, 20_000)));
-    calls.into_iter().for_each(|call| meter.release(at(1), call));
-    assert_eq!(meter.admit(at(5_000), MAY, 5, 0.0), Err(refused(RefusedFor::Requests, 15_000)), "a request is one");
-    assert!(meter.admit(at(20_000), MAY, 5, 0.0).is_ok());
+    let calls: Vec<Admitted> = (0..3).map(|_| meter.admit(at(0)).expect("a full minute")).collect();
+    assert_eq!(meter.admit(at(0)), Err(refused(RefusedFor::Requests, 20_000)));
+    calls.into_iter().for_each(|call| meter.leave(call));
+    assert_eq!(meter.admit(at(5_000)), Err(refused(RefusedFor::Requests, 15_000)), "a request is one");
+    assert!(meter.admit(at(20_000)).is_ok());
 }
 
 #[test]
-fn tokens_are_held_for_a_call_and_put_right_when_it_ends() {
+fn tokens_are_held_for_an_attempt_and_put_right_when_it_ends() {
     let mut meter = meter(KeyLimits { tokens_per_minute: Some(600), ..KeyLimits::default() });
-    let call = meter.admit(at(0), MAY, 500, 0.0).expect("enough");
-    assert_eq!(meter.admit(at(0), MAY, 200, 0.0), Err(refused(RefusedFor::Tokens, 10_000)));
-    meter.settle(at(0), call, 100, 0.0);
-    let call = meter.admit(at(0), MAY, 500, 0.0).expect("400 came back");
+    let call = meter.reserve(at(0), MAY, of_tokens(500)).expect("enough");
+    assert_eq!(meter.reserve(at(0), MAY, of_tokens(200)), Err(refused(RefusedFor::Tokens, 10_000)));
+    meter.settle(at(0), call, 100, Money::ZERO);
+    let call = meter.reserve(at(0), MAY, of_tokens(500)).expect("400 came back");
     // It used more than it was held for: the key owes.
-    meter.settle(at(0), call, 1_100, 0.0);
-    assert_eq!(meter.admit(at(0), MAY, 0, 0.0), Err(refused(RefusedFor::Tokens, 60_000)));
+    meter.settle(at(0), call, 1_100, Money::ZERO);
+    assert_eq!(meter.reserve(at(0), MAY, of_tokens(0)), Err(refused(RefusedFor::Tokens, 60_000)));
     let never = Refused { what: RefusedFor::Tokens, retry_after: None };
-    assert_eq!(meter.admit(at(0), MAY, 601, 0.0), Err(never), "no wait helps");
+    assert_eq!(meter.reserve(at(0), MAY, of_tokens(601)), Err(never), "no wait helps");
+    assert_eq!(meter.reserve(at(0), MAY, of_tokens(u64::MAX)), Err(never));
 }
 
 #[test]
 fn calls_at_once_are_counted_until_they_end() {
     let mut meter = meter(KeyLimits { streams: Some(2), ..KeyLimits::default() });
-    let one = meter.admit(at(0), MAY, 1, 0.0).expect("free");
-    let _other = meter.admit(at(0), MAY, 1, 0.0).expect("free");
+    let one = meter.admit(at(0)).expect("free");
+    let _other = meter.admit(at(0)).expect("free");
     let full = Refused { what: RefusedFor::Streams, retry_after: None };
-    assert_eq!(meter.admit(at(99), MAY, 1, 0.0), Err(full));
-    meter.settle(at(100), one, 1, 0.0);
+    assert_eq!(meter.admit(at(99)), Err(full));
+    meter.leave(one);
     assert_eq!(meter.streams(), 1);
-    assert!(meter.admit(at(100), MAY, 1, 0.0).is_ok());
+    assert!(meter.admit(at(100)).is_ok());
 }
 
 #[test]
 fn calls_at_once_cannot_overshoot_a_months_budget_and_the_next_month_has_its_own() {
-    let mut meter = meter(KeyLimits { usd_per_month: Some(1.0), ..KeyLimits::default() });
-    let calls: Vec<Admitted> = (0..9).map_while(|_| meter.admit(at(0), MAY, 1, 0.3).ok()).collect();
+    let mut meter = meter(budget(100));
+    let calls: Vec<HeldForAttempt> = (0..9).map_while(|_| meter.reserve(at(0), MAY, limited(30)).ok()).collect();
     assert_eq!(calls.len(), 3);
-    assert!(meter.admit(at(0), JUNE, 1, 0.3).is_ok());
-    calls.into_iter().for_each(|call| meter.settle(at(1), call, 1, 0.4));
-    assert!((meter.usd_spent(MAY) - 1.2).abs() < 1e-9, "booked to the month in which they were admitted");
-    assert!(meter.admit(at(1), MAY, 1, 0.0).is_err());
-    assert!(meter.admit(at(2), JUNE, 1, 0.7).is_ok());
-    // The clock goes back: May is still used up.
-    let spent = Refused { what: RefusedFor::Budget, retry_after: None };
-    assert_eq!(meter.admit(at(3), MAY, 1, 0.01), Err(spent));
+    assert!(meter.reserve(at(0), JUNE, limited(30)).is_ok());
+    calls.into_iter().for_each(|call| meter.settle(at(1), call, 1, cents(25)));
+    let spent = Spending { spent: cents(75), held: Money::ZERO };
+    assert_eq!(meter.spending(MAY), spent, "booked to the month in which they were admitted");
+    assert_eq!(meter.reserve(at(1), MAY, limited(26)), Err(SPENT));
+    assert!(meter.reserve(at(2), JUNE, limited(70)).is_ok());
+    // The clock goes back: of May there is left what was left.
+    assert!(meter.reserve(at(3), MAY, limited(25)).is_ok());
+    assert_eq!(meter.reserve(at(3), MAY, limited(1)), Err(SPENT));
+}
+
+#[test]
+fn an_attempt_without_a_limit_begins_when_the_expected_fits_and_then_keeps_others_out() {
+    let mut meter = meter(budget(100));
+    let unlimited = Need { tokens: 1, most: cents(500), expected: cents(5) };
+    let first = meter.reserve(at(0), MAY, unlimited).expect("five cents fit");
+    for need in [unlimited, limited(1)] {
+        assert_eq!(meter.reserve(at(0), MAY, need), Err(SPENT), "it may take all there is");
+    }
+    meter.settle(at(1), first, 1, cents(5));
+    let second = meter.reserve(at(1), MAY, unlimited).expect("95 are left");
+    // The worst that can be: one answer beyond the budget.
+    meter.settle(at(2), second, 1, cents(500));
+    assert_eq!(meter.reserve(at(2), MAY, limited(1)), Err(SPENT));
+    assert!(meter.reserve(at(2), MAY, of_tokens(1)).is_ok(), "what costs nothing may go on");
+}
+
+#[test]
+fn an_amount_beyond_everything_saturates_and_is_refused() {
+    let mut meter = meter(budget(100));
+    let endless = Need { tokens: u64::MAX, most: Money::MAX, expected: Money::MAX };
+    let _held = meter.reserve(at(0), MAY, limited(1)).expect("a cent");
+    assert_eq!(meter.reserve(at(0), MAY, endless), Err(SPENT));
+    meter.set_limits(at(0), KeyLimits::default());
+    let held = meter.reserve(at(0), MAY, endless).expect("there is no limit");
+    assert_eq!(meter.spending(MAY).held, Money::MAX);
+    meter.settle(at(0), held, u64::MAX, Money::MAX);
+    assert_eq!(meter.spending(MAY), Spending { spent: Money::MAX, held: Money::ZERO });
+}
+
+#[test]
+fn what_is_known_better_frees_what_was_held_for_it() {
+    let mut meter = meter(budget(100));
+    let mut call = meter.reserve(at(0), MAY, limited(90)).expect("it fits");
+    assert_eq!(meter.reserve(at(0), MAY, limited(40)), Err(SPENT));
+    meter.lower(&mut call, cents(60));
+    meter.lower(&mut call, cents(80));
+    assert_eq!(meter.spending(MAY).held, cents(60), "it never rises");
+    let other = meter.reserve(at(0), MAY, limited(40)).expect("it fits now");
+    meter.release(at(0), other);
+    meter.release(at(0), call);
+    assert_eq!(meter.spending(MAY), Spending::default());
 }
 
 #[test]
 fn what_the_log_says_was_spent_counts() {
-    let mut meter = meter(KeyLimits { usd_per_month: Some(1.0), ..KeyLimits::default() });
-    meter.restore(MAY, 0.9);
-    meter.restore(MAY, 0.5);
-    assert!(meter.admit(at(0), MAY, 1, 0.2).is_err() && meter.admit(at(0), MAY, 1, 0.1).is_ok());
+    let mut meter = meter(budget(100));
+    meter.restore(MAY, cents(90));
+    meter.restore(MAY, cents(50));
+    assert!(meter.reserve(at(0), MAY, limited(20)).is_err() && meter.reserve(at(0), MAY, limited(10)).is_ok());
+}
+
+#[test]
+fn a_clock_that_goes_far_back_finds_no_fresh_budget_each_time() {
+    let mut meter = meter(budget(100));
+    for month in 5..=8 {
+        meter.restore(Month { year: 2026, month }, cents(100));
+    }
+    let long_ago = Month { year: 1970, month: 1 };
+    assert_eq!(meter.reserve(at(0), long_ago, limited(1)), Err(SPENT));
 }
 
 #[test]
 fn other_limits_hold_from_then_on() {
     let mut meter = meter(KeyLimits { requests_per_minute: Some(100), ..KeyLimits::default() });
     meter.set_limits(at(0), KeyLimits { requests_per_minute: Some(1), ..KeyLimits::default() });
-    assert!(meter.admit(at(0), MAY, 1, 0.0).is_ok() && meter.admit(at(0), MAY, 1, 0.0).is_err());
+    assert!(meter.admit(at(0)).is_ok() && meter.admit(at(0)).is_err());
     meter.set_limits(at(0), KeyLimits::default());
-    assert!((0..99).all(|_| meter.admit(at(0), MAY, 1, 0.0).is_ok()));
+    assert!((0..99).all(|_| meter.admit(at(0)).is_ok()));
+}
+
+/// One step of a script: when, tokens, most and expected in cents, what is settled of the most (percent), and whether one ends.
+fn step() -> impl Strategy<Value = (u64, u64, u64, u64, u64, bool)> {
+    (0..200_000_u64, 0..300_u64, 0..400_u64, 0..100_u64, 0..=100_u64, any::<bool>())
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
     #[test]
-    fn no_clock_gives_more_than_a_minute_and_no_estimate_gives_more_than_the_budget(
-        script in proptest::collection::vec((0..200_000u64, 0..300u64, 0..30u32, any::<bool>()), 1..150),
+    fn no_clock_gives_more_than_a_minute_and_no_script_spends_more_than_the_budget_and_one_answer(
+        script in proptest::collection::vec(step(), 1..150),
     ) {
         let limits = KeyLimits {
             requests_per_minute: Some(20),
             tokens_per_minute: Some(900),
             streams: Some(6),
-            usd_per_month: Some(1.5),
+            usd_per_month: Some(cents(150)),
         };
-        let (mut meter, mut open, mut latest) = (meter(limits), Vec::new(), 0u64);
-        let (mut requests, mut tokens, mut first) = (0u64, 0u64, None);
-        for (milliseconds, wanted, cents, ends) in script {
+        let (mut meter, mut calls, mut open, mut latest) = (meter(limits), Vec::new(), Vec::new(), 0_u64);
+        let (mut requests, mut tokens, mut beyond) = (0_u64, 0_u64, Money::ZERO);
+        for (milliseconds, wanted, most, share, percent, ends) in script {
             // Ticks go back and forth.
             latest = latest.max(milliseconds);
-            let usd = f64::from(cents) / 100.0;
+            let now = at(milliseconds);
+            let need = Need { tokens: wanted, most: cents(most), expected: cents(most * share / 100) };
             if ends && !open.is_empty() {
-                let (call, wanted, usd) = open.remove(0);
-                meter.settle(at(milliseconds), call, wanted, usd);
-            } else if let Ok(call) = meter.admit(at(milliseconds), MAY, wanted, usd) {
-                first.get_or_insert(milliseconds);
+                let (attempt, wanted, most) = open.remove(0);
+                meter.settle(now, attempt, wanted, cents(most * percent / 100));
+                meter.leave(calls.remove(0));
+            } else if let Ok(call) = meter.admit(now) {
                 requests += 1;
-                tokens += wanted;
-                open.push((call, wanted, usd));
+                match meter.reserve(now, MAY, need) {
+                    Ok(attempt) => {
+                        tokens += wanted;
+                        beyond = beyond.max(need.most.saturating_sub(need.expected));
+                        calls.push(call);
+                        open.push((attempt, wanted, most));
+                    }
+                    Err(_) => meter.leave(call),
+                }
             }
             let minutes = latest as f64 / 60_000.0;
             prop_assert!(requests as f64 <= 20.0 + 20.0 * minutes + 1e-3);
             prop_assert!(tokens as f64 <= 900.0 + 900.0 * minutes + 1e-3);
             prop_assert!(meter.streams() as usize == open.len() && open.len() <= 6);
-            let held: f64 = open.iter().map(|(_, _, usd)| usd).sum();
-            prop_assert!(meter.usd_spent(MAY) + held <= 1.5 + 1e-9);
+            let held = open.iter().fold(Money::ZERO, |sum, (_, _, most)| sum.saturating_add(cents(*most)));
+            let Spending { spent, held: known } = meter.spending(MAY);
+            prop_assert_eq!(known, held);
+            prop_assert!(spent.saturating_add(held) <= cents(150).saturating_add(beyond));
         }
     }
 }

@@ -4,6 +4,7 @@
 //! pass; where one waits, it is for the writer to say that it is done.
 
 mod crash;
+mod displaced;
 mod folder;
 mod form;
 mod log;

@@ -10,7 +10,7 @@ use std::fmt::Write;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 use tokrate_bench::Stop;
-use tokrate_gateway::{Config, EndpointConfig, Gateway, RunningGateway, unresolved_blocking};
+use tokrate_gateway::{Config, EndpointConfig, Gateway, RunningGateway, check_budgets, unresolved_blocking};
 use tokrate_host::{FleetConfig, Guise, Host, MetricNames, Provider, RunningHost};
 use tokrate_net::Target;
 use tokrate_wire::Dialect;
@@ -23,18 +23,24 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
     let mut resolved = resolve(flags)?;
     if flags.check {
         anstream::print!("{}", check_shown(&resolved.shown));
+        warn_of_budgets(&check_budgets(&resolved.config)?);
         warn(&unresolved_blocking(&resolved.config)?);
         return Ok(Verdict::Good);
     }
     let stop = Stop::default();
     super::interrupt::watch_quietly(stop.clone())?;
+    tokrate_net::server::raise_open_files();
     let _locals = start_locals(&mut resolved)?;
     let gateway = Gateway::start(resolved.config.clone())?;
     anstream::print!("{}", serving_shown(&resolved, &gateway));
+    warn_of_budgets(&check_budgets(&resolved.config)?);
     warn(&gateway.unresolved());
     wait(&stop, &gateway, flags)?;
+    tell_of_lanes(&gateway);
     anstream::println!("letting open calls end (again to end at once)");
-    gateway.stop();
+    if let Some(trouble) = gateway.stop() {
+        anstream::eprintln!("tokrate: the throughput log had trouble at the end: {trouble}");
+    }
     Ok(Verdict::Good)
 }
 
@@ -42,6 +48,20 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
 fn warn(unresolved: &[String]) {
     for lane in unresolved {
         anstream::eprintln!("tokrate: left out until its name has an address: {lane}");
+    }
+}
+
+/// Tells what users of keys with a limit in dollars may stumble over.
+fn warn_of_budgets(warnings: &[String]) {
+    for warning in warnings {
+        anstream::eprintln!("tokrate: {warning}");
+    }
+}
+
+/// Tells of lanes that are left alone after failures, each with the cause.
+fn tell_of_lanes(gateway: &RunningGateway) {
+    for trouble in gateway.lane_troubles() {
+        anstream::eprintln!("tokrate: {trouble}");
     }
 }
 
@@ -59,9 +79,10 @@ fn wait(stop: &Stop, gateway: &RunningGateway, flags: &Flags) -> Result<()> {
                 () = stop.wait() => return Ok(()),
                 () = hangups.next() => {}
                 _ = looks.tick() => {
-                    if let Some(trouble) = gateway.log_trouble() {
-                        anstream::eprintln!("tokrate: calls go on, but the throughput log does not: {trouble}");
+                    while let Some(trouble) = gateway.log_trouble() {
+                        anstream::eprintln!("tokrate: calls go on, but the throughput log has trouble: {trouble}");
                     }
+                    tell_of_lanes(gateway);
                     if let Some(trouble) = gateway.export_trouble() {
                         anstream::eprintln!("tokrate: calls go on, but the export to OpenTelemetry does not: {trouble}");
                     }
@@ -69,8 +90,10 @@ fn wait(stop: &Stop, gateway: &RunningGateway, flags: &Flags) -> Result<()> {
                 }
             }
             match reload(gateway, flags) {
-                Ok(said) => {
+                Ok((said, config)) => {
                     anstream::println!("{said}");
+                    // The log is the one of the start, whatever the file says now: that was checked.
+                    warn_of_budgets(&check_budgets(&config).unwrap_or_default());
                     warn(&gateway.unresolved());
                 }
                 Err(error) => anstream::eprintln!("tokrate: kept the old settings: failed to {error:#}"),
@@ -80,7 +103,7 @@ fn wait(stop: &Stop, gateway: &RunningGateway, flags: &Flags) -> Result<()> {
 }
 
 /// Reads the settings again. Lanes of this process stay as they were started.
-fn reload(gateway: &RunningGateway, flags: &Flags) -> Result<String> {
+fn reload(gateway: &RunningGateway, flags: &Flags) -> Result<(String, Config)> {
     let resolved = resolve(flags)?;
     anyhow::ensure!(
         resolved.locals.is_empty(),
@@ -88,9 +111,11 @@ fn reload(gateway: &RunningGateway, flags: &Flags) -> Result<String> {
     );
     let (lanes, aliases) = (resolved.config.lanes.len(), resolved.config.aliases.len());
     gateway.reconfigure(&resolved.config)?;
-    Ok(format!(
-        "read the settings again: {lanes} lanes, {aliases} aliases; listening addresses, the log and the export stay as they are"
-    ))
+    let said = format!(
+        "read the settings again: {lanes} lanes, {aliases} aliases; addresses, hosts, origins, limits of connections and of \
+         bodies_bytes, the log and the export stay as they are"
+    );
+    Ok((said, resolved.config))
 }
 
 /// Starts simulated providers and the merge engine, and writes down where they are.
@@ -208,9 +233,10 @@ fn serving_shown(resolved: &Resolved, gateway: &RunningGateway) -> String {
     let asked = aliases.first().map_or(&lanes[0].name, |alias| &alias.name);
     let key = if keys.is_empty() { "none is needed" } else { "one of [gateway.keys]" };
     let _ = writeln!(text, "\npoint an SDK at base URL http://{address}/v1, model `{asked}`, key: {key}");
+    let shows = if keys.is_empty() { "" } else { " -H \"authorization: Bearer $KEY\"" };
     let _ = writeln!(
         text,
-        "try: curl -sN http://{address}/v1/chat/completions -H 'content-type: application/json' \\\n       \
+        "try: curl -sN http://{address}/v1/chat/completions{shows} -H 'content-type: application/json' \\\n       \
          -d '{{\"model\":\"{asked}\",\"stream\":true,\"messages\":[{{\"role\":\"user\",\"content\":\"How fast are you?\"}}]}}'"
     );
     if let Some(admin) = gateway.admin() {

@@ -1,10 +1,15 @@
-//! `tokrate init`: writes a commented settings file for the providers whose keys the environment holds.
+//! `tokrate init`: writes a commented settings file for the providers whose keys the environment holds, and a key for clients.
+
+mod key;
 
 use super::Verdict;
-use crate::config::environment;
+use crate::config::file::DEFAULT_NAME;
+use crate::config::{environment, trust};
 use crate::flags::gateway::InitFlags;
 use anyhow::{Context, Result, ensure};
+use std::ffi::OsStr;
 use std::fmt::Write;
+use std::path::Path;
 use tokrate_catalog::{Kind, PRICES, PROVIDERS, Provider};
 
 /// Writes the file; never over another without being told to.
@@ -21,7 +26,9 @@ pub fn run(flags: &InitFlags) -> Result<Verdict> {
         "write {}: it is there already; add --force to replace it, or name another with --file",
         path.display()
     );
-    std::fs::write(path, settings(&found)).with_context(|| format!("write {}", path.display()))?;
+    let key = key::make(path)?;
+    let text = settings(&found, &key.path);
+    std::fs::write(path, &text).with_context(|| format!("write {}", path.display()))?;
     let named: Vec<&str> = found.iter().map(|(row, _)| row.title).collect();
     match named.is_empty() {
         true => {
@@ -29,12 +36,27 @@ pub fn run(flags: &InitFlags) -> Result<Verdict> {
         }
         false => anstream::println!("wrote {} for {}", path.display(), listed(&named)),
     }
+    let made = if key.is_new { "made a key for clients" } else { "kept the key for clients that was there" };
+    let file = key.path.display();
+    anstream::println!("{made}: {file}\nclients show it as their API key: export OPENAI_API_KEY=\"$(cat '{file}')\"");
+    trust_own(path, &text);
     anstream::println!("next: tokrate gateway --check, then tokrate gateway");
     Ok(Verdict::Good)
 }
 
+/// Nobody has to look through what tokrate has written itself; what is changed in it later has to be trusted.
+fn trust_own(path: &Path, text: &str) {
+    if path.file_name() != Some(OsStr::new(DEFAULT_NAME)) {
+        return;
+    }
+    match trust::add_own(path, text) {
+        Ok(()) => anstream::println!("it is trusted as it is; when you have changed it: tokrate trust"),
+        Err(error) => anstream::eprintln!("tokrate: name it with --config {DEFAULT_NAME}: failed to {error:#}"),
+    }
+}
+
 /// The text of the file.
-fn settings(found: &[(&Provider, &str)]) -> String {
+fn settings(found: &[(&Provider, &str)], key_file: &Path) -> String {
     let mut text = String::from(HEAD);
     let mut lanes = Vec::new();
     for (row, variable) in found {
@@ -57,7 +79,8 @@ fn settings(found: &[(&Provider, &str)]) -> String {
     }
     let quoted: Vec<String> = lanes.iter().map(|lane| format!("\"{lane}\"")).collect();
     let quoted: Vec<&str> = quoted.iter().map(String::as_str).collect();
-    let _ = write!(text, "{ALIAS}lanes = [{}]\n{TAIL}", listed(&quoted));
+    let key_file = toml::Value::String(key_file.display().to_string());
+    let _ = write!(text, "{ALIAS}lanes = [{}]\n{MODE}{KEY}key_file = {key_file}\n{TAIL}", listed(&quoted));
     text
 }
 
@@ -84,11 +107,18 @@ const ALIAS: &str = "
 [gateway.aliases.auto]
 ";
 
-const TAIL: &str = "\
+const MODE: &str = "\
 objective = \"completion\"      # least expected time to the end; also cheapest, weighted, fixed, ...
 mode = \"hedge\"                # off, hedge (another lane when one is slow), race, race=N
+";
 
-# [gateway.keys.team-a]         # with a key configured, every client must show one
+const KEY: &str = "
+# Every client shows a key: without one, any program of this machine could spend your money.
+[gateway.keys.local]
+";
+
+const TAIL: &str = "
+# [gateway.keys.team-a]         # another one, with limits
 # key_env = \"TEAM_A_KEY\"
 # requests_per_minute = 600
 # usd_per_month = 100.0
@@ -98,7 +128,8 @@ mode = \"hedge\"                # off, hedge (another lane when one is slow), ra
 #[cfg(test)]
 pub fn written() -> Vec<String> {
     let openai = tokrate_catalog::provider("openai").expect("a row");
-    vec![settings(&[]), settings(&[(openai, "OPENAI_API_KEY")])]
+    let key = Path::new("/data/tokrate/gateway.key");
+    vec![settings(&[], key), settings(&[(openai, "OPENAI_API_KEY")], key)]
 }
 
 /// Not inlined: see `names.rs` of meter.

@@ -15,6 +15,7 @@ pub mod race;
 pub mod replay;
 pub mod sim;
 pub mod targets;
+pub mod trust;
 
 use std::process::ExitCode;
 

@@ -27,6 +27,7 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
             anstream::println!("truth log: {}", path.display());
         }
     };
+    tokrate_net::server::raise_open_files();
     let summary = Host::run(config, ready, async move { stop.wait().await })?;
     anstream::println!("{}", closing_line(&summary));
     if let Some(error) = summary.log_error {

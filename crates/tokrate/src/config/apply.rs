@@ -9,6 +9,7 @@ use std::net::SocketAddr;
 use tokrate_apply::Language;
 use tokrate_apply_host::{Fallback, FallbackConfig, HostConfig, OnRefuse};
 use tokrate_core::Span;
+use tokrate_net::server::ApiKey;
 use tokrate_net::{ClientConfig, Target};
 
 /// Time for the answer of a model.
@@ -39,7 +40,11 @@ pub fn host(flags: &Flags, address: &str) -> Result<HostConfig> {
     };
     let max_body_bytes = flags.max_body_bytes.unwrap_or(usual.max_body_bytes);
     ensure!(max_body_bytes > 0, "read --max-body-bytes: no request fits into 0 bytes");
+    let key = KeyReference::first(&flags.serve_key_env, &flags.serve_key_file, &flags.serve_key_cmd);
+    let key = key.map(|key| key.fetch().context("understand the server's key")).transpose()?;
     Ok(HostConfig {
+        hosts: flags.allow_hosts.clone(),
+        api_key: key.map(|key| ApiKey::new(key.reveal().to_owned())),
         on_refuse,
         max_body_bytes,
         held_bytes_most: usual.held_bytes_most.max(max_body_bytes.saturating_mul(2)),

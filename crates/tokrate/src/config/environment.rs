@@ -60,6 +60,14 @@ impl Environment {
     }
 }
 
+/// Folder for what is to stay: `XDG_DATA_HOME` or `~/.local/share`, with `tokrate` below it. A path that is relative is none, as
+/// the folder would be another one each time.
+pub fn data_folder() -> Option<PathBuf> {
+    let folder = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let data = folder("XDG_DATA_HOME").or_else(|| folder("HOME").map(|home| home.join(".local/share")));
+    data.map(|data| data.join("tokrate"))
+}
+
 /// An environment variable, if it is set, not empty and UTF-8.
 pub fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())

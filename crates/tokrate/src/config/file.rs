@@ -1,5 +1,7 @@
-//! `tokrate.toml`: settings that stay the same from run to run. Unknown keys are refused, with their place.
+//! `tokrate.toml`: settings that stay the same from run to run. Unknown keys are refused, with their place, and so is a file that
+//! merely lies there and names addresses, keys or commands, until its user trusts it.
 
+use super::trust::Found;
 use anyhow::{Context, Result};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
@@ -66,19 +68,34 @@ pub struct Bench {
 }
 
 impl File {
-    /// Reads the named file, or the default one if it is there.
+    /// Reads the named file, or the default one if it is there and needs no trust or has it.
     pub fn read(named: Option<&Path>) -> Result<File> {
-        let path = match named {
-            Some(path) => path.to_path_buf(),
-            None if Path::new(DEFAULT_NAME).is_file() => PathBuf::from(DEFAULT_NAME),
-            None => return Ok(File::default()),
+        let Some(path) = named else {
+            return File::of_folder("name it by hand: --config tokrate.toml");
         };
-        let text = std::fs::read_to_string(&path)
+        let text = std::fs::read_to_string(path)
             .with_context(|| format!("read the settings file {}; check --config", path.display()))?;
+        File::parse(path, &text)
+    }
+
+    /// The default file, if it is there; `instead` is what can be typed in place of trusting it.
+    pub fn of_folder(instead: &str) -> Result<File> {
+        let path = Path::new(DEFAULT_NAME);
+        if !path.is_file() {
+            return Ok(File::default());
+        }
+        let found = Found::read(path)?;
+        let file = File::parse(path, &found.text)?;
+        found.ensure_trusted(instead)?;
+        Ok(file)
+    }
+
+    /// Understands the text of a file.
+    pub fn parse(path: &Path, text: &str) -> Result<File> {
         // toml's message names line and column and shows the line.
         let mut file: File =
-            toml::from_str(&text).with_context(|| format!("understand the settings file {}", path.display()))?;
-        file.path = path;
+            toml::from_str(text).with_context(|| format!("understand the settings file {}", path.display()))?;
+        file.path = path.to_path_buf();
         Ok(file)
     }
 

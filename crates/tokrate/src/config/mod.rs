@@ -14,6 +14,7 @@ pub mod quantity;
 mod reference;
 pub mod secret;
 pub mod sim;
+pub mod trust;
 pub mod verdicts;
 
 use anyhow::{Result, anyhow};

@@ -28,7 +28,8 @@ pub fn resolve(flags: &Flags) -> Result<Resolved> {
     let typed = flags.listen.as_deref().map(address).transpose()?;
     let truth = flags.truth_log.clone().map_or(TruthLog::Off, TruthLog::File);
     let Some(path) = &flags.personas else {
-        let config = HostConfig { truth, ..alone(flags, typed.map_or_else(|| address(DEFAULT_ADDRESS), Ok)?)? };
+        let hosts = flags.allow_hosts.clone();
+        let config = HostConfig { truth, hosts, ..alone(flags, typed.map_or_else(|| address(DEFAULT_ADDRESS), Ok)?)? };
         let key_variables = flags.key_env.iter().map(|variable| (flags.model.clone(), variable.clone())).collect();
         return Ok(Resolved { config: config.into(), key_variables });
     };
@@ -38,6 +39,7 @@ pub fn resolve(flags: &Flags) -> Result<Resolved> {
         address: Some(listen),
         providers: personas.providers,
         seed: flags.seed,
+        hosts: flags.allow_hosts.clone(),
         truth,
         ..FleetConfig::default()
     };

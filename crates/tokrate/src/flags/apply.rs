@@ -55,6 +55,10 @@ pub struct Flags {
     /// Folder that the files of the patch lie in; none outside is touched [default: .]
     #[arg(long, value_name = "DIR", conflicts_with_all = ["file", "batch", "serve"])]
     pub root: Option<PathBuf>,
+    /// File or folder that the patch may touch although other programs take orders from it, such as .github or Jenkinsfile;
+    /// relative to --root, repeatable
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["file", "batch", "serve"])]
+    pub allow: Vec<String>,
     /// Cases to merge (JSONL with id, path, original, update, instruction), `-` for standard input
     #[arg(long, value_name = "FILE")]
     pub batch: Option<PathBuf>,
@@ -64,6 +68,18 @@ pub struct Flags {
     /// Address to serve at, until Ctrl-C
     #[arg(long, value_name = "ADDR")]
     pub serve: Option<String>,
+    /// Name under which the server may be asked, beside the address that it listens on and `localhost`; repeatable
+    #[arg(long = "allow-host", value_name = "NAME", conflicts_with_all = ["file", "patch", "batch"])]
+    pub allow_hosts: Vec<String>,
+    /// Environment variable that holds the key that the server asks for; elsewhere than on loopback it needs one
+    #[arg(long, value_name = "VAR", conflicts_with_all = ["file", "patch", "batch", "serve_key_file", "serve_key_cmd"])]
+    pub serve_key_env: Option<String>,
+    /// File that holds the key that the server asks for
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["file", "patch", "batch", "serve_key_cmd"])]
+    pub serve_key_file: Option<PathBuf>,
+    /// Command that prints the key that the server asks for
+    #[arg(long, value_name = "COMMAND", conflicts_with_all = ["file", "patch", "batch"])]
+    pub serve_key_cmd: Option<String>,
     /// What the server answers to a refused edit: `error` (status 422), or the `original` file with a header that says so
     /// [default: error]
     #[arg(long, value_name = "WHAT", conflicts_with_all = ["file", "patch", "batch"])]

@@ -15,6 +15,10 @@ pub struct Flags {
     /// Folder whose files may be edited, and none outside; repeatable [default: .]
     #[arg(long = "root", value_name = "DIR")]
     pub roots: Vec<PathBuf>,
+    /// File or folder that may be edited although other programs take orders from it, such as .github or Jenkinsfile;
+    /// relative to its root, repeatable
+    #[arg(long, value_name = "PATH")]
+    pub allow: Vec<String>,
     /// Leave syntax trees alone: neither to find the place nor to check the result
     #[arg(long)]
     pub no_tree: bool,

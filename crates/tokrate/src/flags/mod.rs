@@ -12,6 +12,7 @@ pub mod race;
 pub mod replay;
 pub mod sim;
 pub mod targets;
+pub mod trust;
 
 use clap::{Parser, Subcommand};
 
@@ -56,4 +57,6 @@ pub enum Command {
     Sim(Box<sim::Flags>),
     /// List what can be measured by name, and find the engines of this machine
     Targets(targets::Flags),
+    /// Say that the tokrate.toml of this folder may name addresses, keys and commands
+    Trust(trust::Flags),
 }

@@ -18,6 +18,9 @@ pub struct Flags {
     /// Address to listen on [default: 127.0.0.1:8400]
     #[arg(long, value_name = "ADDR")]
     pub listen: Option<String>,
+    /// Name under which it may be asked, beside the addresses that it listens on and `localhost`; repeatable
+    #[arg(long = "allow-host", value_name = "NAME")]
+    pub allow_hosts: Vec<String>,
     /// File of virtual providers to serve in place of one engine (TOML, see examples/personas.toml)
     #[arg(long, value_name = "FILE", conflicts_with_all = ["Law", "model", "key_env", "faults"])]
     pub personas: Option<PathBuf>,

@@ -47,8 +47,10 @@ impl Served {
         let body = body.to_string();
         let mut stream = TcpStream::connect(&self.address).expect("it listens");
         stream.set_read_timeout(Some(BOUND)).expect("a bound");
-        let head =
-            format!("POST {path} HTTP/1.1\r\nhost: h\r\nconnection: close\r\ncontent-length: {}\r\n\r\n", body.len());
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+            body.len()
+        );
         stream.write_all((head + &body).as_bytes()).expect("taken");
         let mut answer = String::new();
         stream.read_to_string(&mut answer).expect("an answer within the bound");

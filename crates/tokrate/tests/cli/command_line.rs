@@ -66,6 +66,7 @@ fn help_says_it_all() {
         ("feel_help", vec!["feel", "--help"]),
         ("sim_help", vec!["sim", "--help"]),
         ("targets_help", vec!["targets", "--help"]),
+        ("trust_help", vec!["trust", "--help"]),
     ] {
         let finished = run(&folder, &arguments);
         assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""));

@@ -134,7 +134,7 @@ fn a_cut_http2_stream_is_truncated() {
 fn a_broken_event_is_an_oddity_and_no_end() {
     let bench = with("malformed@5", &[]);
     bench.expect(0, &[]);
-    assert_eq!(bench.oddities("malformed_event"), 6);
+    assert_eq!(bench.oddities("unreadable_event"), 6);
     all_tokens(&bench, 40);
 }
 
@@ -210,7 +210,7 @@ fn several_faults_at_once_are_counted_apart() {
     let kinds = bench.failures();
     let names: Vec<&str> = kinds.keys().map(String::as_str).collect();
     assert_eq!(names, ["server_error", "truncated"]);
-    assert!(bench.oddities("malformed_event") > 0);
+    assert!(bench.oddities("unreadable_event") > 0);
     assert_eq!(bench.finished.code, Some(1));
 }
 

@@ -237,9 +237,13 @@ fn a_window_without_attempts_is_said_to_have_none() {
 fn the_settings_file_says_where_the_log_is() {
     let folder = log("log-settings", &[row(0, "north")]);
     std::fs::rename(folder.join("tokrate-log.db"), folder.join("elsewhere.db")).expect("movable");
-    folder.write("tokrate.toml", "[gateway]\nlog = \"elsewhere.db\"\n");
+    let trusted = |text: &str| {
+        folder.write("tokrate.toml", text);
+        assert_eq!(run(&folder, &["trust"]).code, Some(0));
+    };
+    trusted("[gateway]\nlog = \"elsewhere.db\"\n");
     assert!(shown(&folder, &["--since", "all"]).contains("north"));
-    folder.write("tokrate.toml", "[gateway]\nlog = \"off\"\n");
+    trusted("[gateway]\nlog = \"off\"\n");
     let finished = read(&folder, &[]);
     assert_eq!(finished.code, Some(2));
     assert!(finished.stderr.contains("gateway.log in tokrate.toml is `off`"), "{}", finished.stderr);

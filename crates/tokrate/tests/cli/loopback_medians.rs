@@ -71,7 +71,6 @@ fn too_far(added: &[Added]) -> Vec<String> {
         ("gap", |added| added.gap, WITHIN_OF_SPANS_NS / 39),
     ];
     let medians = parts.map(|(name, part, within)| (name, median(added.iter().map(part).collect()), within));
-    println!("{medians:?}");
     let far = medians.into_iter().filter(|(_, median, within)| median.abs() > *within);
     far.map(|(name, median, within)| format!("{name}: {median} ns added in the median, over {within}")).collect()
 }

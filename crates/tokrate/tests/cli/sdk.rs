@@ -20,7 +20,7 @@ pub fn python(name: &str, input: &Value) -> Value {
 
 /// Where `cargo xtask tools` puts the clients.
 pub fn tools() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.tools")
+    xtask::cache::folder().expect("a cache").join("tools")
 }
 
 fn script(program: &Path, name: &str, input: &Value) -> Value {

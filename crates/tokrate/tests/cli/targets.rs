@@ -103,6 +103,7 @@ fn a_target_may_stand_in_the_settings_file() {
     let (server, seen) = server();
     let folder = Folder::new("settings-target");
     folder.write("tokrate.toml", &format!("[bench]\ntargets = [\"vllm@{}/from-file\"]\n", server.place()));
+    assert_eq!(run(&folder, "trust", &[]).code, Some(0));
     let finished = run(&folder, &format!("bench {SMALL}"), &[]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let (_, body) = seen.lock().expect("no panic").pop().expect("a request");

@@ -28,6 +28,7 @@ pub fn tokrate(folder: &Folder, arguments: &[&str]) -> Command {
     command.args(arguments).current_dir(folder.path()).env_clear();
     command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
     command.env("HOME", folder.path()).env("XDG_CACHE_HOME", folder.join("cache"));
+    command.env("XDG_DATA_HOME", folder.join("data"));
     command
 }
 

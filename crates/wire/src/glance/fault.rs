@@ -61,7 +61,7 @@ impl fmt::Display for GlanceError {
                 write!(formatter, "read the request: `{field}` comes twice (byte {at}); send it once")
             }
             Fault::Misspelt(field) => {
-                write!(formatter, "read the request: `{field}` must be written in small letters (byte {at})")
+                write!(formatter, "read the request: `{field}` must be written in just these letters (byte {at})")
             }
             Fault::Invalid { field, expected } => {
                 write!(formatter, "read the request: `{field}` must be {expected} (byte {at})")

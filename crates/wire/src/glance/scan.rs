@@ -273,7 +273,7 @@ pub(super) fn likeness(key: &[u8], name: &str) -> Option<bool> {
         return Some(true);
     }
     let first = *key.first()?;
-    let other_letter = first.is_ascii() && first != b'\\' && first.to_ascii_lowercase() != name.as_bytes()[0];
+    let other_letter = first.is_ascii() && first != b'\\' && !first.eq_ignore_ascii_case(&name.as_bytes()[0]);
     if other_letter || key.len() < name.len() {
         return None;
     }
@@ -281,9 +281,9 @@ pub(super) fn likeness(key: &[u8], name: &str) -> Option<bool> {
     for character in characters(key) {
         let (character, wanted) = (character?, char::from(rest.next()?));
         let alike = match character {
-            'ſ' => wanted == 's',
-            '\u{212a}' => wanted == 'k',
-            _ => character.to_ascii_lowercase() == wanted,
+            'ſ' => wanted.eq_ignore_ascii_case(&'s'),
+            '\u{212a}' => wanted.eq_ignore_ascii_case(&'k'),
+            _ => character.eq_ignore_ascii_case(&wanted),
         };
         if !alike {
             return None;

@@ -1,6 +1,7 @@
 //! What one look finds, what it refuses, and what a splice changes.
 
 use super::*;
+use crate::Dialect;
 use proptest::prelude::*;
 use serde::de::IgnoredAny;
 use serde_json::Value;
@@ -23,11 +24,75 @@ fn the_fields_of_every_dialect_are_found() {
     assert_eq!((glance.stream, glance.include_usage), (Some(true), true));
     assert_eq!(&body[glance.stream_place.unwrap().range()], b"true");
     assert_eq!(&body[glance.stream_options.unwrap().range()], br#"{"x":[1],"include_usage" : true}"#);
-    assert_eq!((glance.max_tokens, glance.max_completion_tokens, glance.max_output_tokens), (Some(5), Some(7), None));
-    assert_eq!((glance.n, glance.output_limit()), (Some(2), Some(7)));
+    let Lengths { max_tokens, max_completion_tokens, max_output_tokens, n, .. } = glance.lengths;
+    assert_eq!((max_tokens, max_completion_tokens), (Limit::At(5), Limit::At(7)));
+    assert_eq!((max_output_tokens, n), (Limit::Endless, Limit::At(2)));
     let nothing = Glance::of(br#"{"model":null,"stream":null,"stream_options":null,"n":null}"#).unwrap();
-    assert_eq!((nothing.stream, nothing.include_usage, nothing.n), (None, false, None));
+    assert_eq!((nothing.stream, nothing.include_usage, nothing.lengths), (None, false, Lengths::default()));
     assert_eq!(nothing.model(br#"{"model":null,"stream":null,"stream_options":null,"n":null}"#), None);
+}
+
+#[test]
+fn a_limit_is_one_where_the_dialects_provider_keeps_to_it() {
+    use Dialect::*;
+    let limit = |dialect: Dialect, body: &str| Glance::of(body.as_bytes()).expect(body).lengths.output_limit(dialect);
+    for (dialect, body, expected) in [
+        (OpenAiChat, r#"{"max_tokens":5}"#, Some(5)),
+        (OpenAiChat, r#"{"max_tokens":5,"max_completion_tokens":9}"#, Some(9)),
+        (OpenAiChat, r#"{"max_tokens":5,"max_completion_tokens":-1}"#, None),
+        (OpenAiChat, r#"{"max_tokens":18446744073709551615}"#, Some(u64::MAX)),
+        (OpenAiChat, r#"{"max_tokens":1e30}"#, None),
+        (OpenAiChat, r#"{"max_output_tokens":5}"#, None),
+        (OpenAiChat, r#"{"max_tokens":5,"n_predict":900}"#, Some(900)),
+        (OpenAiChat, r#"{"max_tokens":5,"n_predict":-1}"#, None),
+        (OpenAiChat, r#"{"n_predict":5}"#, None),
+        (OpenAiCompletions, r#"{"max_tokens":5}"#, Some(5)),
+        (OpenAiCompletions, r#"{"max_completion_tokens":5}"#, None),
+        (OpenAiResponses, r#"{"max_output_tokens":5,"max_tokens":1}"#, Some(5)),
+        (OpenAiResponses, r#"{"max_tokens":5}"#, None),
+        (Anthropic, r#"{"max_tokens":5,"max_completion_tokens":1}"#, Some(5)),
+        (Anthropic, r#"{"max_completion_tokens":1}"#, None),
+        (Gemini, r#"{"generationConfig":{"maxOutputTokens":5}}"#, Some(5)),
+        (Gemini, r#"{"generation_config":{"max_output_tokens":"5"}}"#, Some(5)),
+        (Gemini, r#"{"generationConfig":{"maxOutputTokens":"many"}}"#, None),
+        (Gemini, r#"{"max_tokens":5,"generationConfig":null}"#, None),
+        (OllamaChat, r#"{"options":{"num_predict":5,"seed":1}}"#, Some(5)),
+        (OllamaGenerate, r#"{"options":{"num_predict":-1}}"#, None),
+        (OllamaGenerate, r#"{"options":{"num_predict":-2}}"#, None),
+        (OllamaChat, r#"{"max_tokens":5,"num_predict":5,"options":[]}"#, None),
+        (LlamaCompletion, r#"{"n_predict":5,"max_tokens":1}"#, Some(5)),
+        (LlamaCompletion, r#"{"n_predict":-1,"max_tokens":1}"#, None),
+        (LlamaCompletion, r#"{"max_tokens":7}"#, Some(7)),
+    ] {
+        assert_eq!(limit(dialect, body), expected, "{dialect:?} {body}");
+    }
+    let quirky = Glance::of(br#"{"max_completion_tokens":5}"#).unwrap();
+    assert_eq!(quirky.lengths.output_limit_as_max_tokens(), None);
+}
+
+#[test]
+fn every_answer_that_is_written_counts() {
+    use Dialect::*;
+    let answers = |dialect: Dialect, body: &str| Glance::of(body.as_bytes()).expect(body).lengths.answers(dialect);
+    for (dialect, body, expected) in [
+        (OpenAiChat, "{}", 1),
+        (OpenAiChat, r#"{"n":3}"#, 3),
+        (OpenAiChat, r#"{"n":0}"#, 1),
+        (OpenAiChat, r#"{"n":-1}"#, u64::MAX),
+        (OpenAiChat, r#"{"n":3,"prompt":["a","b"]}"#, 3),
+        (OpenAiCompletions, r#"{"n":2,"best_of":5}"#, 5),
+        (OpenAiCompletions, r#"{"n":2,"prompt":["a","b" , "c"]}"#, 6),
+        (OpenAiCompletions, r#"{"prompt":[1,2,3]}"#, 1),
+        (OpenAiCompletions, r#"{"prompt":[[1,2],[3]]}"#, 2),
+        (OpenAiCompletions, r#"{"prompt":[]}"#, 1),
+        (OpenAiCompletions, r#"{"n":18446744073709551615,"prompt":["a","b"]}"#, u64::MAX),
+        (Gemini, r#"{"generationConfig":{"candidateCount":4}}"#, 4),
+        (Gemini, r#"{"generationConfig":{"candidate_count":"4"}}"#, 4),
+        (LlamaCompletion, r#"{"n_cmpl":2,"prompt":["a","b"]}"#, 4),
+    ] {
+        assert_eq!(answers(dialect, body), expected, "{dialect:?} {body}");
+    }
+    assert!(Glance::of(br#"{"prompt":{"id":"pmpt_1"}}"#).unwrap().lengths.has_stored_prompt);
 }
 
 #[test]
@@ -45,8 +110,18 @@ fn what_two_readers_could_understand_differently_is_refused() {
         (r#"{"stream_options":{"include_usage":true,"Include_Usage":false}}"#, "stream_options.include_usage"),
         (r#"{"max_tokens":1,"max_toKens":100000}"#, "max_tokens"),
         (r#"{"n":1,"N":100}"#, "n"),
+        (r#"{"best_of":1,"best_of":100}"#, "best_of"),
+        (r#"{"N_predict":1}"#, "n_predict"),
+        (r#"{"options":{"num_predict":1},"options":{}}"#, "options"),
+        (r#"{"options":{"num_predict":1,"num_predict":-1}}"#, "options.num_predict"),
+        (r#"{"Options":{"num_predict":-1}}"#, "options"),
+        (r#"{"options":{"Num_Predict":-1}}"#, "options.num_predict"),
+        (r#"{"generationconfig":{}}"#, "generationConfig"),
+        (r#"{"generationConfig":{},"generation_config":{"maxOutputTokens":1}}"#, "generationConfig"),
+        (r#"{"generationConfig":{"maxOutputTokens":1,"max_output_tokens":100}}"#, "generationConfig.maxOutputTokens"),
+        (r#"{"generation_config":{"candidateCount":1,"candidatecount":9}}"#, "generationConfig.candidateCount"),
     ] {
-        let ways = [format!("`{field}` comes twice"), format!("`{field}` must be written in small letters")];
+        let ways = [format!("`{field}` comes twice"), format!("`{field}` must be written in just these letters")];
         assert!(ways.iter().any(|way| refused(body).contains(way)), "{body}: {}", refused(body));
     }
     for good in [

@@ -46,6 +46,10 @@ pub struct AnswerTranslator {
     /// The body ended within an event.
     cut: bool,
     progress: Progress,
+    /// Why it failed, if it did.
+    fault: String,
+    /// Whether anything was read that could not be understood.
+    is_odd: bool,
     steps: Vec<Step>,
 }
 
@@ -81,6 +85,8 @@ impl AnswerTranslator {
             usage: None,
             cut: false,
             progress: Progress::Open,
+            fault: String::new(),
+            is_odd: false,
             steps: Vec::new(),
         }
     }
@@ -88,6 +94,14 @@ impl AnswerTranslator {
     /// How far the answer has come.
     pub fn progress(&self) -> Progress {
         self.progress
+    }
+
+    /// How the answer failed, and why, if it did.
+    pub fn fault(&self) -> Option<(FailureKind, &str)> {
+        match self.progress {
+            Progress::Failed(kind) => Some((kind, &self.fault)),
+            Progress::Open | Progress::Complete => None,
+        }
     }
 
     /// Takes the next bytes of the upstream's body, which arrived at `at`; adds what they say to `events`, and what the
@@ -142,7 +156,7 @@ impl AnswerTranslator {
                 // Code that the provider runs itself; to the client it would be a call of a tool that it does not have.
                 let message =
                     format!("the answer calls a tool of the provider's own, which {} cannot say", self.to.name());
-                self.fail(FailureKind::UnexpectedStatus, &message, out);
+                self.fail(FailureKind::Untranslatable, &message, out);
             }
             What::Text { channel: Channel::Tool, text } => {
                 let text = events.text(text);
@@ -153,7 +167,7 @@ impl AnswerTranslator {
             What::Text { channel, text } => self.text(channel, events.text(text), out),
             What::ToolCall { .. } if is_plain(self.to) => {
                 let message = format!("the answer calls a tool, which {} cannot say", self.to.name());
-                self.fail(FailureKind::UnexpectedStatus, &message, out);
+                self.fail(FailureKind::Untranslatable, &message, out);
             }
             What::ToolCall { index, id, name } => {
                 let (id, name) = (events.text(id), events.text(name));
@@ -164,7 +178,7 @@ impl AnswerTranslator {
             What::Opaque => {
                 let message =
                     format!("the answer holds a picture, sound or the like, which {} cannot say", self.to.name());
-                self.fail(FailureKind::UnexpectedStatus, &message, out);
+                self.fail(FailureKind::Untranslatable, &message, out);
             }
             What::Finish(reason) => self.finish = Some(reason),
             What::Usage(usage) => self.usage = Some(self.usage.unwrap_or_default().updated_by(usage)),
@@ -176,7 +190,12 @@ impl AnswerTranslator {
             What::Odd(Oddity::EventTooLarge) => {
                 self.fail(FailureKind::TooLarge, "an event of the upstream's answer is larger than 32 MiB", out);
             }
+            // It may have held any part of the answer: without it nobody knows whether the rest is whole.
+            What::Odd(Oddity::Unreadable) => {
+                self.fail(FailureKind::NotJson, "an event of the upstream's answer cannot be read", out);
+            }
             What::Odd(Oddity::UnfinishedEvent) => self.cut = true,
+            What::Odd(Oddity::Malformed) => self.is_odd = true,
             What::Odd(_) | What::Empty | What::Model(_) | What::Timings(_) | What::Unknown { .. } => {}
         }
     }
@@ -257,6 +276,12 @@ impl AnswerTranslator {
         self.write_calls(out);
         if self.progress != Progress::Open {
             return;
+        }
+        let is_empty = !self.begun && self.calls.calls.is_empty() && self.collected.is_empty();
+        if is_empty && self.finish.is_none() {
+            // An end mark alone is no answer.
+            let kind = if self.is_odd { FailureKind::NotJson } else { FailureKind::Empty };
+            return self.fail(kind, "the upstream's answer ended without having said anything", out);
         }
         let finish = self.finish_reason();
         if self.shape == Shape::Whole {
@@ -342,5 +367,6 @@ impl AnswerTranslator {
             push_fault(self.to, self.shape, status_of(kind), message, position, out);
         }
         self.progress = Progress::Failed(kind);
+        self.fault = message.to_owned();
     }
 }

@@ -15,6 +15,10 @@ pub(super) struct Collected {
 }
 
 impl Collected {
+    pub(super) fn is_empty(&self) -> bool {
+        self.reasoning.is_empty() && self.answer.is_empty()
+    }
+
     pub(super) fn push(&mut self, channel: Channel, text: &str) {
         match channel {
             Channel::Reasoning => self.reasoning.push_str(text),

@@ -42,7 +42,7 @@ fn invalid_utf8_outside_the_text_is_counted_too() {
     let body =
         [b"data: {\"x\":\"\xFF\",\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\n".as_slice(), b"data: \xFF\n\n"]
             .concat();
-    let expected = ["answer \"a\"", "odd invalid_utf8", "odd invalid_utf8", "odd malformed_event"];
+    let expected = ["answer \"a\"", "odd invalid_utf8", "odd invalid_utf8", "odd unreadable_event"];
     assert_eq!(tell(decoder(Shape::Stream), &[&body]), expected);
 }
 
@@ -75,7 +75,7 @@ fn surrogates_are_joined_in_pairs_and_replaced_alone() {
 #[test]
 fn broken_strings_cost_their_event_only() {
     let said = contents(&[b"a", b"\\x", b"b", b"\0", b"c", b"\"", b"\\", b"\\u00zz", b"d\\u0000\t"]);
-    let malformed = "odd malformed_event";
+    let malformed = "odd unreadable_event";
     let expected = [
         "answer \"a\"",
         malformed,
@@ -99,7 +99,7 @@ fn deep_nesting_and_huge_numbers_are_survived() {
     };
     let closed = format!("{deep}{}", "]".repeat(100_000));
     assert_eq!(tell(decoder(Shape::Stream), &[event("x", &closed).as_bytes()]), ["answer \"a\""]);
-    assert_eq!(tell(decoder(Shape::Stream), &[event("x", &deep).as_bytes()]), ["odd malformed_event"]);
+    assert_eq!(tell(decoder(Shape::Stream), &[event("x", &deep).as_bytes()]), ["odd unreadable_event"]);
     assert_eq!(tell(decoder(Shape::Stream), &[event("created", "1e999").as_bytes()]), ["answer \"a\""]);
     let number = "9".repeat(10_000);
     assert_eq!(tell(decoder(Shape::Stream), &[event("created", &number).as_bytes()]), ["answer \"a\""]);
@@ -107,7 +107,7 @@ fn deep_nesting_and_huge_numbers_are_survived() {
     assert_eq!(tell(decoder(Shape::Stream), &[nested.as_bytes()]), ["odd malformed_event", "empty"][..1]);
     for root in [deep.as_str(), &closed] {
         let said = tell(decoder(Shape::Stream), &[format!("data: {root}\n\n").as_bytes()]);
-        assert_eq!(said, ["odd malformed_event"]);
+        assert!(said.iter().any(|said| said == "odd unreadable_event"), "{said:?}");
         let error = format!("data: {{\"error\":{root}}}\n\n");
         assert_eq!(tell(decoder(Shape::Stream), &[error.as_bytes()]).len(), 1);
     }
@@ -138,25 +138,40 @@ fn a_whole_body_over_the_limit_is_counted_once() {
 
 #[test]
 fn a_body_that_is_no_stream_is_counted_as_malformed() {
-    let malformed = ["odd malformed_event"];
-    for body in [
-        "upstream connect error\n",
-        "<html><body>502 Bad Gateway</body></html>",
-        "\"oops\"",
-        "[]",
-        "{}",
-        "{\"a\":1} {}",
+    let malformed = ["odd unreadable_event"];
+    for (body, odd) in [
+        ("upstream connect error\n", "odd unreadable_event"),
+        ("<html><body>502 Bad Gateway</body></html>", "odd unreadable_event"),
+        ("\"oops\"", "odd malformed_event"),
+        ("[]", "odd malformed_event"),
+        ("{}", "odd malformed_event"),
+        ("{\"a\":1} {}", "odd unreadable_event"),
     ] {
         for shape in [Shape::Stream, Shape::Whole] {
-            assert_eq!(tell(decoder(shape), &[body.as_bytes()]), malformed, "{body} {shape:?}");
+            assert_eq!(tell(decoder(shape), &[body.as_bytes()]), [odd], "{body} {shape:?}");
         }
     }
-    let unfinished = ["odd unfinished_event", "odd malformed_event"];
+    let unfinished = ["odd unfinished_event", "odd unreadable_event"];
     assert_eq!(tell(decoder(Shape::Stream), &[b"no healthy upstream"]), unfinished);
     assert_eq!(tell(decoder(Shape::Whole), &[b"no healthy upstream"]), malformed);
     for body in ["", "\n \r\n", "\u{feff}"] {
         assert_eq!(tell(decoder(Shape::Stream), &[body.as_bytes()]), [""; 0], "{body:?}");
     }
+}
+
+#[test]
+fn an_event_that_is_no_object_is_unreadable_and_an_end_mark_hides_no_garbage() {
+    for event in ["data: 7\n\n", "data: \"text\"\n\n", "data: []\n\n", "data: null\n\n", "data: {\"cut\":\n\n"] {
+        let said = tell(decoder(Shape::Stream), &[event.as_bytes()]);
+        assert_eq!(said.last().map(String::as_str), Some("odd unreadable_event"), "{event}");
+    }
+    // Comments, empty data and kinds of events that are newer than this are none of that.
+    for event in [": ping\n\n", "data:\n\n", "event: ping\ndata: {}\n\n", "data: {\"object\":\"news\"}\n\n"] {
+        let said = tell(decoder(Shape::Stream), &[event.as_bytes()]);
+        assert!(said.iter().all(|said| said != "odd unreadable_event"), "{event}: {said:?}");
+    }
+    let said = tell(decoder(Shape::Stream), &[b"upstream connect error\n\ndata: [DONE]\n\n"]);
+    assert_eq!(said, ["done", "odd unreadable_event"]);
 }
 
 #[test]

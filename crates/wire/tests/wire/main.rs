@@ -22,3 +22,4 @@ mod translate_answers;
 mod translate_recorded;
 mod translate_requests;
 mod unknown_fields;
+mod unreadable;

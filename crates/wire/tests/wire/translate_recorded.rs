@@ -11,7 +11,7 @@ use tokrate_core::{FinishReason, Usage};
 use tokrate_wire::{Dialect, Progress, Shape, decode_request, translate_request};
 
 /// Every answer below a folder, with the dialect that its place tells.
-fn answers(folder: &Path, dialect: impl Fn(&str) -> Option<Dialect>) -> Vec<(PathBuf, Dialect, Vec<u8>)> {
+pub fn answers(folder: &Path, dialect: impl Fn(&str) -> Option<Dialect>) -> Vec<(PathBuf, Dialect, Vec<u8>)> {
     let (mut folders, mut found) = (vec![folder.to_owned()], Vec::new());
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).unwrap() {
@@ -33,7 +33,7 @@ fn begins(dialect: Dialect) -> String {
 }
 
 /// The dialect of a fixture in the repository.
-fn fixture(path: &str) -> Option<Dialect> {
+pub fn fixture(path: &str) -> Option<Dialect> {
     let name = path.rsplit('/').next().unwrap_or_default();
     let part = |part: &str| path.contains(&format!("fixtures/{part}"));
     Some(match name {

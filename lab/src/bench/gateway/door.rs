@@ -186,12 +186,13 @@ impl Door {
              [gateway.aliases.bench-race]\nlanes = [\"up\", \"up2\"]\nmode = \"off\"\nextra_share = 10.0\n"
         );
         write(&own.join("tokrate.toml"), &settings)?;
-        self.process = Some(Guarded::start(&places.tokrate, &["gateway".to_owned()], &[], own.join("output"))?);
+        let arguments = ["gateway", "--config", "tokrate.toml"].map(str::to_owned);
+        self.process = Some(Guarded::start(&places.tokrate, &arguments, &[], own.join("output"))?);
         Ok(())
     }
 
     fn start_tensorzero(&mut self, places: &Places, upstream: &Upstream) -> Result<()> {
-        let python = tools::gateway_peer(&places.root, "tensorzero", &["tensorzero==2026.6.0"])?;
+        let python = tools::gateway_peer("tensorzero", &["tensorzero==2026.6.0"])?;
         let own = places.folder.join("tensorzero");
         std::fs::create_dir_all(&own).with_context(|| format!("make {}", own.display()))?;
         let settings = format!(
@@ -229,7 +230,7 @@ impl Door {
     }
 
     fn start_litellm(&mut self, places: &Places, upstream: &Upstream) -> Result<()> {
-        let python = tools::gateway_peer(&places.root, "litellm", &["litellm[proxy]==1.106.2"])?;
+        let python = tools::gateway_peer("litellm", &["litellm[proxy]==1.106.2"])?;
         let own = places.folder.join("litellm");
         std::fs::create_dir_all(&own).with_context(|| format!("make {}", own.display()))?;
         self.address = free_port()?;

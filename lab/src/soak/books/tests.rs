@@ -129,3 +129,22 @@ fn whatever_is_missing_or_differs_is_found() {
         assert!(!violations(&world).is_empty(), "{what}");
     }
 }
+
+#[test]
+fn a_key_that_spends_more_than_its_budget_is_found_although_each_of_its_calls_balances() {
+    let many = |calls: usize| {
+        let mut world = world();
+        (world.seen[0].errand.key, world.rows[0].key) = (Key::Poor, Some(Key::Poor.name().to_owned()));
+        let (row, seen) = (world.rows.remove(0), world.seen.remove(0));
+        let entry = world.ledger.entries.remove("c-0").expect("its entry");
+        for call in (0..calls).map(|number| format!("c{number}")) {
+            world.ledger.entries.insert(format!("{call}-0"), entry.clone());
+            world.rows.push(Attempt { call: call.clone(), ..row.clone() });
+            world.seen.push(Seen { call: Some(call), ..seen.clone() });
+        }
+        violations(&world)
+    };
+    // 25 millionths each.
+    assert_eq!(many(80), Vec::<String>::new());
+    assert_eq!(many(81).len(), 1, "{:?}", many(81));
+}

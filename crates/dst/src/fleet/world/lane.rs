@@ -160,7 +160,7 @@ impl Lane {
                 self.ledger.output_tokens += u64::from(words.count());
                 Said::Text(words.count(), What::Text { channel, text })
             }
-            Emitted::Malformed => Said::Event(What::Odd(tokrate_core::Oddity::Malformed)),
+            Emitted::Malformed => Said::Event(What::Odd(tokrate_core::Oddity::Unreadable)),
             Emitted::Finish(reason) => Said::Event(What::Finish(reason)),
             Emitted::Usage(usage) => Said::Event(What::Usage(usage)),
             Emitted::Timings(_) => return None,

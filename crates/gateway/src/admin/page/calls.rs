@@ -160,6 +160,7 @@ fn words(trail: &Trail, attempt: &Attempted) -> String {
     }
     let total = nanos(attempt.total_ns);
     words.push(match (attempt.end, attempt.ttft_ns) {
+        (AttemptEnd::Answered, _) if attempt.failure.is_some() => format!("over after {total}, not all could be read"),
         (AttemptEnd::Answered, _) => format!("whole after {total}"),
         (AttemptEnd::Lost, None) => format!("given up after {total}, no token yet"),
         (AttemptEnd::Lost, Some(_)) => format!("lost, over after {total}"),

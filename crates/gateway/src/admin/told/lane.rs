@@ -149,7 +149,7 @@ impl LaneTold {
 impl Minute {
     fn hear(&mut self, row: &Row) {
         self.attempts += 1;
-        if row.end == AttemptEnd::Failed {
+        if row.end == AttemptEnd::Failed && !is_lack_of_embeddings(row) {
             self.failed.add(row.failure);
         }
         if let Some(ttft) = row.ttft_ns {
@@ -173,6 +173,11 @@ impl Minute {
         self.ttft.close();
         self.output_speed.close();
     }
+}
+
+/// Whether a lane was asked for embeddings and has none: what it does have is none the worse for it.
+fn is_lack_of_embeddings(row: &Row) -> bool {
+    Operation::of(&row.dialect_in) == Operation::Embeddings && row.failure == Some(FailureKind::NotFound)
 }
 
 impl Operation {

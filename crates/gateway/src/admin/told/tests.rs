@@ -54,6 +54,22 @@ pub(crate) fn failed(call: u64, lane: &str, kind: FailureKind) -> Row {
 }
 
 #[test]
+fn a_lane_that_has_no_embeddings_is_none_the_worse_for_it() {
+    let told = Told::default();
+    let asked = failed(1, "a", FailureKind::NotFound);
+    told.hear(&Row { dialect_in: "embeddings".to_owned(), ..asked.clone() });
+    let failures = || -> u64 {
+        let heard = told.heard();
+        let lane = heard.lane("a", "example", "model-1").expect("it was heard of");
+        lane.minutes_since(0).map(|minute| minute.failed.total()).sum()
+    };
+    assert_eq!(failures(), 0);
+    told.hear(&asked);
+    told.hear(&Row { dialect_in: "embeddings".to_owned(), ..failed(2, "a", FailureKind::ServerError) });
+    assert_eq!(failures(), 2, "what is held against a lane is counted as before");
+}
+
+#[test]
 fn attempts_of_one_call_are_told_together_in_whatever_order_they_come() {
     let told = Told::default();
     // A hedge that lost is settled before the winner, a drained one long after.

@@ -55,6 +55,10 @@ fn whole(text: &'static str) -> Response<Whole> {
 impl Handler for Gated {
     type Body = Whole;
 
+    fn refusal(&self, _: &Request<RequestBody>, _: http::StatusCode, message: &str) -> Vec<u8> {
+        message.as_bytes().to_vec()
+    }
+
     async fn handle(self: Rc<Self>, request: Request<RequestBody>, _tap: Rc<ConnectionTap>) -> Response<Whole> {
         let body = crate::server::read_body(request.into_body(), 1 << 20).await.expect("small");
         assert_eq!(body, "{}");

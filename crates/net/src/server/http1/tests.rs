@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::clock::Clock;
-use crate::server::{read_body, serve_connection};
+use crate::server::{ConnectionTap, read_body, serve_connection};
 use bytes::Bytes;
-use http::{Request, header};
+use http::{Request, Response, header};
 use http_body::{Body, Frame, SizeHint};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use proptest::prelude::*;
@@ -76,6 +76,10 @@ impl Echo {
 
 impl Handler for Echo {
     type Body = Said;
+
+    fn refusal(&self, _: &Request<RequestBody>, _: StatusCode, message: &str) -> Vec<u8> {
+        message.as_bytes().to_vec()
+    }
 
     async fn handle(self: Rc<Self>, request: Request<RequestBody>, _: Rc<ConnectionTap>) -> Response<Said> {
         self.answer(request).await
@@ -284,7 +288,7 @@ fn a_connection_that_waits_holds_no_buffer() {
     on_paused_runtime(async {
         let (mut client, there) = tokio::io::duplex(1 << 16);
         let (echo, tap) = (Rc::<Echo>::default(), Rc::default());
-        let mut connection = Connection::new(there, Vec::new(), echo, tap);
+        let mut connection = Connection::new(there, Vec::new(), Served::new(echo, tap, None));
         for _ in 0..3 {
             client.write_all(b"POST /stream HTTP/1.1\r\ncontent-length: 4\r\n\r\nabcd").await.expect("room");
             let polled = std::future::poll_fn(|context| Poll::Ready(Pin::new(&mut connection).poll(context))).await;

@@ -2,12 +2,14 @@
 //!
 //! It refuses to write anything when the edit was refused. Invariant: standard output carries the result and nothing else.
 
+use super::confine::named_by_hand;
+use super::place::Place;
 use super::{Merger, print, read_file, read_named, replace};
 use crate::commands::Verdict;
 use crate::config::apply::language;
 use crate::flags::apply::Flags;
 use crate::out::apply::{Refusal, Told, edits_named};
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use std::io::{IsTerminal, stdin};
 use std::path::Path;
 use tokrate_apply::{Merged, Options};
@@ -16,6 +18,11 @@ use tokrate_apply_host::{By, Settled, unified_diff};
 /// Merges.
 pub fn run(flags: &Flags, path: &Path, merger: &Merger) -> Result<Verdict> {
     let language = language(flags.language.as_deref())?;
+    if flags.in_place
+        && let Err(refusal) = named_by_hand(path)?
+    {
+        return refused(flags, path, &refusal, b"");
+    }
     let original = match read_file(path)? {
         Ok(original) => original,
         Err(refusal) => return refused(flags, path, &refusal, b""),
@@ -46,7 +53,10 @@ pub fn run(flags: &Flags, path: &Path, merger: &Merger) -> Result<Verdict> {
 fn deliver(flags: &Flags, path: &Path, original: &[u8], merged: &Merged, by: By) -> Result<()> {
     let changed = merged.text.as_bytes() != original;
     if flags.in_place && changed {
-        replace::replace(path, original, merged.text.as_bytes())?;
+        // Looked at again: a model may have had its time.
+        let real = named_by_hand(path)?.map_err(|refusal| anyhow!("write {}: {}", path.display(), refusal.message))?;
+        let place = Place::of(&real).with_context(|| format!("open the folder of {}", path.display()))?;
+        replace::replace(place, original, merged.text.as_bytes())?;
     }
     let diff = flags.diff.then(|| diff(path, original, &merged.text));
     if flags.json {

@@ -4,6 +4,7 @@ mod batch;
 pub mod confine;
 pub mod file;
 mod patch;
+pub mod place;
 pub mod replace;
 mod serve;
 
@@ -12,6 +13,8 @@ use crate::config::apply as config;
 use crate::flags::apply::Flags;
 use crate::out::apply::Refusal;
 use anyhow::{Context, Result};
+use place::Place;
+use std::fs::Metadata;
 use std::io::{Read, Write};
 use std::path::Path;
 use tokrate_apply::Options;
@@ -61,6 +64,16 @@ pub fn read_file(path: &Path) -> Result<Result<Vec<u8>, Refusal>> {
         return Ok(Err(Refusal::too_large("the original", metadata.len(), FILE_BYTES_MOST)));
     }
     Ok(Ok(std::fs::read(path).with_context(reading)?))
+}
+
+/// The same of a place, and what the system says of the file.
+pub fn read_place(place: &Place) -> Result<Result<(Vec<u8>, Metadata), Refusal>> {
+    let read = place.read(FILE_BYTES_MOST).with_context(|| format!("read {}", place.path().display()))?;
+    let (bytes, metadata) = read;
+    match metadata.len() > FILE_BYTES_MOST || bytes.len() as u64 > FILE_BYTES_MOST {
+        true => Ok(Err(Refusal::too_large("the original", metadata.len(), FILE_BYTES_MOST))),
+        false => Ok(Ok((bytes, metadata))),
+    }
 }
 
 /// The bytes of what `flag` names, `-` being standard input.

@@ -5,8 +5,9 @@
 
 use super::confine::Roots;
 use super::file::git_name;
+use super::place::{MadeFolders, Place};
 use super::replace::{Staged, all_or_none};
-use super::{Merger, print, read_file, read_named};
+use super::{Merger, print, read_named, read_place};
 use crate::commands::Verdict;
 use crate::flags::apply::Flags;
 use crate::out::apply::{Refusal, edits_named};
@@ -25,7 +26,7 @@ struct Planned {
     edits: Vec<Edit>,
     by: By,
     /// The file that is there, with its text.
-    old: Option<(PathBuf, Vec<u8>, Metadata)>,
+    old: Option<(Place, Vec<u8>, Metadata)>,
     /// The text that it is to have, and where.
     new: Option<(PathBuf, String)>,
 }
@@ -59,7 +60,7 @@ struct ToldFile<'a> {
 
 /// Reads the patch, merges, writes.
 pub fn run(flags: &Flags, patch: &Path, merger: &Merger) -> Result<Verdict> {
-    let roots = Roots::new(&[flags.root.clone().unwrap_or_else(|| PathBuf::from("."))])?;
+    let roots = Roots::new(&[flags.root.clone().unwrap_or_else(|| PathBuf::from("."))], &flags.allow)?;
     let text = read_named("--patch", patch)?;
     let read = String::from_utf8(text)
         .map_err(|_| Refusal::new("not_text", "the patch is not UTF-8", "convert it to UTF-8 first"))
@@ -85,7 +86,7 @@ pub fn run(flags: &Flags, patch: &Path, merger: &Merger) -> Result<Verdict> {
         return refused(flags, &failed);
     }
     if !flags.diff && !flags.check {
-        write(&planned)?;
+        write(planned.as_slice(), &roots)?;
     }
     deliver(flags, &planned)?;
     Ok(Verdict::Good)
@@ -108,22 +109,21 @@ fn plan(file: &PatchedFile, roots: &Roots, merger: &Merger) -> Result<Result<Pla
             Err(refusal) => failed(refusal, Vec::new()),
         };
     }
-    let real = match roots.own(&file.path) {
-        Ok(real) => real,
+    let there = match roots.own(&file.path) {
+        Ok(there) => there,
         Err(refusal) => return failed(refusal, Vec::new()),
     };
-    let original = match read_file(&real)? {
-        Ok(original) => original,
+    let (original, metadata) = match read_place(&there)? {
+        Ok(read) => read,
         Err(refusal) => return failed(refusal, Vec::new()),
     };
-    let metadata = std::fs::metadata(&real).with_context(|| format!("read {}", real.display()))?;
     if let PatchAction::Update { section, moved_to } = &file.action {
         let (text, edits, by) = match merged(file, section, &original, merger) {
             Ok(merged) => merged,
             Err(refusal) => return failed(refusal, original),
         };
         let place = match moved_to {
-            None => real.clone(),
+            None => there.path().to_path_buf(),
             Some(path) => match roots.vacant(path) {
                 Ok(place) => place,
                 Err(refusal) => return failed(refusal, original),
@@ -131,7 +131,7 @@ fn plan(file: &PatchedFile, roots: &Roots, merger: &Merger) -> Result<Result<Pla
         };
         planned = Planned { new: Some((place, text)), moved_to: moved_to.clone(), edits, by, ..planned };
     }
-    Ok(Ok(Planned { old: Some((real, original, metadata)), ..planned }))
+    Ok(Ok(Planned { old: Some((there, original, metadata)), ..planned }))
 }
 
 /// The text of an updated file; as it was if it is only moved.
@@ -157,7 +157,7 @@ fn merged(
 fn met_twice(planned: &[Planned]) -> Option<Failed> {
     let mut known: BTreeSet<&Path> = BTreeSet::new();
     planned.iter().find_map(|file| {
-        let old = file.old.as_ref().map(|(path, ..)| path.as_path());
+        let old = file.old.as_ref().map(|(there, ..)| there.path());
         let new = file.new.as_ref().map(|(path, _)| path.as_path()).filter(|new| old != Some(*new));
         let fresh = old.into_iter().chain(new).all(|path| known.insert(path));
         let message = "two sections of the patch change this file under different names";
@@ -166,20 +166,23 @@ fn met_twice(planned: &[Planned]) -> Option<Failed> {
     })
 }
 
-fn write(planned: &[Planned]) -> Result<()> {
+fn write(planned: &[Planned], roots: &Roots) -> Result<()> {
+    // The folders are let go last, when it is known what they hold.
+    let mut made = MadeFolders::default();
     let (mut staged, mut removals) = (Vec::new(), Vec::new());
     for file in planned {
         match (&file.old, &file.new) {
-            (Some((real, old, _)), Some((place, new))) if real == place => {
+            (Some((there, old, _)), Some((path, new))) if there.path() == path => {
                 if old != new.as_bytes() {
-                    staged.push(Staged::replace(real.clone(), old, new.as_bytes(), &|_| Ok(()))?);
+                    staged.push(Staged::replace(there.clone(), old, new.as_bytes(), &|_| Ok(()))?);
                 }
             }
-            (old, Some((place, new))) => {
-                let folder = place.parent().context("write a file that lies in no folder")?;
-                std::fs::create_dir_all(folder).with_context(|| format!("make the folder {}", folder.display()))?;
+            (old, Some((path, new))) => {
+                let (root, rest) = roots.split(path);
+                let place = Place::below_made(root, rest, &mut made);
+                let place = place.with_context(|| format!("make the folder of {}", path.display()))?;
                 let like = old.as_ref().map(|(.., metadata)| metadata);
-                staged.push(Staged::create(place.clone(), new.as_bytes(), like)?);
+                staged.push(Staged::create(place, new.as_bytes(), like)?);
                 removals.extend(old.as_ref());
             }
             (Some(old), None) => removals.push(old),
@@ -187,8 +190,8 @@ fn write(planned: &[Planned]) -> Result<()> {
         }
     }
     // Last, so that no text is gone before it stands elsewhere.
-    for (real, old, _) in removals {
-        staged.push(Staged::remove(real.clone(), old)?);
+    for (there, old, like) in removals {
+        staged.push(Staged::remove(there.clone(), old, like.clone()));
     }
     all_or_none(staged)
 }

@@ -3,10 +3,12 @@
 //! It refuses to know what is written. Invariant: whenever the process ends, every file is there as it was or as it is to be;
 //! what may be left behind is a hidden neighbour. Mode and owner stay.
 
+use super::FILE_BYTES_MOST;
+use super::place::Place;
 use anyhow::{Context, Result, bail, ensure};
-use std::fs::{File, Metadata, OpenOptions};
+use std::ffi::OsString;
+use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind, Write};
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// The number of the next neighbour of this process.
@@ -35,11 +37,10 @@ pub type Watch<'w> = &'w dyn Fn(Step) -> io::Result<()>;
 /// A change that is prepared: its text is on the disk, under another name.
 #[derive(Debug)]
 pub struct Staged {
-    /// The file, without links.
-    target: PathBuf,
+    target: Place,
     what: What,
-    /// The neighbour, until it is moved.
-    neighbour: Option<PathBuf>,
+    /// The name of the neighbour, until it is moved.
+    neighbour: Option<OsString>,
 }
 
 #[derive(Debug)]
@@ -49,14 +50,13 @@ enum What {
     Remove { old: Vec<u8>, like: Metadata },
 }
 
-/// Replaces the text of a file, links followed, if it still is what it was.
-pub fn replace(path: &Path, old: &[u8], new: &[u8]) -> Result<()> {
-    replace_watched(path, old, new, &|_| Ok(()))
+/// Replaces the text of a file if it still is what it was.
+pub fn replace(place: Place, old: &[u8], new: &[u8]) -> Result<()> {
+    replace_watched(place, old, new, &|_| Ok(()))
 }
 
-fn replace_watched(path: &Path, old: &[u8], new: &[u8], watch: Watch<'_>) -> Result<()> {
-    let real = path.canonicalize().with_context(|| format!("find {}", path.display()))?;
-    Staged::replace(real, old, new, watch)?.commit(watch)
+fn replace_watched(place: Place, old: &[u8], new: &[u8], watch: Watch<'_>) -> Result<()> {
+    Staged::replace(place, old, new, watch)?.commit(watch)
 }
 
 /// Carries out all of them, or none: what was done is undone when one fails.
@@ -73,94 +73,92 @@ pub fn all_or_none(mut staged: Vec<Staged>) -> Result<()> {
 }
 
 impl Staged {
-    /// New text for a file that is there; `real` has no links.
-    pub fn replace(real: PathBuf, old: &[u8], new: &[u8], watch: Watch<'_>) -> Result<Staged> {
-        let like = std::fs::metadata(&real).with_context(|| format!("read {}", real.display()))?;
-        // A rename would go through although the file is protected.
-        let writable = OpenOptions::new().write(true).open(&real);
-        writable.with_context(|| format!("write {}; check its permissions", real.display()))?;
-        let mut staged = Staged { target: real, what: What::Replace { old: old.to_vec() }, neighbour: None };
+    /// New text for a file that is there.
+    pub fn replace(target: Place, old: &[u8], new: &[u8], watch: Watch<'_>) -> Result<Staged> {
+        let like = target.writable();
+        let like = like.with_context(|| format!("write {}; check its permissions", target.path().display()))?;
+        let mut staged = Staged { target, what: What::Replace { old: old.to_vec() }, neighbour: None };
         staged.prepare(new, Some(&like), watch)?;
         Ok(staged)
     }
 
     /// A file that is not there yet, with the mode and owner of another one if it takes its place.
-    pub fn create(target: PathBuf, new: &[u8], like: Option<&Metadata>) -> Result<Staged> {
+    pub fn create(target: Place, new: &[u8], like: Option<&Metadata>) -> Result<Staged> {
         let mut staged = Staged { target, what: What::Create, neighbour: None };
         staged.prepare(new, like, &|_| Ok(()))?;
         Ok(staged)
     }
 
     /// A file that goes.
-    pub fn remove(real: PathBuf, old: &[u8]) -> Result<Staged> {
-        let like = std::fs::metadata(&real).with_context(|| format!("read {}", real.display()))?;
-        Ok(Staged { target: real, what: What::Remove { old: old.to_vec(), like }, neighbour: None })
+    pub fn remove(target: Place, old: &[u8], like: Metadata) -> Staged {
+        Staged { target, what: What::Remove { old: old.to_vec(), like }, neighbour: None }
     }
 
     fn prepare(&mut self, new: &[u8], like: Option<&Metadata>, watch: Watch<'_>) -> Result<()> {
-        let folder = self.target.parent().context("write a file that lies in no folder")?;
-        let (path, file) = neighbour(folder).with_context(|| format!("write into {}", folder.display()))?;
-        self.neighbour = Some(path);
-        let shown = self.target.display();
+        let shown = self.target.path().display().to_string();
+        let (name, file) = neighbour(&self.target).with_context(|| format!("write beside {shown}"))?;
+        self.neighbour = Some(name);
         fill(file, new, like, watch).with_context(|| format!("write {shown} with its mode and owner"))
     }
 
     /// Puts the change where it belongs.
     fn commit(&mut self, watch: Watch<'_>) -> Result<()> {
-        let shown = self.target.display().to_string();
+        let shown = self.target.path().display().to_string();
         if let What::Replace { old } | What::Remove { old, .. } = &self.what {
-            let now = std::fs::read(&self.target).with_context(|| format!("read {shown} again"))?;
+            let now = read(&self.target)?;
             ensure!(now == *old, "write {shown}: it was changed meanwhile by someone else; run this again");
         }
         let moved = match (&self.what, &self.neighbour) {
-            (What::Remove { .. }, _) => std::fs::remove_file(&self.target),
-            (What::Replace { .. }, Some(neighbour)) => std::fs::rename(neighbour, &self.target),
-            (What::Create, Some(neighbour)) => move_without_replacing(neighbour, &self.target),
+            (What::Remove { .. }, _) => self.target.remove(),
+            (What::Replace { .. }, Some(neighbour)) => self.target.replace_by(neighbour),
+            (What::Create, Some(neighbour)) => self.target.fill_by(neighbour),
             (_, None) => bail!("write {shown}: it was written already"),
         };
         moved.with_context(|| format!("write {shown}"))?;
         self.neighbour = None;
         watch(Step::Moved).with_context(|| format!("write {shown}"))?;
-        sync_folder(&self.target);
+        self.target.sync_folder();
         Ok(())
     }
 
     /// Makes a change undone that was carried out.
     fn undo(&mut self) -> Result<()> {
         let nothing: Watch<'_> = &|_| Ok(());
+        let target = self.target.clone();
         match &self.what {
-            What::Create => {
-                std::fs::remove_file(&self.target).with_context(|| format!("remove {}", self.target.display()))
-            }
-            What::Remove { old, like } => Staged::create(self.target.clone(), old, Some(like))?.commit(nothing),
+            What::Create => target.remove().with_context(|| format!("remove {}", target.path().display())),
+            What::Remove { old, like } => Staged::create(target, old, Some(like))?.commit(nothing),
             What::Replace { old } => {
-                let now = std::fs::read(&self.target).with_context(|| format!("read {}", self.target.display()))?;
-                Staged::replace(self.target.clone(), &now, old, nothing)?.commit(nothing)
+                let now = read(&target)?;
+                Staged::replace(target, &now, old, nothing)?.commit(nothing)
             }
         }
     }
+}
+
+fn read(place: &Place) -> Result<Vec<u8>> {
+    let read = place.read(FILE_BYTES_MOST).with_context(|| format!("read {} again", place.path().display()));
+    Ok(read?.0)
 }
 
 impl Drop for Staged {
     fn drop(&mut self) {
         if let Some(neighbour) = &self.neighbour {
             // What is left behind is only clutter.
-            let _ = std::fs::remove_file(neighbour);
+            let _ = self.target.remove_beside(neighbour);
         }
     }
 }
 
-/// A new file in the folder.
-fn neighbour(folder: &Path) -> io::Result<(PathBuf, File)> {
+/// A new file beside the other.
+fn neighbour(target: &Place) -> io::Result<(OsString, File)> {
     loop {
         let number = NEXT.fetch_add(1, Relaxed);
-        let path = folder.join(format!(".tokrate-{}-{number}.part", std::process::id()));
-        let mut options = OpenOptions::new();
-        options.write(true).create_new(true);
-        match options.open(&path) {
+        let name = OsString::from(format!(".tokrate-{}-{number}.part", std::process::id()));
+        match target.create_beside(&name) {
             // Left behind by a process of this number that was killed.
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-            made => return Ok((path, made?)),
+            made => return Ok((name, made?)),
         }
     }
 }
@@ -209,25 +207,6 @@ fn take_after(file: &File, like: &Metadata) -> io::Result<()> {
 #[cfg(not(unix))]
 fn take_after(file: &File, like: &Metadata) -> io::Result<()> {
     file.set_permissions(like.permissions())
-}
-
-/// A rename that fails when something stands there already.
-fn move_without_replacing(from: &Path, to: &Path) -> io::Result<()> {
-    match std::fs::hard_link(from, to) {
-        // Some file systems know no second names.
-        Err(error) if error.kind() != ErrorKind::AlreadyExists && !to.exists() => std::fs::rename(from, to),
-        linked => {
-            linked?;
-            std::fs::remove_file(from)
-        }
-    }
-}
-
-/// Brings the new name to the disk; a file system that cannot has done what it can.
-fn sync_folder(target: &Path) {
-    if let Some(folder) = target.parent().and_then(|folder| File::open(folder).ok()) {
-        let _ = folder.sync_all();
-    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 //! It refuses to edit outside of its roots. Invariant: standard output carries messages of the protocol and nothing else;
 //! every request that was not cancelled is answered once.
 
-mod protocol;
 mod tool;
 
 use super::Verdict;
@@ -12,11 +11,11 @@ use crate::commands::apply::confine::Roots;
 use crate::config::apply as config;
 use crate::flags::mcp::Flags;
 use anyhow::{Context, Result};
-use protocol::{Cancelled, Incoming, Server};
 use std::io::{BufRead, BufReader, Read, Write, stdin, stdout};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
+use tokrate_apply_host::mcp::{Cancelled, Incoming, Server};
 use tool::EditFile;
 
 /// Messages beyond this length are not read (bytes).
@@ -29,7 +28,7 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
     let named = if flags.roots.is_empty() { vec![PathBuf::from(".")] } else { flags.roots.clone() };
     let merger = Merger { fallback: config::fallback(&flags.fallback)?, without_tree: flags.no_tree };
     let cancelled = Arc::new(Cancelled::default());
-    let tool = EditFile { roots: Roots::new(&named)?, merger };
+    let tool = EditFile { roots: Roots::new(&named, &flags.allow)?, merger };
     let mut server = Server::new(tool, Arc::clone(&cancelled));
     let (sender, messages) = sync_channel(WAITING_MOST);
     // Read apart from the work, so that a request can be cancelled while another one is at work.

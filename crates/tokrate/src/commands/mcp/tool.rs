@@ -5,28 +5,21 @@
 use crate::commands::apply::confine::Roots;
 use crate::commands::apply::file::diff;
 use crate::commands::apply::replace::replace;
-use crate::commands::apply::{Merger, read_file};
+use crate::commands::apply::{Merger, read_place};
 use crate::out::apply::{Refusal, edits_named};
 use serde_json::{Value, json};
 use std::path::Path;
 use tokrate_apply::{Merged, Options};
+use tokrate_apply_host::mcp::{Called, Tool};
 use tokrate_apply_host::{By, Settled};
+
+/// The tool's name.
+const NAME: &str = "edit_file";
 
 /// The tool and where it may work.
 pub struct EditFile {
     pub roots: Roots,
     pub merger: Merger,
-}
-
-/// What came of a call.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Called {
-    /// A diff, or why there is none.
-    pub text: String,
-    /// Who merged, or that nobody did.
-    pub word: &'static str,
-    /// Whether nothing was changed.
-    pub is_error: bool,
 }
 
 /// What a call says.
@@ -36,14 +29,14 @@ struct Arguments<'a> {
     instruction: Option<&'a str>,
 }
 
-impl EditFile {
-    /// The tool's name.
-    pub const NAME: &'static str = "edit_file";
+impl Tool for EditFile {
+    fn name(&self) -> &str {
+        NAME
+    }
 
-    /// What a model is told of it.
-    pub fn description() -> Value {
+    fn description(&self) -> Value {
         json!({
-            "name": EditFile::NAME,
+            "name": NAME,
             "title": "Edit a file",
             "description": DESCRIPTION,
             "inputSchema": {
@@ -59,11 +52,7 @@ impl EditFile {
         })
     }
 
-    /// Edits; `cancelled` is asked before anything is written.
-    ///
-    /// # Errors
-    /// When the arguments are not those of the tool.
-    pub fn call(&self, arguments: &Value, cancelled: &dyn Fn() -> bool) -> Result<Called, String> {
+    fn call(&self, arguments: &Value, cancelled: &dyn Fn() -> bool) -> Result<Called, String> {
         let arguments = Arguments::read(arguments)?;
         Ok(match self.edit(&arguments, cancelled) {
             Ok(called) => called,
@@ -74,7 +63,9 @@ impl EditFile {
             },
         })
     }
+}
 
+impl EditFile {
     /// Edits, or says in some lines why not.
     fn edit(&self, arguments: &Arguments<'_>, cancelled: &dyn Fn() -> bool) -> Result<Called, String> {
         let bare = |refusal: Refusal| refusal.text(b"");
@@ -85,8 +76,9 @@ impl EditFile {
                 "see whether the file can be read and written",
             ))
         };
-        let real = self.roots.existing(arguments.path).map_err(bare)?;
-        let original = read_file(&real).map_err(failed)?.map_err(bare)?;
+        let place = self.roots.existing(arguments.path).map_err(bare)?;
+        let real = place.path().to_path_buf();
+        let (original, _) = read_place(&place).map_err(failed)?.map_err(bare)?;
         let options = Options {
             path: Some(arguments.path.to_owned()),
             instruction: arguments.instruction.map(str::to_owned),
@@ -99,7 +91,7 @@ impl EditFile {
             }
             Settled::Merged { merged, by } => {
                 if merged.text.as_bytes() != original {
-                    replace(&real, &original, merged.text.as_bytes()).map_err(failed)?;
+                    replace(place, &original, merged.text.as_bytes()).map_err(failed)?;
                 }
                 Ok(Called {
                     text: told(&real, arguments.path, &original, &merged, by),

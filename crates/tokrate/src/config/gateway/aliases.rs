@@ -1,9 +1,11 @@
 //! Aliases and virtual keys: what rows of the settings file come to.
 
+use super::amounts::{Budget, Dollars, Percentage};
 use super::rows::{AliasRow, GatewayRow, KeyRow};
 use crate::config::quantity;
 use crate::config::secret::KeyReference;
 use anyhow::{Context, Result, anyhow, bail, ensure};
+use std::num::{NonZeroU32, NonZeroU64};
 use tokrate_core::Span;
 use tokrate_gateway::{AliasConfig, BudgetConfig, KeyConfig, KeyLimits, LaneConfig, Mode, Policy, key_hash};
 pub use tokrate_gateway::{mode_shown, policy_shown};
@@ -65,8 +67,8 @@ fn alias(name: &str, row: &AliasRow, lanes: &[LaneConfig]) -> Result<AliasConfig
         budget: BudgetConfig {
             extra_share: share,
             burst: (share * 20.0).max(10.0),
-            max_extra_cost_pct: row.max_extra_cost_pct,
-            max_extra_usd_per_hour: row.max_extra_usd_per_hour,
+            max_extra_cost_pct: row.max_extra_cost_pct.map(Percentage::percent),
+            max_extra_usd_per_hour: row.max_extra_usd_per_hour.map(Dollars::usd),
         },
         second_look,
     })
@@ -147,10 +149,10 @@ fn key(name: &str, row: &KeyRow) -> Result<KeyConfig> {
         sha256,
         aliases: row.aliases.clone(),
         limits: KeyLimits {
-            requests_per_minute: row.requests_per_minute,
-            tokens_per_minute: row.tokens_per_minute,
-            streams: row.streams,
-            usd_per_month: row.usd_per_month,
+            requests_per_minute: row.requests_per_minute.map(NonZeroU32::get),
+            tokens_per_minute: row.tokens_per_minute.map(NonZeroU64::get),
+            streams: row.streams.map(NonZeroU32::get),
+            usd_per_month: row.usd_per_month.map(Budget::money),
         },
     })
 }

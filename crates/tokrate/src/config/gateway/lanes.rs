@@ -1,14 +1,16 @@
 //! Lanes: what a row of the settings file comes to, with the catalog's help.
 
-use super::rows::LaneRow;
-use crate::config::bench::target::named::Named;
+use super::amounts::Dollars;
+use super::rows::{LaneRow, PriceRow};
+use crate::config::bench::target::named;
 use crate::config::bench::target::{dialect_of, key_header, own_key, usual_endpoint};
 use crate::config::secret::{KeyReference, Secret};
 use anyhow::{Context, Result, bail, ensure};
 use http::{HeaderMap, HeaderName, HeaderValue};
-use tokrate_catalog::Auth;
+use std::num::NonZeroU64;
+use tokrate_catalog::{Auth, TargetName};
 use tokrate_core::Span;
-use tokrate_gateway::{CurvePoint, EndpointConfig, LaneConfig, LoserPolicy, Price, curve_of};
+use tokrate_gateway::{CurvePoint, EndpointConfig, LaneConfig, LoserPolicy, Price, TokensMost, curve_of};
 use tokrate_net::Target;
 use tokrate_wire::Dialect;
 
@@ -35,23 +37,32 @@ fn lane_of(name: &str, row: &LaneRow) -> Result<LaneConfig> {
         (Some(target), None) => catalogued(target, row)?,
         (None, Some(url)) => addressed(url, row)?,
     };
-    let price = row.price.map(|row| Price { input: row.input, output: row.output, cached: row.cached });
-    if let Some(price) = price {
-        let fits =
-            [price.input, price.output, price.cached.unwrap_or(0.0)].iter().all(|usd| usd.is_finite() && *usd >= 0.0);
-        ensure!(fits, "its price is no number of dollars per million tokens");
-    }
+    let price = row.price.map(price_of);
     Ok(LaneConfig {
         name: name.to_owned(),
         provider,
         model,
         endpoints,
         price: price.or(listed),
+        most: tokens_most(row),
         in_flight_most: row.max_in_flight,
         loser: loser(row.loser.as_deref())?,
         curve: row.curve.as_deref().map(curve).transpose()?.unwrap_or_default(),
         forward_headers: row.forward_headers.iter().map(|name| name.to_ascii_lowercase()).collect(),
+        embeddings: row.embeddings,
     })
+}
+
+/// A price as it is written.
+pub fn price_of(row: PriceRow) -> Price {
+    let [cached, cache_write] = [row.cached, row.cache_write].map(|usd| usd.map(Dollars::usd));
+    Price { input: row.input.usd(), output: row.output.usd(), cached, cache_write }
+}
+
+/// How long prompts and answers can become.
+pub fn tokens_most(row: &LaneRow) -> TokensMost {
+    let [input, output] = [row.max_input_tokens, row.max_output_tokens].map(|most| most.map(NonZeroU64::get));
+    TokensMost { input, output }
 }
 
 /// The curve of a record of `tokrate bench`.
@@ -68,7 +79,7 @@ type Found = (String, String, Vec<EndpointConfig>, Option<Price>);
 
 /// A lane of the catalog.
 fn catalogued(target: &str, row: &LaneRow) -> Result<Found> {
-    let named = Named::parse(target)?;
+    let named = TargetName::parse(target)?;
     let model = named
         .model
         .or(row.model.as_deref())
@@ -83,7 +94,7 @@ fn catalogued(target: &str, row: &LaneRow) -> Result<Found> {
         if row.dialect.as_deref().is_some_and(|dialect| dialect != endpoint.dialect) {
             continue;
         }
-        let base = Target::parse(&named.base(endpoint)?)?;
+        let base = Target::parse(&named::base(&named, endpoint)?)?;
         let headers = headers(endpoint.auth, endpoint.headers, key.as_ref(), row)?;
         endpoints.push(EndpointConfig {
             dialect: dialect_of(endpoint.dialect)?,
@@ -103,6 +114,7 @@ fn catalogued(target: &str, row: &LaneRow) -> Result<Found> {
         input: price.input_usd_per_million,
         output: price.output_usd_per_million,
         cached: price.cached_input_usd_per_million,
+        cache_write: None,
     });
     Ok((row.provider.clone().unwrap_or_else(|| named.row.name.to_owned()), model.to_owned(), endpoints, listed))
 }

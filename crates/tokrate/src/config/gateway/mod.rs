@@ -2,6 +2,7 @@
 //! remembers where it came from.
 
 pub mod aliases;
+mod amounts;
 pub(in crate::config) mod lanes;
 mod otel;
 pub mod rows;
@@ -106,6 +107,8 @@ fn resolve_file(flags: &Flags, file: &File) -> Result<Resolved> {
         listen: address("listen", &listen)?,
         admin: (admin != "off").then(|| address("admin", &admin)).transpose()?,
         admin_key: seen.admin_key(&row)?,
+        hosts: seen.list("hosts", &row.hosts),
+        origins: seen.list("origins", &row.origins),
         workers,
         client: client(&row, &mut seen)?,
         limits: seen.limits(&row.limits)?,
@@ -223,6 +226,22 @@ impl Seen {
         value
     }
 
+    fn list(&mut self, key: &str, row: &[String]) -> Vec<String> {
+        if !row.is_empty() {
+            self.note(key, row.join(", "), self.file_origin());
+        }
+        row.to_vec()
+    }
+
+    /// A number that the machine decides on if nobody else does.
+    fn most(&mut self, key: &str, row: Option<usize>) -> Result<Option<usize>> {
+        if let Some(most) = row {
+            ensure!(most > 0, "read gateway.{key}: nobody can be served by 0");
+            self.note(key, most, self.file_origin());
+        }
+        Ok(row)
+    }
+
     /// The hash of the admin side's key, which is fetched.
     fn admin_key(&mut self, row: &GatewayRow) -> Result<Option<[u8; 32]>> {
         let reference = KeyReference::first(&row.admin_key_env, &row.admin_key_file, &row.admin_key_cmd);
@@ -234,16 +253,28 @@ impl Seen {
 
     fn limits(&mut self, row: &LimitsRow) -> Result<LimitsConfig> {
         let usual = LimitsConfig::default();
+        let request_bytes = self.number("limits.request_bytes", row.request_bytes, usual.request_bytes);
         let limits = LimitsConfig {
             body: self.span("limits.body", row.body.as_deref(), usual.body)?,
             first_token: self.span("limits.first_token", row.first_token.as_deref(), usual.first_token)?,
             gap: self.span("limits.gap", row.gap.as_deref(), usual.gap)?,
             total: self.span("limits.total", row.total.as_deref(), usual.total)?,
             send: self.span("limits.send", row.send.as_deref(), usual.send)?,
-            request_bytes: self.number("limits.request_bytes", row.request_bytes, usual.request_bytes),
+            request_bytes,
+            bodies_bytes: self.number(
+                "limits.bodies_bytes",
+                row.bodies_bytes,
+                usual.bodies_bytes.max(request_bytes.saturating_mul(2)),
+            ),
             answer_bytes: self.number("limits.answer_bytes", row.answer_bytes, usual.answer_bytes),
             calls: self.number("limits.calls", row.calls, usual.calls),
+            connections: self.most("limits.connections", row.connections)?,
+            connections_by_peer: self.most("limits.connections_by_peer", row.connections_by_peer)?,
         };
+        ensure!(
+            limits.bodies_bytes / 2 >= limits.request_bytes,
+            "read gateway.limits.bodies_bytes: it must be at least twice request_bytes, {request_bytes}"
+        );
         let spans =
             [("first_token", limits.first_token), ("gap", limits.gap), ("total", limits.total), ("send", limits.send)];
         for (name, span) in spans {

@@ -3,10 +3,12 @@
 //! It refuses to know what the values come to. Invariant: every key says here what it means, and what it is if it is left out where
 //! `--check` does not tell; docs/configuration.md is made of that.
 
+use super::amounts::{Budget, Dollars, Percentage};
 #[cfg(test)]
 use crate::config::reference::forms;
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use std::num::{NonZeroU32, NonZeroU64};
 use std::path::PathBuf;
 
 /// `[gateway]`.
@@ -27,6 +29,13 @@ pub struct GatewayRow {
     pub admin_key_file: Option<PathBuf>,
     /// Command that prints that key
     pub admin_key_cmd: Option<String>,
+    /// Names under which both may be asked, such as `gateway.example`, beside the addresses that they listen on and `localhost`;
+    /// with a port if only that one
+    #[serde(default)]
+    pub hosts: Vec<String>,
+    /// Origins of other sites whose pages may ask, such as `https://app.example`
+    #[serde(default)]
+    pub origins: Vec<String>,
     /// Throughput log (SQLite); `off` for none
     #[cfg_attr(test, schemars(with = "Option<forms::FileOrOff>"))]
     pub log: Option<String>,
@@ -46,7 +55,7 @@ pub struct GatewayRow {
     pub ca_file: Option<PathBuf>,
     /// Seed of what is drawn
     pub seed: Option<u64>,
-    /// Export of the metrics to an OpenTelemetry collector; a build without `--features otel` refuses it
+    /// Export of the metrics to an OpenTelemetry collector
     pub otel: Option<OtelRow>,
     /// What a call may take: time, bytes, places
     #[serde(default)]
@@ -116,8 +125,15 @@ pub struct LimitsRow {
     pub request_bytes: Option<usize>,
     /// Size of an answer (bytes); over it 502
     pub answer_bytes: Option<u64>,
+    /// What the requests of all open calls may hold together (bytes), at least twice `request_bytes`; then 503 with Retry-After
+    pub bodies_bytes: Option<usize>,
     /// Calls that are open at once; over it 503 with Retry-After
     pub calls: Option<usize>,
+    /// Connections of clients open at once, over both addresses; then those without a key that have waited longest go [default: half
+    /// of the process's open files]
+    pub connections: Option<usize>,
+    /// Those of one peer that has shown no key, if there are keys [default: 7/16 of `connections`]
+    pub connections_by_peer: Option<usize>,
 }
 
 /// `[gateway.lanes.NAME]`.
@@ -152,8 +168,17 @@ pub struct LaneRow {
     /// Names of headers of the client that are handed on
     #[serde(default)]
     pub forward_headers: Vec<String>,
-    /// What a million tokens cost (USD) [default: the price in the catalog, if it has one]
+    /// Whether it has embeddings [default: yes, until it answers that it has no such path; then no for an hour]
+    pub embeddings: Option<bool>,
+    /// What a million tokens cost (USD), zeros where nobody bills. Keys with `usd_per_month` are not let to lanes without a
+    /// price [default: the price in the catalog, if it has one]
     pub price: Option<PriceRow>,
+    /// Tokens of the longest answer that the model writes: what a call without a limit is reckoned at where a key has
+    /// `usd_per_month`. Nothing is cut by it [default: 131072]
+    pub max_output_tokens: Option<NonZeroU64>,
+    /// Tokens of the longest prompt that the model takes: what a call with pictures, files or an earlier conversation is reckoned
+    /// at there [default: 1048576]
+    pub max_input_tokens: Option<NonZeroU64>,
     /// Calls that are open there at once [default: as many as come]
     pub max_in_flight: Option<u32>,
     /// A record of `tokrate bench --json`: how quick the lane is under which load, known from the start
@@ -171,11 +196,18 @@ pub struct LaneRow {
 #[serde(deny_unknown_fields)]
 pub struct PriceRow {
     /// Tokens of the prompt (USD per million)
-    pub input: f64,
+    #[cfg_attr(test, schemars(with = "forms::Dollars"))]
+    pub input: Dollars,
     /// Tokens of the answer (USD per million)
-    pub output: f64,
+    #[cfg_attr(test, schemars(with = "forms::Dollars"))]
+    pub output: Dollars,
     /// Tokens of the prompt that the provider had kept (USD per million) [default: as `input`]
-    pub cached: Option<f64>,
+    #[cfg_attr(test, schemars(with = "Option<forms::Dollars>"))]
+    pub cached: Option<Dollars>,
+    /// Tokens of the prompt that the provider keeps from now on (USD per million) [default: as `input`; of Anthropic's dialect a
+    /// quarter more, its price for five minutes]
+    #[cfg_attr(test, schemars(with = "Option<forms::Dollars>"))]
+    pub cache_write: Option<Dollars>,
 }
 
 /// `[gateway.aliases.NAME]`.
@@ -204,9 +236,11 @@ pub struct AliasRow {
     /// Extra attempts as a share of calls [default: 0.1; of `race=N` N - 1]
     pub extra_share: Option<f64>,
     /// What extra attempts may cost, as a percentage of what calls cost without them [default: no limit]
-    pub max_extra_cost_pct: Option<f64>,
+    #[cfg_attr(test, schemars(with = "Option<forms::Percentage>"))]
+    pub max_extra_cost_pct: Option<Percentage>,
     /// What extra attempts may cost in an hour (USD) [default: no limit]
-    pub max_extra_usd_per_hour: Option<f64>,
+    #[cfg_attr(test, schemars(with = "Option<forms::Dollars>"))]
+    pub max_extra_usd_per_hour: Option<Dollars>,
     /// How long a first token is held for a lane that would be done earlier [default: not at all]
     #[cfg_attr(test, schemars(with = "Option<forms::Time>"))]
     pub second_look: Option<String>,
@@ -231,11 +265,13 @@ pub struct KeyRow {
     #[serde(default)]
     pub aliases: Vec<String>,
     /// Requests in a minute; over it 429 with Retry-After [default: no limit]
-    pub requests_per_minute: Option<u32>,
+    pub requests_per_minute: Option<NonZeroU32>,
     /// Tokens in a minute, of prompts and answers; over it 429 with Retry-After [default: no limit]
-    pub tokens_per_minute: Option<u64>,
+    pub tokens_per_minute: Option<NonZeroU64>,
     /// Calls open at once; over it 429 [default: no limit]
-    pub streams: Option<u32>,
-    /// Dollars in a calendar month (UTC), read back from the log at the start; over it 429 [default: no limit]
-    pub usd_per_month: Option<f64>,
+    pub streams: Option<NonZeroU32>,
+    /// Dollars in a calendar month (UTC), read back from the log at the start, without which it is refused; over it
+    /// 429 [default: no limit]
+    #[cfg_attr(test, schemars(with = "Option<forms::Budget>"))]
+    pub usd_per_month: Option<Budget>,
 }

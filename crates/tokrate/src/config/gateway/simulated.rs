@@ -1,10 +1,11 @@
 //! Lanes inside of this process: simulated providers, the merge engine, and what stands in when nothing is configured.
 
+use super::lanes::{price_of as price_of_row, tokens_most};
 use super::rows::LaneRow;
 use super::{Lanes, Local};
 use anyhow::{Context, Result, bail, ensure};
 use tokrate_core::Span;
-use tokrate_gateway::{AliasConfig, BudgetConfig, LaneConfig, LoserPolicy, Mode, Policy, Price};
+use tokrate_gateway::{AliasConfig, BudgetConfig, LaneConfig, LoserPolicy, Mode, Policy, Price, TokensMost};
 use tokrate_sim::{Background, Faults, Law, Persona};
 
 /// The three that stand in: one quick to start and slow to write, one slow to start and fast, one unsteady.
@@ -71,10 +72,11 @@ pub(in crate::config) fn local_names() -> Vec<String> {
 pub fn local(name: &str, local: &str, row: &LaneRow) -> Result<(LaneConfig, Local)> {
     let found = || -> Result<(LaneConfig, Local)> {
         ensure!(row.url.is_none() && row.target.is_none(), "it has `local` and an address; leave out one of them");
-        let price = row.price.map(|row| Price { input: row.input, output: row.output, cached: row.cached });
+        let price = row.price.map(price_of_row);
         if local == "apply" {
             let model = row.model.as_deref().unwrap_or("tokrate-apply");
-            return Ok((lane(name, model, Some(price.unwrap_or_default())), Local::Apply));
+            let lane = lane(name, model, Some(price.unwrap_or_default()));
+            return Ok((LaneConfig { most: tokens_most(row), ..lane }, Local::Apply));
         }
         let of = local
             .strip_prefix("sim")
@@ -91,13 +93,14 @@ pub fn local(name: &str, local: &str, row: &LaneRow) -> Result<(LaneConfig, Loca
         let price = price.unwrap_or_else(|| price_of(&persona));
         let lane = lane(name, row.model.as_deref().unwrap_or("sim"), Some(price));
         let forward_headers = row.forward_headers.iter().map(|name| name.to_ascii_lowercase()).collect();
-        Ok((LaneConfig { forward_headers, ..lane }, Local::Simulated(Box::new(persona))))
+        let lane = LaneConfig { forward_headers, most: tokens_most(row), embeddings: row.embeddings, ..lane };
+        Ok((lane, Local::Simulated(Box::new(persona))))
     };
     found().with_context(|| format!("understand gateway.lanes.{name}"))
 }
 
 fn price_of(persona: &Persona) -> Price {
-    Price { input: persona.price.input, output: persona.price.output, cached: None }
+    Price { input: persona.price.input, output: persona.price.output, ..Price::default() }
 }
 
 /// A lane of this process, its endpoints to be filled in when it listens.
@@ -108,9 +111,11 @@ fn lane(name: &str, model: &str, price: Option<Price>) -> LaneConfig {
         model: model.to_owned(),
         endpoints: Vec::new(),
         price,
+        most: TokensMost::default(),
         in_flight_most: None,
         loser: LoserPolicy::CancelEstimate,
         curve: Vec::new(),
         forward_headers: vec!["x-tokrate-fault".to_owned()],
+        embeddings: None,
     }
 }

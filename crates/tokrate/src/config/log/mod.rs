@@ -98,7 +98,7 @@ fn path(flags: &Flags) -> Result<PathBuf> {
     if let Some(path) = &flags.db {
         return Ok(path.clone());
     }
-    let file = File::read(None)?;
+    let file = File::of_folder("name the log by hand: --db FILE")?;
     match file.gateway.and_then(|gateway| gateway.log).as_deref() {
         Some("off") => bail!(
             "read the log: gateway.log in {} is `off`, so that none is kept; name one with --db",

@@ -58,6 +58,21 @@ form!(
     json_schema!({ "title": "file or `off`", "type": "string" })
 );
 form!(
+    /// An amount, or none.
+    Dollars,
+    json_schema!({ "title": "dollars", "type": "number", "minimum": 0 })
+);
+form!(
+    /// An amount above 0.
+    Budget,
+    json_schema!({ "title": "dollars above 0", "type": "number", "exclusiveMinimum": 0 })
+);
+form!(
+    /// A percentage.
+    Percentage,
+    json_schema!({ "title": "percentage", "type": "number", "minimum": 0 })
+);
+form!(
     /// A hash.
     Sha256,
     json_schema!({ "title": "64 hexadecimal digits", "type": "string", "pattern": "^[0-9A-Fa-f]{64}$" })

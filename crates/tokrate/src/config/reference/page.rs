@@ -4,6 +4,7 @@
 //! it belongs to.
 
 use super::{IN_WORDS, properties};
+use crate::config::trust::settings::HARMLESS;
 use serde_json::Value;
 use std::fmt::Write;
 
@@ -16,6 +17,14 @@ Everything that `tokrate.toml` can say. It is read from the folder that a comman
 [gateway.md](gateway.md) says what the gateway does with it, `tokrate gateway --check` what a file comes to and where each value is
 from, `tokrate init` writes one to begin with. Flags win over environment variables, those over the file, and that over what is said
 here to hold by default. A key that is not listed here is refused, with its line.
+
+**Trust.** A `tokrate.toml` that merely lies in the folder may be a stranger's: in a cloned repository it would say where your keys
+are sent and which commands are run. Settings that name addresses, keys, commands or files count only after `tokrate trust` has
+shown them and recorded that you trust this text at this place (under `$XDG_DATA_HOME/tokrate/trusted`, or
+`~/.local/share/tokrate/trusted`). A file that has changed has to be trusted again; until then every command that reads it ends
+with exit code 2 and names the lines, and a running gateway keeps its old settings. `--config tokrate.toml` takes the file without
+that, as you have named it. What `tokrate init` writes is trusted. `tokrate trust --list` and `--remove` show and take back. The
+keys that need no trust stand [at the end](#what-needs-no-trust).
 
 - *time*: a number with `us`, `ms`, `s`, `m` or `h` (`\"500ms\"`, `\"30s\"`); seconds without a unit
 - *address*: an address with its port, such as `\"127.0.0.1:8411\"`
@@ -31,6 +40,11 @@ pub fn page(schema: &Value) -> String {
     let mut text = HEAD.to_owned();
     for (key, table) in properties(schema).into_iter().flatten() {
         section(&mut text, key, table, 2);
+    }
+    text.push_str("\n## What needs no trust\n\nA file with none but these counts in any folder.\n\n");
+    for key in HARMLESS {
+        // A string takes everything.
+        let _ = writeln!(text, "- `{}`", key.replace('*', "NAME"));
     }
     text
 }

@@ -70,6 +70,8 @@ fn ended(row: &Attempt) -> String {
         text += &row.failure.map_or_else(String::new, |kind| format!(": {}", kind.name()));
         text += &row.status.filter(|status| *status != 200).map_or_else(String::new, |status| format!(" ({status})"));
         text += if row.won { ", its beginning was given on" } else { "" };
+    } else if row.end == AttemptEnd::Answered && row.failure.is_some() {
+        text += ", not all of it could be read";
     }
     text
 }

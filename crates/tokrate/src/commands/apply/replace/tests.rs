@@ -1,6 +1,7 @@
 //! Writing under kill, over links, with modes; several files at once.
 
 use super::*;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 const OLD: &[u8] = b"old\ntext\n";
@@ -44,6 +45,15 @@ fn text(path: &Path) -> Vec<u8> {
     std::fs::read(path).expect("it is there")
 }
 
+/// The file, links followed.
+fn place(path: &Path) -> Place {
+    Place::of(&path.canonicalize().expect("it is there")).expect("its folder is there")
+}
+
+fn new_place(folder: &Folder, name: &str) -> Place {
+    Place::below(&folder.0, Path::new(name)).expect("the folder is there")
+}
+
 #[test]
 fn the_steps_come_in_order_and_the_name_changes_last() {
     let folder = Folder::new();
@@ -53,7 +63,7 @@ fn the_steps_come_in_order_and_the_name_changes_last() {
         seen.lock().expect("one thread").push((step, text(&path) == OLD));
         Ok(())
     };
-    replace_watched(&path, OLD, NEW, &watch).expect("replaced");
+    replace_watched(place(&path), OLD, NEW, &watch).expect("replaced");
     let expected: Vec<(Step, bool)> = STEPS.into_iter().map(|step| (step, step != Step::Moved)).collect();
     assert_eq!(*seen.lock().expect("one thread"), expected);
     assert_eq!((text(&path), folder.names()), (NEW.to_vec(), vec!["a".to_owned()]));
@@ -65,7 +75,7 @@ fn a_failure_at_any_step_leaves_the_old_text_and_no_clutter() {
         let folder = Folder::new();
         let path = folder.write("a", OLD);
         let watch = |step| if step == dies_at { Err(io::Error::other("the disk is full")) } else { Ok(()) };
-        let error = replace_watched(&path, OLD, NEW, &watch).expect_err("it fails");
+        let error = replace_watched(place(&path), OLD, NEW, &watch).expect_err("it fails");
         assert!(format!("{error:#}").contains("the disk is full"), "{error:#}");
         let expected = if dies_at == Step::Moved { NEW } else { OLD };
         assert_eq!((text(&path), folder.names()), (expected.to_vec(), vec!["a".to_owned()]), "{dies_at:?}");
@@ -81,7 +91,7 @@ fn die(order: &str) {
         }
         Ok(())
     };
-    let _ = replace_watched(Path::new(path), OLD, NEW, &watch);
+    let _ = replace_watched(place(Path::new(path)), OLD, NEW, &watch);
 }
 
 #[test]
@@ -104,7 +114,7 @@ fn a_process_that_is_killed_leaves_the_old_text_or_the_new_one() {
         assert_eq!(text(&path), expected, "{step:?}");
         // What was left behind does not stand in the way.
         let now = text(&path);
-        replace(&path, &now, b"again\n").expect("replaced");
+        replace(place(&path), &now, b"again\n").expect("replaced");
         assert_eq!(text(&path), b"again\n");
     }
 }
@@ -119,7 +129,7 @@ fn mode_links_and_owner_stay() {
     let before = std::fs::metadata(&path).expect("there");
     symlink("tool.sh", folder.0.join("link")).expect("a link");
     symlink("link", folder.0.join("link of a link")).expect("a link");
-    replace(&folder.0.join("link of a link"), OLD, NEW).expect("replaced");
+    replace(place(&folder.0.join("link of a link")), OLD, NEW).expect("replaced");
     let after = std::fs::metadata(&path).expect("there");
     assert_eq!((after.mode(), after.uid(), after.gid()), (before.mode(), before.uid(), before.gid()));
     assert_eq!(text(&path), NEW);
@@ -131,7 +141,7 @@ fn mode_links_and_owner_stay() {
 fn a_file_that_someone_else_changed_is_left_alone() {
     let folder = Folder::new();
     let path = folder.write("a", b"changed\n");
-    let error = replace(&path, OLD, NEW).expect_err("it is another file now");
+    let error = replace(place(&path), OLD, NEW).expect_err("it is another file now");
     assert!(format!("{error:#}").contains("changed meanwhile"), "{error:#}");
     assert_eq!((text(&path), folder.names().len()), (b"changed\n".to_vec(), 1));
 }
@@ -141,10 +151,10 @@ fn all_changes_are_made_or_none() {
     let nothing: Watch<'_> = &|_| Ok(());
     let stage = |folder: &Folder| {
         vec![
-            Staged::create(folder.0.join("new"), NEW, None).expect("staged"),
-            Staged::replace(folder.0.join("a"), OLD, NEW, nothing).expect("staged"),
-            Staged::remove(folder.0.join("gone"), OLD).expect("staged"),
-            Staged::replace(folder.0.join("last"), OLD, NEW, nothing).expect("staged"),
+            Staged::create(new_place(folder, "new"), NEW, None).expect("staged"),
+            Staged::replace(new_place(folder, "a"), OLD, NEW, nothing).expect("staged"),
+            Staged::remove(new_place(folder, "gone"), OLD, std::fs::metadata(folder.0.join("gone")).expect("there")),
+            Staged::replace(new_place(folder, "last"), OLD, NEW, nothing).expect("staged"),
         ]
     };
     let folder = Folder::new();
@@ -166,7 +176,7 @@ fn all_changes_are_made_or_none() {
 #[test]
 fn a_new_file_replaces_none() {
     let folder = Folder::new();
-    let staged = Staged::create(folder.0.join("a"), NEW, None).expect("staged");
+    let staged = Staged::create(new_place(&folder, "a"), NEW, None).expect("staged");
     folder.write("a", OLD);
     assert!(all_or_none(vec![staged]).is_err());
     assert_eq!((text(&folder.0.join("a")), folder.names().len()), (OLD.to_vec(), 1));

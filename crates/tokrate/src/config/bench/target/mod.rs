@@ -12,9 +12,8 @@ use crate::config::{Origin, Value};
 use crate::flags::bench as flags;
 use anyhow::{Context, Result, bail, ensure};
 use http::{HeaderName, HeaderValue};
-use named::Named;
 use tokrate_bench::{Embedded, Remote, Target};
-use tokrate_catalog::{Auth, Endpoint, Kind, PROVIDERS, Provider, Quirks};
+use tokrate_catalog::{Auth, Endpoint, Kind, PROVIDERS, Provider, Quirks, TargetName};
 use tokrate_meter::Price;
 use tokrate_net::HttpVersion;
 use tokrate_sim::{Faults, Law};
@@ -77,8 +76,8 @@ impl Typed {
 
     /// A target of the catalog.
     fn named(&self, typed: &str, flags: &flags::Target, environment: &Environment, file: &File) -> Result<Found> {
-        let named = Named::parse(typed)?;
-        let endpoint = named.endpoint(self.dialect.as_ref().map(|dialect| dialect.value.as_str()))?;
+        let named = TargetName::parse(typed)?;
+        let endpoint = named::endpoint(named.row, self.dialect.as_ref().map(|dialect| dialect.value.as_str()))?;
         let model = match (named.model, &self.model) {
             (Some(model), Some(Value { value, origin: Origin::Flag(_) })) if model != value => {
                 bail!("read --model: the target `{typed}` names its model already; leave out one of them")
@@ -89,7 +88,7 @@ impl Typed {
         };
         let base = match &self.url {
             Some(url) => url.clone().parse(|url| Ok(tokrate_net::Target::parse(&url)?))?.value,
-            None => tokrate_net::Target::parse(&named.base(endpoint)?)
+            None => tokrate_net::Target::parse(&named::base(&named, endpoint)?)
                 .with_context(|| format!("find {}", named.row.title))?,
         };
         let price = tokrate_catalog::price(named.row.name, &model).map(recorded);

@@ -1,0 +1,282 @@
+//! JSON-RPC 2.0 and the handshake of the Model Context Protocol: a line becomes its answer, without input and output.
+//!
+//! It does not know what the tool does. Invariant: an answer carries the request's own id, every request is answered once
+//! unless it was cancelled, and notifications are not answered.
+
+use serde_json::{Value, json};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// Versions that are spoken, oldest first.
+const VERSIONS: [&str; 3] = ["2024-11-05", "2025-03-26", "2025-06-18"];
+
+/// Cancelled requests that are remembered: more than a client has open at once, and a bound for one that cancels what it
+/// never asked for, or what was answered meanwhile.
+const CANCELLED_MOST: usize = 256;
+/// Longest id that is remembered (bytes); those of clients are numbers or have the length of a UUID.
+const ID_BYTES_MOST: usize = 1024;
+
+const PARSE_ERROR: i32 = -32700;
+const INVALID_REQUEST: i32 = -32600;
+const METHOD_NOT_FOUND: i32 = -32601;
+const INVALID_PARAMS: i32 = -32602;
+
+/// A line as it came.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Incoming {
+    /// JSON.
+    Message(Value),
+    /// Something else, and what is wrong with it.
+    Broken(String),
+    /// More than is read.
+    TooLong,
+}
+
+impl Incoming {
+    /// Reads a line.
+    pub fn read(line: &[u8]) -> Incoming {
+        match serde_json::from_slice(line) {
+            Ok(message) => Incoming::Message(message),
+            Err(error) => Incoming::Broken(error.to_string()),
+        }
+    }
+}
+
+/// What a server of the protocol lets a model do.
+pub trait Tool {
+    /// The name by which it is called.
+    fn name(&self) -> &str;
+    /// What a model is told of it.
+    fn description(&self) -> Value;
+    /// Carries a call out; `cancelled` is asked before anything is changed.
+    ///
+    /// # Errors
+    /// When the arguments are not those of the tool.
+    fn call(&self, arguments: &Value, cancelled: &dyn Fn() -> bool) -> Result<Called, String>;
+}
+
+/// What came of a call.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Called {
+    /// What was done, or why nothing was.
+    pub text: String,
+    /// Who merged, or that nobody did.
+    pub word: &'static str,
+    /// Whether nothing was changed.
+    pub is_error: bool,
+}
+
+/// Requests that the client wants no more, the oldest first.
+#[derive(Debug, Default)]
+pub struct Cancelled(Mutex<VecDeque<String>>);
+
+impl Cancelled {
+    /// Remembers what a message cancels.
+    pub fn watch(&self, message: &Incoming) {
+        let Incoming::Message(message) = message else { return };
+        let each = message.as_array().map_or(std::slice::from_ref(message), Vec::as_slice);
+        for message in each.iter().filter(|message| message["method"] == "notifications/cancelled") {
+            let id = &message["params"]["requestId"];
+            if is_id(id) {
+                self.remember(id.to_string());
+            }
+        }
+    }
+
+    /// Whether a request is among them.
+    pub fn holds(&self, id: &Value) -> bool {
+        self.ids().contains(&id.to_string())
+    }
+
+    /// How many are remembered.
+    pub fn count(&self) -> usize {
+        self.ids().len()
+    }
+
+    fn remember(&self, id: String) {
+        let mut ids = self.ids();
+        if id.len() > ID_BYTES_MOST || ids.contains(&id) {
+            return;
+        }
+        if ids.len() == CANCELLED_MOST {
+            ids.pop_front();
+        }
+        ids.push_back(id);
+    }
+
+    /// Forgets a request: it has ended.
+    fn forget(&self, id: &Value) {
+        let id = id.to_string();
+        self.ids().retain(|other| *other != id);
+    }
+
+    fn ids(&self) -> MutexGuard<'_, VecDeque<String>> {
+        self.0.lock().expect("nobody panics while it holds this")
+    }
+}
+
+/// Answers messages.
+pub struct Server<T> {
+    tool: T,
+    cancelled: Arc<Cancelled>,
+}
+
+struct Failure(i32, String);
+
+impl<T: Tool> Server<T> {
+    /// A server of one tool.
+    pub fn new(tool: T, cancelled: Arc<Cancelled>) -> Server<T> {
+        Server { tool, cancelled }
+    }
+
+    /// The answer to a line, if it has one.
+    pub fn answer(&mut self, incoming: &Incoming) -> Option<String> {
+        let answer = match incoming {
+            Incoming::Broken(what) => Some(failure(&Value::Null, PARSE_ERROR, &format!("this is not JSON: {what}"))),
+            Incoming::TooLong => Some(failure(&Value::Null, INVALID_REQUEST, "the message is too long")),
+            Incoming::Message(Value::Array(batch)) if batch.is_empty() => {
+                Some(failure(&Value::Null, INVALID_REQUEST, "the batch is empty"))
+            }
+            Incoming::Message(Value::Array(batch)) => {
+                let answers: Vec<Value> = batch.iter().filter_map(|message| self.one(message)).collect();
+                (!answers.is_empty()).then_some(Value::Array(answers))
+            }
+            Incoming::Message(message) => self.one(message),
+        };
+        answer.map(|answer| answer.to_string())
+    }
+
+    fn one(&mut self, message: &Value) -> Option<Value> {
+        let Some(object) = message.as_object().filter(|object| object.get("jsonrpc") == Some(&"2.0".into())) else {
+            let what = "a message is an object with \"jsonrpc\": \"2.0\"";
+            return Some(failure(&Value::Null, INVALID_REQUEST, what));
+        };
+        let method = object.get("method").and_then(Value::as_str);
+        let (id, method) = match (object.get("id"), method) {
+            (Some(id), Some(method)) if is_id(id) => (id, method),
+            (Some(_), Some(_)) => {
+                return Some(failure(&Value::Null, INVALID_REQUEST, "an id is a string or a number"));
+            }
+            (Some(id), None) if !object.contains_key("result") && !object.contains_key("error") => {
+                let what = "a request has the name of a method";
+                return Some(failure(if is_id(id) { id } else { &Value::Null }, INVALID_REQUEST, what));
+            }
+            // Answers to requests that were never sent, and notifications.
+            _ => return None,
+        };
+        let result = self.result(id, method, object.get("params").unwrap_or(&Value::Null));
+        let cancelled = self.cancelled.holds(id);
+        self.cancelled.forget(id);
+        if cancelled {
+            return None;
+        }
+        Some(match result {
+            Ok(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}),
+            Err(Failure(code, message)) => failure(id, code, &message),
+        })
+    }
+
+    fn result(&self, id: &Value, method: &str, params: &Value) -> Result<Value, Failure> {
+        match method {
+            "initialize" => Ok(initialized(params)),
+            "ping" => Ok(json!({})),
+            "tools/list" => Ok(json!({"tools": [self.tool.description()]})),
+            "tools/call" => self.call(id, params),
+            _ => Err(Failure(METHOD_NOT_FOUND, format!("there is no method {method} here"))),
+        }
+    }
+
+    fn call(&self, id: &Value, params: &Value) -> Result<Value, Failure> {
+        let name = params["name"].as_str().unwrap_or_default();
+        if name != self.tool.name() {
+            return Err(Failure(INVALID_PARAMS, format!("there is no tool `{name}`; there is {}", self.tool.name())));
+        }
+        let called = self.tool.call(&params["arguments"], &|| self.cancelled.holds(id));
+        let Called { text, word, is_error } = called.map_err(|what| Failure(INVALID_PARAMS, what))?;
+        Ok(json!({
+            "content": [{"type": "text", "text": text}],
+            "isError": is_error,
+            "_meta": {"tokrate/apply": word},
+        }))
+    }
+}
+
+/// The handshake: the client's version if it is spoken here, else the latest.
+fn initialized(params: &Value) -> Value {
+    let asked = params["protocolVersion"].as_str().unwrap_or_default();
+    let version = VERSIONS.into_iter().find(|version| *version == asked).unwrap_or(VERSIONS[VERSIONS.len() - 1]);
+    json!({
+        "protocolVersion": version,
+        "capabilities": {"tools": {}},
+        "serverInfo": {"name": "tokrate", "version": env!("CARGO_PKG_VERSION")},
+    })
+}
+
+/// Whether a value can be a request's id.
+fn is_id(value: &Value) -> bool {
+    value.is_string() || value.is_number()
+}
+
+fn failure(id: &Value, code: i32, message: &str) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Nothing;
+
+    impl Tool for Nothing {
+        fn name(&self) -> &str {
+            "nothing"
+        }
+
+        fn description(&self) -> Value {
+            json!({"name": "nothing"})
+        }
+
+        fn call(&self, _: &Value, _: &dyn Fn() -> bool) -> Result<Called, String> {
+            Ok(Called { text: String::new(), word: "deterministic", is_error: false })
+        }
+    }
+
+    fn answer(line: &str) -> Option<Value> {
+        let mut server = Server::new(Nothing, Arc::default());
+        let answer = server.answer(&Incoming::read(line.as_bytes()))?;
+        Some(serde_json::from_str(&answer).expect("an answer is JSON"))
+    }
+
+    #[test]
+    fn cancelling_what_nobody_asked_for_takes_no_memory_without_end() {
+        let cancelled = Cancelled::default();
+        let cancel = |id: Value| {
+            cancelled.watch(&Incoming::Message(
+                json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}),
+            ));
+        };
+        for id in 0..10_000 {
+            cancel(json!(id));
+        }
+        cancel(json!("x".repeat(1 << 20)));
+        cancel(json!({"a": 1}));
+        assert_eq!(cancelled.count(), CANCELLED_MOST);
+        assert!(cancelled.holds(&json!(9_999)) && !cancelled.holds(&json!(0)));
+    }
+
+    #[test]
+    fn a_request_without_the_name_of_a_method_is_answered_and_does_not_hang() {
+        for line in [r#"{"jsonrpc":"2.0","id":7}"#, r#"{"jsonrpc":"2.0","id":7,"method":5}"#] {
+            let answer = answer(line).expect(line);
+            assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(7), &json!(INVALID_REQUEST)), "{line}");
+        }
+        assert_eq!(answer(r#"{"jsonrpc":"2.0","id":7,"result":{}}"#), None, "an answer is not answered");
+        assert_eq!(answer(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#), None);
+    }
+
+    #[test]
+    fn an_id_that_is_none_is_not_repeated() {
+        let answer = answer(r#"{"jsonrpc":"2.0","id":{"a":[1]},"method":"ping"}"#).expect("an error");
+        assert_eq!((&answer["id"], &answer["error"]["code"]), (&Value::Null, &json!(INVALID_REQUEST)));
+    }
+}

@@ -1,0 +1,187 @@
+//! Money in whole units, and what a token costs.
+//!
+//! It does not know who charges whom. The unit is the pico-dollar (10^-12 USD): a price of 0.000001 USD per million tokens is one
+//! pico-dollar per token, so that every price list can be written without rounding, where a micro-dollar would be too coarse for
+//! one token of a small model (0.05 micro-dollars). 128 bits hold more than 10^26 USD. Invariant: sums and products saturate, they
+//! never wrap and never become negative.
+
+use std::fmt;
+
+/// An amount of US dollars, in whole pico-dollars.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Money(u128);
+
+/// Pico-dollars in a dollar.
+const PER_USD: f64 = 1e12;
+/// Tokens that prices are written for.
+const PER_MILLION: f64 = 1e6;
+/// The largest amount that is read (USD): beyond any budget, and far enough below the end of the unit that a few sums stay exact.
+const USD_MOST: f64 = 1e15;
+
+impl Money {
+    /// Nothing.
+    pub const ZERO: Money = Money(0);
+    /// More than anybody has: what a sum that is too large comes to.
+    pub const MAX: Money = Money(u128::MAX);
+
+    /// The amount nearest to so many dollars, never nothing for something; `None` unless it is a number from 0 to 10^15.
+    pub fn from_usd(usd: f64) -> Option<Money> {
+        if !(0.0..=USD_MOST).contains(&usd) {
+            return None;
+        }
+        let nearest = (usd * PER_USD).round() as u128;
+        Some(Money(if usd > 0.0 { nearest.max(1) } else { nearest }))
+    }
+
+    /// The same in dollars.
+    pub fn as_usd(self) -> f64 {
+        self.0 as f64 / PER_USD
+    }
+
+    /// The same in pico-dollars.
+    pub fn as_pico_usd(self) -> u128 {
+        self.0
+    }
+
+    /// Both together.
+    #[must_use]
+    pub fn saturating_add(self, other: Money) -> Money {
+        Money(self.0.saturating_add(other.0))
+    }
+
+    /// What is left when `other` is taken away; nothing if that is more.
+    #[must_use]
+    pub fn saturating_sub(self, other: Money) -> Money {
+        Money(self.0.saturating_sub(other.0))
+    }
+
+    /// So many times the amount.
+    #[must_use]
+    pub fn saturating_mul(self, times: u64) -> Money {
+        Money(self.0.saturating_mul(u128::from(times)))
+    }
+}
+
+impl fmt::Display for Money {
+    /// Dollars and cents; of less than a dollar four digits that count.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let usd = self.as_usd();
+        if self.0 == 0 || usd >= 1.0 {
+            return write!(formatter, "{usd:.2}");
+        }
+        let decimals = (3 - usd.log10().floor() as i32).clamp(2, 12) as usize;
+        let text = format!("{usd:.decimals$}");
+        formatter.write_str(text.trim_end_matches('0'))
+    }
+}
+
+/// What a provider charges for a token of each kind.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct TokenPrice {
+    /// A token of the prompt.
+    pub input: Money,
+    /// A token of the answer.
+    pub output: Money,
+    /// A token of the prompt that came from a cache.
+    pub cached_input: Money,
+    /// A token of the prompt that was written to a cache.
+    pub cache_write: Money,
+}
+
+/// Tokens as they are billed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct BilledTokens {
+    /// Of the prompt, those of the next two fields included.
+    pub input: u64,
+    /// Those of `input` that came from a cache.
+    pub cached_input: u64,
+    /// Those of `input` that were written to a cache.
+    pub cache_write: u64,
+    /// Of the answer.
+    pub output: u64,
+}
+
+impl TokenPrice {
+    /// The price of a token where a million cost so much (USD).
+    pub fn per_token(usd_per_million: f64) -> Option<Money> {
+        // Division would round twice.
+        let pico = usd_per_million * (PER_USD / PER_MILLION);
+        Money::from_usd(usd_per_million)?;
+        let nearest = pico.round() as u128;
+        Some(Money(if usd_per_million > 0.0 { nearest.max(1) } else { nearest }))
+    }
+
+    /// What so many tokens cost. Counts that do not fit together are read so that no token is free: what is more than the input
+    /// is left out of the cheaper kind first.
+    pub fn cost(&self, tokens: BilledTokens) -> Money {
+        let written = tokens.cache_write.min(tokens.input);
+        let cached = tokens.cached_input.min(tokens.input - written);
+        let plain = tokens.input - written - cached;
+        self.input
+            .saturating_mul(plain)
+            .saturating_add(self.cached_input.saturating_mul(cached))
+            .saturating_add(self.cache_write.saturating_mul(written))
+            .saturating_add(self.output.saturating_mul(tokens.output))
+    }
+
+    /// What so many tokens cost at most, whatever becomes of the prompt in the provider's cache.
+    pub fn cost_at_most(&self, input: u64, output: u64) -> Money {
+        let dearest = self.input.max(self.cached_input).max(self.cache_write);
+        dearest.saturating_mul(input).saturating_add(self.output.saturating_mul(output))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn price(input: f64, output: f64, cached: f64, written: f64) -> TokenPrice {
+        let [input, output, cached_input, cache_write] =
+            [input, output, cached, written].map(|usd| TokenPrice::per_token(usd).expect("a price"));
+        TokenPrice { input, output, cached_input, cache_write }
+    }
+
+    #[test]
+    fn prices_of_every_list_are_exact_in_whole_units() {
+        for (usd_per_million, pico) in [(0.0, 0), (0.005, 5_000), (0.05, 50_000), (0.0375, 37_500), (0.07, 70_000)] {
+            assert_eq!(TokenPrice::per_token(usd_per_million), Some(Money(pico)), "{usd_per_million}");
+        }
+        assert_eq!(TokenPrice::per_token(75.0), Some(Money(75_000_000)));
+        assert_eq!(TokenPrice::per_token(1e-9), Some(Money(1)), "little is not nothing");
+        assert_eq!(Money::from_usd(0.001), Some(Money(1_000_000_000)));
+        assert_eq!(Money::from_usd(100.0).map(Money::as_usd), Some(100.0));
+        for bad in [-1.0, -1e-30, f64::NAN, f64::INFINITY, 1e16] {
+            assert_eq!((Money::from_usd(bad), TokenPrice::per_token(bad)), (None, None), "{bad}");
+        }
+    }
+
+    #[test]
+    fn tokens_from_a_cache_are_cheaper_and_those_written_to_one_dearer() {
+        let price = price(3.0, 15.0, 0.3, 3.75);
+        let tokens = BilledTokens { input: 1_000, cached_input: 600, cache_write: 300, output: 10 };
+        assert_eq!(price.cost(tokens), Money(100 * 3_000_000 + 600 * 300_000 + 300 * 3_750_000 + 10 * 15_000_000));
+        let odd = BilledTokens { input: 10, cached_input: 20, cache_write: 4, output: 0 };
+        assert_eq!(price.cost(odd), Money(4 * 3_750_000 + 6 * 300_000));
+        assert_eq!(price.cost_at_most(10, 1), Money(10 * 3_750_000 + 15_000_000));
+        for tokens in [tokens, odd] {
+            assert!(price.cost(tokens) <= price.cost_at_most(tokens.input, tokens.output));
+        }
+    }
+
+    #[test]
+    fn sums_and_products_saturate() {
+        let price = price(1e15, 1e15, 1e15, 1e15);
+        assert_eq!(Money::MAX.saturating_add(Money(1)), Money::MAX);
+        assert_eq!(Money(1).saturating_sub(Money(2)), Money::ZERO);
+        assert_eq!(Money::MAX.saturating_mul(2), Money::MAX);
+        let most = price.cost_at_most(u64::MAX, u64::MAX);
+        assert!(most > Money::from_usd(1e15).expect("the most"), "{most:?}");
+    }
+
+    #[test]
+    fn amounts_are_shown_with_the_digits_that_count() {
+        let shown = |usd| Money::from_usd(usd).expect("an amount").to_string();
+        let said = [100.0, 1.005, 0.5, 0.001, 0.038_512_34, 1e-9, 0.0].map(shown);
+        assert_eq!(said, ["100.00", "1.00", "0.5", "0.001", "0.03851", "0.000000001", "0.00"]);
+    }
+}

@@ -1,0 +1,111 @@
+//! What must hold of every gateway's world, whatever was drawn.
+//!
+//! Nothing here asks the gateway what is right: answers are held against what providers wrote, rows against what reached them,
+//! meters against rows. Invariant: an empty list means that all was looked at.
+
+mod answers;
+mod books;
+
+use super::{Call, CallEnd, GatewayHistory, GatewayScenario, Outcome, Reads, Reply, Sends};
+use tokrate_core::Span;
+use tokrate_gateway::simulation::Held;
+
+/// What waits for its end at a stop may take so much longer than it is allowed to: timers have a grain.
+const GRAIN: Span = Span::from_secs(1);
+
+/// What is wrong, in words.
+pub fn check(scenario: &GatewayScenario, history: &GatewayHistory) -> Vec<String> {
+    let mut wrong = Vec::new();
+    if !history.has_ended {
+        wrong.push("the world never ends".to_owned());
+    }
+    ends(scenario, history, &mut wrong);
+    for outcome in &history.outcomes {
+        outcome_is_clear(scenario, history, outcome, &mut wrong);
+        if let Some(what) = answers::check(scenario, history, outcome) {
+            wrong.push(format!("{}: {what}", named(outcome)));
+        }
+    }
+    books::check(scenario, history, &mut wrong);
+    wrong
+}
+
+/// Whether an answer says by itself that it broke off.
+pub(super) fn told_failure(call: &Call, reply: &Reply) -> bool {
+    call.dialect.is_some_and(|dialect| answers::read(dialect, call.shape, &reply.body).has_failed)
+}
+
+fn named(outcome: &Outcome) -> String {
+    format!("client {} call {}", outcome.client, outcome.nth)
+}
+
+/// Nothing is held, open or under way when all is over.
+fn ends(scenario: &GatewayScenario, history: &GatewayHistory, wrong: &mut Vec<String>) {
+    let Held { extra_usd, .. } = history.held;
+    let held = Held { extra_usd: if extra_usd < 1e-9 { 0.0 } else { extra_usd }, ..history.held.clone() };
+    if held != Held::default() {
+        wrong.push(format!("still held at the end: {held:?}"));
+    }
+    if history.left_open > 0 {
+        wrong.push(format!("{} connections are still open", history.left_open));
+    }
+    let calls: usize = scenario.clients.iter().map(|client| client.calls.len()).sum();
+    if history.outcomes.len() != calls {
+        wrong.push(format!("{calls} calls have {} outcomes", history.outcomes.len()));
+    }
+    if let Some((told_at, ended_at)) = history.stopped {
+        let drain = scenario.config.drain;
+        let most = told_at + drain + drain + GRAIN;
+        if ended_at > most {
+            wrong.push(format!("told to stop at {told_at:?}, with {drain} to drain, it ended at {ended_at:?}"));
+        }
+    }
+    let mut reloads: Vec<_> = scenario.reloads.iter().collect();
+    reloads.sort_by_key(|(at, _)| *at);
+    for ((at, reload), (_, is_taken)) in reloads.into_iter().zip(&history.reloads) {
+        if reload.is_good != *is_taken {
+            wrong
+                .push(format!("the configuration of {at} makes sense: {}, was taken over: {is_taken}", reload.is_good));
+        }
+    }
+}
+
+/// A call has an answer, an error, or a client that left; or the gateway was stopped in between.
+fn outcome_is_clear(scenario: &GatewayScenario, history: &GatewayHistory, outcome: &Outcome, wrong: &mut Vec<String>) {
+    let call = &scenario.clients[outcome.client].calls[outcome.nth];
+    let Some((stopped_at, _)) = history.stopped else { return };
+    if let Some(what) = &outcome.reply.wrong
+        && call.is_sound
+    {
+        wrong.push(format!("{}: {what}", named(outcome)));
+    }
+    let is_unclear = match outcome.end {
+        CallEnd::Whole | CallEnd::Left => false,
+        CallEnd::Hung => true,
+        CallEnd::Refused => outcome.began_at < stopped_at,
+        CallEnd::Closed => {
+            // The last pieces of a slow request may come after the gateway has lost patience.
+            let is_slow = matches!(call.sends, Sends::Slowly { .. });
+            let is_stalled = matches!(call.reads, Reads::Pauses { pause, .. } if pause >= least_send_limit(scenario));
+            let was_whole = outcome.sent_at.is_some_and(|sent_at| sent_at < stopped_at);
+            let cut_at = if was_whole { stopped_at + scenario.config.drain } else { stopped_at };
+            call.is_sound && !is_slow && !is_stalled && outcome.ended_at < cut_at
+        }
+    };
+    if is_unclear {
+        wrong.push(format!(
+            "{}: {:?} at {:?} after {} bytes, status {:?}",
+            named(outcome),
+            outcome.end,
+            outcome.ended_at,
+            outcome.reply.bytes,
+            outcome.reply.status
+        ));
+    }
+}
+
+/// The shortest time after which a client that takes nothing is given up, under any of the configurations.
+fn least_send_limit(scenario: &GatewayScenario) -> Span {
+    let reloads = scenario.reloads.iter().map(|(_, reload)| reload.config.limits.send);
+    reloads.fold(scenario.config.limits.send, Span::min)
+}

@@ -1,0 +1,107 @@
+//! What a client got, held against what the lanes wrote: the text of one lane, in order, once, or one error.
+//!
+//! Invariant: every token that a client sees was written by the lane that the answer names, for this call.
+
+use crate::gateway::{CallEnd, GatewayHistory, GatewayScenario, Outcome, Served};
+use tokrate_core::{EventBatch, Tick, What};
+use tokrate_wire::{Decoder, Dialect, Shape};
+
+/// What a body says.
+pub(super) struct Said {
+    pub text: String,
+    /// It says that it failed.
+    pub has_failed: bool,
+    pub has_finished: bool,
+}
+
+/// What is wrong with the answer of a call, if anything is.
+pub(super) fn check(scenario: &GatewayScenario, history: &GatewayHistory, outcome: &Outcome) -> Option<String> {
+    let call = &scenario.clients[outcome.client].calls[outcome.nth];
+    let reply = &outcome.reply;
+    let status = reply.status?;
+    if !call.is_sound {
+        return None;
+    }
+    if status != 200 {
+        let is_whole = outcome.end == CallEnd::Whole;
+        return (is_whole && (status < 400 || !reply.body.starts_with(b"{")))
+            .then(|| format!("status {status} with `{}`", String::from_utf8_lossy(&reply.body)));
+    }
+    let Some(served) = winner(scenario, history, outcome) else {
+        return Some(format!("no lane was asked for what it got, which names {:?}", reply.header("x-tokrate-winner")));
+    };
+    let Some(dialect) = call.dialect else {
+        let fits = served.response.body.starts_with(&reply.body) || !served.response.is_sound;
+        return (!fits).then(|| "embeddings that no lane wrote".to_owned());
+    };
+    let said = read(dialect, call.shape, &reply.body);
+    // A byte that was changed on the way may say anything.
+    if !served.response.is_sound && served.response.text.is_empty() {
+        return None;
+    }
+    if served.response.is_sound && !served.response.text.starts_with(&said.text) {
+        return Some(format!("`{}` is not what lane {} wrote: `{}`", said.text, served.lane, served.response.text));
+    }
+    let is_whole = outcome.end == CallEnd::Whole && !said.has_failed && served.response.is_sound;
+    if is_whole && (said.text != served.response.text || !said.has_finished) {
+        return Some(format!(
+            "the answer is told to be whole, with `{}` of `{}`, finished: {}",
+            said.text, served.response.text, said.has_finished
+        ));
+    }
+    bytes_are_the_lanes(&call.request, outcome, served, &said, (dialect, call.shape), is_whole)
+}
+
+/// In the same dialect the bytes are the lane's own.
+fn bytes_are_the_lanes(
+    request: &[u8],
+    outcome: &Outcome,
+    served: &Served,
+    said: &Said,
+    routed: (Dialect, Shape),
+    is_whole: bool,
+) -> Option<String> {
+    let asks_for_usage = |bytes: &[u8]| bytes.windows(20).any(|part| part == b"\"include_usage\":true");
+    let may_be_filtered = matches!(routed.0, Dialect::OpenAiChat | Dialect::OpenAiCompletions)
+        && routed.1 != Shape::Whole
+        && !asks_for_usage(request);
+    if served.routed != Some(routed) || may_be_filtered || said.has_failed || !served.response.is_sound {
+        return None;
+    }
+    let (got, wrote) = (&outcome.reply.body, &served.response.body);
+    let fits = if is_whole { got == wrote } else { wrote.starts_with(got) };
+    (!fits).then(|| format!("its bytes are not those of lane {}", served.lane))
+}
+
+/// The request that an answer came of, by what its head says. A request that was sent again counts the last time.
+pub(super) fn winner<'a>(
+    scenario: &GatewayScenario,
+    history: &'a GatewayHistory,
+    outcome: &Outcome,
+) -> Option<&'a Served> {
+    let call = outcome.reply.header("x-tokrate-call")?;
+    let lane = outcome.reply.header("x-tokrate-winner")?;
+    let lane = scenario.config.lanes.iter().position(|known| known.name == lane)?;
+    let is_of = |served: &&Served| {
+        let behind = served.id.strip_prefix(call).and_then(|rest| rest.strip_prefix('-'));
+        served.lane == lane && behind.is_some_and(|attempt| attempt.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    history.served.iter().rev().filter(is_of).find(|served| served.response.status == 200)
+}
+
+/// Reads an answer as a client of that dialect does.
+pub(super) fn read(dialect: Dialect, shape: Shape, body: &[u8]) -> Said {
+    let (mut decoder, mut batch) = (Decoder::new(dialect, shape), EventBatch::default());
+    decoder.push(Tick::ZERO, body, &mut batch);
+    decoder.end(Tick::ZERO, &mut batch);
+    let mut said = Said { text: String::new(), has_failed: false, has_finished: false };
+    for event in batch.events() {
+        match event.what {
+            What::Text { text, .. } => said.text.push_str(batch.text(text)),
+            What::Failed { .. } => said.has_failed = true,
+            What::Finish(_) => said.has_finished = true,
+            _ => {}
+        }
+    }
+    said
+}

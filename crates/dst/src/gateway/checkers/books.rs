@@ -1,0 +1,172 @@
+//! The log, the meters and what reached the lanes: nothing appears, nothing is lost without being counted.
+//!
+//! Where rows were lost, and told as lost, what needs every row is not looked at. Invariant: each attempt that was begun is one
+//! row, written or counted as lost.
+
+use super::super::{GatewayHistory, GatewayScenario};
+use std::collections::{BTreeMap, BTreeSet};
+use tokrate_core::Date;
+use tokrate_gateway::{AliasConfig, Spending};
+use tokrate_meter::{Attempt, AttemptEnd, AttemptRole};
+use tokrate_tokens::{Encoding, count};
+
+/// Dollars that are added up in another order differ by less than that.
+const USD_GRAIN: f64 = 1e-9;
+
+pub(super) fn check(scenario: &GatewayScenario, history: &GatewayHistory, wrong: &mut Vec<String>) {
+    let (rows, log) = (&history.kept.rows, history.log);
+    if log.written != rows.len() as u64 || log.waiting != 0 {
+        wrong.push(format!("the log holds {} rows and says {log:?}", rows.len()));
+    }
+    if log.written + log.lost != history.counted.attempts {
+        wrong.push(format!("{} attempts were settled, and the log says {log:?}", history.counted.attempts));
+    }
+    let mut known = BTreeSet::new();
+    for row in rows.iter().chain(&history.kept.moved) {
+        if !known.insert((&row.call, row.attempt)) {
+            wrong.push(format!("two rows of {}-{}", row.call, row.attempt));
+        }
+    }
+    for row in rows {
+        if let Some(what) = row_is_true(history, row) {
+            wrong.push(format!("row {}-{} ({:?}, {:?}): {what}", row.call, row.attempt, row.end, row.failure));
+        }
+    }
+    extras_are_paid_for(scenario, history, wrong);
+    if log.lost == 0 {
+        budgets_are_kept(scenario, history, wrong);
+        nobody_was_asked_without_a_row(history, wrong);
+        winners_are_those_of_clients(history, wrong);
+        money_is_the_same(history, wrong);
+    }
+}
+
+/// A row says what its lane wrote.
+fn row_is_true(history: &GatewayHistory, row: &Attempt) -> Option<String> {
+    let id = format!("{}-{}", row.call, row.attempt);
+    let Some(served) = history.served.iter().rev().find(|served| served.id == id) else {
+        return row.status.map(|status| format!("status {status} of a request that reached no lane"));
+    };
+    let response = &served.response;
+    if row.lane != format!("lane{}", served.lane) {
+        return Some(format!("it went to lane {}", served.lane));
+    }
+    if !response.is_sound {
+        return None;
+    }
+    if row.status.is_some_and(|status| status != response.status) {
+        return Some(format!("status {:?}, but the lane said {}", row.status, response.status));
+    }
+    let usage = response.usage.unwrap_or_default();
+    let differs = |row: Option<u64>, wrote: Option<u64>| row.is_some() && row != wrote;
+    if differs(row.output_tokens, usage.output) || differs(row.input_tokens, usage.input) {
+        return Some(format!("tokens {:?} {:?}, but the lane said {usage:?}", row.input_tokens, row.output_tokens));
+    }
+    let tokens = count(Encoding::O200kBase, &response.text) as u64;
+    let came_whole = row.end == AttemptEnd::Answered && row.failure.is_none() && served.routed.is_some();
+    let fits = if came_whole { row.output_tokens_std == tokens } else { row.output_tokens_std <= tokens };
+    (!fits).then(|| format!("{} tokens of the {tokens} that the lane wrote", row.output_tokens_std))
+}
+
+/// Hedges and races are no more than calls have earned.
+fn extras_are_paid_for(scenario: &GatewayScenario, history: &GatewayHistory, wrong: &mut Vec<String>) {
+    let extras =
+        history.kept.rows.iter().filter(|row| matches!(row.role, AttemptRole::Hedge | AttemptRole::Race)).count();
+    let configs = scenario.reloads.iter().map(|(_, reload)| &reload.config).chain([&scenario.config]);
+    let share = |alias: &AliasConfig| alias.budget.extra_share;
+    // A lane's own name has the usual budget of a tenth.
+    let most = configs.flat_map(|config| config.aliases.iter().map(share)).fold(0.1, f64::max);
+    if extras as f64 > history.outcomes.len() as f64 * most + 1e-6 {
+        wrong.push(format!("{extras} extra attempts of {} calls, of which each earns {most}", history.outcomes.len()));
+    }
+}
+
+fn nobody_was_asked_without_a_row(history: &GatewayHistory, wrong: &mut Vec<String>) {
+    let rows: BTreeSet<String> = history.kept.rows.iter().map(|row| format!("{}-{}", row.call, row.attempt)).collect();
+    for served in &history.served {
+        if !rows.contains(&served.id) {
+            wrong.push(format!("lane {} was asked for {} and there is no row of it", served.lane, served.id));
+        }
+        if !served.is_understood {
+            wrong.push(format!("lane {} was asked what it does not understand in {}", served.lane, served.id));
+        }
+    }
+    let mut attempts: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
+    history.kept.rows.iter().for_each(|row| attempts.entry(&row.call).or_default().push(row.attempt));
+    for (call, mut numbers) in attempts {
+        numbers.sort_unstable();
+        if !numbers.iter().copied().eq(0..numbers.len() as u32) {
+            wrong.push(format!("attempts {numbers:?} of call {call}"));
+        }
+    }
+}
+
+/// A row says that it won if and only if a client was told so.
+fn winners_are_those_of_clients(history: &GatewayHistory, wrong: &mut Vec<String>) {
+    let mut won: BTreeMap<&str, &str> = BTreeMap::new();
+    for row in history.kept.rows.iter().filter(|row| row.won) {
+        if won.insert(&row.call, &row.lane).is_some() {
+            wrong.push(format!("two attempts of {} won", row.call));
+        }
+    }
+    for outcome in &history.outcomes {
+        let (Some(call), Some(lane)) =
+            (outcome.reply.header("x-tokrate-call"), outcome.reply.header("x-tokrate-winner"))
+        else {
+            continue;
+        };
+        if won.get(call) != Some(&lane) {
+            wrong.push(format!("a client was told that {lane} won {call}, and rows say {:?}", won.get(call)));
+        }
+    }
+}
+
+/// What rows cost is what the gateway has counted and keys have spent.
+fn money_is_the_same(history: &GatewayHistory, wrong: &mut Vec<String>) {
+    let sum = |rows: &mut dyn Iterator<Item = &Attempt>| rows.filter_map(|row| row.cost_usd).sum::<f64>();
+    let all = sum(&mut history.kept.rows.iter());
+    if (all - history.counted.cost_usd).abs() > USD_GRAIN {
+        wrong.push(format!("rows cost {all}, and {} was counted", history.counted.cost_usd));
+    }
+    for (name, months) in months(history) {
+        let spent: f64 = months.values().map(|dollars| dollars.spent.as_usd()).sum();
+        let cost = sum(&mut history.kept.rows.iter().filter(|row| row.key.as_deref() == Some(name)));
+        if (spent - cost).abs() > USD_GRAIN {
+            wrong.push(format!("rows of {name} cost {cost}, and its meter says {spent}"));
+        }
+    }
+}
+
+/// No key has spent more than its budget, but for one answer without a limit; and nothing is held any more.
+fn budgets_are_kept(scenario: &GatewayScenario, history: &GatewayHistory, wrong: &mut Vec<String>) {
+    let configs = || scenario.reloads.iter().map(|(_, reload)| &reload.config).chain([&scenario.config]);
+    for (name, months) in months(history) {
+        let held: f64 = months.values().map(|dollars| dollars.held.as_usd()).sum();
+        if held > 0.0 {
+            wrong.push(format!("{name} still holds {held} USD at the end"));
+        }
+        let budgets = configs().filter_map(|config| {
+            let key = config.keys.iter().find(|key| key.name == name)?;
+            key.limits.usd_per_month.map(|budget| budget.as_usd())
+        });
+        let Some(budget) = budgets.reduce(f64::max) else { continue };
+        let unlimited = |row: &&Attempt| row.key.as_deref() == Some(name) && row.output_limit.is_none();
+        let beyond = history.kept.rows.iter().filter(unlimited).filter_map(|row| row.cost_usd).fold(0.0, f64::max);
+        for (month, dollars) in months {
+            let spent = dollars.spent.as_usd();
+            if spent > budget + beyond + USD_GRAIN {
+                wrong.push(format!("{name} has spent {spent} of {budget} USD in {month:?}, with {beyond} beyond it"));
+            }
+        }
+    }
+}
+
+/// The dollars of each key by month.
+fn months(history: &GatewayHistory) -> BTreeMap<&str, BTreeMap<(u64, u64), Spending>> {
+    let mut months: BTreeMap<&str, BTreeMap<_, _>> = BTreeMap::new();
+    for (name, second, dollars) in &history.key_dollars {
+        let Date { year, month, .. } = Date::of_seconds(*second);
+        months.entry(name).or_default().insert((year, month), *dollars);
+    }
+    months
+}

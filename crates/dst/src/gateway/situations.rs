@@ -1,0 +1,180 @@
+//! What gateways' worlds must have run into before their silence means anything.
+//!
+//! It knows no scenarios: a situation is met when what happened shows it, never because it was asked for. Invariant: each one is
+//! met by at least one of the kept seeds, or the run of them fails.
+
+use super::checkers::told_failure;
+use super::{CallEnd, GatewayHistory, GatewayScenario, Outcome};
+use std::collections::BTreeSet;
+use tokrate_core::FailureKind;
+use tokrate_meter::{Attempt, AttemptEnd, AttemptRole};
+
+macro_rules! situations {
+    ($($(#[$said:meta])* $name:ident,)*) => {
+        /// Something that must have happened at least once.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        pub enum GatewaySituation { $($(#[$said])* $name,)* }
+
+        impl GatewaySituation {
+            /// Every situation.
+            pub const ALL: &[GatewaySituation] = &[$(GatewaySituation::$name,)*];
+        }
+    };
+}
+
+situations! {
+    /// A stream was answered whole.
+    StreamAnswered,
+    /// An answer in one piece.
+    WholeAnswered,
+    /// Embeddings.
+    EmbeddingsAnswered,
+    /// An answer was translated to another dialect.
+    Translated,
+    /// A second lane was asked because the first one failed.
+    FailedOver,
+    /// A hedge won.
+    HedgeWon,
+    /// A race had a loser.
+    RaceLost,
+    /// A loser was read to its end, and said what it cost.
+    LoserDrained,
+    /// A client left after an attempt was begun.
+    ClientLeft,
+    /// A client left before its request was whole.
+    RequestCut,
+    /// A client that took nothing was given up.
+    ClientStalled,
+    /// An answer broke off, and its client was told so in the stream.
+    BrokenTold,
+    /// An answer broke off before its client had seen any of it.
+    FailedBeforeAnswer,
+    /// A lane's answer ended before it was whole.
+    AnswerTruncated,
+    /// A lane said in the middle of a stream that it failed.
+    ErrorInStream,
+    /// What a lane sent was no HTTP.
+    BrokenHttp,
+    /// A lane stopped in the middle and was given up.
+    LaneStalled,
+    /// A kept connection was found closed, and the request was sent again.
+    SentAgain,
+    /// A lane could not be connected to.
+    NoConnection,
+    /// A lane's refusal reached a client.
+    LaneRefused,
+    /// No lane could be asked: all cooled down.
+    NoLane,
+    /// A key's limit refused a call.
+    KeyRefused,
+    /// A call without a known key was refused.
+    KeyUnknown,
+    /// A request was too large.
+    RequestTooLarge,
+    /// A request's body did not come in time.
+    RequestTooSlow,
+    /// There were as many calls as are allowed.
+    TooManyCalls,
+    /// A configuration was taken over while calls were open.
+    ReloadedUnderLoad,
+    /// A configuration was refused.
+    ReloadRefused,
+    /// The gateway was stopped while calls were open, and they ended well.
+    Drained,
+    /// The gateway was stopped while calls were open, and one was cut.
+    CutAtStop,
+    /// The log could not be written for a while, and no row was lost.
+    DiskRecovered,
+    /// Rows were lost, and counted.
+    RowsLost,
+    /// The log's file was moved away with rows in it.
+    LogMoved,
+    /// Rows bear wall times that go back.
+    ClockWentBack,
+    /// Rows bear wall times of two months.
+    MonthsPassed,
+}
+
+/// The situations that a world has met.
+pub fn met(scenario: &GatewayScenario, history: &GatewayHistory) -> BTreeSet<GatewaySituation> {
+    let mut met = BTreeSet::new();
+    for row in &history.kept.rows {
+        met.extend(of_row(row));
+    }
+    for outcome in &history.outcomes {
+        met.extend(of_outcome(scenario, outcome));
+    }
+    of_world(history, &mut met);
+    met
+}
+
+fn of_row(row: &Attempt) -> Vec<GatewaySituation> {
+    use GatewaySituation::*;
+    let answered = row.end == AttemptEnd::Answered && row.won;
+    let is_embeddings = row.dialect_in == "embeddings";
+    let rules = [
+        (answered && row.stream, StreamAnswered),
+        (answered && !row.stream && !is_embeddings, WholeAnswered),
+        (answered && is_embeddings, EmbeddingsAnswered),
+        (answered && row.dialect_in != row.dialect_out, Translated),
+        (row.role == AttemptRole::Failover, FailedOver),
+        (row.role == AttemptRole::Hedge && row.won, HedgeWon),
+        (row.end == AttemptEnd::Lost, RaceLost),
+        (row.end == AttemptEnd::Lost && row.output_tokens.is_some(), LoserDrained),
+        (row.end == AttemptEnd::Abandoned, ClientLeft),
+        (row.failure == Some(FailureKind::ClientStalled), ClientStalled),
+        (matches!(row.failure, Some(FailureKind::Connect | FailureKind::ConnectTimeout)), NoConnection),
+        (row.failure == Some(FailureKind::Truncated), AnswerTruncated),
+        (row.failure == Some(FailureKind::ErrorInStream), ErrorInStream),
+        (row.failure == Some(FailureKind::Protocol), BrokenHttp),
+        (matches!(row.failure, Some(FailureKind::Stalled)), LaneStalled),
+    ];
+    rules.into_iter().filter_map(|(is_so, situation)| is_so.then_some(situation)).collect()
+}
+
+fn of_outcome(scenario: &GatewayScenario, outcome: &Outcome) -> Vec<GatewaySituation> {
+    use GatewaySituation::*;
+    let call = &scenario.clients[outcome.client].calls[outcome.nth];
+    let (reply, status) = (&outcome.reply, outcome.reply.status.unwrap_or(0));
+    let says = |text: &str| String::from_utf8_lossy(&reply.body).contains(text);
+    let is_own = reply.header("x-tokrate-call").is_none();
+    let rules = [
+        (outcome.end == CallEnd::Left && outcome.sent_at.is_none(), RequestCut),
+        (status == 200 && outcome.end == CallEnd::Whole && told_failure(call, reply), BrokenTold),
+        (status >= 500 && !is_own, FailedBeforeAnswer),
+        (status >= 400 && !is_own && says("not now"), LaneRefused),
+        (status == 503 && says("cool down"), NoLane),
+        (status == 429 && says("has used up"), KeyRefused),
+        (status == 401 && is_own, KeyUnknown),
+        (status == 413 && is_own, RequestTooLarge),
+        (status == 408, RequestTooSlow),
+        (status == 503 && says("calls open"), TooManyCalls),
+    ];
+    rules.into_iter().filter_map(|(is_so, situation)| is_so.then_some(situation)).collect()
+}
+
+fn of_world(history: &GatewayHistory, met: &mut BTreeSet<GatewaySituation>) {
+    use GatewaySituation::*;
+    let stopped_at = history.stopped.map(|(at, _)| at);
+    let ended_behind = |outcome: &&Outcome| Some(outcome.ended_at) > stopped_at && Some(outcome.began_at) < stopped_at;
+    let mut behind = history.outcomes.iter().filter(ended_behind);
+    let rows = &history.kept.rows;
+    let month = |row: &Attempt| {
+        let date = tokrate_core::Date::of_seconds(row.started_unix_ms / 1_000);
+        (date.year, date.month)
+    };
+    let mut ids = BTreeSet::new();
+    let rules = [
+        (history.reloads.iter().any(|(open, taken)| *open > 0 && *taken), ReloadedUnderLoad),
+        (history.reloads.iter().any(|(_, taken)| !taken), ReloadRefused),
+        (behind.clone().any(|outcome| outcome.end == CallEnd::Whole && outcome.reply.status == Some(200)), Drained),
+        (behind.any(|outcome| outcome.end == CallEnd::Closed), CutAtStop),
+        (history.kept.failures > 0 && history.log.lost == 0 && history.log.written > 0, DiskRecovered),
+        (history.log.lost > 0, RowsLost),
+        (!history.kept.moved.is_empty(), LogMoved),
+        (!rows.is_sorted_by_key(|row| row.started_unix_ms / 1_800_000), ClockWentBack),
+        (rows.iter().any(|row| month(row) != month(&rows[0])), MonthsPassed),
+        (history.served.iter().any(|served| !ids.insert(&served.id)), SentAgain),
+    ];
+    met.extend(rules.into_iter().filter_map(|(is_so, situation)| is_so.then_some(situation)));
+}

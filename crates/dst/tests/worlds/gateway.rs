@@ -1,0 +1,80 @@
+//! The real gateway in virtual time: every checker holds in each world, a seed gives one trace, and together the kept seeds meet
+//! every situation.
+
+use std::collections::BTreeSet;
+use tokrate_dst::gateway::{GatewayScenario, GatewaySituation, checkers, met, run_gateway};
+
+/// Seeds that run each time.
+const KEPT: std::ops::Range<u64> = 0..200;
+/// Names the seeds of a long run: `FROM..TO`.
+const SEEDS: &str = "TOKRATE_SEEDS";
+
+/// What is wrong with the world of a seed, and what it met.
+fn look_at(seed: u64) -> (Vec<String>, BTreeSet<GatewaySituation>) {
+    let scenario = GatewayScenario::swarm(seed);
+    let history = run_gateway(&scenario, false);
+    let wrong = checkers::check(&scenario, &history);
+    (wrong.into_iter().map(|what| format!("seed {seed}: {what}")).collect(), met(&scenario, &history))
+}
+
+/// Runs seeds and fails with the first violations of each that has any, and with the situations that none has met.
+fn hold(seeds: std::ops::Range<u64>, must_meet: &[GatewaySituation]) {
+    let (mut wrong, mut failing, mut met) = (Vec::new(), Vec::new(), BTreeSet::new());
+    for seed in seeds.clone() {
+        let (violations, situations) = look_at(seed);
+        failing.extend((!violations.is_empty()).then_some(seed));
+        wrong.extend(violations.into_iter().take(3));
+        met.extend(situations);
+    }
+    let missing: Vec<_> = must_meet.iter().filter(|situation| !met.contains(situation)).collect();
+    let one = failing.first().copied().unwrap_or_default();
+    assert!(
+        wrong.is_empty() && missing.is_empty(),
+        "never met in {seeds:?}: {missing:?}\n{} seeds fail: {failing:?}; one alone, with its trace: {SEEDS}={one}..{} \
+         cargo nextest run -p tokrate-dst --run-ignored only --no-capture gateways_of_named_seeds\n{}",
+        failing.len(),
+        one + 1,
+        wrong[..wrong.len().min(40)].join("\n")
+    );
+}
+
+#[test]
+fn one_call_in_virtual_time_is_answered_and_logged() {
+    let scenario = GatewayScenario::plain(1);
+    let history = run_gateway(&scenario, true);
+    assert_eq!(checkers::check(&scenario, &history), Vec::<String>::new(), "{:#?}", history.lines);
+    assert_eq!((history.outcomes.len(), history.kept.rows.len(), history.log.written), (1, 1, 1));
+    assert_eq!(history.outcomes[0].reply.status, Some(200));
+}
+
+#[test]
+fn a_seed_gives_one_trace_of_a_gateway() {
+    let mut traces = BTreeSet::new();
+    for seed in KEPT.take(20) {
+        let scenario = GatewayScenario::swarm(seed);
+        let (one, other) = (run_gateway(&scenario, true), run_gateway(&scenario, true));
+        let differs = one.lines.iter().zip(&other.lines).find(|(one, other)| one != other);
+        assert!(one.trace == other.trace, "seed {seed} gave two traces: {differs:?}");
+        traces.insert(one.trace);
+    }
+    assert_eq!(traces.len(), 20, "seeds differ in what happens");
+}
+
+#[test]
+fn every_gateway_of_the_kept_seeds_holds_and_every_situation_is_met() {
+    hold(KEPT, GatewaySituation::ALL);
+}
+
+/// More seeds than a test should take: `TOKRATE_SEEDS` names them. A single one tells its trace.
+#[test]
+#[ignore = "as long as it is told to"]
+fn gateways_of_named_seeds() {
+    let named = std::env::var(SEEDS).unwrap_or_else(|_| "0..10000".to_owned());
+    let (from, to) = named.split_once("..").expect("FROM..TO");
+    let seeds = from.parse().expect("a seed")..to.parse().expect("a seed");
+    if seeds.end == seeds.start + 1 {
+        let history = run_gateway(&GatewayScenario::swarm(seeds.start), true);
+        history.lines.iter().for_each(|line| eprintln!("{line}"));
+    }
+    hold(seeds, &[]);
+}

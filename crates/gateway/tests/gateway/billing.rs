@@ -1,0 +1,122 @@
+//! A lane that bills what a request tells it to, and answers only when every client has been let in or refused.
+//!
+//! It does not know what is allowed. Invariant: an answer is whole and says its token counts as its dialect does.
+
+use crate::scripted::{read_request, whole};
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+use tokrate_core::{FinishReason, Usage};
+use tokrate_wire::{Answer, Dialect, Encoder, Shape};
+
+/// Longest wait for the others: whoever waits so long has found a fault of the test or the gateway.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Holds answers back until so many clients are known to be let in or refused.
+pub struct Gate {
+    clients: usize,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    let_in: BTreeSet<String>,
+    refused: usize,
+}
+
+impl Gate {
+    pub fn of(clients: usize) -> Arc<Gate> {
+        Arc::new(Gate { clients, state: Mutex::default(), changed: Condvar::new() })
+    }
+
+    /// A client was refused.
+    pub fn refused(&self) {
+        self.state.lock().expect("no panic holds it").refused += 1;
+        self.changed.notify_all();
+    }
+
+    /// A call has reached a lane; returns when all clients are accounted for.
+    fn pass(&self, call: &str) {
+        let mut state = self.state.lock().expect("no panic holds it");
+        state.let_in.insert(call.to_owned());
+        self.changed.notify_all();
+        let waits = |state: &mut State| state.let_in.len() + state.refused < self.clients;
+        drop(self.changed.wait_timeout_while(state, PATIENCE, waits).expect("no panic holds it"));
+    }
+}
+
+/// What a request's text tells the lane of that place to bill, or to fail.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Bill {
+    pub input: u64,
+    pub output: u64,
+    /// Of its lanes the first fails with 500.
+    pub first_fails: bool,
+}
+
+impl Bill {
+    /// As it stands in a prompt.
+    pub fn text(self) -> String {
+        format!("bill={},{},{}.", self.input, self.output, u8::from(self.first_fails))
+    }
+
+    fn find(body: &[u8]) -> Option<Bill> {
+        let body = String::from_utf8_lossy(body);
+        let (_, rest) = body.split_once("bill=")?;
+        let (numbers, _) = rest.split_once('.')?;
+        let numbers: Vec<u64> = numbers.split(',').filter_map(|number| number.parse().ok()).collect();
+        let [input, output, first_fails] = numbers[..] else { return None };
+        Some(Bill { input, output, first_fails: first_fails == 1 })
+    }
+}
+
+/// Starts one; it lives as long as the process.
+pub fn start(place: usize, gate: &Arc<Gate>) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let gate = Arc::clone(gate);
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let gate = Arc::clone(&gate);
+            std::thread::spawn(move || converse(stream, place, &gate));
+        }
+    });
+    address
+}
+
+fn converse(mut stream: TcpStream, place: usize, gate: &Gate) {
+    let _ = stream.set_nodelay(true);
+    let mut buffer = Vec::new();
+    while let Some(request) = read_request(&mut stream, &mut buffer) {
+        let path = request.head.split(' ').nth(1).expect("a path");
+        let dialect = Dialect::of_path(path).expect("a dialect").dialect;
+        let id =
+            request.head.lines().find_map(|line| line.strip_prefix("x-request-id: ")).expect("the gateway sends it");
+        let bill = Bill::find(&request.body).expect("the client says what is billed");
+        gate.pass(id.rsplit_once('-').map_or(id, |(call, _)| call));
+        let answer = match bill.first_fails && place == 0 {
+            true => whole("500 Internal Server Error", "{}"),
+            false => whole("200 OK", &answer(dialect, bill)),
+        };
+        if stream.write_all(&answer).is_err() {
+            return;
+        }
+    }
+}
+
+fn answer(dialect: Dialect, bill: Bill) -> String {
+    let usage = Usage { input: Some(bill.input), output: Some(bill.output), ..Usage::default() };
+    let answer = Answer {
+        reasoning: "",
+        answer: "yes",
+        tools: &[],
+        finish: FinishReason::Stop,
+        usage: Some(usage),
+        timings: None,
+    };
+    let bytes = Encoder::new(dialect, Shape::Whole, "x", "m", 1).encode_whole(&answer);
+    String::from_utf8(bytes).expect("JSON")
+}

@@ -1,0 +1,494 @@
+//! Dollars of keys and of hedges: what calls at once can spend, what is refused, and what is given back.
+
+use crate::billing::{Bill, Gate, start};
+use crate::client::{Answer, ask, post, read_answer_after, read_until, request};
+use crate::house::{House, configured, lane};
+use crate::scripted::{Script, Scripted, chat_events, chat_whole, stream, stream_head, whole};
+use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
+use std::io::Write;
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::time::Duration;
+use tokrate_core::{Money, Span};
+use tokrate_gateway::{
+    BudgetConfig, Config, CurvePoint, Gateway, GatewayError, KeyConfig, KeyLimits, LogSettings, LoserPolicy, Mode,
+    Price, TokensMost, check_budgets, key_hash,
+};
+use tokrate_meter::{Attempt, CostBasis};
+use tokrate_wire::Dialect;
+
+const CHAT: &[Dialect] = &[Dialect::OpenAiChat];
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A key `sk-k` with so many dollars a month.
+fn key(usd: f64) -> KeyConfig {
+    let limits = KeyLimits { usd_per_month: Money::from_usd(usd), ..KeyLimits::default() };
+    KeyConfig { name: "k".to_owned(), sha256: key_hash("sk-k"), aliases: Vec::new(), limits }
+}
+
+fn with_key(usd: f64, config: Config) -> Config {
+    Config { keys: vec![key(usd)], ..config }
+}
+
+fn asked(address: SocketAddr, path: &str, body: &str) -> Answer {
+    ask(address, "POST", path, &[("authorization", "Bearer sk-k")], body.as_bytes())
+}
+
+fn chat(address: SocketAddr, more: &str) -> Answer {
+    asked(address, "/v1/chat/completions", &chat_body(more))
+}
+
+fn chat_body(more: &str) -> String {
+    format!(r#"{{"model":"all","messages":[{{"role":"user","content":"hi"}}]{more}}}"#)
+}
+
+fn said(answer: &Answer) -> String {
+    let told: serde_json::Value = serde_json::from_slice(&answer.body).expect("JSON");
+    told["error"]["message"].as_str().expect("OpenAI's form").to_owned()
+}
+
+/// What the rows of the key cost (USD).
+fn spent(rows: &[Attempt]) -> f64 {
+    rows.iter().filter(|row| row.key.as_deref() == Some("k")).filter_map(|row| row.cost_usd).sum()
+}
+
+/// A lane that answers with 5 tokens in and 2 out: 9 millionths of a dollar.
+fn answering() -> Scripted {
+    Scripted::start(vec![Script::Say(vec![whole("200 OK", &chat_whole("yes"))])])
+}
+
+#[test]
+fn two_hundred_calls_at_once_without_a_limit_spend_the_budget_and_one_answer_at_most() {
+    const CLIENTS: usize = 200;
+    let gate = Gate::of(CLIENTS);
+    let address = start(1, &gate);
+    let mut house = House::start(with_key(0.001, configured(vec![lane("one", address, CHAT)], Mode::Off)));
+    let bill = Bill { input: 20, output: 90, first_fails: false };
+    let body = format!(r#"{{"model":"all","messages":[{{"role":"user","content":"{}"}}]}}"#, bill.text());
+    let answer_usd = (20.0 + 2.0 * 90.0) / 1e6;
+    let answers = at_once(&house, &gate, "/v1/chat/completions", &vec![body.clone(); CLIENTS]);
+    let good = answers.iter().filter(|answer| answer.status == 200).count();
+    assert!(good >= 1, "the first one may");
+    assert!(answers.iter().all(|answer| matches!(answer.status, 200 | 429)));
+    // One after the other they use up all of it.
+    let more = (0..20).take_while(|_| asked(house.address, "/v1/chat/completions", &body).status == 200).count();
+    assert!(good + more >= 4, "{good} and {more} calls of 0.0002 USD");
+    let spent = spent(&house.rows());
+    assert!(spent <= 0.001 + answer_usd + 1e-12, "{spent}");
+}
+
+/// Sends all bodies at once.
+fn at_once(house: &House, gate: &Arc<Gate>, path: &str, bodies: &[String]) -> Vec<Answer> {
+    let address = house.address;
+    std::thread::scope(|scope| {
+        let clients: Vec<_> = bodies
+            .iter()
+            .map(|body| {
+                scope.spawn(move || {
+                    let answer = asked(address, path, body);
+                    if answer.status == 429 {
+                        gate.refused();
+                    }
+                    answer
+                })
+            })
+            .collect();
+        clients.into_iter().map(|client| client.join().expect("an answer")).collect()
+    })
+}
+
+/// A call of a drawn case.
+#[derive(Clone, Debug)]
+struct Drawn {
+    limit: Option<u64>,
+    answers: u64,
+    /// Of what may be billed at most (percent).
+    input: u64,
+    output: u64,
+    first_fails: bool,
+    padding: usize,
+}
+
+/// Longest answer of the drawn lanes.
+const LONGEST: u64 = 500;
+
+fn drawn() -> impl Strategy<Value = Drawn> {
+    let limit = proptest::option::weighted(0.6, 1..700_u64);
+    (limit, 1..4_u64, 0..=100_u64, 0..=100_u64, proptest::bool::weighted(0.2), 0..300_usize).prop_map(
+        |(limit, answers, input, output, first_fails, padding)| Drawn {
+            limit,
+            answers,
+            input,
+            output,
+            first_fails,
+            padding,
+        },
+    )
+}
+
+impl Drawn {
+    /// Its body in a dialect, and what it may be billed at most.
+    fn body(&self, dialect: Dialect) -> String {
+        use Dialect::{Anthropic, Gemini, LlamaCompletion, OllamaChat, OllamaGenerate};
+        use Dialect::{OpenAiChat, OpenAiCompletions, OpenAiResponses};
+        let has_answers = matches!(dialect, OpenAiChat | OpenAiCompletions | Gemini);
+        let answers = if has_answers { self.answers } else { 1 };
+        let most = self.limit.unwrap_or(LONGEST).min(LONGEST) * answers;
+        let padding = "x".repeat(self.padding);
+        let write = |input: u64| {
+            let bill = Bill { input, output: most * self.output / 100, first_fails: self.first_fails };
+            let text = format!("{} {padding}", bill.text());
+            let number = |name: &str| self.limit.map_or(String::new(), |limit| format!(",\"{name}\":{limit}"));
+            let messages = format!(r#""messages":[{{"role":"user","content":"{text}"}}]"#);
+            let n = |name: &str| format!(",\"{name}\":{answers}");
+            match dialect {
+                OpenAiChat => format!(r#"{{"model":"all",{messages}{}{}}}"#, number("max_completion_tokens"), n("n")),
+                OpenAiCompletions => {
+                    format!(r#"{{"model":"all","prompt":"{text}"{}{}}}"#, number("max_tokens"), n("best_of"))
+                }
+                OpenAiResponses => format!(r#"{{"model":"all","input":"{text}"{}}}"#, number("max_output_tokens")),
+                Anthropic => format!(r#"{{"model":"all",{messages}{}}}"#, number("max_tokens")),
+                Gemini => format!(
+                    r#"{{"contents":[{{"role":"user","parts":[{{"text":"{text}"}}]}}],"generationConfig":{{"candidateCount":{answers}{}}}}}"#,
+                    number("maxOutputTokens")
+                ),
+                OllamaChat => {
+                    let limit = self.limit.map_or("-1".to_owned(), |limit| limit.to_string());
+                    format!(r#"{{"model":"all","stream":false,{messages},"options":{{"num_predict":{limit}}}}}"#)
+                }
+                OllamaGenerate => {
+                    let limit = self.limit.map_or("-2".to_owned(), |limit| limit.to_string());
+                    format!(r#"{{"model":"all","stream":false,"prompt":"{text}","options":{{"num_predict":{limit}}}}}"#)
+                }
+                LlamaCompletion => format!(r#"{{"model":"all","prompt":"{text}"{}}}"#, number("n_predict")),
+            }
+        };
+        // A text has no more tokens than its body has bytes; what is billed stands in the body itself.
+        let bytes = write(0).len() as u64;
+        write(bytes * self.input / 100)
+    }
+}
+
+fn path_of(dialect: Dialect) -> String {
+    let prefix = match dialect {
+        Dialect::Gemini => "/v1beta",
+        Dialect::OllamaChat | Dialect::OllamaGenerate | Dialect::LlamaCompletion => "",
+        _ => "/v1",
+    };
+    format!("{prefix}{}", dialect.path("all", tokrate_wire::Shape::Whole))
+}
+
+/// A drawn budget, as a share of what all calls could cost at most.
+type Case = (Vec<Drawn>, [(f64, f64); 2], u64, usize, bool);
+
+fn case() -> impl Strategy<Value = Case> {
+    let price = || (0.0..20.0, 0.0..60.0);
+    let prices = (price(), price()).prop_map(|(one, other)| [one, other]);
+    (proptest::collection::vec(drawn(), 2..10), prices, 1..150_u64, 0..3_usize, any::<bool>())
+}
+
+fn never_more_than_one_answer(dialect: Dialect, case: &Case) -> Result<(), TestCaseError> {
+    let (calls, prices, share, mode, is_drained) = case;
+    let mode = [Mode::Off, Mode::Race { lanes: 2 }, Mode::Hedge][*mode];
+    let gate = Gate::of(calls.len());
+    // The other lane is asked by translation, unless it speaks the same.
+    let spoken = [dialect, if *is_drained { dialect } else { Dialect::OpenAiChat }];
+    let lanes = (0..2).map(|place| {
+        let (input, output) = prices[place];
+        let mut lane = lane(["one", "two"][place], start(place, &gate), &[spoken[place]]);
+        lane.price = Some(Price { input, output, ..Price::default() });
+        lane.most = TokensMost { output: Some(LONGEST), input: None };
+        if *is_drained {
+            lane.loser = LoserPolicy::DrainExact { time_most: Span::from_secs(20), bytes_most: 1 << 20 };
+        }
+        lane
+    });
+    let bodies: Vec<String> = calls.iter().map(|call| call.body(dialect)).collect();
+    let dearest = prices.iter().fold((0.0_f64, 0.0_f64), |most, price| (most.0.max(price.0), most.1.max(price.1)));
+    let one = bodies.iter().map(|body| body.len() as f64 * dearest.0 + LONGEST as f64 * dearest.1).sum::<f64>() / 1e6;
+    let budget = (one * *share as f64 / 100.0).max(1e-9);
+    let mut house = House::start(with_key(budget, configured(lanes.collect(), mode)));
+    let answers = at_once(&house, &gate, &path_of(dialect), &bodies);
+    for (answer, body) in answers.iter().zip(&bodies) {
+        prop_assert!(matches!(answer.status, 200 | 429 | 502), "{} for {body}: {}", answer.status, answer.text());
+    }
+    let rows = house.rows();
+    let unlimited = rows.iter().filter(|row| row.output_limit.is_none()).filter_map(|row| row.cost_usd);
+    let beyond = unlimited.fold(0.0, f64::max);
+    let spent = spent(&rows);
+    prop_assert!(spent <= budget + beyond + 1e-12, "{spent} of {budget}, one answer: {beyond}");
+    let let_in: std::collections::BTreeSet<&str> = rows.iter().map(|row| row.call.as_str()).collect();
+    prop_assert_eq!(let_in.len(), answers.iter().filter(|answer| answer.status != 429).count());
+    Ok(())
+}
+
+#[test]
+fn whatever_calls_at_once_are_billed_a_budget_is_exceeded_by_one_answer_at_most_in_every_dialect() {
+    for dialect in Dialect::ALL {
+        let config = ProptestConfig { cases: 8, failure_persistence: None, ..ProptestConfig::default() };
+        let mut runner = TestRunner::new_with_rng(
+            config,
+            proptest::test_runner::TestRng::deterministic_rng(proptest::test_runner::RngAlgorithm::ChaCha),
+        );
+        let run = runner.run(&case(), |case| never_more_than_one_answer(dialect, &case));
+        run.unwrap_or_else(|error| panic!("{}: {error}", dialect.name()));
+    }
+}
+
+#[test]
+fn a_limit_beyond_everything_is_refused_and_says_what_is_left() {
+    let lane_one = answering();
+    let house = House::start(with_key(1.0, configured(vec![lane("one", lane_one.address, CHAT)], Mode::Off)));
+    for more in [
+        r#","max_tokens":18446744073709551615"#,
+        r#","max_completion_tokens":18446744073709551615"#,
+        r#","max_tokens":1000,"n":18446744073709551615"#,
+        r#","max_tokens":1000,"n":1000"#,
+        r#","max_tokens":1000,"n":-1"#,
+    ] {
+        let refused = chat(house.address, more);
+        assert_eq!(refused.status, 429, "{more}: {}", refused.text());
+        let said = said(&refused);
+        for word in ["key `k`", "dollars a month", "of 1.00 USD 0.00 are spent", "the next month begins on 20", "-01"] {
+            assert!(said.contains(word), "{more}: {said}");
+        }
+    }
+    assert!(lane_one.asked().is_empty());
+    assert_eq!(chat(house.address, r#","max_tokens":1000"#).status, 200);
+}
+
+#[test]
+fn a_call_that_may_take_all_there_is_keeps_others_out_until_it_ends_however_it_ends() {
+    let events = chat_events(&["one"]);
+    let begun = {
+        let end = events.find("one").and_then(|at| Some(at + events[at..].find("\n\n")? + 2)).expect("an event");
+        let mut bytes = stream_head();
+        bytes.extend_from_slice(format!("{:x}\r\n{}\r\n", end, &events[..end]).as_bytes());
+        bytes
+    };
+    // The first client leaves, the second one's lane breaks, the third one's fails before its first token, the rest is good.
+    let lane_one = Scripted::start(vec![
+        Script::SayAndWait(begun.clone()),
+        Script::SayAndHold(begun),
+        Script::Say(vec![whole("500 Internal Server Error", "{}")]),
+        Script::Say(vec![stream(&events)]),
+    ]);
+    let house = House::start(with_key(0.01, configured(vec![lane("one", lane_one.address, CHAT)], Mode::Off)));
+    let body = r#"{"model":"all","stream":true,"messages":[]}"#;
+    let begin = || {
+        let mut stream = TcpStream::connect(house.address).expect("it listens");
+        let headers = [("authorization", "Bearer sk-k")];
+        stream.write_all(&request("POST", "/v1/chat/completions", &headers, body.as_bytes())).expect("it reads");
+        let bytes = read_until(&mut stream, "\"one\"");
+        (stream, bytes)
+    };
+    let again = || asked(house.address, "/v1/chat/completions", body);
+    let (leaver, _) = begin();
+    assert_eq!(again().status, 429, "131072 tokens may cost more than is left");
+    drop(leaver);
+    lane_one.closed.recv_timeout(PATIENCE).expect("the lane's connection is closed");
+    let (mut other, bytes) = begin();
+    assert_eq!(again().status, 429);
+    lane_one.release();
+    // The end of the answer is told when the attempt has been settled.
+    let broken = read_answer_after(bytes, &mut other);
+    assert!(broken.text().contains("\"error\""), "{}", broken.text());
+    assert_eq!(again().status, 502);
+    for _ in 0..3 {
+        assert_eq!(again().status, 200);
+    }
+}
+
+#[test]
+fn further_attempts_begin_only_where_the_key_has_dollars_for_the_most_they_can_cost() {
+    let quick = || Script::Say(vec![whole("200 OK", &chat_whole("yes"))]);
+    // 58 bytes and a template's tokens at 1 USD, a thousand output tokens at 2 USD a million: 2.4 thousandths at most.
+    for (usd, attempts) in [(0.0030, 1), (0.0060, 2)] {
+        let lanes = [Scripted::start(vec![quick()]), Scripted::start(vec![quick()])];
+        let configs = lanes.iter().zip(["one", "two"]).map(|(at, name)| lane(name, at.address, CHAT)).collect();
+        let mut house = House::start(with_key(usd, configured(configs, Mode::Race { lanes: 2 })));
+        assert_eq!(chat(house.address, r#","max_tokens":1000"#).status, 200);
+        assert_eq!(house.rows().len(), attempts, "of {usd} USD");
+    }
+    // One that failed for nothing leaves what was held for it to the next.
+    let failing = Scripted::start(vec![Script::Say(vec![whole("500 Internal Server Error", "{}")])]);
+    let good = Scripted::start(vec![quick()]);
+    let lanes = vec![lane("failing", failing.address, CHAT), lane("good", good.address, CHAT)];
+    let mut house = House::start(with_key(0.0030, configured(lanes, Mode::Off)));
+    assert_eq!(chat(house.address, r#","max_tokens":1000"#).status, 200);
+    assert_eq!(house.rows().len(), 2);
+}
+
+#[test]
+fn a_call_is_held_at_the_dearest_lane_that_it_may_go_to() {
+    let (cheap, dear) = (answering(), answering());
+    let mut lanes = vec![lane("cheap", cheap.address, CHAT), lane("dear", dear.address, CHAT)];
+    lanes[1].price = Some(Price { input: 100.0, output: 200.0, ..Price::default() });
+    let house = House::start(with_key(0.01, configured(lanes, Mode::Off)));
+    assert_eq!(
+        chat(house.address, r#","max_tokens":1000"#).status,
+        429,
+        "`fixed` would go to the cheap one, which may fail"
+    );
+    let alone = r#"{"model":"cheap","max_tokens":1000,"messages":[]}"#;
+    assert_eq!(asked(house.address, "/v1/chat/completions", alone).status, 200);
+    assert!(dear.asked().is_empty());
+}
+
+#[test]
+fn a_key_with_a_budget_is_not_let_to_lanes_whose_price_is_not_known() {
+    let (unknown, free, priced) = (answering(), answering(), answering());
+    let mut lanes = vec![lane("unknown", unknown.address, CHAT), lane("free", free.address, CHAT)];
+    lanes.push(lane("priced", priced.address, CHAT));
+    lanes[0].price = None;
+    lanes[1].price = Some(Price::default());
+    let mut config = with_key(1e-6, configured(lanes, Mode::Off));
+    config.aliases[0].lanes = vec![0, 1];
+    let warnings = check_budgets(&config).expect("it can be kept");
+    assert!(warnings[0].contains("lane `unknown`") && warnings[0].contains("[gateway.lanes.unknown]"), "{warnings:?}");
+    assert!(warnings[1].contains("lane `priced`") && warnings[1].contains("max_output_tokens"), "{warnings:?}");
+    assert_eq!(warnings.len(), 2);
+    let house = House::start(config);
+    assert_eq!(chat(house.address, "").header("x-tokrate-winner"), Some("free"));
+    let body = r#"{"model":"unknown","messages":[]}"#;
+    let refused = asked(house.address, "/v1/chat/completions", body);
+    assert_eq!(refused.status, 403);
+    let said = said(&refused);
+    assert!(said.contains("(unknown)") && said.contains("`price` under [gateway.lanes.unknown]"), "{said}");
+    assert!(unknown.asked().is_empty());
+}
+
+#[test]
+fn a_budget_that_a_restart_would_forget_is_refused() {
+    let at = SocketAddr::from(([127, 0, 0, 1], 1));
+    let config = with_key(1.0, configured(vec![lane("one", at, CHAT)], Mode::Off));
+    let without = Config { log: None, ..config.clone() };
+    let said = |config: Config| Gateway::start(config).map(|_| ()).expect_err("it forgets").to_string();
+    assert!(matches!(check_budgets(&without), Err(GatewayError::BudgetWithoutLog(_))));
+    assert!(said(without).contains("`log = \"off\"`"));
+    let mut short = config;
+    short.log = short.log.map(|log| LogSettings { retention: Some(Span::from_secs(86_400)), ..log });
+    assert!(said(short).contains("`log_retention`"));
+}
+
+#[test]
+fn what_a_key_has_spent_outlives_a_restart_a_new_secret_and_new_settings() {
+    let lane_one = answering();
+    let usd = 0.004;
+    let config = with_key(usd, configured(vec![lane("one", lane_one.address, CHAT)], Mode::Off));
+    let mut house = House::start(config.clone());
+    // An answer of 9 millionths for one that may cost 0.0024 at most.
+    let mut calls = 0;
+    while chat(house.address, r#","max_tokens":1000"#).status == 200 {
+        calls += 1;
+        assert!(calls < 400, "the budget has no end");
+    }
+    assert!(house.rows().len() == calls && calls > 100, "{calls}");
+    house.restart(config.clone());
+    assert_eq!(chat(house.address, r#","max_tokens":1000"#).status, 429, "read back from the log");
+    let mut renewed = config.clone();
+    renewed.keys[0].sha256 = key_hash("sk-new");
+    let gateway = house.gateway.as_ref().expect("it runs");
+    gateway.reconfigure(&renewed).expect("it is in order");
+    let body = chat_body(r#","max_tokens":1000"#);
+    let new = [("x-api-key", "sk-new")];
+    let refused = ask(house.address, "POST", "/v1/chat/completions", &new, body.as_bytes());
+    assert_eq!(refused.status, 429, "a new secret is no new budget");
+    // A key that had no limit when the gateway started gets one.
+    let mut unlimited = config.clone();
+    unlimited.keys[0].limits = KeyLimits::default();
+    house.restart(unlimited);
+    assert_eq!(chat(house.address, r#","max_tokens":1000"#).status, 200);
+    house.gateway.as_ref().expect("it runs").reconfigure(&config).expect("it is in order");
+    assert_eq!(chat(house.address, r#","max_tokens":1000"#).status, 429, "what was spent before counts");
+}
+
+#[test]
+fn tokens_a_minute_hold_what_may_be_written_and_get_back_what_was_not() {
+    let lane_one = answering();
+    let mut config = configured(vec![lane("one", lane_one.address, CHAT)], Mode::Off);
+    let limits = KeyLimits { tokens_per_minute: Some(3_000), ..KeyLimits::default() };
+    config.keys = vec![KeyConfig { limits, ..key(1.0) }];
+    let house = House::start(config);
+    let refused = chat(house.address, r#","max_tokens":1000,"n":4"#);
+    assert_eq!((refused.status, refused.header("retry-after")), (429, None));
+    assert!(said(&refused).contains("may use 3000 tokens a minute, and this call may need 40"), "{}", refused.text());
+    for _ in 0..20 {
+        assert_eq!(chat(house.address, r#","max_tokens":2000"#).status, 200, "only 7 tokens were used each time");
+    }
+}
+
+#[test]
+fn tokens_from_a_cache_and_tokens_written_to_one_cost_what_they_are_said_to() {
+    let body = r#"{"id":"x","type":"message","role":"assistant","model":"m","content":[{"type":"text","text":"yes"}],"stop_reason":"end_turn","usage":{"input_tokens":100,"cache_read_input_tokens":600,"cache_creation_input_tokens":300,"output_tokens":10}}"#;
+    let cost = |price: Price| {
+        let lane_one = Scripted::start(vec![Script::Say(vec![whole("200 OK", body)])]);
+        let mut spoken = lane("one", lane_one.address, &[Dialect::Anthropic]);
+        spoken.price = Some(price);
+        let mut house = House::start(configured(vec![spoken], Mode::Off));
+        let asked = r#"{"model":"all","max_tokens":9,"messages":[{"role":"user","content":"hi"}]}"#;
+        assert_eq!(post(house.address, "/v1/messages", asked).status, 200);
+        let rows = house.rows();
+        assert_eq!(rows[0].cost_basis, CostBasis::Reported);
+        rows[0].cost_usd.expect("a price") * 1e6
+    };
+    let price = Price { input: 3.0, output: 15.0, cached: Some(0.3), cache_write: Some(6.0) };
+    let close = |cost: f64, wanted: f64| assert!((cost - wanted).abs() < 1e-6, "{cost} against {wanted}");
+    close(cost(price), 100.0 * 3.0 + 600.0 * 0.3 + 300.0 * 6.0 + 10.0 * 15.0);
+    let unsaid = Price { cached: None, cache_write: None, ..price };
+    close(cost(unsaid), 700.0 * 3.0 + 300.0 * 3.75 + 10.0 * 15.0);
+}
+
+/// Asks two lanes of which the first is slow, and says who won and how many attempts there were. The slow one goes on when the other
+/// was asked, or at once if nobody else is to be.
+fn beside_a_slow_one(mode: Mode, budget: BudgetConfig, is_alone: bool) -> (Option<String>, usize) {
+    let slow = Scripted::start(vec![Script::SayHoldSay(Vec::new(), stream(&chat_events(&["slow"])))]);
+    let quick = Scripted::start(vec![Script::Say(vec![stream(&chat_events(&["quick"]))])]);
+    let mut lanes = vec![lane("slow", slow.address, CHAT), lane("quick", quick.address, CHAT)];
+    // What is known of the slow lane says that a token comes within a millisecond.
+    lanes[0].curve = vec![CurvePoint {
+        in_flight: 1,
+        prompt_tokens: 10,
+        ttft: Span::from_millis(1),
+        ttft_p90: Span::from_millis(1),
+        output_speed: 1_000.0,
+        n: 20,
+    }];
+    let mut config = configured(lanes, mode);
+    config.aliases[0].budget = budget;
+    let mut house = House::start(config);
+    if is_alone {
+        slow.release();
+    }
+    let body = r#"{"model":"all","stream":true,"messages":[]}"#;
+    let answer = post(house.address, "/v1/chat/completions", body);
+    assert_eq!(answer.status, 200);
+    (answer.header("x-tokrate-winner").map(str::to_owned), house.rows().len())
+}
+
+#[test]
+fn further_attempts_begin_only_within_the_budget_of_their_alias() {
+    let plenty = BudgetConfig { extra_share: 1.0, burst: 10.0, ..BudgetConfig::default() };
+    let two = (Some("quick".to_owned()), 2);
+    assert_eq!(beside_a_slow_one(Mode::Hedge, plenty, false), two);
+    assert_eq!(beside_a_slow_one(Mode::Race { lanes: 2 }, plenty, false), two);
+    // A race asks for both at once: whether it may is decided before anybody answers.
+    let one = (Some("slow".to_owned()), 1);
+    for budget in [
+        BudgetConfig { extra_share: 0.0, ..plenty },
+        BudgetConfig { max_extra_usd_per_hour: Some(1e-9), ..plenty },
+        BudgetConfig { max_extra_cost_pct: Some(100.0), ..plenty },
+    ] {
+        assert_eq!(beside_a_slow_one(Mode::Race { lanes: 2 }, budget, true), one, "{budget:?}");
+    }
+    // So much is expected of one: 13 prompt tokens at 1 USD a million, and 256 of output at 2.
+    assert_eq!(
+        beside_a_slow_one(
+            Mode::Race { lanes: 2 },
+            BudgetConfig { max_extra_usd_per_hour: Some(0.001), ..plenty },
+            false
+        ),
+        two
+    );
+}

@@ -1,0 +1,84 @@
+//! Lanes that have no embeddings, and how that is found out.
+
+use crate::client::{look, post};
+use crate::house::{House, configured, lane};
+use crate::scripted::{Script, Scripted, chat_whole, whole};
+use std::net::{Ipv4Addr, SocketAddr};
+use tokrate_core::FailureKind;
+use tokrate_gateway::{LaneConfig, Mode, RunningGateway};
+use tokrate_wire::Dialect;
+
+const BODY: &str = r#"{"model":"all","input":"hi"}"#;
+const CHAT_BODY: &str = r#"{"model":"all","messages":[{"role":"user","content":"hi"}]}"#;
+const EMBEDDED: &str = r#"{"object":"list","data":[],"model":"m","usage":{"prompt_tokens":3,"total_tokens":3}}"#;
+
+fn chat_only(status: &str) -> Scripted {
+    let said = r#"{"error":{"message":"The model `model-one` does not exist","code":"model_not_found"}}"#;
+    Scripted::start(vec![
+        Script::Say(vec![whole(status, said)]),
+        Script::Say(vec![whole("200 OK", &chat_whole("yes"))]),
+    ])
+}
+
+fn openai(name: &str, lane_at: &Scripted) -> LaneConfig {
+    lane(name, lane_at.address, &[Dialect::OpenAiChat])
+}
+
+#[test]
+fn lanes_without_embeddings_are_asked_once_and_then_left_out_and_not_held_to_be_unwell() {
+    let lanes = [chat_only("404 Not Found"), chat_only("405 Method Not Allowed"), chat_only("501 Not Implemented")];
+    let configs = lanes.iter().zip(["one", "two", "three"]).map(|(at, name)| openai(name, at)).collect();
+    let mut config = configured(configs, Mode::Off);
+    config.admin = Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+    let mut house = House::start(config);
+    assert_eq!(post(house.address, "/v1/embeddings", BODY).status, 404, "as far as anybody knows");
+    for _ in 0..5 {
+        let answer = post(house.address, "/v1/embeddings", BODY);
+        assert_eq!(answer.status, 400, "{}", answer.text());
+        for said in ["lane one", "lane two", "lane three", "`embeddings = true`"] {
+            assert!(answer.text().contains(said), "{}", answer.text());
+        }
+    }
+    assert!(lanes.iter().all(|lane| lane.asked().len() == 1), "six calls, three attempts");
+    let gateway = house.gateway.as_ref().expect("it runs");
+    let admin = gateway.admin().expect("an admin side");
+    let page = look(admin, "/api/lanes").text();
+    let told: serde_json::Value = serde_json::from_str(&page).expect("JSON");
+    for lane in told["lanes"].as_array().expect("lanes") {
+        assert_eq!((&lane["state"], &lane["failing_share"]), (&"ready".into(), &0.0.into()), "{lane}");
+    }
+    assert!(gateway.lane_troubles().is_empty());
+    assert_eq!(post(house.address, "/v1/chat/completions", CHAT_BODY).status, 200, "it chats as before");
+    let rows = house.rows();
+    let failed: Vec<_> = rows.iter().filter_map(|row| row.failure).collect();
+    assert_eq!(failed, [FailureKind::NotFound; 3]);
+}
+
+#[test]
+fn a_lane_that_is_said_to_have_none_is_never_asked_and_one_that_has_them_is() {
+    let (none, has) = (chat_only("404 Not Found"), Scripted::start(vec![Script::Say(vec![whole("200 OK", EMBEDDED)])]));
+    let said = LaneConfig { embeddings: Some(false), ..openai("none", &none) };
+    let elsewhere = lane("elsewhere", none.address, &[Dialect::Anthropic]);
+    let house =
+        House::start(configured(vec![said.clone(), elsewhere.clone(), openai("has", &has)], Mode::Race { lanes: 2 }));
+    let answer = post(house.address, "/v1/embeddings", BODY);
+    assert_eq!((answer.status, answer.header("x-tokrate-winner")), (200, Some("has")), "{}", answer.text());
+    assert!(none.asked().is_empty());
+    let house = House::start(configured(vec![said, elsewhere], Mode::Off));
+    let answer = post(house.address, "/v1/embeddings", BODY);
+    assert_eq!(answer.status, 400, "{}", answer.text());
+    assert!(answer.text().contains("lane none has `embeddings = false`"), "{}", answer.text());
+    assert!(none.asked().is_empty());
+}
+
+#[test]
+fn a_lane_that_is_said_to_have_them_is_asked_whatever_it_answered() {
+    let stubborn = Scripted::start(vec![Script::Say(vec![whole("404 Not Found", "{}")])]);
+    let config = LaneConfig { embeddings: Some(true), ..openai("stubborn", &stubborn) };
+    let house = House::start(configured(vec![config], Mode::Off));
+    for _ in 0..3 {
+        assert_eq!(post(house.address, "/v1/embeddings", BODY).status, 404);
+    }
+    assert_eq!(stubborn.asked().len(), 3);
+    let _: &RunningGateway = house.gateway.as_ref().expect("it runs");
+}

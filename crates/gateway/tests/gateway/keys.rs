@@ -1,0 +1,127 @@
+//! A provider that echoes the gateway's key wherever it can, and what comes of that.
+
+use crate::client::{look, post};
+use crate::house::{House, configured, lane};
+use crate::scripted::{Script, Scripted, chat_events, chat_whole, stream, whole};
+use http::{HeaderMap, HeaderValue};
+use std::net::{Ipv4Addr, SocketAddr};
+use tokrate_gateway::{LaneConfig, Mode};
+use tokrate_wire::Dialect;
+
+const KEY: &str = "sk-lane-0123456789-abcdef";
+const CHAT: &[Dialect] = &[Dialect::OpenAiChat];
+
+fn keyed(address: SocketAddr) -> LaneConfig {
+    let mut lane = lane("one", address, CHAT);
+    let mut value = HeaderValue::from_str(&format!("Bearer {KEY}")).expect("a value");
+    value.set_sensitive(true);
+    lane.endpoints[0].headers = HeaderMap::from_iter([(http::header::AUTHORIZATION, value)]);
+    lane
+}
+
+/// The key as JSON may spell it too.
+fn spelt() -> String {
+    KEY.replace('-', "\\u002d")
+}
+
+/// The same answer with the key in headers that are handed on.
+fn with_headers(answer: Vec<u8>) -> Vec<u8> {
+    let text = String::from_utf8(answer).expect("text");
+    let headers = format!("\r\nx-ratelimit-key: {KEY}\r\nrequest-id: req-{KEY}\r\nx-request-id: {KEY}\r\n");
+    text.replacen("\r\n", &headers, 1).into_bytes()
+}
+
+fn holds_the_key(text: &str) -> bool {
+    text.replace("\\u002d", "-").contains("0123456789")
+}
+
+#[test]
+fn a_key_that_a_provider_echoes_reaches_neither_the_client_nor_the_log_nor_the_page() {
+    let name = |text: String, key: &str| {
+        text.replace("\"m\"", &format!("\"{key}\"")).replace("\"x\"", &format!("\"id-{key}\""))
+    };
+    let refused = |key: &str| {
+        format!(r#"{{"error":{{"message":"bad key {key}","type":"invalid_request_error","code":"{key}"}}}}"#)
+    };
+    let broken = |key: &str| {
+        let events = chat_events(&["one"]);
+        let first = &events[..events
+            .find("\"content\":\"one\"")
+            .and_then(|at| Some(at + events[at..].find("\n\n")? + 2))
+            .expect("an event")];
+        format!("{first}data: {{\"error\":{{\"message\":\"no more for {key}\"}}}}\n\n")
+    };
+    let embedded =
+        |key: &str| format!(r#"{{"object":"list","data":[],"model":"{key}","usage":{{"prompt_tokens":3}}}}"#);
+    let body = |stream: bool| {
+        format!(r#"{{"model":"all","max_tokens":9,"stream":{stream},"messages":[{{"role":"user","content":"hi"}}]}}"#)
+    };
+    let mut seen = 0;
+    for key in [KEY.to_owned(), spelt()] {
+        for (path, request, said) in [
+            ("/v1/chat/completions", body(true), stream(&name(chat_events(&["one", " two"]), &key))),
+            ("/v1/chat/completions", body(false), whole("200 OK", &name(chat_whole("one two"), &key))),
+            ("/v1/chat/completions", body(false), whole("200 OK", &chat_whole(&format!("your key is {key}")))),
+            ("/v1/chat/completions", body(true), stream(&broken(&key))),
+            ("/v1/chat/completions", body(true), whole("400 Bad Request", &refused(&key))),
+            ("/v1/chat/completions", body(false), whole("401 Unauthorized", &refused(&key))),
+            ("/v1/messages", body(true), stream(&name(chat_events(&["one"]), &key))),
+            ("/v1/messages", body(true), stream(&broken(&key))),
+            ("/v1/messages", body(false), whole("200 OK", &chat_whole(&format!("your key is {key}")))),
+            ("/v1/messages", body(false), whole("500 Internal Server Error", &refused(&key))),
+            ("/v1/embeddings", r#"{"model":"all","input":"hi"}"#.to_owned(), whole("200 OK", &embedded(&key))),
+        ] {
+            let said = with_headers(said);
+            // Cut anywhere, also within the key.
+            for size in [7, said.len()] {
+                let lane_one = Scripted::start(vec![Script::Say(said.chunks(size).map(<[u8]>::to_vec).collect())]);
+                let mut config = configured(vec![keyed(lane_one.address)], Mode::Off);
+                config.admin = Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+                let mut house = House::start(config);
+                let answer = post(house.address, path, &request);
+                let context = format!("{path} {request}: {} {}", answer.head, answer.text());
+                assert!(!holds_the_key(&answer.head) && !holds_the_key(&answer.text()), "{context}");
+                assert!(
+                    answer.head.contains("***") || answer.text().contains("***"),
+                    "something was taken out: {context}"
+                );
+                let admin =
+                    house.gateway.as_ref().and_then(tokrate_gateway::RunningGateway::admin).expect("an admin side");
+                for page in ["/", "/api/calls", "/api/lanes", "/metrics"] {
+                    let shown = look(admin, page);
+                    assert_eq!(shown.status, 200, "{page}: {}", shown.text());
+                    assert!(!holds_the_key(&shown.text()), "{page} {context}");
+                }
+                let troubles = house.gateway.as_ref().expect("it runs").lane_troubles();
+                assert!(!troubles.iter().any(|line| holds_the_key(line)), "{troubles:?}");
+                let rows = serde_json::to_string(&house.rows()).expect("plain data");
+                assert!(!holds_the_key(&rows), "{rows}");
+                assert!(lane_one.asked()[0].head.contains(KEY), "it was shown to the lane");
+                seen += 1;
+            }
+        }
+    }
+    assert_eq!(seen, 44);
+}
+
+#[test]
+fn a_key_that_the_client_sent_itself_comes_back_as_it_is() {
+    let lane_one = Scripted::start(vec![Script::Say(vec![whole("200 OK", &chat_whole(&format!("KEY={KEY}")))])]);
+    let house = House::start(configured(vec![keyed(lane_one.address)], Mode::Off));
+    let body = format!(r#"{{"model":"all","messages":[{{"role":"user","content":"change KEY={KEY}"}}]}}"#);
+    let answer = post(house.address, "/v1/chat/completions", &body);
+    assert!(answer.text().contains(&format!("KEY={KEY}")), "{}", answer.text());
+}
+
+#[test]
+fn a_name_of_a_megabyte_is_cut_in_the_log_and_commands_to_a_terminal_are_left_out() {
+    let name = format!("\\u001b[2J{}", "m".repeat(1 << 20));
+    let said = chat_whole("yes").replace("\"m\"", &format!("\"{name}\""));
+    let lane_one = Scripted::start(vec![Script::Say(vec![whole("200 OK", &said)])]);
+    let mut house = House::start(configured(vec![lane("one", lane_one.address, CHAT)], Mode::Off));
+    let body = r#"{"model":"all","messages":[{"role":"user","content":"hi"}]}"#;
+    assert_eq!(post(house.address, "/v1/chat/completions", body).text(), said, "to the client it comes as it was said");
+    let rows = house.rows();
+    let model = rows[0].model_answered.as_deref().expect("a model");
+    assert!(model.len() <= 256 && model.starts_with("[2Jmmm") && model.ends_with('…'), "{model}");
+}

@@ -1,0 +1,321 @@
+//! The export over loopback: a gateway with simulated lanes answers calls, and a collector of the test is told of them.
+//!
+//! It refuses to know how a request is made: OpenTelemetry's own messages read it. Invariant: what is waited for is waited
+//! for; calls never wait for the collector.
+
+use crate::client::post;
+use crate::house::{House, configured, lane};
+use http::{HeaderMap, HeaderValue};
+use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
+use opentelemetry_proto::tonic::common::v1::{KeyValue, any_value};
+use opentelemetry_proto::tonic::metrics::v1::{HistogramDataPoint, metric, number_data_point};
+use prost::Message;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
+use tokrate_core::Span;
+use tokrate_gateway::{Config, Mode, OtelConfig};
+use tokrate_host::{Host, HostConfig, RunningHost};
+use tokrate_net::Target;
+use tokrate_sim::Law;
+use tokrate_wire::Dialect;
+
+const BODY: &str =
+    r#"{"model":"all","stream":true,"max_tokens":160,"messages":[{"role":"user","content":"a secret prompt"}]}"#;
+const KEY: &str = "collector-key-that-is-secret";
+/// So rare that a test sees only what it asks for: the last one, at the end.
+const NEVER: Span = Span::from_secs(3_600);
+const OFTEN: Span = Span::from_millis(20);
+/// For what must come; only a test that fails waits so long.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A request of the gateway, and where its answer goes; dropped unanswered, the connection is closed.
+struct Told {
+    head: String,
+    body: Vec<u8>,
+    stream: TcpStream,
+}
+
+impl Told {
+    fn answer(mut self, text: &str) {
+        // Who has gone away in the meantime does not read it.
+        let _ = self.stream.write_all(text.as_bytes());
+    }
+
+    fn take(self) -> Export {
+        let export = Export::read(&self);
+        self.answer("HTTP/1.1 200 OK\r\ncontent-type: application/x-protobuf\r\ncontent-length: 0\r\n\r\n");
+        export
+    }
+}
+
+/// Listens and hands on what comes, in order.
+fn collector() -> (SocketAddr, Receiver<Told>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("its address");
+    let (sender, receiver) = channel();
+    // It ends with the process, or when nobody hears of it any more.
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            if hand_on(stream.expect("a connection"), &sender).is_none() {
+                return;
+            }
+        }
+    });
+    (address, receiver)
+}
+
+fn hand_on(stream: TcpStream, sender: &Sender<Told>) -> Option<()> {
+    let mut reader = BufReader::new(stream);
+    let (mut head, mut length) = (String::new(), 0);
+    loop {
+        let mut line = String::new();
+        // A connection that ends before its request was given up by the gateway.
+        if reader.read_line(&mut line).unwrap_or(0) == 0 {
+            return Some(());
+        }
+        if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+            length = value.trim().parse().expect("a length");
+        }
+        if line == "\r\n" {
+            break;
+        }
+        head.push_str(&line);
+    }
+    let mut body = vec![0; length];
+    if reader.read_exact(&mut body).is_err() {
+        return Some(());
+    }
+    sender.send(Told { head, body, stream: reader.into_inner() }).ok()
+}
+
+/// What a collector was told.
+struct Export(ExportMetricsServiceRequest);
+
+impl Export {
+    fn read(told: &Told) -> Export {
+        Export(ExportMetricsServiceRequest::decode(&*told.body).expect("a request of OTLP"))
+    }
+
+    fn resource(&self, key: &str) -> Option<&str> {
+        let resource = self.0.resource_metrics[0].resource.as_ref().expect("a resource");
+        text(&resource.attributes, key)
+    }
+
+    fn data(&self, name: &str) -> Option<&metric::Data> {
+        let metrics = self.0.resource_metrics[0].scope_metrics[0].metrics.iter();
+        metrics.filter(|metric| metric.name == name).find_map(|metric| metric.data.as_ref())
+    }
+
+    /// The histogram's points whose attributes hold all of these.
+    fn points(&self, name: &str, wanted: &[(&str, &str)]) -> Vec<&HistogramDataPoint> {
+        let Some(metric::Data::Histogram(histogram)) = self.data(name) else { return Vec::new() };
+        let holds =
+            |point: &&HistogramDataPoint| wanted.iter().all(|(key, value)| text(&point.attributes, key) == Some(value));
+        histogram.data_points.iter().filter(holds).collect()
+    }
+
+    /// The sum of a counter's points whose attributes hold all of these.
+    fn sum(&self, name: &str, wanted: &[(&str, &str)]) -> f64 {
+        let Some(metric::Data::Sum(sum)) = self.data(name) else { return 0.0 };
+        let held = sum
+            .data_points
+            .iter()
+            .filter(|point| wanted.iter().all(|(key, value)| text(&point.attributes, key) == Some(value)));
+        held.map(|point| match point.value {
+            Some(number_data_point::Value::AsDouble(value)) => value,
+            other => panic!("{other:?}"),
+        })
+        .sum()
+    }
+}
+
+fn text<'a>(attributes: &'a [KeyValue], key: &str) -> Option<&'a str> {
+    let found = attributes.iter().find(|attribute| attribute.key == key)?;
+    match found.value.as_ref()?.value.as_ref()? {
+        any_value::Value::StringValue(text) => Some(text),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn engine() -> RunningHost {
+    let law = Law { base_delay: Span::from_millis(2), stream_tokens_per_second: 400.0, ..Law::default() };
+    Host::start(HostConfig { law, ..HostConfig::default() }).expect("an engine")
+}
+
+fn exporting(engine: &RunningHost, collector: SocketAddr, interval: Span) -> Config {
+    let mut headers = HeaderMap::new();
+    let mut key = HeaderValue::from_static(KEY);
+    key.set_sensitive(true);
+    headers.insert("x-collector-key", key);
+    let endpoint = Target::parse(&format!("http://{collector}/otlp")).expect("a URL");
+    let resource = vec![("deployment.environment.name".to_owned(), "test".to_owned())];
+    let lanes = vec![lane("alive", engine.address(), &[Dialect::OpenAiChat])];
+    Config { otel: Some(OtelConfig { endpoint, headers, interval, resource }), ..configured(lanes, Mode::Off) }
+}
+
+fn asked(house: &House, times: usize) {
+    for _ in 0..times {
+        let answer = post(house.address, "/v1/chat/completions", BODY);
+        assert_eq!((answer.status, answer.ended), (200, true), "{}", answer.text());
+    }
+}
+
+fn next(told: &Receiver<Told>) -> Told {
+    told.recv_timeout(PATIENCE).expect("an export")
+}
+
+/// What the gateway says of its export, once it says something.
+fn trouble(house: &House) -> String {
+    let gateway = house.gateway.as_ref().expect("it runs");
+    let began = Instant::now();
+    loop {
+        match gateway.export_trouble() {
+            Some(said) => return said,
+            None => assert!(began.elapsed() < PATIENCE, "no trouble"),
+        }
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn the_end_exports_all_calls_as_the_log_has_them() {
+    let (engine, (address, told)) = (engine(), collector());
+    let mut house = House::start(exporting(&engine, address, NEVER));
+    asked(&house, 4);
+    let rows = std::thread::scope(|scope| {
+        let rows = scope.spawn(|| house.rows());
+        let told = next(&told);
+        assert!(told.head.starts_with("POST /otlp/v1/metrics HTTP/1.1\r\n"), "{}", told.head);
+        for header in
+            ["content-type: application/x-protobuf", &format!("x-collector-key: {KEY}"), "user-agent: tokrate/"]
+        {
+            assert!(told.head.contains(header), "{header} in {}", told.head);
+        }
+        let bytes = String::from_utf8_lossy(&told.body).into_owned();
+        assert!(!bytes.contains("secret"), "neither prompts nor keys");
+        let export = told.take();
+        let rows = rows.join().expect("the log's rows");
+        held_against(&export, &rows);
+        rows
+    });
+    assert_eq!(rows.len(), 4);
+    assert!(told.try_recv().is_err(), "one export, at the end");
+}
+
+/// Names, buckets, counts and sums against the rows of the same calls.
+fn held_against(export: &Export, rows: &[tokrate_meter::Attempt]) {
+    assert_eq!(
+        (export.resource("service.name"), export.resource("deployment.environment.name")),
+        (Some("tokrate"), Some("test"))
+    );
+    assert!(export.resource("service.instance.id").is_some_and(|id| rows[0].call.starts_with(id)));
+    let of_lane = [
+        ("tokrate.lane", "alive"),
+        ("gen_ai.operation.name", "chat"),
+        ("gen_ai.provider.name", "provider-alive"),
+        ("gen_ai.request.model", "model-alive"),
+    ];
+    let per_token = |row: &tokrate_meter::Attempt| row.output_speed.map(|speed| 1e9 / speed);
+    let times: [(&str, Vec<f64>); 3] = [
+        ("gen_ai.server.time_to_first_token", rows.iter().filter_map(|row| row.ttft_ns).map(|ns| ns as f64).collect()),
+        ("gen_ai.server.time_per_output_token", rows.iter().filter_map(per_token).collect()),
+        ("gen_ai.client.operation.duration", rows.iter().map(|row| row.total_ns as f64).collect()),
+    ];
+    for (name, nanos) in times {
+        let [point] = export.points(name, &of_lane)[..] else { panic!("{name}: one series") };
+        assert_eq!((point.count, nanos.len()), (4, 4), "{name}");
+        assert!((point.sum.expect("a sum") - nanos.iter().sum::<f64>() / 1e9).abs() < 1e-6, "{name}");
+        let bounds = &point.explicit_bounds;
+        assert_eq!(
+            (bounds.len(), bounds[0], bounds[39], point.bucket_counts.len()),
+            (40, 0.000_05, 130.0, 41),
+            "{name}"
+        );
+        let mut expected = vec![0; 41];
+        for nanos in nanos {
+            expected[bounds.partition_point(|bound| *bound < nanos.round() / 1e9)] += 1;
+        }
+        assert_eq!(point.bucket_counts, expected, "{name}");
+        assert!(point.start_time_unix_nano > 0 && point.time_unix_nano > point.start_time_unix_nano);
+    }
+    let output: u64 = rows.iter().filter_map(|row| row.output_tokens).sum();
+    let [tokens] = export.points("gen_ai.client.token.usage", &[("gen_ai.token.type", "output")])[..] else {
+        panic!("one series of output tokens")
+    };
+    assert_eq!((tokens.count, tokens.sum), (4, Some(output as f64)));
+    assert_eq!(export.sum("tokrate.attempts", &[("lane", "alive"), ("end", "answered")]), 4.0);
+    let cost: f64 = rows.iter().filter_map(|row| row.cost_usd).sum();
+    assert!((export.sum("tokrate.cost.usd", &[]) - cost).abs() < 1e-12);
+    assert_eq!(export.sum("tokrate.log.rows.written", &[]), 4.0);
+}
+
+#[test]
+fn a_collector_that_is_busy_is_left_alone_as_long_as_it_asks_and_loses_nothing() {
+    let (engine, (address, told)) = (engine(), collector());
+    let house = House::start(exporting(&engine, address, OFTEN));
+    asked(&house, 1);
+    let wait = Duration::from_millis(400);
+    let refused = next(&told);
+    let at = Instant::now();
+    refused.answer("HTTP/1.1 503 Service Unavailable\r\nretry-after: 0.4\r\ncontent-length: 4\r\n\r\nbusy");
+    assert_eq!(trouble(&house), format!("http://{address}/otlp: it answers 503 Service Unavailable: busy"));
+    let export = next(&told).take();
+    assert!(at.elapsed() >= wait, "{:?}", at.elapsed());
+    assert_eq!(export.sum("tokrate.attempts", &[]), 1.0, "what was refused is told again");
+    assert_eq!(export.sum("tokrate.otel.exports", &[("outcome", "failed")]), 1.0);
+    let export = next(&told).take();
+    assert_eq!(export.sum("tokrate.otel.exports", &[("outcome", "taken")]), 1.0);
+    assert_eq!(house.gateway.as_ref().and_then(|gateway| gateway.export_trouble()), None, "it was told once");
+}
+
+#[test]
+fn a_collector_that_never_answers_holds_up_neither_calls_nor_the_end() {
+    let (engine, (address, told)) = (engine(), collector());
+    let mut house = House::start(exporting(&engine, address, OFTEN));
+    let hanging = next(&told);
+    // While its answer is waited for, calls go on.
+    asked(&house, 2);
+    assert!(told.try_recv().is_err(), "one export at a time");
+    let began = Instant::now();
+    // The last one gets no answer either.
+    let rows = house.rows();
+    assert!(began.elapsed() < Duration::from_secs(8), "the end took {:?}", began.elapsed());
+    assert_eq!(rows.len(), 2);
+    assert_eq!(Export::read(&next(&told)).sum("tokrate.attempts", &[]), 2.0);
+    drop(hanging);
+}
+
+#[test]
+fn without_a_collector_calls_go_on_and_the_trouble_is_told() {
+    let nowhere = SocketAddr::from(([127, 0, 0, 1], 9));
+    let engine = engine();
+    let mut house = House::start(exporting(&engine, nowhere, OFTEN));
+    asked(&house, 2);
+    let said = trouble(&house);
+    assert!(said.starts_with(&format!("http://{nowhere}/otlp: ")) && !said.contains(KEY), "{said}");
+    assert_eq!(house.rows().len(), 2);
+}
+
+#[test]
+fn a_collector_that_takes_a_part_is_told_of_and_asked_on() {
+    let (engine, (address, told)) = (engine(), collector());
+    let house = House::start(exporting(&engine, address, OFTEN));
+    // `partial_success { rejected_data_points: 2, error_message: KEY }`
+    let message = [&[0x08, 2, 0x12, KEY.len() as u8], KEY.as_bytes()].concat();
+    let body = [&[0x0a, message.len() as u8], &message[..]].concat();
+    let mut answer =
+        format!("HTTP/1.1 200 OK\r\ncontent-type: application/x-protobuf\r\ncontent-length: {}\r\n\r\n", body.len());
+    answer.push_str(std::str::from_utf8(&body).expect("all of it is ASCII"));
+    next(&told).answer(&answer);
+    assert_eq!(trouble(&house), format!("http://{address}/otlp: it rejects 2 points: ***"));
+    assert_eq!(next(&told).take().sum("tokrate.otel.exports", &[("outcome", "partly")]), 1.0);
+}
+
+#[test]
+fn settings_print_without_the_key() {
+    let (engine, (address, _told)) = (engine(), collector());
+    let printed = format!("{:?}", exporting(&engine, address, NEVER));
+    assert!(printed.contains("x-collector-key") && !printed.contains(KEY), "{printed}");
+}

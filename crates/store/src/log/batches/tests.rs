@@ -1,0 +1,184 @@
+//! A writer's decisions against a file of this test's own, in times that it says.
+
+use super::*;
+use proptest::prelude::*;
+use std::path::PathBuf;
+
+/// What the file does next.
+#[derive(Clone, Copy, Debug)]
+enum Does {
+    Works,
+    IsLocked,
+    IsFull,
+    /// It was moved, removed or replaced since.
+    IsGone,
+}
+
+/// Rows by the names of their calls; what it does is written down beforehand, and then it works.
+#[derive(Debug, Default)]
+struct Fake {
+    script: Vec<Does>,
+    rows: Vec<String>,
+    newest_unix_ms: Option<u64>,
+    pruned_before: Vec<u64>,
+}
+
+impl Fake {
+    fn next(&mut self) -> Result<(), StoreError> {
+        let path = PathBuf::from("LOG");
+        match self.script.pop().unwrap_or(Does::Works) {
+            Does::Works => Ok(()),
+            Does::IsLocked => Err(StoreError::Locked { path }),
+            Does::IsFull => Err(StoreError::Full { path }),
+            Does::IsGone => {
+                let gone = self.rows.len() as u64;
+                self.rows.clear();
+                Err(StoreError::Displaced { path, what: "it was moved or removed", gone })
+            }
+        }
+    }
+}
+
+impl LogFile for Fake {
+    fn append(&mut self, rows: &[Attempt]) -> Result<(), StoreError> {
+        self.next()?;
+        self.rows.extend(rows.iter().map(|row| row.call.clone()));
+        Ok(())
+    }
+
+    fn watch(&mut self) -> Result<(), StoreError> {
+        self.next()
+    }
+
+    fn prune(&mut self, before_unix_ms: u64, _most: u64) -> Result<u64, StoreError> {
+        self.next()?;
+        self.pruned_before.push(before_unix_ms);
+        Ok(0)
+    }
+
+    fn newest_unix_ms(&mut self) -> Result<Option<u64>, StoreError> {
+        Ok(self.newest_unix_ms)
+    }
+}
+
+const RETRY: Span = Span::from_millis(500);
+const NOON: u64 = 1_800_000_000_000;
+const DAY_MS: u64 = 86_400_000;
+
+fn batches(script: &[Does], retention: Option<Span>) -> Batches<Fake> {
+    let file = Fake { script: script.iter().rev().copied().collect(), ..Fake::default() };
+    let rules = BatchRules { batch_rows: 3, retry_every: RETRY, retention, clock_settles: Span::from_secs(3_600) };
+    Batches::new(file, rules)
+}
+
+fn push(batches: &mut Batches<Fake>, calls: std::ops::Range<u64>) {
+    calls.for_each(|n| batches.push(Attempt { call: n.to_string(), ..Attempt::default() }));
+}
+
+#[test]
+fn a_batch_that_fails_is_tried_again_in_its_time_and_not_before() {
+    let mut batches = batches(&[Does::Works, Does::IsFull], None);
+    push(&mut batches, 0..5);
+    assert!(!batches.write(Tick::ZERO));
+    assert_eq!((batches.counts().written, batches.held()), (3, 2));
+    let at = batches.retry_at().expect("it failed");
+    assert_eq!(at, Tick::ZERO + RETRY);
+    assert!(!batches.write(at - Span::from_nanos(1)));
+    assert!(batches.write(at));
+    assert_eq!((batches.counts().written, batches.retry_at()), (5, None));
+    assert_eq!(batches.file().rows, ["0", "1", "2", "3", "4"]);
+    let news = batches.take_news();
+    assert!(matches!(&news[..], [News::Works, News::Fails(_), News::Works]), "{news:?}");
+}
+
+#[test]
+fn rows_that_went_with_a_displaced_file_are_lost_and_later_ones_are_kept() {
+    let mut batches = batches(&[Does::Works, Does::Works, Does::IsGone], None);
+    push(&mut batches, 0..6);
+    assert!(batches.write(Tick::ZERO));
+    push(&mut batches, 6..8);
+    assert!(batches.write(Tick::ZERO), "without waiting");
+    assert_eq!(batches.counts(), BatchCounts { written: 2, lost: 6, pruned: 0 });
+    assert_eq!(batches.file().rows, ["6", "7"]);
+    let news = batches.take_news();
+    assert!(matches!(&news[..], [News::Works, News::Happened(said), News::Works] if said.contains("up to 6 rows")));
+}
+
+#[test]
+fn a_file_that_vanishes_again_and_again_does_not_keep_the_writer_busy() {
+    let mut batches = batches(&[Does::IsGone; 20], None);
+    push(&mut batches, 0..1);
+    assert!(!batches.write(Tick::ZERO));
+    assert_eq!(batches.file().script.len(), 18, "two attempts, then it waits");
+    assert!(batches.retry_at().is_some());
+}
+
+#[test]
+fn a_displaced_file_is_noticed_without_any_row() {
+    let mut batches = batches(&[Does::Works, Does::Works, Does::IsGone], None);
+    push(&mut batches, 0..2);
+    assert!(batches.write(Tick::ZERO));
+    batches.tend(Tick::ZERO, NOON);
+    batches.tend(batches.tend_at() - Span::from_nanos(1), NOON);
+    assert_eq!(batches.counts().written, 2, "not looked at yet");
+    batches.tend(batches.tend_at(), NOON);
+    assert_eq!(batches.counts(), BatchCounts { written: 0, lost: 2, pruned: 0 });
+}
+
+#[test]
+fn a_clock_that_is_years_ahead_for_a_moment_removes_nothing() {
+    let mut batches = batches(&[], Some(Span::from_secs(90 * 86_400)));
+    batches.file.newest_unix_ms = Some(NOON);
+    let minute = |n: u64| Tick::ZERO + Span::from_secs(60 * n);
+    let times = [NOON, NOON + 60_000, NOON + 3_650 * DAY_MS, NOON + 3_650 * DAY_MS + 60_000, NOON + 240_000];
+    for (n, wall) in (0..).zip(times) {
+        batches.tend(minute(n), wall);
+    }
+    let cutoffs = [NOON, NOON + 60_000, NOON + 240_000].map(|wall| wall - 90 * DAY_MS);
+    assert_eq!(batches.file().pruned_before, cutoffs);
+    let news = batches.take_news();
+    assert!(matches!(&news[..], [News::Happened(said)] if said.contains("87600.0 hours ahead")), "{news:?}");
+}
+
+#[test]
+fn a_clock_that_was_ahead_from_the_start_is_held_against_the_newest_row() {
+    let mut batches = batches(&[], Some(Span::from_secs(90 * 86_400)));
+    batches.file.newest_unix_ms = Some(NOON);
+    // Its own rows bear the wrong clock; they prove nothing.
+    push(&mut batches, 0..1);
+    batches.write(Tick::ZERO);
+    batches.file.newest_unix_ms = Some(NOON + 3_650 * DAY_MS);
+    batches.tend(Tick::ZERO, NOON + 3_650 * DAY_MS);
+    assert!(batches.file().pruned_before.is_empty());
+}
+
+fn does() -> impl Strategy<Value = Does> {
+    prop_oneof![4 => Just(Does::Works), 1 => Just(Does::IsLocked), 1 => Just(Does::IsFull), 1 => Just(Does::IsGone)]
+}
+
+proptest! {
+    #[test]
+    fn every_row_is_held_written_or_lost_whatever_the_file_does(
+        script in proptest::collection::vec(does(), 0..40),
+        steps in proptest::collection::vec((0..4_u8, 0..8_u64, 0..2_000_u64), 0..60),
+    ) {
+        let mut batches = batches(&script, Some(Span::from_secs(86_400)));
+        let (mut now, mut pushed) = (Tick::ZERO, 0);
+        for (step, rows, later_ms) in steps {
+            now += Span::from_millis(later_ms);
+            match step {
+                0 => { push(&mut batches, pushed..pushed + rows); pushed += rows; }
+                1 => drop(batches.write(now)),
+                2 => batches.tend(now, NOON + now.as_nanos() / 1_000_000),
+                _ => batches.retry_now(),
+            }
+            let counts = batches.counts();
+            prop_assert_eq!(batches.held() as u64 + counts.written + counts.lost, pushed);
+            prop_assert_eq!(counts.written, batches.file().rows.len() as u64);
+            let numbers: Vec<u64> = batches.file().rows.iter().map(|call| call.parse().expect("a number")).collect();
+            prop_assert!(numbers.is_sorted());
+        }
+        batches.give_up();
+        prop_assert_eq!(batches.counts().written + batches.counts().lost, pushed);
+    }
+}

@@ -1,0 +1,157 @@
+//! The gateway's log while another process works on it and the gateway is killed: what `/metrics` called written is there.
+//!
+//! It knows the log only by its file, as an operator does. Invariant: the database is opened in this process through SQLite alone.
+
+use crate::folder::Folder;
+use crate::scripted::{Server, answer};
+use crate::tool::{finish, start, tokrate};
+use rusqlite::{Connection, OpenFlags};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::Child;
+use std::time::{Duration, Instant};
+
+/// Longer than anything here takes, on any machine.
+const LONG: Duration = Duration::from_secs(60);
+
+const ANSWER: &str = r#"{"id":"c","object":"chat.completion","model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"yes"},"finish_reason":"stop"}],"usage":{"prompt_tokens":5,"completion_tokens":1,"total_tokens":6}}"#;
+
+/// A gateway with one lane and one key that has a budget, which it reads back from the log at its start.
+struct Running {
+    folder: Folder,
+    _lane: Server,
+    process: Child,
+    address: String,
+    admin: String,
+}
+
+impl Running {
+    fn start(name: &str) -> Running {
+        let folder = Folder::new(name);
+        let lane = Server::saying(answer("200 OK", "application/json", ANSWER));
+        folder.write(
+            "tokrate.toml",
+            &format!(
+                "[gateway]\nlisten = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\n\
+                 [gateway.lanes.own]\nurl = \"{}\"\nmodel = \"m\"\n\
+                 [gateway.aliases.auto]\nlanes = [\"own\"]\n\
+                 [gateway.keys.team]\nkey_env = \"TEAM_KEY\"\nusd_per_month = 1.0\n",
+                lane.url()
+            ),
+        );
+        let mut process =
+            start(tokrate(&folder, &["gateway", "--config", "tokrate.toml"]).env("TEAM_KEY", "sk-team-and-secret"));
+        let mut lines = BufReader::new(process.stdout.take().expect("piped"));
+        let mut shown = String::new();
+        while !shown.contains("/metrics") {
+            if lines.read_line(&mut shown).expect("text") == 0 {
+                panic!("it ended: {shown} {:?}", finish(process));
+            }
+        }
+        let behind = |mark: &str| -> String {
+            let (_, rest) = shown.split_once(mark).unwrap_or_else(|| panic!("no {mark} in {shown}"));
+            rest.split(['/', ' ']).next().unwrap_or_default().to_owned()
+        };
+        let (address, admin) = (behind("lanes at http://"), behind("page: http://"));
+        Running { folder, _lane: lane, process, address, admin }
+    }
+
+    /// Asks once and returns the whole answer, head and all.
+    fn ask(place: &str, line: &str, body: &str) -> String {
+        let mut stream = TcpStream::connect(place).expect("it listens");
+        stream.set_read_timeout(Some(LONG)).expect("a socket");
+        let length = body.len();
+        let request = format!(
+            "{line} HTTP/1.1\r\nhost: {place}\r\nauthorization: Bearer sk-team-and-secret\r\nconnection: close\r\n\
+             content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+        );
+        stream.write_all(request.as_bytes()).expect("it reads");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("it answers");
+        assert!(answer.starts_with("HTTP/1.1 200"), "{line}: {answer}");
+        answer
+    }
+
+    fn call(&self, times: u32) {
+        for _ in 0..times {
+            let body = r#"{"model":"auto","messages":[{"role":"user","content":"hi"}]}"#;
+            Running::ask(&self.address, "POST /v1/chat/completions", body);
+        }
+    }
+
+    /// A count of `/metrics`.
+    fn metric(&self, name: &str) -> u64 {
+        let page = Running::ask(&self.admin, "GET /metrics", "");
+        let line = page.lines().find(|line| line.starts_with(name) && !line.starts_with('#'));
+        let value = line.and_then(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
+        value.unwrap_or_else(|| panic!("no {name} in {page}")) as u64
+    }
+
+    /// Waits until the gateway says that so many rows are written.
+    fn until_written(&self, rows: u64) {
+        let begun = Instant::now();
+        while self.metric("tokrate_log_rows_written") < rows {
+            assert!(begun.elapsed() < LONG, "never {rows} rows written");
+        }
+    }
+
+    fn open(&self) -> Connection {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE;
+        Connection::open_with_flags(self.folder.join("tokrate-log.db"), flags).expect("a log")
+    }
+
+    fn rows(&self) -> i64 {
+        self.open().query_row("SELECT count(*) FROM attempts", [], |row| row.get(0)).expect("a log")
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+#[test]
+fn rows_outlive_a_vacuum_by_another_process_and_a_kill() {
+    let mut gateway = Running::start("log-kept");
+    gateway.call(2);
+    gateway.until_written(2);
+    // As `sqlite3 tokrate-log.db "VACUUM INTO 'kept.db'"` does it: open, copy, close.
+    let kept = gateway.folder.join("kept.db");
+    gateway.open().execute("VACUUM INTO ?", [kept.to_str().expect("a plain name")]).expect("room");
+    gateway.call(10);
+    // What the page and the API ask, in the gateway's own process.
+    for path in ["GET /api/summary", "GET /api/attempts"] {
+        Running::ask(&gateway.admin, path, "");
+        drop(gateway.open().query_row("SELECT count(*) FROM attempts", [], |_| Ok(())));
+    }
+    gateway.call(10);
+    gateway.until_written(22);
+    assert_eq!(gateway.metric("tokrate_log_rows_lost"), 0);
+    // SIGKILL: no destructor and no flush.
+    gateway.process.kill().expect("it runs");
+    gateway.process.wait().expect("it was killed");
+    assert_eq!(gateway.rows(), 22);
+    let copied = Connection::open(kept).expect("a log");
+    assert_eq!(copied.query_row("SELECT count(*) FROM attempts", [], |row| row.get::<_, i64>(0)).expect("a log"), 2);
+}
+
+#[test]
+fn a_log_whose_wal_is_removed_is_told_on_standard_error_and_counted() {
+    let mut gateway = Running::start("log-displaced");
+    let mut said = BufReader::new(gateway.process.stderr.take().expect("piped"));
+    gateway.call(3);
+    gateway.until_written(3);
+    std::fs::remove_file(gateway.folder.join("tokrate-log.db-wal")).expect("it is there");
+    gateway.call(2);
+    let mut line = String::new();
+    said.read_line(&mut line).expect("text");
+    let line = line.replace(&gateway.folder.join("").display().to_string(), "");
+    insta::assert_snapshot!(line, @"");
+    gateway.until_written(2);
+    assert_eq!((gateway.metric("tokrate_log_rows_written"), gateway.metric("tokrate_log_rows_lost")), (2, 3));
+    gateway.process.kill().expect("it runs");
+    gateway.process.wait().expect("it was killed");
+    assert_eq!(gateway.rows(), 2);
+}

@@ -1,0 +1,24 @@
+//! What is read, a file each: the properties that hold for any bytes.
+//!
+//! It does not choose inputs. Invariant: every file has a function `run` of bytes and nothing else that is public.
+
+pub mod admin_query;
+pub mod apply;
+pub mod apply_host;
+pub mod decoder;
+pub mod expression;
+pub mod frame;
+pub mod gateway_request;
+pub mod glance;
+pub mod http_client;
+pub mod http_server;
+pub mod mcp;
+pub mod otlp_reply;
+pub mod prompts;
+pub mod record;
+pub mod request;
+pub mod server_metrics;
+pub mod target_name;
+pub mod tokens;
+pub mod trace;
+pub mod translate;

@@ -1,0 +1,31 @@
+//! Merges of any file and any update: nothing panics, and every line of a merged snippet comes from one of the two.
+//!
+//! It does not know what the right text is. Invariant: the first bytes of the input say the language and where the file
+//! ends and the update begins.
+
+use std::collections::BTreeSet;
+use tokrate_apply::{Format, Language, Options, Outcome, merge, request::read_chat};
+
+/// Panics if a property does not hold.
+pub fn run(input: &[u8]) {
+    let Some((&[language, cut, fine], body)) = input.split_first_chunk::<3>() else { return };
+    let cut = (usize::from(cut) << 4 | usize::from(fine) & 15).min(body.len());
+    let (original, update) = body.split_at(cut);
+    let language = Language::ALL.get(usize::from(language) % (Language::ALL.len() + 1)).copied();
+    let options = Options { language, without_tree: fine >> 7 == 1, ..Options::default() };
+    if let Ok(text) = std::str::from_utf8(body) {
+        let _ = read_chat(text);
+    }
+    let Outcome::Merged(merged) = merge(original, update, &options) else { return };
+    if !matches!(merged.how.format, Format::Lazy | Format::Fragment) {
+        return;
+    }
+    let known: BTreeSet<&str> = [original, update].into_iter().flat_map(lines).collect();
+    assert!(lines(merged.text.as_bytes()).all(|line| known.contains(line)), "a line is in neither");
+}
+
+/// The lines of a text, without their indentation and without byte order marks, of which only the first is one.
+fn lines(bytes: &[u8]) -> impl Iterator<Item = &str> {
+    let text = std::str::from_utf8(bytes).expect("only text is merged");
+    text.lines().map(|line| line.trim_start_matches('\u{feff}').trim())
+}

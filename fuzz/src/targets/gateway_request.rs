@@ -1,0 +1,90 @@
+//! Whatever comes to a gateway's door: lanes would be asked, or the client hears why not, in its own dialect.
+//!
+//! It does not know what is right. Invariant: the first bytes of the input say the path, the method and a header; the rest is the
+//! request's body.
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request};
+use serde_json::Value;
+use std::mem::ManuallyDrop;
+use tokrate_gateway::{
+    AliasConfig, BudgetConfig, Config, Decision, Door, EndpointConfig, LaneConfig, LoserPolicy, Mode, Policy,
+    TokensMost,
+};
+use tokrate_net::Target;
+use tokrate_wire::{Dialect, Shape, decode_request};
+
+const HEADERS: [&str; 4] = ["authorization", "x-tokrate-mode", "anthropic-version", "content-length"];
+
+thread_local! {
+    /// Never dropped: what its clock keeps for the rest of the process would be told as a leak when the fuzzer ends.
+    static DOOR: ManuallyDrop<Door> = ManuallyDrop::new(door());
+}
+
+/// A lane for each dialect, and an alias over all of them.
+fn door() -> Door {
+    let lane = |dialect: Dialect| LaneConfig {
+        name: dialect.name().to_owned(),
+        provider: "p".to_owned(),
+        model: "m".to_owned(),
+        endpoints: vec![EndpointConfig {
+            dialect,
+            base: Target::parse("http://127.0.0.1:9/v1").expect("a URL"),
+            headers: HeaderMap::new(),
+            no_stream_options: false,
+            max_tokens_field: false,
+        }],
+        price: None,
+        most: TokensMost::default(),
+        embeddings: None,
+        in_flight_most: None,
+        loser: LoserPolicy::CancelEstimate,
+        curve: Vec::new(),
+        forward_headers: Vec::new(),
+    };
+    let all = AliasConfig {
+        name: "all".to_owned(),
+        lanes: (0..Dialect::ALL.len()).collect(),
+        policy: Policy::Fixed,
+        mode: Mode::Off,
+        attempts_most: 3,
+        budget: BudgetConfig::default(),
+        second_look: None,
+    };
+    let config = Config { lanes: Dialect::ALL.map(lane).to_vec(), aliases: vec![all], ..Config::default() };
+    Door::new(&config).expect("a door")
+}
+
+/// Panics if a property does not hold.
+pub fn run(input: &[u8]) {
+    let Some((&[place, post, name, length], rest)) = input.split_first_chunk::<4>() else { return };
+    let (value, body) = rest.split_at(usize::from(length).min(rest.len()));
+    let place = usize::from(place) % (Dialect::ALL.len() + 2);
+    let path = match Dialect::ALL.get(place) {
+        Some(dialect) => format!("/v1{}", dialect.path("all", Shape::Stream)),
+        None if place == Dialect::ALL.len() => "/v1/embeddings".to_owned(),
+        None => format!("/{}", String::from_utf8_lossy(value)),
+    };
+    let method = if post % 8 == 0 { Method::GET } else { Method::POST };
+    let request = Request::builder().method(method).uri(&path);
+    let request = request.header(HEADERS[usize::from(name) % HEADERS.len()], value);
+    let Ok(request) = request.body(()) else { return };
+    match DOOR.with(|door| door.decide(request.into_parts().0, Bytes::copy_from_slice(body))) {
+        Decision::Answered { status: 200, .. } => {}
+        Decision::Answered { status, body, dialect } => {
+            assert!((400..500).contains(&status), "{status}");
+            let told: Value = serde_json::from_slice(&body).expect("an error is JSON");
+            let lines = matches!(dialect, Dialect::OllamaChat | Dialect::OllamaGenerate);
+            let said = if lines { &told["error"] } else { &told["error"]["message"] };
+            assert!(said.as_str().is_some_and(|said| !said.is_empty()), "{dialect:?}: {told}");
+        }
+        Decision::Asked(asked) => {
+            for upstream in asked {
+                let Some(dialect) = upstream.dialect else { continue };
+                let is_own = Dialect::of_path(&path).is_some_and(|routed| routed.dialect == dialect);
+                let routed = Dialect::of_path(&dialect.path("m", Shape::Stream)).expect("a path of ours");
+                assert!(is_own || decode_request(&routed, &upstream.body).is_ok(), "what was translated can be read");
+            }
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Names of targets and base URLs: what is read is written so that it reads the same, and no URL's credentials are ever shown.
+//!
+//! It does not connect to anything. Invariant: the first byte of the input says what the rest is; a bit of it puts a key into a
+//! URL's places for one.
+
+use crate::text;
+use tokrate_catalog::{Kind, TargetName};
+use tokrate_net::Target;
+
+const KEY: &str = "skverysecret";
+
+/// Panics if a property does not hold.
+pub fn run(input: &[u8]) {
+    let Some((&kind, bytes)) = input.split_first() else { return };
+    let text = text(bytes);
+    match kind % 4 {
+        0 => named(text),
+        1 => addressed(text),
+        2 => hidden(&format!("http://{text}:{KEY}@h/v1")),
+        _ => hidden(&format!("https://h/{text}?key={KEY}")),
+    }
+}
+
+fn named(typed: &str) {
+    match TargetName::parse(typed) {
+        Ok(name) => {
+            let written = name.to_string();
+            assert_eq!(TargetName::parse(&written).as_ref().map(ToString::to_string), Ok(written.clone()));
+            assert_eq!(TargetName::parse(&written), Ok(name));
+            assert!(name.at.is_none() || name.row.kind == Kind::Local);
+            assert!(name.model.is_none_or(|model| !model.is_empty()));
+            if let Some(at) = name.at {
+                let base = Target::parse(&format!("http://{at}/v1"));
+                assert!(base.is_ok() || at.contains('[') || at.starts_with(['.', '-', '_']), "{at}: {base:?}");
+            }
+        }
+        Err(error) => {
+            let said = error.to_string();
+            assert!(said.starts_with("read the target"), "{said}");
+            assert!(!typed.contains("://") || !said.contains(typed), "a URL is not repeated");
+        }
+    }
+}
+
+fn addressed(url: &str) {
+    match Target::parse(url) {
+        Ok(target) => {
+            let written = target.to_string();
+            assert_eq!(Target::parse(&written).as_ref().ok(), Some(&target), "{url:?} {written:?}");
+            assert!(!target.host().is_empty() && target.port() > 0);
+        }
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+}
+
+/// A URL with a key in it is refused, and what is said of it does not hold the key.
+fn hidden(url: &str) {
+    match Target::parse(url) {
+        Ok(target) => assert!(!target.to_string().contains(KEY), "{url:?} became {target}"),
+        Err(error) => assert!(!error.to_string().contains(KEY), "{url:?}: {error}"),
+    }
+}

@@ -1,0 +1,80 @@
+//! What checks build and install, kept in the user's cache: a fresh clone on the same machine builds only what is ours.
+//!
+//! Invariant: one checkout at a time builds in the shared folder, and never runs what another one's sources were built to.
+
+use anyhow::{Context, Result};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Where everything is kept if nothing else is said: a folder of the user's cache.
+const FOLDER: &str = "tokrate";
+/// Names another folder, for machines whose home is small or shared.
+const VARIABLE: &str = "TOKRATE_CACHE";
+/// Cargo's own variable; whoever sets it is left alone.
+const TARGET_VARIABLE: &str = "CARGO_TARGET_DIR";
+
+/// The folder of the cache: `$TOKRATE_CACHE`, else `tokrate` in `$XDG_CACHE_HOME` or `~/.cache`.
+pub fn folder() -> Result<PathBuf> {
+    let path = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    path(VARIABLE)
+        .or_else(|| path("XDG_CACHE_HOME").map(|cache| cache.join(FOLDER)))
+        .or_else(|| path("HOME").map(|home| home.join(".cache").join(FOLDER)))
+        .with_context(|| format!("find a folder for what checks build: set {VARIABLE} or HOME"))
+}
+
+/// The folder of an installed tool.
+pub fn tool(name: &str) -> Result<PathBuf> {
+    Ok(folder()?.join("tools").join(name))
+}
+
+/// The build folder of the checks, held by one checkout at a time.
+pub struct BuildFolder {
+    /// What `CARGO_TARGET_DIR` is set to.
+    pub path: PathBuf,
+    /// Locked as long as it is open.
+    _lock: Option<File>,
+}
+
+impl BuildFolder {
+    /// Waits for the folder, and takes it over from another checkout if need be.
+    ///
+    /// # Errors
+    /// When it cannot be made, locked or cleaned.
+    pub fn claim(root: &Path) -> Result<BuildFolder> {
+        if let Some(chosen) = std::env::var_os(TARGET_VARIABLE) {
+            return Ok(BuildFolder { path: std::path::absolute(chosen)?, _lock: None });
+        }
+        let path = folder()?.join("target");
+        fs::create_dir_all(&path).with_context(|| format!("make {}", path.display()))?;
+        let lock = lock(&path.join("checkout.lock"))?;
+        take_over(root, &path)?;
+        Ok(BuildFolder { path, _lock: Some(lock) })
+    }
+}
+
+/// Waits until no other checkout uses a folder.
+fn lock(file: &Path) -> Result<File> {
+    let lock = File::create(file).with_context(|| format!("open {}", file.display()))?;
+    if lock.try_lock().is_err() {
+        println!("xtask: another checkout is being checked; waiting for it ({})", file.display());
+        lock.lock().with_context(|| format!("lock {}", file.display()))?;
+    }
+    Ok(lock)
+}
+
+/// Cargo tells what is out of date by file times and by paths below the workspace, so it would take another checkout's build for
+/// this one's where that one is newer. What is ours is removed when the checkout changes; the rest is the same for all.
+fn take_over(root: &Path, target: &Path) -> Result<()> {
+    let note = target.join("checkout");
+    let root_text = root.to_string_lossy();
+    if fs::read_to_string(&note).is_ok_and(|last| last == root_text) {
+        return Ok(());
+    }
+    // Before the cleaning, so that one that is cut short is done again.
+    let _ = fs::remove_file(&note);
+    let mut clean = Command::new(env!("CARGO"));
+    clean.args(["clean", "--quiet", "--workspace"]).env(TARGET_VARIABLE, target).current_dir(root);
+    crate::tools::run(&mut clean)?;
+    fs::write(&note, root_text.as_bytes()).with_context(|| format!("write {}", note.display()))
+}
