@@ -143,7 +143,7 @@ fn of_outcome(scenario: &GatewayScenario, outcome: &Outcome) -> Vec<GatewaySitua
         (status == 200 && outcome.end == CallEnd::Whole && told_failure(call, reply), BrokenTold),
         (status >= 500 && !is_own, FailedBeforeAnswer),
         (status >= 400 && !is_own && says("not now"), LaneRefused),
-        (status == 503 && says("cool down"), NoLane),
+        (status == 503 && says("none of its lanes can be asked"), NoLane),
         (status == 429 && says("has used up"), KeyRefused),
         (status == 401 && is_own, KeyUnknown),
         (status == 413 && is_own, RequestTooLarge),

@@ -32,10 +32,12 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
     tokrate_net::server::raise_open_files();
     let _locals = start_locals(&mut resolved)?;
     let gateway = Gateway::start(resolved.config.clone())?;
-    anstream::print!("{}", serving_shown(&resolved, &gateway));
-    warn_of_budgets(&check_budgets(&resolved.config)?);
-    warn(&gateway.unresolved());
-    wait(&stop, &gateway, flags)?;
+    let warnings = check_budgets(&resolved.config)?;
+    wait(&stop, &gateway, flags, || {
+        anstream::print!("{}", serving_shown(&resolved, &gateway));
+        warn_of_budgets(&warnings);
+        warn(&gateway.unresolved());
+    })?;
     tell_of_lanes(&gateway);
     anstream::println!("letting open calls end (again to end at once)");
     if let Some(trouble) = gateway.stop() {
@@ -65,14 +67,16 @@ fn tell_of_lanes(gateway: &RunningGateway) {
     }
 }
 
-/// Waits for the end; reads the settings again when it is told to.
-fn wait(stop: &Stop, gateway: &RunningGateway, flags: &Flags) -> Result<()> {
+/// Says that it serves, and waits for the end; reads the settings again when it is told to.
+fn wait(stop: &Stop, gateway: &RunningGateway, flags: &Flags, serving: impl FnOnce()) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .context("watch over the gateway: no runtime could be started")?;
     runtime.block_on(async {
+        // From here on SIGHUP is heard; before, it would end the process, and whoever reads the next lines may send one.
         let mut hangups = Hangups::new()?;
+        serving();
         let mut looks = tokio::time::interval(LOOK_EVERY);
         loop {
             tokio::select! {

@@ -108,12 +108,17 @@ fn answers() -> Vec<(String, Vec<u8>)> {
     answers
 }
 
-/// The JSON of tools without regard to the order of its fields.
+/// The JSON of tools without regard to the order of its fields and to how its letters are escaped.
 fn same(mut told: Told) -> Told {
-    let start = told.tool.find('{').unwrap_or(told.tool.len());
-    if let Ok(value) = serde_json::from_str::<Value>(&told.tool[start..]) {
-        told.tool = format!("{}{value}", &told.tool[..start]);
+    let (mut tools, mut rest) = (String::new(), told.tool.as_str());
+    while let Some(start) = rest.find('{') {
+        let mut values = serde_json::Deserializer::from_str(&rest[start..]).into_iter::<Value>();
+        let Some(Ok(value)) = values.next() else { break };
+        tools += &format!("{}{value}", &rest[..start]);
+        rest = &rest[start + values.byte_offset()..];
     }
+    tools += rest;
+    told.tool = tools;
     told
 }
 
@@ -128,7 +133,11 @@ fn every_recorded_answer_says_what_a_simple_reading_says() {
     for (name, body) in &answers {
         let expected = same(told_by_values(std::str::from_utf8(body).unwrap()));
         let silent = [&expected.reasoning, &expected.answer, &expected.tool].iter().all(|text| text.is_empty());
-        assert!(!silent || name.ends_with("stream_message_delta_usage.json"), "{name}: nothing is compared");
+        let is_refusal = expected.finish == Some(FinishReason::ContentFilter);
+        assert!(
+            !silent || is_refusal || name.ends_with("stream_message_delta_usage.json"),
+            "{name}: nothing is compared"
+        );
         assert!(expected.finish.is_some() && expected.done, "{name}");
         for shape in [Shape::Stream, Shape::Whole] {
             assert_eq!(same(told_by_events_of(DIALECT, body, shape)), expected, "{name}");
