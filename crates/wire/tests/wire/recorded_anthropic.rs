@@ -108,12 +108,17 @@ fn answers() -> Vec<(String, Vec<u8>)> {
     answers
 }
 
-/// The JSON of tools without regard to the order of its fields.
+/// The JSON of tools without regard to the order of its fields and to how its letters are escaped.
 fn same(mut told: Told) -> Told {
-    let start = told.tool.find('{').unwrap_or(told.tool.len());
-    if let Ok(value) = serde_json::from_str::<Value>(&told.tool[start..]) {
-        told.tool = format!("{}{value}", &told.tool[..start]);
+    let (mut tools, mut rest) = (String::new(), told.tool.as_str());
+    while let Some(start) = rest.find('{') {
+        let mut values = serde_json::Deserializer::from_str(&rest[start..]).into_iter::<Value>();
+        let Some(Ok(value)) = values.next() else { break };
+        tools += &format!("{}{value}", &rest[..start]);
+        rest = &rest[start + values.byte_offset()..];
     }
+    tools += rest;
+    told.tool = tools;
     told
 }
 

@@ -44,14 +44,12 @@ fn told_by_values(body: &str) -> Told {
 }
 
 fn read_item(item: &Value, told: &mut Told) {
-    for part in item["summary"].as_array().into_iter().flatten() {
-        told.reasoning += part["text"].as_str().unwrap();
-    }
-    for part in item["content"].as_array().into_iter().flatten() {
+    let parts = ["summary", "content"].into_iter().flat_map(|field| item[field].as_array().into_iter().flatten());
+    for part in parts {
         match part["type"].as_str().unwrap() {
             "output_text" => told.answer += part["text"].as_str().unwrap(),
             "refusal" => told.answer += part["refusal"].as_str().unwrap(),
-            "reasoning_text" => told.reasoning += part["text"].as_str().unwrap(),
+            "reasoning_text" | "summary_text" => told.reasoning += part["text"].as_str().unwrap(),
             other => panic!("part {other}"),
         }
     }
@@ -164,20 +162,18 @@ fn every_recorded_request_is_read_and_written_again() {
                 assert_eq!(&written[field], json, "{name}: {field}");
             }
         }
-        let mut said = conversation(&written["input"]);
-        if let (None, Some(system)) = (value.get("instructions"), written["instructions"].as_str()) {
-            // What the system is told goes into a field of its own.
-            said.splice(0..0, ["system".to_owned(), system.to_owned()]);
-        }
-        assert_eq!(said, conversation(&value["input"]), "{name}");
+        assert_eq!(conversation(&written), conversation(&value), "{name}");
         assert_eq!(decode_request(&DIALECT.into(), &encode_request(DIALECT, &request)), Ok(request), "{name}");
     }
 }
 
-/// Every text of a conversation, in order. A text alone is the user's.
-fn conversation(input: &Value) -> Vec<String> {
-    let user = input.is_string().then(|| "user".to_owned());
-    user.into_iter().chain(words(input)).collect()
+/// Every text of a conversation, in order. A text alone is the user's, and instructions are what the system says first.
+fn conversation(request: &Value) -> Vec<String> {
+    let said = |role: &str, field: &str| {
+        let role = request[field].is_string().then(|| role.to_owned());
+        role.into_iter().chain(words(&request[field]))
+    };
+    said("system", "instructions").chain(said("user", "input")).collect()
 }
 
 fn words(value: &Value) -> Vec<String> {
