@@ -154,8 +154,8 @@ pub struct LaneRow {
     /// Names of headers of the client that are handed on
     #[serde(default)]
     pub forward_headers: Vec<String>,
-    /// What a million tokens cost (USD), zeros where nobody bills. Keys with `usd_per_month` are not let to lanes without
-    /// [default: the price in the catalog, if it has one]
+    /// What a million tokens cost (USD), zeros where nobody bills. Keys with `usd_per_month` are not let to lanes without a
+    /// price [default: the price in the catalog, if it has one]
     pub price: Option<PriceRow>,
     /// Tokens of the longest answer that the model writes: what a call without a limit is reckoned at where a key has
     /// `usd_per_month`. Nothing is cut by it [default: 131072]
@@ -254,8 +254,8 @@ pub struct KeyRow {
     pub tokens_per_minute: Option<NonZeroU64>,
     /// Calls open at once; over it 429 [default: no limit]
     pub streams: Option<NonZeroU32>,
-    /// Dollars in a calendar month (UTC), read back from the log at the start, without which it is refused; over it 429
-    /// [default: no limit]
+    /// Dollars in a calendar month (UTC), read back from the log at the start, without which it is refused; over it
+    /// 429 [default: no limit]
     #[cfg_attr(test, schemars(with = "Option<forms::Budget>"))]
     pub usd_per_month: Option<Budget>,
 }
