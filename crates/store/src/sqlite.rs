@@ -136,6 +136,20 @@ impl Sqlite {
         newest.map_err(|error| self.error(&error))
     }
 
+    /// The largest `id` of a row; 0 without rows.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub(crate) fn newest_id(&self) -> Result<i64, StoreError> {
+        let newest = self.connection.query_row("SELECT coalesce(max(id), 0) FROM attempts", [], |row| row.get(0));
+        newest.map_err(|error| self.error(&error))
+    }
+
+    /// The `id` of the last row that was added here.
+    pub(crate) fn last_id(&self) -> i64 {
+        self.connection.last_insert_rowid()
+    }
+
     /// Whether every committed row is in the database itself; looks without waiting and changes nothing.
     pub(crate) fn settled(&self) -> Settled {
         let pages = self

@@ -15,22 +15,29 @@ use tokrate_meter::Attempt;
 /// How long one write waits for a lock of another process before the rows are held and it is tried again.
 const PATIENCE: Span = Span::from_millis(100);
 
+/// What happened when the database is still the one that was opened.
+const WAL_REMOVED: &str = "its -wal or -shm was removed or replaced";
+
 /// A log in SQLite that is watched.
 #[derive(Debug)]
 pub(crate) struct WatchedFile {
     path: PathBuf,
     most_bytes: Option<u64>,
-    open: Option<Open>,
+    store: Option<Sqlite>,
+    /// What was opened last, kept while it is closed after an error.
+    known: Option<Known>,
 }
 
+/// A file, and what was written to it.
 #[derive(Debug)]
-struct Open {
-    store: Sqlite,
+struct Known {
     files: Files,
-    /// Rows committed since it was opened.
+    /// Rows committed to it by this process.
     rows: u64,
     /// Those of them that are in the `-wal` only.
     unsettled: u64,
+    /// The `id` of the last of them.
+    last_id: i64,
 }
 
 /// Which files a log consists of.
@@ -48,102 +55,128 @@ struct Identity(u64, u64);
 impl WatchedFile {
     /// Nothing is opened yet.
     pub fn new(path: PathBuf, most_bytes: Option<u64>) -> WatchedFile {
-        WatchedFile { path, most_bytes, open: None }
+        WatchedFile { path, most_bytes, store: None, known: None }
     }
 
-    /// Opens the file if it is not open.
+    /// Looks after the file, and opens it if it is not open.
     pub fn open(&mut self) -> Result<(), StoreError> {
-        if self.open.is_some() {
-            return Ok(());
-        }
+        self.opened().map(|_| ())
+    }
+
+    fn opened(&mut self) -> Result<&mut Sqlite, StoreError> {
+        self.watch()?;
+        let store = match self.store.take() {
+            Some(store) => store,
+            None => self.connect()?,
+        };
+        Ok(self.store.insert(store))
+    }
+
+    fn connect(&mut self) -> Result<Sqlite, StoreError> {
         let mut store = Sqlite::open_patient(&self.path, PATIENCE)?;
         if let Some(bytes) = self.most_bytes {
             store.limit(bytes)?;
         }
         // A file that is damaged where rows are added is better refused at the start than at the first row.
         store.newest_unix_ms()?;
+        let newest_id = store.newest_id()?;
         let files = Files::at(&self.path);
         if files.database.is_none() {
             return Err(StoreError::Open { path: self.path.clone(), message: "it was removed at once".to_owned() });
         }
-        self.open = Some(Open { store, files, rows: 0, unsettled: 0 });
-        Ok(())
+        let same = self.known.take().filter(|known| known.files.database == files.database);
+        let Some(known) = same else {
+            self.known = Some(Known { files, rows: 0, unsettled: 0, last_id: 0 });
+            return Ok(store);
+        };
+        // While it was closed, another process that closed it may have carried everything over and removed the `-wal`, or
+        // something else may have removed it: the rows say which.
+        if known.unsettled > 0 && newest_id < known.last_id {
+            return Err(self.displaced(WAL_REMOVED, known.unsettled));
+        }
+        self.known = Some(Known { files, ..known });
+        Ok(store)
     }
 
-    /// Opens the file if need be, looks after it, and does something with it.
-    fn with<T>(&mut self, act: impl FnOnce(&mut Open) -> Result<T, StoreError>) -> Result<T, StoreError> {
-        self.watch()?;
-        self.open()?;
-        let done = act(self.open.as_mut().expect("opened above"));
+    /// Opens the file if need be and does something with it.
+    fn with<T>(&mut self, act: impl FnOnce(&mut Sqlite) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        let done = act(self.opened()?);
         if let Err(error) = &done
             && !error.is_locked()
         {
             // What is wrong with the file may be right after it was opened anew; a lock is not.
-            self.open = None;
+            self.store = None;
         }
         done
     }
 
-    /// Lets go of a file that is no longer what stands there; always an error.
+    /// Lets go of a file that is no longer what stands there; always an error if one is known.
     fn let_go(&mut self, now: &Files) -> Result<(), StoreError> {
-        let Some(open) = &mut self.open else { return Ok(()) };
-        let (what, gone) = if now.database == open.files.database {
-            // What SQLite would carry over when it closes no longer belongs to the database.
-            open.store.abandon();
-            ("its -wal or -shm was removed or replaced", open.unsettled)
-        } else {
-            if now.wal.is_some() && now.wal == open.files.wal {
+        let Some(known) = &self.known else { return Ok(()) };
+        let (what, gone) = match (now.database, known.files.database) {
+            (one, other) if one == other => (WAL_REMOVED, known.unsettled),
+            (None, _) => ("it was moved or removed", known.rows),
+            (Some(_), _) => ("another file was put in its place", known.rows),
+        };
+        if let Some(store) = &self.store {
+            if now.database != known.files.database && now.wal.is_some() && now.wal == known.files.wal {
                 // The `-wal` beside the path belongs to the file that stood there. Before another one is opened there, its rows
                 // must be in their own file: SQLite would read them into the new one.
-                open.store.empty_wal()?;
+                store.empty_wal()?;
             } else {
-                open.store.abandon();
+                // What SQLite would carry over when it closes no longer belongs to the database.
+                store.abandon();
             }
-            match now.database {
-                None => ("it was moved or removed", open.rows),
-                Some(_) => ("another file was put in its place", open.rows),
-            }
-        };
-        self.open = None;
-        Err(StoreError::Displaced { path: self.path.clone(), what, gone })
+        }
+        (self.store, self.known) = (None, None);
+        Err(self.displaced(what, gone))
+    }
+
+    fn displaced(&self, what: &'static str, gone: u64) -> StoreError {
+        StoreError::Displaced { path: self.path.clone(), what, gone }
+    }
+}
+
+impl Known {
+    /// Whether what stands at the path is something else than what was opened.
+    fn is_displaced(&self, now: &Files, is_open: bool) -> bool {
+        if is_open { self.files != *now } else { self.rows > 0 && self.files.database != now.database }
     }
 }
 
 impl LogFile for WatchedFile {
     fn append(&mut self, rows: &[Attempt]) -> Result<(), StoreError> {
-        self.with(|open| open.store.append(rows))?;
-        let Some(open) = &mut self.open else { return Ok(()) };
+        let settled = self.with(|store| store.append(rows).map(|()| store.settled()))?;
+        let last_id = self.store.as_ref().map_or(0, Sqlite::last_id);
+        let Some(known) = &mut self.known else { return Ok(()) };
         let count = rows.len() as u64;
-        open.rows += count;
-        open.unsettled = match open.store.settled() {
-            Settled::All => 0,
-            Settled::NotAll => open.unsettled + count,
-        };
-        // Rows that went into a file that stands there no more are not written. If only the `-wal` is another one and all is in
-        // the database, they are; the next look says what happened.
         let now = Files::at(&self.path);
-        if now == open.files || (now.database == open.files.database && open.unsettled == 0) {
-            return Ok(());
+        let is_all_there = settled == Settled::All && now.database == known.files.database;
+        if now != known.files && !is_all_there {
+            // Rows that went into a file that stands there no more are not written.
+            return self.let_go(&now);
         }
-        open.rows -= count;
-        open.unsettled = open.unsettled.saturating_sub(count);
-        self.let_go(&now)
+        // If only the `-wal` is another one and all is in the database, they are; the next look says what happened.
+        known.rows += count;
+        known.last_id = last_id;
+        known.unsettled = if settled == Settled::All { 0 } else { known.unsettled + count };
+        Ok(())
     }
 
     fn watch(&mut self) -> Result<(), StoreError> {
         let now = Files::at(&self.path);
-        match &self.open {
-            Some(open) if open.files != now => self.let_go(&now),
+        match &self.known {
+            Some(known) if known.is_displaced(&now, self.store.is_some()) => self.let_go(&now),
             _ => Ok(()),
         }
     }
 
     fn prune(&mut self, before_unix_ms: u64, most: u64) -> Result<u64, StoreError> {
-        self.with(|open| open.store.prune(before_unix_ms, most))
+        self.with(|store| store.prune(before_unix_ms, most))
     }
 
     fn newest_unix_ms(&mut self) -> Result<Option<u64>, StoreError> {
-        self.with(|open| open.store.newest_unix_ms())
+        self.with(|store| store.newest_unix_ms())
     }
 }
 

@@ -65,7 +65,11 @@ pub(super) async fn converse(world: Rc<World>, client: usize) {
             reply: Reply::default(),
             end: CallEnd::Refused,
         };
-        if let Some(end) = kept.take().or_else(|| world.connect(script.law)) {
+        let open = match kept.take() {
+            Some(end) => still_open(end).await,
+            None => None,
+        };
+        if let Some(end) = open.or_else(|| world.connect(script.law)) {
             kept = ask(&world, call, end, &mut outcome).await;
         }
         outcome.ended_at = world.clock.now();
@@ -73,6 +77,12 @@ pub(super) async fn converse(world: Rc<World>, client: usize) {
         world.note(format_args!("client {client} call {nth} {:?} {status:?} {bytes} bytes", outcome.end));
         world.outcomes.borrow_mut().push(outcome);
     }
+}
+
+/// A kept connection, unless its other end has closed it by now: then every client opens another.
+async fn still_open(mut end: End) -> Option<End> {
+    let closed = tokio::time::timeout(std::time::Duration::ZERO, end.read(&mut [0; 1])).await;
+    closed.is_err().then_some(end)
 }
 
 /// Makes one call; hands the connection back if it can be used again.

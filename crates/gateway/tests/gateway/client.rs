@@ -95,7 +95,9 @@ pub fn read_answer_after(mut bytes: Vec<u8>, stream: &mut TcpStream) -> Answer {
     let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
     let mut answer = Answer { status, head, body: Vec::new(), ended: false };
     let mut rest = bytes.split_off(head_end + 4);
-    let length: Option<usize> = answer.header("content-length").and_then(|length| length.parse().ok());
+    // It has no body, and says no length of one.
+    let length =
+        if status == 204 { Some(0) } else { answer.header("content-length").and_then(|length| length.parse().ok()) };
     loop {
         match length {
             Some(length) if rest.len() >= length => {

@@ -4,7 +4,6 @@
 
 use crate::gateway::{CallEnd, GatewayHistory, GatewayScenario, Outcome, Served};
 use tokrate_core::{EventBatch, Tick, What};
-use tokrate_meter::Attempt;
 use tokrate_wire::{Decoder, Dialect, Shape};
 
 /// What a body says.
@@ -51,20 +50,14 @@ pub(super) fn check(scenario: &GatewayScenario, history: &GatewayHistory, outcom
             said.text, served.response.text, said.has_finished
         ));
     }
-    // What the gateway adds to an answer that broke off may itself be cut.
-    let has_failed = |row: &Attempt| format!("{}-{}", row.call, row.attempt) == served.id && row.failure.is_some();
-    if history.kept.rows.iter().any(has_failed) {
-        return None;
-    }
-    bytes_are_the_lanes(&call.request, outcome, served, &said, (dialect, call.shape), is_whole && served.is_whole)
+    bytes_are_the_lanes(&call.request, outcome, served, (dialect, call.shape), is_whole && served.is_whole)
 }
 
-/// In the same dialect the bytes are the lane's own.
+/// In the same dialect the bytes are the lane's own, and at most an error event behind them.
 fn bytes_are_the_lanes(
     request: &[u8],
     outcome: &Outcome,
     served: &Served,
-    said: &Said,
     routed: (Dialect, Shape),
     is_whole: bool,
 ) -> Option<String> {
@@ -72,12 +65,29 @@ fn bytes_are_the_lanes(
     let may_be_filtered = matches!(routed.0, Dialect::OpenAiChat | Dialect::OpenAiCompletions)
         && routed.1 != Shape::Whole
         && !asks_for_usage(request);
-    if served.routed != Some(routed) || may_be_filtered || said.has_failed || !served.response.is_sound {
+    if served.routed != Some(routed) || may_be_filtered || !served.response.is_sound {
         return None;
     }
     let (got, wrote) = (&outcome.reply.body, &served.response.body);
-    let fits = if is_whole { got == wrote } else { wrote.starts_with(got) };
+    let fits = if is_whole { got == wrote } else { is_beginning_and_error(routed, got, wrote) };
     (!fits).then(|| format!("its bytes are not those of lane {}", served.lane))
+}
+
+/// Whether `got` is the beginning of `wrote`, with nothing else behind it than the beginning of an error event.
+fn is_beginning_and_error((dialect, shape): (Dialect, Shape), got: &[u8], wrote: &[u8]) -> bool {
+    let event: &[u8] = match dialect {
+        Dialect::OllamaChat | Dialect::OllamaGenerate => b"{\"error\"",
+        Dialect::Gemini if shape == Shape::Array => b"{\"error\"",
+        Dialect::OpenAiResponses | Dialect::Anthropic => b"event: error\n",
+        _ => b"data: {\"error\"",
+    };
+    let common = got.iter().zip(wrote).take_while(|(got, wrote)| got == wrote).count();
+    (0..=common).any(|lanes_own| {
+        let between = |byte: &u8| matches!(byte, b'\n' | b',' | b'[');
+        let rest = &got[lanes_own..];
+        let added = &rest[rest.iter().take_while(|byte| between(byte)).count()..];
+        added.starts_with(event) || event.starts_with(added)
+    })
 }
 
 /// The request that an answer came of, by what its head says. A request that was sent again counts the last time.
