@@ -3,6 +3,7 @@
 mod advisories;
 mod docs;
 mod fuzz;
+mod nightly;
 mod sdk;
 mod tidy;
 mod verify;
@@ -27,6 +28,8 @@ usage: cargo xtask <chore>
   fuzz [--minutes N] [--only TARGET] [--keep]
                   look for inputs that break a property, in every fuzz target and property test, for N minutes (5); --keep
                   writes what reaches something new into fuzz/data/corpus (needs a C++ compiler)
+  nightly [--seed N]
+                  10,000 gateways and other worlds in virtual time and 200 kills of the log's writer, with seeds of the day
   docs            write anew what docs/ has that is made from the code: schemas, the reference of the settings
   release         build target/guided/tokrate, the binary as it is handed out: optimised by a profile of its own use
   bench [NAME…]   measure the bars with the release binary, beside a floor in the same run
@@ -42,6 +45,7 @@ fn main() -> ExitCode {
         Some("advisories") => advisories::run(&root, &arguments[1..]),
         Some("docs") => docs::run(&root),
         Some("fuzz") => fuzz::run(&root, &arguments[1..]),
+        Some("nightly") => nightly::run(&root, &arguments[1..]),
         Some("sdk") => sdk::run(&root, &arguments[1..]),
         // What needs the program's own crates is not built before it is asked for.
         Some("bench" | "soak" | "release") => {

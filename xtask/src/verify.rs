@@ -43,7 +43,9 @@ fn checked(cargo: &Cargo) -> Result<()> {
 }
 
 fn tested(cargo: &Cargo) -> Result<()> {
-    cargo.run(&["nextest", "run", "--workspace", "--no-fail-fast"])?;
+    // Most tests wait for clocks and sockets more than they compute.
+    let threads = (2 * std::thread::available_parallelism().map_or(1, |cores| cores.get())).to_string();
+    cargo.run(&["nextest", "run", "--workspace", "--no-fail-fast", "--test-threads", &threads])?;
     cargo.run(&["test", "--workspace", "--doc", "--quiet"])?;
     // Whole binaries, as the tests' build has made them: others would have other features, and take as long to build.
     let tokrate = cargo.program("tokrate");

@@ -4,6 +4,7 @@
 
 use crate::error::NetError;
 use std::fmt;
+use std::net::Ipv6Addr;
 
 /// Scheme, host, port and path under which an endpoint's dialects are found.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -34,10 +35,7 @@ impl Target {
         if authority.as_str().contains('@') {
             return Err(wrong("it holds credentials, which would be printed; name the key with --key-env"));
         }
-        let host = authority.host().trim_start_matches('[').trim_end_matches(']').to_owned();
-        if host.is_empty() {
-            return Err(wrong("it names no host"));
-        }
+        let host = host_of(authority.host()).map_err(wrong)?.to_owned();
         if uri.query().is_some() {
             return Err(wrong("a base URL has no query"));
         }
@@ -94,6 +92,18 @@ impl fmt::Display for Target {
     }
 }
 
+/// A host name or an address, IPv6 without its brackets; else what is wrong with it.
+fn host_of(written: &str) -> Result<&str, &'static str> {
+    let bracketed = written.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    match bracketed {
+        _ if written.is_empty() => Err("it names no host"),
+        Some(address) if address.parse::<Ipv6Addr>().is_err() => Err("its brackets hold no IPv6 address"),
+        Some(address) => Ok(address),
+        None if written.contains(['[', ']']) => Err("only an IPv6 address stands in brackets"),
+        None => Ok(written),
+    }
+}
+
 /// The URL as it may be shown: without what stands before its last `@`, and without query and fragment. A password may hold a `/`,
 /// `?` or `#` that nobody has escaped, so these say nothing of where it ends.
 fn without_credentials(url: &str) -> String {
@@ -139,6 +149,8 @@ mod tests {
             "http://h:0/v1",
             "http://h/v1?key=1",
             "http://h h/",
+            "http://tgi[::2]:80/v1",
+            "http://[h]/v1",
         ] {
             assert!(Target::parse(bad).is_err(), "{bad}");
         }

@@ -1,13 +1,12 @@
 //! The real gateway in virtual time: every checker holds in each world, a seed gives one trace, and together the kept seeds meet
 //! every situation.
 
+use crate::{SEEDS, named_seeds};
 use std::collections::{BTreeMap, BTreeSet};
 use tokrate_dst::gateway::{GatewayScenario, GatewaySituation, checkers, met, run_gateway};
 
 /// Seeds that run each time.
 const KEPT: std::ops::Range<u64> = 0..200;
-/// Names the seeds of a long run: `FROM..TO`.
-const SEEDS: &str = "TOKRATE_SEEDS";
 
 /// What is wrong with the world of a seed, and what it met.
 fn look_at(seed: u64) -> (Vec<String>, BTreeSet<GatewaySituation>) {
@@ -75,9 +74,7 @@ fn every_gateway_of_the_kept_seeds_holds_and_every_situation_is_met() {
 #[test]
 #[ignore = "as long as it is told to"]
 fn gateways_of_named_seeds() {
-    let named = std::env::var(SEEDS).unwrap_or_else(|_| "0..10000".to_owned());
-    let (from, to) = named.split_once("..").expect("FROM..TO");
-    let seeds = from.parse().expect("a seed")..to.parse().expect("a seed");
+    let seeds = named_seeds(0..10_000);
     if seeds.end == seeds.start + 1 {
         let history = run_gateway(&GatewayScenario::swarm(seeds.start), true);
         history.lines.iter().for_each(|line| eprintln!("{line}"));

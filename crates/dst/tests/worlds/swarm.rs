@@ -1,11 +1,12 @@
 //! Random worlds: every checker holds in each, a seed gives one history, and together they meet every situation.
 
+use crate::named_seeds;
 use tokrate_dst::seeds::KEPT;
 use tokrate_dst::situations::{Situation, Situations};
 use tokrate_dst::{Scenario, checkers, run};
 
 /// How many seeds run each time, from 1 on.
-const SEEDS: u64 = 60;
+const COUNT: u64 = 60;
 
 /// What is wrong with the world of a seed, and what it met.
 fn look_at(seed: u64) -> (Vec<String>, Situations) {
@@ -28,14 +29,14 @@ fn hold(seeds: impl IntoIterator<Item = u64>) -> Situations {
 
 #[test]
 fn every_world_of_the_swarm_holds_and_every_situation_is_met() {
-    let met = hold(1..=SEEDS);
-    assert_eq!(met.missing(), Vec::<Situation>::new(), "never met in {SEEDS} seeds");
+    let met = hold(1..=COUNT);
+    assert_eq!(met.missing(), Vec::<Situation>::new(), "never met in {COUNT} seeds");
 }
 
 #[test]
 fn every_shape_of_load_holds() {
     let mut wrong = Vec::new();
-    for seed in 1..=2 * SEEDS {
+    for seed in 1..=2 * COUNT {
         let scenario = Scenario::shaped(seed);
         let history = run(&scenario);
         let found = checkers::check(&scenario, &history);
@@ -62,10 +63,9 @@ fn a_seed_gives_one_history() {
     assert!(different.len() > 12, "seeds differ in what happens");
 }
 
-/// More seeds than a test should take: `DST_SEEDS` says how many.
+/// More seeds than a test should take: `TOKRATE_SEEDS` names them.
 #[test]
 #[ignore = "as long as it is told to"]
-fn a_long_swarm() {
-    let seeds = std::env::var("DST_SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(2_000);
-    hold(1_000..1_000 + seeds);
+fn worlds_of_named_seeds() {
+    hold(named_seeds(1_000..3_000));
 }

@@ -110,6 +110,25 @@ fn a_model_name_that_quotes_the_key_shows_no_key() {
 }
 
 #[test]
+fn a_key_that_is_spelt_in_escapes_in_any_field_is_not_kept_and_a_models_name_commands_no_terminal() {
+    let server = Server::start(|_, stream| {
+        let body = json!({"model": "m\u{1b}[2J-1", "x_debug": {"auth": KEY}, "choices": [{"index": 0,
+            "delta": {"content": "x"}, "finish_reason": "stop"}]});
+        let body = event(&body).replace(KEY, &KEY.replace('-', "\\u002d")) + "data: [DONE]\n\n";
+        stream.write_all(answer("200 OK", "text/event-stream", &body).as_bytes())?;
+        Ok(Then::Keep)
+    });
+    let (folder, finished) = run(&server, &[]);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    expect_no_secret(&folder, &finished);
+    assert!(!finished.stdout.contains("\u{1b}[2J"), "{}", finished.stdout);
+    for file in ["rows.jsonl", "record.json"] {
+        let text = folder.read(file);
+        assert!(!text.contains("u001b") && !text.contains("u002d"), "{file}: {text}");
+    }
+}
+
+#[test]
 fn a_page_that_quotes_the_key_shows_no_key() {
     let server = Server::start(|_, stream| {
         let page = format!("<html><body>Forbidden: {KEY} {HEADER}</body></html>");

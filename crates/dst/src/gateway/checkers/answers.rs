@@ -50,7 +50,15 @@ pub(super) fn check(scenario: &GatewayScenario, history: &GatewayHistory, outcom
             said.text, served.response.text, said.has_finished
         ));
     }
-    bytes_are_the_lanes(&call.request, outcome, served, (dialect, call.shape), is_whole && served.is_whole)
+    // What comes after the finish reason is not waited for at any price: a limit of bytes may cut it.
+    let fits = served.response.body.len() as u64 <= least_answer_bytes(scenario);
+    bytes_are_the_lanes(&call.request, outcome, served, (dialect, call.shape), is_whole && served.is_whole && fits)
+}
+
+/// The smallest limit of an answer under any of the configurations (bytes).
+fn least_answer_bytes(scenario: &GatewayScenario) -> u64 {
+    let reloads = scenario.reloads.iter().map(|(_, reload)| reload.config.limits.answer_bytes);
+    reloads.fold(scenario.config.limits.answer_bytes, u64::min)
 }
 
 /// In the same dialect the bytes are the lane's own, and at most an error event behind them.
@@ -70,7 +78,10 @@ fn bytes_are_the_lanes(
     }
     let (got, wrote) = (&outcome.reply.body, &served.response.body);
     let fits = if is_whole { got == wrote } else { is_beginning_and_error(routed, got, wrote) };
-    (!fits).then(|| format!("its bytes are not those of lane {}", served.lane))
+    (!fits).then(|| {
+        let (got, wrote) = (String::from_utf8_lossy(got), String::from_utf8_lossy(wrote));
+        format!("its bytes are not those of lane {}: `{got}` of `{wrote}`", served.lane)
+    })
 }
 
 /// Whether `got` is the beginning of `wrote`, with nothing else behind it than the beginning of an error event.

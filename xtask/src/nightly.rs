@@ -1,0 +1,58 @@
+//! `cargo xtask nightly`: what takes too long for the tests, with seeds that no night before has drawn.
+//!
+//! It does not know what the tests check. Invariant: the seeds are printed before anything runs, and the same seeds do the same.
+
+use anyhow::{Context, Result, bail};
+use std::path::Path;
+use std::time::SystemTime;
+use xtask::cargo::Cargo;
+
+/// Gateways, and other worlds, in virtual time.
+const WORLDS: u64 = 10_000;
+/// Moments at which the log's writer is killed.
+const KILLS: &str = "200";
+const SECONDS_OF_A_DAY: u64 = 86_400;
+/// What there is to run, by the ends of the tests' names.
+const TESTS: &str = "test(/(^|::)(gateways_of_named_seeds|worlds_of_named_seeds|\
+                     rows_that_were_called_written_outlive_a_kill_at_any_moment)$/)";
+
+/// Runs all of it; fails if anything does.
+pub fn run(root: &Path, arguments: &[String]) -> Result<()> {
+    let first = first_seed(arguments)?;
+    let (seeds, kill_seed) = (format!("{first}..{}", first + WORLDS), first.to_string());
+    println!("xtask: worlds of TOKRATE_SEEDS={seeds}, {KILLS} kills of TOKRATE_KILL_SEED={kill_seed}");
+    Cargo::ready(root)?.run_with(
+        &["nextest", "run", "--workspace", "--run-ignored", "all", "--no-fail-fast", "-E", TESTS],
+        &[("TOKRATE_SEEDS", &seeds), ("TOKRATE_KILL_ROUNDS", KILLS), ("TOKRATE_KILL_SEED", &kill_seed)],
+    )
+}
+
+/// What `--seed` names, or the first of today's own.
+fn first_seed(arguments: &[String]) -> Result<u64> {
+    match arguments {
+        [] => {
+            let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).context("read the clock")?;
+            Ok(since.as_secs() / SECONDS_OF_A_DAY * WORLDS)
+        }
+        [flag, seed] if flag == "--seed" => match seed.parse() {
+            Ok(seed) if seed <= u64::MAX - WORLDS => Ok(seed),
+            _ => bail!("read --seed {seed}: write a whole number"),
+        },
+        _ => bail!("read {arguments:?}: known is --seed N"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_is_read_and_what_makes_no_sense_is_refused() {
+        let read = |arguments: &[&str]| first_seed(&arguments.iter().map(|&part| part.to_owned()).collect::<Vec<_>>());
+        assert_eq!(read(&["--seed", "0"]).expect("a seed"), 0);
+        assert_eq!(read(&[]).expect("a day") % WORLDS, 0);
+        for wrong in [&["--seed"][..], &["--seed", "x"], &["--seed", "18446744073709551615"], &["--sed", "1"]] {
+            assert!(read(wrong).is_err(), "{wrong:?}");
+        }
+    }
+}
