@@ -1,6 +1,6 @@
 //! Who may ask at all, and what those cost who may not: web pages, foreign names, crowds, requests that are never finished.
 
-use crate::client::{Answer, ask, post, read_answer, read_until};
+use crate::client::{Answer, ask, post, read_answer, read_until, request};
 use crate::house::{House, configured, lane};
 use crate::scripted::{Script, Scripted, chat_whole, whole};
 use std::io::{Read, Write};
@@ -203,4 +203,24 @@ fn a_crowd_without_a_key_does_not_shut_out_a_client_with_one() {
         }
     }
     assert_eq!(ask(house.address, "POST", CHAT, &shown, BODY.as_bytes()).status, 200);
+}
+
+#[test]
+fn a_kept_connection_that_has_shown_a_key_is_not_given_up_for_a_crowd_without_one() {
+    let lane_one = answering();
+    let mut config = config(&lane_one);
+    config.keys = vec![key(KeyLimits::default())];
+    config.limits.connections = Some(32);
+    let house = House::start(config);
+    let shown = [("authorization", "Bearer sk-team"), ("content-type", "application/json")];
+    let asked = request("POST", CHAT, &shown, BODY.as_bytes());
+    let mut kept = TcpStream::connect(house.address).expect("it listens");
+    kept.write_all(&asked).expect("it reads");
+    assert_eq!(read_answer(&mut kept).status, 200);
+    let crowd: Vec<_> = (0..200).map(|_| TcpStream::connect(house.address).expect("it listens")).collect();
+    // It is accepted after all of them.
+    assert_eq!(ask(house.address, "POST", CHAT, &shown, BODY.as_bytes()).status, 200);
+    kept.write_all(&asked).expect("it reads");
+    assert_eq!(read_answer(&mut kept).status, 200);
+    drop(crowd);
 }

@@ -9,7 +9,7 @@ use proptest::test_runner::TestRunner;
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokrate_core::{Money, Span};
 use tokrate_gateway::{
     BudgetConfig, Config, CurvePoint, Gateway, GatewayError, KeyConfig, KeyLimits, LogSettings, LoserPolicy, Mode,
@@ -337,6 +337,91 @@ fn a_call_is_held_at_the_dearest_lane_that_it_may_go_to() {
 }
 
 #[test]
+fn what_was_held_for_the_dearest_lane_is_free_again_once_a_cheaper_one_is_asked() {
+    let events = chat_events(&["one"]);
+    let cut = events.find("one").and_then(|at| Some(at + events[at..].find("\n\n")? + 2)).expect("an event");
+    let begun = [stream_head(), format!("{cut:x}\r\n{}\r\n", &events[..cut]).into_bytes()].concat();
+    let cheap = Scripted::start(vec![Script::SayAndWait(begun), Script::Say(vec![stream(&events)])]);
+    let dear = answering();
+    let mut lanes = vec![lane("cheap", cheap.address, CHAT), lane("dear", dear.address, CHAT)];
+    lanes[1].price = Some(Price { input: 100.0, output: 200.0, ..Price::default() });
+    // The dear one may bill 0.2 USD and some for the prompt.
+    let house = House::start(with_key(0.3, configured(lanes, Mode::Off)));
+    let body = chat_body(r#","stream":true,"max_tokens":1000"#);
+    let mut first = TcpStream::connect(house.address).expect("it listens");
+    let headers = [("authorization", "Bearer sk-k")];
+    first.write_all(&request("POST", "/v1/chat/completions", &headers, body.as_bytes())).expect("it reads");
+    read_until(&mut first, "\"one\"");
+    assert_eq!(asked(house.address, "/v1/chat/completions", &body).status, 200);
+    assert!(dear.asked().is_empty());
+}
+
+#[test]
+fn what_was_held_for_a_further_attempt_that_never_begins_is_given_back() {
+    let lanes = [answering(), answering()];
+    let configs = lanes.iter().zip(["one", "two"]).map(|(at, name)| lane(name, at.address, CHAT)).collect();
+    let mut config = configured(configs, Mode::Race { lanes: 2 });
+    config.aliases[0].budget.extra_share = 0.0;
+    // Room for two attempts of a thousand tokens, or for one of two thousand.
+    let mut house = House::start(with_key(0.005, config));
+    assert_eq!(chat(house.address, r#","max_tokens":1000"#).status, 200);
+    assert_eq!(chat(house.address, r#","max_tokens":2000"#).status, 200);
+    assert_eq!(house.rows().len(), 2);
+}
+
+#[test]
+fn a_call_with_a_limit_is_held_at_its_bytes_a_template_and_what_is_put_before_tools() {
+    for (more, put_before) in [("", 256), (r#","tools":[]"#, 256 + 1_024)] {
+        let more = format!(r#"{more},"max_tokens":1000"#);
+        let most_usd = (chat_body(&more).len() + put_before) as f64 / 1e6 + 1_000.0 * 2.0 / 1e6;
+        let status = |usd: f64| {
+            let lane_one = answering();
+            let house = House::start(with_key(usd, configured(vec![lane("one", lane_one.address, CHAT)], Mode::Off)));
+            chat(house.address, &more).status
+        };
+        assert_eq!([most_usd, most_usd - 1e-9].map(status), [200, 429], "{more}");
+    }
+}
+
+#[test]
+fn a_call_that_refers_to_what_is_not_in_its_body_is_held_at_the_longest_prompt() {
+    let chat_path = "/v1/chat/completions";
+    let picture = r#"{"model":"all","max_tokens":1000,"messages":[{"role":"user","content":
+        [{"type":"image_url","image_url":{"url":"https://example.com/a.png"}}]}]}"#;
+    let stored = r#"{"model":"all","max_output_tokens":1000,"prompt":{"id":"pmpt_1"}}"#;
+    let plain = chat_body(r#","max_tokens":1000"#);
+    for (path, body, other) in [(chat_path, &*plain, 200), (chat_path, picture, 429), ("/v1/responses", stored, 429)] {
+        let answer = Script::Say(vec![whole("200 OK", &chat_whole("yes"))]);
+        let lane_one = Scripted::start(vec![Script::SayAndWait(Vec::new()), answer]);
+        let dialects = [Dialect::OpenAiChat, Dialect::OpenAiResponses];
+        // A prompt of a million tokens costs a dollar, which is why nothing else may begin beside it.
+        let house =
+            House::start(with_key(0.01, configured(vec![lane("one", lane_one.address, &dialects)], Mode::Off)));
+        let mut first = TcpStream::connect(house.address).expect("it listens");
+        let headers = [("authorization", "Bearer sk-k")];
+        first.write_all(&request("POST", path, &headers, body.as_bytes())).expect("it reads");
+        let begun = Instant::now();
+        while lane_one.asked().is_empty() {
+            assert!(begun.elapsed() < PATIENCE, "never asked: {body}");
+            std::thread::yield_now();
+        }
+        assert_eq!(asked(house.address, chat_path, &plain).status, other, "{body}");
+    }
+}
+
+#[test]
+fn a_lane_that_keeps_to_max_tokens_alone_is_held_at_that() {
+    let status = |max_tokens_field: bool| {
+        let lane_one = answering();
+        let mut spoken = lane("one", lane_one.address, CHAT);
+        spoken.endpoints[0].max_tokens_field = max_tokens_field;
+        let house = House::start(with_key(0.003, configured(vec![spoken], Mode::Off)));
+        chat(house.address, r#","max_tokens":1000,"max_completion_tokens":1000000"#).status
+    };
+    assert_eq!([true, false].map(status), [200, 429]);
+}
+
+#[test]
 fn a_key_with_a_budget_is_not_let_to_lanes_whose_price_is_not_known() {
     let (unknown, free, priced) = (answering(), answering(), answering());
     let mut lanes = vec![lane("unknown", unknown.address, CHAT), lane("free", free.address, CHAT)];
@@ -370,6 +455,35 @@ fn a_budget_that_a_restart_would_forget_is_refused() {
     let mut short = config;
     short.log = short.log.map(|log| LogSettings { retention: Some(Span::from_secs(86_400)), ..log });
     assert!(said(short).contains("`log_retention`"));
+}
+
+#[test]
+fn a_log_that_keeps_its_rows_for_the_longest_month_is_enough_for_a_budget_and_no_less() {
+    let at = SocketAddr::from(([127, 0, 0, 1], 1));
+    let config = with_key(1.0, configured(vec![lane("one", at, CHAT)], Mode::Off));
+    let is_kept = |retention: Span| {
+        let log = config.log.clone().map(|log| LogSettings { retention: Some(retention), ..log });
+        check_budgets(&Config { log, ..config.clone() }).is_ok()
+    };
+    let days = Span::from_secs(31 * 86_400);
+    assert_eq!([days, days - Span::from_nanos(1)].map(is_kept), [true, false]);
+}
+
+#[test]
+fn warnings_are_of_lanes_that_a_key_may_reach_and_of_answers_that_cost_more_than_its_budget() {
+    let at = SocketAddr::from(([127, 0, 0, 1], 1));
+    let mut lanes = ["one", "two", "three"].map(|name| lane(name, at, CHAT));
+    lanes.iter_mut().for_each(|lane| lane.most.output = Some(1_000));
+    let mut config = configured(lanes.to_vec(), Mode::Off);
+    config.aliases[0].lanes = vec![0];
+    let warned = |usd: f64, names: &[&str]| {
+        let mut config = with_key(usd, config.clone());
+        config.keys[0].aliases = names.iter().map(|name| (*name).to_owned()).collect();
+        check_budgets(&config).expect("it can be kept").len()
+    };
+    assert_eq!(warned(0.002, &[]), 0, "a thousand tokens cost just that");
+    let names: [&[&str]; 5] = [&[], &["all"], &["two"], &["provider-three/model-three"], &["all", "two"]];
+    assert_eq!(names.map(|names| warned(0.0019, names)), [3, 1, 1, 1, 2]);
 }
 
 #[test]
@@ -417,6 +531,25 @@ fn tokens_a_minute_hold_what_may_be_written_and_get_back_what_was_not() {
     for _ in 0..20 {
         assert_eq!(chat(house.address, r#","max_tokens":2000"#).status, 200, "only 7 tokens were used each time");
     }
+}
+
+#[test]
+fn a_key_that_has_used_up_its_tokens_or_its_dollars_is_told_which_and_when_to_come_back() {
+    let answer = chat_whole("yes").replace(r#""prompt_tokens":5"#, r#""prompt_tokens":2900"#);
+    let lane_one = Scripted::start(vec![Script::Say(vec![whole("200 OK", &answer)])]);
+    let refused = |limits: KeyLimits| {
+        let mut config = configured(vec![lane("one", lane_one.address, CHAT)], Mode::Off);
+        config.keys = vec![KeyConfig { limits, ..key(1.0) }];
+        let house = House::start(config);
+        let statuses = [(); 2].map(|()| chat(house.address, r#","max_tokens":1000"#));
+        let [first, second] = statuses;
+        assert_eq!((first.status, second.status), (200, 429), "{}", second.text());
+        (second.header("retry-after").is_some(), said(&second))
+    };
+    let (is_timed, said) = refused(KeyLimits { tokens_per_minute: Some(3_000), ..KeyLimits::default() });
+    assert!(is_timed && said == "key `k` has used up its tokens a minute", "{said}");
+    let (is_timed, said) = refused(key(0.0025).limits);
+    assert!(!is_timed && said.contains("has used up its dollars a month: of 0.0025 USD 0.002904 are spent"), "{said}");
 }
 
 #[test]

@@ -128,6 +128,32 @@ mod tests {
     }
 
     #[test]
+    fn a_clock_may_be_ahead_by_a_tenth_of_the_retention_and_by_a_day_at_most() {
+        for (retention_hours, hours) in [(10, 1), (90 * 24, 24)] {
+            let said = |ahead_ms: u64| {
+                let retention = Span::from_secs(retention_hours * 3_600);
+                let mut guard = ClockGuard::new(Some(NOON), retention, Span::from_secs(7_200));
+                let doubt = guard.doubt(Tick::ZERO, NOON + ahead_ms);
+                doubt.map(|doubt| doubt.message.expect("it begins"))
+            };
+            let most = hours * 3_600_000;
+            assert_eq!(said(most), None);
+            let said = said(most + 1).expect("a millisecond more");
+            assert!(said.contains(&format!("{hours}.0 hours ahead")) && said.contains("for 120 minutes"), "{said}");
+        }
+    }
+
+    #[test]
+    fn a_clock_in_doubt_has_kept_to_its_time_if_it_strays_no_further_than_that() {
+        let (mut guard, at) = guard(Some(NOON));
+        let ahead = NOON + 30 * DAY_MS;
+        let mut is_said = |minute, wall| guard.doubt(at(minute), wall).expect("doubted").message.is_some();
+        assert!(is_said(0, ahead));
+        assert!(!is_said(1, ahead + 60_000 + DAY_MS));
+        assert!(is_said(2, ahead + 120_000 + DAY_MS + 1));
+    }
+
+    #[test]
     fn a_new_log_has_nothing_to_doubt_by() {
         let (mut guard, at) = guard(None);
         assert!(guard.doubt(at(0), NOON).is_none());

@@ -5,6 +5,7 @@
 
 mod crash;
 mod displaced;
+mod driven;
 mod folder;
 mod form;
 mod log;

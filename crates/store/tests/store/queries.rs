@@ -123,6 +123,66 @@ fn a_summary_says_what_was_lost_paid_and_mixed() {
 }
 
 #[test]
+fn a_summary_adds_up_tokens_as_reported_else_as_counted() {
+    let folder = Folder::new("tokens");
+    let counted = |n: u64, reported: Option<u64>, counted: Option<u64>, output: Option<u64>| Attempt {
+        input_tokens: reported,
+        input_tokens_std: counted,
+        output_tokens: output,
+        output_tokens_std: 10 + n,
+        ..row(n)
+    };
+    let rows = [
+        counted(0, Some(7), Some(1_000), Some(3)),
+        counted(1, None, Some(30), None),
+        counted(2, Some(5), None, Some(4)),
+        counted(3, None, None, None),
+    ];
+    let all = filled(&folder, &rows).summarise(&Query::default(), Grouping::default()).expect("readable").remove(0);
+    assert_eq!((all.input_tokens, all.output_tokens, all.output_tokens_std), (42, 7, 46));
+    let told = all.json();
+    assert_eq!((&told["input_tokens"], &told["attempts"], &told["cost_unknown"]), (&42.into(), &4.into(), &0.into()));
+}
+
+#[test]
+fn a_summary_tells_what_cost_nothing_from_what_is_not_known_and_a_speed_of_zero_from_a_time() {
+    let folder = Folder::new("zeros");
+    let free = |n: u64, cost_usd: Option<f64>, speed: f64| Attempt {
+        cost_usd,
+        cost_basis: CostBasis::Free,
+        output_speed: Some(speed),
+        end: AttemptEnd::Lost,
+        ..row(n)
+    };
+    let rows = [free(0, None, 0.0), free(1, Some(0.25), 20.0), Attempt { cost_usd: Some(0.5), ..row(2) }];
+    let all = filled(&folder, &rows).summarise(&Query::default(), Grouping::default()).expect("readable").remove(0);
+    assert_eq!((all.cost_unknown, all.cost_estimated, all.given_up_early), (0, 0, 0), "both had begun to answer");
+    assert_eq!((all.lost_cost_usd, all.cost_usd), (0.25, 0.75));
+    assert_eq!((all.tpot.n, all.tpot.p99.nearest_rank()), (2, Some(50.0)), "50 ms a token at 20 a second");
+}
+
+#[test]
+fn a_mixture_names_models_that_answered_under_another_name_and_every_pair_of_dialects() {
+    let folder = Folder::new("mixture");
+    let pair = |n: u64, answered: &str, client: &str, lane: &str| Attempt {
+        model_answered: Some(answered.to_owned()),
+        dialect_in: client.to_owned(),
+        dialect_out: lane.to_owned(),
+        ..row(n)
+    };
+    let rows = [
+        pair(0, "large", "openai-chat", "openai-chat"),
+        pair(1, "large-2026", "openai-chat", "anthropic"),
+        pair(2, "large", "anthropic", "openai-chat"),
+        pair(3, "large", "anthropic", "anthropic"),
+    ];
+    let all = filled(&folder, &rows).summarise(&Query::default(), Grouping::default()).expect("readable").remove(0);
+    assert_eq!(all.mixture.models_answered.iter().collect::<Vec<_>>(), ["large-2026"]);
+    assert_eq!(all.mixture.dialects.len(), 4, "{:?}", all.mixture.dialects);
+    assert_eq!(all.mixture.versions.len(), 1);
+}
+
+#[test]
 fn calls_come_newest_first_with_all_their_attempts() {
     let folder = Folder::new("calls");
     let rows = sample();
@@ -134,6 +194,16 @@ fn calls_come_newest_first_with_all_their_attempts() {
     let lost = Query { end: Some(AttemptEnd::Lost), ..Query::default() };
     assert_eq!(store.calls(&lost, 5).expect("readable"), [vec![rows[3].clone(), rows[4].clone()]]);
     assert_eq!(store.calls(&Query::default(), 2).expect("readable").len(), 2);
+}
+
+#[test]
+fn calls_are_found_behind_one_with_many_attempts() {
+    let folder = Folder::new("many-attempts");
+    let many = (0..100).map(|n| Attempt { call: "many".to_owned(), attempt: n as u32, ..row(10 + n) });
+    let store = filled(&folder, &(0..3).map(row).chain(many).collect::<Vec<_>>());
+    let calls = store.calls(&Query::default(), 3).expect("readable");
+    assert_eq!(calls.iter().map(Vec::len).collect::<Vec<_>>(), [100, 1, 1]);
+    assert_eq!((&calls[1][0], &calls[2][0]), (&row(2), &row(1)));
 }
 
 #[test]
@@ -161,6 +231,31 @@ fn windows_are_compared_like_with_like() {
     for (earlier, later) in before.levels.iter().zip(&after.levels) {
         assert_eq!((&earlier.name, earlier.load), (&later.name, later.load));
     }
+}
+
+#[test]
+fn a_window_holds_times_in_milliseconds_and_its_name_what_was_translated_and_how_large() {
+    let folder = Folder::new("windows");
+    let of = |n: u64, speed: f64| Attempt {
+        dialect_out: "anthropic".to_owned(),
+        stream: false,
+        in_flight: 5,
+        request_bytes: 5 * 1_024,
+        output_speed: Some(speed),
+        ..row(n)
+    };
+    let silent = Attempt { end: AttemptEnd::Lost, ttft_ns: None, lane: "south".to_owned(), ..row(1) };
+    let begun = Attempt { end: AttemptEnd::Lost, lane: "west".to_owned(), ..row(1) };
+    let failed = Attempt { end: AttemptEnd::Failed, ttft_ns: None, ..of(2, 0.0) };
+    let store = filled(&folder, &[of(0, 20.0), silent, begun, failed, of(3, 40.0)]);
+    let (before, after) = store.sides(&Query::default(), row(3).started_unix_ms).expect("readable");
+    let names: Vec<&str> = before.levels.iter().map(|level| level.name.as_str()).collect();
+    let of_window = "north, large, openai-chat to anthropic, whole, 4-7 open, 4-16 KiB";
+    assert_eq!(names, [of_window, "west, large, openai-chat, stream, 1 open, < 1 KiB"], "of `south` there is nothing");
+    let level = &before.levels[0];
+    assert_eq!((&level.ttft.sorted[..], &level.tpot.sorted[..]), (&[100.0][..], &[50.0][..]));
+    assert_eq!((level.failed, level.ended, before.levels[1].ended), (1, 2, 0));
+    assert_eq!((after.levels.len(), &after.levels[0].tpot.sorted[..]), (1, &[25.0][..]));
 }
 
 #[test]
@@ -194,6 +289,17 @@ fn pruning_takes_the_oldest_first_and_no_more_than_it_is_told() {
     assert_eq!(store.prune(before, 15).expect("writable"), 0);
     let left: Vec<Attempt> = (20..30).map(row).collect();
     assert_eq!(store.attempts(&Query::default()).expect("readable"), left);
+}
+
+#[test]
+fn pages_that_pruning_empties_are_given_back_to_the_disk() {
+    let folder = Folder::new("given-back");
+    let mut store = filled(&folder, &(0..200).map(row).collect::<Vec<_>>());
+    let reader = Connection::open(folder.log()).expect("a log");
+    let pages = |name: &str| -> u64 { reader.pragma_query_value(None, name, |row| row.get(0)).expect("readable") };
+    let before = pages("page_count");
+    assert_eq!(store.prune(row(200).started_unix_ms, 200).expect("writable"), 200);
+    assert!(pages("page_count") < before && pages("freelist_count") == 0, "{before} pages");
 }
 
 #[test]

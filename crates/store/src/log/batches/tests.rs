@@ -20,6 +20,8 @@ struct Fake {
     script: Vec<Does>,
     rows: Vec<String>,
     newest_unix_ms: Option<u64>,
+    /// Rows that are too old.
+    old: u64,
     pruned_before: Vec<u64>,
 }
 
@@ -50,10 +52,12 @@ impl LogFile for Fake {
         self.next()
     }
 
-    fn prune(&mut self, before_unix_ms: u64, _most: u64) -> Result<u64, StoreError> {
+    fn prune(&mut self, before_unix_ms: u64, most: u64) -> Result<u64, StoreError> {
         self.next()?;
         self.pruned_before.push(before_unix_ms);
-        Ok(0)
+        let removed = self.old.min(most);
+        self.old -= removed;
+        Ok(removed)
     }
 
     fn newest_unix_ms(&mut self) -> Result<Option<u64>, StoreError> {
@@ -150,6 +154,51 @@ fn a_clock_that_was_ahead_from_the_start_is_held_against_the_newest_row() {
     batches.file.newest_unix_ms = Some(NOON + 3_650 * DAY_MS);
     batches.tend(Tick::ZERO, NOON + 3_650 * DAY_MS);
     assert!(batches.file().pruned_before.is_empty());
+}
+
+#[test]
+fn old_rows_are_removed_step_by_step_without_a_pause_and_then_looked_for_each_minute() {
+    let mut batches = batches(&[], Some(Span::from_secs(86_400)));
+    batches.file.old = 2 * PRUNE_ROWS + 500;
+    let after = |batches: &mut Batches<Fake>, at: Tick| {
+        batches.tend(at, NOON);
+        batches.counts().pruned
+    };
+    assert_eq!(after(&mut batches, Tick::ZERO), PRUNE_ROWS);
+    assert_eq!(batches.tend_at(), Tick::ZERO, "there are more");
+    assert_eq!([(); 3].map(|()| after(&mut batches, Tick::ZERO)), [4_000, 4_500, 4_500]);
+    assert_eq!(batches.tend_at(), Tick::ZERO + WATCH_EVERY);
+    batches.file.old = 1;
+    let minute = Tick::ZERO + PRUNE_EVERY;
+    assert_eq!(after(&mut batches, minute - Span::from_nanos(1)), 4_500);
+    assert_eq!(after(&mut batches, minute), 4_501);
+}
+
+#[test]
+fn trouble_while_the_file_is_looked_after_is_said_and_waited_out() {
+    let day = Some(Span::from_secs(86_400));
+    // The first step is the look, the second the removal.
+    for script in [&[Does::IsFull][..], &[Does::Works, Does::IsFull]] {
+        let mut batches = batches(script, day);
+        batches.tend(Tick::ZERO, NOON);
+        assert_eq!(batches.retry_at(), Some(Tick::ZERO + RETRY), "{script:?}");
+        assert!(matches!(&batches.take_news()[..], [News::Fails(_)]), "{script:?}");
+    }
+    let mut batches = batches(&[Does::Works, Does::Works, Does::IsGone], day);
+    push(&mut batches, 0..2);
+    assert!(batches.write(Tick::ZERO));
+    batches.tend(Tick::ZERO, NOON);
+    assert_eq!(batches.counts(), BatchCounts { written: 0, lost: 2, pruned: 0 });
+    assert_eq!((batches.retry_at(), batches.tend_at()), (None, Tick::ZERO), "the file that is there now is next");
+}
+
+#[test]
+fn of_news_that_nobody_takes_the_newest_are_kept_and_none_twice_in_a_row() {
+    let mut batches = batches(&[], None);
+    let happened = |n: usize| News::Happened(n.to_string());
+    (0..NEWS + 4).flat_map(|n| [happened(n), happened(n)]).for_each(|news| batches.say(news));
+    assert_eq!(batches.take_news(), (4..NEWS + 4).map(happened).collect::<Vec<_>>());
+    assert_eq!(batches.take_news(), []);
 }
 
 fn does() -> impl Strategy<Value = Does> {
