@@ -395,8 +395,7 @@ fn a_call_that_refers_to_what_is_not_in_its_body_is_held_at_the_longest_prompt()
         let lane_one = Scripted::start(vec![Script::SayAndWait(Vec::new()), answer]);
         let dialects = [Dialect::OpenAiChat, Dialect::OpenAiResponses];
         // A prompt of a million tokens costs a dollar, which is why nothing else may begin beside it.
-        let house =
-            House::start(with_key(0.01, configured(vec![lane("one", lane_one.address, &dialects)], Mode::Off)));
+        let house = House::start(with_key(0.01, configured(vec![lane("one", lane_one.address, &dialects)], Mode::Off)));
         let mut first = TcpStream::connect(house.address).expect("it listens");
         let headers = [("authorization", "Bearer sk-k")];
         first.write_all(&request("POST", path, &headers, body.as_bytes())).expect("it reads");

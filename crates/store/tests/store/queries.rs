@@ -296,7 +296,7 @@ fn pages_that_pruning_empties_are_given_back_to_the_disk() {
     let folder = Folder::new("given-back");
     let mut store = filled(&folder, &(0..200).map(row).collect::<Vec<_>>());
     let reader = Connection::open(folder.log()).expect("a log");
-    let pages = |name: &str| -> u64 { reader.pragma_query_value(None, name, |row| row.get(0)).expect("readable") };
+    let pages = |name: &str| -> i64 { reader.pragma_query_value(None, name, |row| row.get(0)).expect("readable") };
     let before = pages("page_count");
     assert_eq!(store.prune(row(200).started_unix_ms, 200).expect("writable"), 200);
     assert!(pages("page_count") < before && pages("freelist_count") == 0, "{before} pages");
