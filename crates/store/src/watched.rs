@@ -207,3 +207,6 @@ impl Identity {
         path.exists().then_some(Identity(0, 0))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -96,6 +96,16 @@ fn a_batch_that_fails_is_tried_again_in_its_time_and_not_before() {
 }
 
 #[test]
+fn a_batch_that_failed_is_tried_at_once_when_somebody_asks_for_it() {
+    let mut batches = batches(&[Does::IsFull], None);
+    push(&mut batches, 0..1);
+    assert!(!batches.write(Tick::ZERO));
+    assert!(!batches.write(Tick::ZERO));
+    batches.retry_now();
+    assert!(batches.write(Tick::ZERO));
+}
+
+#[test]
 fn rows_that_went_with_a_displaced_file_are_lost_and_later_ones_are_kept() {
     let mut batches = batches(&[Does::Works, Does::Works, Does::IsGone], None);
     push(&mut batches, 0..6);
