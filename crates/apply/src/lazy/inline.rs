@@ -80,6 +80,10 @@ fn meaning(source: &Source, Inline { before, after }: Inline<'_>) -> Option<Stri
     };
     let begins = |line: &str| line.trim_end() == before;
     if (after.is_empty() || before.ends_with(OPENERS)) && only(&begins).is_some() {
+        // In a file that shows such a line the marker would be read as that line.
+        if source.lines().any(|line| line.trim() == MARKER) {
+            return None;
+        }
         let indentation = super::indent(before);
         if after.is_empty() {
             return Some(format!("{before}\n{indentation}{MARKER}"));
@@ -113,6 +117,14 @@ fn refused(at: usize, line: &str) -> Refused {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_that_are_left_out_are_not_those_of_a_file_that_shows_a_marker() {
+        let source = Source::read(b"    second(1);\n    first();\n// ... existing code ...").expect("text");
+        let update = "    second(1);\n    first(); # ... same ...\n// ... existing code ...\n";
+        let refused = resolved(&source, update).expect_err("the marker is a line of the file");
+        assert!(refused.message.contains("line 2 of the update"), "{}", refused.message);
+    }
 
     #[test]
     fn markers_behind_code_are_told_from_comments() {
