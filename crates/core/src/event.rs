@@ -133,7 +133,22 @@ pub struct Usage {
     pub cache_write_input: Option<u64>,
 }
 
+/// More tokens than this are no count of one answer's: ten times the longest context that is sold (10 million, Llama 4 Scout).
+const TOKENS_MOST: u64 = 100_000_000;
+
 impl Usage {
+    /// The same without counts that no answer can have: money is reckoned by them.
+    pub fn possible(self) -> Usage {
+        let possible = |count: Option<u64>| count.filter(|&count| count <= TOKENS_MOST);
+        Usage {
+            input: possible(self.input),
+            output: possible(self.output),
+            reasoning: possible(self.reasoning),
+            cached_input: possible(self.cached_input),
+            cache_write_input: possible(self.cache_write_input),
+        }
+    }
+
     /// What is billed; `None` unless prompt and answer are both counted.
     pub fn billed(&self) -> Option<BilledTokens> {
         let (cached_input, cache_write) = (self.cached_input.unwrap_or(0), self.cache_write_input.unwrap_or(0));

@@ -28,6 +28,8 @@ const STALE_CONNECTIONS_MOST: u32 = 16;
 /// open: the server may have worked on the request, and may bill it.
 const STALE_WITHIN: Span = Span::from_millis(50);
 
+const NO_ROOM: &str = "the answers of open calls hold as many bytes as the gateway's limit `answers_bytes` allows";
+
 /// What servers say of a path that they do not have.
 const NO_SUCH_PATH: [StatusCode; 3] =
     [StatusCode::NOT_FOUND, StatusCode::METHOD_NOT_ALLOWED, StatusCode::NOT_IMPLEMENTED];
@@ -130,7 +132,17 @@ impl Attempt {
     /// Goes on with it; true when it ended just now.
     pub fn poll(&mut self, context: &mut Context<'_>) -> bool {
         let Some(running) = &mut self.running else { return false };
-        match running.as_mut().poll(context) {
+        let polled = running.as_mut().poll(context);
+        if self.inbox.borrow().has_no_room {
+            self.running = None;
+            let at = self.inbox.borrow().last_byte_at.unwrap_or(self.began_at);
+            self.close(
+                at,
+                Ending::Failed { kind: FailureKind::TooLarge, message: NO_ROOM.to_owned(), retry_after: None },
+            );
+            return true;
+        }
+        match polled {
             Poll::Pending => false,
             Poll::Ready(exchange) => {
                 self.running = None;

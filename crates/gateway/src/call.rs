@@ -393,7 +393,8 @@ impl Call {
                     outgoing.headers.insert(HeaderName::from_static("x-request-id"), id);
                 }
                 let secrets = lane.endpoints[endpoint].secrets.clone();
-                let inbox = Inbox::new(reader, batch).guarded(Redactor::new(secrets, account.request.body.clone()));
+                let redactor = Redactor::new(secrets, account.request.body.clone());
+                let inbox = Inbox::new(reader, batch).guarded(redactor).within(&account.house.answers);
                 (Attempt::begin(beginning, client, outgoing, inbox, limits), None)
             }
             (Err((kind, said)), _) | (_, Err((kind, said))) => {

@@ -167,6 +167,9 @@ pub struct LimitsConfig {
     pub answer_bytes: u64,
     /// What the bodies of all open calls may hold together (bytes); one more is answered with 503.
     pub bodies_bytes: usize,
+    /// What the answers of all open calls may hold together (bytes), as far as their clients have not taken them; one for which
+    /// there is no room fails.
+    pub answers_bytes: usize,
     /// Calls open at once, over all clients; one more is answered with 503.
     pub calls: usize,
     /// Connections of clients open at once; `None` for as many as half of the process's descriptors allow, as a call needs one to
@@ -250,6 +253,7 @@ impl Default for LimitsConfig {
             request_bytes: 32 << 20,
             answer_bytes: 64 << 20,
             bodies_bytes: 256 << 20,
+            answers_bytes: 256 << 20,
             calls: 20_000,
             connections: None,
             connections_by_peer: None,

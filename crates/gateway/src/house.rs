@@ -29,6 +29,8 @@ pub(crate) struct House {
     pub exports: crate::otel::Exports,
     /// What the bodies of all open calls may hold.
     pub bodies: Arc<ByteBudget>,
+    /// What the answers of all open calls may hold.
+    pub answers: Arc<ByteBudget>,
     /// Calls open, and begun since the start.
     pub open_calls: AtomicUsize,
     calls: AtomicU64,
@@ -45,6 +47,7 @@ impl House {
         let prefix = format!("{:x}", clock.wall_nanos());
         House {
             bodies: ByteBudget::new(plan.limits.bodies_bytes),
+            answers: ByteBudget::new(plan.limits.answers_bytes),
             clock,
             log,
             told: Told::default(),

@@ -8,8 +8,10 @@ use bytes::Bytes;
 use serde::Deserialize;
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Arc;
 use tokrate_core::{EventBatch, FailureKind, Oddity, StreamEvent, TextRange, Tick, Usage, What, one_line};
 use tokrate_meter::{Ending, Failure, LiveMeter, LiveNumbers, TEXT_BYTES_MOST, Timing};
+use tokrate_net::server::{ByteBudget, ByteShare};
 use tokrate_net::{Departure, ExchangeFailure, Head, Redactor, Sink};
 use tokrate_wire::{AnswerTranslator, Decoder, Dialect, Passage, Shape, UsageFilter, error_event};
 
@@ -22,6 +24,9 @@ const MESSAGE_BYTES_MOST: usize = 500;
 /// With so many bytes ready for the client nothing further is read of a stream before they were taken: one read's.
 const READY_BYTES_MOST: usize = 64 * 1024;
 
+/// So much an answer may hold without being counted: what a stream holds that is handed on as it comes.
+const UNCOUNTED_BYTES_MOST: usize = 2 * READY_BYTES_MOST;
+
 /// How the body of an answer is read.
 pub(crate) enum Reader {
     /// Handed on as it comes, and decoded beside; some of the gateway's own asking may be taken out.
@@ -30,6 +35,18 @@ pub(crate) enum Reader {
     Translated(Box<AnswerTranslator>),
     /// Handed on, and not understood.
     Opaque,
+}
+
+/// What lay ready, on its way to the client.
+struct Taken {
+    ready: Vec<u8>,
+    _share: ByteShare,
+}
+
+impl AsRef<[u8]> for Taken {
+    fn as_ref(&self) -> &[u8] {
+        &self.ready
+    }
 }
 
 /// An answer that broke off, as its client is told.
@@ -59,6 +76,10 @@ pub(crate) struct Inbox {
     /// Whether further answers came beside the first, which alone is measured.
     pub has_further_answers: bool,
     ready: Vec<u8>,
+    /// Of what all answers may hold, this one's part; none for one that nobody limits.
+    share: Option<ByteShare>,
+    /// Whether it was to hold more than there was room for; it takes nothing more.
+    pub has_no_room: bool,
     /// Whether somebody takes what lies ready as it comes.
     pub is_handed_on: bool,
     /// Whether the race was told that the answer cannot be translated.
@@ -84,6 +105,8 @@ impl Inbox {
             has_content: false,
             has_further_answers: false,
             ready: Vec::new(),
+            share: None,
+            has_no_room: false,
             is_handed_on: false,
             has_told_fault: false,
             text: None,
@@ -96,6 +119,11 @@ impl Inbox {
     /// The same, taking out of what comes what may never be shown.
     pub fn guarded(self, redactor: Redactor) -> Inbox {
         Inbox { redactor, ..self }
+    }
+
+    /// The same, holding no more of its answer than there is room for.
+    pub fn within(self, answers: &Arc<ByteBudget>) -> Inbox {
+        Inbox { share: Some(answers.share()), ..self }
     }
 
     /// When the request's last byte had been handed to the socket; of a request that was sent again, the last time.
@@ -115,7 +143,16 @@ impl Inbox {
 
     /// Takes the bytes that lie ready.
     pub fn take_ready(&mut self) -> Option<Bytes> {
-        (!self.ready.is_empty()).then(|| Bytes::from(std::mem::take(&mut self.ready)))
+        if self.ready.is_empty() {
+            return None;
+        }
+        let ready = std::mem::take(&mut self.ready);
+        let Some(share) = self.share.as_mut().filter(|share| share.bytes() > 0) else {
+            return Some(Bytes::from(ready));
+        };
+        // They are held until the client has taken them.
+        let taken = share.split(ready.len());
+        Some(Bytes::from_owner(Taken { ready, _share: taken }))
     }
 
     /// What a client that had seen the beginning of the answer is to be told of its end; `tail` is the end of what it got.
@@ -183,7 +220,8 @@ impl Inbox {
         let said: Embeddings = serde_json::from_slice(&self.ready).unwrap_or_default();
         let input = said.usage.prompt_tokens;
         // Embeddings have no output tokens, which is known as soon as the input is.
-        (Usage { input, output: input.map(|_| 0), ..Usage::default() }, said.model)
+        let usage = Usage { input, ..Usage::default() }.possible();
+        (Usage { output: usage.input.map(|_| 0), ..usage }, said.model)
     }
 
     /// Keeps the answer's text, thinking included, for somebody who wants to see it.
@@ -243,6 +281,9 @@ impl Inbox {
     fn read(&mut self, at: Tick, bytes: &[u8]) {
         self.first_byte_at.get_or_insert(at);
         self.last_byte_at = Some(at);
+        if self.has_no_room {
+            return;
+        }
         let clean = self.redactor.push(bytes);
         self.take(at, &clean);
     }
@@ -268,6 +309,25 @@ impl Inbox {
         }
         self.hear(&mut batch);
         self.tell_fault(at);
+        self.keep_within();
+    }
+
+    /// Counts what is held; gives it all up when there is no room for it.
+    fn keep_within(&mut self) {
+        let Some(share) = &mut self.share else { return };
+        let held = self.ready.len()
+            + match &self.reader {
+                Reader::Same { decoder, .. } => decoder.held_bytes(),
+                Reader::Translated(translator) => translator.held_bytes(),
+                Reader::Opaque => 0,
+            };
+        let counted = if held > UNCOUNTED_BYTES_MOST { held } else { 0 };
+        if counted != share.bytes() && !share.resize(counted) {
+            self.has_no_room = true;
+            self.ready = Vec::new();
+            self.reader = Reader::Opaque;
+            let _ = share.resize(0);
+        }
     }
 
     /// Lets the race hear of an answer that cannot be translated: no end mark makes that good.

@@ -85,6 +85,17 @@ impl Decoder {
         self
     }
 
+    /// Bytes of the body that are held in memory until what they belong to is whole.
+    pub fn held_bytes(&self) -> usize {
+        match &self.form {
+            Form::Unknown | Form::Over => 0,
+            Form::Events(framer) => framer.held_bytes(),
+            Form::Lines(framer) => framer.held_bytes(),
+            Form::Elements(framer) => framer.held_bytes(),
+            Form::Whole => self.whole.len(),
+        }
+    }
+
     /// The dialect that it decodes.
     pub fn dialect(&self) -> Dialect {
         self.dialect

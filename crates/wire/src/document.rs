@@ -89,12 +89,13 @@ pub(crate) struct UsageReading {
     pub(crate) plausible: bool,
 }
 
-/// Says token counts.
+/// Says token counts; one that is impossible is left out, as if nothing had been said.
 pub(crate) fn emit_usage(at: Tick, reading: UsageReading, out: &mut EventBatch) {
-    if !reading.plausible {
+    let possible = reading.usage.possible();
+    if !reading.plausible || possible != reading.usage {
         out.push(at, What::Odd(Oddity::ImplausibleUsage));
     }
-    out.push(at, What::Usage(reading.usage));
+    out.push(at, What::Usage(possible));
 }
 
 /// Says that the answer failed, for the reason that the JSON gives.

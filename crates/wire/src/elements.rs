@@ -32,6 +32,11 @@ enum State {
 }
 
 impl ElementFramer {
+    /// Bytes held in memory.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.held.len()
+    }
+
     /// A framer at the start of a body that skips elements of more than `max_element_bytes`.
     pub(crate) fn new(max_element_bytes: usize) -> ElementFramer {
         ElementFramer {

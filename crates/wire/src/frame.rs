@@ -64,6 +64,11 @@ enum Line {
 }
 
 impl SseFramer {
+    /// Bytes held in memory.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.line.len() + self.data.len() + self.name.len()
+    }
+
     /// A framer at the start of a body that skips events of more than `max_event_bytes`.
     pub fn new(max_event_bytes: usize) -> SseFramer {
         SseFramer {

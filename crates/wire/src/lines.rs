@@ -21,6 +21,11 @@ pub(crate) struct LineFramer {
 }
 
 impl LineFramer {
+    /// Bytes held in memory.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.held.len()
+    }
+
     /// A framer at the start of a body that skips lines of more than `max_line_bytes`.
     pub(crate) fn new(max_line_bytes: usize) -> LineFramer {
         LineFramer { limit: max_line_bytes, held: Vec::new(), line_bytes: 0 }

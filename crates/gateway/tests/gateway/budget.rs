@@ -59,6 +59,28 @@ fn answering() -> Scripted {
 }
 
 #[test]
+fn a_count_of_tokens_that_no_answer_can_have_spends_nothing() {
+    let counts = [
+        r#"{"prompt_tokens":5,"completion_tokens":18446744073709551615}"#,
+        r#"{"prompt_tokens":5,"completion_tokens":-1}"#,
+    ];
+    for counts in counts {
+        let said = format!(
+            r#"{{"choices":[{{"index":0,"message":{{"role":"assistant","content":"yes"}},"finish_reason":"stop"}}],"usage":{counts}}}"#
+        );
+        let lane_one = Scripted::start(vec![Script::Say(vec![whole("200 OK", &said)])]);
+        let config = with_key(10.0, configured(vec![lane("one", lane_one.address, CHAT)], Mode::Off));
+        let mut house = House::start(config);
+        for _ in 0..2 {
+            assert_eq!(chat(house.address, "").status, 200, "{counts}");
+        }
+        let rows = house.rows();
+        assert!(rows.iter().all(|row| row.cost_basis == CostBasis::Estimated), "{rows:?}");
+        assert!(spent(&rows) < 1e-4, "{counts}: {}", spent(&rows));
+    }
+}
+
+#[test]
 fn two_hundred_calls_at_once_without_a_limit_spend_the_budget_and_one_answer_at_most() {
     const CLIENTS: usize = 200;
     let gate = Gate::of(CLIENTS);

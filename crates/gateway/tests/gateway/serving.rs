@@ -139,6 +139,33 @@ fn a_picture_of_many_mib_without_a_word_is_an_answer() {
     }
 }
 
+/// A whole chat answer of so many bytes of text.
+fn long_answer(bytes: usize) -> Vec<u8> {
+    whole("200 OK", &chat_whole(&"A".repeat(bytes)))
+}
+
+#[test]
+fn answers_beyond_what_all_may_hold_fail_and_what_was_held_is_given_back() {
+    let large = Scripted::start(vec![Script::Say(vec![long_answer(5 << 20)])]);
+    let other = Scripted::start(vec![Script::Say(vec![long_answer(2 << 20)])]);
+    let lanes = vec![lane("large", large.address, CHAT), lane("other", other.address, CHAT)];
+    let mut config = configured(lanes, Mode::Off);
+    config.limits.answers_bytes = 8 << 20;
+    let mut house = House::start(config);
+    // Each is held twice, as it came and to be understood; six of the eight MiB are for answers of this size.
+    for _ in 0..4 {
+        let answer = post(house.address, "/v1/chat/completions", &chat(false));
+        assert_eq!((answer.status, answer.header("x-tokrate-winner")), (200, Some("other")));
+    }
+    let alone = chat(false).replace("all", "large");
+    let answer = post(house.address, "/v1/chat/completions", &alone);
+    assert_eq!(answer.status, 502);
+    assert!(answer.text().contains("`answers_bytes`"), "{}", answer.text());
+    let rows = house.rows();
+    let failed = rows.iter().filter(|row| row.lane == "large");
+    assert!(failed.clone().count() > 1 && failed.clone().all(|row| row.failure == Some(FailureKind::TooLarge)));
+}
+
 #[test]
 fn an_error_names_its_call_as_the_log_does() {
     let broken = Scripted::start(vec![Script::Say(vec![whole("500 Internal Server Error", "{}")])]);

@@ -90,6 +90,8 @@ struct Carrying<'a, 'b, S> {
     /// Why the request could not be sent whole; the server may have answered all the same.
     unsent: Option<io::Error>,
     stage: Reading,
+    /// Of interim heads so far.
+    interim_bytes: usize,
 }
 
 /// What is read next.
@@ -119,6 +121,7 @@ impl Http1 {
             sending: Some(request),
             unsent: None,
             stage: Reading::Head(Vec::new()),
+            interim_bytes: 0,
         };
         poll_fn(|context| {
             carrying.send(context);
@@ -193,7 +196,7 @@ impl<S: Sink> Carrying<'_, '_, S> {
             let rest = &bytes[used..];
             let read = head::read(rest, &self.method);
             let Some(read) = read.map_err(|error| failure::not_http(&error.0, &self.connection.stamps))? else {
-                if rest.len() > HEAD_BYTES_MOST {
+                if self.interim_bytes + rest.len() > HEAD_BYTES_MOST {
                     return Err(failure::head_too_large(HEAD_BYTES_MOST));
                 }
                 self.stage = Reading::Head(rest.to_vec());
@@ -207,6 +210,11 @@ impl<S: Sink> Carrying<'_, '_, S> {
                 ));
             }
             if read.head.status.is_informational() {
+                // They take the time of whoever reads them, and no limit but this one ends them.
+                self.interim_bytes += read.length;
+                if self.interim_bytes > HEAD_BYTES_MOST {
+                    return Err(failure::head_too_large(HEAD_BYTES_MOST));
+                }
                 continue;
             }
             self.receiver.head(&read.head)?;

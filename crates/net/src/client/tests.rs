@@ -268,7 +268,7 @@ fn a_handshake_that_is_never_answered_times_out() {
 #[test]
 fn broken_answers_fail_with_their_kind_and_keep_what_came_before() {
     let head = "HTTP/1.1 200 OK\r\n";
-    let cases: [(&str, String, FailureKind, &str); 10] = [
+    let cases: [(&str, String, FailureKind, &str); 11] = [
         ("nothing", String::new(), FailureKind::Connect, ""),
         ("half a head", head.to_owned(), FailureKind::Protocol, ""),
         ("no HTTP", "SSH-2.0-OpenSSH_9.9\r\n\r\n".to_owned(), FailureKind::Protocol, ""),
@@ -293,6 +293,7 @@ fn broken_answers_fail_with_their_kind_and_keep_what_came_before() {
             FailureKind::Truncated,
             "a",
         ),
+        ("no end of interim answers", "HTTP/1.1 103 Early Hints\r\n\r\n".repeat(10_000), FailureKind::Protocol, ""),
         ("a huge head", format!("{head}x: {}\r\n\r\n", "a".repeat(200_000)), FailureKind::Protocol, ""),
     ];
     on_paused_runtime(async {

@@ -53,6 +53,18 @@ impl ByteShare {
         self.of.share()
     }
 
+    /// What it holds (bytes).
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Another share, which takes over so many of the bytes that this one holds, or all of them.
+    pub fn split(&mut self, bytes: usize) -> ByteShare {
+        let bytes = bytes.min(self.bytes);
+        self.bytes -= bytes;
+        ByteShare { of: Arc::clone(&self.of), bytes }
+    }
+
     /// Whether it could hold so many bytes now.
     pub fn has_room_for(&self, bytes: usize) -> bool {
         let more = bytes.saturating_sub(self.bytes);

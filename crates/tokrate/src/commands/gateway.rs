@@ -117,7 +117,7 @@ fn reload(gateway: &RunningGateway, flags: &Flags) -> Result<(String, Config)> {
     gateway.reconfigure(&resolved.config)?;
     let said = format!(
         "read the settings again: {lanes} lanes, {aliases} aliases; addresses, hosts, origins, limits of connections and of \
-         bodies_bytes, the log and the export stay as they are"
+         bodies_bytes and answers_bytes, the log and the export stay as they are"
     );
     Ok((said, resolved.config))
 }

@@ -91,6 +91,11 @@ impl AnswerTranslator {
         }
     }
 
+    /// Bytes of the answer that are held in memory until they can be written.
+    pub fn held_bytes(&self) -> usize {
+        self.held + self.decoder.held_bytes()
+    }
+
     /// How far the answer has come.
     pub fn progress(&self) -> Progress {
         self.progress

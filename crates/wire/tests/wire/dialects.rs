@@ -83,7 +83,7 @@ pub fn said() -> impl Strategy<Value = Said> {
     let call = ("[a-z_]{1,8}", arguments)
         .prop_map(|(name, parts)| (name, parts.into_iter().map(str::to_owned).collect::<Vec<String>>()));
     let finish = prop::sample::select(vec![FinishReason::Stop, FinishReason::Length]);
-    (texts(), texts(), prop::collection::vec(call, 0..3), finish, 1_u64..1 << 40, 1_u64..1 << 40).prop_map(
+    (texts(), texts(), prop::collection::vec(call, 0..3), finish, 1_u64..=50_000_000, 1_u64..=50_000_000).prop_map(
         |(reasoning, answer, calls, finish, input, output)| {
             let finish = if calls.is_empty() { finish } else { FinishReason::ToolCalls };
             let usage = Usage { input: Some(input), output: Some(output), ..Usage::default() };

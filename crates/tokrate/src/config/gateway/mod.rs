@@ -266,6 +266,7 @@ impl Seen {
                 row.bodies_bytes,
                 usual.bodies_bytes.max(request_bytes.saturating_mul(2)),
             ),
+            answers_bytes: self.number("limits.answers_bytes", row.answers_bytes, usual.answers_bytes),
             answer_bytes: self.number("limits.answer_bytes", row.answer_bytes, usual.answer_bytes),
             calls: self.number("limits.calls", row.calls, usual.calls),
             connections: self.most("limits.connections", row.connections)?,

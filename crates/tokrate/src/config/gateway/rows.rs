@@ -127,6 +127,9 @@ pub struct LimitsRow {
     pub answer_bytes: Option<u64>,
     /// What the requests of all open calls may hold together (bytes), at least twice `request_bytes`; then 503 with Retry-After
     pub bodies_bytes: Option<usize>,
+    /// What the answers of all open calls may hold together (bytes) until their clients have taken them; one for which there is no
+    /// room fails, and another lane is asked, or else the call ends with 502
+    pub answers_bytes: Option<usize>,
     /// Calls that are open at once; over it 503 with Retry-After
     pub calls: Option<usize>,
     /// Connections of clients open at once, over both addresses; then those without a key that have waited longest go [default: half
