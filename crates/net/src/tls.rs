@@ -10,11 +10,14 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{AlertDescription, CertificateError};
 use std::error::Error;
-use std::io;
+use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 use tokio_rustls::TlsAcceptor;
 use tokrate_core::FailureKind;
+
+/// Longest file of certificates that is read (bytes): what systems bring has 0.3 MiB.
+const AUTHORITIES_BYTES_MOST: u64 = 16 << 20;
 
 /// Certificate and key of a server.
 #[derive(Clone)]
@@ -102,7 +105,12 @@ fn certificate_fault(reason: &CertificateError) -> String {
 }
 
 fn add_authorities(roots: &mut rustls::RootCertStore, path: &Path) -> Result<(), String> {
-    let pem = std::fs::read(path).map_err(|error| error.to_string())?;
+    let mut pem = Vec::new();
+    let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
+    file.take(AUTHORITIES_BYTES_MOST + 1).read_to_end(&mut pem).map_err(|error| error.to_string())?;
+    if pem.len() as u64 > AUTHORITIES_BYTES_MOST {
+        return Err(format!("it has more than {AUTHORITIES_BYTES_MOST} bytes"));
+    }
     let mut count = 0;
     for certificate in CertificateDer::pem_slice_iter(&pem) {
         let certificate = certificate.map_err(|error| error.to_string())?;

@@ -1,6 +1,7 @@
 //! `tokrate claim`: what a stated speed can mean, and what has to be asked before it means anything.
 
 use super::Verdict;
+use crate::config::reading::{self, DATA_BYTES_MOST};
 use crate::flags::claim::Flags;
 use anyhow::{Context, Result, anyhow};
 use std::fmt::Write;
@@ -11,7 +12,7 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
     let claim = Claim::parse(&flags.text).map_err(|error| anyhow!("{error}"))?;
     let records = match &flags.record {
         Some(path) => {
-            let text = std::fs::read_to_string(path)
+            let text = reading::text_of(path, DATA_BYTES_MOST)
                 .with_context(|| format!("read the record {}; check --record", path.display()))?;
             Comparison::parse_records(&text).map_err(|error| anyhow!("{error} ({})", path.display()))?
         }

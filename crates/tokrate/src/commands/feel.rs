@@ -2,6 +2,7 @@
 
 use super::Verdict;
 use crate::config::quantity;
+use crate::config::reading::{self, DATA_BYTES_MOST};
 use crate::flags::feel::Flags;
 use anyhow::{Context, Result, ensure};
 use std::io::Write;
@@ -60,7 +61,7 @@ impl Plan {
             "read --seconds: it must be a number above 0 and at most 86400"
         );
         let text = match &flags.text {
-            Some(path) => std::fs::read_to_string(path)
+            Some(path) => reading::text_of(path, DATA_BYTES_MOST)
                 .with_context(|| format!("read {}; it must be a file of UTF-8 text", path.display()))?,
             None => TEXT.to_owned(),
         };

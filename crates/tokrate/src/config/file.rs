@@ -1,6 +1,7 @@
 //! `tokrate.toml`: settings that stay the same from run to run. Unknown keys are refused, with their place, and so is a file that
 //! merely lies there and names addresses, keys or commands, until its user trusts it.
 
+use super::reading::{self, SETTINGS_BYTES_MOST};
 use super::trust::Found;
 use anyhow::{Context, Result};
 use serde::Deserialize;
@@ -73,7 +74,7 @@ impl File {
         let Some(path) = named else {
             return File::of_folder("name it by hand: --config tokrate.toml");
         };
-        let text = std::fs::read_to_string(path)
+        let text = reading::text_of(path, SETTINGS_BYTES_MOST)
             .with_context(|| format!("read the settings file {}; check --config", path.display()))?;
         File::parse(path, &text)
     }

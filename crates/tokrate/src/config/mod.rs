@@ -10,6 +10,7 @@ pub mod log;
 pub mod machine;
 pub mod personas;
 pub mod quantity;
+pub mod reading;
 #[cfg(test)]
 mod reference;
 pub mod secret;

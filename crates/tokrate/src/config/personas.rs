@@ -3,6 +3,7 @@
 
 mod rows;
 
+use super::reading::{self, SETTINGS_BYTES_MOST};
 use super::secret::KeyReference;
 use anyhow::{Context, Result, anyhow};
 use rows::{BackgroundRow, ChangeRow, LawRow, PersonaRow};
@@ -28,7 +29,7 @@ pub struct Personas {
 impl Personas {
     /// Reads a file and the keys that it names.
     pub fn read(path: &Path) -> Result<Personas> {
-        let text = std::fs::read_to_string(path)
+        let text = reading::text_of(path, SETTINGS_BYTES_MOST)
             .with_context(|| format!("read the personas file {}; check --personas", path.display()))?;
         let fetch = |name: &str| {
             let key = KeyReference::Variable(name.to_owned()).fetch()?;

@@ -1,6 +1,7 @@
 //! Keys: read by reference, never printed.
 
 use super::environment;
+use super::reading::{self, SETTINGS_BYTES_MOST};
 use anyhow::{Context, Result, bail};
 use std::fmt;
 use std::path::PathBuf;
@@ -50,7 +51,7 @@ impl KeyReference {
                     format!("read the API key: the environment variable {name} is not set; set it, or name another with --key-env (key_env in a file)")
                 })?
             }
-            KeyReference::File(path) => std::fs::read_to_string(path)
+            KeyReference::File(path) => reading::text_of(path, SETTINGS_BYTES_MOST)
                 .with_context(|| format!("read the API key from {}; check --key-file", path.display()))?,
             KeyReference::Command(command) => {
                 let output = Command::new("sh")

@@ -2,6 +2,7 @@
 //!
 //! It refuses to compare. Invariant: what cannot be understood is an error that names the file, the line and the column.
 
+use crate::config::reading::{self, DATA_BYTES_MOST};
 use anyhow::{Context, Result, anyhow, ensure};
 use serde::Deserialize;
 use std::path::Path;
@@ -17,7 +18,7 @@ struct Row {
 
 /// The records of a file: one, or those of several targets.
 pub fn read_records(path: &Path) -> Result<Vec<Record>> {
-    let text = std::fs::read_to_string(path)
+    let text = reading::text_of(path, DATA_BYTES_MOST)
         .with_context(|| format!("read {}; name a file that `tokrate bench --json` wrote", path.display()))?;
     Comparison::parse_records(&text).map_err(|error| anyhow!("{error} ({})", path.display()))
 }
@@ -36,7 +37,8 @@ pub fn read_record(path: &Path) -> Result<Record> {
 
 /// The rows of a file, in the order of the record's phases; a phase without rows gets none.
 pub fn read_rows(path: &Path, record: &Record) -> Result<Vec<Vec<RequestNumbers>>> {
-    let text = std::fs::read_to_string(path).with_context(|| format!("read the rows in {}", path.display()))?;
+    let text =
+        reading::text_of(path, DATA_BYTES_MOST).with_context(|| format!("read the rows in {}", path.display()))?;
     let mut phases: Vec<Vec<RequestNumbers>> = record.phases.iter().map(|_| Vec::new()).collect();
     for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let row: Row = serde_json::from_str(line).map_err(|error| {

@@ -399,3 +399,31 @@ fn a_sim_on_a_taken_address_says_so() {
     let shown = refusals(&Folder::new("taken"), &[&format!("sim --listen {address}")]);
     insta::assert_snapshot!("taken", shown.replace(&address, "[address]"));
 }
+
+/// A file that never ends, such as a link to a device in a folder of somebody else's.
+#[cfg(unix)]
+#[test]
+fn a_file_without_an_end_is_refused_and_named() {
+    let folder = Folder::new("endless");
+    std::fs::write(folder.path().join("a.txt"), "a\n").expect("it can be written");
+    let bench = ["bench", "--url", "http://127.0.0.1:9/v1", "--model", "m"];
+    let with = |more: &[&'static str]| [&bench[..], more].concat();
+    let lines = [
+        vec!["gateway", "--check", "--config", "/dev/zero"],
+        with(&["--config", "/dev/zero"]),
+        with(&["--key-file", "/dev/zero"]),
+        vec!["bench", "--url", "https://127.0.0.1:9/v1", "--model", "m", "--ca-file", "/dev/zero"],
+        vec!["sim", "--personas", "/dev/zero"],
+        vec!["apply", "a.txt", "--update", "/dev/zero"],
+        vec!["apply", "--patch", "/dev/zero"],
+    ];
+    for line in lines {
+        let finished = finish(start(&mut tokrate(&folder, &line)));
+        assert_eq!(finished.code, Some(2), "{line:?}: {}", finished.stderr);
+        assert!(
+            finished.stderr.contains("/dev/zero") && finished.stderr.contains("it has more than"),
+            "{line:?}: {}",
+            finished.stderr
+        );
+    }
+}

@@ -10,12 +10,13 @@ mod serve;
 
 use super::Verdict;
 use crate::config::apply as config;
+use crate::config::reading::{bytes_from, bytes_of};
 use crate::flags::apply::Flags;
 use crate::out::apply::Refusal;
 use anyhow::{Context, Result};
 use place::Place;
 use std::fs::Metadata;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::path::Path;
 use tokrate_apply::Options;
 use tokrate_apply_host::{Fallback, Settled};
@@ -63,7 +64,7 @@ pub fn read_file(path: &Path) -> Result<Result<Vec<u8>, Refusal>> {
     if metadata.len() > FILE_BYTES_MOST {
         return Ok(Err(Refusal::too_large("the original", metadata.len(), FILE_BYTES_MOST)));
     }
-    Ok(Ok(std::fs::read(path).with_context(reading)?))
+    Ok(Ok(bytes_of(path, FILE_BYTES_MOST).with_context(reading)?))
 }
 
 /// The same of a place, and what the system says of the file.
@@ -79,13 +80,10 @@ pub fn read_place(place: &Place) -> Result<Result<(Vec<u8>, Metadata), Refusal>>
 /// The bytes of what `flag` names, `-` being standard input.
 fn read_named(flag: &str, path: &Path) -> Result<Vec<u8>> {
     if path != Path::new("-") {
-        return std::fs::read(path).with_context(|| format!("read {flag} {}; check the path", path.display()));
+        return bytes_of(path, FILE_BYTES_MOST)
+            .with_context(|| format!("read {flag} {}; check the path", path.display()));
     }
-    let mut bytes = Vec::new();
-    let mut stdin = std::io::stdin().lock();
-    // More than this is refused by the engine.
-    stdin.by_ref().take(FILE_BYTES_MOST).read_to_end(&mut bytes).context("read standard input")?;
-    Ok(bytes)
+    bytes_from(std::io::stdin().lock(), FILE_BYTES_MOST).context("read standard input")
 }
 
 /// Prints text as it is: nothing in a file is a colour to be taken away.

@@ -3,6 +3,7 @@
 //! It refuses to know their layouts. Invariant: what cannot be read is named by its file, line and column.
 
 use crate::config::file::File;
+use crate::config::reading::{self, DATA_BYTES_MOST};
 use crate::flags::bench::Flags;
 use anyhow::{Context, Result, anyhow, ensure};
 use std::path::Path;
@@ -44,7 +45,7 @@ fn refused(flag: &str, path: &Path, bad: &BadInput) -> anyhow::Error {
 
 /// The text of a file, which has to be UTF-8.
 fn text_of(flag: &str, path: &Path) -> Result<String> {
-    let bytes = std::fs::read(path).with_context(|| format!("read {flag} {}", path.display()))?;
+    let bytes = reading::bytes_of(path, DATA_BYTES_MOST).with_context(|| format!("read {flag} {}", path.display()))?;
     String::from_utf8(bytes).map_err(|error| {
         let good = error.utf8_error().valid_up_to();
         let before = &error.as_bytes()[..good];

@@ -4,6 +4,7 @@ use super::amounts::Dollars;
 use super::rows::{LaneRow, PriceRow};
 use crate::config::bench::target::named;
 use crate::config::bench::target::{dialect_of, key_header, own_key, usual_endpoint};
+use crate::config::reading::{self, DATA_BYTES_MOST};
 use crate::config::secret::{KeyReference, Secret};
 use anyhow::{Context, Result, bail, ensure};
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -67,7 +68,8 @@ pub fn tokens_most(row: &LaneRow) -> TokensMost {
 
 /// The curve of a record of `tokrate bench`.
 fn curve(path: &std::path::Path) -> Result<Vec<CurvePoint>> {
-    let text = std::fs::read_to_string(path).with_context(|| format!("read its curve from {}", path.display()))?;
+    let text =
+        reading::text_of(path, DATA_BYTES_MOST).with_context(|| format!("read its curve from {}", path.display()))?;
     let record = tokrate_meter::Record::parse(&text)
         .with_context(|| format!("understand {}; `tokrate bench --json FILE` writes such a record", path.display()))?;
     let points = curve_of(&record);

@@ -8,16 +8,15 @@ pub mod settings;
 
 use super::environment;
 use super::file::DEFAULT_NAME;
+use super::reading::{SETTINGS_BYTES_MOST, bytes_from};
 use anyhow::{Context, Result, bail, ensure};
 use settings::{Sensitive, sensitive};
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
 use std::fs::Metadata;
-use std::io::{ErrorKind, Read};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// More of a settings file is not read (bytes).
-const BYTES_MOST: u64 = 4 << 20;
 /// Settings that a refusal lists.
 const LISTED_MOST: usize = 20;
 
@@ -40,9 +39,7 @@ impl Found {
         let absolute = folder.canonicalize().with_context(reading)?.join(name);
         let file = std::fs::File::open(path).with_context(reading)?;
         let metadata = file.metadata().with_context(reading)?;
-        let mut bytes = Vec::new();
-        file.take(BYTES_MOST + 1).read_to_end(&mut bytes).with_context(reading)?;
-        ensure!(bytes.len() as u64 <= BYTES_MOST, "{}: it has more than {BYTES_MOST} bytes", reading());
+        let bytes = bytes_from(file, SETTINGS_BYTES_MOST).with_context(reading)?;
         let text = String::from_utf8(bytes).ok().with_context(|| format!("{}: it is not UTF-8", reading()))?;
         Ok(Found { path: absolute, text, metadata })
     }
