@@ -180,13 +180,13 @@ fn rise(before: &LoadLevel, last: &LoadLevel) -> Option<String> {
 
 /// A level between two; `None` if they are next to each other.
 fn between(template: &PhaseSpec, low: f64, high: f64) -> Option<f64> {
+    if (high - low) / high <= NEAREST {
+        return None;
+    }
     let middle = (low * high).sqrt();
     match template.load {
-        Load::Closed { .. } => {
-            let middle = middle.round().clamp(low + 1.0, high - 1.0);
-            (high - low >= 2.0 && (high - low) / high > NEAREST).then_some(middle)
-        }
-        _ => ((high - low) / high > NEAREST).then(|| (middle * 1000.0).round() / 1000.0),
+        Load::Closed { .. } => (high - low >= 2.0).then(|| middle.round().clamp(low + 1.0, high - 1.0)),
+        _ => Some((middle * 1000.0).round() / 1000.0),
     }
 }
 

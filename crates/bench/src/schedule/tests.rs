@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::plan::{Arrivals, Backoff};
+use proptest::prelude::*;
 use std::sync::OnceLock;
 use tokrate_core::{Conditions, Sketch, Span, Tick};
 use tokrate_meter::run::Throughput;
@@ -200,4 +201,57 @@ fn a_level_too_near_to_the_share_is_measured_again_up_to_the_cap() {
     assert!(found.sentence.starts_with("needs more requests (about "), "{}", found.sentence);
     assert_eq!((found.highest_met, found.lowest_missed), (Some(2.0), None));
     assert!(reasons.last().is_some_and(|why| why.contains("was measured again")), "{reasons:?}");
+}
+
+#[test]
+fn levels_that_double_from_one_can_be_refined() {
+    let listed = [1, 2, 4, 8, 16, 32].map(closed).to_vec();
+    for slots in [1.0, 2.0, 5.0, 20.0, 31.0] {
+        let schedule = Schedule::new(listed.clone(), Agenda::Refine { most: 4 }, 0);
+        let (levels, ..) = run(&schedule, |spec| with_throughput(spec, 50.0 * level(spec).min(slots)));
+        assert!(levels.len() >= 6, "{slots}: {levels:?}");
+    }
+}
+
+/// What may be asked for beside levels of one kind.
+fn agendas(axis: Axis) -> impl Strategy<Value = Agenda> {
+    let search = move |(share, most, requests_most)| Agenda::Search(Search { axis, share, most, requests_most });
+    prop_oneof![
+        Just(Agenda::Listed),
+        (0..6_u32).prop_map(|most| Agenda::Refine { most }),
+        (1..300_u32).prop_map(|most| Agenda::System { most }),
+        (0.5..0.99, 1.0..300.0, 1..500_u64).prop_map(search),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn whatever_was_asked_and_measured_levels_are_chosen_to_an_end(
+        levels in prop::collection::vec(prop_oneof![1..9_u32, 1..600_u32], 1..12),
+        (is_open, agenda) in prop_oneof![
+            agendas(Axis::Concurrency).prop_map(|agenda| (false, agenda)),
+            agendas(Axis::Rate).prop_map(|agenda| (true, agenda)),
+        ],
+        results in prop::collection::vec((prop_oneof![Just(0.0), 0.1..1e5], 0.0..=1.0), 30),
+    ) {
+        let spec = |level: u32| match is_open {
+            false => closed(level),
+            true => {
+                let rate = RequestsPerSecond::new(f64::from(level) / 7.0).expect("finite");
+                let load = Load::Open { rate, arrivals: Arrivals::Poisson, in_flight_limit: 9 };
+                PhaseSpec { load, ..closed(1) }
+            }
+        };
+        let schedule = Schedule::new(levels.into_iter().map(spec).collect(), agenda, 0);
+        let mut said = results.into_iter().cycle();
+        let (_, done, _) = run(&schedule, |spec| {
+            let (tokens_per_second, share) = said.next().expect("it goes round");
+            let Extent::Requests(n) = spec.extent else { panic!("requests") };
+            let goodput = with_goodput(spec, (share * n as f64) as u64, n).goodput;
+            PhaseResult { goodput, ..with_throughput(spec, tokens_per_second) }
+        });
+        prop_assert!(!done.is_empty() || schedule.next(&[]).is_none());
+    }
 }
