@@ -73,6 +73,16 @@ fn a_file_that_is_not_there_is_made_by_a_writer_and_missed_by_a_reader() {
 }
 
 /// Files as every version of tokrate made them, each with the row that it could hold. They are never made anew.
+/// A link can lead to where nothing can be made.
+#[cfg(unix)]
+#[test]
+fn a_link_into_a_folder_that_is_not_there_is_refused_as_a_log_that_cannot_be_opened() {
+    let folder = Folder::new("dangling");
+    std::os::unix::fs::symlink(folder.log().with_extension("none").join("x"), folder.log()).expect("it can be made");
+    let error = Sqlite::open(&folder.log()).expect_err("there is no such folder");
+    assert!(matches!(error, StoreError::Open { .. }), "{error:?}");
+}
+
 fn older_files() -> Vec<(u32, PathBuf)> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/store/forms");
     (1..=SCHEMA_VERSION).map(|version| (version, folder.join(format!("version-{version}.sql")))).collect()
