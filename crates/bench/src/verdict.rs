@@ -109,6 +109,20 @@ pub(crate) fn notes(phases: &[PhaseResult]) -> Vec<String> {
         let other = phase.models.iter().filter_map(|seen| seen.name.as_ref()).find(|name| *name != asked)?;
         Some(format!("{}: the answers name the model `{other}`, asked for was `{asked}`", phase.name))
     });
+    let speeds = phases.iter().filter_map(without_speed);
     let told = suspicions(phases).into_iter().filter(Suspicion::is_note).map(|suspicion| suspicion.sentence);
-    stale.chain(mismatched).chain(told).collect()
+    stale.chain(mismatched).chain(speeds).chain(told).collect()
+}
+
+/// Why the output speed of a level is missing, or is that of some of its answers.
+fn without_speed(phase: &PhaseResult) -> Option<String> {
+    let speed = &phase.output_speed;
+    if let Some(why) = &speed.refused {
+        return Some(format!("{}: output speed and TPOT are not stated: {why}", phase.name));
+    }
+    let without: u64 = speed.missing.iter().map(|missing| missing.count).sum();
+    let why: Vec<&str> = speed.missing.iter().map(|missing| missing.reason.as_str()).collect();
+    (without > 0).then(|| {
+        format!("{}: {without} of {} answers have no output speed ({})", phase.name, speed.n + without, why.join(", "))
+    })
 }

@@ -6,6 +6,7 @@
 mod look_up;
 
 use crate::expression::{Cursor, ExpressionError, Relation, suggestion};
+use crate::metric::RequestMetric;
 use crate::run::{Load, PhaseResult};
 use crate::slo::{is_speed_unit, milliseconds_in};
 use look_up::{Found, Kind, Subject, subject_of};
@@ -100,7 +101,7 @@ impl Assertion {
     /// Holds the demand against every phase that it is for; never empty.
     pub fn judge(&self, phases: &[PhaseResult]) -> Vec<AssertionOutcome> {
         let outcomes: Vec<AssertionOutcome> =
-            phases.iter().filter(|phase| self.is_for(phase)).map(|phase| self.judge_phase(phase)).collect();
+            phases.iter().filter(|phase| self.is_for_load(phase.load)).map(|phase| self.judge_phase(phase)).collect();
         if !outcomes.is_empty() {
             return outcomes;
         }
@@ -117,17 +118,29 @@ impl Assertion {
         }]
     }
 
-    fn kind(&self) -> Kind {
-        self.subject.kind_of(self.statistic)
+    /// The fewest requests of a phase from which the number can be stated; `None` for what does not depend on how many there are,
+    /// or is not one for each request.
+    pub fn requests_needed(&self) -> Option<u64> {
+        self.subject.floor_of(self.statistic)
     }
 
-    fn is_for(&self, phase: &PhaseResult) -> bool {
-        match (self.place, phase.load) {
+    /// The metric of single requests that it is about, if it is.
+    pub fn metric(&self) -> Option<RequestMetric> {
+        RequestMetric::from_name(self.subject.name.trim_start_matches("adj_"))
+    }
+
+    /// Whether it is for phases of this load.
+    pub fn is_for_load(&self, load: Load) -> bool {
+        match (self.place, load) {
             (Place::Everywhere, _) => true,
             (Place::Concurrency(wanted), Load::Closed { concurrency }) => wanted == concurrency,
             (Place::Rate(wanted), Load::Open { rate, .. }) => (wanted - rate).abs() <= 1e-9 * wanted.abs(),
             _ => false,
         }
+    }
+
+    fn kind(&self) -> Kind {
+        self.subject.kind_of(self.statistic)
     }
 
     fn judge_phase(&self, phase: &PhaseResult) -> AssertionOutcome {

@@ -4,7 +4,7 @@
 //! answered requests outside the warm-up are examined, and `of` counts those in which the sign could have shown.
 
 use crate::record::ConditionsRow;
-use crate::request::{MIN_WINDOW, RequestNumbers};
+use crate::request::{LONG_TEXT_TOKENS, RequestNumbers};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use tokrate_core::FinishReason;
@@ -120,7 +120,7 @@ pub(crate) fn examine(conditions: &ConditionsRow, measured: &[&RequestNumbers]) 
     let examined = SuspicionKind::ALL.into_iter().map(|kind| {
         let (count, of) = match kind {
             SuspicionKind::Replayed => recurring(measured, |request| {
-                request.text_hash.as_deref().filter(|_| request.tokens_std >= MIN_WINDOW.tokens)
+                request.text_hash.as_deref().filter(|_| request.tokens_std >= LONG_TEXT_TOKENS)
             }),
             SuspicionKind::SharedPrefix => recurring(measured, |request| request.text_prefix_hash.as_deref()),
             _ => counted(measured, |request| seen(kind, conditions, request)),
@@ -175,7 +175,7 @@ fn seen(kind: SuspicionKind, conditions: &ConditionsRow, request: &RequestNumber
         }
         SuspicionKind::LengthNotHonoured => length_missed(conditions, request),
         SuspicionKind::OneBurst => {
-            let long = conditions.streaming && request.tokens_std >= MIN_WINDOW.tokens;
+            let long = conditions.streaming && request.tokens_std >= LONG_TEXT_TOKENS;
             long.then(|| request.one_burst || request.largest_chunk_share.is_some_and(|share| share > BURST_LIMIT))
         }
         SuspicionKind::ReasoningHidden => request.reasoning_reported.map(|_| request.reasoning_hidden),
@@ -183,7 +183,7 @@ fn seen(kind: SuspicionKind, conditions: &ConditionsRow, request: &RequestNumber
             let hidden = if request.reasoning_hidden { request.reasoning_reported.unwrap_or(0) } else { 0 };
             let shown = request.tokens_reported?.saturating_sub(hidden);
             let counted = request.tokens_std;
-            (counted >= MIN_WINDOW.tokens).then(|| shown.abs_diff(counted) as f64 > USAGE_LIMIT * counted as f64)
+            (counted >= LONG_TEXT_TOKENS).then(|| shown.abs_diff(counted) as f64 > USAGE_LIMIT * counted as f64)
         }
     }
 }

@@ -22,13 +22,17 @@ pub struct Goodput {
     pub met: u64,
     /// Requests judged: outside the warm-up and not cancelled, failed ones, rate-limited ones and forfeited arrivals included.
     pub of: u64,
+    /// Those of `of` of which nobody knows: they lack a metric and miss no other objective.
+    #[serde(default)]
+    pub undecided: u64,
     /// Those of `of` that missed because they were refused for their rate.
     pub missed_rate_limited: u64,
     /// Those of `of` that missed because they failed or were never sent.
     pub missed_failed: u64,
-    /// `met` / `of`; absent without requests.
+    /// `met` / (`of` - `undecided`); absent when that is nothing.
     pub share: Option<f64>,
-    /// 95 % interval of the share (Wilson 1927; independent requests assumed).
+    /// 95 % interval of the share (Wilson 1927; independent requests assumed), from all undecided ones missing to all of them
+    /// being kept.
     pub interval: Option<Interval>,
     /// Requests that finished inside the steady window and kept all objectives, per second of it; absent without a window.
     pub per_second: Option<f64>,
@@ -42,7 +46,7 @@ pub struct SloCount {
     pub slo: String,
     /// Requests that kept it.
     pub met: u64,
-    /// Answered requests that missed it because they lack the metric.
+    /// Answered requests that lack the metric, of which nobody knows.
     pub without_metric: u64,
 }
 
@@ -59,6 +63,24 @@ pub enum ShareVerdict {
     Undecided,
 }
 
+impl ShareVerdict {
+    /// What an interval of the share says.
+    pub fn of(interval: Option<&Interval>, share: f64) -> ShareVerdict {
+        match interval {
+            Some(interval) if interval.low >= share => ShareVerdict::Met,
+            Some(interval) if interval.high < share => ShareVerdict::Missed,
+            _ => ShareVerdict::Undecided,
+        }
+    }
+}
+
+/// 95 % interval of the share of `of` requests that keep every objective, of which `met` are known to and `undecided` may.
+pub fn share_interval(met: u64, undecided: u64, of: u64) -> Option<Interval> {
+    let low = wilson_interval(met, of, CONFIDENCE)?;
+    let high = wilson_interval(met + undecided, of, CONFIDENCE)?;
+    Some(Interval { high: high.high, ..low })
+}
+
 impl Goodput {
     /// Judges the requests of a phase (warm-up marked); `None` without objectives.
     pub fn of(slos: &[Slo], phase: &PhaseResult, requests: &[RequestNumbers]) -> Option<Goodput> {
@@ -68,8 +90,10 @@ impl Goodput {
         let judged =
             |request: &&RequestNumbers| !request.warmup && request.failure_kind() != Some(FailureKind::Cancelled);
         let judged: Vec<&RequestNumbers> = requests.iter().filter(judged).collect();
-        let good = |request: &RequestNumbers| slos.iter().all(|slo| slo.met(request));
+        let good = |request: &RequestNumbers| slos.iter().all(|slo| slo.kept(request) == Some(true));
+        let misses = |request: &RequestNumbers| slos.iter().any(|slo| slo.kept(request) == Some(false));
         let met = judged.iter().filter(|request| good(request)).count() as u64;
+        let undecided = judged.iter().filter(|request| !good(request) && !misses(request)).count() as u64;
         let of = judged.len() as u64 + phase.counts.forfeited;
         let refused =
             judged.iter().filter(|request| request.failure_kind() == Some(FailureKind::RateLimited)).count() as u64;
@@ -84,19 +108,16 @@ impl Goodput {
             of,
             missed_rate_limited: refused,
             missed_failed: unanswered - refused + phase.counts.forfeited,
-            share: (of > 0).then(|| met as f64 / of as f64),
-            interval: wilson_interval(met, of, CONFIDENCE),
+            undecided,
+            share: (of > undecided).then(|| met as f64 / (of - undecided) as f64),
+            interval: share_interval(met, undecided, of),
             per_second: per_second.filter(|rate| rate.is_finite()),
         })
     }
 
     /// Whether at least `share` of the requests keep every objective.
     pub fn verdict(&self, share: f64) -> ShareVerdict {
-        match &self.interval {
-            Some(interval) if interval.low >= share => ShareVerdict::Met,
-            Some(interval) if interval.high < share => ShareVerdict::Missed,
-            _ => ShareVerdict::Undecided,
-        }
+        ShareVerdict::of(self.interval.as_ref(), share)
     }
 
     /// The fewest requests from which `share` can be met at all, if every request keeps every objective: the n at which the
@@ -112,7 +133,7 @@ impl SloCount {
         let lacks = |request: &&&RequestNumbers| request.is_answered() && slo.metric.of(request).is_none();
         SloCount {
             slo: slo.to_string(),
-            met: judged.iter().filter(|request| slo.met(request)).count() as u64,
+            met: judged.iter().filter(|request| slo.kept(request) == Some(true)).count() as u64,
             without_metric: judged.iter().filter(lacks).count() as u64,
         }
     }
@@ -142,7 +163,8 @@ mod tests {
         ];
         let phase = phase(&input, &requests);
         let goodput = Goodput::of(&slos(&["ttft_ms<200", "output_speed>30"]), &phase, &requests).expect("objectives");
-        assert_eq!((goodput.met, goodput.of), (1, 7));
+        assert_eq!((goodput.met, goodput.undecided, goodput.of), (1, 1, 7));
+        assert_eq!(goodput.share, Some(1.0 / 6.0));
         assert_eq!((goodput.missed_rate_limited, goodput.missed_failed), (1, 3));
         assert_eq!(goodput.slos[0], SloCount { slo: "ttft_ms < 200".into(), met: 2, without_metric: 0 });
         assert_eq!(goodput.slos[1], SloCount { slo: "output_speed > 30".into(), met: 2, without_metric: 1 });

@@ -43,7 +43,7 @@ pub use comfort::Comfort;
 pub use expression::{ExpressionError, Relation};
 pub use fooling::{Suspicion, SuspicionKind};
 pub use gate::{GateCheck, GateViolation};
-pub use goodput::{Goodput, ShareVerdict, SloCount};
+pub use goodput::{Goodput, ShareVerdict, SloCount, share_interval};
 pub use live::{GapSketch, LiveMeter, LiveNumbers};
 pub use metric::RequestMetric;
 pub use record::{

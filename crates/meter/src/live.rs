@@ -9,7 +9,7 @@ mod tally;
 pub use gaps::GapSketch;
 
 use crate::attempt::Attempt;
-use crate::request::{Ending, Failure, Oddities, Said, Timing, speed_after_first_chunk};
+use crate::request::{Ending, Failure, NoSpeed, Oddities, Said, Seen, Timing};
 use gaps::GapCounts;
 use tally::{Tallied, TokenTally};
 use tokrate_core::{Channel, EventBatch, FinishReason, Span, Tick, Usage};
@@ -144,10 +144,14 @@ impl LiveMeter {
         let nothing = Tallied { tokens: 0, of_first_chunk: 0, exact: true };
         let tallied = self.tally.map_or(nothing, TokenTally::finish);
         let window = self.first_text_at.map_or(Span::ZERO, |first| self.last_text_at - first);
-        let speed = match counts {
-            true => speed_after_first_chunk(tallied.tokens, tallied.of_first_chunk, self.chunks, window),
-            false => Err("tokens were not counted".to_owned()),
+        let seen = Seen {
+            tokens: tallied.tokens,
+            of_first: tallied.of_first_chunk,
+            chunks: self.chunks,
+            events: self.text_events,
+            window,
         };
+        let speed = if counts { seen.speed() } else { Err(NoSpeed::NotCounted) };
         let gaps = self.gaps.sketch();
         let longest = self.longest_gap.as_nanos();
         let gap = |share: f64| gaps.quantile(share).map(|gap| gap.min(longest));
@@ -156,7 +160,7 @@ impl LiveMeter {
             ttft_ns: since_sent(self.first_text_at),
             ttfat_ns: since_sent(self.first_answer_at),
             output_speed: speed.as_ref().ok().copied(),
-            output_speed_missing: speed.err(),
+            output_speed_missing: speed.err().map(|why| why.reason().to_owned()),
             text_events: self.text_events,
             chunks: self.chunks,
             gap_p50_ns: gap(0.5),

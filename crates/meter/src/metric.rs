@@ -3,7 +3,7 @@
 //! It refuses to know what is demanded of them. Invariant: a metric that a request lacks is `None`, never 0; times are in
 //! milliseconds, speeds in tokens per second.
 
-use crate::request::RequestNumbers;
+use crate::request::{RequestNumbers, SPEED_TOKENS_LEAST};
 
 /// A number that a single request has.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -69,6 +69,20 @@ impl RequestMetric {
     /// Whether it is a speed (tok/s; more is better). All others are times (ms; less is better).
     pub const fn is_speed(self) -> bool {
         matches!(self, RequestMetric::OutputSpeed | RequestMetric::E2eSpeed)
+    }
+
+    /// The fewest output tokens of an answer that has it.
+    pub const fn tokens_needed(self) -> u64 {
+        match self {
+            RequestMetric::Tpot | RequestMetric::OutputSpeed => SPEED_TOKENS_LEAST,
+            RequestMetric::Itl | RequestMetric::LargestGap => 2,
+            _ => 1,
+        }
+    }
+
+    /// Whether an answer that comes in one piece lacks it.
+    pub const fn needs_stream(self) -> bool {
+        self.tokens_needed() > 1
     }
 
     /// `ms` or `tok/s`.

@@ -10,8 +10,10 @@ mod said;
 mod traits;
 
 pub use chunks::Chunk;
-pub(crate) use numbers::speed_after_first_chunk;
-pub use numbers::{ConnectionState, FailureRow, MIN_WINDOW, MinimumWindow, Provenance, RequestNumbers};
+pub(crate) use numbers::Seen;
+pub use numbers::{
+    ConnectionState, FailureRow, LONG_TEXT_TOKENS, NoSpeed, Provenance, RequestNumbers, SPEED_TOKENS_LEAST,
+};
 pub(crate) use said::Said;
 
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! Service level objectives: what one request must keep to be a good one.
 //!
-//! It refuses to know how many requests must keep them: that is [`Goodput`](crate::Goodput)'s. Invariant: a request that
-//! lacks the metric misses, and so does one that failed or was refused for its rate, whatever it measured before.
+//! It refuses to know how many requests must keep them: that is [`Goodput`](crate::Goodput)'s. Invariant: one that
+//! failed or was refused for its rate misses, whatever it measured before; of an answer that lacks the metric nothing is said.
 //!
 //! Why a rate-limited request misses: whoever sent it got no answer, and a provider that refuses nine requests in ten must
 //! not look as if it met every objective. They are counted apart beside the misses all the same.
@@ -51,10 +51,13 @@ impl Slo {
         Ok(Slo { metric, relation, bound })
     }
 
-    /// Whether a request keeps it. One that lacks the metric, failed, was refused for its rate or was cancelled does not.
-    pub fn met(&self, request: &RequestNumbers) -> bool {
-        let kept = |value| self.relation.holds(value, self.bound);
-        request.is_answered() && self.metric.of(request).is_some_and(kept)
+    /// Whether a request keeps it; `None` of an answer that lacks the metric. One that failed, was refused for its rate or was
+    /// cancelled does not.
+    pub fn kept(&self, request: &RequestNumbers) -> Option<bool> {
+        match request.is_answered() {
+            true => Some(self.relation.holds(self.metric.of(request)?, self.bound)),
+            false => Some(false),
+        }
     }
 }
 
@@ -181,19 +184,23 @@ mod tests {
     }
 
     #[test]
-    fn a_request_without_the_metric_and_a_failed_one_miss() {
-        let slo = |text: &str| Slo::parse(text).expect("an objective");
+    fn a_failed_request_misses_and_of_one_without_the_metric_nothing_is_said() {
+        let kept = |text: &str, request: &RequestNumbers| Slo::parse(text).expect("an objective").kept(request);
         // 40 tokens: the first after 100 ms, then one each 20 ms.
         let request = steady_request(0, 0, 100, 20, 40);
-        assert!(slo("ttft_ms<=100").met(&request) && !slo("ttft_ms<100").met(&request));
-        assert!(slo("itl_ms<=20").met(&request) && !slo("itl_ms<20").met(&request));
-        assert!(slo("output_speed>=50").met(&request) && !slo("output_speed>50").met(&request));
+        for (met, missed) in
+            [("ttft_ms<=100", "ttft_ms<100"), ("itl_ms<=20", "itl_ms<20"), ("output_speed>=50", "output_speed>50")]
+        {
+            assert_eq!((kept(met, &request), kept(missed, &request)), (Some(true), Some(false)), "{met}");
+        }
         let short = steady_request(0, 0, 100, 20, 2);
-        assert!(slo("ttft_ms<200").met(&short));
-        assert!(!slo("tpot_ms<1000").met(&short), "two tokens have no tpot");
+        assert_eq!(kept("ttft_ms<200", &short), Some(true));
+        assert_eq!(kept("tpot_ms<1000", &short), None, "two tokens have no tpot");
         let failed = failed_request(0, 0, 50, FailureKind::Stalled);
         let refused = refused_for_rate(0, 0, 5, Span::from_secs(1));
-        assert!(!slo("e2e_ms<1000").met(&failed) && !slo("e2e_ms<1000").met(&refused));
+        for request in [failed, refused] {
+            assert_eq!((kept("e2e_ms<1000", &request), kept("tpot_ms<1000", &request)), (Some(false), Some(false)));
+        }
     }
 
     proptest! {

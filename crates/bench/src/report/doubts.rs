@@ -20,6 +20,7 @@ pub(super) fn goodput(phases: &[PhaseResult]) -> Option<Table> {
         let fixed = [
             phase.name.clone(),
             format!("{} / {}", goodput.met, goodput.of),
+            format::count(goodput.undecided),
             share,
             interval,
             goodput.per_second.map_or_else(|| MISSING.to_owned(), format::number),
@@ -28,7 +29,8 @@ pub(super) fn goodput(phases: &[PhaseResult]) -> Option<Table> {
         ];
         Some(fixed.into_iter().chain(goodput.slos.iter().map(|slo| format::count(slo.met))).collect())
     });
-    let fixed = ["all kept / judged", "share", "95 % interval", "goodput (req/s)", "failed", "rate-limited"];
+    let fixed =
+        ["all kept / judged", "not known", "share", "95 % interval", "goodput (req/s)", "failed", "rate-limited"];
     Some(Table {
         caption: "Requests that keep every objective".to_owned(),
         columns: [Column::words("level")]
@@ -37,8 +39,8 @@ pub(super) fn goodput(phases: &[PhaseResult]) -> Option<Table> {
             .collect(),
         rows: rows.collect(),
         notes: vec![
-            "Failed, rate-limited and forfeited requests miss, and so do answers without the metric; warm-up and \
-             cancelled requests are not judged. Goodput counts what finished inside the steady window."
+            "Failed, rate-limited and forfeited requests miss; of answers without the metric nobody knows, and the interval \
+             allows for both; warm-up and cancelled requests are not judged. Goodput counts what finished inside the steady window."
                 .to_owned(),
         ],
     })

@@ -5,10 +5,8 @@
 
 use super::{Next, at_level};
 use crate::plan::{Extent, Load, PhaseSpec};
-use tokrate_meter::stats::wilson_interval;
-use tokrate_meter::{Goodput, PhaseResult, SearchLevel, SearchResult, SearchStatus, ShareVerdict};
+use tokrate_meter::{Goodput, PhaseResult, SearchLevel, SearchResult, SearchStatus, ShareVerdict, share_interval};
 
-const CONFIDENCE: f64 = 0.95;
 /// Rates nearer than this to each other (as a factor) are not told apart.
 const RATE_STEP: f64 = 1.05;
 
@@ -86,6 +84,9 @@ impl Search {
             _ => 1.0,
         };
         if let Some(open) = levels.iter().find(|level| level.verdict == ShareVerdict::Undecided) {
+            if lacks_metric(open) {
+                return Turn::Over(SearchStatus::LacksMetric);
+            }
             if open.of >= self.requests_most || open.of == 0 {
                 return Turn::Over(SearchStatus::NeedsMoreRequests);
             }
@@ -140,21 +141,21 @@ impl Search {
         let mut levels: Vec<SearchLevel> = Vec::new();
         for result in results {
             let load = result.load_level().load;
-            let (met, of) = result.goodput.as_ref().map_or((0, 0), |goodput| (goodput.met, goodput.of));
-            match levels.iter_mut().find(|level| level.load == load) {
-                Some(level) => (level.met, level.of) = (level.met + met, level.of + of),
-                None => {
-                    levels.push(SearchLevel { load, met, of, interval: None, verdict: ShareVerdict::Undecided });
-                }
+            let place = levels.iter().position(|level| level.load == load).unwrap_or_else(|| {
+                let verdict = ShareVerdict::Undecided;
+                levels.push(SearchLevel { load, met: 0, of: 0, undecided: 0, interval: None, verdict });
+                levels.len() - 1
+            });
+            let level = &mut levels[place];
+            if let Some(goodput) = &result.goodput {
+                level.met += goodput.met;
+                level.of += goodput.of;
+                level.undecided += goodput.undecided;
             }
         }
         for level in &mut levels {
-            level.interval = wilson_interval(level.met, level.of, CONFIDENCE);
-            level.verdict = match &level.interval {
-                Some(interval) if interval.low >= self.share => ShareVerdict::Met,
-                Some(interval) if interval.high < self.share => ShareVerdict::Missed,
-                _ => ShareVerdict::Undecided,
-            };
+            level.interval = share_interval(level.met, level.undecided, level.of);
+            level.verdict = ShareVerdict::of(level.interval.as_ref(), self.share);
         }
         levels.sort_by(|a, b| a.load.total_cmp(&b.load));
         levels
@@ -192,11 +193,30 @@ impl Search {
                     said(missed)
                 )
             }
+            SearchStatus::LacksMetric => {
+                let open = levels.iter().find(|level| level.verdict == ShareVerdict::Undecided);
+                format!(
+                    "cannot be told: at {axis} {} {} of {} answers lack a metric that an objective is about (the result says why); \
+                     known so far: {} keeps them, {} misses them",
+                    said(open.map(|level| level.load)),
+                    open.map_or(0, |level| level.undecided),
+                    open.map_or(0, |level| level.of),
+                    said(met),
+                    said(missed)
+                )
+            }
             SearchStatus::Unfinished => {
                 format!("the search is not over: {} keeps the objectives, {} misses them", said(met), said(missed))
             }
         }
     }
+}
+
+/// Of more requests than this share nobody knows whether they keep the objectives: more requests tell no more.
+const UNDECIDED_MOST: f64 = 0.02;
+
+fn lacks_metric(level: &SearchLevel) -> bool {
+    level.undecided as f64 > UNDECIDED_MOST * level.of as f64
 }
 
 /// The highest level below all that miss which is met, and the lowest that is missed.

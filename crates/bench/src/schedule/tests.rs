@@ -56,6 +56,7 @@ fn with_goodput(spec: &PhaseSpec, met: u64, of: u64) -> PhaseResult {
         slos: Vec::new(),
         met,
         of,
+        undecided: 0,
         missed_rate_limited: 0,
         missed_failed: 0,
         share: Some(met as f64 / of as f64),
@@ -201,6 +202,21 @@ fn a_level_too_near_to_the_share_is_measured_again_up_to_the_cap() {
     assert!(found.sentence.starts_with("needs more requests (about "), "{}", found.sentence);
     assert_eq!((found.highest_met, found.lowest_missed), (Some(2.0), None));
     assert!(reasons.last().is_some_and(|why| why.contains("was measured again")), "{reasons:?}");
+}
+
+#[test]
+fn a_metric_that_answers_lack_is_not_an_objective_that_they_miss() {
+    let schedule = Schedule::new(vec![closed(1)], search(Axis::Concurrency, 256.0), 0);
+    let (levels, results, _) = run(&schedule, |spec| {
+        let Extent::Requests(n) = spec.extent else { panic!("requests") };
+        let unknown = if level(spec) < 4.0 { 0 } else { n / 2 };
+        let result = with_goodput(spec, n - unknown, n);
+        PhaseResult { goodput: result.goodput.map(|goodput| Goodput { undecided: unknown, ..goodput }), ..result }
+    });
+    let found = schedule.found(&results).expect("a search");
+    assert_eq!((levels, found.status), (vec![1.0, 2.0, 4.0], SearchStatus::LacksMetric));
+    assert_eq!((found.highest_met, found.lowest_missed), (Some(2.0), None));
+    assert!(found.sentence.starts_with("cannot be told: at concurrency 4 44 of 88 answers lack"), "{}", found.sentence);
 }
 
 #[test]

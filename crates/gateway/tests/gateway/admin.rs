@@ -17,7 +17,7 @@ const CALLS: u64 = 4;
 const BODY: &str =
     r#"{"model":"all","stream":true,"max_tokens":160,"messages":[{"role":"user","content":"a secret prompt"}]}"#;
 
-/// Slow enough that each answer has an output speed, which takes 250 ms of text.
+/// Slow enough that each answer has an output speed, however its reads are delayed.
 fn engine() -> RunningHost {
     let law = Law { base_delay: Span::from_millis(2), stream_tokens_per_second: 400.0, ..Law::default() };
     Host::start(HostConfig { law, ..HostConfig::default() }).expect("an engine")

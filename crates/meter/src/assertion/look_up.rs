@@ -124,6 +124,20 @@ impl Subject {
         matches!(self.source, Source::Speeds(_))
     }
 
+    /// The fewest requests from which a statistic is stated, where it needs a number of them. Gaps and `itl` are pooled over
+    /// tokens, of which one request has many.
+    pub fn floor_of(&self, statistic: &str) -> Option<u64> {
+        let level = match (&self.source, statistic) {
+            (Source::Times(_), _) if matches!(self.name, "itl" | "chunk_gap") => return None,
+            (Source::Speeds(_), "median") => Level::P50,
+            (Source::Speeds(_), "slowest_5_percent") => Level::P95,
+            (Source::Speeds(_), "slowest_1_percent") => Level::P99,
+            (Source::Times(_), statistic) => Level::ALL.into_iter().find(|level| level.name() == statistic)?,
+            _ => return None,
+        };
+        Some(level.floor())
+    }
+
     pub fn statistics(&self) -> &'static [&'static str] {
         match self.source {
             Source::Times(_) => &["p50", "p90", "p95", "p99", "p99_9", "mean", "min", "max", "standard_deviation", "n"],
@@ -210,6 +224,7 @@ fn find_speed(speeds: &SpeedSummary, statistic: &str) -> Found {
     let quantile = |quantile: &SpeedQuantile| match (quantile.status, quantile.value) {
         (QuantileStatus::NotEnoughSamples, _) => Found::TooFew { n: speeds.n, floor: quantile.floor },
         (_, Some(value)) => Found::Value(value),
+        _ if speeds.refused.is_some() => Found::Nothing(speeds.refused.clone().unwrap_or_default()),
         _ => {
             let reason = speeds.missing.first().map_or("no request has it", |missing| missing.reason.as_str());
             Found::Nothing(reason.to_owned())

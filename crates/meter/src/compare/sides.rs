@@ -5,7 +5,7 @@
 
 use crate::record::Record;
 use crate::request::RequestNumbers;
-use crate::run::{Load, PhaseResult};
+use crate::run::{Load, PhaseResult, is_refused};
 use crate::stats::Distribution;
 use tokrate_core::{Conditions, Sketch};
 
@@ -157,7 +157,11 @@ impl LevelSamples {
         LevelSamples {
             ttft: times(|row| row.ttft_ns),
             ttfat: times(|row| row.ttfat_ns),
-            tpot: Samples::exact(measured.iter().filter_map(|row| row.tpot_ms).collect()),
+            tpot: match is_refused(&measured) {
+                // Those that have one would not speak for all.
+                true => Samples::exact(Vec::new()),
+                false => Samples::exact(measured.iter().filter_map(|row| row.tpot_ms).collect()),
+            },
             e2e: times(|row| row.e2e_ns),
             e2e_from_due: times(|row| row.e2e_from_due_ns),
             ..LevelSamples::of_phase(phase)

@@ -39,6 +39,8 @@ pub enum SearchStatus {
     AllMet,
     /// At one level the requests were too few to tell.
     NeedsMoreRequests,
+    /// At one level the answers lack a metric that an objective is about; more of them would tell no more.
+    LacksMetric,
     /// It is not over.
     Unfinished,
 }
@@ -53,7 +55,10 @@ pub struct SearchLevel {
     pub met: u64,
     /// Requests judged.
     pub of: u64,
-    /// 95 % interval of the share (Wilson).
+    /// Those of `of` of which nobody knows, because they lack a metric.
+    #[serde(default)]
+    pub undecided: u64,
+    /// 95 % interval of the share (Wilson), whatever the undecided ones were.
     pub interval: Option<Interval>,
     /// What that says.
     pub verdict: ShareVerdict,

@@ -12,19 +12,69 @@ use std::collections::BTreeMap;
 use tokrate_core::{Channel, FailureKind, FinishReason, ServerTimings, Span, Tick};
 use tokrate_tokens::Encoding;
 
-/// The least that must be seen of an answer before a speed is stated.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct MinimumWindow {
-    /// Tokens of the whole answer.
-    pub tokens: u64,
-    /// Chunks of the whole answer.
-    pub chunks: u64,
-    /// Time from the first text to the last.
-    pub span: Span,
+/// A text of fewer tokens says too little to be called one that came at once, or the same as another.
+pub const LONG_TEXT_TOKENS: u64 = 32;
+
+/// Fewest tokens of an answer that has an output speed: of fewer, one token more or less in the first chunk changes it by much.
+pub const SPEED_TOKENS_LEAST: u64 = 16;
+/// Fewest reads, and fewest chunks, that its text came in.
+const CHUNKS_LEAST: u64 = 8;
+/// How far the time of one read may be off (measured against an engine that logs its writes: 0.03 to 0.085 ms at 600 to 2,500
+/// tokens a second).
+const STAMP_ERROR: Span = Span::from_micros(100);
+/// By so much of itself a speed may be off.
+const ERROR_MOST: f64 = 0.02;
+
+/// The shortest time from first text to last of which a speed is stated: at both ends the time may be off.
+pub fn window_least() -> Span {
+    Span::from_nanos((2.0 * STAMP_ERROR.as_nanos() as f64 / ERROR_MOST) as u64)
 }
 
-/// The minimum decode window of all results: 32 tokens, 8 chunks, 250 ms.
-pub const MIN_WINDOW: MinimumWindow = MinimumWindow { tokens: 32, chunks: 8, span: Span::from_millis(250) };
+/// Why an answer has no output speed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NoSpeed {
+    /// It is too short.
+    FewTokens,
+    /// It was sent in few pieces.
+    FewChunks,
+    /// It was sent in enough pieces, which came together in few reads.
+    FewReads,
+    /// It was over too soon to be timed.
+    ShortWindow,
+    /// All of it came with the first chunk.
+    NoLaterToken,
+    /// Nobody counted its tokens.
+    NotCounted,
+}
+
+impl NoSpeed {
+    /// All of them.
+    pub const ALL: [NoSpeed; 6] = [
+        NoSpeed::FewTokens,
+        NoSpeed::FewChunks,
+        NoSpeed::FewReads,
+        NoSpeed::ShortWindow,
+        NoSpeed::NoLaterToken,
+        NoSpeed::NotCounted,
+    ];
+
+    /// In words, as rows have it.
+    pub const fn reason(self) -> &'static str {
+        match self {
+            NoSpeed::FewTokens => "fewer than 16 tokens",
+            NoSpeed::FewChunks => "fewer than 8 chunks",
+            NoSpeed::FewReads => "came in fewer than 8 reads",
+            NoSpeed::ShortWindow => "decode window shorter than 10 ms",
+            NoSpeed::NoLaterToken => "no token after the first chunk",
+            NoSpeed::NotCounted => "tokens were not counted",
+        }
+    }
+
+    /// Whether it is the fast answers that lose their speed by it, so that those with a speed are not like all.
+    pub const fn depends_on_speed(self) -> bool {
+        matches!(self, NoSpeed::FewReads | NoSpeed::ShortWindow)
+    }
+}
 
 /// Where a token count comes from.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
@@ -350,7 +400,7 @@ impl RequestNumbers {
         self.bursts = chunks.iter().filter(|chunk| chunk.events > 1).count() as u64;
         let together = events_in_bursts(chunks);
         self.burst_share = (self.text_events > 0).then(|| together as f64 / self.text_events as f64);
-        self.one_burst = chunks.len() == 1 && self.tokens_std >= MIN_WINDOW.tokens;
+        self.one_burst = chunks.len() == 1 && self.tokens_std >= LONG_TEXT_TOKENS;
         self.largest_gap_ns = chunks.windows(2).map(|pair| (pair[1].at - pair[0].at).as_nanos()).max();
     }
 
@@ -360,12 +410,19 @@ impl RequestNumbers {
             _ => Span::ZERO,
         };
         let first = self.tokens_first_chunk;
-        match speed_after_first_chunk(self.tokens_std, first, chunks.len() as u64, window) {
+        let seen = Seen {
+            tokens: self.tokens_std,
+            of_first: first,
+            chunks: chunks.len() as u64,
+            events: self.text_events,
+            window,
+        };
+        match seen.speed() {
             Ok(speed) => {
                 self.output_speed = Some(speed);
                 self.tpot_ms = Some(window.as_millis_f64() / (self.tokens_std - first) as f64);
             }
-            Err(reason) => self.output_speed_missing = Some(reason),
+            Err(why) => self.output_speed_missing = Some(why.reason().to_owned()),
         }
         self.e2e_speed =
             self.e2e_ns.filter(|&e2e| e2e > 0).map(|e2e| self.tokens_std as f64 / Span::from_nanos(e2e).as_secs_f64());
@@ -382,20 +439,65 @@ fn events_in_bursts(chunks: &[Chunk]) -> u64 {
     chunks.iter().filter(|chunk| chunk.events > 1).map(|chunk| u64::from(chunk.events)).sum()
 }
 
-/// The output speed: tokens after the first chunk over the time from first text to last, in tokens per second; or why it
-/// cannot be stated.
-pub(crate) fn speed_after_first_chunk(tokens: u64, of_first: u64, chunks: u64, window: Span) -> Result<f64, String> {
-    let least = MIN_WINDOW;
-    let later = tokens - of_first;
-    if tokens < least.tokens {
-        Err(format!("fewer than {} tokens", least.tokens))
-    } else if chunks < least.chunks {
-        Err(format!("fewer than {} chunks", least.chunks))
-    } else if window < least.span {
-        Err(format!("decode window shorter than {} ms", least.span.as_nanos() / 1_000_000))
-    } else if later == 0 {
-        Err("no token after the first chunk".to_owned())
-    } else {
-        Ok(later as f64 / window.as_secs_f64())
+/// What was seen of an answer's text.
+pub(crate) struct Seen {
+    pub tokens: u64,
+    /// Those of them that the first chunk completed.
+    pub of_first: u64,
+    /// Reads that brought text.
+    pub chunks: u64,
+    /// Text events that the server sent.
+    pub events: u64,
+    /// First text to last.
+    pub window: Span,
+}
+
+impl Seen {
+    /// The output speed: tokens after the first chunk over the time from first text to last, in tokens per second; or why it
+    /// cannot be stated.
+    pub fn speed(&self) -> Result<f64, NoSpeed> {
+        let later = self.tokens - self.of_first;
+        if self.tokens < SPEED_TOKENS_LEAST {
+            Err(NoSpeed::FewTokens)
+        } else if self.events < CHUNKS_LEAST {
+            Err(NoSpeed::FewChunks)
+        } else if self.chunks < CHUNKS_LEAST {
+            Err(NoSpeed::FewReads)
+        } else if self.window < window_least() {
+            Err(NoSpeed::ShortWindow)
+        } else if later == 0 {
+            Err(NoSpeed::NoLaterToken)
+        } else {
+            Ok(later as f64 / self.window.as_secs_f64())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_speed_is_stated_as_soon_as_two_stamps_tell_it_to_two_percent() {
+        let seen = |events, chunks, window_us| Seen {
+            tokens: 60,
+            of_first: 1,
+            chunks,
+            events,
+            window: Span::from_micros(window_us),
+        };
+        assert_eq!(seen(60, 60, 10_000).speed(), Ok(5_900.0));
+        assert_eq!(seen(60, 60, 9_999).speed(), Err(NoSpeed::ShortWindow));
+        assert_eq!(seen(60, 7, 24_000).speed(), Err(NoSpeed::FewReads), "sixty events came together in seven reads");
+        assert_eq!(seen(7, 7, 24_000).speed(), Err(NoSpeed::FewChunks), "so many were sent");
+    }
+
+    #[test]
+    fn reasons_say_the_limits() {
+        let [tokens, chunks, reads, window, ..] = NoSpeed::ALL.map(NoSpeed::reason);
+        assert_eq!(tokens, format!("fewer than {SPEED_TOKENS_LEAST} tokens"));
+        assert_eq!(chunks, format!("fewer than {CHUNKS_LEAST} chunks"));
+        assert_eq!(reads, format!("came in fewer than {CHUNKS_LEAST} reads"));
+        assert_eq!(window, format!("decode window shorter than {} ms", window_least().as_nanos() / 1_000_000));
     }
 }

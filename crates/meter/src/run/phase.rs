@@ -6,6 +6,7 @@
 use super::counts::{connections_of, failures_of, is_failed, names_of, rate_limited_of};
 use super::pooled::Pool;
 use super::steady::in_flight;
+use super::summary::is_refused;
 use super::{
     ComfortBands, ConcurrencySeen, Connections, Counts, FailureCount, InputTokens, Load, NameCount, RateLimited,
     ServerTimingSummary, SessionSummary, SpeedSummary, Steady, Throughput, TokenSummary, Warmup,
@@ -217,6 +218,8 @@ impl PhaseResult {
         let times = Times { measured: &measured, infinite };
         let itl = Pool::Itl.distribution(&measured);
         let tpot = times.tpot(0);
+        let output_speed = output_speed(&tpot, &measured);
+        let has_speed = output_speed.refused.is_none();
         let e2e_per_token = times.e2e_per_token();
         let in_flight = in_flight(requests);
         let mut result = PhaseResult {
@@ -250,10 +253,10 @@ impl PhaseResult {
             adj_tpot: times.tpot(infinite),
             adj_e2e: times.adjusted(|request| request.e2e_ns),
             adj_e2e_from_due: times.adjusted(|request| request.e2e_from_due_ns),
-            output_speed: output_speed(&tpot, &measured),
+            output_speed,
             tpot,
             e2e_speed: e2e_speed(&e2e_per_token, &measured),
-            comfort: ComfortBands::of(measured.iter().filter_map(|request| request.output_speed)),
+            comfort: ComfortBands::of(measured.iter().filter(|_| has_speed).filter_map(|request| request.output_speed)),
             tokens: TokenSummary::of(requests, &measured),
             input_tokens: InputTokens::of(&measured),
             connections: connections_of(requests),
@@ -306,7 +309,11 @@ impl Times<'_> {
         Distribution::of_nanos_adjusted(&mut self.samples(of), self.infinite)
     }
 
+    /// Empty where those that have it would not speak for all.
     fn tpot(&self, infinite: u64) -> Distribution {
+        if is_refused(self.measured) {
+            return Distribution::of_values(&mut Vec::new(), Unit::Milliseconds);
+        }
         let mut samples: Vec<f64> = self.measured.iter().filter_map(|request| request.tpot_ms).collect();
         Distribution::of_values_adjusted(&mut samples, infinite, Unit::Milliseconds)
     }

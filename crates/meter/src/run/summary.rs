@@ -5,7 +5,7 @@
 //! read in the wrong direction.
 
 use crate::comfort::Comfort;
-use crate::request::{Provenance, RequestNumbers};
+use crate::request::{NoSpeed, Provenance, RequestNumbers};
 use crate::stats::{Distribution, Quantile, QuantileStatus};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -26,6 +26,12 @@ pub struct SpeedSummary {
     pub slowest_1_percent: SpeedQuantile,
     /// Measured requests that have no such speed, by reason.
     pub missing: Vec<MissingSpeed>,
+    /// Those of `missing` over all measured requests; absent without any.
+    #[serde(default)]
+    pub missing_share: Option<f64>,
+    /// Why nothing is stated although `n` requests have the speed: those without it were not like them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
 }
 
 /// A quantile of a speed (tok/s).
@@ -139,15 +145,49 @@ impl SpeedSummary {
         let (sum, n) = speeds.fold((0.0, 0_u64), |(sum, n), speed| (sum + speed, n + 1));
         let mut reasons: BTreeMap<String, u64> = BTreeMap::new();
         missing.for_each(|reason| *reasons.entry(reason).or_default() += 1);
+        let without: u64 = reasons.values().sum();
+        let refused = refusal(&reasons, n);
         SpeedSummary {
             n,
-            mean: (n > 0).then(|| sum / n as f64),
+            missing_share: (n + without > 0).then(|| without as f64 / (n + without) as f64),
+            mean: (n > 0 && refused.is_none()).then(|| sum / n as f64),
+            refused,
             median: SpeedQuantile::of(&per_token.p50),
             slowest_5_percent: SpeedQuantile::of(&per_token.p95),
             slowest_1_percent: SpeedQuantile::of(&per_token.p99),
             missing: reasons.into_iter().map(|(reason, count)| MissingSpeed { reason, count }).collect(),
         }
     }
+}
+
+/// Above this share of answers that were too quick to be timed, the others do not speak for all.
+const TOO_QUICK_MOST: f64 = 0.02;
+
+/// Why the speed of `n` answers is not that of all, given why others have none.
+fn refusal(reasons: &BTreeMap<String, u64>, n: u64) -> Option<String> {
+    let quick = NoSpeed::ALL.into_iter().filter(|why| why.depends_on_speed());
+    let quick: Vec<(&str, u64)> = quick.filter_map(|why| Some((why.reason(), *reasons.get(why.reason())?))).collect();
+    let count: u64 = quick.iter().map(|(_, count)| count).sum();
+    let of = count + n;
+    if count as f64 <= TOO_QUICK_MOST * of as f64 {
+        return None;
+    }
+    let why = quick.iter().map(|(reason, _)| *reason).collect::<Vec<_>>().join(", ");
+    Some(match n {
+        0 => format!("all {of} answers were too quick to be timed ({why})"),
+        _ => format!(
+            "{count} of {of} answers were too quick to be timed ({why}); the other {n} would give the speed of the slow ones"
+        ),
+    })
+}
+
+/// Whether no speed of these requests after their first chunk can be stated for all of them.
+pub(crate) fn is_refused(measured: &[&RequestNumbers]) -> bool {
+    let mut reasons = BTreeMap::new();
+    for reason in measured.iter().filter_map(|request| request.output_speed_missing.clone()) {
+        *reasons.entry(reason).or_default() += 1;
+    }
+    refusal(&reasons, measured.iter().filter(|request| request.output_speed.is_some()).count() as u64).is_some()
 }
 
 impl SpeedQuantile {

@@ -3,7 +3,7 @@
 use super::*;
 use crate::client_error::{ClientError, ClientErrorSource};
 use crate::curve::LoadAxis;
-use crate::request::{ConnectionState, Provenance, RequestNumbers};
+use crate::request::{ConnectionState, NoSpeed, Provenance, RequestNumbers};
 use crate::sample::{MS, Story, at, closed, failed_request, numbers, phase, refused_for_rate, steady_request};
 use crate::stats::QuantileStatus;
 use proptest::prelude::*;
@@ -223,12 +223,43 @@ fn speed_percentiles_are_those_of_time_per_token_turned_over() {
 
 #[test]
 fn requests_without_a_speed_are_counted_by_reason() {
-    let requests = [steady_request(0, 0, 1, 10, 5), steady_request(1, 0, 1, 1, 40), steady_request(2, 0, 1, 10, 6)];
-    let result = phase(&closed(3), &requests);
-    let missing: Vec<(&str, u64)> =
-        result.output_speed.missing.iter().map(|row| (row.reason.as_str(), row.count)).collect();
-    assert_eq!(missing, [("decode window shorter than 250 ms", 1), ("fewer than 32 tokens", 2)]);
-    assert_eq!((result.output_speed.n, result.output_speed.mean, result.tpot.n), (0, None, 0));
+    let requests = [steady_request(0, 0, 1, 10, 5), quick(1), steady_request(2, 0, 1, 10, 6)];
+    let speed = phase(&closed(3), &requests).output_speed;
+    let missing: Vec<(&str, u64)> = speed.missing.iter().map(|row| (row.reason.as_str(), row.count)).collect();
+    assert_eq!(missing, [("decode window shorter than 10 ms", 1), ("fewer than 16 tokens", 2)]);
+    assert_eq!((speed.n, speed.mean, speed.missing_share), (0, None, Some(1.0)));
+}
+
+/// An answer that was over before it could be timed.
+fn quick(index: u64) -> RequestNumbers {
+    let reason = NoSpeed::ShortWindow.reason().to_owned();
+    let steady = steady_request(index, index, 1, 1, 40);
+    RequestNumbers { output_speed: None, tpot_ms: None, output_speed_missing: Some(reason), ..steady }
+}
+
+#[test]
+fn the_speed_of_the_slow_ones_is_not_stated_as_that_of_all() {
+    let slow = |index| steady_request(index, index, 1, 5, 40);
+    let short = |index| steady_request(index, index, 1, 5, 4);
+    let with = |quick_ones: u64| (0..200).map(move |index| if index < quick_ones { quick(index) } else { slow(index) });
+    let few = phase(&closed(200), &with(4).collect::<Vec<_>>());
+    assert_eq!((few.output_speed.refused.as_deref(), few.output_speed.n, few.tpot.n), (None, 196, 196));
+    assert_eq!(few.output_speed.median.value, Some(200.0));
+    let many = phase(&closed(200), &with(5).collect::<Vec<_>>());
+    assert_eq!(
+        many.output_speed.refused.as_deref(),
+        Some(
+            "5 of 200 answers were too quick to be timed (decode window shorter than 10 ms); \
+             the other 195 would give the speed of the slow ones"
+        )
+    );
+    assert_eq!((many.output_speed.n, many.output_speed.mean, many.output_speed.median.value), (195, None, None));
+    assert_eq!((many.output_speed.median.descriptive, many.tpot.n, many.adj_tpot.n), (None, 0, 0));
+    assert_eq!(many.comfort, ComfortBands::default());
+    // Short answers are no slower than others: what is left speaks for them.
+    let shorter: Vec<_> = (0..200).map(|index| if index < 100 { short(index) } else { slow(index) }).collect();
+    let shorter = phase(&closed(200), &shorter).output_speed;
+    assert_eq!((shorter.refused, shorter.n, shorter.missing_share), (None, 100, Some(0.5)));
 }
 
 #[test]

@@ -45,6 +45,8 @@ const COLUMNS: &[Column] = &[
     ("output_speed_median_low_tok_s", |phase| number(phase.output_speed.median.low)),
     ("output_speed_median_high_tok_s", |phase| number(phase.output_speed.median.high)),
     ("output_speed_slowest_5_percent_tok_s", |phase| speed(&phase.output_speed.slowest_5_percent)),
+    ("output_speed_n", |phase| Some(phase.output_speed.n.to_string())),
+    ("output_speed_missing_share", |phase| number(phase.output_speed.missing_share)),
     ("throughput_tok_s", |phase| number(phase.throughput.as_ref().map(|seen| seen.tokens_per_second))),
     ("throughput_requests_s", |phase| number(phase.throughput.as_ref().map(|seen| seen.requests_per_second))),
     ("client_ttft_added_p50_ms", |phase| added(phase.client_error.as_ref()?.ttft_added_p50_ns.map(|ns| ns as f64))),

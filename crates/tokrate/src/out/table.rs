@@ -73,6 +73,10 @@ const ROWS: &[Row] = &[
     }),
     ("output speed p50 (tok/s)", |phase| speed(&phase.output_speed.median)),
     ("output speed, slowest 5 % (tok/s)", |phase| speed(&phase.output_speed.slowest_5_percent)),
+    ("answers without output speed (%)", |phase| {
+        let share = phase.output_speed.missing_share.filter(|share| *share > 0.0);
+        share.map_or_else(|| "-".to_owned(), |share| number(share * 100.0))
+    }),
     ("throughput (tok/s)", |phase| {
         phase.throughput.as_ref().map_or_else(|| "-".to_owned(), |throughput| number(throughput.tokens_per_second))
     }),
@@ -91,6 +95,9 @@ const ROWS: &[Row] = &[
                 format!("{:.1} [{:.1}..{:.1}]", share * 100.0, interval.low * 100.0, interval.high * 100.0)
             },
         )
+    }),
+    ("requests of which that is not known", |phase| {
+        phase.goodput.as_ref().map_or_else(|| "-".to_owned(), |goodput| count(goodput.undecided))
     }),
     ("server: prefill p50 (ms)", |phase| server(phase, |times| &times.prefill)),
     ("server: decode p50 (ms)", |phase| server(phase, |times| &times.decode)),

@@ -111,6 +111,27 @@ fn the_median_stream_is_told_within_milliseconds_of_what_was_written() {
     measure("medians", quick(), &[]);
 }
 
+/// Quick answers are over after some ten milliseconds, and have a speed like all others.
+#[test]
+fn the_median_speed_of_quick_answers_is_the_one_that_was_written() {
+    let host = engine(quick());
+    let bench = bench("quick-speed", &url(&host), AT_ONCE, REQUESTS, &[]);
+    let truth = host.truth();
+    let mut ratios: Vec<f64> = Vec::new();
+    for row in &bench.rows {
+        let Some(speed) = row["output_speed"].as_f64() else { continue };
+        let served = truth.request(row["request_id"].as_str().expect("an id")).expect("it was served");
+        let texts: Vec<&WriteTruth> = served.writes.iter().filter(|write| write.tokens > 0).collect();
+        let window = texts[texts.len() - 1].written_at - texts[0].written_at;
+        let later: u32 = texts[1..].iter().map(|write| write.tokens).sum();
+        ratios.push(speed * window.as_secs_f64() / f64::from(later));
+    }
+    assert!(ratios.len() * 2 > bench.rows.len(), "{} of {} have a speed", ratios.len(), bench.rows.len());
+    ratios.sort_by(f64::total_cmp);
+    let ratio = ratios[ratios.len() / 2];
+    assert!((0.9..1.1).contains(&ratio), "the median speed is {ratio} times what was written");
+}
+
 #[test]
 fn the_median_stream_over_http2_is_told_within_milliseconds_of_what_was_written() {
     measure("medians-http2", quick(), &["--http", "2"]);

@@ -1,6 +1,7 @@
 //! From the flags of `tokrate bench` to the plain configuration of the part, by section of its help.
 
 mod agenda;
+mod feasible;
 mod inputs;
 mod limits;
 mod load;
@@ -42,6 +43,7 @@ pub fn resolve(flags: &Flags, environment: &Environment, file: &File) -> Result<
         .into_iter()
         .map(|target| config(target, flags, environment, file, &inputs))
         .collect::<Result<Vec<Config>>>()?;
+    configs.iter().try_for_each(|config| feasible::check(config, &outputs.demands.assertions))?;
     for config in configs.iter_mut().filter(|config| matches!(config.agenda, Agenda::Listed | Agenda::Refine { .. })) {
         config.phases = config.phases.iter().flat_map(|phase| repeat_n(phase.clone(), rounds as usize)).collect();
     }

@@ -1,0 +1,56 @@
+//! Whether the plan can yield what is demanded of it: better to hear that now than after the load.
+//!
+//! It does not know results. Invariant: what it refuses could never have been stated, whatever the server does.
+
+use anyhow::{Result, ensure};
+use tokrate_bench::Config;
+use tokrate_bench::plan::Extent;
+use tokrate_bench::schedule::Agenda;
+use tokrate_meter::{Assertion, RequestMetric};
+
+/// Refuses objectives and assertions that no answer of the plan can be held against.
+pub(super) fn check(config: &Config, assertions: &[Assertion]) -> Result<()> {
+    for slo in &config.slos {
+        check_metric(&format!("--slo {slo}"), slo.metric, config)?;
+    }
+    for assertion in assertions {
+        let named = format!("--assert {assertion}");
+        if let Some(metric) = assertion.metric() {
+            check_metric(&named, metric, config)?;
+        }
+        check_sample(&named, assertion, config)?;
+    }
+    Ok(())
+}
+
+fn check_metric(named: &str, metric: RequestMetric, config: &Config) -> Result<()> {
+    let name = metric.name();
+    ensure!(
+        config.request.stream || !metric.needs_stream(),
+        "read {named}: without streaming an answer comes in one piece, which has no {name}; leave out --no-stream, or use e2e"
+    );
+    let tokens = u64::from(config.prompts.output_tokens().unwrap_or(config.request.output_tokens));
+    let needed = metric.tokens_needed();
+    ensure!(
+        tokens >= needed,
+        "read {named}: an answer of {tokens} tokens has no {name}, which takes {needed}; ask for more with --output-tokens"
+    );
+    Ok(())
+}
+
+fn check_sample(named: &str, assertion: &Assertion, config: &Config) -> Result<()> {
+    let Some(needed) = assertion.requests_needed().filter(|_| !matches!(config.agenda, Agenda::Search(_))) else {
+        // A search sends as many as it takes.
+        return Ok(());
+    };
+    for phase in config.phases.iter().filter(|phase| assertion.is_for_load(phase.load.row())) {
+        let Extent::Requests(requests) = phase.extent else { continue };
+        ensure!(
+            requests >= needed,
+            "read {named}: it takes {needed} requests to state it, and {} has {requests}; ask for more with --requests, or for a \
+             percentile nearer to the middle",
+            phase.load.name()
+        );
+    }
+    Ok(())
+}
