@@ -16,6 +16,8 @@ pub fn run(input: &[u8]) {
     match kind % 4 {
         0 => named(text),
         1 => addressed(text),
+        // It is no key where anybody wrote it.
+        2.. if text.contains(KEY) => {}
         // With one of these in it, what follows is a path and no password to anybody if the URL can be read.
         2 => hidden(&format!("http://{text}:{KEY}@h/v1"), text.contains(['/', '?', '#'])),
         _ => hidden(&format!("https://h/{text}?key={KEY}"), false),
