@@ -3,7 +3,7 @@
 //! It refuses to know rows. Invariant: a file that is refused is left byte for byte as it was.
 
 use crate::folder::Folder;
-use crate::rows::row;
+use crate::rows::{filled, row};
 use rusqlite::Connection;
 use std::path::PathBuf;
 use tokrate_store::{Query, SCHEMA_VERSION, Sqlite, Store, StoreError};
@@ -73,6 +73,39 @@ fn a_file_that_is_not_there_is_made_by_a_writer_and_missed_by_a_reader() {
 }
 
 /// Files as every version of tokrate made them, each with the row that it could hold. They are never made anew.
+#[cfg(unix)]
+#[test]
+fn folders_and_sockets_are_no_logs() {
+    let folder = Folder::new("places");
+    let said = || {
+        let opened = [Sqlite::open(&folder.log()), Sqlite::open_reader(&folder.log())];
+        opened.map(|opened| message(&folder, &opened.expect_err("no log")))
+    };
+    std::fs::create_dir(folder.log()).expect("it can be made");
+    assert!(said().iter().all(|said| said.starts_with("open the log LOG: it is a folder")), "{:?}", said());
+    std::fs::remove_dir(folder.log()).expect("it is empty");
+    let _socket = std::os::unix::net::UnixListener::bind(folder.log()).expect("it can be made");
+    assert!(said().iter().all(|said| said.starts_with("open the log LOG: it is no ordinary file")), "{:?}", said());
+}
+
+#[test]
+fn what_is_wrong_within_a_file_is_told() {
+    let folder = Folder::new("damage");
+    drop(filled(&folder, &(0..400).map(row).collect::<Vec<_>>()));
+    let index: i64 = {
+        let raw = Connection::open(folder.log()).expect("a database");
+        raw.query_row("SELECT rootpage FROM sqlite_master WHERE name = 'attempts_by_call'", [], |row| row.get(0))
+            .expect("an index")
+    };
+    let mut bytes = std::fs::read(folder.log()).expect("readable");
+    let page = usize::from(u16::from_be_bytes([bytes[16], bytes[17]]));
+    let from = (index as usize - 1) * page + 12;
+    bytes[from..from + 100].fill(0);
+    std::fs::write(folder.log(), bytes).expect("writable");
+    let store = Sqlite::open_reader(&folder.log()).expect("its head is sound");
+    assert!(store.damage().map_or(true, |found| found.is_some()), "an index without its entries");
+}
+
 /// A link can lead to where nothing can be made.
 #[cfg(unix)]
 #[test]

@@ -64,6 +64,15 @@ fn the_end_of_the_last_handle_writes_what_waits() {
 }
 
 #[test]
+fn rows_whose_batch_is_far_from_due_are_written_at_the_end() {
+    let folder = Folder::new("farewell");
+    let log = Log::open(LogConfig { batch_every: LONG, batch_rows: 1_000, ..config(&folder) }).expect("a new log");
+    (0..9).for_each(|n| log.write(row(n)));
+    drop(log);
+    assert_eq!(calls(&folder).len(), 9);
+}
+
+#[test]
 fn a_full_batch_does_not_wait_for_its_time() {
     let folder = Folder::new("full-batch");
     let log = Log::open(LogConfig { batch_every: LONG, batch_rows: 50, ..config(&folder) }).expect("a new log");
