@@ -65,7 +65,7 @@ fn the_end_of_the_last_handle_writes_what_waits() {
 
 #[test]
 fn rows_whose_batch_is_far_from_due_are_written_at_the_end() {
-    let folder = Folder::new("farewell");
+    let folder = Folder::new("far-from-due");
     let log = Log::open(LogConfig { batch_every: LONG, batch_rows: 1_000, ..config(&folder) }).expect("a new log");
     (0..9).for_each(|n| log.write(row(n)));
     drop(log);
