@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use tokrate_core::{Rng, Sketch, Span};
+use tokrate_core::{Rng, Sketch, Span, Tick};
 use tokrate_host::{Host, HostConfig, Truth, TruthLog};
 use tokrate_meter::{ClientError, ClientErrorSource, RequestNumbers};
 use tokrate_net::{ClientConfig, Clock, HttpVersion, Route, Secrets, Target};
@@ -196,6 +196,7 @@ impl ClientLoad {
 pub(crate) fn against_truth(rows: &[RequestNumbers], id_prefix: &str, truth: &Truth, lateness: Sketch) -> ClientError {
     let mut ttft_added = Vec::new();
     let mut gap_added = Vec::new();
+    let (mut gaps_seen, mut gaps_written, mut window_moved) = (Vec::new(), Vec::new(), Vec::new());
     for row in rows.iter().filter(|row| row.failure.is_none() && !row.warmup) {
         let Some(written) = truth.request(&format!("{id_prefix}-{}", row.index)) else { continue };
         let Some(first) = written.writes.iter().find(|write| write.tokens > 0) else { continue };
@@ -203,26 +204,45 @@ pub(crate) fn against_truth(rows: &[RequestNumbers], id_prefix: &str, truth: &Tr
             let served = first.written_at - written.received_at;
             ttft_added.push(ttft as i64 - served.as_nanos() as i64);
         }
-        gap_added.extend(gaps_added(row, &written.writes));
+        let arrivals = arrivals(row, &written.writes);
+        for pair in arrivals.windows(2) {
+            let (seen, written) = (pair[1].0 - pair[0].0, pair[1].1 - pair[0].1);
+            gap_added.push((seen.as_nanos() as i64 - written.as_nanos() as i64).unsigned_abs());
+            gaps_seen.push(seen.as_nanos() as i64);
+            gaps_written.push(written.as_nanos() as i64);
+        }
+        if let [first, .., last] = arrivals[..] {
+            let (seen, written) = (last.0 - first.0, last.1 - first.1);
+            window_moved.push((seen.as_nanos() as i64 - written.as_nanos() as i64).unsigned_abs());
+        }
     }
     ttft_added.sort_unstable();
-    gap_added.sort_unstable();
+    for gaps in [&mut gaps_seen, &mut gaps_written] {
+        gaps.sort_unstable();
+    }
+    for sizes in [&mut gap_added, &mut window_moved] {
+        sizes.sort_unstable();
+    }
+    let moved = |q: f64| Some(rank(&gaps_seen, q)? - rank(&gaps_written, q)?);
     ClientError {
         source: ClientErrorSource::Calibrated,
         ttft_added_p50_ns: rank(&ttft_added, 0.5),
         ttft_added_p99_ns: rank(&ttft_added, 0.99),
         gap_added_p50_ns: rank(&gap_added, 0.5),
         gap_added_p99_ns: rank(&gap_added, 0.99),
+        gap_moved_p50_ns: moved(0.5),
+        gap_moved_p99_ns: moved(0.99),
+        window_moved_p50_ns: rank(&window_moved, 0.5),
         engine_lateness_p99_ns: lateness.quantile(0.99),
         n: ttft_added.len() as u64,
         ..ClientError::default()
     }
 }
 
-/// By how much each gap that the client saw differs from the gap between the writes that it stems from, in ns.
-fn gaps_added(row: &RequestNumbers, writes: &[tokrate_host::WriteTruth]) -> Vec<u64> {
+/// When each chunk that the client saw arrived, and when its last byte was written.
+fn arrivals(row: &RequestNumbers, writes: &[tokrate_host::WriteTruth]) -> Vec<(Tick, Tick)> {
     // A chunk that the client saw ends with the write up to which the engine had written as many tokens.
-    let mut delays = Vec::with_capacity(row.chunk_list.len());
+    let mut arrivals = Vec::with_capacity(row.chunk_list.len());
     let (mut seen, mut written, mut position) = (0_u64, 0_u64, 0);
     for chunk in &row.chunk_list {
         seen += u64::from(chunk.tokens);
@@ -231,10 +251,10 @@ fn gaps_added(row: &RequestNumbers, writes: &[tokrate_host::WriteTruth]) -> Vec<
             position += 1;
         }
         if written == seen && position > 0 {
-            delays.push(chunk.at.signed_nanos_since(writes[position - 1].written_at));
+            arrivals.push((chunk.at, writes[position - 1].written_at));
         }
     }
-    delays.windows(2).map(|pair| (pair[1] - pair[0]).unsigned_abs()).collect()
+    arrivals
 }
 
 /// The nearest-rank quantile of sorted values.

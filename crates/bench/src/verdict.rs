@@ -6,7 +6,7 @@
 use crate::prompts::PromptSource;
 use tokrate_meter::{PhaseResult, Suspicion};
 
-/// Why phases must not be used: contradictions, and a client that was too slow.
+/// What must not be used: phases that contradict themselves, and figures that the client's own error could have moved.
 pub(crate) fn invalidities(phases: &[PhaseResult]) -> Vec<String> {
     let mut found = Vec::new();
     for phase in phases {
@@ -23,7 +23,7 @@ pub(crate) fn invalidities(phases: &[PhaseResult]) -> Vec<String> {
         .collect();
     if !limited.is_empty() {
         let each: Vec<String> = limited.iter().map(|(name, reason)| format!("{name}: {reason}")).collect();
-        found.push(format!("not valid, the client was too slow ({})", each.join("; ")));
+        found.push(format!("not valid by the client's own error: {}; the other figures stand", each.join("; ")));
     }
     found
 }

@@ -295,7 +295,7 @@ impl Claim {
             format!("the claim is {ratio:.2} times that, outside the interval")
         };
         let interval = low.zip(high).map_or_else(String::new, |(low, high)| format!(" [{low:.1}..{high:.1}]"));
-        let valid = if phase.is_valid() { "" } else { " (not valid, the client was too slow)" };
+        let valid = if phase.is_valid() { "" } else { " (not valid)" };
         let load = match phase.load {
             Load::Closed { concurrency: 1 } => "alone".to_owned(),
             _ => format!("at {}", phase.name),

@@ -206,7 +206,7 @@ pub(super) fn client_error(phases: &[PhaseResult]) -> Table {
             added(error.gap_added_p50_ns.map(|ns| ns as f64)),
             added(error.gap_added_p99_ns.map(|ns| ns as f64)),
             added(error.timer_lag_p99_ns.map(|ns| ns as f64)),
-            if error.client_limited { "too slow".to_owned() } else { "fast enough".to_owned() },
+            error.reason.clone().unwrap_or_else(|| "none".to_owned()),
         ]
     });
     let numbers = ["TTFT + p50", "TTFT + p99", "gap ± p50", "gap ± p99", "timer lag p99"];
@@ -217,7 +217,7 @@ pub(super) fn client_error(phases: &[PhaseResult]) -> Table {
             .into_iter()
             .chain([Column::numbers("n", "")])
             .chain(numbers.map(|label| Column::numbers(label, "ms")))
-            .chain([Column::words("client")])
+            .chain([Column::words("figures not valid")])
             .collect(),
         rows: rows.collect(),
         notes: Vec::new(),

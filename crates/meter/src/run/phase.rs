@@ -11,7 +11,7 @@ use super::{
     ComfortBands, ConcurrencySeen, Connections, Counts, FailureCount, InputTokens, Load, NameCount, RateLimited,
     ServerTimingSummary, SessionSummary, SpeedSummary, Steady, Throughput, TokenSummary, Warmup,
 };
-use crate::client_error::ClientError;
+use crate::client_error::{ClientError, Figure};
 use crate::fooling::{self, Suspicion};
 use crate::gate::{self, GateViolation};
 use crate::goodput::Goodput;
@@ -222,6 +222,9 @@ impl PhaseResult {
         let has_speed = output_speed.refused.is_none();
         let e2e_per_token = times.e2e_per_token();
         let in_flight = in_flight(requests);
+        let ttft = times.plain(|request| request.ttft_ns);
+        let tokens: u64 = measured.iter().map(|request| request.tokens_std).sum();
+        let tokens_mean = tokens as f64 / measured.len().max(1) as f64;
         let mut result = PhaseResult {
             failures_above_limit: counts.failed_share().is_some_and(|share| share > Counts::FAILURE_LIMIT),
             name: input.name.clone(),
@@ -240,10 +243,10 @@ impl PhaseResult {
             steady_missing,
             concurrency: ConcurrencySeen { mean: in_flight.mean(), peak: in_flight.peak(), cap: input.load.cap() },
             ttfb: times.plain(|request| request.ttfb_ns),
-            ttft: times.plain(|request| request.ttft_ns),
             ttfat: times.plain(|request| request.ttfat_ns),
             chunk_gap: Pool::ChunkGap.distribution(&measured),
-            client_error: judged(input, &itl),
+            client_error: judged(input, &Judged { ttft: &ttft, itl: &itl, tpot: &tpot, tokens_mean }),
+            ttft,
             itl,
             largest_gap: times.plain(|request| request.largest_gap_ns),
             e2e: times.plain(|request| request.e2e_ns),
@@ -363,8 +366,8 @@ fn oddities_of(requests: &[RequestNumbers]) -> BTreeMap<String, u64> {
     sums
 }
 
-/// The client's error with the lag of this phase and the verdict on it.
-fn judged(input: &PhaseInput<'_>, itl: &Distribution) -> Option<ClientError> {
+/// The client's error with the lag of this phase and the verdict on its figures; a lag alone disowns none.
+fn judged(input: &PhaseInput<'_>, times: &Judged<'_>) -> Option<ClientError> {
     let lag = input.timer_lag;
     let mut error = match (&input.client_error, lag.count()) {
         (None, 0) => return None,
@@ -374,6 +377,24 @@ fn judged(input: &PhaseInput<'_>, itl: &Distribution) -> Option<ClientError> {
         error.timer_lag_p50_ns = lag.quantile(0.5);
         error.timer_lag_p99_ns = lag.quantile(0.99);
     }
-    error.judge(itl.p50.nearest_rank().map(|milliseconds| Span::from_secs_f64(milliseconds / 1e3)));
+    let signed = |nanos: Option<i64>| nanos.map(|nanos| nanos as f64);
+    // A window that is off by so much is so for all its tokens together.
+    let per_token = error.window_moved_p50_ns.map(|window| window as f64 / (times.tokens_mean - 1.0).max(1.0));
+    let figures = [
+        Figure { name: "TTFT p50", quantile: &times.ttft.p50, moved_ns: signed(error.ttft_added_p50_ns) },
+        Figure { name: "TTFT p99", quantile: &times.ttft.p99, moved_ns: signed(error.ttft_tail_ns()) },
+        Figure { name: "ITL p50", quantile: &times.itl.p50, moved_ns: signed(error.gap_moved_p50_ns) },
+        Figure { name: "ITL p99", quantile: &times.itl.p99, moved_ns: signed(error.gap_tail_ns()) },
+        Figure { name: "TPOT p50", quantile: &times.tpot.p50, moved_ns: per_token },
+    ];
+    error.judge(&figures);
     Some(error)
+}
+
+/// What the client's error is held against.
+struct Judged<'a> {
+    ttft: &'a Distribution,
+    itl: &'a Distribution,
+    tpot: &'a Distribution,
+    tokens_mean: f64,
 }

@@ -329,20 +329,30 @@ fn streams_in_one_burst_are_counted() {
 }
 
 #[test]
-fn the_timer_lag_of_the_phase_judges_the_client() {
+fn a_late_timer_disowns_nothing_and_a_measured_error_the_figures_that_it_could_have_moved() {
     let mut lag = Sketch::new();
-    lag.record_many(600_000, 1_000);
+    lag.record_many(6_000_000, 1_000);
     let requests: Vec<RequestNumbers> = (0..8).map(|index| steady_request(index, 0, 100, 10, 40)).collect();
     let result = phase(&PhaseInput { timer_lag: &lag, ..closed(8) }, &requests);
     let error = result.client_error.clone().expect("the lag is known");
-    assert_eq!(error.source, ClientErrorSource::Off);
-    assert!(error.client_limited && !result.is_valid(), "0.6 ms is more than 5 % of 10 ms");
-    let calibrated = ClientError { source: ClientErrorSource::Calibrated, n: 50, ..ClientError::default() };
-    let input = PhaseInput { client_error: Some(calibrated.clone()), ..closed(8) };
-    let result = phase(&input, &requests);
-    assert_eq!(result.client_error.as_ref(), Some(&calibrated));
-    assert!(result.is_valid());
-    assert_eq!((result.timer_lag.n, result.timer_lag.p99_ns), (0, None));
+    assert_eq!((error.source, error.client_limited, result.is_valid()), (ClientErrorSource::Off, false, true));
+    let calibrated = ClientError {
+        source: ClientErrorSource::Calibrated,
+        n: 50,
+        ttft_added_p50_ns: Some(1_900_000),
+        gap_moved_p50_ns: Some(-150_000),
+        window_moved_p50_ns: Some(7_000_000),
+        ..ClientError::default()
+    };
+    let judged = |error: &ClientError| phase(&PhaseInput { client_error: Some(error.clone()), ..closed(8) }, &requests);
+    assert!(judged(&calibrated).is_valid(), "each is below 2 % of 100 ms, of 10 ms, of 390 ms");
+    let more = ClientError { ttft_added_p50_ns: Some(2_100_000), window_moved_p50_ns: Some(8_000_000), ..calibrated };
+    let result = judged(&more);
+    assert!(!result.is_valid());
+    assert_eq!(
+        result.client_error.expect("it was given").reason.as_deref(),
+        Some("TTFT p50 of 100 ms could be off by 2.10 ms, TPOT p50 of 10.0 ms could be off by 205 µs")
+    );
 }
 
 #[test]

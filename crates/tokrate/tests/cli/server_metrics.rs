@@ -68,11 +68,11 @@ fn server(bench: &Bench) -> &ServerTruth {
     bench.phase().server.as_ref().unwrap_or_else(|| panic!("no metrics: {:?}", bench.record.notes))
 }
 
-/// The record's warnings but for that of a busy machine.
+/// The record's warnings but for one of the scripted engine.
 fn warnings(bench: &Bench) -> Vec<&str> {
     let warnings = bench.record.warnings.iter().map(String::as_str);
-    // The scripted engine says the same at once to everybody, which is noticed too.
-    warnings.filter(|warning| !warning.contains("the client was too slow") && !warning.contains(" answers (")).collect()
+    // It says the same at once to everybody, which is noticed.
+    warnings.filter(|warning| !warning.contains(" answers (")).collect()
 }
 
 #[test]

@@ -27,7 +27,7 @@ pub struct Limits {
     /// Share of failed requests above which the exit code is 1 [default: 0.01]
     #[arg(long, allow_negative_numbers = true, value_name = "SHARE")]
     pub max_failures: Option<f64>,
-    /// Exit with 2 when the client was too slow for the result to count
+    /// Exit with 2 when a figure is not valid by the client's own error
     #[arg(long)]
     pub strict: bool,
     /// How the client's own error is found: by a run against the embedded engine at the same load, from an earlier one
