@@ -80,6 +80,74 @@ fn a_count_of_tokens_that_no_answer_can_have_spends_nothing() {
     }
 }
 
+/// What each of two lanes' rows says of its cost, after one call of this mode to the first.
+fn costs(scripts: [Script; 2], loser: LoserPolicy, mode: Mode) -> Vec<(String, CostBasis, f64)> {
+    let lanes = scripts.map(|script| Scripted::start(vec![script]));
+    let lanes_of = ["one", "two"].into_iter().zip(&lanes).map(|(name, scripted)| {
+        let mut lane = lane(name, scripted.address, CHAT);
+        lane.loser = loser;
+        lane
+    });
+    let mut house = House::start(configured(lanes_of.collect(), mode));
+    let body = chat_body(r#","stream":true"#);
+    std::thread::scope(|scope| {
+        let call = scope.spawn(|| ask(house.address, "POST", "/v1/chat/completions", &[], body.as_bytes()));
+        // The second lane goes on when the first has been asked.
+        while lanes[0].asked().is_empty() {
+            std::thread::yield_now();
+        }
+        lanes[1].release();
+        call.join().expect("an answer");
+    });
+    let mut rows = house.rows();
+    rows.sort_by(|a, b| a.lane.cmp(&b.lane));
+    rows.iter().map(|row| (row.lane.clone(), row.cost_basis, row.cost_usd.expect("lanes have prices"))).collect()
+}
+
+/// A stream that says how it goes on, and no tokens.
+fn uncounted() -> Vec<u8> {
+    stream(
+        "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"some words\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n",
+    )
+}
+
+#[test]
+fn an_attempt_is_free_if_nobody_bills_it_and_reckoned_otherwise() {
+    let said = || Script::SayHoldSay(Vec::new(), uncounted());
+    let silent = || Script::SayAndWait(Vec::new());
+    let race = || Mode::Race { lanes: 2 };
+    let basis = |costs: &[(String, CostBasis, f64)], lane: usize| (costs[lane].1, costs[lane].2 > 0.0);
+    // It lost before it answered; who was asked has read the prompt.
+    let costs_of = costs([silent(), said()], LoserPolicy::CancelEstimate, race());
+    assert_eq!(basis(&costs_of, 0), (CostBasis::Estimated, true), "{costs_of:?}");
+    assert_eq!(basis(&costs_of, 1), (CostBasis::Estimated, true), "{costs_of:?}");
+    // Where losers are free only they are.
+    let costs_of = costs([silent(), said()], LoserPolicy::Free, race());
+    assert_eq!(basis(&costs_of, 0), (CostBasis::Free, false), "{costs_of:?}");
+    assert_eq!(basis(&costs_of, 1), (CostBasis::Estimated, true), "{costs_of:?}");
+    // A refusal is free, and an answer that broke off is not.
+    let refused = Script::Say(vec![whole("500 Internal Server Error", "{}")]);
+    let costs_of = costs([refused, said()], LoserPolicy::CancelEstimate, Mode::Off);
+    assert_eq!(basis(&costs_of, 0), (CostBasis::Free, false), "{costs_of:?}");
+    let mut broken = stream_head();
+    let event = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"some\"}}]}\n\n";
+    broken.extend_from_slice(format!("{:x}\r\n{event}\r\n", event.len()).as_bytes());
+    let costs_of = costs([Script::SayAndClose(broken), said()], LoserPolicy::CancelEstimate, Mode::Off);
+    assert_eq!(basis(&costs_of, 0), (CostBasis::Estimated, true), "{costs_of:?}");
+}
+
+#[test]
+fn what_lanes_refuse_uses_up_no_tokens_of_a_key() {
+    let refusing = Scripted::start(vec![Script::Say(vec![whole("400 Bad Request", "{}")])]);
+    let mut config = configured(vec![lane("one", refusing.address, CHAT)], Mode::Off);
+    let limits = KeyLimits { tokens_per_minute: Some(60), ..KeyLimits::default() };
+    config.keys = vec![KeyConfig { limits, ..key(1.0) }];
+    let house = House::start(config);
+    for _ in 0..20 {
+        assert_eq!(chat(house.address, r#","max_tokens":5"#).status, 400);
+    }
+}
+
 #[test]
 fn two_hundred_calls_at_once_without_a_limit_spend_the_budget_and_one_answer_at_most() {
     const CLIENTS: usize = 200;
