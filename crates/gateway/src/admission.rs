@@ -99,5 +99,11 @@ mod tests {
         {
             assert_eq!(shown(name, value), None, "{name}: {value}");
         }
+        let long = "k".repeat(KEY_BYTES_MOST + 1);
+        let mut headers = HeaderMap::new();
+        headers.insert("x-api-key", HeaderValue::from_str(&long[1..]).expect("a value"));
+        assert!(key_in(&headers).is_some());
+        headers.insert("x-api-key", HeaderValue::from_str(&long).expect("a value"));
+        assert_eq!(key_in(&headers), None);
     }
 }

@@ -61,6 +61,19 @@ fn a_whole_answer_arrives_byte_for_byte_and_is_logged_once() {
 }
 
 #[test]
+fn a_row_says_under_which_conditions_it_was_measured() {
+    let lane_one = Scripted::start(vec![Script::Say(vec![stream(&chat_events(&["one"]))])]);
+    let mut house = House::start(configured(vec![lane("one", lane_one.address, CHAT)], Mode::Off));
+    let body = chat(true).replace("\"messages\"", "\"max_tokens\":9,\"messages\"");
+    assert_eq!(post(house.address, "/v1/chat/completions", &body).status, 200);
+    let rows = house.rows();
+    let row = &rows[0];
+    assert_eq!((row.stream, row.in_flight, row.output_limit), (true, 1, Some(9)));
+    assert_eq!((row.request_bytes, row.connection_new), (lane_one.asked()[0].body.len() as u64, true));
+    assert_eq!(row.version, env!("CARGO_PKG_VERSION"));
+}
+
+#[test]
 fn a_lane_that_fails_before_its_first_token_is_replaced_unseen() {
     let failures = [
         Script::Say(vec![whole("500 Internal Server Error", "{\"error\":{\"message\":\"sorry\"}}")]),
