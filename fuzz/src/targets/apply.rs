@@ -24,8 +24,8 @@ pub fn run(input: &[u8]) {
     assert!(lines(merged.text.as_bytes()).all(|line| known.contains(line)), "a line is in neither");
 }
 
-/// The lines of a text, without their indentation and without byte order marks, of which only the first is one.
+/// The lines of a text, without their indentation and without byte order marks, which may stand behind one.
 fn lines(bytes: &[u8]) -> impl Iterator<Item = &str> {
     let text = std::str::from_utf8(bytes).expect("only text is merged");
-    text.lines().map(|line| line.trim_start_matches('\u{feff}').trim())
+    text.lines().map(|line| line.trim_matches(|sign: char| sign.is_whitespace() || sign == '\u{feff}'))
 }

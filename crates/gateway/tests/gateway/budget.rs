@@ -137,6 +137,46 @@ fn an_attempt_is_free_if_nobody_bills_it_and_reckoned_otherwise() {
 }
 
 #[test]
+fn what_is_held_is_what_the_dearest_of_the_lanes_may_cost() {
+    for dear_first in [true, false] {
+        let lanes = [answering(), answering()];
+        let mut of_lanes: Vec<_> =
+            ["one", "two"].into_iter().zip(&lanes).map(|(name, lane_of)| lane(name, lane_of.address, CHAT)).collect();
+        of_lanes[usize::from(!dear_first)].price = Some(Price { input: 1.0, output: 2_000.0, ..Price::default() });
+        let house = House::start(with_key(0.1, configured(of_lanes, Mode::Off)));
+        let refused = chat(house.address, r#","max_tokens":100"#);
+        assert_eq!(refused.status, 429, "100 tokens of the dear lane cost 0.2 USD, of which 0.1 are there");
+        assert!(lanes.iter().all(|lane| lane.asked().is_empty()), "{}", said(&refused));
+        assert_eq!(chat(house.address, r#","max_tokens":40"#).status, 200);
+    }
+}
+
+#[test]
+fn while_a_call_is_open_what_the_dearest_lane_may_cost_is_held() {
+    let held = Script::SayHoldSay(Vec::new(), whole("200 OK", &chat_whole("yes")));
+    let (dear, cheap) = (Scripted::start(vec![held]), answering());
+    let mut of_lanes = vec![lane("dear", dear.address, CHAT), lane("cheap", cheap.address, CHAT)];
+    of_lanes[0].price = Some(Price { input: 1.0, output: 2_000.0, ..Price::default() });
+    let house = House::start(with_key(0.3, configured(of_lanes, Mode::Off)));
+    let limit = r#","max_tokens":100"#;
+    std::thread::scope(|scope| {
+        let first = scope.spawn(|| chat(house.address, limit).status);
+        while dear.asked().is_empty() {
+            std::thread::yield_now();
+        }
+        let second = scope.spawn(|| chat(house.address, limit).status);
+        // A second one that is let in waits for as long as the first: let it be asked, or refused.
+        while dear.asked().len() < 2 && !second.is_finished() {
+            std::thread::yield_now();
+        }
+        dear.release();
+        dear.release();
+        assert_eq!(second.join().expect("an answer"), 429, "0.2 USD of 0.3 are held for the first");
+        assert_eq!(first.join().expect("an answer"), 200);
+    });
+}
+
+#[test]
 fn what_lanes_refuse_uses_up_no_tokens_of_a_key() {
     let refusing = Scripted::start(vec![Script::Say(vec![whole("400 Bad Request", "{}")])]);
     let mut config = configured(vec![lane("one", refusing.address, CHAT)], Mode::Off);
