@@ -216,15 +216,10 @@ impl PhaseResult {
         let failed = |request: &&RequestNumbers| is_failed(request.failure_kind()) && !request.warmup;
         let infinite = requests.iter().filter(failed).count() as u64 + input.forfeited;
         let times = Times { measured: &measured, infinite };
-        let itl = Pool::Itl.distribution(&measured);
-        let tpot = times.tpot(0);
+        let (itl, tpot) = (Pool::Itl.distribution(&measured), times.tpot(0));
         let output_speed = output_speed(&tpot, &measured);
-        let has_speed = output_speed.refused.is_none();
-        let e2e_per_token = times.e2e_per_token();
         let in_flight = in_flight(requests);
         let ttft = times.plain(|request| request.ttft_ns);
-        let tokens: u64 = measured.iter().map(|request| request.tokens_std).sum();
-        let tokens_mean = tokens as f64 / measured.len().max(1) as f64;
         let mut result = PhaseResult {
             failures_above_limit: counts.failed_share().is_some_and(|share| share > Counts::FAILURE_LIMIT),
             name: input.name.clone(),
@@ -245,7 +240,7 @@ impl PhaseResult {
             ttfb: times.plain(|request| request.ttfb_ns),
             ttfat: times.plain(|request| request.ttfat_ns),
             chunk_gap: Pool::ChunkGap.distribution(&measured),
-            client_error: judged(input, &Judged { ttft: &ttft, itl: &itl, tpot: &tpot, tokens_mean }),
+            client_error: judged(input, &Judged { ttft: &ttft, itl: &itl, tpot: &tpot, measured: &measured }),
             ttft,
             itl,
             largest_gap: times.plain(|request| request.largest_gap_ns),
@@ -256,10 +251,10 @@ impl PhaseResult {
             adj_tpot: times.tpot(infinite),
             adj_e2e: times.adjusted(|request| request.e2e_ns),
             adj_e2e_from_due: times.adjusted(|request| request.e2e_from_due_ns),
+            comfort: comfort(&output_speed, &measured),
             output_speed,
             tpot,
-            e2e_speed: e2e_speed(&e2e_per_token, &measured),
-            comfort: ComfortBands::of(measured.iter().filter(|_| has_speed).filter_map(|request| request.output_speed)),
+            e2e_speed: e2e_speed(&times.e2e_per_token(), &measured),
             tokens: TokenSummary::of(requests, &measured),
             input_tokens: InputTokens::of(&measured),
             connections: connections_of(requests),
@@ -337,6 +332,12 @@ fn output_speed(tpot: &Distribution, measured: &[&RequestNumbers]) -> SpeedSumma
     SpeedSummary::of(tpot, speeds, measured.iter().filter_map(|request| request.output_speed_missing.clone()))
 }
 
+/// The bands of the speeds, if these speak for all.
+fn comfort(speeds: &SpeedSummary, measured: &[&RequestNumbers]) -> ComfortBands {
+    let stated = measured.iter().filter(|_| speeds.refused.is_none());
+    ComfortBands::of(stated.filter_map(|request| request.output_speed))
+}
+
 fn e2e_speed(per_token: &Distribution, measured: &[&RequestNumbers]) -> SpeedSummary {
     let speeds = measured.iter().filter_map(|request| request.e2e_speed);
     let without = measured.iter().filter(|request| request.e2e_speed.is_none());
@@ -379,7 +380,9 @@ fn judged(input: &PhaseInput<'_>, times: &Judged<'_>) -> Option<ClientError> {
     }
     let signed = |nanos: Option<i64>| nanos.map(|nanos| nanos as f64);
     // A window that is off by so much is so for all its tokens together.
-    let per_token = error.window_moved_p50_ns.map(|window| window as f64 / (times.tokens_mean - 1.0).max(1.0));
+    let tokens: u64 = times.measured.iter().map(|request| request.tokens_std).sum();
+    let gaps = (tokens as f64 / times.measured.len().max(1) as f64 - 1.0).max(1.0);
+    let per_token = error.window_moved_p50_ns.map(|window| window as f64 / gaps);
     let figures = [
         Figure { name: "TTFT p50", quantile: &times.ttft.p50, moved_ns: signed(error.ttft_added_p50_ns) },
         Figure { name: "TTFT p99", quantile: &times.ttft.p99, moved_ns: signed(error.ttft_tail_ns()) },
@@ -396,5 +399,5 @@ struct Judged<'a> {
     ttft: &'a Distribution,
     itl: &'a Distribution,
     tpot: &'a Distribution,
-    tokens_mean: f64,
+    measured: &'a [&'a RequestNumbers],
 }
