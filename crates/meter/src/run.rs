@@ -21,7 +21,7 @@ pub use server_timings::{ServerTimingSummary, TimingMedian};
 pub use sessions::{SessionSummary, TurnSummary};
 pub use steady::{Steady, Throughput};
 pub(crate) use steady::{in_flight, slots};
-pub(crate) use summary::is_refused;
+pub(crate) use summary::speed_refusal;
 pub use summary::{ComfortBands, InputTokens, MissingSpeed, SpeedQuantile, SpeedSummary, TokenSummary};
 pub use sweep::{ConcurrencySeen, Sweep};
 

@@ -163,6 +163,7 @@ impl Search {
 
     fn sentence(&self, status: SearchStatus, levels: &[SearchLevel], met: Option<f64>, missed: Option<f64>) -> String {
         let (axis, share) = (self.axis.name(), self.share * 100.0);
+        let open = levels.iter().find(|level| level.verdict == ShareVerdict::Undecided);
         let said = |load: Option<f64>| load.map_or_else(|| "none".to_owned(), |load| load.to_string());
         match status {
             SearchStatus::Found => format!(
@@ -180,7 +181,6 @@ impl Search {
                 format!("{axis} {} still keeps the objectives; it is the highest that was allowed", said(met))
             }
             SearchStatus::NeedsMoreRequests => {
-                let open = levels.iter().find(|level| level.verdict == ShareVerdict::Undecided);
                 let needed = open.and_then(|level| needed(level, self.share));
                 let needed = needed.map_or_else(String::new, |needed| format!(" (about {needed})"));
                 format!(
@@ -194,7 +194,6 @@ impl Search {
                 )
             }
             SearchStatus::LacksMetric => {
-                let open = levels.iter().find(|level| level.verdict == ShareVerdict::Undecided);
                 format!(
                     "cannot be told: at {axis} {} {} of {} answers lack a metric that an objective is about (the result says why); \
                      known so far: {} keeps them, {} misses them",

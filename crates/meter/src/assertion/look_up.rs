@@ -224,9 +224,9 @@ fn find_speed(speeds: &SpeedSummary, statistic: &str) -> Found {
     let quantile = |quantile: &SpeedQuantile| match (quantile.status, quantile.value) {
         (QuantileStatus::NotEnoughSamples, _) => Found::TooFew { n: speeds.n, floor: quantile.floor },
         (_, Some(value)) => Found::Value(value),
-        _ if speeds.refused.is_some() => Found::Nothing(speeds.refused.clone().unwrap_or_default()),
         _ => {
             let reason = speeds.missing.first().map_or("no request has it", |missing| missing.reason.as_str());
+            let reason = speeds.refused.as_deref().unwrap_or(reason);
             Found::Nothing(reason.to_owned())
         }
     };

@@ -5,7 +5,7 @@
 
 use crate::record::Record;
 use crate::request::RequestNumbers;
-use crate::run::{Load, PhaseResult, is_refused};
+use crate::run::{Load, PhaseResult, speed_refusal};
 use crate::stats::Distribution;
 use tokrate_core::{Conditions, Sketch};
 
@@ -157,7 +157,7 @@ impl LevelSamples {
         LevelSamples {
             ttft: times(|row| row.ttft_ns),
             ttfat: times(|row| row.ttfat_ns),
-            tpot: match is_refused(&measured) {
+            tpot: match speed_refusal(&measured).is_some() {
                 // Those that have one would not speak for all.
                 true => Samples::exact(Vec::new()),
                 false => Samples::exact(measured.iter().filter_map(|row| row.tpot_ms).collect()),

@@ -6,7 +6,7 @@
 use super::counts::{connections_of, failures_of, is_failed, names_of, rate_limited_of};
 use super::pooled::Pool;
 use super::steady::in_flight;
-use super::summary::is_refused;
+use super::summary::speed_refusal;
 use super::{
     ComfortBands, ConcurrencySeen, Connections, Counts, FailureCount, InputTokens, Load, NameCount, RateLimited,
     ServerTimingSummary, SessionSummary, SpeedSummary, Steady, Throughput, TokenSummary, Warmup,
@@ -215,9 +215,9 @@ impl PhaseResult {
         };
         let failed = |request: &&RequestNumbers| is_failed(request.failure_kind()) && !request.warmup;
         let infinite = requests.iter().filter(failed).count() as u64 + input.forfeited;
-        let times = Times { measured: &measured, infinite };
+        let times = Times { measured: &measured, infinite, speed_refused: speed_refusal(&measured) };
         let (itl, tpot) = (Pool::Itl.distribution(&measured), times.tpot(0));
-        let output_speed = output_speed(&tpot, &measured);
+        let output_speed = times.output_speed(&tpot);
         let in_flight = in_flight(requests);
         let ttft = times.plain(|request| request.ttft_ns);
         let mut result = PhaseResult {
@@ -251,7 +251,7 @@ impl PhaseResult {
             adj_tpot: times.tpot(infinite),
             adj_e2e: times.adjusted(|request| request.e2e_ns),
             adj_e2e_from_due: times.adjusted(|request| request.e2e_from_due_ns),
-            comfort: comfort(&output_speed, &measured),
+            comfort: times.comfort(),
             output_speed,
             tpot,
             e2e_speed: e2e_speed(&times.e2e_per_token(), &measured),
@@ -296,6 +296,8 @@ impl From<&Sketch> for TimerLag {
 struct Times<'a> {
     measured: &'a [&'a RequestNumbers],
     infinite: u64,
+    /// Why the speeds of those that have one are not those of all, if so.
+    speed_refused: Option<String>,
 }
 
 impl Times<'_> {
@@ -309,11 +311,23 @@ impl Times<'_> {
 
     /// Empty where those that have it would not speak for all.
     fn tpot(&self, infinite: u64) -> Distribution {
-        if is_refused(self.measured) {
+        if self.speed_refused.is_some() {
             return Distribution::of_values(&mut Vec::new(), Unit::Milliseconds);
         }
         let mut samples: Vec<f64> = self.measured.iter().filter_map(|request| request.tpot_ms).collect();
         Distribution::of_values_adjusted(&mut samples, infinite, Unit::Milliseconds)
+    }
+
+    fn output_speed(&self, tpot: &Distribution) -> SpeedSummary {
+        let speeds = self.measured.iter().filter_map(|request| request.output_speed);
+        let missing = self.measured.iter().filter_map(|request| request.output_speed_missing.clone());
+        SpeedSummary::of(tpot, speeds, missing, self.speed_refused.clone())
+    }
+
+    /// The bands of the speeds, if these speak for all.
+    fn comfort(&self) -> ComfortBands {
+        let stated = self.measured.iter().filter(|_| self.speed_refused.is_none());
+        ComfortBands::of(stated.filter_map(|request| request.output_speed))
     }
 
     fn e2e_per_token(&self) -> Distribution {
@@ -327,21 +341,10 @@ impl Times<'_> {
     }
 }
 
-fn output_speed(tpot: &Distribution, measured: &[&RequestNumbers]) -> SpeedSummary {
-    let speeds = measured.iter().filter_map(|request| request.output_speed);
-    SpeedSummary::of(tpot, speeds, measured.iter().filter_map(|request| request.output_speed_missing.clone()))
-}
-
-/// The bands of the speeds, if these speak for all.
-fn comfort(speeds: &SpeedSummary, measured: &[&RequestNumbers]) -> ComfortBands {
-    let stated = measured.iter().filter(|_| speeds.refused.is_none());
-    ComfortBands::of(stated.filter_map(|request| request.output_speed))
-}
-
 fn e2e_speed(per_token: &Distribution, measured: &[&RequestNumbers]) -> SpeedSummary {
     let speeds = measured.iter().filter_map(|request| request.e2e_speed);
     let without = measured.iter().filter(|request| request.e2e_speed.is_none());
-    SpeedSummary::of(per_token, speeds, without.map(|_| "no time passed between sending and finish".to_owned()))
+    SpeedSummary::of(per_token, speeds, without.map(|_| "no time passed between sending and finish".to_owned()), None)
 }
 
 fn counts_of(input: &PhaseInput, requests: &[RequestNumbers]) -> Counts {

@@ -136,17 +136,18 @@ pub struct InputTokens {
 }
 
 impl SpeedSummary {
-    /// From the distribution of time per token (ms), the speeds of the requests, and the reasons of those that have none.
+    /// From the distribution of time per token (ms), the speeds of the requests, the reasons of those that have none, and why
+    /// nothing is stated, if so.
     pub(super) fn of(
         per_token: &Distribution,
         speeds: impl Iterator<Item = f64>,
         missing: impl Iterator<Item = String>,
+        refused: Option<String>,
     ) -> SpeedSummary {
         let (sum, n) = speeds.fold((0.0, 0_u64), |(sum, n), speed| (sum + speed, n + 1));
         let mut reasons: BTreeMap<String, u64> = BTreeMap::new();
         missing.for_each(|reason| *reasons.entry(reason).or_default() += 1);
         let without: u64 = reasons.values().sum();
-        let refused = refusal(&reasons, n);
         SpeedSummary {
             n,
             missing_share: (n + without > 0).then(|| without as f64 / (n + without) as f64),
@@ -163,11 +164,20 @@ impl SpeedSummary {
 /// Above this share of answers that were too quick to be timed, the others do not speak for all.
 const TOO_QUICK_MOST: f64 = 0.02;
 
-/// Why the speed of `n` answers is not that of all, given why others have none.
-fn refusal(reasons: &BTreeMap<String, u64>, n: u64) -> Option<String> {
-    let quick = NoSpeed::ALL.into_iter().filter(|why| why.depends_on_speed());
-    let quick: Vec<(&str, u64)> = quick.filter_map(|why| Some((why.reason(), *reasons.get(why.reason())?))).collect();
-    let count: u64 = quick.iter().map(|(_, count)| count).sum();
+/// Why the output speeds of these requests are not those of all of them; `None` if they are.
+pub(crate) fn speed_refusal(measured: &[&RequestNumbers]) -> Option<String> {
+    let n = measured.iter().filter(|request| request.output_speed.is_some()).count();
+    let missing = |why: NoSpeed| {
+        let is_it = |request: &&&RequestNumbers| request.output_speed_missing.as_deref() == Some(why.reason());
+        (why.reason(), measured.iter().filter(is_it).count())
+    };
+    let quick: Vec<(&str, usize)> = NoSpeed::ALL
+        .into_iter()
+        .filter(|why| why.depends_on_speed())
+        .map(missing)
+        .filter(|(_, count)| *count > 0)
+        .collect();
+    let count: usize = quick.iter().map(|(_, count)| count).sum();
     let of = count + n;
     if count as f64 <= TOO_QUICK_MOST * of as f64 {
         return None;
@@ -179,15 +189,6 @@ fn refusal(reasons: &BTreeMap<String, u64>, n: u64) -> Option<String> {
             "{count} of {of} answers were too quick to be timed ({why}); the other {n} would give the speed of the slow ones"
         ),
     })
-}
-
-/// Whether no speed of these requests after their first chunk can be stated for all of them.
-pub(crate) fn is_refused(measured: &[&RequestNumbers]) -> bool {
-    let mut reasons = BTreeMap::new();
-    for reason in measured.iter().filter_map(|request| request.output_speed_missing.clone()) {
-        *reasons.entry(reason).or_default() += 1;
-    }
-    refusal(&reasons, measured.iter().filter(|request| request.output_speed.is_some()).count() as u64).is_some()
 }
 
 impl SpeedQuantile {
