@@ -27,5 +27,5 @@ pub use bad_input::BadInput;
 pub use config::{Calibration, Config, Embedded, Limits, Remote, RequestOptions, ServerMetrics, Target};
 pub use error::BenchError;
 pub use progress::{Progress, Snapshot};
-pub use session::{Observer, Place, run};
+pub use session::{Observer, Place, curve_of, run};
 pub use stop::Stop;

@@ -1,5 +1,5 @@
-//! Which phase runs next, given the results so far: a fixed list, refinement around the knee, the search for the highest load
-//! that keeps the objectives, and the protocol of a system load test.
+//! Which phase runs next, given the results so far: a fixed list, levels where the loads that matter are not known well, the
+//! search for the highest load that keeps the objectives, and the protocol of a system load test.
 //!
 //! It refuses to run anything. Invariant: the next phase is a function of what was asked for and of the results, so a record
 //! tells why each of its levels is there.
@@ -10,7 +10,7 @@ pub use search::{Axis, Search};
 
 use crate::plan::{Extent, Load, PhaseSpec};
 use tokrate_core::{RequestsPerSecond, Rng};
-use tokrate_meter::curve::{CurveResult, KneeStatus, LoadLevel};
+use tokrate_meter::curve::{Capacity, CurveResult, FigureStatus, LoadFigure, LoadLevel};
 use tokrate_meter::{PhaseResult, SearchResult};
 
 /// Levels that the protocol of a system load test runs through first.
@@ -28,7 +28,7 @@ pub enum Agenda {
     /// Nothing.
     #[default]
     Listed,
-    /// So many further levels at most, around the knee.
+    /// So many further levels at most, where one of the loads of [`Capacity`] is not known well.
     Refine {
         /// Levels that may be added.
         most: u32,
@@ -100,38 +100,46 @@ impl Schedule {
         }
     }
 
-    /// A level between the two that stand around the knee.
+    /// A level between two others, where a load that matters is known worst.
     fn refine(&self, template: &PhaseSpec, results: &[PhaseResult]) -> Option<Next> {
         let first = results.first()?;
         let mut levels: Vec<LoadLevel> = results.iter().map(PhaseResult::load_level).collect();
         levels.sort_by(|a, b| a.load.total_cmp(&b.load));
         levels.dedup_by(|a, b| a.load == b.load);
         let curve = CurveResult::of(first.load_axis(), &levels, &Rng::root(self.seed).child("refine"));
-        let knee = &curve.knee;
-        let place = match (knee.status, knee.between) {
-            (KneeStatus::NoKneeInRange, _) => return None,
-            (_, Some([low, high])) => Some(f64::midpoint(low, high)),
-            (..) => knee.segmented.or(knee.usl),
-        };
         let pairs = || levels.windows(2).map(|pair| (pair[0].load, pair[1].load));
         let wide = |&(low, high): &(f64, f64)| between(template, low, high).is_some();
-        let (pair, reason) = match place {
-            Some(at) => {
-                // The levels around it; if they are next to each other already, the nearest that are not.
-                let distance = |(low, high): (f64, f64)| (low - at).max(at - high).max(0.0);
+        let mut open = open_figures(&curve.capacity);
+        open.retain(|(_, low, high)| pairs().filter(wide).any(|pair| pair.0 < *high && *low < pair.1));
+        let (pair, reason) = match open.first() {
+            Some(&(what, low, high)) => {
+                let middle = (low * high).sqrt();
+                let distance = |(low, high): (f64, f64)| (low - middle).max(middle - high).max(0.0);
                 let pair = pairs().filter(wide).min_by(|a, b| distance(*a).total_cmp(&distance(*b)))?;
-                // Far from the knee nothing more is learnt about it.
-                if distance(pair) > 0.5 * at {
-                    return None;
-                }
-                (pair, format!("the knee is taken to be at {at:.1}"))
+                (pair, format!("{what} somewhere from {low:.1} to {high:.1}"))
             }
-            None => (steepest(&levels).filter(wide)?, "throughput per unit of load falls most there".to_owned()),
+            None if curve.capacity.slows.status == FigureStatus::Unknown => {
+                (steepest(&levels).filter(wide)?, "throughput per unit of load falls most there".to_owned())
+            }
+            None => return None,
         };
         let level = between(template, pair.0, pair.1)?;
         let why = format!("level {level} was added between {} and {}: {reason}", pair.0, pair.1);
         Some(Next { spec: at_level(template, level)?, why: Some(why) })
     }
+}
+
+/// The loads that are known to lie between two others only, or to be where requests are refused; the widest first.
+fn open_figures(capacity: &Capacity) -> Vec<(&'static str, f64, f64)> {
+    let figures: [(&'static str, &LoadFigure); 3] = [
+        ("requests begin to wait", &capacity.waits),
+        ("a request slows", &capacity.slows),
+        ("nearly all throughput is reached", &capacity.nearly_all),
+    ];
+    let open = figures.into_iter().filter(|(_, figure)| figure.status != FigureStatus::Found);
+    let mut open: Vec<_> = open.filter_map(|(what, figure)| Some((what, figure.low?, figure.high?))).collect();
+    open.sort_by(|a, b| (b.2 / b.1).total_cmp(&(a.2 / a.1)));
+    open
 }
 
 /// The two levels between which throughput per unit of load falls most.

@@ -336,7 +336,7 @@ impl<'a> Session<'a> {
         let broke = self.is_broke().then(|| self.money_reason());
         let record = &mut self.record;
         record.wall_seconds = (self.clock.now() - self.started_at).as_secs_f64();
-        record.curve = curve(&record.phases, self.config.seed);
+        record.curve = curve_of(&record.phases, self.config.seed);
         let missing = self.schedule.planned(&record.phases) - record.phases.len();
         let interrupted = record.phases.iter().any(|phase| phase.interrupted);
         let answered = record.phases.iter().any(|phase| phase.counts.answered > 0);
@@ -460,7 +460,7 @@ fn options_text(options: &RequestOptions) -> String {
 }
 
 /// The degradation curve over the levels so far; `None` for a single one or for mixed loads.
-fn curve(phases: &[PhaseResult], seed: u64) -> Option<CurveResult> {
+pub fn curve_of(phases: &[PhaseResult], seed: u64) -> Option<CurveResult> {
     let closed = phases.iter().filter(|phase| matches!(phase.load, tokrate_meter::Load::Closed { .. })).count();
     let open = phases.iter().filter(|phase| matches!(phase.load, tokrate_meter::Load::Open { .. })).count();
     if phases.len() < 2 || closed.max(open) != phases.len() {
@@ -489,6 +489,8 @@ fn one_level_a_load(rounds: impl Iterator<Item = LoadLevel>) -> Vec<LoadLevel> {
                 level.throughput = mean(level.throughput, round.throughput);
                 level.output_speed = mean(level.output_speed, round.output_speed);
                 level.ttft = mean(level.ttft, round.ttft);
+                level.mean_ttft = mean(level.mean_ttft, round.mean_ttft);
+                level.mean_e2e = mean(level.mean_e2e, round.mean_e2e);
                 level.requests += round.requests;
                 level.failures += round.failures;
                 level.rate_limited += round.rate_limited;
@@ -535,6 +537,8 @@ mod tests {
             throughput: Some(Measured { value, low: Some(low), high: None }),
             output_speed: None,
             ttft: None,
+            mean_ttft: None,
+            mean_e2e: None,
             requests,
             failures: 1,
             rate_limited: 0,

@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod capacity;
 pub mod checkers;
 pub mod fleet;
 pub mod gateway;

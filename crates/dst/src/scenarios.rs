@@ -8,7 +8,7 @@ use crate::voice::Voice;
 use crate::world::STARTED_AT;
 use tokrate_bench::plan::{Arrivals, Backoff, Extent, Growth, Load, PhaseSpec, Ramp, Think};
 use tokrate_core::{RequestsPerSecond, Rng, Span, Tick};
-use tokrate_sim::{AtToken, Faults, Law};
+use tokrate_sim::{AtToken, Background, Faults, Law, Limits as RateLimits};
 
 /// When a client gives up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,6 +28,10 @@ pub struct Scenario {
     pub law: Law,
     /// What goes wrong in it.
     pub faults: Faults,
+    /// Its other users.
+    pub background: Background,
+    /// What it lets through.
+    pub rate_limits: RateLimits,
     /// How every request's connection behaves.
     pub link: LinkLaw,
     /// What the words look like.
@@ -55,6 +59,8 @@ impl Scenario {
             seed: 1,
             law: Law::default(),
             faults: Faults::default(),
+            background: Background::default(),
+            rate_limits: RateLimits::default(),
             link: LinkLaw::ideal(),
             voice: Voice::Plain,
             spec: PhaseSpec {
@@ -103,6 +109,8 @@ impl Scenario {
             seed,
             law: draw_law(&mut rng),
             faults: draw_faults(&mut rng),
+            background: Background::default(),
+            rate_limits: RateLimits::default(),
             link: draw_link(&mut rng),
             voice: if rng.chance(0.5) { Voice::Plain } else { Voice::Mixed },
             spec,

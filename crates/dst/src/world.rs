@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use tokrate_bench::plan::{Outcome as Ending, Plan, Share, Start, Step, Wait};
 use tokrate_core::{Channel, FinishReason, Rng, Tick};
 use tokrate_meter::RequestTrace;
-use tokrate_sim::{Emission, Emitted, Engine, Outcome, RequestId, SimRequest, Stats};
+use tokrate_sim::{Emission, Emitted, Engine, Outcome, Persona, RequestId, SimRequest, Stats};
 use tokrate_wire::{Dialect, Encoder, Piece, Shape, encode_refusal};
 
 /// When every world begins; not 0, so that a tick that was never set shows.
@@ -150,7 +150,14 @@ struct World<'a> {
 impl<'a> World<'a> {
     fn new(scenario: &'a Scenario) -> World<'a> {
         let root = Rng::root(scenario.seed);
-        let engine = Engine::new(scenario.law.clone(), scenario.faults.clone(), scenario.seed).expect("it makes sense");
+        let persona = Persona {
+            law: scenario.law.clone(),
+            faults: scenario.faults.clone(),
+            background: scenario.background,
+            limits: scenario.rate_limits,
+            ..Persona::default()
+        };
+        let engine = Engine::of(persona, scenario.seed, STARTED_AT).expect("it makes sense");
         let shares = (0..scenario.workers).map(|worker| Share { worker, of: scenario.workers });
         let plan = |share| Plan::new(&scenario.spec, share, STARTED_AT, root.child("arrivals"));
         let mut situations = Situations::default();

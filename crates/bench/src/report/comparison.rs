@@ -6,7 +6,7 @@
 
 use super::pictures::{comfort_bands, measured_level};
 use super::samples::Samples;
-use super::{knee_sentence, record_notices, tables};
+use super::{capacity_sentences, record_notices, tables};
 use tokrate_charts::{
     Axis, Block, Column, DistributionChart, DistributionKind, Figure, Level, LineChart, Notice, Page, Sample, Section,
     Series, SeriesStyle, Table, format,
@@ -120,7 +120,9 @@ fn degradation(subjects: &[Subject<'_>]) -> Option<Section> {
             bands: if label == "Output speed" { comfort_bands() } else { Vec::new() },
         }));
     }
-    blocks.extend(curves.iter().map(|(name, curve)| Block::Paragraph(format!("{name}: {}", knee_sentence(curve)))));
+    blocks.extend(
+        curves.iter().map(|(name, curve)| Block::Paragraph(format!("{name}: {}", capacity_sentences(curve).join(" ")))),
+    );
     Some(Section {
         title: "Degradation with load".to_owned(),
         intro: "What each request gets, and what all of them together get, at each load.".to_owned(),

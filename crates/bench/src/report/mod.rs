@@ -13,10 +13,10 @@ mod words;
 pub use comparison::{Subject, comparison_html};
 pub use pictures::throughput_chart;
 pub use samples::Samples;
-pub use words::knee_sentence;
+pub use words::capacity_sentences;
 
 use tokrate_charts::{Block, Figure, Level, Notice, Page, Section, format};
-use tokrate_meter::curve::KneeStatus;
+use tokrate_meter::curve::{FigureStatus, LoadAxis, LoadFigure};
 use tokrate_meter::{PhaseResult, Record, Status};
 
 /// The whole file.
@@ -84,7 +84,7 @@ fn record_notices(record: &Record) -> Vec<Notice> {
     notices
 }
 
-/// The few numbers to take home: the lowest level's speed and TTFT, the best throughput, the knee.
+/// The few numbers to take home: the lowest level's speed and TTFT, the best throughput, the loads that were found.
 fn headline(record: &Record) -> Vec<Figure> {
     let mut figures = Vec::new();
     if let Some(first) = record.phases.iter().find(|phase| phase.counts.measured > 0) {
@@ -110,16 +110,23 @@ fn headline(record: &Record) -> Vec<Figure> {
             note: format!("at {}", best.name),
         });
     }
-    if let Some([low, high]) = record.curve.as_ref().and_then(|curve| curve.knee.between) {
-        figures.push(Figure {
-            label: "Knee: beyond it more load stops paying".to_owned(),
-            value: format!("{low:.0} to {high:.0}"),
-            unit: "in flight".to_owned(),
-            interval: String::new(),
-            note: "two methods agree".to_owned(),
-        });
+    if let Some(curve) = &record.curve {
+        let unit = if curve.axis == LoadAxis::Concurrency { "in flight" } else { "req/s" };
+        figures.extend(load_figure("A request slows beyond", &curve.capacity.slows, unit));
+        figures.extend(load_figure("Requests begin to wait beyond", &curve.capacity.waits, unit));
     }
     figures
+}
+
+/// A load that was found.
+fn load_figure(label: &str, figure: &LoadFigure, unit: &str) -> Option<Figure> {
+    Some(Figure {
+        label: label.to_owned(),
+        value: format::number(figure.load.filter(|_| figure.status == FigureStatus::Found)?),
+        unit: unit.to_owned(),
+        interval: words::interval(figure.low, figure.high, 0.95),
+        note: String::new(),
+    })
 }
 
 /// The median output speed of a level.
@@ -137,10 +144,8 @@ fn speed_figure(phase: &PhaseResult, label: &str) -> Figure {
 fn degradation(record: &Record) -> Option<Section> {
     let curve = record.curve.as_ref()?;
     let mut blocks: Vec<Block> = pictures::degradation(record, curve).iter().map(Block::chart).collect();
-    blocks.push(Block::Paragraph(knee_sentence(curve)));
-    if curve.knee.status != KneeStatus::NotEnoughLevels {
-        blocks.extend(words::signs(curve).map(Block::Paragraph));
-    }
+    blocks.extend(capacity_sentences(curve).into_iter().map(Block::Paragraph));
+    blocks.extend(words::signs(curve).map(Block::Paragraph));
     blocks.push(Block::Table(tables::degradation(curve)));
     Some(Section {
         title: "Degradation with load".to_owned(),

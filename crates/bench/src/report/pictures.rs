@@ -9,7 +9,7 @@ use tokrate_charts::{
     SeriesStyle, TimelineChart, TimelineRow,
 };
 use tokrate_core::FailureKind;
-use tokrate_meter::curve::{CurveResult, LoadAxis, LoadLevel, Measured, usl};
+use tokrate_meter::curve::{CurveResult, LoadAxis, LoadFigure, LoadLevel, Measured};
 use tokrate_meter::{PhaseResult, Record};
 
 /// Points of a fitted line.
@@ -53,28 +53,34 @@ pub(super) fn degradation(record: &Record, curve: &CurveResult) -> Vec<LineChart
 fn throughput(curve: &CurveResult) -> LineChart {
     let mut series = vec![measured("measured", curve, |level| level.throughput)];
     let loads: Vec<f64> = curve.levels.iter().map(|level| level.level.load).collect();
-    if let (Some(parameters), Some(&first), Some(&last)) = (&curve.usl.parameters, loads.first(), loads.last()) {
+    if let (Some(model), Some(&first), Some(&last)) = (curve.model(), loads.first(), loads.last()) {
         let points = (0..FIT_POINTS).map(|step| {
             let x = first + (last - first) * step as f64 / (FIT_POINTS - 1) as f64;
-            Point { x, y: Some(usl(x, parameters)), low: None, high: None }
+            Point { x, y: Some(model.at(x)), low: None, high: None }
         });
-        series.push(Series { name: "USL fit".to_owned(), points: points.collect(), style: SeriesStyle::Fit });
+        series.push(Series {
+            name: format!("fit: {}", model.kind.text()),
+            points: points.collect(),
+            style: SeriesStyle::Fit,
+        });
     }
-    let marks = curve.knee.between.map(|[low, high]| Mark {
-        direction: Direction::Vertical,
-        at: (low + high) / 2.0,
-        low: Some(low),
-        high: Some(high),
-        label: format!("knee {low:.0} to {high:.0}"),
-    });
+    let mark = |figure: &LoadFigure, label: &str| {
+        figure.load.map(|at| Mark {
+            direction: Direction::Vertical,
+            at,
+            low: figure.low,
+            high: figure.high,
+            label: format!("{label} {at:.0}"),
+        })
+    };
+    let marks = [mark(&curve.capacity.slows, "slows beyond"), mark(&curve.capacity.waits, "waits beyond")];
     LineChart {
         title: "Throughput of all requests together".to_owned(),
-        description: "Output tokens per second in the steady window, with the Universal Scalability Law fitted to it."
-            .to_owned(),
+        description: "Output tokens per second in the steady window, with the model that foretells it best.".to_owned(),
         x: axis(curve),
         y: Axis::linear("Throughput", "tok/s"),
         series,
-        marks: marks.into_iter().collect(),
+        marks: marks.into_iter().flatten().collect(),
         bands: Vec::new(),
     }
 }

@@ -3,7 +3,7 @@
 //! It refuses to know HTML. Invariant: a missing number is shown as missing, never as 0.
 
 use tokrate_charts::{Column, Table, format};
-use tokrate_meter::curve::CurveResult;
+use tokrate_meter::curve::{CurveResult, ModelFit};
 use tokrate_meter::run::SpeedQuantile;
 use tokrate_meter::stats::{Distribution, Quantile, QuantileStatus};
 use tokrate_meter::{ClientErrorSource, EngineHost, PhaseResult, Record};
@@ -97,8 +97,22 @@ pub(super) fn degradation(curve: &CurveResult) -> Table {
             Column::numbers("TTFT", ""),
         ],
         rows: rows.collect(),
-        notes: curve.usl.notes.iter().map(|note| note.text().to_owned()).collect(),
+        notes: curve.models.iter().map(model_note).collect(),
     }
+}
+
+/// How well a model of throughput foretells levels that it was not fitted to.
+fn model_note(fit: &ModelFit) -> String {
+    let error = match fit.held_out_error {
+        Some(error) => format!("misses levels that it was not fitted to by {}", format::percent(error)),
+        None => "has too few levels to be judged by".to_owned(),
+    };
+    let place = match (fit.chosen, fit.admitted) {
+        (true, _) => " (drawn)",
+        (false, true) => "",
+        (false, false) => " (ruled out)",
+    };
+    format!("Throughput as {}{place}: {error}.", fit.model.kind.text())
 }
 
 /// Failures by kind; `None` without any.

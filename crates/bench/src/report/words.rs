@@ -2,19 +2,36 @@
 //!
 //! It refuses to know layout. Invariant: a sentence never claims more than the record does.
 
-use tokrate_meter::curve::{CurveResult, KneeStatus, SignKind};
+use tokrate_charts::format;
+use tokrate_meter::curve::{CurveResult, FigureStatus, LoadAxis, LoadFigure, MOST_SHARE, SignKind};
 use tokrate_meter::stats::QuantileStatus;
 
-/// What is known of the knee, in one sentence.
-pub fn knee_sentence(curve: &CurveResult) -> String {
-    let knee = &curve.knee;
-    let lead = match knee.status {
-        KneeStatus::Agree => "Knee found",
-        KneeStatus::Disagree => "No knee is stated, the methods disagree",
-        KneeStatus::NoKneeInRange => "No knee within the loads that were run",
-        KneeStatus::NotEnoughLevels => "Too few levels to look for a knee",
+/// What the endpoint carries: where a request slows, where nearly all throughput is reached, where waiting begins.
+pub fn capacity_sentences(curve: &CurveResult) -> Vec<String> {
+    let capacity = &curve.capacity;
+    let unit = match curve.axis {
+        LoadAxis::Concurrency => "in flight",
+        LoadAxis::Rate => "req/s",
     };
-    format!("{lead}: {}.", knee.reason)
+    let share = MOST_SHARE * 100.0;
+    let said = |what: String, figure: &LoadFigure| match (figure.status, figure.load, figure.low, figure.high) {
+        (FigureStatus::Found, Some(load), Some(low), Some(high)) => {
+            format!("{what}: {} {unit} {}.", format::number(load), format::interval(low, high))
+        }
+        (FigureStatus::Between, _, Some(low), Some(high)) => {
+            let (low, high) = (format::number(low), format::number(high));
+            format!("{what}: somewhere from {low} to {high} {unit}; {}.", figure.reason)
+        }
+        (FigureStatus::Between, _, Some(low), None) => {
+            format!("{what}: not below {} {unit}; {}.", format::number(low), figure.reason)
+        }
+        _ => format!("{what}: not found; {}.", figure.reason),
+    };
+    vec![
+        said("A request slows by more than throughput gains beyond".to_owned(), &capacity.slows),
+        said(format!("{share:.0} % of the most throughput is reached at"), &capacity.nearly_all),
+        said("Requests begin to wait beyond".to_owned(), &capacity.waits),
+    ]
 }
 
 /// The signs of saturation that need no fit, a sentence each.
@@ -46,7 +63,7 @@ pub(super) fn signs(curve: &CurveResult) -> impl Iterator<Item = String> {
 pub(super) fn interval(low: Option<f64>, high: Option<f64>, confidence: f64) -> String {
     match (low, high) {
         (Some(low), Some(high)) => {
-            format!("{:.0} % interval {}", confidence * 100.0, tokrate_charts::format::interval(low, high))
+            format!("{:.0} % interval {}", confidence * 100.0, format::interval(low, high))
         }
         _ => String::new(),
     }

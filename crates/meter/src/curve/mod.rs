@@ -1,25 +1,29 @@
-//! From load levels to a curve: degradation, scaling law, break, and the knee that both agree on or not.
+//! From load levels to a curve: degradation, models of throughput, and the three loads that say what an endpoint carries.
 //!
 //! It refuses to know single requests; a level comes as numbers with intervals. Invariant: any finite input gives a
 //! result without NaN, and an estimate that the levels cannot carry is absent with the reason beside it.
 
-mod knee;
+mod capacity;
+mod choice;
 mod linear;
+mod model;
 mod saturation;
-mod segmented;
 mod usl;
 mod usl_fit;
+mod waiting;
 
-pub use knee::{Knee, KneeStatus, SAME_PLACE_RATIO};
+pub use capacity::{Capacity, FOUND_FACTOR, FigureStatus, LoadFigure, MOST_SHARE};
+pub use choice::ModelFit;
+pub use model::{ModelKind, ThroughputModel};
 pub use saturation::{
     MARGINAL_SHARE, QUEUE_GROWTH, REFUSAL_FLOOR, REFUSAL_RISE, STANDSTILL_GROWTH, SaturationSign, SignKind,
 };
-pub use segmented::{BREAK_SIGNIFICANCE, BreakStatus, SegmentedFit, UNTESTED_SLOPE_RATIO};
 pub use usl::{UslParameters, usl};
 pub use usl_fit::{CurvePoint, UslFit, UslInterval, UslNote, UslStatus};
 
 use serde::{Deserialize, Serialize};
 use tokrate_core::Rng;
+use usl::Observation;
 
 /// What the load of a level counts.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
@@ -61,6 +65,9 @@ impl Measured {
     }
 }
 
+/// A level that refuses or fails more than this share of its requests is left out of the models.
+const LOST_MOST: f64 = 0.05;
+
 /// What was measured at one load.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -73,12 +80,25 @@ pub struct LoadLevel {
     pub output_speed: Option<Measured>,
     /// Median time to first token, in ms.
     pub ttft: Option<Measured>,
+    /// Mean time to first token, in ms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean_ttft: Option<Measured>,
+    /// Mean time from sending to the end, in ms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean_e2e: Option<Measured>,
     /// Requests started.
     pub requests: u64,
     /// Those that failed, rate-limited ones left out.
     pub failures: u64,
     /// Those refused by rate limit.
     pub rate_limited: u64,
+}
+
+impl LoadLevel {
+    /// The share of its requests that failed or were refused.
+    fn lost_share(&self) -> f64 {
+        (self.failures + self.rate_limited) as f64 / self.requests.max(1) as f64
+    }
 }
 
 /// One row of the degradation table.
@@ -108,12 +128,12 @@ pub struct CurveResult {
     pub left_out: u64,
     /// The fit of the Universal Scalability Law.
     pub usl: UslFit,
-    /// The two-line fit.
-    pub segmented: SegmentedFit,
+    /// Models of throughput, simplest first, with how well each foretells levels that it was not fitted to.
+    pub models: Vec<ModelFit>,
     /// Signs of saturation that need no fit.
     pub signs: Vec<SaturationSign>,
-    /// Where more load stops paying.
-    pub knee: Knee,
+    /// What the endpoint carries.
+    pub capacity: Capacity,
 }
 
 impl CurveResult {
@@ -122,21 +142,53 @@ impl CurveResult {
         let mut kept: Vec<LoadLevel> =
             levels.iter().filter(|level| (1e-6..=1e9).contains(&level.load)).map(plausible).collect();
         kept.sort_by(|a, b| a.load.total_cmp(&b.load));
-        let points: Vec<segmented::Point> = kept
-            .iter()
-            .filter_map(|level| level.throughput.map(|x| (level.load, x)))
-            .map(|(load, x)| segmented::Point { load, throughput: x.value, deviation: x.deviation() })
-            .collect();
+        let signs = saturation::signs(&kept);
+        // What a level throws away says nothing of what the endpoint carries there.
+        let (carried, refused): (Vec<LoadLevel>, Vec<LoadLevel>) =
+            kept.iter().cloned().partition(|level| level.lost_share() <= LOST_MOST);
+        let points = Points::of(&carried);
         let usl = match axis {
             LoadAxis::Concurrency => usl_fit::fit(&points, rng),
             LoadAxis::Rate => UslFit::without(UslStatus::NotApplicable),
         };
-        let segmented = segmented::fit(&points, rng);
-        let signs = saturation::signs(&kept);
-        let loads: Vec<f64> = points.iter().map(|point| point.load).collect();
-        let knee = knee::decide(&loads, &usl, &segmented, &signs);
+        let (models, slows, nearly_all) =
+            capacity::of_throughput(axis, &points.observations, points.noise.as_deref(), rng);
+        let slows = if axis == LoadAxis::Rate { waiting::most_power(&carried) } else { slows };
+        let mut capacity = Capacity { slows, nearly_all, waits: waiting::waits(axis, &carried) };
+        if let Some(level) = refused.first() {
+            capacity.refused_from(carried.last().map(|level| level.load), level.load);
+        }
         let left_out = (levels.len() - kept.len()) as u64;
-        CurveResult { axis, levels: degradation(kept), left_out, usl, segmented, signs, knee }
+        CurveResult { axis, levels: degradation(kept), left_out, usl, models, signs, capacity }
+    }
+
+    /// The model that is drawn, if any could be fitted.
+    pub fn model(&self) -> Option<&ThroughputModel> {
+        self.models.iter().find(|fit| fit.chosen).map(|fit| &fit.model)
+    }
+}
+
+/// The throughputs above 0, by rising load.
+struct Points {
+    observations: Vec<Observation>,
+    /// The relative standard error of each, if all are known.
+    noise: Option<Vec<f64>>,
+    /// Levels without one.
+    without: usize,
+}
+
+impl Points {
+    fn of(levels: &[LoadLevel]) -> Points {
+        let known = levels.iter().filter_map(|level| Some((level.load, level.throughput.filter(|x| x.value > 0.0)?)));
+        let known: Vec<(f64, Measured)> = known.collect();
+        // A known error below 0.1 % would let one level outweigh all others.
+        let relative = |(_, x): &(f64, Measured)| x.deviation().map(|d| (d / x.value).clamp(1e-3, 10.0));
+        let noise: Option<Vec<f64>> = known.iter().map(relative).collect();
+        let weight = |i: usize| noise.as_ref().map_or(1.0, |noise: &Vec<f64>| noise[i].powi(-2));
+        let observations = known.iter().enumerate();
+        let observations =
+            observations.map(|(i, (n, x))| Observation { n: *n, throughput: x.value, weight: weight(i) }).collect();
+        Points { observations, without: levels.len() - known.len(), noise }
     }
 }
 
@@ -150,6 +202,8 @@ fn plausible(level: &LoadLevel) -> LoadLevel {
         throughput: check(level.throughput),
         output_speed: check(level.output_speed),
         ttft: check(level.ttft),
+        mean_ttft: check(level.mean_ttft),
+        mean_e2e: check(level.mean_e2e),
         ..level.clone()
     }
 }

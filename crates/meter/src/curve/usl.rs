@@ -67,15 +67,40 @@ pub(super) fn loss(observations: &[Observation], parameters: &UslParameters) -> 
     observations.iter().map(|o| o.weight * residual(o).powi(2)).sum()
 }
 
-/// The least-squares fit; `None` below three distinct loads. Starts from the linear least-squares solution of n/X,
-/// which is quadratic in n, and from fixed points, so that no local minimum passes for the global one.
-pub(super) fn fit(observations: &[Observation]) -> Option<UslParameters> {
-    fit_from(observations, &[(0.0, 0.0), (1.0, 0.0), (0.0, 1.0), (10.0, 10.0), (0.0, 1000.0)])
+/// Which parameters besides lambda are fitted; the others are 0.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(super) enum Form {
+    /// Perfect scaling: lambda n.
+    Proportional,
+    /// Contention alone (Amdahl 1967).
+    Contention,
+    /// The whole law.
+    Whole,
+}
+
+impl Form {
+    /// How many parameters are fitted, lambda included.
+    pub(super) const fn parameters(self) -> usize {
+        match self {
+            Form::Proportional => 1,
+            Form::Contention => 2,
+            Form::Whole => 3,
+        }
+    }
+}
+
+/// The least-squares fit; `None` below as many distinct loads as there are parameters. Starts from the linear least-squares
+/// solution of n/X, which is quadratic in n, and from fixed points, so that no local minimum passes for the global one.
+pub(super) fn fit(observations: &[Observation], form: Form) -> Option<UslParameters> {
+    fit_from(observations, form, &[(0.0, 0.0), (1.0, 0.0), (0.0, 1.0), (10.0, 10.0), (0.0, 1000.0)])
 }
 
 /// The same with the given starts, each alpha * N and beta * N^2 for the greatest load N, besides the linear one.
-pub(super) fn fit_from(observations: &[Observation], starts: &[(f64, f64)]) -> Option<UslParameters> {
-    let problem = Problem::of(observations)?;
+pub(super) fn fit_from(observations: &[Observation], form: Form, starts: &[(f64, f64)]) -> Option<UslParameters> {
+    if form == Form::Proportional {
+        return proportional(observations);
+    }
+    let problem = Problem::of(observations, form)?;
     let linear = problem.linear_start();
     let solved = starts.iter().copied().chain(linear).map(|start| problem.descend(start));
     let (mut best, mut least) = solved.min_by(|a, b| a.1.total_cmp(&b.1))?;
@@ -90,8 +115,17 @@ pub(super) fn fit_from(observations: &[Observation], starts: &[(f64, f64)]) -> O
     (lambda.is_finite() && lambda > 0.0 && least.is_finite()).then_some(parameters)
 }
 
+/// The weighted geometric mean of throughput per unit of load; also for loads below 1, which rates may be.
+fn proportional(observations: &[Observation]) -> Option<UslParameters> {
+    let total: f64 = observations.iter().map(|o| o.weight).sum();
+    let sum: f64 = observations.iter().map(|o| o.weight * (o.throughput / o.n).ln()).sum();
+    let lambda = (sum / total).exp();
+    (lambda.is_finite() && lambda > 0.0).then_some(UslParameters { lambda, alpha: 0.0, beta: 0.0 })
+}
+
 /// The fit in the scaled parameters a = alpha N and b = beta N^2: D = 1 + a u + b v.
 struct Problem {
+    form: Form,
     top: f64,
     /// (n - 1) / N, n (n - 1) / N^2, ln(X / n), weight.
     rows: Vec<[f64; 4]>,
@@ -99,11 +133,11 @@ struct Problem {
 }
 
 impl Problem {
-    fn of(observations: &[Observation]) -> Option<Problem> {
+    fn of(observations: &[Observation], form: Form) -> Option<Problem> {
         let mut loads: Vec<f64> = observations.iter().map(|o| o.n.max(1.0)).collect();
         loads.sort_unstable_by(f64::total_cmp);
         loads.dedup();
-        if loads.len() < 3 {
+        if loads.len() < form.parameters() {
             return None;
         }
         let top = *loads.last()?;
@@ -113,10 +147,13 @@ impl Problem {
         };
         let rows: Vec<[f64; 4]> = observations.iter().map(row).collect();
         let total = rows.iter().map(|row| row[3]).sum();
-        rows.iter().flatten().all(|x| x.is_finite()).then_some(Problem { top, rows, total })
+        rows.iter().flatten().all(|x| x.is_finite()).then_some(Problem { form, top, rows, total })
     }
 
     fn linear_start(&self) -> Option<(f64, f64)> {
+        if self.form != Form::Whole {
+            return None;
+        }
         let each = |value: &dyn Fn(&[f64; 4]) -> f64| self.rows.iter().map(value).collect::<Vec<f64>>();
         let columns = [each(&|_| 1.0), each(&|row| row[0]), each(&|row| row[1])];
         // n/X spans decades; weighting by (X/n)^2 makes its errors relative, as in the fit itself.
@@ -128,7 +165,11 @@ impl Problem {
     }
 
     fn within(&self, (a, b): (f64, f64)) -> (f64, f64) {
-        (a.clamp(0.0, self.top), b.clamp(0.0, 1e18))
+        match self.form {
+            Form::Proportional => (0.0, 0.0),
+            Form::Contention => (a.clamp(0.0, self.top), 0.0),
+            Form::Whole => (a.clamp(0.0, self.top), b.clamp(0.0, 1e18)),
+        }
     }
 
     fn log_lambda(&self, (a, b): (f64, f64)) -> f64 {
@@ -186,8 +227,8 @@ impl Problem {
             ga += w * residual * du;
             gb += w * residual * dv;
         }
-        let held_a = (at.0 <= 0.0 && ga >= 0.0) || (at.0 >= self.top && ga <= 0.0);
-        let held_b = at.1 <= 0.0 && gb >= 0.0;
+        let held_a = self.form == Form::Proportional || (at.0 <= 0.0 && ga >= 0.0) || (at.0 >= self.top && ga <= 0.0);
+        let held_b = self.form != Form::Whole || (at.1 <= 0.0 && gb >= 0.0);
         let (da, db) = (aa * (1.0 + damping), bb * (1.0 + damping));
         let determinant = da * db - ab * ab;
         let step = match (held_a, held_b) {

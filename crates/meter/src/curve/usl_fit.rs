@@ -1,11 +1,10 @@
 //! The scaling law fitted to levels: parameters, intervals, what they imply, and how far they can be trusted.
 //!
-//! It refuses to know the two-line fit. Invariant: no interval without a loss to take it from, and everything that
+//! It refuses to know other models. Invariant: no interval without a loss to take it from, and everything that
 //! weakens the fit is listed in its notes.
 
-use super::segmented::Point;
-use super::usl::{self, Observation};
-use super::{UslParameters, usl as throughput_at};
+use super::usl::{self, Form, Observation};
+use super::{Points, UslParameters, usl as throughput_at};
 use crate::stats::{Interval, percentile_interval};
 use serde::{Deserialize, Serialize};
 use tokrate_core::Rng;
@@ -146,32 +145,20 @@ impl UslFit {
     }
 }
 
-/// Fits the law to the points that have throughput.
-pub(super) fn fit(points: &[Point], rng: &Rng) -> UslFit {
-    let used: Vec<&Point> = points.iter().filter(|point| point.throughput > 0.0).collect();
-    // A known error below 0.1 % would let one level outweigh all others.
-    let relative = |point: &&Point| point.deviation.map(|d| (d / point.throughput).clamp(1e-3, 10.0));
-    let noise: Option<Vec<f64>> = used.iter().map(relative).collect();
-    let observations: Vec<Observation> = used
-        .iter()
-        .enumerate()
-        .map(|(i, point)| Observation {
-            n: point.load,
-            throughput: point.throughput,
-            weight: noise.as_ref().map_or(1.0, |noise| noise[i].powi(-2)),
-        })
-        .collect();
+/// Fits the law to the levels that have throughput.
+pub(super) fn fit(points: &Points, rng: &Rng) -> UslFit {
+    let (observations, noise) = (&points.observations, &points.noise);
     let mut notes = Vec::new();
-    if used.len() < points.len() {
+    if points.without > 0 {
         notes.push(UslNote::LevelsWithoutThroughput);
     }
-    let Some(parameters) = usl::fit(&observations) else {
+    let Some(parameters) = usl::fit(observations, Form::Whole) else {
         notes.push(UslNote::NeedsThreeLevels);
         return UslFit { notes, ..UslFit::without(UslStatus::NotEnoughLevels) };
     };
     let top = observations.iter().fold(1.0_f64, |most, o| most.max(o.n));
     let exact = observations.len() == 3;
-    let resampled = if exact { Vec::new() } else { resample(&observations, noise.as_deref(), &parameters, rng) };
+    let resampled = if exact { Vec::new() } else { resample(observations, noise.as_deref(), &parameters, rng) };
     let interval = |of: fn(&UslParameters) -> f64| {
         percentile_interval(&resampled.iter().map(of).collect::<Vec<f64>>(), CONFIDENCE)
     };
@@ -239,7 +226,7 @@ fn resample(
                 Observation { throughput: fitted(o) * error.exp(), ..*o }
             })
             .collect();
-        usl::fit_from(&again, &start)
+        usl::fit_from(&again, Form::Whole, &start)
     });
     drawn.flatten().collect()
 }

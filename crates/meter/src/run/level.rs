@@ -4,7 +4,10 @@
 
 use super::{PhaseResult, SpeedQuantile};
 use crate::curve::{LoadAxis, LoadLevel, Measured};
-use crate::stats::Quantile;
+use crate::stats::{Distribution, Quantile};
+
+/// Standard errors to each side of a mean that hold it with 95 %.
+const NORMAL_95: f64 = 1.959_963_984_540_054;
 
 impl PhaseResult {
     /// What the load of this phase counts.
@@ -25,6 +28,8 @@ impl PhaseResult {
             throughput,
             output_speed: measured_speed(&self.output_speed.median),
             ttft: measured_time(&self.ttft.p50),
+            mean_ttft: measured_mean(&self.ttft),
+            mean_e2e: measured_mean(&self.e2e),
             requests: self.counts.started,
             failures: self.counts.failed,
             rate_limited: self.counts.rate_limited,
@@ -39,6 +44,13 @@ fn measured_speed(quantile: &SpeedQuantile) -> Option<Measured> {
 
 fn measured_time(quantile: &Quantile) -> Option<Measured> {
     Some(both_ends(quantile.nearest_rank()?, quantile.low, quantile.high))
+}
+
+/// The mean with the interval that its samples' spread gives, if there are at least two.
+fn measured_mean(times: &Distribution) -> Option<Measured> {
+    let mean = times.mean?;
+    let half = times.standard_deviation.map(|spread| NORMAL_95 * spread / (times.n as f64).sqrt());
+    Some(both_ends(mean, half.map(|half| mean - half), half.map(|half| mean + half)))
 }
 
 fn both_ends(value: f64, low: Option<f64>, high: Option<f64>) -> Measured {

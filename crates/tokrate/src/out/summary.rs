@@ -1,4 +1,4 @@
-//! What is printed at the end: warnings first, the table, the curve, the knee, where the files are.
+//! What is printed at the end: warnings first, the table, the curve, what the endpoint carries, where the files are.
 
 use super::comparison::{self, Sides};
 use super::{scorecard, table};
@@ -80,7 +80,9 @@ fn target(text: &mut String, record: &Record) -> std::fmt::Result {
         writeln!(text, "\n{}", terminal::plot(&chart, WIDTH, HEIGHT, true))?;
     }
     if let Some(curve) = &record.curve {
-        writeln!(text, "{}", tokrate_bench::report::knee_sentence(curve))?;
+        for sentence in tokrate_bench::report::capacity_sentences(curve) {
+            writeln!(text, "{sentence}")?;
+        }
     }
     if !record.assertions.is_empty() {
         writeln!(text, "\nDemands:")?;

@@ -52,7 +52,7 @@ pub struct Load {
     /// Open loop: requests in flight above which an arrival is forfeited (and counted) [default: 4096]
     #[arg(long, value_name = "N")]
     pub max_in_flight: Option<u32>,
-    /// After a sweep, add up to so many levels around the knee [default: 3 if N is left out]
+    /// After a sweep, add up to so many levels where it is not known well what the endpoint carries [default: 3 if N is left out]
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "3", require_equals = true)]
     pub refine: Option<u32>,
     /// Find the highest concurrency or rate at which --slo-share of the requests keep every --slo

@@ -1,0 +1,234 @@
+//! The three loads that say what an endpoint carries: where a request slows, where throughput is nearly all there is, and where
+//! requests begin to wait.
+//!
+//! It refuses to state a load that the levels do not carry. Invariant: what is `found` has an interval of at most a tenth
+//! of it to either side, and the interval is wide enough for every model that the levels admit.
+
+use super::LoadAxis;
+use super::choice::{ModelFit, choose};
+use super::model::{ModelKind, ThroughputModel, fit_model, model_loss, reached};
+use super::usl::Observation;
+use serde::{Deserialize, Serialize};
+use tokrate_core::Rng;
+
+/// The share of the most throughput whose load is stated.
+pub const MOST_SHARE: f64 = 0.9;
+/// A load is found when its interval goes no further than this factor to either side.
+pub const FOUND_FACTOR: f64 = 1.1;
+/// Throughput has come to its end when the loads that were run reach this share of what the model can reach at all.
+const REACHED_SHARE: f64 = 0.97;
+/// Fewer different loads do not tell a bend from a limit.
+const LOADS_LEAST: usize = 4;
+/// Resamples of each admitted model.
+const RESAMPLES: usize = 100;
+const CONFIDENCE: f64 = 0.95;
+
+/// What is known of a load.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum FigureStatus {
+    /// It lies in the interval, which is narrow.
+    Found,
+    /// It lies between two loads, which are far apart: levels between them would tell.
+    Between,
+    /// Above the highest load that was run, or that was not refused.
+    Above,
+    /// At or below the lowest load that was run.
+    Below,
+    /// The levels say nothing about it.
+    Unknown,
+}
+
+/// A load with its interval.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct LoadFigure {
+    /// What is known of it.
+    pub status: FigureStatus,
+    /// The load, if it was found.
+    pub load: Option<f64>,
+    /// Lower end of its interval, if it has one.
+    pub low: Option<f64>,
+    /// Upper end.
+    pub high: Option<f64>,
+    /// Why it is not found, for people; empty if it is.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+}
+
+/// What the endpoint carries.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Capacity {
+    /// The load of the most power, throughput / time of a request (Kleinrock 1979): beyond it a request slows by more than
+    /// throughput gains.
+    pub slows: LoadFigure,
+    /// The lowest load with 90 % of the most throughput that any load has.
+    pub nearly_all: LoadFigure,
+    /// The load beyond which requests wait before they run.
+    pub waits: LoadFigure,
+}
+
+impl Capacity {
+    /// Says of what lies above `last`, the highest level that is left, that requests are refused from a load on.
+    pub(super) fn refused_from(&mut self, last: Option<f64>, load: f64) {
+        for figure in [&mut self.slows, &mut self.nearly_all, &mut self.waits] {
+            if figure.high.is_some() || figure.status == FigureStatus::Below {
+                continue;
+            }
+            figure.reason.push_str(&format!("; at {load} requests fail or are refused"));
+            if figure.status == FigureStatus::Above {
+                figure.low = last;
+                figure.high = Some(load).filter(|_| last.is_some_and(|last| last < load));
+            }
+        }
+    }
+}
+
+impl LoadFigure {
+    pub(super) fn without(status: FigureStatus, reason: impl Into<String>) -> LoadFigure {
+        LoadFigure { status, load: None, low: None, high: None, reason: reason.into() }
+    }
+
+    /// Found if the interval is narrow, or holds one whole number of requests only; between its ends if it is not.
+    pub(super) fn with_interval(axis: LoadAxis, load: f64, low: f64, high: f64) -> LoadFigure {
+        let same = axis == LoadAxis::Concurrency && low.round() == high.round();
+        let narrow = same || (low * FOUND_FACTOR >= load && high <= load * FOUND_FACTOR);
+        let (low, high) = (Some(low), Some(high));
+        match narrow {
+            true => LoadFigure { status: FigureStatus::Found, load: Some(load), low, high, reason: String::new() },
+            false => {
+                let reason = "levels in between would tell".to_owned();
+                LoadFigure { status: FigureStatus::Between, load: None, low, high, reason }
+            }
+        }
+    }
+}
+
+/// What the levels say of throughput: the models, and the two loads that follow from those that are admitted. Loads rise;
+/// `noise` is the relative standard error of each throughput, if all are known.
+pub(super) fn of_throughput(
+    axis: LoadAxis,
+    observations: &[Observation],
+    noise: Option<&[f64]>,
+    rng: &Rng,
+) -> (Vec<ModelFit>, LoadFigure, LoadFigure) {
+    let models = choose(ModelKind::of(axis), observations, noise);
+    let (Some(chosen), Some(range)) = (models.iter().find(|fit| fit.chosen).map(|fit| fit.model), range(observations))
+    else {
+        let unknown = || LoadFigure::without(FigureStatus::Unknown, "no level has a throughput");
+        return (models, unknown(), unknown());
+    };
+    let loads = observations.chunk_by(|a, b| a.n == b.n).count();
+    if loads < LOADS_LEAST {
+        let few = || {
+            LoadFigure::without(
+                FigureStatus::Unknown,
+                format!("too few levels; {LOADS_LEAST} different loads are needed"),
+            )
+        };
+        return (models, few(), few());
+    }
+    let admitted = models.iter().filter(|fit| fit.admitted);
+    let drawn: Vec<Vec<ThroughputModel>> = admitted.map(|fit| resample(&fit.model, observations, noise, rng)).collect();
+    let slows = figure(axis, (&chosen, &drawn), range, most_power, "a request does not slow yet");
+    let nearly_all = figure(axis, (&chosen, &drawn), range, nearly_all, "throughput still grows");
+    (models, slows, nearly_all)
+}
+
+/// The lowest and the highest load.
+fn range(observations: &[Observation]) -> Option<(f64, f64)> {
+    Some((observations.first()?.n, observations.last()?.n))
+}
+
+/// A load that follows from a model, with the interval that holds for all resampled ones. A load that is not below the highest
+/// one counts as unbounded.
+fn figure(
+    axis: LoadAxis,
+    (chosen, drawn): (&ThroughputModel, &[Vec<ThroughputModel>]),
+    (first, last): (f64, f64),
+    of: fn(&ThroughputModel, f64) -> Option<f64>,
+    beyond: &str,
+) -> LoadFigure {
+    let within = |model: &ThroughputModel| of(model, last).filter(|load| *load < last).unwrap_or(f64::INFINITY);
+    let load = within(chosen);
+    let (mut low, mut high) = (load, load);
+    for models in drawn {
+        let mut loads: Vec<f64> = models.iter().map(within).collect();
+        loads.sort_unstable_by(f64::total_cmp);
+        let tail = (1.0 - CONFIDENCE) / 2.0;
+        let rank = |share: f64| loads.get(((share * loads.len() as f64) as usize).min(loads.len().saturating_sub(1)));
+        low = rank(tail).map_or(low, |found| low.min(*found));
+        high = rank(1.0 - tail).map_or(high, |found| high.max(*found));
+    }
+    // What all models put at the highest load itself is not told from what lies beyond.
+    if load.is_infinite() && low * FOUND_FACTOR > last {
+        return LoadFigure::without(FigureStatus::Above, format!("{beyond} at the highest load, {last}"));
+    }
+    // A thousandth is what rounding may leave.
+    if high <= first * 1.001 {
+        return LoadFigure::without(FigureStatus::Below, format!("it is so at the lowest load, {first}, already"));
+    }
+    if high.is_infinite() {
+        let reason = format!("it may lie beyond the highest load, {last}: higher levels would tell");
+        return LoadFigure { low: Some(low.max(first)), ..LoadFigure::without(FigureStatus::Between, reason) };
+    }
+    LoadFigure::with_interval(axis, load.max(first), low.max(first), high)
+}
+
+/// The load of the most power up to `last`; `None` if power still grows there.
+///
+/// By Little's law a request takes n / X(n), so that power is X(n)^2 / n. Beyond a limit it falls as 1 / n; up to it, it
+/// is greatest where (1 - alpha) - (alpha - beta) n - 3 beta n^2 = 0.
+fn most_power(model: &ThroughputModel, _last: f64) -> Option<f64> {
+    let (alpha, beta) = (model.parameters.alpha, model.parameters.beta);
+    let (a, b, c) = (3.0 * beta, alpha - beta, 1.0 - alpha);
+    let root = b.hypot((4.0 * a * c).max(0.0).sqrt());
+    // The form that loses no digits when beta is small.
+    let smooth = if b >= 0.0 { 2.0 * c / (b + root) } else { (root - b) / (2.0 * a) };
+    let smooth = Some(smooth).filter(|n| n.is_finite());
+    match (smooth, model.limit) {
+        (Some(n), Some(limit)) => Some(n.min(limit)),
+        (n, limit) => n.or(limit),
+    }
+    .map(|n| n.max(1.0_f64.min(model.limit.unwrap_or(1.0))))
+}
+
+/// The lowest load with 90 % of the most throughput; `None` if that is not reached by `last`.
+fn nearly_all(model: &ThroughputModel, last: f64) -> Option<f64> {
+    let ceiling = model.ceiling()?;
+    let top = model.top().map_or(last, |top| top.min(last));
+    if model.at(top) < REACHED_SHARE * ceiling {
+        return None;
+    }
+    reached(&model.parameters, MOST_SHARE * ceiling, 0.0, top)
+}
+
+/// The model fitted again to itself with noise drawn anew.
+fn resample(
+    model: &ThroughputModel,
+    observations: &[Observation],
+    noise: Option<&[f64]>,
+    rng: &Rng,
+) -> Vec<ThroughputModel> {
+    let count = observations.len() as f64;
+    let spare = (count - model.kind.parameters() as f64).max(1.0);
+    let misses = (model_loss(observations, model) / spare).sqrt();
+    // A level's own interval knows nothing of what differs from level to level: where the model misses by more than it
+    // allows, it is widened by that much (Birge 1932). Without intervals the misses are all that is known.
+    let deviation = |i: usize| match noise {
+        Some(noise) => noise[i] * misses.max(1.0),
+        None => misses,
+    };
+    let mut rng = rng.child("capacity").child(model.kind.text());
+    let drawn = (0..RESAMPLES).filter_map(|_| {
+        let again: Vec<Observation> = observations
+            .iter()
+            .enumerate()
+            .map(|(i, o)| Observation { throughput: model.at(o.n) * (deviation(i) * rng.normal()).exp(), ..*o })
+            .collect();
+        fit_model(model.kind, &again)
+    });
+    drawn.collect()
+}

@@ -1,0 +1,112 @@
+//! Where requests begin to wait before they run, from time to first token; no model is needed.
+//!
+//! It refuses to know throughput's models. Invariant: a level shows waiting only beyond what its intervals allow for.
+//!
+//! By Little's law, of `n` requests that are in flight the share `wait / time of a request` is waiting, so that
+//! n (1 - wait / time) run: where requests begin to wait, all of them did. The wait is what TTFT has grown by since the
+//! lowest load.
+
+use super::capacity::{FigureStatus, LoadFigure};
+use super::{LoadAxis, LoadLevel, Measured};
+
+/// A level waits when its requests do for more than this share of their time: other causes move TTFT by less.
+const WAITS_LEAST: f64 = 0.03;
+/// A level does not wait when its requests do for at most this share of their time, whatever its intervals allow for.
+const QUIET_MOST: f64 = 0.05;
+/// The estimates of levels that wait agree when they are within this factor of one another.
+const AGREE: f64 = 1.1;
+/// An answer whose first token comes after more than this share of its time did not stream: nothing can be told apart.
+const STREAMED_MOST: f64 = 0.98;
+
+/// What a level says about waiting.
+struct Wait {
+    load: f64,
+    /// Share of a request's time that it waits, with the lowest and the highest that the intervals allow.
+    share: [f64; 3],
+}
+
+/// The load beyond which requests wait. Levels rise by load.
+pub(super) fn waits(axis: LoadAxis, levels: &[LoadLevel]) -> LoadFigure {
+    let unknown = |reason: &str| LoadFigure::without(FigureStatus::Unknown, reason);
+    let timed: Vec<(&LoadLevel, Measured, Measured)> =
+        levels.iter().filter_map(|level| Some((level, level.mean_ttft?, level.mean_e2e?))).collect();
+    let Some(&(lowest, base, e2e)) = timed.first() else { return unknown("no level has a time to first token") };
+    if timed.len() < 2 {
+        return unknown("a single level has nothing to be compared with");
+    }
+    if base.value >= STREAMED_MOST * e2e.value {
+        return unknown("answers did not stream");
+    }
+    let seen: Vec<Wait> = timed.iter().map(|(level, ttft, e2e)| wait(level.load, base, *ttft, *e2e)).collect();
+    // From the first level on, all must wait: one slow level amid quick ones is noise.
+    let first = seen.iter().rposition(|wait| wait.share[1] <= WAITS_LEAST).map_or(0, |last| last + 1);
+    let Some(waiting) = seen.get(first..).filter(|waiting| !waiting.is_empty()) else {
+        let reason = format!("no request waits at the highest load, {}", levels[levels.len() - 1].load);
+        return LoadFigure::without(FigureStatus::Above, reason);
+    };
+    // What may wait or not is on neither side.
+    let quiet = seen[..first].iter().rev().find(|wait| wait.share[2] <= QUIET_MOST);
+    let before = quiet.map_or(lowest.load, |wait| wait.load);
+    match axis {
+        // Of offered rates nothing is known but between which of them it begins.
+        LoadAxis::Rate => {
+            let first = waiting[0].load;
+            LoadFigure::with_interval(axis, f64::midpoint(before, first), before, first)
+        }
+        LoadAxis::Concurrency => running(waiting, before),
+    }
+}
+
+fn wait(load: f64, base: Measured, ttft: Measured, e2e: Measured) -> Wait {
+    let ends = |m: Measured| (m.low.unwrap_or(m.value), m.high.unwrap_or(m.value));
+    let ((base_low, base_high), (low, high)) = (ends(base), ends(ttft));
+    // `max` and `min` turn what is no number into 0.
+    let share = |wait: f64| (wait / e2e.value).max(0.0).min(1.0);
+    Wait { load, share: [ttft.value - base.value, low - base_high, high - base_low].map(share) }
+}
+
+/// How many ran at the levels that wait, if they agree; else only that it begins between two levels.
+fn running(waiting: &[Wait], before: f64) -> LoadFigure {
+    let axis = LoadAxis::Concurrency;
+    let first = waiting[0].load;
+    if first - before <= 1.0 {
+        // Requests are whole: it begins with the one that is more.
+        let (low, high) = (Some(before), Some(first));
+        return LoadFigure { status: FigureStatus::Found, load: Some(before), low, high, reason: String::new() };
+    }
+    // So many at least run at a level that is called quiet.
+    let least = before * (1.0 - QUIET_MOST);
+    let run = |wait: &Wait| wait.share.map(|share| wait.load * (1.0 - share));
+    let estimates: Vec<[f64; 3]> = waiting.iter().map(run).collect();
+    let ends = |place: usize| estimates.iter().map(move |estimate| estimate[place]);
+    let (smallest, largest) = (ends(0).fold(f64::INFINITY, f64::min), ends(0).fold(0.0, f64::max));
+    if largest > smallest * AGREE {
+        return LoadFigure::with_interval(axis, (least * first).sqrt(), least, first);
+    }
+    // Each counts by how narrow its interval is.
+    let weight = |[_, high, low]: [f64; 3]| (high - low).max(1e-3 * first).powi(-2);
+    let total: f64 = estimates.iter().map(|estimate| weight(*estimate)).sum();
+    let load = estimates.iter().map(|estimate| estimate[0] * weight(*estimate)).sum::<f64>() / total;
+    let load = load.clamp(least, first);
+    let (low, high) = (ends(2).fold(smallest, f64::min), ends(1).fold(largest, f64::max));
+    LoadFigure::with_interval(axis, load, low.clamp(least, load), high.clamp(load, first))
+}
+
+/// The rate of the most power, throughput / time of a request as both were measured: it lies between the neighbours of the
+/// level that has it. Levels rise by load.
+pub(super) fn most_power(levels: &[LoadLevel]) -> LoadFigure {
+    let power = |level: &LoadLevel| Some((level.load, level.throughput?.value / level.mean_e2e?.value));
+    let powers: Vec<(f64, f64)> = levels.iter().filter_map(power).filter(|(_, power)| power.is_finite()).collect();
+    let Some(best) = (0..powers.len()).max_by(|&a, &b| powers[a].1.total_cmp(&powers[b].1)) else {
+        return LoadFigure::without(FigureStatus::Unknown, "no level has a throughput and a time");
+    };
+    let neighbour = |at: Option<usize>| at.and_then(|at| powers.get(at)).map(|(load, _)| *load);
+    match (neighbour(best.checked_sub(1)), neighbour(best.checked_add(1))) {
+        (Some(low), Some(high)) => LoadFigure::with_interval(LoadAxis::Rate, powers[best].0, low, high),
+        (Some(_), None) => {
+            let last = powers[best].0;
+            LoadFigure::without(FigureStatus::Above, format!("a request does not slow yet at the highest load, {last}"))
+        }
+        _ => LoadFigure::without(FigureStatus::Below, "it is so at the lowest load already"),
+    }
+}
