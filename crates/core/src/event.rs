@@ -140,12 +140,14 @@ impl Usage {
     /// The same without counts that no answer can have: money is reckoned by them.
     pub fn possible(self) -> Usage {
         let possible = |count: Option<u64>| count.filter(|&count| count <= TOKENS_MOST);
+        // No part of a prompt is longer than the prompt.
+        let part = |count: Option<u64>| possible(count).filter(|&count| self.input.is_none_or(|input| count <= input));
         Usage {
             input: possible(self.input),
             output: possible(self.output),
             reasoning: possible(self.reasoning),
-            cached_input: possible(self.cached_input),
-            cache_write_input: possible(self.cache_write_input),
+            cached_input: part(self.cached_input),
+            cache_write_input: part(self.cache_write_input),
         }
     }
 
