@@ -111,6 +111,8 @@ fn is_refusal(kind: FailureKind) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sample::{Story, numbers};
+    use tokrate_core::{Usage, What};
 
     #[test]
     fn what_is_reported_is_paid_else_what_is_counted_and_refusals_cost_nothing() {
@@ -129,5 +131,61 @@ mod tests {
         spending.add(&price, &Billed::of(Some(FailureKind::RateLimited), (None, None, None), 100, 0));
         assert_eq!((spending.requests_reported, spending.requests_counted), (1, 1));
         assert_eq!((spending.input_tokens, spending.cached_input_tokens, spending.output_tokens), (1100, 400, 57));
+    }
+
+    /// An answer of seven tokens of which the provider says so much.
+    fn answered(input: Option<u64>, cached_input: Option<u64>, output: Option<u64>) -> RequestTrace {
+        let usage = Usage { input, output, cached_input, ..Usage::default() };
+        let said = input.is_some() || output.is_some();
+        let story = Story::sent(0, 0).answer(5, &" a".repeat(7));
+        (if said { story.event(6, What::Usage(usage)) } else { story }).done(7, 7)
+    }
+
+    /// What is paid for a request, by its trace and by its row, which must agree.
+    fn billed(trace: &RequestTrace) -> Billed {
+        let row = RequestNumbers { input_asked: Some(990), ..numbers(trace) };
+        let of_row = Billed::of_row(&row);
+        assert_eq!(Billed::of_trace(trace, 990, row.tokens_std), of_row);
+        of_row
+    }
+
+    #[test]
+    fn a_row_is_billed_as_its_trace_was() {
+        let whole = billed(&answered(Some(1_000), Some(400), Some(9)));
+        assert_eq!(whole, Billed { input: 1_000, cached: 400, output: 9, reported: true });
+        let silent = billed(&answered(None, None, None));
+        assert_eq!(silent, Billed { input: 990, cached: 0, output: 7, reported: false }, "as asked, and as counted");
+        // What is reported is taken, but half a report is none.
+        let half = billed(&answered(Some(1_000), None, None));
+        assert_eq!(half, Billed { input: 1_000, cached: 0, output: 7, reported: false });
+        let other_half = billed(&answered(None, None, Some(9)));
+        assert_eq!(other_half, Billed { input: 990, cached: 0, output: 9, reported: false });
+        let refused = billed(&Story::sent(0, 0).failed(FailureKind::RateLimited, 3));
+        assert_eq!(refused, Billed::default());
+        let stalled = billed(&Story::sent(0, 0).answer(5, " a a").failed(FailureKind::Stalled, 9));
+        assert_eq!(stalled, Billed { input: 990, cached: 0, output: 2, reported: false }, "it was taken");
+        let unknown = Billed::of_row(&numbers(&answered(None, None, None)));
+        assert_eq!((unknown.input, unknown.output), (0, 7), "nobody knows how long its prompt was");
+    }
+
+    #[test]
+    fn requests_are_told_apart_by_who_counted_their_tokens_and_refusals_are_neither() {
+        let price = Price {
+            input_usd_per_million: 1.0,
+            output_usd_per_million: 10.0,
+            cached_input_usd_per_million: None,
+            source: String::new(),
+            date: String::new(),
+        };
+        let mut spending = Spending::default();
+        let counted = Billed { input: 5, cached: 0, output: 7, reported: false };
+        let reported = Billed { reported: true, ..counted };
+        let refused = Billed::default();
+        for billed in [&counted, &reported, &counted, &refused, &counted, &refused] {
+            spending.add(&price, billed);
+        }
+        assert_eq!((spending.requests_reported, spending.requests_counted), (1, 3));
+        assert_eq!((spending.input_tokens, spending.output_tokens), (20, 28));
+        assert!((spending.usd - 300e-6).abs() < 1e-12, "four times 5 and 70 millionths: {spending:?}");
     }
 }

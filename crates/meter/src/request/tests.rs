@@ -221,6 +221,28 @@ fn verdicts_follow_the_rules() {
 }
 
 #[test]
+fn a_body_without_text_says_what_was_wrong_with_it() {
+    let kind = |story: Story| kind_of(&story.end(9, Ending::Complete));
+    let odd = |story: Story, oddity| story.event(5, What::Odd(oddity));
+    let cut = || odd(Story::sent(0, 0), Oddity::UnfinishedEvent);
+    assert_eq!(kind(cut()), Some(FailureKind::Truncated));
+    assert_eq!(kind(odd(cut(), Oddity::Malformed)), Some(FailureKind::Truncated), "the part of an event is malformed");
+    let understood = || Story::sent(0, 0).event(4, What::Empty);
+    assert_eq!(kind(odd(understood(), Oddity::Unreadable)), Some(FailureKind::NotJson), "an event was lost");
+    assert_eq!(kind(odd(understood(), Oddity::ExtraChoice)), Some(FailureKind::Empty));
+}
+
+#[test]
+fn an_answer_too_long_to_be_measured_fails_however_it_ends() {
+    let mut said = Said::default();
+    said.fail_too_large();
+    said.close(Ending::Complete, true);
+    let failure = said.failure.expect("it failed");
+    assert_eq!((failure.kind, failure.message.as_str()), (FailureKind::TooLarge, "more than 4 GiB of output text"));
+    assert_eq!(said.oddities.count(Oddity::MissingDone), 0, "of a failed answer no end mark is expected");
+}
+
+#[test]
 fn an_error_in_the_stream_keeps_its_kind_before_text_and_the_first_failure_stands() {
     let error = |batch: &mut EventBatch| {
         let message = batch.store("too many requests");
@@ -265,6 +287,74 @@ fn the_first_model_named_is_kept_and_changes_are_counted() {
     };
     let trace = Story::sent(0, 0).read(named("one")).read(named("one")).read(named("two")).answer(2, "x").done(3, 3);
     assert_eq!((trace.model.as_deref(), trace.model_changes), (Some("one"), 1));
+    let changes = |names: &[&'static str]| {
+        let told = names.iter().fold(Story::sent(0, 0), |story, name| story.read(named(name)));
+        told.answer(2, "x").done(3, 3).model_changes
+    };
+    assert_eq!((changes(&["one", "one", "one"]), changes(&["one", "two", "two", "one"])), (0, 2));
+}
+
+#[test]
+fn what_net_saw_of_the_connection_is_in_the_row() {
+    let timing = Timing {
+        due_at: at(1),
+        sent_at: Some(at(60)),
+        first_byte_at: Some(at(90)),
+        ended_at: at(95),
+        connection_new: true,
+        stale_connections: 2,
+        dns: Span::from_millis(3),
+        connect: Span::from_millis(14),
+        tls: Span::from_millis(31),
+    };
+    let row = numbers(&RequestMeter::new().finish(timing, Ending::Complete));
+    assert_eq!((row.connection, row.stale_connections), (ConnectionState::New, 2));
+    assert_eq!((row.dns_ns, row.connect_ns, row.tls_ns), (3 * MS, 14 * MS, 31 * MS));
+    let kept = Timing { connection_new: false, ..timing };
+    assert_eq!(numbers(&RequestMeter::new().finish(kept, Ending::Complete)).connection, ConnectionState::Reused);
+}
+
+#[test]
+fn what_the_answer_says_besides_text_is_in_the_row() {
+    let timings = ServerTimings {
+        queue: Some(Span::from_millis(1)),
+        load: Some(Span::from_millis(2)),
+        prefill: Some(Span::from_millis(3)),
+        decode: Some(Span::from_millis(4)),
+        total: Some(Span::from_millis(10)),
+        prefill_tokens: Some(512),
+        decode_tokens: Some(64),
+    };
+    let stored = |name: &'static str, json: &'static str| {
+        move |batch: &mut EventBatch| {
+            let (name, json) = (batch.store(name), batch.store(json));
+            batch.push(at(2), What::Unknown { name, json });
+        }
+    };
+    let named = |name: &'static str| {
+        move |batch: &mut EventBatch| {
+            let name = batch.store(name);
+            batch.push(at(1), What::Model(name));
+        }
+    };
+    let story = Story::sent(0, 0).read(named("one")).read(named("two")).answer(2, "x");
+    let story = story.read(stored("cost", "1")).read(stored("cost", "{\"usd\":0.5}")).read(stored("odd", "{cut"));
+    let row = numbers(&story.read(|batch| batch.push_timings(at(3), timings)).done(3, 3));
+    assert_eq!((row.model.as_deref(), row.model_changes), (Some("one"), 1));
+    let times = [row.server_queue_ns, row.server_load_ns, row.server_prefill_ns, row.server_decode_ns];
+    assert_eq!(times, [Some(MS), Some(2 * MS), Some(3 * MS), Some(4 * MS)]);
+    assert_eq!(row.server_total_ns, Some(10 * MS));
+    assert_eq!((row.server_prefill_tokens, row.server_decode_tokens), (Some(512), Some(64)));
+    let unknown = serde_json::json!({ "cost": { "usd": 0.5 }, "odd": "{cut" });
+    assert_eq!(serde_json::to_value(&row.unknown).expect("JSON"), unknown, "the last value; what is no JSON is a text");
+    let silent = numbers(&Story::sent(0, 0).answer(2, "x").done(3, 3));
+    assert_eq!((silent.server_total_ns, silent.server_decode_tokens, silent.model), (None, None, None));
+}
+
+#[test]
+fn an_answer_that_took_no_time_has_no_speed() {
+    let row = numbers(&Story::sent(5, 5).answer(5, "Yes").done(5, 5));
+    assert_eq!((row.e2e_ns, row.ttft_ns, row.e2e_speed), (Some(0), Some(0), None));
 }
 
 #[test]

@@ -100,4 +100,18 @@ mod tests {
         let varied: String = (0..2_000).map(|_| char::from(b'a' + rng.below(26) as u8)).collect();
         assert_eq!(TextTraits::of(&varied).repetition, Some(0.0));
     }
+
+    #[test]
+    fn repetition_is_stated_from_512_bytes_on() {
+        assert_eq!(TextTraits::of(&"x".repeat(511)).repetition, None);
+        // 481 windows, all alike.
+        assert_eq!(TextTraits::of(&"x".repeat(512)).repetition, Some(480.0 / 481.0));
+    }
+
+    #[test]
+    fn the_beginning_is_compared_from_256_bytes_on() {
+        assert_eq!(TextTraits::of(&"x".repeat(255)).prefix_hash, None);
+        let exactly = TextTraits::of(&"x".repeat(256));
+        assert!(exactly.prefix_hash.is_some() && exactly.prefix_hash == exactly.hash);
+    }
 }

@@ -204,3 +204,48 @@ pub(super) fn names_of<'a>(names: impl Iterator<Item = Option<&'a str>>) -> Vec<
 pub(super) fn is_failed(kind: Option<FailureKind>) -> bool {
     !matches!(kind, None | Some(FailureKind::RateLimited | FailureKind::Cancelled))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::{MS, failed_request, steady_request};
+
+    #[test]
+    fn the_first_message_of_a_kind_that_says_anything_stands() {
+        let saying = |index, kind, message: &str| {
+            let mut request = failed_request(index, index, index + 1, kind);
+            request.failure.as_mut().expect("it failed").message = message.to_owned();
+            request
+        };
+        let requests = [
+            saying(0, FailureKind::ServerError, ""),
+            saying(1, FailureKind::ServerError, "out of memory"),
+            saying(2, FailureKind::ServerError, "restarting"),
+            saying(3, FailureKind::ServerError, ""),
+            saying(4, FailureKind::Empty, ""),
+        ];
+        let rows = failures_of(&requests, &Counts::of(&requests));
+        let message = |kind| {
+            let row = rows.iter().find(|row| row.kind == kind).expect("the kind occurred");
+            (row.count, row.share, row.message.as_deref())
+        };
+        assert_eq!(message(FailureKind::ServerError), (4, 0.8, Some("out of memory")));
+        assert_eq!(message(FailureKind::Empty), (1, 0.2, None));
+    }
+
+    #[test]
+    fn the_time_of_opening_a_connection_is_the_mean_over_those_that_were_opened() {
+        let opened = |index, connect, tls| RequestNumbers {
+            connection: ConnectionState::New,
+            connect_ns: connect * MS,
+            tls_ns: tls * MS,
+            stale_connections: 2,
+            ..steady_request(index, 0, 1, 10, 40)
+        };
+        // One of them without TLS, and a request on a connection that was open already.
+        let requests = [opened(0, 4, 30), opened(1, 9, 10), opened(2, 5, 0), steady_request(3, 0, 1, 10, 40)];
+        let connections = connections_of(&requests);
+        assert_eq!((connections.new, connections.reused, connections.stale), (3, 1, 6));
+        assert_eq!((connections.connect_mean_ms, connections.tls_mean_ms), (Some(6.0), Some(20.0)));
+    }
+}

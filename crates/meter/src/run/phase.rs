@@ -404,3 +404,64 @@ struct Judged<'a> {
     tpot: &'a Distribution,
     measured: &'a [&'a RequestNumbers],
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::{at, closed, phase, steady_request};
+
+    #[test]
+    fn the_time_that_refusals_held_the_load_back_is_a_share_of_the_phase() {
+        let requests = [steady_request(0, 6_000, 100, 10, 40)];
+        let held = |input: PhaseInput<'_>| {
+            let limited = phase(&input, &requests).rate_limited;
+            (limited.held_back_seconds, limited.held_back_share)
+        };
+        let input = || PhaseInput {
+            started_at: at(5_000),
+            ended_at: at(15_000),
+            held_back: Some(Span::from_secs(2)),
+            ..closed(1)
+        };
+        assert_eq!(held(input()), (Some(2.0), Some(0.2)));
+        assert_eq!(held(PhaseInput { held_back: Some(Span::ZERO), ..input() }), (Some(0.0), Some(0.0)));
+        assert_eq!(held(PhaseInput { held_back: None, ..input() }), (None, None), "refusals were ignored");
+        assert_eq!(held(PhaseInput { ended_at: at(5_000), ..input() }), (Some(2.0), None), "no share of no time");
+    }
+
+    #[test]
+    fn withheld_arrivals_are_counted_and_in_no_distribution() {
+        let requests: Vec<RequestNumbers> = (0..6).map(|index| steady_request(index, 0, 100, 10, 40)).collect();
+        let result = phase(&PhaseInput { withheld: 7, forfeited: 3, ..closed(6) }, &requests);
+        assert_eq!((result.counts.withheld, result.counts.forfeited, result.counts.started), (7, 3, 6));
+        assert_eq!((result.adj_ttft.n, result.adj_ttft.infinite), (9, 3));
+    }
+
+    #[test]
+    fn a_request_that_is_due_when_the_warm_up_ends_does_not_belong_to_it() {
+        let mut requests: Vec<RequestNumbers> =
+            [599, 600, 601].map(|due| steady_request(due, 1_000 + due, 100, 10, 40)).to_vec();
+        let over_at = mark_warmup(Warmup::Time(Span::from_millis(600)), at(1_000), &mut requests);
+        let marks: Vec<(u64, bool)> = requests.iter().map(|request| (request.index, request.warmup)).collect();
+        assert_eq!(marks, [(599, true), (600, false), (601, false)]);
+        assert_eq!(over_at, at(1_600), "the time of the rule counts from the start of the phase");
+    }
+
+    #[test]
+    fn the_timer_lag_of_a_phase_replaces_that_of_the_calibration_if_there_is_one() {
+        let calibrated =
+            ClientError { timer_lag_p50_ns: Some(40_000), timer_lag_p99_ns: Some(90_000), ..ClientError::default() };
+        let requests = [steady_request(0, 0, 100, 10, 40)];
+        let lag_of = |lag: &Sketch| {
+            let input = PhaseInput { client_error: Some(calibrated.clone()), timer_lag: lag, ..closed(1) };
+            let error = phase(&input, &requests).client_error.expect("it was given");
+            (error.timer_lag_p50_ns, error.timer_lag_p99_ns)
+        };
+        assert_eq!(lag_of(&Sketch::new()), (Some(40_000), Some(90_000)));
+        // A sketch is exact of values this small: it errs by less than half a nanosecond.
+        let mut lag = Sketch::new();
+        lag.record_many(50, 90);
+        lag.record_many(80, 10);
+        assert_eq!(lag_of(&lag), (Some(50), Some(80)));
+    }
+}

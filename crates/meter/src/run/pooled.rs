@@ -75,3 +75,51 @@ impl Pool {
         (clusters > 1.0).then(|| (clusters / (clusters - 1.0) * squares).sqrt() / n)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::Chunk;
+    use crate::sample::at;
+
+    /// A request whose chunk gaps are these (ms), a token in each chunk.
+    fn with_gaps(gaps: impl IntoIterator<Item = u64>) -> RequestNumbers {
+        let chunk = |milliseconds| Chunk { at: at(milliseconds), tokens: 1, events: 1 };
+        let mut tick = 0;
+        let mut chunk_list = vec![chunk(tick)];
+        for gap in gaps {
+            tick += gap;
+            chunk_list.push(chunk(tick));
+        }
+        RequestNumbers { chunk_list, ..RequestNumbers::default() }
+    }
+
+    #[test]
+    fn an_interval_of_two_requests_follows_woodruff() {
+        // The gaps are 1, 2 ... 200 ms, so that a rank is read as itself. Of the hundred of one request, 55 are at or below the
+        // median of 100 ms, of the other's 45: the standard error of the share is sqrt(2/1 * (5^2 + 5^2)) / 200 = 0.05, and
+        // 0.5 +- 1.95996 * 0.05 of 200 are the ranks 80.4 and 119.6, taken outwards. Independent samples would give
+        // 100 +- 1.96 * sqrt(200 / 4), which is narrower.
+        let one = with_gaps((1..=55).chain(101..=145));
+        let other = with_gaps((56..=100).chain(146..=200));
+        // A request of a single chunk has no gap and tells nothing about the others.
+        let single = with_gaps([]);
+        for pool in [Pool::ChunkGap, Pool::Itl] {
+            let distribution = pool.distribution(&[&one, &other, &single]);
+            let median = &distribution.p50;
+            assert_eq!((distribution.n, median.value), (200, Some(100.0)));
+            assert_eq!((median.low, median.high), (Some(80.0), Some(120.0)), "{pool:?}");
+        }
+    }
+
+    #[test]
+    fn the_interval_of_one_request_is_that_of_independent_samples() {
+        let one = with_gaps(1..=200);
+        let pooled = Pool::ChunkGap.distribution(&[&one]);
+        let mut samples: Vec<u64> = (1..=200).map(|gap| (at(gap) - at(0)).as_nanos()).collect();
+        assert_eq!(pooled, Distribution::of_nanos(&mut samples));
+        // Nor do requests without a gap make it a sample of several.
+        let single = with_gaps([]);
+        assert_eq!(Pool::ChunkGap.distribution(&[&single, &one, &single]), pooled);
+    }
+}

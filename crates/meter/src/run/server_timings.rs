@@ -137,4 +137,24 @@ mod tests {
         assert_eq!(summary.decode_tokens_per_second, Some(100.0));
         assert_eq!(phase(&closed(1), &[steady_request(0, 0, 100, 10, 40)]).server_timings, None);
     }
+
+    #[test]
+    fn a_time_of_zero_is_a_time_and_gives_no_speed() {
+        let request = RequestNumbers {
+            server_prefill_ns: Some(0),
+            server_prefill_tokens: Some(512),
+            server_decode_ns: Some(200 * MS),
+            server_decode_tokens: Some(50),
+            server_total_ns: Some(400 * MS),
+            ..steady_request(0, 0, 100, 10, 40)
+        };
+        let summary = phase(&closed(1), &[request]).server_timings.expect("the answer carries times");
+        let median = |timing: &Option<TimingMedian>| timing.as_ref().and_then(|timing| timing.median.nearest_rank());
+        assert_eq!((median(&summary.prefill), summary.prefill_tokens_per_second), (Some(0.0), None));
+        assert_eq!((median(&summary.decode), summary.decode_tokens_per_second), (Some(200.0), Some(250.0)));
+        // The client's 100 ms, 390 ms from first text to last, and 490 ms in all.
+        assert_eq!(median(&summary.ttft_beyond_server), Some(100.0));
+        assert_eq!(median(&summary.decode_beyond_server), Some(190.0));
+        assert_eq!((median(&summary.e2e_beyond_server), summary.queue), (Some(90.0), None));
+    }
 }

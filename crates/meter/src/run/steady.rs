@@ -177,3 +177,68 @@ pub(crate) fn in_flight(requests: &[RequestNumbers]) -> Sweep {
         Some((Tick::from_nanos(sent_at), Tick::from_nanos(request.ended_at_ns)))
     }))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::{MS, at, closed, phase, steady_request};
+
+    const TWO: Load = Load::Sessions { sessions: 2, turns: 3 };
+
+    /// A turn of a session, from one moment to another (ms).
+    fn turn(session: u64, start: u64, end: u64) -> RequestNumbers {
+        RequestNumbers { session: Some(session), ..steady_request(0, start, end - start, 1, 1) }
+    }
+
+    #[test]
+    fn sessions_are_steady_until_the_first_place_has_no_more_to_do() {
+        // Sessions 0 and 2 take the first place, 1 and 3 the second; between turns they think.
+        let requests = [
+            turn(0, 0, 400),
+            turn(1, 0, 200),
+            turn(2, 1_500, 4_000),
+            turn(0, 700, 1_000),
+            turn(3, 2_500, 3_000),
+            turn(1, 800, 1_500),
+            turn(3, 1_500, 2_000),
+        ];
+        let steady = Steady::find(&TWO, at(600), &requests).expect("both places were taken");
+        assert_eq!((steady.start_ns, steady.end_ns), (600 * MS, 3_000 * MS), "4,000 ms is when the last place ends");
+        assert_eq!(steady.span(), Span::from_millis(2_400));
+        assert_eq!(steady.rule, "sessions: from the end of the warm-up until the first of 2 had no more to do");
+        assert_eq!(Steady::find(&TWO, at(2_999), &requests).map(|steady| steady.span()), Ok(Span::from_millis(1)));
+        let never = Err("2 sessions were never under way at once after the warm-up".to_owned());
+        assert_eq!(Steady::find(&TWO, at(3_000), &requests), never);
+        assert_eq!(
+            Steady::find(&TWO, Tick::ZERO, &[turn(0, 0, 400), turn(2, 400, 900)]),
+            never,
+            "one place stood empty"
+        );
+    }
+
+    #[test]
+    fn the_interval_of_the_throughput_is_in_tokens_per_second() {
+        // A token each 350 ms for 10.5 s: ten parts of 1.05 s with three tokens each.
+        let result = phase(&closed(1), &[steady_request(0, 0, 350, 350, 30)]);
+        let throughput = result.throughput.expect("one was in flight");
+        assert_eq!((throughput.parts, throughput.window_seconds, throughput.tokens), (10, 10.5, 30));
+        let interval = throughput.interval.expect("ten parts are enough");
+        for rate in [throughput.tokens_per_second, throughput.peak_tokens_per_second, interval.low, interval.high] {
+            assert!((rate - 3.0 / 1.05).abs() < 1e-9, "{throughput:?}");
+        }
+    }
+
+    #[test]
+    fn below_ten_parts_the_throughput_has_no_interval_and_an_uneven_one_has_a_wide_one() {
+        // 9.9 s are nine parts.
+        let short = phase(&closed(1), &[steady_request(0, 0, 330, 330, 30)]).throughput.expect("one was in flight");
+        assert_eq!((short.parts, short.interval), (9, None));
+        // 20 s: ten tokens a second in the first half, one a second in the second, so 110 tokens.
+        let requests = [steady_request(0, 0, 100, 100, 100), steady_request(1, 10_000, 1_000, 1_000, 10)];
+        let uneven = phase(&closed(1), &requests).throughput.expect("one was in flight");
+        assert_eq!((uneven.parts, uneven.tokens_per_second, uneven.peak_tokens_per_second), (20, 5.5, 10.0));
+        let interval = uneven.interval.expect("twenty parts");
+        // Ten parts of 10 and ten of 1: a standard error of 4.5 / sqrt(20), so about 5.5 - 1.96 and 5.5 + 1.96.
+        assert!(interval.holds(5.5) && (1.5..2.5).contains(&((interval.high - interval.low) / 2.0)), "{interval:?}");
+    }
+}

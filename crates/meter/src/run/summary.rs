@@ -283,3 +283,81 @@ impl InputTokens {
 fn sum_known(values: impl Iterator<Item = Option<u64>>) -> Option<u64> {
     values.flatten().reduce(u64::saturating_add)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::{Story, at, closed, numbers, phase, steady_request};
+    use crate::stats::Level;
+    use tokrate_core::Channel;
+
+    fn summary(requests: &[RequestNumbers]) -> TokenSummary {
+        phase(&closed(1), requests).tokens
+    }
+
+    #[test]
+    fn answers_that_were_all_too_quick_are_said_to_be_so() {
+        // 40 tokens, one each 0 ms after the first: all of them in one read.
+        let reads = |index| steady_request(index, 0, 1, 0, 40);
+        let window = |index| RequestNumbers {
+            output_speed: None,
+            tpot_ms: None,
+            output_speed_missing: Some(NoSpeed::ShortWindow.reason().to_owned()),
+            ..steady_request(index, 0, 1, 10, 40)
+        };
+        let speed = phase(&closed(3), &[reads(0), reads(1), window(2)]).output_speed;
+        assert_eq!(
+            speed.refused.as_deref(),
+            Some(
+                "all 3 answers were too quick to be timed (came in fewer than 8 reads, decode window shorter than 10 ms)"
+            )
+        );
+        assert_eq!((speed.n, speed.mean, speed.missing_share), (0, None, Some(1.0)));
+    }
+
+    #[test]
+    fn the_share_of_bursts_is_over_the_events_of_all_requests() {
+        let three = |batch: &mut tokrate_core::EventBatch| {
+            (0..3).for_each(|_| batch.push_text(at(20), Channel::Answer, " a"));
+        };
+        // Three of four events came together; of the other request none of six: 3 of 10, not the mean of 75 % and 0 %.
+        let joined = numbers(&Story::sent(0, 0).answer(10, " a").read(three).done(20, 20));
+        let tokens = summary(&[joined, steady_request(1, 20, 10, 10, 6)]);
+        assert_eq!((tokens.text_events, tokens.chunks, tokens.burst_share), (10, 8, Some(0.3)));
+    }
+
+    #[test]
+    fn what_was_reported_is_added_up_over_those_that_report_it() {
+        let mut requests: Vec<RequestNumbers> = (0..3).map(|index| steady_request(index, 0, 1, 10, 40)).collect();
+        (requests[0].cached_input_reported, requests[1].cached_input_reported) = (Some(400), Some(100));
+        (requests[1].reasoning_reported, requests[2].reasoning_reported) = (Some(7), Some(5));
+        let result = phase(&closed(3), &requests);
+        assert_eq!((result.input_tokens.cached, result.tokens.reasoning_reported), (Some(500), Some(12)));
+        assert_eq!(sum_known([None, None].into_iter()), None, "unknown, not 0");
+        assert_eq!(
+            sum_known([Some(u64::MAX), Some(1)].into_iter()),
+            Some(u64::MAX),
+            "a liar does not make us overflow"
+        );
+    }
+
+    #[test]
+    fn a_report_on_an_answer_without_counted_tokens_has_nothing_to_disagree_with() {
+        let mut uncounted = steady_request(0, 0, 1, 10, 40);
+        (uncounted.tokens_std, uncounted.tokens_std_answer, uncounted.tokens_reported) = (0, 0, Some(5));
+        let alone = summary(std::slice::from_ref(&uncounted));
+        assert_eq!((alone.reported, alone.reported_over_std, alone.largest_disagreement), (Some(5), None, None));
+        let other = RequestNumbers { tokens_reported: Some(44), ..steady_request(1, 500, 1, 10, 40) };
+        let both = summary(&[uncounted, other]);
+        assert_eq!((both.reported_over_std, both.largest_disagreement), (Some(49.0 / 40.0), Some(0.1)));
+    }
+
+    #[test]
+    fn no_time_per_token_is_no_speed() {
+        let flat = SpeedQuantile::of(&Quantile::of_sorted(&[0.0; 8], 0, Level::P50));
+        assert_eq!((flat.value, flat.low, flat.high), (None, None, None), "an infinite speed could not be written");
+        let half = SpeedQuantile::of(&Quantile::of_sorted(&[0.0, 0.0, 4.0, 4.0, 4.0, 5.0, 5.0, 5.0], 0, Level::P50));
+        // The 95 % interval of the median of eight reaches from the first to the last.
+        assert_eq!((half.value, half.low, half.high), (Some(250.0), Some(200.0), None));
+    }
+}

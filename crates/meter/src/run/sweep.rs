@@ -77,3 +77,19 @@ impl Sweep {
         Some((first[0].0.max(from), last[1].0))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_interval_widens_nothing_wherever_it_lies() {
+        let sweep = |intervals: &[(u64, u64)]| {
+            Sweep::over(intervals.iter().map(|&(start, end)| (Tick::from_nanos(start), Tick::from_nanos(end))))
+        };
+        let line = sweep(&[(3, 3), (10, 20), (90, 90), (60, 50)]);
+        assert_eq!((line.extent(), line.mean(), line.peak()), (Some(Span::from_nanos(10)), Some(1.0), 1));
+        assert_eq!(line, sweep(&[(10, 20)]));
+        assert_eq!(sweep(&[(5, 5)]).mean(), None, "no time passed, so there is no mean over it");
+    }
+}
