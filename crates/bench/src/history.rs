@@ -58,8 +58,8 @@ impl History {
     }
 }
 
-/// Tells every row how many input tokens its prompt had, by the numbers of the prompts: what was said before it in its
-/// session counts too.
+/// Tells every row how many input tokens its prompt had, by the numbers of the prompts (what was said before it in its
+/// session counts too), and how many output tokens were asked for, where the prompt says so itself.
 pub(crate) fn ask(rows: &mut [RequestNumbers], numbers: &[u64], prompts: &Prompts) {
     let mut said: HashMap<u64, u64> = HashMap::new();
     // Turns of a session follow each other, and rows are in order of their starts.
@@ -70,6 +70,7 @@ pub(crate) fn ask(rows: &mut [RequestNumbers], numbers: &[u64], prompts: &Prompt
         let row = &mut rows[place];
         let before = row.session.map(|session| said.entry(session).or_default());
         row.input_asked = Some(own + before.as_deref().copied().unwrap_or(0));
+        row.output_asked = prompts.output_tokens(numbers[place]).map(u64::from);
         if let Some(before) = before.filter(|_| row.failure.is_none()) {
             *before += own + row.tokens_std_answer;
         }
@@ -114,6 +115,18 @@ mod tests {
         }
         trace.failure = failure.map(|kind| Failure { kind, message: String::new(), retry_after: None });
         trace
+    }
+
+    #[test]
+    fn each_row_of_a_trace_knows_what_was_asked_of_it() {
+        let lines = "{\"timestamp\": 0, \"input_length\": 40, \"output_length\": 7}\n\
+                     {\"timestamp\": 3, \"input_length\": 30, \"output_length\": 900}\n";
+        let trace = crate::trace::Trace::parse(lines, None).expect("a trace");
+        let prompts = Prompts::new(&PromptSource::Trace(trace.into()), WORDS, Rng::root(1));
+        let mut rows = vec![RequestNumbers::measure(&RequestTrace::default(), Encoding::O200kBase); 2];
+        ask(&mut rows, &[1, 0], &prompts);
+        assert_eq!([rows[0].output_asked, rows[1].output_asked], [Some(900), Some(7)]);
+        assert_eq!([rows[0].input_asked, rows[1].input_asked], [Some(30), Some(40)]);
     }
 
     #[test]

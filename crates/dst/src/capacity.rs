@@ -108,7 +108,7 @@ impl Sweep {
             tokens_per_chunk: 8,
             gap_jitter: 0.3 * rng.unit(),
             ttft_jitter: 0.4 * rng.unit(),
-            queue_limit: (kind == Kind::ShortQueue).then(|| slots / 4),
+            queue_limit: (kind == Kind::ShortQueue).then_some(slots / 4),
             ..Law::default()
         };
         let mut scenario = Scenario { seed, law, output_tokens: 160 + rng.below(240) as u32, ..Scenario::plain(1) };

@@ -9,6 +9,7 @@
 pub mod capacity;
 pub mod checkers;
 pub mod fleet;
+pub mod fooling;
 pub mod gateway;
 pub mod link;
 pub mod scenarios;

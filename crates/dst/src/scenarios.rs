@@ -9,6 +9,7 @@ use crate::world::STARTED_AT;
 use tokrate_bench::plan::{Arrivals, Backoff, Extent, Growth, Load, PhaseSpec, Ramp, Think};
 use tokrate_core::{RequestsPerSecond, Rng, Span, Tick};
 use tokrate_sim::{AtToken, Background, Faults, Law, Limits as RateLimits};
+use tokrate_wire::Dialect;
 
 /// When a client gives up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,6 +35,8 @@ pub struct Scenario {
     pub rate_limits: RateLimits,
     /// How every request's connection behaves.
     pub link: LinkLaw,
+    /// How requests and answers are written.
+    pub dialect: Dialect,
     /// What the words look like.
     pub voice: Voice,
     /// The load.
@@ -62,6 +65,7 @@ impl Scenario {
             background: Background::default(),
             rate_limits: RateLimits::default(),
             link: LinkLaw::ideal(),
+            dialect: Dialect::OpenAiChat,
             voice: Voice::Plain,
             spec: PhaseSpec {
                 load: Load::Closed { concurrency: 1 },
@@ -112,6 +116,7 @@ impl Scenario {
             background: Background::default(),
             rate_limits: RateLimits::default(),
             link: draw_link(&mut rng),
+            dialect: Dialect::OpenAiChat,
             voice: if rng.chance(0.5) { Voice::Plain } else { Voice::Mixed },
             spec,
             workers,

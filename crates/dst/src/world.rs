@@ -14,7 +14,7 @@ use tokrate_bench::plan::{Outcome as Ending, Plan, Share, Start, Step, Wait};
 use tokrate_core::{Channel, FinishReason, Rng, Tick};
 use tokrate_meter::RequestTrace;
 use tokrate_sim::{Emission, Emitted, Engine, Outcome, Persona, RequestId, SimRequest, Stats};
-use tokrate_wire::{Dialect, Encoder, Piece, Shape, encode_refusal};
+use tokrate_wire::{Encoder, Piece, Shape, encode_refusal};
 
 /// When every world begins; not 0, so that a tick that was never set shows.
 pub const STARTED_AT: Tick = Tick::from_nanos(1_000_000_007);
@@ -255,7 +255,7 @@ impl<'a> World<'a> {
                 self.by_request.insert(request, number);
                 let id = format!("chatcmpl-{number}");
                 self.encoders
-                    .insert(number, Encoder::new(Dialect::OpenAiChat, Shape::Stream, &id, "sim", 1_790_000_000));
+                    .insert(number, Encoder::new(self.scenario.dialect, Shape::Stream, &id, "sim", 1_790_000_000));
             }
             Err(refusal) => {
                 exchange.status = refusal.status;
@@ -265,7 +265,7 @@ impl<'a> World<'a> {
                 if let Some(client) = self.clients.get_mut(&number) {
                     client.refuse(refusal.status, refusal.retry_after);
                     if let Some(link) = &mut client.link {
-                        link.write(self.now, &encode_refusal(Dialect::OpenAiChat, refusal.status, refusal.message));
+                        link.write(self.now, &encode_refusal(self.scenario.dialect, refusal.status, refusal.message));
                         link.close(self.now);
                     }
                 }
@@ -396,7 +396,7 @@ impl<'a> World<'a> {
             self.situations.mark(Situation::ConnectRefused);
         }
         let fails_at = link.is_none().then(|| self.now + self.scenario.link.latency + self.scenario.link.latency);
-        self.clients.insert(number, Client::new(worker, start.due_at, self.now, link, fails_at));
+        self.clients.insert(number, Client::new(worker, self.scenario.dialect, start.due_at, self.now, link, fails_at));
     }
 
     fn send(&mut self, what: Uplink) {

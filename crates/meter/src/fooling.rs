@@ -5,6 +5,7 @@
 
 use crate::record::ConditionsRow;
 use crate::request::{LONG_TEXT_TOKENS, RequestNumbers};
+use crate::stats::upper_rank;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use tokrate_core::FinishReason;
@@ -12,8 +13,14 @@ use tokrate_core::FinishReason;
 /// Above this share of its own 32-byte windows seen before, a text repeats itself. Prose stays below a tenth, tables and
 /// code below a third.
 const REPETITION_LIMIT: f64 = 0.5;
-/// A chunk with more than this share of the tokens makes the stream one in name only.
+/// A first chunk with more than this share of the tokens makes the stream one in name only.
 const BURST_LIMIT: f64 = 0.5;
+/// Fewer tokens at once are no burst: an engine of 2,500 tok/s behind a proxy that holds text back for 60 ms hands over 150.
+const BURST_TOKENS_LEAST: u64 = 160;
+/// In this share of the answers a network may hold an honest stream back from its first chunk on.
+const HELD_BACK_SHARE: f64 = 0.05;
+/// The chance of an accusation that is wrong, where answers may show a sign without anybody's doing.
+const FALSE_ALARM: f64 = 0.001;
 /// Above this relative difference reported and counted tokens are not the same text in two tokenizers any more.
 const USAGE_LIMIT: f64 = 0.2;
 /// Signs that single answers may show by chance are told from this share of the answers on.
@@ -130,7 +137,10 @@ pub(crate) fn examine(conditions: &ConditionsRow, measured: &[&RequestNumbers]) 
     let mut found: Vec<Suspicion> = examined
         .filter(|(kind, count, of)| {
             let by_chance = matches!(kind, SuspicionKind::SharedPrefix | SuspicionKind::UsageDisagrees);
-            *count > 0 && (!by_chance || *count as f64 >= NOTABLE_SHARE * *of as f64)
+            let improbable = || upper_rank(*of, HELD_BACK_SHARE, FALSE_ALARM).is_some_and(|least| *count >= least);
+            *count > 0
+                && (!by_chance || *count as f64 >= NOTABLE_SHARE * *of as f64)
+                && (*kind != SuspicionKind::OneBurst || improbable())
         })
         .map(|(kind, count, of)| Suspicion::new(kind, count, of))
         .collect();
@@ -175,8 +185,9 @@ fn seen(kind: SuspicionKind, conditions: &ConditionsRow, request: &RequestNumber
         }
         SuspicionKind::LengthNotHonoured => length_missed(conditions, request),
         SuspicionKind::OneBurst => {
-            let long = conditions.streaming && request.tokens_std >= LONG_TEXT_TOKENS;
-            long.then(|| request.one_burst || request.largest_chunk_share.is_some_and(|share| share > BURST_LIMIT))
+            let long = conditions.streaming && request.tokens_std >= BURST_TOKENS_LEAST;
+            let first = request.tokens_first_chunk;
+            long.then_some(first >= BURST_TOKENS_LEAST && first as f64 > BURST_LIMIT * request.tokens_std as f64)
         }
         SuspicionKind::ReasoningHidden => request.reasoning_reported.map(|_| request.reasoning_hidden),
         SuspicionKind::UsageDisagrees => {
@@ -231,9 +242,10 @@ fn length_missed(conditions: &ConditionsRow, request: &RequestNumbers) -> Option
         FinishReason::Length => 0.5,
         _ => return None,
     };
-    let (tokens, room) = match request.tokens_reported {
-        Some(tokens) => (tokens as f64, 1.1),
-        None => (request.tokens_std as f64, 1.3),
+    // Without usage the engine's tokens are not known: of some languages another tokenizer makes twice as many, or half.
+    let (tokens, least, room) = match request.tokens_reported {
+        Some(tokens) => (tokens as f64, least, 1.1),
+        None => (request.tokens_std as f64, least * 0.5, 2.0),
     };
     // A few tokens more are end marks and templates.
     (asked > 0.0).then_some(tokens < least * asked || tokens > room * asked + 8.0)
@@ -291,7 +303,6 @@ mod tests {
         assert_eq!(with(|it| it.model_changes = 1), [(OtherModel, 3, 10)]);
         assert_eq!(with(|it| it.output_asked = Some(300)), [(LengthNotHonoured, 3, 10)]);
         assert_eq!(with(|it| it.output_asked = Some(50)), [(LengthNotHonoured, 3, 10)]);
-        assert_eq!(with(|it| it.largest_chunk_share = Some(0.9)), [(OneBurst, 3, 10)]);
         let hide = |it: &mut RequestNumbers| {
             (it.tokens_reported, it.reasoning_reported, it.reasoning_hidden) = (Some(500), Some(400), true);
             it.output_asked = Some(500);
@@ -299,6 +310,34 @@ mod tests {
         assert_eq!(with(hide), [(ReasoningHidden, 3, 3)], "what is hidden explains the difference in tokens");
         let inflate = |it: &mut RequestNumbers| (it.tokens_reported, it.output_asked) = (Some(130), Some(130));
         assert_eq!(with(inflate), [(UsageDisagrees, 3, 10)]);
+    }
+
+    #[test]
+    fn a_burst_is_a_sign_when_it_is_long_and_no_accident_of_the_network() {
+        let burst = |index, first| RequestNumbers {
+            tokens_std: 200,
+            tokens_first_chunk: first,
+            tokens_reported: Some(200),
+            output_asked: Some(200),
+            ..honest(index)
+        };
+        let of = |bursts: u64, all: u64, first: u64| -> Vec<RequestNumbers> {
+            (0..all).map(|index| burst(index, if index < bursts { first } else { 4 })).collect()
+        };
+        let all = [(SuspicionKind::OneBurst, 10, 10)];
+        assert_eq!(found(&of(10, 10, 190)), all);
+        assert_eq!(found(&of(10, 10, 150)), [], "a fast engine behind a proxy");
+        // P(B >= 3) = 0.012 and P(B >= 4) = 0.001028, P(B >= 5) = 0.00006 for B ~ Binomial(10, 0.05).
+        assert_eq!(found(&of(4, 10, 190)), []);
+        assert_eq!(found(&of(5, 10, 190)), [(SuspicionKind::OneBurst, 5, 10)]);
+    }
+
+    #[test]
+    fn counts_of_another_tokenizer_accuse_nobody() {
+        let counted = |tokens| RequestNumbers { tokens_reported: None, tokens_std: tokens, ..honest(0) };
+        let missed = |tokens| length_missed(&ConditionsRow::from(&Conditions::default()), &counted(tokens));
+        assert_eq!([30, 190, 208].map(missed), [Some(false); 3]);
+        assert_eq!([20, 209].map(missed), [Some(true); 2]);
     }
 
     #[test]

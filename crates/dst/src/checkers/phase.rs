@@ -47,10 +47,12 @@ pub fn sum_up(scenario: &Scenario, history: &History) -> (Vec<RequestNumbers>, P
         session: exchange.start.turn.map(|turn| turn.session),
         turn: exchange.start.turn.map(|turn| turn.turn),
         input_asked: Some(u64::from(scenario.input_tokens)),
+        output_asked: Some(u64::from(scenario.output_tokens)),
         ..RequestNumbers::measure(&exchange.trace, Encoding::O200kBase)
     };
     let mut rows: Vec<RequestNumbers> = history.exchanges.iter().map(row).collect();
-    let (conditions, timer_lag) = (Conditions::default(), Sketch::new());
+    let conditions = Conditions { model: "sim".to_owned(), streaming: true, ignore_eos: true, ..Conditions::default() };
+    let timer_lag = Sketch::new();
     let result = PhaseResult::of(&input_of(scenario, history, &conditions, &timer_lag), &mut rows);
     (rows, result)
 }

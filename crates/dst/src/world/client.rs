@@ -33,7 +33,14 @@ struct Refused {
 }
 
 impl Client {
-    pub fn new(worker: usize, due_at: Tick, now: Tick, link: Option<Link>, fails_at: Option<Tick>) -> Client {
+    pub fn new(
+        worker: usize,
+        dialect: Dialect,
+        due_at: Tick,
+        now: Tick,
+        link: Option<Link>,
+        fails_at: Option<Tick>,
+    ) -> Client {
         Client {
             worker,
             due_at,
@@ -43,7 +50,7 @@ impl Client {
             last_byte_at: now,
             fails_at,
             refused: None,
-            decoder: Decoder::new(Dialect::OpenAiChat, Shape::Stream),
+            decoder: Decoder::new(dialect, Shape::Stream),
             meter: RequestMeter::new(),
             batch: EventBatch::new(),
         }

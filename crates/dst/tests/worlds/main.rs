@@ -2,6 +2,7 @@
 
 mod capacity;
 mod faults;
+mod fooling;
 mod gateway;
 mod load;
 mod racing;

@@ -28,8 +28,7 @@ struct Wait {
 /// The load beyond which requests wait. Levels rise by load.
 pub(super) fn waits(axis: LoadAxis, levels: &[LoadLevel]) -> LoadFigure {
     let unknown = |reason: &str| LoadFigure::without(FigureStatus::Unknown, reason);
-    let timed: Vec<(&LoadLevel, Measured, Measured)> =
-        levels.iter().filter_map(|level| Some((level, level.mean_ttft?, level.mean_e2e?))).collect();
+    let timed: Vec<(&LoadLevel, Measured, Measured)> = levels.iter().filter_map(times).collect();
     let Some(&(lowest, base, e2e)) = timed.first() else { return unknown("no level has a time to first token") };
     if timed.len() < 2 {
         return unknown("a single level has nothing to be compared with");
@@ -57,11 +56,15 @@ pub(super) fn waits(axis: LoadAxis, levels: &[LoadLevel]) -> LoadFigure {
     }
 }
 
+/// A level with its mean TTFT and E2E, if it has both.
+fn times(level: &LoadLevel) -> Option<(&LoadLevel, Measured, Measured)> {
+    Some((level, level.mean_ttft?, level.mean_e2e.filter(|e2e| e2e.value > 0.0)?))
+}
+
 fn wait(load: f64, base: Measured, ttft: Measured, e2e: Measured) -> Wait {
     let ends = |m: Measured| (m.low.unwrap_or(m.value), m.high.unwrap_or(m.value));
     let ((base_low, base_high), (low, high)) = (ends(base), ends(ttft));
-    // `max` and `min` turn what is no number into 0.
-    let share = |wait: f64| (wait / e2e.value).max(0.0).min(1.0);
+    let share = |wait: f64| (wait / e2e.value).clamp(0.0, 1.0);
     Wait { load, share: [ttft.value - base.value, low - base_high, high - base_low].map(share) }
 }
 

@@ -1,0 +1,22 @@
+//! A kept sample of honest and cheating engines. The table of docs/method.md is made by `examples/fooling.rs`.
+
+use tokrate_dst::fooling::{CHEATS, cheating, honest, signs};
+use tokrate_meter::SuspicionKind;
+
+#[test]
+fn no_honest_engine_of_the_sample_is_accused() {
+    for seed in 0..60 {
+        let (mut seen, _) = signs(&honest(seed));
+        // These two explain numbers: an engine may reason in a dialect that does not carry reasoning.
+        seen.retain(|kind, _| !matches!(kind, SuspicionKind::ReasoningHidden | SuspicionKind::UsageDisagrees));
+        assert!(seen.is_empty(), "seed {seed}: {seen:?}");
+    }
+}
+
+#[test]
+fn an_engine_that_always_cheats_is_seen() {
+    for (cheat, kind) in CHEATS {
+        let (seen, measured) = signs(&cheating(1, cheat, 1.0, 12));
+        assert_eq!(seen.get(&kind).map(|(count, _)| *count), Some(measured), "{cheat}: {seen:?}");
+    }
+}
