@@ -192,8 +192,9 @@ fn what_would_be_seen_is_what_the_first_of_all_tests_of_the_comparison_would_see
 fn samples_from_sketches_on_either_side_are_told() {
     let exact = level(spread(20, 200.0, 0.1, 1), Vec::new(), 0);
     let coarse = LevelSamples { ttft: equal(20, 200.0, 0.005), ..exact.clone() };
+    let options = CompareOptions { metrics: vec![Metric::FailureShare], ..CompareOptions::default() };
     let notes = |a: &LevelSamples, b: &LevelSamples| {
-        compare(&side(a.clone()), &side(b.clone()), &CompareOptions::default()).expect("like conditions").notes
+        compare(&side(a.clone()), &side(b.clone()), &options).expect("like conditions").notes
     };
     let plain = notes(&exact, &exact);
     assert!(plain.len() == 1 && plain[0].contains("(Holm)"), "{plain:?}");

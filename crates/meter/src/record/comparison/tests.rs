@@ -6,7 +6,7 @@ use crate::sample::{self, closed, phase, steady_request};
 
 /// A target of that name whose requests start after about `ttft` ms, at one concurrency.
 fn target(model: &str, ttft: u64, concurrency: u32) -> Record {
-    let requests: Vec<_> = (0..30).map(|i| steady_request(i, i * 2_000, ttft + i % 7, 10, 40)).collect();
+    let requests: Vec<_> = (0..10).map(|i| steady_request(i, i * 2_000, ttft + i % 7, 10, 40)).collect();
     let mut record = sample::record(vec![phase(&closed(concurrency), &requests)]);
     record.conditions.model = model.to_owned();
     record

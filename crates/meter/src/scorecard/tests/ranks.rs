@@ -17,7 +17,7 @@ fn ranked(samples: &[&[f64]]) -> Vec<Option<(u32, u32)>> {
 #[test]
 fn every_metric_has_places_of_its_own() {
     // One starts first and writes slowly.
-    let (starts, writes) = (target(100, &[(1, 40)], 30), target(300, &[(1, 10)], 30));
+    let (starts, writes) = (target(100, &[(1, 40)], 12), target(300, &[(1, 10)], 12));
     let card = Scorecard::of(&[("starts", &starts), ("writes", &writes)]);
     assert_eq!(super::places(card.rows.iter().map(|row| row.ttft.clone())), [Some((1, 1)), Some((2, 2))]);
     assert_eq!(super::places(card.rows.iter().map(|row| row.output_speed.clone())), [Some((2, 2)), Some((1, 1))]);
@@ -47,8 +47,8 @@ fn the_lower_is_the_one_that_is_more_often_below_though_not_always() {
 
 #[test]
 fn equal_samples_speak_for_neither() {
-    // 92 of 100 are the same; the other 8 are lower on one side and higher on the other, which two in 2^16 splits are.
-    let with = |other: f64| rising((0..100).map(|i| if i < 8 { other } else { 50.0 }).collect());
+    // 32 of 40 are the same; the other 8 are lower on one side and higher on the other, which two in 2^16 splits are.
+    let with = |other: f64| rising((0..40).map(|i| if i < 8 { other } else { 50.0 }).collect());
     let (lower, higher) = (with(10.0), with(90.0));
     assert_eq!(ranked(&[&higher, &lower]), [Some((2, 2)), Some((1, 1))]);
     assert_eq!(ranked(&[&lower, &higher]), [Some((1, 1)), Some((2, 2))]);
