@@ -1,5 +1,9 @@
 //! Worked examples of every test, and whole comparisons of made-up measurements.
 
+mod gathered;
+mod rows;
+mod worked;
+
 use super::sides::ThroughputSeen;
 use super::significance::{fisher_p, holm, permutation_p, ratio_of_medians, share_difference};
 use super::*;

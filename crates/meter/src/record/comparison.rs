@@ -84,3 +84,6 @@ fn against_first(targets: &[(&str, &Record)]) -> Vec<Against> {
     };
     others.iter().filter_map(against).collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,10 @@
 //! Places of made-up targets whose order is known.
 
+mod ranks;
+
 use super::*;
 use crate::RequestNumbers;
+use crate::Suspicion;
 use crate::sample::{self, closed, failed_request, refused_for_rate, steady_request};
 use tokrate_core::{FailureKind, Span};
 
@@ -100,4 +103,69 @@ fn a_scorecard_reads_back_equal() {
     let text = serde_json::to_string(&card).expect("plain data");
     assert_eq!(serde_json::from_str::<Scorecard>(&text).expect("as written"), card);
     assert!(!text.contains("NaN"));
+}
+
+#[test]
+fn conditions_that_differ_are_listed_but_for_those_that_name_the_target() {
+    let with = |model: &str, seed: u64, options: &str, tokens: u32| {
+        let mut record = target(100, &[(1, 10)], 6);
+        let conditions = &mut record.conditions;
+        (conditions.model, conditions.seed, conditions.options) = (model.into(), seed, options.into());
+        (conditions.provider, conditions.endpoint) = (format!("of {model}"), format!("http://{model}/v1"));
+        conditions.output_tokens = tokens;
+        record
+    };
+    let records = [with("m", 1, "", 40), with("n", 2, "", 40), with("o", 3, "hot", 80)];
+    let listed = |records: &[&Record]| -> Vec<(String, Vec<String>)> {
+        unlike_conditions(records).into_iter().map(|unlike| (unlike.name, unlike.values)).collect()
+    };
+    let values = |all: [&str; 3]| all.map(str::to_owned).to_vec();
+    let expected =
+        [("output_tokens".to_owned(), values(["40", "40", "80"])), ("options".to_owned(), values(["", "", "hot"]))];
+    assert_eq!(listed(&records.each_ref()), expected);
+    assert_eq!(listed(&[&records[0], &records[1]]), []);
+    assert_eq!(listed(&[]), []);
+    let named: Vec<(&str, &Record)> = ["a", "b", "c"].into_iter().zip(&records).collect();
+    assert_eq!(Scorecard::of(&named).unlike.len(), 2, "a scorecard has the same list");
+}
+
+#[test]
+fn a_row_has_the_tails_of_its_level() {
+    // 30 requests at each of two levels; alone, 3 of them start after 400 ms instead of 100, and 3 write every 50 ms instead of
+    // every 10. So p99 / p50 is 4 and 5 there, and 1 at the other level, each within twice 0.55 %.
+    let level = |concurrency: u32, late: u64, slow: u64| {
+        let one = |i: u64| match i {
+            0..3 => steady_request(i, i * 4_000, late, 10, 40),
+            3..6 => steady_request(i, i * 4_000, 100, slow, 40),
+            _ => steady_request(i, i * 4_000, 100, 10, 40),
+        };
+        sample::phase(&closed(concurrency), &(0..30).map(one).collect::<Vec<RequestNumbers>>())
+    };
+    let record = sample::record(vec![level(1, 400, 50), level(10, 100, 10)]);
+    let row = &Scorecard::of(&[("t", &record)]).rows[0];
+    let near = |tail: &Tail, expected: f64| (tail.ratio.expect("samples") / expected - 1.0).abs() < 0.011;
+    assert!(near(&row.ttft_tail, 4.0) && near(&row.gap_tail, 5.0), "{row:?}");
+    assert_eq!((row.ttft_tail.n, row.ttft_tail.stated), (30, false));
+    assert_eq!((row.gap_tail.n, row.gap_tail.stated), (30 * 39, true), "39 gaps between 40 tokens");
+}
+
+#[test]
+fn without_any_request_there_is_no_share_and_no_price_of_an_answer() {
+    let mut record = sample::record(vec![sample::phase(&closed(1), &[])]);
+    record.spending = Some(Spending { usd: 0.5, ..Spending::default() });
+    let row = &Scorecard::of(&[("t", &record)]).rows[0];
+    assert_eq!(row.failed, Share::default());
+    assert_eq!(row.usd_per_answer, None, "nothing was answered");
+}
+
+#[test]
+fn each_suspicion_of_any_level_is_named_once() {
+    let told = |kinds: &[SuspicionKind]| {
+        let suspicion = |&kind| Suspicion { kind, count: 1, of: 2, share: 0.5, sentence: String::new() };
+        let suspicions = kinds.iter().map(suspicion).collect();
+        PhaseResult { suspicions, ..sample::phase(&closed(1), &[]) }
+    };
+    use SuspicionKind::{OneBurst, OtherModel, Replayed};
+    let record = sample::record(vec![told(&[OneBurst, Replayed]), told(&[]), told(&[OtherModel, Replayed])]);
+    assert_eq!(Scorecard::of(&[("t", &record)]).rows[0].suspicions, [Replayed, OtherModel, OneBurst]);
 }
