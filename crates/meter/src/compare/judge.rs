@@ -199,12 +199,20 @@ impl Judge<'_> {
         };
         let threshold = if share { Counts::FAILURE_LIMIT } else { self.options.threshold };
         let visible = row.smallest_visible.unwrap_or(f64::INFINITY);
-        row.verdict = match (p < self.options.alpha, worse_by > 0.0) {
+        // p is that of ranks, the interval that of medians: a change is told when both show it, or a verdict would stand beside
+        // an interval that denies it.
+        let none = if share { 0.0 } else { 1.0 };
+        let moved = row.interval.is_none_or(|interval| interval.low > none || interval.high < none);
+        row.verdict = match (p < self.options.alpha && moved, worse_by > 0.0) {
             (true, true) => CompareVerdict::Worse,
             (true, false) => CompareVerdict::Better,
             (false, _) if visible <= threshold => CompareVerdict::NoDifference,
             (false, _) => CompareVerdict::Undecided,
         };
+        if p < self.options.alpha && !moved {
+            let note = "the distributions differ, the figure itself does not show it";
+            row.note.get_or_insert(note.to_owned());
+        }
         row.regression = row.verdict == CompareVerdict::Worse && worse_by > threshold;
         if row.verdict == CompareVerdict::Undecided {
             let (scale, unit) = (100.0, if share { "percentage points" } else { "%" });

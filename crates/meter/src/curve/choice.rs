@@ -6,7 +6,7 @@
 //! was measured (leave-one-out cross-validation, Stone 1974). The best is the one with the least error; all whose error is
 //! not clearly above it stay admitted, so that what is said with them holds whichever of them is true.
 
-use super::model::{ModelKind, ThroughputModel, fit_model, model_loss};
+use super::model::{ModelKind, ThroughputModel, fit_model};
 use super::usl::Observation;
 use serde::{Deserialize, Serialize};
 
@@ -20,12 +20,12 @@ pub struct ModelFit {
     /// The model, fitted to all levels.
     #[serde(flatten)]
     pub model: ThroughputModel,
-    /// Root mean square of ln(measured / foretold) over levels that were left out: 0.05 is 5 %. Absent where the levels are
-    /// too few to leave one out.
+    /// Root mean square of ln(measured / foretold) over levels that were left out: 0.05 is 5 %. Absent where the levels that
+    /// remain would not be more than the model has parameters.
     pub held_out_error: Option<f64>,
-    /// Whether the levels admit it: its error is not clearly above the least.
+    /// Whether the levels admit it: its error is not clearly above the least, or they are too few to judge it by.
     pub admitted: bool,
-    /// Whether it is the one that is drawn: the simplest of those that are admitted.
+    /// Whether it is the one that is drawn: the simplest of those that are admitted, if all were judged.
     pub chosen: bool,
 }
 
@@ -50,17 +50,19 @@ pub(super) fn choose(kinds: &[ModelKind], observations: &[Observation], noise: O
     let fits = judged.iter().zip(&all).map(|((model, errors), misses)| ModelFit {
         model: *model,
         held_out_error: errors.as_ref().map(|errors| mean(&errors.iter().map(|e| e * e).collect::<Vec<_>>()).sqrt()),
-        admitted: best.as_ref().is_none_or(|best| misses.as_ref().is_some_and(|misses| is_as_good(misses, best))),
+        // What cannot be judged is not ruled out.
+        admitted: best.as_ref().zip(misses.as_ref()).is_none_or(|(best, misses)| is_as_good(misses, best)),
         chosen: false,
     });
     let mut fits: Vec<ModelFit> = fits.collect();
     fits.sort_by_key(|fit| (fit.model.kind.parameters(), fit.model.kind));
-    // With nothing to judge by, what fits best to all levels is drawn.
-    let first = match best {
-        Some(_) => fits.iter().position(|fit| fit.admitted),
-        None => (0..fits.len()).min_by(|&a, &b| {
-            model_loss(observations, &fits[a].model).total_cmp(&model_loss(observations, &fits[b].model))
-        }),
+    let first = match fits.iter().all(|fit| fit.held_out_error.is_some()) {
+        true => fits.iter().position(|fit| fit.admitted),
+        // Too few levels to judge all: what fits them best for the numbers that it takes (Akaike 1974).
+        false => {
+            let cost = |fit: &ModelFit| akaike(&fit.model, observations, &scale);
+            (0..fits.len()).filter(|&at| fits[at].admitted).min_by(|&a, &b| cost(&fits[a]).total_cmp(&cost(&fits[b])))
+        }
     };
     if let Some(first) = first {
         fits[first].chosen = true;
@@ -68,9 +70,19 @@ pub(super) fn choose(kinds: &[ModelKind], observations: &[Observation], noise: O
     fits
 }
 
-/// ln(measured / foretold) of each level by a fit to the others; `None` if one of these fits is impossible or foretells nothing
-/// finite.
+/// Squared errors in units of their scale, and two for each parameter.
+fn akaike(model: &ThroughputModel, observations: &[Observation], scale: &[f64]) -> f64 {
+    let error = |(o, s): (&Observation, &f64)| ((o.throughput / model.at(o.n)).ln() / s).powi(2);
+    observations.iter().zip(scale).map(error).sum::<f64>() + 2.0 * model.kind.parameters() as f64
+}
+
+/// ln(measured / foretold) of each level by a fit to the others; `None` if what remains has no level more than
+/// parameters, or foretells nothing finite.
 fn held_out(kind: ModelKind, observations: &[Observation]) -> Option<Vec<f64>> {
+    let loads = observations.chunk_by(|a, b| a.n == b.n).count();
+    if loads <= kind.parameters() + 1 {
+        return None;
+    }
     let error = |left_out: usize| {
         let load = observations[left_out].n;
         let others: Vec<Observation> = observations.iter().filter(|o| o.n != load).copied().collect();

@@ -223,3 +223,14 @@ fn the_conditions_that_are_refused_are_those_that_were_not_to_be_ignored() {
     assert_eq!(ignored, [told("model", "m", "n")]);
     assert_eq!(refused, [told("input_tokens", "0", "7")]);
 }
+
+#[test]
+fn ranks_that_differ_while_medians_do_not_are_no_verdict() {
+    let half = |rest: f64| [vec![100.0; 51], vec![rest; 49]].concat();
+    let with = |times: Vec<f64>| LevelSamples { ttft: Samples::exact(times), ..level(Vec::new(), Vec::new(), 0) };
+    let seen = row(Metric::Ttft, with(half(101.0)), with(half(200.0)));
+    assert_eq!(seen.change, Some(1.0));
+    assert!(seen.p.expect("tested") < 0.05, "{seen:?}");
+    assert!(matches!(seen.verdict, CompareVerdict::Undecided | CompareVerdict::NoDifference), "{seen:?}");
+    assert_eq!(seen.note.as_deref(), Some("the distributions differ, the figure itself does not show it"));
+}
