@@ -133,7 +133,7 @@ fn a_hedge_is_the_mean_over_all_that_its_two_lanes_might_have_done() {
     let quick = (1..=18).map(|n| (f64::from(n) / 9.0, 0.001 * f64::from(n)));
     let first: Vec<(f64, f64)> = quick.chain([(3.0, 0.05), (5.0, 0.01)]).collect();
     // After those 2 s the second lane beats both, only the slowest, or none of them.
-    let second = [(0.5, 0.02), (1.5, 0.04), (8.0, 0.01)];
+    let second = [(0.5, 0.02), (1.25, 0.04), (8.0, 0.01)];
     let lanes = [lane(0, 0.2, &first), lane(1, 0.5, &second)];
     check(Way::Hedge, &lanes, 1.1, &|draw| hedged(&lanes, draw, 2.0));
 }
