@@ -293,3 +293,6 @@ fn first(lanes: &[Neighbours<'_>], but: &[usize], ttft: f64) -> f64 {
     let others = lanes.iter().enumerate().filter(|(place, _)| !but.contains(place));
     others.map(|(_, lane)| lane.share_above(ttft)).product()
 }
+
+#[cfg(test)]
+mod tests;

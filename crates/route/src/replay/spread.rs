@@ -98,3 +98,6 @@ pub(super) fn percentile(level: f64, mixture: &Mixture, influences: &[f64], meas
 pub(super) fn root_of_squares(values: impl Iterator<Item = f64>) -> f64 {
     values.map(|value| value * value).sum::<f64>().sqrt()
 }
+
+#[cfg(test)]
+mod tests;

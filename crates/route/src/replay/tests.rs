@@ -4,6 +4,8 @@ use super::spread::of_sorted;
 use super::*;
 use tokrate_core::Rng;
 
+mod exact;
+
 fn at(seconds: f64) -> Tick {
     Tick::ZERO + Span::from_secs_f64(seconds)
 }

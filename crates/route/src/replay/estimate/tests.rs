@@ -1,0 +1,243 @@
+//! Tests of what a call would have met: which attempts stand for it, and races and hedges against every combination of them.
+
+use super::*;
+use tokrate_core::Span;
+
+/// Prices of three lanes, powers of two apart, so that no two sums of them are the same.
+static PRICES: [LaneConfig; 3] = [price(1.0, 16.0), price(2.0, 32.0), price(4.0, 64.0)];
+
+const fn price(input: f64, output: f64) -> LaneConfig {
+    LaneConfig {
+        price_input_usd_per_million: Some(input),
+        price_output_usd_per_million: Some(output),
+        max_in_flight: None,
+    }
+}
+
+const SHAPE: CallShape = CallShape { prompt_tokens: 500_000, output_tokens: 100.0 };
+
+/// A lane by the times to the first token and the seconds per token of its attempts, the quickest first.
+fn lane(place: usize, failing: f64, attempts: &[(f64, f64)]) -> Neighbours<'static> {
+    let neighbour = |(unit, &(ttft, pace)): (usize, &(f64, f64))| Neighbour { ttft, pace, unit };
+    Neighbours { attempts: attempts.iter().enumerate().map(neighbour).collect(), failing, price: &PRICES[place] }
+}
+
+fn near(one: f64, other: f64) -> bool {
+    (one - other).abs() <= 1e-9 * other.abs().max(1.0)
+}
+
+/// Time to the end, time to the first token, cost.
+fn figures(met: &Met) -> [f64; 3] {
+    [met.completion(), met.ttft, met.usd.expect("priced")]
+}
+
+/// The same of a lane's attempt that answers after so many seconds, worked out from what it stands for.
+fn answered(lanes: &[Neighbours<'_>], place: usize, attempt: usize, ttft: f64, lost: &[usize]) -> [f64; 3] {
+    let own = lanes[place].attempts[attempt];
+    let completion = (ttft + 100.0 * own.pace) / (1.0 - lanes[place].failing);
+    let dollars = |lane: usize| f64::from(1 << lane);
+    let prompts: f64 = lost.iter().map(|lane| 0.5 * dollars(*lane)).sum();
+    [completion, ttft, 0.5 * dollars(place) + 100.0 * 16.0 * dollars(place) / 1e6 + prompts]
+}
+
+/// Every way to draw one attempt of each lane.
+fn draws(lanes: &[Neighbours<'_>]) -> Vec<Vec<usize>> {
+    lanes.iter().fold(vec![Vec::new()], |drawn, lane| {
+        let longer = |draw: &Vec<usize>| -> Vec<Vec<usize>> {
+            (0..lane.attempts.len()).map(|next| [draw.as_slice(), &[next]].concat()).collect()
+        };
+        drawn.iter().flat_map(longer).collect()
+    })
+}
+
+/// What comes of a race if each lane does what was drawn of it: the quickest answers, and two of the same time by halves.
+fn raced(lanes: &[Neighbours<'_>], draw: &[usize]) -> [f64; 3] {
+    let ttft = |place: usize| lanes[place].attempts[draw[place]].ttft;
+    let least = (0..lanes.len()).map(ttft).fold(f64::MAX, f64::min);
+    let first: Vec<usize> = (0..lanes.len()).filter(|place| ttft(*place) <= least).collect();
+    let mut sum = [0.0; 3];
+    for place in &first {
+        let lost: Vec<usize> = (0..lanes.len()).filter(|other| other != place).collect();
+        let own = answered(lanes, *place, draw[*place], least, &lost);
+        (0..3).for_each(|which| sum[which] += own[which] / first.len() as f64);
+    }
+    sum
+}
+
+/// What comes of a hedge: the second lane is asked once the first has had `after` seconds.
+fn hedged(lanes: &[Neighbours<'_>], draw: &[usize], after: f64) -> [f64; 3] {
+    let (own, late) = (lanes[0].attempts[draw[0]].ttft, after + lanes[1].attempts[draw[1]].ttft);
+    match (own <= after, own < late) {
+        (true, _) => answered(lanes, 0, draw[0], own, &[]),
+        (false, true) => answered(lanes, 0, draw[0], own, &[1]),
+        (false, false) => answered(lanes, 1, draw[1], late, &[0]),
+    }
+}
+
+fn mean(of: impl Iterator<Item = [f64; 3]>) -> [f64; 3] {
+    let all: Vec<[f64; 3]> = of.collect();
+    std::array::from_fn(|which| all.iter().map(|values| values[which]).sum::<f64>() / all.len() as f64)
+}
+
+/// Holds a way to ask against all draws: the means over them, and those over all in which a lane does a certain thing.
+fn check(way: Way, lanes: &[Neighbours<'_>], attempts: f64, comes: &dyn Fn(&[usize]) -> [f64; 3]) {
+    let (mut shares, mut sums) = (0.0, [0.0; 3]);
+    let asked = outcomes(way, lanes, &SHAPE, &mut |share, met| {
+        shares += share;
+        (0..3).for_each(|which| sums[which] += share * figures(met)[which]);
+    });
+    let drawn = draws(lanes);
+    let all = mean(drawn.iter().map(|draw| comes(draw)));
+    assert!(near(asked, attempts) && near(shares, 1.0), "{asked} attempts, {shares} in all");
+    assert!((0..3).all(|which| near(sums[which], all[which])), "{sums:?} and not {all:?}");
+    let projected = projections(way, lanes, &SHAPE, &figures);
+    assert_eq!(projected.len(), lanes.len());
+    for (place, lane) in lanes.iter().enumerate() {
+        assert_eq!(projected[place].len(), lane.attempts.len());
+        for (attempt, found) in projected[place].iter().enumerate() {
+            let known = mean(drawn.iter().filter(|draw| draw[place] == attempt).map(|draw| comes(draw)));
+            let same = (0..3).all(|which| near(found[which], known[which]));
+            assert!(same, "lane {place}, attempt {attempt}: {found:?} and not {known:?}");
+        }
+    }
+}
+
+#[test]
+fn a_race_is_the_mean_over_all_that_its_lanes_might_have_done() {
+    // The first two lanes may come at the same moment; the second has done the same twice.
+    let lanes = [
+        lane(0, 0.25, &[(0.5, 0.01), (1.0, 0.02), (3.0, 0.005)]),
+        lane(1, 0.0, &[(0.25, 0.04), (1.0, 0.03), (1.0, 0.01), (4.0, 0.002)]),
+        lane(2, 0.5, &[(0.75, 0.02), (2.0, 0.001)]),
+    ];
+    for count in 1..=3 {
+        check(Way::Race, &lanes[..count], count as f64, &|draw| raced(&lanes[..count], draw));
+    }
+}
+
+#[test]
+fn a_lane_that_is_always_the_first_answers_and_the_others_are_billed_for_their_prompts() {
+    let lanes = [lane(0, 0.0, &[(2.0, 0.01)]), lane(1, 0.5, &[(1.0, 0.02)]), lane(2, 0.0, &[(3.0, 0.01)])];
+    let mut met = Vec::new();
+    outcomes(Way::Race, &lanes, &SHAPE, &mut |share, one| met.push((share, figures(one))));
+    // Half a million tokens of prompt at 1, 2 and 4 USD a million, and a hundred of answer at 32: 3.5032 USD. Half of its
+    // tries fail, so its 3 s become 6.
+    let likely: Vec<_> = met.iter().filter(|(share, _)| *share > 0.0).collect();
+    let [(share, [completion, ttft, usd])] = likely[..] else { panic!("{met:?}") };
+    assert!(near(*share, 1.0) && near(*completion, 6.0) && near(*ttft, 1.0) && near(*usd, 3.5032), "{met:?}");
+}
+
+#[test]
+fn a_hedge_is_the_mean_over_all_that_its_two_lanes_might_have_done() {
+    // Of twenty times the 90th percentile is the eighteenth: 2 s. Two are slower.
+    let quick = (1..=18).map(|n| (f64::from(n) / 9.0, 0.001 * f64::from(n)));
+    let first: Vec<(f64, f64)> = quick.chain([(3.0, 0.05), (5.0, 0.01)]).collect();
+    // After those 2 s the second lane beats both, only the slowest, or none of them.
+    let second = [(0.5, 0.02), (1.25, 0.04), (8.0, 0.01)];
+    let lanes = [lane(0, 0.2, &first), lane(1, 0.5, &second)];
+    check(Way::Hedge, &lanes, 1.1, &|draw| hedged(&lanes, draw, 2.0));
+}
+
+#[test]
+fn the_end_of_a_lane_that_fails_comes_by_so_many_tries() {
+    let met = Met { ttft: 0.5, once: 2.0, failing: 0.75, usd: None };
+    assert!(near(met.completion(), 8.0));
+    let shares = [(0.0, 0.0), (1.99, 0.0), (2.0, 0.25), (3.99, 0.25), (4.0, 0.4375), (6.5, 0.578_125)];
+    for (seconds, share) in shares {
+        assert!(near(met.share_by(seconds), share), "{seconds} s: {}", met.share_by(seconds));
+    }
+    let ends: Vec<(f64, f64)> = met.ends().collect();
+    // 1/4 at once, 3/16 the second time, 9/64 the third; what is left after many is not lost.
+    for (place, (share, seconds)) in [(0.25, 2.0), (0.1875, 4.0), (0.140_625, 6.0)].into_iter().enumerate() {
+        assert!(near(ends[place].0, share) && near(ends[place].1, seconds), "{ends:?}");
+    }
+    assert!(near(ends.iter().map(|(share, _)| share).sum(), 1.0), "{ends:?}");
+}
+
+#[test]
+fn a_lane_that_never_fails_ends_once() {
+    let met = Met { ttft: 0.5, once: 2.0, failing: 0.0, usd: None };
+    assert_eq!(met.ends().collect::<Vec<_>>(), [(1.0, 2.0)]);
+    assert!(near(met.share_by(1.99), 0.0) && near(met.share_by(2.0), 1.0) && near(met.completion(), 2.0));
+}
+
+fn at(milliseconds: u64) -> Tick {
+    Tick::ZERO + Span::from_millis(milliseconds)
+}
+
+/// An answered call of one attempt on the first lane.
+fn row(call: u64, milliseconds: u64, ttft: f64, speed: Option<f64>) -> LoggedAttempt {
+    LoggedAttempt {
+        call,
+        lane: LaneId(0),
+        started: at(milliseconds),
+        stream: true,
+        ttft: Some(Span::from_secs_f64(ttft)),
+        total: Span::from_secs_f64(ttft + 1.0),
+        prompt_tokens: 1_000,
+        output_tokens: 100,
+        output_speed: speed,
+        usd: None,
+        failure: None,
+        won: true,
+    }
+}
+
+fn config(seconds: u64, neighbours_least: usize) -> ReplayConfig {
+    ReplayConfig { near: Span::from_secs(seconds), neighbours_least }
+}
+
+#[test]
+fn neighbours_begin_no_longer_before_or_after_a_call_than_is_near_and_are_not_itself() {
+    let starts = [89_999, 90_000, 95_000, 100_000, 110_000, 110_001];
+    let rows: Vec<LoggedAttempt> =
+        (0..6).map(|call| row(call, starts[call as usize], 6.0 - call as f64, Some(10.0))).collect();
+    let measured = Measured::new(&rows, &PRICES[..2], &config(10, 1));
+    let found = measured.near(LaneId(0), at(100_000), 3).expect("neighbours");
+    // By their times to the first token, the quickest first.
+    let units: Vec<(usize, f64)> = found.attempts().iter().map(|attempt| (attempt.unit, attempt.ttft)).collect();
+    assert_eq!(units, [(4, 2.0), (2, 4.0), (1, 5.0)]);
+    assert!(measured.near(LaneId(1), at(100_000), 3).is_none(), "nothing was measured there");
+    assert!(measured.near(LaneId(9), at(100_000), 3).is_none(), "no such lane");
+}
+
+#[test]
+fn an_attempt_without_a_speed_is_taken_to_write_at_the_mean_pace_of_the_others() {
+    let speeds = [Some(10.0), None, Some(50.0), Some(0.0)];
+    let rows: Vec<LoggedAttempt> =
+        (0..4).map(|call| row(call, call, 1.0 + call as f64, speeds[call as usize])).collect();
+    let measured = Measured::new(&rows, &PRICES[..1], &config(10, 2));
+    let found = measured.near(LaneId(0), at(5), 4).expect("neighbours");
+    // A tenth and a fiftieth of a second per token: 0.06 s on average. No speed at all is as good as none.
+    let paces: Vec<f64> = found.attempts().iter().map(|attempt| attempt.pace).collect();
+    assert!(paces.iter().zip([0.1, 0.06, 0.02, 0.06]).all(|(found, known)| near(*found, known)), "{paces:?}");
+}
+
+#[test]
+fn a_lane_is_estimated_from_so_many_times_and_speeds_and_no_fewer() {
+    let mut rows: Vec<LoggedAttempt> = (0..4).map(|call| row(call, call, 1.0, Some(10.0))).collect();
+    let enough = |rows: &[LoggedAttempt], least: usize| {
+        Measured::new(rows, &PRICES[..1], &config(10, least)).near(LaneId(0), at(5), 9).is_some()
+    };
+    assert_eq!([3, 4, 5].map(|least| enough(&rows, least)), [true, true, false]);
+    rows[0].output_speed = None;
+    assert_eq!([2, 3, 4].map(|least| enough(&rows, least)), [true, true, false]);
+    rows[1].ttft = None;
+    rows[2].ttft = None;
+    assert_eq!([1, 2, 3].map(|least| enough(&rows, least)), [true, true, false]);
+    assert!(!enough(&[], 0), "of nothing nothing is estimated");
+}
+
+#[test]
+fn a_lane_fails_as_often_as_its_neighbours_did_and_lost_races_are_no_failures() {
+    let mut rows: Vec<LoggedAttempt> = (0..5).map(|call| row(call, call, 1.0, Some(10.0))).collect();
+    rows[1].failure = Some(FailureKind::Truncated);
+    rows[3].failure = Some(FailureKind::Cancelled);
+    let failing = |rows: &[LoggedAttempt]| {
+        Measured::new(rows, &PRICES[..1], &config(10, 1)).near(LaneId(0), at(5), 9).expect("neighbours").failing
+    };
+    assert!(near(failing(&rows), 0.2));
+    // A lane that always fails would never end: it is taken to answer one time in twenty.
+    rows.iter_mut().for_each(|row| row.failure = Some(FailureKind::Truncated));
+    assert!(near(failing(&rows), 0.95));
+}
