@@ -71,6 +71,12 @@ pub struct Capacity {
 }
 
 impl Capacity {
+    /// That of a record which does not tell it.
+    pub(super) fn unknown() -> Capacity {
+        let unknown = || LoadFigure::without(FigureStatus::Unknown, "the record is of an earlier version");
+        Capacity { slows: unknown(), nearly_all: unknown(), waits: unknown() }
+    }
+
     /// Says of what lies above `last`, the highest level that is left, that requests are refused from a load on.
     pub(super) fn refused_from(&mut self, last: Option<f64>, load: f64) {
         for figure in [&mut self.slows, &mut self.nearly_all, &mut self.waits] {

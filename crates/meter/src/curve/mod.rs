@@ -128,11 +128,14 @@ pub struct CurveResult {
     pub left_out: u64,
     /// The fit of the Universal Scalability Law.
     pub usl: UslFit,
-    /// Models of throughput, simplest first, with how well each foretells levels that it was not fitted to.
+    /// Models of throughput, simplest first, with how well each foretells levels that it was not fitted to. None in records of
+    /// versions that stated a knee instead.
+    #[serde(default)]
     pub models: Vec<ModelFit>,
     /// Signs of saturation that need no fit.
     pub signs: Vec<SaturationSign>,
     /// What the endpoint carries.
+    #[serde(default = "Capacity::unknown")]
     pub capacity: Capacity,
 }
 

@@ -179,6 +179,10 @@ fn the_same_levels_and_seed_give_the_same_curve_and_it_survives_being_written() 
     let written = serde_json::to_string(&curve).expect("plain data");
     let read: CurveResult = serde_json::from_str(&written).expect("what was written");
     assert_eq!((read.capacity, read.levels.len(), read.usl.notes), (curve.capacity, 7, curve.usl.notes));
+    let mut older: serde_json::Value = serde_json::from_str(&written).expect("what was written");
+    older.as_object_mut().expect("an object").retain(|name, _| name != "models" && name != "capacity");
+    let older: CurveResult = serde_json::from_value(older).expect("a record of an earlier version");
+    assert_eq!((older.models.len(), older.capacity.waits.status), (0, FigureStatus::Unknown));
     assert!(!serde_json::to_string(&schemars::schema_for!(CurveResult)).expect("plain data").is_empty());
 }
 
