@@ -6,6 +6,7 @@
 use crate::config::{Calibration, Limits, RequestOptions};
 use crate::drive::{Job, run_phase};
 use crate::exchange::Bodies;
+use crate::patience::Patience;
 use crate::plan::{Backoff, Extent, Load, PhaseSpec};
 use crate::progress::Progress;
 use crate::prompts::{PromptSource, PromptSpec, Prompts};
@@ -111,6 +112,7 @@ impl Calibrator {
         let client = ClientConfig { http: self.http, ..ClientConfig::default() };
         let route = Route::resolve_blocking(&target, &client, self.clock)?;
         let requests = (u64::from(load.concurrency) * 2).max(REQUESTS_LEAST);
+        let progress = Arc::new(Progress::default());
         let job = Arc::new(Job {
             spec: PhaseSpec {
                 load: Load::Closed { concurrency: load.concurrency },
@@ -129,13 +131,15 @@ impl Calibrator {
                 connect: Span::from_secs(5),
                 idle: Span::from_secs(5),
                 total: Span::from_secs(20),
+                wait: Span::ZERO,
                 max_body_bytes: 1 << 24,
             },
             workers: load.workers,
             arrivals: Rng::root(0),
             first_prompt: 0,
             money: None,
-            progress: Arc::new(Progress::default()),
+            patience: Patience::new(Span::ZERO, Arc::clone(&progress)),
+            progress,
             clock: self.clock,
             stop: stop.clone(),
         });

@@ -26,6 +26,10 @@ pub struct Config {
     pub prompts: PromptSource,
     /// When to give up on a request.
     pub limits: Limits,
+    /// Ask an endpoint once before the load: what refuses one request refuses them all.
+    pub probe: bool,
+    /// Go on whatever fails, to measure failures themselves.
+    pub keep_going: bool,
     /// What a good request keeps; goodput is judged by them.
     pub slos: Vec<Slo>,
     /// What the run may cost at most (USD), all targets together.
@@ -144,6 +148,8 @@ pub struct Limits {
     pub idle: Span,
     /// For the whole request.
     pub total: Span,
+    /// The longest wait that a provider may ask for (`Retry-After`); a longer one ends the run.
+    pub wait: Span,
     /// Largest body that is read, in bytes.
     pub max_body_bytes: u64,
 }

@@ -7,7 +7,8 @@ use crate::config::Limits;
 use crate::exchange::{Bodies, Finished, Lane};
 use crate::history::History;
 use crate::money::Money;
-use crate::plan::{Claim, Outcome, PhaseSpec, Plan, Share, Start, Step, Wait};
+use crate::patience::Patience;
+use crate::plan::{Backoff, Claim, Outcome, PhaseSpec, Plan, Share, Start, Step, Wait};
 use crate::progress::Progress;
 use crate::{BenchError, Stop};
 use bytes::Bytes;
@@ -19,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tokio::sync::mpsc;
 use tokio::task::LocalSet;
-use tokrate_core::{Rng, Sketch, Span, Tick};
+use tokrate_core::{FailureKind, Rng, Sketch, Span, Tick};
 use tokrate_meter::RequestNumbers;
 use tokrate_net::{Client, ClientConfig, Clock, LagProbe, Pacer, Route, Secrets};
 use tokrate_tokens::Encoding;
@@ -44,8 +45,24 @@ pub(crate) struct Job {
     /// What may be spent, if there is a limit.
     pub money: Option<Money>,
     pub progress: Arc<Progress>,
+    pub patience: Patience,
     pub clock: Clock,
     pub stop: Stop,
+}
+
+impl Job {
+    /// Whether nothing more is to be sent: the run was interrupted or given up.
+    fn is_over(&self) -> bool {
+        self.stop.is_set() || self.patience.is_over()
+    }
+
+    /// Completes when nothing more is to be sent.
+    async fn over(&self) {
+        tokio::select! {
+            () = self.stop.wait() => {}
+            () = self.patience.over() => {}
+        }
+    }
 }
 
 /// What a phase left behind.
@@ -195,9 +212,9 @@ impl Worker {
 
     async fn run(&mut self, pacer: &Pacer) {
         let clock = self.lane.job.clock;
-        let stop = self.lane.job.stop.clone();
+        let job = Arc::clone(&self.lane.job);
         loop {
-            if stop.is_set() {
+            if job.is_over() {
                 self.plan.stop();
             }
             self.plan.hold_until(Tick::from_nanos(self.hold.load(Relaxed)));
@@ -221,7 +238,7 @@ impl Worker {
                 biased;
                 Some(finished) = self.ended.recv() => self.end(finished, clock.now()),
                 () = wake => {}
-                () = stop.wait(), if !stop.is_set() => {}
+                () = job.over(), if !job.is_over() => {}
             }
             while let Ok(finished) = self.ended.try_recv() {
                 self.end(finished, clock.now());
@@ -246,8 +263,8 @@ impl Worker {
         self.lane.job.progress.start();
         let (lane, sender) = (Rc::clone(&self.lane), self.end_sender.clone());
         tokio::task::spawn_local(async move {
-            let stop = lane.job.stop.clone();
-            let trace = lane.carry_out(start.index, start.due_at, body, stop.wait()).await;
+            let job = Arc::clone(&lane.job);
+            let trace = lane.carry_out(start.index, start.due_at, body, job.over()).await;
             // The receiver lives as long as the plan has requests in flight.
             let _ = sender.send(Finished { start, trace });
         });
@@ -256,6 +273,7 @@ impl Worker {
     fn end(&mut self, finished: Finished, now: Tick) {
         let Finished { start, trace } = &finished;
         self.lane.job.progress.end(trace.failure.is_none());
+        self.lane.job.progress.keep(&trace.text);
         let number = self.prompt_number(start);
         if let (Some(money), Some(claim)) = (&self.lane.job.money, self.claims.remove(&start.index)) {
             let asked = self.history.tokens(start) + self.lane.job.bodies.prompts.input_tokens(number);
@@ -265,7 +283,13 @@ impl Worker {
             let counted = self.lane.job.money.is_some();
             self.history.add(start, trace, &self.lane.job.bodies.prompts, number, counted);
         }
+        self.lane.job.patience.hear(trace.failure.as_ref(), !trace.text.is_empty());
         let failure = trace.failure.as_ref().map(|failure| (failure.kind, failure.retry_after));
+        if let Some((FailureKind::RateLimited, Some(wait))) = failure
+            && self.lane.job.spec.backoff == Backoff::Obey
+        {
+            self.lane.job.progress.hold(wait);
+        }
         self.plan.completed(start, now, Outcome::of(failure));
         if let Some(until) = self.plan.held_until() {
             self.hold.fetch_max(until.as_nanos(), Relaxed);

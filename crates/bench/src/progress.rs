@@ -3,6 +3,10 @@
 //! It refuses to know terminals. Invariant: counters only rise within a phase; reading them disturbs nothing.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tokrate_core::Span;
+use tokrate_tokens::{Encoding, count};
 
 /// Live counters of the phase that runs. All relaxed: a display needs no exact instant.
 #[derive(Debug, Default)]
@@ -11,6 +15,23 @@ pub struct Progress {
     answered: AtomicU64,
     failed: AtomicU64,
     text_bytes: AtomicU64,
+    /// Texts of answers, to learn how long a token is.
+    texts: Mutex<Texts>,
+    /// The latest moment until which a provider asked to wait.
+    held_until: Mutex<Option<Instant>>,
+}
+
+/// So many answers tell how long a token is.
+const TEXTS_MOST: usize = 16;
+/// So much of each is looked at (bytes).
+const TEXT_BYTES_MOST: usize = 4096;
+
+#[derive(Debug, Default)]
+struct Texts {
+    kept: usize,
+    uncounted: Vec<String>,
+    bytes: u64,
+    tokens: u64,
 }
 
 /// The counters at one moment.
@@ -24,6 +45,8 @@ pub struct Snapshot {
     pub failed: u64,
     /// Bytes of output text received.
     pub text_bytes: u64,
+    /// How long somebody still waits because a provider asked for it.
+    pub held: Option<Duration>,
 }
 
 impl Snapshot {
@@ -38,7 +61,9 @@ impl Progress {
     pub fn snapshot(&self) -> Snapshot {
         // Ends are read before starts, so that `in_flight` never goes below zero.
         let (answered, failed) = (self.answered.load(Relaxed), self.failed.load(Relaxed));
-        Snapshot { started: self.started.load(Relaxed), answered, failed, text_bytes: self.text_bytes.load(Relaxed) }
+        let held = self.held_until().and_then(|until| until.checked_duration_since(Instant::now()));
+        let (started, text_bytes) = (self.started.load(Relaxed), self.text_bytes.load(Relaxed));
+        Snapshot { started, answered, failed, text_bytes, held }
     }
 
     /// Sets everything to zero, at the start of a phase.
@@ -46,6 +71,41 @@ impl Progress {
         for counter in [&self.started, &self.answered, &self.failed, &self.text_bytes] {
             counter.store(0, Relaxed);
         }
+        *self.held_until() = None;
+    }
+
+    /// A provider asked to wait so long.
+    pub(crate) fn hold(&self, wait: Span) {
+        let until = Instant::now() + wait.as_duration();
+        let mut held = self.held_until();
+        *held = held.max(Some(until));
+    }
+
+    /// Keeps a part of an answer's text.
+    pub(crate) fn keep(&self, text: &str) {
+        let mut texts = self.texts();
+        if texts.kept < TEXTS_MOST && !text.is_empty() {
+            texts.kept += 1;
+            texts.uncounted.push(text[..text.floor_char_boundary(TEXT_BYTES_MOST)].to_owned());
+        }
+    }
+
+    /// Bytes of text to a token, as the first answers have it; `None` before them. Counts, so not for a thread that measures.
+    pub fn bytes_per_token(&self) -> Option<f64> {
+        let mut texts = self.texts();
+        for text in std::mem::take(&mut texts.uncounted) {
+            texts.bytes += text.len() as u64;
+            texts.tokens += count(Encoding::O200kBase, &text) as u64;
+        }
+        (texts.tokens > 0).then(|| texts.bytes as f64 / texts.tokens as f64)
+    }
+
+    fn texts(&self) -> MutexGuard<'_, Texts> {
+        self.texts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn held_until(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.held_until.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn start(&self) {
@@ -58,5 +118,33 @@ impl Progress {
 
     pub(crate) fn end(&self, answered: bool) {
         if answered { &self.answered } else { &self.failed }.fetch_add(1, Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_as_long_as_the_first_answers_have_it() {
+        let progress = Progress::default();
+        assert_eq!(progress.bytes_per_token(), None);
+        progress.keep("one two three four");
+        assert_eq!(progress.bytes_per_token(), Some(18.0 / 4.0));
+        (0..100).for_each(|_| progress.keep(" one"));
+        assert_eq!(progress.bytes_per_token(), Some((18.0 + 15.0 * 4.0) / (4.0 + 15.0)), "sixteen are enough");
+        progress.reset();
+        assert!(progress.bytes_per_token().is_some(), "the next level has the same model");
+    }
+
+    #[test]
+    fn the_longest_wait_is_shown_until_the_next_level() {
+        let progress = Progress::default();
+        assert_eq!(progress.snapshot().held, None);
+        progress.hold(Span::from_secs(3600));
+        progress.hold(Span::from_secs(1));
+        assert!(progress.snapshot().held.is_some_and(|held| held > Duration::from_secs(3000)));
+        progress.reset();
+        assert_eq!(progress.snapshot().held, None);
     }
 }

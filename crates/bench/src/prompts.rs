@@ -95,8 +95,12 @@ impl PromptSource {
             PromptSource::File(file) => {
                 let lengths = || file.prompts().iter().map(|prompt| prompt.input_tokens);
                 let (least, most) = (lengths().min().unwrap_or(0), lengths().max().unwrap_or(0));
+                let pictures = match file.with_pictures() {
+                    0 => String::new(),
+                    n => format!(" ({n} with pictures, which are not counted)"),
+                };
                 format!(
-                    "{} prompts of {least} to {most} tokens from a {} file, hash {:016x}",
+                    "{} prompts of {least} to {most} tokens{pictures} from a {} file, hash {:016x}",
                     file.prompts().len(),
                     file.kind().name(),
                     file.hash()

@@ -4,29 +4,32 @@
 //! stands, so that an interrupt loses nothing.
 
 use crate::calibrate::{self, Calibrator};
-use crate::config::{Config, Remote, RequestOptions, Target};
+use crate::config::{Config, Target};
 use crate::drive::{Job, PhaseOutput, run_phase};
+use crate::endpoint::{Endpoint, conditions};
 use crate::exchange::Bodies;
+use crate::forecast::{Forecast, Seen};
+use crate::levels::curve_of;
 use crate::money::Money;
-use crate::plan::{Backoff, Budget, Load, PhaseSpec, held_back};
+use crate::patience::Patience;
+use crate::plan::{Backoff, Budget, PhaseSpec, held_back};
 use crate::progress::Progress;
-use crate::prompts::Prompts;
-use crate::schedule::{Next, Schedule};
+use crate::prompts::{FileKind, PromptFile, PromptSource, Prompts};
+use crate::schedule::{Agenda, Next, Schedule};
 use crate::scrape::Scraper;
-use crate::{BenchError, Stop, history, verdict};
-use http::HeaderMap;
+use crate::{BenchError, Stop, history, probe, verdict};
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 use tokrate_core::{Conditions, Rng, Span, Tick};
 use tokrate_host::{Host, HostConfig, RunningHost, TruthLog};
-use tokrate_meter::curve::{CurveResult, LoadAxis, LoadLevel, Measured};
 use tokrate_meter::{
-    Billed, ClientError, ClientErrorSource, ConditionsRow, Goodput, PhaseInput, PhaseResult, Price, Record,
-    RequestNumbers, Spending, Status, Tool, Warmup,
+    Billed, ClientError, ClientErrorSource, ConditionsRow, Goodput, PhaseInput, PhaseResult, Record, RequestNumbers,
+    Spending, Status, Tool, Warmup,
 };
-use tokrate_net::{ClientConfig, Clock, HttpVersion, Route, Secrets};
+use tokrate_net::{Clock, Route, Secrets};
 use tokrate_sim::WORDS;
-use tokrate_tokens::Encoding;
-use tokrate_wire::{Dialect, Shape};
+use tokrate_wire::Shape;
 
 /// An arrival that was sent this much after it was due counts as late.
 const LATE: Span = Span::from_millis(1);
@@ -46,6 +49,10 @@ pub struct Place {
 
 /// Hears how a run goes on.
 pub trait Observer {
+    /// A target is asked once, before the load.
+    fn probing(&mut self, target: usize);
+    /// The load begins; this is what a target will be asked for.
+    fn planned(&mut self, target: usize, forecast: &Forecast);
     /// A phase begins; its counters can be watched.
     fn phase_started(&mut self, place: Place, spec: &PhaseSpec, progress: &Arc<Progress>);
     /// The client's own error at the load of the phase is being measured.
@@ -77,24 +84,25 @@ pub fn run(
     if let Some(budget) = limit.map(|limit| Arc::new(Mutex::new(Budget::new(limit)))) {
         sessions.iter_mut().for_each(|session| session.spend_from(&budget));
     }
+    for (target, session) in sessions.iter_mut().enumerate() {
+        session.guarded(|session| session.begin(target, observer))?;
+    }
     for turn in 0.. {
         let mut any = false;
         for target in order_of(turn, configs.len()) {
-            let session = &mut sessions[target];
-            let Some(next) = session.next().filter(|_| !stop.is_set() && !session.is_broke()) else { continue };
-            any = true;
-            let place = Place { target, phase: session.record.phases.len(), of: session.planned() };
-            session.reasons.extend(next.why);
-            observer.phase_started(place, &next.spec, &session.progress);
-            let rows = session.phase(place.phase, &next.spec, &mut || observer.calibrating(place))?;
-            session.sum_up();
-            observer.phase_ended(place, &session.record, &rows);
+            any |= sessions[target].guarded(|session| session.turn(target, observer))?;
         }
         if !any {
             break;
         }
     }
     Ok(sessions.into_iter().map(Session::close).collect())
+}
+
+/// What a panic said.
+fn words_of(panic: &(dyn Any + Send)) -> String {
+    let said = panic.downcast_ref::<String>().map(String::as_str);
+    said.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("it said nothing").to_owned()
 }
 
 /// The order of the targets in a turn: turned round from turn to turn.
@@ -121,18 +129,10 @@ struct Session<'a> {
     schedule: Schedule,
     /// Why phases were added.
     reasons: Vec<String>,
-}
-
-/// The endpoint as requests see it, embedded or not.
-struct Endpoint {
-    client: ClientConfig,
-    base: tokrate_net::Target,
-    model: String,
-    headers: HeaderMap,
-    http: HttpVersion,
-    provider: String,
-    dialect: Dialect,
-    price: Option<Price>,
+    /// Why no further phase is run, if none is.
+    given_up: Option<String>,
+    /// How long one answer took before the load.
+    seen: Option<Seen>,
 }
 
 impl<'a> Session<'a> {
@@ -193,7 +193,91 @@ impl<'a> Session<'a> {
             money: None,
             schedule: Schedule::new(config.phases.clone(), config.agenda.clone(), config.seed),
             reasons: Vec::new(),
+            given_up: None,
+            seen: None,
         })
+    }
+
+    /// Carries out a step. One that fails or panics ends the run of this target, and what was measured before stands.
+    ///
+    /// # Errors
+    /// The step's own, if nothing was measured before it.
+    fn guarded<T: Default>(&mut self, step: impl FnOnce(&mut Self) -> Result<T, BenchError>) -> Result<T, BenchError> {
+        let reason = match catch_unwind(AssertUnwindSafe(|| step(self))) {
+            Ok(Err(error)) if self.record.phases.is_empty() => return Err(error),
+            Ok(Ok(done)) => return Ok(done),
+            Ok(Err(error)) => format!("tokrate failed to {error}"),
+            Err(panic) => {
+                format!("tokrate broke, which is a defect of its own; please report it: {}", words_of(&*panic))
+            }
+        };
+        self.given_up = Some(format!("{reason}; the levels before it stand"));
+        self.sum_up();
+        Ok(T::default())
+    }
+
+    /// Asks the endpoint once and says what is to come.
+    fn begin(&mut self, target: usize, observer: &mut dyn Observer) -> Result<(), BenchError> {
+        if self.config.probe && self.host.is_none() {
+            observer.probing(target);
+            self.probe()?;
+        }
+        if self.given_up.is_none() {
+            observer.planned(target, &Forecast::of(self.config, self.seen));
+        }
+        Ok(())
+    }
+
+    /// Asks the endpoint until it answers or there is no use in a load.
+    fn probe(&mut self) -> Result<(), BenchError> {
+        for tries in 1..=probe::TRIES {
+            let job = Arc::new(self.probe_job());
+            let rows = run_phase(&job)?.take_rows();
+            self.spend(&rows);
+            let Some(row) = rows.first().filter(|_| !self.stop.is_set()) else { return Ok(()) };
+            match probe::next(row, tries, self.config.limits.wait) {
+                probe::Next::Begin(seen) => {
+                    self.seen = seen;
+                    return Ok(());
+                }
+                probe::Next::Again(wait) => self.stop.wait_blocking(wait),
+                probe::Next::GiveUp(reason) => {
+                    self.given_up = Some(reason);
+                    self.sum_up();
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn probe_job(&self) -> Job {
+        let mut job = self.job(0, &probe::spec());
+        let mut options = self.config.request.clone();
+        let asked = self.config.prompts.output_tokens().unwrap_or(options.output_tokens);
+        options.output_tokens = asked.min(probe::OUTPUT_TOKENS);
+        let prompt = PromptFile::parse(probe::PROMPT, FileKind::Whole).expect("the prompt has text");
+        let prompts = Prompts::new(&PromptSource::File(Arc::new(prompt)), WORDS, Rng::root(0));
+        job.bodies =
+            Arc::new(Bodies { options, prompts, model: self.endpoint.model.clone(), dialect: self.endpoint.dialect });
+        job.id_prefix = "probe".to_owned();
+        job.first_prompt = 0;
+        job
+    }
+
+    /// Runs the phase that is next; whether there was one.
+    fn turn(&mut self, target: usize, observer: &mut dyn Observer) -> Result<bool, BenchError> {
+        if self.stop.is_set() || self.is_broke() || self.given_up.is_some() {
+            return Ok(false);
+        }
+        let Some(next) = self.next() else { return Ok(false) };
+        let place = Place { target, phase: self.record.phases.len(), of: self.planned() };
+        self.reasons.extend(next.why);
+        observer.phase_started(place, &next.spec, &self.progress);
+        let rows = self.phase(place.phase, &next.spec, &mut || observer.calibrating(place))?;
+        self.sum_up();
+        observer.phase_ended(place, &self.record, &rows);
+        Ok(true)
     }
 
     /// The phase that is next.
@@ -227,6 +311,7 @@ impl<'a> Session<'a> {
         let job = Arc::new(self.job(number, spec));
         let page = self.scraper.as_mut().and_then(Scraper::page);
         let mut output = run_phase(&job)?;
+        self.hear(&job.patience, spec);
         let prompts: Vec<u64> =
             output.requests.iter().map(|finished| job.first_prompt + finished.start.prompt).collect();
         self.next_prompt = prompts.iter().max().map_or(self.next_prompt, |last| last + 1);
@@ -239,7 +324,7 @@ impl<'a> Session<'a> {
                 source: ClientErrorSource::Truth,
                 ..calibrate::against_truth(&rows, &job.id_prefix, &host.truth(), host.lateness())
             }),
-            None if self.stop.is_set() => None,
+            None if self.stop.is_set() || self.given_up.is_some() => None,
             None => self.calibrator.error_at(&rows, spec, job.workers, self.stop, calibrating),
         };
         let conditions = conditions(self.config, &self.endpoint, Some(spec));
@@ -247,6 +332,17 @@ impl<'a> Session<'a> {
         result.server = server;
         self.record.phases.push(result);
         Ok(rows)
+    }
+
+    /// A search goes on at a lower load; any other run ends.
+    fn hear(&mut self, patience: &Patience, spec: &PhaseSpec) {
+        let Some(reason) = patience.reason() else { return };
+        let reason = format!("{}: {reason}", spec.load.name());
+        if patience.is_mended_by_less_load() && matches!(self.config.agenda, Agenda::Search(_)) {
+            self.reasons.push(reason);
+        } else {
+            self.given_up = Some(reason);
+        }
     }
 
     /// Adds what the requests of a phase cost to the record, if that is known.
@@ -285,7 +381,7 @@ impl<'a> Session<'a> {
             warmup: if spec.warmup == 0 { Warmup::None } else { Warmup::Requests(spec.warmup) },
             started_at: output.started_at,
             ended_at: output.ended_at,
-            interrupted: output.interrupted || self.is_broke(),
+            interrupted: output.interrupted || self.is_broke() || self.given_up.is_some(),
             client_error,
             timer_lag: &output.timer_lag,
             client_cpu: output.cpu,
@@ -326,6 +422,11 @@ impl<'a> Session<'a> {
             first_prompt: self.next_prompt,
             money: self.money.clone(),
             progress: Arc::clone(&self.progress),
+            patience: Patience::new(
+                if spec.backoff == Backoff::Obey { config.limits.wait } else { Span::from_nanos(u64::MAX) },
+                Arc::clone(&self.progress),
+            )
+            .endless(config.keep_going),
             clock: self.clock,
             stop: self.stop.clone(),
         }
@@ -342,6 +443,9 @@ impl<'a> Session<'a> {
         let answered = record.phases.iter().any(|phase| phase.counts.answered > 0);
         (record.status, record.reason) = match (interrupted, missing, answered) {
             _ if broke.is_some() => (Status::Partial, broke),
+            _ if self.given_up.is_some() => {
+                (if answered { Status::Partial } else { Status::Failed }, self.given_up.clone())
+            }
             (true, ..) => {
                 (Status::Partial, Some("interrupted; the last phase holds what was measured until then".to_owned()))
             }
@@ -364,142 +468,12 @@ impl<'a> Session<'a> {
         if let Some(host) = self.host.take() {
             host.stop();
         }
-        if self.next().is_some() && self.stop.is_set() {
+        if self.stop.is_set() && self.given_up.is_none() && self.next().is_some() {
             self.record.status = Status::Partial;
             self.record.reason = Some("interrupted".to_owned());
         }
         self.record
     }
-}
-
-impl Endpoint {
-    fn embedded(host: &RunningHost, config: &Config) -> Result<Endpoint, BenchError> {
-        let base = tokrate_net::Target::parse(&format!("http://{}/v1", host.address()))?;
-        let client = ClientConfig { connect_timeout: config.limits.connect, ..ClientConfig::default() };
-        Ok(Endpoint {
-            client,
-            base,
-            model: "sim".to_owned(),
-            headers: HeaderMap::new(),
-            http: HttpVersion::Http1,
-            provider: "tokrate sim (embedded)".to_owned(),
-            dialect: Dialect::OpenAiChat,
-            price: None,
-        })
-    }
-
-    fn remote(remote: &Remote, config: &Config) -> Endpoint {
-        let client = ClientConfig {
-            http: remote.http,
-            connect_timeout: config.limits.connect,
-            reuse: !remote.new_connections,
-            ca_file: remote.ca_file.clone(),
-            proxy: remote.proxy.clone(),
-        };
-        Endpoint {
-            client,
-            base: remote.base.clone(),
-            model: remote.model.clone(),
-            headers: remote.headers.iter().cloned().collect(),
-            http: remote.http,
-            provider: remote.provider.clone().unwrap_or_else(|| remote.base.host().to_owned()),
-            dialect: remote.dialect,
-            price: remote.price.clone(),
-        }
-    }
-}
-
-fn conditions(config: &Config, endpoint: &Endpoint, spec: Option<&PhaseSpec>) -> Conditions {
-    let load = spec.map(|spec| &spec.load);
-    let all_closed = || config.phases.iter().all(|spec| spec.load.is_closed());
-    let concurrency = match load {
-        Some(Load::Closed { concurrency }) => Some(*concurrency),
-        Some(Load::Sessions { sessions, .. }) => Some(*sessions),
-        _ => None,
-    };
-    let rate = match load {
-        Some(Load::Open { .. } | Load::Trace { .. }) => load.and_then(Load::rate),
-        _ => None,
-    };
-    let arrivals = match load {
-        Some(load) => load.arrivals(),
-        None => if all_closed() { "closed" } else { "open" }.to_owned(),
-    };
-    Conditions {
-        model: endpoint.model.clone(),
-        provider: endpoint.provider.clone(),
-        endpoint: endpoint.base.to_string(),
-        dialect: endpoint.dialect.name().to_owned(),
-        streaming: config.request.stream,
-        http_version: endpoint.http.name().to_owned(),
-        tls: endpoint.base.is_tls(),
-        proxied: endpoint.client.uses_proxy(&endpoint.base),
-        connection: if endpoint.client.reuse { "reused" } else { "new" }.to_owned(),
-        input_tokens: config.prompts.input_tokens(),
-        output_tokens: config.prompts.output_tokens().unwrap_or(config.request.output_tokens),
-        shared_prefix_tokens: config.prompts.shared_prefix_tokens(),
-        prompts: config.prompts.text(),
-        ignore_eos: config.request.ignore_eos,
-        arrivals,
-        concurrency,
-        rate,
-        tokenizer: Encoding::O200kBase.name().to_owned(),
-        options: options_text(&config.request),
-        host: config.host.clone(),
-        region: config.region.clone(),
-        seed: config.seed,
-        version: config.version.clone(),
-    }
-}
-
-/// Options that change what an engine does, as one line.
-fn options_text(options: &RequestOptions) -> String {
-    let temperature = options.temperature.map(|temperature| format!("temperature={temperature}"));
-    let extra = options.extra.iter().map(|(name, json)| format!("{name}={json}"));
-    temperature.into_iter().chain(extra).collect::<Vec<String>>().join(" ")
-}
-
-/// The degradation curve over the levels so far; `None` for a single one or for mixed loads.
-pub fn curve_of(phases: &[PhaseResult], seed: u64) -> Option<CurveResult> {
-    let closed = phases.iter().filter(|phase| matches!(phase.load, tokrate_meter::Load::Closed { .. })).count();
-    let open = phases.iter().filter(|phase| matches!(phase.load, tokrate_meter::Load::Open { .. })).count();
-    if phases.len() < 2 || closed.max(open) != phases.len() {
-        return None;
-    }
-    let axis = if closed > 0 { LoadAxis::Concurrency } else { LoadAxis::Rate };
-    let levels = one_level_a_load(phases.iter().map(PhaseResult::load_level));
-    (levels.len() > 1).then(|| CurveResult::of(axis, &levels, &Rng::root(seed).child("curve")))
-}
-
-/// Rounds at the same load become one level: numbers and interval ends are averaged, which leaves intervals wider than
-/// those of all requests together would be.
-fn one_level_a_load(rounds: impl Iterator<Item = LoadLevel>) -> Vec<LoadLevel> {
-    let mut levels: Vec<(LoadLevel, f64)> = Vec::new();
-    for round in rounds {
-        match levels.iter_mut().find(|(level, _)| level.load == round.load) {
-            Some((level, n)) => {
-                let mean = |a: Option<Measured>, b: Option<Measured>| match (a, b) {
-                    (Some(a), Some(b)) => Some(Measured {
-                        value: (a.value * *n + b.value) / (*n + 1.0),
-                        low: a.low.zip(b.low).map(|(a, b)| (a * *n + b) / (*n + 1.0)),
-                        high: a.high.zip(b.high).map(|(a, b)| (a * *n + b) / (*n + 1.0)),
-                    }),
-                    (a, b) => a.or(b),
-                };
-                level.throughput = mean(level.throughput, round.throughput);
-                level.output_speed = mean(level.output_speed, round.output_speed);
-                level.ttft = mean(level.ttft, round.ttft);
-                level.mean_ttft = mean(level.mean_ttft, round.mean_ttft);
-                level.mean_e2e = mean(level.mean_e2e, round.mean_e2e);
-                level.requests += round.requests;
-                level.failures += round.failures;
-                level.rate_limited += round.rate_limited;
-                *n += 1.0;
-            }
-            None => levels.push((round, 1.0)),
-        }
-    }
-    levels.into_iter().map(|(level, _)| level).collect()
 }
 
 /// How many threads a level needs: one, until its requests are more than one thread should carry.
@@ -528,26 +502,5 @@ mod tests {
         assert_eq!(turns, "ABBAABBA");
         let turns: String = in_turns(2, 3).map(|target| ["A", "B", "C"][target]).collect();
         assert_eq!(turns, "ABCCBA");
-    }
-
-    #[test]
-    fn rounds_at_one_load_are_one_level() {
-        let level = |load, value, low, requests| LoadLevel {
-            load,
-            throughput: Some(Measured { value, low: Some(low), high: None }),
-            output_speed: None,
-            ttft: None,
-            mean_ttft: None,
-            mean_e2e: None,
-            requests,
-            failures: 1,
-            rate_limited: 0,
-        };
-        let rounds =
-            [level(1.0, 10.0, 9.0, 5), level(2.0, 4.0, 3.0, 1), level(1.0, 20.0, 17.0, 7), level(1.0, 60.0, 40.0, 8)];
-        let levels = one_level_a_load(rounds.into_iter());
-        assert_eq!(levels.len(), 2);
-        assert_eq!(levels[0].throughput, Some(Measured { value: 30.0, low: Some(22.0), high: None }));
-        assert_eq!((levels[0].requests, levels[0].failures), (20, 3));
     }
 }

@@ -2,7 +2,12 @@
 //!
 //! It refuses to know signals. Invariant: once set it stays set, and everyone who waits is told.
 
+use std::time::Duration;
 use tokio::sync::watch;
+use tokrate_core::Span;
+
+/// How often a thread that waits looks whether the run is to end.
+const STEP: Duration = Duration::from_millis(50);
 
 /// A switch that can be set once and waited for.
 #[derive(Clone, Debug)]
@@ -25,6 +30,15 @@ impl Stop {
     /// Whether the run is to end.
     pub fn is_set(&self) -> bool {
         *self.sender.borrow()
+    }
+
+    /// Returns when the run is to end or the time is over.
+    pub fn wait_blocking(&self, time: Span) {
+        let until = std::time::Instant::now() + time.as_duration();
+        // Looked at often enough for a user who wants to end.
+        while !self.is_set() && std::time::Instant::now() < until {
+            std::thread::sleep(STEP.min(until.saturating_duration_since(std::time::Instant::now())));
+        }
     }
 
     /// Completes when the run is to end.

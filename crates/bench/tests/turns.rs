@@ -1,6 +1,7 @@
 //! Several targets in one run: they take turns, each keeps its own record, and the page shows them side by side.
 
 use std::sync::Arc;
+use tokrate_bench::forecast::Forecast;
 use tokrate_bench::plan::{Backoff, Extent, Load, PhaseSpec};
 use tokrate_bench::prompts::{PromptSource, PromptSpec};
 use tokrate_bench::report::{Samples, Subject, comparison_html};
@@ -10,7 +11,7 @@ use tokrate_bench::{
 };
 use tokrate_core::Span;
 use tokrate_meter::scorecard::unlike_conditions;
-use tokrate_meter::{Record, RequestNumbers};
+use tokrate_meter::{Record, RequestNumbers, Status};
 use tokrate_net::Clock;
 use tokrate_sim::{Faults, Law};
 
@@ -21,6 +22,14 @@ struct Heard {
 }
 
 impl Observer for Heard {
+    fn probing(&mut self, _: usize) {
+        unreachable!("the embedded engine is not asked before");
+    }
+
+    fn planned(&mut self, _: usize, forecast: &Forecast) {
+        assert_eq!(forecast.total().requests, Some(32.0), "6 and the warm-up, at each of four levels");
+    }
+
     fn phase_started(&mut self, place: Place, _: &PhaseSpec, _: &Arc<Progress>) {
         assert_eq!(place.of, 4);
         self.started.push((place.target, place.phase));
@@ -62,8 +71,11 @@ fn config(speed: f64) -> Config {
             connect: Span::from_secs(5),
             idle: Span::from_secs(10),
             total: Span::from_secs(20),
+            wait: Span::from_secs(60),
             max_body_bytes: 1 << 20,
         },
+        probe: true,
+        keep_going: false,
         slos: Vec::new(),
         workers: None,
         calibration: Calibration::Off,
@@ -105,4 +117,30 @@ fn two_targets_take_turns_and_share_a_page() {
         assert!(page.contains(said), "{said}");
     }
     assert!(!page.contains("<one>") && !page.contains("NaN"));
+}
+
+/// Breaks down when the second level begins.
+struct Broken;
+
+impl Observer for Broken {
+    fn probing(&mut self, _: usize) {}
+
+    fn planned(&mut self, _: usize, _: &Forecast) {}
+
+    fn phase_started(&mut self, place: Place, _: &PhaseSpec, _: &Arc<Progress>) {
+        assert!(place.phase == 0, "the second level breaks");
+    }
+
+    fn calibrating(&mut self, _: Place) {}
+
+    fn phase_ended(&mut self, _: Place, _: &Record, _: &[RequestNumbers]) {}
+}
+
+#[test]
+fn what_was_measured_before_a_panic_stands() {
+    let records = run(&[config(800.0)], Clock::monotonic(), &Stop::default(), &mut Broken).expect("a record");
+    assert_eq!(records[0].phases.len(), 1);
+    assert_eq!(records[0].status, Status::Partial);
+    let reason = records[0].reason.as_deref().unwrap_or_default();
+    assert!(reason.contains("a defect of its own") && reason.contains("the second level breaks"), "{reason}");
 }

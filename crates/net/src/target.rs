@@ -64,6 +64,17 @@ impl Target {
         self.port
     }
 
+    /// The path of the base; empty if there is none.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The same server with another path.
+    #[must_use]
+    pub fn at_path(&self, path: &str) -> Target {
+        Target { path: path.trim_end_matches('/').to_owned(), ..self.clone() }
+    }
+
     /// The base path followed by `path`.
     pub fn path_with(&self, path: &str) -> String {
         format!("{}{path}", self.path)

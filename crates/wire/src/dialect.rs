@@ -127,6 +127,17 @@ impl Dialect {
         Some(Routed::from(dialect))
     }
 
+    /// A path that ends in one of a dialect: what stands before that (the path of a base URL), and what it says.
+    pub fn part(path: &str) -> Option<(&str, Routed)> {
+        let routed = Dialect::of_path(path)?;
+        let path = path.trim_end_matches('/');
+        let base = match routed.dialect {
+            Dialect::Gemini => path.rsplit_once("/models/")?.0,
+            dialect => path.strip_suffix(dialect.fixed_path())?,
+        };
+        Some((base, routed))
+    }
+
     /// The media type of an answer.
     pub const fn content_type(self, shape: Shape) -> &'static str {
         match (self, shape) {

@@ -6,8 +6,9 @@
 use super::Prompt;
 use crate::bad_input::{BadInput, hash, shown};
 use serde::Deserialize;
-use tokrate_core::{Message, Role};
+use tokrate_core::{Content, Message, Role};
 use tokrate_tokens::{Encoding, count};
+use tokrate_wire::{Dialect, Routed, decode_request};
 
 /// How a file of prompts is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -79,6 +80,12 @@ impl PromptFile {
         &self.prompts
     }
 
+    /// How many prompts hold pictures, whose tokens nobody here can count.
+    pub fn with_pictures(&self) -> usize {
+        let pictured = |message: &Message| message.content.iter().any(|part| matches!(part, Content::Image(_)));
+        self.prompts.iter().filter(|prompt| prompt.messages.iter().any(pictured)).count()
+    }
+
     /// How the file is written.
     pub fn kind(&self) -> FileKind {
         self.kind
@@ -118,12 +125,7 @@ struct Spoken {
 #[serde(untagged)]
 enum SpokenContent {
     Text(String),
-    Parts(Vec<Part>),
-}
-
-#[derive(Deserialize)]
-struct Part {
-    text: Option<String>,
+    Parts(Vec<serde_json::Value>),
 }
 
 const EXPECTED: &str =
@@ -175,10 +177,10 @@ impl Entry {
     /// The prompt: of a conversation what precedes its first answer.
     fn prompt(self) -> Result<Prompt, String> {
         let messages: Vec<Message> = if let Some(said) = self.conversations {
-            let turns = said.into_iter().map(|said| (role_of(&said.from), said.value));
+            let turns = said.into_iter().map(|said| Ok((role_of(&said.from), vec![Content::Text(said.value)])));
             until_answered(turns)?
         } else if let Some(spoken) = self.messages {
-            until_answered(spoken.into_iter().map(|spoken| (role_of(&spoken.role), spoken.content.text())))?
+            until_answered(spoken.into_iter().map(|spoken| Ok((role_of(&spoken.role), spoken.content.read()?))))?
         } else {
             let text = self.prompt.or(self.text).or(self.question).ok_or_else(|| EXPECTED.to_owned())?;
             vec![Message::text(Role::User, text)]
@@ -192,22 +194,39 @@ impl Entry {
 }
 
 impl SpokenContent {
-    fn text(self) -> String {
-        match self {
-            SpokenContent::Text(text) => text,
-            SpokenContent::Parts(parts) => parts.into_iter().filter_map(|part| part.text).collect(),
+    /// The parts, as the OpenAI chat API spells them: text and pictures. What cannot be sent to every server is refused.
+    fn read(self) -> Result<Vec<Content>, String> {
+        let parts = match self {
+            SpokenContent::Text(text) => return Ok(vec![Content::Text(text)]),
+            SpokenContent::Parts(parts) => parts,
+        };
+        let message = serde_json::json!({ "role": "user", "content": parts });
+        let body = serde_json::json!({ "model": "", "messages": [message] }).to_string();
+        let read = decode_request(&Routed::from(Dialect::OpenAiChat), body.as_bytes());
+        let read = read.map_err(|error| format!("parts of a message as the OpenAI chat API spells them: {error}"))?;
+        let parts: Vec<Content> = read.messages.into_iter().flat_map(|message| message.content).collect();
+        match parts.iter().find(|part| !matches!(part, Content::Text(_) | Content::Image(_))) {
+            Some(Content::Other(json)) => {
+                Err(format!("parts of type `text`, or `image_url` with a `url` alone; there is {}", shown(json)))
+            }
+            Some(_) => Err("parts of type `text`, or `image_url` with a `url` alone".to_owned()),
+            None => Ok(parts),
         }
     }
 }
 
-fn until_answered(turns: impl Iterator<Item = (Option<Role>, String)>) -> Result<Vec<Message>, String> {
+/// Who speaks, if that is known, and what is said.
+type Turn = (Option<Role>, Vec<Content>);
+
+fn until_answered(turns: impl Iterator<Item = Result<Turn, String>>) -> Result<Vec<Message>, String> {
     let mut messages = Vec::new();
-    for (role, text) in turns {
+    for turn in turns {
+        let (role, content) = turn?;
         match role {
             Some(Role::Assistant) if messages.iter().any(|message: &Message| message.role == Role::User) => break,
             // A conversation that begins with an answer was cut; what comes before the first question is left out.
             Some(Role::Assistant) => {}
-            Some(role) => messages.push(Message::text(role, text)),
+            Some(role) => messages.push(Message { role, content }),
             None => return Err("the speakers human, user, system, gpt or assistant".to_owned()),
         }
     }
@@ -240,6 +259,7 @@ fn tokens_of(text: &str) -> usize {
 mod tests {
     use super::*;
     use proptest::prelude::{prop_assert, proptest};
+    use tokrate_core::Image;
 
     fn texts(file: &PromptFile) -> Vec<Vec<String>> {
         let of = |prompt: &Prompt| prompt.messages.iter().map(|message| message.texts().collect()).collect();
@@ -269,6 +289,25 @@ mod tests {
                     {\"messages\": [{\"role\": \"user\", \"content\": [{\"type\": \"text\", \"text\": \"four\"}]}]}";
         let file = PromptFile::parse(text, FileKind::JsonLines).expect("prompts");
         assert_eq!(texts(&file), [["one"], ["two"], ["three"], ["four"]]);
+    }
+
+    #[test]
+    fn pictures_are_sent_with_their_text() {
+        let text = r#"{"messages": [{"role": "user", "content": [{"type": "text", "text": "What is this?"},
+            {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}},
+            {"type": "image_url", "image_url": {"url": "https://x/y.png"}}]}]}"#
+            .replace('\n', "");
+        let file = PromptFile::parse(&text, FileKind::JsonLines).expect("a prompt");
+        let picture = Image::Data { media_type: "image/png".to_owned(), base64: "AAAA".to_owned() };
+        let url = Image::Url("https://x/y.png".to_owned());
+        assert_eq!(
+            file.prompts()[0].messages[0].content,
+            [Content::Text("What is this?".to_owned()), Content::Image(picture), Content::Image(url)]
+        );
+        assert_eq!(file.with_pictures(), 1);
+        let audio = r#"{"messages": [{"role": "user", "content": [{"type": "input_audio", "input_audio": {}}]}]}"#;
+        let message = refused(audio, FileKind::JsonLines);
+        assert!(message.contains("`url` alone; there is `{\"input_audio\""), "{message}");
     }
 
     #[test]

@@ -2,11 +2,12 @@
 
 use super::Verdict;
 use super::baseline::Baseline;
-use crate::config::bench::{Outputs, resolve};
+use crate::config::bench::{Outputs, check_open_files, resolve};
 use crate::config::environment::Environment;
 use crate::config::file::File;
 use crate::flags::bench::Flags;
 use crate::out::files;
+use crate::out::forecast;
 use crate::out::results::Results;
 use crate::out::summary;
 use anyhow::Result;
@@ -17,8 +18,15 @@ use tokrate_net::Clock;
 
 /// Runs a bench to its end or to the first Ctrl-C.
 pub fn run(flags: &Flags) -> Result<Verdict> {
+    tokrate_net::server::raise_open_files();
     let file = File::read(flags.target.config.as_deref())?;
     let (configs, outputs) = resolve(flags, &Environment::read(), &file)?;
+    check_open_files(&configs, tokrate_net::server::open_files())?;
+    let names = names_of(&configs);
+    if flags.limits.dry_run {
+        anstream::print!("{}", forecast::text(&names, &configs));
+        return Ok(Verdict::Good);
+    }
     let kept = outputs.demands.save_baseline.as_deref();
     for path in outputs.files().map(|(_, path)| path).chain(kept) {
         files::check_writable(path)?;
@@ -27,7 +35,6 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
     let baseline = Baseline::read(&outputs.demands, configs.len())?;
     let stop = Stop::default();
     super::interrupt::watch(stop.clone())?;
-    let names = names_of(&configs);
     let mut results = Results::new(&outputs, &names)?;
     let mut records = tokrate_bench::run(&configs, Clock::monotonic(), &stop, &mut results)?;
     for record in &mut records {
@@ -74,7 +81,8 @@ fn name_of(target: &Target, with_address: bool) -> String {
     format!("{provider}{address}/{}", remote.model)
 }
 
-/// What the exit code says: nothing answered is no measurement, too many failures are below the bar.
+/// What the exit code says: nothing answered is no measurement, a part of a run is one of its own kind, too many failures are
+/// below the bar.
 fn verdict(record: &Record, outputs: &Outputs) -> Verdict {
     let valid = record.phases.iter().all(PhaseResult::is_valid);
     let inconsistent = record.phases.iter().any(|phase| !phase.gate.is_empty());
@@ -82,7 +90,11 @@ fn verdict(record: &Record, outputs: &Outputs) -> Verdict {
         phase.counts.failed_share().is_some_and(|share| share > outputs.max_failures)
             || (phase.counts.started > 0 && phase.counts.answered == 0)
     };
-    if record.status == Status::Failed || record.phases.is_empty() || inconsistent || (outputs.strict && !valid) {
+    if record.status == Status::Failed || inconsistent || (outputs.strict && !valid) {
+        Verdict::NotMeasured
+    } else if record.status == Status::Partial {
+        Verdict::Partial
+    } else if record.phases.is_empty() {
         Verdict::NotMeasured
     } else if record.phases.iter().any(above)
         || record.assertions.iter().any(|outcome| outcome.status != AssertionStatus::Met)

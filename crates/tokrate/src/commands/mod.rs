@@ -26,16 +26,19 @@ pub enum Verdict {
     Good,
     /// Measured, and below a bar: too many failures.
     BelowBar,
+    /// Ended before its end, by the user, by a limit or by the server; what was measured until then stands.
+    Partial,
     /// Nothing that could be called a measurement.
     NotMeasured,
 }
 
 impl Verdict {
-    /// 0, 1 or 2.
+    /// 0, 1, 3 or 2.
     pub fn exit_code(self) -> ExitCode {
         ExitCode::from(match self {
             Verdict::Good => 0,
             Verdict::BelowBar => 1,
+            Verdict::Partial => 3,
             Verdict::NotMeasured => 2,
         })
     }

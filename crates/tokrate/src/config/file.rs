@@ -58,6 +58,7 @@ pub struct Bench {
     pub connect_timeout: Option<String>,
     pub idle_timeout: Option<String>,
     pub timeout: Option<String>,
+    pub max_wait: Option<String>,
     pub max_failures: Option<f64>,
     pub prompts: Option<PathBuf>,
     pub no_backoff: Option<bool>,

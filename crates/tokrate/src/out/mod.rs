@@ -5,6 +5,7 @@ pub mod badge;
 pub mod comparison;
 pub mod csv;
 pub mod files;
+pub mod forecast;
 pub mod junit;
 pub mod log;
 pub mod markdown;

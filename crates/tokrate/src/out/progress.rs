@@ -9,11 +9,14 @@ use tokrate_bench::plan::{Extent, Load, PhaseSpec};
 use tokrate_bench::{Progress, Snapshot};
 
 const REFRESH: Duration = Duration::from_millis(200);
-/// English text has about this many bytes per o200k token. Only the live line uses it; results are counted.
-const BYTES_PER_TOKEN: f64 = 4.5;
+/// A wait that a provider asks for is told without a terminal too, if it is longer than this.
+const WAIT_TOLD: Duration = Duration::from_secs(5);
 
 /// The display of the phase that runs.
 pub struct Display {
+    /// Not `--quiet`.
+    talks: bool,
+    /// Standard error is a terminal too.
     visible: bool,
     running: Option<Running>,
 }
@@ -25,24 +28,30 @@ struct Running {
 }
 
 impl Display {
-    /// A display; `visible` is false for `--quiet`.
-    pub fn new(visible: bool) -> Display {
-        Display { visible: visible && std::io::IsTerminal::is_terminal(&std::io::stderr()), running: None }
+    /// A display; `talks` is false for `--quiet`.
+    pub fn new(talks: bool) -> Display {
+        Display { talks, visible: talks && std::io::IsTerminal::is_terminal(&std::io::stderr()), running: None }
     }
 
     /// Shows a phase from its start on; the label says which it is, such as `2/4`.
     pub fn phase(&mut self, label: &str, spec: &PhaseSpec, progress: &Arc<Progress>) {
         self.clear();
-        if !self.visible {
+        if !self.talks {
             return;
         }
-        let bar = ProgressBar::with_draw_target(Some(1000), ProgressDrawTarget::stderr());
+        let target = if self.visible { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let bar = ProgressBar::with_draw_target(Some(1000), target);
         let style = ProgressStyle::with_template("{prefix} {bar:24} {msg}").expect("the template is well-formed");
         bar.set_style(style.progress_chars("━━ "));
         bar.set_prefix(format!("[{label}] {}", level(spec)));
         let over = Arc::new(AtomicBool::new(false));
-        let watcher =
-            Watcher { bar: bar.clone(), spec: spec.clone(), progress: Arc::clone(progress), over: Arc::clone(&over) };
+        let watcher = Watcher {
+            bar: bar.clone(),
+            visible: self.visible,
+            spec: spec.clone(),
+            progress: Arc::clone(progress),
+            over: Arc::clone(&over),
+        };
         let thread = std::thread::spawn(move || watcher.watch());
         self.running = Some(Running { bar, over, thread });
     }
@@ -84,6 +93,7 @@ pub fn level(spec: &PhaseSpec) -> String {
 
 struct Watcher {
     bar: ProgressBar,
+    visible: bool,
     spec: PhaseSpec,
     progress: Arc<Progress>,
     over: Arc<AtomicBool>,
@@ -93,12 +103,21 @@ impl Watcher {
     fn watch(self) {
         let started = Instant::now();
         let mut last = (started, Snapshot::default());
+        let mut waits = false;
         while !self.over.load(Relaxed) {
             std::thread::park_timeout(REFRESH);
             let (now, snapshot) = (Instant::now(), self.progress.snapshot());
-            let seconds = (now - last.0).as_secs_f64();
-            let speed =
-                snapshot.text_bytes.saturating_sub(last.1.text_bytes) as f64 / BYTES_PER_TOKEN / seconds.max(1e-3);
+            if let Some(held) = snapshot.held.filter(|held| !self.visible && !waits && *held > WAIT_TOLD) {
+                anstream::eprintln!(
+                    "{}: waiting {:.0} s, as the provider asks (429)",
+                    level(&self.spec),
+                    held.as_secs_f64()
+                );
+            }
+            waits = snapshot.held.is_some();
+            let seconds = (now - last.0).as_secs_f64().max(1e-3);
+            let bytes = snapshot.text_bytes.saturating_sub(last.1.text_bytes) as f64;
+            let speed = self.progress.bytes_per_token().map(|length| bytes / length / seconds);
             let share = share_done(&self.spec, snapshot, now - started);
             self.bar.set_position((share * 1000.0) as u64);
             self.bar.set_message(message(snapshot, speed, share, now - started));
@@ -122,16 +141,21 @@ fn share_done(spec: &PhaseSpec, snapshot: Snapshot, elapsed: Duration) -> f64 {
     share.clamp(0.0, 1.0)
 }
 
-fn message(snapshot: Snapshot, speed: f64, share: f64, elapsed: Duration) -> String {
+/// The line; `speed` is not known before the first answer.
+fn message(snapshot: Snapshot, speed: Option<f64>, share: f64, elapsed: Duration) -> String {
     let in_flight = snapshot.in_flight();
-    let each = if in_flight > 0 { format!(", ≈ {:.0} tok/s each", speed / in_flight as f64) } else { String::new() };
-    let failed = if snapshot.failed > 0 { format!(", {} failed", snapshot.failed) } else { String::new() };
-    let left = if share > 0.02 {
-        format!(", {:.0} s left", elapsed.as_secs_f64() * (1.0 - share) / share)
-    } else {
-        String::new()
-    };
-    format!("{} done{failed}, {in_flight} in flight; throughput ≈ {speed:.0} tok/s{each}{left}", snapshot.answered)
+    let mut parts = vec![format!("{} done", snapshot.answered)];
+    parts.extend((snapshot.failed > 0).then(|| format!("{} failed", snapshot.failed)));
+    parts.push(format!("{in_flight} in flight"));
+    if let Some(speed) = speed {
+        parts.push(format!("throughput ≈ {speed:.0} tok/s"));
+        parts.extend((in_flight > 0).then(|| format!("≈ {:.0} tok/s each", speed / in_flight as f64)));
+    }
+    parts.extend((share > 0.02).then(|| format!("{:.0} s left", elapsed.as_secs_f64() * (1.0 - share) / share)));
+    let held =
+        snapshot.held.map(|held| format!("waiting {:.0} s more, as the provider asks (429)", held.as_secs_f64()));
+    parts.extend(held);
+    parts.join(", ")
 }
 
 #[cfg(test)]
@@ -142,9 +166,12 @@ mod tests {
 
     #[test]
     fn the_line_says_what_is_estimated_and_what_is_left() {
-        let snapshot = Snapshot { started: 14, answered: 10, failed: 2, text_bytes: 0 };
-        let line = message(snapshot, 200.0, 0.5, Duration::from_secs(6));
-        assert_eq!(line, "10 done, 2 failed, 2 in flight; throughput ≈ 200 tok/s, ≈ 100 tok/s each, 6 s left");
+        let snapshot = Snapshot { started: 14, answered: 10, failed: 2, text_bytes: 0, held: None };
+        let line = message(snapshot, Some(200.0), 0.5, Duration::from_secs(6));
+        assert_eq!(line, "10 done, 2 failed, 2 in flight, throughput ≈ 200 tok/s, ≈ 100 tok/s each, 6 s left");
+        let held = Snapshot { started: 1, held: Some(Duration::from_secs(40)), ..Snapshot::default() };
+        let line = message(held, None, 0.0, Duration::ZERO);
+        assert_eq!(line, "0 done, 1 in flight, waiting 40 s more, as the provider asks (429)");
     }
 
     #[test]

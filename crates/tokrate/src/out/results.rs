@@ -6,11 +6,12 @@
 use super::comparison::{self, Sides};
 use super::files::{self, PhaseName, Rows};
 use super::progress::Display;
-use super::{badge, csv, junit, markdown, scorecard, vllm};
+use super::{badge, csv, forecast, junit, markdown, scorecard, vllm};
 use crate::config::bench::Outputs;
 use anyhow::Result;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tokrate_bench::forecast::Forecast;
 use tokrate_bench::plan::PhaseSpec;
 use tokrate_bench::report::{self, Samples, Subject};
 use tokrate_bench::{Observer, Place, Progress};
@@ -162,6 +163,17 @@ impl<'a> Results<'a> {
 }
 
 impl Observer for Results<'_> {
+    fn probing(&mut self, target: usize) {
+        self.display.note(&format!("[{}] asking once before the load", self.targets[target].name));
+    }
+
+    fn planned(&mut self, target: usize, forecast: &Forecast) {
+        self.display.clear();
+        if !self.outputs.quiet {
+            anstream::eprintln!("{}: {}", self.targets[target].name, forecast::line(forecast));
+        }
+    }
+
     fn phase_started(&mut self, place: Place, spec: &PhaseSpec, progress: &Arc<Progress>) {
         let label = self.label(place);
         self.display.phase(&label, spec, progress);

@@ -91,7 +91,7 @@ fn a_fleet_is_served_from_a_file_and_its_log_names_the_persona() {
     assert!(commands[0].contains("--model fast/sim --key-env FAST_KEY"), "{shown}");
     for (command, events) in commands.iter().zip([40, 10]) {
         let (asked, _) = command.split_once(" --concurrency").expect("a load is named");
-        let small = "--concurrency 2 --requests 4 --warmup 0 --input-tokens 50 --output-tokens 40 --calibration off \
+        let small = "--concurrency 2 --requests 4 --warmup 0 --input-tokens 50 --output-tokens 40 --calibration off --no-probe \
                      --json record.json --jsonl rows.jsonl";
         let words = format!("{asked} {small}");
         let words: Vec<&str> = words.split_whitespace().collect();

@@ -329,7 +329,7 @@ fn an_answer_that_ends_with_its_connection_is_judged_by_what_it_said() {
 fn cut(name: &str, bytes: Vec<u8>) -> Bench {
     let requests = bytes.len() as u32 + 1;
     let server = Server::start(move |asked, stream| stream.write_all(&bytes[..asked.index()]).map(|()| Then::Close));
-    let bench = bench(name, &server.url(), 4, requests, &[]);
+    let bench = bench(name, &server.url(), 4, requests, &["--keep-going"]);
     assert_eq!(bench.rows.len(), requests as usize);
     for (index, row) in (0..).zip(&bench.rows) {
         assert_eq!(row["index"], index);

@@ -19,8 +19,9 @@ use tokrate_sim::Law;
 
 /// Runs a bench with a load of its own; everything else is small.
 fn measure(folder: Folder, url: &str, load: &str) -> Bench {
-    let arguments =
-        format!("bench --url {url} --model sim --calibration off --json record.json --jsonl rows.jsonl {load}");
+    let arguments = format!(
+        "bench --url {url} --model sim --calibration off --no-probe --json record.json --jsonl rows.jsonl {load}"
+    );
     let finished = tool::run(&folder, &arguments.split_whitespace().collect::<Vec<&str>>());
     Bench::read(folder, finished)
 }

@@ -158,7 +158,7 @@ fn the_median_stream_of_a_schedule_is_told_within_milliseconds_of_what_was_writt
     let folder = Folder::new("medians-open");
     let arguments = format!(
         "bench --url {} --model sim --rate 30 --arrivals constant --requests {REQUESTS} --input-tokens 50 \
-         --output-tokens 40 --calibration off --json record.json --jsonl rows.jsonl",
+         --output-tokens 40 --calibration off --no-probe --json record.json --jsonl rows.jsonl",
         url(&host)
     );
     let finished = tool::run(&folder, &arguments.split_whitespace().collect::<Vec<&str>>());

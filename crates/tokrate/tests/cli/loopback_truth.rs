@@ -267,7 +267,7 @@ fn an_open_loop_keeps_its_schedule() {
     let folder = Folder::new("open");
     let arguments = format!(
         "bench --url {} --model sim --rate 100 --arrivals constant --requests 20 --input-tokens 50 --output-tokens 40 \
-         --calibration off --json record.json --jsonl rows.jsonl",
+         --calibration off --no-probe --json record.json --jsonl rows.jsonl",
         url(&host)
     );
     let finished = tool::run(&folder, &arguments.split_whitespace().collect::<Vec<&str>>());

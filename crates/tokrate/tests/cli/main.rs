@@ -16,6 +16,7 @@ mod discovery;
 mod encrypted;
 mod faults;
 mod feel;
+mod first_contact;
 mod fleet;
 mod folder;
 mod formats;

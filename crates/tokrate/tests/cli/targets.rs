@@ -179,7 +179,7 @@ fn a_name_that_comes_to_nothing_is_refused_before_anything_is_sent() {
         "now",
         "groq/",
         "groq",
-        "vllm",
+        "vllm@127.0.0.1:9",
         "groq/m",
         "gemini/m",
         "azure/m --key-env GOOD_KEY",

@@ -84,7 +84,7 @@ pub struct Bench {
 pub fn bench_arguments(url: &str, concurrency: u32, requests: u32) -> Vec<String> {
     let words = format!(
         "bench --url {url} --model sim --concurrency {concurrency} --requests {requests} --warmup 0 --input-tokens 50 \
-         --output-tokens 40 --calibration off --json record.json --jsonl rows.jsonl"
+         --output-tokens 40 --calibration off --no-probe --json record.json --jsonl rows.jsonl"
     );
     words.split_whitespace().map(str::to_owned).collect()
 }

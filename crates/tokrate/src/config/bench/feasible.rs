@@ -5,8 +5,9 @@
 use anyhow::{Result, ensure};
 use tokrate_bench::Config;
 use tokrate_bench::plan::Extent;
-use tokrate_bench::schedule::Agenda;
+use tokrate_bench::schedule::{Agenda, Axis};
 use tokrate_meter::{Assertion, RequestMetric};
+use tokrate_net::HttpVersion;
 
 /// Refuses objectives and assertions that no answer of the plan can be held against.
 pub(super) fn check(config: &Config, assertions: &[Assertion]) -> Result<()> {
@@ -19,6 +20,41 @@ pub(super) fn check(config: &Config, assertions: &[Assertion]) -> Result<()> {
             check_metric(&named, metric, config)?;
         }
         check_sample(&named, assertion, config)?;
+    }
+    Ok(())
+}
+
+/// Descriptors that a run needs beside its connections.
+const DESCRIPTORS_KEPT: u64 = 64;
+
+/// The most connections that a run may open with so many descriptors.
+pub(super) fn connections_most(open_files: u64) -> u64 {
+    open_files.saturating_sub(DESCRIPTORS_KEPT).max(1)
+}
+
+/// Refuses a load that needs more connections than this process may open: the requests beyond them would fail here, and the
+/// server would be blamed.
+pub fn check_open_files(configs: &[Config], open_files: u64) -> Result<()> {
+    for config in configs {
+        // Both ends of a connection to the embedded engine are ours; HTTP/2 shares one connection.
+        let (ends, shared) = match config.target.remote() {
+            None => (2, false),
+            Some(remote) => (1, remote.http == HttpVersion::Http2),
+        };
+        let listed = config.phases.iter().map(|phase| u64::from(phase.load.most_in_flight())).max().unwrap_or(0);
+        let most = match &config.agenda {
+            Agenda::Search(search) if search.axis == Axis::Concurrency => search.most as u64,
+            Agenda::System { most } => u64::from(*most),
+            Agenda::Search(_) | Agenda::Listed | Agenda::Refine { .. } => listed,
+        };
+        let allowed = connections_most(open_files) / ends;
+        ensure!(
+            shared || most <= allowed,
+            "start the run: {most} requests in flight need {} open files, and this process may have {open_files}; raise the \
+             limit (`ulimit -n {}`) or ask for at most {allowed} at once",
+            most * ends + DESCRIPTORS_KEPT,
+            most * ends + DESCRIPTORS_KEPT,
+        );
     }
     Ok(())
 }

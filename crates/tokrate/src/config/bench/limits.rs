@@ -35,6 +35,7 @@ pub(super) fn limits(flags: &flags::Limits, file: &File) -> Result<Limits> {
         )?,
         idle: read("--idle-timeout", &flags.idle_timeout, "idle_timeout", &bench.idle_timeout, Span::from_secs(60))?,
         total: read("--timeout", &flags.timeout, "timeout", &bench.timeout, Span::from_secs(600))?,
+        wait: read("--max-wait", &flags.max_wait, "max_wait", &bench.max_wait, Span::from_secs(120))?,
         max_body_bytes: BODY_BYTES_MOST,
     })
 }

@@ -1,5 +1,6 @@
 //! How requests arrive: resolved from flags and settings file.
 
+use super::Cost;
 use super::inputs::Inputs;
 use super::pick_text;
 use crate::config::file::File;
@@ -11,6 +12,8 @@ use tokrate_core::{RequestsPerSecond, Span};
 
 /// Concurrency levels of a sweep when none are given.
 const DEFAULT_SWEEP: [u32; 4] = [1, 10, 25, 50];
+/// The same of a provider that is paid by tokens: about a hundred requests instead of four hundred.
+const PAID_SWEEP: [u32; 4] = [1, 2, 4, 8];
 /// Time per level against the embedded engine when nothing else is asked for.
 const EMBEDDED_LEVEL: Span = Span::from_secs(8);
 /// Time of an open loop and of a ramp when nothing else is asked for.
@@ -28,8 +31,9 @@ struct Common {
     backoff: Backoff,
 }
 
-pub(super) fn phases(flags: &flags::Load, file: &File, embedded: bool, inputs: &Inputs) -> Result<Vec<PhaseSpec>> {
+pub(super) fn phases(flags: &flags::Load, file: &File, cost: Cost, inputs: &Inputs) -> Result<Vec<PhaseSpec>> {
     let bench = &file.bench;
+    let embedded = cost == Cost::Nothing;
     let duration = pick_text("--duration", &flags.duration, None, file, "duration", &bench.duration)
         .map(|duration| duration.parse(|text| quantity::span(&text)))
         .transpose()?
@@ -85,8 +89,8 @@ pub(super) fn phases(flags: &flags::Load, file: &File, embedded: bool, inputs: &
     if let Some(levels) = &flags.sessions {
         return levels.iter().map(|&sessions| conversations(flags, sessions, &common)).collect();
     }
-    let levels =
-        flags.concurrency.clone().or_else(|| bench.concurrency.clone()).unwrap_or_else(|| DEFAULT_SWEEP.to_vec());
+    let default = if cost == Cost::Money { PAID_SWEEP } else { DEFAULT_SWEEP };
+    let levels = flags.concurrency.clone().or_else(|| bench.concurrency.clone()).unwrap_or_else(|| default.to_vec());
     ensure!(!levels.is_empty(), "read --concurrency: name at least one level");
     levels.into_iter().map(|concurrency| closed_phase(concurrency, embedded, &common)).collect()
 }
@@ -162,7 +166,8 @@ fn arrivals(flags: &flags::Load) -> Result<Arrivals> {
 }
 
 fn in_flight_limit(flags: &flags::Load) -> Result<u32> {
-    let limit = flags.max_in_flight.unwrap_or(IN_FLIGHT_LIMIT);
+    let possible = super::feasible::connections_most(tokrate_net::server::open_files()).min(u64::from(IN_FLIGHT_LIMIT));
+    let limit = flags.max_in_flight.unwrap_or(possible as u32);
     ensure!(limit > 0, "read --max-in-flight: with 0 every arrival would be forfeited; give at least 1");
     Ok(limit)
 }

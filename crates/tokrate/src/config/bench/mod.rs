@@ -10,6 +10,7 @@ mod request;
 pub(in crate::config) mod target;
 mod verdict;
 
+pub use feasible::check_open_files;
 pub use output::Outputs;
 pub use verdict::Demands;
 
@@ -64,7 +65,7 @@ fn config(
     request.legacy_max_tokens |= quirks.max_tokens_field;
     request.include_usage &= !quirks.no_stream_options;
     let max_cost_usd = limits::cost(&flags.limits, file, &mut target)?;
-    let phases = load::phases(&flags.load, file, embedded, inputs)?;
+    let phases = load::phases(&flags.load, file, Cost::of(&target), inputs)?;
     let slos = verdict::slos(&flags.verdict, file)?;
     let config = Config {
         agenda: agenda::agenda(flags, &phases, &slos)?,
@@ -72,6 +73,8 @@ fn config(
         request,
         prompts: request::prompts(&flags.request, file, embedded, inputs)?,
         limits: limits::limits(&flags.limits, file)?,
+        probe: !flags.limits.no_probe,
+        keep_going: flags.limits.keep_going,
         slos,
         max_cost_usd,
         workers: flags.load.workers.or(file.bench.workers),
@@ -93,6 +96,26 @@ fn config(
     };
     ensure!(config.workers != Some(0), "read --workers: at least one client thread is needed");
     Ok(config)
+}
+
+/// What a request costs somebody: how many are sent where nobody said how many follows from it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Cost {
+    /// An engine within this process.
+    Nothing,
+    /// A server of the user's, as far as can be told.
+    Time,
+    /// A provider that is paid by tokens.
+    Money,
+}
+
+impl Cost {
+    fn of(target: &Target) -> Cost {
+        let Some(remote) = target.remote() else { return Cost::Nothing };
+        let row = remote.provider.as_deref().and_then(tokrate_catalog::provider);
+        let hosted = row.is_some_and(|row| row.kind == tokrate_catalog::Kind::Hosted);
+        if hosted || remote.price.is_some() { Cost::Money } else { Cost::Time }
+    }
 }
 
 fn pick_text(

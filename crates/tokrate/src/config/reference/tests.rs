@@ -92,6 +92,7 @@ fn defaults_are_those_of_the_code() {
         ("connect_timeout", configs[0].limits.connect),
         ("idle_timeout", configs[0].limits.idle),
         ("timeout", configs[0].limits.total),
+        ("max_wait", configs[0].limits.wait),
     ] {
         assert_eq!(quantity::span(&told(key)).expect("a time"), held, "{key}");
     }

@@ -24,6 +24,7 @@ pub const HARMLESS: &[&str] = &[
     "bench.max_cost_usd",
     "bench.max_failures",
     "bench.max_tokens_field",
+    "bench.max_wait",
     "bench.model",
     "bench.no_backoff",
     "bench.output_tokens",

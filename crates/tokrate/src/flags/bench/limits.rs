@@ -15,6 +15,19 @@ pub struct Limits {
     /// Time for a whole request [default: 10m]
     #[arg(long, value_name = "TIME")]
     pub timeout: Option<String>,
+    /// The longest wait that a provider may ask for (`Retry-After`); a longer one ends the run [default: 2m]
+    #[arg(long, value_name = "TIME")]
+    pub max_wait: Option<String>,
+    /// Begin with the load, without asking an endpoint once before
+    #[arg(long)]
+    pub no_probe: bool,
+    /// Go on when every request fails, to measure failures themselves [default: a run is given up after 3 refusals of the key or
+    /// path in a row, or 20 other failures beside those in flight; 4 of requests that nobody answers]
+    #[arg(long)]
+    pub keep_going: bool,
+    /// Say what the run would ask for (requests, tokens, dollars, time) and send nothing
+    #[arg(long)]
+    pub dry_run: bool,
     /// Start no more requests when they might cost more than this in all (USD)
     #[arg(long, allow_negative_numbers = true, value_name = "USD")]
     pub max_cost_usd: Option<f64>,

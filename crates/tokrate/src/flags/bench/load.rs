@@ -7,7 +7,7 @@ use std::path::PathBuf;
 #[derive(Args, Debug, Default)]
 #[command(next_help_heading = "Load")]
 pub struct Load {
-    /// Closed loop: requests in flight; a list is a sweep [default: 1,10,25,50]
+    /// Closed loop: requests in flight; a list is a sweep [default: 1,10,25,50; where tokens are paid for: 1,2,4,8]
     #[arg(long, short = 'c', value_name = "N,…", value_delimiter = ',', group = "shape")]
     pub concurrency: Option<Vec<u32>>,
     /// Open loop: arrivals per second on an absolute schedule; a list is a sweep

@@ -11,10 +11,10 @@ pub struct Target {
     /// (`tokrate targets` lists them) [default: an embedded engine]
     #[arg(value_name = "TARGET")]
     pub targets: Vec<String>,
-    /// Base URL, such as http://127.0.0.1:8000/v1 [default: that of the TARGET]
+    /// Base URL, such as http://127.0.0.1:8000/v1, or the whole address of its API [default: that of the TARGET]
     #[arg(long, value_name = "BASE")]
     pub url: Option<String>,
-    /// Model name as the endpoint knows it
+    /// Model name as the endpoint knows it [default: the only one that it lists]
     #[arg(long, value_name = "NAME")]
     pub model: Option<String>,
     /// What is spoken, such as openai-chat, openai-responses, anthropic, gemini or ollama-chat [default: that of the TARGET,

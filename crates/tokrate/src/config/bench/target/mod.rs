@@ -1,6 +1,7 @@
 //! What is measured, and with which key: resolved from flags, environment, settings file and catalog.
 
 mod metrics;
+mod models;
 pub(in crate::config) mod named;
 
 use super::pick_text;
@@ -82,16 +83,18 @@ impl Typed {
             (Some(model), Some(Value { value, origin: Origin::Flag(_) })) if model != value => {
                 bail!("read --model: the target `{typed}` names its model already; leave out one of them")
             }
-            (Some(model), _) => model.to_owned(),
-            (None, Some(model)) if !model.value.is_empty() => model.value.clone(),
+            (Some(model), _) => Some(model.to_owned()),
+            (None, Some(model)) if !model.value.is_empty() => Some(model.value.clone()),
+            // Who hosts models for others has many; an engine of one's own may well have one.
+            (None, _) if named.row.kind == Kind::Local => None,
             (None, _) => bail!("read the target `{typed}`: it names no model; write {typed}/MODEL"),
         };
         let base = match &self.url {
-            Some(url) => url.clone().parse(|url| Ok(tokrate_net::Target::parse(&url)?))?.value,
+            Some(url) => address(url, self.dialect.as_ref())?.0,
             None => tokrate_net::Target::parse(&named::base(&named, endpoint)?)
                 .with_context(|| format!("find {}", named.row.title))?,
         };
-        let price = tokrate_catalog::price(named.row.name, &model).map(recorded);
+        let price = model.as_ref().and_then(|model| tokrate_catalog::price(named.row.name, model)).map(recorded);
         let key = match key_reference(flags, file) {
             Some(key) => Some(key),
             None => own_key(named.row, self.url.is_none())?,
@@ -122,13 +125,11 @@ impl Typed {
             );
             return Ok(Found { target: embedded(), quirks: Quirks::default() });
         };
-        let base = url.clone().parse(|url| Ok(tokrate_net::Target::parse(&url)?))?.value;
-        let model = self.model.as_ref().map(|model| model.value.clone()).filter(|model| !model.is_empty()).context(
-            "start the run: no model was named; add --model NAME (the endpoint lists its models at /models)",
-        )?;
+        let model = self.model.as_ref().map(|model| model.value.clone()).filter(|model| !model.is_empty());
+        let (base, of_path) = address(url, self.dialect.as_ref())?;
         let dialect = match &self.dialect {
             Some(dialect) => dialect.clone().parse(|name| dialect_of(&name))?.value,
-            None => Dialect::OpenAiChat,
+            None => of_path.unwrap_or(Dialect::OpenAiChat),
         };
         let key = key_reference(flags, file);
         let spoken = usual_endpoint(dialect);
@@ -137,6 +138,21 @@ impl Typed {
         let place = Place { row: None, dialect, price: None, base, model, headers };
         Ok(Found { target: place.target(flags, environment, file)?, quirks: Quirks::default() })
     }
+}
+
+/// The base URL, and the dialect whose path it ended in: people copy the whole address of an API.
+fn address(url: &Value<String>, typed: Option<&Value<String>>) -> Result<(tokrate_net::Target, Option<Dialect>)> {
+    let target = url.clone().parse(|url| Ok(tokrate_net::Target::parse(&url)?))?.value;
+    let Some((base, routed)) = Dialect::part(target.path()) else { return Ok((target, None)) };
+    let other = typed.filter(|typed| typed.value != routed.dialect.name());
+    if let Some(other) = other {
+        bail!(
+            "read --url: {target} ends in the path of {}, and --dialect says {}; leave out one of them",
+            routed.dialect.name(),
+            other.value
+        );
+    }
+    Ok((target.at_path(base), Some(routed.dialect)))
 }
 
 /// How those who made a dialect want it spoken, at an address of which nothing else is known.
@@ -157,7 +173,8 @@ struct Place {
     dialect: Dialect,
     price: Option<Price>,
     base: tokrate_net::Target,
-    model: String,
+    /// `None` if the endpoint is to be asked.
+    model: Option<String>,
     headers: Vec<(HeaderName, HeaderValue)>,
 }
 
@@ -166,20 +183,25 @@ impl Place {
         let Place { row, dialect, price, base, model, headers } = self;
         let typed = (&flags.server_metrics, &file.bench.server_metrics);
         let typed = pick_text("--server-metrics", typed.0, None, file, "server_metrics", typed.1);
-        Ok(Target::Remote(Box::new(Remote {
+        let named = model.is_some();
+        let mut remote = Remote {
             provider: row.map(|row| row.name.to_owned()),
             dialect,
             price,
             server_metrics: metrics::server_metrics(typed, row, &base, &headers)?,
             engine_host: machine::facts_if_here(base.host()),
             base,
-            model,
+            model: model.unwrap_or_default(),
             headers,
             http: http_version(flags, file)?,
             new_connections: flags.new_connections,
             ca_file: flags.ca_file.clone().or_else(|| file.bench.ca_file.clone()),
             proxy: environment.proxies(),
-        })))
+        };
+        if !named {
+            models::find(&mut remote)?;
+        }
+        Ok(Target::Remote(Box::new(remote)))
     }
 }
 

@@ -1,0 +1,116 @@
+//! An endpoint as requests see it, and the conditions that a record names.
+//!
+//! It refuses to know phases. Invariant: whatever changes what an engine does stands in the conditions.
+
+use crate::BenchError;
+use crate::config::{Config, Remote, RequestOptions};
+use crate::plan::{Load, PhaseSpec};
+use http::HeaderMap;
+use tokrate_core::Conditions;
+use tokrate_host::RunningHost;
+use tokrate_meter::Price;
+use tokrate_net::{ClientConfig, HttpVersion};
+use tokrate_tokens::Encoding;
+use tokrate_wire::Dialect;
+
+/// The endpoint as requests see it, embedded or not.
+pub(crate) struct Endpoint {
+    pub client: ClientConfig,
+    pub base: tokrate_net::Target,
+    pub model: String,
+    pub headers: HeaderMap,
+    pub http: HttpVersion,
+    pub provider: String,
+    pub dialect: Dialect,
+    pub price: Option<Price>,
+}
+
+impl Endpoint {
+    /// The engine behind the server on loopback.
+    pub(crate) fn embedded(host: &RunningHost, config: &Config) -> Result<Endpoint, BenchError> {
+        let base = tokrate_net::Target::parse(&format!("http://{}/v1", host.address()))?;
+        let client = ClientConfig { connect_timeout: config.limits.connect, ..ClientConfig::default() };
+        Ok(Endpoint {
+            client,
+            base,
+            model: "sim".to_owned(),
+            headers: HeaderMap::new(),
+            http: HttpVersion::Http1,
+            provider: "tokrate sim (embedded)".to_owned(),
+            dialect: Dialect::OpenAiChat,
+            price: None,
+        })
+    }
+
+    /// An endpoint somewhere.
+    pub(crate) fn remote(remote: &Remote, config: &Config) -> Endpoint {
+        let client = ClientConfig {
+            http: remote.http,
+            connect_timeout: config.limits.connect,
+            reuse: !remote.new_connections,
+            ca_file: remote.ca_file.clone(),
+            proxy: remote.proxy.clone(),
+        };
+        Endpoint {
+            client,
+            base: remote.base.clone(),
+            model: remote.model.clone(),
+            headers: remote.headers.iter().cloned().collect(),
+            http: remote.http,
+            provider: remote.provider.clone().unwrap_or_else(|| remote.base.host().to_owned()),
+            dialect: remote.dialect,
+            price: remote.price.clone(),
+        }
+    }
+}
+
+/// The conditions of a level, or of a whole run.
+pub(crate) fn conditions(config: &Config, endpoint: &Endpoint, spec: Option<&PhaseSpec>) -> Conditions {
+    let load = spec.map(|spec| &spec.load);
+    let all_closed = || config.phases.iter().all(|spec| spec.load.is_closed());
+    let concurrency = match load {
+        Some(Load::Closed { concurrency }) => Some(*concurrency),
+        Some(Load::Sessions { sessions, .. }) => Some(*sessions),
+        _ => None,
+    };
+    let rate = match load {
+        Some(Load::Open { .. } | Load::Trace { .. }) => load.and_then(Load::rate),
+        _ => None,
+    };
+    let arrivals = match load {
+        Some(load) => load.arrivals(),
+        None => if all_closed() { "closed" } else { "open" }.to_owned(),
+    };
+    Conditions {
+        model: endpoint.model.clone(),
+        provider: endpoint.provider.clone(),
+        endpoint: endpoint.base.to_string(),
+        dialect: endpoint.dialect.name().to_owned(),
+        streaming: config.request.stream,
+        http_version: endpoint.http.name().to_owned(),
+        tls: endpoint.base.is_tls(),
+        proxied: endpoint.client.uses_proxy(&endpoint.base),
+        connection: if endpoint.client.reuse { "reused" } else { "new" }.to_owned(),
+        input_tokens: config.prompts.input_tokens(),
+        output_tokens: config.prompts.output_tokens().unwrap_or(config.request.output_tokens),
+        shared_prefix_tokens: config.prompts.shared_prefix_tokens(),
+        prompts: config.prompts.text(),
+        ignore_eos: config.request.ignore_eos,
+        arrivals,
+        concurrency,
+        rate,
+        tokenizer: Encoding::O200kBase.name().to_owned(),
+        options: options_text(&config.request),
+        host: config.host.clone(),
+        region: config.region.clone(),
+        seed: config.seed,
+        version: config.version.clone(),
+    }
+}
+
+/// Options that change what an engine does, as one line.
+fn options_text(options: &RequestOptions) -> String {
+    let temperature = options.temperature.map(|temperature| format!("temperature={temperature}"));
+    let extra = options.extra.iter().map(|(name, json)| format!("{name}={json}"));
+    temperature.into_iter().chain(extra).collect::<Vec<String>>().join(" ")
+}

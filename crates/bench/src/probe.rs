@@ -1,0 +1,128 @@
+//! One request before the load: what refuses it would refuse all of them, and what it took says how long the run will be.
+//!
+//! It refuses to know levels. Invariant: its prompt is none of the run's, so no cache is warmer for it.
+
+use crate::forecast::Seen;
+use crate::patience::is_refusal;
+use crate::plan::{Backoff, Extent, Load, PhaseSpec};
+use tokrate_core::{FailureKind, Span};
+use tokrate_meter::{FailureRow, RequestNumbers};
+
+/// What is asked: something that every chat model answers at some length.
+pub(crate) const PROMPT: &str = "Count from one to twenty, in words.";
+/// Output tokens that are asked for at most: the fewest that every provider takes (OpenAI's Responses API refuses less).
+pub(crate) const OUTPUT_TOKENS: u32 = 16;
+/// So many times a server is asked that fails in a way that may pass.
+pub(crate) const TRIES: u32 = 3;
+/// Time between two of them, unless the provider names one.
+const PAUSE: Span = Span::from_secs(1);
+
+/// What is done after an answer or a failure.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum Next {
+    /// The load may begin.
+    Begin(Option<Seen>),
+    /// Ask again after this time.
+    Again(Span),
+    /// There is no use in a load.
+    GiveUp(String),
+}
+
+/// The load of a probe.
+pub(crate) fn spec() -> PhaseSpec {
+    PhaseSpec {
+        load: Load::Closed { concurrency: 1 },
+        extent: Extent::Requests(1),
+        warmup: 0,
+        backoff: Backoff::Ignore,
+    }
+}
+
+/// What is done after the `tries`-th probe has ended so. A wait is kept up to `longest_wait`.
+pub(crate) fn next(numbers: &RequestNumbers, tries: u32, longest_wait: Span) -> Next {
+    let Some(failure) = &numbers.failure else { return Next::Begin(seen(numbers)) };
+    match failure.kind {
+        // Few tokens that hold no text are an answer, and the user's interrupt is no failure.
+        FailureKind::Empty | FailureKind::Cancelled => Next::Begin(None),
+        // Not asked again: a minute is long enough to wait for nothing, and the connection was refused for good.
+        FailureKind::Stalled | FailureKind::TimedOut | FailureKind::Connect | FailureKind::BadRequest => {
+            give_up(failure, tries)
+        }
+        kind if is_refusal(kind) || tries >= TRIES => give_up(failure, tries),
+        _ => match failure.retry_after_ns.map_or(PAUSE, Span::from_nanos) {
+            wait if wait > longest_wait => Next::GiveUp(format!(
+                "the provider asks to wait {wait} before the first request, longer than --max-wait {longest_wait}: {}",
+                failure.message
+            )),
+            wait => Next::Again(wait),
+        },
+    }
+}
+
+fn give_up(failure: &FailureRow, tries: u32) -> Next {
+    let tried = if tries > 1 { format!(", {tries} times") } else { String::new() };
+    Next::GiveUp(format!("one request before the load failed{tried}: {}; {}", said(failure), failure.kind.hint()))
+}
+
+fn said(failure: &FailureRow) -> String {
+    match failure.message.as_str() {
+        "" => failure.kind.name().replace('_', " "),
+        message => message.to_owned(),
+    }
+}
+
+fn seen(numbers: &RequestNumbers) -> Option<Seen> {
+    let end_to_end = numbers.e2e_ns? as f64 / 1e9;
+    let ttft = numbers.ttft_ns.map_or(end_to_end, |ttft| ttft as f64 / 1e9);
+    let further = numbers.tokens_reported.unwrap_or(numbers.tokens_std).checked_sub(1).filter(|tokens| *tokens > 0)?;
+    Some(Seen { ttft, per_token: (end_to_end - ttft).max(0.0) / further as f64 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failed(kind: FailureKind, retry_after: Option<Span>) -> RequestNumbers {
+        let retry_after_ns = retry_after.map(Span::as_nanos);
+        let failure = Some(FailureRow { kind, message: "HTTP 402: no credit".to_owned(), retry_after_ns });
+        RequestNumbers { failure, ..RequestNumbers::default() }
+    }
+
+    const LONGEST: Span = Span::from_secs(120);
+
+    #[test]
+    fn a_refusal_ends_the_run_at_once_with_the_providers_words() {
+        for kind in
+            [FailureKind::Unauthorized, FailureKind::NotFound, FailureKind::UnexpectedStatus, FailureKind::Stalled]
+        {
+            let Next::GiveUp(reason) = next(&failed(kind, None), 1, LONGEST) else { panic!("{kind:?} is final") };
+            assert!(reason.contains("HTTP 402: no credit"), "{reason}");
+        }
+    }
+
+    #[test]
+    fn what_may_pass_is_asked_again_after_the_time_that_the_provider_names() {
+        for kind in [FailureKind::RateLimited, FailureKind::Overloaded, FailureKind::ServerError] {
+            assert_eq!(next(&failed(kind, None), 1, LONGEST), Next::Again(Span::from_secs(1)));
+            assert_eq!(next(&failed(kind, Some(LONGEST)), 2, LONGEST), Next::Again(LONGEST));
+            let Next::GiveUp(reason) = next(&failed(kind, None), 3, LONGEST) else { panic!("three are enough") };
+            assert!(reason.contains("3 times"), "{reason}");
+        }
+        let hour = failed(FailureKind::RateLimited, Some(Span::from_secs(3600)));
+        let Next::GiveUp(reason) = next(&hour, 1, LONGEST) else { panic!("an hour is too long") };
+        assert!(reason.contains("longer than --max-wait 120 s"), "{reason}");
+    }
+
+    #[test]
+    fn an_answer_says_how_long_one_takes() {
+        let numbers = RequestNumbers {
+            e2e_ns: Some(350_000_000),
+            ttft_ns: Some(200_000_000),
+            tokens_std: 16,
+            ..RequestNumbers::default()
+        };
+        let Next::Begin(Some(seen)) = next(&numbers, 1, LONGEST) else { panic!("it answered") };
+        assert!((seen.ttft - 0.2).abs() < 1e-12 && (seen.per_token - 0.01).abs() < 1e-12, "{seen:?}");
+        assert_eq!(next(&failed(FailureKind::Empty, None), 1, LONGEST), Next::Begin(None));
+    }
+}
