@@ -42,6 +42,8 @@ pub struct Config {
     pub seed: u64,
     /// Name of the measuring machine.
     pub host: String,
+    /// What kind of machine it is, such as `linux x86_64, 4 cores`.
+    pub machine: String,
     /// Region of the measuring machine, or empty.
     pub region: String,
     /// Version of the program.

@@ -102,6 +102,7 @@ pub(crate) fn conditions(config: &Config, endpoint: &Endpoint, spec: Option<&Pha
         tokenizer: Encoding::O200kBase.name().to_owned(),
         options: options_text(&config.request),
         host: config.host.clone(),
+        machine: config.machine.clone(),
         region: config.region.clone(),
         seed: config.seed,
         version: config.version.clone(),

@@ -143,6 +143,7 @@ mod tests {
             calibration: Calibration::Off,
             seed: 0,
             host: String::new(),
+            machine: String::new(),
             region: String::new(),
             version: String::new(),
         }

@@ -6,6 +6,33 @@
 use crate::prompts::PromptSource;
 use tokrate_meter::{PhaseResult, Suspicion};
 
+/// A sentence about one level.
+struct Said {
+    level: String,
+    sentence: String,
+}
+
+fn said(phase: &PhaseResult, sentence: String) -> Said {
+    Said { level: phase.name.clone(), sentence }
+}
+
+/// Each sentence once, with its level, and the levels of which the same is to be said with other numbers.
+fn said_once(all: Vec<Said>) -> Vec<String> {
+    let mut groups: Vec<(String, Said, Vec<String>)> = Vec::new();
+    for said in all {
+        let skeleton: String = said.sentence.chars().filter(|symbol| !symbol.is_ascii_digit()).collect();
+        match groups.iter_mut().find(|(known, ..)| *known == skeleton) {
+            Some((_, _, others)) => others.push(said.level),
+            None => groups.push((skeleton, said, Vec::new())),
+        }
+    }
+    let told = groups.into_iter().map(|(_, Said { level, sentence }, others)| match others.as_slice() {
+        [] => format!("{level}: {sentence}"),
+        others => format!("{level}: {sentence} (and so at {})", others.join("; ")),
+    });
+    told.collect()
+}
+
 /// What must not be used: phases that contradict themselves, and figures that the client's own error could have moved.
 pub(crate) fn invalidities(phases: &[PhaseResult]) -> Vec<String> {
     let mut found = Vec::new();
@@ -36,37 +63,42 @@ pub(crate) fn cautions(phases: &[PhaseResult]) -> Vec<String> {
         let kinds: Vec<String> =
             phase.failures.iter().map(|failure| format!("{} {}", failure.count, failure.kind.name())).collect();
         let hint = phase.failures.first().map_or("", |failure| failure.hint.as_str());
-        found.push(format!("{}: {share:.1} % of the requests failed ({}); {hint}", phase.name, kinds.join(", ")));
+        found.push(said(phase, format!("{share:.1} % of the requests failed ({}); {hint}", kinds.join(", "))));
     }
     for phase in phases {
         if phase.rate_limited.count > 0 {
-            found.push(format!(
-                "{}: {} requests were rate-limited; the level measures the provider's limit, not its speed",
-                phase.name, phase.rate_limited.count
+            let limited = phase.rate_limited.count;
+            found.push(said(
+                phase,
+                format!("{limited} requests were rate-limited; the level measures the provider's limit, not its speed"),
             ));
         }
         if phase.counts.withheld > 0 {
-            found.push(format!(
-                "{}: {} arrivals were not sent because the provider had asked to wait (--no-backoff sends them)",
-                phase.name, phase.counts.withheld
+            let withheld = phase.counts.withheld;
+            found.push(said(
+                phase,
+                format!(
+                    "{withheld} arrivals were not sent because the provider had asked to wait (--no-backoff sends them)"
+                ),
             ));
         }
         let held = phase.rate_limited.held_back_share.filter(|share| *share > 0.0);
         if let (Some(share), Some(seconds)) = (held, phase.rate_limited.held_back_seconds) {
-            found.push(format!(
-                "{}: the load was held back for {seconds:.1} s ({:.0} % of the level) because the provider asked to wait",
-                phase.name,
-                share * 100.0
+            let share = share * 100.0;
+            found.push(said(
+                phase,
+                format!("the load was held back for {seconds:.1} s ({share:.0} % of the level) because the provider asked to wait"),
             ));
         }
         if phase.counts.forfeited > 0 {
-            found.push(format!("{}: {} arrivals were forfeited (--max-in-flight)", phase.name, phase.counts.forfeited));
+            found.push(said(phase, format!("{} arrivals were forfeited (--max-in-flight)", phase.counts.forfeited)));
         }
     }
     for phase in phases {
         let warnings = phase.server.iter().flat_map(|server| &server.warnings);
-        found.extend(warnings.map(|warning| format!("{}: {warning}", phase.name)));
+        found.extend(warnings.map(|warning| said(phase, warning.clone())));
     }
+    let mut found = said_once(found);
     let doubtful = suspicions(phases).into_iter().filter(|suspicion| !suspicion.is_note());
     found.extend(doubtful.map(|suspicion| suspicion.sentence));
     found
@@ -99,30 +131,57 @@ pub(crate) fn left_out(source: &PromptSource) -> Option<String> {
 /// What a reader may want to know.
 pub(crate) fn notes(phases: &[PhaseResult]) -> Vec<String> {
     let stale = phases.iter().filter(|phase| phase.connections.stale > 0).map(|phase| {
-        format!(
-            "{}: the server had closed {} kept connections without saying so; their requests were sent on others and are timed from then",
-            phase.name, phase.connections.stale
+        let stale = phase.connections.stale;
+        said(
+            phase,
+            format!(
+                "the server had closed {stale} kept connections without saying so; their requests were sent on others and are timed from then"
+            ),
         )
     });
     let mismatched = phases.iter().filter_map(|phase| {
         let asked = &phase.conditions.model;
         let other = phase.models.iter().filter_map(|seen| seen.name.as_ref()).find(|name| *name != asked)?;
-        Some(format!("{}: the answers name the model `{other}`, asked for was `{asked}`", phase.name))
+        Some(said(phase, format!("the answers name the model `{other}`, asked for was `{asked}`")))
     });
     let speeds = phases.iter().filter_map(without_speed);
     let told = suspicions(phases).into_iter().filter(Suspicion::is_note).map(|suspicion| suspicion.sentence);
-    stale.chain(mismatched).chain(speeds).chain(told).collect()
+    said_once(stale.chain(mismatched).chain(speeds).collect()).into_iter().chain(told).collect()
 }
 
 /// Why the output speed of a level is missing, or is that of some of its answers.
-fn without_speed(phase: &PhaseResult) -> Option<String> {
+fn without_speed(phase: &PhaseResult) -> Option<Said> {
     let speed = &phase.output_speed;
     if let Some(why) = &speed.refused {
-        return Some(format!("{}: output speed and TPOT are not stated: {why}", phase.name));
+        return Some(said(phase, format!("output speed and TPOT are not stated: {why}")));
     }
     let without: u64 = speed.missing.iter().map(|missing| missing.count).sum();
     let why: Vec<&str> = speed.missing.iter().map(|missing| missing.reason.as_str()).collect();
     (without > 0).then(|| {
-        format!("{}: {without} of {} answers have no output speed ({})", phase.name, speed.n + without, why.join(", "))
+        let all = speed.n + without;
+        said(phase, format!("{without} of {all} answers have no output speed ({})", why.join(", ")))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_to_be_said_of_several_levels_is_said_once() {
+        let said = |level: &str, sentence: &str| Said { level: level.to_owned(), sentence: sentence.to_owned() };
+        let all = vec![
+            said("concurrency 1", "3 of 20 failed"),
+            said("concurrency 8", "70 of 160 failed"),
+            said("concurrency 8", "the model is another"),
+            said("concurrency 9", "1 of 2 failed"),
+        ];
+        assert_eq!(
+            said_once(all),
+            [
+                "concurrency 1: 3 of 20 failed (and so at concurrency 8; concurrency 9)",
+                "concurrency 8: the model is another"
+            ]
+        );
+    }
 }

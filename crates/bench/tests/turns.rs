@@ -81,6 +81,7 @@ fn config(speed: f64) -> Config {
         calibration: Calibration::Off,
         seed: 0,
         host: "h".to_owned(),
+        machine: String::new(),
         region: String::new(),
         version: "0".to_owned(),
     }

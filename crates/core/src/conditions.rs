@@ -46,8 +46,10 @@ pub struct Conditions {
     pub tokenizer: String,
     /// Further request options, as sent (temperature, extra body fields).
     pub options: String,
-    /// Host name of the measuring machine.
+    /// Host name of the measuring machine. Machines of CI systems have a new one each time, so it makes no results unlike.
     pub host: String,
+    /// What kind of machine measures, such as `linux x86_64, 4 cores`; empty if that is not known.
+    pub machine: String,
     /// Region, if the user names one.
     pub region: String,
     /// Seed of prompts and arrivals.
@@ -58,7 +60,7 @@ pub struct Conditions {
 
 impl Conditions {
     /// Fields that describe a run without making it unlike another.
-    pub const DESCRIPTIVE: [&'static str; 2] = ["seed", "version"];
+    pub const DESCRIPTIVE: [&'static str; 3] = ["host", "seed", "version"];
 
     /// Every condition as name and value, in a fixed order.
     pub fn entries(&self) -> Vec<(&'static str, String)> {
@@ -84,6 +86,7 @@ impl Conditions {
             ("tokenizer", self.tokenizer.clone()),
             ("options", self.options.clone()),
             ("host", self.host.clone()),
+            ("machine", self.machine.clone()),
             ("region", self.region.clone()),
             ("seed", self.seed.to_string()),
             ("version", self.version.clone()),
@@ -104,12 +107,14 @@ impl Conditions {
         Fingerprint(hash)
     }
 
-    /// The names of the conditions in which two differ, those that only describe left out.
+    /// The names of the conditions in which two differ, those that only describe left out. A machine that is not known, as in
+    /// records of earlier versions, differs from none.
     pub fn differences(&self, other: &Conditions) -> Vec<&'static str> {
         let (mine, theirs) = (self.entries(), other.entries());
         mine.iter()
             .zip(&theirs)
             .filter(|(a, b)| a.1 != b.1 && !Self::DESCRIPTIVE.contains(&a.0))
+            .filter(|(a, b)| a.0 != "machine" || !(a.1.is_empty() || b.1.is_empty()))
             .map(|(a, _)| a.0)
             .collect()
     }
@@ -133,10 +138,16 @@ mod tests {
     fn the_fingerprint_sees_what_matters_and_only_that() {
         let one = Conditions { model: "m".into(), concurrency: Some(10), ..Conditions::default() };
         let more = Conditions { concurrency: Some(25), ..one.clone() };
-        let later = Conditions { version: "9".into(), seed: 3, ..one.clone() };
+        let later = Conditions { version: "9".into(), seed: 3, host: "runner-7".into(), ..one.clone() };
         assert_ne!(one.fingerprint(), more.fingerprint());
         assert_eq!(one.differences(&more), ["concurrency"]);
         assert_eq!(one.fingerprint(), later.fingerprint());
         assert!(one.differences(&later).is_empty());
+        let (small, large) = (
+            Conditions { machine: "2 cores".into(), ..one.clone() },
+            Conditions { machine: "8 cores".into(), ..one.clone() },
+        );
+        assert_eq!(small.differences(&large), ["machine"]);
+        assert!(one.differences(&large).is_empty(), "a record that does not say");
     }
 }

@@ -13,7 +13,7 @@ mod words;
 pub use comparison::{Subject, comparison_html};
 pub use pictures::throughput_chart;
 pub use samples::Samples;
-pub use words::capacity_sentences;
+pub use words::{capacity_sentences, sign_sentences};
 
 use tokrate_charts::{Block, Figure, Level, Notice, Page, Section, format};
 use tokrate_meter::curve::{FigureStatus, LoadAxis, LoadFigure};
@@ -145,7 +145,7 @@ fn degradation(record: &Record) -> Option<Section> {
     let curve = record.curve.as_ref()?;
     let mut blocks: Vec<Block> = pictures::degradation(record, curve).iter().map(Block::chart).collect();
     blocks.extend(capacity_sentences(curve).into_iter().map(Block::Paragraph));
-    blocks.extend(words::signs(curve).map(Block::Paragraph));
+    blocks.extend(sign_sentences(curve).into_iter().map(Block::Paragraph));
     blocks.push(Block::Table(tables::degradation(curve)));
     Some(Section {
         title: "Degradation with load".to_owned(),

@@ -3,7 +3,7 @@
 //! It refuses to know layout. Invariant: a sentence never claims more than the record does.
 
 use tokrate_charts::format;
-use tokrate_meter::curve::{CurveResult, FigureStatus, LoadAxis, LoadFigure, MOST_SHARE, SignKind};
+use tokrate_meter::curve::{CurveResult, FigureStatus, LoadAxis, LoadFigure, MOST_SHARE, SaturationSign, SignKind};
 use tokrate_meter::stats::QuantileStatus;
 
 /// What the endpoint carries: where a request slows, where nearly all throughput is reached, where waiting begins.
@@ -35,8 +35,8 @@ pub fn capacity_sentences(curve: &CurveResult) -> Vec<String> {
 }
 
 /// The signs of saturation that need no fit, a sentence each.
-pub(super) fn signs(curve: &CurveResult) -> impl Iterator<Item = String> {
-    curve.signs.iter().map(|sign| {
+pub fn sign_sentences(curve: &CurveResult) -> Vec<String> {
+    let sentence = |sign: &SaturationSign| {
         let percent = sign.seen * 100.0;
         match sign.kind {
             SignKind::MarginalThroughput => {
@@ -56,7 +56,8 @@ pub(super) fn signs(curve: &CurveResult) -> impl Iterator<Item = String> {
             }
             SignKind::Failures => format!("Beyond load {}, {percent:.0} % of the requests fail.", sign.from),
         }
-    })
+    };
+    curve.signs.iter().map(sentence).collect()
 }
 
 /// An interval in words; empty without one.

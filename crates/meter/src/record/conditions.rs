@@ -81,6 +81,9 @@ mirror! {
     options: String,
     /// Host name of the measuring machine.
     host: String,
+    /// What kind of machine measured, such as `linux x86_64, 4 cores`; empty in records of versions that did not say.
+    #[serde(default)]
+    machine: String,
     /// Region, if the user names one.
     region: String,
     /// Seed of prompts and arrivals.

@@ -8,7 +8,7 @@ use crate::config::file::File;
 use crate::flags::bench::Flags;
 use crate::out::files;
 use crate::out::forecast;
-use crate::out::results::Results;
+use crate::out::results::{Results, Written};
 use crate::out::summary;
 use anyhow::Result;
 use std::path::Path;
@@ -43,22 +43,46 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
     }
     let held = baseline.compare(&records, &outputs.demands);
     let judged = Comparison::of(records).judged(&names, outputs.scorecard);
-    results.finish(&judged, &held.reports)?;
+    results.clear();
     let records = &judged.records;
     let mut text = if outputs.quiet { String::new() } else { summary::of(&names, &judged, &outputs) };
     if !outputs.quiet {
         text += &held.text();
     }
+    // The table first: what happens to files takes nothing from it.
+    say(&text, &outputs);
+    let all_written = tell(results.finish(&judged, &held.reports), &outputs);
+    let measured = records.iter().map(|record| verdict(record, &outputs)).max().unwrap_or(Verdict::NotMeasured);
+    if let Some(path) = kept {
+        keep(path, records, measured)?;
+    }
+    let files = if all_written { Verdict::Good } else { Verdict::NotMeasured };
+    Ok(measured.max(files).max(held.verdict()?))
+}
+
+/// Prints where standard output does not belong to a document.
+fn say(text: &str, outputs: &Outputs) {
     if outputs.claims_stdout() {
         anstream::eprint!("{text}");
     } else {
         anstream::print!("{text}");
     }
-    let measured = records.iter().map(|record| verdict(record, &outputs)).max().unwrap_or(Verdict::NotMeasured);
-    if let Some(path) = kept {
-        keep(path, records, measured)?;
+}
+
+/// Says where the files are and which could not be written; whether all could.
+fn tell(files: Vec<Written>, outputs: &Outputs) -> bool {
+    let mut all = true;
+    for Written { name, path, result } in files {
+        match result {
+            Ok(()) if outputs.quiet => {}
+            Ok(()) => say(&format!("{name}: {}\n", path.display()), outputs),
+            Err(error) => {
+                anstream::eprintln!("tokrate: failed to {error:#}");
+                all = false;
+            }
+        }
     }
-    Ok(measured.max(held.verdict()?))
+    all
 }
 
 /// What the targets are called: provider and model, with their address or a number where that does not tell them apart.
@@ -107,13 +131,89 @@ fn verdict(record: &Record, outputs: &Outputs) -> Verdict {
 
 /// Keeps the records as a baseline; one that does not count would make every later run look well.
 fn keep(path: &Path, records: &[Record], measured: Verdict) -> Result<()> {
-    let complete = records.iter().all(|record| record.status == Status::Complete);
-    if !complete || measured == Verdict::NotMeasured {
-        anstream::eprintln!("tokrate: no baseline is kept in {}: the run is not complete and valid", path.display());
+    if let Some(why) = unfit(records, measured) {
+        anstream::eprintln!("tokrate: no baseline is kept in {}: {why}", path.display());
         return Ok(());
     }
     match records {
         [record] => files::write(path, &record.to_json()),
         several => files::write(path, &Comparison::of(several.to_vec()).to_json()),
+    }
+}
+
+/// Why records are no baseline, if they are not.
+fn unfit(records: &[Record], measured: Verdict) -> Option<String> {
+    let of_record = |record: &Record| {
+        let invalid = record.phases.iter().find(|phase| !phase.is_valid());
+        match invalid {
+            _ if record.status != Status::Complete => Some("the run is not complete".to_owned()),
+            Some(phase) => Some(format!("at {} a figure is not valid by the client's own error", phase.name)),
+            None => None,
+        }
+    };
+    let nothing = (measured == Verdict::NotMeasured).then(|| "nothing was measured".to_owned());
+    records.iter().find_map(of_record).or(nothing)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokrate_core::{Conditions, Sketch, Span, Tick};
+    use tokrate_meter::run::Load;
+    use tokrate_meter::{ClientError, ConditionsRow, PhaseInput, Tool, Warmup};
+
+    fn record(status: Status, client_limited: bool) -> Record {
+        let conditions = Conditions::default();
+        let input = PhaseInput {
+            name: "concurrency 1".to_owned(),
+            conditions: &conditions,
+            load: Load::Closed { concurrency: 1 },
+            warmup: Warmup::None,
+            started_at: Tick::ZERO,
+            ended_at: Tick::from_nanos(1),
+            interrupted: false,
+            client_error: Some(ClientError::default()),
+            timer_lag: &Sketch::new(),
+            client_cpu: Span::ZERO,
+            late: 0,
+            forfeited: 0,
+            withheld: 0,
+            held_back: None,
+        };
+        let mut phase = PhaseResult::of(&input, &mut []);
+        phase.gate.clear();
+        phase.client_error = Some(ClientError { client_limited, ..ClientError::default() });
+        Record {
+            schema: Record::SCHEMA.to_owned(),
+            tool: Tool { name: "tokrate".to_owned(), version: "0".to_owned() },
+            kind: "bench".to_owned(),
+            started_at: "2026-11-23T00:00:00Z".to_owned(),
+            wall_seconds: 1.0,
+            status,
+            reason: None,
+            conditions: ConditionsRow::from(&conditions),
+            price: None,
+            engine_host: None,
+            search: None,
+            spending: None,
+            phases: vec![phase],
+            curve: None,
+            assertions: Vec::new(),
+            warnings: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn only_a_complete_and_valid_run_is_a_baseline() {
+        let why = |records: &[Record], measured| unfit(records, measured).unwrap_or_default();
+        assert_eq!(unfit(&[record(Status::Complete, false)], Verdict::BelowBar), None);
+        let invalid = [record(Status::Complete, false), record(Status::Complete, true)];
+        assert!(
+            why(&invalid, Verdict::Good).contains("at concurrency 1 a figure is not valid"),
+            "without --strict too"
+        );
+        assert!(why(&[record(Status::Partial, false)], Verdict::Partial).contains("not complete"));
+        assert!(why(&[record(Status::Complete, false)], Verdict::NotMeasured).contains("nothing was measured"));
     }
 }

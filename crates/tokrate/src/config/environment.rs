@@ -24,6 +24,8 @@ pub struct Environment {
     pub cache_folder: Option<PathBuf>,
     /// Name of this machine.
     pub host: String,
+    /// What kind of machine it is: system, processor architecture, cores that may be used.
+    pub machine: String,
 }
 
 impl Environment {
@@ -56,6 +58,7 @@ impl Environment {
             no_proxy: proxy("NO_PROXY"),
             cache_folder: cache.map(|folder| folder.join("tokrate")),
             host: host_name(),
+            machine: machine_kind(),
         }
     }
 }
@@ -71,6 +74,14 @@ pub fn data_folder() -> Option<PathBuf> {
 /// An environment variable, if it is set, not empty and UTF-8.
 pub fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// What bears on the measuring and stays the same from one machine of a kind to the next. The processor's model does not: CI systems
+/// give out several under one name.
+fn machine_kind() -> String {
+    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    let plural = if cores == 1 { "" } else { "s" };
+    format!("{} {}, {cores} core{plural}", std::env::consts::OS, std::env::consts::ARCH)
 }
 
 fn host_name() -> String {

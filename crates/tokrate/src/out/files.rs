@@ -16,9 +16,14 @@ pub fn write(path: &Path, text: &str) -> Result<()> {
     let mut name = path.file_name().with_context(|| format!("write {}: it names no file", path.display()))?.to_owned();
     name.push(".part");
     let part = path.with_file_name(name);
-    std::fs::write(&part, text)
-        .and_then(|()| std::fs::rename(&part, path))
-        .with_context(|| format!("write {}; check that its folder exists and can be written", path.display()))
+    let written = std::fs::write(&part, text).and_then(|()| std::fs::rename(&part, path));
+    if written.is_err() {
+        // On a full disk even a part is in the way; that it cannot be removed says nothing more.
+        let _ = std::fs::remove_file(&part);
+    }
+    written.with_context(|| {
+        format!("write {}; check that its folder can be written and its disk is not full", path.display())
+    })
 }
 
 /// Fails early if a file could not be written at the end.

@@ -6,6 +6,7 @@ pub mod comparison;
 pub mod csv;
 pub mod files;
 pub mod forecast;
+pub mod headline;
 pub mod junit;
 pub mod log;
 pub mod markdown;

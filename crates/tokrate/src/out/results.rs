@@ -1,7 +1,7 @@
 //! What a run has measured so far, and the files that hold it: written anew after every phase.
 //!
-//! It refuses to judge. Invariant: every file that was asked for is whole and valid whenever the run ends; one target gives
-//! one record, several give a comparison.
+//! It refuses to judge. Invariant: every file that was asked for is whole and valid whenever the run ends, or said not to be, and
+//! one that cannot be written takes no other with it; one target gives one record, several give a comparison.
 
 use super::comparison::{self, Sides};
 use super::files::{self, PhaseName, Rows};
@@ -30,8 +30,18 @@ pub struct Results<'a> {
     judged: Option<Comparison>,
     /// Comparisons with the baseline, target by target.
     held: Vec<CompareReport>,
-    /// The first thing that could not be written.
-    broken: Option<anyhow::Error>,
+    /// Why rows are missing, if any are.
+    lost_rows: Option<anyhow::Error>,
+}
+
+/// What became of a file.
+pub struct Written {
+    /// What it is called.
+    pub name: &'static str,
+    /// Where it is.
+    pub path: PathBuf,
+    /// Whether it is whole.
+    pub result: Result<()>,
 }
 
 /// One target's results.
@@ -55,47 +65,59 @@ impl<'a> Results<'a> {
             targets: names.iter().map(target).collect(),
             judged: None,
             held: Vec::new(),
-            broken: None,
+            lost_rows: None,
         })
     }
 
-    /// Writes every file for the last time, from the finished results, whose records come in the order of the names.
-    /// `held` are their comparisons with the baseline, if there is one.
-    pub fn finish(mut self, results: &Comparison, held: &[CompareReport]) -> Result<()> {
+    /// Takes the live line away.
+    pub fn clear(&mut self) {
         self.display.clear();
-        if let Some(error) = self.broken.take() {
-            return Err(error);
-        }
+    }
+
+    /// Writes every file for the last time, from the finished results, whose records come in the order of the names.
+    /// `held` are their comparisons with the baseline, if there is one. What each file came to, in the order of the flags.
+    pub fn finish(mut self, results: &Comparison, held: &[CompareReport]) -> Vec<Written> {
         for (target, record) in self.targets.iter_mut().zip(&results.records) {
             target.record = Some(record.clone());
         }
         self.judged = Some(results.clone());
         self.held = held.to_vec();
-        self.write()?;
-        // Standard output gets one document, at the end.
-        let stdout = Path::new("-");
-        if self.outputs.json.as_deref() == Some(stdout) {
-            files::write(stdout, &self.json())?;
+        let mut lost_rows = self.lost_rows.take();
+        let files: Vec<(&'static str, PathBuf)> =
+            self.outputs.files().map(|(name, path)| (name, path.to_path_buf())).collect();
+        let mut written = Vec::new();
+        for (name, path) in files {
+            let result = match self.text_of(name) {
+                Some(text) => files::write(&path, &text),
+                None => lost_rows.take().map_or(Ok(()), Err),
+            };
+            written.push(Written { name, path, result });
         }
-        if self.outputs.markdown.as_deref() == Some(stdout) {
-            files::write(stdout, &self.markdown())?;
-        }
-        Ok(())
+        written
     }
 
-    fn write(&self) -> Result<()> {
-        let write = |path: &Option<PathBuf>, text: &dyn Fn() -> String| match path.as_deref() {
-            Some(path) if path != Path::new("-") => files::write(path, &text()),
-            _ => Ok(()),
-        };
-        write(&self.outputs.json, &|| self.json())?;
-        write(&self.outputs.html, &|| self.html())?;
+    /// Writes what is known so far; one that fails is tried again after the next phase, and told at the end.
+    fn write(&self) {
+        for (name, path) in self.outputs.files().filter(|(_, path)| *path != Path::new("-")) {
+            if let Some(text) = self.text_of(name) {
+                let _ = files::write(path, &text);
+            }
+        }
+    }
+
+    /// The whole text of a file; `None` of the rows, which are added to after each phase.
+    fn text_of(&self, name: &str) -> Option<String> {
         let (names, records) = self.measured();
-        write(&self.outputs.csv, &|| csv::of(&names, &records))?;
-        write(&self.outputs.markdown, &|| self.markdown())?;
-        write(&self.outputs.vllm_json, &|| vllm::of(&names, &records))?;
-        write(&self.outputs.junit, &|| junit::of(&names, &records, &self.held, self.outputs))?;
-        write(&self.outputs.badge, &|| badge::of(&records))
+        Some(match name {
+            "record" => self.json(),
+            "report" => self.html(),
+            "levels" => csv::of(&names, &records),
+            "markdown" => self.markdown(),
+            "vllm result" => vllm::of(&names, &records),
+            "junit" => junit::of(&names, &records, &self.held, self.outputs),
+            "badge" => badge::of(&records),
+            _ => return None,
+        })
     }
 
     /// Names and records of the targets that have any.
@@ -143,17 +165,18 @@ impl<'a> Results<'a> {
         results.scorecard.iter().map(scorecard::section).chain(against).collect()
     }
 
-    fn add(&mut self, place: Place, record: &Record, rows: &[RequestNumbers]) -> Result<()> {
-        let Some(phase) = record.phases.last() else { return Ok(()) };
+    fn add(&mut self, place: Place, record: &Record, rows: &[RequestNumbers]) {
+        let Some(phase) = record.phases.last() else { return };
         let several = self.targets.len() > 1;
         let target = &mut self.targets[place.target];
         target.pictured.add(phase, rows);
         target.record = Some(record.clone());
-        if let Some(file) = &mut self.rows {
+        // After the first that is lost no more are added: a file with a hole would look whole.
+        if let Some(file) = self.rows.as_mut().filter(|_| self.lost_rows.is_none()) {
             let name = several.then_some(target.name.as_str());
-            file.add(&phase_name(name, phase, place.phase), rows)?;
+            self.lost_rows = file.add(&phase_name(name, phase, place.phase), rows).err();
         }
-        self.write()
+        self.write();
     }
 
     fn label(&self, place: Place) -> String {
@@ -186,10 +209,7 @@ impl Observer for Results<'_> {
 
     fn phase_ended(&mut self, place: Place, record: &Record, rows: &[RequestNumbers]) {
         self.display.clear();
-        let written = self.add(place, record, rows);
-        if let Err(error) = written {
-            self.broken.get_or_insert(error);
-        }
+        self.add(place, record, rows);
     }
 }
 

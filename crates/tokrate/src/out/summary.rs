@@ -1,14 +1,21 @@
-//! What is printed at the end: warnings first, the table, the curve, what the endpoint carries, where the files are.
+//! What is printed at the end: warnings first, what the run comes to in a few lines, the levels, the curve.
 
 use super::comparison::{self, Sides};
-use super::{scorecard, table};
+use super::{headline, scorecard, table};
 use crate::config::bench::Outputs;
 use std::fmt::Write;
 use tokrate_charts::terminal;
 use tokrate_meter::{Comparison, Record, Status};
 
-/// Width of the curve when the terminal does not tell its own.
+/// Width of lines when the terminal does not tell its own, and the most that is used of a wide one.
 const WIDTH: usize = 80;
+/// Width that is used of a narrow one at least.
+const WIDTH_LEAST: usize = 40;
+/// Width of the labels before the lines.
+const LABEL: usize = 10;
+const BOLD: &str = "\u{1b}[1m";
+const YELLOW: &str = "\u{1b}[33m";
+const RESET: &str = "\u{1b}[0m";
 const HEIGHT: usize = 14;
 
 /// The whole text. The names are those of the targets, in the order of the records.
@@ -25,7 +32,7 @@ fn render(text: &mut String, names: &[String], results: &Comparison, outputs: &O
         if records.len() > 1 {
             writeln!(text, "== {name} ==")?;
         }
-        target(text, record)?;
+        target(text, record, outputs.wide, width())?;
         if records.len() > 1 {
             writeln!(text)?;
         }
@@ -37,14 +44,11 @@ fn render(text: &mut String, names: &[String], results: &Comparison, outputs: &O
     if let Some(card) = &results.scorecard {
         writeln!(text, "{}", scorecard::text(card))?;
     }
-    for (name, path) in outputs.files() {
-        writeln!(text, "{name}: {}", path.display())?;
-    }
     Ok(())
 }
 
-/// One target: its warnings first, its table, its curve.
-fn target(text: &mut String, record: &Record) -> std::fmt::Result {
+/// One target: its warnings first, its headline, its table, its curve.
+fn target(text: &mut String, record: &Record, wide: bool, width: usize) -> std::fmt::Result {
     let conditions = &record.conditions;
     writeln!(text, "{} at {}", conditions.model, conditions.endpoint)?;
     writeln!(
@@ -66,7 +70,7 @@ fn target(text: &mut String, record: &Record) -> std::fmt::Result {
         }
     }
     for warning in &record.warnings {
-        writeln!(text, "\nwarning: {warning}")?;
+        writeln!(text, "\n{YELLOW}warning:{RESET} {warning}")?;
     }
     for note in &record.notes {
         writeln!(text, "\nnote: {note}")?;
@@ -74,15 +78,22 @@ fn target(text: &mut String, record: &Record) -> std::fmt::Result {
     for (message, count) in first_messages(record) {
         writeln!(text, "  first message of {count}: {message}")?;
     }
-    writeln!(text, "\n{}", table::phases(&record.phases))?;
-    writeln!(text, "[a..b] is the confidence interval; ~ describes too few samples to state a percentile")?;
-    if let Some(chart) = tokrate_bench::report::throughput_chart(record) {
-        writeln!(text, "\n{}", terminal::plot(&chart, WIDTH, HEIGHT, true))?;
+    if !record.phases.is_empty() {
+        writeln!(text)?;
     }
-    if let Some(curve) = &record.curve {
-        for sentence in tokrate_bench::report::capacity_sentences(curve) {
-            writeln!(text, "{sentence}")?;
+    for (label, line) in headline::lines(record) {
+        for (place, part) in wrapped(&line, width - LABEL).into_iter().enumerate() {
+            let label = if place == 0 { label } else { "" };
+            writeln!(text, "{BOLD}{label:<LABEL$}{RESET}{part}")?;
         }
+    }
+    if wide {
+        writeln!(text, "\n{}", table::phases(&record.phases))?;
+    } else if !record.phases.is_empty() {
+        writeln!(text, "\n{}", table::levels(&record.phases, width))?;
+    }
+    if let Some(chart) = tokrate_bench::report::throughput_chart(record) {
+        writeln!(text, "\n{}", terminal::plot(&chart, width, HEIGHT, true))?;
     }
     if !record.assertions.is_empty() {
         writeln!(text, "\nDemands:")?;
@@ -92,6 +103,30 @@ fn target(text: &mut String, record: &Record) -> std::fmt::Result {
         writeln!(text, "  {:<18}  {}  ({place}: {})", outcome.status.name(), outcome.assertion, outcome.detail)?;
     }
     Ok(())
+}
+
+/// Columns that may be used.
+fn width() -> usize {
+    #[cfg(unix)]
+    let columns = rustix::termios::tcgetwinsize(std::io::stdout()).ok().map(|size| usize::from(size.ws_col));
+    #[cfg(not(unix))]
+    let columns: Option<usize> = None;
+    columns.filter(|columns| *columns > 0).unwrap_or(WIDTH).clamp(WIDTH_LEAST, WIDTH)
+}
+
+/// A text in lines of at most so many characters, broken at spaces.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
 }
 
 /// The first message of each failure, over all phases.
@@ -105,4 +140,41 @@ fn first_messages(record: &Record) -> Vec<(&str, u64)> {
         }
     }
     messages
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A sweep of the embedded engine, its second level in two rounds.
+    fn shown(wide: bool, width: usize) -> String {
+        let record = Record::parse(include_str!("testdata/record.json")).expect("a record");
+        let mut text = String::new();
+        target(&mut text, &record, wide, width).expect("a string takes all");
+        text
+    }
+
+    #[test]
+    fn a_sweep_in_a_terminal() {
+        insta::assert_snapshot!("sweep_80", anstream::adapter::strip_str(&shown(false, 80)).to_string());
+        insta::assert_snapshot!("sweep_60", anstream::adapter::strip_str(&shown(false, 60)).to_string());
+        insta::assert_snapshot!("sweep_wide", anstream::adapter::strip_str(&shown(true, 80)).to_string());
+    }
+
+    #[test]
+    fn no_line_but_a_warning_is_wider_than_the_terminal() {
+        for width in [40, 60, 80] {
+            let text = anstream::adapter::strip_str(&shown(false, width)).to_string();
+            let headline = text.lines().skip_while(|line| !line.starts_with("How fast"));
+            let widest = headline.map(|line| line.chars().count()).max();
+            assert!(widest.is_some_and(|widest| widest <= width), "{widest:?} at {width}\n{text}");
+        }
+    }
+
+    #[test]
+    fn lines_are_broken_at_spaces_and_lose_nothing() {
+        assert_eq!(wrapped("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrapped("a-word-longer-than-that b", 7), ["a-word-longer-than-that", "b"]);
+        assert_eq!(wrapped("one two three", 80), ["one two three"]);
+    }
 }

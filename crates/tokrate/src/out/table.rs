@@ -1,5 +1,6 @@
-//! The final table on standard output: one column per load level, what failed first, how sure the numbers are.
+//! The tables on standard output: a row for each level, or with `--wide` a column with every number, what failed first.
 
+use super::headline;
 use comfy_table::{Cell, CellAlignment, LineStyle, Table, presets};
 use tokrate_meter::PhaseResult;
 use tokrate_meter::run::{ServerTimingSummary, SpeedQuantile, TimingMedian};
@@ -15,6 +16,30 @@ pub fn phases(phases: &[PhaseResult]) -> String {
         table.add_row(std::iter::once(Cell::new(label)).chain(cells.iter().map(|cell| right(cell))));
     }
     table.to_string()
+}
+
+/// What a narrow terminal goes without, in this order.
+const SPARED: [&str; 4] = ["E2E p50\n(ms)", "TTFT p95\n(ms)", "keep every\n--slo (%)", "n"];
+
+/// The numbers that most readers want, a row for each level. Where they are wider than the terminal some are left out.
+pub fn levels(phases: &[PhaseResult], width: usize) -> String {
+    let (heads, rows) = headline::levels(phases);
+    let mut text = String::new();
+    for spared in 0..=SPARED.len() {
+        let is_shown = |place: &usize| !SPARED[..spared].contains(&heads[*place]);
+        let shown: Vec<usize> = (0..heads.len()).filter(is_shown).collect();
+        let mut table = Table::new();
+        table.load_style(presets::UTF8_HORIZONTAL_ONLY.row_separator(LineStyle::none()));
+        table.set_header(shown.iter().map(|&place| right(heads[place])));
+        for row in &rows {
+            table.add_row(shown.iter().map(|&place| right(&row[place])));
+        }
+        text = table.to_string();
+        if text.lines().all(|line| line.chars().count() <= width) {
+            break;
+        }
+    }
+    text
 }
 
 /// The numbers of all phases: column heads, then a label and a cell for each phase, row by row.

@@ -175,7 +175,7 @@ fn a_wait_that_a_refusal_asks_for_is_kept_unless_told_otherwise() {
             Ok(Then::Close)
         })
     };
-    let load = "--concurrency 1 --requests 3 --warmup 0 --input-tokens 20";
+    let load = "--concurrency 1 --requests 3 --warmup 0 --input-tokens 20 --wide";
     let polite = measure(Folder::new("polite"), &refusing().url(), load);
     polite.expect(0, &[("rate_limited", 1)]);
     let gap = |bench: &Bench| number(bench.row(1), "due_at_ns") - number(bench.row(0), "ended_at_ns");

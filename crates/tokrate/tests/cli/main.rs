@@ -11,6 +11,8 @@ mod apply_protected;
 mod apply_serve;
 mod browser;
 mod budgets;
+#[cfg(unix)]
+mod ci;
 mod command_line;
 mod discovery;
 mod encrypted;

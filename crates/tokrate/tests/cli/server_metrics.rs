@@ -55,7 +55,7 @@ fn bench(target: &str) -> Bench {
     let folder = Folder::new("metrics");
     let line = format!(
         "bench {target} --concurrency 2 --requests 6 --warmup 2 --input-tokens 50 --output-tokens {TOKENS} --calibration off \
-         --json record.json --jsonl rows.jsonl --html report.html"
+         --no-probe --wide --json record.json --jsonl rows.jsonl --html report.html"
     );
     let mut command = tokrate(&folder, &line.split_whitespace().collect::<Vec<_>>());
     let finished = finish(start(command.env("LLAMA_API_KEY", "local-secret-1").env("GROQ_API_KEY", "gsk-1234567")));

@@ -282,7 +282,7 @@ fn a_running_gateway_takes_no_change_that_nobody_trusts() {
 }
 
 /// The script of a step of `action.yml`.
-fn step(name: &str) -> String {
+pub fn step(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../action.yml");
     let text = std::fs::read_to_string(path).expect("the action is there");
     let (_, behind) = text.split_once(&format!("- name: {name}\n")).expect("the step is there");

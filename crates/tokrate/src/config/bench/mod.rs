@@ -81,6 +81,7 @@ fn config(
         calibration: limits::calibration(&flags.limits, environment),
         seed: flags.load.seed.or(file.bench.seed).unwrap_or(0),
         host: environment.host.clone(),
+        machine: environment.machine.clone(),
         region: pick_text(
             "--region",
             &flags.target.region,

@@ -27,6 +27,8 @@ pub struct Outputs {
     pub badge: Option<PathBuf>,
     /// The targets side by side.
     pub scorecard: bool,
+    /// Every number of every level.
+    pub wide: bool,
     /// No progress, no table.
     pub quiet: bool,
     /// Share of failed requests above which the exit code is 1.
@@ -89,6 +91,7 @@ pub(super) fn outputs(flags: &Flags, file: &File, embedded: bool) -> Result<Outp
         junit: output.junit.clone(),
         badge: output.badge.clone(),
         scorecard: output.scorecard,
+        wide: output.wide,
         quiet: output.quiet,
         max_failures,
         strict: flags.limits.strict,

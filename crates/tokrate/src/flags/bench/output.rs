@@ -41,6 +41,9 @@ pub struct Output {
     /// Show the targets side by side: speed, TTFT and their places with ties, speed kept under load, steadiness, errors, price
     #[arg(long)]
     pub scorecard: bool,
+    /// Print every number of every level, and each round by itself
+    #[arg(long, conflicts_with = "quiet")]
+    pub wide: bool,
     /// No progress and no table, only files and errors
     #[arg(long, short)]
     pub quiet: bool,
