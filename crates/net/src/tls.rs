@@ -3,6 +3,8 @@
 //! It refuses to know HTTP but for the name of the protocol that is offered. Invariant: the provider is handed to each
 //! configuration, so that no process-wide default can be the wrong one.
 
+mod verify;
+
 use crate::config::{ClientConfig, HttpVersion};
 use crate::error::NetError;
 use crate::exchange::ExchangeFailure;
@@ -15,6 +17,7 @@ use std::path::Path;
 use std::sync::Arc;
 use tokio_rustls::TlsAcceptor;
 use tokrate_core::FailureKind;
+use verify::Verifier;
 
 /// Longest file of certificates that is read (bytes): what systems bring has 0.3 MiB.
 const AUTHORITIES_BYTES_MOST: u64 = 16 << 20;
@@ -53,12 +56,16 @@ pub(crate) fn client_config(config: &ClientConfig) -> Result<rustls::ClientConfi
     if roots.is_empty() {
         roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
     }
-    if let Some(path) = &config.ca_file {
-        add_authorities(&mut roots, path).map_err(|reason| NetError::Authorities { path: path.clone(), reason })?;
-    }
+    let named = match &config.ca_file {
+        None => Vec::new(),
+        Some(path) => {
+            add_authorities(&mut roots, path).map_err(|reason| NetError::Authorities { path: path.clone(), reason })?
+        }
+    };
     let mut tls = rustls::ClientConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()?
-        .with_root_certificates(roots)
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(Verifier::new(roots, named, provider())?))
         .with_no_client_auth();
     tls.resumption = rustls::client::Resumption::disabled();
     // One protocol is offered, so that a run never mixes two.
@@ -94,30 +101,34 @@ fn certificate_fault(reason: &CertificateError) -> String {
         }
         CertificateError::UnknownIssuer => {
             "the server's certificate is signed by an unknown authority (its own or a private one); name a file with that \
-             authority"
+             authority, or with the certificate itself, in --ca-file (ca_file in the settings)"
                 .to_owned()
         }
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
             format!("the server's certificate is for another name: {reason}")
         }
+        other if verify::is_authority(other) => "the server's certificate is that of an authority; name a file with \
+             exactly this certificate in --ca-file (ca_file in the settings), or have the server show one that is no \
+             authority's"
+            .to_owned(),
         other => format!("the server's certificate is not good: {other}"),
     }
 }
 
-fn add_authorities(roots: &mut rustls::RootCertStore, path: &Path) -> Result<(), String> {
+/// Adds the certificates of a file to the authorities, and hands them back.
+fn add_authorities(roots: &mut rustls::RootCertStore, path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     let mut pem = Vec::new();
     let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
     file.take(AUTHORITIES_BYTES_MOST + 1).read_to_end(&mut pem).map_err(|error| error.to_string())?;
     if pem.len() as u64 > AUTHORITIES_BYTES_MOST {
         return Err(format!("it has more than {AUTHORITIES_BYTES_MOST} bytes"));
     }
-    let mut count = 0;
-    for certificate in CertificateDer::pem_slice_iter(&pem) {
-        let certificate = certificate.map_err(|error| error.to_string())?;
-        roots.add(certificate).map_err(|error| error.to_string())?;
-        count += 1;
+    let named =
+        CertificateDer::pem_slice_iter(&pem).collect::<Result<Vec<_>, _>>().map_err(|error| error.to_string())?;
+    for certificate in &named {
+        roots.add(certificate.clone()).map_err(|error| error.to_string())?;
     }
-    if count == 0 { Err("it holds no certificate".to_owned()) } else { Ok(()) }
+    if named.is_empty() { Err("it holds no certificate".to_owned()) } else { Ok(named) }
 }
 
 fn provider() -> Arc<rustls::crypto::CryptoProvider> {

@@ -22,8 +22,8 @@ use tokrate_net::server::{
     read_body,
 };
 use tokrate_net::{
-    Client, ClientConfig, Clock, Exchange, Head, HttpVersion, Limits, NetError, Outgoing, ProxySettings, Route,
-    ServerTls, Sink, Target,
+    Client, ClientConfig, Clock, Exchange, ExchangeFailure, Head, HttpVersion, Limits, NetError, Outgoing,
+    ProxySettings, Route, ServerTls, Sink, Target,
 };
 
 fn on_local_runtime<T>(future: impl Future<Output = T>) -> T {
@@ -123,8 +123,11 @@ async fn failure(config: &ClientConfig, url: &str) -> (FailureKind, String) {
 }
 
 /// An authority, and what it signed for a server.
+#[derive(Clone)]
 struct Signed {
     ca_file: PathBuf,
+    /// What it signed.
+    leaf_file: PathBuf,
     tls: ServerTls,
 }
 
@@ -143,7 +146,9 @@ fn signed(test: &str, name: &str, expired: bool) -> Signed {
     let chain = leaf.signed_by(&key, &issuer).unwrap().pem();
     let ca_file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("net-{test}-{name}-{expired}.pem"));
     std::fs::write(&ca_file, ca_pem).unwrap();
-    Signed { ca_file, tls: ServerTls::from_pem(chain.as_bytes(), key.serialize_pem().as_bytes()).unwrap() }
+    let leaf_file = ca_file.with_extension("leaf.pem");
+    std::fs::write(&leaf_file, &chain).unwrap();
+    Signed { ca_file, leaf_file, tls: ServerTls::from_pem(chain.as_bytes(), key.serialize_pem().as_bytes()).unwrap() }
 }
 
 #[test]
@@ -191,6 +196,64 @@ fn a_handshake_fails_with_what_is_wrong_with_the_certificate() {
     });
 }
 
+/// A certificate as `openssl req -x509` makes it, which says that it is an authority's, and a file that holds it.
+fn own(test: &str, name: &str, years: (i32, i32)) -> Signed {
+    let key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.not_before = rcgen::date_time_ymd(years.0, 1, 1);
+    params.not_after = rcgen::date_time_ymd(years.1, 1, 1);
+    let pem = params.self_signed(&key).unwrap().pem();
+    let ca_file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("net-{test}.pem"));
+    std::fs::write(&ca_file, &pem).unwrap();
+    Signed {
+        leaf_file: ca_file.clone(),
+        ca_file,
+        tls: ServerTls::from_pem(pem.as_bytes(), key.serialize_pem().as_bytes()).unwrap(),
+    }
+}
+
+/// Asks over both versions of HTTP; the outcomes.
+async fn ends(tls: ServerTls, config: &ClientConfig) -> [Result<(), ExchangeFailure>; 2] {
+    let url = format!("https://localhost:{}", serve(Some(tls)).await.port());
+    let of = async |http| {
+        let config = ClientConfig { http, ..config.clone() };
+        ask(&client(&config, &url), Bytes::new()).await.0.outcome
+    };
+    [of(HttpVersion::Http1).await, of(HttpVersion::Http2).await]
+}
+
+#[test]
+fn a_certificate_that_stands_in_the_file_itself_is_trusted_for_its_name_and_its_time() {
+    let (good, other) = (own("own-good", "localhost", (2020, 4000)), own("own-other", "other.test", (2020, 4000)));
+    let (old, early) = (own("own-old", "localhost", (2019, 2020)), own("own-early", "localhost", (3999, 4000)));
+    let twin = own("own-twin", "localhost", (2020, 4000));
+    // What an authority has signed is no authority; its own certificate in the file is enough all the same.
+    let mut leaf = signed("own-leaf", "localhost", false);
+    leaf.ca_file = leaf.leaf_file.clone();
+    on_local_runtime(async {
+        for Signed { ca_file, tls, .. } in [good.clone(), leaf] {
+            let config = ClientConfig { ca_file: Some(ca_file), ..ClientConfig::default() };
+            assert_eq!(ends(tls, &config).await, [Ok(()), Ok(())]);
+        }
+        let refused = [
+            (good.tls, Some(twin.ca_file), "exactly this certificate"),
+            (twin.tls, None, "exactly this certificate"),
+            (other.tls, Some(other.ca_file), "another name"),
+            (old.tls, Some(old.ca_file), "expired"),
+            (early.tls, Some(early.ca_file), "not valid yet"),
+        ];
+        for (tls, ca_file, expected) in refused {
+            let config = ClientConfig { ca_file, ..ClientConfig::default() };
+            for end in ends(tls, &config).await {
+                let failure = end.expect_err(expected);
+                assert_eq!(failure.kind, FailureKind::Tls);
+                assert!(failure.detail.contains(expected), "{}", failure.detail);
+            }
+        }
+    });
+}
+
 #[test]
 fn the_wrong_scheme_is_told() {
     let signed = signed("scheme", "localhost", false);
@@ -226,10 +289,22 @@ fn nobody_who_listens_and_names_without_address_are_told() {
 
 #[test]
 fn authorities_that_cannot_be_read_are_told_with_their_file() {
-    let config = ClientConfig { ca_file: Some(PathBuf::from("/no/such/file.pem")), ..ClientConfig::default() };
-    let target = Target::parse("https://127.0.0.1").unwrap();
-    let error = Route::resolve_blocking(&target, &config, Clock::monotonic()).unwrap_err();
-    assert!(error.to_string().contains("/no/such/file.pem"), "{error}");
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    let (empty, garbled) = (folder.join("net-no-certificate.pem"), folder.join("net-garbled.pem"));
+    std::fs::write(&empty, "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n").unwrap();
+    std::fs::write(&garbled, "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n").unwrap();
+    let cases = [
+        (PathBuf::from("/no/such/file.pem"), "No such file"),
+        (folder, "Is a directory"),
+        (empty, "it holds no certificate"),
+        (garbled, "certificate"),
+    ];
+    for (path, reason) in cases {
+        let config = ClientConfig { ca_file: Some(path.clone()), ..ClientConfig::default() };
+        let target = Target::parse("https://127.0.0.1").unwrap();
+        let error = Route::resolve_blocking(&target, &config, Clock::monotonic()).unwrap_err().to_string();
+        assert!(error.contains(path.to_str().unwrap()) && error.contains(reason), "{error}");
+    }
 }
 
 /// A proxy that lets through who knows the password, and keeps the heads that it saw.

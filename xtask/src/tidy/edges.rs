@@ -68,6 +68,7 @@ const TABLE: &[Row] = &[
             "rustls",
             "tokio-rustls",
             "rustls-native-certs",
+            "rustls-webpki",
             "webpki-roots",
             "rustix",
             "thiserror",
