@@ -178,7 +178,7 @@ impl<'a> AnswerSink<'a> {
     /// the end of an answer without saying so. A server that read the request and broke looks the same, so a request may
     /// reach it twice; that is why each one sent again is counted, and timed anew.
     fn found_stale(&self, exchange: &Exchange) -> bool {
-        let lost = exchange.outcome.as_ref().is_err_and(|failure| failure.kind == FailureKind::Connect);
+        let lost = exchange.outcome.as_ref().is_err_and(|failure| failure.kind == FailureKind::Closed);
         lost && !exchange.connection.new && !self.head_seen && self.stale_connections < STALE_CONNECTIONS_MOST
     }
 

@@ -10,6 +10,8 @@ pub enum FailureKind {
     Dns,
     /// No connection could be opened (refused, unreachable, reset while connecting).
     Connect,
+    /// A connection was open, and was closed or reset before any byte of an answer.
+    Closed,
     /// Opening the connection took longer than the limit.
     ConnectTimeout,
     /// The TLS handshake failed.
@@ -60,9 +62,10 @@ pub enum FailureKind {
 
 impl FailureKind {
     /// Every kind, in the order in which tables show them.
-    pub const ALL: [FailureKind; 25] = [
+    pub const ALL: [FailureKind; 26] = [
         FailureKind::Dns,
         FailureKind::Connect,
+        FailureKind::Closed,
         FailureKind::ConnectTimeout,
         FailureKind::Tls,
         FailureKind::Proxy,
@@ -93,6 +96,7 @@ impl FailureKind {
         match self {
             FailureKind::Dns => "dns",
             FailureKind::Connect => "connect",
+            FailureKind::Closed => "closed",
             FailureKind::ConnectTimeout => "connect_timeout",
             FailureKind::Tls => "tls",
             FailureKind::Proxy => "proxy",
@@ -124,6 +128,7 @@ impl FailureKind {
         match self {
             FailureKind::Dns => "check the host name in --url and the machine's resolver",
             FailureKind::Connect => "check that the server runs and that host and port of --url are right",
+            FailureKind::Closed => "look at the server's log: it, or something in between, ended the connection",
             FailureKind::ConnectTimeout => "check firewalls and routes to the host, or raise --connect-timeout",
             FailureKind::Tls => "check the certificate, the host name, or use http:// for a plain server",
             FailureKind::Proxy => "check HTTP_PROXY, HTTPS_PROXY and NO_PROXY",
@@ -145,7 +150,7 @@ impl FailureKind {
             FailureKind::Stalled => "look at the server's log, or raise --idle-timeout",
             FailureKind::FirstTokenTimeout => "the lane took too long to begin; raise the limit for the first token",
             FailureKind::TimedOut => "raise --timeout or lower the load",
-            FailureKind::Protocol => "look for a proxy that rewrites answers, or try --http1",
+            FailureKind::Protocol => "look for a proxy that rewrites answers, or try --http 1.1",
             FailureKind::TooLarge => "check the endpoint; answers of this size are refused",
             FailureKind::ClientStalled => {
                 "the client read nothing; raise `send` under [gateway.limits] if it needs longer"

@@ -283,7 +283,7 @@ pub(crate) async fn carry(
         let exchange = client.exchange(&outgoing, limits, &mut sink).await;
         // A kept connection that ended before any byte of an answer: the server had closed it at the end of an answer
         // without saying so. Sent again on another, as every client does.
-        let broke = exchange.outcome.as_ref().is_err_and(|failure| failure.kind == FailureKind::Connect);
+        let broke = exchange.outcome.as_ref().is_err_and(|failure| failure.kind == FailureKind::Closed);
         let lost = broke && inbox.borrow().sent_at().is_none_or(|sent_at| exchange.ended_at - sent_at <= STALE_WITHIN);
         if !lost || exchange.connection.new || inbox.borrow().head.is_some() || stale == STALE_CONNECTIONS_MOST {
             return exchange;

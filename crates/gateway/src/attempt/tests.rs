@@ -90,5 +90,5 @@ fn what_was_sent_into_a_connection_closed_before_is_sent_again_on_a_new_one() {
 #[test]
 fn a_kept_connection_that_breaks_later_is_a_failure_and_nothing_is_sent_twice() {
     let (ended, sent) = broken_after(STALE_WITHIN + Span::from_nanos(1));
-    assert_eq!((ended.outcome.map_err(|failure| failure.kind), sent), (Err(FailureKind::Connect), 1));
+    assert_eq!((ended.outcome.map_err(|failure| failure.kind), sent), (Err(FailureKind::Closed), 1));
 }

@@ -456,5 +456,5 @@ fn a_kept_connection_that_breaks_late_is_a_failure_and_one_that_was_closed_befor
     bad.left.recv().expect("it closed its connection");
     assert_eq!((call().status, bad.asked().len()), (200, 4), "on a connection of its own");
     let ends: Vec<_> = house.rows().iter().map(|row| row.failure).collect();
-    assert_eq!(ends, [None, Some(FailureKind::Connect), None, None]);
+    assert_eq!(ends, [None, Some(FailureKind::Closed), None, None]);
 }

@@ -46,7 +46,7 @@ fn classify(error: &hyper::Error, stage: Stage, stamps: &Stamps) -> (FailureKind
     }
     if stage == Stage::Greeting {
         let what = match stamps.first_byte() {
-            None => return (FailureKind::Connect, "the server closed the connection without a greeting"),
+            None => return (FailureKind::Closed, "the server closed the connection without a greeting"),
             Some(b'H') => "the server does not speak HTTP/2; use HTTP/1.1",
             Some(first) if TLS_FIRST_BYTES.contains(&first) => {
                 return (FailureKind::Tls, "the server speaks TLS on this port; use https://");
@@ -61,9 +61,7 @@ fn classify(error: &hyper::Error, stage: Stage, stamps: &Stamps) -> (FailureKind
 /// What it is that a connection ended before its answer did.
 fn broke(stage: Stage) -> (FailureKind, &'static str) {
     match stage {
-        Stage::Silence | Stage::Greeting => {
-            (FailureKind::Connect, "the server closed the connection without an answer")
-        }
+        Stage::Silence | Stage::Greeting => (FailureKind::Closed, "the server closed the connection without an answer"),
         Stage::Head => (FailureKind::Protocol, "the connection ended in the head of the answer"),
         Stage::Body => (FailureKind::Truncated, "the answer broke off"),
     }

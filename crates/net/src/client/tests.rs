@@ -269,7 +269,7 @@ fn a_handshake_that_is_never_answered_times_out() {
 fn broken_answers_fail_with_their_kind_and_keep_what_came_before() {
     let head = "HTTP/1.1 200 OK\r\n";
     let cases: [(&str, String, FailureKind, &str); 11] = [
-        ("nothing", String::new(), FailureKind::Connect, ""),
+        ("nothing", String::new(), FailureKind::Closed, ""),
         ("half a head", head.to_owned(), FailureKind::Protocol, ""),
         ("no HTTP", "SSH-2.0-OpenSSH_9.9\r\n\r\n".to_owned(), FailureKind::Protocol, ""),
         ("a TLS alert", "\u{15}\u{3}\u{3}\0\u{2}\u{2}\u{16}".to_owned(), FailureKind::Tls, ""),

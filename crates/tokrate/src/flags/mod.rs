@@ -60,3 +60,6 @@ pub enum Command {
     /// Say that the tokrate.toml of this folder may name addresses, keys and commands
     Trust(trust::Flags),
 }
+
+#[cfg(test)]
+mod tests;

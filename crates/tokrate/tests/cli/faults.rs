@@ -119,7 +119,7 @@ fn a_cut_whole_answer_is_no_answer() {
     let bench = with("disconnect@5", &["--no-stream"]);
     let kinds = bench.failures();
     assert_eq!(kinds.values().sum::<u64>(), 6);
-    assert!(kinds.keys().all(|kind| kind == "truncated" || kind == "protocol" || kind == "connect"), "{kinds:?}");
+    assert!(kinds.keys().all(|kind| kind == "truncated" || kind == "protocol" || kind == "closed"), "{kinds:?}");
     assert_eq!(bench.finished.code, Some(2));
 }
 

@@ -120,7 +120,8 @@ fn a_server_that_closes_at_once() {
     let server = Server::accepting(drop);
     let bench = bench("closes", &server.url(), 2, 4, &[]);
     let kinds = bench.failures();
-    assert_eq!((kinds.len(), kinds["connect"]), (1, 4), "{kinds:?}");
+    assert_eq!((kinds.len(), kinds["closed"]), (1, 4), "{kinds:?}");
+    assert!(!bench.finished.stdout.contains("host and port"), "it was reached: {}", bench.finished.stdout);
     assert_eq!(bench.finished.code, Some(2));
 }
 
@@ -283,7 +284,7 @@ fn a_chunked_answer_cut_at_every_byte_is_truncated_and_kept() {
     for (index, row) in (0..).zip(&bench.rows) {
         let kind = row["failure"]["kind"].as_str();
         let expected = match index {
-            0 => Some("connect"),
+            0 => Some("closed"),
             index if index < head => Some("protocol"),
             index if index < done => Some("truncated"),
             _ => None,
@@ -309,7 +310,7 @@ fn an_answer_that_ends_with_its_connection_is_judged_by_what_it_said() {
     for (index, row) in (0..).zip(&bench.rows) {
         let kind = row["failure"]["kind"].as_str();
         match index {
-            0 => assert_eq!(kind, Some("connect")),
+            0 => assert_eq!(kind, Some("closed")),
             index if index < head => assert_eq!(kind, Some("protocol"), "{index}: {row}"),
             _ if number(row, "tokens_std") == 0 => {
                 let broken = row["oddities"]["unfinished_event"].is_u64();

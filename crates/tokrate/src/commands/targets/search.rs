@@ -86,7 +86,7 @@ pub fn search(ports: &[u16]) -> Result<Vec<Found>> {
 async fn ask(client: &Client) -> Option<Answering> {
     let mut answers = Answers { client, known: BTreeMap::new() };
     match answers.to(MODELS).await {
-        Err(FailureKind::Connect | FailureKind::ConnectTimeout) => return None,
+        Err(FailureKind::Connect | FailureKind::Closed | FailureKind::ConnectTimeout) => return None,
         Err(FailureKind::Stalled | FailureKind::TimedOut) => return Some(Answering::Silent),
         Ok(_) | Err(_) => {}
     }
