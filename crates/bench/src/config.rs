@@ -101,8 +101,12 @@ pub struct Remote {
     pub http: tokrate_net::HttpVersion,
     /// Open a new connection for each request.
     pub new_connections: bool,
-    /// PEM file with further certificate authorities.
+    /// PEM file with further certificate authorities, or with the endpoint's own certificate.
     pub ca_file: Option<PathBuf>,
+    /// Whether any certificate will do.
+    pub insecure: bool,
+    /// Unix socket at which it listens, in place of the host and port of the base.
+    pub unix_socket: Option<PathBuf>,
     /// Proxies as the environment names them.
     pub proxy: Option<tokrate_net::ProxySettings>,
 }
@@ -114,6 +118,8 @@ pub struct ServerMetrics {
     pub target: tokrate_net::Target,
     /// Path of the page.
     pub path: String,
+    /// Unix socket at which it listens, in place of the target's host and port.
+    pub unix_socket: Option<PathBuf>,
     /// Whose names the metrics have; `None` recognises them.
     pub family: Option<String>,
     /// Headers to send, those with keys marked sensitive.

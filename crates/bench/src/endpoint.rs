@@ -49,6 +49,8 @@ impl Endpoint {
             connect_timeout: config.limits.connect,
             reuse: !remote.new_connections,
             ca_file: remote.ca_file.clone(),
+            insecure: remote.insecure,
+            unix_socket: remote.unix_socket.clone(),
             proxy: remote.proxy.clone(),
         };
         Endpoint {
@@ -84,7 +86,10 @@ pub(crate) fn conditions(config: &Config, endpoint: &Endpoint, spec: Option<&Pha
     Conditions {
         model: endpoint.model.clone(),
         provider: endpoint.provider.clone(),
-        endpoint: endpoint.base.to_string(),
+        endpoint: match &endpoint.client.unix_socket {
+            None => endpoint.base.to_string(),
+            Some(path) => format!("{} at unix:{}", endpoint.base, path.display()),
+        },
         dialect: endpoint.dialect.name().to_owned(),
         streaming: config.request.stream,
         http_version: endpoint.http.name().to_owned(),

@@ -33,7 +33,8 @@ impl Scraper {
     /// For the server's page, as the endpoint is reached.
     pub fn new(metrics: ServerMetrics, client: &ClientConfig, model: &str, streaming: bool, clock: Clock) -> Scraper {
         let headers = metrics.headers.iter().cloned().collect();
-        Scraper { metrics, client: client.clone(), headers, model: model.to_owned(), streaming, clock, note: None }
+        let client = ClientConfig { unix_socket: metrics.unix_socket.clone(), ..client.clone() };
+        Scraper { metrics, client, headers, model: model.to_owned(), streaming, clock, note: None }
     }
 
     /// The page as it is now; `None` if it could not be read, with a note.

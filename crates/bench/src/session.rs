@@ -455,6 +455,7 @@ impl<'a> Session<'a> {
         };
         record.warnings = verdict::invalidities(&record.phases);
         record.warnings.extend(verdict::cautions(&record.phases));
+        record.warnings.extend(verdict::unchecked(&self.config.target));
         record.notes = verdict::notes(&record.phases);
         record.search = self.schedule.found(&record.phases);
         record.notes.extend(self.reasons.iter().cloned());

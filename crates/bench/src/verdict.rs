@@ -3,6 +3,7 @@
 //! It refuses to measure: everything is read off the phases. Invariant: what makes a result worthless is never mixed with
 //! what only asks for care.
 
+use crate::config::Target;
 use crate::prompts::PromptSource;
 use tokrate_meter::{PhaseResult, Suspicion};
 
@@ -53,6 +54,15 @@ pub(crate) fn invalidities(phases: &[PhaseResult]) -> Vec<String> {
         found.push(format!("not valid by the client's own error: {}; the other figures stand", each.join("; ")));
     }
     found
+}
+
+/// That nobody knows who answered.
+pub(crate) fn unchecked(target: &Target) -> Option<String> {
+    let remote = target.remote().filter(|remote| remote.insecure)?;
+    Some(match remote.base.is_tls() {
+        true => "the certificate of the endpoint was not checked (--insecure)".to_owned(),
+        false => "--insecure means nothing for an http:// endpoint, which shows no certificate".to_owned(),
+    })
 }
 
 /// What asks for care: failures, rate limits, arrivals that were never sent.

@@ -2,10 +2,10 @@
 //!
 //! It refuses to read the environment: values of variables are handed in.
 
+use crate::error::NetError;
+use crate::proxy::{Proxy, ProxySettings};
 use crate::target::Target;
-use hyper_util::client::proxy::matcher::Matcher;
 use std::path::PathBuf;
-use std::sync::Arc;
 use tokrate_core::Span;
 
 /// HTTP versions. They are different experiments: HTTP/2 multiplexes.
@@ -37,8 +37,12 @@ pub struct ClientConfig {
     pub connect_timeout: Span,
     /// Whether connections are kept for later requests.
     pub reuse: bool,
-    /// PEM file with further certificate authorities.
+    /// PEM file with further certificate authorities, or with the certificate that a server shows.
     pub ca_file: Option<PathBuf>,
+    /// Whether any certificate of a server will do: for tests. That of a proxy is checked all the same.
+    pub insecure: bool,
+    /// Unix socket at which every target is reached, whatever its host and port; no name is looked up then, and no proxy asked.
+    pub unix_socket: Option<PathBuf>,
     /// Proxies.
     pub proxy: Option<ProxySettings>,
 }
@@ -50,6 +54,8 @@ impl Default for ClientConfig {
             connect_timeout: Span::from_secs(10),
             reuse: true,
             ca_file: None,
+            insecure: false,
+            unix_socket: None,
             proxy: None,
         }
     }
@@ -58,71 +64,14 @@ impl Default for ClientConfig {
 impl ClientConfig {
     /// Whether requests to this target go through a proxy.
     pub fn uses_proxy(&self, target: &Target) -> bool {
-        self.proxy.as_ref().is_some_and(|proxy| proxy.intercept(target).is_some())
-    }
-}
-
-/// Proxies as the environment names them.
-#[derive(Clone, Debug)]
-pub struct ProxySettings {
-    matcher: Arc<Matcher>,
-}
-
-/// The proxy for a target.
-#[derive(Clone, Debug)]
-pub(crate) struct Proxy {
-    pub uri: http::Uri,
-    /// Value of `Proxy-Authorization`, marked sensitive.
-    pub authorization: Option<http::HeaderValue>,
-}
-
-impl ProxySettings {
-    /// From the values of HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY; `None` if no proxy is named.
-    pub fn from_values(
-        http: Option<&str>,
-        https: Option<&str>,
-        all: Option<&str>,
-        none_for: Option<&str>,
-    ) -> Option<ProxySettings> {
-        http.or(https).or(all)?;
-        let text = |value: Option<&str>| value.unwrap_or_default().to_owned();
-        let matcher = Matcher::builder().all(text(all)).http(text(http)).https(text(https)).no(text(none_for)).build();
-        Some(ProxySettings { matcher: Arc::new(matcher) })
+        !matches!(self.proxy_of(target), Ok(None))
     }
 
     /// The proxy through which this target is reached, if any.
-    pub(crate) fn intercept(&self, target: &Target) -> Option<Proxy> {
-        let uri: http::Uri = target.to_string().parse().ok()?;
-        let found = self.matcher.intercept(&uri)?;
-        let authorization = found.basic_auth().cloned().map(|mut value| {
-            value.set_sensitive(true);
-            value
-        });
-        Some(Proxy { uri: found.uri().clone(), authorization })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn proxy_for(url: &str) -> Option<String> {
-        let settings = ProxySettings::from_values(
-            Some("http://p:3128"),
-            Some("http://user:pass@s:3129"),
-            None,
-            Some("localhost,.in"),
-        )
-        .expect("proxies are named");
-        settings.intercept(&Target::parse(url).expect("a URL")).map(|proxy| proxy.uri.to_string())
-    }
-
-    #[test]
-    fn the_scheme_chooses_the_proxy_and_no_proxy_wins() {
-        assert_eq!(proxy_for("http://h/v1").as_deref(), Some("http://p:3128/"));
-        assert_eq!(proxy_for("https://h/v1").as_deref(), Some("http://s:3129/"));
-        assert_eq!(proxy_for("http://localhost:1/v1"), None);
-        assert_eq!(proxy_for("https://a.in/v1"), None);
-        assert!(ProxySettings::from_values(None, None, None, Some("h")).is_none());
+    pub(crate) fn proxy_of(&self, target: &Target) -> Result<Option<Proxy>, NetError> {
+        match (&self.unix_socket, &self.proxy) {
+            (None, Some(settings)) => settings.intercept(target),
+            _ => Ok(None),
+        }
     }
 }

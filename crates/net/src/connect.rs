@@ -1,31 +1,32 @@
-//! Opening connections: TCP or memory, a proxy's tunnel, TLS, each timed.
+//! Opening connections: TCP, a Unix socket or memory, a proxy's tunnel, TLS, each timed.
 //!
-//! It refuses to know HTTP beyond a proxy's CONNECT. Invariant: one call opens at most one connection and retries nothing but
+//! It refuses to know HTTP beyond a proxy's CONNECT. Invariant: one call keeps at most one connection and retries nothing but
 //! the further addresses of the same name.
+
+mod socks5;
+mod tunnel;
 
 use crate::clock::Clock;
 use crate::config::{ClientConfig, HttpVersion};
 use crate::error::NetError;
 use crate::exchange::{ConnectionUse, ExchangeFailure};
+use crate::proxy::Proxy;
 use crate::route::Route;
 use crate::stamped::{Stamped, Stamps};
 use crate::target::Target;
 use crate::tls::handshake_failure;
 use crate::transport::{MemoryStream, Socket, Transport};
 use rustls::pki_types::ServerName;
+use socks5::Refused;
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
-use tokio_rustls::{TlsConnector, TlsStream};
+use tokio::net::{TcpStream, UnixStream};
+use tokio_rustls::TlsConnector;
 use tokrate_core::FailureKind;
 
-/// Longest answer of a proxy to CONNECT.
-const PROXY_ANSWER_MOST: usize = 16 * 1024;
-
-/// How connections to targets are opened: over TCP, or by the caller, in memory.
+/// How connections to targets are opened: over sockets, or by the caller, in memory.
 #[derive(Clone, Default)]
 pub struct Dial(Option<Rc<MemoryDial>>);
 
@@ -33,7 +34,7 @@ pub struct Dial(Option<Rc<MemoryDial>>);
 type MemoryDial = dyn Fn(&Target) -> Pin<Box<dyn Future<Output = io::Result<Box<dyn MemoryStream>>>>>;
 
 impl Dial {
-    /// Over TCP.
+    /// Over TCP, or the Unix socket of the route.
     pub fn tcp() -> Dial {
         Dial(None)
     }
@@ -58,27 +59,37 @@ pub(crate) struct Opened {
     pub used: ConnectionUse,
 }
 
+/// TLS with one peer.
+type Encryption = (TlsConnector, ServerName<'static>);
+
 /// Opens connections along one route.
 pub(crate) struct Connector {
     route: Route,
     clock: Clock,
     http: HttpVersion,
-    tls: Option<(TlsConnector, ServerName<'static>)>,
+    tls: Option<Encryption>,
+    proxy_tls: Option<Encryption>,
     dial: Dial,
 }
 
 impl Connector {
     pub fn new(config: &ClientConfig, route: Route, clock: Clock, dial: Dial) -> Result<Connector, NetError> {
+        let reason = "its host cannot be a name in a certificate";
         let tls = match &route.tls {
             None => None,
-            Some(tls) => {
-                let reason = "its host cannot be a name in a certificate";
-                let name = ServerName::try_from(route.target.host().to_owned())
-                    .map_err(|_| NetError::Url { url: route.target.to_string(), reason })?;
-                Some((TlsConnector::from(Arc::clone(tls)), name))
-            }
+            Some(tls) => Some(
+                encryption(tls, route.target.host())
+                    .ok_or_else(|| NetError::Url { url: route.target.to_string(), reason })?,
+            ),
         };
-        let connector = Connector { route, clock, http: config.http, tls, dial };
+        let proxy_tls = match (&route.proxy_tls, &route.proxy) {
+            (Some(tls), Some(proxy)) => Some(
+                encryption(tls, &proxy.host)
+                    .ok_or_else(|| NetError::Url { url: format!("https://{}", proxy.place()), reason })?,
+            ),
+            _ => None,
+        };
+        let connector = Connector { route, clock, http: config.http, tls, proxy_tls, dial };
         if connector.absolute_form() && config.http == HttpVersion::Http2 {
             return Err(NetError::ProxiedHttp2);
         }
@@ -88,39 +99,23 @@ impl Connector {
     /// Opens one. The caller bounds the time.
     pub async fn open(&self) -> Result<Opened, ExchangeFailure> {
         let started_at = self.clock.now();
-        let socket = match &self.dial.0 {
-            Some(dial) => Socket::Memory(dial(&self.route.target).await.map_err(|error| {
-                let detail = format!("connect to {}: {error}", self.route.target.authority());
-                ExchangeFailure { kind: FailureKind::Connect, detail }
-            })?),
-            None => Socket::Tcp(self.open_tcp().await?),
+        let (mut transport, stamps) = match &self.route.proxy {
+            None => self.open_first().await?,
+            Some(proxy) => self.open_through(proxy).await?,
         };
-        let mut stream = Stamped::new(socket, self.clock, ());
-        if self.route.proxy.is_some() && self.tls.is_some() {
-            self.open_tunnel(&mut stream).await?;
-        }
-        let stamps = stream.stamps();
         let connected_at = self.clock.now();
         let mut used = ConnectionUse { new: true, connect: connected_at - started_at, ..ConnectionUse::default() };
-        let transport = match &self.tls {
-            None => Transport::Plain(stream),
-            Some((connector, name)) => {
-                let stream = connector.connect(name.clone(), stream).await;
-                let stream = stream.map_err(|error| handshake_failure(&error, self.http))?;
-                used.tls = self.clock.now() - connected_at;
-                if stream.get_ref().1.alpn_protocol() != Some(b"h2") && self.http == HttpVersion::Http2 {
-                    let detail = "the server does not offer HTTP/2 over TLS".to_owned();
-                    return Err(ExchangeFailure { kind: FailureKind::Tls, detail });
-                }
-                Transport::Tls(Box::new(TlsStream::Client(stream)))
-            }
-        };
+        if let Some(tls) = &self.tls {
+            transport = encrypted(transport, tls, self.http).await?;
+            used.tls = self.clock.now() - connected_at;
+        }
+        stamps.is_opened();
         Ok(Opened { transport, stamps, used })
     }
 
-    /// Whether requests carry the whole URL, as plain HTTP through a proxy wants it.
+    /// Whether requests carry the whole URL, as plain HTTP through a proxy of HTTP wants it.
     pub fn absolute_form(&self) -> bool {
-        self.route.proxy.is_some() && self.tls.is_none()
+        self.route.proxy.as_ref().is_some_and(|proxy| proxy.kind.is_http()) && self.tls.is_none()
     }
 
     /// The proxy's own header on plain HTTP requests.
@@ -132,49 +127,89 @@ impl Connector {
         &self.route
     }
 
+    /// To the target, or to the proxy in front of it.
+    async fn open_first(&self) -> Result<(Transport, Rc<Stamps>), ExchangeFailure> {
+        let socket = match (&self.dial.0, &self.route.unix_socket) {
+            (Some(dial), _) => Socket::Memory(dial(&self.route.target).await.map_err(|error| {
+                let detail = format!("connect to {}: {error}", self.route.target.authority());
+                ExchangeFailure { kind: FailureKind::Connect, detail }
+            })?),
+            (None, Some(path)) => Socket::Unix(UnixStream::connect(path).await.map_err(|error| {
+                let detail = format!("connect to the Unix socket {}: {error}", path.display());
+                ExchangeFailure { kind: FailureKind::Connect, detail }
+            })?),
+            (None, None) => Socket::Tcp(self.open_tcp().await?),
+        };
+        let stream = Stamped::new(socket, self.clock, ());
+        let stamps = stream.stamps();
+        Ok((Transport::Plain(stream), stamps))
+    }
+
+    /// To the target, through a proxy.
+    async fn open_through(&self, proxy: &Proxy) -> Result<(Transport, Rc<Stamps>), ExchangeFailure> {
+        let failed = |detail: String| ExchangeFailure { kind: FailureKind::Proxy, detail };
+        let Some(destinations) = tunnel::destinations(&self.route, proxy) else { return self.open_proxy(proxy).await };
+        let place = self.route.target.host_and_port();
+        let mut unreached = format!("no address of {place} is known");
+        for to in &destinations {
+            let (mut transport, stamps) = self.open_proxy(proxy).await?;
+            match tunnel::open(&mut transport, &self.route, proxy, to).await {
+                Ok(()) => return Ok((transport, stamps)),
+                Err(Refused::Destination(why)) => {
+                    unreached = format!("the proxy {} did not reach {place}: {why}", proxy.place());
+                }
+                Err(Refused::Proxy(why)) => {
+                    return Err(failed(format!("the proxy {} gave no tunnel to {place}: {why}", proxy.place())));
+                }
+            }
+        }
+        Err(failed(unreached))
+    }
+
+    /// To the proxy.
+    async fn open_proxy(&self, proxy: &Proxy) -> Result<(Transport, Rc<Stamps>), ExchangeFailure> {
+        let (transport, stamps) = self.open_first().await?;
+        let Some(tls) = &self.proxy_tls else { return Ok((transport, stamps)) };
+        match encrypted(transport, tls, HttpVersion::Http1).await {
+            Ok(transport) => Ok((transport, stamps)),
+            Err(failure) => {
+                let detail = format!("TLS with the proxy {}: {}", proxy.place(), failure.detail);
+                Err(ExchangeFailure { kind: FailureKind::Proxy, detail })
+            }
+        }
+    }
+
     async fn open_tcp(&self) -> Result<TcpStream, ExchangeFailure> {
+        let is_proxied = self.route.proxy.is_some();
+        let (kind, whom) = if is_proxied { (FailureKind::Proxy, "the proxy ") } else { (FailureKind::Connect, "") };
         let mut last = None;
-        for address in self.route.addresses().iter() {
+        for address in &self.route.addresses().first {
             match TcpStream::connect(address).await {
                 Ok(stream) => {
                     // Small requests must leave at once; without it the worst is 40 ms of delay.
                     let _ = stream.set_nodelay(true);
                     return Ok(stream);
                 }
-                Err(error) => last = Some(format!("connect to {address}: {error}")),
+                Err(error) => last = Some(format!("connect to {whom}{address}: {error}")),
             }
         }
-        let kind = if self.route.proxy.is_some() { FailureKind::Proxy } else { FailureKind::Connect };
         Err(ExchangeFailure { kind, detail: last.unwrap_or_else(|| "no address to connect to".to_owned()) })
     }
+}
 
-    /// Asks the proxy for a tunnel to the target.
-    async fn open_tunnel(&self, stream: &mut Stamped<Socket>) -> Result<(), ExchangeFailure> {
-        let failed = |detail: String| ExchangeFailure { kind: FailureKind::Proxy, detail };
-        let authority = self.route.target.host_and_port();
-        let mut request = format!("CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n").into_bytes();
-        if let Some(value) = self.route.proxy.as_ref().and_then(|proxy| proxy.authorization.as_ref()) {
-            request.extend_from_slice(b"Proxy-Authorization: ");
-            request.extend_from_slice(value.as_bytes());
-            request.extend_from_slice(b"\r\n");
-        }
-        request.extend_from_slice(b"\r\n");
-        stream.write_all(&request).await.map_err(|error| failed(format!("write to the proxy: {error}")))?;
-        let mut answer = Vec::new();
-        // One byte at a time, so that nothing of what follows the answer is swallowed. It is short and read once.
-        while !answer.ends_with(b"\r\n\r\n") {
-            let byte = stream.read_u8().await.map_err(|error| failed(format!("read the proxy's answer: {error}")))?;
-            answer.push(byte);
-            if answer.len() > PROXY_ANSWER_MOST {
-                return Err(failed("the proxy's answer has no end".to_owned()));
-            }
-        }
-        let line = String::from_utf8_lossy(answer.split(|&byte| byte == b'\r').next().unwrap_or_default()).into_owned();
-        match line.split(' ').nth(1) {
-            Some(status) if status.starts_with('2') => Ok(()),
-            _ => Err(failed(format!("the proxy refused the tunnel: {line}"))),
-        }
+fn encryption(tls: &Arc<rustls::ClientConfig>, host: &str) -> Option<Encryption> {
+    Some((TlsConnector::from(Arc::clone(tls)), ServerName::try_from(host.to_owned()).ok()?))
+}
+
+/// The same connection with TLS on it.
+async fn encrypted(below: Transport, tls: &Encryption, http: HttpVersion) -> Result<Transport, ExchangeFailure> {
+    let (connector, name) = tls;
+    let stream = connector.connect(name.clone(), below).await.map_err(|error| handshake_failure(&error, http))?;
+    if stream.get_ref().1.alpn_protocol() != Some(b"h2") && http == HttpVersion::Http2 {
+        let detail = "the server does not offer HTTP/2 over TLS".to_owned();
+        return Err(ExchangeFailure { kind: FailureKind::Tls, detail });
     }
+    Ok(Transport::Tls(Box::new(stream)))
 }
 
 #[cfg(test)]

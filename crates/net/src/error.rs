@@ -37,11 +37,24 @@ pub enum NetError {
     #[error("read the server's certificate and key: {0}; both must be PEM")]
     Certificate(String),
     /// HTTP/2 without TLS through a proxy, which no proxy passes on.
-    #[error("reach an http:// server over HTTP/2 through a proxy; use HTTP/1.1 or name the host in NO_PROXY")]
+    #[error("reach an http:// server over HTTP/2 through an HTTP proxy; use HTTP/1.1 or name the host in NO_PROXY")]
     ProxiedHttp2,
     /// A proxy that cannot be used.
-    #[error("read the proxy `{0}`: only http:// proxies are supported; check HTTP_PROXY, HTTPS_PROXY and ALL_PROXY")]
-    Proxy(String),
+    #[error("read the proxy in {variable}: {reason}")]
+    Proxy {
+        /// The environment variable that names it.
+        variable: &'static str,
+        /// What is wrong with it, without who asks.
+        reason: String,
+    },
+    /// A Unix socket that cannot be there.
+    #[error("find the Unix socket {}: {reason}; check that the server runs and that --unix-socket names its socket", path.display())]
+    UnixSocket {
+        /// Its path.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// Others could ask.
     #[error("listen on {address} without a key: whoever reaches it could ask; {remedy}, or listen on 127.0.0.1")]
     Open {

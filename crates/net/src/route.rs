@@ -4,10 +4,13 @@
 //! TTFT: once for a run, and again from time to time by who serves for days.
 
 use crate::clock::Clock;
-use crate::config::{ClientConfig, Proxy};
+use crate::config::{ClientConfig, HttpVersion};
 use crate::error::NetError;
+use crate::proxy::{Proxy, ProxyKind};
 use crate::target::Target;
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use tokrate_core::Span;
 
@@ -16,11 +19,24 @@ use tokrate_core::Span;
 pub struct Route {
     pub(crate) target: Target,
     /// Shared by all clones, so that new connections go where the name leads now.
-    addresses: Arc<RwLock<Arc<[SocketAddr]>>>,
+    addresses: Arc<RwLock<Arc<Addresses>>>,
+    /// Where connections go instead of to an address.
+    pub(crate) unix_socket: Option<PathBuf>,
     pub(crate) proxy: Option<Proxy>,
     /// Loaded once for a run: reading the machine's authorities takes milliseconds.
     pub(crate) tls: Option<Arc<rustls::ClientConfig>>,
+    /// For a proxy that is itself reached over TLS.
+    pub(crate) proxy_tls: Option<Arc<rustls::ClientConfig>>,
     resolved_in: Span,
+}
+
+/// Where connections go.
+#[derive(PartialEq, Eq, Debug, Default)]
+pub(crate) struct Addresses {
+    /// The target's, or those of the proxy in front of it.
+    pub first: Vec<SocketAddr>,
+    /// The target's, for a proxy that is told an address.
+    pub beyond: Vec<SocketAddr>,
 }
 
 impl Route {
@@ -46,26 +62,30 @@ impl Route {
         config: &ClientConfig,
         clock: Clock,
     ) -> Result<(Route, Option<NetError>), NetError> {
-        let proxy = config.proxy.as_ref().and_then(|settings| settings.intercept(target));
+        let mut route = Route::unresolved(target, config)?;
+        if let Some(path) = &config.unix_socket {
+            check_unix_socket(path)
+                .map_err(|reason| NetError::UnixSocket { path: path.clone(), reason: reason.to_string() })?;
+        }
+        route.proxy = config.proxy_of(target)?;
+        if route.proxy.as_ref().is_some_and(|proxy| proxy.kind == ProxyKind::Https) {
+            // A proxy is no endpoint: it speaks HTTP/1.1, and who is reached through it is not to be anybody's guess.
+            let config = ClientConfig { http: HttpVersion::Http1, insecure: false, ..config.clone() };
+            route.proxy_tls = Some(Arc::new(crate::tls::client_config(&config)?));
+        }
         let started_at = clock.now();
-        let (addresses, unresolved) = match look_up(target, proxy.as_ref()) {
-            Ok(addresses) => (addresses, None),
-            Err(error @ NetError::Dns { .. }) => (Arc::from([]), Some(error)),
+        let unresolved = match route.refresh_blocking() {
+            Ok(()) => None,
+            Err(error @ NetError::Dns { .. }) => Some(error),
             Err(error) => return Err(error),
         };
-        let route = Route {
-            target: target.clone(),
-            addresses: Arc::new(RwLock::new(addresses)),
-            proxy,
-            tls: tls_of(target, config)?,
-            resolved_in: clock.now() - started_at,
-        };
+        route.resolved_in = clock.now() - started_at;
         Ok((route, unresolved))
     }
 
-    /// Whether there is an address to connect to.
+    /// Whether there is something to connect to.
     pub fn has_address(&self) -> bool {
-        !self.addresses().is_empty()
+        self.unix_socket.is_some() || !self.addresses().first.is_empty()
     }
 
     /// Resolves the name again; connections that are opened from now on, by all clones, go where it leads. Blocks.
@@ -73,13 +93,16 @@ impl Route {
     /// # Errors
     /// When the name has no address now; the old ones then stay.
     pub fn refresh_blocking(&self) -> Result<(), NetError> {
+        if self.unix_socket.is_some() {
+            return Ok(());
+        }
         let found = look_up(&self.target, self.proxy.as_ref())?;
-        *self.addresses.write().unwrap_or_else(PoisonError::into_inner) = found;
+        *self.addresses.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(found);
         Ok(())
     }
 
     /// Where connections go now.
-    pub(crate) fn addresses(&self) -> Arc<[SocketAddr]> {
+    pub(crate) fn addresses(&self) -> Arc<Addresses> {
         Arc::clone(&self.addresses.read().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -92,9 +115,11 @@ impl Route {
         let tls = tls_of(target, config)?;
         Ok(Route {
             target: target.clone(),
-            addresses: Arc::new(RwLock::new(Arc::new([]))),
+            addresses: Arc::default(),
+            unix_socket: config.unix_socket.clone(),
             proxy: None,
             tls,
+            proxy_tls: None,
             resolved_in: Span::ZERO,
         })
     }
@@ -105,26 +130,30 @@ impl Route {
     }
 }
 
-/// The addresses of a target's name, or of the proxy's in front of it.
-fn look_up(target: &Target, proxy: Option<&Proxy>) -> Result<Arc<[SocketAddr]>, NetError> {
-    let (host, host_and_port) = match proxy {
-        None => (target.host().to_owned(), target.host_and_port()),
-        Some(proxy) => {
-            let host = proxy.uri.host().unwrap_or_default();
-            let scheme = proxy.uri.scheme_str().unwrap_or("?");
-            // The authority may hold credentials; only its host is ever shown.
-            if scheme != "http" || host.is_empty() {
-                return Err(NetError::Proxy(format!("{scheme}://{host}")));
-            }
-            (host.to_owned(), format!("{host}:{}", proxy.uri.port_u16().unwrap_or(80)))
-        }
-    };
-    let failed = |reason: String| NetError::Dns { host: host.clone(), reason };
+/// The addresses of a target's name, or of the proxy's in front of it, and the target's then where the proxy wants it.
+fn look_up(target: &Target, proxy: Option<&Proxy>) -> Result<Addresses, NetError> {
+    let own = || addresses_of(target.host(), &target.host_and_port());
+    let Some(proxy) = proxy else { return Ok(Addresses { first: own()?, beyond: Vec::new() }) };
+    let beyond = if proxy.kind == ProxyKind::Socks5 { own()? } else { Vec::new() };
+    Ok(Addresses { first: addresses_of(&proxy.host, &proxy.place())?, beyond })
+}
+
+fn addresses_of(host: &str, host_and_port: &str) -> Result<Vec<SocketAddr>, NetError> {
+    let failed = |reason: String| NetError::Dns { host: host.to_owned(), reason };
     let addresses: Vec<SocketAddr> =
         host_and_port.to_socket_addrs().map_err(|error| failed(error.to_string()))?.collect();
     match addresses.is_empty() {
         true => Err(failed("it has none".to_owned())),
-        false => Ok(addresses.into()),
+        false => Ok(addresses),
+    }
+}
+
+/// Whether something can listen there: a run that is to go to nobody is not begun.
+fn check_unix_socket(path: &Path) -> std::io::Result<()> {
+    std::os::unix::net::SocketAddr::from_pathname(path)?;
+    match std::fs::metadata(path)?.file_type().is_socket() {
+        true => Ok(()),
+        false => Err(std::io::Error::other("it is no socket")),
     }
 }
 
@@ -156,10 +185,10 @@ mod tests {
         let route =
             Route::resolve_blocking(&target, &ClientConfig::default(), Clock::monotonic()).expect("it is known");
         let (clone, found) = (route.clone(), route.addresses());
-        *route.addresses.write().expect("no panic holds it") = Arc::new([]);
-        assert!(clone.addresses().is_empty());
+        *route.addresses.write().expect("no panic holds it") = Arc::default();
+        assert!(clone.addresses().first.is_empty());
         route.refresh_blocking().expect("it is known still");
         assert_eq!(clone.addresses(), found);
-        assert!(found.iter().all(|address| address.port() == 8000 && address.ip().is_loopback()));
+        assert!(found.first.iter().all(|address| address.port() == 8000 && address.ip().is_loopback()));
     }
 }

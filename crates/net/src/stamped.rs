@@ -46,9 +46,14 @@ impl Stamps {
         self.wrote_bytes.get()
     }
 
-    /// The first byte that the peer ever sent.
+    /// The first byte of what the server sent.
     pub(crate) fn first_byte(&self) -> Option<u8> {
         self.first_byte.get()
+    }
+
+    /// What was read so far was said while the connection was opened, by a proxy or by TLS, and not by the server.
+    pub(crate) fn is_opened(&self) {
+        self.first_byte.set(None);
     }
 
     /// Fills `departure` when the next write has taken everything that it was offered: to be called when the bytes in
@@ -63,7 +68,7 @@ impl Stamps {
     }
 
     fn read(&self, at: Tick, bytes: &[u8]) {
-        if self.read_bytes.get() == 0 {
+        if self.first_byte.get().is_none() {
             self.first_byte.set(bytes.first().copied());
         }
         self.read_at.set(at);

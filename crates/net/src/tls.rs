@@ -17,7 +17,7 @@ use std::path::Path;
 use std::sync::Arc;
 use tokio_rustls::TlsAcceptor;
 use tokrate_core::FailureKind;
-use verify::Verifier;
+use verify::{Trusts, Verifier};
 
 /// Longest file of certificates that is read (bytes): what systems bring has 0.3 MiB.
 const AUTHORITIES_BYTES_MOST: u64 = 16 << 20;
@@ -62,10 +62,11 @@ pub(crate) fn client_config(config: &ClientConfig) -> Result<rustls::ClientConfi
             add_authorities(&mut roots, path).map_err(|reason| NetError::Authorities { path: path.clone(), reason })?
         }
     };
+    let trusts = if config.insecure { Trusts::Anybody } else { Trusts::Named(named) };
     let mut tls = rustls::ClientConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()?
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(Verifier::new(roots, named, provider())?))
+        .with_custom_certificate_verifier(Arc::new(Verifier::new(roots, trusts, provider())?))
         .with_no_client_auth();
     tls.resumption = rustls::client::Resumption::disabled();
     // One protocol is offered, so that a run never mixes two.

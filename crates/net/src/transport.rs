@@ -1,16 +1,17 @@
-//! The byte streams below HTTP: TCP or memory, plain or encrypted.
+//! The byte streams below HTTP: TCP, a Unix socket or memory; plain, encrypted, or encrypted within what a proxy encrypts.
 //!
 //! It refuses to open anything. Invariant: stamps are taken between the socket and TLS.
 
-use crate::stamped::{Stamped, WriteWatch};
+use crate::stamped::Stamped;
 use rustix::net::RecvFlags;
 use std::fmt;
 use std::io;
+use std::os::fd::AsFd;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
-use tokio_rustls::TlsStream;
+use tokio::net::{TcpStream, UnixStream};
+use tokio_rustls::client::TlsStream;
 
 /// A byte stream that stands in for a socket; what it does at the end of its peer is its own.
 pub trait MemoryStream: AsyncRead + AsyncWrite + Unpin + fmt::Debug {}
@@ -21,14 +22,15 @@ impl<T: AsyncRead + AsyncWrite + Unpin + fmt::Debug> MemoryStream for T {}
 #[derive(Debug)]
 pub(crate) enum Socket {
     Tcp(TcpStream),
+    Unix(UnixStream),
     Memory(Box<dyn MemoryStream>),
 }
 
 /// A stamped socket, encrypted or not.
 #[derive(Debug)]
-pub(crate) enum Transport<W = ()> {
-    Plain(Stamped<Socket, W>),
-    Tls(Box<TlsStream<Stamped<Socket, W>>>),
+pub(crate) enum Transport {
+    Plain(Stamped<Socket>),
+    Tls(Box<TlsStream<Transport>>),
 }
 
 /// Whether an idle connection has anything to say.
@@ -46,13 +48,8 @@ impl Socket {
     /// Looks into the kernel, whatever the runtime has seen of it.
     fn quiet(&mut self, context: &mut Context<'_>) -> Quiet {
         match self {
-            Socket::Tcp(stream) => {
-                match rustix::net::recv(&*stream, &mut [0; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT) {
-                    Err(rustix::io::Errno::AGAIN) => Quiet::Yes,
-                    Ok((_, 1)) => Quiet::Unread,
-                    Ok(_) | Err(_) => Quiet::No,
-                }
-            }
+            Socket::Tcp(stream) => quiet_in_kernel(stream),
+            Socket::Unix(stream) => quiet_in_kernel(stream),
             Socket::Memory(stream) => {
                 if is_silent(stream, context) {
                     Quiet::Yes
@@ -64,18 +61,30 @@ impl Socket {
     }
 }
 
-impl<W: WriteWatch + Unpin> Transport<W> {
+fn quiet_in_kernel(socket: &impl AsFd) -> Quiet {
+    match rustix::net::recv(socket, &mut [0; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT) {
+        Err(rustix::io::Errno::AGAIN) => Quiet::Yes,
+        Ok((_, 1)) => Quiet::Unread,
+        Ok(_) | Err(_) => Quiet::No,
+    }
+}
+
+impl Transport {
     /// Whether an idle connection is still as it was left.
     pub fn quiet(&mut self, context: &mut Context<'_>) -> Quiet {
-        match self {
+        match self.quiet_below(context) {
             // In the clear whatever came is the server's, and unasked for.
-            Transport::Plain(stream) => match stream.inner_mut().quiet(context) {
-                Quiet::Unread => Quiet::No,
-                quiet => quiet,
-            },
+            Quiet::Unread if matches!(self, Transport::Plain(_)) => Quiet::No,
+            quiet => quiet,
+        }
+    }
+
+    fn quiet_below(&mut self, context: &mut Context<'_>) -> Quiet {
+        match self {
+            Transport::Plain(stream) => stream.inner_mut().quiet(context),
             Transport::Tls(stream) => {
-                let (socket, session) = stream.get_mut();
-                match socket.inner_mut().quiet(context) {
+                let (below, session) = stream.get_mut();
+                match below.quiet_below(context) {
                     // It has text that was read with the last answer, or has been told of the end.
                     Quiet::Yes if !session.wants_read() => Quiet::No,
                     quiet => quiet,
@@ -92,15 +101,19 @@ impl<W: WriteWatch + Unpin> Transport<W> {
     /// Whether the peer has closed an idle connection, for sure. Asks the kernel only if the runtime has seen something.
     pub fn is_closed(&mut self) -> bool {
         let mut context = Context::from_waker(Waker::noop());
-        let socket = match self {
-            Transport::Plain(stream) => stream.inner_mut(),
-            Transport::Tls(stream) => stream.get_mut().0.inner_mut(),
-        };
-        let has_stirred = match socket {
+        let has_stirred = match self.socket() {
             Socket::Tcp(stream) => stream.poll_read_ready(&mut context).is_ready(),
+            Socket::Unix(stream) => stream.poll_read_ready(&mut context).is_ready(),
             Socket::Memory(_) => true,
         };
         has_stirred && self.quiet(&mut context) == Quiet::No
+    }
+
+    fn socket(&mut self) -> &mut Socket {
+        match self {
+            Transport::Plain(stream) => stream.inner_mut(),
+            Transport::Tls(stream) => stream.get_mut().0.socket(),
+        }
     }
 }
 
@@ -109,25 +122,23 @@ fn is_silent(stream: &mut (impl AsyncRead + Unpin), context: &mut Context<'_>) -
 }
 
 macro_rules! delegate {
-    ($type:ident, $one:ident, $other:ident $(, $watch:ident)?) => {
-        impl$(<$watch: WriteWatch + Unpin>)? AsyncRead for $type$(<$watch>)? {
+    ($type:ident, $($variant:ident),+) => {
+        impl AsyncRead for $type {
             fn poll_read(
                 self: Pin<&mut Self>,
                 context: &mut Context<'_>,
                 buffer: &mut ReadBuf<'_>,
             ) -> Poll<io::Result<()>> {
                 match self.get_mut() {
-                    $type::$one(stream) => Pin::new(stream).poll_read(context, buffer),
-                    $type::$other(stream) => Pin::new(stream).poll_read(context, buffer),
+                    $($type::$variant(stream) => Pin::new(stream).poll_read(context, buffer),)+
                 }
             }
         }
 
-        impl$(<$watch: WriteWatch + Unpin>)? AsyncWrite for $type$(<$watch>)? {
+        impl AsyncWrite for $type {
             fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
                 match self.get_mut() {
-                    $type::$one(stream) => Pin::new(stream).poll_write(context, bytes),
-                    $type::$other(stream) => Pin::new(stream).poll_write(context, bytes),
+                    $($type::$variant(stream) => Pin::new(stream).poll_write(context, bytes),)+
                 }
             }
 
@@ -137,34 +148,30 @@ macro_rules! delegate {
                 slices: &[io::IoSlice<'_>],
             ) -> Poll<io::Result<usize>> {
                 match self.get_mut() {
-                    $type::$one(stream) => Pin::new(stream).poll_write_vectored(context, slices),
-                    $type::$other(stream) => Pin::new(stream).poll_write_vectored(context, slices),
+                    $($type::$variant(stream) => Pin::new(stream).poll_write_vectored(context, slices),)+
                 }
             }
 
             fn is_write_vectored(&self) -> bool {
                 match self {
-                    $type::$one(stream) => stream.is_write_vectored(),
-                    $type::$other(stream) => stream.is_write_vectored(),
+                    $($type::$variant(stream) => stream.is_write_vectored(),)+
                 }
             }
 
             fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
                 match self.get_mut() {
-                    $type::$one(stream) => Pin::new(stream).poll_flush(context),
-                    $type::$other(stream) => Pin::new(stream).poll_flush(context),
+                    $($type::$variant(stream) => Pin::new(stream).poll_flush(context),)+
                 }
             }
 
             fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
                 match self.get_mut() {
-                    $type::$one(stream) => Pin::new(stream).poll_shutdown(context),
-                    $type::$other(stream) => Pin::new(stream).poll_shutdown(context),
+                    $($type::$variant(stream) => Pin::new(stream).poll_shutdown(context),)+
                 }
             }
         }
     };
 }
 
-delegate!(Socket, Tcp, Memory);
-delegate!(Transport, Plain, Tls, W);
+delegate!(Socket, Tcp, Unix, Memory);
+delegate!(Transport, Plain, Tls);

@@ -1,7 +1,7 @@
 //! Which certificates of a server are believed.
 //!
 //! It refuses to believe anything on its own: WebPKI is asked first, and for every signature. Invariant: name, dates and the
-//! handshake's signatures are checked of every certificate that is believed.
+//! handshake's signatures are checked of every certificate that is believed, unless a user wants none checked.
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{WebPkiServerVerifier, verify_server_name};
@@ -16,18 +16,23 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(super) struct Verifier {
     webpki: Arc<WebPkiServerVerifier>,
-    named: Vec<CertificateDer<'static>>,
+    trusts: Trusts,
+}
+
+/// Who is believed beside those for whom an authority vouches.
+#[derive(Debug)]
+pub(super) enum Trusts {
+    /// Who shows one of these certificates.
+    Named(Vec<CertificateDer<'static>>),
+    /// Whoever has the key of what is shown.
+    Anybody,
 }
 
 impl Verifier {
-    /// Believes what `roots` have signed, and the certificates in `named`.
-    pub fn new(
-        roots: RootCertStore,
-        named: Vec<CertificateDer<'static>>,
-        provider: Arc<CryptoProvider>,
-    ) -> Result<Verifier, Error> {
+    /// Believes what `roots` have signed, and whom `trusts` names.
+    pub fn new(roots: RootCertStore, trusts: Trusts, provider: Arc<CryptoProvider>) -> Result<Verifier, Error> {
         let webpki = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
-        Ok(Verifier { webpki: webpki.map_err(|error| Error::General(error.to_string()))?, named })
+        Ok(Verifier { webpki: webpki.map_err(|error| Error::General(error.to_string()))?, trusts })
     }
 }
 
@@ -40,11 +45,12 @@ impl ServerCertVerifier for Verifier {
         ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
+        let Trusts::Named(named) = &self.trusts else { return Ok(ServerCertVerified::assertion()) };
         let checked = self.webpki.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
         match checked {
             // WebPKI looks at the dates before it looks for who has signed and for what, so they are good.
             Err(Error::InvalidCertificate(reason))
-                if is_nobodys(&reason) && self.named.iter().any(|named| named == end_entity) =>
+                if is_nobodys(&reason) && named.iter().any(|named| named == end_entity) =>
             {
                 verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
                 Ok(ServerCertVerified::assertion())

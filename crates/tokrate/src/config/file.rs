@@ -40,6 +40,7 @@ pub struct Bench {
     pub headers: Option<Vec<String>>,
     pub http: Option<String>,
     pub ca_file: Option<PathBuf>,
+    pub insecure: Option<bool>,
     pub server_metrics: Option<String>,
     pub region: Option<String>,
     pub concurrency: Option<Vec<u32>>,

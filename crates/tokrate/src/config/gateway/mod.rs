@@ -167,6 +167,7 @@ fn client(row: &GatewayRow, seen: &mut Seen) -> Result<ClientConfig> {
         reuse: true,
         ca_file: row.ca_file.clone(),
         proxy: Environment::read().proxies(),
+        ..ClientConfig::default()
     })
 }
 

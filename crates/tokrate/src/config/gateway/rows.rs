@@ -50,7 +50,7 @@ pub struct GatewayRow {
     /// Version of HTTP towards providers
     #[cfg_attr(test, schemars(with = "Option<forms::Http>"))]
     pub http: Option<String>,
-    /// PEM file with further certificate authorities
+    /// PEM file with further certificate authorities, or with a provider's own certificate
     #[cfg_attr(test, schemars(with = "Option<forms::File>"))]
     pub ca_file: Option<PathBuf>,
     /// Seed of what is drawn

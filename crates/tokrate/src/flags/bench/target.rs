@@ -39,9 +39,15 @@ pub struct Target {
     /// Open a new connection for every request instead of reusing them
     #[arg(long)]
     pub new_connections: bool,
-    /// PEM file with further certificate authorities
+    /// Unix socket at which the endpoint listens, in place of the host and port of --url, such as http://localhost/v1
+    #[arg(long, value_name = "PATH")]
+    pub unix_socket: Option<PathBuf>,
+    /// PEM file with further certificate authorities, or with the endpoint's own certificate
     #[arg(long, value_name = "FILE")]
     pub ca_file: Option<PathBuf>,
+    /// Take any certificate of the endpoint: for tests only, and said in the result; means nothing for http://
+    #[arg(long)]
+    pub insecure: bool,
     /// Where the server publishes its own metrics (Prometheus), or `off` [default: where a local engine of the TARGET does]
     #[arg(long, value_name = "URL|off")]
     pub server_metrics: Option<String>,

@@ -5,6 +5,7 @@
 use crate::config::Value;
 use anyhow::{Result, ensure};
 use http::{HeaderName, HeaderValue};
+use std::path::Path;
 use tokrate_bench::ServerMetrics;
 use tokrate_catalog::{Kind, Provider};
 use tokrate_net::Target;
@@ -16,7 +17,7 @@ const USUAL_PATH: &str = "/metrics";
 pub(super) fn server_metrics(
     typed: Option<Value<String>>,
     row: Option<&'static Provider>,
-    base: &Target,
+    (base, unix_socket): (&Target, Option<&Path>),
     headers: &[(HeaderName, HeaderValue)],
 ) -> Result<Option<ServerMetrics>> {
     let published = row.filter(|row| row.kind == Kind::Local).and_then(|row| row.metrics);
@@ -37,6 +38,8 @@ pub(super) fn server_metrics(
         },
     };
     let place = |target: &Target| (target.is_tls(), target.host().to_owned(), target.port());
-    let headers = if place(&target) == place(base) { headers.to_vec() } else { Vec::new() };
-    Ok(Some(ServerMetrics { target, path, family, headers }))
+    let is_there = place(&target) == place(base);
+    let headers = if is_there { headers.to_vec() } else { Vec::new() };
+    let unix_socket = unix_socket.filter(|_| is_there).map(Path::to_owned);
+    Ok(Some(ServerMetrics { target, path, unix_socket, family, headers }))
 }

@@ -37,6 +37,7 @@ pub(super) fn targets(flags: &flags::Target, environment: &Environment, file: &F
             format!("read {flag}: it belongs to one target, and several are named; {instead}")
         };
         ensure!(typed.url.is_none(), several("--url", "write ENGINE@HOST:PORT/MODEL"));
+        ensure!(flags.unix_socket.is_none(), several("--unix-socket", "measure them one after the other"));
         ensure!(key_reference(flags, file).is_none(), several("the key", "set the variable of each provider"));
         let metrics = flags.server_metrics.as_deref().is_none_or(|typed| typed == "off");
         ensure!(metrics, several("--server-metrics", "leave it out, or say `off`"));
@@ -123,6 +124,10 @@ impl Typed {
                 flags.dialect.is_none(),
                 "start the run: --dialect needs an endpoint; name a target or a --url (the embedded engine speaks openai-chat)"
             );
+            ensure!(
+                flags.unix_socket.is_none(),
+                "start the run: --unix-socket needs an endpoint; name a target or a --url, such as --url http://localhost/v1"
+            );
             return Ok(Found { target: embedded(), quirks: Quirks::default() });
         };
         let model = self.model.as_ref().map(|model| model.value.clone()).filter(|model| !model.is_empty());
@@ -188,14 +193,16 @@ impl Place {
             provider: row.map(|row| row.name.to_owned()),
             dialect,
             price,
-            server_metrics: metrics::server_metrics(typed, row, &base, &headers)?,
-            engine_host: machine::facts_if_here(base.host()),
+            server_metrics: metrics::server_metrics(typed, row, (&base, flags.unix_socket.as_deref()), &headers)?,
+            engine_host: machine::facts_if_here(flags.unix_socket.as_ref().map_or(base.host(), |_| "localhost")),
             base,
             model: model.unwrap_or_default(),
             headers,
             http: http_version(flags, file)?,
             new_connections: flags.new_connections,
             ca_file: flags.ca_file.clone().or_else(|| file.bench.ca_file.clone()),
+            insecure: flags.insecure || file.bench.insecure == Some(true),
+            unix_socket: flags.unix_socket.clone(),
             proxy: environment.proxies(),
         };
         if !named {

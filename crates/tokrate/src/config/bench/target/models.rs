@@ -36,6 +36,8 @@ pub(super) fn find(remote: &mut Remote) -> Result<()> {
         connect_timeout: PATIENCE,
         reuse: true,
         ca_file: remote.ca_file.clone(),
+        insecure: remote.insecure,
+        unix_socket: remote.unix_socket.clone(),
         proxy: remote.proxy.clone(),
     };
     let asked = || format!("start the run: no model was named, and {base} could not be asked for its models");

@@ -1,20 +1,21 @@
-//! Client and server over real sockets of this machine: TLS, HTTP/2, proxies, refusals.
+//! Client and server over real sockets of this machine: TLS, HTTP/2, Unix sockets, proxies, refusals.
 
 #![allow(clippy::unwrap_used, reason = "all of this file is test")]
+
+mod proxies;
+mod unix;
 
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::combinators::MapErr;
 use http_body_util::{BodyExt, Full};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
-use std::cell::RefCell;
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
-use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::task::{LocalSet, spawn_local};
 use tokrate_core::{FailureKind, Span, Tick};
 use tokrate_net::server::{
@@ -22,8 +23,8 @@ use tokrate_net::server::{
     read_body,
 };
 use tokrate_net::{
-    Client, ClientConfig, Clock, Exchange, ExchangeFailure, Head, HttpVersion, Limits, NetError, Outgoing,
-    ProxySettings, Route, ServerTls, Sink, Target,
+    Client, ClientConfig, Clock, Exchange, ExchangeFailure, Head, HttpVersion, Limits, NetError, Outgoing, Route,
+    ServerTls, Sink, Target,
 };
 
 fn on_local_runtime<T>(future: impl Future<Output = T>) -> T {
@@ -57,7 +58,8 @@ const SETTINGS: AccessSettings = AccessSettings { host: "--host", origin: None, 
 
 /// Listens on a free port.
 async fn listen(connections: &Arc<Connections>) -> Listener {
-    let access = AccessConfig { hosts: &[], origins: &[], asks_key: false, settings: &SETTINGS };
+    let hosts = ["model.test".to_owned()];
+    let access = AccessConfig { hosts: &hosts, origins: &[], asks_key: false, settings: &SETTINGS };
     Listener::bind(SocketAddr::from(([127, 0, 0, 1], 0)), &access, connections).await.unwrap()
 }
 
@@ -129,6 +131,8 @@ struct Signed {
     /// What it signed.
     leaf_file: PathBuf,
     tls: ServerTls,
+    /// Chain and key of the server.
+    pem: [String; 2],
 }
 
 fn signed(test: &str, name: &str, expired: bool) -> Signed {
@@ -148,7 +152,8 @@ fn signed(test: &str, name: &str, expired: bool) -> Signed {
     std::fs::write(&ca_file, ca_pem).unwrap();
     let leaf_file = ca_file.with_extension("leaf.pem");
     std::fs::write(&leaf_file, &chain).unwrap();
-    Signed { ca_file, leaf_file, tls: ServerTls::from_pem(chain.as_bytes(), key.serialize_pem().as_bytes()).unwrap() }
+    let pem = [chain, key.serialize_pem()];
+    Signed { ca_file, leaf_file, tls: ServerTls::from_pem(pem[0].as_bytes(), pem[1].as_bytes()).unwrap(), pem }
 }
 
 #[test]
@@ -206,11 +211,9 @@ fn own(test: &str, name: &str, years: (i32, i32)) -> Signed {
     let pem = params.self_signed(&key).unwrap().pem();
     let ca_file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("net-{test}.pem"));
     std::fs::write(&ca_file, &pem).unwrap();
-    Signed {
-        leaf_file: ca_file.clone(),
-        ca_file,
-        tls: ServerTls::from_pem(pem.as_bytes(), key.serialize_pem().as_bytes()).unwrap(),
-    }
+    let (tls, leaf_file) =
+        (ServerTls::from_pem(pem.as_bytes(), key.serialize_pem().as_bytes()).unwrap(), ca_file.clone());
+    Signed { ca_file, leaf_file, tls, pem: [pem, key.serialize_pem()] }
 }
 
 /// Asks over both versions of HTTP; the outcomes.
@@ -250,6 +253,18 @@ fn a_certificate_that_stands_in_the_file_itself_is_trusted_for_its_name_and_its_
                 assert_eq!(failure.kind, FailureKind::Tls);
                 assert!(failure.detail.contains(expected), "{}", failure.detail);
             }
+        }
+    });
+}
+
+#[test]
+fn any_certificate_will_do_when_none_is_to_be_checked() {
+    let (old, other) = (own("any-old", "localhost", (2019, 2020)), signed("any", "other.test", false));
+    on_local_runtime(async {
+        for tls in [old.tls, other.tls] {
+            let config = ClientConfig { insecure: true, ..ClientConfig::default() };
+            assert_eq!(ends(tls.clone(), &config).await, [Ok(()), Ok(())]);
+            assert!(ends(tls, &ClientConfig::default()).await.iter().all(Result::is_err));
         }
     });
 }
@@ -305,100 +320,4 @@ fn authorities_that_cannot_be_read_are_told_with_their_file() {
         let error = Route::resolve_blocking(&target, &config, Clock::monotonic()).unwrap_err().to_string();
         assert!(error.contains(path.to_str().unwrap()) && error.contains(reason), "{error}");
     }
-}
-
-/// A proxy that lets through who knows the password, and keeps the heads that it saw.
-async fn proxy(status: &'static str) -> (SocketAddr, Rc<RefCell<Vec<String>>>) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let heads = Rc::new(RefCell::new(Vec::new()));
-    let seen = Rc::clone(&heads);
-    spawn_local(async move {
-        loop {
-            let (stream, _) = listener.accept().await.unwrap();
-            let heads = Rc::clone(&seen);
-            spawn_local(carry_through(stream, heads, status));
-        }
-    });
-    (address, heads)
-}
-
-async fn carry_through(mut stream: TcpStream, heads: Rc<RefCell<Vec<String>>>, status: &str) {
-    let mut head = Vec::new();
-    while !head.ends_with(b"\r\n\r\n") {
-        head.push(stream.read_u8().await.unwrap());
-    }
-    let head = String::from_utf8(head).unwrap();
-    let port = head.split_whitespace().nth(1).and_then(|to| to.rsplit(':').next()).and_then(|port| port.parse().ok());
-    let connects = head.starts_with("CONNECT ");
-    heads.borrow_mut().push(head);
-    if !status.starts_with('2') || !connects {
-        let answer = format!("HTTP/1.1 {status} X\r\ncontent-length: 7\r\n\r\nproxied");
-        stream.write_all(answer.as_bytes()).await.unwrap();
-        return;
-    }
-    let port: u16 = port.unwrap();
-    let mut onward = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
-    stream.write_all(b"HTTP/1.1 200 Connection established\r\n\r\n").await.unwrap();
-    let _ = copy_bidirectional(&mut stream, &mut onward).await;
-}
-
-fn through(proxy: SocketAddr, ca_file: Option<PathBuf>) -> ClientConfig {
-    let url = format!("http://user:pass@{proxy}");
-    let proxy = ProxySettings::from_values(Some(&url), Some(&url), None, None);
-    ClientConfig { proxy, ca_file, ..ClientConfig::default() }
-}
-
-const CREDENTIALS: &str = "proxy-authorization: basic dxnlcjpwyxnz\r\n";
-
-#[test]
-fn a_proxy_is_asked_for_a_tunnel_to_what_is_encrypted_and_handed_whole_urls_of_what_is_not() {
-    let signed = signed("proxy", "localhost", false);
-    on_local_runtime(async {
-        let encrypted = serve(Some(signed.tls)).await;
-        let (address, heads) = proxy("200").await;
-        for http in [HttpVersion::Http1, HttpVersion::Http2] {
-            let config = ClientConfig { http, ..through(address, Some(signed.ca_file.clone())) };
-            let url = format!("https://localhost:{}", encrypted.port());
-            let (ended, heard) = ask(&client(&config, &url), Bytes::from_static(b"{}")).await;
-            assert_eq!(ended.outcome, Ok(()));
-            assert!(heard.text.ends_with(" /v1/x 2"), "{}", heard.text);
-            let head = heads.borrow_mut().pop().unwrap();
-            assert!(head.starts_with(&format!("CONNECT localhost:{} HTTP/1.1\r\n", encrypted.port())), "{head}");
-            assert!(head.to_lowercase().contains(CREDENTIALS), "{head}");
-        }
-        let client = client(&through(address, None), "http://model.test:81/v1");
-        let (ended, heard) = ask(&client, Bytes::new()).await;
-        assert_eq!((ended.outcome, heard.text.as_str()), (Ok(()), "proxied"));
-        let head = heads.borrow_mut().pop().unwrap();
-        assert!(head.starts_with("POST http://model.test:81/v1/x HTTP/1.1\r\n"), "{head}");
-        assert!(head.to_lowercase().contains(CREDENTIALS), "{head}");
-    });
-}
-
-#[test]
-fn a_proxy_that_refuses_fails_the_exchange_and_no_password_is_shown() {
-    on_local_runtime(async {
-        let (address, _heads) = proxy("407").await;
-        for url in ["http://model.test/v1", "https://model.test/v1"] {
-            let (kind, detail) = failure(&through(address, None), url).await;
-            assert_eq!(kind, FailureKind::Proxy, "{detail}");
-            assert!(!detail.contains("pass@") && !detail.contains("dXNlcjpwYXNz"), "{detail}");
-        }
-        let shown = format!("{:?}", through(address, None));
-        assert!(!shown.contains("pass") && !shown.contains("dXNlcjpwYXNz"), "{shown}");
-    });
-}
-
-#[test]
-fn what_no_proxy_can_do_is_refused_before_anything_is_sent() {
-    let proxy = SocketAddr::from(([127, 0, 0, 1], 9));
-    let config = ClientConfig { http: HttpVersion::Http2, ..through(proxy, None) };
-    let route = Route::resolve_blocking(&Target::parse("http://model.test").unwrap(), &config, Clock::monotonic());
-    assert!(matches!(Client::new(config, route.unwrap(), Clock::monotonic()), Err(NetError::ProxiedHttp2)));
-    let settings = ProxySettings::from_values(Some("socks5://user:pass@127.0.0.1:9"), None, None, None);
-    let config = ClientConfig { proxy: settings, ..ClientConfig::default() };
-    let route = Route::resolve_blocking(&Target::parse("http://model.test").unwrap(), &config, Clock::monotonic());
-    let message = route.unwrap_err().to_string();
-    assert!(message.contains("socks5://127.0.0.1") && !message.contains("pass"), "{message}");
 }
