@@ -127,11 +127,15 @@ impl FailureKind {
     pub const fn hint(self) -> &'static str {
         match self {
             FailureKind::Dns => "check the host name in --url and the machine's resolver",
-            FailureKind::Connect => "check that the server runs and that host and port of --url are right",
+            FailureKind::Connect => {
+                "check that the server runs and that host and port of --url (or --unix-socket) are right"
+            }
             FailureKind::Closed => "look at the server's log: it, or something in between, ended the connection",
             FailureKind::ConnectTimeout => "check firewalls and routes to the host, or raise --connect-timeout",
-            FailureKind::Tls => "check the certificate, the host name, or use http:// for a plain server",
-            FailureKind::Proxy => "check HTTP_PROXY, HTTPS_PROXY and NO_PROXY",
+            FailureKind::Tls => {
+                "check the certificate (--ca-file names your own) and the host name, or use http:// for a plain server"
+            }
+            FailureKind::Proxy => "check HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY",
             FailureKind::Unauthorized => "check the key that --key-env names and its rights",
             FailureKind::NotFound => "check the path of --url (most end in /v1) and the name in --model",
             FailureKind::ModelNotFound => "check the lane's model in the settings; the provider does not have it",

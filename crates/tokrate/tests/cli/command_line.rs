@@ -111,7 +111,14 @@ fn a_target_that_makes_no_sense_is_refused() {
         "bench --url http://user:sk-secret@host/v1 --model m",
         "bench --url http://host/v1?x=1 --model m",
         "bench --url https://127.0.0.1:9/v1 --model m --ca-file nowhere.pem",
+        "bench --url https://127.0.0.1:9/v1 --model m --ca-file .",
+        "bench --url https://127.0.0.1:9/v1 --model m --ca-file settings.toml",
+        "bench --url http://localhost/v1 --model m --unix-socket nowhere.sock",
+        "bench --url http://localhost/v1 --model m --unix-socket settings.toml",
+        "bench --unix-socket nowhere.sock",
+        "bench vllm/m sglang/m --unix-socket nowhere.sock",
     ];
+    folder.write("settings.toml", "[bench]\n");
     let shown = refusals(&folder, &lines);
     let said: Vec<&str> = shown.lines().filter(|line| !line.starts_with('$')).collect();
     assert!(!said.iter().any(|line| line.contains("sk-secret")), "{said:?}");

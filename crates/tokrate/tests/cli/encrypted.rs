@@ -3,8 +3,8 @@
 //! It refuses to know handshakes. Invariant: the certificate is made for the test and lives as long as it.
 
 use crate::scripted::{Server, answer, stream};
-use crate::tool::{Bench, bench, number};
-use rcgen::{CertifiedKey, generate_simple_self_signed};
+use crate::tool::{Bench, bench, number, run};
+use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
 use rustls::pki_types::PrivateKeyDer;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -12,10 +12,13 @@ use std::net::TcpStream;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// A server behind TLS, with the file of the certificate to trust.
+/// A server behind TLS, with the file of the certificate to trust: one as `openssl req -x509` makes it, which says that it is an
+/// authority's.
 fn encrypted(name: &str) -> (Server, PathBuf) {
-    let CertifiedKey { cert, signing_key } =
-        generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).expect("a certificate");
+    let signing_key = KeyPair::generate().expect("a key");
+    let mut params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).expect("a name");
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let cert = params.self_signed(&signing_key).expect("a certificate");
     let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}.pem", std::process::id()));
     std::fs::write(&file, cert.pem()).expect("written");
     let key = PrivateKeyDer::Pkcs8(signing_key.serialize_der().into());
@@ -78,4 +81,41 @@ fn a_certificate_that_nobody_trusts_is_named() {
     bench.expect(2, &[("tls", 4)]);
     assert!(bench.phase().failures[0].message.is_some());
     std::fs::remove_file(file).expect("it was written");
+}
+
+#[test]
+fn a_certificate_that_is_not_to_be_checked_is_not_and_the_result_says_so() {
+    let (server, file) = encrypted("insecure");
+    let said = "the certificate of the endpoint was not checked (--insecure)";
+    let bench = measured("insecure", &server, &["--insecure"]);
+    bench.expect(0, &[]);
+    assert!(bench.record.warnings.iter().any(|warning| warning == said), "{:?}", bench.record.warnings);
+    assert!(bench.finished.stdout.contains(said), "{}", bench.finished.stdout);
+    // The file of settings can say it too, and nobody else's file can.
+    let url = server.url().replace("http://", "https://");
+    let line = format!("bench --url {url} --model m --requests 2 --warmup 0 --calibration off --json record.json");
+    let words: Vec<&str> = line.split(' ').collect();
+    bench.folder.write("tokrate.toml", "[bench]\ninsecure = true\n");
+    let refused = run(&bench.folder, &words);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(
+        refused.stderr.contains("bench.insecure") && refused.stderr.contains("tokrate trust"),
+        "{}",
+        refused.stderr
+    );
+    let named = run(&bench.folder, &[&words[..], &["--config", "tokrate.toml"]].concat());
+    assert!(named.code == Some(0) && named.stdout.contains(said), "{named:?}");
+    std::fs::remove_file(file).expect("it was written");
+}
+
+#[test]
+fn not_to_check_certificates_means_nothing_in_the_clear_and_is_said() {
+    let server = Server::saying(answer("200 OK", "text/event-stream", &stream(3).concat()));
+    let bench = bench("insecure-clear", &server.url(), 1, 2, &["--insecure"]);
+    bench.expect(0, &[]);
+    let warnings = &bench.record.warnings;
+    assert!(
+        warnings.iter().any(|warning| warning.starts_with("--insecure means nothing for an http://")),
+        "{warnings:?}"
+    );
 }

@@ -33,6 +33,7 @@ mod loopback_truth;
 mod mcp;
 mod outputs;
 mod race;
+mod reached;
 mod replay;
 mod requests_sent;
 mod scripted;

@@ -39,7 +39,7 @@ pub struct Target {
     /// Open a new connection for every request instead of reusing them
     #[arg(long)]
     pub new_connections: bool,
-    /// Unix socket at which the endpoint listens, in place of the host and port of --url, such as http://localhost/v1
+    /// Unix socket at which the endpoint listens; --url http://localhost/v1 then only says path and name
     #[arg(long, value_name = "PATH")]
     pub unix_socket: Option<PathBuf>,
     /// PEM file with further certificate authorities, or with the endpoint's own certificate
