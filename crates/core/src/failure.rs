@@ -18,7 +18,7 @@ pub enum FailureKind {
     Tls,
     /// A proxy refused or broke the connection.
     Proxy,
-    /// 401 or 403: the key is missing, wrong or lacks a right.
+    /// 401, 402 or 403: the key is missing, wrong, or lacks a right or credit.
     Unauthorized,
     /// 404: the path, or something that the request names, does not exist.
     NotFound,
@@ -136,7 +136,7 @@ impl FailureKind {
                 "check the certificate (--ca-file names your own) and the host name, or use http:// for a plain server"
             }
             FailureKind::Proxy => "check HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY",
-            FailureKind::Unauthorized => "check the key that --key-env names and its rights",
+            FailureKind::Unauthorized => "check the key that --key-env names, its rights and its credit",
             FailureKind::NotFound => "check the path of --url (most end in /v1) and the name in --model",
             FailureKind::ModelNotFound => "check the lane's model in the settings; the provider does not have it",
             FailureKind::BadRequest => "read the server's message; the model may not take one of the options",

@@ -190,11 +190,20 @@ impl Connector {
                     let _ = stream.set_nodelay(true);
                     return Ok(stream);
                 }
-                Err(error) => last = Some(format!("connect to {whom}{address}: {error}")),
+                Err(error) => last = Some(format!("connect to {whom}{address}: {}", said(&error))),
             }
         }
         Err(ExchangeFailure { kind, detail: last.unwrap_or_else(|| "no address to connect to".to_owned()) })
     }
+}
+
+/// What an error of the system says; of one that is this machine's own, that it is.
+fn said(error: &std::io::Error) -> String {
+    let ours = [rustix::io::Errno::MFILE, rustix::io::Errno::NFILE].map(|errno| Some(errno.raw_os_error()));
+    if ours.contains(&error.raw_os_error()) {
+        return format!("{error}: a limit of this machine and no fault of the server; raise it (`ulimit -n`)");
+    }
+    error.to_string()
 }
 
 fn encryption(tls: &Arc<rustls::ClientConfig>, host: &str) -> Option<Encryption> {
@@ -216,6 +225,14 @@ async fn encrypted(below: Transport, tls: &Encryption, http: HttpVersion) -> Res
 mod tests {
     use super::*;
     use crate::target::Target;
+
+    #[test]
+    fn too_many_open_files_are_no_fault_of_the_server() {
+        let error = std::io::Error::from_raw_os_error(rustix::io::Errno::MFILE.raw_os_error());
+        assert!(said(&error).contains("no fault of the server; raise it (`ulimit -n`)"), "{}", said(&error));
+        let refused = std::io::Error::from_raw_os_error(rustix::io::Errno::CONNREFUSED.raw_os_error());
+        assert!(!said(&refused).contains("ulimit"));
+    }
 
     #[test]
     fn a_connection_that_was_opened_sends_small_writes_at_once() {

@@ -61,7 +61,8 @@ pub fn refusal(status: u16, headers: &[(&str, &str)], body: &[u8]) -> Refusal {
 
 fn kind_of_status(status: u16) -> FailureKind {
     match status {
-        401 | 403 => FailureKind::Unauthorized,
+        // No credit is a right that the key lacks.
+        401..=403 => FailureKind::Unauthorized,
         404 => FailureKind::NotFound,
         429 => FailureKind::RateLimited,
         400 | 413 | 422 => FailureKind::BadRequest,
