@@ -18,6 +18,7 @@ pub mod prompts;
 pub mod record;
 pub mod request;
 pub mod server_metrics;
+pub mod socks_proxy;
 pub mod target_name;
 pub mod tokens;
 pub mod trace;

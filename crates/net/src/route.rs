@@ -67,7 +67,6 @@ impl Route {
             check_unix_socket(path)
                 .map_err(|reason| NetError::UnixSocket { path: path.clone(), reason: reason.to_string() })?;
         }
-        route.proxy = config.proxy_of(target)?;
         if route.proxy.as_ref().is_some_and(|proxy| proxy.kind == ProxyKind::Https) {
             // A proxy is no endpoint: it speaks HTTP/1.1, and who is reached through it is not to be anybody's guess.
             let config = ClientConfig { http: HttpVersion::Http1, insecure: false, ..config.clone() };
@@ -110,14 +109,14 @@ impl Route {
     /// finds one.
     ///
     /// # Errors
-    /// When TLS cannot be set up.
+    /// When the proxy is of a kind that is not supported, or TLS cannot be set up.
     pub fn unresolved(target: &Target, config: &ClientConfig) -> Result<Route, NetError> {
         let tls = tls_of(target, config)?;
         Ok(Route {
             target: target.clone(),
             addresses: Arc::default(),
             unix_socket: config.unix_socket.clone(),
-            proxy: None,
+            proxy: config.proxy_of(target)?,
             tls,
             proxy_tls: None,
             resolved_in: Span::ZERO,
