@@ -6,6 +6,7 @@ mod fuzz;
 mod nightly;
 mod sdk;
 mod tidy;
+mod tour;
 mod verify;
 
 use anyhow::Context;
@@ -30,6 +31,7 @@ usage: cargo xtask <chore>
                   writes what reaches something new into fuzz/data/corpus (needs a C++ compiler)
   nightly [--seed N]
                   10,000 gateways and other worlds in virtual time and 200 kills of the log's writer, with seeds of the day
+  tour            run the command lines of scripts/tour.txt against simulated engines, with all that they print
   docs            write anew what docs/ has that is made from the code: schemas, the reference of the settings
   release         build target/guided/tokrate, the binary as it is handed out: optimised by a profile of its own use
   bench [NAME…]   measure the bars with the release binary, beside a floor in the same run
@@ -46,6 +48,7 @@ fn main() -> ExitCode {
         Some("docs") => docs::run(&root),
         Some("fuzz") => fuzz::run(&root, &arguments[1..]),
         Some("nightly") => nightly::run(&root, &arguments[1..]),
+        Some("tour") => tour::run(&root),
         Some("sdk") => sdk::run(&root, &arguments[1..]),
         // What needs the program's own crates is not built before it is asked for.
         Some("bench" | "soak" | "release") => {
