@@ -138,6 +138,10 @@ pub(crate) fn left_out(source: &PromptSource) -> Option<String> {
     })
 }
 
+/// Why a run without streaming has hardly any times of tokens.
+const NOT_STREAMED: &str = "the answers were not streamed: each came in one piece, so there is no TTFT, TPOT, ITL or output speed; E2E is \
+     the wait for all of it";
+
 /// What a reader may want to know.
 pub(crate) fn notes(phases: &[PhaseResult]) -> Vec<String> {
     let stale = phases.iter().filter(|phase| phase.connections.stale > 0).map(|phase| {
@@ -154,9 +158,11 @@ pub(crate) fn notes(phases: &[PhaseResult]) -> Vec<String> {
         let other = phase.models.iter().filter_map(|seen| seen.name.as_ref()).find(|name| *name != asked)?;
         Some(said(phase, format!("the answers name the model `{other}`, asked for was `{asked}`")))
     });
-    let speeds = phases.iter().filter_map(without_speed);
+    let whole = phases.iter().find(|phase| !phase.conditions.streaming).map(|_| NOT_STREAMED.to_owned());
+    let speeds = phases.iter().filter(|phase| phase.conditions.streaming).filter_map(without_speed);
     let told = suspicions(phases).into_iter().filter(Suspicion::is_note).map(|suspicion| suspicion.sentence);
-    said_once(stale.chain(mismatched).chain(speeds).collect()).into_iter().chain(told).collect()
+    let by_level = said_once(stale.chain(mismatched).chain(speeds).collect());
+    whole.into_iter().chain(by_level).chain(told).collect()
 }
 
 /// Why the output speed of a level is missing, or is that of some of its answers.

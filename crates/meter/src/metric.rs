@@ -82,7 +82,7 @@ impl RequestMetric {
 
     /// Whether an answer that comes in one piece lacks it.
     pub const fn needs_stream(self) -> bool {
-        self.tokens_needed() > 1
+        matches!(self, RequestMetric::Ttft | RequestMetric::Ttfat) || self.tokens_needed() > 1
     }
 
     /// `ms` or `tok/s`.

@@ -19,6 +19,8 @@ pub const LONG_TEXT_TOKENS: u64 = 32;
 pub const SPEED_TOKENS_LEAST: u64 = 16;
 /// Fewest reads, and fewest chunks, that its text came in.
 const CHUNKS_LEAST: u64 = 8;
+/// Why an answer that was not asked for as a stream has no time to first token and no speed of writing.
+const NOT_STREAMED: &str = "not streamed: the answer came in one piece";
 /// How far the time of one read may be off (measured against an engine that logs its writes: 0.03 to 0.085 ms at 600 to 2,500
 /// tokens a second).
 const STAMP_ERROR: Span = Span::from_micros(100);
@@ -45,17 +47,20 @@ pub enum NoSpeed {
     NoLaterToken,
     /// Nobody counted its tokens.
     NotCounted,
+    /// It was not asked for as a stream.
+    NotStreamed,
 }
 
 impl NoSpeed {
     /// All of them.
-    pub const ALL: [NoSpeed; 6] = [
+    pub const ALL: [NoSpeed; 7] = [
         NoSpeed::FewTokens,
         NoSpeed::FewChunks,
         NoSpeed::FewReads,
         NoSpeed::ShortWindow,
         NoSpeed::NoLaterToken,
         NoSpeed::NotCounted,
+        NoSpeed::NotStreamed,
     ];
 
     /// In words, as rows have it.
@@ -67,6 +72,7 @@ impl NoSpeed {
             NoSpeed::ShortWindow => "decode window shorter than 10 ms",
             NoSpeed::NoLaterToken => "no token after the first chunk",
             NoSpeed::NotCounted => "tokens were not counted",
+            NoSpeed::NotStreamed => NOT_STREAMED,
         }
     }
 
@@ -155,9 +161,12 @@ pub struct RequestNumbers {
     pub tls_ns: u64,
     /// Sent to first response body byte (ns).
     pub ttfb_ns: Option<u64>,
-    /// Sent to first output text, reasoning included (ns).
+    /// Sent to first output text, reasoning included (ns); only of a streamed answer.
     pub ttft_ns: Option<u64>,
-    /// Sent to first answer text, reasoning excluded (ns).
+    /// Why there is no time to first token although text came.
+    #[serde(default)]
+    pub ttft_missing: Option<String>,
+    /// Sent to first answer text, reasoning excluded (ns); only of a streamed answer.
     pub ttfat_ns: Option<u64>,
     /// Sent to finish (ns); only of an answered request.
     pub e2e_ns: Option<u64>,
@@ -320,6 +329,17 @@ impl RequestNumbers {
     /// Text events that arrived together with another one.
     pub fn events_in_bursts(&self) -> u64 {
         events_in_bursts(&self.chunk_list)
+    }
+
+    /// Takes back what only a stream has: the whole answer comes with its first token, so the time to it would be `e2e` by
+    /// another name.
+    pub(crate) fn was_not_streamed(&mut self) {
+        if self.ttft_ns.take().is_some() {
+            self.ttft_missing = Some(NOT_STREAMED.to_owned());
+        }
+        (self.ttfat_ns, self.output_speed, self.tpot_ms) = (None, None, None);
+        (self.largest_gap_ns, self.largest_itl_ns) = (None, None);
+        self.output_speed_missing = Some(NOT_STREAMED.to_owned());
     }
 
     /// Everything that does not depend on text.

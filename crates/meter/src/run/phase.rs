@@ -202,9 +202,14 @@ pub fn mark_warmup(rule: Warmup, started_at: Tick, requests: &mut [RequestNumber
 }
 
 impl PhaseResult {
-    /// Sums up a phase; sorts its requests and marks the warm-up on the way ([`mark_warmup`]). Runs the self-consistency gate over the outcome.
+    /// Sums up a phase; sorts its requests and marks the warm-up on the way ([`mark_warmup`]), and takes from answers that were
+    /// not streamed what only a stream has. Runs the self-consistency gate over the outcome.
     pub fn of(input: &PhaseInput<'_>, requests: &mut [RequestNumbers]) -> PhaseResult {
         let warmup_end = mark_warmup(input.warmup, input.started_at, requests);
+        let streamed = input.conditions.streaming;
+        if !streamed {
+            requests.iter_mut().for_each(RequestNumbers::was_not_streamed);
+        }
         let requests = &*requests;
         let measured: Vec<&RequestNumbers> =
             requests.iter().filter(|request| request.is_answered() && !request.warmup).collect();
@@ -215,7 +220,8 @@ impl PhaseResult {
         };
         let failed = |request: &&RequestNumbers| is_failed(request.failure_kind()) && !request.warmup;
         let infinite = requests.iter().filter(failed).count() as u64 + input.forfeited;
-        let times = Times { measured: &measured, infinite, speed_refused: speed_refusal(&measured) };
+        let infinite_text = if streamed { infinite } else { 0 };
+        let times = Times { measured: &measured, speed_refused: speed_refusal(&measured) };
         let (itl, tpot) = (Pool::Itl.distribution(&measured), times.tpot(0));
         let output_speed = times.output_speed(&tpot);
         let in_flight = in_flight(requests);
@@ -246,11 +252,11 @@ impl PhaseResult {
             largest_gap: times.plain(|request| request.largest_gap_ns),
             e2e: times.plain(|request| request.e2e_ns),
             e2e_from_due: times.plain(|request| request.e2e_from_due_ns),
-            adj_ttft: times.adjusted(|request| request.ttft_ns),
-            adj_ttfat: times.adjusted(|request| request.ttfat_ns),
-            adj_tpot: times.tpot(infinite),
-            adj_e2e: times.adjusted(|request| request.e2e_ns),
-            adj_e2e_from_due: times.adjusted(|request| request.e2e_from_due_ns),
+            adj_ttft: times.adjusted(infinite_text, |request| request.ttft_ns),
+            adj_ttfat: times.adjusted(infinite_text, |request| request.ttfat_ns),
+            adj_tpot: times.tpot(infinite_text),
+            adj_e2e: times.adjusted(infinite, |request| request.e2e_ns),
+            adj_e2e_from_due: times.adjusted(infinite, |request| request.e2e_from_due_ns),
             comfort: times.comfort(),
             output_speed,
             tpot,
@@ -292,10 +298,9 @@ impl From<&Sketch> for TimerLag {
     }
 }
 
-/// The measured requests and how many infinite samples an `adj_` distribution gets.
+/// The measured requests.
 struct Times<'a> {
     measured: &'a [&'a RequestNumbers],
-    infinite: u64,
     /// Why the speeds of those that have one are not those of all, if so.
     speed_refused: Option<String>,
 }
@@ -305,8 +310,8 @@ impl Times<'_> {
         Distribution::of_nanos(&mut self.samples(of))
     }
 
-    fn adjusted(&self, of: impl Fn(&RequestNumbers) -> Option<u64>) -> Distribution {
-        Distribution::of_nanos_adjusted(&mut self.samples(of), self.infinite)
+    fn adjusted(&self, infinite: u64, of: impl Fn(&RequestNumbers) -> Option<u64>) -> Distribution {
+        Distribution::of_nanos_adjusted(&mut self.samples(of), infinite)
     }
 
     /// Empty where those that have it would not speak for all.

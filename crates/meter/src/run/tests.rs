@@ -7,7 +7,7 @@ use crate::request::{ConnectionState, NoSpeed, Provenance, RequestNumbers};
 use crate::sample::{MS, Story, at, closed, failed_request, numbers, phase, refused_for_rate, steady_request};
 use crate::stats::QuantileStatus;
 use proptest::prelude::*;
-use tokrate_core::{FailureKind, Rng, Sketch, Tick};
+use tokrate_core::{Conditions, FailureKind, Rng, Sketch, Tick};
 
 fn sweep(intervals: &[(u64, u64)]) -> Sweep {
     Sweep::over(intervals.iter().map(|&(start, end)| (Tick::from_nanos(start), Tick::from_nanos(end))))
@@ -112,6 +112,25 @@ fn an_open_loop_is_steady_from_the_warm_up_to_the_last_arrival() {
     assert_eq!(result.concurrency.cap, None);
     let lone = phase(&PhaseInput { warmup: Warmup::None, ..open }, &requests[..1]);
     assert_eq!(lone.steady_missing.as_deref(), Some("no second request was due after the warm-up"));
+}
+
+#[test]
+fn an_answer_that_was_not_streamed_has_no_time_to_first_token_but_a_reason() {
+    let mut requests: Vec<RequestNumbers> =
+        (0..6).map(|index| steady_request(index, index * 1_000, 100 + index, 10, 40)).collect();
+    requests.push(failed_request(6, 6_000, 6_001, FailureKind::Connect));
+    let conditions = Conditions { streaming: false, ..closed(1).conditions.clone() };
+    let result = PhaseResult::of(&PhaseInput { conditions: &conditions, ..closed(1) }, &mut requests);
+    assert_eq!([result.ttft.n, result.ttfat.n, result.tpot.n, result.adj_ttft.n, result.adj_tpot.n], [0; 5]);
+    assert_eq!((result.adj_ttft.infinite, result.adj_tpot.infinite, result.adj_e2e.infinite), (0, 0, 1));
+    assert_eq!((result.e2e.n, result.ttfb.n, result.output_speed.n), (6, 6, 0));
+    let row = &requests[0];
+    assert_eq!((row.ttft_ns, row.ttfat_ns, row.output_speed, row.largest_gap_ns), (None, None, None, None));
+    let reason = "not streamed: the answer came in one piece";
+    assert_eq!((row.ttft_missing.as_deref(), row.output_speed_missing.as_deref()), (Some(reason), Some(reason)));
+    assert_eq!(requests[6].ttft_missing, None, "no text came, so nothing is taken back");
+    assert_eq!(result.gate, []);
+    assert_eq!(phase(&closed(1), &[steady_request(0, 0, 100, 10, 40)]).ttft.n, 1, "a stream keeps it");
 }
 
 #[test]

@@ -19,10 +19,13 @@ pub fn of(records: &[Record]) -> String {
 fn told(phase: &PhaseResult) -> (String, &'static str) {
     let speed = phase.output_speed.median.value.or(phase.output_speed.median.descriptive);
     let ttft = phase.ttft.p50.nearest_rank();
+    // An answer that was not streamed has neither speed nor TTFT.
+    let whole = if speed.is_none() && ttft.is_none() { phase.e2e.p50.nearest_rank() } else { None };
     let number = |value: f64| if value >= 100.0 { format!("{value:.0}") } else { format!("{value:.1}") };
     let parts = [
         speed.map(|speed| format!("{} tok/s", number(speed))),
         ttft.map(|ttft| format!("TTFT {} ms", number(ttft))),
+        whole.map(|e2e| format!("E2E {} ms", number(e2e))),
         Some(format!("at {}", phase.name)),
     ];
     let text = parts.into_iter().flatten().collect::<Vec<String>>().join(", ");

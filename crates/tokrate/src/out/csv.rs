@@ -16,6 +16,7 @@ const COLUMNS: &[Column] = &[
     ("dialect", |phase| Some(phase.conditions.dialect.clone())),
     ("input_tokens", |phase| Some(phase.conditions.input_tokens.to_string())),
     ("output_tokens", |phase| Some(phase.conditions.output_tokens.to_string())),
+    ("streamed", |phase| Some(phase.conditions.streaming.to_string())),
     ("arrivals", |phase| Some(phase.conditions.arrivals.clone())),
     ("concurrency", |phase| match phase.load {
         Load::Closed { concurrency } => Some(concurrency.to_string()),

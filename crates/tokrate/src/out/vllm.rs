@@ -4,7 +4,8 @@
 //! requests outside the warm-up. Where the meaning differs from vLLM's (field names after vLLM 0.31, benchmarks/serve.py):
 //! `itl` is shared among the tokens of a chunk and pooled over tokens, where vLLM takes the time between two chunks;
 //! `ttft` is the first text and not the first chunk; `tpot` starts after the first chunk; token counts are o200k tokens of
-//! the text; throughputs are those of the steady window and not of the whole duration.
+//! the text; throughputs are those of the steady window and not of the whole duration; without streaming `ttft`, `tpot` and `itl`
+//! are null (`tokrate_streamed` is false then), where vLLM has the time of the whole answer.
 
 use serde_json::{Map, Value, json};
 use tokrate_meter::run::Load;
@@ -59,6 +60,7 @@ fn result(name: &str, record: &Record, phase: &PhaseResult) -> Value {
     {
         times(&mut fields, name, distribution);
     }
+    fields.insert("tokrate_streamed".to_owned(), json!(conditions.streaming));
     fields.insert("tokrate_record".to_owned(), json!(record.schema));
     Value::Object(fields)
 }

@@ -93,8 +93,11 @@ fn hold(row: &Value, served: &Served) {
     assert!(number(row, "last_text_at_ns") >= last.at_ns, "{row}");
     let end = served.writes.last().expect("a write");
     assert!(number(row, "finished_at_ns") >= end.at_ns, "{row}");
-    let answer_at = number(row, "sent_at_ns") + number(row, "ttfat_ns");
-    assert!(answer_at >= served.answer_ns().expect("an answer"), "{row}");
+    let streamed = row["ttft_missing"].is_null();
+    if streamed {
+        let answer_at = number(row, "sent_at_ns") + number(row, "ttfat_ns");
+        assert!(answer_at >= served.answer_ns().expect("an answer"), "{row}");
+    }
 
     // The order of things.
     let order =
@@ -104,11 +107,11 @@ fn hold(row: &Value, served: &Served) {
     assert!(number(row, "finished_at_ns") <= number(row, "ended_at_ns"), "{row}");
 
     // Spans are differences of those ticks.
-    assert_eq!(number(row, "ttft_ns"), number(row, "first_text_at_ns") - number(row, "sent_at_ns"));
+    let first_text = number(row, "first_text_at_ns") - number(row, "sent_at_ns");
+    assert_eq!(row["ttft_ns"].as_u64(), streamed.then_some(first_text));
     assert_eq!(number(row, "e2e_ns"), number(row, "finished_at_ns") - number(row, "sent_at_ns"));
-    let served_ttft = (first.at_ns - served.received_ns) as i64;
-    let added = number(row, "ttft_ns") as i64 - served_ttft;
-    assert!(added.abs() < SANE_NS, "{added} ns added to TTFT: {row}");
+    let added = first_text as i64 - (first.at_ns - served.received_ns) as i64;
+    assert!(added.abs() < SANE_NS, "{added} ns added to the first text: {row}");
     let served_decode = (last.at_ns - first.at_ns) as i64;
     let seen_decode = (number(row, "last_text_at_ns") - number(row, "first_text_at_ns")) as i64;
     assert!((seen_decode - served_decode).abs() < SANE_NS, "{row}");
@@ -228,15 +231,26 @@ fn without_usage_tokens_are_counted() {
 }
 
 #[test]
-fn a_whole_answer_is_one_chunk_with_no_speed() {
-    let bench = measure("whole", quick(), &["--no-stream"]);
+fn a_whole_answer_is_one_chunk_with_no_first_token_and_no_speed() {
+    let bench = measure("whole", quick(), &["--no-stream", "--csv", "whole.csv", "--vllm-json", "whole.json"]);
     each(&bench, "tokens_std", 40);
     each(&bench, "chunks", 1);
     assert!(!bench.record.conditions.streaming);
     for row in &bench.rows {
         assert!(row["output_speed"].is_null() && row["output_speed_missing"].is_string(), "{row}");
-        assert!(number(row, "ttft_ns") >= 40_000_000, "39 gaps of 1 ms and 10 ms before: {row}");
+        assert!(row["ttft_ns"].is_null() && row["ttft_missing"].is_string(), "{row}");
+        assert!(number(row, "e2e_ns") >= 40_000_000, "39 gaps of 1 ms and 10 ms before: {row}");
     }
+    assert_eq!((bench.phase().ttft.n, bench.phase().adj_ttft.n), (0, 0));
+    let notes = bench.record.notes.join("\n");
+    assert!(notes.contains("not streamed: each came in one piece, so there is no TTFT"), "{notes}");
+    let csv = bench.folder.read("whole.csv");
+    let rows: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
+    let cell = |name: &str| rows[1][rows[0].iter().position(|head| *head == name).expect(name)];
+    assert_eq!((cell("streamed"), cell("ttft_p50_ms"), cell("output_speed_median_tok_s")), ("false", "", ""));
+    let vllm: serde_json::Value = serde_json::from_str(&bench.folder.read("whole.json")).expect("JSON");
+    assert!(vllm["median_ttft_ms"].is_null() && vllm["mean_tpot_ms"].is_null(), "{vllm}");
+    assert!(vllm["median_e2el_ms"].is_number() && vllm["tokrate_streamed"] == false, "{vllm}");
 }
 
 #[test]
