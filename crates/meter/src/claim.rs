@@ -3,20 +3,52 @@
 //! It refuses to believe or to doubt: it does arithmetic on what was said. Invariant: a number is never given a meaning that
 //! the words beside it do not have; where several are possible, all of them are listed.
 
+mod conditions;
+mod figure;
+mod reading;
+mod words;
+
 use crate::Comfort;
 use crate::record::Record;
 use crate::run::{Load, PhaseResult};
 use std::fmt;
 
-/// A stated speed, as far as its words tell.
-#[derive(Clone, PartialEq, Debug)]
+/// What a text states, as far as its words tell.
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct Claim {
-    /// Tokens per second.
-    pub tokens_per_second: f64,
+    /// Speeds, in tokens per second, in the order of the text.
+    pub speeds: Vec<Stated>,
+    /// Times to the first token, in milliseconds.
+    pub first_tokens: Vec<Stated>,
+    /// The conditions that the words name, and what was said of each.
+    pub conditions: Vec<(Condition, String)>,
+    /// Pieces with a number of which nothing was made.
+    pub unread: Vec<String>,
+}
+
+/// A number that a text states, or a range of them.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Stated {
+    /// The number, or the lower end of the range.
+    pub low: f64,
+    /// The number, or the upper end of the range.
+    pub high: f64,
+    /// Whether it is the most or the least there is.
+    pub bound: Bound,
     /// Which speed the words name, if they do.
     pub meaning: Option<Meaning>,
-    /// The conditions that the words name: name and what was said.
-    pub conditions: Vec<(Condition, String)>,
+}
+
+/// How a number is meant.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Bound {
+    /// As it stands.
+    #[default]
+    Plain,
+    /// "Up to": the best there is.
+    AtMost,
+    /// "More than".
+    AtLeast,
 }
 
 /// The speeds that people call "tokens per second".
@@ -37,6 +69,8 @@ pub enum Meaning {
 pub enum Condition {
     /// Which model.
     Model,
+    /// In how many bits.
+    Precision,
     /// Which provider, or which engine on which hardware.
     Provider,
     /// How many requests in flight, or at which rate.
@@ -76,22 +110,13 @@ impl Meaning {
             Meaning::PrefillSpeed => "prefill speed",
         }
     }
-
-    /// Words in a claim that name it, in lower case.
-    const fn words(self) -> &'static [&'static str] {
-        match self {
-            Meaning::OutputSpeed => &["output speed", "per user", "/user", "per request", "single stream", "decode"],
-            Meaning::EndToEndSpeed => &["end-to-end", "end to end", "e2e"],
-            Meaning::Throughput => &["throughput", "aggregate", "in total", "system", "per gpu", "all users"],
-            Meaning::PrefillSpeed => &["prefill", "prompt processing", "input tokens per second"],
-        }
-    }
 }
 
 impl Condition {
     /// Everything that a speed depends on.
-    pub const ALL: [Condition; 9] = [
+    pub const ALL: [Condition; 10] = [
         Condition::Model,
+        Condition::Precision,
         Condition::Provider,
         Condition::Load,
         Condition::InputTokens,
@@ -106,6 +131,7 @@ impl Condition {
     pub const fn name(self) -> &'static str {
         match self {
             Condition::Model => "model",
+            Condition::Precision => "precision",
             Condition::Provider => "provider or hardware",
             Condition::Load => "load",
             Condition::InputTokens => "prompt length",
@@ -120,7 +146,8 @@ impl Condition {
     /// The question to ask when it is missing.
     pub const fn question(self) -> &'static str {
         match self {
-            Condition::Model => "Which model, and at which precision?",
+            Condition::Model => "Which model?",
+            Condition::Precision => "At which precision?",
             Condition::Provider => "Which provider, or which engine on which hardware?",
             Condition::Load => {
                 "At how many requests in flight, or at which rate? Alone on the machine, or among others?"
@@ -133,97 +160,62 @@ impl Condition {
             Condition::Place => "When, and measured from where?",
         }
     }
-
-    /// Words before or after which it is named, in lower case.
-    const fn words(self) -> &'static [&'static str] {
-        match self {
-            Condition::Model => &[
-                "llama", "gpt", "qwen", "gemini", "claude", "mistral", "deepseek", "kimi", "glm", "gemma", "phi-",
-                "grok", "model",
-            ],
-            Condition::Provider => &[
-                "h100",
-                "h200",
-                "b200",
-                "b300",
-                "gb200",
-                "mi300",
-                "mi355",
-                "a100",
-                "l40",
-                "rtx",
-                "tpu",
-                "groq",
-                "cerebras",
-                "vllm",
-                "sglang",
-                "tensorrt",
-                "ollama",
-                "llama.cpp",
-                "azure",
-                "bedrock",
-                "gpu",
-                "m4 ",
-                "m3 ",
-            ],
-            Condition::Load => &[
-                "concurren",
-                "batch",
-                "in flight",
-                "users",
-                "streams",
-                "req/s",
-                "rps",
-                "qps",
-                "single stream",
-                "per second load",
-            ],
-            Condition::InputTokens => &["input", "prompt", "context", "isl"],
-            Condition::OutputTokens => &["output tok", "out tok", "osl", "tokens out", "answers of"],
-            Condition::Statistic => &["median", "mean", "average", "p50", "p95", "p99", "peak", "best", "slowest"],
-            Condition::Sample => &["requests", "runs", "n =", "n=", "samples", "over 1", "for 1"],
-            Condition::Tokens => &["o200k", "cl100k", "tokenizer", "native tokens", "reasoning"],
-            Condition::Place => &["2024", "2025", "2026", "2027", "region", "us-", "eu-", "from "],
-        }
-    }
 }
 
 impl Claim {
-    /// Reads a claim such as `800 tok/s on llama-70b at batch 32, fp8`. The number needs a unit of tokens per second
-    /// (`tok/s`, `t/s`, `tps`, `tokens/s`, `tokens per second`) or of time per token (`12 ms/token`, `tpot 12 ms`).
+    /// Reads a claim such as `800 tok/s on llama-70b at batch 32, fp8`, as press releases, model cards and benchmarks write them.
+    /// A speed needs a unit of tokens per time (`tok/s`, `t/s`, `TPS`, `tokens per second`, `tokens/min`) or of time per token
+    /// (`12 ms/token`, `TPOT 12 ms`); a time to first token is named so (`TTFT 200 ms`, `first token in 0.2 s`).
     ///
     /// # Errors
-    /// When there is no number with such a unit.
+    /// When there is neither, and when such a number can be read in two ways (`10.500 tok/s`).
     pub fn parse(text: &str) -> Result<Claim, ClaimError> {
-        let lower = text.to_lowercase();
-        let tokens_per_second = speed_in(&lower).ok_or_else(|| ClaimError {
-            message: format!(
-                "`{text}` holds no number with a unit of tokens per second; write for example \"800 tok/s\" or \"12 ms/token\""
-            ),
-        })?;
-        let meaning = Meaning::ALL.into_iter().find(|meaning| meaning.words().iter().any(|word| lower.contains(word)));
-        let named = |condition: &Condition| condition.words().iter().find(|word| lower.contains(**word)).copied();
-        let conditions = Condition::ALL
-            .into_iter()
-            .filter_map(|condition| Some((condition, around(&lower, named(&condition)?).to_owned())))
-            .collect();
-        Ok(Claim { tokens_per_second, meaning, conditions })
+        let claim = reading::read(text)?;
+        if claim.speeds.is_empty() && claim.first_tokens.is_empty() {
+            let message = format!(
+                "`{text}` holds no number with a unit of tokens per second, nor a time to first token; write for example \
+                 \"800 tok/s\", \"12 ms/token\" or \"TTFT 200 ms\""
+            );
+            return Err(ClaimError { message });
+        }
+        Ok(claim)
     }
 
     /// What would have to be asked.
     pub fn missing(&self) -> impl Iterator<Item = Condition> + '_ {
         Condition::ALL.into_iter().filter(|condition| !self.conditions.iter().any(|(named, _)| named == condition))
     }
+}
 
+impl Stated {
     /// The meanings that the words allow.
     pub fn meanings(&self) -> Vec<Meaning> {
         self.meaning.map_or_else(|| Meaning::ALL.to_vec(), |meaning| vec![meaning])
     }
 
-    /// What follows if the number has this meaning, in sentences.
-    pub fn follows(&self, meaning: Meaning) -> Vec<String> {
-        let speed = self.tokens_per_second;
-        match meaning {
+    /// The number or the range in `unit`, with what bounds it.
+    pub fn shown(&self, unit: &str) -> String {
+        let before = match self.bound {
+            Bound::Plain => "",
+            Bound::AtMost => "at most ",
+            Bound::AtLeast => "at least ",
+        };
+        match self.low < self.high {
+            true => format!("{before}{} to {} {unit}", rounded(self.low), rounded(self.high)),
+            false => format!("{before}{} {unit}", rounded(self.low)),
+        }
+    }
+
+    /// The ends of a range, or the number alone.
+    pub fn ends(&self) -> Vec<f64> {
+        if self.low < self.high { vec![self.low, self.high] } else { vec![self.low] }
+    }
+}
+
+impl Meaning {
+    /// What follows if a speed (tok/s) has this meaning, in sentences.
+    pub fn follows(self, speed: f64) -> Vec<String> {
+        match self {
             Meaning::OutputSpeed => vec![
                 format!(
                     "{:.2} ms per token after the first; an answer of 500 tokens takes {:.1} s and the wait for its first token.",
@@ -257,18 +249,39 @@ impl Claim {
             ],
         }
     }
+}
 
-    /// Holds the claim against what was measured: a sentence for each load level and each meaning that a record can judge.
+/// At most three decimals, none that say nothing.
+fn rounded(number: f64) -> f64 {
+    (number * 1e3).round() / 1e3
+}
+
+impl Claim {
+    /// Holds the claim against what was measured: a sentence for each number, each load level and each meaning that a record can
+    /// judge.
     pub fn against(&self, record: &Record) -> Vec<String> {
-        record
-            .phases
-            .iter()
-            .flat_map(|phase| self.meanings().into_iter().filter_map(|meaning| self.judge(meaning, phase)))
-            .collect()
+        let mut sentences = Vec::new();
+        for phase in &record.phases {
+            for stated in &self.speeds {
+                sentences.extend(stated.meanings().into_iter().filter_map(|meaning| stated.judge(meaning, phase)));
+            }
+            sentences.extend(self.first_tokens.iter().filter_map(|stated| stated.judge_first_token(phase)));
+        }
+        sentences
+    }
+}
+
+/// What was measured: the value and the ends of its interval.
+type Measured = (f64, Option<f64>, Option<f64>);
+
+impl Stated {
+    fn judge_first_token(&self, phase: &PhaseResult) -> Option<String> {
+        let p50 = &phase.ttft.p50;
+        Some(self.held("the median TTFT", "ms", (p50.nearest_rank()?, p50.low, p50.high), phase))
     }
 
     fn judge(&self, meaning: Meaning, phase: &PhaseResult) -> Option<String> {
-        let (value, low, high) = match meaning {
+        let seen: Measured = match meaning {
             Meaning::OutputSpeed => {
                 let median = &phase.output_speed.median;
                 (median.value.or(median.descriptive)?, median.low, median.high)
@@ -284,15 +297,20 @@ impl Claim {
             }
             Meaning::PrefillSpeed => return None,
         };
-        let claimed = self.tokens_per_second;
-        let ratio = claimed / value;
-        let inside = low.zip(high).is_some_and(|(low, high)| low <= claimed && claimed <= high);
-        let verdict = if inside {
-            "the claim lies within the interval".to_owned()
-        } else if low.is_none() {
-            format!("the claim is {ratio:.2} times that; too few samples for an interval")
-        } else {
-            format!("the claim is {ratio:.2} times that, outside the interval")
+        Some(self.held(meaning.name(), "tok/s", seen, phase))
+    }
+
+    fn held(&self, name: &str, unit: &str, (value, low, high): Measured, phase: &PhaseResult) -> String {
+        let verdict = match low.zip(high) {
+            Some((low, high)) if self.low <= high && low <= self.high => {
+                "the claim lies within the interval".to_owned()
+            }
+            interval => {
+                let ratios: Vec<String> = self.ends().iter().map(|end| format!("{:.2}", end / value)).collect();
+                let why =
+                    if interval.is_some() { ", outside the interval" } else { "; too few samples for an interval" };
+                format!("the claim is {} times that{why}", ratios.join(" to "))
+            }
         };
         let interval = low.zip(high).map_or_else(String::new, |(low, high)| format!(" [{low:.1}..{high:.1}]"));
         let valid = if phase.is_valid() { "" } else { " (not valid)" };
@@ -300,63 +318,8 @@ impl Claim {
             Load::Closed { concurrency: 1 } => "alone".to_owned(),
             _ => format!("at {}", phase.name),
         };
-        Some(format!("As {} {load}: measured {value:.1} tok/s{interval}{valid}; {verdict}.", meaning.name()))
+        format!("As {name} {load}: measured {value:.1} {unit}{interval}{valid}; {verdict}.")
     }
-}
-
-/// The first number with a unit of speed, in tokens per second.
-fn speed_in(lower: &str) -> Option<f64> {
-    let mut from = 0;
-    while let Some(start) = lower[from..].find(|character: char| character.is_ascii_digit()) {
-        let start = from + start;
-        let digits = lower[start..].find(|character: char| !(character.is_ascii_digit() || ".,_".contains(character)));
-        let end = digits.map_or(lower.len(), |length| start + length);
-        let number = lower[start..end].trim_end_matches(['.', ',']).replace([',', '_'], "");
-        let rest = lower[end..].trim_start();
-        let (scale, rest) = match rest.strip_prefix('k') {
-            Some(behind) if !behind.starts_with(|character: char| character.is_alphabetic() && character != 't') => {
-                (1e3, behind.trim_start())
-            }
-            _ => (1.0, rest),
-        };
-        if let Ok(number) = number.parse::<f64>()
-            && number > 0.0
-        {
-            if PER_SECOND.iter().any(|unit| rest.starts_with(unit)) {
-                return Some(number * scale);
-            }
-            let milliseconds = ["ms/tok", "ms / tok", "ms per tok", "ms/t "].iter().any(|unit| rest.starts_with(unit));
-            let named = rest.starts_with("ms") && lower[..start].contains("tpot");
-            if milliseconds || named {
-                return Some(1e3 / number);
-            }
-        }
-        from = end;
-    }
-    None
-}
-
-const PER_SECOND: [&str; 10] = [
-    "tok/s",
-    "toks/s",
-    "tokens/s",
-    "token/s",
-    "tps",
-    "t/s",
-    "tokens per second",
-    "tok per second",
-    "tok / s",
-    "tokens / s",
-];
-
-/// The part of the text between commas that holds a word.
-fn around<'t>(text: &'t str, word: &str) -> &'t str {
-    text.split([',', ';']).find(|part| part.contains(word)).unwrap_or(word_in(text, word)).trim()
-}
-
-/// The word itself, where a comma stands within it.
-fn word_in<'t>(text: &'t str, word: &str) -> &'t str {
-    text.find(word).map_or("", |at| &text[at..at + word.len()])
 }
 
 impl fmt::Display for ClaimError {
@@ -368,52 +331,4 @@ impl fmt::Display for ClaimError {
 impl std::error::Error for ClaimError {}
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_number_needs_a_unit_of_speed() {
-        for (text, speed) in [
-            ("800 tok/s", 800.0),
-            ("up to 10,500 tokens per second", 10_500.0),
-            ("1.2k tok/s on 8 x H100", 1_200.0),
-            ("2 users at 3.5 t/s", 3.5),
-            ("tpot 12.5 ms", 80.0),
-            ("20 ms/token", 50.0),
-            ("100 TPS", 100.0),
-        ] {
-            assert_eq!(Claim::parse(text).expect(text).tokens_per_second, speed, "{text}");
-        }
-        for text in ["", "fast", "800", "800 requests/s", "0 tok/s", "70b at 32"] {
-            assert!(Claim::parse(text).is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn what_is_said_is_not_asked_again() {
-        let claim = Claim::parse("800 tok/s throughput on llama-3.3-70b, 8 x H100, batch 64, median, 1k input")
-            .expect("a claim");
-        assert_eq!(claim.meaning, Some(Meaning::Throughput));
-        let missing: Vec<Condition> = claim.missing().collect();
-        assert_eq!(missing, [Condition::OutputTokens, Condition::Sample, Condition::Tokens, Condition::Place]);
-        assert_eq!(Claim::parse("800 tok/s").expect("a claim").missing().count(), Condition::ALL.len());
-    }
-
-    #[test]
-    fn the_arithmetic_is_right() {
-        let claim = Claim::parse("800 tok/s").expect("a claim");
-        assert_eq!(claim.meanings().len(), 4);
-        assert!(
-            claim.follows(Meaning::OutputSpeed)[0]
-                .starts_with("1.25 ms per token after the first; an answer of 500 tokens takes 0.6 s")
-        );
-        assert_eq!(
-            claim.follows(Meaning::Throughput)[0],
-            "Shared evenly: 80.0 tok/s each for 10, 12.5 tok/s each for 64, 3.1 tok/s each for 256."
-        );
-        assert!(
-            claim.follows(Meaning::PrefillSpeed)[0]
-                .starts_with("A prompt of 1,000 tokens is read in 1250 ms, one of 100,000 in 125.0 s")
-        );
-    }
-}
+mod tests;

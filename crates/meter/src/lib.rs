@@ -37,7 +37,7 @@ pub mod stats;
 
 pub use assertion::{Assertion, AssertionOutcome, AssertionStatus};
 pub use attempt::{Attempt, AttemptEnd, AttemptRole, CostBasis, TEXT_BYTES_MOST};
-pub use claim::{Claim, ClaimError, Condition, Meaning};
+pub use claim::{Bound, Claim, ClaimError, Condition, Meaning, Stated};
 pub use client_error::{ClientError, ClientErrorSource};
 pub use comfort::Comfort;
 pub use expression::{ExpressionError, Relation};

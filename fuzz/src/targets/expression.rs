@@ -23,12 +23,17 @@ pub fn run(input: &[u8]) {
         },
         _ => {
             let Ok(claim) = Claim::parse(text) else { return };
-            assert!(claim.tokens_per_second.is_finite() && claim.tokens_per_second > 0.0, "{claim:?}");
-            assert!(!claim.meanings().is_empty());
-            assert_eq!(claim.missing().count() + claim.conditions.len(), tokrate_meter::Condition::ALL.len());
-            for meaning in Meaning::ALL {
-                assert!(!claim.follows(meaning).is_empty());
+            for stated in claim.speeds.iter().chain(&claim.first_tokens) {
+                assert!(
+                    stated.low > 0.0 && stated.low <= stated.high && stated.high.is_finite(),
+                    "{text:?}: {stated:?}"
+                );
+                assert!(!stated.meanings().is_empty());
+                for meaning in Meaning::ALL {
+                    assert!(!meaning.follows(stated.high).is_empty());
+                }
             }
+            assert_eq!(claim.missing().count() + claim.conditions.len(), tokrate_meter::Condition::ALL.len());
         }
     }
 }

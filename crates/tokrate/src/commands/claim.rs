@@ -5,7 +5,7 @@ use crate::config::reading::{self, DATA_BYTES_MOST};
 use crate::flags::claim::Flags;
 use anyhow::{Context, Result, anyhow};
 use std::fmt::Write;
-use tokrate_meter::{Claim, Comparison, Meaning, Record};
+use tokrate_meter::{Claim, Comparison, Meaning, Record, Stated};
 
 /// Explains the claim; with a record, holds it against what was measured.
 pub fn run(flags: &Flags) -> Result<Verdict> {
@@ -26,40 +26,71 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
 }
 
 fn told(text: &mut String, claim: &Claim, records: &[Record]) -> std::fmt::Result {
-    writeln!(text, "{} tok/s", claim.tokens_per_second)?;
-    match claim.meaning {
-        Some(meaning) => writeln!(text, "\nThe words say {}. Then:", meaning.name())?,
-        None => writeln!(text, "\nThe words do not say which speed. It could be:")?,
+    for stated in &claim.speeds {
+        speed(text, stated)?;
     }
-    for meaning in claim.meanings() {
-        writeln!(text, "\n  {} ({})", meaning.name(), definition(meaning))?;
-        for sentence in claim.follows(meaning) {
-            writeln!(text, "    {sentence}")?;
-        }
+    for stated in &claim.first_tokens {
+        writeln!(text, "TTFT: {}\n", stated.shown("ms"))?;
+        writeln!(
+            text,
+            "  The wait for the first token; it says nothing about how fast the answer is written after that."
+        )?;
+        writeln!(text, "  It grows with the prompt and with the load: without both it cannot be compared.\n")?;
     }
-    if !claim.conditions.is_empty() {
-        writeln!(text, "\nSaid:")?;
-        for (condition, said) in &claim.conditions {
-            writeln!(text, "  {}: {said}", condition.name())?;
-        }
-    }
-    let missing: Vec<&str> = claim.missing().map(|condition| condition.question()).collect();
-    if missing.is_empty() {
-        writeln!(text, "\nNothing that the number depends on is missing.")?;
-    } else {
-        writeln!(text, "\nTo be asked before the number can be compared with another:")?;
-        for question in missing {
-            writeln!(text, "  - {question}")?;
-        }
-    }
+    conditions(text, claim)?;
     for record in records {
         writeln!(text, "\nMeasured: {} at {}", record.conditions.model, record.conditions.endpoint)?;
         let sentences = claim.against(record);
         if sentences.is_empty() {
-            writeln!(text, "  This record cannot judge it: it holds no such speed.")?;
+            writeln!(text, "  This record cannot judge it: it holds no such number.")?;
         }
         for sentence in sentences {
             writeln!(text, "  {sentence}")?;
+        }
+    }
+    Ok(())
+}
+
+fn speed(text: &mut String, stated: &Stated) -> std::fmt::Result {
+    writeln!(text, "{}", stated.shown("tok/s"))?;
+    match stated.meaning {
+        Some(meaning) => writeln!(text, "\nThe words say {}. Then:", meaning.name())?,
+        None => writeln!(text, "\nThe words do not say which speed. It could be:")?,
+    }
+    for meaning in stated.meanings() {
+        writeln!(text, "\n  {} ({})", meaning.name(), definition(meaning))?;
+        for end in stated.ends() {
+            for sentence in meaning.follows(end) {
+                writeln!(text, "    {sentence}")?;
+            }
+        }
+    }
+    writeln!(text)
+}
+
+/// What was said, what was not understood, and what is missing.
+fn conditions(text: &mut String, claim: &Claim) -> std::fmt::Result {
+    if !claim.conditions.is_empty() {
+        writeln!(text, "Said:")?;
+        for (condition, said) in &claim.conditions {
+            writeln!(text, "  {}: {said}", condition.name())?;
+        }
+        writeln!(text)?;
+    }
+    if !claim.unread.is_empty() {
+        writeln!(text, "Not understood, and not used:")?;
+        for said in &claim.unread {
+            writeln!(text, "  {said}")?;
+        }
+        writeln!(text)?;
+    }
+    let missing: Vec<&str> = claim.missing().map(|condition| condition.question()).collect();
+    if missing.is_empty() {
+        writeln!(text, "Nothing that the number depends on is missing.")?;
+    } else {
+        writeln!(text, "To be asked before the number can be compared with another:")?;
+        for question in missing {
+            writeln!(text, "  - {question}")?;
         }
     }
     Ok(())
