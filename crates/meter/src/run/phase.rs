@@ -206,18 +206,12 @@ impl PhaseResult {
     /// not streamed what only a stream has. Runs the self-consistency gate over the outcome.
     pub fn of(input: &PhaseInput<'_>, requests: &mut [RequestNumbers]) -> PhaseResult {
         let warmup_end = mark_warmup(input.warmup, input.started_at, requests);
-        let streamed = input.conditions.streaming;
-        if !streamed {
-            requests.iter_mut().for_each(RequestNumbers::was_not_streamed);
-        }
+        let streamed = keep_what_streams_have(input, requests);
         let requests = &*requests;
         let measured: Vec<&RequestNumbers> =
             requests.iter().filter(|request| request.is_answered() && !request.warmup).collect();
         let counts = counts_of(input, requests);
-        let (steady, steady_missing) = match Steady::find(&input.load, warmup_end, requests) {
-            Ok(steady) => (Some(steady), None),
-            Err(reason) => (None, Some(reason)),
-        };
+        let (steady, steady_missing) = steady_of(input, warmup_end, requests);
         let failed = |request: &&RequestNumbers| is_failed(request.failure_kind()) && !request.warmup;
         let infinite = requests.iter().filter(failed).count() as u64 + input.forfeited;
         let infinite_text = if streamed { infinite } else { 0 };
@@ -343,6 +337,22 @@ impl Times<'_> {
 
     fn samples(&self, of: impl Fn(&RequestNumbers) -> Option<u64>) -> Vec<u64> {
         self.measured.iter().filter_map(|request| of(request)).collect()
+    }
+}
+
+/// Takes from answers that were not streamed what only a stream has; says whether they were.
+fn keep_what_streams_have(input: &PhaseInput<'_>, requests: &mut [RequestNumbers]) -> bool {
+    let streamed = input.conditions.streaming;
+    if !streamed {
+        requests.iter_mut().for_each(RequestNumbers::was_not_streamed);
+    }
+    streamed
+}
+
+fn steady_of(input: &PhaseInput, warmup_end: Tick, requests: &[RequestNumbers]) -> (Option<Steady>, Option<String>) {
+    match Steady::find(&input.load, warmup_end, requests) {
+        Ok(steady) => (Some(steady), None),
+        Err(reason) => (None, Some(reason)),
     }
 }
 
