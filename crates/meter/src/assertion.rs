@@ -4,6 +4,9 @@
 //! why: a percentile of too few samples, a number that the phase does not have, a load that was not run.
 
 mod look_up;
+mod spelling;
+
+pub(crate) use spelling::respelt;
 
 use crate::expression::{Cursor, ExpressionError, Relation, suggestion};
 use crate::metric::RequestMetric;
@@ -82,20 +85,25 @@ impl Assertion {
     ///
     /// Times are those of the record, with or without their unit (`ttft_ms.p95 < 500`, `ttft.p95 < 0.5s`); speeds have no
     /// percentiles but `median`, `slowest_5_percent` and `slowest_1_percent`; shares may be written in per cent. Without a
-    /// load the demand is one on every phase.
+    /// load the demand is one on every phase. `ttft_p95`, `p95_ttft_ms` and `p95(ttft)` are read as `ttft.p95`.
     ///
     /// # Errors
     /// The column, what was expected there, and the nearest known name.
     pub fn parse(text: &str) -> Result<Assertion, ExpressionError> {
-        let mut cursor = Cursor::new(text);
-        let (subject, statistic, named_unit) = left_side(&mut cursor)?;
-        let relation = cursor.relation()?;
-        let number = cursor.number()?;
-        let kind = subject.kind_of(statistic);
-        let bound = number * unit_factor(&mut cursor, kind, named_unit)?;
-        let place = place(&mut cursor)?;
-        cursor.end("@ and a load, or the end")?;
-        Ok(Assertion { subject, statistic, relation, bound, place })
+        let example = |error: ExpressionError| {
+            let example = look_up::example_like(&error.text);
+            error.with_example(example)
+        };
+        let left = text.find(['<', '>', '≤', '≥']).unwrap_or(text.len());
+        let Some(plain) = respelt(&text[..left]).filter(|_| left < text.len()) else {
+            return read(text).map_err(example);
+        };
+        read(&format!("{plain} {}", &text[left..])).map_err(|error| {
+            // Columns are those of the text that was typed.
+            let (typed, read) = (text[..left].chars().count(), plain.chars().count() + 1);
+            let column = if error.column > read { error.column - read + typed } else { 1 };
+            example(ExpressionError { text: text.to_owned(), column, ..error })
+        })
     }
 
     /// Holds the demand against every phase that it is for; never empty.
@@ -184,6 +192,18 @@ impl fmt::Display for Assertion {
     }
 }
 
+fn read(text: &str) -> Result<Assertion, ExpressionError> {
+    let mut cursor = Cursor::new(text);
+    let (subject, statistic, named_unit) = left_side(&mut cursor)?;
+    let relation = cursor.relation()?;
+    let number = cursor.number()?;
+    let kind = subject.kind_of(statistic);
+    let bound = number * unit_factor(&mut cursor, kind, named_unit)?;
+    let place = place(&mut cursor)?;
+    cursor.end("@ and a load, or the end")?;
+    Ok(Assertion { subject, statistic, relation, bound, place })
+}
+
 /// The metric and its statistic, with the unit that may hang on the metric's name.
 fn left_side<'t>(
     cursor: &mut Cursor<'t>,
@@ -194,7 +214,7 @@ fn left_side<'t>(
         let message = if word.is_empty() {
             format!("expected a metric and a statistic such as ttft_ms.p95{}", cursor.found(at))
         } else {
-            format!("expected a statistic behind `{word}`, as in {word}.p95")
+            format!("expected a statistic behind `{word}`, such as .p95 or .mean")
         };
         return Err(cursor.error(at, message));
     };
@@ -235,14 +255,14 @@ fn unit_factor(cursor: &mut Cursor<'_>, kind: Kind, named: Option<&str>) -> Resu
     match (kind, named, unit) {
         (Kind::Time, Some(named), "") => Ok(milliseconds_in(named).unwrap_or(1.0)),
         (Kind::Time, None, "") => {
-            let message = "expected a unit; write for example 500ms or 0.5s, or put it into the name as in ttft_ms.p95";
+            let message = "expected a unit behind the number (ms, s or us), or in the name as in ttft_ms.p95";
             Err(cursor.error(at, message.to_owned()))
         }
         (Kind::Time, Some(named), unit) if named != unit && milliseconds_in(unit).is_some() => {
             Err(cursor.error(at, format!("the name says {named} and the number `{unit}`; leave one of them out")))
         }
         (Kind::Time, _, unit) => milliseconds_in(unit)
-            .ok_or_else(|| cursor.error(at, format!("`{unit}` is no unit of time; write for example 500ms or 0.5s"))),
+            .ok_or_else(|| cursor.error(at, format!("`{unit}` is no unit of time; those are ms, s and us"))),
         (Kind::Share, _, "%") => Ok(0.01),
         (_, _, "") => Ok(1.0),
         (Kind::Speed, _, unit) if is_speed_unit(unit) => Ok(1.0),

@@ -15,6 +15,15 @@ pub struct ExpressionError {
     pub column: usize,
     /// What is wrong there and what was expected.
     pub message: String,
+    /// Something like it that would be understood.
+    pub example: String,
+}
+
+impl ExpressionError {
+    /// The same with another example.
+    pub(crate) fn with_example(self, example: impl Into<String>) -> ExpressionError {
+        ExpressionError { example: example.into(), ..self }
+    }
 }
 
 /// How a value must compare with a bound.
@@ -84,6 +93,16 @@ impl<'t> Cursor<'t> {
         self.here() == self.text.len()
     }
 
+    /// All of it.
+    pub fn text(&self) -> &'t str {
+        self.text
+    }
+
+    /// What is not read yet.
+    pub fn text_here(&self) -> &'t str {
+        &self.text[self.at..]
+    }
+
     /// The next run of letters, digits, `_` and whatever `also` allows; empty if there is none.
     pub fn word(&mut self, also: &[char]) -> &'t str {
         let from = self.here();
@@ -145,7 +164,7 @@ impl<'t> Cursor<'t> {
     /// An error at a byte offset of the text.
     pub fn error(&self, at: usize, message: String) -> ExpressionError {
         let column = self.text[..at].chars().count() + 1;
-        ExpressionError { text: self.text.to_owned(), column, message }
+        ExpressionError { text: self.text.to_owned(), column, message, example: String::new() }
     }
 
     /// Fails unless the text is over.
@@ -196,7 +215,8 @@ fn distance(a: &str, b: &str) -> usize {
 
 impl fmt::Display for ExpressionError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "understand `{}` at column {}: {}", self.text, self.column, self.message)
+        let ExpressionError { text, column, message, example } = self;
+        write!(formatter, "understand `{text}` at column {column}: {message}; write for example '{example}'")
     }
 }
 

@@ -66,6 +66,19 @@ impl RequestMetric {
         RequestMetric::ALL.into_iter().find(|metric| metric.name() == name)
     }
 
+    /// The metric that other tools call so where they hold single requests against bounds (`--goodput` of vLLM, GenAI-Perf and
+    /// AIPerf), if it is one of ours.
+    pub fn from_foreign_name(name: &str) -> Option<RequestMetric> {
+        match name {
+            "e2el" | "request_latency" => Some(RequestMetric::E2e),
+            "time_to_first_token" => Some(RequestMetric::Ttft),
+            // Theirs is the mean over the tokens of a request.
+            "inter_token_latency" | "time_per_output_token" => Some(RequestMetric::Tpot),
+            "output_token_throughput_per_user" => Some(RequestMetric::OutputSpeed),
+            other => RequestMetric::from_name(other).filter(|metric| *metric != RequestMetric::Itl),
+        }
+    }
+
     /// Whether it is a speed (tok/s; more is better). All others are times (ms; less is better).
     pub const fn is_speed(self) -> bool {
         matches!(self, RequestMetric::OutputSpeed | RequestMetric::E2eSpeed)

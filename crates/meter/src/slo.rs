@@ -32,23 +32,29 @@ impl Slo {
     /// The column, what was expected there, and the nearest name of one that does not exist. A bound on the wrong side, such
     /// as `output_speed<30`, is refused too.
     pub fn parse(text: &str) -> Result<Slo, ExpressionError> {
+        read(text).map_err(|error| {
+            let metric = metric_in(text).unwrap_or(RequestMetric::Ttft);
+            let bound = if metric.is_speed() { ">30" } else { "<500ms" };
+            error.with_example(format!("{}{bound}", metric.name()))
+        })
+    }
+
+    /// Reads one objective, or several in the form of `vllm bench serve --goodput` and of AIPerf, such as `ttft:200 tpot:50`: at
+    /// most so many milliseconds, which is what they mean there.
+    ///
+    /// # Errors
+    /// As [`Slo::parse`].
+    pub fn parse_all(text: &str) -> Result<Vec<Slo>, ExpressionError> {
+        if !text.contains(':') || text.contains(['<', '>', '≤', '≥']) {
+            return Slo::parse(text).map(|slo| vec![slo]);
+        }
         let mut cursor = Cursor::new(text);
-        let (metric, unit) = metric_name(&mut cursor)?;
-        let sign_at = cursor.here();
-        let relation = cursor.relation()?;
-        if relation.is_upper() == metric.is_speed() {
-            let (worse, right) = if metric.is_speed() { ("a lower speed", ">") } else { ("a longer time", "<") };
-            let message = format!("{worse} is no objective; write {} {right} ...", metric.name());
-            return Err(cursor.error(sign_at, message));
+        let mut slos = Vec::new();
+        while !cursor.is_over() {
+            slos.push(pair(&mut cursor).map_err(|error| error.with_example("ttft:200 tpot:50"))?);
+            cursor.take(',');
         }
-        let number_at = cursor.here();
-        let number = cursor.number()?;
-        if number < 0.0 {
-            return Err(cursor.error(number_at, "expected a number that is not negative".to_owned()));
-        }
-        let bound = scaled(&mut cursor, metric.is_speed(), unit, number)?;
-        cursor.end("the end of the objective")?;
-        Ok(Slo { metric, relation, bound })
+        Ok(slos)
     }
 
     /// Whether a request keeps it; `None` of an answer that lacks the metric. One that failed, was refused for its rate or was
@@ -66,6 +72,83 @@ impl fmt::Display for Slo {
         let unit = if self.metric.is_speed() { "" } else { "_ms" };
         write!(formatter, "{}{unit} {} {}", self.metric.name(), self.relation.symbol(), self.bound)
     }
+}
+
+/// Reads one objective.
+fn read(text: &str) -> Result<Slo, ExpressionError> {
+    let mut cursor = Cursor::new(text);
+    let (metric, unit) = metric_name(&mut cursor)?;
+    let sign_at = cursor.here();
+    let relation = cursor.relation().map_err(|error| match of_many(cursor.text()) {
+        Some(message) => cursor.error(sign_at, message),
+        None => error,
+    })?;
+    if relation.is_upper() == metric.is_speed() {
+        let (worse, right) = if metric.is_speed() { ("a lower speed", ">") } else { ("a longer time", "<") };
+        let message = format!("{worse} is no objective; write {} {right} ...", metric.name());
+        return Err(cursor.error(sign_at, message));
+    }
+    let number_at = cursor.here();
+    let number = cursor.number()?;
+    if number < 0.0 {
+        return Err(cursor.error(number_at, "expected a number that is not negative".to_owned()));
+    }
+    let bound = scaled(&mut cursor, metric.is_speed(), unit, number)?;
+    cursor.end("the end of the objective")?;
+    Ok(Slo { metric, relation, bound })
+}
+
+/// Reads `KEY:VALUE`, a bound in milliseconds (tok/s of a speed).
+fn pair(cursor: &mut Cursor<'_>) -> Result<Slo, ExpressionError> {
+    let at = cursor.here();
+    let word = cursor.word(&[]);
+    let metric = RequestMetric::from_foreign_name(&word.to_lowercase()).ok_or_else(|| {
+        let known = ["ttft", "tpot", "e2el"];
+        cursor.error(at, format!("`{word}` is no metric of a request{}", suggestion(&word.to_lowercase(), &known)))
+    })?;
+    let sign_at = cursor.here();
+    if !cursor.take(':') {
+        return Err(cursor.error(sign_at, format!("expected a colon and milliseconds{}", cursor.found(sign_at))));
+    }
+    let number_at = cursor.here();
+    let bound = cursor.number()?;
+    if bound < 0.0 {
+        return Err(cursor.error(number_at, "expected a number that is not negative".to_owned()));
+    }
+    let relation = if metric.is_speed() { Relation::AtLeast } else { Relation::AtMost };
+    if cursor.text_here().starts_with(char::is_alphabetic) {
+        let unit_at = cursor.here();
+        let unit = cursor.word(&['/']);
+        if unit != "ms" || metric.is_speed() {
+            let message = format!("`{unit}` stands behind a number that is in {} in this form", metric.unit());
+            return Err(cursor.error(unit_at, message));
+        }
+    }
+    Ok(Slo { metric, relation, bound })
+}
+
+/// The metric that a text names somewhere, for an example like it.
+fn metric_in(text: &str) -> Option<RequestMetric> {
+    let lower = text.to_lowercase();
+    let named = RequestMetric::ALL.into_iter().filter(|metric| lower.contains(metric.name()));
+    named.max_by_key(|metric| metric.name().len())
+}
+
+/// A percentile, a mean or an extreme, which are of many requests: what is said of them in place of an objective.
+fn of_many(text: &str) -> Option<String> {
+    let left = text.split(['<', '>', '=', '≤', '≥']).next().unwrap_or_default();
+    let demand = crate::assertion::respelt(left).unwrap_or_else(|| left.trim().to_lowercase());
+    let (metric, statistic) = demand.split_once('.')?;
+    RequestMetric::from_name(metric)?;
+    let share = statistic.strip_prefix('p').and_then(|percent| percent.replace('_', ".").parse::<f64>().ok());
+    let share = share.map_or_else(String::new, |percent| {
+        format!(" (a search asks for {percent} % of them with --slo-share {percent}%)")
+    });
+    let (bound, example) =
+        if RequestMetric::from_name(metric)?.is_speed() { (">30", " > 30") } else { ("<500ms", " < 500ms") };
+    Some(format!(
+        "{statistic} is of many requests, an objective of each one: write --slo '{metric}{bound}'{share}, or --assert '{demand}{example}'"
+    ))
 }
 
 /// Milliseconds in a unit of time.
@@ -101,6 +184,9 @@ fn metric_name<'t>(cursor: &mut Cursor<'t>) -> Result<(RequestMetric, Option<&'t
         _ => None,
     };
     found.ok_or_else(|| {
+        if let Some(message) = of_many(cursor.text()) {
+            return cursor.error(at, message);
+        }
         let known = RequestMetric::ALL.map(RequestMetric::name);
         cursor.error(at, format!("`{word}` is no metric of a request{}", suggestion(&word.to_lowercase(), &known)))
     })
@@ -121,7 +207,7 @@ pub(crate) fn scaled(
         (true, ..) => Err(cursor.error(at, format!("`{unit}` is no unit of a speed; write tok/s or nothing"))),
         (false, Some(named), "") => Ok(number * milliseconds_in(named).unwrap_or(1.0)),
         (false, None, "") => {
-            let message = "expected a unit; write for example 500ms or 0.5s, or put it into the name as in ttft_ms";
+            let message = "expected a unit behind the number (ms, s or us), or in the name as in ttft_ms";
             Err(cursor.error(at, message.to_owned()))
         }
         (false, Some(named), unit) if named != unit => {
@@ -129,7 +215,7 @@ pub(crate) fn scaled(
         }
         (false, _, unit) => milliseconds_in(unit)
             .map(|each| number * each)
-            .ok_or_else(|| cursor.error(at, format!("`{unit}` is no unit of time; write for example 500ms or 0.5s"))),
+            .ok_or_else(|| cursor.error(at, format!("`{unit}` is no unit of time; those are ms, s and us"))),
     }
 }
 
@@ -141,9 +227,27 @@ mod tests {
     use tokrate_core::{FailureKind, Span};
 
     fn told(text: &str) -> String {
-        match Slo::parse(text) {
-            Ok(slo) => slo.to_string(),
-            Err(error) => format!("{}: {}", error.column, error.message),
+        match Slo::parse_all(text) {
+            Ok(slos) => slos.iter().map(Slo::to_string).collect::<Vec<String>>().join(", "),
+            Err(error) => {
+                assert!(Slo::parse_all(&error.example).is_ok(), "the example of {error}");
+                format!("{}: {}; '{}'", error.column, error.message, error.example)
+            }
+        }
+    }
+
+    #[test]
+    fn pairs_of_other_tools_are_read_as_they_mean_them() {
+        assert_eq!(told("ttft:200 tpot:50"), "ttft_ms <= 200, tpot_ms <= 50");
+        assert_eq!(told("ttft:200,e2el:1000"), "ttft_ms <= 200, e2e_ms <= 1000");
+        assert_eq!(
+            told("time_to_first_token:75 inter_token_latency:19.75 request_latency:900ms"),
+            "ttft_ms <= 75, tpot_ms <= 19.75, e2e_ms <= 900"
+        );
+        assert_eq!(told("output_token_throughput_per_user:30"), "output_speed >= 30");
+        assert_eq!(told("ttft<400us"), "ttft_ms < 0.4");
+        for odd in ["ttft:200s", "itl:20", "ttft:", "ttft:200 tpot", "p95:3", "ttft:-1"] {
+            assert!(Slo::parse_all(odd).is_err(), "{odd}");
         }
     }
 
@@ -177,6 +281,12 @@ mod tests {
                 "ttft<500ms or so",
                 "ttft<-1ms",
                 "output_speed_ms>3",
+                "ttft_p95<400ms",
+                "p95(ttft)<400ms",
+                "ttft.p99_9<400ms",
+                "median_output_speed>30",
+                "itl:20",
+                "ttft:200s",
             ]
             .map(told)
             .join("\n")

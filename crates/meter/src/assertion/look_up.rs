@@ -93,6 +93,22 @@ pub(super) fn subject_names() -> Vec<&'static str> {
     SUBJECTS.iter().map(|subject| subject.name).collect()
 }
 
+/// A demand on what a text names somewhere; of a time if it names nothing.
+pub(super) fn example_like(text: &str) -> String {
+    let lower = text.split(['<', '>', '@']).next().unwrap_or_default().to_lowercase();
+    let named = SUBJECTS.iter().filter(|subject| lower.contains(subject.name)).max_by_key(|subject| subject.name.len());
+    let subject = named.unwrap_or(&SUBJECTS[0]);
+    let statistic = if subject.is_time() { "p95" } else { subject.statistics()[0] };
+    let bound = match subject.kind_of(statistic) {
+        Kind::Time => "< 500ms",
+        Kind::Speed => "> 30",
+        Kind::Share if subject.name == "goodput" => "> 95%",
+        Kind::Share => "< 1%",
+        Kind::PerSecond | Kind::Count | Kind::Plain => "> 10",
+    };
+    format!("{}.{statistic} {bound}", subject.name)
+}
+
 impl Kind {
     /// Unit of the number, empty for counts and shares.
     pub const fn unit(self) -> &'static str {

@@ -8,7 +8,10 @@ use tokrate_core::FailureKind;
 fn told(text: &str) -> String {
     match Assertion::parse(text) {
         Ok(assertion) => assertion.to_string(),
-        Err(error) => format!("{text}\n    {}: {}", error.column, error.message),
+        Err(error) => {
+            assert!(Assertion::parse(&error.example).is_ok(), "the example of {error}");
+            format!("{text}\n    {}: {}; '{}'", error.column, error.message, error.example)
+        }
     }
 }
 
@@ -33,6 +36,24 @@ fn demands_are_read_with_the_unit_in_either_place() {
 }
 
 #[test]
+fn other_spellings_of_a_percentile_are_read_as_it() {
+    for text in [
+        "ttft_p95<400ms",
+        "p95(ttft)<400ms",
+        "p95_ttft_ms < 400",
+        "ttft p95 < 0.4s",
+        "P95 TTFT<400000us",
+        "ttft_ms_p95<400",
+    ] {
+        assert_eq!(told(text), "ttft_ms.p95 < 400", "{text}");
+    }
+    assert_eq!(told("median_tpot_ms<50"), "tpot_ms.p50 < 50");
+    assert_eq!(told("p99.9(e2el)<3s @ concurrency 4"), "e2e_ms.p99_9 < 3000 @ concurrency 4");
+    assert_eq!(told("mean(output_speed)>30"), "output_speed.mean > 30");
+    assert_eq!(told("e2e_from_due_p99<1s"), "e2e_from_due_ms.p99 < 1000");
+}
+
+#[test]
 fn what_is_no_demand_is_refused_with_its_column() {
     let bad = [
         "",
@@ -51,6 +72,11 @@ fn what_is_no_demand_is_refused_with_its_column() {
         "ttft_ms.p95 < 500 @ concurrency 2.5",
         "ttft_ms.p95 < 500 at 10",
         "throughput_ms.tokens_per_second > 3",
+        "ttft_p95 < 400",
+        "p95(output_speed) > 30",
+        "p96(ttft) < 400ms",
+        "p95(ttft) 400ms",
+        "goodput.part > 3",
     ];
     insta::assert_snapshot!("refused", bad.map(told).join("\n"));
 }

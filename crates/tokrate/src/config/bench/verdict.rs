@@ -12,7 +12,8 @@ pub(super) fn slos(flags: &flags::Verdict, file: &File) -> Result<Vec<Slo>> {
     let in_file = file.bench.slo.as_deref().unwrap_or_default();
     let (origin, texts) =
         if flags.slos.is_empty() { (file.key("slo"), in_file) } else { ("--slo".to_owned(), flags.slos.as_slice()) };
-    texts.iter().map(|text| Slo::parse(text).with_context(|| format!("read {origin}"))).collect()
+    let read = texts.iter().map(|text| Slo::parse_all(text).with_context(|| format!("read {origin}")));
+    Ok(read.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
 }
 
 /// Demands on the result.

@@ -1,0 +1,53 @@
+//! Other spellings of a metric and its statistic: `ttft_p95`, `p95_ttft_ms`, `p95(ttft)`, `median_tpot_ms`.
+//!
+//! It refuses to guess: both halves have to be known. Invariant: what it returns is the plain spelling of the same number.
+
+use super::look_up::subject_of;
+use crate::metric::RequestMetric;
+use crate::slo::milliseconds_in;
+
+/// The plain spelling (`ttft_ms.p95`) of a left side that is spelt otherwise; `None` of any other text, the plain spelling too.
+pub(crate) fn respelt(left: &str) -> Option<String> {
+    let lower = left.trim().to_lowercase().replace("p99.9", "p99_9");
+    let name = lower.split('.').next().unwrap_or_default();
+    let bare = name.rsplit_once('_').filter(|(_, unit)| milliseconds_in(unit).is_some()).map_or(name, |(bare, _)| bare);
+    if lower.contains('.') && subject_of(name).or_else(|| subject_of(bare)).is_some() {
+        return None;
+    }
+    let mut words: Vec<&str> = lower.split(['_', '(', ')', '.', ' ', '-']).filter(|word| !word.is_empty()).collect();
+    if let Some(at) = words.windows(2).position(|pair| pair == ["p99", "9"]) {
+        words.remove(at + 1);
+        words[at] = "p99_9";
+    }
+    let unit = words.pop_if(|word| milliseconds_in(word).is_some());
+    for at in [0, words.len().checked_sub(1)?] {
+        let mut name = words.clone();
+        let statistic = name.remove(at);
+        let unit = unit.or_else(|| name.pop_if(|word| milliseconds_in(word).is_some()));
+        if let Some(plain) = plain(&name.join("_"), statistic, unit) {
+            return Some(plain);
+        }
+    }
+    None
+}
+
+fn plain(name: &str, statistic: &str, unit: Option<&str>) -> Option<String> {
+    let foreign = RequestMetric::from_foreign_name(name).map(RequestMetric::name);
+    let subject = subject_of(name).or_else(|| subject_of(foreign?))?;
+    let statistic = match statistic {
+        "avg" | "average" => "mean",
+        "median" if subject.is_time() => "p50",
+        "p50" if subject.is_speed() => "median",
+        "std" | "stddev" if subject.is_time() => "standard_deviation",
+        "minimum" => "min",
+        "maximum" => "max",
+        other => other,
+    };
+    let is_percentile =
+        statistic.strip_prefix('p').is_some_and(|rest| rest.starts_with(|digit: char| digit.is_ascii_digit()));
+    if !is_percentile && !subject.statistics().contains(&statistic) {
+        return None;
+    }
+    let unit = unit.filter(|_| subject.is_time()).map_or_else(String::new, |unit| format!("_{unit}"));
+    Some(format!("{}{unit}.{statistic}", subject.name))
+}
