@@ -20,10 +20,6 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use tokrate_core::{Conditions, Rng};
 
-/// The concurrency that output speed is held against.
-const ALONE: u32 = 1;
-/// The concurrencies at which it is looked at.
-const CROWDED: [u32; 3] = [10, 25, 50];
 /// The chance of a false difference among all tests of a scorecard.
 const ALPHA: f64 = 0.05;
 
@@ -55,7 +51,8 @@ pub struct ScoreRow {
     pub output_speed: Standing,
     /// Median time to first token (ms).
     pub ttft: Standing,
-    /// What is left of the output speed at 10, 25 and 50 requests in flight; levels that were not measured are not there.
+    /// What is left of the output speed at higher concurrencies that all targets were measured at: the lowest of them, a middle one
+    /// and the highest.
     pub degradation: Vec<SpeedKept>,
     /// How far the slowest first tokens are from the usual ones.
     pub ttft_tail: Tail,
@@ -73,16 +70,24 @@ pub struct ScoreRow {
     pub suspicions: Vec<SuspicionKind>,
 }
 
-/// Output speed under load as a share of the speed alone.
+/// Output speed under load as a share of the speed at the lowest concurrency that all targets have.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SpeedKept {
     /// Requests in flight.
     pub concurrency: u32,
-    /// Ratio of the median output speeds, at this concurrency to alone, with its 95 % bootstrap interval.
+    /// Requests in flight at the speed that it is held against.
+    #[serde(default = "alone")]
+    pub of: u32,
+    /// Ratio of the median output speeds, at this concurrency to `of`, with its 95 % bootstrap interval.
     pub kept: Measured,
-    /// Mean change of the output speed at each doubling of the concurrency, `kept ^ (1 / log2(concurrency)) - 1`.
+    /// Mean change of the output speed at each doubling of the concurrency, `kept ^ (1 / log2(concurrency / of)) - 1`.
     pub per_doubling: f64,
+}
+
+/// What cards of earlier versions held speeds against.
+const fn alone() -> u32 {
+    1
 }
 
 /// A share of requests with its interval.
@@ -118,6 +123,7 @@ impl Scorecard {
         let root = Rng::root(0).child("scorecard");
         let sides: Vec<Side> = targets.iter().map(|(_, record)| Side::of_record(record)).collect();
         let load = common_load(&sides);
+        let steps = common_steps(&sides);
         let levels: Vec<Option<&LevelSamples>> = sides.iter().map(|side| level_at(side, load?)).collect();
         let of_all = |of: fn(&LevelSamples) -> &Samples| -> Vec<&[f64]> {
             levels.iter().map(|level| level.map_or(&[][..], |level| &of(level).sorted)).collect()
@@ -130,7 +136,7 @@ impl Scorecard {
             target: (*name).to_owned(),
             output_speed: speed.into_speed(),
             ttft,
-            degradation: degradation(side, &root.child(name)),
+            degradation: degradation(side, &steps, &root.child(name)),
             ttft_tail: level_at_or_none(side, load)
                 .map_or_else(Tail::default, |level| Tail::of_sorted(&level.ttft.sorted)),
             gap_tail: Tail::of_gaps(phases_at(record, load)),
@@ -189,16 +195,34 @@ fn phases_at(record: &Record, load: Option<Load>) -> impl Iterator<Item = &Phase
     record.phases.iter().filter(move |phase| Some(phase.load) == load)
 }
 
-fn degradation(side: &Side, rng: &Rng) -> Vec<SpeedKept> {
-    let at = |concurrency: u32| level_at(side, Load::Closed { concurrency });
-    let Some(alone) = at(ALONE) else { return Vec::new() };
-    let kept = |concurrency: u32| {
-        let crowded = at(concurrency)?;
-        let kept = standing::speed_ratio(&alone.tpot, &crowded.tpot, &rng.child(&crowded.name))?;
-        let per_doubling = kept.value.powf(1.0 / f64::from(concurrency).log2()) - 1.0;
-        Some(SpeedKept { concurrency, kept, per_doubling })
+/// The lowest concurrency that every side has, and at most three above it: the next, a middle one and the highest.
+fn common_steps(sides: &[Side]) -> Vec<u32> {
+    let Some((first, others)) = sides.split_first() else { return Vec::new() };
+    let closed = first.levels.iter().filter_map(|level| match level.load {
+        Load::Closed { concurrency } => Some(concurrency),
+        _ => None,
+    });
+    let of_all = |concurrency: &u32| {
+        others.iter().all(|side| level_at(side, Load::Closed { concurrency: *concurrency }).is_some())
     };
-    CROWDED.into_iter().filter_map(kept).collect()
+    let common: Vec<u32> = closed.filter(of_all).collect::<BTreeSet<u32>>().into_iter().collect();
+    match common[..] {
+        [lowest, next, .., last] if common.len() > 4 => vec![lowest, next, common[common.len() / 2], last],
+        _ => common,
+    }
+}
+
+fn degradation(side: &Side, steps: &[u32], rng: &Rng) -> Vec<SpeedKept> {
+    let at = |concurrency: u32| level_at(side, Load::Closed { concurrency });
+    let Some((&of, crowded)) = steps.split_first() else { return Vec::new() };
+    let Some(base) = at(of) else { return Vec::new() };
+    let kept = |&concurrency: &u32| {
+        let level = at(concurrency)?;
+        let kept = standing::speed_ratio(&base.tpot, &level.tpot, &rng.child(&level.name))?;
+        let per_doubling = kept.value.powf(1.0 / (f64::from(concurrency) / f64::from(of)).log2()) - 1.0;
+        Some(SpeedKept { concurrency, of, kept, per_doubling })
+    };
+    crowded.iter().filter_map(kept).collect()
 }
 
 fn share(record: &Record, of: fn(&Counts) -> u64) -> Share {

@@ -62,6 +62,23 @@ fn speed_under_load_is_a_share_of_the_speed_alone() {
 }
 
 #[test]
+fn speed_kept_is_shown_at_the_loads_that_were_measured_and_common() {
+    let gaps = |levels: &[u32]| levels.iter().map(|&level| (level, 10 + u64::from(level))).collect::<Vec<_>>();
+    let shown = |levels: &[&[u32]]| -> Vec<(u32, u32)> {
+        let records: Vec<Record> = levels.iter().map(|levels| target(100, &gaps(levels), 6)).collect();
+        let named: Vec<(&str, &Record)> = ["a", "b"].into_iter().zip(&records).collect();
+        Scorecard::of(&named).rows[0].degradation.iter().map(|kept| (kept.of, kept.concurrency)).collect()
+    };
+    assert_eq!(shown(&[&[2, 4, 8]]), [(2, 4), (2, 8)], "none of them is 10, 25 or 50");
+    assert_eq!(shown(&[&[1, 2, 4, 8, 16, 32, 64]]), [(1, 2), (1, 8), (1, 64)], "the next, a middle one, the highest");
+    assert_eq!(shown(&[&[1, 4, 16], &[1, 8, 16]]), [(1, 16)], "only what both have");
+    assert_eq!(shown(&[&[1, 4], &[2, 8]]), []);
+    // 14 ms a token at 4 in flight, 18 at 8: 0.778 in one doubling.
+    let kept = &Scorecard::of(&[("t", &target(100, &gaps(&[4, 8]), 30))]).rows[0].degradation[0];
+    assert!((kept.per_doubling + 0.222).abs() < 0.01, "{kept:?}");
+}
+
+#[test]
 fn levels_that_are_not_common_have_no_places() {
     let (one, other) = (target(100, &[(1, 10)], 30), target(100, &[(2, 10)], 30));
     let card = Scorecard::of(&[("one", &one), ("other", &other)]);

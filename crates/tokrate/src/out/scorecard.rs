@@ -5,6 +5,7 @@
 use super::comparison::markdown_table;
 use super::markdown::plain;
 use super::table::number;
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use tokrate_charts::{Block, Column, Section, Table};
 use tokrate_meter::curve::Measured;
@@ -39,14 +40,14 @@ pub fn section(card: &Scorecard) -> Section {
 
 type Cell = fn(&ScoreRow) -> String;
 
-const CRITERIA: &[(&str, Cell)] = &[
+const SPEEDS: &[(&str, Cell)] = &[
     ("output speed p50 (tok/s)", |row| median(&row.output_speed)),
     ("place by output speed", |row| place(&row.output_speed)),
     ("TTFT p50 (ms)", |row| median(&row.ttft)),
     ("place by TTFT", |row| place(&row.ttft)),
-    ("output speed kept at 10 in flight", |row| kept(row, 10)),
-    ("output speed kept at 25 in flight", |row| kept(row, 25)),
-    ("output speed kept at 50 in flight", |row| kept(row, 50)),
+];
+
+const OTHERS: &[(&str, Cell)] = &[
     ("TTFT p99 / p50", |row| tail(&row.ttft_tail)),
     ("chunk gap p99 / p50", |row| tail(&row.gap_tail)),
     ("rate-limited requests", |row| share(&row.rate_limited)),
@@ -64,9 +65,15 @@ const CRITERIA: &[(&str, Cell)] = &[
 ];
 
 fn table(card: &Scorecard) -> Table {
-    let rows = CRITERIA.iter().map(|(label, cell)| {
-        std::iter::once((*label).to_owned()).chain(card.rows.iter().map(cell)).collect::<Vec<String>>()
+    let row = |label: String, cell: &dyn Fn(&ScoreRow) -> String| -> Vec<String> {
+        std::iter::once(label).chain(card.rows.iter().map(cell)).collect()
+    };
+    let plain = |&(label, cell): &(&str, Cell)| row(label.to_owned(), &cell);
+    let under_load = steps(card).into_iter().map(|(of, concurrency)| {
+        let than = if of == 1 { String::new() } else { format!(", of that at {of}") };
+        row(format!("output speed kept at {concurrency} in flight{than}"), &|row| kept(row, concurrency))
     });
+    let rows = SPEEDS.iter().map(plain).chain(under_load).chain(OTHERS.iter().map(plain));
     let level = card.level.as_deref().map_or_else(String::new, |level| format!(" at {level}"));
     let names = card.rows.iter().map(|row| Column::numbers(row.target.clone(), ""));
     Table {
@@ -75,6 +82,12 @@ fn table(card: &Scorecard) -> Table {
         rows: rows.collect(),
         notes: notes(card),
     }
+}
+
+/// The loads at which a speed was kept: what it is held against, and requests in flight.
+fn steps(card: &Scorecard) -> BTreeSet<(u32, u32)> {
+    let kept = card.rows.iter().flat_map(|row| &row.degradation);
+    kept.map(|kept| (kept.of, kept.concurrency)).collect()
 }
 
 fn notes(card: &Scorecard) -> Vec<String> {
@@ -87,8 +100,8 @@ fn notes(card: &Scorecard) -> Vec<String> {
     if card.level.is_none() {
         notes.push("The targets have no load level in common, so they have no places.".to_owned());
     }
-    if card.rows.iter().any(|row| row.degradation.len() < 3) {
-        let note = "Speed kept is held against concurrency 1; measure it with --concurrency 1,10,25,50.";
+    if card.rows.iter().any(|row| row.degradation.is_empty()) {
+        let note = "Speed kept under load takes two concurrencies that all targets were measured at, such as --concurrency 1,10,50.";
         notes.push(note.to_owned());
     }
     for unlike in &card.unlike {
