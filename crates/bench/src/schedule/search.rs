@@ -3,9 +3,12 @@
 //! It refuses to guess: a level whose interval lies on both sides of the share is measured again until it does not, or until
 //! as many requests as allowed were sent. Invariant: all rounds of a level count together.
 
+mod told;
+
 use super::{Next, at_level};
 use crate::plan::{Extent, Load, PhaseSpec};
 use tokrate_meter::{Goodput, PhaseResult, SearchLevel, SearchResult, SearchStatus, ShareVerdict, share_interval};
+use told::Told;
 
 /// Rates nearer than this to each other (as a factor) are not told apart.
 const RATE_STEP: f64 = 1.05;
@@ -69,7 +72,7 @@ impl Search {
             Turn::Over(status) => status,
         };
         let (met, missed) = bounds(&levels);
-        let sentence = self.sentence(status, &levels, met, missed);
+        let sentence = Told { search: self, levels: &levels, results, met, missed }.sentence(status);
         let axis = self.axis.name().to_owned();
         SearchResult { axis, share: self.share, highest_met: met, lowest_missed: missed, status, levels, sentence }
     }
@@ -159,55 +162,6 @@ impl Search {
         }
         levels.sort_by(|a, b| a.load.total_cmp(&b.load));
         levels
-    }
-
-    fn sentence(&self, status: SearchStatus, levels: &[SearchLevel], met: Option<f64>, missed: Option<f64>) -> String {
-        let (axis, share) = (self.axis.name(), self.share * 100.0);
-        let open = levels.iter().find(|level| level.verdict == ShareVerdict::Undecided);
-        let said = |load: Option<f64>| load.map_or_else(|| "none".to_owned(), |load| load.to_string());
-        match status {
-            SearchStatus::Found => format!(
-                "the highest {axis} at which at least {share} % of the requests keep the objectives is {} ({} misses them)",
-                said(met),
-                said(missed)
-            ),
-            SearchStatus::NoneMet => {
-                format!(
-                    "no {axis} keeps the objectives for {share} % of the requests; {} misses them already",
-                    said(missed)
-                )
-            }
-            SearchStatus::AllMet => {
-                format!("{axis} {} still keeps the objectives; it is the highest that was allowed", said(met))
-            }
-            SearchStatus::NeedsMoreRequests => {
-                let needed = open.and_then(|level| needed(level, self.share));
-                let needed = needed.map_or_else(String::new, |needed| format!(" (about {needed})"));
-                format!(
-                    "needs more requests{needed}: at {axis} {} {} of {} kept the objectives, which is too near to {share} % \
-                     to tell; known so far: {} keeps them, {} misses them",
-                    said(open.map(|level| level.load)),
-                    open.map_or(0, |level| level.met),
-                    open.map_or(0, |level| level.of),
-                    said(met),
-                    said(missed)
-                )
-            }
-            SearchStatus::LacksMetric => {
-                format!(
-                    "cannot be told: at {axis} {} {} of {} answers lack a metric that an objective is about (the result says why); \
-                     known so far: {} keeps them, {} misses them",
-                    said(open.map(|level| level.load)),
-                    open.map_or(0, |level| level.undecided),
-                    open.map_or(0, |level| level.of),
-                    said(met),
-                    said(missed)
-                )
-            }
-            SearchStatus::Unfinished => {
-                format!("the search is not over: {} keeps the objectives, {} misses them", said(met), said(missed))
-            }
-        }
     }
 }
 

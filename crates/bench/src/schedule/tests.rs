@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use std::sync::OnceLock;
 use tokrate_core::{Conditions, Sketch, Span, Tick};
 use tokrate_meter::run::Throughput;
-use tokrate_meter::{Goodput, PhaseInput, SearchStatus, Warmup};
+use tokrate_meter::{Goodput, PhaseInput, SearchStatus, SloCount, Warmup};
 
 fn closed(concurrency: u32) -> PhaseSpec {
     let load = Load::Closed { concurrency };
@@ -134,6 +134,30 @@ fn refinement_of_a_line_adds_nothing() {
     assert_eq!(run(&schedule, |spec| with_throughput(spec, 50.0 * level(spec))).0.len(), 5);
 }
 
+#[test]
+fn what_a_search_found_stands_alone_in_a_sentence() {
+    let schedule = Schedule::new(vec![closed(1)], search(Axis::Concurrency, 64.0), 0);
+    // From 6 in flight on a fifth starts late; failures are fewer.
+    let measure = |spec: &PhaseSpec| {
+        let (of, late) = (200, if level(spec) >= 6.0 { 40 } else { 2 });
+        let slo = |slo: &str, met: u64| SloCount { slo: slo.to_owned(), met, without_metric: 0 };
+        let slos = vec![slo("ttft_ms < 500", of - late - 3), slo("tpot_ms < 50", of - 4)];
+        let mut result = with_goodput(spec, of - late - 4, of);
+        let goodput = result.goodput.take().map(|goodput| Goodput { slos, missed_failed: 3, ..goodput });
+        PhaseResult { goodput, ..result }
+    };
+    let (_, results, _) = run(&schedule, measure);
+    let found = schedule.found(&results).expect("a search");
+    insta::assert_snapshot!("found", found.sentence);
+    let open = Schedule::new(vec![closed(1)], search(Axis::Concurrency, 4.0), 0);
+    let (_, results, _) = run(&open, measure);
+    insta::assert_snapshot!("all_met", open.found(&results).expect("a search").sentence);
+    let none = |spec: &PhaseSpec| with_goodput(spec, 10, 200);
+    let (_, results, _) = run(&schedule, none);
+    insta::assert_snapshot!("none_met", schedule.found(&results).expect("a search").sentence);
+    insta::assert_snapshot!("unfinished", schedule.found(&[]).expect("a search").sentence);
+}
+
 fn search(axis: Axis, most: f64) -> Agenda {
     Agenda::Search(Search { axis, share: 0.95, most, requests_most: 2_000 })
 }
@@ -157,7 +181,7 @@ fn a_search_finds_the_highest_level_that_keeps_the_objectives() {
             (SearchStatus::Found, Some(most), Some(most + 1.0))
         );
         assert!(levels.len() <= 16, "{levels:?}");
-        assert!(found.sentence.contains(&format!("keep the objectives is {most} ")), "{}", found.sentence);
+        assert!(found.sentence.contains(&format!("keep the objectives is {most}: ")), "{}", found.sentence);
     }
 }
 
@@ -216,7 +240,11 @@ fn a_metric_that_answers_lack_is_not_an_objective_that_they_miss() {
     let found = schedule.found(&results).expect("a search");
     assert_eq!((levels, found.status), (vec![1.0, 2.0, 4.0], SearchStatus::LacksMetric));
     assert_eq!((found.highest_met, found.lowest_missed), (Some(2.0), None));
-    assert!(found.sentence.starts_with("cannot be told: at concurrency 4 44 of 88 answers lack"), "{}", found.sentence);
+    assert!(
+        found.sentence.starts_with("cannot be told: at concurrency 4, 44 of 88 answers lack"),
+        "{}",
+        found.sentence
+    );
 }
 
 #[test]
