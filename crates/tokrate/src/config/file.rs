@@ -1,6 +1,7 @@
 //! `tokrate.toml`: settings that stay the same from run to run. Unknown keys are refused, with their place, and so is a file that
 //! merely lies there and names addresses, keys or commands, until its user trusts it.
 
+use super::quantity::Share;
 use super::reading::{self, SETTINGS_BYTES_MOST};
 use super::trust::Found;
 use anyhow::{Context, Result};
@@ -25,7 +26,8 @@ pub struct File {
     pub path: PathBuf,
 }
 
-/// `[bench]`: the keys are the flags of the command line with `_` for `-`.
+/// `[bench]`: the keys are the flags of the command line with `_` for `-`; what is asked of one run alone, such as where its results
+/// go, has none.
 #[derive(Deserialize, Debug, Default, Clone)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -37,37 +39,72 @@ pub struct Bench {
     pub key_env: Option<String>,
     pub key_file: Option<PathBuf>,
     pub key_cmd: Option<String>,
+    #[serde(alias = "header")]
     pub headers: Option<Vec<String>>,
     pub http: Option<String>,
+    pub new_connections: Option<bool>,
     pub ca_file: Option<PathBuf>,
     pub insecure: Option<bool>,
     pub server_metrics: Option<String>,
     pub region: Option<String>,
     pub concurrency: Option<Vec<u32>>,
+    pub rate: Option<Vec<f64>>,
+    pub arrivals: Option<String>,
+    pub burstiness: Option<f64>,
+    pub ramp: Option<String>,
+    pub ramp_rate: Option<String>,
+    pub ramp_growth: Option<String>,
+    pub trace: Option<PathBuf>,
+    pub trace_speed: Option<f64>,
+    pub trace_limit: Option<u64>,
+    pub sessions: Option<Vec<u32>>,
+    pub turns: Option<u32>,
+    pub think: Option<String>,
+    pub max_in_flight: Option<u32>,
+    pub refine: Option<u32>,
+    pub search: Option<String>,
+    #[cfg_attr(test, schemars(with = "Option<super::reference::forms::Share>"))]
+    pub slo_share: Option<Share>,
+    pub max_load: Option<f64>,
+    pub max_requests: Option<u64>,
     pub requests: Option<u64>,
     pub duration: Option<String>,
     pub warmup: Option<u64>,
     pub rounds: Option<u32>,
     pub seed: Option<u64>,
     pub workers: Option<u32>,
+    pub workload: Option<Vec<String>>,
     pub input_tokens: Option<u32>,
     pub output_tokens: Option<u32>,
     pub shared_prefix: Option<u32>,
+    pub prompts: Option<PathBuf>,
+    pub prompts_whole: Option<bool>,
+    pub no_stream: Option<bool>,
+    pub no_usage: Option<bool>,
     pub ignore_eos: Option<bool>,
     pub max_tokens_field: Option<bool>,
     pub temperature: Option<f64>,
+    pub body: Option<Vec<String>>,
     pub connect_timeout: Option<String>,
     pub idle_timeout: Option<String>,
     pub timeout: Option<String>,
     pub max_wait: Option<String>,
-    pub max_failures: Option<f64>,
-    pub prompts: Option<PathBuf>,
+    #[cfg_attr(test, schemars(with = "Option<super::reference::forms::Share>"))]
+    pub max_failures: Option<Share>,
+    pub strict: Option<bool>,
+    pub calibration: Option<String>,
     pub no_backoff: Option<bool>,
     pub max_cost_usd: Option<f64>,
     pub price_input: Option<f64>,
     pub price_output: Option<f64>,
     pub slo: Option<Vec<String>>,
     pub assert: Option<Vec<String>>,
+    pub baseline: Option<PathBuf>,
+    pub ignore: Option<Vec<String>>,
+    pub threshold: Option<String>,
+    pub no_html: Option<bool>,
+    pub scorecard: Option<bool>,
+    pub quiet: Option<bool>,
 }
 
 impl File {

@@ -1,6 +1,7 @@
-//! Quantities as people type them: `500ms`, `30s`, `2m`.
+//! Quantities as people type them: `500ms`, `30s`, `2m`, `5%`.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
+use serde::Deserialize;
 use tokrate_core::Span;
 
 /// Reads a span of time: a number with a unit out of `ms`, `s`, `m`, `h`; without a unit it is seconds.
@@ -25,9 +26,66 @@ pub fn span(text: &str) -> Result<Span> {
     Ok(Span::from_secs_f64(number * seconds_each))
 }
 
+/// Reads a share: a number from 0 to 1, or one in per cent (`50%`).
+pub fn share(text: &str) -> Result<f64> {
+    let text = text.trim();
+    let in_percent = text.strip_suffix('%').map(str::trim);
+    let number: f64 = in_percent
+        .unwrap_or(text)
+        .parse()
+        .ok()
+        .filter(|number: &f64| number.is_finite())
+        .with_context(|| format!("`{text}` is no share; write for example 5% or 0.05"))?;
+    if in_percent.is_none() && number > 1.0 && number <= 100.0 {
+        bail!("{text} is more than the whole; write {text}% for per cent");
+    }
+    let share = if in_percent.is_some() { number / 100.0 } else { number };
+    ensure!((0.0..=1.0).contains(&share), "{text} is not a share between 0 and 1 (0% and 100%)");
+    Ok(share)
+}
+
+/// A share in a settings file: a number, or a text such as `"50%"`.
+#[derive(Deserialize, Clone, Copy, PartialEq, Debug)]
+#[serde(try_from = "Written")]
+pub struct Share(pub f64);
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Written {
+    Number(f64),
+    Text(String),
+}
+
+impl TryFrom<Written> for Share {
+    type Error = String;
+
+    fn try_from(written: Written) -> Result<Share, String> {
+        let text = match written {
+            Written::Number(number) => number.to_string(),
+            Written::Text(text) => text,
+        };
+        share(&text).map(Share).map_err(|error| error.to_string())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn shares_are_numbers_or_per_cent_and_nothing_above_the_whole() {
+        let read = |text| share(text).ok();
+        assert_eq!((read("50%"), read("50 %"), read("0.5"), read(" 1 ")), (Some(0.5), Some(0.5), Some(0.5), Some(1.0)));
+        assert_eq!((read("0"), read("100%"), read("0.1%")), (Some(0.0), Some(1.0), Some(0.001)));
+        for bad in ["", "50", "1.5", "101%", "-1%", "-0.1", "five", "nan", "%", "1000"] {
+            assert_eq!(read(bad), None, "{bad}");
+        }
+        assert_eq!(share("50").expect_err("no sign").to_string(), "50 is more than the whole; write 50% for per cent");
+        let file = |text: &str| toml::from_str::<crate::config::file::File>(text).map(|file| file.bench.max_failures);
+        assert_eq!(file("bench.max_failures = \"50 %\"\n").expect("a share"), Some(Share(0.5)));
+        assert_eq!(file("bench.max_failures = 0.5\n").expect("a share"), Some(Share(0.5)));
+        assert!(file("bench.max_failures = 50\n").expect_err("no sign").to_string().contains("write 50% for per cent"));
+    }
 
     #[test]
     fn times_are_read_with_their_units() {

@@ -1,6 +1,7 @@
 //! Words of a comparison as people type them.
 
-use anyhow::{Result, anyhow, ensure};
+use super::quantity;
+use anyhow::{Result, anyhow};
 use tokrate_meter::compare::Metric;
 
 /// The metrics of these names; the usual ones without any.
@@ -14,16 +15,12 @@ pub fn metrics(names: &[String]) -> Result<Vec<Metric>> {
 /// A share, in per cent or plain; 5 % without one.
 pub fn threshold(text: Option<&str>) -> Result<f64> {
     let Some(text) = text else { return Ok(0.05) };
-    let (number, scale) = text.trim().strip_suffix('%').map_or((text.trim(), 1.0), |number| (number.trim(), 0.01));
-    let share = number.parse::<f64>().ok().map(|number| number * scale);
-    let share = share.filter(|share| (0.0..=10.0).contains(share));
-    let message = || anyhow!("read --threshold: `{text}` is no share; write for example 5% or 0.05");
-    let share = share.ok_or_else(message)?;
-    ensure!(
-        share < 1.0 || text.contains('%'),
-        "read --threshold: {text} is more than the whole; write {text}% for per cent"
-    );
-    Ok(share)
+    // A change can be more than the whole, a share cannot.
+    let above = text.trim().strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
+    match above.filter(|percent| (100.0..=1000.0).contains(percent)) {
+        Some(percent) => Ok(percent / 100.0),
+        None => quantity::share(text).map_err(|error| anyhow!("read --threshold: {error}")),
+    }
 }
 
 #[cfg(test)]
@@ -33,8 +30,11 @@ mod tests {
     #[test]
     fn thresholds_are_shares_or_per_cent() {
         let read = |text| threshold(Some(text)).ok();
-        assert_eq!((read("5%"), read("0.1"), read("12 %")), (Some(0.05), Some(0.1), Some(0.12)));
-        for bad in ["5", "-1%", "five", "", "nan"] {
+        assert_eq!(
+            (read("5%"), read("0.1"), read("12 %"), read("200%")),
+            (Some(0.05), Some(0.1), Some(0.12), Some(2.0))
+        );
+        for bad in ["5", "1001%", "-1%", "five", "", "nan"] {
             assert_eq!(read(bad), None, "{bad}");
         }
     }

@@ -5,6 +5,7 @@ pub mod bench;
 pub mod claim;
 pub mod compare;
 pub mod feel;
+pub mod foreign;
 pub mod gateway;
 pub mod log;
 pub mod mcp;

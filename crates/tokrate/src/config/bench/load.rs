@@ -138,6 +138,11 @@ fn closed_phase(concurrency: u32, embedded: bool, common: &Common) -> Result<Pha
 }
 
 fn open_phase(flags: &flags::Load, rate: f64, common: &Common) -> Result<PhaseSpec> {
+    ensure!(
+        rate != f64::INFINITY,
+        "read --rate: requests that are all sent at once have no rate; for so many in flight give --concurrency N, for a burst a large --rate \
+         such as 1000 with --requests N"
+    );
     let rate = RequestsPerSecond::new(rate)
         .filter(|rate| rate.per_second() > 0.0 && rate.per_second() <= 1e6)
         .with_context(|| format!("read --rate: {rate} is not a rate between 0 and 1,000,000 requests per second"))?;

@@ -3,6 +3,7 @@
 mod agenda;
 mod feasible;
 mod inputs;
+mod layers;
 mod limits;
 mod load;
 mod output;
@@ -30,6 +31,11 @@ const ROUNDS_MOST: u32 = 1000;
 /// Resolves flags, environment and settings file.
 /// Several targets give a configuration each; all of them are alike but for what the target itself asks for.
 pub fn resolve(flags: &Flags, environment: &Environment, file: &File) -> Result<(Vec<Config>, Outputs)> {
+    let layers = layers::Layers::of(flags, file)?;
+    resolve_flags(&layers.flags, environment, file).map_err(|error| layers.blamed(error, file))
+}
+
+fn resolve_flags(flags: &Flags, environment: &Environment, file: &File) -> Result<(Vec<Config>, Outputs)> {
     let targets = target::targets(&flags.target, environment, file)?;
     let embedded = targets.iter().any(|found| matches!(found.target, Target::Embedded(_)));
     let outputs = output::outputs(flags, file, embedded)?;

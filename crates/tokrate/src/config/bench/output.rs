@@ -64,8 +64,7 @@ impl Outputs {
 pub(super) fn outputs(flags: &Flags, file: &File, embedded: bool) -> Result<Outputs> {
     let output = &flags.output;
     let default_html = (embedded && !output.no_html).then(|| PathBuf::from("tokrate-report.html"));
-    let max_failures = flags.limits.max_failures.or(file.bench.max_failures).unwrap_or(0.01);
-    ensure!((0.0..=1.0).contains(&max_failures), "read --max-failures: {max_failures} is not a share between 0 and 1");
+    let max_failures = flags.limits.max_failures.or(file.bench.max_failures.map(|share| share.0)).unwrap_or(0.01);
     let is_stdout = |path: &Option<PathBuf>| path.as_deref() == Some(std::path::Path::new("-"));
     for (flag, path) in [
         ("--jsonl", &output.jsonl),

@@ -73,6 +73,17 @@ form!(
     json_schema!({ "title": "percentage", "type": "number", "minimum": 0 })
 );
 form!(
+    /// A share.
+    Share,
+    json_schema!({
+        "title": "share, such as 0.05 or `\"5%\"`",
+        "type": ["number", "string"],
+        "minimum": 0,
+        "maximum": 1,
+        "pattern": r"^\s*[0-9.]+\s*%?\s*$",
+    })
+);
+form!(
     /// A hash.
     Sha256,
     json_schema!({ "title": "64 hexadecimal digits", "type": "string", "pattern": "^[0-9A-Fa-f]{64}$" })

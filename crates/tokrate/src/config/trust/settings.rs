@@ -12,34 +12,62 @@ use toml::de::{DeTable, DeValue};
 /// Keys that count in any folder; `*` stands for a name. They say how much, how long and in which shape, and choose among what is
 /// named elsewhere.
 pub const HARMLESS: &[&str] = &[
+    "bench.arrivals",
     "bench.assert",
+    "bench.burstiness",
+    "bench.calibration",
     "bench.concurrency",
     "bench.connect_timeout",
     "bench.dialect",
     "bench.duration",
     "bench.http",
     "bench.idle_timeout",
+    "bench.ignore",
     "bench.ignore_eos",
     "bench.input_tokens",
     "bench.max_cost_usd",
     "bench.max_failures",
+    "bench.max_in_flight",
+    "bench.max_load",
+    "bench.max_requests",
     "bench.max_tokens_field",
     "bench.max_wait",
     "bench.model",
+    "bench.new_connections",
     "bench.no_backoff",
+    "bench.no_html",
+    "bench.no_stream",
+    "bench.no_usage",
     "bench.output_tokens",
     "bench.price_input",
     "bench.price_output",
+    "bench.quiet",
+    "bench.ramp",
+    "bench.ramp_growth",
+    "bench.ramp_rate",
+    "bench.rate",
+    "bench.refine",
     "bench.region",
     "bench.requests",
     "bench.rounds",
+    "bench.scorecard",
+    "bench.search",
     "bench.seed",
+    "bench.sessions",
     "bench.shared_prefix",
     "bench.slo",
+    "bench.slo_share",
+    "bench.strict",
     "bench.temperature",
+    "bench.think",
+    "bench.threshold",
     "bench.timeout",
+    "bench.trace_limit",
+    "bench.trace_speed",
+    "bench.turns",
     "bench.warmup",
     "bench.workers",
+    "bench.workload",
     "gateway.aliases.*.attempts",
     "gateway.aliases.*.extra_share",
     "gateway.aliases.*.lanes",
@@ -99,8 +127,14 @@ impl Sensitive {
             "sha256" => "lets a client in",
             _ if last.ends_with("key_cmd") => "runs a command",
             _ if last.ends_with("key_env") => "uses a variable of your environment",
-            _ if last.ends_with("_file") || matches!(last, "prompts" | "curve") => "names a file that is read",
-            _ if self.key.contains("headers") || last == "key_header" => "says what is sent with requests",
+            _ if last.ends_with("_file")
+                || matches!(last, "prompts" | "prompts_whole" | "curve" | "trace" | "baseline") =>
+            {
+                "names a file that is read"
+            }
+            _ if self.key.contains("headers") || matches!(last, "header" | "key_header" | "body") => {
+                "says what is sent with requests"
+            }
             _ => "is not known to be harmless",
         }
     }
@@ -152,7 +186,7 @@ fn line_of<T>(place: &Spanned<T>, text: &str) -> usize {
 
 /// The value as it is written. A header may carry a key, and so may an address.
 fn shown(key: &str, value: &Spanned<DeValue<'_>>, text: &str) -> String {
-    let is_header = key.contains("headers") && !key.contains("forward_headers");
+    let is_header = (key.contains("headers") && !key.contains("forward_headers")) || key.ends_with(".header");
     match value.get_ref() {
         DeValue::Array(names) if is_header => {
             let named = names.iter().map(|line| line.get_ref().as_str().unwrap_or_default().split(':').next());
@@ -245,6 +279,8 @@ mod tests {
             "_file",
             "log",
             "prompts",
+            "bench.baseline",
+            "bench.body",
             "curve",
             "server_metrics",
             "sha256",
@@ -296,6 +332,7 @@ mod tests {
         assert_eq!(value("bench.url = \"http://me:sk-1@host/v1?a@b\"\n"), "\"http://***@host/v1?a@b\"");
         assert_eq!(value("bench.url = \"http://host/@v1\"\n"), "\"http://host/@v1\"");
         assert_eq!(value("bench.headers = [\"x-key: sk-1\", \"y:z\"]\n"), "[\"x-key: ***\", \"y: ***\"]");
+        assert_eq!(value("bench.header = [\"x-key: sk-1\"]\n"), "[\"x-key: ***\"]", "the name of the flag");
         assert_eq!(value("gateway.lanes.a.headers.x = \"sk-1\"\n"), "***");
         assert_eq!(value("bench.key_cmd = \"\"\"a\nb\"\"\"\n"), "\"\"\"a\\u{a}b\"\"\"");
         assert_eq!(value("bench.key_cmd = 'a\u{202e}b'\n"), "'a\\u{202e}b'");

@@ -1,9 +1,10 @@
 //! Flags of `tokrate bench` that say when to give up. Nothing is resolved or checked here beyond its form.
 
+use crate::config::quantity::share;
 use clap::{Args, ValueEnum};
 
 /// When to give up.
-#[derive(Args, Debug, Default)]
+#[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Limits")]
 pub struct Limits {
     /// Time to open a connection [default: 10s]
@@ -37,8 +38,8 @@ pub struct Limits {
     /// Price of a million output tokens (USD) [default: the catalog's, if it has one]
     #[arg(long, allow_negative_numbers = true, value_name = "USD")]
     pub price_output: Option<f64>,
-    /// Share of failed requests above which the exit code is 1 [default: 0.01]
-    #[arg(long, allow_negative_numbers = true, value_name = "SHARE")]
+    /// Share of failed requests above which the exit code is 1, such as 5% or 0.05 [default: 1%]
+    #[arg(long, allow_negative_numbers = true, value_name = "SHARE", value_parser = share)]
     pub max_failures: Option<f64>,
     /// Exit with 2 when a figure is not valid by the client's own error
     #[arg(long)]

@@ -1,10 +1,11 @@
 //! Flags of `tokrate bench` that say how requests arrive. Nothing is resolved or checked here beyond its form.
 
+use crate::config::quantity::share;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
 /// How requests arrive.
-#[derive(Args, Debug, Default)]
+#[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Load")]
 pub struct Load {
     /// Closed loop: requests in flight; a list is a sweep [default: 1,10,25,50; where tokens are paid for: 1,2,4,8]
@@ -58,8 +59,8 @@ pub struct Load {
     /// Find the highest concurrency or rate at which --slo-share of the requests keep every --slo
     #[arg(long, value_enum, group = "shape", conflicts_with_all = ["refine", "duration"])]
     pub search: Option<Axis>,
-    /// Share of the requests that has to keep the objectives of a search [default: 0.95]
-    #[arg(long, allow_negative_numbers = true, value_name = "SHARE", requires = "search")]
+    /// Share of the requests that has to keep the objectives of a search, such as 99% or 0.99 [default: 95%]
+    #[arg(long, allow_negative_numbers = true, value_name = "SHARE", requires = "search", value_parser = share)]
     pub slo_share: Option<f64>,
     /// The highest load that a search or the system workload tries [default: 256, 100 req/s, 1024]
     #[arg(long, allow_negative_numbers = true, value_name = "LOAD")]

@@ -17,7 +17,7 @@ pub use verdict::Verdict;
 use clap::Args;
 
 /// `tokrate bench`, as typed.
-#[derive(Args, Debug, Default)]
+#[derive(Args, Clone, Debug, Default)]
 #[command(after_help = "\
 Examples:
   tokrate bench                                  the embedded engine, no key, no network

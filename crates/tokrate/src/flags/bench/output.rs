@@ -4,7 +4,7 @@ use clap::Args;
 use std::path::PathBuf;
 
 /// Where results go.
-#[derive(Args, Debug, Default)]
+#[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Output")]
 pub struct Output {
     /// Write the record (JSON) to a file, `-` for standard output

@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
 /// What is asked for.
-#[derive(Args, Debug, Default)]
+#[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Request")]
 pub struct Request {
     /// A reference workload: input/output tokens, or the levels of a system load test, or both

@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
 /// What is measured.
-#[derive(Args, Debug, Default)]
+#[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Target")]
 pub struct Target {
     /// PROVIDER/MODEL, or ENGINE[@HOST:PORT]/MODEL for an engine of your own; several take turns and are compared

@@ -4,7 +4,7 @@ use clap::Args;
 use std::path::PathBuf;
 
 /// What the result is held against.
-#[derive(Args, Debug, Default)]
+#[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Verdicts")]
 pub struct Verdict {
     /// What a good request keeps, such as ttft_ms<500, tpot_ms<50 or output_speed>30; repeatable. Requests that keep all

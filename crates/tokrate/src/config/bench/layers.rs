@@ -1,0 +1,234 @@
+//! Settings of the file laid under what was typed, for the flags that are read as if they had been typed.
+//!
+//! It refuses to check values. Invariant: a shape of the load that was typed leaves out that of the file and all that belongs to it,
+//! and two shapes in one file are refused, as on the command line.
+
+use crate::config::file::{Bench, File};
+use crate::flags::bench::{Axis, Flags, Load, Workload};
+use anyhow::{Result, anyhow, bail, ensure};
+use clap::ValueEnum;
+
+/// What was typed with the file under it, and the flags that the file gave.
+pub(super) struct Layers {
+    pub flags: Flags,
+    from_file: Vec<&'static str>,
+}
+
+impl Layers {
+    pub fn of(typed: &Flags, file: &File) -> Result<Layers> {
+        let mut layers = Layers { flags: typed.clone(), from_file: Vec::new() };
+        layers.shape(file)?;
+        layers.of_shape(file)?;
+        layers.request(file)?;
+        layers.others(file)?;
+        Ok(layers)
+    }
+
+    /// Says of an error about a flag that nobody typed which key it came from.
+    pub fn blamed(&self, error: anyhow::Error, file: &File) -> anyhow::Error {
+        let text = format!("{error:#}");
+        let names = |flag: &&&str| {
+            let behind = text.split_once(&format!("read --{}", flag.replace('_', "-"))).map(|(_, behind)| behind);
+            behind.is_some_and(|behind| behind.starts_with([':', ' ']))
+        };
+        match self.from_file.iter().find(names) {
+            Some(key) => anyhow!("{text} ({})", file.key(key)),
+            None => error,
+        }
+    }
+
+    /// Gives a flag the file's value, if it has one and nothing was typed.
+    fn lay<T: Clone>(&mut self, key: &'static str, of: impl FnOnce(&mut Flags) -> &mut Option<T>, value: Option<T>) {
+        let place = of(&mut self.flags);
+        if place.is_none() && value.is_some() {
+            *place = value;
+            self.from_file.push(key);
+        }
+    }
+
+    fn lay_list<T: Clone>(
+        &mut self,
+        key: &'static str,
+        of: impl FnOnce(&mut Flags) -> &mut Vec<T>,
+        value: Option<&[T]>,
+    ) {
+        let place = of(&mut self.flags);
+        if place.is_empty()
+            && let Some(value) = value
+        {
+            *place = value.to_vec();
+            self.from_file.push(key);
+        }
+    }
+
+    fn shape(&mut self, file: &File) -> Result<()> {
+        let bench = &file.bench;
+        let shapes = shapes_of(bench);
+        if let [first, second, ..] = shapes[..] {
+            bail!("read {}: {} says already how requests arrive; keep one of them", file.key(second), file.key(first));
+        }
+        let system = self.flags.request.workload.contains(&Workload::System);
+        if shape_typed(&self.flags.load) || system {
+            return Ok(());
+        }
+        let by_time = bench.ramp.is_some() || bench.ramp_rate.is_some();
+        let counted = self.flags.load.requests.is_some() || self.flags.load.warmup.is_some();
+        let shape = shapes.first().copied().unwrap_or_default();
+        ensure!(
+            !(by_time && counted),
+            "read --requests or --warmup: {} goes by time; give --duration, or a load such as --concurrency 10",
+            file.key(shape)
+        );
+        let request = &self.flags.request;
+        let own = request.input_tokens.is_some() || request.output_tokens.is_some() || request.prompts.is_some();
+        ensure!(
+            !(bench.trace.is_some() && own),
+            "read --input-tokens, --output-tokens or --prompts: {} brings its own; give a load such as --concurrency 10",
+            file.key("trace")
+        );
+        ensure!(
+            !(bench.search.is_some() && self.flags.load.duration.is_some()),
+            "read --duration: {} decides by itself how long it takes; give a load such as --concurrency 10",
+            file.key("search")
+        );
+        self.lay("rate", |flags| &mut flags.load.rate, bench.rate.clone());
+        self.lay("ramp", |flags| &mut flags.load.ramp, bench.ramp.clone());
+        self.lay("ramp_rate", |flags| &mut flags.load.ramp_rate, bench.ramp_rate.clone());
+        self.lay("trace", |flags| &mut flags.load.trace, bench.trace.clone());
+        self.lay("sessions", |flags| &mut flags.load.sessions, bench.sessions.clone());
+        self.lay("search", |flags| &mut flags.load.search, word(file, "search", &bench.search)?);
+        Ok(())
+    }
+
+    /// What belongs to a shape, where the load has it.
+    fn of_shape(&mut self, file: &File) -> Result<()> {
+        let bench = &file.bench;
+        let load = &self.flags.load;
+        let spaced = load.rate.is_some() || load.ramp_rate.is_some() || load.search == Some(Axis::Rate);
+        let (ramp, trace) = (load.ramp.is_some() || load.ramp_rate.is_some(), load.trace.is_some());
+        let (sessions, search) = (load.sessions.is_some(), load.search.is_some());
+        let concurrency = load.concurrency.as_ref().or(bench.concurrency.as_ref());
+        let levels = load.rate.as_ref().map_or_else(|| concurrency.map_or(usize::MAX, Vec::len), Vec::len);
+        if spaced {
+            self.lay("arrivals", |flags| &mut flags.load.arrivals, word(file, "arrivals", &bench.arrivals)?);
+            let gamma = self.flags.load.arrivals == Some(crate::flags::bench::Arrivals::Gamma);
+            self.lay("burstiness", |flags| &mut flags.load.burstiness, bench.burstiness.filter(|_| gamma));
+        }
+        if spaced || trace {
+            self.lay("max_in_flight", |flags| &mut flags.load.max_in_flight, bench.max_in_flight);
+        }
+        if ramp {
+            self.lay(
+                "ramp_growth",
+                |flags| &mut flags.load.ramp_growth,
+                word(file, "ramp_growth", &bench.ramp_growth)?,
+            );
+        }
+        if trace {
+            self.lay("trace_speed", |flags| &mut flags.load.trace_speed, bench.trace_speed);
+            self.lay("trace_limit", |flags| &mut flags.load.trace_limit, bench.trace_limit);
+        }
+        if sessions {
+            self.lay("turns", |flags| &mut flags.load.turns, bench.turns);
+            self.lay("think", |flags| &mut flags.load.think, bench.think.clone());
+        }
+        if search {
+            self.lay("slo_share", |flags| &mut flags.load.slo_share, bench.slo_share.map(|share| share.0));
+            self.lay("max_requests", |flags| &mut flags.load.max_requests, bench.max_requests);
+            self.lay("max_load", |flags| &mut flags.load.max_load, bench.max_load);
+        }
+        let system = self.flags.request.workload.contains(&Workload::System);
+        if !(ramp || trace || sessions || search || system) && levels > 1 {
+            self.lay("refine", |flags| &mut flags.load.refine, bench.refine);
+        }
+        Ok(())
+    }
+
+    fn request(&mut self, file: &File) -> Result<()> {
+        let bench = &file.bench;
+        let names = bench.workload.as_deref().unwrap_or_default();
+        let mut workload = names.iter().map(|name| named(file, "workload", name)).collect::<Result<Vec<Workload>>>()?;
+        let load = &self.flags.load;
+        if shape_typed(load) || self.from_file.iter().any(|key| SHAPES.contains(key)) {
+            workload.retain(|workload| *workload != Workload::System);
+        }
+        if self.flags.request.prompts.is_some() || load.trace.is_some() {
+            workload.retain(|workload| workload.lengths().is_none());
+        }
+        if !workload.is_empty() {
+            self.lay_list("workload", |flags| &mut flags.request.workload, Some(&workload));
+        }
+        if self.flags.request.workload.contains(&Workload::System) {
+            self.lay("max_load", |flags| &mut flags.load.max_load, bench.max_load);
+        }
+        self.lay_list("body", |flags| &mut flags.request.body, bench.body.as_deref());
+        let set = |value: Option<bool>| value.unwrap_or(false);
+        let request = &mut self.flags.request;
+        request.no_stream |= set(bench.no_stream);
+        request.no_usage |= set(bench.no_usage);
+        let prompts = request.prompts.is_some() || (bench.prompts.is_some() && request.input_tokens.is_none());
+        request.prompts_whole |= set(bench.prompts_whole) && prompts;
+        Ok(())
+    }
+
+    fn others(&mut self, file: &File) -> Result<()> {
+        let bench = &file.bench;
+        self.lay("calibration", |flags| &mut flags.limits.calibration, word(file, "calibration", &bench.calibration)?);
+        self.lay("baseline", |flags| &mut flags.verdict.baseline, bench.baseline.clone());
+        if self.flags.verdict.baseline.is_some() {
+            self.lay_list("ignore", |flags| &mut flags.verdict.ignore, bench.ignore.as_deref());
+            self.lay("threshold", |flags| &mut flags.verdict.threshold, bench.threshold.clone());
+        }
+        let set = |value: Option<bool>| value.unwrap_or(false);
+        let flags = &mut self.flags;
+        flags.target.new_connections |= set(bench.new_connections);
+        flags.limits.strict |= set(bench.strict);
+        flags.output.no_html |= set(bench.no_html) && flags.output.html.is_none();
+        flags.output.quiet |= set(bench.quiet);
+        let named = if flags.target.targets.is_empty() { bench.targets.as_ref() } else { Some(&flags.target.targets) };
+        flags.output.scorecard |= set(bench.scorecard) && named.is_some_and(|targets| targets.len() > 1);
+        Ok(())
+    }
+}
+
+/// The keys that say how requests arrive; only one of them can.
+const SHAPES: [&str; 7] = ["concurrency", "rate", "ramp", "ramp_rate", "trace", "sessions", "search"];
+
+fn shapes_of(bench: &Bench) -> Vec<&'static str> {
+    let there = [
+        bench.concurrency.is_some(),
+        bench.rate.is_some(),
+        bench.ramp.is_some(),
+        bench.ramp_rate.is_some(),
+        bench.trace.is_some(),
+        bench.sessions.is_some(),
+        bench.search.is_some(),
+    ];
+    SHAPES.into_iter().zip(there).filter(|(_, there)| *there).map(|(key, _)| key).collect()
+}
+
+fn shape_typed(load: &Load) -> bool {
+    load.concurrency.is_some()
+        || load.rate.is_some()
+        || load.ramp.is_some()
+        || load.ramp_rate.is_some()
+        || load.trace.is_some()
+        || load.sessions.is_some()
+        || load.search.is_some()
+}
+
+/// A value of a flag that takes one of several names.
+fn word<T: ValueEnum>(file: &File, key: &str, text: &Option<String>) -> Result<Option<T>> {
+    text.as_deref().map(|text| named(file, key, text)).transpose()
+}
+
+fn named<T: ValueEnum>(file: &File, key: &str, text: &str) -> Result<T> {
+    T::from_str(text, false).map_err(|_| {
+        let names = T::value_variants().iter().filter_map(ValueEnum::to_possible_value);
+        let names: Vec<String> = names.map(|value| value.get_name().to_owned()).collect();
+        anyhow!("read {}: `{text}` is none of {}", file.key(key), names.join(", "))
+    })
+}
+
+#[cfg(test)]
+mod tests;
