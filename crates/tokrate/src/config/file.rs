@@ -92,6 +92,8 @@ pub struct Bench {
     #[cfg_attr(test, schemars(with = "Option<super::reference::forms::Share>"))]
     pub max_failures: Option<Share>,
     pub strict: Option<bool>,
+    pub no_probe: Option<bool>,
+    pub keep_going: Option<bool>,
     pub calibration: Option<String>,
     pub no_backoff: Option<bool>,
     pub max_cost_usd: Option<f64>,
@@ -104,6 +106,7 @@ pub struct Bench {
     pub threshold: Option<String>,
     pub no_html: Option<bool>,
     pub scorecard: Option<bool>,
+    pub wide: Option<bool>,
     pub quiet: Option<bool>,
 }
 

@@ -78,10 +78,11 @@ fn target(text: &mut String, record: &Record, wide: bool, width: usize) -> std::
     for (message, count) in first_messages(record) {
         writeln!(text, "  first message of {count}: {message}")?;
     }
-    if !record.phases.is_empty() {
+    let headline = headline::lines(record);
+    if !headline.is_empty() {
         writeln!(text)?;
     }
-    for (label, line) in headline::lines(record) {
+    for (label, line) in headline {
         for (place, part) in wrapped(&line, width - LABEL).into_iter().enumerate() {
             let label = if place == 0 { label } else { "" };
             writeln!(text, "{BOLD}{label:<LABEL$}{RESET}{part}")?;

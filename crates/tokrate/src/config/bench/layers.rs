@@ -183,6 +183,9 @@ impl Layers {
         let flags = &mut self.flags;
         flags.target.new_connections |= set(bench.new_connections);
         flags.limits.strict |= set(bench.strict);
+        flags.limits.no_probe |= set(bench.no_probe);
+        flags.limits.keep_going |= set(bench.keep_going);
+        flags.output.wide |= set(bench.wide);
         flags.output.no_html |= set(bench.no_html) && flags.output.html.is_none();
         flags.output.quiet |= set(bench.quiet);
         let named = if flags.target.targets.is_empty() { bench.targets.as_ref() } else { Some(&flags.target.targets) };

@@ -6,7 +6,7 @@ use clap::{Args, FromArgMatches};
 use std::path::Path;
 
 /// Flags without a key, and why.
-const WITHOUT: [(&str, &str); 12] = [
+const WITHOUT: [(&str, &str); 14] = [
     ("config", "it names the file"),
     ("json", "where results go is said when a run is started: the next run would write over them"),
     ("jsonl", "as json"),
@@ -18,6 +18,8 @@ const WITHOUT: [(&str, &str); 12] = [
     ("badge", "as json"),
     ("save_baseline", "as json"),
     ("keep_unknown", "it needs jsonl"),
+    ("dry_run", "it is a question"),
+    ("unix_socket", "it could catch the key of a target that somebody typed"),
     ("help", "it is a question"),
 ];
 
