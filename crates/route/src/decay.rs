@@ -242,4 +242,80 @@ mod tests {
         let (cut, whole) = (cut.quantiles(0.5, 0.9).expect("full"), whole.quantiles(0.5, 0.9).expect("full"));
         assert!((cut.1 / whole.1 - 1.0).abs() < 0.05, "{cut:?} {whole:?}");
     }
+
+    /// Two to this power.
+    fn two_to(power: f64) -> f64 {
+        power.exp2()
+    }
+
+    fn is_near(found: f64, expected: f64) -> bool {
+        (found / expected - 1.0).abs() < 1e-12
+    }
+
+    #[test]
+    fn a_bucket_is_an_eighth_of_an_octave_above_the_lowest() {
+        let mut histogram = FadingHistogram::new(3, MINUTE);
+        histogram.add(at(0), 16.0, 1.0);
+        // The ninth bucket of those from 8 on goes from 2^4 to 2^4.125; of one sample each share lies as far within it.
+        let (median, p90) = histogram.quantiles(0.5, 0.9).expect("one sample");
+        assert!(is_near(median, two_to(4.0 + 0.5 / 8.0)) && is_near(p90, two_to(4.0 + 0.9 / 8.0)), "{median} {p90}");
+        assert_eq!(histogram.mean(), Some(16.0), "the mean is of the values themselves");
+        histogram.add(at(0), 1.0, 1.0);
+        assert!(
+            histogram.quantiles(0.1, 0.4).expect("two").1 < two_to(3.125),
+            "what is below the first is in the first"
+        );
+    }
+
+    #[test]
+    fn what_was_cut_short_beyond_all_others_counts_as_its_own_time() {
+        let mut histogram = FadingHistogram::new(0, MINUTE);
+        histogram.add(at(0), 10.0, 1.0);
+        // A half-life later a sample counts twice what one of the beginning does: 3 x 2 of 20 beside 1 of 10.
+        histogram.add_at_least(at(60), 20.0, 3.0);
+        assert!(is_near(histogram.mean().expect("two"), 130.0 / 7.0), "{:?}", histogram.mean());
+        assert!(is_near(histogram.weight(at(60)), 3.5));
+    }
+
+    #[test]
+    fn what_was_cut_short_is_spread_over_what_was_seen_beyond_by_its_weight() {
+        let mut histogram = FadingHistogram::new(0, MINUTE);
+        // Of its own bucket, so not beyond it.
+        histogram.add(at(0), 2.0, 5.0);
+        histogram.add(at(0), 8.0, 1.0);
+        histogram.add(at(0), 64.0, 3.0);
+        histogram.add_at_least(at(60), 2.0, 2.0);
+        // 2 x 2 are spread over 1 + 3: each of these is doubled, what is added at the middle of its bucket.
+        let sum = 10.0 + 8.0 + 192.0 + two_to(3.0 + 0.5 / 8.0) + 3.0 * two_to(6.0 + 0.5 / 8.0);
+        assert!(is_near(histogram.mean().expect("four"), sum / 13.0), "{:?}", histogram.mean());
+        // 5 at 2, 2 at 8, 6 at 64: half of 13 lies at three quarters of those at 8.
+        let (median, _) = histogram.quantiles(0.5, 0.9).expect("four");
+        assert!(is_near(median, two_to(3.0 + 0.75 / 8.0)), "{median}");
+    }
+
+    #[test]
+    fn a_scale_that_is_begun_anew_changes_no_number() {
+        let mut histogram = FadingHistogram::new(0, MINUTE);
+        histogram.add(at(0), 100.0, two_to(31.0));
+        histogram.add(at(31 * 60), 10.0, 3.0);
+        // Of the first one is left: 1 of 100 and 3 of 10.
+        assert!(is_near(histogram.mean().expect("two"), 130.0 / 4.0), "{:?}", histogram.mean());
+        let (low, high) = histogram.quantiles(0.5, 0.9).expect("two");
+        let tenth = |value: f64| (value.log2() * 8.0).floor() / 8.0;
+        assert!(is_near(low, two_to(tenth(10.0) + 2.0 / 3.0 / 8.0)), "{low}");
+        assert!(is_near(high, two_to(tenth(100.0) + 0.6 / 8.0)), "{high}");
+        histogram.add(at(2_000 * 60), 7.0, 1.0);
+        assert_eq!(histogram.mean(), Some(7.0), "however long nothing came");
+    }
+
+    #[test]
+    fn of_the_first_samples_each_one_moves_the_kept_quantiles() {
+        let mut histogram = FadingHistogram::new(0, MINUTE);
+        for sample in 1..=31 {
+            histogram.add(at(0), f64::from(sample * sample), 1.0);
+            assert_eq!(histogram.middle_and_tail(), histogram.quantiles(0.5, 0.9), "after {sample}");
+        }
+        (0..STALE_MOST + 1).for_each(|_| histogram.add(at(0), 5_000.0, 4.0));
+        assert!(histogram.middle_and_tail().expect("full").1 > 4_500.0, "and later they are a few samples old at most");
+    }
 }

@@ -192,3 +192,114 @@ fn terms(load: f64) -> [f64; 3] {
 fn cell_of(octave: f64) -> usize {
     ((octave * PER_OCTAVE + 0.5) as usize).min(CELLS - 1)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MINUTE: Span = Span::from_secs(60);
+
+    /// A sample: second, load, value, weight.
+    type Sample = (u64, f64, f64, f64);
+
+    fn at(seconds: u64) -> Tick {
+        Tick::from_nanos(seconds * 1_000_000_000)
+    }
+
+    fn curve(samples: &[Sample]) -> LoadCurve {
+        let mut curve = LoadCurve::new(MINUTE, 2.0);
+        samples.iter().for_each(|&(second, load, value, weight)| curve.add(at(second), load, value, weight));
+        curve
+    }
+
+    /// Holds values at loads against those of another program: weighted least squares by elimination with pivoting, the prior as
+    /// two further observations, every cell summed up anew.
+    #[track_caller]
+    fn expect(samples: &[Sample], values: &[(f64, f64)]) {
+        let curve = curve(samples);
+        for &(load, expected) in values {
+            let found = curve.value(load).expect("samples");
+            assert!((found / expected - 1.0).abs() < 1e-9, "at {load}: {found} instead of {expected}");
+        }
+    }
+
+    #[test]
+    fn a_law_of_three_terms_is_bent_to_what_was_seen_nearby() {
+        let samples = [
+            (0, 1.0, 10.0, 1.0),
+            (10, 2.0, 11.2, 2.0),
+            (30, 4.0, 12.0, 1.0),
+            (60, 8.0, 14.5, 0.5),
+            (90, 16.0, 19.0, 1.0),
+            (120, 32.0, 33.0, 1.0),
+        ];
+        let values = [
+            (0.5, 10.8662063459),
+            (1.0, 10.8662063459),
+            (3.0, 11.6929377739),
+            (8.0, 13.9860800929),
+            (11.0, 15.5545989274),
+            (20.0, 21.7675467799),
+            (32.0, 33.0216691964),
+            (100.0, 125.318597104),
+            (300.0, 375.955791313),
+        ];
+        expect(&samples, &values);
+    }
+
+    #[test]
+    fn a_law_without_a_square_is_a_line() {
+        let samples = [(0, 1.0, 10.0, 1.0), (20, 4.0, 13.0, 1.0), (40, 16.0, 20.0, 1.0), (60, 64.0, 38.0, 1.0)];
+        let values = [
+            (1.0, 11.632663816),
+            (3.0, 12.8585948171),
+            (8.0, 14.9527518099),
+            (11.0, 16.2007183985),
+            (20.0, 20.1769097714),
+            (32.0, 24.9364845184),
+            (100.0, 53.2237271923),
+            (300.0, 152.042379732),
+        ];
+        expect(&samples, &values);
+        // What came 46 half-lives before says nothing any more, and a scale that is begun anew changes nothing.
+        let later: Vec<Sample> = std::iter::once((0, 4.0, 50.0, 1.0))
+            .chain(samples.iter().map(|&(second, load, value, weight)| (45 * 60 + second, load, value, weight)))
+            .collect();
+        expect(&later, &[(1.0, 11.632663816), (3.0, 12.8585948171), (8.0, 14.9527518099), (32.0, 24.9364845184)]);
+        let left = 0.5 + (-40.0f64 / 60.0).exp2() + (-20.0f64 / 60.0).exp2() + 1.0;
+        assert!((curve(&later).weight(at(46 * 60)) - left).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_law_whose_line_would_fall_is_a_square() {
+        let samples = [(0, 1.0, 10.0, 1.0), (0, 2.0, 9.6, 2.0), (0, 8.0, 4.5, 4.0), (30, 32.0, 15.0, 0.1)];
+        let values = [
+            (1.0, 7.13932287286),
+            (2.0, 7.63917649544),
+            (3.0, 6.37959473011),
+            (5.0, 6.64001151696),
+            (8.0, 5.55501416559),
+            (16.0, 8.22858196501),
+            (32.0, 11.2012788691),
+            (64.0, 18.2554882343),
+            (200.0, 57.0484007321),
+        ];
+        expect(&samples, &values);
+    }
+
+    #[test]
+    fn a_law_that_would_fall_with_load_is_flat() {
+        let samples = [(0, 1.0, 10.0, 1.0), (30, 8.0, 7.0, 1.0), (60, 32.0, 4.0, 3.0)];
+        let values = [
+            (1.0, 6.17384176061),
+            (3.0, 5.21730220076),
+            (8.0, 5.68294977381),
+            (11.0, 5.26701491852),
+            (32.0, 4.4869208803),
+            (100.0, 8.15203468868),
+            (300.0, 24.4561040661),
+        ];
+        expect(&samples, &values);
+        assert_eq!(LoadCurve::new(MINUTE, 2.0).value(1.0), None);
+    }
+}

@@ -12,6 +12,8 @@ use std::process::Command;
 const NAMES: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 const PHONE: u32 = 390;
 const DESK: u32 = 1200;
+/// Where figures stand side by side.
+const WIDE: u32 = 1400;
 /// Pictures are not taken of more than this.
 const HEIGHT_MOST: u32 = 12_000;
 
@@ -74,6 +76,9 @@ for (const frame of document.querySelectorAll('iframe')) frame.onload = () => {
   const small = visible('p, dd, td, th, h1, h2, h3, summary').filter((e) => parseFloat(style(e).fontSize) < 11);
   seen.push({
     width: root.clientWidth, content: root.scrollWidth, height: root.scrollHeight, charts: visible('svg').length,
+    beside: visible('figure').filter((e) => e.getBoundingClientRect().left > root.clientWidth / 2).length,
+    cut: visible('.scroll').filter((e) => !e.closest('details:not([open])') && e.scrollWidth > e.clientWidth + 1)
+      .map((e) => e.outerHTML.slice(0, 200)),
     wide: wide.map((e) => e.outerHTML.slice(0, 80)), small: small.map((e) => e.outerHTML.slice(0, 80)),
   });
   document.title = encodeURIComponent(JSON.stringify(seen));
@@ -94,8 +99,8 @@ fn frames(folder: &Folder, name: &str, widths: &[u32]) {
 
 /// What the frames measured, by width.
 fn measured(folder: &Folder) -> Vec<Value> {
-    frames(folder, "both.html", &[PHONE, DESK]);
-    let dom = open(folder, "both.html", (DESK, 900), "--dump-dom").stdout;
+    frames(folder, "all.html", &[PHONE, DESK, WIDE]);
+    let dom = open(folder, "all.html", (WIDE, 900), "--dump-dom").stdout;
     let title = dom.split("<title>").nth(1).and_then(|rest| rest.split("</title>").next()).expect("a title");
     let json: Vec<u8> = decoded(title);
     let mut seen: Vec<Value> = serde_json::from_slice(&json).unwrap_or_else(|error| panic!("{error}: {title}"));
@@ -146,12 +151,15 @@ fn expect_content(dom: &str) {
 }
 
 #[test]
-fn the_report_is_whole_and_fits_a_phone_and_a_desk() {
+fn the_report_is_whole_and_fits_a_phone_and_desks() {
     let folder = report();
     expect_content(&open(&folder, "report.html", (DESK, 900), "--dump-dom").stdout);
     let seen = measured(&folder);
-    assert_eq!(seen.len(), 2, "{seen:?}");
-    for (frame, (width, name)) in seen.iter().zip([(PHONE, "phone.png"), (DESK, "desk.png")]) {
+    assert_eq!(seen.len(), 3, "{seen:?}");
+    assert_eq!([&seen[0]["beside"], &seen[1]["beside"]], [0, 0], "figures stand one below the other");
+    assert!(seen[2]["beside"].as_u64() >= Some(2), "a wide page is used: {}", seen[2]);
+    assert_eq!(seen[2]["cut"], serde_json::json!([]), "no table is cut at {WIDE} px");
+    for (frame, (width, name)) in seen.iter().zip([(PHONE, "phone.png"), (DESK, "desk.png"), (WIDE, "wide.png")]) {
         assert_eq!(frame["width"], width);
         assert!(frame["content"].as_u64() <= Some(u64::from(width)), "it must be scrolled sideways: {frame}");
         assert_eq!(frame["wide"], serde_json::json!([]), "elements stick out at {width} px");
