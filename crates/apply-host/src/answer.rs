@@ -6,9 +6,8 @@
 use crate::ask::{Ask, Form};
 use crate::config::OnRefuse;
 use crate::reply::Reply;
-use crate::service::Stamp;
 use crate::settled::{By, Settled};
-use crate::work::Work;
+use crate::work::{Work, tagged_text};
 use bytes::Bytes;
 use http::StatusCode;
 use serde::Serialize;
@@ -17,6 +16,15 @@ use serde_json::value::{RawValue, to_raw_value};
 use tokrate_apply::{Checks, Edit, How, Merged, Refused};
 use tokrate_core::{Channel, FinishReason};
 use tokrate_wire::{Answer, Dialect, Encoder, Piece, Shape};
+
+/// What tells one answer from another: a number, and when it was given (seconds since 1970).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Stamp {
+    /// Number of the request.
+    pub number: u64,
+    /// When.
+    pub seconds: u64,
+}
 
 /// Header that says who merged, or that nobody did.
 pub(crate) const APPLY: &str = "x-tokrate-apply";
@@ -82,14 +90,6 @@ fn refusal(refused: &Refused, fallback: Option<&str>) -> Reply {
     }
     let reply = Reply::json(StatusCode::UNPROCESSABLE_ENTITY, json!({ "error": error }).to_string().into_bytes());
     reply.with(APPLY, "refused").with(CODE, code.name())
-}
-
-/// A text, in tags if they are wanted.
-pub(crate) fn tagged_text(text: &str, tagged: bool) -> std::borrow::Cow<'_, str> {
-    match tagged {
-        true => format!("<updated-code>{text}</updated-code>").into(),
-        false => text.into(),
-    }
 }
 
 fn encoder(ask: &Ask, shape: Shape, stamp: Stamp) -> Encoder {

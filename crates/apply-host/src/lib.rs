@@ -23,11 +23,12 @@ mod service;
 mod settled;
 mod work;
 
+pub use answer::Stamp;
 pub use config::{HostConfig, OnRefuse};
 pub use diff::unified_diff;
 pub use error::ApplyHostError;
 pub use fallback::{Fallback, FallbackConfig};
 pub use reply::Reply;
 pub use server::{Summary, run};
-pub use service::{MODELS, Service, Stamp};
+pub use service::{MODELS, Service};
 pub use settled::{By, Edit, Settled};

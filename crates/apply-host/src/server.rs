@@ -3,13 +3,14 @@
 //! It refuses to know what is in a body. Invariant: the thread that owns the sockets never merges; bodies that are held are
 //! bounded in size each and together, and so is the time in which they come.
 
+use crate::answer::Stamp;
 use crate::beside::Job;
 use crate::config::HostConfig;
 use crate::error::ApplyHostError;
 use crate::fallback::Fallback;
 use crate::memory::Memory;
 use crate::reply::{Denied, Pieces, Reply};
-use crate::service::{Came, Service, Stamp, Step};
+use crate::service::{Came, Service, Step};
 use crate::work::Aids;
 use bytes::Bytes;
 use http::header::CONTENT_LENGTH;

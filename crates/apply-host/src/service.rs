@@ -3,7 +3,7 @@
 //!
 //! It refuses to wait. Invariant: the same request gives the same answer, but for its stamp.
 
-use crate::answer::answer;
+use crate::answer::{Stamp, answer};
 use crate::ask::Ask;
 use crate::config::OnRefuse;
 use crate::pages::{EDITS, not_with_this_method, page};
@@ -26,15 +26,6 @@ pub struct Service {
     pub without_tree: bool,
     /// Whether there is a model to ask when the engine refuses.
     pub asks_model: bool,
-}
-
-/// What tells one answer from another: a number, and when it was given (seconds since 1970).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Stamp {
-    /// Number of the request.
-    pub number: u64,
-    /// When.
-    pub seconds: u64,
 }
 
 /// How far a request came without waiting.

@@ -3,7 +3,6 @@
 //! It refuses to decide anything, and to begin before it is known what the text is: most refused edits cost no more than their
 //! refusal. Invariant: what was worked out ahead is what would have been worked out afterwards.
 
-use crate::answer::tagged_text;
 use crate::ask::{Ask, Form};
 use crate::beside::{Beside, Hands};
 use crate::diff::unified_diff;
@@ -87,4 +86,12 @@ fn prompt_tokens(ask: &Ask, memory: &Memory) -> u64 {
 fn diff(ask: &Ask, text: &str) -> String {
     let name = ask.edit.options.path.as_deref().unwrap_or("file");
     unified_diff(&ask.edit.original, text, &format!("a/{name}"), &format!("b/{name}"))
+}
+
+/// A text, in tags if they are wanted.
+pub(crate) fn tagged_text(text: &str, tagged: bool) -> std::borrow::Cow<'_, str> {
+    match tagged {
+        true => format!("<updated-code>{text}</updated-code>").into(),
+        false => text.into(),
+    }
 }

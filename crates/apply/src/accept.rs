@@ -3,9 +3,11 @@
 //! It refuses to mend anything. Invariant: outside of the declarations that the update shows, the file keeps its bytes, and
 //! what cannot be checked is not accepted.
 
-use crate::format::{self, Format};
+use crate::format;
 use crate::lazy::{is_marker, removed, tells_much};
-use crate::merge::{Options, lines_of};
+use crate::merge::lines_of;
+use crate::options::Options;
+use crate::outcome::Format;
 use crate::outcome::{Check, Checks, Code, How, Merged, Refused, Stage};
 use crate::source::{Source, as_text, edits};
 use crate::splice::Splice;

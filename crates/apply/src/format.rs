@@ -24,44 +24,12 @@ pub use v4a::{Patch, PatchAction, PatchedFile};
 
 use crate::language::Language;
 use crate::lazy;
-use crate::merge::Options;
 #[cfg(feature = "tree")]
 use crate::named;
-use crate::outcome::{Code, Refused, Stage};
+use crate::options::Options;
+use crate::outcome::{Code, Format, Refused};
 use crate::source::Source;
-use crate::splice::Splice;
-use serde::Serialize;
-
-/// What an update is written in.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Format {
-    /// Lines of the file with markers such as `// ... existing code ...` for the rest.
-    Lazy,
-    /// Lines of the file without markers, less than the whole.
-    Fragment,
-    /// The whole file.
-    WholeFile,
-    /// Blocks of search and replacement, as aider, Cline and Roo write them.
-    SearchReplace,
-    /// JSON with `old_string` and `new_string`, one edit or a list.
-    StringReplace,
-    /// A unified diff; its line numbers count for nothing.
-    UnifiedDiff,
-    /// `*** Begin Patch`, as OpenAI's models write it.
-    V4a,
-}
-
-/// Where an update belongs.
-#[derive(Clone, PartialEq, Debug)]
-pub(crate) struct Located {
-    /// What changes, in any order.
-    pub splices: Vec<Splice>,
-    /// What located it.
-    pub stage: Stage,
-    /// Whether it stood at another indentation.
-    pub reindented: bool,
-}
+use crate::splice::Located;
 
 /// Locates an update (LF, unwrapped) of a known format.
 pub(crate) fn locate(format: Format, source: &Source, update: &str, options: &Options) -> Result<Located, Refused> {

@@ -37,9 +37,9 @@ pub(crate) use segments::places_of;
 use snippet::{Piece, Snippet};
 pub(crate) use stands::stands;
 
-use crate::format::Located;
 use crate::outcome::{Code, Refused, Stage};
 use crate::source::Source;
+use crate::splice::Located;
 use crate::splice::Splice;
 use align::{Alignment, Problem};
 use carry::Change;

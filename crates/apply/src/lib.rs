@@ -15,6 +15,7 @@ mod lazy;
 mod merge;
 #[cfg(feature = "tree")]
 mod named;
+mod options;
 mod outcome;
 mod parsed;
 mod protected;
@@ -26,9 +27,10 @@ mod tree;
 mod verify;
 
 pub use accept::accept;
-pub use format::{Format, Patch, PatchAction, PatchedFile};
+pub use format::{Patch, PatchAction, PatchedFile};
 pub use language::Language;
-pub use merge::{Options, merge, merge_beside};
-pub use outcome::{Check, Checks, Code, Edit, How, Merged, Outcome, Refused, Stage};
+pub use merge::{merge, merge_beside};
+pub use options::Options;
+pub use outcome::{Check, Checks, Code, Edit, Format, How, Merged, Outcome, Refused, Stage};
 pub use parsed::{Ahead, Parsed};
 pub use protected::{Kind as ProtectedKind, Protected, protected};

@@ -2,13 +2,13 @@
 //!
 //! It refuses to return what has not been checked. Invariant: the same input gives the same outcome.
 
-use crate::format::{self, Format, Located};
-use crate::language::Language;
+use crate::format;
 use crate::lazy;
-use crate::outcome::{Check, Checks, Code, How, Merged, Outcome, Refused, Stage};
+use crate::options::Options;
+use crate::outcome::{Check, Checks, Code, Format, How, Merged, Outcome, Refused, Stage};
 use crate::parsed::Ahead;
 use crate::source::{Source, as_text, edits, with_lf};
-use crate::splice::in_order;
+use crate::splice::{Located, in_order};
 use crate::verify;
 use std::borrow::Cow;
 
@@ -16,31 +16,6 @@ use std::borrow::Cow;
 const ORIGINAL_MOST: usize = 64 << 20;
 /// More of an update than this is not read (bytes).
 const UPDATE_MOST: usize = 16 << 20;
-
-/// What is known of a merge besides its two texts.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Options {
-    /// Path of the file, for its language and for patches that name files.
-    pub path: Option<String>,
-    /// The language, if it is not to be told from the path.
-    pub language: Option<Language>,
-    /// What the model says that the edit is for; a hint and never a reason.
-    pub instruction: Option<String>,
-    /// Leave the syntax tree alone: neither to locate nor to check.
-    pub without_tree: bool,
-}
-
-impl Options {
-    /// The language of the file, if it is one that is known.
-    pub(crate) fn language(&self) -> Option<Language> {
-        self.language.or_else(|| Language::of_path(self.path.as_deref()?))
-    }
-
-    /// The language that a merge reads the file as for its syntax check, if it makes one.
-    pub fn parsed_as(&self) -> Option<Language> {
-        self.language().filter(|language| language.is_built_in() && !self.without_tree)
-    }
-}
 
 /// Merges an update into a file.
 pub fn merge(original: &[u8], update: &[u8], options: &Options) -> Outcome {

@@ -7,11 +7,11 @@ mod claims;
 mod shown;
 mod structure;
 
-use crate::format::Located;
 use crate::language::Language;
 use crate::lazy;
 use crate::outcome::Stage;
 use crate::source::Source;
+use crate::splice::Located;
 use crate::splice::Splice;
 use crate::tree::{Outline, parse};
 use claims::Claim;

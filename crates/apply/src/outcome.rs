@@ -3,9 +3,28 @@
 //! It refuses to be half an answer: there is a whole text or none. Invariant: a refusal says in one sentence what is wrong,
 //! names the lines in question if there are any, and what to add to the update.
 
-use crate::format::Format;
 use serde::Serialize;
 use std::fmt;
+
+/// What an update is written in.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Format {
+    /// Lines of the file with markers such as `// ... existing code ...` for the rest.
+    Lazy,
+    /// Lines of the file without markers, less than the whole.
+    Fragment,
+    /// The whole file.
+    WholeFile,
+    /// Blocks of search and replacement, as aider, Cline and Roo write them.
+    SearchReplace,
+    /// JSON with `old_string` and `new_string`, one edit or a list.
+    StringReplace,
+    /// A unified diff; its line numbers count for nothing.
+    UnifiedDiff,
+    /// `*** Begin Patch`, as OpenAI's models write it.
+    V4a,
+}
 
 /// What came of a merge.
 #[derive(Clone, PartialEq, Eq, Debug)]

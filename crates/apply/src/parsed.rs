@@ -4,7 +4,7 @@
 //! language that it was made of, so a merge comes to the same with one, without one and with a wrong one.
 
 use crate::language::Language;
-use crate::merge::Options;
+use crate::options::Options;
 #[cfg(feature = "tree")]
 use crate::{source::Source, tree};
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 //!
 //! It refuses to know why. Invariant: ordered splices do not overlap and lie inside the text.
 
-use crate::outcome::{Code, Refused};
+use crate::outcome::{Code, Refused, Stage};
 use std::ops::Range;
 
 /// A range of bytes of [`crate::source::Source::text`] and the text (LF) that takes its place.
@@ -32,4 +32,15 @@ pub(crate) fn in_order(mut splices: Vec<Splice>, line_of: impl Fn(usize) -> usiz
         }
     }
     Ok(splices)
+}
+
+/// Where an update belongs.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Located {
+    /// What changes, in any order.
+    pub splices: Vec<Splice>,
+    /// What located it.
+    pub stage: Stage,
+    /// Whether it stood at another indentation.
+    pub reindented: bool,
 }

@@ -11,7 +11,7 @@ mod provenance;
 #[cfg(feature = "tree")]
 mod syntax;
 
-use crate::merge::Options;
+use crate::options::Options;
 use crate::outcome::{Check, Checks, Code, Refused};
 use crate::parsed::{Ahead, Parsed};
 use crate::source::Source;

@@ -1,7 +1,7 @@
 //! What a model may do to a file, and what it may not.
 
 use super::accept;
-use crate::merge::Options;
+use crate::options::Options;
 use crate::outcome::{Code, Stage};
 
 const FILE: &str = "use std::io;\n\nfn one() {\n    first();\n    second();\n}\n\nfn two() {\n    first();\n    third();\n}\n\nconst LIMIT: u32 = 3;\n";

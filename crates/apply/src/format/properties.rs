@@ -2,7 +2,7 @@
 //! and one that stands several times is refused.
 
 use super::{Format, detect, locate, unwrapped};
-use crate::merge::Options;
+use crate::options::Options;
 use crate::outcome::{Code, Refused};
 use crate::source::Source;
 use crate::splice::in_order;

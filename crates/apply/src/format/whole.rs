@@ -7,7 +7,7 @@ use super::change::splices;
 use super::find::{Shift, core};
 use super::similar::quoted;
 use crate::lazy;
-use crate::merge::Options;
+use crate::options::Options;
 use crate::outcome::{Code, Refused, Stage};
 use crate::source::Source;
 use std::collections::BTreeSet;

@@ -3,9 +3,15 @@
 //! It refuses to know the file's language: models often write the comment sign of another one. Invariant: a line is a marker
 //! only if it is a comment (or nothing but dots) and has an ellipsis at an end of its words.
 
-use super::snippet::Marker;
 use crate::source::line_around;
 use memchr::memchr2_iter;
+
+/// A line that stands for others.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Marker<'u> {
+    /// The whole line, without its end.
+    pub line: &'u str,
+}
 
 /// Signs that begin a comment line, the longer first; what closes each, if anything does.
 const LEADERS: &[(&str, &str)] = &[

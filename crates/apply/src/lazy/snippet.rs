@@ -3,7 +3,7 @@
 //! It refuses to know the file beyond whether it holds a marker's text itself. Invariant: the pieces in order are the update.
 
 use super::lines::is_blank;
-use super::markers::{marker, removed};
+use super::markers::{Marker, marker, removed};
 use memchr::memchr_iter;
 
 /// A part of a snippet.
@@ -13,13 +13,6 @@ pub(crate) enum Piece<'u> {
     Line(&'u str),
     /// Stands for lines of the file.
     Marker(Marker<'u>),
-}
-
-/// A line that stands for others.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Marker<'u> {
-    /// The whole line, without its end.
-    pub line: &'u str,
 }
 
 /// A snippet in order.

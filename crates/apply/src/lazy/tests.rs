@@ -1,7 +1,7 @@
 //! Snippets on small files, each with the text that it means or the reason why it means none.
 
 use super::*;
-use crate::merge::Options;
+use crate::options::Options;
 use crate::outcome::{Merged, Outcome};
 
 fn merge(original: &str, update: &str) -> Outcome {
