@@ -6,7 +6,7 @@
 
 use crate::anthropic::Messages;
 use crate::dialect::{Dialect, Shape};
-use crate::document::{Documents, Part, Pattern, Source, Speech, UsageReading};
+use crate::document::Documents;
 use crate::elements::ElementFramer;
 use crate::frame::{DEFAULT_MAX_EVENT_BYTES, Frame, SseFramer};
 use crate::gemini::Candidates;
@@ -16,6 +16,7 @@ use crate::ollama::Lines;
 use crate::openai_chat::ChatSpeech;
 use crate::openai_completions::TextSpeech;
 use crate::openai_responses::Responses;
+use crate::speech::{Part, Pattern, Source, Speech, UsageReading};
 use tokrate_core::{EventBatch, Oddity, Tick, What};
 
 /// Decodes the body of one answer.

@@ -30,6 +30,7 @@ mod references;
 mod refusal;
 mod remainder;
 mod request;
+mod speech;
 mod template;
 mod timings;
 pub mod translate;

@@ -5,8 +5,8 @@
 //! meaning, a block of token counts), so a parser would find the same document with these values; whatever is not provable
 //! this way is left to the parser.
 
-use crate::document::{Pattern, Speech, UsageReading};
 use crate::json_text::{append_unescaped, plain_length, string_end};
+use crate::speech::{Pattern, Speech, UsageReading};
 use serde::de::IgnoredAny;
 use std::ops::Range;
 use tokrate_core::Channel;

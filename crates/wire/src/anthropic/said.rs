@@ -4,8 +4,8 @@
 //! text; a tool's input is said as the JSON it is, the blanks between its values left out.
 
 use super::usage::{read_usage, usage_at_start};
-use crate::document::{Pattern, Source, Speech, emit_usage, fail};
 use crate::object::{Object, range_within, without_blanks};
+use crate::speech::{Pattern, Source, Speech, emit_usage, fail};
 use serde_json::Error;
 use std::borrow::Cow;
 use tokrate_core::{Channel, EventBatch, FinishReason, Oddity, TextRange, Tick, What};

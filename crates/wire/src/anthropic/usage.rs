@@ -2,8 +2,8 @@
 //!
 //! It refuses to know tokenizers. Invariant: [`Usage::input`] is the sum of the three input counts.
 
-use crate::document::UsageReading as Reading;
 use crate::object::{Object, read_count};
+use crate::speech::UsageReading as Reading;
 use tokrate_core::Usage;
 
 /// Reads a usage block; `None` for one without any known count.

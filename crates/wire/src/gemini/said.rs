@@ -4,8 +4,8 @@
 //! a call's arguments are said as the JSON they are, the blanks between its values left out.
 
 use super::usage::read_usage;
-use crate::document::{Part, Pattern, Source, Speech, UsageReading, emit_usage, fail};
 use crate::object::{Object, range_within, read_array, read_text, without_blanks};
+use crate::speech::{Part, Pattern, Source, Speech, UsageReading, emit_usage, fail};
 use serde_json::Error;
 use std::borrow::Cow;
 use tokrate_core::{Channel, EventBatch, FinishReason, Oddity, Tick, What};

@@ -4,9 +4,9 @@
 //! and flagged.
 
 use crate::counts::read_counts;
-use crate::document::UsageReading;
 use crate::object::read_count;
 use crate::read::{Any, Read};
+use crate::speech::UsageReading;
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess};
 use serde_json::value::RawValue;

@@ -2,8 +2,8 @@
 //!
 //! It refuses to know framing. Invariant: the event that says `"stop":true` is the end, and holds the counts and times.
 
-use crate::document::{Pattern, Source, Speech, UsageReading, emit_usage, fail};
 use crate::object::{Object, range_within};
+use crate::speech::{Pattern, Source, Speech, UsageReading, emit_usage, fail};
 use crate::timings::read_engine_timings;
 use serde_json::Error;
 use tokrate_core::{Channel, EventBatch, FinishReason, Oddity, What};

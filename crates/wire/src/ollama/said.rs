@@ -3,8 +3,8 @@
 //! It refuses to know framing and the way back to the wire. Invariant: the line that is `done` is the end, whatever else it
 //! says; a count that is absent is unknown, not zero.
 
-use crate::document::{Pattern, Source, Speech, UsageReading, emit_usage, fail};
 use crate::object::{Object, range_within, read_text, without_blanks};
+use crate::speech::{Pattern, Source, Speech, UsageReading, emit_usage, fail};
 use serde_json::Error;
 use std::borrow::Cow;
 use tokrate_core::{Channel, EventBatch, FinishReason, Oddity, ServerTimings, Span, Tick, Usage, What};

@@ -5,8 +5,8 @@
 
 use super::chunk::{Call, Chunk, Saying, read_chunk};
 use super::usage::read_usage;
-use crate::document::{Part, Pattern, Source, Speech, UsageReading, emit_usage, fail};
 use crate::object::range_within;
+use crate::speech::{Part, Pattern, Source, Speech, UsageReading, emit_usage, fail};
 use crate::timings::{read_engine_timings, read_times_in_seconds};
 use tokrate_core::{EventBatch, Oddity, Tick, What};
 

@@ -3,8 +3,8 @@
 //! It refuses to know tokenizers. Invariant: a count is what the provider said, never an estimate; the one change made is
 //! that reasoning tokens reported beside the output are added to it, because [`Usage::output`] includes them.
 
-use crate::document::UsageReading;
 use crate::read::{Any, Read};
+use crate::speech::UsageReading;
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, MapAccess};
 use serde_json::value::RawValue;

@@ -2,9 +2,9 @@
 //!
 //! It refuses to know framing. Invariant: only the first choice is measured; another is counted.
 
-use crate::document::{Part, Pattern, Source, Speech, UsageReading, emit_usage, fail};
 use crate::object::{Object, range_within};
 use crate::openai_chat::{finish_reason, read_usage};
+use crate::speech::{Part, Pattern, Source, Speech, UsageReading, emit_usage, fail};
 use crate::timings::{read_engine_timings, read_times_in_seconds};
 use serde_json::Error;
 use std::borrow::Cow;

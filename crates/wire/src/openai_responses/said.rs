@@ -5,9 +5,9 @@
 //! over, unless a server sends nothing but them.
 
 use super::item::{Call, Item, Opaque, read_item, read_items, read_part};
-use crate::document::{Pattern, Source, Speech, emit_usage, fail};
 use crate::object::{Object, range_within};
 use crate::openai_chat::read_usage;
+use crate::speech::{Pattern, Source, Speech, emit_usage, fail};
 use crate::timings::read_engine_timings;
 use serde_json::Error;
 use std::borrow::Cow;
