@@ -268,6 +268,14 @@ mod tests {
     }
 
     #[test]
+    fn what_is_beyond_the_last_bucket_is_in_the_last() {
+        let mut histogram = FadingHistogram::new(0, MINUTE);
+        histogram.add(at(0), 1e9, 1.0);
+        let (_, top) = histogram.quantiles(0.5, 1.0).expect("one sample");
+        assert!(is_near(top, two_to(21.0)), "{top}");
+    }
+
+    #[test]
     fn what_was_cut_short_beyond_all_others_counts_as_its_own_time() {
         let mut histogram = FadingHistogram::new(0, MINUTE);
         histogram.add(at(0), 10.0, 1.0);
@@ -275,6 +283,9 @@ mod tests {
         histogram.add_at_least(at(60), 20.0, 3.0);
         assert!(is_near(histogram.mean().expect("two"), 130.0 / 7.0), "{:?}", histogram.mean());
         assert!(is_near(histogram.weight(at(60)), 3.5));
+        let (median, _) = histogram.quantiles(0.5, 0.9).expect("two");
+        let bucket = (20f64.log2() * 8.0).floor();
+        assert!(is_near(median, two_to((bucket + 2.5 / 6.0) / 8.0)), "1 at 10 and 6 at 20: {median}");
     }
 
     #[test]
@@ -284,13 +295,13 @@ mod tests {
         histogram.add(at(0), 2.0, 5.0);
         histogram.add(at(0), 8.0, 1.0);
         histogram.add(at(0), 64.0, 3.0);
-        histogram.add_at_least(at(60), 2.0, 2.0);
-        // 2 x 2 are spread over 1 + 3: each of these is doubled, what is added at the middle of its bucket.
-        let sum = 10.0 + 8.0 + 192.0 + two_to(3.0 + 0.5 / 8.0) + 3.0 * two_to(6.0 + 0.5 / 8.0);
-        assert!(is_near(histogram.mean().expect("four"), sum / 13.0), "{:?}", histogram.mean());
-        // 5 at 2, 2 at 8, 6 at 64: half of 13 lies at three quarters of those at 8.
-        let (median, _) = histogram.quantiles(0.5, 0.9).expect("four");
-        assert!(is_near(median, two_to(3.0 + 0.75 / 8.0)), "{median}");
+        histogram.add_at_least(at(60), 2.0, 6.0);
+        // 6 x 2 are spread over 1 + 3: each of these gets three times as much again, at the middle of its bucket.
+        let sum = 10.0 + 8.0 + 192.0 + 3.0 * two_to(3.0 + 0.5 / 8.0) + 9.0 * two_to(6.0 + 0.5 / 8.0);
+        assert!(is_near(histogram.mean().expect("four"), sum / 21.0), "{:?}", histogram.mean());
+        // 5 at 2, 4 at 8, 12 at 64: a third of 21 lies in the middle of those at 8.
+        let (third, _) = histogram.quantiles(1.0 / 3.0, 0.9).expect("four");
+        assert!(is_near(third, two_to(3.0 + 0.5 / 8.0)), "{third}");
     }
 
     #[test]

@@ -168,3 +168,49 @@ fn score(view: &View, place: usize, shape: &CallShape, policy: &Policy) -> Rank 
 fn seconds(expectation: &Expectation, view: &View, shape: &CallShape) -> f64 {
     expectation.completion_seconds(shape.output_tokens) / (1.0 - view.failing.min(0.95))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lane::LaneId;
+
+    const SHAPE: CallShape = CallShape { prompt_tokens: 1_000, output_tokens: 200.0 };
+
+    /// A lane that takes 1 s to its first token and 2 s for 200 more.
+    fn view(failing: f64, shared_seconds: Option<f64>) -> View {
+        let second = Span::from_secs(1);
+        let expectation = Expectation { ttft: second, ttft_p50: second, ttft_p90: second, speed: 100.0, weight: 9.0 };
+        View {
+            ranked: Ranked { lane: LaneId(0), usable: true, expectation: Some(expectation) },
+            in_flight: 0,
+            usd: Some(0.01),
+            shared_seconds,
+            failing,
+            peak: 0.0,
+            latency: None,
+            turn: 0,
+        }
+    }
+
+    #[track_caller]
+    fn scores(view: &View, policy: &Policy, expected: f64) {
+        let (tier, found) = score(view, 0, &SHAPE, policy);
+        assert!(tier == KNOWN && (found - expected).abs() < 1e-9, "{found} of tier {tier} instead of {expected}");
+    }
+
+    #[test]
+    fn a_lane_of_which_half_the_calls_fail_takes_twice_as_long_and_never_more_than_twenty_times() {
+        scores(&view(0.0, None), &Policy::OwnCompletion, 3.0);
+        scores(&view(0.5, None), &Policy::OwnCompletion, 6.0);
+        scores(&view(0.999, None), &Policy::OwnCompletion, 60.0);
+        scores(&view(0.5, None), &Policy::Weighted { usd_per_second: 0.1 }, 0.01 + 0.6);
+    }
+
+    #[test]
+    fn what_a_call_costs_the_others_stands_in_the_place_of_its_own_time() {
+        scores(&view(0.0, Some(4.5)), &Policy::Completion, 4.5);
+        scores(&view(0.5, Some(4.5)), &Policy::Completion, 9.0);
+        scores(&view(0.5, None), &Policy::Completion, 6.0);
+        scores(&view(0.0, Some(4.5)), &Policy::OwnCompletion, 3.0);
+    }
+}

@@ -302,4 +302,42 @@ mod tests {
         expect(&samples, &values);
         assert_eq!(LoadCurve::new(MINUTE, 2.0).value(1.0), None);
     }
+
+    #[test]
+    fn loads_are_told_apart_by_cells_of_a_quarter_of_an_octave_and_reach_two_of_them() {
+        let samples = [
+            (0, 1.0, 10.0, 1.0),
+            (0, 1.19, 12.0, 1.0),
+            (0, 1.32, 10.5, 1.0),
+            (0, 2.0, 11.0, 1.0),
+            (0, 2.8, 15.0, 1.0),
+            (0, 5000.0, 900.0, 0.01),
+        ];
+        let values = [
+            (1.0, 11.1419186075),
+            (1.0718, 11.2195681401),
+            (1.1, 11.2472180589),
+            (1.19, 11.3268958054),
+            (1.5, 11.4375323623),
+            (2.0, 11.5349699298),
+            (2.4, 12.2722921139),
+            (2.8, 12.9138760282),
+            (4.0, 12.1100584373),
+            (5000.0, 900.116647746),
+        ];
+        expect(&samples, &values);
+    }
+
+    #[test]
+    fn less_contention_than_is_assumed_is_believed() {
+        let samples = [1.0, 4.0, 16.0, 64.0].map(|load| (0, load, 10.0 + 0.1 * (load - 1.0), 5.0));
+        expect(&samples, &[(1.0, 9.99775531401), (4.0, 10.2979845967), (10.0, 10.8945510676), (64.0, 16.3025702511)]);
+    }
+
+    #[test]
+    fn a_lane_that_was_not_asked_for_a_long_time_begins_anew() {
+        let curve = curve(&[(0, 1.0, 50.0, 1.0), (2_000 * 60, 1.0, 10.0, 1.0)]);
+        assert!(curve.value(1.0).is_some_and(|value| (value - 10.0).abs() < 1e-9), "{:?}", curve.value(1.0));
+        assert!((curve.weight(at(2_000 * 60)) - 1.0).abs() < 1e-9);
+    }
 }

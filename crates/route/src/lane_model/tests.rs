@@ -4,6 +4,8 @@ use super::*;
 use proptest::prelude::*;
 use tokrate_core::Rng;
 
+mod worked;
+
 fn at(seconds: u64) -> Tick {
     Tick::from_nanos(seconds * 1_000_000_000)
 }

@@ -40,7 +40,9 @@ const SPENT: Refused = Refused { what: RefusedFor::Budget, retry_after: None };
 
 #[test]
 fn requests_come_back_one_by_one() {
-    let mut meter = meter(KeyLimits { requests_per_minute: Some(3), ..KeyLimits::default() });
+    let three = KeyLimits { requests_per_minute: Some(3), ..KeyLimits::default() };
+    let mut meter = meter(three);
+    assert_eq!(meter.limits(), three);
     let calls: Vec<Admitted> = (0..3).map(|_| meter.admit(at(0)).expect("a full minute")).collect();
     assert_eq!(meter.admit(at(0)), Err(refused(RefusedFor::Requests, 20_000)));
     calls.into_iter().for_each(|call| meter.leave(call));

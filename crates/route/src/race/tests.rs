@@ -4,6 +4,8 @@ use super::*;
 use proptest::prelude::*;
 use tokrate_core::{Channel, TextRange};
 
+mod standing;
+
 fn at(milliseconds: u64) -> Tick {
     Tick::from_nanos(milliseconds * 1_000_000)
 }

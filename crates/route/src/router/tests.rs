@@ -4,6 +4,8 @@ use super::*;
 use crate::breaker::{Blame, BreakerState};
 use proptest::prelude::*;
 
+mod lanes;
+
 fn at(milliseconds: u64) -> Tick {
     Tick::from_nanos(milliseconds * 1_000_000)
 }

@@ -1,0 +1,190 @@
+//! What a router says of its lanes, and what each kind of end does to one.
+
+use super::*;
+
+/// A curve whose first token takes 100 ms for each call in flight.
+fn queueing() -> Vec<CurvePoint> {
+    let point = |in_flight: u32| CurvePoint {
+        in_flight,
+        prompt_tokens: 1_000,
+        ttft: Span::from_millis(100 * u64::from(in_flight)),
+        ttft_p90: Span::from_millis(200 * u64::from(in_flight)),
+        output_speed: 100.0 / (1.0 + 0.25 * f64::from(in_flight - 1)),
+        n: 50,
+    };
+    [1, 2, 3, 4, 5, 8, 16].map(point).to_vec()
+}
+
+fn fails(kind: FailureKind) -> Outcome {
+    Outcome { failure: Some(kind), prompt_tokens: 1_000, ..Outcome::default() }
+}
+
+fn off(is: f64, should: f64) -> f64 {
+    (is / should - 1.0).abs()
+}
+
+#[test]
+fn one_more_call_is_expected_to_meet_the_calls_in_flight_and_itself() {
+    let mut router = router(1);
+    router.learn(LaneId(0), at(0), &queueing());
+    let lane = LaneId(0);
+    let open: Vec<Started> = (0..3).map(|_| router.start(lane, at(0))).collect();
+    assert_eq!(router.in_flight(lane), 3);
+    // It makes four: 400 ms, 100 / 1.75 tok/s.
+    let expected = router.expect(lane, at(0), 1_000).expect("learned");
+    assert!(off(expected.ttft.as_secs_f64(), 0.4) < 0.05, "{expected:?}");
+    assert!(off(expected.speed, 100.0 / 1.75) < 0.03, "{expected:?}");
+    let model = &router.lanes[0].model;
+    let after = router.hedge_after(lane, at(0), 1_000).expect("learned");
+    assert_eq!(Some(after), model.ttft_p90(at(0), 1_000, 4, 5.0));
+    let whole = router.hedge_after_whole(lane, at(0), &SHAPE).expect("learned");
+    assert!(off(whole.as_secs_f64(), after.as_secs_f64() + 200.0 / expected.speed) < 1e-6, "{whole:?}");
+    let view = router.lanes[0].view(at(0), lane, &SHAPE, true);
+    assert_eq!(view.ranked.expectation, Some(expected));
+    assert_eq!(view.shared_seconds, model.shared_seconds(at(0), 1_000, 200.0, 4));
+    assert_ne!(view.shared_seconds, model.shared_seconds(at(0), 1_000, 200.0, 3));
+    assert_eq!(router.hedge_after_whole(LaneId(9), at(0), &SHAPE), None);
+    open.into_iter().for_each(|started| router.finish(started, at(0), &fails(FailureKind::Cancelled)));
+    assert!(router.hedge_after_whole(lane, at(0), &SHAPE).is_some_and(|alone| alone < whole), "nobody is in flight");
+}
+
+#[test]
+fn a_call_costs_what_its_lane_asks_and_an_unknown_amount_without_a_price() {
+    // 1 and 4 dollars for a million, 2 and 8 on the other.
+    let router = router(2);
+    assert!(router.cost_usd(LaneId(0), 1_000, 200).is_some_and(|usd| off(usd, 0.001_8) < 1e-12));
+    assert!(router.cost_usd(LaneId(1), 1_000, 200).is_some_and(|usd| off(usd, 0.003_6) < 1e-12));
+    assert_eq!(router.cost_usd(LaneId(2), 1_000, 200), None);
+    assert_eq!(Router::new(vec![LaneConfig::default()], 1).cost_usd(LaneId(0), 1_000, 200), None);
+}
+
+#[test]
+fn a_breaker_is_told_and_can_be_forgotten() {
+    let mut router = router(2);
+    assert_eq!(router.breaker(LaneId(0), at(0)), Some(BreakerState::Closed));
+    assert_eq!(router.breaker(LaneId(7), at(0)), None);
+    let started = router.start(LaneId(0), at(0));
+    router.finish(started, at(1), &fails(FailureKind::Unauthorized));
+    let until = at(600_001);
+    assert_eq!(router.breaker(LaneId(0), at(1)), Some(BreakerState::Open { until, why: Blame::Key }));
+    assert_eq!(router.breaker(LaneId(1), at(1)), Some(BreakerState::Closed));
+    router.reset_breaker(LaneId(0));
+    assert_eq!(router.breaker(LaneId(0), at(1)), Some(BreakerState::Closed));
+    assert!(router.allows(LaneId(0), at(1)));
+}
+
+#[test]
+fn the_share_that_failed_counts_four_good_calls_beforehand_and_fades() {
+    let mut router = router(1);
+    let end = |router: &mut Router, outcome: &Outcome| {
+        let started = router.start(LaneId(0), at(0));
+        router.finish(started, at(0), outcome);
+    };
+    let failing = |router: &Router, now| router.snapshot(at(now))[0].failing;
+    assert_eq!(failing(&router, 0), 0.0);
+    end(&mut router, &fails(FailureKind::Connect));
+    assert!((failing(&router, 0) - 1.0 / 5.0).abs() < 1e-12);
+    end(&mut router, &well());
+    assert!((failing(&router, 0) - 1.0 / 6.0).abs() < 1e-12);
+    assert!((failing(&router, 60_000) - 0.5 / 5.0).abs() < 1e-12, "after a half-life");
+    // A limit of the whole call that ran out in silence is the lane's fault.
+    end(&mut router, &fails(FailureKind::TimedOut));
+    assert!((failing(&router, 0) - 2.0 / 7.0).abs() < 1e-12);
+    let lane = &router.snapshot(at(0))[0];
+    assert_eq!((lane.started, lane.ended_well, lane.failed, lane.cancelled), (3, 1, 2, 0));
+}
+
+#[test]
+fn the_plain_latency_moves_by_a_tenth_of_each_surprise() {
+    let mut router = router(1);
+    for milliseconds in [1_000, 2_000, 600] {
+        let started = router.start(LaneId(0), at(0));
+        router.finish(started, at(milliseconds), &well());
+    }
+    // 1; 1 + (2 - 1) / 10 = 1.1; 1.1 + (0.6 - 1.1) / 10 = 1.05.
+    assert!(router.lanes[0].latency.is_some_and(|latency| (latency - 1.05).abs() < 1e-12));
+    assert_eq!(router.snapshot(at(2_000))[0].ended_well, 3);
+}
+
+#[test]
+fn a_cap_rises_by_calls_of_its_upper_half_alone() {
+    let mut router = router(1);
+    let mut open: Vec<Started> = (0..20).map(|_| router.start(LaneId(0), at(0))).collect();
+    router.finish(open.pop().expect("twenty"), at(1), &fails(FailureKind::RateLimited));
+    let learned = |router: &Router| router.snapshot(at(1))[0].learned_cap.expect("a refusal");
+    assert_eq!(learned(&router), 15.0);
+    let rest = open.split_off(7);
+    open.into_iter().for_each(|started| router.finish(started, at(1), &well()));
+    assert_eq!(learned(&router), 15.0, "seven of fifteen are the lower half");
+    for (place, started) in rest.into_iter().enumerate() {
+        let before = learned(&router);
+        router.finish(started, at(1), &well());
+        assert!((learned(&router) - before - 1.0 / before).abs() < 1e-12, "the {place}th of the upper half");
+    }
+}
+
+#[test]
+fn an_answer_that_came_whole_teaches_how_long_answers_take_only_if_it_ended_well() {
+    let whole = Came::Whole { expected_tokens: 200.0 };
+    let taught = |failure| {
+        let mut router = router(1);
+        for call in 0..10 {
+            let started = router.start(LaneId(0), at(call * 5_000));
+            let outcome = Outcome { failure, came: whole, output_speed: None, ..well() };
+            router.finish(started, at(call * 5_000 + 2_300), &outcome);
+        }
+        router
+    };
+    let good = taught(None).expect(LaneId(0), at(50_000), 1_000).expect("ten answers");
+    assert!(off(good.completion_seconds(200.0), 2.3) < 0.02, "{good:?}");
+    assert_eq!(taught(Some(FailureKind::Connect)).expect(LaneId(0), at(50_000), 1_000), None);
+}
+
+#[test]
+fn only_silence_that_was_given_up_says_how_long_a_first_token_takes() {
+    let after = |failure, spoke: bool| {
+        let mut router = router(1);
+        router.learn(LaneId(0), at(0), &curve(100.0, 0.1));
+        for call in 0..20 {
+            let mut started = router.start(LaneId(0), at(call));
+            if spoke {
+                router.first_token(&mut started, at(call), Span::from_millis(200), 1_000);
+            }
+            router.finish(started, at(call + 9_000), &fails(failure));
+        }
+        (router.hedge_after(LaneId(0), at(10_000), 1_000).expect("learned").as_secs_f64(), router.lanes[0].peak)
+    };
+    for silent in [FailureKind::Cancelled, FailureKind::FirstTokenTimeout] {
+        assert!(after(silent, false).0 > 2.0, "{silent:?}");
+    }
+    assert!(after(FailureKind::Connect, false).0 < 0.7, "a connection that failed is no wait");
+    assert!(after(FailureKind::Cancelled, true).0 < 0.7, "its first token had come");
+    // Nor is the time of the whole call one that a first token took.
+    assert!(after(FailureKind::Cancelled, true).1.seconds(at(10_000)) < 0.3);
+}
+
+#[test]
+fn the_length_of_answers_has_its_median_and_90th_percentile() {
+    let mut length = OutputLength::default();
+    assert_eq!(length.quantiles(), None);
+    (1..=200).for_each(|tokens| length.saw(at(0), tokens));
+    let (median, tail) = length.quantiles().expect("seen");
+    assert!((median - 100.0).abs() < 5.0 && (tail - 180.0).abs() < 9.0, "{median}, {tail}");
+}
+
+#[test]
+fn nobody_is_sent_elsewhere_to_explore_where_no_model_is_asked_or_one_lane_is_left() {
+    let config = RouterConfig { exploration: 1.0, ..RouterConfig::default() };
+    let mut router = Router::with_config(config, vec![LaneConfig::default(); 3], 3);
+    (0..3).for_each(|lane| router.learn(LaneId(lane), at(0), &curve(100.0 - f64::from(lane), 0.1)));
+    for _ in 0..20 {
+        assert_eq!(order(&mut router, 0, Policy::Fixed), [0, 1, 2]);
+        assert_ne!(order(&mut router, 0, Policy::OwnCompletion)[0], 0, "all explore");
+    }
+    let lone = router.order(at(0), &SHAPE, &[LaneId(2)], &Policy::OwnCompletion);
+    assert_eq!(lanes_of(&lone), [2]);
+    // One that nothing is known of comes first as it is.
+    let mut new = Router::with_config(config, vec![LaneConfig::default(); 2], 3);
+    new.learn(LaneId(0), at(0), &curve(100.0, 0.1));
+    assert!((0..20).all(|_| order(&mut new, 0, Policy::OwnCompletion)[0] == 1));
+}
