@@ -45,5 +45,4 @@ fn main() {
             println!("{name}: seeds {:?}", &seeds[..seeds.len().min(20)]);
         }
     }
-    println!("shared_prefix: {} honest runs", accused.get(&SuspicionKind::SharedPrefix).map_or(0, Vec::len));
 }

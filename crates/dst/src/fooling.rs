@@ -15,10 +15,10 @@ use tokrate_sim::Faults;
 use tokrate_wire::Dialect;
 
 /// What an engine may do that is not what was asked, and the sign that should show it.
-///
-/// Another model is told by its name alone, which every answer here has.
-pub const CHEATS: [(&str, SuspicionKind); 6] = [
+pub const CHEATS: [(&str, SuspicionKind); 8] = [
     ("replay", SuspicionKind::Replayed),
+    ("same_start", SuspicionKind::SharedPrefix),
+    ("other_model", SuspicionKind::OtherModel),
     ("repeat", SuspicionKind::Repetition),
     ("short", SuspicionKind::LengthNotHonoured),
     ("burst", SuspicionKind::OneBurst),

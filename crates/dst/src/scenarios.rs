@@ -5,11 +5,13 @@
 
 use crate::link::LinkLaw;
 use crate::voice::Voice;
-use crate::world::STARTED_AT;
 use tokrate_bench::plan::{Arrivals, Backoff, Extent, Growth, Load, PhaseSpec, Ramp, Think};
 use tokrate_core::{RequestsPerSecond, Rng, Span, Tick};
 use tokrate_sim::{AtToken, Background, Faults, Law, Limits as RateLimits};
 use tokrate_wire::Dialect;
+
+/// When every world begins; not 0, so that a tick that was never set shows.
+pub const STARTED_AT: Tick = Tick::from_nanos(1_000_000_007);
 
 /// When a client gives up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

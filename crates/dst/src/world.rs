@@ -6,7 +6,7 @@
 mod client;
 
 use crate::link::{Link, Read};
-use crate::scenarios::Scenario;
+use crate::scenarios::{STARTED_AT, Scenario};
 use crate::situations::{Situation, Situations};
 use client::Client;
 use std::collections::BTreeMap;
@@ -16,8 +16,6 @@ use tokrate_meter::RequestTrace;
 use tokrate_sim::{Emission, Emitted, Engine, Outcome, Persona, RequestId, SimRequest, Stats};
 use tokrate_wire::{Encoder, Piece, Shape, encode_refusal};
 
-/// When every world begins; not 0, so that a tick that was never set shows.
-pub const STARTED_AT: Tick = Tick::from_nanos(1_000_000_007);
 /// An event that is not JSON, with the empty line that ends it.
 pub const MALFORMED_EVENT: &[u8] = b"data: {\"id\":\"broken\",\"choices\":[{\"index\":0,\"delta\":{\"content\": \"\n\n";
 /// Rounds at one tick, and ticks of one world, after which it is taken to run in circles.
@@ -254,8 +252,9 @@ impl<'a> World<'a> {
                 exchange.status = 200;
                 self.by_request.insert(request, number);
                 let id = format!("chatcmpl-{number}");
+                let model = if self.engine.poses(request) { "another-model" } else { "sim" };
                 self.encoders
-                    .insert(number, Encoder::new(self.scenario.dialect, Shape::Stream, &id, "sim", 1_790_000_000));
+                    .insert(number, Encoder::new(self.scenario.dialect, Shape::Stream, &id, model, 1_790_000_000));
             }
             Err(refusal) => {
                 exchange.status = refusal.status;

@@ -10,7 +10,6 @@ use crate::limits::{Allowance, Buckets};
 use crate::persona::{Moment, Persona};
 use crate::schedule::Schedule;
 use crate::script::{BreakOff, Refused, Script};
-use crate::words::Words;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use tokrate_core::{Channel, Rng, Span, Tick, Usage};
@@ -338,8 +337,7 @@ impl Engine {
         let tokens = stream.script.next_chunk(stream.sent, law_chunk);
         if tokens > 0 {
             let channel = stream.script.channel_after(stream.sent);
-            let words = Words::new(stream.script.text_seed, stream.sent, tokens);
-            let words = if stream.script.looped { words.looped() } else { words };
+            let words = stream.script.words(stream.sent, tokens);
             stream.sent += tokens;
             let usage = self.persona.law.usage_every_chunk && stream.script.report_usage;
             if !(stream.script.hides_reasoning && channel == Channel::Reasoning) {

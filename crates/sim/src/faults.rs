@@ -35,6 +35,8 @@ pub struct Faults {
     pub burst: f64,
     /// Probability that the text is the engine's only one, whatever is asked.
     pub replay: f64,
+    /// Probability that the text begins with the same [`Words::START`](crate::Words::START) words, whatever is asked.
+    pub same_start: f64,
     /// Probability that the text goes round and round over [`Words::LOOP`](crate::Words::LOOP) words.
     pub repeat: f64,
     /// Probability that the answer names another model.
@@ -74,6 +76,7 @@ impl Default for Faults {
             no_done: 0.0,
             burst: 0.0,
             replay: 0.0,
+            same_start: 0.0,
             repeat: 0.0,
             other_model: 0.0,
             short: 0.0,
@@ -85,7 +88,7 @@ impl Default for Faults {
 
 impl Faults {
     /// Names of all faults, as [`Faults::set`] reads them.
-    pub const KINDS: [&'static str; 16] = [
+    pub const KINDS: [&'static str; 17] = [
         "rate_limited",
         "server_error",
         "stall",
@@ -102,6 +105,7 @@ impl Faults {
         "short",
         "usage_inflated",
         "hidden_reasoning",
+        "same_start",
     ];
 
     /// Sets one fault from `KIND=P`, `KIND@TOKEN=P`, or without `=P` for a probability of 1.
@@ -110,7 +114,7 @@ impl Faults {
     /// [`LawError::Fault`] for an unknown kind, a place where the kind has none, or a broken number;
     /// [`LawError::Probability`] for one outside of 0 to 1.
     pub fn set(&mut self, text: &str) -> Result<(), LawError> {
-        let wrong = |reason: &'static str| LawError::Fault { text: text.to_owned(), reason };
+        let wrong = |reason: &'static str| LawError::Fault { text: text.to_owned(), reason, kinds: &Self::KINDS };
         let (fault, probability) = match text.split_once('=') {
             None => (text, 1.0),
             Some((fault, number)) => {
@@ -174,6 +178,7 @@ impl Faults {
             self.short,
             self.usage_inflated,
             self.hidden_reasoning,
+            self.same_start,
         ];
         if let Some((name, value)) =
             Self::KINDS.into_iter().zip(probabilities).find(|(_, value)| !(0.0..=1.0).contains(value))
@@ -210,6 +215,7 @@ impl Faults {
             "short" => Some(&mut self.short),
             "usage_inflated" => Some(&mut self.usage_inflated),
             "hidden_reasoning" => Some(&mut self.hidden_reasoning),
+            "same_start" => Some(&mut self.same_start),
             _ => None,
         }
     }

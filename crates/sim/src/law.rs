@@ -3,9 +3,18 @@
 //! It refuses to know single requests. Invariant: a law that passed [`Law::check`] gives finite waiting times, never
 //! negative ones.
 
-use crate::schedule::Scheduler;
 use std::fmt;
 use tokrate_core::Span;
+
+/// How requests get to run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub enum Scheduler {
+    /// A fixed number of slots. Who has one prefills and decodes independently of the others but for the speed law.
+    /// Who has none waits in order of arrival.
+    #[default]
+    Slots,
+}
 
 /// How an engine behaves when nothing goes wrong.
 ///
@@ -201,6 +210,8 @@ pub enum LawError {
         text: String,
         /// What is wrong with it.
         reason: &'static str,
+        /// The kinds that there are.
+        kinds: &'static [&'static str],
     },
 }
 
@@ -224,10 +235,10 @@ impl fmt::Display for LawError {
             LawError::Status { value } => {
                 write!(formatter, "set the status of server errors to {value}; give one from 500 to 599")
             }
-            LawError::Fault { text, reason } => write!(
+            LawError::Fault { text, reason, kinds } => write!(
                 formatter,
                 "read the fault `{text}`: {reason}; write KIND=P or KIND@TOKEN=P with one of {}",
-                crate::faults::Faults::KINDS.join(", ")
+                kinds.join(", ")
             ),
         }
     }

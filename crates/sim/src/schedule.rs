@@ -5,18 +5,8 @@
 //! Here is the place for schedulers that batch by steps or bound prefill by a token budget: they differ in whom they
 //! admit and in how many they count as decoding, and in nothing else of the engine.
 
-use crate::law::Law;
+use crate::law::{Law, Scheduler};
 use std::collections::VecDeque;
-
-/// How requests get to run.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-#[non_exhaustive]
-pub enum Scheduler {
-    /// A fixed number of slots. Who has one prefills and decodes independently of the others but for the speed law.
-    /// Who has none waits in order of arrival.
-    #[default]
-    Slots,
-}
 
 /// The state of a scheduler. Streams are named by their place in the engine's table.
 #[derive(Clone, Debug, Default)]

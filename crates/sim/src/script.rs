@@ -3,6 +3,7 @@
 //! It refuses to know time and other requests. Invariant: the chunks of a script add up to its tokens, and no chunk
 //! reaches over the end of the reasoning or the place of a fault.
 
+use crate::Words;
 use crate::emission::{RequestId, SimRequest};
 use crate::faults::{AtToken, Faults};
 use crate::law::Law;
@@ -32,7 +33,9 @@ pub(crate) struct Script {
     /// Where and how the answer breaks off.
     pub break_off: Option<(u32, BreakOff)>,
     /// Seed of the words.
-    pub text_seed: u64,
+    text_seed: u64,
+    /// Seed of the words that the answer begins with, if these are not its own.
+    start_seed: Option<u64>,
     /// Whether they go round and round.
     pub looped: bool,
 }
@@ -96,6 +99,7 @@ impl Script {
         let short = drawn(faults.short);
         let inflates_usage = drawn(faults.usage_inflated).0;
         let hides_reasoning = drawn(faults.hidden_reasoning).0;
+        let same_start = drawn(faults.same_start).0;
         let tokens = match short {
             _ if empty => 0,
             (true, random) => shortened(tokens, random),
@@ -116,11 +120,9 @@ impl Script {
             done: !no_done,
             burst,
             malformed: malformed.map(|at| at.min(tokens)),
-            break_off: breaks
-                .into_iter()
-                .filter_map(|(at, how)| at.map(|at| (at.min(tokens), how)))
-                .min_by_key(|&(at, _)| at),
+            break_off: first_of(breaks, tokens),
             text_seed: if replay { root.child("replay").next_u64() } else { root.child("text").nth(id.0).next_u64() },
+            start_seed: same_start.then(|| root.child("start").next_u64()),
             looped,
         })
     }
@@ -133,9 +135,18 @@ impl Script {
 
     /// Tokens of the chunk that follows `sent` tokens; 0 when none does.
     pub fn next_chunk(&self, sent: u32, tokens_per_chunk: u32) -> u32 {
-        let borders = [Some(self.tokens), Some(self.reasoning), self.malformed, self.break_off.map(|(at, _)| at)];
-        let next = borders.into_iter().flatten().filter(|&border| border > sent).min();
+        let start = self.start_seed.map(|_| Words::START);
+        let borders =
+            [Some(self.tokens), Some(self.reasoning), self.malformed, self.break_off.map(|(at, _)| at), start];
+        let next = borders.into_iter().flatten().filter(|&border| sent < border && border <= self.tokens).min();
         next.map_or(0, |border| (border - sent).min(tokens_per_chunk))
+    }
+
+    /// The words of the `tokens` after `sent` tokens; none of them may reach over a border ([`Script::next_chunk`]).
+    pub fn words(&self, sent: u32, tokens: u32) -> Words {
+        let start = self.start_seed.filter(|_| sent < Words::START);
+        let words = Words::new(start.unwrap_or(self.text_seed), sent, tokens);
+        if self.looped { words.looped() } else { words }
     }
 
     /// Which text the token after `sent` tokens belongs to.
@@ -147,6 +158,12 @@ impl Script {
     pub fn breaks_after(&self, sent: u32) -> Option<BreakOff> {
         self.break_off.filter(|&(at, _)| at == sent).map(|(_, how)| how)
     }
+}
+
+/// The earliest break, none of them behind the last token.
+fn first_of(breaks: [(Option<u32>, BreakOff); 3], tokens: u32) -> Option<(u32, BreakOff)> {
+    let placed = breaks.into_iter().filter_map(|(at, how)| at.map(|at| (at.min(tokens), how)));
+    placed.min_by_key(|&(at, _)| at)
 }
 
 /// A quarter to three quarters of the tokens, at least one of them.

@@ -19,6 +19,9 @@ impl Words {
     /// Words of one round of a text that repeats itself.
     pub const LOOP: u32 = 4;
 
+    /// Words that answers with the same beginning share: 256 bytes and more.
+    pub const START: u32 = 100;
+
     /// The `count` words from place `first` on of the text that `seed` gives.
     pub fn new(seed: u64, first: u32, count: u32) -> Words {
         Words { seed, first, count, looped: false }

@@ -107,6 +107,7 @@ pub const CHARACTERS: [Character; 8] = [
             "short=0.2",
             "usage_inflated=0.2",
             "hidden_reasoning=0.2",
+            "same_start=0.1",
             "burst=0.2",
         ],
         is_sly: true,

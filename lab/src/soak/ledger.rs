@@ -92,21 +92,28 @@ pub fn is_said_by(seed: u64, is_sly: bool, entry: &Entry, text: &str, is_whole: 
     let root = Rng::root(seed);
     let own = root.child("text").nth(entry.request).next_u64();
     let count = text.bytes().filter(|byte| *byte == b' ').count() as u32;
-    let says = |words: Words| {
+    let says = |parts: &[Words]| {
         let mut said = String::with_capacity(text.len());
-        words.push_to(&mut said);
+        parts.iter().for_each(|words| words.push_to(&mut said));
         said == text
     };
-    if says(Words::new(own, 0, count)) {
+    if says(&[Words::new(own, 0, count)]) {
         return true;
     }
     // Hidden reasoning is as long as the rest, or one token shorter; of an answer that broke off the rest is not known.
     let firsts = if is_whole { vec![0, count, count.saturating_sub(1)] } else { (0..=HIDDEN_MOST).collect() };
+    let start = root.child("start").next_u64();
     is_sly
         && [own, root.child("replay").next_u64()].into_iter().any(|seed| {
             firsts.iter().any(|&first| {
-                let words = Words::new(seed, first, count);
-                says(words) || says(words.looped())
+                // Answers that begin alike go their own ways after that.
+                let alike = count.min(Words::START.saturating_sub(first));
+                let rest = Words::new(seed, first + alike, count - alike);
+                let (whole, alike) = (Words::new(seed, first, count), Words::new(start, first, alike));
+                says(&[whole])
+                    || says(&[whole.looped()])
+                    || says(&[alike, rest])
+                    || says(&[alike.looped(), rest.looped()])
             })
         })
 }
@@ -152,6 +159,11 @@ mod tests {
         {
             assert!(!is_said_by(9, false, &entry, &other, true), "{other}");
         }
+        let mut alike = String::new();
+        Words::new(Rng::root(9).child("start").next_u64(), 0, Words::START).push_to(&mut alike);
+        alike += &text(9, 3, Words::START, 20);
+        assert!(is_said_by(9, true, &entry, &alike, true), "its beginning is that of others");
+        assert!(!is_said_by(9, false, &entry, &alike, true), "an honest engine has no such answers");
         assert!(is_said_by(9, true, &entry, &text(9, 3, 20, 20), true), "behind as much that is hidden");
         assert!(!is_said_by(9, true, &entry, &text(9, 3, 7, 20), true));
         assert!(is_said_by(9, true, &entry, &text(9, 3, 7, 4), false), "broken off behind seven that are hidden");

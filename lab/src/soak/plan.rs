@@ -246,7 +246,7 @@ pub struct Errand {
 }
 
 /// Faults that make an engine report or say something else than it made: only the engine that is known for it has them.
-const SLY: [&str; 4] = ["usage_inflated", "hidden_reasoning", "replay", "repeat"];
+const SLY: [&str; 5] = ["usage_inflated", "hidden_reasoning", "replay", "repeat", "same_start"];
 
 /// All errands of a soak.
 #[derive(Clone, Debug)]

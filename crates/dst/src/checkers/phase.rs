@@ -3,8 +3,9 @@
 //! It refuses to know single streams. Invariant: samples are gathered anew from the requests.
 
 use super::Violations;
+use crate::scenarios::STARTED_AT;
 use crate::scenarios::Scenario;
-use crate::world::{History, STARTED_AT};
+use crate::world::History;
 use tokrate_bench::plan::{Backoff, held_back};
 use tokrate_core::{Conditions, FailureKind, Sketch, Span};
 use tokrate_meter::stats::{Distribution, Level};

@@ -3,8 +3,9 @@
 //! It refuses to know answers. Invariant: the schedule of an open loop is worked out anew from shape and seed alone.
 
 use super::Violations;
+use crate::scenarios::STARTED_AT;
 use crate::scenarios::Scenario;
-use crate::world::{Exchange, History, STARTED_AT};
+use crate::world::{Exchange, History};
 use std::collections::BTreeSet;
 use tokrate_bench::plan::{Arrivals, Backoff, Extent, Growth, Load, Ramp, Think};
 use tokrate_core::{FailureKind, Rng, Span, Tick};

@@ -49,8 +49,8 @@ fn every_fault_of_the_engine_ends_as_it_should() {
         ("burst", None, 40, None),
         ("replay", None, 40, None),
         ("repeat", None, 40, None),
-        // It is told in the answer's envelope, which is not of this world.
         ("other_model", None, 40, None),
+        ("same_start", None, 40, None),
         ("short", None, 29, None),
         ("usage_inflated", None, 40, None),
         ("hidden_reasoning", None, 20, None),
@@ -71,6 +71,9 @@ fn what_a_fault_takes_away_is_absent_and_what_it_says_is_kept() {
     let reported = |fault| with_fault(fault).trace.usage.map(|usage| (usage.output, usage.reasoning));
     assert_eq!(reported("usage_inflated"), Some((Some(60), None)));
     assert_eq!(reported("hidden_reasoning"), Some((Some(40), Some(20))));
+    let model = |fault| with_fault(fault).trace.model;
+    assert_eq!(model("other_model").as_deref(), Some("another-model"));
+    assert_eq!(model("same_start").as_deref(), Some("sim"));
     assert_eq!(with_fault("short").trace.finish, Some(FinishReason::Stop));
     assert!(with_fault("burst").trace.arrivals.len() == 1, "all at once");
     let refused = with_fault("rate_limited").trace.failure.expect("refused");

@@ -2,7 +2,7 @@
 
 use tokrate_bench::plan::{Arrivals, Extent, Load};
 use tokrate_core::{RequestsPerSecond, Rng, Span};
-use tokrate_dst::world::STARTED_AT;
+use tokrate_dst::scenarios::STARTED_AT;
 use tokrate_dst::{History, LinkLaw, Scenario, checkers, run};
 use tokrate_sim::Law;
 

@@ -163,6 +163,20 @@ fn a_replay_says_the_same_to_everybody() {
 }
 
 #[test]
+fn answers_with_the_same_start_go_their_own_ways_after_it() {
+    let mut engine = tricked("same_start");
+    let ids: Vec<RequestId> = (0..2).map(|_| engine.submit(Tick::ZERO, ask(0, 140)).expect("taken")).collect();
+    let emissions = run(&mut engine);
+    let [one, other] = [ids[0], ids[1]].map(|id| said(&emissions, id));
+    let words: [Vec<&str>; 2] = [&one, &other].map(|text| text.split(' ').skip(1).collect());
+    let alike = words[0].iter().zip(&words[1]).take_while(|(one, other)| one == other).count();
+    assert_eq!(words.each_ref().map(Vec::len), [140, 140]);
+    assert!((100..110).contains(&alike), "{alike}");
+    let bytes: usize = words[0][..100].iter().map(|word| word.len() + 1).sum();
+    assert!(bytes >= 256, "{bytes}");
+}
+
+#[test]
 fn a_repetition_goes_round_over_four_words() {
     let mut engine = tricked("repeat");
     let id = engine.submit(Tick::ZERO, ask(0, 40)).expect("taken");

@@ -41,7 +41,7 @@ pub struct Flags {
     /// Fault and its probability, KIND=P or KIND@TOKEN=P; repeatable.
     /// Kinds: rate_limited, server_error, stall, disconnect, malformed,
     /// error_event, missing_usage, empty, no_done, burst, replay, repeat,
-    /// other_model, short, usage_inflated, hidden_reasoning
+    /// other_model, short, usage_inflated, hidden_reasoning, same_start
     #[arg(long = "fault", value_name = "KIND[@TOKEN]=P", verbatim_doc_comment)]
     pub faults: Vec<String>,
 }
