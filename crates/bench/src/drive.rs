@@ -3,16 +3,12 @@
 //! It refuses to know statistics: it returns traces. Invariant: every request that a plan started is returned exactly
 //! once, interrupted or not.
 
-use crate::config::Limits;
-use crate::exchange::{Bodies, Finished, Lane};
+use crate::BenchError;
+use crate::exchange::{Finished, Lane};
 use crate::history::History;
-use crate::money::Money;
-use crate::patience::Patience;
-use crate::plan::{Backoff, Claim, Outcome, PhaseSpec, Plan, Share, Start, Step, Wait};
-use crate::progress::Progress;
-use crate::{BenchError, Stop};
+use crate::job::Job;
+use crate::plan::{Backoff, Claim, Outcome, Plan, Share, Start, Step, Wait};
 use bytes::Bytes;
-use http::HeaderMap;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -20,50 +16,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tokio::sync::mpsc;
 use tokio::task::LocalSet;
-use tokrate_core::{FailureKind, Rng, Sketch, Span, Tick};
+use tokrate_core::{FailureKind, Sketch, Span, Tick};
 use tokrate_meter::RequestNumbers;
-use tokrate_net::{Client, ClientConfig, Clock, LagProbe, Pacer, Route, Secrets};
+use tokrate_net::{Client, LagProbe, Pacer};
 use tokrate_tokens::Encoding;
-
-/// Everything that a phase needs. Shared by its workers.
-pub(crate) struct Job {
-    pub spec: PhaseSpec,
-    pub bodies: Arc<Bodies>,
-    pub client: ClientConfig,
-    /// Where requests go, resolved once per run.
-    pub route: Route,
-    pub path: String,
-    pub headers: HeaderMap,
-    pub secrets: Secrets,
-    /// First part of the `x-request-id` of every request.
-    pub id_prefix: String,
-    pub limits: Limits,
-    pub workers: u32,
-    pub arrivals: Rng,
-    /// Number of the first prompt: prompts stay unique across the phases of a run.
-    pub first_prompt: u64,
-    /// What may be spent, if there is a limit.
-    pub money: Option<Money>,
-    pub progress: Arc<Progress>,
-    pub patience: Patience,
-    pub clock: Clock,
-    pub stop: Stop,
-}
-
-impl Job {
-    /// Whether nothing more is to be sent: the run was interrupted or given up.
-    fn is_over(&self) -> bool {
-        self.stop.is_set() || self.patience.is_over()
-    }
-
-    /// Completes when nothing more is to be sent.
-    async fn over(&self) {
-        tokio::select! {
-            () = self.stop.wait() => {}
-            () = self.patience.over() => {}
-        }
-    }
-}
 
 /// What a phase left behind.
 #[derive(Debug)]

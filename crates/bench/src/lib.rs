@@ -5,6 +5,7 @@
 //! Architecture Invariant: no other part is known here; numbers are made by `meter`, bytes by `wire` and `net`.
 
 mod bad_input;
+mod bodies;
 mod calibrate;
 mod config;
 mod drive;
@@ -13,6 +14,7 @@ mod error;
 mod exchange;
 pub mod forecast;
 mod history;
+mod job;
 mod levels;
 mod money;
 mod patience;
@@ -26,6 +28,7 @@ mod scrape;
 mod session;
 mod stop;
 pub mod trace;
+pub mod truth;
 mod verdict;
 
 pub use bad_input::BadInput;

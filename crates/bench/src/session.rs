@@ -3,12 +3,13 @@
 //! It refuses to know files and terminals. Invariant: after every phase the observer holds a record that is valid as it
 //! stands, so that an interrupt loses nothing.
 
-use crate::calibrate::{self, Calibrator};
+use crate::bodies::Bodies;
+use crate::calibrate::Calibrator;
 use crate::config::{Config, Target};
-use crate::drive::{Job, PhaseOutput, run_phase};
+use crate::drive::{PhaseOutput, run_phase};
 use crate::endpoint::{Endpoint, conditions};
-use crate::exchange::Bodies;
 use crate::forecast::{Forecast, Seen};
+use crate::job::Job;
 use crate::levels::curve_of;
 use crate::money::Money;
 use crate::patience::Patience;
@@ -17,7 +18,7 @@ use crate::progress::Progress;
 use crate::prompts::{FileKind, PromptFile, PromptSource, Prompts};
 use crate::schedule::{Agenda, Next, Schedule};
 use crate::scrape::Scraper;
-use crate::{BenchError, Stop, history, probe, verdict};
+use crate::{BenchError, Stop, history, probe, truth, verdict};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
@@ -320,15 +321,22 @@ impl<'a> Session<'a> {
         self.spend(&rows);
         let server = page.and_then(|page| self.scraper.as_mut()?.truth_since(&page, &rows));
         let client_error = match &self.host {
-            Some(host) => Some(ClientError {
-                source: ClientErrorSource::Truth,
-                ..calibrate::against_truth(&rows, &job.id_prefix, &host.truth(), host.lateness())
-            }),
+            Some(host) => {
+                let (truth, lateness) = (host.truth(), host.lateness());
+                Some(truth::against_truth(ClientErrorSource::Truth, &rows, &job.id_prefix, &truth, &lateness))
+            }
             None if self.stop.is_set() || self.given_up.is_some() => None,
             None => self.calibrator.error_at(&rows, spec, job.workers, self.stop, calibrating),
         };
         let conditions = conditions(self.config, &self.endpoint, Some(spec));
         let mut result = self.result(spec, &conditions, &output, client_error, &mut rows);
+        // An earlier calibration, perhaps of a busy hour, is not enough to disown a figure of now.
+        let is_of_earlier = |error: &&ClientError| error.client_limited && error.source == ClientErrorSource::Cached;
+        if result.client_error.as_ref().filter(is_of_earlier).is_some()
+            && let Some(now) = self.calibrator.error_now(&rows, spec, job.workers, self.stop, calibrating)
+        {
+            result = self.result(spec, &conditions, &output, Some(now), &mut rows);
+        }
         result.server = server;
         self.record.phases.push(result);
         Ok(rows)

@@ -93,11 +93,11 @@ fn degradation() -> LineChart {
     let levels = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0];
     let measured = levels.map(|n| {
         let y = speed(n) * (0.97 + 0.06 * rng.unit());
-        Point { x: n, y: Some(y), low: Some(y * 0.94), high: Some(y * 1.05) }
+        Point { x: n, y: Some(y), low: Some(y * 0.94), high: Some(y * 1.05), ..Point::default() }
     });
     let fitted = (0..=70).map(|i| {
         let n = 2f64.powf(f64::from(i) / 10.0);
-        Point { x: n, y: Some(speed(n)), low: Some(speed(n) * 0.95), high: Some(speed(n) * 1.05) }
+        Point { x: n, y: Some(speed(n)), low: Some(speed(n) * 0.95), high: Some(speed(n) * 1.05), ..Point::default() }
     });
     let reference = levels.map(|n| Point { x: n, y: Some(42.0), ..Point::default() });
     let band =
@@ -123,7 +123,13 @@ fn ttft_curve() -> LineChart {
         points: [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0]
             .map(|n: f64| {
                 let y = base + slope * n.powf(1.4);
-                Point { x: n, y: (n != 16.0 || name != "p95").then_some(y), low: Some(y * 0.85), high: Some(y * 1.2) }
+                Point {
+                    x: n,
+                    y: (n != 16.0 || name != "p95").then_some(y),
+                    low: Some(y * 0.85),
+                    high: Some(y * 1.2),
+                    ..Point::default()
+                }
             })
             .to_vec(),
         style: SeriesStyle::Measured,

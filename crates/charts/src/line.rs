@@ -6,6 +6,7 @@
 
 use crate::ends::spread;
 use crate::format::{self, MISSING};
+use crate::labels::Labels;
 use crate::plot::{Layout, Plot};
 use crate::scale::Axis;
 use crate::sheet::{Chart, LINE, Sheet, TEXT};
@@ -14,7 +15,7 @@ use crate::table::{Column, Table};
 use crate::text::{shorten, width};
 
 /// One point of a series.
-#[derive(Clone, Copy, Debug, PartialEq, Default)]
+#[derive(Clone, Debug, PartialEq, Default)]
 pub struct Point {
     /// Where on the x-axis.
     pub x: f64,
@@ -24,6 +25,8 @@ pub struct Point {
     pub low: Option<f64>,
     /// Upper end of the interval of `y`.
     pub high: Option<f64>,
+    /// What is written beside the point, such as the load that it was measured at; empty for nothing.
+    pub label: String,
 }
 
 /// How a series came about, which decides how it is drawn.
@@ -110,7 +113,8 @@ pub struct LineChart {
 
 /// A point that can be drawn.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Drawable {
+pub(crate) struct Drawable<'a> {
+    label: &'a str,
     pub(crate) x: f64,
     pub(crate) y: f64,
     low: Option<f64>,
@@ -120,7 +124,7 @@ pub(crate) struct Drawable {
 impl LineChart {
     /// The runs of points of a series that can be drawn, sorted by x and split where a value is missing; and how many
     /// points had a value that cannot be drawn on these axes.
-    pub(crate) fn runs(&self, series: &Series) -> (Vec<Vec<Drawable>>, usize) {
+    pub(crate) fn runs<'s>(&self, series: &'s Series) -> (Vec<Vec<Drawable<'s>>>, usize) {
         let mut points: Vec<&Point> = series.points.iter().collect();
         points.sort_by(|a, b| a.x.total_cmp(&b.x));
         let mut runs = vec![Vec::new()];
@@ -129,7 +133,8 @@ impl LineChart {
             let end = |value: Option<f64>| value.filter(|v| self.y.accepts(*v));
             match point.y {
                 Some(y) if self.x.accepts(point.x) && self.y.accepts(y) => {
-                    let drawable = Drawable { x: point.x, y, low: end(point.low), high: end(point.high) };
+                    let (low, high) = (end(point.low), end(point.high));
+                    let drawable = Drawable { label: &point.label, x: point.x, y, low, high };
                     if let Some(run) = runs.last_mut() {
                         run.push(drawable);
                     }
@@ -229,12 +234,12 @@ impl LineChart {
         });
     }
 
-    fn draw_series(&self, svg: &mut Svg, plot: &Plot, index: usize) {
+    fn draw_series(&self, svg: &mut Svg, plot: &Plot, index: usize, labels: &mut Labels) {
         let series = &self.series[index];
         let tone = self.tone(index);
         for run in self.runs(series).0 {
             if series.style == SeriesStyle::Course && run.len() == 1 {
-                self.draw_points(svg, plot, &run, &series.name, tone);
+                self.draw_points(svg, plot, &run, (&series.name, tone), labels);
                 continue;
             }
             let mut path = Path::default();
@@ -248,12 +253,19 @@ impl LineChart {
                 svg.path(&path, &line_class(series.style, tone));
             }
             if series.style == SeriesStyle::Measured {
-                self.draw_points(svg, plot, &run, &series.name, tone);
+                self.draw_points(svg, plot, &run, (&series.name, tone), labels);
             }
         }
     }
 
-    fn draw_points(&self, svg: &mut Svg, plot: &Plot, run: &[Drawable], name: &str, tone: usize) {
+    fn draw_points(
+        &self,
+        svg: &mut Svg,
+        plot: &Plot,
+        run: &[Drawable<'_>],
+        (name, tone): (&str, usize),
+        labels: &mut Labels,
+    ) {
         let mut whiskers = Path::default();
         for point in run {
             if let (Some(low), Some(high)) = (point.low, point.high) {
@@ -269,15 +281,17 @@ impl LineChart {
         for point in run {
             let words = self.words(name, point);
             svg.mark((plot.x.at(point.x), plot.y.at(point.y)), shape(tone), radius, &colour(tone), &words);
+            labels.draw(svg, plot, (plot.x.at(point.x), plot.y.at(point.y)), point.label);
         }
     }
 
-    fn words(&self, name: &str, point: &Drawable) -> String {
+    fn words(&self, name: &str, point: &Drawable<'_>) -> String {
         let interval = match (point.low, point.high) {
             (Some(low), Some(high)) => format!(" ({})", format::interval(low, high)),
             _ => String::new(),
         };
-        let name = if name.is_empty() { String::new() } else { format!("{name}, ") };
+        let named = [name, point.label].into_iter().filter(|name| !name.is_empty());
+        let name: String = named.map(|name| format!("{name}, ")).collect();
         let unit = if self.x.unit.is_empty() {
             format!("{} {}", self.x.label, format::plain(point.x))
         } else {
@@ -445,8 +459,9 @@ impl Chart for LineChart {
             let label = shorten(&mark.label, sheet.width() * 0.6, TEXT);
             sheet.svg.text((left, plot.top - 8.0 - row * LINE), Anchor::Start, "label halo strong", &label);
         }
+        let mut labels = Labels::default();
         for index in 0..self.series.len() {
-            self.draw_series(&mut sheet.svg, &plot, index);
+            self.draw_series(&mut sheet.svg, &plot, index, &mut labels);
         }
         if let Some((_, names)) = ends {
             self.draw_names(&mut sheet.svg, &plot, &names);
@@ -463,8 +478,13 @@ impl Chart for LineChart {
         xs.sort_by(f64::total_cmp);
         xs.dedup_by(|a, b| a == b || (a.is_nan() && b.is_nan()));
         let mut table = Table { caption: self.title.clone(), ..Table::default() };
+        let mut cells: Vec<Vec<String>> = Vec::new();
+        if listed.iter().flat_map(|series| &series.points).any(|point| !point.label.is_empty()) {
+            table.columns.push(Column::words(""));
+            cells.push(xs.iter().map(|x| labels_at(&listed, *x)).collect());
+        }
         table.columns.push(Column::numbers(&self.x.label, &self.x.unit));
-        let mut cells: Vec<Vec<String>> = vec![xs.iter().map(|x| format::plain(*x)).collect()];
+        cells.push(xs.iter().map(|x| format::plain(*x)).collect());
         for series in listed {
             let at = |x: &f64| series.points.iter().find(|p| p.x == *x || (p.x.is_nan() && x.is_nan()));
             let name = if series.name.is_empty() { &self.y.label } else { &series.name };
@@ -508,6 +528,13 @@ impl LineChart {
     }
 }
 
+/// The labels of all points at `x`.
+fn labels_at(listed: &[&Series], x: f64) -> String {
+    let points = listed.iter().flat_map(|series| &series.points).filter(|point| point.x == x);
+    let labels: Vec<&str> = points.map(|point| point.label.as_str()).filter(|label| !label.is_empty()).collect();
+    labels.join(", ")
+}
+
 fn interval_of(point: Option<&Point>) -> String {
     match point.map(|p| (p.low, p.high)) {
         Some((Some(low), Some(high))) => format::interval(low, high),
@@ -537,7 +564,7 @@ fn range_on(mapping: &crate::scale::Mapping, from: f64, to: f64) -> Option<(f64,
 }
 
 /// The band between the ends of the intervals of a run; empty when a point lacks one.
-fn area(plot: &Plot, run: &[Drawable]) -> Path {
+fn area(plot: &Plot, run: &[Drawable<'_>]) -> Path {
     let mut path = Path::default();
     let upper: Option<Vec<(f64, f64)>> = run.iter().map(|p| Some((plot.x.at(p.x), plot.y.at(p.high?)))).collect();
     let lower: Option<Vec<(f64, f64)>> = run.iter().rev().map(|p| Some((plot.x.at(p.x), plot.y.at(p.low?)))).collect();

@@ -50,6 +50,14 @@ pub struct Figure {
     pub note: String,
 }
 
+/// One of several charts side by side.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Panel {
+    title: String,
+    picture: String,
+    table: Table,
+}
+
 /// A piece of a section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Block {
@@ -65,6 +73,15 @@ pub enum Block {
         narrow: String,
         /// The same as a table.
         table: Table,
+    },
+    /// Charts of one form side by side. Made by [`Block::multiples`].
+    Multiples {
+        /// What they show together.
+        title: String,
+        /// What there is to see.
+        description: String,
+        /// The charts.
+        panels: Vec<Panel>,
     },
     /// A table.
     Table(Table),
@@ -88,11 +105,22 @@ impl Block {
         }
     }
 
+    /// The block of charts side by side, each under its own title. Their axes should hold the same values.
+    pub fn multiples(title: impl Into<String>, description: impl Into<String>, charts: &[impl Chart]) -> Block {
+        let panel = |chart: &_| Panel::of(chart);
+        Block::Multiples {
+            title: title.into(),
+            description: description.into(),
+            panels: charts.iter().map(panel).collect(),
+        }
+    }
+
     fn push(&self, out: &mut String) {
         let _ = match self {
             Block::Chart { title, description, wide, narrow, table } => {
                 push_chart(out, (title, description), (wide, narrow), table)
             }
+            Block::Multiples { title, description, panels } => push_multiples(out, (title, description), panels),
             Block::Table(table) => write!(out, "{}", table.html()),
             Block::Paragraph(text) => write!(out, "<p>{}</p>", escape(text)),
             Block::DefinitionList(terms) => {
@@ -115,15 +143,41 @@ fn push_chart(
     table: &Table,
 ) -> std::fmt::Result {
     out.push_str("<figure>");
+    push_heading(out, title, description)?;
+    write!(out, r#"<div class="wide">{wide}</div><div class="narrow">{narrow}</div>"#)?;
+    // The heading above names the table already; its caption would say it twice.
+    write!(out, "<details><summary>The numbers as a table</summary>{}</details></figure>", table.html())
+}
+
+fn push_heading(out: &mut String, title: &str, description: &str) -> std::fmt::Result {
     if !title.is_empty() {
         write!(out, "<h3>{}</h3>", escape(title))?;
     }
     if !description.is_empty() {
         write!(out, r#"<p class="lead">{}</p>"#, escape(description))?;
     }
-    write!(out, r#"<div class="wide">{wide}</div><div class="narrow">{narrow}</div>"#)?;
-    // The heading above names the table already; its caption would say it twice.
-    write!(out, "<details><summary>The numbers as a table</summary>{}</details></figure>", table.html())
+    Ok(())
+}
+
+impl Panel {
+    fn of(chart: &impl Chart) -> Panel {
+        Panel { title: chart.title().to_owned(), picture: chart.panel(Size::Narrow), table: chart.table() }
+    }
+}
+
+fn push_multiples(out: &mut String, (title, description): (&str, &str), panels: &[Panel]) -> std::fmt::Result {
+    out.push_str(r#"<figure class="multiples">"#);
+    push_heading(out, title, description)?;
+    out.push_str(r#"<div class="panels">"#);
+    for panel in panels {
+        write!(out, "<div><h4>{}</h4>{}</div>", escape(&panel.title), panel.picture)?;
+    }
+    out.push_str("</div><details><summary>The numbers as tables</summary>");
+    for panel in panels {
+        write!(out, "{}", panel.table.html())?;
+    }
+    out.push_str("</details></figure>");
+    Ok(())
 }
 
 /// A part of a page.

@@ -26,7 +26,7 @@ pub enum Scale {
 }
 
 /// One axis: what it shows, in which unit, on which scale.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Debug, PartialEq, Default)]
 pub struct Axis {
     /// What the axis shows, such as "Output speed of one request".
     pub label: String,
@@ -34,17 +34,30 @@ pub struct Axis {
     pub unit: String,
     /// Linear or logarithmic.
     pub scale: Scale,
+    /// Values that it holds whatever is drawn, so that charts side by side have the same axis.
+    pub holds: Option<(f64, f64)>,
 }
 
 impl Axis {
     /// A linear axis.
     pub fn linear(label: impl Into<String>, unit: impl Into<String>) -> Axis {
-        Axis { label: label.into(), unit: unit.into(), scale: Scale::Linear }
+        Axis { label: label.into(), unit: unit.into(), scale: Scale::Linear, holds: None }
     }
 
     /// A logarithmic axis.
     pub fn log(label: impl Into<String>, unit: impl Into<String>) -> Axis {
-        Axis { label: label.into(), unit: unit.into(), scale: Scale::Log }
+        Axis { label: label.into(), unit: unit.into(), scale: Scale::Log, holds: None }
+    }
+
+    /// The same axis with room for all these values.
+    #[must_use]
+    pub fn holding(self, values: impl IntoIterator<Item = f64>) -> Axis {
+        let drawable = values.into_iter().filter(|value| self.accepts(*value));
+        let holds = drawable.fold(self.holds, |ends, value| match ends {
+            None => Some((value, value)),
+            Some((low, high)) => Some((low.min(value), high.max(value))),
+        });
+        Axis { holds, ..self }
     }
 
     /// Label, unit and, when it applies, the words "log scale".
@@ -100,7 +113,8 @@ pub(crate) struct Mapping {
 impl Mapping {
     /// Lays an axis that shows all `values` over pixels `from` to `to` with at most about `target` ticks.
     pub(crate) fn fit(axis: &Axis, values: &[f64], origin: Origin, (from, to): (f64, f64), target: usize) -> Mapping {
-        let usable = values.iter().copied().filter(|v| axis.accepts(*v));
+        let held = axis.holds.into_iter().flat_map(|(low, high)| [low, high]);
+        let usable = values.iter().copied().chain(held).filter(|v| axis.accepts(*v));
         let bounds = usable.fold(None, |found: Option<(f64, f64)>, v| match found {
             None => Some((v, v)),
             Some((low, high)) => Some((low.min(v), high.max(v))),

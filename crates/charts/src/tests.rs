@@ -153,7 +153,14 @@ fn check_chart(chart: &impl Chart) -> Result<(), String> {
 fn line_chart(names: &[String], values: &[f64], logs: (bool, bool)) -> LineChart {
     let axis = |log: bool| if log { Axis::log(&names[0], "s") } else { Axis::linear(&names[0], "tok/s") };
     let at = |i: usize| values.get(i % values.len().max(1)).copied();
-    let point = |i: usize| Point { x: at(i).unwrap_or(0.0), y: at(i + 1), low: at(i + 2), high: at(i + 3) };
+    let label = |i: usize| names[i % names.len()].clone();
+    let point = |i: usize| Point {
+        x: at(i).unwrap_or(0.0),
+        y: at(i + 1),
+        low: at(i + 2),
+        high: at(i + 3),
+        label: if i.is_multiple_of(3) { label(i) } else { String::new() },
+    };
     let styles = [SeriesStyle::Measured, SeriesStyle::Fit, SeriesStyle::Reference, SeriesStyle::Course];
     let style = |i: usize| styles[i % styles.len()];
     let series = |(i, name): (usize, &String)| Series {
@@ -355,7 +362,7 @@ fn a_missing_value_is_a_gap() {
 }
 
 fn sample_chart() -> LineChart {
-    let point = |x: f64, y: f64| Point { x, y: Some(y), low: Some(y * 0.9), high: Some(y * 1.1) };
+    let point = |x: f64, y: f64| Point { x, y: Some(y), low: Some(y * 0.9), high: Some(y * 1.1), ..Point::default() };
     let band =
         |from: f64, to: f64, name: &str| Band { direction: Direction::Horizontal, from, to, name: name.to_owned() };
     LineChart {
@@ -377,6 +384,46 @@ fn sample_chart() -> LineChart {
         }],
         bands: vec![band(0.0, 30.0, "readable"), band(30.0, f64::INFINITY, "fluid")],
     }
+}
+
+#[test]
+fn points_are_labelled_and_no_label_is_written_over_another() {
+    let point = |x: f64, y: f64, label: &str| Point { x, y: Some(y), label: label.to_owned(), ..Point::default() };
+    let series = |name: &str, points| Series { name: name.to_owned(), points, style: SeriesStyle::Measured };
+    let apart = vec![point(10.0, 900.0, "c = 16"), point(50.0, 100.0, "c = 1")];
+    let heaped: Vec<Point> = (2..8).map(|load| point(30.0, 500.0, &format!("heaped {load}"))).collect();
+    let chart = LineChart { series: vec![series("a", apart), series("b", heaped)], ..LineChart::default() };
+    let svg = chart.svg();
+    for label in ["c = 16", "c = 1"] {
+        assert!(svg.contains(&format!(">{label}</text>")), "{svg}");
+    }
+    assert_eq!(svg.matches(">heaped ").count(), 4, "around the point, not over each other");
+    let row = chart.table().rows.into_iter().find(|row| row[1] == "30").expect("the heap");
+    assert_eq!(row[0], "heaped 2, heaped 3, heaped 4, heaped 5, heaped 6, heaped 7");
+}
+
+#[test]
+fn charts_side_by_side_have_one_axis() {
+    let axis = Axis::log("TTFT", "s").holding([0.01, f64::NAN, 3.0]);
+    let chart = |name: &str, values: Vec<f64>| DistributionChart {
+        title: name.to_owned(),
+        x: axis.clone(),
+        samples: vec![Sample { name: String::new(), values, failed: 0 }],
+        ..DistributionChart::default()
+    };
+    let charts = [chart("c = 1", vec![0.01, 0.012]), chart("c = 8", vec![1.0, 3.0])];
+    let ticks = |chart: &DistributionChart| -> Vec<String> {
+        let panel = chart.panel(Size::Narrow);
+        panel.split(r#"class="tick">"#).skip(1).filter_map(|rest| Some(rest.split_once('<')?.0.to_owned())).collect()
+    };
+    assert_eq!(ticks(&charts[0]), ticks(&charts[1]));
+    let page = Page {
+        sections: vec![Section { blocks: vec![Block::multiples("By load", "", &charts)], ..Section::default() }],
+        ..Page::default()
+    };
+    let html = page.html();
+    assert!(html.contains("<h4>c = 1</h4>") && html.contains("<h4>c = 8</h4>"), "{html}");
+    assert_eq!(html.matches("<table").count(), 2, "the numbers of both");
 }
 
 #[test]
@@ -493,7 +540,8 @@ proptest! {
 
 #[test]
 fn a_course_has_a_colour_of_its_own_and_shows_a_point_that_stands_alone() {
-    let at = |x: f64, y| Point { x, y, low: y.map(|y: f64| y - 1.0), high: y.map(|y: f64| y + 1.0) };
+    let at =
+        |x: f64, y| Point { x, y, low: y.map(|y: f64| y - 1.0), high: y.map(|y: f64| y + 1.0), ..Point::default() };
     let course = |name: &str, points| Series { name: name.to_owned(), points, style: SeriesStyle::Course };
     let chart = LineChart {
         title: "Output speed".to_owned(),

@@ -4,8 +4,9 @@
 //! included; what it held of its key is settled as soon as it has ended, and its place among the key's calls when the last has.
 
 use crate::attempt::Attempt;
-use crate::cost::KeyHold;
-use crate::house::{House, OpenCall, locked};
+use crate::house::{House, OpenCall};
+use crate::key_hold::KeyHold;
+use crate::lock::locked;
 use crate::plan::{Alias, Key, Plan};
 use crate::prepare::Request;
 use std::cell::{Cell, OnceCell, RefCell};
@@ -289,7 +290,7 @@ impl Account {
             request_bytes: attempt.request_bytes as u64,
             output_limit: self.request.output_limit().and_then(|limit| u32::try_from(limit).ok()),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            status: inbox.head.as_ref().map(|head| head.status.as_u16()),
+            status: inbox.answer.head().map(|head| head.status.as_u16()),
             wait_ns: inbox.sent_at().map(|sent_at| (sent_at - attempt.began_at).as_nanos()),
             total_ns: attempt.total(now).as_nanos(),
             overhead_ns: ended.overhead.map(Span::as_nanos),
@@ -298,7 +299,7 @@ impl Account {
             cost_basis: bill.basis,
             ..Row::default()
         };
-        numbers.clone().fill(&mut row);
+        row.fill(numbers.clone());
         row.failure = ended.failure;
         row
     }

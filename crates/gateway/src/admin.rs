@@ -9,16 +9,12 @@ mod api;
 pub(crate) mod ask;
 #[cfg(test)]
 mod browser;
-mod histogram;
 mod key;
 pub(crate) mod metrics;
-mod page;
+pub(crate) mod page;
 #[cfg(test)]
 pub(crate) mod sample;
-pub(crate) mod told;
 pub(crate) mod view;
-
-pub(crate) use told::Told;
 
 use crate::body::CallBody;
 use crate::house::House;

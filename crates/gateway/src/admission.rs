@@ -6,7 +6,8 @@
 use crate::account::KeyUse;
 use crate::cost::denied;
 use crate::denied::Denied;
-use crate::house::{House, locked};
+use crate::house::House;
+use crate::lock::locked;
 use crate::plan::{Key, Plan};
 use http::header::AUTHORIZATION;
 use http::request::Parts;

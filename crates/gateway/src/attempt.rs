@@ -3,7 +3,7 @@
 //! It refuses to decide whether it should have been begun, and what becomes of it. Invariant: dropping it closes the
 //! connection (over HTTP/2, resets the stream) at once.
 
-use crate::inbox::{Inbox, REFUSAL_BYTES_MOST, Reader, Receiving};
+use crate::inbox::{Inbox, Reader, Receiving};
 use crate::lane_memory::{Refusal, Trouble};
 use crate::missing::what_is_missing;
 use crate::plan::Lane;
@@ -17,16 +17,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use tokrate_core::{EventBatch, FailureKind, Oddity, Span, Tick};
-use tokrate_meter::{AttemptRole, Ending, LiveNumbers, Timing};
-use tokrate_net::{Client, Exchange, Limits, Outgoing};
+use tokrate_meter::{AttemptRole, Ending, LiveNumbers};
+use tokrate_net::{Client, ConnectionUse, Exchange, Limits, Outgoing};
+use tokrate_probe::{REFUSAL_BYTES_MOST, deliver};
 use tokrate_route::Failed;
 use tokrate_wire::Dialect;
-
-/// More kept connections than this are not tried for one attempt.
-const STALE_CONNECTIONS_MOST: u32 = 16;
-/// A kept connection that its server had closed before breaks this soon after a request was sent. One that breaks later was
-/// open: the server may have worked on the request, and may bill it.
-const STALE_WITHIN: Span = Span::from_millis(50);
 
 const NO_ROOM: &str = "the answers of open calls hold as many bytes as the gateway's limit `answers_bytes` allows";
 
@@ -77,7 +72,8 @@ impl Attempt {
     ) -> Attempt {
         let mut attempt = Attempt::unsent(beginning, inbox);
         attempt.request_bytes = outgoing.body.len();
-        attempt.running = Some(Box::pin(carry(client, outgoing, Rc::clone(&attempt.inbox), limits)));
+        let mut receiving = Receiving(Rc::clone(&attempt.inbox));
+        attempt.running = Some(Box::pin(async move { deliver(&client, &outgoing, limits, &mut receiving).await }));
         attempt
     }
 
@@ -135,7 +131,7 @@ impl Attempt {
         let polled = running.as_mut().poll(context);
         if self.inbox.borrow().has_no_room {
             self.running = None;
-            let at = self.inbox.borrow().last_byte_at.unwrap_or(self.began_at);
+            let at = self.inbox.borrow().answer.last_byte_at().unwrap_or(self.began_at);
             self.close(
                 at,
                 Ending::Failed { kind: FailureKind::TooLarge, message: NO_ROOM.to_owned(), retry_after: None },
@@ -188,7 +184,7 @@ impl Attempt {
 
     /// The status with which the lane refused the request as such.
     pub fn refused_status(&self) -> Option<StatusCode> {
-        self.inbox.borrow().head.as_ref().map(|head| head.status).filter(StatusCode::is_client_error)
+        self.inbox.borrow().answer.head().map(|head| head.status).filter(StatusCode::is_client_error)
     }
 
     /// Whether something of what came could not be read.
@@ -204,31 +200,31 @@ impl Attempt {
 
     /// Whether all of a refusal is there to be handed on. One that broke off would be half an error, which no client can read.
     pub fn has_whole_refusal(&self) -> bool {
-        self.came_whole && self.inbox.borrow().refused.len() < REFUSAL_BYTES_MOST
+        self.came_whole && self.inbox.borrow().answer.refusal_body().len() < REFUSAL_BYTES_MOST
     }
 
     /// How it failed, to be remembered of its lane.
     pub fn trouble(&self, kind: FailureKind) -> Trouble {
         let inbox = self.inbox.borrow();
         let is_whole = self.has_whole_refusal();
-        let refused = inbox.head.as_ref().filter(|head| is_whole && head.status.is_client_error());
+        let refused = inbox.answer.head().filter(|head| is_whole && head.status.is_client_error());
         let refusal = refused.map(|head| Refusal {
             dialect: self.dialect(),
             content_type: head.headers.get(CONTENT_TYPE).cloned(),
             body: self.refused(&inbox),
         });
-        Trouble { kind, status: inbox.head.as_ref().map(|head| head.status), message: self.said(), refusal }
+        Trouble { kind, status: inbox.answer.head().map(|head| head.status), message: self.said(), refusal }
     }
 
     /// The body with which the lane refused, without any key.
     pub fn refused(&self, inbox: &Inbox) -> Bytes {
-        Bytes::from(self.redacted(String::from_utf8_lossy(&inbox.refused).into_owned()))
+        Bytes::from(self.redacted(String::from_utf8_lossy(inbox.answer.refusal_body()).into_owned()))
     }
 
     /// Whether it was for embeddings, and the lane says that it has no such path.
     pub fn lacks_embeddings(&self) -> bool {
         let inbox = self.inbox.borrow();
-        let status = inbox.head.as_ref().map(|head| head.status);
+        let status = inbox.answer.head().map(|head| head.status);
         let is_missing = status.is_some_and(|status| NO_SUCH_PATH.contains(&status));
         is_missing && inbox.is_opaque() && self.lane.config.embeddings != Some(true)
     }
@@ -256,41 +252,18 @@ impl Attempt {
             return *kind = FailureKind::NotFound;
         }
         let inbox = self.inbox.borrow();
-        if let Some(head) = &inbox.head {
-            *kind = what_is_missing(*kind, head.status, &inbox.refused, &self.lane.config.model);
+        if let Some(head) = inbox.answer.head() {
+            *kind = what_is_missing(*kind, head.status, inbox.answer.refusal_body(), &self.lane.config.model);
         }
     }
 
     fn close(&mut self, at: Tick, ending: Ending) {
-        let timing =
-            Timing { due_at: self.began_at, ended_at: at, connection_new: self.connection_new, ..Timing::default() };
-        let measured = self.inbox.borrow_mut().measure(timing, ending);
+        let mut inbox = self.inbox.borrow_mut();
+        let connection = ConnectionUse { new: self.connection_new, ..ConnectionUse::default() };
+        let timing = inbox.answer.timing(self.began_at, at, connection);
+        let measured = inbox.measure(&timing, ending);
+        drop(inbox);
         self.ended_at = Some(at);
         self.measured = Some(measured);
     }
 }
-
-/// Carries a request out; what comes back goes into `inbox`.
-pub(crate) async fn carry(
-    client: Rc<Client>,
-    outgoing: Outgoing,
-    inbox: Rc<RefCell<Inbox>>,
-    limits: Limits,
-) -> Exchange {
-    let mut stale = 0;
-    loop {
-        let mut sink = Receiving(Rc::clone(&inbox));
-        let exchange = client.exchange(&outgoing, limits, &mut sink).await;
-        // A kept connection that ended before any byte of an answer: the server had closed it at the end of an answer
-        // without saying so. Sent again on another, as every client does.
-        let broke = exchange.outcome.as_ref().is_err_and(|failure| failure.kind == FailureKind::Closed);
-        let lost = broke && inbox.borrow().sent_at().is_none_or(|sent_at| exchange.ended_at - sent_at <= STALE_WITHIN);
-        if !lost || exchange.connection.new || inbox.borrow().head.is_some() || stale == STALE_CONNECTIONS_MOST {
-            return exchange;
-        }
-        stale += 1;
-    }
-}
-
-#[cfg(test)]
-mod tests;

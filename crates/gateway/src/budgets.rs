@@ -2,11 +2,13 @@
 //!
 //! It does not count anything: see `cost` and `route`. Invariant: a limit that a restart would forget is refused.
 
-use crate::config::{Config, KeyConfig};
-use crate::cost::longest_answer_usd;
+use crate::config::{Config, KeyConfig, LaneConfig};
 use crate::error::GatewayError;
 use tokrate_core::{Money, Span};
 
+/// Output tokens of the longest answer, of a call without a limit on a lane whose settings do not say it: no hosted model of
+/// 2026 that is listed in the catalog writes more at once.
+pub(crate) const OUTPUT_TOKENS_MOST: u64 = 131_072;
 /// A calendar month is no longer than that.
 const MONTH: Span = Span::from_secs(31 * 86_400);
 
@@ -53,4 +55,9 @@ fn may_reach(config: &Config, key: &KeyConfig, place: usize) -> bool {
     let own = [lane.name.clone(), format!("{}/{}", lane.provider, lane.model)];
     let aliases = config.aliases.iter().filter(|alias| alias.lanes.contains(&place)).map(|alias| &alias.name);
     key.aliases.is_empty() || own.iter().chain(aliases).any(|name| key.aliases.contains(name))
+}
+
+/// What an answer without a limit may cost at most on a lane, beside its prompt; `None` without a price.
+fn longest_answer_usd(lane: &LaneConfig) -> Option<Money> {
+    Some(lane.token_price()?.cost_at_most(0, lane.most.output.unwrap_or(OUTPUT_TOKENS_MOST)))
 }

@@ -5,14 +5,13 @@
 
 use crate::account::{Account, Ended, Held, role_in_log};
 use crate::attempt::{Attempt, Beginning};
-use crate::body::CallBody;
-use crate::cost::KeyHold;
 use crate::denied::{Denied, LaneNow};
 use crate::drain;
-use crate::heading::CALL_HEADER;
-use crate::house::locked;
+use crate::headers::CALL_HEADER;
 use crate::inbox::{Broken, Inbox};
+use crate::key_hold::KeyHold;
 use crate::lane_memory::is_of_the_lane;
+use crate::lock::locked;
 use crate::worker::Worker;
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
@@ -157,7 +156,7 @@ impl Call {
     /// latest byte to now.
     pub fn overhead(&self) -> Option<Span> {
         let before = self.attempts.first()?.attempt.began_at - self.account.arrived_at;
-        let behind = self.now() - self.won()?.attempt.inbox.borrow().last_byte_at?;
+        let behind = self.now() - self.won()?.attempt.inbox.borrow().answer.last_byte_at()?;
         Some(before + behind)
     }
 
@@ -226,7 +225,7 @@ impl Call {
 
     /// What the only lane of a call refused before, while it is left alone for that: asking again would change nothing, and a
     /// client that is told 503 asks again.
-    pub fn refusal_remembered(&self) -> Option<Response<CallBody>> {
+    pub fn refusal_remembered(&self) -> Option<Response<Bytes>> {
         let lane = self.account.plan.lane(self.lanes.alone?);
         let breaker = locked(&self.account.plan.router).breaker(lane.id, self.now())?;
         let trouble = lane.memory.trouble().filter(|trouble| blame(trouble.kind) == Blame::Key)?;
@@ -239,7 +238,7 @@ impl Call {
             let denied = Denied::of_failure(trouble.kind, &lane.config.name, &trouble.message, None);
             return Some(Denied { status, ..denied }.into_response(dialect));
         }
-        let mut response = Response::new(CallBody::plain(refusal.body.clone()));
+        let mut response = Response::new(refusal.body.clone());
         *response.status_mut() = status;
         if let Some(content_type) = &refusal.content_type {
             response.headers_mut().insert(CONTENT_TYPE, content_type.clone());
@@ -249,17 +248,17 @@ impl Call {
 
     /// A lane's refusal of the client's own request, in the client's dialect as the provider wrote it; of a call with one lane
     /// also that of its key or its model.
-    pub fn refusal_as_it_came(&self, attempt: usize) -> Option<Response<CallBody>> {
+    pub fn refusal_as_it_came(&self, attempt: usize) -> Option<Response<Bytes>> {
         let attempt = &self.attempts[attempt].attempt;
         let kind = attempt.failure()?.kind;
         let is_own = blame(kind) == Blame::Client || kind == FailureKind::NotFound || self.is_final(kind);
         let is_same = attempt.dialect() == self.account.request.dialect();
         let inbox = attempt.inbox.borrow();
-        let head = inbox.head.as_ref().filter(|head| head.status.is_client_error())?;
+        let head = inbox.answer.head().filter(|head| head.status.is_client_error())?;
         if !is_own || !is_same || !attempt.has_whole_refusal() {
             return None;
         }
-        let mut response = Response::new(CallBody::plain(attempt.refused(&inbox)));
+        let mut response = Response::new(attempt.refused(&inbox));
         *response.status_mut() = head.status;
         *response.headers_mut() = head.headers.clone();
         if let Ok(id) = HeaderValue::from_str(&self.account.request.id) {

@@ -3,10 +3,9 @@
 //! It refuses to know terminals. Invariant: all lanes get the same request at the same moment, and nobody is given up because
 //! another was quicker.
 
-use crate::attempt::carry;
 use crate::config::LaneConfig;
 use crate::error::GatewayError;
-use crate::inbox::{Inbox, Reader};
+use crate::inbox::{Inbox, Reader, Receiving};
 use crate::plan::Lane;
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
@@ -15,8 +14,9 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 use tokrate_core::{ChatRequest, FailureKind, Message, Money, Role, Span, Tick};
-use tokrate_meter::{Ending, LiveNumbers, Timing};
-use tokrate_net::{Client, ClientConfig, Clock, Limits, Outgoing, Redactor};
+use tokrate_meter::{Ending, LiveNumbers};
+use tokrate_net::{Client, ClientConfig, Clock, ConnectionUse, Limits, Outgoing, Redactor};
+use tokrate_probe::deliver;
 use tokrate_wire::{Decoder, Shape, encode_request};
 
 /// What is asked.
@@ -119,7 +119,7 @@ impl Contest {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         let path = endpoint.config.base.path_with(&dialect.path(&lane.config.model, Shape::Stream));
         let body = Bytes::from(encode_request(dialect, &request));
-        let client = Rc::new(Client::new(self.client.clone(), endpoint.route.clone(), clock)?);
+        let client = Client::new(self.client.clone(), endpoint.route.clone(), clock)?;
         let reader = Reader::Same { decoder: Box::new(Decoder::new(dialect, Shape::Stream)), filter: None };
         let redactor = Redactor::new(endpoint.secrets.clone(), Bytes::from(self.prompt.clone()));
         let inbox = Inbox::new(reader, batch).guarded(redactor).keeping_text();
@@ -129,7 +129,7 @@ impl Contest {
         let outgoing = Outgoing { method: Method::POST, path, headers, body };
         let (told, watched) = (Rc::clone(&seen), Rc::clone(&inbox));
         tokio::task::spawn_local(async move {
-            let exchange = carry(client, outgoing, Rc::clone(&watched), limits).await;
+            let exchange = deliver(&client, &outgoing, limits, &mut Receiving(Rc::clone(&watched))).await;
             watched.borrow_mut().end(exchange.ended_at);
             let ending = watched.borrow().ending_of(exchange.outcome);
             *told.borrow_mut() = Some((exchange.ended_at, ending));
@@ -167,8 +167,10 @@ impl Asked {
         let outcome = self.seen.take();
         let given_up = || Ending::Failed { kind: FailureKind::Cancelled, message: String::new(), retry_after: None };
         let (ended_at, ending) = outcome.unwrap_or_else(|| (started, given_up()));
-        let timing = Timing { due_at: started, ended_at, ..Timing::default() };
-        let numbers = self.inbox.borrow_mut().measure(timing, ending);
+        let mut inbox = self.inbox.borrow_mut();
+        let timing = inbox.answer.timing(started, ended_at, ConnectionUse::default());
+        let numbers = inbox.measure(&timing, ending);
+        drop(inbox);
         let usage = numbers.usage;
         let cost = lane.config.token_price().zip(usage.billed()).map(|(price, tokens)| price.cost(tokens));
         let cost_usd = cost.map(Money::as_usd);

@@ -5,63 +5,24 @@
 //! lane is known or reckoned to write. What is held is given back when the attempt is settled or never begun, whatever happens.
 
 use crate::account::Account;
+use crate::budgets::OUTPUT_TOKENS_MOST;
 use crate::calendar::{date_of, month_of, next_month_start};
-use crate::config::LaneConfig;
 use crate::denied::Denied;
-use crate::house::locked;
+use crate::key_hold::KeyHold;
+use crate::lock::locked;
 use crate::plan::{Key, Lane};
 use http::StatusCode;
 use std::sync::Arc;
-use tokrate_core::{Money, Span};
-use tokrate_net::Clock;
-use tokrate_route::{HeldForAttempt, LaneId, Need, Refused, RefusedFor, Role};
+use tokrate_core::Span;
+use tokrate_route::{LaneId, Need, Refused, RefusedFor, Role};
 use tokrate_wire::{BesideBody, Dialect};
 
-/// Output tokens of the longest answer, of a call without a limit on a lane whose settings do not say it: no hosted model of
-/// 2026 that is listed in the catalog writes more at once.
-const OUTPUT_TOKENS_MOST: u64 = 131_072;
 /// Tokens of the longest prompt, where a call refers to pictures, files or conversations: the largest context on offer.
 const INPUT_TOKENS_MOST: u64 = 1_048_576;
 /// Tokens that a chat template puts around a prompt at most.
 const TEMPLATE_TOKENS: u64 = 256;
 /// Tokens of the text that providers put before a prompt with tools: Anthropic's table goes up to about 800.
 const TOOL_TOKENS: u64 = 1_024;
-
-/// What an answer without a limit may cost at most on a lane, beside its prompt; `None` without a price.
-pub(crate) fn longest_answer_usd(lane: &LaneConfig) -> Option<Money> {
-    Some(lane.token_price()?.cost_at_most(0, lane.most.output.unwrap_or(OUTPUT_TOKENS_MOST)))
-}
-
-/// What is held of a key's limits for one attempt. Dropped without being settled, all of it is free again.
-pub(crate) struct KeyHold {
-    key: Arc<Key>,
-    clock: Clock,
-    held: Option<HeldForAttempt>,
-}
-
-impl KeyHold {
-    /// The attempt has ended, and this is what it used.
-    pub fn settle(mut self, tokens: u64, cost: Money) {
-        if let Some(held) = self.held.take() {
-            locked(&self.key.meter).settle(self.clock.now(), held, tokens, cost);
-        }
-    }
-
-    /// The attempt goes to a lane where it costs no more than that.
-    pub fn lower(&mut self, most: Money) {
-        if let Some(held) = &mut self.held {
-            locked(&self.key.meter).lower(held, most);
-        }
-    }
-}
-
-impl Drop for KeyHold {
-    fn drop(&mut self) {
-        if let Some(held) = self.held.take() {
-            locked(&self.key.meter).release(self.clock.now(), held);
-        }
-    }
-}
 
 impl Account {
     /// Whether only lanes whose price is known may be asked.
@@ -105,7 +66,7 @@ impl Account {
         let Some(key) = self.key() else { return Ok(None) };
         let clock = self.house.clock;
         let held = locked(&key.meter).reserve(clock.now(), month_of(clock.wall_seconds()), need)?;
-        Ok(Some(KeyHold { key: Arc::clone(key), clock, held: Some(held) }))
+        Ok(Some(KeyHold::new(Arc::clone(key), clock, held)))
     }
 
     /// What an attempt may use on a lane.

@@ -2,8 +2,7 @@
 //!
 //! It refuses to know how they came about. Invariant: what is said names what happened and what to do, and holds no key.
 
-use crate::body::CallBody;
-use crate::heading::CALL_HEADER;
+use crate::headers::CALL_HEADER;
 use crate::lane_memory::{Trouble, seconds};
 use bytes::Bytes;
 use http::header::{ALLOW, CONNECTION, CONTENT_TYPE, RETRY_AFTER};
@@ -77,10 +76,9 @@ impl Denied {
     }
 
     /// What it is when the only lanes that could be asked have names without an address.
-    pub fn without_address(lane: &str, said: &str) -> Denied {
+    pub fn without_address(lane: &str, said: &str, every: Span) -> Denied {
         let message = format!("lane {lane}: {said}; it is looked for again every minute");
-        let retry_after = Some(crate::names::EVERY);
-        Denied { retry_after, ..Denied::new(StatusCode::SERVICE_UNAVAILABLE, message) }
+        Denied { retry_after: Some(every), ..Denied::new(StatusCode::SERVICE_UNAVAILABLE, message) }
     }
 
     /// What it is when a key with a limit in dollars asks for lanes of which nobody knows what they cost.
@@ -145,12 +143,12 @@ impl Denied {
     }
 
     /// The answer that says so.
-    pub fn into_response(self, dialect: Dialect) -> Response<CallBody> {
+    pub fn into_response(self, dialect: Dialect) -> Response<Bytes> {
         let mut body = encode_refusal(dialect, self.status.as_u16(), &self.message);
         if let Some(details) = self.details.filter(|_| dialect == Dialect::Anthropic) {
             body = with_details(&body, details).unwrap_or(body);
         }
-        let mut response = Response::new(CallBody::plain(Bytes::from(body)));
+        let mut response = Response::new(Bytes::from(body));
         *response.status_mut() = self.status;
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));

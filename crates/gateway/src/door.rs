@@ -4,7 +4,6 @@
 //! names of hosts is looked up, and that when it is made.
 
 use crate::ask::Ask;
-use crate::body::CallBody;
 use crate::config::Config;
 use crate::error::GatewayError;
 use crate::front::{Admitted, Came, Front, admit, dialect_of_errors, usable_lanes};
@@ -78,8 +77,7 @@ impl Door {
             Err(denied) => denied.into_response(dialect),
         };
         let status = response.status().as_u16();
-        let CallBody::Plain(body) = response.into_body() else { unreachable!("no lane was asked") };
-        Decision::Answered { status, body: body.unwrap_or_default(), dialect }
+        Decision::Answered { status, body: response.into_body(), dialect }
     }
 
     fn asked(&self, ask: Ask, head: Parts, body: Bytes) -> Result<Result<Vec<Upstream>, Own>, crate::denied::Denied> {
@@ -105,4 +103,4 @@ impl Door {
 }
 
 /// An answer of the gateway's own.
-type Own = http::Response<CallBody>;
+type Own = http::Response<Bytes>;

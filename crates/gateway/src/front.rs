@@ -10,8 +10,10 @@ use crate::body::CallBody;
 use crate::call::{Call, Lanes, Step};
 use crate::denied::Denied;
 use crate::heading::heading;
-use crate::house::{OpenCall, locked};
+use crate::house::OpenCall;
 use crate::listing;
+use crate::lock::locked;
+use crate::names::EVERY;
 use crate::plan::{Alias, Plan};
 use crate::prepare::{Request, kept_headers};
 use crate::worker::Worker;
@@ -48,7 +50,7 @@ impl Handler for Front {
         let dialect = dialect_of_errors(&ask, &head.headers);
         match self.answer(ask, head, body, &tap).await {
             Ok(response) => response,
-            Err(denied) => denied.into_response(dialect),
+            Err(denied) => denied.into_response(dialect).map(CallBody::plain),
         }
     }
 
@@ -73,7 +75,7 @@ impl Front {
     ) -> Result<Response<CallBody>, Denied> {
         let plan = self.worker.plan();
         let (shown, routed) = match admit(&plan, ask, &head, tap)? {
-            Admitted::Answered(response) => return Ok(response),
+            Admitted::Answered(response) => return Ok(response.map(CallBody::plain)),
             Admitted::Call(shown, routed) => (shown, routed),
         };
         // Whether there is room for the call at all is known before any of its body is held.
@@ -213,7 +215,7 @@ pub(crate) struct Came {
 /// What a request's head comes to.
 pub(crate) enum Admitted {
     /// The gateway answers by itself.
-    Answered(Response<CallBody>),
+    Answered(Response<Bytes>),
     /// A call, once its body has come; without a dialect, one for embeddings.
     Call(Shown, Option<Routed>),
 }
@@ -231,7 +233,7 @@ pub(crate) fn dialect_of_errors(ask: &Ask, headers: &HeaderMap) -> Dialect {
 /// Looks at who asks, and for what.
 pub(crate) fn admit(plan: &Plan, ask: Ask, head: &Parts, tap: &ConnectionTap) -> Result<Admitted, Denied> {
     if ask == Ask::Health {
-        return Ok(Admitted::Answered(Response::new(CallBody::plain(Bytes::from_static(b"ok\n")))));
+        return Ok(Admitted::Answered(Response::new(Bytes::from_static(b"ok\n"))));
     }
     let shown = Shown::of(plan, head)?;
     if shown.is_key() {
@@ -242,7 +244,10 @@ pub(crate) fn admit(plan: &Plan, ask: Ask, head: &Parts, tap: &ConnectionTap) ->
         Ask::Embeddings => Ok(Admitted::Call(shown, None)),
         Ask::Models => Ok(Admitted::Answered(listing::models(plan, &shown, &head.headers))),
         Ask::Model(name) => listing::model(plan, &shown, &head.headers, &name).map(Admitted::Answered),
-        Ask::WrongMethod => Err(Denied::new(StatusCode::METHOD_NOT_ALLOWED, "this path is not asked this way")),
+        Ask::WrongMethod => Err(Denied::new(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "method not allowed on this path; use POST, or GET for lists",
+        )),
         Ask::Health | Ask::Unknown => {
             let said = "there is nothing at this path; docs/gateway.md lists what is";
             Err(Denied::new(StatusCode::NOT_FOUND, said))
@@ -278,7 +283,7 @@ async fn respond(mut call: Box<Call>) -> Result<Response<CallBody>, Denied> {
                     None => call.refusal_remembered(),
                 };
                 return match refusal {
-                    Some(response) => Ok(response),
+                    Some(response) => Ok(response.map(CallBody::plain)),
                     None => Err(call.denied(kind, attempt)),
                 };
             }
@@ -317,7 +322,9 @@ pub(crate) fn usable_lanes(account: &Account) -> Result<(Vec<tokrate_route::Lane
                     usable.push(id);
                     endpoints.push(endpoint);
                 }
-                Some(said) => drop(nameless.get_or_insert_with(|| Denied::without_address(&lane.config.name, said))),
+                Some(said) => {
+                    nameless.get_or_insert_with(|| Denied::without_address(&lane.config.name, said, EVERY));
+                }
             },
             Err(denied) => {
                 obstacles.push(denied.message.clone());

@@ -3,26 +3,12 @@
 //! It refuses to hand on cookies, connection headers and anything else a provider says to its own clients. Invariant: what a
 //! race cost is never left unsaid.
 
-use crate::body::CallBody;
 use crate::call::Call;
+use crate::headers::CALL_HEADER;
 use crate::inbox::Inbox;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use tokrate_core::Span;
-use tokrate_net::Secrets;
-
-/// Headers of a provider that mean something to a client.
-const HANDED_ON: [&str; 7] = [
-    "retry-after-ms",
-    "content-type",
-    "retry-after",
-    "request-id",
-    "x-request-id",
-    "x-should-retry",
-    "openai-processing-ms",
-];
-/// Header that names a call as the log does.
-pub(crate) const CALL_HEADER: &str = "x-tokrate-call";
 
 /// Status and headers of an answer.
 pub(crate) struct Heading {
@@ -32,28 +18,15 @@ pub(crate) struct Heading {
 
 impl Heading {
     /// Puts them on an answer.
-    pub fn put_on(self, response: &mut Response<CallBody>) {
+    pub fn put_on<B>(self, response: &mut Response<B>) {
         *response.status_mut() = self.status;
         *response.headers_mut() = self.headers;
     }
 }
 
-/// Copies of those of a provider's headers that are handed on, or say when to ask again, without what may never be shown.
-pub(crate) fn useful(headers: &HeaderMap, secrets: &Secrets) -> HeaderMap {
-    let mut kept = HeaderMap::new();
-    for (name, value) in headers {
-        if (HANDED_ON.contains(&name.as_str()) || name.as_str().contains("ratelimit"))
-            && let Ok(value) = HeaderValue::from_bytes(secrets.redacted_header(value).as_bytes())
-        {
-            kept.append(name.clone(), value);
-        }
-    }
-    kept
-}
-
 /// Takes those of a provider's headers that are handed on.
 fn handed_on(inbox: &mut Inbox) -> HeaderMap {
-    inbox.head.as_mut().map(|head| std::mem::take(&mut head.headers)).unwrap_or_default()
+    inbox.answer.head_mut().map(|head| std::mem::take(&mut head.headers)).unwrap_or_default()
 }
 
 /// The head of a call that was won.
@@ -84,7 +57,7 @@ pub(crate) fn heading(call: &Call) -> Heading {
     let live = || Some(inbox.meter.first_text_at()? - inbox.sent_at()?);
     let ttft = attempt.measured().and_then(|measured| measured.ttft_ns).map(Span::from_nanos).or_else(live);
     put("x-tokrate-ttft-ms", ttft.and_then(|ttft| decimal((ttft.as_nanos() + 500) / 1000, 3)));
-    Heading { status: inbox.head.as_ref().map_or(StatusCode::OK, |head| head.status), headers }
+    Heading { status: inbox.answer.head().map_or(StatusCode::OK, |head| head.status), headers }
 }
 
 /// A count of units of `10^-places` as a decimal number. Formatting an `f64` is much more code, for which a first token would wait

@@ -2,15 +2,16 @@
 //!
 //! It refuses to know sockets. Invariant: a lock is held for a decision, never while anything is waited for.
 
-use crate::admin::Told;
 use crate::config::Config;
 use crate::denied::Denied;
 use crate::error::GatewayError;
 use crate::lane_memory::Trips;
+use crate::otel::exports::Exports;
 use crate::plan::Plan;
+use crate::stats::Stats;
 use http::StatusCode;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 use tokrate_core::Span;
 use tokrate_meter::Attempt as Row;
 use tokrate_net::Clock;
@@ -21,12 +22,12 @@ use tokrate_store::Log;
 pub(crate) struct House {
     pub clock: Clock,
     pub log: Option<Log>,
-    /// What the admin side tells of.
-    pub told: Told,
+    /// What the admin side shows.
+    pub stats: Stats,
     /// Lanes that are left alone since this was last asked.
     pub trips: Trips,
     /// What the admin side tells of the export.
-    pub exports: crate::otel::Exports,
+    pub exports: Exports,
     /// What the bodies of all open calls may hold.
     pub bodies: Arc<ByteBudget>,
     /// What the answers of all open calls may hold.
@@ -50,9 +51,9 @@ impl House {
             answers: ByteBudget::new(plan.limits.answers_bytes),
             clock,
             log,
-            told: Told::default(),
+            stats: Stats::default(),
             trips: Trips::default(),
-            exports: crate::otel::Exports::default(),
+            exports: Exports::default(),
             open_calls: AtomicUsize::new(0),
             calls: AtomicU64::new(0),
             prefix,
@@ -110,7 +111,7 @@ impl House {
     pub fn write(&self, mut row: Row) {
         // A provider may say a megabyte and call it the name of a model.
         row.bound_texts();
-        self.told.hear(&row);
+        self.stats.record(&row);
         if let Some(log) = &self.log {
             log.write(row);
         }
@@ -150,9 +151,4 @@ impl Drop for OpenCall {
     fn drop(&mut self) {
         self.house.open_calls.fetch_sub(1, Ordering::Relaxed);
     }
-}
-
-/// A lock whose holder cannot have left it half-changed: what they hold is changed by single calls.
-pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -3,23 +3,18 @@
 //! It refuses to decide what is done with any of it. Invariant: in the same dialect the bytes are the lane's own, in order,
 //! once; what came in one read lies there together, so that it can go out in one write.
 
-use crate::heading::useful;
+use crate::headers::useful;
 use bytes::Bytes;
 use serde::Deserialize;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
-use tokrate_core::{EventBatch, FailureKind, Oddity, StreamEvent, TextRange, Tick, Usage, What, one_line};
-use tokrate_meter::{Ending, Failure, LiveMeter, LiveNumbers, TEXT_BYTES_MOST, Timing};
+use tokrate_core::{EventBatch, FailureKind, Oddity, StreamEvent, TextRange, Tick, Usage, What};
+use tokrate_meter::{Ending, Failure, LiveMeter, LiveNumbers, Timing};
 use tokrate_net::server::{ByteBudget, ByteShare};
 use tokrate_net::{Departure, ExchangeFailure, Head, Redactor, Sink};
+use tokrate_probe::{Answer, Recipient};
 use tokrate_wire::{AnswerTranslator, Decoder, Dialect, Passage, Shape, UsageFilter, error_event};
-
-/// Largest part of an error answer that is kept to be understood and handed on.
-pub(crate) const REFUSAL_BYTES_MOST: usize = 64 * 1024;
-
-/// Longest message of a provider that is kept (bytes): one that is longer was made to be read by nobody.
-const MESSAGE_BYTES_MOST: usize = 500;
 
 /// With so many bytes ready for the client nothing further is read of a stream before they were taken: one read's.
 const READY_BYTES_MOST: usize = 64 * 1024;
@@ -59,17 +54,10 @@ pub(crate) struct Broken<'a> {
 
 /// What has come of one attempt.
 pub(crate) struct Inbox {
-    /// The head of the answer.
-    pub head: Option<Head>,
-    /// When the request's last byte had been handed to the socket.
-    departure: Option<Departure>,
-    /// When the first byte of the body came, and the last.
-    pub first_byte_at: Option<Tick>,
-    pub last_byte_at: Option<Tick>,
+    /// When it came, with which head; the body of a refusal.
+    pub answer: Answer,
     /// The numbers.
     pub meter: LiveMeter,
-    /// The body of an answer with an error status.
-    pub refused: Vec<u8>,
     /// Events since the race was told: the first one with content, every end and failure, and the latest of each read.
     news: Vec<StreamEvent>,
     has_content: bool,
@@ -86,8 +74,6 @@ pub(crate) struct Inbox {
     has_told_fault: bool,
     text: Option<String>,
     reader: Reader,
-    /// Through it goes every byte of the lane before anything else is done with it.
-    redactor: Redactor,
     batch: Rc<RefCell<EventBatch>>,
 }
 
@@ -95,12 +81,8 @@ impl Inbox {
     /// An empty one; `batch` is lent by the worker, which reads one piece at a time.
     pub fn new(reader: Reader, batch: Rc<RefCell<EventBatch>>) -> Inbox {
         Inbox {
-            head: None,
-            departure: None,
-            first_byte_at: None,
-            last_byte_at: None,
+            answer: Answer::default(),
             meter: LiveMeter::new(),
-            refused: Vec::new(),
             news: Vec::new(),
             has_content: false,
             has_further_answers: false,
@@ -111,14 +93,13 @@ impl Inbox {
             has_told_fault: false,
             text: None,
             reader,
-            redactor: Redactor::default(),
             batch,
         }
     }
 
     /// The same, taking out of what comes what may never be shown.
     pub fn guarded(self, redactor: Redactor) -> Inbox {
-        Inbox { redactor, ..self }
+        Inbox { answer: Answer::new(redactor), ..self }
     }
 
     /// The same, holding no more of its answer than there is room for.
@@ -126,9 +107,9 @@ impl Inbox {
         Inbox { share: Some(answers.share()), ..self }
     }
 
-    /// When the request's last byte had been handed to the socket; of a request that was sent again, the last time.
+    /// When the request's last byte had been handed to the socket; of a request that was sent again, the first time.
     pub fn sent_at(&self) -> Option<Tick> {
-        self.departure.as_ref().and_then(|departure| departure.get())
+        self.answer.sent_at()
     }
 
     /// Whether the answer is handed on without being understood: embeddings.
@@ -138,7 +119,7 @@ impl Inbox {
 
     /// Whether the lane said 2xx.
     pub fn is_good(&self) -> bool {
-        self.head.as_ref().is_some_and(|head| head.status.is_success())
+        self.answer.is_good()
     }
 
     /// Takes the bytes that lie ready.
@@ -172,11 +153,10 @@ impl Inbox {
         self.news.drain(..)
     }
 
-    /// The numbers of an answer that has ended; `timing` is completed with what is known here. To be called once.
-    pub fn measure(&mut self, timing: Timing, ending: Ending) -> LiveNumbers {
-        let timing = Timing { sent_at: self.sent_at(), first_byte_at: self.first_byte_at, ..timing };
+    /// The numbers of an answer that has ended. To be called once.
+    pub fn measure(&mut self, timing: &Timing, ending: Ending) -> LiveNumbers {
         let is_opaque_and_whole = matches!((&self.reader, &ending), (Reader::Opaque, Ending::Complete));
-        let mut measured = std::mem::replace(&mut self.meter, LiveMeter::without_tokens()).finish(&timing, ending);
+        let mut measured = std::mem::replace(&mut self.meter, LiveMeter::without_tokens()).finish(timing, ending);
         if is_opaque_and_whole {
             // What is not understood is whole if HTTP says so; its token counts are looked for all the same.
             measured.failure = None;
@@ -188,13 +168,7 @@ impl Inbox {
             // The lane's stream was well; what the client was to get of it is not.
             measured.failure = Some(Failure { kind, message, retry_after });
         }
-        // Here words of the lane become ours: of the log, of messages, of the page.
-        let secrets = self.redactor.secrets();
-        measured.model = measured.model.map(|model| one_line(&secrets.redacted(model), TEXT_BYTES_MOST));
-        if let Some(failure) = &mut measured.failure {
-            let said = std::mem::take(&mut failure.message);
-            failure.message = one_line(&secrets.redacted(said), MESSAGE_BYTES_MOST);
-        }
+        self.answer.clean(measured.failure.as_mut(), &mut measured.model);
         measured
     }
 
@@ -237,28 +211,18 @@ impl Inbox {
 
     /// How an exchange ended, as the meter wants to know it.
     pub fn ending_of(&self, outcome: Result<(), ExchangeFailure>) -> Ending {
-        let refused = self.head.as_ref().filter(|head| !head.status.is_success());
-        match (outcome, refused) {
-            (_, Some(head)) => {
-                let headers = head.headers.iter();
-                let headers: Vec<(&str, &str)> =
-                    headers.filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?))).collect();
-                let refusal = tokrate_wire::refusal(head.status.as_u16(), &headers, &self.refused);
-                Ending::Failed { kind: refusal.kind, message: refusal.message, retry_after: refusal.retry_after }
-            }
-            (Err(failure), None) => Ending::Failed { kind: failure.kind, message: failure.detail, retry_after: None },
-            (Ok(()), None) => self.fault().unwrap_or(Ending::Complete),
+        match self.answer.ending(outcome) {
+            Ending::Complete => self.fault().unwrap_or(Ending::Complete),
+            failed => failed,
         }
     }
 
     /// The answer ended, well or not: what the decoder still holds is said. To be called once.
     pub fn end(&mut self, at: Tick) {
-        let at = self.last_byte_at.unwrap_or(at);
-        let held = self.redactor.end();
-        if !held.is_empty() {
-            self.take(at, &held);
-        }
-        if self.first_byte_at.is_none() || !self.is_good() {
+        let at = self.answer.last_byte_at().unwrap_or(at);
+        let held = self.answer.end();
+        self.take(at, &held);
+        if self.answer.first_byte_at().is_none() || !self.is_good() {
             return;
         }
         let batch = Rc::clone(&self.batch);
@@ -279,20 +243,14 @@ impl Inbox {
     }
 
     fn read(&mut self, at: Tick, bytes: &[u8]) {
-        self.first_byte_at.get_or_insert(at);
-        self.last_byte_at = Some(at);
-        if self.has_no_room {
-            return;
-        }
-        let clean = self.redactor.push(bytes);
+        let clean = self.answer.push(at, bytes);
         self.take(at, &clean);
     }
 
-    /// Takes bytes without any secret.
+    /// Takes bytes of a good answer without any secret.
     fn take(&mut self, at: Tick, bytes: &[u8]) {
-        if !self.is_good() {
-            let room = REFUSAL_BYTES_MOST - self.refused.len();
-            return self.refused.extend_from_slice(&bytes[..room.min(bytes.len())]);
+        if bytes.is_empty() || self.has_no_room {
+            return;
         }
         let batch = Rc::clone(&self.batch);
         let mut batch = batch.borrow_mut();
@@ -371,7 +329,7 @@ pub(crate) struct Receiving(pub Rc<RefCell<Inbox>>);
 
 impl Sink for Receiving {
     fn begin(&mut self, departure: &Departure) {
-        self.0.borrow_mut().departure = Some(Rc::clone(departure));
+        self.0.borrow_mut().answer.begin(departure);
     }
 
     fn sent(&mut self, _: Tick) {}
@@ -380,8 +338,8 @@ impl Sink for Receiving {
         // Copies of what is of use, without the buffer that they came in: a stream stays open for long.
         let Head { status, version, .. } = *head;
         let mut inbox = self.0.borrow_mut();
-        let headers = useful(&head.headers, inbox.redactor.secrets());
-        inbox.head = Some(Head { status, version, headers });
+        let headers = useful(&head.headers, inbox.answer.redactor().secrets());
+        inbox.answer.set_head(Head { status, version, headers });
     }
 
     fn body(&mut self, at: Tick, bytes: &[u8]) {
@@ -391,5 +349,19 @@ impl Sink for Receiving {
     fn is_full(&self) -> bool {
         let inbox = self.0.borrow();
         inbox.is_handed_on && inbox.ready.len() >= READY_BYTES_MOST
+    }
+}
+
+impl Recipient for Receiving {
+    fn last_sent_at(&self) -> Option<Tick> {
+        self.0.borrow().answer.last_sent_at()
+    }
+
+    fn has_head(&self) -> bool {
+        self.0.borrow().answer.head().is_some()
+    }
+
+    fn sent_into_closed_connection(&mut self) {
+        self.0.borrow_mut().answer.begin_again();
     }
 }

@@ -3,7 +3,7 @@
 //! It does not decide whether a lane is asked after a failure: that is the router's breaker. Invariant: nothing kept here holds
 //! a key, and its size is bounded by the lanes that were configured.
 
-use crate::house::locked;
+use crate::lock::locked;
 use bytes::Bytes;
 use http::{HeaderValue, StatusCode};
 use std::collections::VecDeque;

@@ -27,11 +27,14 @@ mod error;
 mod front;
 #[doc(hidden)]
 pub mod fuzzing;
+mod headers;
 mod heading;
 mod house;
 mod inbox;
+mod key_hold;
 mod lane_memory;
 mod listing;
+mod lock;
 mod missing;
 mod names;
 mod otel;
@@ -40,6 +43,7 @@ mod prepare;
 mod server;
 #[doc(hidden)]
 pub mod simulation;
+mod stats;
 mod words;
 mod worker;
 

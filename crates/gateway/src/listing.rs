@@ -3,7 +3,6 @@
 //! It refuses to ask providers. Invariant: a client sees the names that its key may ask for, and no lane's key or address.
 
 use crate::admission::Shown;
-use crate::body::CallBody;
 use crate::denied::Denied;
 use crate::plan::Plan;
 use bytes::Bytes;
@@ -15,7 +14,7 @@ use serde_json::{Value, json};
 const CREATED: u64 = 1_767_225_600;
 
 /// All of them, in the form of the client's SDK.
-pub(crate) fn models(plan: &Plan, shown: &Shown, headers: &HeaderMap) -> Response<CallBody> {
+pub(crate) fn models(plan: &Plan, shown: &Shown, headers: &HeaderMap) -> Response<Bytes> {
     let names = plan.aliases.keys().filter(|name| shown.may_ask(name));
     let rows: Vec<Value> = names.map(|name| row(name, headers)).collect();
     let body = match is_anthropic(headers) {
@@ -29,7 +28,7 @@ pub(crate) fn models(plan: &Plan, shown: &Shown, headers: &HeaderMap) -> Respons
 }
 
 /// One of them.
-pub(crate) fn model(plan: &Plan, shown: &Shown, headers: &HeaderMap, name: &str) -> Result<Response<CallBody>, Denied> {
+pub(crate) fn model(plan: &Plan, shown: &Shown, headers: &HeaderMap, name: &str) -> Result<Response<Bytes>, Denied> {
     match plan.aliases.contains_key(name) && shown.may_ask(name) {
         true => Ok(json_response(&row(name, headers))),
         false => {
@@ -51,8 +50,8 @@ pub(crate) fn is_anthropic(headers: &HeaderMap) -> bool {
     headers.contains_key("anthropic-version")
 }
 
-fn json_response(body: &Value) -> Response<CallBody> {
-    let mut response = Response::new(CallBody::plain(Bytes::from(body.to_string())));
+fn json_response(body: &Value) -> Response<Bytes> {
+    let mut response = Response::new(Bytes::from(body.to_string()));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
 }

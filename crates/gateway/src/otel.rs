@@ -4,6 +4,7 @@
 //! Invariant: no call waits for a collector; an export, and the last one at the end, have a bounded time; trouble is told once
 //! until it changes or ends, and never holds a header's value.
 
+pub(crate) mod exports;
 mod metrics;
 mod protobuf;
 pub(crate) mod reply;
@@ -14,14 +15,14 @@ mod tests;
 use crate::admin::view::View;
 use crate::config::OtelConfig;
 use crate::error::GatewayError;
-use crate::house::{House, locked};
+use crate::house::House;
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, USER_AGENT};
 use http::{HeaderMap, HeaderValue, Method};
 use reply::{Outcome, Trouble};
 use schedule::Schedule;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use tokio::runtime::Builder;
 use tokio::sync::oneshot;
@@ -37,64 +38,6 @@ const LAST_MOST: Span = Span::from_secs(2);
 const END_MOST: Span = Span::from_millis(500);
 /// Answers are a few bytes.
 const ANSWER_BYTES_MOST: u64 = 64 * 1024;
-
-/// How exports went since the start; what the admin side and the log output tell of them.
-#[derive(Debug, Default)]
-pub(crate) struct Exports(Mutex<Told>);
-
-#[derive(Debug, Default)]
-struct Told {
-    /// The collector's URL.
-    endpoint: String,
-    counts: Option<ExportCounts>,
-    /// What goes wrong now.
-    trouble: Option<Trouble>,
-    /// Whether nobody has asked for it yet.
-    is_new: bool,
-}
-
-/// Exports by what became of them.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct ExportCounts {
-    pub taken: u64,
-    pub partly: u64,
-    pub failed: u64,
-}
-
-impl Exports {
-    /// Their counts, if anything is exported at all.
-    pub fn counts(&self) -> Option<ExportCounts> {
-        locked(&self.0).counts
-    }
-
-    /// What goes wrong, if that was not asked for before.
-    pub fn new_trouble(&self) -> Option<String> {
-        let mut told = locked(&self.0);
-        let is_new = std::mem::take(&mut told.is_new);
-        let trouble = told.trouble.as_ref().filter(|_| is_new)?;
-        Some(format!("{}: {}", told.endpoint, trouble.said))
-    }
-
-    fn begin(&self, endpoint: String) {
-        *locked(&self.0) = Told { endpoint, counts: Some(ExportCounts::default()), ..Told::default() };
-    }
-
-    fn note(&self, outcome: &Outcome) {
-        let mut told = locked(&self.0);
-        let counts = told.counts.get_or_insert_default();
-        match outcome {
-            Outcome::Taken => counts.taken += 1,
-            Outcome::Partly(_) => counts.partly += 1,
-            Outcome::Later(..) | Outcome::Refused(_) => counts.failed += 1,
-        }
-        let trouble = outcome.trouble();
-        let kind = |trouble: Option<&Trouble>| trouble.map(|trouble| trouble.kind.clone());
-        if kind(trouble) != kind(told.trouble.as_ref()) {
-            told.is_new = trouble.is_some();
-            told.trouble = trouble.cloned();
-        }
-    }
-}
 
 /// The thread that exports; it ends, with a last export, when this is dropped.
 pub(crate) struct Exporter {

@@ -6,7 +6,8 @@
 use crate::calendar::month_of;
 use crate::config::Config;
 use crate::error::GatewayError;
-use crate::house::{House, locked};
+use crate::house::House;
+use crate::lock::locked;
 use crate::plan::Plan;
 use crate::server::serve_clients;
 use crate::worker::Worker;
@@ -101,7 +102,7 @@ impl SimulatedGateway {
 
     /// What was counted so far.
     pub fn counted(&self) -> Counted {
-        let heard = self.house.told.heard();
+        let heard = self.house.stats.heard();
         Counted { attempts: heard.attempts, cost_usd: heard.cost_usd }
     }
 

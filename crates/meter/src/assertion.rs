@@ -8,10 +8,9 @@ mod spelling;
 
 pub(crate) use spelling::respelt;
 
-use crate::expression::{Cursor, ExpressionError, Relation, suggestion};
+use crate::expression::{Cursor, ExpressionError, Relation, is_speed_unit, milliseconds_in, suggestion};
 use crate::metric::RequestMetric;
 use crate::run::{Load, PhaseResult};
-use crate::slo::{is_speed_unit, milliseconds_in};
 use look_up::{Found, Kind, Subject, subject_of};
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -3,7 +3,7 @@
 //! It refuses to know prompts and answers: no text of either is in it. Invariant: every attempt that was begun becomes
 //! exactly one of these, however it ended; what could not be measured is absent, never 0.
 
-use crate::live::GapSketch;
+use crate::live::{GapSketch, LiveNumbers};
 use crate::names;
 use serde::{Deserialize, Serialize};
 use tokrate_core::{FailureKind, FinishReason, is_one_line, one_line};
@@ -227,6 +227,31 @@ impl CostBasis {
             CostBasis::Estimated => "estimated",
             CostBasis::Free => "free",
         }
+    }
+}
+
+impl Attempt {
+    /// Takes over everything that the stream said: times since it was sent, speed, events, gaps, tokens,
+    /// usage, model, finish reason and kind of failure.
+    pub fn fill(&mut self, numbers: LiveNumbers) {
+        self.ttfb_ns = numbers.ttfb_ns;
+        self.ttft_ns = numbers.ttft_ns;
+        self.output_speed = numbers.output_speed;
+        self.text_events = numbers.text_events;
+        self.chunks = numbers.chunks;
+        self.gap_p50_ns = numbers.gap_p50_ns;
+        self.gap_p99_ns = numbers.gap_p99_ns;
+        self.gap_max_ns = numbers.gap_max_ns;
+        self.gaps = numbers.gaps;
+        self.output_tokens_std = numbers.tokens_std;
+        self.input_tokens = numbers.usage.input;
+        self.output_tokens = numbers.usage.output;
+        self.reasoning_tokens = numbers.usage.reasoning;
+        self.cached_tokens = numbers.usage.cached_input;
+        self.cache_write_tokens = numbers.usage.cache_write_input;
+        self.finish = numbers.finish;
+        self.model_answered = numbers.model;
+        self.failure = numbers.failure.map(|failure| failure.kind);
     }
 }
 

@@ -3,7 +3,7 @@
 //! It refuses to know how the error was found (the embedded engine measured against its own truth log is bench's work).
 //! Invariant: a figure is disowned by one rule, alone, and never without a reason; what was not measured disowns nothing.
 
-use crate::stats::{Level, Quantile};
+use crate::run::Moved;
 use serde::{Deserialize, Serialize};
 use tokrate_core::Span;
 
@@ -41,15 +41,9 @@ pub struct ClientError {
     pub gap_added_p50_ns: Option<u64>,
     /// The same, 99th percentile (ns).
     pub gap_added_p99_ns: Option<u64>,
-    /// By how much the median of the gaps that the client saw differs from that of the true ones (ns).
+    /// By how much each figure was moved in the requests that it was found on.
     #[serde(default)]
-    pub gap_moved_p50_ns: Option<i64>,
-    /// The same of the 99th percentile (ns).
-    #[serde(default)]
-    pub gap_moved_p99_ns: Option<i64>,
-    /// By how much first text to last text differs from what was written, as a size, median (ns).
-    #[serde(default)]
-    pub window_moved_p50_ns: Option<u64>,
+    pub moved: Option<Moved>,
     /// How late a 1 ms timer of the client fired during the measurement, median (ns).
     pub timer_lag_p50_ns: Option<u64>,
     /// The same, 99th percentile (ns).
@@ -62,91 +56,108 @@ pub struct ClientError {
     pub client_limited: bool,
     /// Which figures, and by how much.
     pub reason: Option<String>,
+    /// Every figure that was judged; none where nothing was measured.
+    #[serde(default)]
+    pub figures: Vec<JudgedFigure>,
 }
 
-/// A figure of a phase and what the client's error could do to it.
-pub(crate) struct Figure<'a> {
-    pub name: &'static str,
-    pub quantile: &'a Quantile,
-    /// By how much it could be moved (ns); `None` where nobody knows.
-    pub moved_ns: Option<f64>,
+/// A figure of a phase beside what the client's error could do to it.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct JudgedFigure {
+    /// Which one, such as `TTFT p50`.
+    pub figure: String,
+    /// Unit of every number here: `ms` or `tok/s`.
+    pub unit: String,
+    /// What is stated of the server.
+    pub value: f64,
+    /// By how much the client could have moved it.
+    pub moved: f64,
+    /// By how much it may be off: half its interval, or 2 % of it, whichever is larger.
+    pub allowed: f64,
+    /// Whether it is a measurement of the server.
+    pub valid: bool,
 }
 
 /// A figure may be off by this share of itself, however narrow its interval is.
 const SHARE_ALLOWED: f64 = 0.02;
 
 impl ClientError {
-    /// Says of each figure that could have been moved by more than its interval, or 2 %, whichever is larger.
-    pub(crate) fn judge(&mut self, figures: &[Figure<'_>]) {
-        let reasons: Vec<String> = figures.iter().filter_map(Figure::disowned).collect();
+    /// Keeps these figures, and says which of them are no measurement of the server.
+    pub(crate) fn judge(&mut self, figures: Vec<JudgedFigure>) {
+        let reasons: Vec<String> = figures.iter().filter(|figure| !figure.valid).map(JudgedFigure::reason).collect();
         self.reason = (!reasons.is_empty()).then(|| reasons.join(", "));
         self.client_limited = self.reason.is_some();
-    }
-
-    /// The 99th percentile of what is added to TTFT, if it was measured often enough to have one.
-    pub(crate) fn ttft_tail_ns(&self) -> Option<i64> {
-        self.ttft_added_p99_ns.filter(|_| self.n >= Level::P99.floor())
-    }
-
-    /// By how much the 99th percentile of gaps is moved, if it was measured often enough.
-    pub(crate) fn gap_tail_ns(&self) -> Option<i64> {
-        self.gap_moved_p99_ns.filter(|_| self.n >= Level::P99.floor())
+        self.figures = figures;
     }
 }
 
-impl Figure<'_> {
-    /// Why it is no measurement of the server, if it is none.
-    fn disowned(&self) -> Option<String> {
-        let (value, moved) = (self.quantile.nearest_rank()?, self.moved_ns?.abs() / 1e6);
-        let interval = self.quantile.low.zip(self.quantile.high).map_or(0.0, |(low, high)| (high - low) / 2.0);
-        let span = |milliseconds: f64| Span::from_nanos((milliseconds * 1e6) as u64);
-        (moved > interval.max(SHARE_ALLOWED * value))
-            .then(|| format!("{} of {} could be off by {}", self.name, span(value), span(moved)))
+impl JudgedFigure {
+    /// A time in milliseconds with half of its interval (0 if it has none), and by how much it could be moved.
+    pub(crate) fn time(figure: &str, value: f64, half_interval: f64, moved: f64) -> JudgedFigure {
+        JudgedFigure::new(figure, "ms", [value, half_interval, moved])
+    }
+
+    /// The same of tokens per second.
+    pub(crate) fn speed(figure: &str, value: f64, half_interval: f64, moved: f64) -> JudgedFigure {
+        JudgedFigure::new(figure, "tok/s", [value, half_interval, moved])
+    }
+
+    fn new(figure: &str, unit: &str, [value, half_interval, moved]: [f64; 3]) -> JudgedFigure {
+        let (moved, allowed) = (moved.abs(), half_interval.max(SHARE_ALLOWED * value));
+        JudgedFigure {
+            figure: figure.to_owned(),
+            unit: unit.to_owned(),
+            value,
+            moved,
+            allowed,
+            valid: moved <= allowed,
+        }
+    }
+
+    fn reason(&self) -> String {
+        let said = |value: f64| match self.unit.as_str() {
+            "ms" => Span::from_nanos((value * 1e6) as u64).to_string(),
+            unit => format!("{value:.1} {unit}"),
+        };
+        format!("{} of {} could be off by {}", self.figure, said(self.value), said(self.moved))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::{Distribution, Unit};
 
-    /// The median of 1,000 samples around a value (ms) that differ by a share of it.
-    fn median(value: f64, spread: f64) -> Quantile {
-        let mut samples: Vec<f64> = (0..1_000).map(|n| value * (1.0 + spread * (f64::from(n) / 500.0 - 1.0))).collect();
-        Distribution::of_values(&mut samples, Unit::Milliseconds).p50
-    }
-
-    fn said(quantile: &Quantile, moved_ns: Option<f64>) -> Option<String> {
+    fn said(half_interval: f64, moved: f64) -> Option<String> {
         let mut error = ClientError::default();
-        error.judge(&[Figure { name: "TTFT p50", quantile, moved_ns }]);
+        error.judge(vec![JudgedFigure::time("TTFT p50", 100.0, half_interval, moved)]);
         assert_eq!(error.client_limited, error.reason.is_some());
         error.reason
     }
 
     #[test]
     fn a_figure_is_disowned_when_it_could_be_off_by_more_than_two_percent() {
-        let sharp = median(100.0, 0.0);
-        assert_eq!(said(&sharp, Some(2e6)), None);
-        assert_eq!(said(&sharp, Some(2.1e6)).as_deref(), Some("TTFT p50 of 100 ms could be off by 2.10 ms"));
-        assert_eq!(said(&sharp, Some(-2.1e6)).as_deref(), Some("TTFT p50 of 100 ms could be off by 2.10 ms"));
+        assert_eq!(said(0.0, 2.0), None);
+        assert_eq!(said(0.0, 2.1).as_deref(), Some("TTFT p50 of 100 ms could be off by 2.10 ms"));
+        assert_eq!(said(0.0, -2.1).as_deref(), Some("TTFT p50 of 100 ms could be off by 2.10 ms"));
     }
 
     #[test]
-    fn a_wide_interval_allows_for_more_and_what_is_not_known_disowns_nothing() {
-        let wide = median(100.0, 1.0);
-        let half = (wide.high.expect("stated") - wide.low.expect("stated")) / 2.0;
-        assert!(half > 4.0, "{half}");
-        assert_eq!(said(&wide, Some((half - 0.1) * 1e6)), None);
-        assert!(said(&wide, Some((half + 0.1) * 1e6)).is_some());
-        assert_eq!(said(&wide, None), None);
+    fn a_wide_interval_allows_for_more() {
+        assert_eq!(said(4.0, 4.0), None);
+        assert_eq!(said(4.0, 4.1).as_deref(), Some("TTFT p50 of 100 ms could be off by 4.10 ms"));
     }
 
     #[test]
-    fn tails_are_judged_by_errors_that_were_measured_as_often() {
-        let error =
-            ClientError { ttft_added_p99_ns: Some(5), gap_moved_p99_ns: Some(6), n: 661, ..ClientError::default() };
-        assert_eq!((error.ttft_tail_ns(), error.gap_tail_ns()), (None, None));
-        let error = ClientError { n: 662, ..error };
-        assert_eq!((error.ttft_tail_ns(), error.gap_tail_ns()), (Some(5), Some(6)));
+    fn figures_are_judged_one_by_one_in_their_own_units() {
+        let mut error = ClientError::default();
+        error.judge(vec![
+            JudgedFigure::time("ITL p50", 5.0, 0.0, 0.05),
+            JudgedFigure::time("ITL p99", 6.0, 0.0, 0.5),
+            JudgedFigure::speed("throughput", 2_000.0, 0.0, 60.0),
+        ]);
+        assert_eq!(error.figures.iter().map(|figure| figure.valid).collect::<Vec<bool>>(), [true, false, false]);
+        let said = "ITL p99 of 6.00 ms could be off by 500 µs, throughput of 2000.0 tok/s could be off by 60.0 tok/s";
+        assert_eq!(error.reason.as_deref(), Some(said));
     }
 }

@@ -222,6 +222,23 @@ impl fmt::Display for ExpressionError {
 
 impl std::error::Error for ExpressionError {}
 
+/// Milliseconds in a unit of time.
+pub(crate) fn milliseconds_in(unit: &str) -> Option<f64> {
+    match unit {
+        "ns" => Some(1e-6),
+        "us" | "µs" => Some(1e-3),
+        "ms" => Some(1.0),
+        "s" => Some(1e3),
+        "min" => Some(6e4),
+        _ => None,
+    }
+}
+
+/// Whether a unit is one of tokens per second.
+pub(crate) fn is_speed_unit(unit: &str) -> bool {
+    matches!(unit, "tok/s" | "tokens/s" | "tps" | "t/s" | "per_second")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -250,5 +267,18 @@ mod tests {
         for bad in ["", "x", ".", "1.2.3", "1e999"] {
             assert_eq!(read(bad).0, None, "{bad}");
         }
+    }
+
+    #[test]
+    fn a_number_ends_at_a_sign_that_is_not_its_own() {
+        let mut cursor = Cursor::new("5-3");
+        assert_eq!(cursor.number().ok(), Some(5.0));
+    }
+
+    #[test]
+    fn two_letters_are_no_beginning_of_a_name() {
+        let known = ["end_to_end_latency"];
+        assert_eq!(suggestion("en", &known), "; known are end_to_end_latency");
+        assert_eq!(suggestion("end", &known), "; did you mean end_to_end_latency?");
     }
 }

@@ -185,4 +185,27 @@ mod tests {
         assert_eq!(goodput("ttft_ms<50").verdict(0.95), ShareVerdict::Missed);
         assert_eq!((Goodput::fewest_requests(0.95), Goodput::fewest_requests(1.0)), (Some(73), None));
     }
+
+    #[test]
+    fn an_interval_that_ends_at_the_share_does_not_miss_it() {
+        let interval = Interval { low: 0.1, high: 0.5, confidence: 0.95, method: crate::stats::IntervalMethod::Wilson };
+        let verdict = |share| ShareVerdict::of(Some(&interval), share);
+        assert_eq!([0.1, 0.5, 0.51].map(verdict), [ShareVerdict::Met, ShareVerdict::Undecided, ShareVerdict::Missed]);
+        assert_eq!(ShareVerdict::of(None, 0.5), ShareVerdict::Undecided);
+    }
+
+    #[test]
+    fn undecided_requests_widen_the_interval_upwards() {
+        // Wilson's interval of 10 of 20 is 0.2993 to 0.7007, that of 15 of 20 0.5313 to 0.8881.
+        let interval = share_interval(10, 5, 20).expect("draws");
+        assert!((interval.low - 0.2993).abs() < 5e-5 && (interval.high - 0.8881).abs() < 5e-5, "{interval:?}");
+    }
+
+    #[test]
+    fn where_every_request_is_undecided_there_is_no_share() {
+        let requests = [steady_request(0, 0, 100, 20, 10), steady_request(1, 1_000, 100, 20, 10)];
+        let phase = phase(&closed(1), &requests);
+        let goodput = Goodput::of(&slos(&["output_speed>30"]), &phase, &requests).expect("an objective");
+        assert_eq!((goodput.undecided, goodput.of, goodput.share), (2, 2, None));
+    }
 }

@@ -38,7 +38,7 @@ pub mod stats;
 pub use assertion::{Assertion, AssertionOutcome, AssertionStatus};
 pub use attempt::{Attempt, AttemptEnd, AttemptRole, CostBasis, TEXT_BYTES_MOST};
 pub use claim::{Bound, Claim, ClaimError, Condition, Meaning, Stated};
-pub use client_error::{ClientError, ClientErrorSource};
+pub use client_error::{ClientError, ClientErrorSource, JudgedFigure};
 pub use comfort::Comfort;
 pub use expression::{ExpressionError, Relation};
 pub use fooling::{Suspicion, SuspicionKind};
@@ -53,5 +53,5 @@ pub use record::{
 pub use request::{
     Arrival, Chunk, Ending, Failure, FailureRow, Oddities, RequestMeter, RequestNumbers, RequestTrace, Timing,
 };
-pub use run::{Load, PhaseInput, PhaseResult, Warmup, mark_warmup};
+pub use run::{Load, Moved, PhaseInput, PhaseResult, Warmup, mark_warmup};
 pub use slo::Slo;

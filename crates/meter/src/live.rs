@@ -8,7 +8,6 @@ mod tally;
 
 pub use gaps::GapSketch;
 
-use crate::attempt::Attempt;
 use crate::request::{Ending, Failure, NoSpeed, Oddities, Said, Seen, Timing};
 use gaps::GapCounts;
 use tally::{Tallied, TokenTally};
@@ -219,31 +218,6 @@ impl LiveMeter {
 impl Default for LiveMeter {
     fn default() -> LiveMeter {
         LiveMeter::new()
-    }
-}
-
-impl LiveNumbers {
-    /// Writes into a row of the log everything that the stream said: times since it was sent, speed, events, gaps, tokens,
-    /// usage, model, finish reason and kind of failure.
-    pub fn fill(self, row: &mut Attempt) {
-        row.ttfb_ns = self.ttfb_ns;
-        row.ttft_ns = self.ttft_ns;
-        row.output_speed = self.output_speed;
-        row.text_events = self.text_events;
-        row.chunks = self.chunks;
-        row.gap_p50_ns = self.gap_p50_ns;
-        row.gap_p99_ns = self.gap_p99_ns;
-        row.gap_max_ns = self.gap_max_ns;
-        row.gaps = self.gaps;
-        row.output_tokens_std = self.tokens_std;
-        row.input_tokens = self.usage.input;
-        row.output_tokens = self.usage.output;
-        row.reasoning_tokens = self.usage.reasoning;
-        row.cached_tokens = self.usage.cached_input;
-        row.cache_write_tokens = self.usage.cache_write_input;
-        row.finish = self.finish;
-        row.model_answered = self.model;
-        row.failure = self.failure.map(|failure| failure.kind);
     }
 }
 

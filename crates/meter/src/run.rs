@@ -4,19 +4,26 @@
 //! outside the warm-up and nothing else; every request that was started is counted in exactly one place; what was cut
 //! is cut by a rule that the result states.
 
+mod absent;
 mod counts;
+mod judged;
 mod level;
 mod load;
+mod moved;
 mod phase;
 mod pooled;
+mod rounds;
 mod server_timings;
 mod sessions;
 mod steady;
 mod summary;
 mod sweep;
 
+pub use absent::{PhaseFigure, absences};
 pub use counts::{Connections, Counts, FailureCount, NameCount, RateLimited};
+pub use moved::Moved;
 pub use phase::{PhaseInput, PhaseResult, TimerLag, mark_warmup};
+pub use rounds::{Rounds, by_load};
 pub use server_timings::{ServerTimingSummary, TimingMedian};
 pub use sessions::{SessionSummary, TurnSummary};
 pub use steady::{Steady, Throughput};

@@ -6,7 +6,7 @@
 //! Why a rate-limited request misses: whoever sent it got no answer, and a provider that refuses nine requests in ten must
 //! not look as if it met every objective. They are counted apart beside the misses all the same.
 
-use crate::expression::{Cursor, ExpressionError, Relation, suggestion};
+use crate::expression::{Cursor, ExpressionError, Relation, is_speed_unit, milliseconds_in, suggestion};
 use crate::metric::RequestMetric;
 use crate::request::RequestNumbers;
 use std::fmt;
@@ -151,23 +151,6 @@ fn of_many(text: &str) -> Option<String> {
     ))
 }
 
-/// Milliseconds in a unit of time.
-pub(crate) fn milliseconds_in(unit: &str) -> Option<f64> {
-    match unit {
-        "ns" => Some(1e-6),
-        "us" | "µs" => Some(1e-3),
-        "ms" => Some(1.0),
-        "s" => Some(1e3),
-        "min" => Some(6e4),
-        _ => None,
-    }
-}
-
-/// Whether a unit is one of tokens per second.
-pub(crate) fn is_speed_unit(unit: &str) -> bool {
-    matches!(unit, "tok/s" | "tokens/s" | "tps" | "t/s" | "per_second")
-}
-
 /// The name of a metric with the unit that may hang on it.
 fn metric_name<'t>(cursor: &mut Cursor<'t>) -> Result<(RequestMetric, Option<&'t str>), ExpressionError> {
     let at = cursor.here();
@@ -246,6 +229,9 @@ mod tests {
         );
         assert_eq!(told("output_token_throughput_per_user:30"), "output_speed >= 30");
         assert_eq!(told("ttft<400us"), "ttft_ms < 0.4");
+        assert_eq!(told("ttft<5e8ns"), "ttft_ms < 500");
+        // Nothing keeps it, and yet it is a bound.
+        assert_eq!((told("ttft:0"), told("ttft_ms<=0")), ("ttft_ms <= 0".to_owned(), "ttft_ms <= 0".to_owned()));
         for odd in ["ttft:200s", "itl:20", "ttft:", "ttft:200 tpot", "p95:3", "ttft:-1"] {
             assert!(Slo::parse_all(odd).is_err(), "{odd}");
         }

@@ -84,11 +84,12 @@ const TABLE: &[Row] = &[
         internal: &["core", "tokens", "wire", "apply", "net"],
         external: &["tokio", "bytes", "http", "http-body", "imara-diff", "serde", "serde_json", "thiserror"],
     },
+    Row { name: "probe", internal: &["core", "wire", "meter", "net"], external: &["bytes", "http"] },
     Row { name: "route", internal: &["core"], external: &[] },
     Row { name: "store", internal: &["core", "meter"], external: &["rusqlite", "serde_json", "thiserror"] },
     Row {
         name: "gateway",
-        internal: &["core", "tokens", "wire", "meter", "charts", "route", "net", "store"],
+        internal: &["core", "tokens", "wire", "meter", "charts", "route", "net", "probe", "store"],
         external: &[
             "tokio",
             "base64",
@@ -104,7 +105,7 @@ const TABLE: &[Row] = &[
     },
     Row {
         name: "bench",
-        internal: &["core", "tokens", "wire", "meter", "charts", "sim", "net", "host"],
+        internal: &["core", "tokens", "wire", "meter", "charts", "sim", "net", "probe", "host"],
         external: &["tokio", "bytes", "http", "serde", "serde_json", "thiserror"],
     },
     Row {

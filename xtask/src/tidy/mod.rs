@@ -1,6 +1,7 @@
 //! `cargo xtask tidy`: the rules of the house that a machine can check. Each rule returns its findings as text; the
 //! run fails when there is any.
 
+mod cycles;
 mod edges;
 mod sources;
 
@@ -13,6 +14,7 @@ pub fn run(root: &Path) -> Result<()> {
     let files = tracked_files(root)?;
     let mut findings = edges::check(root)?;
     findings.extend(sources::check(root, &files)?);
+    findings.extend(cycles::check(root, &files)?);
     for finding in &findings {
         eprintln!("tidy: {finding}");
     }

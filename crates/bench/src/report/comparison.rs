@@ -4,8 +4,8 @@
 //! any target's record warns of stands above every number, with the target's name; conditions in which the targets differ
 //! beyond their names are listed.
 
-use super::pictures::{comfort_bands, measured_level};
-use super::samples::Samples;
+use super::pictures::{comfort_bands, each_against_all, measured_level};
+use super::samples::{LoadSamples, Samples};
 use super::{capacity_sentences, record_notices, tables};
 use tokrate_charts::{
     Axis, Block, Column, DistributionChart, DistributionKind, Figure, Level, LineChart, Notice, Page, Sample, Section,
@@ -60,14 +60,22 @@ pub fn comparison_html(subjects: &[Subject<'_>], verdicts: Vec<Section>) -> Stri
 }
 
 fn notices(subjects: &[Subject<'_>]) -> Vec<Notice> {
-    let mut notices: Vec<Notice> = subjects
-        .iter()
-        .flat_map(|subject| {
-            record_notices(subject.record)
-                .into_iter()
-                .map(|notice| Notice { text: format!("{}: {}", subject.name, notice.text), ..notice })
-        })
-        .collect();
+    let mut said: Vec<(Notice, Vec<&str>)> = Vec::new();
+    for subject in subjects {
+        for notice in record_notices(subject.record) {
+            match said.iter_mut().find(|(known, _)| *known == notice) {
+                Some((_, names)) => names.push(subject.name),
+                None => said.push((notice, vec![subject.name])),
+            }
+        }
+    }
+    // What must not be used stands first.
+    said.sort_by_key(|(notice, _)| std::cmp::Reverse(notice.level as u8));
+    let named = |(notice, names): (Notice, Vec<&str>)| {
+        let names = if names.len() == subjects.len() { "all".to_owned() } else { names.join(", ") };
+        Notice { text: format!("{names}: {}", notice.text), ..notice }
+    };
+    let mut notices: Vec<Notice> = said.into_iter().map(named).collect();
     let records: Vec<&Record> = subjects.iter().map(|subject| subject.record).collect();
     let unlike = unlike_conditions(&records);
     let unlike: Vec<&str> = unlike.iter().map(|unlike| unlike.name.as_str()).collect();
@@ -120,6 +128,9 @@ fn degradation(subjects: &[Subject<'_>]) -> Option<Section> {
             bands: if label == "Output speed" { comfort_bands() } else { Vec::new() },
         }));
     }
+    if subjects.iter().any(|subject| subject.record.conditions.streaming) {
+        blocks.push(Block::chart(&each_against_all(&curves)));
+    }
     blocks.extend(
         curves.iter().map(|(name, curve)| Block::Paragraph(format!("{name}: {}", capacity_sentences(curve).join(" ")))),
     );
@@ -130,38 +141,39 @@ fn degradation(subjects: &[Subject<'_>]) -> Option<Section> {
     })
 }
 
-/// TTFT of every target, one chart for each load level that at least two of them have.
+/// TTFT of every target, one chart for each load that at least two of them have, all on one axis.
 fn distributions(subjects: &[Subject<'_>]) -> Option<Section> {
-    let mut levels: Vec<&str> = Vec::new();
-    for phase in subjects.iter().flat_map(|subject| &subject.samples.phases) {
-        if !levels.contains(&phase.name.as_str()) {
-            levels.push(&phase.name);
+    let all: Vec<(&str, Vec<LoadSamples>)> =
+        subjects.iter().map(|subject| (subject.name, subject.samples.by_load())).collect();
+    let mut loads: Vec<String> = Vec::new();
+    for load in all.iter().flat_map(|(_, loads)| loads).map(LoadSamples::name) {
+        if !loads.contains(&load) {
+            loads.push(load);
         }
     }
-    let mut blocks = Vec::new();
-    for level in levels {
-        let samples: Vec<Sample> = subjects
-            .iter()
-            .filter_map(|subject| {
-                let phase = subject.samples.phases.iter().find(|phase| phase.name == level)?;
-                let sample = Sample { name: subject.name.to_owned(), values: phase.ttft.clone(), failed: phase.failed };
-                (!sample.values.is_empty()).then_some(sample)
-            })
-            .collect();
-        if samples.len() > 1 {
-            blocks.push(Block::chart(&DistributionChart {
-                title: format!("Time to first token, {level}"),
-                description: "One curve for each target.".to_owned(),
-                x: Axis::log("TTFT", "s"),
-                kind: DistributionKind::Cumulative,
-                samples,
-            }));
-        }
-    }
-    (!blocks.is_empty()).then(|| Section {
+    let values = all.iter().flat_map(|(_, loads)| loads).flat_map(|load| load.ttft.iter().copied());
+    let axis = Axis::log("TTFT", "s").holding(values);
+    let charts = loads.into_iter().filter_map(|load| {
+        let samples = all.iter().filter_map(|(target, loads)| {
+            let drawn = loads.iter().find(|drawn| drawn.name() == load && !drawn.ttft.is_empty())?;
+            Some(Sample { name: (*target).to_owned(), values: drawn.ttft.clone(), failed: drawn.failed })
+        });
+        let samples: Vec<Sample> = samples.collect();
+        (samples.len() > 1).then(|| DistributionChart {
+            title: load,
+            description: String::new(),
+            x: axis.clone(),
+            kind: DistributionKind::Cumulative,
+            samples,
+        })
+    });
+    let charts: Vec<DistributionChart> = charts.collect();
+    (!charts.is_empty()).then(|| Section {
         title: "Distributions".to_owned(),
-        intro: "The share of requests whose TTFT is at most x; failed requests never arrive.".to_owned(),
-        blocks,
+        intro:
+            "The share of requests whose TTFT is at most x, one curve for each target; failed requests never arrive."
+                .to_owned(),
+        blocks: vec![Block::multiples("Time to first token", "", &charts)],
     })
 }
 
@@ -169,10 +181,7 @@ fn every_number(subject: &Subject<'_>) -> Section {
     Section {
         title: format!("{} in numbers", subject.name),
         intro: String::new(),
-        blocks: vec![
-            Block::Table(tables::levels(&subject.record.phases)),
-            Block::Table(tables::comfort(&subject.record.phases)),
-        ],
+        blocks: super::numbers(&subject.record.phases),
     }
 }
 

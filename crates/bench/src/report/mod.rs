@@ -5,13 +5,17 @@
 
 mod comparison;
 mod doubts;
+mod loads;
 mod pictures;
+mod ranking;
 mod samples;
 mod tables;
 mod words;
 
 pub use comparison::{Subject, comparison_html};
+pub use loads::loads;
 pub use pictures::throughput_chart;
+pub use ranking::ranking;
 pub use samples::Samples;
 pub use words::{capacity_sentences, sign_sentences};
 
@@ -77,8 +81,12 @@ fn record_notices(record: &Record) -> Vec<Notice> {
     }
     let invalid = crate::verdict::invalidities(&record.phases);
     notices.extend(record.warnings.iter().map(|text| {
-        let level = if invalid.contains(text) { Level::Bad } else { Level::Warning };
-        Notice { level, text: text.clone() }
+        match text.strip_prefix("not valid by ") {
+            // The word of the level says it.
+            Some(by) if invalid.contains(text) => Notice { level: Level::Bad, text: format!("By {by}.") },
+            _ if invalid.contains(text) => Notice { level: Level::Bad, text: text.clone() },
+            _ => Notice { level: Level::Warning, text: text.clone() },
+        }
     }));
     notices.extend(record.notes.iter().map(|text| Notice { level: Level::Info, text: text.clone() }));
     notices
@@ -169,7 +177,7 @@ fn timeline(record: &Record, samples: &Samples) -> Option<Section> {
     (!charts.is_empty()).then(|| Section {
         title: "Requests over time".to_owned(),
         intro: "Each request from sent to end; the first part is its TTFT.".to_owned(),
-        blocks: charts.iter().map(Block::chart).collect(),
+        blocks: vec![Block::multiples("", "", &charts)],
     })
 }
 
@@ -200,9 +208,16 @@ fn server_times(record: &Record) -> Option<Section> {
 fn every_number(record: &Record) -> Option<Section> {
     (!record.phases.is_empty()).then(|| Section {
         title: "All levels in numbers".to_owned(),
-        intro: "Intervals in brackets; ~ marks a value that only describes too few samples.".to_owned(),
-        blocks: vec![Block::Table(tables::levels(&record.phases)), Block::Table(tables::comfort(&record.phases))],
+        intro: "Rounds at one load are pooled in the first table and stand by themselves in the second. Intervals in brackets; ~ marks \
+                a value that only describes too few samples."
+            .to_owned(),
+        blocks: numbers(&record.phases),
     })
+}
+
+/// The loads in few figures, every number of every phase, and how they read.
+fn numbers(phases: &[PhaseResult]) -> Vec<Block> {
+    [loads(phases), tables::levels(phases), tables::comfort(phases)].map(Block::Table).to_vec()
 }
 
 fn failures(record: &Record) -> Option<Section> {

@@ -3,10 +3,10 @@
 //! It refuses to know HTML. Invariant: a line that was fitted is drawn as a fit, a point that was measured with its
 //! interval.
 
-use super::samples::Samples;
+use super::samples::{LoadSamples, Samples};
 use tokrate_charts::{
     Axis, Band, Direction, DistributionChart, DistributionKind, LineChart, Mark, Outcome, Point, Sample, Series,
-    SeriesStyle, TimelineChart, TimelineRow,
+    SeriesStyle, TimelineChart, TimelineRow, format,
 };
 use tokrate_core::FailureKind;
 use tokrate_meter::curve::{CurveResult, LoadAxis, LoadFigure, LoadLevel, Measured};
@@ -46,8 +46,37 @@ pub(super) fn degradation(record: &Record, curve: &CurveResult) -> Vec<LineChart
     if streamed {
         charts.insert(0, speed);
         charts.push(ttft);
+        charts.push(each_against_all(&[("", curve)]));
     }
     charts
+}
+
+/// What one request gets over what all get together, a line for each target with its loads beside the points.
+pub(super) fn each_against_all(curves: &[(&str, &CurveResult)]) -> LineChart {
+    let point = |level: &LoadLevel| {
+        let all = level.throughput?;
+        let (each, load) = (level.output_speed?.value, format::plain(level.load));
+        Some(Point { x: each, y: Some(all.value), low: all.low, high: all.high, label: load })
+    };
+    let series = curves.iter().map(|(name, curve)| Series {
+        name: (*name).to_owned(),
+        points: curve.levels.iter().filter_map(|level| point(&level.level)).collect(),
+        style: SeriesStyle::Measured,
+    });
+    let unit = match curves.first().map(|(_, curve)| curve.axis) {
+        Some(LoadAxis::Rate) => "arrivals a second",
+        _ => "requests in flight",
+    };
+    LineChart {
+        title: "What one request gets against what all get".to_owned(),
+        description: format!(
+            "Further up more for the same hardware, further right faster for each user. Beside the points: {unit}."
+        ),
+        x: Axis::linear("Output speed of one request", "tok/s").holding([0.0]),
+        y: Axis::linear("Throughput", "tok/s"),
+        series: series.collect(),
+        ..LineChart::default()
+    }
 }
 
 fn throughput(curve: &CurveResult) -> LineChart {
@@ -56,7 +85,7 @@ fn throughput(curve: &CurveResult) -> LineChart {
     if let (Some(model), Some(&first), Some(&last)) = (curve.model(), loads.first(), loads.last()) {
         let points = (0..FIT_POINTS).map(|step| {
             let x = first + (last - first) * step as f64 / (FIT_POINTS - 1) as f64;
-            Point { x, y: Some(model.at(x)), low: None, high: None }
+            Point { x, y: Some(model.at(x)), ..Point::default() }
         });
         series.push(Series {
             name: format!("fit: {}", model.kind.text()),
@@ -97,18 +126,15 @@ pub(super) fn distributions(record: &Record, samples: &Samples) -> Vec<Distribut
         kind: DistributionKind::Cumulative,
         samples: all,
     };
-    let ttft: Vec<Sample> = samples
-        .phases
-        .iter()
-        .filter(|phase| !phase.ttft.is_empty())
-        .map(|phase| Sample { name: phase.name.clone(), values: phase.ttft.clone(), failed: phase.failed })
-        .collect();
-    let gaps: Vec<Sample> = samples
-        .phases
-        .iter()
-        .filter(|phase| !phase.gaps.is_empty())
-        .map(|phase| Sample { name: phase.name.clone(), values: phase.gaps.clone(), failed: 0 })
-        .collect();
+    let loads = samples.by_load();
+    let of = |values: fn(&LoadSamples) -> &Vec<f64>, failed: fn(&LoadSamples) -> usize| -> Vec<Sample> {
+        let sampled = loads.iter().filter(|load| !values(load).is_empty());
+        let sample =
+            |load| Sample { name: LoadSamples::name(load), values: values(load).clone(), failed: failed(load) };
+        sampled.map(sample).collect()
+    };
+    let ttft = of(|load| &load.ttft, |load| load.failed);
+    let gaps = of(|load| &load.gaps, |_| 0);
     let mut charts = Vec::new();
     if !ttft.is_empty() {
         charts.push(chart("Time to first token", "One curve for each load level.", "TTFT", ttft));
@@ -125,7 +151,7 @@ pub(super) fn timelines(record: &Record, samples: &Samples) -> Vec<TimelineChart
     let phases = record.phases.iter().zip(&samples.phases);
     phases
         .map(|(phase, drawn)| TimelineChart {
-            title: format!("Requests at {}", drawn.name),
+            title: drawn.name.clone(),
             description: thinned_note(phase, drawn.requests.len()),
             rows: drawn
                 .requests
@@ -178,6 +204,7 @@ pub(super) fn measured_level(level: &LoadLevel, of: impl Fn(&LoadLevel) -> Optio
         y: seen.map(|seen| seen.value),
         low: seen.and_then(|seen| seen.low),
         high: seen.and_then(|seen| seen.high),
+        ..Point::default()
     }
 }
 

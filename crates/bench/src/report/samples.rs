@@ -3,6 +3,7 @@
 //! It refuses to know charts. Invariant: thinning is even and deterministic, and failed requests are never thinned away
 //! silently: their number is kept.
 
+use tokrate_meter::run::Load;
 use tokrate_meter::{PhaseResult, RequestNumbers};
 
 /// Most values kept of a distribution and of a timeline, for each phase.
@@ -19,12 +20,31 @@ pub struct Samples {
 #[derive(Clone, Debug)]
 pub(super) struct PhaseSamples {
     pub name: String,
+    load: Load,
     /// Seconds.
     pub ttft: Vec<f64>,
     /// Seconds.
     pub gaps: Vec<f64>,
     pub failed: usize,
     pub requests: Vec<RequestPicture>,
+}
+
+/// The samples of all rounds at one load.
+#[derive(Clone, Debug)]
+pub(super) struct LoadSamples {
+    load: Load,
+    /// Seconds.
+    pub ttft: Vec<f64>,
+    /// Seconds.
+    pub gaps: Vec<f64>,
+    pub failed: usize,
+}
+
+impl LoadSamples {
+    /// The load in few words.
+    pub fn name(&self) -> String {
+        self.load.short()
+    }
 }
 
 /// One request of a timeline, in seconds since the phase began.
@@ -60,11 +80,35 @@ impl Samples {
         let failed = rows.iter().filter(|row| !row.warmup && !row.is_answered()).count();
         self.phases.push(PhaseSamples {
             name: phase.name.clone(),
+            load: phase.load,
             ttft: thinned(ttft, MOST_VALUES),
             gaps: thinned(gaps, MOST_VALUES),
             failed,
             requests: thinned(requests, MOST_REQUESTS),
         });
+    }
+}
+
+impl Samples {
+    /// The samples by load, in the order in which loads came first.
+    pub(super) fn by_load(&self) -> Vec<LoadSamples> {
+        let mut loads: Vec<LoadSamples> = Vec::new();
+        for phase in &self.phases {
+            match loads.iter_mut().find(|load| load.load == phase.load) {
+                Some(load) => {
+                    load.ttft.extend(&phase.ttft);
+                    load.gaps.extend(&phase.gaps);
+                    load.failed += phase.failed;
+                }
+                None => loads.push(LoadSamples {
+                    load: phase.load,
+                    ttft: phase.ttft.clone(),
+                    gaps: phase.gaps.clone(),
+                    failed: phase.failed,
+                }),
+            }
+        }
+        loads
     }
 }
 

@@ -37,7 +37,7 @@ pub(super) fn levels(phases: &[PhaseResult]) -> Table {
     });
     let columns = std::iter::once(Column::words("number"));
     Table {
-        caption: "All levels".to_owned(),
+        caption: "Every number".to_owned(),
         columns: columns.chain(phases.iter().map(|phase| Column::numbers(phase.name.clone(), ""))).collect(),
         rows,
         notes: vec!["Percentiles of samples too few to state them are marked ~.".to_owned()],

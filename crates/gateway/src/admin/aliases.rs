@@ -2,9 +2,10 @@
 //!
 //! It refuses to choose: the router is asked, and nothing in it moves. Invariant: a lane that cannot be asked is listed, last.
 
-use super::told::{Heard, hour_began};
-use crate::house::{House, locked};
+use crate::house::House;
+use crate::lock::locked;
 use crate::plan::{Alias, Plan};
+use crate::stats::{Heard, hour_began};
 use tokrate_core::Tick;
 use tokrate_route::{CallShape, LaneSnapshot, Mode, Policy, Ranked};
 

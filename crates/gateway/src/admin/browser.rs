@@ -6,9 +6,9 @@
 mod devtools;
 
 use super::sample;
-use super::told::tests::row;
 use super::{Admin, Answer};
 use crate::house::House;
+use crate::stats::tests::row;
 use devtools::Browser;
 use serde_json::{Value, json};
 use std::cell::Cell;
@@ -151,7 +151,7 @@ fn news_come_by_themselves_and_leave_the_reader_where_they_were() {
     let started_unix_ms = Clock::monotonic().wall_nanos() / 1_000_000;
     let news =
         Row { alias: "the-news".to_owned(), model_answered: Some(hostile), started_unix_ms, ..row(99, "openai") };
-    served.house.told.hear(&Row { provider: "openai".to_owned(), model: "gpt-5.2-mini".to_owned(), ..news });
+    served.house.stats.record(&Row { provider: "openai".to_owned(), model: "gpt-5.2-mini".to_owned(), ..news });
     let after = browser.ask(AWAIT_NEWS);
     let (_, height) = browser.content();
     std::fs::write(gallery("1200-opened.png"), browser.picture(DESK, height))

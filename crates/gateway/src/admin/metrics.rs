@@ -6,11 +6,11 @@
 
 mod text;
 
-pub(super) use text::{CONTENT_TYPE, text};
+pub(crate) use text::{CONTENT_TYPE, text};
 
-use super::histogram::Histogram;
-use super::told::OperationTold;
 use super::view::{LaneState, LaneView, View};
+use crate::stats::OperationStats;
+use crate::stats::histogram::Histogram;
 use std::collections::BTreeMap;
 use tokrate_core::FailureKind;
 
@@ -262,7 +262,7 @@ fn exports<'a>(view: &'a View, families: &mut Vec<Family<'a>>) {
 }
 
 /// Each operation of each lane, with the labels of the conventions.
-fn labelled(view: &View) -> impl Iterator<Item = (Labels<'_>, &OperationTold)> {
+fn labelled(view: &View) -> impl Iterator<Item = (Labels<'_>, &OperationStats)> {
     view.heard.lanes.iter().flat_map(|lane| {
         lane.operations.iter().map(|(operation, told)| {
             let labels = Labels(vec![

@@ -2,11 +2,12 @@
 //!
 //! It refuses to open sockets. Invariant: the same seed gives the same hour.
 
-use super::told::tests::{failed, lost, row};
 use super::view::View;
 use crate::config::{AliasConfig, Config, EndpointConfig, LaneConfig, Price};
-use crate::house::{House, locked};
+use crate::house::House;
+use crate::lock::locked;
 use crate::plan::Plan;
+use crate::stats::tests::{failed, lost, row};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::Ordering;
 use tokrate_core::{FailureKind, Rng, Span, Tick};
@@ -148,7 +149,7 @@ pub(crate) fn house(now_unix_ms: u64) -> House {
         rows.extend(hour(lane, now_unix_ms));
     }
     rows.sort_by_key(|row| row.started_unix_ms + row.total_ns / 1_000_000);
-    rows.iter().for_each(|row| house.told.hear(row));
+    rows.iter().for_each(|row| house.stats.record(row));
     latest(&house, now_unix_ms);
     house.open_calls.store(23, Ordering::Relaxed);
     house
@@ -256,7 +257,7 @@ fn latest(house: &House, now_unix_ms: u64) {
         Row { provider, model, model_answered: None, lane: name.to_owned(), ..row }
     };
     let told = |ago: u64, row: Row| {
-        house.told.hear(&Row { started_unix_ms: now_unix_ms - ago, ..row });
+        house.stats.record(&Row { started_unix_ms: now_unix_ms - ago, ..row });
     };
     for number in 0..9u64 {
         let name = ["openai", "local", "anthropic-eu"][number as usize % 3];

@@ -4,9 +4,10 @@
 //! what is unknown is `None`.
 
 use super::aliases::{AliasView, aliases};
-use super::told::{Heard, LaneTold, hour_began};
-use crate::house::{House, locked};
+use crate::house::House;
+use crate::lock::locked;
 use crate::plan::Plan;
+use crate::stats::{Heard, LaneStats, hour_began};
 use std::sync::atomic::Ordering;
 use tokrate_core::{Span, Tick};
 use tokrate_route::{Blame, BreakerState, Expectation, LaneId, LaneSnapshot, SnapshotPoint};
@@ -29,7 +30,7 @@ pub(crate) struct View {
     pub log: Option<LogView>,
     pub resident_bytes: Option<u64>,
     /// Where there is an export.
-    pub exports: Option<crate::otel::ExportCounts>,
+    pub exports: Option<crate::otel::exports::ExportCounts>,
 }
 
 /// A lane of the present configuration.
@@ -48,7 +49,7 @@ pub(crate) struct LaneView {
     pub expected: Option<Expectation>,
     /// The same at other loads.
     pub curve: Vec<SnapshotPoint>,
-    pub told: Option<LaneTold>,
+    pub told: Option<LaneStats>,
 }
 
 /// Whether a lane may be asked.
@@ -83,7 +84,7 @@ impl View {
     /// Looks at a gateway that has been running since `began`. Reads a file of the operating system.
     pub fn of(house: &House, began: Tick) -> View {
         let now = house.clock.now();
-        let (heard, plan) = (house.told.heard(), house.plan());
+        let (heard, plan) = (house.stats.heard(), house.plan());
         let log = house.log.as_ref().map(|log| LogView {
             path: log.path().display().to_string(),
             counts: log.counts(),

@@ -1,11 +1,12 @@
 //! What is exported, read by OpenTelemetry's own messages and held against what `/metrics` says of the same moment; what a
 //! collector's answers mean.
 
+use super::exports::{ExportCounts, Exports};
 use super::reply::{Outcome, Trouble};
 use super::*;
 use crate::admin::metrics::{Family, Series, families};
 use crate::admin::sample;
-use crate::admin::told::tests::{NOON_UNIX_MS, failed, lost, row};
+use crate::stats::tests::{NOON_UNIX_MS, failed, lost, row};
 use http::{Response, StatusCode, Version};
 use opentelemetry_proto::tonic::collector::metrics::v1::{
     ExportMetricsPartialSuccess, ExportMetricsServiceRequest, ExportMetricsServiceResponse,
@@ -94,7 +95,7 @@ fn what_is_exported_is_what_the_metrics_say() {
 fn names_units_and_attributes_are_those_of_the_conventions() {
     let house = sample::empty_house(vec![sample::lane_config("a", "example", "model-1", Some(8))]);
     for row in [row(1, "a"), lost(2, "a", 1), failed(3, "a", FailureKind::RateLimited)] {
-        house.told.hear(&row);
+        house.stats.record(&row);
     }
     let request = exported(&sample::view(&house, NOON_UNIX_MS));
     let mut lines = Vec::new();

@@ -3,8 +3,8 @@
 //! It refuses to guess: both halves have to be known. Invariant: what it returns is the plain spelling of the same number.
 
 use super::look_up::subject_of;
+use crate::expression::milliseconds_in;
 use crate::metric::RequestMetric;
-use crate::slo::milliseconds_in;
 
 /// The plain spelling (`ttft_ms.p95`) of a left side that is spelt otherwise; `None` of any other text, the plain spelling too.
 pub(crate) fn respelt(left: &str) -> Option<String> {

@@ -5,6 +5,8 @@ use crate::sample::{closed, failed_request, phase, steady_request};
 use proptest::prelude::*;
 use tokrate_core::FailureKind;
 
+mod numbers;
+
 fn told(text: &str) -> String {
     match Assertion::parse(text) {
         Ok(assertion) => assertion.to_string(),

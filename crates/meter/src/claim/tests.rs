@@ -3,6 +3,9 @@
 use super::*;
 use proptest::prelude::*;
 
+mod clauses;
+mod measured;
+
 /// What was read, on one line.
 fn read(text: &str) -> String {
     let claim = match Claim::parse(text) {

@@ -73,20 +73,7 @@ impl Samples {
 
     /// The values that a sketch stands for: each bucket's middle as often as it was hit, within 0.55 % of the truth.
     fn of_distribution(distribution: &Distribution) -> Samples {
-        let sketch = &distribution.sketch.0;
-        let count = sketch.count();
-        let steps = if distribution.sketch_steps > 0.0 { distribution.sketch_steps } else { 1.0 };
-        let mut sorted = Vec::with_capacity(usize::try_from(count).unwrap_or(0).min(1 << 20));
-        sorted.extend(std::iter::repeat_n(0.0, sketch.zeros() as usize));
-        let mut seen = sketch.zeros();
-        for (_, hits) in sketch.buckets() {
-            // The rank in the middle of the bucket's own hits lies in that bucket.
-            let rank = seen + hits.div_ceil(2);
-            let middle = sketch.quantile((rank as f64 - 0.5) / count as f64).unwrap_or(0) as f64 / steps;
-            sorted.extend(std::iter::repeat_n(middle, hits as usize));
-            seen += hits;
-        }
-        Samples { sorted, resolution: Sketch::RELATIVE_ERROR }
+        Samples { sorted: distribution.values(), resolution: Sketch::RELATIVE_ERROR }
     }
 
     /// How many there are.

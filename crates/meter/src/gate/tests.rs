@@ -132,3 +132,42 @@ fn littles_law_holds_exactly_over_a_sweep() {
     assert_eq!(sweep.area(), waits);
     assert_eq!(result.started_at_ns, Tick::ZERO.as_nanos());
 }
+
+#[test]
+fn at_most_three_requests_of_each_check_are_listed() {
+    let mut requests: Vec<RequestNumbers> =
+        (0..10).map(|index| steady_request(index, index * 1_000, 10, 10, 4)).collect();
+    let result = phase(&closed(1), &requests);
+    requests.iter_mut().for_each(|request| request.last_text_at_ns = Some(1));
+    let found = check(&result, &requests);
+    let of = |check| found.iter().filter(|violation| violation.check == check).count();
+    assert_eq!((of(GateCheck::GapSum), of(GateCheck::ItlSum), found.len()), (3, 3, 6));
+}
+
+#[test]
+fn what_takes_no_time_stretches_no_time() {
+    let mut requests = honest().1;
+    requests.push(failed_request(6, 9_000, 9_000, FailureKind::Connect));
+    assert_eq!(check(&phase(&closed(2), &requests), &requests), []);
+}
+
+#[test]
+fn tokens_of_every_channel_count() {
+    let moved = |of: fn(&mut RequestNumbers) -> &mut u64| {
+        broken(|_, requests| {
+            requests[0].tokens_std_answer -= 5;
+            *of(&mut requests[0]) += 5;
+        })
+    };
+    assert_eq!(moved(|request| &mut request.tokens_std_tool), []);
+    assert_eq!(moved(|request| &mut request.tokens_std_reasoning), []);
+}
+
+#[test]
+fn a_request_that_is_counted_twice_is_found() {
+    let twice = broken(|result, _| {
+        result.counts.rate_limited += 1;
+        result.rate_limited.count += 1;
+    });
+    assert_eq!(twice, [GateCheck::EveryRequestCounted]);
+}

@@ -324,4 +324,15 @@ mod tests {
             assert_eq!(tally.finish(), Tallied { tokens: expected, of_first_chunk: 0, exact: true });
         }
     }
+
+    #[test]
+    fn a_space_behind_anything_but_white_space_is_a_border() {
+        let border = |text: &str| is_border(text, text.rfind(' ').expect("a space"));
+        for text in ["a ", "! ", "\u{44f} ", "\u{4e16} ", "\u{301} "] {
+            assert!(border(text), "{text:?}");
+        }
+        for text in ["  ", "\n ", "\t ", "\u{a0} ", "\u{3000} "] {
+            assert!(!border(text), "{text:?}");
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! The live meter against the one that keeps everything, on any stream; its memory.
 
 use super::*;
+use crate::attempt::Attempt;
 use crate::request::{RequestMeter, RequestNumbers};
 use proptest::prelude::*;
 use tokrate_core::{FailureKind, Oddity, What};
@@ -157,7 +158,7 @@ fn a_row_is_filled_with_what_the_stream_said() {
     assert_eq!(meter.usage().and_then(|usage| usage.output), Some(5));
     let timing = Timing { sent_at: Some(Tick::from_nanos(4)), ..Timing::default() };
     let mut row = Attempt { lane: "north".to_owned(), ..Attempt::default() };
-    meter.finish(&timing, Ending::Complete).fill(&mut row);
+    row.fill(meter.finish(&timing, Ending::Complete));
     let expected = Attempt {
         lane: "north".to_owned(),
         model_answered: Some("large-2".to_owned()),
@@ -171,4 +172,21 @@ fn a_row_is_filled_with_what_the_stream_said() {
         ..Attempt::default()
     };
     assert_eq!(row, expected);
+}
+
+#[test]
+fn a_text_of_four_gibibytes_is_the_longest() {
+    let say = |meter: &mut LiveMeter, text: &str| {
+        let mut batch = EventBatch::new();
+        batch.push_text(Tick::from_nanos(5), Channel::Answer, text);
+        meter.on(&batch);
+    };
+    let mut meter = LiveMeter::new();
+    meter.text_bytes = u64::from(u32::MAX) - 4;
+    say(&mut meter, "abcd");
+    assert!(meter.failure().is_none(), "just as long");
+    say(&mut meter, "e");
+    assert!(meter.failure().is_some(), "one byte more");
+    let numbers = meter.finish(&Timing::default(), Ending::Complete);
+    assert_eq!(numbers.text_events, 1);
 }

@@ -342,6 +342,29 @@ impl RequestNumbers {
         self.output_speed_missing = Some(NOT_STREAMED.to_owned());
     }
 
+    /// The same request by its server's own clock: when it was received, what was written when, and when the answer was
+    /// complete. Tokens and events of the chunks are the server's too.
+    pub fn as_logged(&self, received_at: Tick, chunks: Vec<Chunk>, ended_at: Tick) -> RequestNumbers {
+        let since = |tick: Tick| (tick - received_at).as_nanos();
+        let mut logged = RequestNumbers {
+            index: self.index,
+            warmup: self.warmup,
+            due_at_ns: self.due_at_ns,
+            sent_at_ns: Some(received_at.as_nanos()),
+            finished_at_ns: ended_at.as_nanos(),
+            ended_at_ns: ended_at.as_nanos(),
+            e2e_ns: self.e2e_ns.map(|_| since(ended_at)),
+            tokens_std: chunks.iter().map(|chunk| u64::from(chunk.tokens)).sum(),
+            failure: self.failure.clone(),
+            ..RequestNumbers::default()
+        };
+        logged.ttft_ns = chunks.first().map(|chunk| since(chunk.at));
+        logged.time_chunks(&chunks);
+        logged.find_speeds(&chunks);
+        logged.chunk_list = chunks;
+        logged
+    }
+
     /// Everything that does not depend on text.
     fn outside(trace: &RequestTrace) -> RequestNumbers {
         let timing = &trace.timing;
@@ -409,11 +432,15 @@ impl RequestNumbers {
     fn time_text(&mut self, trace: &RequestTrace, chunks: &[Chunk]) {
         let sent_at = trace.timing.sent_at;
         let answer = trace.arrivals.iter().find(|arrival| arrival.channel != Channel::Reasoning);
+        self.ttft_ns = chunks.first().zip(sent_at).map(|(chunk, sent_at)| (chunk.at - sent_at).as_nanos());
+        self.ttfat_ns = answer.zip(sent_at).map(|(arrival, sent_at)| (arrival.at - sent_at).as_nanos());
+        self.time_chunks(chunks);
+    }
+
+    fn time_chunks(&mut self, chunks: &[Chunk]) {
         let (first, last) = (chunks.first(), chunks.last());
         self.first_text_at_ns = first.map(|chunk| chunk.at.as_nanos());
         self.last_text_at_ns = last.map(|chunk| chunk.at.as_nanos());
-        self.ttft_ns = first.zip(sent_at).map(|(chunk, sent_at)| (chunk.at - sent_at).as_nanos());
-        self.ttfat_ns = answer.zip(sent_at).map(|(arrival, sent_at)| (arrival.at - sent_at).as_nanos());
         self.tokens_first_chunk = first.map_or(0, |chunk| u64::from(chunk.tokens));
         self.chunks = chunks.len() as u64;
         self.text_events = chunks.iter().map(|chunk| u64::from(chunk.events)).sum();

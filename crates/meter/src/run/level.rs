@@ -57,3 +57,22 @@ fn both_ends(value: f64, low: Option<f64>, high: Option<f64>) -> Measured {
     let ends = low.zip(high);
     Measured { value, low: ends.map(|ends| ends.0), high: ends.map(|ends| ends.1) }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::sample::{closed, phase, steady_request};
+
+    #[test]
+    fn a_mean_has_the_interval_of_its_standard_error_if_there_are_two_samples() {
+        let requests: Vec<_> = (1..=4).map(|i| steady_request(i, i * 2_000, 100 * i, 10, 40)).collect();
+        // 100, 200, 300 and 400 ms: the variance is 50,000 / 3, and half of its root is the standard error of the mean.
+        let level = phase(&closed(1), &requests).load_level();
+        let mean = level.mean_ttft.expect("four samples");
+        let half = 1.959_963_984_540_054 * (50_000.0_f64 / 3.0).sqrt() / 2.0;
+        assert!((mean.value - 250.0).abs() < 1e-9, "{mean:?}");
+        assert!(mean.low.is_some_and(|low| (low - (250.0 - half)).abs() < 1e-6), "{mean:?}");
+        assert!(mean.high.is_some_and(|high| (high - (250.0 + half)).abs() < 1e-6), "{mean:?}");
+        let alone = phase(&closed(1), &requests[..1]).load_level().mean_ttft.expect("one sample");
+        assert_eq!((alone.value, alone.low, alone.high), (100.0, None, None));
+    }
+}

@@ -4,6 +4,7 @@
 //! is handed in. Invariant: the result is a function of its input, whatever the order of the requests.
 
 use super::counts::{connections_of, failures_of, is_failed, names_of, rate_limited_of};
+use super::judged::judged;
 use super::pooled::Pool;
 use super::steady::in_flight;
 use super::summary::speed_refusal;
@@ -11,7 +12,7 @@ use super::{
     ComfortBands, ConcurrencySeen, Connections, Counts, FailureCount, InputTokens, Load, NameCount, RateLimited,
     ServerTimingSummary, SessionSummary, SpeedSummary, Steady, Throughput, TokenSummary, Warmup,
 };
-use crate::client_error::{ClientError, Figure};
+use crate::client_error::ClientError;
 use crate::fooling::{self, Suspicion};
 use crate::gate::{self, GateViolation};
 use crate::goodput::Goodput;
@@ -218,8 +219,9 @@ impl PhaseResult {
         let times = Times { measured: &measured, speed_refused: speed_refusal(&measured) };
         let (itl, tpot) = (Pool::Itl.distribution(&measured), times.tpot(0));
         let output_speed = times.output_speed(&tpot);
-        let in_flight = in_flight(requests);
-        let ttft = times.plain(|request| request.ttft_ns);
+        let (ttft, e2e) = (times.plain(|request| request.ttft_ns), times.plain(|request| request.e2e_ns));
+        let throughput = steady.as_ref().map(|steady| Throughput::of(steady, requests));
+        let client_error = judged(input, &measured, [&ttft, &itl, &tpot, &e2e], throughput.as_ref());
         let mut result = PhaseResult {
             failures_above_limit: counts.failed_share().is_some_and(|share| share > Counts::FAILURE_LIMIT),
             name: input.name.clone(),
@@ -233,18 +235,18 @@ impl PhaseResult {
             rate_limited: limited_of(input, requests, &counts),
             sessions: SessionSummary::of(&input.load, requests),
             counts,
-            throughput: steady.as_ref().map(|steady| Throughput::of(steady, requests)),
+            client_error,
+            throughput,
             steady,
             steady_missing,
-            concurrency: ConcurrencySeen { mean: in_flight.mean(), peak: in_flight.peak(), cap: input.load.cap() },
+            concurrency: concurrency_of(input, requests),
             ttfb: times.plain(|request| request.ttfb_ns),
             ttfat: times.plain(|request| request.ttfat_ns),
             chunk_gap: Pool::ChunkGap.distribution(&measured),
-            client_error: judged(input, &Judged { ttft: &ttft, itl: &itl, tpot: &tpot, measured: &measured }),
             ttft,
             itl,
             largest_gap: times.plain(|request| request.largest_gap_ns),
-            e2e: times.plain(|request| request.e2e_ns),
+            e2e,
             e2e_from_due: times.plain(|request| request.e2e_from_due_ns),
             adj_ttft: times.adjusted(infinite_text, |request| request.ttft_ns),
             adj_ttfat: times.adjusted(infinite_text, |request| request.ttfat_ns),
@@ -362,6 +364,11 @@ fn e2e_speed(per_token: &Distribution, measured: &[&RequestNumbers]) -> SpeedSum
     SpeedSummary::of(per_token, speeds, without.map(|_| "no time passed between sending and finish".to_owned()), None)
 }
 
+fn concurrency_of(input: &PhaseInput, requests: &[RequestNumbers]) -> ConcurrencySeen {
+    let in_flight = in_flight(requests);
+    ConcurrencySeen { mean: in_flight.mean(), peak: in_flight.peak(), cap: input.load.cap() }
+}
+
 fn counts_of(input: &PhaseInput, requests: &[RequestNumbers]) -> Counts {
     let (late, forfeited, withheld) = (input.late, input.forfeited, input.withheld);
     Counts { late, forfeited, withheld, ..Counts::of(requests) }
@@ -383,41 +390,6 @@ fn oddities_of(requests: &[RequestNumbers]) -> BTreeMap<String, u64> {
         *sums.entry(name.clone()).or_insert(0) += u64::from(count);
     }
     sums
-}
-
-/// The client's error with the lag of this phase and the verdict on its figures; a lag alone disowns none.
-fn judged(input: &PhaseInput<'_>, times: &Judged<'_>) -> Option<ClientError> {
-    let lag = input.timer_lag;
-    let mut error = match (&input.client_error, lag.count()) {
-        (None, 0) => return None,
-        (known, _) => known.clone().unwrap_or_default(),
-    };
-    if lag.count() > 0 {
-        error.timer_lag_p50_ns = lag.quantile(0.5);
-        error.timer_lag_p99_ns = lag.quantile(0.99);
-    }
-    let signed = |nanos: Option<i64>| nanos.map(|nanos| nanos as f64);
-    // A window that is off by so much is so for all its tokens together.
-    let tokens: u64 = times.measured.iter().map(|request| request.tokens_std).sum();
-    let gaps = (tokens as f64 / times.measured.len().max(1) as f64 - 1.0).max(1.0);
-    let per_token = error.window_moved_p50_ns.map(|window| window as f64 / gaps);
-    let figures = [
-        Figure { name: "TTFT p50", quantile: &times.ttft.p50, moved_ns: signed(error.ttft_added_p50_ns) },
-        Figure { name: "TTFT p99", quantile: &times.ttft.p99, moved_ns: signed(error.ttft_tail_ns()) },
-        Figure { name: "ITL p50", quantile: &times.itl.p50, moved_ns: signed(error.gap_moved_p50_ns) },
-        Figure { name: "ITL p99", quantile: &times.itl.p99, moved_ns: signed(error.gap_tail_ns()) },
-        Figure { name: "TPOT p50", quantile: &times.tpot.p50, moved_ns: per_token },
-    ];
-    error.judge(&figures);
-    Some(error)
-}
-
-/// What the client's error is held against.
-struct Judged<'a> {
-    ttft: &'a Distribution,
-    itl: &'a Distribution,
-    tpot: &'a Distribution,
-    measured: &'a [&'a RequestNumbers],
 }
 
 #[cfg(test)]

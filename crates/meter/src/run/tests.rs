@@ -355,23 +355,46 @@ fn a_late_timer_disowns_nothing_and_a_measured_error_the_figures_that_it_could_h
     let result = phase(&PhaseInput { timer_lag: &lag, ..closed(8) }, &requests);
     let error = result.client_error.clone().expect("the lag is known");
     assert_eq!((error.source, error.client_limited, result.is_valid()), (ClientErrorSource::Off, false, true));
-    let calibrated = ClientError {
-        source: ClientErrorSource::Calibrated,
-        n: 50,
-        ttft_added_p50_ns: Some(1_900_000),
-        gap_moved_p50_ns: Some(-150_000),
-        window_moved_p50_ns: Some(7_000_000),
-        ..ClientError::default()
+    let moved = Moved {
+        ttft_p50_ms: Some(1.9),
+        itl_p50_ms: Some(-0.15),
+        // Over 39 tokens here, which is 7 ms of 390.
+        tpot_p50_ms: Some(0.35),
+        e2e_p50_ms: Some(9.0),
+        later_tokens: 20.0,
+        slot_mean_ms: Some(9.0),
+        ..Moved::default()
     };
-    let judged = |error: &ClientError| phase(&PhaseInput { client_error: Some(error.clone()), ..closed(8) }, &requests);
-    assert!(judged(&calibrated).is_valid(), "each is below 2 % of 100 ms, of 10 ms, of 390 ms");
-    let more = ClientError { ttft_added_p50_ns: Some(2_100_000), window_moved_p50_ns: Some(8_000_000), ..calibrated };
-    let result = judged(&more);
+    let judged = |moved: Moved| {
+        let error =
+            ClientError { source: ClientErrorSource::Calibrated, n: 50, moved: Some(moved), ..ClientError::default() };
+        phase(&PhaseInput { client_error: Some(error), ..closed(8) }, &requests)
+    };
+    assert!(judged(moved).is_valid(), "each is below 2 % of 100 ms, of 10 ms, of 390 ms, of 490 ms");
+    let more = Moved { ttft_p50_ms: Some(2.1), tpot_p50_ms: Some(0.4), slot_mean_ms: Some(10.0), ..moved };
+    let result = judged(more);
     assert!(!result.is_valid());
     assert_eq!(
         result.client_error.expect("it was given").reason.as_deref(),
-        Some("TTFT p50 of 100 ms could be off by 2.10 ms, TPOT p50 of 10.0 ms could be off by 205 µs")
+        Some(
+            "TTFT p50 of 100 ms could be off by 2.10 ms, TPOT p50 of 10.0 ms could be off by 205 µs, throughput of 653.1 tok/s \
+             could be off by 13.3 tok/s"
+        )
     );
+    let tails = Moved { ttft_p99_ms: Some(50.0), itl_p99_ms: Some(5.0), e2e_p99_ms: Some(50.0), ..moved };
+    let reason = judged(tails).client_error.expect("it was given").reason;
+    assert_eq!(reason, None, "8 requests and 312 gaps state no p99");
+}
+
+#[test]
+fn only_a_closed_loop_waits_for_its_client() {
+    let requests: Vec<RequestNumbers> = (0..8).map(|index| steady_request(index, index * 50, 100, 10, 40)).collect();
+    let moved = Moved { slot_mean_ms: Some(200.0), ..Moved::default() };
+    let error = ClientError { moved: Some(moved), ..ClientError::default() };
+    let of = |load| phase(&PhaseInput { client_error: Some(error.clone()), load, ..closed(8) }, &requests);
+    let (closed, open) = (of(Load::Closed { concurrency: 8 }), of(Load::Open { rate: 20.0, cap: None }));
+    assert!(closed.throughput.is_some() && open.throughput.is_some());
+    assert_eq!((closed.is_valid(), open.is_valid()), (false, true));
 }
 
 #[test]

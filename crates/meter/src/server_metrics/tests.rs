@@ -5,6 +5,8 @@ use crate::sample::{failed_request, steady_request};
 use proptest::prelude::*;
 use tokrate_core::FailureKind;
 
+mod edges;
+
 fn page(text: &str) -> Exposition {
     Exposition::parse(text.as_bytes())
 }

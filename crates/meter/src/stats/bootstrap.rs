@@ -136,3 +136,41 @@ fn at_share(sorted: &[f64], share: f64) -> f64 {
     let last = sorted.len() - 1;
     sorted[((share * sorted.len() as f64) as usize).min(last)]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Phi(2) = 0.977,25.
+    const Z: f64 = 2.0;
+
+    /// 0 to 999.
+    fn replicates() -> Vec<f64> {
+        (0..1_000).map(f64::from).collect()
+    }
+
+    #[test]
+    fn without_bias_and_acceleration_the_ends_are_percentiles() {
+        assert_eq!(bca_ends(&replicates(), 499.5, 0.0, Z), (22.0, 977.0));
+    }
+
+    #[test]
+    fn replicates_that_equal_the_estimate_count_half() {
+        // 400 below and 200 that are equal: the estimate is the middle, and nothing is shifted.
+        let tied: Vec<f64> = (0..1_000).map(|i| if (400..600).contains(&i) { 450.0 } else { f64::from(i) }).collect();
+        assert_eq!(bca_ends(&tied, 450.0, 0.0, Z), (22.0, 977.0));
+    }
+
+    #[test]
+    fn an_estimate_beyond_all_replicates_shifts_both_ends_to_their_edge() {
+        // The share is half a replicate from the edge: Phi(2 * 3.29 - 2) is above 0.999,99.
+        assert_eq!(bca_ends(&replicates(), 5_000.0, 0.0, Z), (999.0, 999.0));
+        assert_eq!(bca_ends(&replicates(), -1.0, 0.0, Z), (0.0, 0.0));
+    }
+
+    #[test]
+    fn an_acceleration_that_turns_the_scale_over_ends_at_the_edge() {
+        assert_eq!(bca_ends(&replicates(), 499.5, 1.0, Z).1, 999.0);
+        assert_eq!(bca_ends(&replicates(), 499.5, -1.0, Z).0, 0.0);
+    }
+}

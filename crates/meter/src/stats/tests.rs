@@ -3,6 +3,8 @@
 use super::*;
 use tokrate_core::{Rng, Span};
 
+mod edges;
+
 fn close(found: f64, known: f64, relative: f64) {
     assert!((found - known).abs() <= relative * known.abs(), "{found:e} instead of {known:e}");
 }
@@ -244,4 +246,26 @@ fn wilson_gives_the_published_intervals() {
     }
     assert_eq!(wilson_interval(0, 0, 0.95), None);
     assert_eq!(wilson_interval(3, 2, 0.95), None);
+}
+
+#[test]
+fn distributions_are_pooled_by_their_samples_and_not_by_their_quantiles() {
+    let of = |samples: std::ops::Range<u64>| {
+        Distribution::of_nanos(&mut samples.map(|ms| ms * 1_000_000).collect::<Vec<u64>>())
+    };
+    // 90 samples of 100 to 189 ms and 20 of 1,000 to 1,019 ms: the 55th and the 105th of 110 are 154 and 1,014 ms.
+    let (quick, slow) = (of(100..190), of(1_000..1_020));
+    let pooled = Distribution::pooled(&[&quick, &slow]).expect("two of them");
+    assert_eq!((pooled.n, pooled.min, pooled.max), (110, Some(100.0), Some(1_019.0)));
+    let near = |seen: Option<f64>, truth: f64| (seen.expect("a number") / truth - 1.0).abs() < 0.0055;
+    assert!(near(pooled.p50.stated(), 154.0) && near(pooled.p95.nearest_rank(), 1_014.0), "{pooled:?}");
+    assert_eq!(pooled.p95.stated(), None, "130 samples are needed");
+    assert!(near(pooled.mean, (90.0 * 144.5 + 20.0 * 1_009.5) / 110.0));
+    assert!(
+        near(pooled.p50.low, 144.0) && near(pooled.p50.high, 165.0),
+        "ranks 45 and 66 by the binomial: {:?}",
+        pooled.p50
+    );
+    assert_eq!(Distribution::pooled(&[&quick]), Some(quick), "one alone is exact");
+    assert_eq!(Distribution::pooled(&[]), None);
 }

@@ -3,7 +3,7 @@
 mod key;
 
 use super::Verdict;
-use crate::config::file::DEFAULT_NAME;
+use crate::config::trust::DEFAULT_NAME;
 use crate::config::{environment, trust};
 use crate::flags::gateway::InitFlags;
 use anyhow::{Context, Result, ensure};

@@ -3,7 +3,8 @@
 //! It refuses to run or fetch anything that the file names. Invariant: what was shown is what is trusted, to the byte.
 
 use super::Verdict;
-use crate::config::file::{DEFAULT_NAME, File};
+use crate::config::file::File;
+use crate::config::trust::DEFAULT_NAME;
 use crate::config::trust::settings::Sensitive;
 use crate::config::trust::{Found, Store};
 use crate::flags::trust::Flags;

@@ -3,13 +3,10 @@
 
 use super::quantity::Share;
 use super::reading::{self, SETTINGS_BYTES_MOST};
-use super::trust::Found;
+use super::trust::{DEFAULT_NAME, Found};
 use anyhow::{Context, Result};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
-
-/// The file that is read when none is named and it exists.
-pub const DEFAULT_NAME: &str = "tokrate.toml";
 
 /// The whole file.
 #[derive(Deserialize, Debug, Default)]

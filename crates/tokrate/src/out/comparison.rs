@@ -2,10 +2,10 @@
 //!
 //! It refuses to judge. Invariant: every row says what was seen, how sure it is, and what would have been seen.
 
-use super::markdown::plain;
+use super::markdown_text::{self, plain};
 use std::collections::BTreeSet;
 use std::fmt::Write;
-use tokrate_charts::{Align, Block, Column, Section, Table};
+use tokrate_charts::{Block, Column, Section, Table};
 use tokrate_meter::Against;
 use tokrate_meter::compare::{CompareOutcome, CompareReport, CompareRow, CompareVerdict, Metric};
 use tokrate_meter::scorecard::NAMING;
@@ -50,21 +50,9 @@ pub fn markdown(report: &CompareReport, sides: Sides<'_>) -> String {
     for line in differences(report, sides) {
         let _ = writeln!(text, "> {}\n", plain(&line));
     }
-    text += &markdown_table(&table);
+    text += &markdown_text::table(&table);
     for note in &table.notes {
         let _ = write!(text, "\n{}\n", plain(note));
-    }
-    text
-}
-
-/// Head and rows of a table in Markdown.
-pub fn markdown_table(table: &Table) -> String {
-    let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
-    let rule = |column: &Column| if column.align == Align::Right { "---:|" } else { "---|" };
-    let mut text = line(table.columns.iter().map(|column| plain(&column.label)).collect());
-    text += &format!("|{}\n", table.columns.iter().map(rule).collect::<String>());
-    for row in &table.rows {
-        text += &line(row.iter().map(|cell| plain(cell)).collect());
     }
     text
 }

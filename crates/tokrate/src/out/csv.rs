@@ -3,7 +3,7 @@
 //! It refuses to round. Invariant: the columns are the same for every run, units stand in their names, and what is missing
 //! is empty, never 0.
 
-use tokrate_meter::run::{Load, SpeedQuantile};
+use tokrate_meter::run::{Load, SpeedQuantile, absences};
 use tokrate_meter::stats::Quantile;
 use tokrate_meter::{PhaseResult, Record};
 
@@ -52,6 +52,7 @@ const COLUMNS: &[Column] = &[
     ("throughput_requests_s", |phase| number(phase.throughput.as_ref().map(|seen| seen.requests_per_second))),
     ("client_ttft_added_p50_ms", |phase| added(phase.client_error.as_ref()?.ttft_added_p50_ns.map(|ns| ns as f64))),
     ("client_timer_lag_p99_ms", |phase| added(phase.timer_lag.p99_ns.map(|ns| ns as f64))),
+    ("absent", |phase| Some(absences(std::slice::from_ref(phase)).join(" "))),
 ];
 
 /// The whole file (RFC 4180, line ends as LF). Names and records belong together.

@@ -2,9 +2,9 @@
 //!
 //! It refuses to judge anew: every number is in the record. Invariant: a figure that is not there says why.
 
-use super::table::number;
 use tokrate_bench::report::{capacity_sentences, sign_sentences};
-use tokrate_meter::run::{Load, SpeedQuantile};
+use tokrate_charts::format::number;
+use tokrate_meter::run::{PhaseFigure, SpeedQuantile};
 use tokrate_meter::stats::Quantile;
 use tokrate_meter::{PhaseResult, Record};
 
@@ -40,20 +40,22 @@ fn labelled(label: &'static str, texts: Vec<String>) -> impl Iterator<Item = (&'
 
 /// Speed and time to first token of a level.
 fn at(phase: &PhaseResult) -> String {
-    let speed = match (speed(&phase.output_speed.median), &phase.output_speed.refused) {
-        (Some(speed), _) => format!("{speed} tok/s a request"),
-        (None, Some(why)) => format!("no output speed ({why})"),
-        (None, None) => {
-            let why = phase.output_speed.missing.first().map_or("no answer has one", |missing| missing.reason.as_str());
-            format!("no output speed ({why})")
-        }
+    let speed = match speed(&phase.output_speed.median) {
+        Some(speed) => format!("{speed} tok/s a request"),
+        None => without(phase, PhaseFigure::OutputSpeed),
     };
     let first = match (value(&phase.ttft.p50), value(&phase.e2e.p50)) {
         (Some(ttft), _) => format!("first token after {ttft} ms"),
-        (None, Some(e2e)) => format!("no time to first token (not streamed); whole answer after {e2e} ms"),
-        (None, None) => "no time to first token".to_owned(),
+        (None, Some(e2e)) => format!("{}; whole answer after {e2e} ms", without(phase, PhaseFigure::Ttft)),
+        (None, None) => without(phase, PhaseFigure::Ttft),
     };
     format!("{speed}, {first}")
+}
+
+/// That a figure is not there, and why.
+fn without(phase: &PhaseResult, figure: PhaseFigure) -> String {
+    let why = phase.absent(figure).map_or_else(String::new, |why| format!(" ({why})"));
+    format!("no {}{why}", figure.name())
 }
 
 fn speed(quantile: &SpeedQuantile) -> Option<String> {
@@ -95,53 +97,4 @@ fn certainty(measured: &[&PhaseResult]) -> String {
         levels => format!("; NOT VALID in part at {levels} levels, see above"),
     };
     format!("[a..b] are 95 % intervals, ~ is too few to state one; {n}{client}{invalid}")
-}
-
-/// The levels, a row each: column heads, then the cells. Rounds at one load are one row, with the mean of their numbers.
-pub fn levels(phases: &[PhaseResult]) -> (Vec<&'static str>, Vec<Vec<String>>) {
-    let mut loads: Vec<(Load, Vec<&PhaseResult>)> = Vec::new();
-    for phase in phases {
-        match loads.iter_mut().find(|(load, _)| *load == phase.load) {
-            Some((_, rounds)) => rounds.push(phase),
-            None => loads.push((phase.load, vec![phase])),
-        }
-    }
-    let told: Vec<&Column> =
-        COLUMNS.iter().filter(|(_, of)| loads.iter().any(|(_, rounds)| of(rounds).is_some())).collect();
-    let heads = std::iter::once("load").chain(told.iter().map(|(head, _)| *head)).collect();
-    let rows = loads.iter().map(|(load, rounds)| {
-        let cells = told.iter().map(|(_, of)| of(rounds).unwrap_or_else(|| "-".to_owned()));
-        std::iter::once(load.short()).chain(cells).collect()
-    });
-    (heads, rows.collect())
-}
-
-type Column = (&'static str, fn(&[&PhaseResult]) -> Option<String>);
-
-const COLUMNS: &[Column] = &[
-    ("n", |rounds| Some(rounds.iter().map(|phase| phase.counts.measured).sum::<u64>().to_string())),
-    ("failed", |rounds| {
-        let failed: u64 = rounds.iter().map(|phase| phase.counts.failed + phase.counts.rate_limited).sum();
-        (failed > 0).then(|| failed.to_string())
-    }),
-    ("TTFT p50\n(ms)", |rounds| mean(rounds, |phase| point(phase.ttft.p50.value, phase.ttft.p50.descriptive))),
-    ("TTFT p95\n(ms)", |rounds| mean(rounds, |phase| point(phase.ttft.p95.value, phase.ttft.p95.descriptive))),
-    ("E2E p50\n(ms)", |rounds| mean(rounds, |phase| point(phase.e2e.p50.value, phase.e2e.p50.descriptive))),
-    ("tok/s a\nrequest", |rounds| {
-        mean(rounds, |phase| point(phase.output_speed.median.value, phase.output_speed.median.descriptive))
-    }),
-    ("tok/s\nin all", |rounds| mean(rounds, |phase| Some((phase.throughput.as_ref()?.tokens_per_second, true)))),
-    ("keep every\n--slo (%)", |rounds| mean(rounds, |phase| Some((phase.goodput.as_ref()?.share? * 100.0, true)))),
-];
-
-/// A number, and whether enough samples stand behind it.
-fn point(value: Option<f64>, descriptive: Option<f64>) -> Option<(f64, bool)> {
-    value.map(|value| (value, true)).or(descriptive.map(|value| (value, false)))
-}
-
-fn mean(rounds: &[&PhaseResult], of: impl Fn(&PhaseResult) -> Option<(f64, bool)>) -> Option<String> {
-    let points: Vec<(f64, bool)> = rounds.iter().map(|phase| of(phase)).collect::<Option<_>>()?;
-    let mean = points.iter().map(|(value, _)| value).sum::<f64>() / points.len() as f64;
-    let mark = if points.iter().all(|(_, stated)| *stated) { "" } else { "~" };
-    Some(format!("{mark}{}", number(mean)))
 }

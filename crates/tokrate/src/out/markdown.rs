@@ -3,10 +3,12 @@
 //! It refuses to judge. Invariant: nothing that a server or a user named can break out of its cell.
 
 use super::comparison::{self, Sides};
+use super::markdown_text::{self, plain};
 use super::{scorecard, table};
 use std::fmt::Write;
+use tokrate_bench::report;
 use tokrate_meter::compare::CompareReport;
-use tokrate_meter::{Comparison, Record, Status};
+use tokrate_meter::{Comparison, PhaseResult, Record, Status};
 
 /// The whole text. The names are those of the targets, in the order of the records.
 pub fn of(names: &[String], results: &Comparison, held: &[CompareReport]) -> String {
@@ -53,13 +55,9 @@ fn target(text: &mut String, name: &str, record: &Record) -> std::fmt::Result {
     for note in &record.notes {
         writeln!(text, "> {}\n", plain(note))?;
     }
-    let (head, rows) = table::cells(&record.phases);
-    writeln!(text, "| | {} |", head.iter().map(|cell| plain(cell)).collect::<Vec<String>>().join(" | "))?;
-    writeln!(text, "|---|{}", "---:|".repeat(head.len()))?;
-    for (label, cells) in rows {
-        writeln!(text, "| {label} | {} |", cells.iter().map(|cell| plain(cell)).collect::<Vec<String>>().join(" | "))?;
+    if !record.phases.is_empty() {
+        numbers(text, &record.phases)?;
     }
-    writeln!(text, "\n[a..b] is the confidence interval; \\~ describes too few samples to state a percentile\n")?;
     if record.assertions.is_empty() {
         return Ok(());
     }
@@ -77,28 +75,21 @@ fn target(text: &mut String, name: &str, record: &Record) -> std::fmt::Result {
     writeln!(text)
 }
 
-/// Text that Markdown takes as text, on one line.
-pub fn plain(text: &str) -> String {
-    let mut plain = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '\\' | '|' | '`' | '*' | '_' | '<' | '>' | '~' | '#' | '@' => {
-                plain.push('\\');
-                plain.push(character);
-            }
-            '\n' | '\r' => plain.push(' '),
-            _ => plain.push(character),
-        }
+/// A row for each load; and every number, folded.
+fn numbers(text: &mut String, phases: &[PhaseResult]) -> std::fmt::Result {
+    let loads = report::loads(phases);
+    text.push_str(&markdown_text::table(&loads));
+    for note in &loads.notes {
+        writeln!(text, "\n{}", plain(note))?;
     }
-    plain
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_name_cannot_leave_its_cell() {
-        assert_eq!(plain("a|b\n<img>*x*"), r"a\|b \<img\>\*x\*");
+    writeln!(text, "\n<details><summary>Every number, each round by itself</summary>\n")?;
+    let (head, rows) = table::cells(phases);
+    writeln!(text, "| | {} |", head.iter().map(|cell| plain(cell)).collect::<Vec<String>>().join(" | "))?;
+    writeln!(text, "|---|{}", "---:|".repeat(head.len()))?;
+    for (label, cells) in rows {
+        writeln!(text, "| {label} | {} |", cells.iter().map(|cell| plain(cell)).collect::<Vec<String>>().join(" | "))?;
     }
+    writeln!(text, "\n</details>")?;
+    writeln!(text, "\n[a..b] is the confidence interval; \\~ describes too few samples to state a percentile\n")?;
+    Ok(())
 }

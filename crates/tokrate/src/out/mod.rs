@@ -10,6 +10,7 @@ pub mod headline;
 pub mod junit;
 pub mod log;
 pub mod markdown;
+mod markdown_text;
 pub mod progress;
 pub mod race;
 pub mod records;

@@ -4,9 +4,9 @@
 //! coverage no estimate is shown.
 
 use super::log::dollars;
-use super::table::number;
 use crate::config::log::date;
 use serde_json::{Value, json};
+use tokrate_charts::format::number;
 use tokrate_charts::{Column, Table};
 use tokrate_core::Span;
 use tokrate_meter::stats::{Level, Quantile};

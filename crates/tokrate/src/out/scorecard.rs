@@ -2,11 +2,11 @@
 //!
 //! It refuses to add criteria up to one score. Invariant: a place that chance could change is shown as a range.
 
-use super::comparison::markdown_table;
-use super::markdown::plain;
-use super::table::number;
+use super::markdown_text::{self, plain};
 use std::collections::BTreeSet;
 use std::fmt::Write;
+use tokrate_bench::report::ranking;
+use tokrate_charts::format::number;
 use tokrate_charts::{Block, Column, Section, Table};
 use tokrate_meter::curve::Measured;
 use tokrate_meter::scorecard::{ScoreRow, Scorecard, Share, Standing, Tail};
@@ -20,7 +20,7 @@ pub fn text(card: &Scorecard) -> String {
 pub fn markdown(card: &Scorecard) -> String {
     let table = table(card);
     let mut text = format!("### {}\n\n", plain(&table.caption));
-    text += &markdown_table(&table);
+    text += &markdown_text::table(&table);
     for note in &table.notes {
         // Writing to a String cannot fail.
         let _ = write!(text, "\n{}\n", plain(note));
@@ -34,7 +34,7 @@ pub fn section(card: &Scorecard) -> Section {
     Section {
         title: "Scorecard".to_owned(),
         intro: "No single score: what matters depends on what the answers are for.".to_owned(),
-        blocks: vec![Block::Table(table)],
+        blocks: ranking(card).into_iter().chain([Block::Table(table)]).collect(),
     }
 }
 

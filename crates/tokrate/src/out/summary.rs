@@ -1,10 +1,12 @@
 //! What is printed at the end: warnings first, what the run comes to in a few lines, the levels, the curve.
 
 use super::comparison::{self, Sides};
+use super::table::wrapped;
 use super::{headline, scorecard, table};
 use crate::config::bench::Outputs;
 use std::fmt::Write;
 use tokrate_charts::terminal;
+use tokrate_meter::run::absences;
 use tokrate_meter::{Comparison, Record, Status};
 
 /// Width of lines when the terminal does not tell its own, and the most that is used of a wide one.
@@ -90,8 +92,11 @@ fn target(text: &mut String, record: &Record, wide: bool, width: usize) -> std::
     }
     if wide {
         writeln!(text, "\n{}", table::phases(&record.phases))?;
+        for absence in absences(&record.phases) {
+            writeln!(text, "{absence}")?;
+        }
     } else if !record.phases.is_empty() {
-        writeln!(text, "\n{}", table::levels(&record.phases, width))?;
+        writeln!(text, "\n{}", table::loads(&record.phases, width))?;
     }
     if let Some(chart) = tokrate_bench::report::throughput_chart(record) {
         writeln!(text, "\n{}", terminal::plot(&chart, width, HEIGHT, true))?;
@@ -113,21 +118,6 @@ fn width() -> usize {
     #[cfg(not(unix))]
     let columns: Option<usize> = None;
     columns.filter(|columns| *columns > 0).unwrap_or(WIDTH).clamp(WIDTH_LEAST, WIDTH)
-}
-
-/// A text in lines of at most so many characters, broken at spaces.
-fn wrapped(text: &str, width: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split(' ') {
-        match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines
 }
 
 /// The first message of each failure, over all phases.
@@ -170,12 +160,5 @@ mod tests {
             let widest = headline.map(|line| line.chars().count()).max();
             assert!(widest.is_some_and(|widest| widest <= width), "{widest:?} at {width}\n{text}");
         }
-    }
-
-    #[test]
-    fn lines_are_broken_at_spaces_and_lose_nothing() {
-        assert_eq!(wrapped("one two three", 7), ["one two", "three"]);
-        assert_eq!(wrapped("a-word-longer-than-that b", 7), ["a-word-longer-than-that", "b"]);
-        assert_eq!(wrapped("one two three", 80), ["one two three"]);
     }
 }

@@ -1,7 +1,8 @@
 //! The tables on standard output: a row for each level, or with `--wide` a column with every number, what failed first.
 
-use super::headline;
 use comfy_table::{Cell, CellAlignment, LineStyle, Table, presets};
+use tokrate_bench::report;
+use tokrate_charts::format::number;
 use tokrate_meter::PhaseResult;
 use tokrate_meter::run::{ServerTimingSummary, SpeedQuantile, TimingMedian};
 use tokrate_meter::stats::{Quantile, QuantileStatus};
@@ -19,19 +20,20 @@ pub fn phases(phases: &[PhaseResult]) -> String {
 }
 
 /// What a narrow terminal goes without, in this order.
-const SPARED: [&str; 4] = ["E2E p50\n(ms)", "TTFT p95\n(ms)", "keep every\n--slo (%)", "n"];
+const SPARED: [&str; 4] = ["E2E p50", "TTFT p95", "--slo kept", "n"];
 
-/// The numbers that most readers want, a row for each level. Where they are wider than the terminal some are left out.
-pub fn levels(phases: &[PhaseResult], width: usize) -> String {
-    let (heads, rows) = headline::levels(phases);
+/// The numbers that most readers want, a row for each load, and why numbers are missing. Where it is wider than the terminal some
+/// columns are left out.
+pub fn loads(phases: &[PhaseResult], width: usize) -> String {
+    let loads = report::loads(phases);
     let mut text = String::new();
     for spared in 0..=SPARED.len() {
-        let is_shown = |place: &usize| !SPARED[..spared].contains(&heads[*place]);
-        let shown: Vec<usize> = (0..heads.len()).filter(is_shown).collect();
+        let is_shown = |place: &usize| !SPARED[..spared].contains(&loads.columns[*place].label.as_str());
+        let shown: Vec<usize> = (0..loads.columns.len()).filter(is_shown).collect();
         let mut table = Table::new();
         table.load_style(presets::UTF8_HORIZONTAL_ONLY.row_separator(LineStyle::none()));
-        table.set_header(shown.iter().map(|&place| right(heads[place])));
-        for row in &rows {
+        table.set_header(shown.iter().map(|&place| right(&head(&loads.columns[place]))));
+        for row in &loads.rows {
             table.add_row(shown.iter().map(|&place| right(&row[place])));
         }
         text = table.to_string();
@@ -39,7 +41,30 @@ pub fn levels(phases: &[PhaseResult], width: usize) -> String {
             break;
         }
     }
+    for note in &loads.notes {
+        text.extend(wrapped(note, width).into_iter().map(|line| format!("\n{line}")));
+    }
     text
+}
+
+/// A column head, its unit below it.
+fn head(column: &tokrate_charts::Column) -> String {
+    if column.unit.is_empty() { column.label.clone() } else { format!("{}\n({})", column.label, column.unit) }
+}
+
+/// A text in lines of at most so many characters, broken at spaces.
+pub fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
 }
 
 /// The numbers of all phases: column heads, then a label and a cell for each phase, row by row.
@@ -219,25 +244,14 @@ fn added(phase: &PhaseResult, of: impl Fn(&tokrate_meter::ClientError) -> Option
         .map_or_else(|| "-".to_owned(), |(p50, p99)| format!("{:.3} / {:.3}", p50 / 1e6, p99 / 1e6))
 }
 
-/// Three to four significant digits.
-pub fn number(value: f64) -> String {
-    let magnitude = value.abs();
-    let decimals = if magnitude >= 100.0 {
-        0
-    } else if magnitude >= 10.0 {
-        1
-    } else {
-        2
-    };
-    format!("{value:.decimals$}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn numbers_keep_three_digits() {
-        assert_eq!([1234.5, 56.78, 3.456, 0.0].map(number), ["1234", "56.8", "3.46", "0.00"]);
+    fn lines_are_broken_at_spaces_and_lose_nothing() {
+        assert_eq!(wrapped("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrapped("a-word-longer-than-that b", 7), ["a-word-longer-than-that", "b"]);
+        assert_eq!(wrapped("one two three", 80), ["one two three"]);
     }
 }

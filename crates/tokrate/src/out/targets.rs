@@ -3,7 +3,6 @@
 //! It refuses to show a key. Invariant: names that a server gave are shown without control characters, and quoted where a
 //! shell would take them apart.
 
-use crate::commands::targets::{Answering, Found, Listed};
 use comfy_table::{LineStyle, Table, presets};
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -11,6 +10,38 @@ use tokrate_catalog::{Kind, PRICES, Provider};
 
 /// Models of one server that are shown; the others are counted.
 const MODELS_SHOWN: usize = 5;
+
+/// Something that answers at a port.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Found {
+    /// The port of 127.0.0.1.
+    pub port: u16,
+    /// What it turned out to be.
+    pub what: Answering,
+}
+
+/// What answers.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Answering {
+    /// An engine of the catalog, and the models it serves.
+    Engine(&'static Provider, Vec<String>),
+    /// A server of the OpenAI dialect that is none of the engines.
+    OpenAiLike(Vec<String>),
+    /// Something that wants a key before it tells what it is.
+    Locked,
+    /// Something else.
+    Unknown,
+    /// Something that takes connections and says nothing.
+    Silent,
+}
+
+/// A row of the catalog, with what this process knows of it.
+pub struct Listed {
+    /// The row.
+    pub row: &'static Provider,
+    /// Variables that may hold its key, and whether each is set.
+    pub keys: Vec<(&'static str, bool)>,
+}
 
 /// For people.
 pub fn text(listed: &[Listed], ports: &[u16], found: &[Found]) -> String {

@@ -3,7 +3,13 @@
 //! It refuses to know how a fault is noticed. Invariant: what was measured before a fault is kept.
 
 use crate::loopback_truth::{engine, quick, url};
+use crate::scripted::{Server, Then, stream};
 use crate::tool::{Bench, bench, number};
+use std::collections::HashSet;
+use std::io::Write;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use tokrate_meter::Status;
 
 /// Six requests, two at a time, each with the fault.
@@ -221,4 +227,36 @@ fn a_connection_that_cannot_be_opened_was_no_kept_one() {
     bench.expect(2, &[("connect", 3)]);
     assert_eq!(bench.phase().connections.stale, 0);
     assert!(!bench.finished.stdout.contains("kept connections"), "{}", bench.finished.stdout);
+}
+
+/// Keeps each connection after its first answer; reads the second request on it, works on that and closes without a word.
+fn closes_after_work() -> (Server, Arc<AtomicUsize>) {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let (count, served) = (Arc::clone(&asked), Mutex::new(HashSet::new()));
+    let server = Server::start(move |_, client| {
+        count.fetch_add(1, SeqCst);
+        let is_first = served.lock().expect("no panic holds it").insert(client.peer_addr()?);
+        if !is_first {
+            // Longer than a connection that was closed before would have taken to say so.
+            std::thread::sleep(Duration::from_millis(200));
+            return Ok(Then::Close);
+        }
+        let body = stream(40).concat();
+        let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: ";
+        write!(client, "{head}{}\r\n\r\n{body}", body.len()).map(|()| Then::Keep)
+    });
+    (server, asked)
+}
+
+#[test]
+fn a_request_that_a_server_worked_on_and_dropped_is_a_failure_sent_once_and_paid() {
+    let (server, asked) = closes_after_work();
+    let priced = ["--max-cost-usd", "1", "--price-input", "10", "--price-output", "20", "--max-failures", "1"];
+    let bench = bench("worked", &server.url(), 1, 6, &priced);
+    bench.expect(0, &[("closed", 3)]);
+    assert_eq!((bench.phase().counts.answered, asked.load(SeqCst)), (3, 6), "no request was sent twice");
+    assert_eq!(bench.phase().connections.stale, 0);
+    let spending = bench.record.spending.expect("the price is known");
+    // The three that failed cost their prompts at least.
+    assert_eq!(spending.input_tokens, 3 * 50 + 3 * 50, "{spending:?}");
 }

@@ -91,7 +91,7 @@ fn what_the_server_counts_stands_beside_what_the_client_saw() {
     assert!((truth.ttft_gap_ms.expect("a gap") - gap).abs() < 1e-6);
     assert_eq!((truth.warnings.len(), warnings(&bench)), (0, Vec::new()));
     let shown = &bench.finished.stdout;
-    assert!(shown.contains("server: TTFT mean (ms)") && shown.contains("0.50..2.00"), "{shown}");
+    assert!(shown.contains("server: TTFT mean (ms)") && shown.contains("0.500..2.00"), "{shown}");
     assert!(shown.contains(&format!("{} (+0.0 %)", sent * u64::from(TOKENS))), "{shown}");
     let report = bench.folder.read("report.html");
     assert!(report.contains("What the server says"), "the report has a section");

@@ -183,6 +183,7 @@ fn every_trick_raises_its_sign() {
         ("replay", "replayed"),
         ("repeat", "repetition"),
         ("other_model", "other_model"),
+        ("same_start", "shared_prefix"),
         ("short", "length_not_honoured"),
         ("burst", "one_burst"),
         ("usage_inflated", "usage_disagrees"),

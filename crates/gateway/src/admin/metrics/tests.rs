@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::admin::sample;
-use crate::admin::told::tests::{NOON_UNIX_MS, failed, lost, row};
+use crate::stats::tests::{NOON_UNIX_MS, failed, lost, row};
 use std::collections::BTreeSet;
 use tokrate_core::FailureKind;
 use tokrate_meter::Attempt as Row;
@@ -13,7 +13,7 @@ const FOREIGN: &str = "foreign";
 fn metrics_of(rows: &[Row], lanes: &[(&str, &str, &str)]) -> String {
     let lanes = lanes.iter().map(|(name, provider, model)| sample::lane_config(name, provider, model, Some(8)));
     let house = sample::empty_house(lanes.collect());
-    rows.iter().for_each(|row| house.told.hear(row));
+    rows.iter().for_each(|row| house.stats.record(row));
     text(sample::view(&house, NOON_UNIX_MS + 1_000))
 }
 

@@ -13,10 +13,10 @@ use prometheus_client::registry::{Registry, Unit as Suffix};
 use std::fmt::Error;
 
 /// What the text is called in HTTP.
-pub(in crate::admin) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// All metrics of a moment.
-pub(in crate::admin) fn text(view: View) -> String {
+pub(crate) fn text(view: View) -> String {
     let mut registry = Registry::default();
     registry.register_collector(Box::new(Metrics(view)));
     let mut out = String::with_capacity(64 * 1024);

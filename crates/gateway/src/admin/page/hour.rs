@@ -3,8 +3,8 @@
 //! It refuses to sum up lanes: what was measured under unlike conditions is drawn apart. Invariant: a minute without a call
 //! is a gap in the line, and a minute belongs to the attempts that were begun in it.
 
-use crate::admin::told::{LaneTold, MINUTES, MINUTES_OPEN, Minute, SPEED_STEPS, Spread};
 use crate::admin::view::View;
+use crate::stats::{LaneStats, MINUTES, MINUTES_OPEN, Minute, SPEED_STEPS, Spread};
 use std::fmt::Write as _;
 use tokrate_charts::{Axis, Chart, LineChart, Point, Series, SeriesStyle, Size, escape};
 
@@ -15,10 +15,10 @@ const LANES_MOST: usize = 6;
 pub(super) fn push(out: &mut String, view: &View) {
     out.push_str("<section id=\"hour\"><h2>The last hour</h2>");
     let since = view.hour_began();
-    let answered = |lane: &LaneTold| -> u64 {
+    let answered = |lane: &LaneStats| -> u64 {
         lane.minutes_since(since).filter_map(|minute| minute.ttft.band()).map(|band| u64::from(band.count)).sum()
     };
-    let mut lanes: Vec<(&LaneTold, u64)> = view.heard.lanes.iter().map(|lane| (lane, answered(lane))).collect();
+    let mut lanes: Vec<(&LaneStats, u64)> = view.heard.lanes.iter().map(|lane| (lane, answered(lane))).collect();
     lanes.retain(|(_, answers)| *answers > 0);
     if lanes.is_empty() {
         out.push_str("<p class=\"none\">No answer was begun within the last hour.</p></section>\n");
@@ -75,7 +75,7 @@ fn chart(out: &mut String, title: &str, y: Axis, series: Vec<Series>) {
 }
 
 /// A lane's course, with gaps where it was not asked.
-fn series(view: &View, lane: &LaneTold, of: fn(&Minute) -> &Spread, per: f64) -> Series {
+fn series(view: &View, lane: &LaneStats, of: fn(&Minute) -> &Spread, per: f64) -> Series {
     let now = view.minute();
     let point = |ago: u64| {
         let band = lane.minutes.since(now.saturating_sub(ago)).next().filter(|(number, _)| number + ago == now);
@@ -86,6 +86,7 @@ fn series(view: &View, lane: &LaneTold, of: fn(&Minute) -> &Spread, per: f64) ->
             y: band.map(|band| scaled(band.median)),
             low: band.map(|band| scaled(band.low)),
             high: band.map(|band| scaled(band.high)),
+            ..Point::default()
         }
     };
     let oldest = lane.minutes.oldest().map_or(0, |oldest| now.saturating_sub(oldest)).min(MINUTES - 1);
@@ -94,7 +95,7 @@ fn series(view: &View, lane: &LaneTold, of: fn(&Minute) -> &Spread, per: f64) ->
 }
 
 /// Its name; with its model where another lane of that name has been configured since.
-fn name_of(view: &View, lane: &LaneTold) -> String {
+fn name_of(view: &View, lane: &LaneStats) -> String {
     let namesakes = view.heard.lanes.iter().filter(|other| other.name == lane.name).count();
     if namesakes > 1 { format!("{} ({})", lane.name, lane.model) } else { lane.name.to_string() }
 }

@@ -120,12 +120,13 @@ fn curve(out: &mut String, place: usize, lane: &LaneView) {
         out.push_str("<p class=\"none\">Nothing is known of its speed yet.</p>");
         return;
     }
-    let speed = |(x, e): &(f64, Expectation)| Point { x: *x, y: Some(e.speed), low: None, high: None };
+    let speed = |(x, e): &(f64, Expectation)| Point { x: *x, y: Some(e.speed), ..Point::default() };
     let ttft = |(x, e): &(f64, Expectation)| Point {
         x: *x,
         y: Some(e.ttft_p50.as_secs_f64()),
         low: Some(e.ttft_p50.as_secs_f64()),
         high: Some(e.ttft_p90.as_secs_f64()),
+        ..Point::default()
     };
     let name = format!("Output speed under load, {}", lane.name);
     let chart = chart(lane, name, Axis::linear("Output speed of one request", "tok/s"), points.iter().map(speed));

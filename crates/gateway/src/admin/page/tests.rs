@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::admin::sample;
-use crate::admin::told::tests::{NOON_UNIX_MS, failed, lost, row};
+use crate::stats::tests::{NOON_UNIX_MS, failed, lost, row};
 use tokrate_core::FailureKind;
 use tokrate_meter::Attempt as Row;
 
@@ -27,7 +27,7 @@ fn the_page_is_as_it_was() {
     let lanes = [("a", Some(4)), ("b", None)].map(|(name, cap)| sample::lane_config(name, "example", "model-1", cap));
     let house = sample::empty_house(lanes.into());
     for row in [row(1, "a"), lost(2, "a", 1), row(2, "b"), failed(3, "a", FailureKind::RateLimited)] {
-        house.told.hear(&row);
+        house.stats.record(&row);
     }
     insta::assert_snapshot!(outline(&page(&sample::view(&house, NOON_UNIX_MS + 90_000))));
 }
@@ -54,7 +54,7 @@ fn what_was_configured_and_what_providers_say_is_escaped() {
         Row { lane, provider, model, alias, model_answered, ..row }
     };
     for row in [row(1, ""), lost(2, "", 1), row(2, ""), failed(3, "", FailureKind::Dns)] {
-        house.told.hear(&hostile(row));
+        house.stats.record(&hostile(row));
     }
     let mut view = sample::view(&house, NOON_UNIX_MS + 1_000);
     view.log = Some(crate::admin::view::LogView {

@@ -2,22 +2,12 @@
 
 mod search;
 
-pub use search::{Answering, Found};
-
 use super::Verdict;
 use crate::config::environment;
 use crate::flags::targets::Flags;
-use crate::out::targets;
+use crate::out::targets::{self, Listed};
 use anyhow::{Context, Result};
 use tokrate_catalog::{Kind, PROVIDERS, Provider};
-
-/// A row of the catalog, with what this process knows of it.
-pub struct Listed {
-    /// The row.
-    pub row: &'static Provider,
-    /// Variables that may hold its key, and whether each is set.
-    pub keys: Vec<(&'static str, bool)>,
-}
 
 /// Lists and searches.
 pub fn run(flags: &Flags) -> Result<Verdict> {

@@ -3,12 +3,13 @@
 //! It refuses to look at any other address and to show a key to what it finds. Invariant: a port costs at most a few hundred
 //! milliseconds, whatever listens there, and all ports are asked at once.
 
+use crate::out::targets::{Answering, Found};
 use anyhow::{Context, Result};
 use http::HeaderMap;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use tokio::task::LocalSet;
-use tokrate_catalog::{At, Kind, PROVIDERS, Probe, Provider};
+use tokrate_catalog::{At, Kind, PROVIDERS, Probe};
 use tokrate_core::{FailureKind, Span};
 use tokrate_net::{Answer, Client, ClientConfig, Clock, Limits, Route, Target};
 
@@ -20,30 +21,6 @@ const PATIENCE_IN_ALL: Span = Span::from_millis(1200);
 const BODY_BYTES_MOST: u64 = 4 << 20;
 /// Where servers of the OpenAI dialect list their models.
 const MODELS: &str = "/v1/models";
-
-/// Something that answers at a port.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Found {
-    /// The port of 127.0.0.1.
-    pub port: u16,
-    /// What it turned out to be.
-    pub what: Answering,
-}
-
-/// What answers.
-#[derive(Clone, PartialEq, Debug)]
-pub enum Answering {
-    /// An engine of the catalog, and the models it serves.
-    Engine(&'static Provider, Vec<String>),
-    /// A server of the OpenAI dialect that is none of the engines.
-    OpenAiLike(Vec<String>),
-    /// Something that wants a key before it tells what it is.
-    Locked,
-    /// Something else.
-    Unknown,
-    /// Something that takes connections and says nothing.
-    Silent,
-}
 
 /// Looks at the ports, all at once; what answers, by port.
 pub fn search(ports: &[u16]) -> Result<Vec<Found>> {

@@ -7,7 +7,6 @@
 pub mod settings;
 
 use super::environment;
-use super::file::DEFAULT_NAME;
 use super::reading::{SETTINGS_BYTES_MOST, bytes_from};
 use anyhow::{Context, Result, bail, ensure};
 use settings::{Sensitive, sensitive};
@@ -16,6 +15,9 @@ use std::fmt::Write;
 use std::fs::Metadata;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+
+/// The file that is read when none is named and it exists.
+pub const DEFAULT_NAME: &str = "tokrate.toml";
 
 /// Settings that a refusal lists.
 const LISTED_MOST: usize = 20;

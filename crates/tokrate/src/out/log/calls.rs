@@ -3,7 +3,7 @@
 //! It refuses to read the log. Invariant: every attempt is one line, in the order in which they were begun.
 
 use super::{date, dollars};
-use crate::out::table::number;
+use tokrate_charts::format::number;
 use tokrate_charts::{Column, Table};
 use tokrate_core::Span;
 use tokrate_meter::{Attempt, AttemptEnd, CostBasis};

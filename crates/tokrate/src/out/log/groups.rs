@@ -3,8 +3,8 @@
 //! It refuses to count. Invariant: a percentile of too few samples is marked `~`; what differs within a line stands below.
 
 use super::{date, dollars};
-use crate::out::table::number;
 use std::collections::BTreeSet;
+use tokrate_charts::format::number;
 use tokrate_charts::{Column, Table};
 use tokrate_core::FailureKind;
 use tokrate_meter::stats::Quantile;

@@ -7,7 +7,7 @@ use tokrate_meter::{Attempt as Row, AttemptRole};
 
 /// One alias.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct AliasTold {
+pub(crate) struct AliasStats {
     minutes: Hour<AliasMinute>,
 }
 
@@ -18,8 +18,8 @@ struct AliasMinute {
     extra: u64,
 }
 
-impl AliasTold {
-    pub fn hear(&mut self, row: &Row) {
+impl AliasStats {
+    pub fn record(&mut self, row: &Row) {
         let Some((minute, _)) = self.minutes.at(When::of(row)) else { return };
         minute.calls += u64::from(row.attempt == 0);
         // Those that the budget grants, whether they won or not.
@@ -45,17 +45,17 @@ mod tests {
 
     #[test]
     fn calls_and_extra_attempts_are_counted_for_an_hour() {
-        let mut told = AliasTold::default();
+        let mut told = AliasStats::default();
         for minute in [100, 101, 101, 100] {
-            told.hear(&row(minute, 0, AttemptRole::First));
+            told.record(&row(minute, 0, AttemptRole::First));
         }
-        told.hear(&row(101, 1, AttemptRole::Hedge));
-        told.hear(&row(101, 1, AttemptRole::Failover));
-        told.hear(&row(101, 2, AttemptRole::Race));
+        told.record(&row(101, 1, AttemptRole::Hedge));
+        told.record(&row(101, 1, AttemptRole::Failover));
+        told.record(&row(101, 2, AttemptRole::Race));
         assert_eq!((told.since(0), told.since(101), told.since(102)), ((4, 2), (2, 2), (0, 0)));
-        told.hear(&row(160, 0, AttemptRole::First));
+        told.record(&row(160, 0, AttemptRole::First));
         assert_eq!(told.since(0), (3, 2), "minute 100 is over");
-        told.hear(&row(99, 0, AttemptRole::First));
+        told.record(&row(99, 0, AttemptRole::First));
         assert_eq!(told.since(0), (3, 2));
     }
 }

@@ -55,29 +55,29 @@ pub(crate) fn failed(call: u64, lane: &str, kind: FailureKind) -> Row {
 
 #[test]
 fn a_lane_that_has_no_embeddings_is_none_the_worse_for_it() {
-    let told = Told::default();
+    let told = Stats::default();
     let asked = failed(1, "a", FailureKind::NotFound);
-    told.hear(&Row { dialect_in: "embeddings".to_owned(), ..asked.clone() });
+    told.record(&Row { dialect_in: "embeddings".to_owned(), ..asked.clone() });
     let failures = || -> u64 {
         let heard = told.heard();
         let lane = heard.lane("a", "example", "model-1").expect("it was heard of");
         lane.minutes_since(0).map(|minute| minute.failed.total()).sum()
     };
     assert_eq!(failures(), 0);
-    told.hear(&asked);
-    told.hear(&Row { dialect_in: "embeddings".to_owned(), ..failed(2, "a", FailureKind::ServerError) });
+    told.record(&asked);
+    told.record(&Row { dialect_in: "embeddings".to_owned(), ..failed(2, "a", FailureKind::ServerError) });
     assert_eq!(failures(), 2, "what is held against a lane is counted as before");
 }
 
 #[test]
 fn attempts_of_one_call_are_told_together_in_whatever_order_they_come() {
-    let told = Told::default();
+    let told = Stats::default();
     // A hedge that lost is settled before the winner, a drained one long after.
-    told.hear(&lost(1, "b", 1));
-    told.hear(&row(1, "a"));
-    told.hear(&Row { attempt: 1, role: AttemptRole::Failover, ..row(2, "a") });
-    told.hear(&failed(3, "a", FailureKind::Connect));
-    told.hear(&lost(2, "b", 0));
+    told.record(&lost(1, "b", 1));
+    told.record(&row(1, "a"));
+    told.record(&Row { attempt: 1, role: AttemptRole::Failover, ..row(2, "a") });
+    told.record(&failed(3, "a", FailureKind::Connect));
+    told.record(&lost(2, "b", 0));
     let calls = told.heard().calls(10);
     let seen: Vec<(String, Vec<u32>, bool)> = calls
         .iter()
@@ -94,11 +94,11 @@ fn attempts_of_one_call_are_told_together_in_whatever_order_they_come() {
 
 #[test]
 fn what_was_beside_the_needed_attempt_is_extra() {
-    let told = Told::default();
-    told.hear(&row(1, "a"));
-    told.hear(&lost(2, "a", 0));
-    told.hear(&Row { role: AttemptRole::Hedge, ..row(2, "b") });
-    told.hear(&failed(3, "a", FailureKind::Connect));
+    let told = Stats::default();
+    told.record(&row(1, "a"));
+    told.record(&lost(2, "a", 0));
+    told.record(&Row { role: AttemptRole::Hedge, ..row(2, "b") });
+    told.record(&failed(3, "a", FailureKind::Connect));
     let heard = told.heard();
     assert_eq!((heard.attempts, heard.extra_attempts), (4, 1));
     assert!((heard.extra_usd - 0.000_42).abs() < 1e-12);
@@ -107,10 +107,10 @@ fn what_was_beside_the_needed_attempt_is_extra() {
 
 #[test]
 fn an_attempt_belongs_to_the_minute_it_was_begun_in() {
-    let told = Told::default();
+    let told = Stats::default();
     for (begun, ended) in [(0, 0), (2, 2), (1, 2), (2, 3), (-59, 3), (59, 59), (-2, 59)] {
         let started_unix_ms = NOON_UNIX_MS.wrapping_add_signed(begun * 60_000);
-        told.hear(&Row { started_unix_ms, total_ns: (ended - begun) as u64 * 60_000_000_000, ..row(1, "a") });
+        told.record(&Row { started_unix_ms, total_ns: (ended - begun) as u64 * 60_000_000_000, ..row(1, "a") });
     }
     let heard = told.heard();
     let noon = NOON_UNIX_MS / 60_000;
@@ -122,34 +122,34 @@ fn an_attempt_belongs_to_the_minute_it_was_begun_in() {
 
 #[test]
 fn of_an_old_minute_a_band_is_kept_and_late_attempts_are_counted() {
-    let told = Told::default();
+    let told = Stats::default();
     let at = |begun: u64, ended: u64, ttft_ns: u64| {
         let started_unix_ms = NOON_UNIX_MS + begun * 60_000;
         let total_ns = (ended - begun) * 60_000_000_000;
         Row { started_unix_ms, total_ns, ttft_ns: Some(ttft_ns), ..row(1, "a") }
     };
     let last = MINUTES_OPEN - 1;
-    [200, 300, 100].into_iter().for_each(|ttft| told.hear(&at(0, 0, ttft)));
-    told.hear(&at(last, last, 500));
-    told.hear(&at(0, last, 400));
+    [200, 300, 100].into_iter().for_each(|ttft| told.record(&at(0, 0, ttft)));
+    told.record(&at(last, last, 500));
+    told.record(&at(0, last, 400));
     let first = |heard: &Heard| {
         let minute = heard.lanes[0].minutes_since(0).next().expect("it was heard of").clone();
         (minute.attempts, minute.ttft.is_open(), minute.ttft.band().map(|band| (band.count, band.median)))
     };
     let before = first(&told.heard());
     assert_eq!((before.0, before.1, before.2.map(|band| band.0)), (4, true, Some(4)), "it is still open");
-    told.hear(&at(MINUTES_OPEN, MINUTES_OPEN, 500));
-    told.hear(&at(0, MINUTES_OPEN, 9_000));
+    told.record(&at(MINUTES_OPEN, MINUTES_OPEN, 500));
+    told.record(&at(0, MINUTES_OPEN, 9_000));
     assert_eq!(first(&told.heard()), (5, false, before.2));
     assert_eq!(told.heard().overhead_since(0).count(), 7);
 }
 
 #[test]
 fn times_of_what_failed_or_was_given_up_are_not_those_of_answers() {
-    let told = Told::default();
-    told.hear(&row(1, "a"));
-    told.hear(&Row { ttft_ns: Some(1), ..failed(2, "a", FailureKind::Truncated) });
-    told.hear(&lost(3, "a", 1));
+    let told = Stats::default();
+    told.record(&row(1, "a"));
+    told.record(&Row { ttft_ns: Some(1), ..failed(2, "a", FailureKind::Truncated) });
+    told.record(&lost(3, "a", 1));
     let heard = told.heard();
     let chat = &heard.lanes[0].operations[&Operation::Chat];
     assert_eq!(chat.ttft.count(), 1);
@@ -159,9 +159,9 @@ fn times_of_what_failed_or_was_given_up_are_not_those_of_answers() {
 
 #[test]
 fn a_lane_that_is_told_anew_is_another() {
-    let told = Told::default();
-    told.hear(&row(1, "a"));
-    told.hear(&Row { model: "model-2".to_owned(), ..row(2, "a") });
+    let told = Stats::default();
+    told.record(&row(1, "a"));
+    told.record(&Row { model: "model-2".to_owned(), ..row(2, "a") });
     let heard = told.heard();
     assert_eq!(heard.lanes.len(), 2);
     assert_eq!(heard.lane("a", "example", "model-2").map(|lane| lane.count(|_| true)), Some(1));
@@ -187,7 +187,7 @@ fn hearing_a_row_costs_less_than_a_microsecond() {
         ("all fail", |call, lane| vec![failed(call, lane, FailureKind::Connect)]),
     ];
     for (name, rows_of) in kinds {
-        let told = Told::default();
+        let told = Stats::default();
         // Few enough to stay in the processor's cache, as a row does that was just made; more than are remembered.
         let rows: Vec<Row> = (0..2_000u64)
             .flat_map(|call| {
@@ -201,7 +201,7 @@ fn hearing_a_row_costs_less_than_a_microsecond() {
             .collect();
         let began = clock.now();
         for _ in 0..ROUNDS {
-            rows.iter().for_each(|row| told.hear(black_box(row)));
+            rows.iter().for_each(|row| told.record(black_box(row)));
         }
         let took = clock.now() - began;
         let began = clock.now();
@@ -237,9 +237,9 @@ proptest! {
 
     #[test]
     fn its_size_is_bounded_whatever_comes(rows in prop::collection::vec((0u64..2_000, 0u32..40, 0usize..4, any::<bool>(), any::<u64>()), 0..600)) {
-        let told = Told::default();
+        let told = Stats::default();
         for (call, number, end, won, at) in &rows {
-            told.hear(&Row { attempt: *number, end: AttemptEnd::ALL[*end], won: *won, started_unix_ms: *at, ..row(*call, "a") });
+            told.record(&Row { attempt: *number, end: AttemptEnd::ALL[*end], won: *won, started_unix_ms: *at, ..row(*call, "a") });
         }
         let heard = told.heard();
         prop_assert_eq!(heard.attempts, rows.len() as u64);

@@ -5,19 +5,20 @@
 //! references and counters, so that no call waits for a page.
 
 mod alias;
+pub mod histogram;
 mod hour;
 mod lane;
 mod spread;
 mod trail;
 
-pub(crate) use alias::AliasTold;
+pub(crate) use alias::AliasStats;
 pub(crate) use hour::{MINUTES, hour_began};
-pub(crate) use lane::{LaneTold, MINUTES_OPEN, Minute, OperationTold, SPEED_STEPS};
+pub(crate) use lane::{LaneStats, MINUTES_OPEN, Minute, OperationStats, SPEED_STEPS};
 pub(crate) use spread::Spread;
 pub(crate) use trail::{Attempted, Trail};
 
-use super::histogram::{Histogram, OVERHEADS_NS};
-use crate::house::locked;
+use crate::lock::locked;
+use histogram::{Histogram, OVERHEADS_NS};
 use hour::{Hour, When};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -32,7 +33,7 @@ const ALIASES_MOST: usize = 4_096;
 
 /// Hears of every attempt that was settled.
 #[derive(Debug, Default)]
-pub(crate) struct Told {
+pub(crate) struct Stats {
     heard: Mutex<Heard>,
 }
 
@@ -40,9 +41,9 @@ pub(crate) struct Told {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Heard {
     /// Sorted by name, provider and model.
-    pub lanes: Vec<LaneTold>,
+    pub lanes: Vec<LaneStats>,
     /// By name; a reader shares them.
-    aliases: BTreeMap<String, Arc<AliasTold>>,
+    aliases: BTreeMap<String, Arc<AliasStats>>,
     /// What the gateway itself added to calls (ns).
     pub overhead: Option<Histogram>,
     /// The same by the minutes in which calls were begun; of those that are over by [`MINUTES_OPEN`], by ten minutes.
@@ -58,10 +59,10 @@ pub(crate) struct Heard {
     trails: Trails,
 }
 
-impl Told {
+impl Stats {
     /// Takes in an attempt.
-    pub fn hear(&self, row: &Row) {
-        locked(&self.heard).hear(row);
+    pub fn record(&self, row: &Row) {
+        locked(&self.heard).record(row);
     }
 
     /// What was heard so far.
@@ -71,7 +72,7 @@ impl Told {
 }
 
 impl Heard {
-    fn hear(&mut self, row: &Row) {
+    fn record(&mut self, row: &Row) {
         self.attempts += 1;
         self.cost_usd += row.cost_usd.unwrap_or(0.0);
         if is_extra(row) {
@@ -90,8 +91,8 @@ impl Heard {
         self.hear_of_alias(row);
         let Some(place) = self.place(row) else { return };
         let lane = &mut self.lanes[place];
-        lane.hear(row);
-        self.trails.hear(row, &lane.name);
+        lane.record(row);
+        self.trails.record(row, &lane.name);
     }
 
     /// What the gateway itself added to calls that were begun in this minute or later (ns); of a minute that stands with nine
@@ -109,22 +110,22 @@ impl Heard {
 
     fn hear_of_alias(&mut self, row: &Row) {
         if let Some(known) = self.aliases.get_mut(&row.alias) {
-            return Arc::make_mut(known).hear(row);
+            return Arc::make_mut(known).record(row);
         }
         if self.aliases.len() < ALIASES_MOST {
-            let mut told = AliasTold::default();
-            told.hear(row);
+            let mut told = AliasStats::default();
+            told.record(row);
             self.aliases.insert(row.alias.clone(), Arc::new(told));
         }
     }
 
     /// What was heard of an alias.
-    pub fn alias(&self, name: &str) -> Option<&AliasTold> {
+    pub fn alias(&self, name: &str) -> Option<&AliasStats> {
         self.aliases.get(name).map(Arc::as_ref)
     }
 
     /// What was heard of a lane.
-    pub fn lane(&self, name: &str, provider: &str, model: &str) -> Option<&LaneTold> {
+    pub fn lane(&self, name: &str, provider: &str, model: &str) -> Option<&LaneStats> {
         let place = self.lanes.binary_search_by(|lane| lane.identity().cmp(&(name, provider, model))).ok()?;
         Some(&self.lanes[place])
     }
@@ -135,7 +136,7 @@ impl Heard {
             Ok(place) => Some(place),
             Err(_) if self.lanes.len() >= LANES_MOST => None,
             Err(place) => {
-                self.lanes.insert(place, LaneTold::new(row));
+                self.lanes.insert(place, LaneStats::new(row));
                 Some(place)
             }
         }

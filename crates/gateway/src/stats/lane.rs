@@ -5,7 +5,7 @@
 
 use super::hour::{Hour, When};
 use super::spread::Spread;
-use crate::admin::histogram::{Histogram, TIMES_NS, TOKENS};
+use crate::stats::histogram::{Histogram, TIMES_NS, TOKENS};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokrate_core::FailureKind;
@@ -48,7 +48,7 @@ impl Failing {
 
 /// One lane.
 #[derive(Clone, Debug)]
-pub(crate) struct LaneTold {
+pub(crate) struct LaneStats {
     pub name: Arc<str>,
     pub provider: Arc<str>,
     pub model: Arc<str>,
@@ -57,7 +57,7 @@ pub(crate) struct LaneTold {
     pub endings: BTreeMap<Ending, u64>,
     /// What is known of the cost, by basis (USD).
     pub cost_usd: BTreeMap<CostBasis, f64>,
-    pub operations: BTreeMap<Operation, OperationTold>,
+    pub operations: BTreeMap<Operation, OperationStats>,
     pub minutes: Hour<Minute>,
 }
 
@@ -72,7 +72,7 @@ pub(crate) enum Operation {
 
 /// Histograms of one operation.
 #[derive(Clone, Debug)]
-pub(crate) struct OperationTold {
+pub(crate) struct OperationStats {
     /// Sent to first output text (ns).
     pub ttft: Histogram,
     /// 1 / output speed (ns).
@@ -97,9 +97,9 @@ pub(crate) struct Minute {
     pub extra_usd: f64,
 }
 
-impl LaneTold {
-    pub fn new(row: &Row) -> LaneTold {
-        LaneTold {
+impl LaneStats {
+    pub fn new(row: &Row) -> LaneStats {
+        LaneStats {
             name: row.lane.as_str().into(),
             provider: row.provider.as_str().into(),
             model: row.model.as_str().into(),
@@ -116,15 +116,15 @@ impl LaneTold {
         (&self.name, &self.provider, &self.model)
     }
 
-    pub fn hear(&mut self, row: &Row) {
+    pub fn record(&mut self, row: &Row) {
         *self.endings.entry((row.role, row.end, row.failure)).or_default() += 1;
         self.in_flight_most = self.in_flight_most.max(row.in_flight);
         if let Some(cost) = row.cost_usd {
             *self.cost_usd.entry(row.cost_basis).or_default() += cost;
         }
-        self.operations.entry(Operation::of(&row.dialect_in)).or_default().hear(row);
+        self.operations.entry(Operation::of(&row.dialect_in)).or_default().record(row);
         let Some((minute, is_new)) = self.minutes.at(When::of(row)) else { return };
-        minute.hear(row);
+        minute.record(row);
         if is_new {
             self.minutes.change_older(MINUTES_OPEN, Minute::is_open, Minute::close);
         }
@@ -147,7 +147,7 @@ impl LaneTold {
 }
 
 impl Minute {
-    fn hear(&mut self, row: &Row) {
+    fn record(&mut self, row: &Row) {
         self.attempts += 1;
         if row.end == AttemptEnd::Failed && !is_lack_of_embeddings(row) {
             self.failed.add(row.failure);
@@ -202,9 +202,9 @@ impl Operation {
     }
 }
 
-impl Default for OperationTold {
-    fn default() -> OperationTold {
-        OperationTold {
+impl Default for OperationStats {
+    fn default() -> OperationStats {
+        OperationStats {
             ttft: Histogram::new(&TIMES_NS),
             time_per_token: Histogram::new(&TIMES_NS),
             duration: BTreeMap::new(),
@@ -214,8 +214,8 @@ impl Default for OperationTold {
     }
 }
 
-impl OperationTold {
-    fn hear(&mut self, row: &Row) {
+impl OperationStats {
+    fn record(&mut self, row: &Row) {
         // Of a failed attempt the first token is no success, and of one that was given up the end is nobody's.
         if row.end != AttemptEnd::Failed {
             if let Some(ttft) = row.ttft_ns {

@@ -65,7 +65,7 @@ pub(crate) struct Trails {
 }
 
 impl Trails {
-    pub fn hear(&mut self, row: &Row, lane: &Arc<str>) {
+    pub fn record(&mut self, row: &Row, lane: &Arc<str>) {
         self.heard += 1;
         let attempt = Attempted::of(row, lane);
         // What the client saw the end of.

@@ -1,0 +1,100 @@
+//! How often the client's own error is judged wrongly, and prints the table of docs/method.md:
+//! `cargo run --release -p tokrate-bench --example client_error [SITUATIONS] [FIRST SEED]`.
+//!
+//! Each situation is an engine of known law on loopback, measured as any other endpoint is: the client's error comes from a
+//! calibration. Then the same requests are held against the engine's own log, which is the truth.
+
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "it prints what it finds")]
+
+mod situation;
+mod table;
+
+use situation::Situation;
+use std::error::Error;
+use std::sync::Arc;
+use table::{Outcome, Table};
+use tokrate_bench::forecast::Forecast;
+use tokrate_bench::plan::PhaseSpec;
+use tokrate_bench::{Observer, Place, Progress, Stop, run, truth};
+use tokrate_core::{Conditions, Sketch, Span, Tick};
+use tokrate_host::{Host, HostConfig, TruthLog};
+use tokrate_meter::{
+    ClientError, ClientErrorSource, JudgedFigure, PhaseInput, PhaseResult, Record, RequestNumbers, Warmup,
+};
+use tokrate_net::Clock;
+
+/// Keeps the rows of the only phase.
+#[derive(Default)]
+struct Heard {
+    rows: Vec<RequestNumbers>,
+}
+
+impl Observer for Heard {
+    fn probing(&mut self, _: usize) {}
+    fn planned(&mut self, _: usize, _: &Forecast) {}
+    fn phase_started(&mut self, _: Place, _: &PhaseSpec, _: &Arc<Progress>) {}
+    fn calibrating(&mut self, _: Place) {}
+    fn phase_ended(&mut self, _: Place, _: &Record, rows: &[RequestNumbers]) {
+        self.rows = rows.to_vec();
+    }
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let number = |place, otherwise| std::env::args().nth(place).map_or(Ok(otherwise), |text| text.parse::<u64>());
+    let (count, from) = (number(1, 200)?, number(2, 0)?);
+    let mut table = Table::default();
+    for seed in from..from + count {
+        let situation = Situation::drawn(seed);
+        for (judged, truth) in pairs(seed, &situation)? {
+            let outcome = Outcome::of(&judged, &truth);
+            if outcome.is_wrong() {
+                eprintln!("{seed} {outcome:?} {judged:?} truly moved by {:.3}; {situation:?}", truth.moved);
+            }
+            table.add(&situation, &judged.figure, outcome);
+        }
+    }
+    println!("{table}");
+    Ok(())
+}
+
+/// Every figure of a situation as the calibration judges it, with the same as the engine's log does.
+fn pairs(seed: u64, situation: &Situation) -> Result<Vec<(JudgedFigure, JudgedFigure)>, Box<dyn Error>> {
+    let busy = situation.keep_busy();
+    let law = situation.law.clone();
+    let host = Host::start(HostConfig { law, truth: TruthLog::Memory, seed, ..HostConfig::default() })?;
+    let config = situation.config(&format!("http://{}/v1", host.address()))?;
+    let mut heard = Heard::default();
+    let record = run(&[config], Clock::monotonic(), &Stop::default(), &mut heard)?.remove(0);
+    busy.stop();
+    let (log, lateness) = (host.truth(), host.lateness());
+    host.stop();
+    let phase = record.phases.first().ok_or("nothing was measured")?;
+    let error = truth::against_truth(ClientErrorSource::Truth, &heard.rows, "0", &log, &lateness);
+    let figures = |error: Option<ClientError>| error.map_or_else(Vec::new, |error| error.figures);
+    let by_truth = figures(judged(phase, error, &mut heard.rows).client_error);
+    let by_calibration = figures(phase.client_error.clone());
+    let same = |judged: &JudgedFigure| by_truth.iter().find(|truth| truth.figure == judged.figure).cloned();
+    Ok(by_calibration.into_iter().filter_map(|judged| Some((judged.clone(), same(&judged)?))).collect())
+}
+
+/// The phase once more, judged by another error.
+fn judged(phase: &PhaseResult, error: ClientError, rows: &mut [RequestNumbers]) -> PhaseResult {
+    let warmup = rows.iter().filter(|row| row.warmup).count() as u64;
+    let input = PhaseInput {
+        name: phase.name.clone(),
+        conditions: &Conditions { streaming: true, ..Conditions::default() },
+        load: phase.load,
+        warmup: Warmup::Requests(warmup),
+        started_at: Tick::from_nanos(phase.started_at_ns),
+        ended_at: Tick::from_nanos(phase.ended_at_ns),
+        interrupted: false,
+        client_error: Some(error),
+        timer_lag: &Sketch::new(),
+        client_cpu: Span::ZERO,
+        late: 0,
+        forfeited: 0,
+        withheld: 0,
+        held_back: None,
+    };
+    PhaseResult::of(&input, rows)
+}

@@ -1,0 +1,55 @@
+//! What the workers of a phase share.
+//!
+//! It does not know how requests are carried out. Invariant: nothing in it changes while a phase runs but the flags that end it.
+
+use crate::Stop;
+use crate::bodies::Bodies;
+use crate::config::Limits;
+use crate::money::Money;
+use crate::patience::Patience;
+use crate::plan::PhaseSpec;
+use crate::progress::Progress;
+use http::HeaderMap;
+use std::sync::Arc;
+use tokrate_core::Rng;
+use tokrate_net::{ClientConfig, Clock, Route, Secrets};
+
+/// Everything that a phase needs. Shared by its workers.
+pub(crate) struct Job {
+    pub spec: PhaseSpec,
+    pub bodies: Arc<Bodies>,
+    pub client: ClientConfig,
+    /// Where requests go, resolved once per run.
+    pub route: Route,
+    pub path: String,
+    pub headers: HeaderMap,
+    pub secrets: Secrets,
+    /// First part of the `x-request-id` of every request.
+    pub id_prefix: String,
+    pub limits: Limits,
+    pub workers: u32,
+    pub arrivals: Rng,
+    /// Number of the first prompt: prompts stay unique across the phases of a run.
+    pub first_prompt: u64,
+    /// What may be spent, if there is a limit.
+    pub money: Option<Money>,
+    pub progress: Arc<Progress>,
+    pub patience: Patience,
+    pub clock: Clock,
+    pub stop: Stop,
+}
+
+impl Job {
+    /// Whether nothing more is to be sent: the run was interrupted or given up.
+    pub fn is_over(&self) -> bool {
+        self.stop.is_set() || self.patience.is_over()
+    }
+
+    /// Completes when nothing more is to be sent.
+    pub async fn over(&self) {
+        tokio::select! {
+            () = self.stop.wait() => {}
+            () = self.patience.over() => {}
+        }
+    }
+}

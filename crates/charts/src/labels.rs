@@ -1,0 +1,37 @@
+//! Words beside points, none written over another.
+//!
+//! It does not know what they name. Invariant: a label lies inside the plot and apart from all that were written before it.
+
+use crate::plot::Plot;
+use crate::sheet::TEXT;
+use crate::svg::{Anchor, Svg};
+use crate::text::width;
+
+/// The labels of points that have been written, so that none is written over another.
+#[derive(Default)]
+pub(crate) struct Labels {
+    /// Left, right, top and bottom of each.
+    taken: Vec<[f64; 4]>,
+}
+
+impl Labels {
+    /// Writes the label of a point above it, below it or to its sides; one that has no room is left to the table.
+    pub(crate) fn draw(&mut self, svg: &mut Svg, plot: &Plot, (x, y): (f64, f64), label: &str) {
+        if label.is_empty() {
+            return;
+        }
+        let extent = width(label, TEXT);
+        let centred = (x - extent / 2.0).min(plot.right - extent).max(plot.left);
+        let places = [(centred, y - 9.0), (centred, y + 18.0), (x + 8.0, y + 4.0), (x - 8.0 - extent, y + 4.0)];
+        let area = |(left, baseline): (f64, f64)| [left, left + extent, baseline - 10.0, baseline + 3.0];
+        let free = |place: &(f64, f64)| {
+            let [left, right, top, bottom] = area(*place);
+            let inside = left >= plot.left && right <= plot.right && top >= plot.top && bottom <= plot.bottom;
+            inside && self.taken.iter().all(|[l, r, t, b]| right <= *l || left >= *r || bottom <= *t || top >= *b)
+        };
+        if let Some(place) = places.into_iter().find(free) {
+            svg.text(place, Anchor::Start, "label halo", label);
+            self.taken.push(area(place));
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! By how much the client's figures differ from those that the server's own clock gives.
+//!
+//! It refuses to know how the server's times were come by. Invariant: both sides are the same requests, and each figure is made
+//! by the code that makes the figures of a phase.
+
+use super::pooled::Pool;
+use crate::request::RequestNumbers;
+use crate::stats::{Distribution, Quantile, Unit};
+use serde::{Deserialize, Serialize};
+
+/// The client's figure minus the server's, for each figure that is judged; `None` where one of them has none.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Moved {
+    /// Median of TTFT (ms).
+    pub ttft_p50_ms: Option<f64>,
+    /// 99th percentile of TTFT (ms).
+    pub ttft_p99_ms: Option<f64>,
+    /// Median of ITL (ms).
+    pub itl_p50_ms: Option<f64>,
+    /// 99th percentile of ITL (ms).
+    pub itl_p99_ms: Option<f64>,
+    /// Median of TPOT (ms).
+    pub tpot_p50_ms: Option<f64>,
+    /// 99th percentile of TPOT (ms).
+    pub tpot_p99_ms: Option<f64>,
+    /// Median of E2E (ms).
+    pub e2e_p50_ms: Option<f64>,
+    /// 99th percentile of E2E (ms).
+    pub e2e_p99_ms: Option<f64>,
+    /// Mean time that a request held its place in the load, minus the mean time that the server worked on it (ms).
+    pub slot_mean_ms: Option<f64>,
+    /// Mean tokens of an answer after the first: what is off in TPOT is off once in all of them together.
+    pub later_tokens: f64,
+}
+
+/// The times of requests as a phase has them.
+struct Times {
+    ttft: Distribution,
+    itl: Distribution,
+    tpot: Distribution,
+    e2e: Distribution,
+}
+
+impl Moved {
+    /// Compares the same answered requests as the client saw them and as the server's log has them
+    /// ([`RequestNumbers::as_logged`]).
+    pub fn between(seen: &[&RequestNumbers], logged: &[&RequestNumbers]) -> Moved {
+        let (ours, theirs) = (Times::of(seen), Times::of(logged));
+        let moved = |of: fn(&Times) -> &Quantile| Some(of(&ours).nearest_rank()? - of(&theirs).nearest_rank()?);
+        let held = mean(seen.iter().map(|request| (request.ended_at_ns - request.due_at_ns) as f64 / 1e6));
+        let later = seen.iter().map(|request| (request.tokens_std - request.tokens_first_chunk) as f64);
+        Moved {
+            ttft_p50_ms: moved(|times| &times.ttft.p50),
+            ttft_p99_ms: moved(|times| &times.ttft.p99),
+            itl_p50_ms: moved(|times| &times.itl.p50),
+            itl_p99_ms: moved(|times| &times.itl.p99),
+            tpot_p50_ms: moved(|times| &times.tpot.p50),
+            tpot_p99_ms: moved(|times| &times.tpot.p99),
+            e2e_p50_ms: moved(|times| &times.e2e.p50),
+            e2e_p99_ms: moved(|times| &times.e2e.p99),
+            slot_mean_ms: held.zip(theirs.e2e.mean).map(|(held, worked)| held - worked),
+            later_tokens: mean(later).unwrap_or(0.0),
+        }
+    }
+
+    /// What TPOT would be off by in answers of so many tokens after the first.
+    pub(crate) fn tpot_at(&self, moved: Option<f64>, later_tokens: f64) -> Option<f64> {
+        moved.filter(|_| later_tokens > 0.0).map(|moved| moved * self.later_tokens / later_tokens)
+    }
+}
+
+impl Times {
+    fn of(requests: &[&RequestNumbers]) -> Times {
+        let nanos = |of: fn(&RequestNumbers) -> Option<u64>| {
+            let mut samples: Vec<u64> = requests.iter().filter_map(|request| of(request)).collect();
+            Distribution::of_nanos(&mut samples)
+        };
+        let mut tpot: Vec<f64> = requests.iter().filter_map(|request| request.tpot_ms).collect();
+        Times {
+            ttft: nanos(|request| request.ttft_ns),
+            itl: Pool::Itl.distribution(requests),
+            tpot: Distribution::of_values(&mut tpot, Unit::Milliseconds),
+            e2e: nanos(|request| request.e2e_ns),
+        }
+    }
+}
+
+/// Mean of the values; `None` without any.
+pub(crate) fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let (sum, n) = values.fold((0.0, 0_u64), |(sum, n), value| (sum + value, n + 1));
+    (n > 0).then(|| sum / n as f64)
+}

@@ -1,0 +1,253 @@
+//! What comes back of one request, before it is decoded: when, with which head, and the body of a refusal.
+//!
+//! It does not decode. Invariant: every byte of the body goes through the redactor before anybody else sees it.
+
+use std::borrow::Cow;
+use std::rc::Rc;
+use tokrate_core::{Tick, one_line};
+use tokrate_meter::{Ending, Failure, TEXT_BYTES_MOST, Timing};
+use tokrate_net::{ConnectionUse, Departure, ExchangeFailure, Head, Redactor};
+use tokrate_wire::{Refusal, refusal};
+
+/// Largest part of the body of an error response that is kept, to be understood and handed on.
+pub const REFUSAL_BYTES_MOST: usize = 64 * 1024;
+/// Longest failure message that is kept (bytes): `wire` cuts what a server says at 500, and a status may stand before it.
+const MESSAGE_BYTES_MOST: usize = 600;
+
+/// The answer to one request as far as it has come.
+#[derive(Debug, Default)]
+pub struct Answer {
+    head: Option<Head>,
+    /// Of the request as sent last.
+    departure: Option<Departure>,
+    /// When it had been sent for the first time, if it was sent again.
+    first_sent_at: Option<Tick>,
+    stale_connections: u32,
+    first_byte_at: Option<Tick>,
+    last_byte_at: Option<Tick>,
+    refusal_body: Vec<u8>,
+    redactor: Redactor,
+}
+
+impl Answer {
+    /// One of which nothing has come; `redactor` takes out what may never be shown.
+    pub fn new(redactor: Redactor) -> Answer {
+        Answer { redactor, ..Answer::default() }
+    }
+
+    /// The request begins to be sent.
+    pub fn begin(&mut self, departure: &Departure) {
+        self.departure = Some(Rc::clone(departure));
+    }
+
+    /// The request is to be sent again: its connection had been closed before.
+    pub fn begin_again(&mut self) {
+        self.first_sent_at = self.sent_at();
+        self.departure = None;
+        self.stale_connections += 1;
+    }
+
+    /// Takes the head.
+    pub fn set_head(&mut self, head: Head) {
+        self.head = Some(head);
+    }
+
+    /// Takes bytes of the body; given back is what is to be decoded: nothing of an error response, which is kept.
+    pub fn push<'b>(&mut self, at: Tick, bytes: &'b [u8]) -> Cow<'b, [u8]> {
+        if bytes.is_empty() {
+            return Cow::Borrowed(bytes);
+        }
+        self.first_byte_at.get_or_insert(at);
+        self.last_byte_at = Some(at);
+        let clean = self.redactor.push(bytes);
+        self.keep_refusal(clean)
+    }
+
+    /// The body has ended: what the redactor held back is to be decoded as well. To be called once.
+    pub fn end(&mut self) -> Vec<u8> {
+        let held = self.redactor.end();
+        self.keep_refusal(Cow::Owned(held)).into_owned()
+    }
+
+    fn keep_refusal<'b>(&mut self, clean: Cow<'b, [u8]>) -> Cow<'b, [u8]> {
+        if self.is_good() {
+            return clean;
+        }
+        let room = REFUSAL_BYTES_MOST - self.refusal_body.len();
+        self.refusal_body.extend_from_slice(&clean[..room.min(clean.len())]);
+        Cow::Borrowed(&[])
+    }
+
+    /// The head, once it has come.
+    pub fn head(&self) -> Option<&Head> {
+        self.head.as_ref()
+    }
+
+    /// The head, to take its headers out.
+    pub fn head_mut(&mut self) -> Option<&mut Head> {
+        self.head.as_mut()
+    }
+
+    /// Whether the status is 2xx.
+    pub fn is_good(&self) -> bool {
+        self.head.as_ref().is_some_and(|head| head.status.is_success())
+    }
+
+    /// When the last byte of the request had been handed to the socket, the first time that it was sent.
+    pub fn sent_at(&self) -> Option<Tick> {
+        self.first_sent_at.or_else(|| self.last_sent_at())
+    }
+
+    /// The same, the last time that it was sent.
+    pub fn last_sent_at(&self) -> Option<Tick> {
+        self.departure.as_ref().and_then(|departure| departure.get())
+    }
+
+    /// When the first byte of the body came.
+    pub fn first_byte_at(&self) -> Option<Tick> {
+        self.first_byte_at
+    }
+
+    /// When the last byte of the body so far came.
+    pub fn last_byte_at(&self) -> Option<Tick> {
+        self.last_byte_at
+    }
+
+    /// The body of an error response, its first [`REFUSAL_BYTES_MOST`] bytes.
+    pub fn refusal_body(&self) -> &[u8] {
+        &self.refusal_body
+    }
+
+    /// What takes secrets out of what came.
+    pub fn redactor(&self) -> &Redactor {
+        &self.redactor
+    }
+
+    /// The times of a request that ended so.
+    pub fn timing(&self, due_at: Tick, ended_at: Tick, connection: ConnectionUse) -> Timing {
+        Timing {
+            due_at,
+            sent_at: self.sent_at(),
+            first_byte_at: self.first_byte_at,
+            ended_at,
+            connection_new: connection.new,
+            stale_connections: self.stale_connections,
+            dns: connection.dns,
+            connect: connection.connect,
+            tls: connection.tls,
+        }
+    }
+
+    /// What an error response says; `None` of a good one, or before its head.
+    pub fn refusal(&self) -> Option<Refusal> {
+        let head = self.head.as_ref().filter(|head| !head.status.is_success())?;
+        let headers = head.headers.iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
+        let headers: Vec<(&str, &str)> = headers.collect();
+        Some(refusal(head.status.as_u16(), &headers, &self.refusal_body))
+    }
+
+    /// How an exchange ended as the meter wants to know it.
+    pub fn ending(&self, outcome: Result<(), ExchangeFailure>) -> Ending {
+        match (self.refusal(), outcome) {
+            (Some(Refusal { kind, message, retry_after, .. }), _) => Ending::Failed { kind, message, retry_after },
+            (None, Ok(())) => Ending::Complete,
+            (None, Err(ExchangeFailure { kind, detail })) => {
+                Ending::Failed { kind, message: detail, retry_after: None }
+            }
+        }
+    }
+
+    /// Takes secrets out of words of the server, and bounds them: here they become ours, of a log, a message, a page. Transports and
+    /// proxies have their say without passing through [`Answer::push`].
+    pub fn clean(&self, failure: Option<&mut Failure>, model: &mut Option<String>) {
+        let secrets = self.redactor.secrets();
+        if let Some(failure) = failure {
+            let message = std::mem::take(&mut failure.message);
+            failure.message = one_line(&secrets.redacted(message), MESSAGE_BYTES_MOST);
+        }
+        *model = model.take().map(|model| one_line(&secrets.redacted(model), TEXT_BYTES_MOST));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+    use http::{HeaderMap, HeaderValue, StatusCode, Version};
+    use std::cell::Cell;
+    use tokrate_core::FailureKind;
+    use tokrate_net::Secrets;
+
+    fn at(nanoseconds: u64) -> Tick {
+        Tick::from_nanos(nanoseconds)
+    }
+
+    fn head(status: StatusCode) -> Head {
+        Head { status, headers: HeaderMap::new(), version: Version::HTTP_11 }
+    }
+
+    fn with_key() -> Answer {
+        let mut headers = HeaderMap::new();
+        let mut key = HeaderValue::from_static("Bearer sk-a-long-enough-secret");
+        key.set_sensitive(true);
+        headers.insert("authorization", key);
+        Answer::new(Redactor::new(Secrets::of(&headers), Bytes::new()))
+    }
+
+    fn departed(nanoseconds: u64) -> Departure {
+        Rc::new(Cell::new(Some(at(nanoseconds))))
+    }
+
+    #[test]
+    fn a_request_that_is_sent_again_is_timed_from_the_first_time() {
+        let mut answer = Answer::default();
+        answer.begin(&departed(10));
+        answer.begin_again();
+        answer.begin(&departed(30));
+        answer.begin_again();
+        answer.begin(&departed(50));
+        let timing = answer.timing(at(5), at(90), ConnectionUse::default());
+        assert_eq!((timing.sent_at, timing.stale_connections), (Some(at(10)), 2));
+        assert_eq!(answer.last_sent_at(), Some(at(50)));
+    }
+
+    #[test]
+    fn an_error_response_is_kept_up_to_its_limit_and_not_decoded() {
+        let mut answer = with_key();
+        answer.set_head(head(StatusCode::PAYMENT_REQUIRED));
+        let body = br#"{"error": {"message": "pay, sk-a-long-enough-secret"}}"#;
+        assert!(answer.push(at(1), body).is_empty() && answer.end().is_empty());
+        let Ending::Failed { message, .. } = answer.ending(Ok(())) else { panic!("402 is a failure") };
+        assert!(message.starts_with("pay") && !message.contains("secret"), "{message}");
+        answer.push(at(2), &vec![b'x'; 2 * REFUSAL_BYTES_MOST]);
+        assert_eq!(answer.refusal_body().len(), REFUSAL_BYTES_MOST);
+    }
+
+    #[test]
+    fn a_good_answer_is_handed_on_without_the_key() {
+        let mut answer = with_key();
+        answer.set_head(head(StatusCode::OK));
+        let mut seen = answer.push(at(1), b"the key is sk-a-long-enough").into_owned();
+        seen.extend_from_slice(&answer.push(at(2), b"-secret, is it?"));
+        seen.extend(answer.end());
+        let text = String::from_utf8(seen).expect("text");
+        assert!(text.starts_with("the key is ") && text.ends_with(", is it?") && !text.contains("secret"), "{text}");
+        assert_eq!((answer.first_byte_at(), answer.last_byte_at()), (Some(at(1)), Some(at(2))));
+        assert_eq!(answer.ending(Ok(())), Ending::Complete);
+    }
+
+    #[test]
+    fn words_of_the_server_are_cleaned_and_bounded() {
+        let answer = with_key();
+        let message = format!("proxy said\nsk-a-long-enough-secret {}", "x".repeat(2_000));
+        let mut failure = Failure { kind: FailureKind::Closed, message, retry_after: None };
+        let mut model = Some("sk-a-long-enough-secret".to_owned());
+        answer.clean(Some(&mut failure), &mut model);
+        assert!(
+            failure.message.len() <= MESSAGE_BYTES_MOST && !failure.message.contains(['\n']),
+            "{}",
+            failure.message
+        );
+        assert!(!failure.message.contains("secret") && !model.expect("a model").contains("secret"));
+    }
+}
