@@ -126,7 +126,7 @@ impl Calibrator {
             ..HostConfig::default()
         })?;
         let target = Target::parse(&format!("http://{}/v1", host.address()))?;
-        let client = ClientConfig { http: self.http, ..ClientConfig::default() };
+        let client = ClientConfig { http: self.http, rx_timestamps: true, ..ClientConfig::default() };
         let route = Route::resolve_blocking(&target, &client, self.clock)?;
         let requests = load.requests();
         let warmup = u64::from(load.concurrency);

@@ -29,7 +29,8 @@ impl Endpoint {
     /// The engine behind the server on loopback.
     pub(crate) fn embedded(host: &RunningHost, config: &Config) -> Result<Endpoint, BenchError> {
         let base = tokrate_net::Target::parse(&format!("http://{}/v1", host.address()))?;
-        let client = ClientConfig { connect_timeout: config.limits.connect, ..ClientConfig::default() };
+        let client =
+            ClientConfig { connect_timeout: config.limits.connect, rx_timestamps: true, ..ClientConfig::default() };
         Ok(Endpoint {
             client,
             base,
@@ -48,6 +49,7 @@ impl Endpoint {
             http: remote.http,
             connect_timeout: config.limits.connect,
             reuse: !remote.new_connections,
+            rx_timestamps: true,
             ca_file: remote.ca_file.clone(),
             insecure: remote.insecure,
             unix_socket: remote.unix_socket.clone(),

@@ -330,12 +330,13 @@ impl<'a> Session<'a> {
         };
         let conditions = conditions(self.config, &self.endpoint, Some(spec));
         let mut result = self.result(spec, &conditions, &output, client_error, &mut rows);
-        // An earlier calibration, perhaps of a busy hour, is not enough to disown a figure of now.
-        let is_of_earlier = |error: &&ClientError| error.client_limited && error.source == ClientErrorSource::Cached;
-        if result.client_error.as_ref().filter(is_of_earlier).is_some()
-            && let Some(now) = self.calibrator.error_now(&rows, spec, job.workers, self.stop, calibrating)
+        // A calibration is another run than the phase, and may have met a busy moment: one alone disowns no figure.
+        let by_calibration = |error: &&ClientError| error.client_limited && error.source != ClientErrorSource::Truth;
+        if let Some(first) = result.client_error.as_ref().filter(by_calibration)
+            && let Some(second) = self.calibrator.error_now(&rows, spec, job.workers, self.stop, calibrating)
         {
-            result = self.result(spec, &conditions, &output, Some(now), &mut rows);
+            let both = second.agreed(first);
+            result = self.result(spec, &conditions, &output, Some(both), &mut rows);
         }
         result.server = server;
         self.record.phases.push(result);

@@ -261,7 +261,7 @@ impl Prepared {
             let (routes, mut closed) = (Rc::new(Routes { house: Rc::clone(&house), own }), closed.clone());
             // An error means that the sender is gone, which ends the host as well.
             let end = async move { drop(closed.wait_for(|closed| *closed).await) };
-            serving.spawn_local(listener.serve(routes, clock, end, drain));
+            serving.spawn_local(listener.with_rx_timestamps().serve(routes, clock, end, drain));
         }
         tokio::select! {
             () = answer_questions(&house, asked) => {}

@@ -83,6 +83,15 @@ pub struct JudgedFigure {
 const SHARE_ALLOWED: f64 = 0.02;
 
 impl ClientError {
+    /// This calibration, with each figure moved only as far as an earlier one of the same load agrees to.
+    #[must_use]
+    pub fn agreed(mut self, earlier: &ClientError) -> ClientError {
+        if let (Some(moved), Some(before)) = (&mut self.moved, &earlier.moved) {
+            moved.limit_to(before);
+        }
+        self
+    }
+
     /// Keeps these figures, and says which of them are no measurement of the server.
     pub(crate) fn judge(&mut self, figures: Vec<JudgedFigure>) {
         let reasons: Vec<String> = figures.iter().filter(|figure| !figure.valid).map(JudgedFigure::reason).collect();
@@ -146,6 +155,19 @@ mod tests {
     fn a_wide_interval_allows_for_more() {
         assert_eq!(said(4.0, 4.0), None);
         assert_eq!(said(4.0, 4.1).as_deref(), Some("TTFT p50 of 100 ms could be off by 4.10 ms"));
+    }
+
+    #[test]
+    fn two_calibrations_disown_only_what_both_do() {
+        let error = |ttft_p50_ms, itl_p50_ms| ClientError {
+            moved: Some(Moved { ttft_p50_ms, itl_p50_ms, ..Moved::default() }),
+            ..ClientError::default()
+        };
+        let both = error(Some(-3.0), Some(0.5)).agreed(&error(Some(2.0), None)).moved.expect("both have it");
+        assert_eq!((both.ttft_p50_ms, both.itl_p50_ms, both.e2e_p50_ms), (Some(2.0), Some(0.5), None));
+        let both = error(Some(1.0), None).agreed(&error(Some(-2.0), Some(0.1))).moved.expect("both have it");
+        assert_eq!((both.ttft_p50_ms, both.itl_p50_ms), (Some(1.0), Some(0.1)));
+        assert_eq!(error(Some(1.0), None).agreed(&ClientError::default()), error(Some(1.0), None));
     }
 
     #[test]

@@ -37,6 +37,8 @@ pub struct ClientConfig {
     pub connect_timeout: Span,
     /// Whether connections are kept for later requests.
     pub reuse: bool,
+    /// Whether reads over TCP are stamped by the kernel as the bytes come, and not when they are read. Linux only.
+    pub rx_timestamps: bool,
     /// PEM file with further certificate authorities, or with the certificate that a server shows.
     pub ca_file: Option<PathBuf>,
     /// Whether any certificate of a server will do: for tests. That of a proxy is checked all the same.
@@ -53,6 +55,7 @@ impl Default for ClientConfig {
             http: HttpVersion::Http1,
             connect_timeout: Span::from_secs(10),
             reuse: true,
+            rx_timestamps: false,
             ca_file: None,
             insecure: false,
             unix_socket: None,

@@ -12,6 +12,7 @@ use crate::error::NetError;
 use crate::exchange::{ConnectionUse, ExchangeFailure};
 use crate::proxy::Proxy;
 use crate::route::Route;
+use crate::rx_timestamp::TcpSocket;
 use crate::stamped::{Stamped, Stamps};
 use crate::target::Target;
 use crate::tls::handshake_failure;
@@ -67,6 +68,7 @@ pub(crate) struct Connector {
     route: Route,
     clock: Clock,
     http: HttpVersion,
+    rx_timestamps: bool,
     tls: Option<Encryption>,
     proxy_tls: Option<Encryption>,
     dial: Dial,
@@ -89,7 +91,8 @@ impl Connector {
             ),
             _ => None,
         };
-        let connector = Connector { route, clock, http: config.http, tls, proxy_tls, dial };
+        let (http, rx_timestamps) = (config.http, config.rx_timestamps);
+        let connector = Connector { route, clock, http, rx_timestamps, tls, proxy_tls, dial };
         if connector.absolute_form() && config.http == HttpVersion::Http2 {
             return Err(NetError::ProxiedHttp2);
         }
@@ -179,7 +182,7 @@ impl Connector {
         }
     }
 
-    async fn open_tcp(&self) -> Result<TcpStream, ExchangeFailure> {
+    async fn open_tcp(&self) -> Result<TcpSocket, ExchangeFailure> {
         let is_proxied = self.route.proxy.is_some();
         let (kind, whom) = if is_proxied { (FailureKind::Proxy, "the proxy ") } else { (FailureKind::Connect, "") };
         let mut last = None;
@@ -188,7 +191,7 @@ impl Connector {
                 Ok(stream) => {
                     // Small requests must leave at once; without it the worst is 40 ms of delay.
                     let _ = stream.set_nodelay(true);
-                    return Ok(stream);
+                    return Ok(TcpSocket::new(stream, self.rx_timestamps));
                 }
                 Err(error) => last = Some(format!("connect to {whom}{address}: {}", said(&error))),
             }
@@ -247,9 +250,9 @@ mod tests {
             let Transport::Plain(mut stream) = opened.expect("it listens").transport else {
                 panic!("no TLS was asked for")
             };
-            let Socket::Tcp(stream) = stream.inner_mut() else { panic!("no memory was given") };
+            let Socket::Tcp(socket) = stream.inner_mut() else { panic!("no memory was given") };
             assert!(
-                stream.nodelay().expect("an open socket"),
+                socket.stream().nodelay().expect("an open socket"),
                 "a small request waits for the acknowledgement of the last"
             );
         });

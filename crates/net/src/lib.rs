@@ -17,6 +17,7 @@ mod pacer;
 mod proxy;
 mod random;
 mod route;
+mod rx_timestamp;
 mod secrets;
 pub mod server;
 mod stamped;

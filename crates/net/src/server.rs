@@ -7,6 +7,7 @@
 
 use crate::clock::Clock;
 use crate::error::NetError;
+use crate::rx_timestamp::TcpSocket;
 use crate::stamped::{Stamped, Stamps, WriteWatch};
 use crate::tls::ServerTls;
 use answered::Served;
@@ -21,7 +22,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokrate_core::{Span, Tick};
@@ -127,7 +128,7 @@ impl ConnectionTap {
         }
     }
 
-    /// When the last read of the connection returned: for a request that was just read, when its last byte came.
+    /// When the last byte that was read of the connection came: of a request that was just read, its last.
     pub fn read_at(&self) -> Tick {
         self.stamps.borrow().read_at()
     }
@@ -183,6 +184,7 @@ pub struct Listener {
     rules: Arc<Rules>,
     /// Whether its clients speak TLS, so that they understand nothing else.
     is_encrypted: bool,
+    rx_timestamps: bool,
 }
 
 /// What holds for a listening socket in every thread.
@@ -207,13 +209,20 @@ impl Listener {
             return Err(NetError::Open { address, remedy: access.settings.key });
         }
         let failed = |source| NetError::Listen { address, source };
-        let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }.map_err(failed)?;
+        let socket = if address.is_ipv4() { tokio::net::TcpSocket::new_v4() } else { tokio::net::TcpSocket::new_v6() }
+            .map_err(failed)?;
         socket.set_reuseaddr(true).map_err(failed)?;
         socket.bind(address).map_err(failed)?;
         let listener = socket.listen(BACKLOG).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let rules = Rules { address, access: Access::new(address, access), connections: Arc::clone(connections) };
-        Ok(Listener { listener, rules: Arc::new(rules), is_encrypted: false })
+        Ok(Listener { listener, rules: Arc::new(rules), is_encrypted: false, rx_timestamps: false })
+    }
+
+    /// Has the kernel stamp what clients send as it comes, and not when it is read. Linux only.
+    #[must_use]
+    pub fn with_rx_timestamps(self) -> Listener {
+        Listener { rx_timestamps: true, ..self }
     }
 
     /// Where it listens.
@@ -240,7 +249,7 @@ impl Listener {
         let SharedSocket { socket, rules } = shared;
         let failed = |source| NetError::Listen { address: rules.address, source };
         let listener = TcpListener::from_std(socket).map_err(failed)?;
-        Ok(Listener { listener, rules, is_encrypted: false })
+        Ok(Listener { listener, rules, is_encrypted: false, rx_timestamps: false })
     }
 
     /// Serves until `shutdown` completes, then lets open requests end within `drain`.
@@ -306,9 +315,9 @@ pub trait Accept {
 }
 
 impl Accept for Listener {
-    type Stream = TcpStream;
+    type Stream = TcpSocket;
 
-    async fn accept(&mut self, clock: Clock) -> io::Result<Incoming<TcpStream>> {
+    async fn accept(&mut self, clock: Clock) -> io::Result<Incoming<TcpSocket>> {
         loop {
             let (stream, peer) = self.listener.accept().await?;
             let Some(place) = self.rules.connections.take(peer.ip(), clock.now()) else {
@@ -317,6 +326,7 @@ impl Accept for Listener {
             };
             // Events are small and must not wait for the acknowledgement of the last; a socket that refuses is closed already.
             let _ = stream.set_nodelay(true);
+            let stream = TcpSocket::new(stream, self.rx_timestamps);
             return Ok(Incoming { stream, accepted: Some((place, Arc::clone(&self.rules))) });
         }
     }
@@ -389,7 +399,7 @@ async fn serve_tapped<H: Handler, T: AsyncRead + AsyncWrite + Unpin + 'static>(
 }
 
 async fn serve_encrypted<H: Handler>(
-    stream: TcpStream,
+    stream: TcpSocket,
     tls: ServerTls,
     handler: Rc<H>,
     clock: Clock,

@@ -1,17 +1,23 @@
-//! The one place that stamps time: a transport that notes when each read returned and when each write was handed over.
+//! The one place that stamps time: a transport that notes when the bytes of each read came and when each write was handed over.
 //!
-//! It refuses to look at the bytes. Invariant: the stamp of a read is taken when it returned with at least one byte, below
-//! TLS and before anything is decoded.
+//! It does not look at the bytes. The stamp of a read is the kernel's receive timestamp of its last byte where there is one, else the
+//! time at which the read returned; below TLS and before anything is decoded. Invariant: stamps of reads never go back, and none is
+//! later than the return of its read.
 
 use crate::clock::Clock;
 use crate::exchange::Departure;
+use crate::rx_timestamp::RxTimestamp;
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokrate_core::Tick;
+use tokrate_core::{Span, Tick};
+
+/// Wall time that moved by more than this against the monotonic clock from one read to the next (ns) was set; a thread that loses
+/// its core between the two clocks is late by less as a rule.
+const WALL_JUMP: u64 = 20_000_000;
 
 /// When the transport of one connection last moved bytes.
 #[derive(Debug, Default)]
@@ -23,10 +29,12 @@ pub struct Stamps {
     first_byte: Cell<Option<u8>>,
     departures: RefCell<Vec<Departure>>,
     reader: RefCell<Option<Waker>>,
+    /// Wall time minus monotonic time at the last read that had a receive timestamp (ns).
+    wall_offset: Cell<Option<u64>>,
 }
 
 impl Stamps {
-    /// When the last read returned bytes.
+    /// When the last byte of the last read came.
     pub fn read_at(&self) -> Tick {
         self.read_at.get()
     }
@@ -65,6 +73,15 @@ impl Stamps {
     /// Wakes the caller when the next bytes are read.
     pub(crate) fn wake_at_read(&self, context: &Context<'_>) {
         *self.reader.borrow_mut() = Some(context.waker().clone());
+    }
+
+    /// When bytes came that the kernel stamped with `rx_timestamp`, by the monotonic clock. `wall_now` was read right before `now`.
+    fn arrival(&self, rx_timestamp: u64, wall_now: u64, now: Tick) -> Tick {
+        let offset = wall_now.wrapping_sub(now.as_nanos());
+        let before = self.wall_offset.replace(Some(offset)).unwrap_or(offset);
+        let moved = (offset.wrapping_sub(before) as i64).unsigned_abs();
+        let waited = Span::from_nanos(wall_now.saturating_sub(rx_timestamp));
+        if moved > WALL_JUMP { now } else { (now - waited).max(self.read_at.get()) }
     }
 
     fn read(&self, at: Tick, bytes: &[u8]) {
@@ -142,7 +159,7 @@ impl<T, W> Stamped<T, W> {
     }
 }
 
-impl<T: AsyncRead + Unpin, W: Unpin> AsyncRead for Stamped<T, W> {
+impl<T: AsyncRead + RxTimestamp + Unpin, W: Unpin> AsyncRead for Stamped<T, W> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -152,7 +169,11 @@ impl<T: AsyncRead + Unpin, W: Unpin> AsyncRead for Stamped<T, W> {
         let result = Pin::new(&mut self.inner).poll_read(context, buffer);
         let bytes = &buffer.filled()[before..];
         if !bytes.is_empty() {
-            self.stamps.read(self.clock.now(), bytes);
+            let timestamp = self.inner.rx_timestamp().filter(|_| self.clock.runs());
+            let timestamp = timestamp.map(|timestamp| (timestamp, self.clock.wall_nanos()));
+            let now = self.clock.now();
+            let at = timestamp.map_or(now, |(timestamp, wall_now)| self.stamps.arrival(timestamp, wall_now, now));
+            self.stamps.read(at, bytes);
         }
         result
     }
@@ -193,4 +214,38 @@ impl<T: AsyncWrite + Unpin, W: WriteWatch + Unpin> AsyncWrite for Stamped<T, W> 
     }
 
     goes_through!();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+    /// Wall time minus monotonic time.
+    const OFFSET: u64 = 1_790_000_000_000 * MS;
+
+    fn at(ms: u64) -> Tick {
+        Tick::from_nanos(ms * MS)
+    }
+
+    #[test]
+    fn an_arrival_lies_as_far_back_as_the_bytes_have_waited_but_never_before_the_last() {
+        let stamps = Stamps::default();
+        assert_eq!(stamps.arrival(OFFSET + 97 * MS, OFFSET + 100 * MS, at(100)), at(97));
+        stamps.read(at(97), b"x");
+        assert_eq!(stamps.arrival(OFFSET + 90 * MS, OFFSET + 110 * MS, at(110)), at(97));
+        // A stamp of the future, and a thread that lost its core between the two clocks.
+        assert_eq!(stamps.arrival(OFFSET + 130 * MS, OFFSET + 120 * MS, at(120)), at(120));
+        assert_eq!(stamps.arrival(OFFSET + 119 * MS, OFFSET + 120 * MS, at(125)), at(124));
+    }
+
+    #[test]
+    fn a_wall_clock_that_was_set_is_not_believed_for_one_read() {
+        let stamps = Stamps::default();
+        stamps.arrival(OFFSET + 10 * MS, OFFSET + 10 * MS, at(10));
+        let set = OFFSET + 3_600_000 * MS;
+        assert_eq!(stamps.arrival(OFFSET + 19 * MS, set + 20 * MS, at(20)), at(20), "it was set in between");
+        assert_eq!(stamps.arrival(set + 29 * MS, set + 30 * MS, at(30)), at(29));
+        assert_eq!(stamps.arrival(set + 39 * MS, OFFSET + 40 * MS, at(40)), at(40), "and back");
+    }
 }

@@ -2,6 +2,7 @@
 //!
 //! It refuses to open anything. Invariant: stamps are taken between the socket and TLS.
 
+use crate::rx_timestamp::{RxTimestamp, TcpSocket};
 use crate::stamped::Stamped;
 use rustix::net::RecvFlags;
 use std::fmt;
@@ -10,7 +11,7 @@ use std::os::fd::AsFd;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{TcpStream, UnixStream};
+use tokio::net::UnixStream;
 use tokio_rustls::client::TlsStream;
 
 /// A byte stream that stands in for a socket; what it does at the end of its peer is its own.
@@ -21,7 +22,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin + fmt::Debug> MemoryStream for T {}
 /// What bytes go through at the lowest level.
 #[derive(Debug)]
 pub(crate) enum Socket {
-    Tcp(TcpStream),
+    Tcp(TcpSocket),
     Unix(UnixStream),
     Memory(Box<dyn MemoryStream>),
 }
@@ -48,7 +49,7 @@ impl Socket {
     /// Looks into the kernel, whatever the runtime has seen of it.
     fn quiet(&mut self, context: &mut Context<'_>) -> Quiet {
         match self {
-            Socket::Tcp(stream) => quiet_in_kernel(stream),
+            Socket::Tcp(socket) => quiet_in_kernel(socket.stream()),
             Socket::Unix(stream) => quiet_in_kernel(stream),
             Socket::Memory(stream) => {
                 if is_silent(stream, context) {
@@ -57,6 +58,15 @@ impl Socket {
                     Quiet::No
                 }
             }
+        }
+    }
+}
+
+impl RxTimestamp for Socket {
+    fn rx_timestamp(&self) -> Option<u64> {
+        match self {
+            Socket::Tcp(socket) => socket.rx_timestamp(),
+            Socket::Unix(_) | Socket::Memory(_) => None,
         }
     }
 }
@@ -102,7 +112,7 @@ impl Transport {
     pub fn is_closed(&mut self) -> bool {
         let mut context = Context::from_waker(Waker::noop());
         let has_stirred = match self.socket() {
-            Socket::Tcp(stream) => stream.poll_read_ready(&mut context).is_ready(),
+            Socket::Tcp(socket) => socket.stream().poll_read_ready(&mut context).is_ready(),
             Socket::Unix(stream) => stream.poll_read_ready(&mut context).is_ready(),
             Socket::Memory(_) => true,
         };

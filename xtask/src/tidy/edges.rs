@@ -70,6 +70,7 @@ const TABLE: &[Row] = &[
             "rustls-native-certs",
             "rustls-webpki",
             "webpki-roots",
+            "nix",
             "rustix",
             "thiserror",
         ],

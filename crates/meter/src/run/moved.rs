@@ -64,6 +64,25 @@ impl Moved {
         }
     }
 
+    /// Takes each figure from the one of two calibrations that moved it less; a figure that only one has is taken from that.
+    pub(crate) fn limit_to(&mut self, other: &Moved) {
+        let pairs = [
+            (&mut self.ttft_p50_ms, other.ttft_p50_ms),
+            (&mut self.ttft_p99_ms, other.ttft_p99_ms),
+            (&mut self.itl_p50_ms, other.itl_p50_ms),
+            (&mut self.itl_p99_ms, other.itl_p99_ms),
+            (&mut self.tpot_p50_ms, other.tpot_p50_ms),
+            (&mut self.tpot_p99_ms, other.tpot_p99_ms),
+            (&mut self.e2e_p50_ms, other.e2e_p50_ms),
+            (&mut self.e2e_p99_ms, other.e2e_p99_ms),
+            (&mut self.slot_mean_ms, other.slot_mean_ms),
+        ];
+        for (ours, theirs) in pairs {
+            let theirs = theirs.filter(|theirs| ours.is_none_or(|ours| theirs.abs() < ours.abs()));
+            *ours = theirs.or(*ours);
+        }
+    }
+
     /// What TPOT would be off by in answers of so many tokens after the first.
     pub(crate) fn tpot_at(&self, moved: Option<f64>, later_tokens: f64) -> Option<f64> {
         moved.filter(|_| later_tokens > 0.0).map(|moved| moved * self.later_tokens / later_tokens)

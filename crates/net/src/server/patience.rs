@@ -3,6 +3,7 @@
 //! It refuses to know what is written. Invariant: a peer that takes a byte within the limit is left alone, however slow it is.
 
 use super::ConnectionTap;
+use crate::rx_timestamp::{RxTimestamp, TcpSocket};
 use crate::stamped::goes_through;
 use std::any::Any;
 use std::io;
@@ -10,7 +11,6 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 use tokio::time::Sleep;
 use tokrate_core::Span;
 
@@ -57,9 +57,15 @@ impl<T: 'static> Patient<T> {
 /// a slow peer may need longer for than the limit; any room at all means that it has taken something.
 fn write_at_once<T: 'static>(inner: &T, bytes: &[u8]) -> usize {
     use rustix::net::{SendFlags, send};
-    let Some(stream) = (inner as &dyn Any).downcast_ref::<TcpStream>() else { return 0 };
+    let Some(socket) = (inner as &dyn Any).downcast_ref::<TcpSocket>() else { return 0 };
     // An error is found again, and told, by the next write.
-    send(stream, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL).unwrap_or(0)
+    send(socket.stream(), bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL).unwrap_or(0)
+}
+
+impl<T: 'static> RxTimestamp for Patient<T> {
+    fn rx_timestamp(&self) -> Option<u64> {
+        (&self.inner as &dyn Any).downcast_ref::<TcpSocket>()?.rx_timestamp()
+    }
 }
 
 impl<T: AsyncRead + Unpin> AsyncRead for Patient<T> {

@@ -361,7 +361,7 @@ fn a_connection_that_was_accepted_sends_small_writes_at_once() {
         let _client = TcpStream::connect(listener.address()).await.expect("it listens");
         let incoming = listener.accept(Clock::monotonic()).await.expect("a connection waits");
         assert!(
-            incoming.stream.nodelay().expect("an open socket"),
+            incoming.stream.stream().nodelay().expect("an open socket"),
             "an event waits for the acknowledgement of the last"
         );
     });

@@ -35,6 +35,7 @@ pub(super) fn find(remote: &mut Remote) -> Result<()> {
         http: remote.http,
         connect_timeout: PATIENCE,
         reuse: true,
+        rx_timestamps: false,
         ca_file: remote.ca_file.clone(),
         insecure: remote.insecure,
         unix_socket: remote.unix_socket.clone(),

@@ -1,0 +1,245 @@
+//! A TCP socket whose reads carry the kernel's receive timestamp (`SO_TIMESTAMPNS`).
+//!
+//! A client whose cores are busy wakes up late; the kernel notes when the bytes came all the same. Where it tells nothing (other
+//! systems than Linux, bytes that came before it was asked to) the read has no timestamp. Invariant: the bytes are those that a
+//! plain read would have returned.
+
+use nix::errno::Errno;
+#[cfg(target_os = "linux")]
+use nix::sys::socket::{ControlMessageOwned, setsockopt, sockopt::ReceiveTimestampns};
+use nix::sys::socket::{MsgFlags, recvmsg};
+use nix::sys::time::TimeSpec;
+use std::io::{self, IoSliceMut};
+use std::os::fd::AsRawFd;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
+use tokio::net::TcpStream;
+
+/// A transport that may know when the bytes of its last read came.
+pub(crate) trait RxTimestamp {
+    /// When the last byte of the last read reached this machine: wall time, nanoseconds since 1970.
+    fn rx_timestamp(&self) -> Option<u64>;
+}
+
+/// A TCP connection.
+#[derive(Debug)]
+pub struct TcpSocket {
+    stream: TcpStream,
+    /// Room for the kernel's message; `None` where timestamps are not asked for.
+    control: Option<Box<[u8]>>,
+    timestamp: Option<u64>,
+}
+
+impl TcpSocket {
+    /// One with timestamps, if they are wanted and the system has them.
+    pub(crate) fn new(stream: TcpStream, rx_timestamps: bool) -> TcpSocket {
+        let has_timestamps = rx_timestamps && asked(&stream);
+        let control = has_timestamps.then(|| nix::cmsg_space!(TimeSpec).into_boxed_slice());
+        TcpSocket { stream, control, timestamp: None }
+    }
+
+    pub(crate) fn stream(&self) -> &TcpStream {
+        &self.stream
+    }
+
+    fn read_timestamped(&mut self, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let Some(control) = &mut self.control else { return Poll::Ready(Ok(())) };
+        loop {
+            ready!(self.stream.poll_read_ready(context))?;
+            let room = buffer.initialize_unfilled();
+            let (fd, size) = (self.stream.as_raw_fd(), room.len());
+            let mut received = None;
+            let read = self.stream.try_io(Interest::READABLE, || {
+                let (count, timestamp) = receive(fd, room, control)?;
+                received = Some((count, timestamp));
+                // As tokio's own reads do: less than there was room for means that the socket is empty, so that the next read
+                // need not ask the kernel before there is news.
+                if count > 0 && count < size { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
+            });
+            match (received, read) {
+                (Some((count, timestamp)), _) => {
+                    self.timestamp = timestamp;
+                    buffer.advance(count);
+                    return Poll::Ready(Ok(()));
+                }
+                (None, Err(error)) if error.kind() == io::ErrorKind::WouldBlock => {}
+                (None, read) => return Poll::Ready(read),
+            }
+        }
+    }
+}
+
+/// Asks the kernel for timestamps; whether it gives any.
+#[cfg(target_os = "linux")]
+fn asked(stream: &TcpStream) -> bool {
+    setsockopt(stream, ReceiveTimestampns, &true).is_ok()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn asked(_stream: &TcpStream) -> bool {
+    false
+}
+
+/// Reads what there is; its size, and when the last byte of it came.
+fn receive(fd: i32, room: &mut [u8], control: &mut [u8]) -> io::Result<(usize, Option<u64>)> {
+    let mut slices = [IoSliceMut::new(room)];
+    loop {
+        match recvmsg::<()>(fd, &mut slices, Some(&mut *control), MsgFlags::MSG_DONTWAIT) {
+            Err(Errno::EINTR) => {}
+            Err(error) => return Err(error.into()),
+            Ok(message) => {
+                let mut messages = message.cmsgs().into_iter().flatten();
+                return Ok((message.bytes, messages.find_map(|message| nanos(&message))));
+            }
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn nanos(message: &ControlMessageOwned) -> Option<u64> {
+    let ControlMessageOwned::ScmTimestampns(time) = message else { return None };
+    let seconds = u64::try_from(time.tv_sec()).ok()?;
+    seconds.checked_mul(1_000_000_000)?.checked_add(u64::try_from(time.tv_nsec()).ok()?)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn nanos(_message: &nix::sys::socket::ControlMessageOwned) -> Option<u64> {
+    None
+}
+
+impl RxTimestamp for TcpSocket {
+    fn rx_timestamp(&self) -> Option<u64> {
+        self.timestamp
+    }
+}
+
+impl AsyncRead for TcpSocket {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        // Without room there is nothing to tell an empty read from the peer's end by.
+        if self.control.is_none() || buffer.remaining() == 0 {
+            return Pin::new(&mut self.stream).poll_read(context, buffer);
+        }
+        self.read_timestamped(context, buffer)
+    }
+}
+
+impl AsyncWrite for TcpSocket {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(context, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Clock;
+    use crate::stamped::Stamped;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    fn block_on<T>(test: impl Future<Output = T>) -> T {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        runtime.block_on(test)
+    }
+
+    /// A connection over loopback: the plain end, and that whose reads are timestamped.
+    async fn connected() -> (TcpStream, TcpSocket) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("it is bound");
+        let (near, accepted) = tokio::join!(TcpStream::connect(address), listener.accept());
+        let (far, _) = accepted.expect("a client comes");
+        far.set_nodelay(true).expect("an open socket");
+        (far, TcpSocket::new(near.expect("it listens"), true))
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_read_is_stamped_when_its_bytes_came_and_not_when_it_was_made() {
+        block_on(async {
+            let clock = Clock::monotonic();
+            let (mut far, near) = connected().await;
+            let mut near = Stamped::new(near, clock, ());
+            let mut in_time = 0;
+            for _ in 0..20 {
+                let before = clock.now();
+                far.write_all(b"event").await.expect("the peer is there");
+                // Loopback has delivered what a write took when the write returns.
+                let after = clock.now();
+                let mut bytes = [0; 5];
+                near.read_exact(&mut bytes).await.expect("they came");
+                let stamp = near.stamps().read_at();
+                assert!(stamp >= before, "nothing comes before it was sent");
+                in_time += usize::from(stamp <= after);
+            }
+            // A thread that loses its core between two clocks is seldom.
+            assert!(in_time > 10, "{in_time} of 20 stamps are those of the arrival");
+        });
+    }
+
+    #[test]
+    fn the_bytes_are_those_of_a_plain_read_up_to_the_end() {
+        block_on(async {
+            let (mut far, mut near) = connected().await;
+            let sent: Vec<u8> = (0..200_000_u32).map(|n| (n % 251) as u8).collect();
+            let all = sent.clone();
+            let sending = async move {
+                for piece in all.chunks(7_001) {
+                    far.write_all(piece).await.expect("the peer reads");
+                }
+            };
+            let reading = async {
+                let mut received = Vec::new();
+                let mut room = [0; 1_000];
+                loop {
+                    match near.read(&mut room).await.expect("the peer is there") {
+                        0 => return received,
+                        count => received.extend_from_slice(&room[..count]),
+                    }
+                }
+            };
+            let ((), received) = tokio::join!(sending, reading);
+            assert!(received == sent, "{} of {} bytes", received.len(), sent.len());
+        });
+    }
+
+    #[test]
+    fn a_read_waits_for_bytes_and_a_broken_connection_is_an_error() {
+        block_on(async {
+            let (mut far, mut near) = connected().await;
+            let mut room = [0; 8];
+            let reading = near.read(&mut room);
+            let (read, written) = tokio::join!(reading, far.write_all(b"late"));
+            written.expect("the peer is there");
+            assert_eq!(read.expect("they came"), 4);
+            far.set_zero_linger().expect("an open socket");
+            drop(far);
+            let error = near.read(&mut room).await.expect_err("it was reset");
+            assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
+        });
+    }
+}
