@@ -9,16 +9,16 @@ mod spelling;
 pub(crate) use spelling::respelt;
 
 use crate::expression::{Cursor, ExpressionError, Relation, is_speed_unit, milliseconds_in, suggestion};
-use crate::metric::RequestMetric;
+use crate::metric::{Metric, MetricUnit};
 use crate::run::{Load, PhaseResult};
-use look_up::{Found, Kind, Subject, subject_of};
+use look_up::{Found, Subject, subject_of};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// One demand.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Assertion {
-    subject: &'static Subject,
+    subject: Subject,
     statistic: &'static str,
     relation: Relation,
     /// In the subject's unit; a share is 0 to 1.
@@ -120,7 +120,7 @@ impl Assertion {
             phase: None,
             status: AssertionStatus::NotMeasured,
             value: None,
-            unit: self.kind().unit().to_owned(),
+            unit: self.unit().name().to_owned(),
             detail: format!("no phase has this load; {there}"),
         }]
     }
@@ -132,8 +132,8 @@ impl Assertion {
     }
 
     /// The metric of single requests that it is about, if it is.
-    pub fn metric(&self) -> Option<RequestMetric> {
-        RequestMetric::from_name(self.subject.name.trim_start_matches("adj_"))
+    pub fn metric(&self) -> Option<Metric> {
+        self.subject.metric().filter(|metric| metric.row().of_request.is_some())
     }
 
     /// Whether it is for phases of this load.
@@ -146,8 +146,8 @@ impl Assertion {
         }
     }
 
-    fn kind(&self) -> Kind {
-        self.subject.kind_of(self.statistic)
+    fn unit(&self) -> MetricUnit {
+        self.subject.unit_of(self.statistic)
     }
 
     fn judge_phase(&self, phase: &PhaseResult) -> AssertionOutcome {
@@ -155,7 +155,7 @@ impl Assertion {
             Found::Value(value) => {
                 let met = self.relation.holds(value, self.bound);
                 let status = if met { AssertionStatus::Met } else { AssertionStatus::Missed };
-                (status, Some(value), self.kind().shown(value))
+                (status, Some(value), self.unit().shown(value))
             }
             Found::Infinite => {
                 let detail = "infinite: failed requests count as never answered";
@@ -172,7 +172,7 @@ impl Assertion {
             phase: Some(phase.name.clone()),
             status,
             value,
-            unit: self.kind().unit().to_owned(),
+            unit: self.unit().name().to_owned(),
             detail,
         }
     }
@@ -180,8 +180,8 @@ impl Assertion {
 
 impl fmt::Display for Assertion {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let unit = if self.kind() == Kind::Time { "_ms" } else { "" };
-        let (subject, statistic) = (self.subject.name, self.statistic);
+        let unit = if self.unit() == MetricUnit::Milliseconds { "_ms" } else { "" };
+        let (subject, statistic) = (self.subject.name(), self.statistic);
         write!(formatter, "{subject}{unit}.{statistic} {} {}", self.relation.symbol(), self.bound)?;
         match self.place {
             Place::Everywhere => Ok(()),
@@ -196,17 +196,14 @@ fn read(text: &str) -> Result<Assertion, ExpressionError> {
     let (subject, statistic, named_unit) = left_side(&mut cursor)?;
     let relation = cursor.relation()?;
     let number = cursor.number()?;
-    let kind = subject.kind_of(statistic);
-    let bound = number * unit_factor(&mut cursor, kind, named_unit)?;
+    let bound = number * unit_factor(&mut cursor, subject.unit_of(statistic), named_unit)?;
     let place = place(&mut cursor)?;
     cursor.end("@ and a load, or the end")?;
     Ok(Assertion { subject, statistic, relation, bound, place })
 }
 
 /// The metric and its statistic, with the unit that may hang on the metric's name.
-fn left_side<'t>(
-    cursor: &mut Cursor<'t>,
-) -> Result<(&'static Subject, &'static str, Option<&'t str>), ExpressionError> {
+fn left_side<'t>(cursor: &mut Cursor<'t>) -> Result<(Subject, &'static str, Option<&'t str>), ExpressionError> {
     let at = cursor.here();
     let word = cursor.word(&['.']);
     let Some((name, statistic)) = word.split_once('.') else {
@@ -226,7 +223,7 @@ fn left_side<'t>(
     };
     let Some(subject) = subject else {
         let plain = name.rsplit_once('_').filter(|(_, unit)| milliseconds_in(unit).is_some()).map_or(name, |it| it.0);
-        let near = suggestion(plain, &look_up::subject_names());
+        let near = suggestion(plain, &look_up::subject_names().iter().map(String::as_str).collect::<Vec<&str>>());
         let message = format!("`{name}` is no metric of a phase{near}");
         return Err(cursor.error(at, message));
     };
@@ -237,40 +234,40 @@ fn left_side<'t>(
             format!(
                 "a percentile of a speed can be read in both directions; write {0}.median, {0}.slowest_5_percent or \
                  {0}.slowest_1_percent",
-                subject.name
+                subject.name()
             )
         } else {
-            format!("`{statistic}` is no statistic of {}{}", subject.name, suggestion(&wanted, subject.statistics()))
+            format!("`{statistic}` is no statistic of {}{}", subject.name(), suggestion(&wanted, subject.statistics()))
         };
         cursor.error(at + name.len() + 1, message)
     })?;
     Ok((subject, statistic, unit))
 }
 
-/// What a number is multiplied by to be in the unit of its kind.
-fn unit_factor(cursor: &mut Cursor<'_>, kind: Kind, named: Option<&str>) -> Result<f64, ExpressionError> {
+/// What a number is multiplied by to be in the wanted unit.
+fn unit_factor(cursor: &mut Cursor<'_>, wanted: MetricUnit, named: Option<&str>) -> Result<f64, ExpressionError> {
     let at = cursor.here();
     let unit = cursor.word(&['/', 'µ', '%']);
-    match (kind, named, unit) {
-        (Kind::Time, Some(named), "") => Ok(milliseconds_in(named).unwrap_or(1.0)),
-        (Kind::Time, None, "") => {
+    match (wanted, named, unit) {
+        (MetricUnit::Milliseconds, Some(named), "") => Ok(milliseconds_in(named).unwrap_or(1.0)),
+        (MetricUnit::Milliseconds, None, "") => {
             let message = "expected a unit behind the number (ms, s or us), or in the name as in ttft_ms.p95";
             Err(cursor.error(at, message.to_owned()))
         }
-        (Kind::Time, Some(named), unit) if named != unit && milliseconds_in(unit).is_some() => {
+        (MetricUnit::Milliseconds, Some(named), unit) if named != unit && milliseconds_in(unit).is_some() => {
             Err(cursor.error(at, format!("the name says {named} and the number `{unit}`; leave one of them out")))
         }
-        (Kind::Time, _, unit) => milliseconds_in(unit)
+        (MetricUnit::Milliseconds, _, unit) => milliseconds_in(unit)
             .ok_or_else(|| cursor.error(at, format!("`{unit}` is no unit of time; those are ms, s and us"))),
-        (Kind::Share, _, "%") => Ok(0.01),
+        (MetricUnit::Share, _, "%") => Ok(0.01),
         (_, _, "") => Ok(1.0),
-        (Kind::Speed, _, unit) if is_speed_unit(unit) => Ok(1.0),
-        (Kind::PerSecond, _, "1/s" | "req/s") => Ok(1.0),
-        (kind, _, unit) => {
-            let expected = match kind {
-                Kind::Speed => "tok/s or no unit",
-                Kind::PerSecond => "req/s or no unit",
-                Kind::Share => "% or no unit",
+        (MetricUnit::TokensPerSecond, _, unit) if is_speed_unit(unit) => Ok(1.0),
+        (MetricUnit::PerSecond, _, "1/s" | "req/s") => Ok(1.0),
+        (wanted, _, unit) => {
+            let expected = match wanted {
+                MetricUnit::TokensPerSecond => "tok/s or no unit",
+                MetricUnit::PerSecond => "req/s or no unit",
+                MetricUnit::Share => "% or no unit",
                 _ => "no unit",
             };
             Err(cursor.error(at, format!("`{unit}` does not fit here; expected {expected}")))

@@ -18,30 +18,34 @@ pub use sides::{LevelSamples, Samples, Side};
 pub(crate) use significance::{holm, permutation_p, ratio_of_medians};
 
 use crate::expression::suggestion;
+use crate::metric::Metric;
 use crate::stats::Interval;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use tokrate_core::Conditions;
 
-/// What is compared.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum Metric {
-    /// Sent to first output text.
-    Ttft,
-    /// Speed of one request after its first chunk.
-    OutputSpeed,
-    /// Sent to finish.
-    E2e,
-    /// Output tokens of all requests per second of the steady window.
-    Throughput,
-    /// Failed requests as a share of those started and not cancelled.
-    FailureShare,
-    /// Sent to first answer text.
-    Ttfat,
-    /// Due to finish.
-    E2eFromDue,
+/// What is compared unless other metrics are asked for.
+pub const USUAL: [Metric; 5] =
+    [Metric::Ttft, Metric::OutputSpeed, Metric::E2e, Metric::Throughput, Metric::FailureShare];
+
+/// What can be compared; time per token is the output speed turned over.
+pub fn comparable() -> impl Iterator<Item = Metric> {
+    Metric::ALL.into_iter().filter(|metric| match metric {
+        Metric::Tpot => false,
+        metric => USUAL.contains(metric) || metric.is_time_of_requests(),
+    })
+}
+
+/// The metric of a name that can be compared.
+///
+/// # Errors
+/// The nearest names.
+pub fn comparable_from_name(name: &str) -> Result<Metric, String> {
+    let wanted = if name == "tpot" { Metric::OutputSpeed.name() } else { name };
+    comparable().find(|metric| metric.name() == wanted).ok_or_else(|| {
+        let known: Vec<&str> = comparable().map(Metric::name).collect();
+        format!("`{name}` cannot be compared{}", suggestion(name, &known))
+    })
 }
 
 /// How a comparison is made.
@@ -104,6 +108,8 @@ pub struct CompareRow {
     /// Name of the level.
     pub level: String,
     /// What is compared.
+    #[serde(with = "crate::names::one")]
+    #[cfg_attr(test, schemars(schema_with = "crate::schema::name::<Metric>"))]
     pub metric: Metric,
     /// `ms`, `tok/s`, or empty for a share.
     pub unit: String,
@@ -183,61 +189,6 @@ pub enum CompareError {
     },
 }
 
-impl Metric {
-    /// Every metric.
-    pub const ALL: [Metric; 7] = [
-        Metric::Ttft,
-        Metric::OutputSpeed,
-        Metric::E2e,
-        Metric::Throughput,
-        Metric::FailureShare,
-        Metric::Ttfat,
-        Metric::E2eFromDue,
-    ];
-    /// Those that are compared unless others are asked for.
-    pub const USUAL: [Metric; 5] =
-        [Metric::Ttft, Metric::OutputSpeed, Metric::E2e, Metric::Throughput, Metric::FailureShare];
-
-    /// The name used in records, tables and flags.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Metric::Ttft => "ttft",
-            Metric::OutputSpeed => "output_speed",
-            Metric::E2e => "e2e",
-            Metric::Throughput => "throughput",
-            Metric::FailureShare => "failure_share",
-            Metric::Ttfat => "ttfat",
-            Metric::E2eFromDue => "e2e_from_due",
-        }
-    }
-
-    /// The metric of a name; `tpot` is the output speed turned over.
-    ///
-    /// # Errors
-    /// The nearest names.
-    pub fn from_name(name: &str) -> Result<Metric, String> {
-        let wanted = if name == "tpot" { "output_speed" } else { name };
-        Metric::ALL.into_iter().find(|metric| metric.name() == wanted).ok_or_else(|| {
-            let known = Metric::ALL.map(Metric::name);
-            format!("`{name}` cannot be compared{}", suggestion(name, &known))
-        })
-    }
-
-    /// Unit of its values, empty for a share.
-    pub const fn unit(self) -> &'static str {
-        match self {
-            Metric::OutputSpeed | Metric::Throughput => "tok/s",
-            Metric::FailureShare => "",
-            _ => "ms",
-        }
-    }
-
-    /// Whether more of it is better.
-    pub const fn is_better_higher(self) -> bool {
-        matches!(self, Metric::OutputSpeed | Metric::Throughput)
-    }
-}
-
 impl CompareVerdict {
     /// The words used in tables.
     pub const fn words(self) -> &'static str {
@@ -252,7 +203,7 @@ impl CompareVerdict {
 
 impl Default for CompareOptions {
     fn default() -> CompareOptions {
-        CompareOptions { metrics: Metric::USUAL.to_vec(), ignore: Vec::new(), threshold: 0.05, alpha: 0.05, seed: 0 }
+        CompareOptions { metrics: USUAL.to_vec(), ignore: Vec::new(), threshold: 0.05, alpha: 0.05, seed: 0 }
     }
 }
 

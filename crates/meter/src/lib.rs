@@ -45,7 +45,7 @@ pub use fooling::{Suspicion, SuspicionKind};
 pub use gate::{GateCheck, GateViolation};
 pub use goodput::{Goodput, ShareVerdict, SloCount, share_interval};
 pub use live::{GapSketch, LiveMeter, LiveNumbers};
-pub use metric::RequestMetric;
+pub use metric::{Metric, MetricRow, MetricUnit, PhaseSource};
 pub use record::{
     Against, Billed, Comparison, ConditionsRow, EngineHost, Gpu, Price, Record, RecordError, SearchLevel, SearchResult,
     SearchStatus, Spending, Status, Tool,

@@ -19,7 +19,7 @@ mod steady;
 mod summary;
 mod sweep;
 
-pub use absent::{PhaseFigure, absences};
+pub use absent::absences;
 pub use counts::{Connections, Counts, FailureCount, NameCount, RateLimited};
 pub use moved::Moved;
 pub use phase::{PhaseInput, PhaseResult, TimerLag, mark_warmup};

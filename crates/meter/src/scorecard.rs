@@ -10,9 +10,10 @@ mod steadiness;
 pub use standing::Standing;
 pub use steadiness::Tail;
 
-use crate::compare::{LevelSamples, Samples, Side};
+use crate::compare::{LevelSamples, Side};
 use crate::curve::Measured;
 use crate::fooling::SuspicionKind;
+use crate::metric::Metric;
 use crate::record::{Price, Record, Spending};
 use crate::run::{Counts, Load, PhaseResult};
 use crate::stats::{Interval, wilson_interval};
@@ -125,11 +126,10 @@ impl Scorecard {
         let load = common_load(&sides);
         let steps = common_steps(&sides);
         let levels: Vec<Option<&LevelSamples>> = sides.iter().map(|side| level_at(side, load?)).collect();
-        let of_all = |of: fn(&LevelSamples) -> &Samples| -> Vec<&[f64]> {
-            levels.iter().map(|level| level.map_or(&[][..], |level| &of(level).sorted)).collect()
+        let of_all = |metric: Metric| -> Vec<&[f64]> {
+            levels.iter().map(|level| level.map_or(&[][..], |level| &level.times(metric).sorted)).collect()
         };
-        let (standings, family) =
-            standing::places([&of_all(|level| &level.tpot), &of_all(|level| &level.ttft)], ALPHA, &root);
+        let (standings, family) = standing::places([&of_all(Metric::Tpot), &of_all(Metric::Ttft)], ALPHA, &root);
         let [speeds, times] = standings;
         let rows = targets.iter().zip(&sides).zip(speeds.into_iter().zip(times));
         let rows = rows.map(|(((name, record), side), (speed, ttft))| ScoreRow {
@@ -138,7 +138,7 @@ impl Scorecard {
             ttft,
             degradation: degradation(side, &steps, &root.child(name)),
             ttft_tail: level_at_or_none(side, load)
-                .map_or_else(Tail::default, |level| Tail::of_sorted(&level.ttft.sorted)),
+                .map_or_else(Tail::default, |level| Tail::of_sorted(&level.times(Metric::Ttft).sorted)),
             gap_tail: Tail::of_gaps(phases_at(record, load)),
             failed: share(record, |counts| counts.failed),
             rate_limited: share(record, |counts| counts.rate_limited),
@@ -218,7 +218,7 @@ fn degradation(side: &Side, steps: &[u32], rng: &Rng) -> Vec<SpeedKept> {
     let Some(base) = at(of) else { return Vec::new() };
     let kept = |&concurrency: &u32| {
         let level = at(concurrency)?;
-        let kept = standing::speed_ratio(&base.tpot, &level.tpot, &rng.child(&level.name))?;
+        let kept = standing::speed_ratio(base.times(Metric::Tpot), level.times(Metric::Tpot), &rng.child(&level.name))?;
         let per_doubling = kept.value.powf(1.0 / (f64::from(concurrency) / f64::from(of)).log2()) - 1.0;
         Some(SpeedKept { concurrency, of, kept, per_doubling })
     };

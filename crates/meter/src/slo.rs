@@ -7,7 +7,7 @@
 //! not look as if it met every objective. They are counted apart beside the misses all the same.
 
 use crate::expression::{Cursor, ExpressionError, Relation, is_speed_unit, milliseconds_in, suggestion};
-use crate::metric::RequestMetric;
+use crate::metric::Metric;
 use crate::request::RequestNumbers;
 use std::fmt;
 
@@ -15,7 +15,7 @@ use std::fmt;
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Slo {
     /// What is bounded.
-    pub metric: RequestMetric,
+    pub metric: Metric,
     /// `<` or `<=` for times, `>` or `>=` for speeds.
     pub relation: Relation,
     /// The bound, in milliseconds or tokens per second.
@@ -33,7 +33,7 @@ impl Slo {
     /// as `output_speed<30`, is refused too.
     pub fn parse(text: &str) -> Result<Slo, ExpressionError> {
         read(text).map_err(|error| {
-            let metric = metric_in(text).unwrap_or(RequestMetric::Ttft);
+            let metric = metric_in(text).unwrap_or(Metric::Ttft);
             let bound = if metric.is_speed() { ">30" } else { "<500ms" };
             error.with_example(format!("{}{bound}", metric.name()))
         })
@@ -102,7 +102,7 @@ fn read(text: &str) -> Result<Slo, ExpressionError> {
 fn pair(cursor: &mut Cursor<'_>) -> Result<Slo, ExpressionError> {
     let at = cursor.here();
     let word = cursor.word(&[]);
-    let metric = RequestMetric::from_foreign_name(&word.to_lowercase()).ok_or_else(|| {
+    let metric = Metric::from_foreign_name(&word.to_lowercase()).ok_or_else(|| {
         let known = ["ttft", "tpot", "e2el"];
         cursor.error(at, format!("`{word}` is no metric of a request{}", suggestion(&word.to_lowercase(), &known)))
     })?;
@@ -128,9 +128,9 @@ fn pair(cursor: &mut Cursor<'_>) -> Result<Slo, ExpressionError> {
 }
 
 /// The metric that a text names somewhere, for an example like it.
-fn metric_in(text: &str) -> Option<RequestMetric> {
+fn metric_in(text: &str) -> Option<Metric> {
     let lower = text.to_lowercase();
-    let named = RequestMetric::ALL.into_iter().filter(|metric| lower.contains(metric.name()));
+    let named = Metric::of_requests().filter(|metric| lower.contains(metric.name()));
     named.max_by_key(|metric| metric.name().len())
 }
 
@@ -139,38 +139,40 @@ fn of_many(text: &str) -> Option<String> {
     let left = text.split(['<', '>', '=', '≤', '≥']).next().unwrap_or_default();
     let demand = crate::assertion::respelt(left).unwrap_or_else(|| left.trim().to_lowercase());
     let (metric, statistic) = demand.split_once('.')?;
-    RequestMetric::from_name(metric)?;
+    Metric::of_requests_from_name(metric)?;
     let share = statistic.strip_prefix('p').and_then(|percent| percent.replace('_', ".").parse::<f64>().ok());
     let share = share.map_or_else(String::new, |percent| {
         format!(" (a search asks for {percent} % of them with --slo-share {percent}%)")
     });
     let (bound, example) =
-        if RequestMetric::from_name(metric)?.is_speed() { (">30", " > 30") } else { ("<500ms", " < 500ms") };
+        if Metric::of_requests_from_name(metric)?.is_speed() { (">30", " > 30") } else { ("<500ms", " < 500ms") };
     Some(format!(
         "{statistic} is of many requests, an objective of each one: write --slo '{metric}{bound}'{share}, or --assert '{demand}{example}'"
     ))
 }
 
 /// The name of a metric with the unit that may hang on it.
-fn metric_name<'t>(cursor: &mut Cursor<'t>) -> Result<(RequestMetric, Option<&'t str>), ExpressionError> {
+fn metric_name<'t>(cursor: &mut Cursor<'t>) -> Result<(Metric, Option<&'t str>), ExpressionError> {
     let at = cursor.here();
     let word = cursor.word(&[]);
     if word.is_empty() {
         let message = format!("expected a metric such as ttft_ms{}", cursor.found(at));
         return Err(cursor.error(at, message));
     }
-    let found = match (RequestMetric::from_name(&word.to_lowercase()), word.rsplit_once('_')) {
+    let found = match (Metric::of_requests_from_name(&word.to_lowercase()), word.rsplit_once('_')) {
         (Some(metric), _) => Some((metric, None)),
-        (None, Some((name, unit))) if milliseconds_in(unit).is_some() => RequestMetric::from_name(&name.to_lowercase())
-            .filter(|metric| !metric.is_speed())
-            .map(|it| (it, Some(unit))),
+        (None, Some((name, unit))) if milliseconds_in(unit).is_some() => {
+            Metric::of_requests_from_name(&name.to_lowercase())
+                .filter(|metric| !metric.is_speed())
+                .map(|it| (it, Some(unit)))
+        }
         _ => None,
     };
     found.ok_or_else(|| {
         if let Some(message) = of_many(cursor.text()) {
             return cursor.error(at, message);
         }
-        let known = RequestMetric::ALL.map(RequestMetric::name);
+        let known = Metric::of_requests().map(Metric::name).collect::<Vec<&str>>();
         cursor.error(at, format!("`{word}` is no metric of a request{}", suggestion(&word.to_lowercase(), &known)))
     })
 }
@@ -308,7 +310,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_written_reads_back(metric in prop::sample::select(&RequestMetric::ALL), bound in 0.0..1e6_f64) {
+        fn what_is_written_reads_back(metric in prop::sample::select(Metric::of_requests().collect::<Vec<Metric>>()), bound in 0.0..1e6_f64) {
             let relation = if metric.is_speed() { Relation::AtLeast } else { Relation::Below };
             let slo = Slo { metric, relation, bound };
             prop_assert_eq!(Slo::parse(&slo.to_string()), Ok(slo));

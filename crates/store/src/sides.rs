@@ -6,9 +6,9 @@
 use crate::{Query, Sqlite, StoreError};
 use std::collections::BTreeMap;
 use tokrate_core::Conditions;
-use tokrate_meter::AttemptEnd;
 use tokrate_meter::compare::{LevelSamples, Samples, Side};
 use tokrate_meter::run::Load;
+use tokrate_meter::{AttemptEnd, Metric};
 
 const COLUMNS: [&str; 11] = [
     "started_unix_ms",
@@ -89,11 +89,10 @@ impl Window {
         seen.then(|| LevelSamples {
             name: likeness.name(),
             load: Load::Closed { concurrency: number },
-            ttft: Samples::exact(self.ttft_ms),
-            ttfat: Samples::default(),
-            tpot: Samples::exact(self.tpot_ms),
-            e2e: Samples::default(),
-            e2e_from_due: Samples::default(),
+            times: BTreeMap::from([
+                (Metric::Ttft, Samples::exact(self.ttft_ms)),
+                (Metric::Tpot, Samples::exact(self.tpot_ms)),
+            ]),
             failed: self.failed,
             ended: self.ended,
             throughput: None,

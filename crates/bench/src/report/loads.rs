@@ -4,35 +4,69 @@
 
 use super::tables::MISSING;
 use tokrate_charts::{Column, Table, format};
-use tokrate_meter::PhaseResult;
 use tokrate_meter::run::{Rounds, absences, by_load};
 use tokrate_meter::stats::{Distribution, Level};
+use tokrate_meter::{Metric, PhaseResult, PhaseSource};
 
-type Figure = fn(&Rounds<'_>) -> Option<String>;
+/// A column of the table.
+enum Figure {
+    /// A label and a unit of its own.
+    Own(&'static str, &'static str, fn(&Rounds<'_>) -> Option<String>),
+    /// A quantile of a time.
+    Quantile(Metric, Level),
+}
 
-/// Each with its unit, which stands below it.
-const FIGURES: &[(&str, &str, Figure)] = &[
-    ("n", "", |rounds| Some(rounds.count(|phase| phase.counts.measured).to_string())),
-    ("failed", "", |rounds| {
+const FIGURES: [Figure; 8] = [
+    Figure::Own("n", "", |rounds| Some(rounds.count(|phase| phase.counts.measured).to_string())),
+    Figure::Own("failed", "", |rounds| {
         let failed = rounds.count(|phase| phase.counts.failed + phase.counts.rate_limited);
         (failed > 0).then(|| failed.to_string())
     }),
-    ("TTFT p50", "ms", |rounds| quantile(rounds, |phase| &phase.ttft, Level::P50, |time| time)),
-    ("TTFT p95", "ms", |rounds| quantile(rounds, |phase| &phase.ttft, Level::P95, |time| time)),
-    ("E2E p50", "ms", |rounds| quantile(rounds, |phase| &phase.e2e, Level::P50, |time| time)),
-    ("each", "tok/s", |rounds| quantile(rounds, |phase| &phase.tpot, Level::P50, |time| 1e3 / time)),
-    ("in all", "tok/s", |rounds| rounds.throughput().map(format::number)),
-    ("--slo kept", "%", |rounds| rounds.kept_share().map(|share| format::number(100.0 * share))),
+    Figure::Quantile(Metric::Ttft, Level::P50),
+    Figure::Quantile(Metric::Ttft, Level::P95),
+    Figure::Quantile(Metric::E2e, Level::P50),
+    Figure::Own("each", "tok/s", |rounds| quantile(rounds, |phase| &phase.tpot, Level::P50, |time| 1e3 / time)),
+    Figure::Own("in all", "tok/s", |rounds| rounds.throughput().map(format::number)),
+    Figure::Own("--slo kept", "%", |rounds| rounds.kept_share().map(|share| format::number(100.0 * share))),
 ];
+
+impl Figure {
+    fn column(&self) -> Column {
+        match self {
+            Figure::Own(label, unit, _) => Column::numbers(*label, *unit),
+            Figure::Quantile(metric, level) => {
+                Column::numbers(format!("{} {}", metric.label(), level.name()), metric.unit())
+            }
+        }
+    }
+
+    fn cell(&self, rounds: &Rounds<'_>) -> Option<String> {
+        match (self, self.times()) {
+            (Figure::Own(_, _, of), _) => of(rounds),
+            (Figure::Quantile(_, level), Some(times)) => quantile(rounds, times, *level, |time| time),
+            (Figure::Quantile(..), None) => None,
+        }
+    }
+
+    fn times(&self) -> Option<fn(&PhaseResult) -> &Distribution> {
+        match self {
+            Figure::Quantile(metric, _) => match metric.row().of_phase {
+                PhaseSource::Times(of, _) => Some(of),
+                _ => None,
+            },
+            Figure::Own(..) => None,
+        }
+    }
+}
 
 /// The loads of these phases, a row each.
 pub fn loads(phases: &[PhaseResult]) -> Table {
     let loads = by_load(phases);
-    let told: Vec<&(&str, &str, Figure)> =
-        FIGURES.iter().filter(|(_, _, of)| loads.iter().any(|rounds| of(rounds).is_some())).collect();
-    let figures = told.iter().map(|(label, unit, _)| Column::numbers(*label, *unit));
+    let shown: Vec<&Figure> =
+        FIGURES.iter().filter(|figure| loads.iter().any(|rounds| figure.cell(rounds).is_some())).collect();
+    let figures = shown.iter().map(|figure| figure.column());
     let rows = loads.iter().map(|rounds| {
-        let cells = told.iter().map(|(_, _, of)| of(rounds).unwrap_or_else(|| MISSING.to_owned()));
+        let cells = shown.iter().map(|figure| figure.cell(rounds).unwrap_or_else(|| MISSING.to_owned()));
         std::iter::once(rounds.load.short()).chain(cells).collect()
     });
     Table {

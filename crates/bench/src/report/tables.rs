@@ -5,8 +5,8 @@
 use tokrate_charts::{Column, Table, format};
 use tokrate_meter::curve::{CurveResult, ModelFit};
 use tokrate_meter::run::SpeedQuantile;
-use tokrate_meter::stats::{Distribution, Quantile, QuantileStatus};
-use tokrate_meter::{ClientErrorSource, EngineHost, PhaseResult, Record};
+use tokrate_meter::stats::{Level, Quantile, QuantileStatus};
+use tokrate_meter::{ClientErrorSource, EngineHost, Metric, PhaseResult, Record};
 
 pub(super) const MISSING: &str = "–";
 
@@ -18,10 +18,17 @@ pub(super) fn levels(phases: &[PhaseResult]) -> Table {
     };
     row("answered / started", &|phase| format!("{} / {}", phase.counts.answered, phase.counts.started));
     row("measured (n)", &|phase| format::count(phase.counts.measured));
-    for (name, of) in DISTRIBUTIONS {
-        for (level, pick) in QUANTILES {
-            row(&format!("{name} {level} (ms)"), &|phase| quantile(pick(of(phase))));
+    for metric in DISTRIBUTIONS {
+        for level in QUANTILES {
+            let label = format!("{} {} ({})", metric.label(), level.name(), metric.unit());
+            row(&label, &|phase| {
+                metric.times(phase).map_or_else(|| MISSING.to_owned(), |times| quantile(times.quantile(level)))
+            });
         }
+    }
+    for level in QUANTILES {
+        let label = format!("E2E from due, failures as infinite {} (ms)", level.name());
+        row(&label, &|phase| quantile(phase.adj_e2e_from_due.quantile(level)));
     }
     row("output speed, median (tok/s)", &|phase| speed(&phase.output_speed.median));
     row("output speed, slowest 5 % (tok/s)", &|phase| speed(&phase.output_speed.slowest_5_percent));
@@ -44,19 +51,8 @@ pub(super) fn levels(phases: &[PhaseResult]) -> Table {
     }
 }
 
-type Pick = fn(&Distribution) -> &Quantile;
-type Of = fn(&PhaseResult) -> &Distribution;
-
-const QUANTILES: &[(&str, Pick)] =
-    &[("p50", |d| &d.p50), ("p90", |d| &d.p90), ("p95", |d| &d.p95), ("p99", |d| &d.p99)];
-const DISTRIBUTIONS: &[(&str, Of)] = &[
-    ("TTFT", |phase| &phase.ttft),
-    ("TTFAT", |phase| &phase.ttfat),
-    ("ITL", |phase| &phase.itl),
-    ("chunk gap", |phase| &phase.chunk_gap),
-    ("E2E", |phase| &phase.e2e),
-    ("E2E from due, failures as infinite", |phase| &phase.adj_e2e_from_due),
-];
+const QUANTILES: [Level; 4] = [Level::P50, Level::P90, Level::P95, Level::P99];
+const DISTRIBUTIONS: [Metric; 5] = [Metric::Ttft, Metric::Ttfat, Metric::Itl, Metric::ChunkGap, Metric::E2e];
 
 /// How many requests read how.
 pub(super) fn comfort(phases: &[PhaseResult]) -> Table {

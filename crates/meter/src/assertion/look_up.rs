@@ -3,44 +3,38 @@
 //! It refuses to know bounds. Invariant: a name here is the name of the record, and a number that the record does not state
 //! is never found.
 
+use crate::metric::{Metric, MetricUnit, PhaseSource};
 use crate::run::{PhaseResult, SpeedQuantile, SpeedSummary};
 use crate::stats::{Distribution, Level, Quantile, QuantileStatus};
 
-/// What a number counts.
+/// Numbers of a phase under one name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Kind {
-    Time,
-    Speed,
-    PerSecond,
-    Share,
-    Count,
-    Plain,
+pub(super) enum Subject {
+    /// A metric of the catalogue.
+    Metric(Metric),
+    /// The same with failures counted in as never answered.
+    Adjusted(Metric),
+    /// What is no metric.
+    Group(Group),
 }
 
-/// A group of numbers under one name.
-#[derive(Debug)]
-pub(super) struct Subject {
-    pub name: &'static str,
-    source: Source,
-}
-
-impl PartialEq for Subject {
-    fn eq(&self, other: &Subject) -> bool {
-        self.name == other.name
-    }
-}
-
-#[derive(Debug)]
-enum Source {
-    Times(fn(&PhaseResult) -> &Distribution),
-    Speeds(fn(&PhaseResult) -> &SpeedSummary),
-    Throughput,
+/// What a phase is held to beside metrics.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Group {
     Failures,
     RateLimited,
     Goodput,
     Counts,
     Concurrency,
     Tokens,
+}
+
+/// Where the numbers of a subject are.
+enum Source {
+    Times(fn(&PhaseResult) -> &Distribution),
+    Speeds(fn(&PhaseResult) -> &SpeedSummary),
+    Throughput,
+    Group(Group),
 }
 
 /// A number, or why there is none.
@@ -51,100 +45,98 @@ pub(super) enum Found {
     Nothing(String),
 }
 
-const fn times(name: &'static str, of: fn(&PhaseResult) -> &Distribution) -> Subject {
-    Subject { name, source: Source::Times(of) }
+impl Group {
+    const ALL: [Group; 6] =
+        [Group::Failures, Group::RateLimited, Group::Goodput, Group::Counts, Group::Concurrency, Group::Tokens];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Group::Failures => "failures",
+            Group::RateLimited => "rate_limited",
+            Group::Goodput => "goodput",
+            Group::Counts => "counts",
+            Group::Concurrency => "concurrency",
+            Group::Tokens => "tokens",
+        }
+    }
 }
 
-const fn group(name: &'static str, source: Source) -> Subject {
-    Subject { name, source }
+fn subjects() -> impl Iterator<Item = Subject> {
+    // The share of failures stands among the failures, with their count.
+    let metrics = || Metric::ALL.into_iter().filter(|metric| *metric != Metric::FailureShare);
+    let adjusted = metrics().filter(|metric| matches!(metric.row().of_phase, PhaseSource::Times(_, Some(_))));
+    metrics().map(Subject::Metric).chain(adjusted.map(Subject::Adjusted)).chain(Group::ALL.map(Subject::Group))
 }
 
-static SUBJECTS: [Subject; 23] = [
-    times("ttft", |phase| &phase.ttft),
-    times("ttfat", |phase| &phase.ttfat),
-    times("ttfb", |phase| &phase.ttfb),
-    times("itl", |phase| &phase.itl),
-    times("chunk_gap", |phase| &phase.chunk_gap),
-    times("largest_gap", |phase| &phase.largest_gap),
-    times("tpot", |phase| &phase.tpot),
-    times("e2e", |phase| &phase.e2e),
-    times("e2e_from_due", |phase| &phase.e2e_from_due),
-    times("adj_ttft", |phase| &phase.adj_ttft),
-    times("adj_ttfat", |phase| &phase.adj_ttfat),
-    times("adj_tpot", |phase| &phase.adj_tpot),
-    times("adj_e2e", |phase| &phase.adj_e2e),
-    times("adj_e2e_from_due", |phase| &phase.adj_e2e_from_due),
-    group("output_speed", Source::Speeds(|phase| &phase.output_speed)),
-    group("e2e_speed", Source::Speeds(|phase| &phase.e2e_speed)),
-    group("throughput", Source::Throughput),
-    group("failures", Source::Failures),
-    group("rate_limited", Source::RateLimited),
-    group("goodput", Source::Goodput),
-    group("counts", Source::Counts),
-    group("concurrency", Source::Concurrency),
-    group("tokens", Source::Tokens),
-];
-
-pub(super) fn subject_of(name: &str) -> Option<&'static Subject> {
-    SUBJECTS.iter().find(|subject| subject.name == name)
+pub(super) fn subject_of(name: &str) -> Option<Subject> {
+    subjects().find(|subject| subject.name() == name)
 }
 
-pub(super) fn subject_names() -> Vec<&'static str> {
-    SUBJECTS.iter().map(|subject| subject.name).collect()
+pub(super) fn subject_names() -> Vec<String> {
+    subjects().map(Subject::name).collect()
 }
 
 /// A demand on what a text names somewhere; of a time if it names nothing.
 pub(super) fn example_like(text: &str) -> String {
     let lower = text.split(['<', '>', '@']).next().unwrap_or_default().to_lowercase();
-    let named = SUBJECTS.iter().filter(|subject| lower.contains(subject.name)).max_by_key(|subject| subject.name.len());
-    let subject = named.unwrap_or(&SUBJECTS[0]);
+    let named = subjects().filter(|subject| lower.contains(&subject.name())).max_by_key(|subject| subject.name().len());
+    let subject = named.unwrap_or(Subject::Metric(Metric::Ttft));
     let statistic = if subject.is_time() { "p95" } else { subject.statistics()[0] };
-    let bound = match subject.kind_of(statistic) {
-        Kind::Time => "< 500ms",
-        Kind::Speed => "> 30",
-        Kind::Share if subject.name == "goodput" => "> 95%",
-        Kind::Share => "< 1%",
-        Kind::PerSecond | Kind::Count | Kind::Plain => "> 10",
+    let bound = match subject.unit_of(statistic) {
+        MetricUnit::Milliseconds => "< 500ms",
+        MetricUnit::TokensPerSecond => "> 30",
+        MetricUnit::Share if subject == Subject::Group(Group::Goodput) => "> 95%",
+        MetricUnit::Share => "< 1%",
+        MetricUnit::PerSecond | MetricUnit::Count | MetricUnit::Plain => "> 10",
     };
-    format!("{}.{statistic} {bound}", subject.name)
-}
-
-impl Kind {
-    /// Unit of the number, empty for counts and shares.
-    pub const fn unit(self) -> &'static str {
-        match self {
-            Kind::Time => "ms",
-            Kind::Speed => "tok/s",
-            Kind::PerSecond => "1/s",
-            Kind::Share | Kind::Count | Kind::Plain => "",
-        }
-    }
-
-    /// The number with its unit, for people.
-    pub fn shown(self, value: f64) -> String {
-        match self {
-            Kind::Share => format!("{:.2} %", value * 100.0),
-            Kind::Count => format!("{value:.0}"),
-            Kind::Plain => format!("{value:.3}"),
-            Kind::Time | Kind::Speed | Kind::PerSecond => format!("{value:.2} {}", self.unit()),
-        }
-    }
+    format!("{}.{statistic} {bound}", subject.name())
 }
 
 impl Subject {
-    pub fn is_time(&self) -> bool {
-        matches!(self.source, Source::Times(_))
+    pub fn name(self) -> String {
+        match self {
+            Subject::Metric(metric) => metric.name().to_owned(),
+            Subject::Adjusted(metric) => format!("adj_{}", metric.name()),
+            Subject::Group(group) => group.name().to_owned(),
+        }
     }
 
-    pub fn is_speed(&self) -> bool {
-        matches!(self.source, Source::Speeds(_))
+    /// The metric that it is about, if it is about one.
+    pub fn metric(self) -> Option<Metric> {
+        match self {
+            Subject::Metric(metric) | Subject::Adjusted(metric) => Some(metric),
+            Subject::Group(_) => None,
+        }
+    }
+
+    fn source(self) -> Source {
+        let row = match self {
+            Subject::Metric(metric) | Subject::Adjusted(metric) => metric.row(),
+            Subject::Group(group) => return Source::Group(group),
+        };
+        match (row.of_phase, self) {
+            (PhaseSource::Times(_, Some(of)), Subject::Adjusted(_)) | (PhaseSource::Times(of, _), _) => {
+                Source::Times(of)
+            }
+            (PhaseSource::Speeds(of), _) => Source::Speeds(of),
+            (PhaseSource::Throughput, _) => Source::Throughput,
+            (PhaseSource::FailureShare, _) => Source::Group(Group::Failures),
+        }
+    }
+
+    pub fn is_time(self) -> bool {
+        matches!(self.source(), Source::Times(_))
+    }
+
+    pub fn is_speed(self) -> bool {
+        matches!(self.source(), Source::Speeds(_))
     }
 
     /// The fewest requests from which a statistic is stated, where it needs a number of them. Gaps and `itl` are pooled over
     /// tokens, of which one request has many.
-    pub fn floor_of(&self, statistic: &str) -> Option<u64> {
-        let level = match (&self.source, statistic) {
-            (Source::Times(_), _) if matches!(self.name, "itl" | "chunk_gap") => return None,
+    pub fn floor_of(self, statistic: &str) -> Option<u64> {
+        let level = match (self.source(), statistic) {
+            (Source::Times(_), _) if self.metric().is_some_and(|metric| metric.row().is_pooled) => return None,
             (Source::Speeds(_), "median") => Level::P50,
             (Source::Speeds(_), "slowest_5_percent") => Level::P95,
             (Source::Speeds(_), "slowest_1_percent") => Level::P99,
@@ -154,56 +146,60 @@ impl Subject {
         Some(level.floor())
     }
 
-    pub fn statistics(&self) -> &'static [&'static str] {
-        match self.source {
+    pub fn statistics(self) -> &'static [&'static str] {
+        match self.source() {
             Source::Times(_) => &["p50", "p90", "p95", "p99", "p99_9", "mean", "min", "max", "standard_deviation", "n"],
             Source::Speeds(_) => &["median", "slowest_5_percent", "slowest_1_percent", "mean", "n"],
             Source::Throughput => {
                 &["output_tokens_per_second", "tokens_per_second", "peak_tokens_per_second", "requests_per_second"]
             }
-            Source::Failures | Source::RateLimited => &["share", "count"],
-            Source::Goodput => &["share", "per_second", "met", "of"],
-            Source::Counts => {
+            Source::Group(Group::Failures | Group::RateLimited) => &["share", "count"],
+            Source::Group(Group::Goodput) => &["share", "per_second", "met", "of"],
+            Source::Group(Group::Counts) => {
                 &["started", "answered", "failed", "rate_limited", "cancelled", "measured", "late", "forfeited"]
             }
-            Source::Concurrency => &["mean", "peak"],
-            Source::Tokens => &["std", "reported", "reported_over_std"],
+            Source::Group(Group::Concurrency) => &["mean", "peak"],
+            Source::Group(Group::Tokens) => &["std", "reported", "reported_over_std"],
         }
     }
 
-    pub fn kind_of(&self, statistic: &str) -> Kind {
-        match (&self.source, statistic) {
-            (Source::Times(_) | Source::Speeds(_), "n") => Kind::Count,
-            (Source::Times(_), _) => Kind::Time,
-            (Source::Speeds(_), _) => Kind::Speed,
-            (Source::Throughput, "requests_per_second") | (Source::Goodput, "per_second") => Kind::PerSecond,
-            (Source::Throughput, _) => Kind::Speed,
-            (_, "share") => Kind::Share,
-            (Source::Concurrency, _) | (_, "reported_over_std") => Kind::Plain,
-            _ => Kind::Count,
+    pub fn unit_of(self, statistic: &str) -> MetricUnit {
+        match (self.source(), statistic) {
+            (Source::Times(_) | Source::Speeds(_), "n") => MetricUnit::Count,
+            (Source::Times(_), _) => MetricUnit::Milliseconds,
+            (Source::Speeds(_), _) => MetricUnit::TokensPerSecond,
+            (Source::Throughput, "requests_per_second") | (Source::Group(Group::Goodput), "per_second") => {
+                MetricUnit::PerSecond
+            }
+            (Source::Throughput, _) => MetricUnit::TokensPerSecond,
+            (_, "share") => MetricUnit::Share,
+            (Source::Group(Group::Concurrency), _) | (_, "reported_over_std") => MetricUnit::Plain,
+            _ => MetricUnit::Count,
         }
     }
 
     /// The number in a phase.
-    pub fn find(&self, statistic: &str, phase: &PhaseResult) -> Found {
+    pub fn find(self, statistic: &str, phase: &PhaseResult) -> Found {
         let count = |count: u64| Found::Value(count as f64);
-        match (&self.source, statistic) {
+        match (self.source(), statistic) {
             (Source::Times(of), statistic) => find_time(of(phase), statistic),
             (Source::Speeds(of), statistic) => find_speed(of(phase), statistic),
             (Source::Throughput, statistic) => find_throughput(phase, statistic),
-            (Source::Failures, "share") => maybe(phase.counts.failed_share(), "no request was started"),
-            (Source::Failures, _) => count(phase.counts.failed),
-            (Source::RateLimited, "share") => maybe(phase.rate_limited.share, "no request was started"),
-            (Source::RateLimited, _) => count(phase.rate_limited.count),
-            (Source::Goodput, statistic) => find_goodput(phase, statistic),
-            (Source::Counts, statistic) => count(find_count(phase, statistic)),
-            (Source::Concurrency, "mean") => maybe(phase.concurrency.mean, "no request was sent"),
-            (Source::Concurrency, _) => count(u64::from(phase.concurrency.peak)),
-            (Source::Tokens, "std") => count(phase.tokens.std),
-            (Source::Tokens, "reported") => {
+            (Source::Group(Group::Failures), "share") => maybe(phase.counts.failed_share(), "no request was started"),
+            (Source::Group(Group::Failures), _) => count(phase.counts.failed),
+            (Source::Group(Group::RateLimited), "share") => maybe(phase.rate_limited.share, "no request was started"),
+            (Source::Group(Group::RateLimited), _) => count(phase.rate_limited.count),
+            (Source::Group(Group::Goodput), statistic) => find_goodput(phase, statistic),
+            (Source::Group(Group::Counts), statistic) => count(find_count(phase, statistic)),
+            (Source::Group(Group::Concurrency), "mean") => maybe(phase.concurrency.mean, "no request was sent"),
+            (Source::Group(Group::Concurrency), _) => count(u64::from(phase.concurrency.peak)),
+            (Source::Group(Group::Tokens), "std") => count(phase.tokens.std),
+            (Source::Group(Group::Tokens), "reported") => {
                 maybe(phase.tokens.reported.map(|tokens| tokens as f64), "the provider reported no tokens")
             }
-            (Source::Tokens, _) => maybe(phase.tokens.reported_over_std, "the provider reported no tokens"),
+            (Source::Group(Group::Tokens), _) => {
+                maybe(phase.tokens.reported_over_std, "the provider reported no tokens")
+            }
         }
     }
 }

@@ -4,7 +4,7 @@
 
 use super::look_up::subject_of;
 use crate::expression::milliseconds_in;
-use crate::metric::RequestMetric;
+use crate::metric::Metric;
 
 /// The plain spelling (`ttft_ms.p95`) of a left side that is spelt otherwise; `None` of any other text, the plain spelling too.
 pub(crate) fn respelt(left: &str) -> Option<String> {
@@ -32,7 +32,7 @@ pub(crate) fn respelt(left: &str) -> Option<String> {
 }
 
 fn plain(name: &str, statistic: &str, unit: Option<&str>) -> Option<String> {
-    let foreign = RequestMetric::from_foreign_name(name).map(RequestMetric::name);
+    let foreign = Metric::from_foreign_name(name).map(Metric::name);
     let subject = subject_of(name).or_else(|| subject_of(foreign?))?;
     let statistic = match statistic {
         "avg" | "average" => "mean",
@@ -49,5 +49,5 @@ fn plain(name: &str, statistic: &str, unit: Option<&str>) -> Option<String> {
         return None;
     }
     let unit = unit.filter(|_| subject.is_time()).map_or_else(String::new, |unit| format!("_{unit}"));
-    Some(format!("{}{unit}.{statistic}", subject.name))
+    Some(format!("{}{unit}.{statistic}", subject.name()))
 }

@@ -131,9 +131,9 @@ fn a_load_selects_its_phases_and_one_that_was_not_run_is_not_met() {
 fn every_name_can_be_looked_up() {
     let phases = [phase(&closed(1), &[steady_request(0, 0, 100, 10, 40)])];
     for name in look_up::subject_names() {
-        let subject = subject_of(name).expect("it is listed");
+        let subject = subject_of(&name).expect("it is listed");
         for statistic in subject.statistics() {
-            let unit = if subject.kind_of(statistic) == Kind::Time { "ms" } else { "" };
+            let unit = if subject.unit_of(statistic) == MetricUnit::Milliseconds { "ms" } else { "" };
             let outcomes = outcome(&format!("{name}.{statistic} >= 0{unit}"), &phases);
             assert_eq!(outcomes.len(), 1, "{name}.{statistic}");
         }

@@ -6,7 +6,8 @@ use super::sides::{LevelSamples, Samples, Side};
 use super::significance::{
     fisher_p, holm, median, normal_p, permutation_p, ratio_of_medians, share_difference, visible_errors,
 };
-use super::{CompareError, CompareOptions, CompareOutcome, CompareReport, CompareRow, CompareVerdict, Metric, unlike};
+use super::{CompareError, CompareOptions, CompareOutcome, CompareReport, CompareRow, CompareVerdict, unlike};
+use crate::metric::Metric;
 use crate::run::Counts;
 use crate::stats::{Interval, IntervalMethod, Level};
 use tokrate_core::Rng;
@@ -69,19 +70,13 @@ struct Judge<'o> {
 
 impl Judge<'_> {
     fn row(&self, metric: Metric, a: &LevelSamples, b: &LevelSamples) -> CompareRow {
-        let samples = |level: &'_ LevelSamples| match metric {
-            Metric::Ttft => Some(level.ttft.clone()),
-            Metric::Ttfat => Some(level.ttfat.clone()),
-            Metric::OutputSpeed => Some(level.tpot.clone()),
-            Metric::E2e => Some(level.e2e.clone()),
-            Metric::E2eFromDue => Some(level.e2e_from_due.clone()),
-            Metric::Throughput | Metric::FailureShare => None,
-        };
         let row = blank(metric, &a.name);
-        match (metric, samples(a), samples(b)) {
-            (Metric::FailureShare, ..) => self.failures(row, a, b),
-            (_, Some(a), Some(b)) => self.medians(row, &a, &b),
-            _ => self.throughput(row, a, b),
+        match metric {
+            Metric::FailureShare => self.failures(row, a, b),
+            Metric::Throughput => self.throughput(row, a, b),
+            // Times per token have medians where speeds have theirs.
+            Metric::OutputSpeed => self.medians(row, a.times(Metric::Tpot), b.times(Metric::Tpot)),
+            time => self.medians(row, a.times(time), b.times(time)),
         }
     }
 
@@ -192,7 +187,7 @@ impl Judge<'_> {
         let change = row.change.unwrap_or(if share { 0.0 } else { 1.0 });
         // As a relative change for the worse; for shares as their difference, whose threshold is the share that is told
         // first in every result.
-        let worse_by = match (share, row.metric.is_better_higher()) {
+        let worse_by = match (share, row.metric.row().more_is_better) {
             (true, _) => change,
             (false, true) => 1.0 - change,
             (false, false) => change - 1.0,
@@ -242,13 +237,17 @@ fn blank(metric: Metric, level: &str) -> CompareRow {
     }
 }
 
+fn is_coarse(level: &LevelSamples) -> bool {
+    level.times.values().any(|samples| samples.resolution > 0.0)
+}
+
 fn notes(pairs: &[(&LevelSamples, LevelSamples)]) -> Vec<String> {
     let mut notes = vec![
         "p are corrected for all tests of the comparison together (Holm); medians: permutation test of ranks and bootstrap; \
          throughput: from one-second parts of the window; failure share: Fisher's exact test"
             .to_owned(),
     ];
-    let coarse = pairs.iter().any(|(a, b)| a.ttft.resolution > 0.0 || b.ttft.resolution > 0.0);
+    let coarse = pairs.iter().any(|(a, b)| is_coarse(a) || is_coarse(b));
     if coarse {
         notes.push(
             "samples stem from the sketches of a record (64 buckets per octave): each is within 0.55 % of what was \

@@ -3,10 +3,12 @@
 //! It refuses to know the other side. Invariant: rounds of one load are one level; samples say whether they are exact or
 //! stem from a sketch.
 
+use crate::metric::Metric;
 use crate::record::Record;
 use crate::request::RequestNumbers;
 use crate::run::{Load, PhaseResult, speed_refusal};
 use crate::stats::Distribution;
+use std::collections::BTreeMap;
 use tokrate_core::{Conditions, Sketch};
 
 /// Values of one metric, one for each request that has it.
@@ -34,16 +36,8 @@ pub struct LevelSamples {
     pub name: String,
     /// The load.
     pub load: Load,
-    /// Sent to first output text (ms).
-    pub ttft: Samples,
-    /// Sent to first answer text (ms).
-    pub ttfat: Samples,
-    /// Time per token after the first chunk (ms).
-    pub tpot: Samples,
-    /// Sent to finish (ms).
-    pub e2e: Samples,
-    /// Due to finish (ms).
-    pub e2e_from_due: Samples,
+    /// Times of the requests (ms), by metric; a metric that is not there was not gathered.
+    pub times: BTreeMap<Metric, Samples>,
     /// Failed requests.
     pub failed: u64,
     /// Requests started and not cancelled.
@@ -118,16 +112,23 @@ impl Side {
     }
 }
 
+/// The times that requests have, each by `of`.
+fn times_of(of: impl Fn(Metric) -> Samples) -> BTreeMap<Metric, Samples> {
+    Metric::ALL.into_iter().filter(|metric| metric.is_time_of_requests()).map(|metric| (metric, of(metric))).collect()
+}
+
 impl LevelSamples {
+    /// The times of its requests; empty if they were not gathered.
+    pub fn times(&self, metric: Metric) -> &Samples {
+        static NONE: Samples = Samples { sorted: Vec::new(), resolution: 0.0 };
+        self.times.get(&metric).unwrap_or(&NONE)
+    }
+
     fn of_phase(phase: &PhaseResult) -> LevelSamples {
         LevelSamples {
             name: phase.name.clone(),
             load: phase.load,
-            ttft: Samples::of_distribution(&phase.ttft),
-            ttfat: Samples::of_distribution(&phase.ttfat),
-            tpot: Samples::of_distribution(&phase.tpot),
-            e2e: Samples::of_distribution(&phase.e2e),
-            e2e_from_due: Samples::of_distribution(&phase.e2e_from_due),
+            times: times_of(|metric| metric.times(phase).map(Samples::of_distribution).unwrap_or_default()),
             failed: phase.counts.failed,
             ended: phase.counts.started.saturating_sub(phase.counts.cancelled),
             throughput: ThroughputSeen::of(phase),
@@ -136,31 +137,21 @@ impl LevelSamples {
 
     fn of_rows(phase: &PhaseResult, rows: &[RequestNumbers]) -> LevelSamples {
         let measured: Vec<&RequestNumbers> = rows.iter().filter(|row| row.is_answered() && !row.warmup).collect();
-        let times = |of: fn(&RequestNumbers) -> Option<u64>| {
-            Samples::exact(
-                measured.iter().filter_map(|row| of(row)).map(|nanoseconds| nanoseconds as f64 / 1e6).collect(),
-            )
-        };
+        let of_all = |metric: Metric| measured.iter().filter_map(|row| metric.of(row)).collect();
+        // Speeds of those that have one would not speak for all.
+        let is_refused = |metric| metric == Metric::Tpot && speed_refusal(&measured).is_some();
         LevelSamples {
-            ttft: times(|row| row.ttft_ns),
-            ttfat: times(|row| row.ttfat_ns),
-            tpot: match speed_refusal(&measured).is_some() {
-                // Those that have one would not speak for all.
-                true => Samples::exact(Vec::new()),
-                false => Samples::exact(measured.iter().filter_map(|row| row.tpot_ms).collect()),
-            },
-            e2e: times(|row| row.e2e_ns),
-            e2e_from_due: times(|row| row.e2e_from_due_ns),
+            times: times_of(
+                |metric| if is_refused(metric) { Samples::default() } else { Samples::exact(of_all(metric)) },
+            ),
             ..LevelSamples::of_phase(phase)
         }
     }
 
     fn join(&mut self, other: LevelSamples) {
-        self.ttft.join(other.ttft);
-        self.ttfat.join(other.ttfat);
-        self.tpot.join(other.tpot);
-        self.e2e.join(other.e2e);
-        self.e2e_from_due.join(other.e2e_from_due);
+        for (metric, samples) in other.times {
+            self.times.entry(metric).or_default().join(samples);
+        }
         self.failed += other.failed;
         self.ended += other.ended;
         self.throughput = match (self.throughput, other.throughput) {

@@ -10,6 +10,7 @@ use super::*;
 use crate::record::Record;
 use crate::run::Load;
 use crate::sample::{self, closed, phase, steady_request};
+use std::collections::BTreeMap;
 use tokrate_core::Rng;
 
 fn spread(n: u64, middle: f64, relative: f64, seed: u64) -> Vec<f64> {
@@ -24,11 +25,11 @@ fn level(ttft: Vec<f64>, tpot: Vec<f64>, failed: u64) -> LevelSamples {
     LevelSamples {
         name: "concurrency 4".into(),
         load: Load::Closed { concurrency: 4 },
-        e2e: Samples::exact(ttft.clone()),
-        ttft: Samples::exact(ttft),
-        ttfat: Samples::default(),
-        tpot: Samples::exact(tpot),
-        e2e_from_due: Samples::default(),
+        times: BTreeMap::from([
+            (Metric::E2e, Samples::exact(ttft.clone())),
+            (Metric::Ttft, Samples::exact(ttft)),
+            (Metric::Tpot, Samples::exact(tpot)),
+        ]),
         failed,
         ended,
         throughput: Some(ThroughputSeen { tokens_per_second: 400.0, standard_error: Some(2.0), seconds: 30.0 }),
@@ -212,14 +213,14 @@ fn sketches_and_rows_of_one_record_agree_within_the_stated_error() {
     let (record, rows) = record(100);
     let (coarse, exact) = (Side::of_record(&record), Side::of_rows(&record, &rows));
     assert_eq!((coarse.levels.len(), exact.levels.len()), (1, 1), "two rounds of one load are one level");
-    let (coarse, exact) = (&coarse.levels[0].ttft, &exact.levels[0].ttft);
+    let (coarse, exact) = (coarse.levels[0].times(Metric::Ttft), exact.levels[0].times(Metric::Ttft));
     assert_eq!((coarse.n(), exact.n()), (80, 80));
     assert_eq!((exact.resolution, coarse.resolution), (0.0, tokrate_core::Sketch::RELATIVE_ERROR));
     for (coarse, exact) in coarse.sorted.iter().zip(&exact.sorted) {
         assert!((coarse / exact - 1.0).abs() <= 0.0055 * 2.0, "{coarse} for {exact}");
     }
     let cut = Side::of_rows(&record, &[rows[0].clone(), Vec::new()]);
-    assert!(cut.levels[0].ttft.resolution > 0.0, "rows that are not all there are not used");
+    assert!(cut.levels[0].times(Metric::Ttft).resolution > 0.0, "rows that are not all there are not used");
 }
 
 #[test]

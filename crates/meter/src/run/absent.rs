@@ -3,62 +3,36 @@
 //! It refuses to know where figures are shown. Invariant: a figure that is there has no reason, and one that is not there has one.
 
 use super::PhaseResult;
-use crate::stats::Distribution;
+use crate::metric::{Metric, PhaseSource};
 
-/// A figure of a phase that it may lack although something was measured.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum PhaseFigure {
-    /// Time to first token.
-    Ttft,
-    /// Time between tokens.
-    Itl,
-    /// Output speed of a request.
-    OutputSpeed,
-    /// Tokens per second of all requests together.
-    Throughput,
-}
-
-impl PhaseFigure {
-    /// Every figure.
-    pub const ALL: [PhaseFigure; 4] =
-        [PhaseFigure::Ttft, PhaseFigure::Itl, PhaseFigure::OutputSpeed, PhaseFigure::Throughput];
-
-    /// Its name in sentences.
-    pub const fn name(self) -> &'static str {
-        match self {
-            PhaseFigure::Ttft => "time to first token",
-            PhaseFigure::Itl => "time between tokens",
-            PhaseFigure::OutputSpeed => "output speed",
-            PhaseFigure::Throughput => "throughput",
-        }
-    }
-}
+/// The metrics whose absence is explained, in the order in which it is.
+const EXPLAINED: [Metric; 4] = [Metric::Ttft, Metric::Itl, Metric::OutputSpeed, Metric::Throughput];
 
 impl PhaseResult {
-    /// Why the phase lacks a figure; `None` if it has it.
-    pub fn absent(&self, figure: PhaseFigure) -> Option<String> {
-        let is_there = match figure {
-            PhaseFigure::Ttft => has_samples(&self.ttft),
-            PhaseFigure::Itl => has_samples(&self.itl),
-            PhaseFigure::OutputSpeed => {
-                self.output_speed.median.value.or(self.output_speed.median.descriptive).is_some()
-            }
-            PhaseFigure::Throughput => self.throughput.is_some(),
+    /// Why the phase lacks a metric; `None` if it has it.
+    pub fn absent(&self, metric: Metric) -> Option<String> {
+        let row = metric.row();
+        let is_there = match row.of_phase {
+            PhaseSource::Times(of, _) => !of(self).is_empty(),
+            PhaseSource::Speeds(of) => of(self).median.value.or(of(self).median.descriptive).is_some(),
+            PhaseSource::Throughput => self.throughput.is_some(),
+            PhaseSource::FailureShare => self.counts.failed_share().is_some(),
         };
         if is_there {
             return None;
         }
-        Some(match figure {
+        Some(match row.of_phase {
+            PhaseSource::FailureShare => "no request was started".to_owned(),
             _ if self.counts.answered == 0 => "no request was answered".to_owned(),
-            PhaseFigure::Throughput => {
+            PhaseSource::Throughput => {
                 let no_tokens = "no token arrived in the steady window".to_owned();
                 self.steady_missing.clone().unwrap_or(no_tokens)
             }
             _ if self.counts.measured == 0 => "every answer was part of the warm-up".to_owned(),
-            PhaseFigure::Ttft | PhaseFigure::Itl if !self.conditions.streaming => "not streamed".to_owned(),
-            PhaseFigure::Ttft => "no answer had any text".to_owned(),
-            PhaseFigure::Itl => "no answer came in more than one piece".to_owned(),
-            PhaseFigure::OutputSpeed => self.speedless(),
+            PhaseSource::Speeds(_) => self.speedless(),
+            PhaseSource::Times(..) if row.needs_stream && !self.conditions.streaming => "not streamed".to_owned(),
+            PhaseSource::Times(..) if row.tokens_needed > 1 => "no answer came in more than one piece".to_owned(),
+            PhaseSource::Times(..) => "no answer had any text".to_owned(),
         })
     }
 
@@ -71,14 +45,10 @@ impl PhaseResult {
     }
 }
 
-fn has_samples(times: &Distribution) -> bool {
-    !times.is_empty()
-}
-
 /// Every figure that phases lack, a sentence each: which, why, and at which phases if not at all of them.
 pub fn absences(phases: &[PhaseResult]) -> Vec<String> {
-    let mut found: Vec<(PhaseFigure, String, Vec<&str>)> = Vec::new();
-    for figure in PhaseFigure::ALL {
+    let mut found: Vec<(Metric, String, Vec<&str>)> = Vec::new();
+    for figure in EXPLAINED {
         for phase in phases {
             let Some(reason) = phase.absent(figure) else { continue };
             match found.iter_mut().find(|(known, why, _)| *known == figure && *why == reason) {
@@ -89,7 +59,7 @@ pub fn absences(phases: &[PhaseResult]) -> Vec<String> {
     }
     let told = found.into_iter().map(|(figure, reason, places)| {
         let place = if places.len() == phases.len() { String::new() } else { format!(" at {}", places.join("; ")) };
-        format!("No {}{place}: {reason}.", figure.name())
+        format!("No {}{place}: {reason}.", figure.row().words)
     });
     told.collect()
 }
@@ -104,11 +74,11 @@ mod tests {
     fn what_is_there_has_no_reason_and_what_is_not_there_has_one() {
         let steady: Vec<_> = (1..=20).map(|i| steady_request(i, i * 2_000, 100, 10, 40)).collect();
         let whole = phase(&closed(1), &steady);
-        assert_eq!(PhaseFigure::ALL.map(|figure| whole.absent(figure)), [None, None, None, None]);
+        assert_eq!(EXPLAINED.map(|figure| whole.absent(figure)), [None, None, None, None]);
         assert!(absences(std::slice::from_ref(&whole)).is_empty());
 
         let failed = phase(&closed(1), &[failed_request(1, 0, 10, FailureKind::TimedOut)]);
-        let said = PhaseFigure::ALL.map(|figure| failed.absent(figure));
+        let said = EXPLAINED.map(|figure| failed.absent(figure));
         let why = Some("no request was answered");
         // A window in which nothing was answered has a throughput: none.
         assert_eq!(said.each_ref().map(Option::as_deref), [why, why, why, None]);
@@ -128,7 +98,7 @@ mod tests {
     fn answers_that_are_too_short_say_so() {
         let short: Vec<_> = (1..=20).map(|i| steady_request(i, i * 2_000, 100, 40, 2)).collect();
         let phase = phase(&closed(1), &short);
-        let reason = phase.absent(PhaseFigure::OutputSpeed).expect("two tokens have no speed");
+        let reason = phase.absent(Metric::OutputSpeed).expect("two tokens have no speed");
         assert_eq!(reason, phase.output_speed.missing[0].reason);
         assert_eq!(absences(std::slice::from_ref(&phase)), [format!("No output speed: {reason}.")]);
     }

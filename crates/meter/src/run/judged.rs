@@ -5,8 +5,9 @@
 use super::moved::mean;
 use super::{Load, PhaseInput, Throughput};
 use crate::client_error::{ClientError, JudgedFigure};
+use crate::metric::Metric;
 use crate::request::RequestNumbers;
-use crate::stats::{Distribution, Quantile};
+use crate::stats::{Distribution, Level, Quantile};
 
 /// What the client's error is held against.
 struct Judged<'a> {
@@ -46,21 +47,21 @@ impl Judged<'_> {
         let later = self.measured.iter().map(|request| (request.tokens_std - request.tokens_first_chunk) as f64);
         let later = mean(later).unwrap_or(0.0);
         let medians = [
-            ("TTFT p50", &self.ttft.p50, moved.ttft_p50_ms),
-            ("ITL p50", &self.itl.p50, moved.itl_p50_ms),
-            ("TPOT p50", &self.tpot.p50, moved.tpot_at(moved.tpot_p50_ms, later)),
-            ("E2E p50", &self.e2e.p50, moved.e2e_p50_ms),
+            (Metric::Ttft, Level::P50, &self.ttft.p50, moved.ttft_p50_ms),
+            (Metric::Itl, Level::P50, &self.itl.p50, moved.itl_p50_ms),
+            (Metric::Tpot, Level::P50, &self.tpot.p50, moved.tpot_at(moved.tpot_p50_ms, later)),
+            (Metric::E2e, Level::P50, &self.e2e.p50, moved.e2e_p50_ms),
         ];
         let tails = [
-            ("TTFT p99", &self.ttft.p99, moved.ttft_p99_ms),
-            ("ITL p99", &self.itl.p99, moved.itl_p99_ms),
-            ("TPOT p99", &self.tpot.p99, moved.tpot_at(moved.tpot_p99_ms, later)),
-            ("E2E p99", &self.e2e.p99, moved.e2e_p99_ms),
+            (Metric::Ttft, Level::P99, &self.ttft.p99, moved.ttft_p99_ms),
+            (Metric::Itl, Level::P99, &self.itl.p99, moved.itl_p99_ms),
+            (Metric::Tpot, Level::P99, &self.tpot.p99, moved.tpot_at(moved.tpot_p99_ms, later)),
+            (Metric::E2e, Level::P99, &self.e2e.p99, moved.e2e_p99_ms),
         ];
         // A tail that is not stated claims nothing that could be wrong.
-        let stated = tails.into_iter().filter(|(_, quantile, _)| quantile.stated().is_some());
+        let stated = tails.into_iter().filter(|(_, _, quantile, _)| quantile.stated().is_some());
         let times = medians.into_iter().chain(stated);
-        let times = times.filter_map(|(name, quantile, moved)| time(name, quantile, moved?));
+        let times = times.filter_map(|(metric, level, quantile, moved)| time(metric, level, quantile, moved?));
         times.chain(self.throughput_of(moved.slot_mean_ms, load)).collect()
     }
 
@@ -70,11 +71,12 @@ impl Judged<'_> {
         let held = self.measured.iter().map(|request| (request.ended_at_ns - request.due_at_ns) as f64 / 1e6);
         let value = throughput.tokens_per_second;
         let half = throughput.interval.map_or(0.0, |interval| (interval.high - interval.low) / 2.0);
-        Some(JudgedFigure::speed("throughput", value, half, value * slot_mean_ms? / mean(held)?))
+        Some(JudgedFigure::speed(Metric::Throughput.label(), value, half, value * slot_mean_ms? / mean(held)?))
     }
 }
 
-fn time(name: &str, quantile: &Quantile, moved: f64) -> Option<JudgedFigure> {
+fn time(metric: Metric, level: Level, quantile: &Quantile, moved: f64) -> Option<JudgedFigure> {
     let half = quantile.low.zip(quantile.high).map_or(0.0, |(low, high)| (high - low) / 2.0);
-    Some(JudgedFigure::time(name, quantile.nearest_rank()?, half, moved))
+    let name = format!("{} {}", metric.label(), level.name());
+    Some(JudgedFigure::time(&name, quantile.nearest_rank()?, half, moved))
 }

@@ -253,9 +253,12 @@ fn a_window_holds_times_in_milliseconds_and_its_name_what_was_translated_and_how
     let of_window = "north, large, openai-chat to anthropic, whole, 4-7 open, 4-16 KiB";
     assert_eq!(names, [of_window, "west, large, openai-chat, stream, 1 open, < 1 KiB"], "of `south` there is nothing");
     let level = &before.levels[0];
-    assert_eq!((&level.ttft.sorted[..], &level.tpot.sorted[..]), (&[100.0][..], &[50.0][..]));
+    assert_eq!(
+        (&level.times(tokrate_meter::Metric::Ttft).sorted[..], &level.times(tokrate_meter::Metric::Tpot).sorted[..]),
+        (&[100.0][..], &[50.0][..])
+    );
     assert_eq!((level.failed, level.ended, before.levels[1].ended), (1, 2, 0));
-    assert_eq!((after.levels.len(), &after.levels[0].tpot.sorted[..]), (1, &[25.0][..]));
+    assert_eq!((after.levels.len(), &after.levels[0].times(tokrate_meter::Metric::Tpot).sorted[..]), (1, &[25.0][..]));
 }
 
 #[test]

@@ -7,7 +7,8 @@ use crate::out::comparison::{self, Sides};
 use crate::out::log;
 use anyhow::{Result, anyhow};
 use serde_json::{Value, json};
-use tokrate_meter::compare::{CompareError, CompareOptions, Metric};
+use tokrate_meter::Metric;
+use tokrate_meter::compare::{CompareError, CompareOptions};
 use tokrate_net::Clock;
 use tokrate_store::{Grouping, Sqlite, Store, StoreError};
 

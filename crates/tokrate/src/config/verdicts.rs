@@ -2,14 +2,15 @@
 
 use super::quantity;
 use anyhow::{Result, anyhow};
-use tokrate_meter::compare::Metric;
+use tokrate_meter::Metric;
+use tokrate_meter::compare::{USUAL, comparable_from_name};
 
 /// The metrics of these names; the usual ones without any.
 pub fn metrics(names: &[String]) -> Result<Vec<Metric>> {
     if names.is_empty() {
-        return Ok(Metric::USUAL.to_vec());
+        return Ok(USUAL.to_vec());
     }
-    names.iter().map(|name| Metric::from_name(name).map_err(|error| anyhow!("read --metric: {error}"))).collect()
+    names.iter().map(|name| comparable_from_name(name).map_err(|error| anyhow!("read --metric: {error}"))).collect()
 }
 
 /// A share, in per cent or plain; 5 % without one.

@@ -7,7 +7,8 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use tokrate_charts::{Block, Column, Section, Table};
 use tokrate_meter::Against;
-use tokrate_meter::compare::{CompareOutcome, CompareReport, CompareRow, CompareVerdict, Metric};
+use tokrate_meter::Metric;
+use tokrate_meter::compare::{CompareOutcome, CompareReport, CompareRow, CompareVerdict};
 use tokrate_meter::scorecard::NAMING;
 
 /// What the two sides of a report are called.

@@ -4,69 +4,117 @@
 //! is empty, never 0.
 
 use tokrate_meter::run::{Load, SpeedQuantile, absences};
-use tokrate_meter::stats::Quantile;
-use tokrate_meter::{PhaseResult, Record};
+use tokrate_meter::stats::Level;
+use tokrate_meter::{Metric, PhaseResult, Record};
 
-type Column = (&'static str, fn(&PhaseResult) -> Option<String>);
+/// A column of the file.
+enum Column {
+    /// A name of its own.
+    Own(&'static str, fn(&PhaseResult) -> Option<String>),
+    /// A quantile of a metric, named after both and the unit.
+    Quantile(Metric, Level, Part),
+}
+
+/// What of a quantile.
+enum Part {
+    Value,
+    Low,
+    High,
+}
 
 const COLUMNS: &[Column] = &[
-    ("level", |phase| Some(phase.name.clone())),
-    ("model", |phase| Some(phase.conditions.model.clone())),
-    ("endpoint", |phase| Some(phase.conditions.endpoint.clone())),
-    ("dialect", |phase| Some(phase.conditions.dialect.clone())),
-    ("input_tokens", |phase| Some(phase.conditions.input_tokens.to_string())),
-    ("output_tokens", |phase| Some(phase.conditions.output_tokens.to_string())),
-    ("streamed", |phase| Some(phase.conditions.streaming.to_string())),
-    ("arrivals", |phase| Some(phase.conditions.arrivals.clone())),
-    ("concurrency", |phase| match phase.load {
+    Column::Own("level", |phase| Some(phase.name.clone())),
+    Column::Own("model", |phase| Some(phase.conditions.model.clone())),
+    Column::Own("endpoint", |phase| Some(phase.conditions.endpoint.clone())),
+    Column::Own("dialect", |phase| Some(phase.conditions.dialect.clone())),
+    Column::Own("input_tokens", |phase| Some(phase.conditions.input_tokens.to_string())),
+    Column::Own("output_tokens", |phase| Some(phase.conditions.output_tokens.to_string())),
+    Column::Own("streamed", |phase| Some(phase.conditions.streaming.to_string())),
+    Column::Own("arrivals", |phase| Some(phase.conditions.arrivals.clone())),
+    Column::Own("concurrency", |phase| match phase.load {
         Load::Closed { concurrency } => Some(concurrency.to_string()),
         _ => None,
     }),
-    ("rate_per_second", |phase| match phase.load {
+    Column::Own("rate_per_second", |phase| match phase.load {
         Load::Open { rate, .. } => Some(rate.to_string()),
         _ => None,
     }),
-    ("valid", |phase| Some(phase.is_valid().to_string())),
-    ("started", |phase| Some(phase.counts.started.to_string())),
-    ("answered", |phase| Some(phase.counts.answered.to_string())),
-    ("failed", |phase| Some(phase.counts.failed.to_string())),
-    ("rate_limited", |phase| Some(phase.counts.rate_limited.to_string())),
-    ("measured_n", |phase| Some(phase.counts.measured.to_string())),
-    ("ttft_p50_ms", |phase| seen(&phase.ttft.p50)),
-    ("ttft_p50_low_ms", |phase| number(phase.ttft.p50.low)),
-    ("ttft_p50_high_ms", |phase| number(phase.ttft.p50.high)),
-    ("ttft_p95_ms", |phase| seen(&phase.ttft.p95)),
-    ("ttft_p99_ms", |phase| seen(&phase.ttft.p99)),
-    ("ttft_p99_stated", |phase| Some(phase.ttft.p99.value.is_some().to_string())),
-    ("itl_p50_ms", |phase| seen(&phase.itl.p50)),
-    ("itl_p99_ms", |phase| seen(&phase.itl.p99)),
-    ("e2e_p50_ms", |phase| seen(&phase.e2e.p50)),
-    ("e2e_p99_ms", |phase| seen(&phase.e2e.p99)),
-    ("output_speed_median_tok_s", |phase| speed(&phase.output_speed.median)),
-    ("output_speed_median_low_tok_s", |phase| number(phase.output_speed.median.low)),
-    ("output_speed_median_high_tok_s", |phase| number(phase.output_speed.median.high)),
-    ("output_speed_slowest_5_percent_tok_s", |phase| speed(&phase.output_speed.slowest_5_percent)),
-    ("output_speed_n", |phase| Some(phase.output_speed.n.to_string())),
-    ("output_speed_missing_share", |phase| number(phase.output_speed.missing_share)),
-    ("throughput_tok_s", |phase| number(phase.throughput.as_ref().map(|seen| seen.tokens_per_second))),
-    ("throughput_requests_s", |phase| number(phase.throughput.as_ref().map(|seen| seen.requests_per_second))),
-    ("client_ttft_added_p50_ms", |phase| added(phase.client_error.as_ref()?.ttft_added_p50_ns.map(|ns| ns as f64))),
-    ("client_timer_lag_p99_ms", |phase| added(phase.timer_lag.p99_ns.map(|ns| ns as f64))),
-    ("absent", |phase| Some(absences(std::slice::from_ref(phase)).join(" "))),
+    Column::Own("valid", |phase| Some(phase.is_valid().to_string())),
+    Column::Own("started", |phase| Some(phase.counts.started.to_string())),
+    Column::Own("answered", |phase| Some(phase.counts.answered.to_string())),
+    Column::Own("failed", |phase| Some(phase.counts.failed.to_string())),
+    Column::Own("rate_limited", |phase| Some(phase.counts.rate_limited.to_string())),
+    Column::Own("measured_n", |phase| Some(phase.counts.measured.to_string())),
+    Column::Quantile(Metric::Ttft, Level::P50, Part::Value),
+    Column::Quantile(Metric::Ttft, Level::P50, Part::Low),
+    Column::Quantile(Metric::Ttft, Level::P50, Part::High),
+    Column::Quantile(Metric::Ttft, Level::P95, Part::Value),
+    Column::Quantile(Metric::Ttft, Level::P99, Part::Value),
+    Column::Own("ttft_p99_stated", |phase| Some(phase.ttft.p99.value.is_some().to_string())),
+    Column::Quantile(Metric::Itl, Level::P50, Part::Value),
+    Column::Quantile(Metric::Itl, Level::P99, Part::Value),
+    Column::Quantile(Metric::E2e, Level::P50, Part::Value),
+    Column::Quantile(Metric::E2e, Level::P99, Part::Value),
+    Column::Own("output_speed_median_tok_s", |phase| speed(&phase.output_speed.median)),
+    Column::Own("output_speed_median_low_tok_s", |phase| number(phase.output_speed.median.low)),
+    Column::Own("output_speed_median_high_tok_s", |phase| number(phase.output_speed.median.high)),
+    Column::Own("output_speed_slowest_5_percent_tok_s", |phase| speed(&phase.output_speed.slowest_5_percent)),
+    Column::Own("output_speed_n", |phase| Some(phase.output_speed.n.to_string())),
+    Column::Own("output_speed_missing_share", |phase| number(phase.output_speed.missing_share)),
+    Column::Own("throughput_tok_s", |phase| number(phase.throughput.as_ref().map(|seen| seen.tokens_per_second))),
+    Column::Own("throughput_requests_s", |phase| {
+        number(phase.throughput.as_ref().map(|seen| seen.requests_per_second))
+    }),
+    Column::Own("client_ttft_added_p50_ms", |phase| {
+        added(phase.client_error.as_ref()?.ttft_added_p50_ns.map(|ns| ns as f64))
+    }),
+    Column::Own("client_timer_lag_p99_ms", |phase| added(phase.timer_lag.p99_ns.map(|ns| ns as f64))),
+    Column::Own("absent", |phase| Some(absences(std::slice::from_ref(phase)).join(" "))),
 ];
 
 /// The whole file (RFC 4180, line ends as LF). Names and records belong together.
 pub fn of(names: &[String], records: &[Record]) -> String {
-    let head = std::iter::once("target").chain(COLUMNS.iter().map(|(name, _)| *name));
-    let mut text = head.collect::<Vec<&str>>().join(",") + "\n";
+    let head = std::iter::once("target".to_owned()).chain(COLUMNS.iter().map(Column::name));
+    let mut text = head.collect::<Vec<String>>().join(",") + "\n";
     for (name, record) in names.iter().zip(records) {
         for phase in &record.phases {
-            let cells = COLUMNS.iter().map(|(_, of)| of(phase).unwrap_or_default());
+            let cells = COLUMNS.iter().map(|column| column.cell(phase).unwrap_or_default());
             let row: Vec<String> = std::iter::once(name.clone()).chain(cells).map(|cell| quoted(&cell)).collect();
             text += &(row.join(",") + "\n");
         }
     }
     text
+}
+
+impl Column {
+    fn name(&self) -> String {
+        match self {
+            Column::Own(name, _) => (*name).to_owned(),
+            Column::Quantile(metric, level, part) => {
+                let part = match part {
+                    Part::Value => "",
+                    Part::Low => "_low",
+                    Part::High => "_high",
+                };
+                format!("{}_{}{part}_{}", metric.name(), level.name(), metric.unit())
+            }
+        }
+    }
+
+    fn cell(&self, phase: &PhaseResult) -> Option<String> {
+        match self {
+            Column::Own(_, of) => of(phase),
+            Column::Quantile(metric, level, part) => {
+                let quantile = metric.times(phase)?.quantile(*level);
+                match part {
+                    // As it was seen; the columns beside it say where the sample carries it.
+                    Part::Value => number(quantile.nearest_rank()),
+                    Part::Low => number(quantile.low),
+                    Part::High => number(quantile.high),
+                }
+            }
+        }
+    }
 }
 
 /// A cell, in quotes where it has to be. One that a spreadsheet would take for a formula gets a quote before it.
@@ -79,11 +127,6 @@ fn quoted(cell: &str) -> String {
 
 fn number(value: Option<f64>) -> Option<String> {
     value.map(|value| value.to_string())
-}
-
-/// The quantile as it was seen; the column beside it says where the sample carries it.
-fn seen(quantile: &Quantile) -> Option<String> {
-    number(quantile.nearest_rank())
 }
 
 fn speed(quantile: &SpeedQuantile) -> Option<String> {

@@ -4,7 +4,8 @@
 
 use tokrate_bench::report::{capacity_sentences, sign_sentences};
 use tokrate_charts::format::number;
-use tokrate_meter::run::{PhaseFigure, SpeedQuantile};
+use tokrate_meter::Metric;
+use tokrate_meter::run::SpeedQuantile;
 use tokrate_meter::stats::Quantile;
 use tokrate_meter::{PhaseResult, Record};
 
@@ -42,18 +43,18 @@ fn labelled(label: &'static str, texts: Vec<String>) -> impl Iterator<Item = (&'
 fn at(phase: &PhaseResult) -> String {
     let speed = match speed(&phase.output_speed.median) {
         Some(speed) => format!("{speed} tok/s a request"),
-        None => without(phase, PhaseFigure::OutputSpeed),
+        None => without(phase, Metric::OutputSpeed),
     };
     let first = match (value(&phase.ttft.p50), value(&phase.e2e.p50)) {
         (Some(ttft), _) => format!("first token after {ttft} ms"),
-        (None, Some(e2e)) => format!("{}; whole answer after {e2e} ms", without(phase, PhaseFigure::Ttft)),
-        (None, None) => without(phase, PhaseFigure::Ttft),
+        (None, Some(e2e)) => format!("{}; whole answer after {e2e} ms", without(phase, Metric::Ttft)),
+        (None, None) => without(phase, Metric::Ttft),
     };
     format!("{speed}, {first}")
 }
 
 /// That a figure is not there, and why.
-fn without(phase: &PhaseResult, figure: PhaseFigure) -> String {
+fn without(phase: &PhaseResult, figure: Metric) -> String {
     let why = phase.absent(figure).map_or_else(String::new, |why| format!(" ({why})"));
     format!("no {}{why}", figure.name())
 }

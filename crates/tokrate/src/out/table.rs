@@ -3,9 +3,9 @@
 use comfy_table::{Cell, CellAlignment, LineStyle, Table, presets};
 use tokrate_bench::report;
 use tokrate_charts::format::number;
-use tokrate_meter::PhaseResult;
 use tokrate_meter::run::{ServerTimingSummary, SpeedQuantile, TimingMedian};
-use tokrate_meter::stats::{Quantile, QuantileStatus};
+use tokrate_meter::stats::{Level, Quantile, QuantileStatus};
+use tokrate_meter::{Metric, PhaseResult};
 
 /// The numbers of all phases.
 pub fn phases(phases: &[PhaseResult]) -> String {
@@ -68,32 +68,57 @@ pub fn wrapped(text: &str, width: usize) -> Vec<String> {
 }
 
 /// The numbers of all phases: column heads, then a label and a cell for each phase, row by row.
-pub fn cells(phases: &[PhaseResult]) -> (Vec<String>, Vec<(&'static str, Vec<String>)>) {
-    let rows = ROWS.iter().map(|(label, of)| (*label, phases.iter().map(of).collect::<Vec<String>>()));
+pub fn cells(phases: &[PhaseResult]) -> (Vec<String>, Vec<(String, Vec<String>)>) {
+    let rows =
+        ROWS.iter().map(|row| (row.label(), phases.iter().map(|phase| row.cell(phase)).collect::<Vec<String>>()));
     // A row that says nothing in any level is left out, such as reasoning of a model without any.
     let told = rows.filter(|(_, cells)| cells.iter().any(|cell| cell != "-"));
     (phases.iter().map(level).collect(), told.collect())
 }
 
-type Row = (&'static str, fn(&PhaseResult) -> String);
+/// A row of the table.
+enum Row {
+    /// A label of its own.
+    Own(&'static str, fn(&PhaseResult) -> String),
+    /// A quantile of a metric, labelled with both and the unit.
+    Quantile(Metric, Level),
+}
+
+impl Row {
+    fn label(&self) -> String {
+        match self {
+            Row::Own(label, _) => (*label).to_owned(),
+            Row::Quantile(metric, level) => format!("{} {} ({})", metric.label(), level.name(), metric.unit()),
+        }
+    }
+
+    fn cell(&self, phase: &PhaseResult) -> String {
+        match self {
+            Row::Own(_, of) => of(phase),
+            Row::Quantile(metric, level) => {
+                metric.times(phase).map_or_else(|| "-".to_owned(), |times| milliseconds(times.quantile(*level)))
+            }
+        }
+    }
+}
 
 const ROWS: &[Row] = &[
-    ("requests answered / started", |phase| format!("{} / {}", phase.counts.answered, phase.counts.started)),
-    ("failed", |phase| count(phase.counts.failed)),
-    ("rate-limited", |phase| count(phase.counts.rate_limited)),
-    ("withheld arrivals (429)", |phase| count(phase.counts.withheld)),
-    ("held back by 429 (s)", |phase| {
+    Row::Own("requests answered / started", |phase| format!("{} / {}", phase.counts.answered, phase.counts.started)),
+    Row::Own("failed", |phase| count(phase.counts.failed)),
+    Row::Own("rate-limited", |phase| count(phase.counts.rate_limited)),
+    Row::Own("withheld arrivals (429)", |phase| count(phase.counts.withheld)),
+    Row::Own("held back by 429 (s)", |phase| {
         let limited = &phase.rate_limited;
         match (limited.held_back_seconds.filter(|seconds| *seconds > 0.0), limited.held_back_share) {
             (Some(seconds), Some(share)) => format!("{} ({:.0} %)", number(seconds), share * 100.0),
             _ => "-".to_owned(),
         }
     }),
-    ("sessions completed / started", |phase| {
+    Row::Own("sessions completed / started", |phase| {
         let sessions = phase.sessions.as_ref();
         sessions.map_or_else(|| "-".to_owned(), |seen| format!("{} / {}", seen.completed, seen.started))
     }),
-    ("TTFT p50, first / last turn (ms)", |phase| {
+    Row::Own("TTFT p50, first / last turn (ms)", |phase| {
         let turns = phase.sessions.as_ref().map(|sessions| sessions.turns.as_slice());
         match turns {
             Some([first, .., last]) => {
@@ -105,39 +130,39 @@ const ROWS: &[Row] = &[
             _ => "-".to_owned(),
         }
     }),
-    ("cancelled", |phase| count(phase.counts.cancelled)),
-    ("forfeited arrivals", |phase| count(phase.counts.forfeited)),
-    ("measured (n)", |phase| phase.counts.measured.to_string()),
-    ("TTFT p50 (ms)", |phase| milliseconds(&phase.ttft.p50)),
-    ("TTFT p95 (ms)", |phase| milliseconds(&phase.ttft.p95)),
-    ("TTFT p99 (ms)", |phase| milliseconds(&phase.ttft.p99)),
-    ("TTFAT p50 (ms)", |phase| match (phase.ttfat.p50.nearest_rank(), phase.ttft.p50.nearest_rank()) {
+    Row::Own("cancelled", |phase| count(phase.counts.cancelled)),
+    Row::Own("forfeited arrivals", |phase| count(phase.counts.forfeited)),
+    Row::Own("measured (n)", |phase| phase.counts.measured.to_string()),
+    Row::Quantile(Metric::Ttft, Level::P50),
+    Row::Quantile(Metric::Ttft, Level::P95),
+    Row::Quantile(Metric::Ttft, Level::P99),
+    Row::Own("TTFAT p50 (ms)", |phase| match (phase.ttfat.p50.nearest_rank(), phase.ttft.p50.nearest_rank()) {
         (Some(answer), Some(any)) if answer > any => milliseconds(&phase.ttfat.p50),
         _ => "-".to_owned(),
     }),
-    ("ITL p50 (ms)", |phase| milliseconds(&phase.itl.p50)),
-    ("ITL p99 (ms)", |phase| milliseconds(&phase.itl.p99)),
-    ("E2E p50 (ms)", |phase| milliseconds(&phase.e2e.p50)),
-    ("E2E from due p99 (ms)", |phase| {
+    Row::Quantile(Metric::Itl, Level::P50),
+    Row::Quantile(Metric::Itl, Level::P99),
+    Row::Quantile(Metric::E2e, Level::P50),
+    Row::Own("E2E from due p99 (ms)", |phase| {
         if phase.load.is_closed() { "-".to_owned() } else { milliseconds(&phase.e2e_from_due.p99) }
     }),
-    ("output speed p50 (tok/s)", |phase| speed(&phase.output_speed.median)),
-    ("output speed, slowest 5 % (tok/s)", |phase| speed(&phase.output_speed.slowest_5_percent)),
-    ("answers without output speed (%)", |phase| {
+    Row::Own("output speed p50 (tok/s)", |phase| speed(&phase.output_speed.median)),
+    Row::Own("output speed, slowest 5 % (tok/s)", |phase| speed(&phase.output_speed.slowest_5_percent)),
+    Row::Own("answers without output speed (%)", |phase| {
         let share = phase.output_speed.missing_share.filter(|share| *share > 0.0);
         share.map_or_else(|| "-".to_owned(), |share| number(share * 100.0))
     }),
-    ("throughput (tok/s)", |phase| {
+    Row::Own("throughput (tok/s)", |phase| {
         phase.throughput.as_ref().map_or_else(|| "-".to_owned(), |throughput| number(throughput.tokens_per_second))
     }),
-    ("requests per second", |phase| {
+    Row::Own("requests per second", |phase| {
         phase.throughput.as_ref().map_or_else(|| "-".to_owned(), |throughput| number(throughput.requests_per_second))
     }),
-    ("goodput (req/s that keep every --slo)", |phase| {
+    Row::Own("goodput (req/s that keep every --slo)", |phase| {
         let per_second = phase.goodput.as_ref().and_then(|goodput| goodput.per_second);
         per_second.map_or_else(|| "-".to_owned(), number)
     }),
-    ("requests that keep every --slo (%)", |phase| {
+    Row::Own("requests that keep every --slo (%)", |phase| {
         let goodput = phase.goodput.as_ref().and_then(|goodput| goodput.share.zip(goodput.interval));
         goodput.map_or_else(
             || "-".to_owned(),
@@ -146,40 +171,44 @@ const ROWS: &[Row] = &[
             },
         )
     }),
-    ("requests of which that is not known", |phase| {
+    Row::Own("requests of which that is not known", |phase| {
         phase.goodput.as_ref().map_or_else(|| "-".to_owned(), |goodput| count(goodput.undecided))
     }),
-    ("server: prefill p50 (ms)", |phase| server(phase, |times| &times.prefill)),
-    ("server: decode p50 (ms)", |phase| server(phase, |times| &times.decode)),
-    ("TTFT beyond server's queue + load + prefill, p50 (ms)", |phase| server(phase, |times| &times.ttft_beyond_server)),
-    ("decode window beyond server's, p50 (ms)", |phase| server(phase, |times| &times.decode_beyond_server)),
-    ("concurrency seen, mean / peak", |phase| {
+    Row::Own("server: prefill p50 (ms)", |phase| server(phase, |times| &times.prefill)),
+    Row::Own("server: decode p50 (ms)", |phase| server(phase, |times| &times.decode)),
+    Row::Own("TTFT beyond server's queue + load + prefill, p50 (ms)", |phase| {
+        server(phase, |times| &times.ttft_beyond_server)
+    }),
+    Row::Own("decode window beyond server's, p50 (ms)", |phase| server(phase, |times| &times.decode_beyond_server)),
+    Row::Own("concurrency seen, mean / peak", |phase| {
         phase.concurrency.mean.map_or_else(|| "-".to_owned(), |mean| format!("{mean:.1} / {}", phase.concurrency.peak))
     }),
-    ("server: TTFT mean (ms)", |phase| of_server(phase, |server| Some(number(server.ttft.as_ref()?.mean_ms)))),
-    ("server: TTFT p50 between (ms)", |phase| {
+    Row::Own("server: TTFT mean (ms)", |phase| of_server(phase, |server| Some(number(server.ttft.as_ref()?.mean_ms)))),
+    Row::Own("server: TTFT p50 between (ms)", |phase| {
         of_server(phase, |server| {
             let p50 = server.ttft.as_ref()?.p50?;
             let high = p50.high_ms.map_or_else(|| "∞".to_owned(), number);
             Some(format!("{}..{high}", number(p50.low_ms)))
         })
     }),
-    ("TTFT gap, client - server (ms)", |phase| of_server(phase, |server| server.ttft_gap_ms.map(number))),
-    ("server: output tokens (beside the answers')", |phase| {
+    Row::Own("TTFT gap, client - server (ms)", |phase| of_server(phase, |server| server.ttft_gap_ms.map(number))),
+    Row::Own("server: output tokens (beside the answers')", |phase| {
         of_server(phase, |server| {
             let tokens = server.output_tokens?;
             let apart = server.output_tokens_apart.map(|apart| format!(" ({:+.1} %)", apart * 100.0));
             Some(format!("{tokens}{}", apart.unwrap_or_default()))
         })
     }),
-    ("server: speed while writing (tok/s)", |phase| of_server(phase, |server| server.decode_speed().map(number))),
-    ("client adds to TTFT, p50 / p99 (ms)", |phase| {
+    Row::Own("server: speed while writing (tok/s)", |phase| {
+        of_server(phase, |server| server.decode_speed().map(number))
+    }),
+    Row::Own("client adds to TTFT, p50 / p99 (ms)", |phase| {
         added(phase, |error| Some((error.ttft_added_p50_ns? as f64, error.ttft_added_p99_ns? as f64)))
     }),
-    ("client adds to gaps, p50 / p99 (ms)", |phase| {
+    Row::Own("client adds to gaps, p50 / p99 (ms)", |phase| {
         added(phase, |error| Some((error.gap_added_p50_ns? as f64, error.gap_added_p99_ns? as f64)))
     }),
-    ("client timer lag p99 (ms)", |phase| {
+    Row::Own("client timer lag p99 (ms)", |phase| {
         phase.timer_lag.p99_ns.map_or_else(|| "-".to_owned(), |lag| format!("{:.3}", lag as f64 / 1e6))
     }),
 ];

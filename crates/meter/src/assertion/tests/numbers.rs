@@ -158,9 +158,9 @@ fn a_demand_knows_how_many_requests_it_needs() {
 #[test]
 fn a_demand_is_about_the_metric_of_requests_that_it_names() {
     let metric = |demand: &str| Assertion::parse(demand).unwrap_or_else(|error| panic!("{error}")).metric();
-    assert_eq!(metric("ttft_ms.p95 < 1"), Some(RequestMetric::Ttft));
-    assert_eq!(metric("adj_ttft_ms.p95 < 1"), Some(RequestMetric::Ttft));
-    assert_eq!(metric("output_speed.median > 1"), Some(RequestMetric::OutputSpeed));
+    assert_eq!(metric("ttft_ms.p95 < 1"), Some(Metric::Ttft));
+    assert_eq!(metric("adj_ttft_ms.p95 < 1"), Some(Metric::Ttft));
+    assert_eq!(metric("output_speed.median > 1"), Some(Metric::OutputSpeed));
     assert_eq!(metric("failures.share < 1"), None);
 }
 

@@ -55,12 +55,12 @@ fn rows_give_every_time_as_it_was_measured_but_of_warm_up_and_failures_none() {
     let record = sample::record(vec![one_phase(&rows)]);
     let side = Side::of_rows(&record, std::slice::from_ref(&rows));
     let level = &side.levels[0];
-    assert_eq!(level.ttft, Samples::exact(vec![100.0, 104.0, 108.0]));
-    assert_eq!(level.ttfat, Samples::exact(vec![200.0, 204.0, 208.0]));
-    assert_eq!(level.e2e, Samples::exact(vec![500.0, 504.0, 508.0]));
-    assert_eq!(level.e2e_from_due, Samples::exact(vec![520.0, 524.0, 528.0]));
+    assert_eq!(*level.times(Metric::Ttft), Samples::exact(vec![100.0, 104.0, 108.0]));
+    assert_eq!(*level.times(Metric::Ttfat), Samples::exact(vec![200.0, 204.0, 208.0]));
+    assert_eq!(*level.times(Metric::E2e), Samples::exact(vec![500.0, 504.0, 508.0]));
+    assert_eq!(*level.times(Metric::E2eFromDue), Samples::exact(vec![520.0, 524.0, 528.0]));
     // From the first chunk at 120 ms to the last at 510 ms, shared among the 30 tokens after the first.
-    assert_eq!(level.tpot, Samples::exact(vec![13.0; 3]));
+    assert_eq!(*level.times(Metric::Tpot), Samples::exact(vec![13.0; 3]));
     assert_eq!((level.failed, level.ended), (2, 6));
 }
 
@@ -72,7 +72,7 @@ fn rows_of_answers_too_quick_to_be_timed_give_no_speed_at_all() {
         (0..10).map(|i| if i < 5 { quick(i) } else { steady_request(i, i * 1_000, 50, 10, 40) }).collect();
     let record = sample::record(vec![one_phase(&rows)]);
     let side = Side::of_rows(&record, std::slice::from_ref(&rows));
-    assert_eq!((side.levels[0].tpot.n(), side.levels[0].ttft.n()), (0, 10));
+    assert_eq!((side.levels[0].times(Metric::Tpot).n(), side.levels[0].times(Metric::Ttft).n()), (0, 10));
 }
 
 #[test]
@@ -85,14 +85,15 @@ fn failures_of_all_rounds_of_a_load_are_one_count() {
     };
     let record = sample::record(vec![one_phase(&requests(8, 2)), one_phase(&requests(4, 3))]);
     let level = &Side::of_record(&record).levels[0];
-    assert_eq!((level.failed, level.ended, level.ttft.n()), (5, 17, 12));
+    assert_eq!((level.failed, level.ended, level.times(Metric::Ttft).n()), (5, 17, 12));
 }
 
 #[test]
 fn a_sketch_gives_each_value_back_as_often_as_it_was_seen() {
     let requests: Vec<_> =
         [300, 100, 200, 200].iter().zip(0..).map(|(&ttft, i)| steady_request(i, i * 1_000, ttft, 10, 40)).collect();
-    let ttft = &Side::of_record(&sample::record(vec![one_phase(&requests)])).levels[0].ttft;
+    let side = Side::of_record(&sample::record(vec![one_phase(&requests)]));
+    let ttft = side.levels[0].times(Metric::Ttft);
     assert_eq!(ttft.n(), 4);
     for (seen, expected) in ttft.sorted.iter().zip([100.0, 200.0, 200.0, 300.0]) {
         assert!((seen / expected - 1.0).abs() < 0.0055, "{:?}", ttft.sorted);
@@ -103,7 +104,8 @@ fn a_sketch_gives_each_value_back_as_often_as_it_was_seen() {
 fn a_sketch_that_does_not_say_its_unit_is_taken_as_it_is() {
     let mut phase = one_phase(&[steady_request(0, 0, 100, 10, 40)]);
     phase.ttft.sketch_steps = 0.0;
-    let ttft = &Side::of_record(&sample::record(vec![phase])).levels[0].ttft;
+    let side = Side::of_record(&sample::record(vec![phase]));
+    let ttft = side.levels[0].times(Metric::Ttft);
     assert_eq!(ttft.sorted, [100.0 * MS as f64]);
 }
 

@@ -1,7 +1,8 @@
 //! Several records in one document, written, read back and held against the first.
 
 use super::*;
-use crate::compare::{CompareVerdict, Metric};
+use crate::compare::CompareVerdict;
+use crate::metric::Metric;
 use crate::sample::{self, closed, phase, steady_request};
 
 /// A target of that name whose requests start after about `ttft` ms, at one concurrency.

@@ -2,6 +2,7 @@
 
 use super::super::standing::{places, speed_ratio};
 use super::*;
+use crate::compare::Samples;
 
 fn rising(mut values: Vec<f64>) -> Vec<f64> {
     values.sort_unstable_by(f64::total_cmp);

@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use tokrate_bench::Config;
 use tokrate_bench::plan::Extent;
 use tokrate_bench::schedule::{Agenda, Axis};
-use tokrate_meter::{Assertion, RequestMetric};
+use tokrate_meter::{Assertion, Metric};
 use tokrate_net::HttpVersion;
 
 /// Refuses objectives and assertions that no answer of the plan can be held against.
@@ -59,14 +59,14 @@ pub fn check_open_files(configs: &[Config], open_files: u64) -> Result<()> {
     Ok(())
 }
 
-fn check_metric(named: &str, metric: RequestMetric, config: &Config) -> Result<()> {
+fn check_metric(named: &str, metric: Metric, config: &Config) -> Result<()> {
     let name = metric.name();
     ensure!(
-        config.request.stream || !metric.needs_stream(),
+        config.request.stream || !metric.row().needs_stream,
         "read {named}: without streaming an answer comes in one piece, which has no {name}; leave out --no-stream, or use e2e"
     );
     let tokens = u64::from(config.prompts.output_tokens().unwrap_or(config.request.output_tokens));
-    let needed = metric.tokens_needed();
+    let needed = metric.row().tokens_needed;
     ensure!(
         tokens >= needed,
         "read {named}: an answer of {tokens} tokens has no {name}, which takes {needed}; ask for more with --output-tokens"
