@@ -99,8 +99,8 @@ impl Goodput {
             judged.iter().filter(|request| request.failure_kind() == Some(FailureKind::RateLimited)).count() as u64;
         let unanswered = judged.iter().filter(|request| !request.is_answered()).count() as u64;
         let per_second = phase.steady.as_ref().map(|steady| {
-            let inside = requests.iter().filter(|request| steady.holds(request.finished_at_ns) && good(request));
-            inside.count() as f64 / steady.span().as_secs_f64()
+            let good = requests.iter().filter(|request| good(request)).map(|request| steady.share_of(request));
+            good.sum::<f64>() / steady.span().as_secs_f64()
         });
         Some(Goodput {
             slos: slos.iter().map(|slo| SloCount::of(slo, &judged)).collect(),

@@ -6,7 +6,7 @@
 use super::Prompt;
 use crate::bad_input::{BadInput, hash, shown};
 use serde::Deserialize;
-use tokrate_core::{Content, Message, Role};
+use tokrate_core::{Content, Image, Message, Role};
 use tokrate_tokens::{Encoding, count};
 use tokrate_wire::{Dialect, Routed, decode_request};
 
@@ -84,6 +84,12 @@ impl PromptFile {
     pub fn with_pictures(&self) -> usize {
         let pictured = |message: &Message| message.content.iter().any(|part| matches!(part, Content::Image(_)));
         self.prompts.iter().filter(|prompt| prompt.messages.iter().any(pictured)).count()
+    }
+
+    /// Whether a picture is named by its address instead of given as data.
+    pub fn has_linked_pictures(&self) -> bool {
+        let linked = |part: &Content| matches!(part, Content::Image(Image::Url(_)));
+        self.prompts.iter().flat_map(|prompt| &prompt.messages).flat_map(|message| &message.content).any(linked)
     }
 
     /// How the file is written.

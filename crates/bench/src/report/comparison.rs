@@ -12,6 +12,7 @@ use tokrate_charts::{
     Series, SeriesStyle, Table, format,
 };
 use tokrate_meter::curve::{CurveResult, LoadAxis, LoadLevel, Measured};
+use tokrate_meter::run::by_load;
 use tokrate_meter::scorecard::unlike_conditions;
 use tokrate_meter::{PhaseResult, Record};
 
@@ -88,8 +89,9 @@ fn notices(subjects: &[Subject<'_>]) -> Vec<Notice> {
 
 /// Each target's output speed at the lowest load.
 fn headline(subject: &Subject<'_>) -> Option<Figure> {
-    let phase = subject.record.phases.iter().find(|phase| phase.counts.measured > 0)?;
-    Some(super::speed_figure(phase, &format!("{}: output speed, median request, {}", subject.name, phase.name)))
+    let loads = by_load(&subject.record.phases);
+    let first = loads.iter().find(|load| load.count(|phase| phase.counts.measured) > 0)?;
+    Some(super::speed_figure(first, format!("{}: output speed, median request, {}", subject.name, first.name())))
 }
 
 fn degradation(subjects: &[Subject<'_>]) -> Option<Section> {

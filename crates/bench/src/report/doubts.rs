@@ -40,7 +40,7 @@ pub(super) fn goodput(phases: &[PhaseResult]) -> Option<Table> {
         rows: rows.collect(),
         notes: vec![
             "Failed, rate-limited and forfeited requests miss; of answers without the metric nobody knows, and the interval \
-             allows for both; warm-up and cancelled requests are not judged. Goodput counts what finished inside the steady window."
+             allows for both; warm-up and cancelled requests are not judged. Goodput counts each request with the share of its time that lies in the steady window."
                 .to_owned(),
         ],
     })

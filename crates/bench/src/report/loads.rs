@@ -16,11 +16,15 @@ enum Figure {
     Quantile(Metric, Level),
 }
 
-const FIGURES: [Figure; 8] = [
+const FIGURES: [Figure; 9] = [
     Figure::Own("n", "", |rounds| Some(rounds.count(|phase| phase.counts.measured).to_string())),
     Figure::Own("failed", "", |rounds| {
-        let failed = rounds.count(|phase| phase.counts.failed + phase.counts.rate_limited);
+        let failed = rounds.count(|phase| phase.counts.failed);
         (failed > 0).then(|| failed.to_string())
+    }),
+    Figure::Own("limited", "", |rounds| {
+        let limited = rounds.count(|phase| phase.counts.rate_limited);
+        (limited > 0).then(|| limited.to_string())
     }),
     Figure::Quantile(Metric::Ttft, Level::P50),
     Figure::Quantile(Metric::Ttft, Level::P95),
@@ -73,8 +77,20 @@ pub fn loads(phases: &[PhaseResult]) -> Table {
         caption: "By load".to_owned(),
         columns: std::iter::once(Column::words("load")).chain(figures).collect(),
         rows: rows.collect(),
-        notes: absences(phases),
+        notes: absences(phases).into_iter().chain(loads.iter().flat_map(partial)).collect(),
     }
+}
+
+/// What is known of a part of a load's answers only.
+fn partial(rounds: &Rounds<'_>) -> Vec<String> {
+    let (n, with_speed, name) = (rounds.count(|phase| phase.counts.measured), rounds.with_speed(), rounds.name());
+    let speed = (rounds.output_speed().is_some() && with_speed < n)
+        .then(|| format!("Output speed at {name} is that of {with_speed} of {n} answers; the others have none."));
+    let (_, undecided, of) = rounds.kept();
+    let kept = (undecided > 0).then(|| {
+        format!("Of {undecided} of {of} requests at {name} it is not known whether they keep every --slo: they lack a metric.")
+    });
+    speed.into_iter().chain(kept).collect()
 }
 
 /// A quantile of all rounds together, marked where they are too few to state it.

@@ -21,7 +21,10 @@ pub use words::{capacity_sentences, sign_sentences};
 
 use tokrate_charts::{Block, Figure, Level, Notice, Page, Section, format};
 use tokrate_meter::curve::{FigureStatus, LoadAxis, LoadFigure};
-use tokrate_meter::{PhaseResult, Record, Status};
+use tokrate_meter::run::{Rounds, by_load};
+use tokrate_meter::{Metric, PhaseResult, Record, Status};
+
+const NOT_MEASURED: &str = "not measured";
 
 /// The whole file.
 pub fn html(record: &Record, samples: &Samples) -> String {
@@ -62,10 +65,22 @@ pub fn html(record: &Record, samples: &Samples) -> String {
 fn notices(record: &Record) -> Vec<Notice> {
     let mut notices = record_notices(record);
     if notices.iter().all(|notice| notice.level == Level::Info) {
-        let text = "All phases are complete, the numbers agree with each other, and the client was fast enough.";
-        notices.push(Notice { level: Level::Good, text: text.to_owned() });
+        notices.push(no_doubt(record));
     }
     notices
+}
+
+/// That nothing speaks against the numbers. Where the client's own error was not measured, that is no praise.
+fn no_doubt(record: &Record) -> Notice {
+    let is_known = |phase: &PhaseResult| phase.client_error.as_ref().is_some_and(|error| error.moved.is_some());
+    let complete = "All phases are complete, the numbers agree with each other";
+    match record.phases.iter().all(is_known) {
+        true => Notice { level: Level::Good, text: format!("{complete}, and the client was fast enough.") },
+        false => {
+            let text = format!("{complete}; what the client itself adds was not measured in every phase.");
+            Notice { level: Level::Info, text }
+        }
+    }
 }
 
 /// What a record says about itself: its status, its warnings, its notes.
@@ -95,19 +110,13 @@ fn record_notices(record: &Record) -> Vec<Notice> {
 /// The few numbers to take home: the lowest level's speed and TTFT, the best throughput, the loads that were found.
 fn headline(record: &Record) -> Vec<Figure> {
     let mut figures = Vec::new();
-    if let Some(first) = record.phases.iter().find(|phase| phase.counts.measured > 0) {
-        figures.push(speed_figure(first, &format!("Output speed, median request, {}", first.name)));
-        let ttft = &first.ttft.p50;
-        figures.push(Figure {
-            label: format!("TTFT, median, {}", first.name),
-            value: ttft.nearest_rank().map_or_else(|| "not measured".to_owned(), format::number),
-            unit: "ms".to_owned(),
-            interval: words::interval(ttft.low, ttft.high, ttft.confidence),
-            note: words::sample(ttft.status, ttft.floor, first.ttft.n),
-        });
+    let loads = by_load(&record.phases);
+    if let Some(first) = loads.iter().find(|load| load.count(|phase| phase.counts.measured) > 0) {
+        figures.push(speed_figure(first, format!("Output speed, median request, {}", first.name())));
+        figures.push(ttft_figure(first));
     }
-    let throughput = |phase: &&PhaseResult| phase.throughput.as_ref().map_or(0.0, |seen| seen.tokens_per_second);
-    if let Some(best) = record.phases.iter().max_by(|a, b| throughput(a).total_cmp(&throughput(b)))
+    let throughput = |load: &&Rounds<'_>| load.throughput().unwrap_or(0.0);
+    if let Some(best) = loads.iter().max_by(|a, b| throughput(a).total_cmp(&throughput(b)))
         && throughput(&best) > 0.0
     {
         figures.push(Figure {
@@ -115,7 +124,7 @@ fn headline(record: &Record) -> Vec<Figure> {
             value: format::number(throughput(&best)),
             unit: "tok/s".to_owned(),
             interval: String::new(),
-            note: format!("at {}", best.name),
+            note: format!("at {}", best.name()),
         });
     }
     if let Some(curve) = &record.curve {
@@ -137,15 +146,40 @@ fn load_figure(label: &str, figure: &LoadFigure, unit: &str) -> Option<Figure> {
     })
 }
 
-/// The median output speed of a level.
-fn speed_figure(phase: &PhaseResult, label: &str) -> Figure {
-    let speed = &phase.output_speed.median;
+/// The median output speed of a load.
+fn speed_figure(load: &Rounds<'_>, label: String) -> Figure {
+    let Some(speed) = load.output_speed() else { return absent_figure(load, Metric::OutputSpeed, label) };
     Figure {
-        label: label.to_owned(),
-        value: speed.value.or(speed.descriptive).map_or_else(|| "not measured".to_owned(), format::number),
-        unit: "tok/s".to_owned(),
+        label,
+        value: speed.value.or(speed.descriptive).map_or_else(|| NOT_MEASURED.to_owned(), format::number),
+        unit: Metric::OutputSpeed.unit().to_owned(),
         interval: words::interval(speed.low, speed.high, speed.confidence),
-        note: words::sample(speed.status, speed.floor, phase.output_speed.n),
+        note: words::sample(speed.status, speed.floor, load.with_speed()),
+    }
+}
+
+/// The median time to first token of a load.
+fn ttft_figure(load: &Rounds<'_>) -> Figure {
+    let label = format!("TTFT, median, {}", load.name());
+    let Some(times) = load.times(Metric::Ttft) else { return absent_figure(load, Metric::Ttft, label) };
+    let ttft = &times.p50;
+    Figure {
+        label,
+        value: ttft.nearest_rank().map_or_else(|| NOT_MEASURED.to_owned(), format::number),
+        unit: Metric::Ttft.unit().to_owned(),
+        interval: words::interval(ttft.low, ttft.high, ttft.confidence),
+        note: words::sample(ttft.status, ttft.floor, times.n),
+    }
+}
+
+/// A figure that a load lacks, and why.
+fn absent_figure(load: &Rounds<'_>, metric: Metric, label: String) -> Figure {
+    Figure {
+        label,
+        value: NOT_MEASURED.to_owned(),
+        unit: String::new(),
+        interval: String::new(),
+        note: load.absent(metric).unwrap_or_default(),
     }
 }
 

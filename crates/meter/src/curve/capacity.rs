@@ -123,7 +123,7 @@ pub(super) fn of_throughput(
     let models = choose(ModelKind::of(axis), observations, noise);
     let (Some(chosen), Some(range)) = (models.iter().find(|fit| fit.chosen).map(|fit| fit.model), range(observations))
     else {
-        let unknown = || LoadFigure::without(FigureStatus::Unknown, "no level has a throughput");
+        let unknown = || LoadFigure::without(FigureStatus::Unknown, "no level is left that has a throughput");
         return (models, unknown(), unknown());
     };
     let loads = observations.chunk_by(|a, b| a.n == b.n).count();

@@ -1,10 +1,15 @@
 //! Phases at one load, pooled: the rounds of it count as one.
 //!
-//! It refuses to know how figures are shown. Invariant: pooled are requests, never figures; what one of the rounds lacks, the rounds
-//! together lack.
+//! Invariant: pooled are requests, never figures. A round in which nothing was measured takes nothing from the others; what a round lacks
+//! although it measured requests (speeds of answers that were too quick), the rounds together lack.
 
-use super::{Load, PhaseResult};
+use super::{Load, PhaseResult, SpeedQuantile};
+use crate::goodput::Goodput;
+use crate::metric::{Metric, PhaseSource};
 use crate::stats::Distribution;
+
+/// With more requests than this share undecided, those that are decided may be the slow ones only; as for output speeds.
+const UNDECIDED_MOST: f64 = 0.02;
 
 /// The phases of a run at one load.
 #[derive(Clone, Debug)]
@@ -33,27 +38,70 @@ impl Rounds<'_> {
         self.phases.iter().map(|phase| of(phase)).sum()
     }
 
+    /// The rounds in which something was measured.
+    fn measured(&self) -> impl Iterator<Item = &PhaseResult> {
+        self.phases.iter().copied().filter(|phase| phase.counts.measured > 0)
+    }
+
+    /// Its name: that of its only phase, or of the first without its number.
+    pub fn name(&self) -> &str {
+        let name = self.phases.first().map_or("", |phase| &phase.name);
+        name.rsplit_once(", round ").map_or(name, |(load, _)| load)
+    }
+
     /// The samples of all rounds together; of several their times within 0.55 %, which is how finely a record keeps them.
-    /// `None` if a round has none.
+    /// `None` if no round has any, or one lacks those of the requests that it measured.
     pub fn distribution(&self, of: impl Fn(&PhaseResult) -> &Distribution) -> Option<Distribution> {
-        let parts: Vec<&Distribution> = self.phases.iter().map(|phase| of(phase)).collect();
+        let parts: Vec<&Distribution> = self.measured().map(of).collect();
         Distribution::pooled(&parts).filter(|_| parts.iter().all(|part| !part.is_empty()))
     }
 
+    /// The times of a metric, of all rounds together.
+    pub fn times(&self, metric: Metric) -> Option<Distribution> {
+        match metric.row().of_phase {
+            PhaseSource::Times(of, _) => self.distribution(of),
+            PhaseSource::Speeds(_) | PhaseSource::Throughput | PhaseSource::FailureShare => None,
+        }
+    }
+
+    /// The median output speed of all rounds together.
+    pub fn output_speed(&self) -> Option<SpeedQuantile> {
+        Some(SpeedQuantile::of(&self.times(Metric::Tpot)?.p50))
+    }
+
+    /// Requests of which an output speed is known.
+    pub fn with_speed(&self) -> u64 {
+        self.count(|phase| phase.output_speed.n)
+    }
+
+    /// Why the rounds lack a metric; `None` if one of them has it.
+    pub fn absent(&self, metric: Metric) -> Option<String> {
+        let reasons: Option<Vec<String>> = self.phases.iter().map(|phase| phase.absent(metric)).collect();
+        reasons?.into_iter().next()
+    }
+
     /// Tokens per second of all requests together, over the steady windows one after the other.
+    /// `None` if no request was answered: what came of answers that broke off is no throughput to plan with.
     pub fn throughput(&self) -> Option<f64> {
-        let windows = || self.phases.iter().filter_map(|phase| phase.throughput.as_ref());
+        let answered = || self.phases.iter().filter(|phase| phase.counts.answered > 0);
+        let windows = || answered().filter_map(|phase| phase.throughput.as_ref());
         let seconds: f64 = windows().map(|window| window.window_seconds).sum();
         let tokens: f64 = windows().map(|window| window.tokens_per_second * window.window_seconds).sum();
         (seconds > 0.0).then(|| tokens / seconds)
     }
 
-    /// Share of the judged requests that keep every objective.
+    /// Share of the judged requests that keep every objective; `None` where so many lack a metric that the others do not speak for
+    /// all.
     pub fn kept_share(&self) -> Option<f64> {
-        let kept = || self.phases.iter().filter_map(|phase| phase.goodput.as_ref());
-        let of: u64 = kept().map(|goodput| goodput.of - goodput.undecided).sum();
-        let met: u64 = kept().map(|goodput| goodput.met).sum();
-        (of > 0).then(|| met as f64 / of as f64)
+        let (met, undecided, of) = self.kept();
+        let known = of - undecided;
+        (known > 0 && undecided as f64 <= UNDECIDED_MOST * of as f64).then(|| met as f64 / known as f64)
+    }
+
+    /// How many requests keep every objective, of how many that is not known, and how many were judged.
+    pub fn kept(&self) -> (u64, u64, u64) {
+        let sum = |of: fn(&Goodput) -> u64| self.phases.iter().filter_map(|phase| phase.goodput.as_ref()).map(of).sum();
+        (sum(|goodput| goodput.met), sum(|goodput| goodput.undecided), sum(|goodput| goodput.of))
     }
 }
 
@@ -79,11 +127,47 @@ mod tests {
     }
 
     #[test]
-    fn what_one_round_lacks_the_rounds_lack() {
+    fn a_round_without_an_answer_takes_nothing_from_the_others() {
         let round: Vec<_> = (1..=30).map(|i| steady_request(i, i * 2_000, 100, 10, 40)).collect();
-        let phases = [phase(&closed(1), &round), phase(&closed(1), &[failed_request(1, 0, 10, FailureKind::TimedOut)])];
+        let failed = phase(&closed(1), &[failed_request(1, 0, 10, FailureKind::TimedOut)]);
+        let phases = [phase(&closed(1), &round), failed.clone()];
         let loads = by_load(&phases);
-        assert_eq!(loads[0].distribution(|phase| &phase.ttft), None);
+        assert_eq!(loads[0].times(Metric::Ttft).map(|ttft| ttft.n), Some(30));
+        assert_eq!((loads[0].absent(Metric::Ttft), loads[0].with_speed()), (None, 30));
         assert_eq!(loads[0].kept_share(), None, "nothing was asked for");
+        let alone = [failed];
+        let alone = by_load(&alone);
+        assert_eq!((alone[0].times(Metric::Ttft), alone[0].throughput()), (None, None));
+        assert_eq!(alone[0].absent(Metric::Ttft).as_deref(), Some("no request was answered"));
+    }
+
+    #[test]
+    fn what_a_round_lacks_although_it_measured_the_rounds_lack() {
+        let round: Vec<_> = (1..=30).map(|i| steady_request(i, i * 2_000, 100, 10, 40)).collect();
+        let mut quick = phase(&closed(1), &round);
+        quick.tpot = Distribution::of_nanos(&mut Vec::new());
+        let phases = [phase(&closed(1), &round), quick];
+        assert_eq!(by_load(&phases)[0].output_speed(), None, "the others would be the slow ones");
+    }
+
+    #[test]
+    fn a_share_is_not_told_of_objectives_that_most_answers_cannot_be_held_to() {
+        let round: Vec<_> = (1..=30).map(|i| steady_request(i, i * 2_000, 100, 10, 40)).collect();
+        let mut judged = phase(&closed(1), &round);
+        let goodput = |undecided| Goodput {
+            slos: Vec::new(),
+            met: 100 - undecided,
+            of: 100,
+            undecided,
+            missed_rate_limited: 0,
+            missed_failed: 0,
+            share: None,
+            interval: None,
+            per_second: None,
+        };
+        judged.goodput = Some(goodput(2));
+        assert_eq!(by_load(std::slice::from_ref(&judged))[0].kept_share(), Some(1.0));
+        judged.goodput = Some(goodput(3));
+        assert_eq!(by_load(std::slice::from_ref(&judged))[0].kept_share(), None);
     }
 }

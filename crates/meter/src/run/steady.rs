@@ -39,7 +39,8 @@ pub struct Throughput {
     pub parts: u64,
     /// Answered requests that finished inside it.
     pub requests: u64,
-    /// `requests` per second of the window.
+    /// Answered requests per second of the window, each counted with the share of its time (due to finished) that lies inside: where
+    /// requests come in waves, whole ones would depend on where the window cuts a wave.
     pub requests_per_second: f64,
 }
 
@@ -52,6 +53,16 @@ impl Steady {
     /// Whether something that happened at this tick belongs to it.
     pub fn holds(&self, at_ns: u64) -> bool {
         self.start_ns < at_ns && at_ns <= self.end_ns
+    }
+
+    /// The share of a request's time, from due to finished, that lies in the window.
+    pub(crate) fn share_of(&self, request: &RequestNumbers) -> f64 {
+        let (begun, finished) = (request.due_at_ns, request.finished_at_ns);
+        if finished <= begun {
+            return f64::from(u8::from(self.holds(finished)));
+        }
+        let inside = finished.min(self.end_ns).saturating_sub(begun.max(self.start_ns));
+        inside as f64 / (finished - begun) as f64
     }
 
     /// Finds the steady window.
@@ -146,6 +157,8 @@ impl Throughput {
         let tokens: u64 = tokens_of_part.iter().sum();
         let peak = tokens_of_part.iter().copied().max().unwrap_or(0);
         let finished = |request: &&RequestNumbers| request.is_answered() && steady.holds(request.finished_at_ns);
+        let answered: f64 =
+            requests.iter().filter(|request| request.is_answered()).map(|request| steady.share_of(request)).sum();
         let requests = requests.iter().filter(finished).count() as u64;
         let window_seconds = Span::from_nanos(length).as_secs_f64();
         let per_part = parts as f64 / window_seconds;
@@ -158,7 +171,7 @@ impl Throughput {
             peak_tokens_per_second: peak as f64 * per_part,
             parts,
             requests,
-            requests_per_second: requests as f64 / window_seconds,
+            requests_per_second: answered / window_seconds,
         }
     }
 }
@@ -182,6 +195,26 @@ pub(crate) fn in_flight(requests: &[RequestNumbers]) -> Sweep {
 mod tests {
     use super::*;
     use crate::sample::{MS, at, closed, phase, steady_request};
+
+    #[test]
+    fn requests_of_a_wave_that_the_window_cuts_are_counted_in_part() {
+        let steady = Steady { rule: String::new(), start_ns: 1_000 * MS, end_ns: 3_000 * MS };
+        // Answers of 1 s: before, half in, whole, half in, behind; and one that took no time.
+        let requests: Vec<RequestNumbers> =
+            [(0, 1_000), (500, 1_500), (1_500, 2_500), (2_500, 3_500), (3_000, 4_000), (2_000, 2_000)]
+                .into_iter()
+                .zip(0..)
+                .map(|((due, end), index)| RequestNumbers {
+                    due_at_ns: due * MS,
+                    finished_at_ns: end * MS,
+                    ..steady_request(index, due, 0, 1, 1)
+                })
+                .collect();
+        let shares: Vec<f64> = requests.iter().map(|request| steady.share_of(request)).collect();
+        assert_eq!(shares, [0.0, 0.5, 1.0, 0.5, 0.0, 1.0]);
+        let throughput = Throughput::of(&steady, &requests);
+        assert_eq!((throughput.requests, throughput.requests_per_second), (3, 1.5));
+    }
 
     const TWO: Load = Load::Sessions { sessions: 2, turns: 3 };
 

@@ -193,7 +193,7 @@ pub(crate) fn speed_refusal(measured: &[&RequestNumbers]) -> Option<String> {
 
 impl SpeedQuantile {
     /// A quantile of time per token (ms), turned over: its upper bound becomes the lower one.
-    fn of(time: &Quantile) -> SpeedQuantile {
+    pub(super) fn of(time: &Quantile) -> SpeedQuantile {
         let over = |milliseconds: Option<f64>| milliseconds.filter(|&time| time > 0.0).map(|time| 1e3 / time);
         SpeedQuantile {
             value: over(time.value),

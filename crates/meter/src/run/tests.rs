@@ -60,7 +60,8 @@ fn throughput_is_what_arrived_inside_the_steady_window() {
     assert!(steady.rule.starts_with("closed loop: from the moment concurrency reached 2 after"), "{}", steady.rule);
     let throughput = result.throughput.clone().expect("there is a window");
     assert_eq!((throughput.tokens, throughput.requests, throughput.parts), (24, 2, 2));
-    assert_eq!((throughput.tokens_per_second, throughput.requests_per_second), (12.0, 1.0));
+    // Two whole answers and two thirds of the third in two seconds.
+    assert_eq!((throughput.tokens_per_second, throughput.requests_per_second), (12.0, 4.0 / 3.0));
     assert_eq!(throughput.peak_tokens_per_second, 12.0);
     assert_eq!(result.concurrency, ConcurrencySeen { mean: Some(5.0 / 3.0), peak: 2, cap: Some(2) });
     assert_eq!(result.gate, []);

@@ -9,7 +9,7 @@ use crate::flags::bench::Flags;
 use crate::out::files;
 use crate::out::forecast;
 use crate::out::results::{Results, Written};
-use crate::out::summary;
+use crate::out::{stdout, summary};
 use anyhow::Result;
 use std::path::Path;
 use tokrate_bench::{Config, Stop, Target};
@@ -24,7 +24,7 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
     check_open_files(&configs, tokrate_net::server::open_files())?;
     let names = names_of(&configs);
     if flags.limits.dry_run {
-        anstream::print!("{}", forecast::text(&names, &configs));
+        stdout::write(&forecast::text(&names, &configs))?;
         return Ok(Verdict::Good);
     }
     let kept = outputs.demands.save_baseline.as_deref();
@@ -45,13 +45,14 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
     let judged = Comparison::of(records).judged(&names, outputs.scorecard);
     results.clear();
     let records = &judged.records;
-    let mut text = if outputs.quiet { String::new() } else { summary::of(&names, &judged, &outputs) };
-    if !outputs.quiet {
-        text += &held.text();
-    }
-    // The table first: what happens to files takes nothing from it.
-    say(&text, &outputs);
+    let text = if outputs.quiet { String::new() } else { summary::of(&names, &judged, &outputs) + &held.text() };
+    // The table first: what happens to files takes nothing from it, nor what happens to it from them.
+    let said = say(&text, &outputs);
     let all_written = tell(results.finish(&judged, &held.reports), &outputs);
+    said?;
+    if outputs.quiet {
+        anstream::eprint!("{}", summary::troubles(&names, &judged));
+    }
     let measured = records.iter().map(|record| verdict(record, &outputs)).max().unwrap_or(Verdict::NotMeasured);
     if let Some(path) = kept {
         keep(path, records, measured)?;
@@ -61,12 +62,15 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
 }
 
 /// Prints where standard output does not belong to a document.
-fn say(text: &str, outputs: &Outputs) {
+///
+/// # Errors
+/// When standard output cannot be written.
+fn say(text: &str, outputs: &Outputs) -> Result<()> {
     if outputs.claims_stdout() {
         anstream::eprint!("{text}");
-    } else {
-        anstream::print!("{text}");
+        return Ok(());
     }
+    stdout::write(text)
 }
 
 /// Says where the files are and which could not be written; whether all could.
@@ -75,7 +79,10 @@ fn tell(files: Vec<Written>, outputs: &Outputs) -> bool {
     for Written { name, path, result } in files {
         match result {
             Ok(()) if outputs.quiet => {}
-            Ok(()) => say(&format!("{name}: {}\n", path.display()), outputs),
+            Ok(()) => {
+                // Where standard output is full the files are there all the same; the table has said so.
+                let _ = say(&format!("{name}: {}\n", path.display()), outputs);
+            }
             Err(error) => {
                 anstream::eprintln!("tokrate: failed to {error:#}");
                 all = false;

@@ -21,7 +21,7 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
     let mut text = String::new();
     // Writing to a String cannot fail.
     let _ = told(&mut text, &claim, &records);
-    anstream::print!("{text}");
+    crate::out::stdout::write(&text)?;
     Ok(Verdict::Good)
 }
 

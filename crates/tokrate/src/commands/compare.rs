@@ -39,7 +39,7 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
     if stdout(&flags.json) || stdout(&flags.markdown) {
         anstream::eprint!("{text}");
     } else {
-        anstream::print!("{text}");
+        crate::out::stdout::write(&text)?;
     }
     Ok(verdict(&report))
 }

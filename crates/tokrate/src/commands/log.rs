@@ -4,7 +4,7 @@ use super::{Verdict, compare};
 use crate::config::log::{Config, View, resolve};
 use crate::flags::log::Flags;
 use crate::out::comparison::{self, Sides};
-use crate::out::log;
+use crate::out::{log, stdout};
 use anyhow::{Result, anyhow};
 use serde_json::{Value, json};
 use tokrate_meter::Metric;
@@ -36,9 +36,9 @@ fn groups(config: &Config, store: &Sqlite, by: Grouping) -> Result<Verdict> {
         return print_json(config, json!({ "groups": groups }));
     }
     if groups.is_empty() {
-        anstream::println!("{}", log::nothing(&config.path, &config.query));
+        stdout::write(&format!("{}\n", log::nothing(&config.path, &config.query)))?;
     } else {
-        anstream::print!("{}", log::groups(&groups, by));
+        stdout::write(&log::groups(&groups, by))?;
     }
     Ok(Verdict::Good)
 }
@@ -49,10 +49,10 @@ fn calls(config: &Config, store: &Sqlite, most: usize) -> Result<Verdict> {
         return print_json(config, json!({ "calls": calls }));
     }
     if calls.is_empty() {
-        anstream::println!("{}", log::nothing(&config.path, &config.query));
+        stdout::write(&format!("{}\n", log::nothing(&config.path, &config.query)))?;
     }
     for call in &calls {
-        anstream::println!("{}", log::call(call));
+        stdout::write(&format!("{}\n", log::call(call)))?;
     }
     Ok(Verdict::Good)
 }
@@ -76,11 +76,8 @@ fn regressions(config: &Config, store: &Sqlite, split_unix_ms: u64, threshold: f
     if config.json {
         print_json(config, json!({ "split_unix_ms": split_unix_ms, "comparison": report }))?;
     } else {
-        anstream::print!(
-            "{}{}",
-            log::windows(&config.query, split_unix_ms),
-            comparison::text(&report, Sides::BeforeAfter)
-        );
+        let windows = log::windows(&config.query, split_unix_ms);
+        stdout::write(&(windows + &comparison::text(&report, Sides::BeforeAfter)))?;
     }
     Ok(compare::verdict(&report))
 }
@@ -98,6 +95,6 @@ fn print_json(config: &Config, what: Value) -> Result<Verdict> {
     if let (Some(all), Value::Object(what)) = (all.as_object_mut(), what) {
         all.extend(what);
     }
-    anstream::println!("{}", serde_json::to_string_pretty(&all)?);
+    stdout::write(&format!("{}\n", serde_json::to_string_pretty(&all)?))?;
     Ok(Verdict::Good)
 }

@@ -42,7 +42,7 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
             let _ = out.write_all(picture.frame(runners).as_bytes()).and_then(|()| out.flush());
         }
     })?;
-    anstream::print!("{}", result(&names, &finishes));
+    crate::out::stdout::write(&result(&names, &finishes))?;
     let answered = finishes.iter().any(|finish| finish.numbers.failure.is_none());
     Ok(if answered { Verdict::Good } else { Verdict::BelowBar })
 }

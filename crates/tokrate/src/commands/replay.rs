@@ -11,6 +11,7 @@ use crate::config::log::moment;
 use crate::flags::replay::Flags;
 use crate::out::log::nothing;
 use crate::out::replay::{self, Replayed};
+use crate::out::stdout;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use logged::Logged;
 use serde_json::{Value, json};
@@ -137,10 +138,10 @@ fn print(flags: &Flags, query: &Query, instead: &str, all: &[Replayed]) -> Resul
             "instead": instead,
             "aliases": aliases,
         });
-        anstream::println!("{}", serde_json::to_string_pretty(&all)?);
+        stdout::write(&format!("{}\n", serde_json::to_string_pretty(&all)?))?;
     } else {
         let told: Vec<String> = all.iter().filter_map(|replayed| replay::text(replayed, instead)).collect();
-        anstream::print!("{}", told.join("\n"));
+        stdout::write(&told.join("\n"))?;
         for refusal in all.iter().filter_map(|replayed| replayed.refusal(instead)) {
             anstream::eprintln!("tokrate: {refusal}");
         }

@@ -7,12 +7,19 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 use tokrate_meter::RequestNumbers;
 
-/// Writes a file by way of a neighbour that is renamed over it; `-` is standard output.
+/// Writes a file by way of a neighbour that is renamed over it; `-` is standard output. What is no regular file (a device, a pipe) is
+/// written to as it is, and of a link the file that it leads to is replaced.
 pub fn write(path: &Path, text: &str) -> Result<()> {
     if path == Path::new("-") {
         let mut stdout = std::io::stdout().lock();
         return stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).context("write to standard output");
     }
+    if std::fs::metadata(path).is_ok_and(|there| !there.is_file()) {
+        return std::fs::write(path, text).with_context(|| format!("write {}", path.display()));
+    }
+    let shown = path;
+    let target = std::fs::canonicalize(path);
+    let path = target.as_deref().unwrap_or(path);
     let mut name = path.file_name().with_context(|| format!("write {}: it names no file", path.display()))?.to_owned();
     name.push(".part");
     let part = path.with_file_name(name);
@@ -22,7 +29,7 @@ pub fn write(path: &Path, text: &str) -> Result<()> {
         let _ = std::fs::remove_file(&part);
     }
     written.with_context(|| {
-        format!("write {}; check that its folder can be written and its disk is not full", path.display())
+        format!("write {}; check that its folder can be written and its disk is not full", shown.display())
     })
 }
 
@@ -96,5 +103,33 @@ impl Rows {
             self.file.write_all(b"\n").with_context(wrote)?;
         }
         self.file.flush().with_context(wrote)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_stays_and_its_file_is_replaced_and_a_device_stays_a_device() {
+        use std::os::unix::fs::FileTypeExt;
+        let folder = std::env::temp_dir().join(format!("tokrate-files-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let (file, link) = (folder.join("file.json"), folder.join("link.json"));
+        std::fs::write(&file, "old").expect("it can be written");
+        std::os::unix::fs::symlink("file.json", &link).expect("a link");
+        write(&link, "new").expect("it can be written");
+        assert!(std::fs::symlink_metadata(&link).expect("it is there").is_symlink());
+        assert_eq!(std::fs::read_to_string(&file).expect("it is there"), "new");
+        // A link to the device, so that a mistake here takes away the link only.
+        let null = folder.join("null");
+        std::os::unix::fs::symlink("/dev/null", &null).expect("a link");
+        write(&null, "gone").expect("it takes all");
+        assert!(std::fs::metadata(&null).expect("it is there").file_type().is_char_device());
+        let left: Vec<_> =
+            std::fs::read_dir(&folder).expect("a folder").map(|entry| entry.expect("one").file_name()).collect();
+        assert_eq!(left.len(), 3, "{left:?}");
+        std::fs::remove_dir_all(&folder).expect("it was made here");
     }
 }

@@ -4,10 +4,9 @@
 
 use tokrate_bench::report::{capacity_sentences, sign_sentences};
 use tokrate_charts::format::number;
-use tokrate_meter::Metric;
-use tokrate_meter::run::SpeedQuantile;
+use tokrate_meter::run::{Rounds, SpeedQuantile, by_load};
 use tokrate_meter::stats::Quantile;
-use tokrate_meter::{PhaseResult, Record};
+use tokrate_meter::{Metric, Record};
 
 /// The lines, each with its label. A line that goes on under the same label has an empty one.
 pub fn lines(record: &Record) -> Vec<(&'static str, String)> {
@@ -15,14 +14,19 @@ pub fn lines(record: &Record) -> Vec<(&'static str, String)> {
     if let Some(search) = &record.search {
         lines.push(("Found", search.sentence.clone()));
     }
-    let measured: Vec<&PhaseResult> = record.phases.iter().filter(|phase| phase.counts.answered > 0).collect();
+    let loads = by_load(&record.phases);
+    let measured: Vec<&Rounds<'_>> =
+        loads.iter().filter(|load| load.count(|phase| phase.counts.answered) > 0).collect();
     let Some(first) = measured.first() else { return lines };
-    lines.push(("How fast", format!("{} ({}, n = {})", at(first), first.name, first.counts.measured)));
-    let throughput = |phase: &PhaseResult| phase.throughput.as_ref().map_or(0.0, |all| all.tokens_per_second);
+    let n = first.count(|phase| phase.counts.measured);
+    lines.push(("How fast", format!("{} ({}, n = {n})", at(first), first.name())));
+    let throughput = |load: &Rounds<'_>| load.throughput().unwrap_or(0.0);
     let most = measured.iter().max_by(|a, b| throughput(a).total_cmp(&throughput(b)));
     if let Some(most) = most.filter(|most| measured.len() > 1 && throughput(most) > 0.0) {
-        let p95 = value(&most.ttft.p95).map_or_else(String::new, |p95| format!("; TTFT p95 {p95} ms"));
-        lines.push(("Most", format!("{} tok/s in all at {}: {}{p95}", number(throughput(most)), most.name, at(most))));
+        let p95 = most.times(Metric::Ttft).and_then(|ttft| value(&ttft.p95));
+        let p95 = p95.map_or_else(String::new, |p95| format!("; TTFT p95 {p95} ms"));
+        let all = number(throughput(most));
+        lines.push(("Most", format!("{all} tok/s in all at {}: {}{p95}", most.name(), at(most))));
     }
     if let Some(curve) = &record.curve {
         lines.extend(labelled("Carries", capacity_sentences(curve)));
@@ -39,24 +43,27 @@ fn labelled(label: &'static str, texts: Vec<String>) -> impl Iterator<Item = (&'
     texts.into_iter().enumerate().map(move |(place, text)| (if place == 0 { label } else { "" }, text))
 }
 
-/// Speed and time to first token of a level.
-fn at(phase: &PhaseResult) -> String {
-    let speed = match speed(&phase.output_speed.median) {
-        Some(speed) => format!("{speed} tok/s a request"),
-        None => without(phase, Metric::OutputSpeed),
+/// Speed and time to first token of a load.
+fn at(load: &Rounds<'_>) -> String {
+    let median = |metric| load.times(metric).and_then(|times| value(&times.p50));
+    let (of, n) = (load.with_speed(), load.count(|phase| phase.counts.measured));
+    let speed = match (load.output_speed().and_then(|median| speed(&median)), of < n) {
+        (Some(speed), false) => format!("{speed} tok/s a request"),
+        (Some(speed), true) => format!("{speed} tok/s a request (of {of} answers)"),
+        (None, _) => without(load, Metric::OutputSpeed),
     };
-    let first = match (value(&phase.ttft.p50), value(&phase.e2e.p50)) {
+    let first = match (median(Metric::Ttft), median(Metric::E2e)) {
         (Some(ttft), _) => format!("first token after {ttft} ms"),
-        (None, Some(e2e)) => format!("{}; whole answer after {e2e} ms", without(phase, Metric::Ttft)),
-        (None, None) => without(phase, Metric::Ttft),
+        (None, Some(e2e)) => format!("{}; whole answer after {e2e} ms", without(load, Metric::Ttft)),
+        (None, None) => without(load, Metric::Ttft),
     };
     format!("{speed}, {first}")
 }
 
 /// That a figure is not there, and why.
-fn without(phase: &PhaseResult, figure: Metric) -> String {
-    let why = phase.absent(figure).map_or_else(String::new, |why| format!(" ({why})"));
-    format!("no {}{why}", figure.name())
+fn without(load: &Rounds<'_>, metric: Metric) -> String {
+    let why = load.absent(metric).map_or_else(String::new, |why| format!(" ({why})"));
+    format!("no {}{why}", metric.row().words)
 }
 
 fn speed(quantile: &SpeedQuantile) -> Option<String> {
@@ -78,14 +85,15 @@ fn shown(value: Option<f64>, interval: Option<(f64, f64)>, descriptive: Option<f
 }
 
 /// How many requests stand behind the numbers and what the client adds to them.
-fn certainty(measured: &[&PhaseResult]) -> String {
-    let counts = || measured.iter().map(|phase| phase.counts.measured);
+fn certainty(measured: &[&Rounds<'_>]) -> String {
+    let counts = || measured.iter().map(|load| load.count(|phase| phase.counts.measured));
+    let phases = || measured.iter().flat_map(|load| &load.phases);
     let (least, most) = (counts().min().unwrap_or(0), counts().max().unwrap_or(0));
     let n = if least == most { format!("n = {least}") } else { format!("n = {least} to {most} a level") };
     let worst = |of: fn(&tokrate_meter::ClientError) -> Option<f64>| {
-        measured.iter().filter_map(|phase| of(phase.client_error.as_ref()?)).max_by(f64::total_cmp)
+        phases().filter_map(|phase| of(phase.client_error.as_ref()?)).max_by(f64::total_cmp)
     };
-    let invalid = measured.iter().filter(|phase| !phase.is_valid()).count();
+    let invalid = measured.iter().filter(|load| load.phases.iter().any(|phase| !phase.is_valid())).count();
     let ttft = worst(|error| Some(error.ttft_added_p50_ns? as f64 / 1e6));
     let gap = worst(|error| Some(error.gap_added_p50_ns? as f64 / 1e6));
     let client = match ttft.zip(gap) {

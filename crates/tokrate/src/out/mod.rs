@@ -17,6 +17,7 @@ pub mod records;
 pub mod replay;
 pub mod results;
 pub mod scorecard;
+pub mod stdout;
 pub mod summary;
 pub mod table;
 pub mod targets;

@@ -7,7 +7,7 @@ use crate::config::bench::Outputs;
 use std::fmt::Write;
 use tokrate_charts::terminal;
 use tokrate_meter::run::absences;
-use tokrate_meter::{Comparison, Record, Status};
+use tokrate_meter::{AssertionStatus, Comparison, Record, Status};
 
 /// Width of lines when the terminal does not tell its own, and the most that is used of a wide one.
 const WIDTH: usize = 80;
@@ -25,6 +25,28 @@ pub fn of(names: &[String], results: &Comparison, outputs: &Outputs) -> String {
     let mut text = String::new();
     // Writing to a String cannot fail.
     let _ = render(&mut text, names, results, outputs);
+    text
+}
+
+/// What went wrong, for whoever asked for nothing else: a line each.
+pub fn troubles(names: &[String], results: &Comparison) -> String {
+    let mut text = String::new();
+    for (name, record) in names.iter().zip(&results.records) {
+        let status = match record.status {
+            Status::Complete => None,
+            Status::Partial => Some("partial"),
+            Status::Failed => Some("failed"),
+        };
+        let reason = record.reason.as_deref().unwrap_or("see the warnings");
+        let status = status.map(|status| format!("{status}: {reason}"));
+        let unmet = record.assertions.iter().filter(|outcome| outcome.status != AssertionStatus::Met);
+        let unmet =
+            unmet.map(|outcome| format!("{}: {} ({})", outcome.status.name(), outcome.assertion, outcome.detail));
+        for trouble in status.into_iter().chain(record.warnings.iter().cloned()).chain(unmet) {
+            // Writing to a String cannot fail.
+            let _ = writeln!(text, "tokrate: {name}: {trouble}");
+        }
+    }
     text
 }
 
@@ -150,6 +172,21 @@ mod tests {
         insta::assert_snapshot!("sweep_80", anstream::adapter::strip_str(&shown(false, 80)).to_string());
         insta::assert_snapshot!("sweep_60", anstream::adapter::strip_str(&shown(false, 60)).to_string());
         insta::assert_snapshot!("sweep_wide", anstream::adapter::strip_str(&shown(true, 80)).to_string());
+    }
+
+    #[test]
+    fn whoever_wants_no_table_hears_what_went_wrong() {
+        let mut record = Record::parse(include_str!("testdata/record.json")).expect("a record");
+        let names = ["sim".to_owned()];
+        record.warnings.clear();
+        let told = |record: &Record| troubles(&names, &Comparison::of(vec![record.clone()]));
+        assert_eq!(told(&record), "");
+        (record.status, record.reason) = (Status::Failed, Some("401 from the provider".to_owned()));
+        record.warnings.push("4 % of the requests failed".to_owned());
+        assert_eq!(
+            told(&record),
+            "tokrate: sim: failed: 401 from the provider\ntokrate: sim: 4 % of the requests failed\n"
+        );
     }
 
     #[test]

@@ -256,4 +256,45 @@ fn a_load_that_needs_more_connections_than_may_be_opened_is_refused() {
         refused.stderr
     );
     assert_eq!(limited(&format!("{load} --concurrency 3 --requests 3")).code, Some(0));
+    // What an open loop needs is not known before it; it is not cut to what there is without a word.
+    let refused = limited(&format!("{load} --rate 20 --duration 1s"));
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(
+        refused.stderr.contains("so few open files that 192 requests in flight are the most"),
+        "{}",
+        refused.stderr
+    );
+    assert_eq!(limited(&format!("{load} --rate 20 --requests 3 --max-in-flight 192")).code, Some(0));
+}
+
+#[test]
+fn pictures_are_refused_where_the_api_has_no_place_for_them() {
+    let server = Counted::start(|_| good());
+    let folder = Folder::new("misplaced-pictures");
+    let prompt = |url: &str| {
+        format!(
+            r#"{{"messages":[{{"role":"user","content":[{{"type":"text","text":"?"}},{{"type":"image_url","image_url":{{"url":"{url}"}}}}]}}]}}"#
+        )
+    };
+    folder.write("data.jsonl", &prompt("data:image/png;base64,AAAA"));
+    folder.write("linked.jsonl", &prompt("https://h/picture.png"));
+    for (dialect, prompts, words) in [
+        ("openai-completions", "data.jsonl", "they hold pictures, for which openai-completions has no place"),
+        ("llama-completion", "data.jsonl", "they hold pictures, for which llama-completion has no place"),
+        ("ollama-chat", "linked.jsonl", "Ollama takes pictures as data only"),
+    ] {
+        let url = server.server.url();
+        let line = format!("bench --url {url} --model m --dialect {dialect} --prompts {prompts} -c 1 --requests 2");
+        let refused = run(&folder, &line.split_whitespace().collect::<Vec<&str>>());
+        assert_eq!((refused.code, server.asked()), (Some(2), 0), "{refused:?}");
+        assert!(refused.stderr.contains(words), "{}", refused.stderr);
+    }
+}
+
+#[test]
+fn whoever_wants_no_table_hears_why_a_run_failed() {
+    let server = Counted::start(|_| error("401 Unauthorized", "no such key", ""));
+    let finished = bench(&server.server.url(), "--model m -q");
+    assert_eq!((finished.code, finished.stdout.as_str()), (Some(2), ""), "{finished:?}");
+    assert!(finished.stderr.contains("no such key"), "{}", finished.stderr);
 }

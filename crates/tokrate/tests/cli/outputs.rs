@@ -3,7 +3,7 @@
 //! It refuses to judge the numbers. Invariant: every output tells of the same requests.
 
 use crate::folder::Folder;
-use crate::tool::{Bench, Finished, run};
+use crate::tool::{Bench, Finished, finish, run, tokrate};
 use serde_json::Value;
 use tokrate_meter::{Record, Status};
 
@@ -101,4 +101,19 @@ fn no_number_is_nan_or_infinite() {
     assert!(!finished.stdout.contains("NaN") && !finished.stdout.contains("inf"), "{}", finished.stdout);
     let record: Value = serde_json::from_str(&folder.read("record.json")).expect("JSON");
     assert_eq!(record["schema"], Record::SCHEMA);
+}
+
+/// `/dev/full` takes nothing.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_standard_output_is_an_error_and_takes_nothing_from_the_files() {
+    let folder = Folder::new("full-stdout");
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux has it");
+    let line = "bench --requests 2 --concurrency 1 --output-tokens 20 --no-html --json record.json";
+    let mut command = tokrate(&folder, &line.split_whitespace().collect::<Vec<&str>>());
+    command.stdin(std::process::Stdio::null()).stdout(full).stderr(std::process::Stdio::piped());
+    let finished = finish(command.spawn().expect("it starts"));
+    assert_eq!(finished.code, Some(2), "{finished:?}");
+    assert!(finished.stderr.contains("failed to write to standard output: No space left"), "{}", finished.stderr);
+    assert_eq!(folder.names(), ["record.json"]);
 }

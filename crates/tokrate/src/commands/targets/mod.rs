@@ -18,7 +18,7 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
         true => targets::json(&listed, &ports, &found).context("write JSON")?,
         false => targets::text(&listed, &ports, &found),
     };
-    anstream::print!("{text}");
+    crate::out::stdout::write(&text)?;
     Ok(Verdict::Good)
 }
 

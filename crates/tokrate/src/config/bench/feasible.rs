@@ -5,12 +5,15 @@
 use anyhow::{Result, ensure};
 use tokrate_bench::Config;
 use tokrate_bench::plan::Extent;
+use tokrate_bench::prompts::PromptSource;
 use tokrate_bench::schedule::{Agenda, Axis};
 use tokrate_meter::{Assertion, Metric};
 use tokrate_net::HttpVersion;
+use tokrate_wire::Dialect;
 
 /// Refuses objectives and assertions that no answer of the plan can be held against.
 pub(super) fn check(config: &Config, assertions: &[Assertion]) -> Result<()> {
+    check_pictures(config)?;
     for slo in &config.slos {
         check_metric(&format!("--slo {slo}"), slo.metric, config)?;
     }
@@ -21,6 +24,26 @@ pub(super) fn check(config: &Config, assertions: &[Assertion]) -> Result<()> {
         }
         check_sample(&named, assertion, config)?;
     }
+    Ok(())
+}
+
+/// Pictures go only where the API has a place for them: a prompt without its picture would be another measurement.
+fn check_pictures(config: &Config) -> Result<()> {
+    let PromptSource::File(file) = &config.prompts else { return Ok(()) };
+    let Some(remote) = config.target.remote() else { return Ok(()) };
+    let dialect = remote.dialect;
+    if dialect == Dialect::OllamaChat {
+        ensure!(
+            !file.has_linked_pictures(),
+            "read the prompts: Ollama takes pictures as data only; write `data:image/png;base64,...` instead of an address"
+        );
+    }
+    ensure!(
+        file.with_pictures() == 0
+            || !matches!(dialect, Dialect::OpenAiCompletions | Dialect::LlamaCompletion | Dialect::OllamaGenerate),
+        "read the prompts: they hold pictures, for which {} has no place; use --dialect openai-chat",
+        dialect.name()
+    );
     Ok(())
 }
 

@@ -170,8 +170,17 @@ fn arrivals(flags: &flags::Load) -> Result<Arrivals> {
     })
 }
 
+/// With room for fewer requests in flight than this an arrival process is likely not to be kept; 1,024 open files, the usual limit,
+/// leave 960.
+const IN_FLIGHT_LEAST: u64 = 256;
+
 fn in_flight_limit(flags: &flags::Load) -> Result<u32> {
     let possible = super::feasible::connections_most(tokrate_net::server::open_files()).min(u64::from(IN_FLIGHT_LIMIT));
+    ensure!(
+        flags.max_in_flight.is_some() || possible >= IN_FLIGHT_LEAST,
+        "start the run: this process may have so few open files that {possible} requests in flight are the most, and arrivals \
+         beyond them would be forfeited; raise the limit (`ulimit -n 4096`), or say --max-in-flight {possible} if that is enough"
+    );
     let limit = flags.max_in_flight.unwrap_or(possible as u32);
     ensure!(limit > 0, "read --max-in-flight: with 0 every arrival would be forfeited; give at least 1");
     Ok(limit)
