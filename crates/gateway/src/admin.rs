@@ -4,20 +4,17 @@
 //! configuration and from rows of the log; with a key configured, nothing but `/healthz` answers without it; what takes time is done in a thread of its own, so that no call waits for it; a
 //! page of another site can neither read it nor frame it.
 
-mod aliases;
 mod api;
 pub(crate) mod ask;
 #[cfg(test)]
 mod browser;
 mod key;
-pub(crate) mod metrics;
+pub(crate) mod openmetrics;
 pub(crate) mod page;
-#[cfg(test)]
-pub(crate) mod sample;
-pub(crate) mod view;
 
-use crate::body::CallBody;
-use crate::house::House;
+use crate::respond::body::CallBody;
+use crate::state::shared::House;
+use crate::telemetry::snapshot::View;
 use api::Unanswered;
 use bytes::Bytes;
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
@@ -30,7 +27,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 use tokrate_core::Tick;
 use tokrate_net::server::{ConnectionTap, Handler, RequestBody};
-use view::View;
 
 /// Answers that are made at once; one more is refused.
 const ANSWERS_MOST: usize = 32;
@@ -134,7 +130,7 @@ impl Topic {
         match self {
             Topic::Page => Answer::of(StatusCode::OK, HTML, page::page(&view())),
             Topic::Fragment => Answer::of(StatusCode::OK, HTML, page::fragment(&view())),
-            Topic::Metrics => Answer::of(StatusCode::OK, metrics::CONTENT_TYPE, metrics::text(view())),
+            Topic::Metrics => Answer::of(StatusCode::OK, openmetrics::CONTENT_TYPE, openmetrics::text(view())),
             Topic::Ready if view().is_ready() => Answer::text(StatusCode::OK, "ready"),
             Topic::Ready => Answer::text(StatusCode::SERVICE_UNAVAILABLE, "no lane can be asked; /api/lanes says why"),
             Topic::Lanes => Answer::json(api::lanes(&view(), query)),

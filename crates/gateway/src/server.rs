@@ -5,13 +5,13 @@
 
 use crate::admin::Admin;
 use crate::config::{Config, LogSettings};
+use crate::dispatch::worker::Worker;
 use crate::error::GatewayError;
-use crate::front::Front;
-use crate::house::House;
-use crate::names::{self, Names};
+use crate::ingress::service::Front;
 use crate::otel::Exporter;
-use crate::plan::Plan;
-use crate::worker::Worker;
+use crate::state::plan::Plan;
+use crate::state::shared::House;
+use crate::upstream::dns::{self, Names};
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::{Arc, mpsc};
@@ -148,7 +148,7 @@ impl RunningGateway {
     /// Lanes that cannot be asked yet because a name has no address, each with what the resolver says, to be told to people.
     /// Each is asked as soon as its name has one.
     pub fn unresolved(&self) -> Vec<String> {
-        names::unresolved(self.house.plan().lanes.iter().map(Arc::as_ref))
+        dns::unresolved(self.house.plan().lanes.iter().map(Arc::as_ref))
     }
 
     /// What went wrong with the log since this was last asked, to be told to people once.

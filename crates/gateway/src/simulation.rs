@@ -3,14 +3,14 @@
 //! It refuses to do anything by itself: every function here calls what a gateway with threads calls. Invariant: where clock,
 //! connections and log are deterministic, so is all that is served here.
 
-use crate::calendar::month_of;
+use crate::admission::calendar::month_of;
 use crate::config::Config;
+use crate::dispatch::worker::Worker;
 use crate::error::GatewayError;
-use crate::house::House;
-use crate::lock::locked;
-use crate::plan::Plan;
 use crate::server::serve_clients;
-use crate::worker::Worker;
+use crate::state::lock::locked;
+use crate::state::plan::Plan;
+use crate::state::shared::House;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;

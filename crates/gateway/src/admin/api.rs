@@ -4,8 +4,8 @@
 //! conditions; what is unknown is `null`, never 0.
 
 use super::ask::{self, Asked, Refusal};
-use super::view::{LaneState, LaneView, View, blame_name};
-use crate::stats::Trail;
+use crate::settle::stats::Trail;
+use crate::telemetry::snapshot::{LaneState, LaneView, View, blame_name};
 use serde_json::{Value, json};
 use tokrate_core::Span;
 use tokrate_route::{Expectation, LaneSnapshot};

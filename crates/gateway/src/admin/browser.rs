@@ -5,10 +5,10 @@
 
 mod devtools;
 
-use super::sample;
 use super::{Admin, Answer};
-use crate::house::House;
-use crate::stats::tests::row;
+use crate::sample;
+use crate::settle::stats::tests::row;
+use crate::state::shared::House;
 use devtools::Browser;
 use serde_json::{Value, json};
 use std::cell::Cell;

@@ -9,7 +9,7 @@ mod calls;
 mod hour;
 mod lanes;
 
-use super::view::View;
+use crate::telemetry::snapshot::View;
 use std::fmt::Write as _;
 use tokrate_charts::{Table, escape, format};
 

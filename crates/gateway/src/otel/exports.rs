@@ -3,7 +3,7 @@
 //! It does not export. Invariant: each trouble is told once, and again only after it had gone.
 
 use super::reply::{Outcome, Trouble};
-use crate::lock::locked;
+use crate::state::lock::locked;
 use std::sync::Mutex;
 
 /// How exports went since the start; what the admin side and the log output tell of them.

@@ -4,8 +4,8 @@
 //! sums and histograms are cumulative since one start, so that an export that was lost is made good by the next.
 
 use super::protobuf::Message;
-use crate::admin::metrics::{Family, Labels, Series, families};
-use crate::admin::view::View;
+use crate::telemetry::metrics::{Family, Labels, Series, families};
+use crate::telemetry::snapshot::View;
 
 /// `AGGREGATION_TEMPORALITY_CUMULATIVE`.
 const CUMULATIVE: u64 = 2;

@@ -4,9 +4,9 @@
 use super::exports::{ExportCounts, Exports};
 use super::reply::{Outcome, Trouble};
 use super::*;
-use crate::admin::metrics::{Family, Series, families};
-use crate::admin::sample;
-use crate::stats::tests::{NOON_UNIX_MS, failed, lost, row};
+use crate::sample;
+use crate::settle::stats::tests::{NOON_UNIX_MS, failed, lost, row};
+use crate::telemetry::metrics::{Family, Series, families};
 use http::{Response, StatusCode, Version};
 use opentelemetry_proto::tonic::collector::metrics::v1::{
     ExportMetricsPartialSuccess, ExportMetricsServiceRequest, ExportMetricsServiceResponse,

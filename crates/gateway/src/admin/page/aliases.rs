@@ -4,9 +4,9 @@
 
 use super::lanes::state_words;
 use super::share;
-use crate::admin::aliases::AliasView;
-use crate::admin::view::{LaneState, View};
-use crate::words::{mode_shown, policy_shown};
+use crate::config::display::{mode_shown, policy_shown};
+use crate::telemetry::aliases::AliasView;
+use crate::telemetry::snapshot::{LaneState, View};
 use std::fmt::Write as _;
 use tokrate_charts::{escape, format};
 use tokrate_route::{LaneSnapshot, Mode};

@@ -4,8 +4,8 @@
 //! Invariant: names that providers chose are escaped like all others.
 
 use super::{clock_time, nanos, usd};
-use crate::admin::view::View;
-use crate::stats::{Attempted, Trail};
+use crate::settle::stats::{Attempted, Trail};
+use crate::telemetry::snapshot::View;
 use std::fmt::Write as _;
 use tokrate_charts::{escape, format};
 use tokrate_core::FailureKind;

@@ -4,7 +4,7 @@
 //! loaded, and no further.
 
 use super::{share, usd};
-use crate::admin::view::{LaneState, LaneView, View};
+use crate::telemetry::snapshot::{LaneState, LaneView, View};
 use std::fmt::Write as _;
 use tokrate_charts::{Axis, Chart, Direction, LineChart, Mark, Point, Series, SeriesStyle, Size, escape, format};
 use tokrate_meter::AttemptEnd;

@@ -1,8 +1,8 @@
 //! The page as text: what is on it, and that nothing on it is anybody else's markup.
 
 use super::*;
-use crate::admin::sample;
-use crate::stats::tests::{NOON_UNIX_MS, failed, lost, row};
+use crate::sample;
+use crate::settle::stats::tests::{NOON_UNIX_MS, failed, lost, row};
 use tokrate_core::FailureKind;
 use tokrate_meter::Attempt as Row;
 
@@ -57,7 +57,7 @@ fn what_was_configured_and_what_providers_say_is_escaped() {
         house.stats.record(&hostile(row));
     }
     let mut view = sample::view(&house, NOON_UNIX_MS + 1_000);
-    view.log = Some(crate::admin::view::LogView {
+    view.log = Some(crate::telemetry::snapshot::LogView {
         path: HOSTILE.to_owned(),
         counts: tokrate_store::LogCounts::default(),
         trouble: Some(HOSTILE.to_owned()),

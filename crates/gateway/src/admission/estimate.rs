@@ -1,0 +1,174 @@
+//! What an attempt may cost, before it is begun: the most that its lane can bill, and what it is expected to come to.
+//!
+//! It does not decide whether that is too much: `route` does, by what it holds for each key. Invariant: where the client set a limit to
+//! the answer, an attempt is held at no less than a lane that keeps to the limit bills; elsewhere at the longest answer that the
+//! lane is known or reckoned to write. What is held is given back when the attempt is settled or never begun, whatever happens.
+
+use crate::admission::budgets::OUTPUT_TOKENS_MOST;
+use crate::admission::calendar::{date_of, month_of, next_month_start};
+use crate::admission::reservation::KeyHold;
+use crate::respond::error::Denied;
+use crate::settle::account::Account;
+use crate::state::lock::locked;
+use crate::state::plan::{Key, Lane};
+use http::StatusCode;
+use std::sync::Arc;
+use tokrate_core::Span;
+use tokrate_route::{LaneId, Need, Refused, RefusedFor, Role};
+use tokrate_wire::{BesideBody, Dialect};
+
+/// Tokens of the longest prompt, where a call refers to pictures, files or conversations: the largest context on offer.
+const INPUT_TOKENS_MOST: u64 = 1_048_576;
+/// Tokens that a chat template puts around a prompt at most.
+const TEMPLATE_TOKENS: u64 = 256;
+/// Tokens of the text that providers put before a prompt with tools: Anthropic's table goes up to about 800.
+const TOOL_TOKENS: u64 = 1_024;
+
+impl Account {
+    /// Whether only lanes whose price is known may be asked.
+    pub fn needs_prices(&self) -> bool {
+        self.key().is_some_and(|key| key.config.limits.usd_per_month.is_some())
+    }
+
+    /// Holds what the call's own first attempt may use on whichever of the lanes is the dearest.
+    ///
+    /// # Errors
+    /// When a limit of the key does not allow it.
+    pub fn reserve_first(&self, usable: &[LaneId]) -> Result<(), Denied> {
+        let Some(key) = self.key() else { return Ok(()) };
+        let needs = usable.iter().map(|lane| self.need(self.plan.lane(*lane), Role::First));
+        let need = dearest(needs);
+        match self.reserve(need) {
+            Ok(held) => {
+                self.first.replace(held);
+                Ok(())
+            }
+            Err(refused) => Err(denied(key, refused, need, self.house.clock.wall_seconds())),
+        }
+    }
+
+    /// Holds what one more attempt may use on a lane.
+    ///
+    /// # Errors
+    /// When a limit of the key does not allow it.
+    pub fn reserve_further(&self, lane: LaneId, role: Role) -> Result<Option<KeyHold>, Refused> {
+        self.reserve(self.need(self.plan.lane(lane), role))
+    }
+
+    /// What was held for the first attempt, now that its lane is known.
+    pub fn take_first(&self, lane: LaneId) -> Option<KeyHold> {
+        let mut held = self.first.take()?;
+        held.lower(self.need(self.plan.lane(lane), Role::First).most);
+        Some(held)
+    }
+
+    fn reserve(&self, need: Need) -> Result<Option<KeyHold>, Refused> {
+        let Some(key) = self.key() else { return Ok(None) };
+        let clock = self.house.clock;
+        let held = locked(&key.meter).reserve(clock.now(), month_of(clock.wall_seconds()), need)?;
+        Ok(Some(KeyHold::new(Arc::clone(key), clock, held)))
+    }
+
+    /// What an attempt may use on a lane.
+    fn need(&self, lane: &Lane, role: Role) -> Need {
+        let request = &self.request;
+        let lengths = request.glance.lengths;
+        let routed = request.routed.as_ref().map(|routed| routed.dialect);
+        let (limit, answers) = match routed {
+            // Embeddings have no output.
+            None => (Some(0), 1),
+            Some(dialect) => (output_limit(lane, dialect, request), lengths.answers(dialect)),
+        };
+        let expected_output = self.expected_output_tokens().round() as u64;
+        let output = limit.map_or(expected_output, |limit| limit.saturating_mul(answers));
+        let tokens = self.prompt_tokens.saturating_add(output);
+        let price = lane.config.token_price().filter(|_| self.needs_prices());
+        let Some(price) = price else { return Need { tokens, ..Need::default() } };
+        let beside = self.beside_body();
+        let most = lane.config.most;
+        let of_references = || most.input.unwrap_or(INPUT_TOKENS_MOST);
+        let own_bytes = request.body.len() as u64 + TEMPLATE_TOKENS + if beside.tools { TOOL_TOKENS } else { 0 };
+        let input_most = match beside.references {
+            true => own_bytes.max(of_references()),
+            false => own_bytes.min(most.input.unwrap_or(u64::MAX)),
+        };
+        let longest = most.output.unwrap_or(OUTPUT_TOKENS_MOST);
+        let each = limit.map_or(longest, |limit| limit.min(most.output.unwrap_or(u64::MAX)));
+        let at_most = price.cost_at_most(input_most, each.saturating_mul(answers));
+        // Further attempts beside the first are a luxury: they begin only where there is room for the most they can cost.
+        let is_bounded = limit.is_some() && !beside.references;
+        let expected = match is_bounded || matches!(role, Role::Hedge | Role::Race) {
+            true => at_most,
+            false => price.cost_at_most(self.prompt_tokens, limit.unwrap_or(expected_output).min(expected_output)),
+        };
+        Need { tokens, most: at_most, expected: expected.min(at_most) }
+    }
+
+    fn beside_body(&self) -> BesideBody {
+        *self.beside.get_or_init(|| {
+            let beside = tokrate_wire::beside_body(&self.request.body);
+            BesideBody { references: beside.references || self.request.glance.lengths.has_stored_prompt, ..beside }
+        })
+    }
+}
+
+/// Tokens that one answer of a lane may have by what the client set.
+fn output_limit(lane: &Lane, dialect: Dialect, request: &crate::upstream::request::Request) -> Option<u64> {
+    let lengths = request.glance.lengths;
+    let endpoint = &lane.endpoints[lane.endpoint(Some(dialect))].config;
+    // In a translated request the limit has the name that the lane wants.
+    match endpoint.max_tokens_field && endpoint.dialect == dialect && dialect == Dialect::OpenAiChat {
+        true => lengths.output_limit_as_max_tokens(),
+        false => lengths.output_limit(dialect),
+    }
+}
+
+/// What the dearest of several lanes takes.
+fn dearest(needs: impl Iterator<Item = Need>) -> Need {
+    needs.fold(Need::default(), |dearest, need| Need {
+        tokens: dearest.tokens.max(need.tokens),
+        most: dearest.most.max(need.most),
+        expected: dearest.expected.max(need.expected),
+    })
+}
+
+/// What a key is told that has used up a limit.
+pub(crate) fn denied(key: &Key, refused: Refused, need: Need, wall_seconds: u64) -> Denied {
+    let name = &key.config.name;
+    let limits = locked(&key.meter).limits();
+    let message = match (refused.what, limits.usd_per_month) {
+        (RefusedFor::Budget, Some(budget)) => {
+            let spending = locked(&key.meter).spending(month_of(wall_seconds));
+            let next = date_of(next_month_start(wall_seconds));
+            let state = format!(
+                "of {budget} USD {} are spent and {} held for calls under way; the next month begins on {next} (UTC)",
+                spending.spent, spending.held
+            );
+            match spending.spent >= budget {
+                true => format!("key `{name}` has used up its dollars a month: {state}"),
+                false => format!(
+                    "key `{name}` has too little left of its dollars a month for this call, which may cost {} USD: {state}; \
+                     ask for fewer output tokens, or again when calls under way have ended",
+                    need.most
+                ),
+            }
+        }
+        (RefusedFor::Tokens, _) if refused.retry_after.is_none() => format!(
+            "key `{name}` may use {} tokens a minute, and this call may need {}; ask for fewer output tokens",
+            limits.tokens_per_minute.unwrap_or_default(),
+            need.tokens
+        ),
+        (what, _) => format!("key `{name}` has used up its {}", limit_name(what)),
+    };
+    let retry_after: Option<Span> = refused.retry_after;
+    Denied { retry_after, ..Denied::new(StatusCode::TOO_MANY_REQUESTS, message) }
+}
+
+fn limit_name(what: RefusedFor) -> &'static str {
+    match what {
+        RefusedFor::Requests => "requests a minute",
+        RefusedFor::Tokens => "tokens a minute",
+        RefusedFor::Streams => "calls at once",
+        RefusedFor::Budget => "dollars a month",
+    }
+}

@@ -1,0 +1,86 @@
+//! Attempts that lost and are read to their end, so that what they cost is known exactly.
+//!
+//! It refuses to hold up the call they belonged to. Invariant: a drain ends by itself, at its limit of time or of bytes.
+
+use crate::settle::account::{Account, Ended, Held};
+use crate::upstream::attempt::Attempt;
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::Poll;
+use tokio::task::JoinSet;
+use tokrate_core::{Span, Tick};
+use tokrate_meter::AttemptEnd;
+
+/// How long and how much is read at most.
+#[derive(Clone, Copy)]
+pub(crate) struct Bounds {
+    pub number: usize,
+    pub until: Tick,
+    pub bytes_most: u64,
+}
+
+/// Reads an attempt to its end in a task of its own, then settles it.
+pub(crate) fn spawn(drains: &Drains, account: Rc<Account>, attempt: Attempt, held: Held, bounds: Bounds) {
+    drains.0.borrow_mut().spawn_local(async move {
+        // Settled also when the task is dropped at the end of the gateway.
+        let mut draining = Draining { account, attempt, held: Some(held), number: bounds.number };
+        let left: Span = bounds.until - draining.account.house.clock.now();
+        let mut room = bounds.bytes_most;
+        let read = poll_fn(|context| {
+            let has_ended = draining.attempt.poll(context);
+            // Nobody wants the bytes.
+            let came = draining.attempt.inbox.borrow_mut().take_ready();
+            room = room.saturating_sub(came.map_or(0, |bytes| bytes.len() as u64));
+            match has_ended || room == 0 {
+                true => Poll::Ready(()),
+                false => Poll::Pending,
+            }
+        });
+        // Over the limit: what is known by then is settled.
+        let _ = tokio::time::timeout(left.as_duration(), read).await;
+        drop(draining);
+    });
+}
+
+/// The drains of one thread.
+#[derive(Default)]
+pub(crate) struct Drains(RefCell<JoinSet<()>>);
+
+impl Drains {
+    /// Waits until all have ended, within a time; the rest is cut.
+    pub async fn end(&self, within: Span) {
+        let mut drains = self.0.take();
+        let all = async { while drains.join_next().await.is_some() {} };
+        let _ = tokio::time::timeout(within.as_duration(), all).await;
+    }
+
+    /// Forgets those that have ended.
+    pub fn tidy(&self) {
+        while self.0.borrow_mut().try_join_next().is_some() {}
+    }
+}
+
+struct Draining {
+    account: Rc<Account>,
+    attempt: Attempt,
+    held: Option<Held>,
+    number: usize,
+}
+
+impl Drop for Draining {
+    fn drop(&mut self) {
+        self.attempt.give_up(self.account.house.clock.now());
+        if let Some(held) = self.held.take() {
+            let ended = Ended {
+                number: self.number,
+                end: AttemptEnd::Lost,
+                won: false,
+                failure: None,
+                retry_after: None,
+                overhead: None,
+            };
+            self.account.settle(&self.attempt, held, ended);
+        }
+    }
+}

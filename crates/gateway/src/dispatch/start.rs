@@ -1,0 +1,110 @@
+//! Starts a call: which lanes can carry it, in which order, and the race among them.
+
+use super::call::{Call, Lanes};
+use super::worker::Worker;
+use crate::respond::error::Denied;
+use crate::settle::account::Account;
+use crate::state::lock::locked;
+use crate::state::plan::Plan;
+use crate::upstream::dns::EVERY;
+use std::rc::Rc;
+use std::sync::Arc;
+use tokrate_core::Span;
+use tokrate_net::server::ConnectionTap;
+use tokrate_route::{CallShape, Candidate, Commit, Mode, Race, RaceConfig, Ranked};
+
+/// Puts the lanes in order and begins the race.
+pub(crate) fn begin(
+    worker: &Rc<Worker>,
+    account: Account,
+    mode: Mode,
+    tap: &Rc<ConnectionTap>,
+) -> Result<Box<Call>, Denied> {
+    let now = worker.house.clock.now();
+    let plan = Arc::clone(&account.plan);
+    let (usable, endpoints) = usable_lanes(&account)?;
+    account.reserve_first(&usable)?;
+    let shape = CallShape { prompt_tokens: account.prompt_tokens, output_tokens: account.expected_output_tokens() };
+    let mut router = locked(&plan.router);
+    let ranked = router.order(now, &shape, &usable, &account.alias.policy);
+    let commit = if account.request.is_stream() { Commit::FirstToken } else { Commit::End };
+    let candidates = ranked.iter().map(|ranked| {
+        let hedge_after = match commit {
+            Commit::FirstToken => router.hedge_after(ranked.lane, now, shape.prompt_tokens),
+            Commit::End => router.hedge_after_whole(ranked.lane, now, &shape),
+        };
+        candidate(&plan, ranked, &shape, hedge_after)
+    });
+    let candidates = candidates.collect();
+    drop(router);
+    let endpoint_of = |ranked: &Ranked| {
+        let place = usable.iter().position(|lane| *lane == ranked.lane).expect("only what was handed in is ranked");
+        endpoints[place]
+    };
+    let endpoints = ranked.iter().map(endpoint_of).collect();
+    let alone = match ranked.as_slice() {
+        [only] => Some(only.lane),
+        _ => None,
+    };
+    let config = RaceConfig {
+        mode,
+        attempts_most: account.alias.attempts_most.max(match mode {
+            Mode::Race { lanes } => lanes,
+            Mode::Hedge => 2,
+            Mode::Off => 1,
+        }),
+        first_token_limit: plan.limits.first_token,
+        gap_limit: plan.limits.gap,
+        total_limit: plan.limits.total,
+        commit,
+        second_look: account.alias.second_look,
+    };
+    locked(&account.alias.budget).call();
+    let race = Race::new(config, candidates, now);
+    Ok(Call::new(Rc::clone(worker), account, race, Lanes { endpoints, alone }, Rc::clone(tap)))
+}
+
+/// The lanes that can carry a request, each with the endpoint for it.
+pub(crate) fn usable_lanes(account: &Account) -> Result<(Vec<tokrate_route::LaneId>, Vec<usize>), Denied> {
+    let (mut usable, mut endpoints, mut obstacle, mut nameless) = (Vec::new(), Vec::new(), None, None);
+    let (mut unpriced, mut obstacles) = (Vec::new(), Vec::new());
+    let now = account.house.clock.now();
+    for &id in &account.alias.lanes {
+        let lane = account.plan.lane(id);
+        match account.request.endpoint_for(lane, now) {
+            Ok(_) if account.needs_prices() && lane.config.price.is_none() => unpriced.push(lane.config.name.as_str()),
+            Ok(endpoint) => match lane.endpoints[endpoint].unresolved() {
+                None => {
+                    usable.push(id);
+                    endpoints.push(endpoint);
+                }
+                Some(said) => {
+                    nameless.get_or_insert_with(|| Denied::without_address(&lane.config.name, said, EVERY));
+                }
+            },
+            Err(denied) => {
+                obstacles.push(denied.message.clone());
+                obstacle.get_or_insert(denied);
+            }
+        }
+    }
+    if account.request.routed.is_none() {
+        obstacle = obstacle.map(|_| Denied::without_embeddings(&account.alias.name, &obstacles));
+    }
+    // A lane that could answer, if its name had an address or it had a price, says more than one that never could.
+    let unpriced = (!unpriced.is_empty()).then(|| Denied::without_price(&unpriced));
+    match nameless.or(unpriced).or(obstacle) {
+        Some(denied) if usable.is_empty() => Err(denied),
+        _ => Ok((usable, endpoints)),
+    }
+}
+
+fn candidate(plan: &Plan, ranked: &Ranked, shape: &CallShape, hedge_after: Option<Span>) -> Candidate {
+    Candidate {
+        lane: ranked.lane,
+        hedge_after,
+        loser: plan.lane(ranked.lane).config.loser,
+        expected_speed: ranked.expectation.map(|expected| expected.speed),
+        expected_output_tokens: Some(shape.output_tokens),
+    }
+}

@@ -1,0 +1,71 @@
+//! One thread of a gateway: its connections to providers, and what its calls lend each other.
+//!
+//! It refuses to know other threads but through the house. Invariant: a connection belongs to one thread, and one plan.
+
+use crate::dispatch::drain::Drains;
+use crate::state::plan::{Lane, Plan};
+use crate::state::shared::House;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+use tokrate_core::EventBatch;
+use tokrate_net::{Client, ClientConfig, Dial, NetError};
+
+/// What the calls of one thread share.
+pub(crate) struct Worker {
+    pub house: Arc<House>,
+    /// One arena for all decoders: a batch is emptied before the next read is decoded.
+    pub batch: Rc<RefCell<EventBatch>>,
+    /// Losers that are read to their end.
+    pub drains: Drains,
+    connecting: ClientConfig,
+    dial: Dial,
+    planned: RefCell<Planned>,
+}
+
+/// A plan with the connections that were opened for it.
+struct Planned {
+    generation: u64,
+    plan: Arc<Plan>,
+    /// By lane and endpoint.
+    clients: BTreeMap<(u32, usize), Rc<Client>>,
+}
+
+impl Worker {
+    pub fn new(house: Arc<House>, connecting: ClientConfig, dial: Dial) -> Worker {
+        let planned = Planned { generation: house.generation(), plan: house.plan(), clients: BTreeMap::new() };
+        let (batch, drains) = (Rc::default(), Drains::default());
+        Worker { house, batch, drains, connecting, dial, planned: RefCell::new(planned) }
+    }
+
+    /// The plan of today. Connections of an earlier one are closed when its last call has ended.
+    pub fn plan(&self) -> Arc<Plan> {
+        let generation = self.house.generation();
+        let mut planned = self.planned.borrow_mut();
+        if planned.generation != generation {
+            *planned = Planned { generation, plan: self.house.plan(), clients: BTreeMap::new() };
+        }
+        Arc::clone(&planned.plan)
+    }
+
+    /// Connections to a lane's endpoint.
+    pub fn client(&self, plan: &Arc<Plan>, lane: &Lane, endpoint: usize) -> Result<Rc<Client>, NetError> {
+        let open = || {
+            let route = lane.endpoints[endpoint].route.clone();
+            let dial = self.dial.clone();
+            Ok(Rc::new(Client::dialling(self.connecting.clone(), route, self.house.clock, dial)?))
+        };
+        let mut planned = self.planned.borrow_mut();
+        if !Arc::ptr_eq(&planned.plan, plan) {
+            // A call of an earlier plan goes on with connections of its own.
+            return open();
+        }
+        if let Some(client) = planned.clients.get(&(lane.id.0, endpoint)) {
+            return Ok(Rc::clone(client));
+        }
+        let client = open()?;
+        planned.clients.insert((lane.id.0, endpoint), Rc::clone(&client));
+        Ok(client)
+    }
+}

@@ -1,0 +1,83 @@
+//! The head of an answer: what the provider said that a client can use, and what the gateway did.
+//!
+//! It refuses to hand on cookies, connection headers and anything else a provider says to its own clients. Invariant: what a
+//! race cost is never left unsaid.
+
+use crate::dispatch::call::Call;
+use crate::respond::headers::CALL_HEADER;
+use crate::upstream::body::Inbox;
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
+use tokrate_core::Span;
+
+/// Status and headers of an answer.
+pub(crate) struct Heading {
+    status: StatusCode,
+    headers: HeaderMap,
+}
+
+impl Heading {
+    /// Puts them on an answer.
+    pub fn put_on<B>(self, response: &mut Response<B>) {
+        *response.status_mut() = self.status;
+        *response.headers_mut() = self.headers;
+    }
+}
+
+/// Takes those of a provider's headers that are handed on.
+fn handed_on(inbox: &mut Inbox) -> HeaderMap {
+    inbox.answer.head_mut().map(|head| std::mem::take(&mut head.headers)).unwrap_or_default()
+}
+
+/// The head of a call that was won.
+pub(crate) fn heading(call: &Call) -> Heading {
+    let Some(entry) = call.won() else {
+        return Heading { status: StatusCode::OK, headers: HeaderMap::new() };
+    };
+    let attempt = &entry.attempt;
+    let mut headers = handed_on(&mut attempt.inbox.borrow_mut());
+    let inbox = attempt.inbox.borrow();
+    let request = &call.account.request;
+    if request.routed.is_some() && attempt.dialect() != request.dialect() {
+        let content_type = request.dialect().content_type(request.shape);
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    }
+    let mut put = |name: &'static str, value: Option<HeaderValue>| {
+        if let Some(value) = value {
+            headers.insert(HeaderName::from_static(name), value);
+        }
+    };
+    let [provider, lane] = &attempt.lane.said;
+    put(CALL_HEADER, HeaderValue::from_str(&request.id).ok());
+    put("x-tokrate-provider", provider.clone());
+    put("x-tokrate-winner", lane.clone());
+    put("x-tokrate-attempts", Some(call.attempts().len().into()));
+    put("x-tokrate-race-cost-usd", decimal((call.account.extra_usd() * 1e8).round() as u64, 8));
+    put("x-tokrate-overhead-us", call.overhead().map(|overhead| (overhead.as_nanos() / 1000).into()));
+    let live = || Some(inbox.meter.first_text_at()? - inbox.sent_at()?);
+    let ttft = attempt.measured().and_then(|measured| measured.ttft_ns).map(Span::from_nanos).or_else(live);
+    put("x-tokrate-ttft-ms", ttft.and_then(|ttft| decimal((ttft.as_nanos() + 500) / 1000, 3)));
+    Heading { status: inbox.answer.head().map_or(StatusCode::OK, |head| head.status), headers }
+}
+
+/// A count of units of `10^-places` as a decimal number. Formatting an `f64` is much more code, for which a first token would wait
+/// while it is fetched.
+fn decimal(units: u64, places: u32) -> Option<HeaderValue> {
+    let one = 10_u64.pow(places);
+    HeaderValue::try_from(format!("{}.{:0width$}", units / one, units % one, width = places as usize)).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_decimal_is_what_a_float_would_say() {
+        for (units, places, text) in
+            [(0, 8, "0.00000000"), (5, 3, "0.005"), (12_345, 3, "12.345"), (100_000_000, 8, "1.00000000")]
+        {
+            assert_eq!(decimal(units, places).expect("a value"), text);
+            assert_eq!(text, format!("{:.*}", places as usize, units as f64 / 10_f64.powi(places as i32)));
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! A gateway with an hour behind it, made up but always the same: what tests of the page look at.
+//!
+//! It refuses to open sockets. Invariant: the same seed gives the same hour.
+
+use crate::config::{AliasConfig, Config, EndpointConfig, LaneConfig, Price};
+use crate::settle::stats::tests::{failed, lost, row};
+use crate::state::lock::locked;
+use crate::state::plan::Plan;
+use crate::state::shared::House;
+use crate::telemetry::snapshot::View;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::atomic::Ordering;
+use tokrate_core::{FailureKind, Rng, Span, Tick};
+use tokrate_meter::{Attempt as Row, AttemptEnd, AttemptRole, CostBasis};
+use tokrate_net::{Clock, Target};
+use tokrate_route::{LaneId, LoserPolicy, Outcome};
+use tokrate_wire::Dialect;
+
+/// How a lane of the sample behaves.
+struct Manner {
+    name: &'static str,
+    provider: &'static str,
+    model: &'static str,
+    cap: Option<u32>,
+    /// Alone (ms).
+    ttft: f64,
+    /// Alone (tok/s).
+    speed: f64,
+    /// Loads at which it takes twice as long.
+    half_at: f64,
+    /// Calls a minute.
+    rate: u64,
+    failing: f64,
+    price: f64,
+}
+
+const LANES: [Manner; 5] = [
+    Manner {
+        name: "openai",
+        provider: "openai",
+        model: "gpt-5.2-mini",
+        cap: Some(64),
+        ttft: 420.0,
+        speed: 118.0,
+        half_at: 48.0,
+        rate: 31,
+        failing: 0.01,
+        price: 2.0,
+    },
+    Manner {
+        name: "anthropic-eu",
+        provider: "anthropic",
+        model: "claude-haiku-4-5",
+        cap: Some(40),
+        ttft: 610.0,
+        speed: 164.0,
+        half_at: 60.0,
+        rate: 22,
+        failing: 0.02,
+        price: 5.0,
+    },
+    Manner {
+        name: "groq",
+        provider: "groq",
+        model: "gpt-oss-120b",
+        cap: Some(16),
+        ttft: 190.0,
+        speed: 480.0,
+        half_at: 9.0,
+        rate: 17,
+        failing: 0.05,
+        price: 0.6,
+    },
+    Manner {
+        name: "local",
+        provider: "vllm",
+        model: "qwen3-coder-30b",
+        cap: None,
+        ttft: 95.0,
+        speed: 72.0,
+        half_at: 14.0,
+        rate: 26,
+        failing: 0.0,
+        price: 0.0,
+    },
+    Manner {
+        name: "spare",
+        provider: "together",
+        model: "qwen3-coder-480b-a35b-instruct",
+        cap: Some(8),
+        ttft: 900.0,
+        speed: 60.0,
+        half_at: 30.0,
+        rate: 0,
+        failing: 1.0,
+        price: 2.0,
+    },
+];
+
+/// A lane with no key, at an address that is never asked.
+pub(crate) fn lane_config(name: &str, provider: &str, model: &str, cap: Option<u32>) -> LaneConfig {
+    let endpoint = EndpointConfig {
+        dialect: Dialect::OpenAiChat,
+        base: Target::parse("http://127.0.0.1:9/v1").expect("a URL"),
+        headers: http::HeaderMap::new(),
+        no_stream_options: false,
+        max_tokens_field: false,
+    };
+    LaneConfig {
+        name: name.to_owned(),
+        provider: provider.to_owned(),
+        model: model.to_owned(),
+        endpoints: vec![endpoint],
+        price: Some(Price::default()),
+        most: crate::config::TokensMost::default(),
+        in_flight_most: cap,
+        loser: LoserPolicy::CancelEstimate,
+        curve: Vec::new(),
+        forward_headers: Vec::new(),
+        embeddings: None,
+    }
+}
+
+/// A house with these lanes and nothing behind it, in which it is always the same moment.
+pub(crate) fn empty_house(lanes: Vec<LaneConfig>) -> House {
+    let (clock, _) = Clock::manual(Tick::ZERO + Span::from_secs(100_000));
+    let alias = AliasConfig {
+        name: "fast".to_owned(),
+        lanes: (0..lanes.len()).collect(),
+        policy: tokrate_route::Policy::Fixed,
+        mode: tokrate_route::Mode::Hedge,
+        attempts_most: 3,
+        budget: tokrate_route::BudgetConfig::default(),
+        second_look: None,
+    };
+    let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let config = Config { listen, lanes, aliases: vec![alias], ..Config::default() };
+    let plan = Plan::resolve_blocking(&config, clock).expect("a plan");
+    House::new(clock, plan, None)
+}
+
+/// A house with an hour behind it that ends at a wall time (ms since 1970).
+pub(crate) fn house(now_unix_ms: u64) -> House {
+    let lanes = LANES.iter().map(|lane| lane_config(lane.name, lane.provider, lane.model, lane.cap)).collect();
+    let house = empty_house(lanes);
+    let mut rows = Vec::new();
+    for (place, lane) in LANES.iter().enumerate() {
+        teach(&house, LaneId(place as u32), lane);
+        rows.extend(hour(lane, now_unix_ms));
+    }
+    rows.sort_by_key(|row| row.started_unix_ms + row.total_ns / 1_000_000);
+    rows.iter().for_each(|row| house.stats.record(row));
+    latest(&house, now_unix_ms);
+    house.open_calls.store(23, Ordering::Relaxed);
+    house
+}
+
+/// The view of such a house at the moment at which its hour ends.
+pub(crate) fn view(house: &House, now_unix_ms: u64) -> View {
+    let began = house.clock.now() - Span::from_secs(7_512);
+    let view = View::of(house, began);
+    View { now_unix_ms, resident_bytes: Some(37 << 20), ..view }
+}
+
+/// What the router learns of a lane.
+fn teach(house: &House, lane: LaneId, manner: &Manner) {
+    let mut rng = Rng::root(7).child(manner.name);
+    let plan = house.plan();
+    let mut router = locked(&plan.router);
+    let now = house.clock.now();
+    let outcome = |speed| Outcome { prompt_tokens: 900, output_tokens: 200, output_speed: speed, ..Outcome::default() };
+    for round in 0..if manner.rate == 0 { 0 } else { 60u64 } {
+        let load = 1 + round % (manner.half_at as u64 / 2 + 3);
+        let slow = 1.0 + load as f64 / manner.half_at;
+        let at = now - Span::from_secs(300 - 5 * round);
+        let started: Vec<_> = (0..load).map(|_| router.start(lane, at)).collect();
+        for mut started in started {
+            let ttft = Span::from_secs_f64(manner.ttft / 1e3 * slow * rng.log_normal(0.3));
+            router.first_token(&mut started, at + ttft, ttft, 900);
+            router.finish(
+                started,
+                at + ttft + Span::from_secs(2),
+                &outcome(Some(manner.speed / slow * rng.log_normal(0.05))),
+            );
+        }
+    }
+    if manner.failing >= 1.0 {
+        for _ in 0..6 {
+            let started = router.start(lane, now);
+            router.finish(started, now, &Outcome { failure: Some(FailureKind::ServerError), ..Outcome::default() });
+        }
+    }
+    // They stay in flight for as long as the test looks.
+    let open = (manner.half_at / 5.0) as u64 * u64::from(manner.rate > 0);
+    for _ in 0..open {
+        let _in_flight = router.start(lane, now);
+    }
+}
+
+/// An hour of calls.
+fn hour(manner: &Manner, now_unix_ms: u64) -> Vec<Row> {
+    let mut rng = Rng::root(11).child(manner.name);
+    let mut rows = Vec::new();
+    for minute in 0..60u64 {
+        let tide = 1.0 + 0.5 * (minute as f64 / 9.0).sin() + if (38..44).contains(&minute) { 0.9 } else { 0.0 };
+        let silent = manner.name == "groq" && (15..22).contains(&minute);
+        let calls = if silent { 0 } else { (manner.rate as f64 * tide) as u64 };
+        for number in 0..calls {
+            let started_unix_ms = now_unix_ms - (60 - minute) * 60_000 + number * 60_000 / calls.max(1);
+            let slow = 0.7 + 0.5 * tide;
+            let ttft = (manner.ttft * slow * rng.log_normal(0.35) * 1e6) as u64;
+            let speed = manner.speed / slow * rng.log_normal(0.08);
+            let tokens = 40 + rng.below(400);
+            let cost = manner.price * tokens as f64 / 1e6 * 2.0;
+            let call = minute * 1_000_000 + number * 1_000 + rng.below(1_000);
+            let usual = Row {
+                lane: manner.name.to_owned(),
+                provider: manner.provider.to_owned(),
+                model: manner.model.to_owned(),
+                model_answered: None,
+                started_unix_ms,
+                ttft_ns: Some(ttft),
+                total_ns: ttft + (tokens as f64 / speed * 1e9) as u64,
+                output_speed: Some(speed),
+                output_tokens: Some(tokens),
+                in_flight: 1 + rng.below((manner.half_at / 2.0) as u64 + 3) as u32,
+                overhead_ns: Some(48_000 + rng.exponential(Span::from_micros(14)).as_nanos()),
+                cost_usd: Some(cost),
+                ..row(call, manner.name)
+            };
+            let kinds = [FailureKind::RateLimited, FailureKind::Overloaded, FailureKind::Stalled];
+            let row = match () {
+                () if rng.chance(manner.failing) => {
+                    let kind = kinds[rng.below(3) as usize];
+                    let (ttft_ns, output_speed, cost_usd) = (None, None, None);
+                    let end = AttemptEnd::Failed;
+                    Row { won: false, end, failure: Some(kind), ttft_ns, output_speed, cost_usd, ..usual }
+                }
+                () if rng.chance(0.07) => {
+                    let (role, end) = (AttemptRole::Hedge, AttemptEnd::Lost);
+                    let cost_usd = Some(cost * 0.4);
+                    Row { won: false, attempt: 1, role, end, ttft_ns: None, output_speed: None, cost_usd, ..usual }
+                }
+                () => usual,
+            };
+            rows.push(row);
+        }
+    }
+    rows
+}
+
+/// The last calls: every kind of ending.
+fn latest(house: &House, now_unix_ms: u64) {
+    let lane = |name: &str, row: Row| {
+        let manner = LANES.iter().find(|lane| lane.name == name).expect("a lane of the sample");
+        let (provider, model) = (manner.provider.to_owned(), manner.model.to_owned());
+        Row { provider, model, model_answered: None, lane: name.to_owned(), ..row }
+    };
+    let told = |ago: u64, row: Row| {
+        house.stats.record(&Row { started_unix_ms: now_unix_ms - ago, ..row });
+    };
+    for number in 0..9u64 {
+        let name = ["openai", "local", "anthropic-eu"][number as usize % 3];
+        let ttft = 150_000_000 + number * 53_000_000;
+        let total_ns = ttft + 1_100_000_000 + number * 171_000_000;
+        let alias = ["fast", "reason", "compact"][number as usize % 3].to_owned();
+        let plain = Row { ttft_ns: Some(ttft), total_ns, alias, ..row(900_000_000 + number, name) };
+        told(21_000 - number * 900, lane(name, plain));
+    }
+    // A hedge that won, one that lost, a failover, a race that was read to its end.
+    told(9_000, lane("openai", Row { role: AttemptRole::First, total_ns: 1_020_000_000, ..lost(910, "openai", 0) }));
+    let won = row(910, "groq");
+    told(8_180, lane("groq", Row { attempt: 1, role: AttemptRole::Hedge, output_speed: Some(455.0), ..won }));
+    told(6_390, lane("anthropic-eu", Row { total_ns: 390_000_000, ..lost(911, "anthropic-eu", 1) }));
+    told(7_000, lane("openai", Row { ttft_ns: Some(960_000_000), ..row(911, "openai") }));
+    let refused = Row { status: Some(429), total_ns: 210_000_000, ..failed(912, "groq", FailureKind::RateLimited) };
+    told(5_000, lane("groq", refused));
+    told(4_790, lane("local", Row { attempt: 1, role: AttemptRole::Failover, ..row(912, "local") }));
+    told(4_000, lane("local", Row { role: AttemptRole::First, ..row(913, "local") }));
+    let slower = Row { ttft_ns: Some(540_000_000), role: AttemptRole::Race, ..lost(913, "groq", 1) };
+    told(4_000, lane("groq", slower));
+    let left = Row { end: AttemptEnd::Abandoned, cost_basis: CostBasis::Estimated, ..row(914, "anthropic-eu") };
+    told(3_000, lane("anthropic-eu", Row { total_ns: 1_700_000_000, ..left }));
+    let broke = Row { won: true, ttft_ns: Some(300_000_000), ..failed(915, "openai", FailureKind::Truncated) };
+    told(2_000, lane("openai", broke));
+    told(1_400, lane("spare", Row { status: Some(503), ..failed(916, "spare", FailureKind::ServerError) }));
+    let other = Some("qwen3-coder-30b-a3b-awq".to_owned());
+    told(1_000, Row { model_answered: other, ..lane("local", row(917, "local")) });
+}

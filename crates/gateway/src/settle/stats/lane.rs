@@ -1,0 +1,240 @@
+//! What was heard of one lane: counts and histograms since the start, and the last hour by minutes.
+//!
+//! It refuses to know the lane's present state. Invariant: an attempt belongs to the minute in which it was begun; what a minute
+//! takes is bounded a few minutes behind it, whatever comes.
+
+use super::hour::{Hour, When};
+use super::spread::Spread;
+use crate::settle::stats::histogram::{Histogram, TIMES_NS, TOKENS};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tokrate_core::FailureKind;
+use tokrate_meter::{Attempt as Row, AttemptEnd, AttemptRole, CostBasis};
+
+/// Minutes after which no more than a band is kept of a minute's TTFT and speeds: all values of an hour of a hundred busy lanes
+/// would take as much memory as the rest of the gateway.
+pub(crate) const MINUTES_OPEN: u64 = 10;
+/// Output speeds are sketched in thousandths of a token per second.
+pub(crate) const SPEED_STEPS: f64 = 1e3;
+
+/// How an attempt went, as a counter's labels have it.
+pub(crate) type Ending = (AttemptRole, AttemptEnd, Option<FailureKind>);
+/// Failures by kind; `None` where none is known.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Failing(Vec<(Option<FailureKind>, u32)>);
+
+impl Failing {
+    fn add(&mut self, kind: Option<FailureKind>) {
+        match self.0.iter_mut().find(|(known, _)| *known == kind) {
+            Some((_, count)) => *count = count.saturating_add(1),
+            None => {
+                // Few minutes of a lane have many kinds.
+                self.0.reserve_exact(1);
+                self.0.push((kind, 1));
+            }
+        }
+    }
+
+    /// Those of one kind.
+    pub fn of(&self, kind: Option<FailureKind>) -> u64 {
+        self.0.iter().find(|(known, _)| *known == kind).map_or(0, |(_, count)| u64::from(*count))
+    }
+
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        self.0.iter().map(|(_, count)| u64::from(*count)).sum()
+    }
+}
+
+/// One lane.
+#[derive(Clone, Debug)]
+pub(crate) struct LaneStats {
+    pub name: Arc<str>,
+    pub provider: Arc<str>,
+    pub model: Arc<str>,
+    /// The most calls that an attempt found in flight, itself included.
+    pub in_flight_most: u32,
+    pub endings: BTreeMap<Ending, u64>,
+    /// What is known of the cost, by basis (USD).
+    pub cost_usd: BTreeMap<CostBasis, f64>,
+    pub operations: BTreeMap<Operation, OperationStats>,
+    pub minutes: Hour<Minute>,
+}
+
+/// What was asked for, by the names of OpenTelemetry's `gen_ai.operation.name`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Operation {
+    Chat,
+    TextCompletion,
+    GenerateContent,
+    Embeddings,
+}
+
+/// Histograms of one operation.
+#[derive(Clone, Debug)]
+pub(crate) struct OperationStats {
+    /// Sent to first output text (ns).
+    pub ttft: Histogram,
+    /// 1 / output speed (ns).
+    pub time_per_token: Histogram,
+    /// Begun to the end (ns), of attempts that were not given up, by failure.
+    pub duration: BTreeMap<Option<FailureKind>, Histogram>,
+    pub input_tokens: Histogram,
+    pub output_tokens: Histogram,
+}
+
+/// What was begun in one minute.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Minute {
+    pub attempts: u64,
+    pub failed: Failing,
+    /// Nanoseconds.
+    pub ttft: Spread,
+    /// In steps of [`SPEED_STEPS`].
+    pub output_speed: Spread,
+    pub extra_attempts: u64,
+    pub cost_usd: f64,
+    pub extra_usd: f64,
+}
+
+impl LaneStats {
+    pub fn new(row: &Row) -> LaneStats {
+        LaneStats {
+            name: row.lane.as_str().into(),
+            provider: row.provider.as_str().into(),
+            model: row.model.as_str().into(),
+            in_flight_most: 0,
+            endings: BTreeMap::new(),
+            cost_usd: BTreeMap::new(),
+            operations: BTreeMap::new(),
+            minutes: Hour::default(),
+        }
+    }
+
+    /// What sets it apart.
+    pub fn identity(&self) -> (&str, &str, &str) {
+        (&self.name, &self.provider, &self.model)
+    }
+
+    pub fn record(&mut self, row: &Row) {
+        *self.endings.entry((row.role, row.end, row.failure)).or_default() += 1;
+        self.in_flight_most = self.in_flight_most.max(row.in_flight);
+        if let Some(cost) = row.cost_usd {
+            *self.cost_usd.entry(row.cost_basis).or_default() += cost;
+        }
+        self.operations.entry(Operation::of(&row.dialect_in)).or_default().record(row);
+        let Some((minute, is_new)) = self.minutes.at(When::of(row)) else { return };
+        minute.record(row);
+        if is_new {
+            self.minutes.change_older(MINUTES_OPEN, Minute::is_open, Minute::close);
+        }
+    }
+
+    /// Attempts that ended in one of these ways.
+    pub fn count(&self, counts: impl Fn(&Ending) -> bool) -> u64 {
+        self.endings.iter().filter(|(ending, _)| counts(ending)).map(|(_, count)| count).sum()
+    }
+
+    /// What is known of its cost, whatever the basis (USD).
+    pub fn cost(&self) -> f64 {
+        self.cost_usd.values().sum()
+    }
+
+    /// The minutes from this one on.
+    pub fn minutes_since(&self, number: u64) -> impl Iterator<Item = &Minute> {
+        self.minutes.since(number).map(|(_, minute)| minute)
+    }
+}
+
+impl Minute {
+    fn record(&mut self, row: &Row) {
+        self.attempts += 1;
+        if row.end == AttemptEnd::Failed && !is_lack_of_embeddings(row) {
+            self.failed.add(row.failure);
+        }
+        if let Some(ttft) = row.ttft_ns {
+            self.ttft.record(ttft);
+        }
+        if let Some(speed) = row.output_speed.filter(|speed| speed.is_finite() && *speed > 0.0) {
+            self.output_speed.record((speed * SPEED_STEPS).round() as u64);
+        }
+        self.cost_usd += row.cost_usd.unwrap_or(0.0);
+        if super::is_extra(row) {
+            self.extra_attempts += 1;
+            self.extra_usd += row.cost_usd.unwrap_or(0.0);
+        }
+    }
+
+    fn is_open(&self) -> bool {
+        self.ttft.is_open()
+    }
+
+    fn close(&mut self) {
+        self.ttft.close();
+        self.output_speed.close();
+    }
+}
+
+/// Whether a lane was asked for embeddings and has none: what it does have is none the worse for it.
+fn is_lack_of_embeddings(row: &Row) -> bool {
+    Operation::of(&row.dialect_in) == Operation::Embeddings && row.failure == Some(FailureKind::NotFound)
+}
+
+impl Operation {
+    /// What a client asks for in a dialect.
+    fn of(dialect: &str) -> Operation {
+        match dialect {
+            "embeddings" => Operation::Embeddings,
+            "gemini" => Operation::GenerateContent,
+            "openai-completions" | "ollama-generate" | "llama-completion" => Operation::TextCompletion,
+            _ => Operation::Chat,
+        }
+    }
+
+    /// The name in the conventions.
+    pub fn name(self) -> &'static str {
+        match self {
+            Operation::Chat => "chat",
+            Operation::TextCompletion => "text_completion",
+            Operation::GenerateContent => "generate_content",
+            Operation::Embeddings => "embeddings",
+        }
+    }
+}
+
+impl Default for OperationStats {
+    fn default() -> OperationStats {
+        OperationStats {
+            ttft: Histogram::new(&TIMES_NS),
+            time_per_token: Histogram::new(&TIMES_NS),
+            duration: BTreeMap::new(),
+            input_tokens: Histogram::new(&TOKENS),
+            output_tokens: Histogram::new(&TOKENS),
+        }
+    }
+}
+
+impl OperationStats {
+    fn record(&mut self, row: &Row) {
+        // Of a failed attempt the first token is no success, and of one that was given up the end is nobody's.
+        if row.end != AttemptEnd::Failed {
+            if let Some(ttft) = row.ttft_ns {
+                self.ttft.add(ttft);
+            }
+            if let Some(speed) = row.output_speed.filter(|speed| speed.is_finite() && *speed > 0.0) {
+                self.time_per_token.add((1e9 / speed).round() as u64);
+            }
+        }
+        if matches!(row.end, AttemptEnd::Answered | AttemptEnd::Failed) {
+            let kind = row.failure.filter(|_| row.end == AttemptEnd::Failed);
+            self.duration.entry(kind).or_insert_with(|| Histogram::new(&TIMES_NS)).add(row.total_ns);
+        }
+        if let Some(tokens) = row.input_tokens.or(row.input_tokens_std) {
+            self.input_tokens.add(tokens);
+        }
+        let counted = Some(row.output_tokens_std).filter(|tokens| *tokens > 0);
+        if let Some(tokens) = row.output_tokens.or(counted) {
+            self.output_tokens.add(tokens);
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! What is heard is what was told; and what it costs to hear it.
+
+use super::lane::Operation;
+use super::*;
+use proptest::prelude::*;
+use std::hint::black_box;
+use tokrate_core::FailureKind;
+use tokrate_meter::CostBasis;
+
+/// A minute in which the tests happen (ms since 1970).
+pub(crate) const NOON_UNIX_MS: u64 = 1_795_262_400_000;
+
+/// An attempt that was answered as most are.
+pub(crate) fn row(call: u64, lane: &str) -> Row {
+    Row {
+        call: format!("18a3f0c2d4e5f607-{call:x}"),
+        won: true,
+        started_unix_ms: NOON_UNIX_MS,
+        alias: "fast".to_owned(),
+        lane: lane.to_owned(),
+        provider: "example".to_owned(),
+        model: "model-1".to_owned(),
+        model_answered: Some("model-1-2026-01-01".to_owned()),
+        dialect_in: "openai-chat".to_owned(),
+        dialect_out: "openai-chat".to_owned(),
+        stream: true,
+        in_flight: 3,
+        status: Some(200),
+        wait_ns: Some(40_000),
+        ttft_ns: Some(180_000_000),
+        total_ns: 2_400_000_000,
+        overhead_ns: Some(61_000),
+        output_speed: Some(92.5),
+        output_tokens_std: 204,
+        input_tokens: Some(912),
+        output_tokens: Some(210),
+        cost_usd: Some(0.000_42),
+        cost_basis: CostBasis::Reported,
+        ..Row::default()
+    }
+}
+
+/// The same, having lost to another attempt.
+pub(crate) fn lost(call: u64, lane: &str, number: u32) -> Row {
+    let won = row(call, lane);
+    Row { attempt: number, won: false, end: AttemptEnd::Lost, role: AttemptRole::Hedge, ttft_ns: None, ..won }
+}
+
+/// The same, having failed before another was begun.
+pub(crate) fn failed(call: u64, lane: &str, kind: FailureKind) -> Row {
+    let won = row(call, lane);
+    let (ttft_ns, output_speed, cost_usd) = (None, None, None);
+    Row { won: false, end: AttemptEnd::Failed, failure: Some(kind), ttft_ns, output_speed, cost_usd, ..won }
+}
+
+#[test]
+fn a_lane_that_has_no_embeddings_is_none_the_worse_for_it() {
+    let told = Stats::default();
+    let asked = failed(1, "a", FailureKind::NotFound);
+    told.record(&Row { dialect_in: "embeddings".to_owned(), ..asked.clone() });
+    let failures = || -> u64 {
+        let heard = told.heard();
+        let lane = heard.lane("a", "example", "model-1").expect("it was heard of");
+        lane.minutes_since(0).map(|minute| minute.failed.total()).sum()
+    };
+    assert_eq!(failures(), 0);
+    told.record(&asked);
+    told.record(&Row { dialect_in: "embeddings".to_owned(), ..failed(2, "a", FailureKind::ServerError) });
+    assert_eq!(failures(), 2, "what is held against a lane is counted as before");
+}
+
+#[test]
+fn attempts_of_one_call_are_told_together_in_whatever_order_they_come() {
+    let told = Stats::default();
+    // A hedge that lost is settled before the winner, a drained one long after.
+    told.record(&lost(1, "b", 1));
+    told.record(&row(1, "a"));
+    told.record(&Row { attempt: 1, role: AttemptRole::Failover, ..row(2, "a") });
+    told.record(&failed(3, "a", FailureKind::Connect));
+    told.record(&lost(2, "b", 0));
+    let calls = told.heard().calls(10);
+    let seen: Vec<(String, Vec<u32>, bool)> = calls
+        .iter()
+        .map(|trail| {
+            let numbers = trail.attempts.iter().map(|attempt| attempt.number).collect();
+            (trail.call.rsplit('-').next().unwrap_or_default().to_owned(), numbers, trail.winner().is_some())
+        })
+        .collect();
+    assert_eq!(
+        seen,
+        [("2".to_owned(), vec![0, 1], true), ("3".to_owned(), vec![0], false), ("1".to_owned(), vec![0, 1], true)]
+    );
+}
+
+#[test]
+fn what_was_beside_the_needed_attempt_is_extra() {
+    let told = Stats::default();
+    told.record(&row(1, "a"));
+    told.record(&lost(2, "a", 0));
+    told.record(&Row { role: AttemptRole::Hedge, ..row(2, "b") });
+    told.record(&failed(3, "a", FailureKind::Connect));
+    let heard = told.heard();
+    assert_eq!((heard.attempts, heard.extra_attempts), (4, 1));
+    assert!((heard.extra_usd - 0.000_42).abs() < 1e-12);
+    assert!((heard.cost_usd - 3.0 * 0.000_42).abs() < 1e-12);
+}
+
+#[test]
+fn an_attempt_belongs_to_the_minute_it_was_begun_in() {
+    let told = Stats::default();
+    for (begun, ended) in [(0, 0), (2, 2), (1, 2), (2, 3), (-59, 3), (59, 59), (-2, 59)] {
+        let started_unix_ms = NOON_UNIX_MS.wrapping_add_signed(begun * 60_000);
+        told.record(&Row { started_unix_ms, total_ns: (ended - begun) as u64 * 60_000_000_000, ..row(1, "a") });
+    }
+    let heard = told.heard();
+    let noon = NOON_UNIX_MS / 60_000;
+    let seen: Vec<(u64, u64)> =
+        heard.lanes[0].minutes.since(0).map(|(number, minute)| (number - noon, minute.attempts)).collect();
+    // 59 minutes later the 59 before are gone, and what comes late for them is left out.
+    assert_eq!(seen, [(0, 1), (1, 1), (2, 2), (59, 1)]);
+}
+
+#[test]
+fn of_an_old_minute_a_band_is_kept_and_late_attempts_are_counted() {
+    let told = Stats::default();
+    let at = |begun: u64, ended: u64, ttft_ns: u64| {
+        let started_unix_ms = NOON_UNIX_MS + begun * 60_000;
+        let total_ns = (ended - begun) * 60_000_000_000;
+        Row { started_unix_ms, total_ns, ttft_ns: Some(ttft_ns), ..row(1, "a") }
+    };
+    let last = MINUTES_OPEN - 1;
+    [200, 300, 100].into_iter().for_each(|ttft| told.record(&at(0, 0, ttft)));
+    told.record(&at(last, last, 500));
+    told.record(&at(0, last, 400));
+    let first = |heard: &Heard| {
+        let minute = heard.lanes[0].minutes_since(0).next().expect("it was heard of").clone();
+        (minute.attempts, minute.ttft.is_open(), minute.ttft.band().map(|band| (band.count, band.median)))
+    };
+    let before = first(&told.heard());
+    assert_eq!((before.0, before.1, before.2.map(|band| band.0)), (4, true, Some(4)), "it is still open");
+    told.record(&at(MINUTES_OPEN, MINUTES_OPEN, 500));
+    told.record(&at(0, MINUTES_OPEN, 9_000));
+    assert_eq!(first(&told.heard()), (5, false, before.2));
+    assert_eq!(told.heard().overhead_since(0).count(), 7);
+}
+
+#[test]
+fn times_of_what_failed_or_was_given_up_are_not_those_of_answers() {
+    let told = Stats::default();
+    told.record(&row(1, "a"));
+    told.record(&Row { ttft_ns: Some(1), ..failed(2, "a", FailureKind::Truncated) });
+    told.record(&lost(3, "a", 1));
+    let heard = told.heard();
+    let chat = &heard.lanes[0].operations[&Operation::Chat];
+    assert_eq!(chat.ttft.count(), 1);
+    let durations: Vec<_> = chat.duration.iter().map(|(kind, times)| (*kind, times.count())).collect();
+    assert_eq!(durations, [(None, 1), (Some(FailureKind::Truncated), 1)]);
+}
+
+#[test]
+fn a_lane_that_is_told_anew_is_another() {
+    let told = Stats::default();
+    told.record(&row(1, "a"));
+    told.record(&Row { model: "model-2".to_owned(), ..row(2, "a") });
+    let heard = told.heard();
+    assert_eq!(heard.lanes.len(), 2);
+    assert_eq!(heard.lane("a", "example", "model-2").map(|lane| lane.count(|_| true)), Some(1));
+    assert!(heard.lane("a", "example", "model-3").is_none());
+}
+
+/// How often the rows are heard.
+const ROUNDS: u64 = 100;
+
+/// The rows of a call on a lane.
+type RowsOf = fn(u64, &str) -> Vec<Row>;
+
+/// Not bars: figures. `cargo nextest run --release -p tokrate-gateway --run-ignored only hearing_a_row --no-capture`
+#[test]
+#[ignore = "prints figures, which only a quiet machine and an optimised build make true"]
+#[allow(clippy::print_stdout)]
+fn hearing_a_row_costs_less_than_a_microsecond() {
+    let clock = tokrate_net::Clock::monotonic();
+    let lanes = ["anthropic-eu", "groq-1", "local", "openai-1", "together", "vertex"];
+    let kinds: [(&str, RowsOf); 3] = [
+        ("one attempt a call", |call, lane| vec![row(call, lane)]),
+        ("two attempts a call", |call, lane| vec![lost(call, lane, 1), row(call, lane)]),
+        ("all fail", |call, lane| vec![failed(call, lane, FailureKind::Connect)]),
+    ];
+    for (name, rows_of) in kinds {
+        let told = Stats::default();
+        // Few enough to stay in the processor's cache, as a row does that was just made; more than are remembered.
+        let rows: Vec<Row> = (0..2_000u64)
+            .flat_map(|call| {
+                let mut rows = rows_of(call, lanes[call as usize % lanes.len()]);
+                for row in &mut rows {
+                    row.ttft_ns = row.ttft_ns.map(|ttft| ttft + call * 977 % 400_000_000);
+                    row.started_unix_ms += call / 20;
+                }
+                rows
+            })
+            .collect();
+        let began = clock.now();
+        for _ in 0..ROUNDS {
+            rows.iter().for_each(|row| told.record(black_box(row)));
+        }
+        let took = clock.now() - began;
+        let began = clock.now();
+        let heard = black_box(told.heard());
+        let copied = clock.now() - began;
+        let each = took.as_nanos() / (ROUNDS * rows.len() as u64);
+        println!("{name}: {each} ns a row; a copy of all takes {copied}");
+        assert!(each < 1_000, "{name}: {each} ns");
+        assert_eq!(heard.attempts, ROUNDS * rows.len() as u64);
+    }
+    let house = crate::sample::house(NOON_UNIX_MS);
+    for round in 0..3 {
+        let began = clock.now();
+        let view = black_box(crate::sample::view(&house, NOON_UNIX_MS));
+        let viewed = clock.now();
+        let page = crate::admin::page::fragment(&view);
+        let drawn = clock.now();
+        let metrics = crate::admin::openmetrics::text(view);
+        let told = clock.now();
+        println!(
+            "round {round}: a view takes {}, its page {} ({} bytes), its metrics {} ({} bytes)",
+            viewed - began,
+            drawn - viewed,
+            page.len(),
+            told - drawn,
+            metrics.len()
+        );
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
+
+    #[test]
+    fn its_size_is_bounded_whatever_comes(rows in prop::collection::vec((0u64..2_000, 0u32..40, 0usize..4, any::<bool>(), any::<u64>()), 0..600)) {
+        let told = Stats::default();
+        for (call, number, end, won, at) in &rows {
+            told.record(&Row { attempt: *number, end: AttemptEnd::ALL[*end], won: *won, started_unix_ms: *at, ..row(*call, "a") });
+        }
+        let heard = told.heard();
+        prop_assert_eq!(heard.attempts, rows.len() as u64);
+        prop_assert_eq!(heard.lanes.iter().map(|lane| lane.count(|_| true)).sum::<u64>(), rows.len() as u64);
+        prop_assert!(heard.lanes.iter().all(|lane| lane.minutes.since(0).count() <= 60));
+        prop_assert!(heard.lanes.iter().all(|lane| lane.minutes.since(0).is_sorted_by(|a, b| a.0 < b.0)));
+        let calls = heard.calls(usize::MAX);
+        prop_assert!(calls.len() <= 100 + 256);
+        prop_assert!(calls.iter().all(|trail| trail.attempts.len() <= 16));
+    }
+}

@@ -1,0 +1,61 @@
+//! The names that clients ask for, as they stand: which lanes the next call would go to, and what extra attempts they had.
+//!
+//! It refuses to choose: the router is asked, and nothing in it moves. Invariant: a lane that cannot be asked is listed, last.
+
+use crate::settle::stats::{Heard, hour_began};
+use crate::state::lock::locked;
+use crate::state::plan::{Alias, Plan};
+use crate::state::shared::House;
+use tokrate_core::Tick;
+use tokrate_route::{CallShape, LaneSnapshot, Mode, Policy, Ranked};
+
+/// Output tokens of an answer before the first has ended.
+const OUTPUT_TOKENS_USUAL: f64 = 256.0;
+
+/// One of them.
+#[derive(Clone, Debug)]
+pub(crate) struct AliasView {
+    pub name: String,
+    pub policy: Policy,
+    pub mode: Mode,
+    /// Tokens of its answers, on average.
+    pub output_tokens: f64,
+    /// In the order in which the next call would ask them: the lane's place in the configuration, and the expected time to the
+    /// end of its answer (s).
+    pub lanes: Vec<(usize, Option<f64>)>,
+    /// Calls of the last hour.
+    pub calls: u64,
+    /// Hedges and races of the last hour.
+    pub extra: u64,
+    /// Extra attempts that it may have, as a share of its calls.
+    pub extra_share_most: f64,
+}
+
+/// Those of the configuration, and lanes' own names that were asked for within the last hour.
+pub(crate) fn aliases(house: &House, plan: &Plan, now: Tick, heard: &Heard) -> Vec<AliasView> {
+    let since = hour_began(house.clock.wall_seconds() / 60);
+    let views = plan.aliases.values().map(|alias| view(plan, alias, now, heard, since));
+    views.filter(|(alias, is_configured)| *is_configured || alias.calls > 0).map(|(alias, _)| alias).collect()
+}
+
+fn view(plan: &Plan, alias: &Alias, now: Tick, heard: &Heard, since: u64) -> (AliasView, bool) {
+    let output_tokens = locked(&alias.output_length).expected(None).unwrap_or(OUTPUT_TOKENS_USUAL);
+    let shape = CallShape { prompt_tokens: LaneSnapshot::PROMPT_TOKENS, output_tokens };
+    let order = locked(&plan.router).preview(now, &shape, &alias.lanes, &alias.policy);
+    let (askable, others): (Vec<Ranked>, Vec<Ranked>) =
+        order.into_iter().partition(|ranked| plan.lane(ranked.lane).unresolved().is_none());
+    let seconds = |ranked: &Ranked| Some(ranked.expectation?.completion_seconds(output_tokens));
+    let lanes = askable.iter().chain(&others).map(|ranked| (ranked.lane.0 as usize, seconds(ranked))).collect();
+    let (calls, extra) = heard.alias(&alias.name).map_or((0, 0), |told| told.since(since));
+    let view = AliasView {
+        name: alias.name.clone(),
+        policy: alias.policy,
+        mode: alias.mode,
+        output_tokens,
+        lanes,
+        calls,
+        extra,
+        extra_share_most: alias.budget_config.extra_share,
+    };
+    (view, alias.is_configured)
+}

@@ -1,0 +1,296 @@
+//! The metrics of a moment: every family with its series, by the names of OpenTelemetry's conventions where they have one.
+//!
+//! It refuses to know how metrics are written: [`text`] writes them for Prometheus, the export for OpenTelemetry. Invariant:
+//! the value of every label comes from the configuration or from a fixed list, so that no client and no provider can add a
+//! series; no label holds a key, a prompt or an answer.
+
+use super::snapshot::{LaneState, LaneView, View};
+use crate::settle::stats::OperationStats;
+use crate::settle::stats::histogram::Histogram;
+use std::collections::BTreeMap;
+use tokrate_core::FailureKind;
+
+/// Series that count or tell the same.
+#[derive(Debug)]
+pub(crate) struct Family<'a> {
+    /// With dots between its parts.
+    pub name: &'static str,
+    pub help: &'static str,
+    pub unit: Unit,
+    pub series: Series<'a>,
+}
+
+/// What a family's values are in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Unit {
+    /// Histograms of them count nanoseconds.
+    Seconds,
+    Bytes,
+    /// Other things, by their name in braces, as UCUM wants it.
+    Counted(&'static str),
+}
+
+/// The series of a family.
+#[derive(Debug)]
+pub(crate) enum Series<'a> {
+    /// Sums that only rise.
+    Counters(Samples<'a, f64>),
+    Gauges(Samples<'a, f64>),
+    /// Such as have counted something.
+    Histograms(Samples<'a, &'a Histogram>),
+}
+
+/// Values by labels.
+pub(crate) type Samples<'a, T> = Vec<(Labels<'a>, T)>;
+
+/// Labels, those without a value left out.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub(crate) struct Labels<'a>(pub Vec<(&'static str, &'a str)>);
+
+impl Unit {
+    /// The name in UCUM, which OpenTelemetry uses.
+    pub fn ucum(self) -> &'static str {
+        match self {
+            Unit::Seconds => "s",
+            Unit::Bytes => "By",
+            Unit::Counted(name) => name,
+        }
+    }
+
+    /// How many of what a histogram counts are one of it.
+    pub fn parts(self) -> f64 {
+        match self {
+            Unit::Seconds => 1e9,
+            Unit::Bytes | Unit::Counted(_) => 1.0,
+        }
+    }
+}
+
+impl<'a> Labels<'a> {
+    fn lane(name: &'a str) -> Labels<'a> {
+        Labels(vec![("lane", name)])
+    }
+
+    fn with(&self, name: &'static str, value: &'a str) -> Labels<'a> {
+        let mut labels = self.clone();
+        labels.0.push((name, value));
+        labels
+    }
+
+    fn with_failure(&self, name: &'static str, kind: Option<FailureKind>) -> Labels<'a> {
+        match kind {
+            Some(kind) => self.with(name, kind.name()),
+            None => self.clone(),
+        }
+    }
+}
+
+impl<'a> Family<'a> {
+    fn counters(name: &'static str, help: &'static str, unit: &'static str, samples: Samples<'a, f64>) -> Family<'a> {
+        Family { name, help, unit: Unit::Counted(unit), series: Series::Counters(samples) }
+    }
+
+    fn gauges(name: &'static str, help: &'static str, unit: Unit, samples: Samples<'a, f64>) -> Family<'a> {
+        Family { name, help, unit, series: Series::Gauges(samples) }
+    }
+
+    fn histograms(
+        name: &'static str,
+        help: &'static str,
+        unit: Unit,
+        mut samples: Samples<'a, &'a Histogram>,
+    ) -> Family<'a> {
+        samples.retain(|(_, histogram)| histogram.count() > 0);
+        Family { name, help, unit, series: Series::Histograms(samples) }
+    }
+}
+
+/// All families of a moment.
+pub(crate) fn families(view: &View) -> Vec<Family<'_>> {
+    let mut families = Vec::with_capacity(20);
+    generative(view, &mut families);
+    attempts(view, &mut families);
+    lanes(view, &mut families);
+    gateway(view, &mut families);
+    exports(view, &mut families);
+    families
+}
+
+/// What OpenTelemetry's conventions name.
+fn generative<'a>(view: &'a View, families: &mut Vec<Family<'a>>) {
+    families.push(Family::histograms(
+        "gen_ai.server.time_to_first_token",
+        "Sent to first output text, reasoning and tool calls included, as seen from the gateway; failed attempts left out",
+        Unit::Seconds,
+        labelled(view).map(|(labels, told)| (labels, &told.ttft)).collect(),
+    ));
+    families.push(Family::histograms(
+        "gen_ai.server.time_per_output_token",
+        "1 / output speed: time per output token after the first chunk, as seen from the gateway; failed attempts left out",
+        Unit::Seconds,
+        labelled(view).map(|(labels, told)| (labels, &told.time_per_token)).collect(),
+    ));
+    let mut durations = Vec::new();
+    let mut tokens = Vec::new();
+    for (labels, told) in labelled(view) {
+        durations.extend(told.duration.iter().map(|(kind, times)| (labels.with_failure("error.type", *kind), times)));
+        tokens.push((labels.with("gen_ai.token.type", "input"), &told.input_tokens));
+        tokens.push((labels.with("gen_ai.token.type", "output"), &told.output_tokens));
+    }
+    families.push(Family::histograms(
+        "gen_ai.client.operation.duration",
+        "Begun to the end of the answer, of attempts that were not given up",
+        Unit::Seconds,
+        durations,
+    ));
+    let help = "Tokens of an attempt, as reported by the provider, else as counted (o200k_base)";
+    families.push(Family::histograms("gen_ai.client.token.usage", help, Unit::Counted("{token}"), tokens));
+}
+
+fn attempts<'a>(view: &'a View, families: &mut Vec<Family<'a>>) {
+    let (mut endings, mut costs) = (Vec::new(), Vec::new());
+    for lane in &view.heard.lanes {
+        let labels = Labels::lane(&lane.name);
+        for ((role, end, failure), count) in &lane.endings {
+            let labels = labels.with("role", role.name()).with("end", end.name());
+            endings.push((labels.with_failure("failure", *failure), *count as f64));
+        }
+        costs.extend(lane.cost_usd.iter().map(|(basis, usd)| (labels.with("basis", basis.name()), *usd)));
+    }
+    let heard = &view.heard;
+    families.extend([
+        Family::counters("tokrate.attempts", "Attempts that ended, by role and end", "{attempt}", merged(endings)),
+        Family::counters("tokrate.cost.usd", "What attempts cost, as far as it is known (USD)", "{USD}", merged(costs)),
+        Family::counters(
+            "tokrate.race.extra_attempts",
+            "Attempts beside the one that a call needed",
+            "{attempt}",
+            once(heard.extra_attempts as f64),
+        ),
+        Family::counters("tokrate.race.extra_cost.usd", "What those cost (USD)", "{USD}", once(heard.extra_usd)),
+    ]);
+}
+
+fn lanes<'a>(view: &'a View, families: &mut Vec<Family<'a>>) {
+    let lanes = &view.lanes;
+    let of = |value: fn(&LaneView) -> f64| lanes.iter().map(|lane| (Labels::lane(&lane.name), value(lane))).collect();
+    let in_flight = of(|lane| f64::from(lane.in_flight));
+    let open = of(|lane| f64::from(u8::from(matches!(lane.state, LaneState::CoolingDown { .. }))));
+    let (mut ttft, mut speed) = (Vec::new(), Vec::new());
+    for lane in lanes {
+        let Some(expected) = lane.expected else { continue };
+        let labels = Labels::lane(&lane.name);
+        ttft.push((labels.with("quantile", "0.5"), expected.ttft_p50.as_secs_f64()));
+        ttft.push((labels.with("quantile", "0.9"), expected.ttft_p90.as_secs_f64()));
+        speed.push((labels, expected.speed));
+    }
+    let calls = Unit::Counted("{call}");
+    families.extend([
+        Family::gauges("tokrate.lane.in_flight", "Calls of a lane in flight", calls, in_flight),
+        Family::gauges(
+            "tokrate.lane.breaker_open",
+            "1 while a lane is left alone after failures",
+            Unit::Counted("{lane}"),
+            open,
+        ),
+        Family::gauges(
+            "tokrate.lane.expected_ttft",
+            "TTFT that a call with a prompt of 1000 tokens may expect at the lane's present load",
+            Unit::Seconds,
+            ttft,
+        ),
+        Family::gauges(
+            "tokrate.lane.expected_output_speed",
+            "Output speed that a call may expect at the lane's present load (tok/s)",
+            Unit::Counted("{token/s}"),
+            speed,
+        ),
+    ]);
+}
+
+fn gateway<'a>(view: &'a View, families: &mut Vec<Family<'a>>) {
+    let (calls, rows) = ("{call}", "{row}");
+    families.push(Family::gauges(
+        "tokrate.calls.open",
+        "Calls that clients have open",
+        Unit::Counted(calls),
+        once(view.open_calls as f64),
+    ));
+    families.push(Family::histograms(
+        "tokrate.gateway.overhead",
+        "Time that the gateway itself took of an answered call, before and behind the provider",
+        Unit::Seconds,
+        view.heard.overhead.iter().map(|histogram| (Labels::default(), histogram)).collect(),
+    ));
+    if let Some(log) = &view.log {
+        let (written, lost) = (once(log.counts.written as f64), once(log.counts.lost as f64));
+        families.extend([
+            Family::counters("tokrate.log.rows.written", "Rows of the throughput log in its database", rows, written),
+            Family::counters("tokrate.log.rows.lost", "Rows of the throughput log that could not be kept", rows, lost),
+            Family::gauges(
+                "tokrate.log.rows.waiting",
+                "Rows of the throughput log to be written",
+                Unit::Counted(rows),
+                once(log.counts.waiting as f64),
+            ),
+        ]);
+    }
+    if let Some(bytes) = view.resident_bytes {
+        families.push(Family::gauges(
+            "process.resident_memory",
+            "Memory of the process that is in RAM",
+            Unit::Bytes,
+            once(bytes as f64),
+        ));
+    }
+}
+
+/// How the export of these metrics does, where there is one.
+fn exports<'a>(view: &'a View, families: &mut Vec<Family<'a>>) {
+    let Some(counts) = view.exports else { return };
+    let of = |outcome: &'static str, count: u64| (Labels(vec![("outcome", outcome)]), count as f64);
+    families.push(Family::counters(
+        "tokrate.otel.exports",
+        "Exports to the OpenTelemetry collector: taken whole, taken in part, failed",
+        "{export}",
+        vec![of("taken", counts.taken), of("partly", counts.partly), of("failed", counts.failed)],
+    ));
+}
+
+/// Each operation of each lane, with the labels of the conventions.
+fn labelled(view: &View) -> impl Iterator<Item = (Labels<'_>, &OperationStats)> {
+    view.heard.lanes.iter().flat_map(|lane| {
+        lane.operations.iter().map(|(operation, told)| {
+            let labels = Labels(vec![
+                ("gen_ai.operation.name", operation.name()),
+                ("gen_ai.provider.name", &*lane.provider),
+                ("gen_ai.request.model", &*lane.model),
+                ("tokrate.lane", &*lane.name),
+            ]);
+            (labels, told)
+        })
+    })
+}
+
+fn once<'a>(value: f64) -> Samples<'a, f64> {
+    vec![(Labels::default(), value)]
+}
+
+/// Sums of equal labels: a lane that was configured anew is one series where its model is no label.
+fn merged(samples: Samples<'_, f64>) -> Samples<'_, f64> {
+    let mut merged: BTreeMap<Labels<'_>, f64> = BTreeMap::new();
+    for (labels, value) in samples {
+        *merged.entry(labels).or_default() += value;
+    }
+    merged.into_iter().collect()
+}
+
+impl Family<'_> {
+    /// Whether it has no series.
+    pub fn is_empty(&self) -> bool {
+        match &self.series {
+            Series::Counters(samples) | Series::Gauges(samples) => samples.is_empty(),
+            Series::Histograms(samples) => samples.is_empty(),
+        }
+    }
+}

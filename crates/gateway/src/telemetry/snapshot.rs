@@ -1,0 +1,236 @@
+//! How the gateway does at a moment: all that the page, the metrics and the API tell, as plain values.
+//!
+//! It refuses to know how it is shown. Invariant: locks are held while references and counters are copied, and no longer;
+//! what is unknown is `None`.
+
+use super::aliases::{AliasView, aliases};
+use crate::settle::stats::{Heard, LaneStats, hour_began};
+use crate::state::lock::locked;
+use crate::state::plan::Plan;
+use crate::state::shared::House;
+use std::sync::atomic::Ordering;
+use tokrate_core::{Span, Tick};
+use tokrate_route::{Blame, BreakerState, Expectation, LaneId, LaneSnapshot, SnapshotPoint};
+use tokrate_store::LogCounts;
+
+/// A moment of the gateway.
+#[derive(Clone, Debug)]
+pub(crate) struct View {
+    pub now_unix_ms: u64,
+    pub version: &'static str,
+    /// How long the gateway has been running.
+    pub uptime: Span,
+    pub open_calls: usize,
+    /// In the order of the configuration.
+    pub lanes: Vec<LaneView>,
+    /// In the order of their names.
+    pub aliases: Vec<AliasView>,
+    /// Earlier lanes included.
+    pub heard: Heard,
+    pub log: Option<LogView>,
+    pub resident_bytes: Option<u64>,
+    /// Where there is an export.
+    pub exports: Option<crate::otel::exports::ExportCounts>,
+}
+
+/// A lane of the present configuration.
+#[derive(Clone, Debug)]
+pub(crate) struct LaneView {
+    pub name: String,
+    pub provider: String,
+    pub model: String,
+    pub state: LaneState,
+    pub in_flight: u32,
+    pub cap: Option<u32>,
+    pub learned_cap: Option<f64>,
+    /// Share of attempts that failed of late, 0 to 1.
+    pub failing: f64,
+    /// What a call with a prompt of [`LaneSnapshot::PROMPT_TOKENS`] may expect if it came now.
+    pub expected: Option<Expectation>,
+    /// The same at other loads.
+    pub curve: Vec<SnapshotPoint>,
+    pub told: Option<LaneStats>,
+}
+
+/// Whether a lane may be asked.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) enum LaneState {
+    Ready,
+    /// As many calls are in flight as may be.
+    Full,
+    /// Its breaker is open.
+    CoolingDown {
+        left: Span,
+        why: Blame,
+    },
+    /// It has cooled down: one call may try it.
+    OnTrial,
+    /// A name of its has no address yet.
+    Unresolved,
+}
+
+/// The log's writer.
+#[derive(Clone, Debug)]
+pub(crate) struct LogView {
+    pub path: String,
+    pub counts: LogCounts,
+    /// The newest error.
+    pub trouble: Option<String>,
+    /// Whether rows reach the database.
+    pub is_well: bool,
+}
+
+impl View {
+    /// Looks at a gateway that has been running since `began`. Reads a file of the operating system.
+    pub fn of(house: &House, began: Tick) -> View {
+        let now = house.clock.now();
+        let (heard, plan) = (house.stats.heard(), house.plan());
+        let log = house.log.as_ref().map(|log| LogView {
+            path: log.path().display().to_string(),
+            counts: log.counts(),
+            trouble: log.trouble(),
+            is_well: log.is_well(),
+        });
+        View {
+            now_unix_ms: house.clock.wall_nanos() / 1_000_000,
+            version: env!("CARGO_PKG_VERSION"),
+            uptime: now - began,
+            open_calls: house.open_calls.load(Ordering::Relaxed),
+            lanes: lanes(&plan, now, &heard),
+            aliases: aliases(house, &plan, now, &heard),
+            heard,
+            log,
+            resident_bytes: resident_bytes(),
+            exports: house.exports.counts(),
+        }
+    }
+
+    /// The minute that has just begun.
+    pub fn minute(&self) -> u64 {
+        self.now_unix_ms / 60_000
+    }
+
+    /// The first minute of the last hour.
+    pub fn hour_began(&self) -> u64 {
+        hour_began(self.minute())
+    }
+
+    /// Whether a call can be answered now, as far as is known.
+    pub fn is_ready(&self) -> bool {
+        self.lanes.iter().any(|lane| !matches!(lane.state, LaneState::CoolingDown { .. } | LaneState::Unresolved))
+    }
+}
+
+impl LaneState {
+    fn of(snapshot: &LaneSnapshot, now: Tick) -> LaneState {
+        let is_full = snapshot.cap.is_some_and(|cap| snapshot.in_flight >= cap);
+        match snapshot.breaker {
+            BreakerState::Open { until, why } => LaneState::CoolingDown { left: until - now, why },
+            BreakerState::HalfOpen { .. } => LaneState::OnTrial,
+            BreakerState::Closed if is_full => LaneState::Full,
+            BreakerState::Closed => LaneState::Ready,
+        }
+    }
+
+    /// The name in JSON and in style sheets.
+    pub fn name(self) -> &'static str {
+        match self {
+            LaneState::Ready => "ready",
+            LaneState::Full => "full",
+            LaneState::CoolingDown { .. } => "cooling_down",
+            LaneState::OnTrial => "on_trial",
+            LaneState::Unresolved => "unresolved",
+        }
+    }
+}
+
+/// Who is to blame that a lane cools down.
+pub(crate) fn blame_name(blame: Blame) -> &'static str {
+    match blame {
+        Blame::Client => "client",
+        Blame::Key => "key",
+        Blame::Load => "load",
+        Blame::Lane => "lane",
+        Blame::Nobody => "nobody",
+    }
+}
+
+fn lanes(plan: &Plan, now: Tick, heard: &Heard) -> Vec<LaneView> {
+    let router = locked(&plan.router);
+    let snapshots = router.snapshot(now);
+    let expected: Vec<Option<Expectation>> =
+        plan.lanes.iter().map(|lane| router.expect(lane.id, now, LaneSnapshot::PROMPT_TOKENS)).collect();
+    drop(router);
+    let mut lanes = Vec::with_capacity(snapshots.len());
+    for ((lane, snapshot), expected) in plan.lanes.iter().zip(snapshots).zip(expected) {
+        debug_assert_eq!(lane.id, LaneId(lanes.len() as u32));
+        let config = &lane.config;
+        lanes.push(LaneView {
+            name: config.name.clone(),
+            provider: config.provider.clone(),
+            model: config.model.clone(),
+            state: match lane.unresolved() {
+                Some(_) => LaneState::Unresolved,
+                None => LaneState::of(&snapshot, now),
+            },
+            in_flight: snapshot.in_flight,
+            cap: snapshot.cap,
+            learned_cap: snapshot.learned_cap,
+            failing: snapshot.failing,
+            expected,
+            curve: snapshot.curve,
+            told: heard.lane(&config.name, &config.provider, &config.model).cloned(),
+        });
+    }
+    lanes
+}
+
+/// Memory of the process that is in RAM; only where the operating system says so in `/proc`.
+fn resident_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kibibytes * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn snapshot(breaker: BreakerState, in_flight: u32, cap: Option<u32>) -> LaneSnapshot {
+        LaneSnapshot {
+            in_flight,
+            cap,
+            learned_cap: None,
+            breaker,
+            peak_ewma_seconds: 0.0,
+            failing: 0.0,
+            curve: Vec::new(),
+            started: 0,
+            ended_well: 0,
+            failed: 0,
+            cancelled: 0,
+        }
+    }
+
+    #[test]
+    fn a_lane_that_cools_down_is_not_told_to_be_full() {
+        let now = Tick::from_nanos(1_000);
+        let until = now + Span::from_secs(3);
+        let open = BreakerState::Open { until, why: Blame::Key };
+        assert_eq!(
+            LaneState::of(&snapshot(open, 4, Some(4)), now),
+            LaneState::CoolingDown { left: Span::from_secs(3), why: Blame::Key }
+        );
+        assert_eq!(LaneState::of(&snapshot(BreakerState::Closed, 4, Some(4)), now), LaneState::Full);
+        assert_eq!(LaneState::of(&snapshot(BreakerState::Closed, 4, None), now), LaneState::Ready);
+        let trial = BreakerState::HalfOpen { probing: true };
+        assert_eq!(LaneState::of(&snapshot(trial, 0, None), now), LaneState::OnTrial);
+    }
+
+    #[test]
+    fn this_process_takes_memory() {
+        let bytes = resident_bytes().expect("tests run where there is /proc");
+        assert!((1 << 20..1 << 40).contains(&bytes), "{bytes}");
+    }
+}

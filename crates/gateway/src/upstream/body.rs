@@ -1,0 +1,367 @@
+//! What comes back from a lane: bytes ready for the client, events for the race, numbers for the log.
+//!
+//! It refuses to decide what is done with any of it. Invariant: in the same dialect the bytes are the lane's own, in order,
+//! once; what came in one read lies there together, so that it can go out in one write.
+
+use crate::respond::headers::useful;
+use bytes::Bytes;
+use serde::Deserialize;
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+use tokrate_core::{EventBatch, FailureKind, Oddity, StreamEvent, TextRange, Tick, Usage, What};
+use tokrate_meter::{Ending, Failure, LiveMeter, LiveNumbers, Timing};
+use tokrate_net::server::{ByteBudget, ByteShare};
+use tokrate_net::{Departure, ExchangeFailure, Head, Redactor, Sink};
+use tokrate_probe::{Answer, Recipient};
+use tokrate_wire::{AnswerTranslator, Decoder, Dialect, Passage, Shape, UsageFilter, error_event};
+
+/// With so many bytes ready for the client nothing further is read of a stream before they were taken: one read's.
+const READY_BYTES_MOST: usize = 64 * 1024;
+
+/// So much an answer may hold without being counted: what a stream holds that is handed on as it comes.
+const UNCOUNTED_BYTES_MOST: usize = 2 * READY_BYTES_MOST;
+
+/// How the body of an answer is read.
+pub(crate) enum Reader {
+    /// Handed on as it comes, and decoded beside; some of the gateway's own asking may be taken out.
+    Same { decoder: Box<Decoder>, filter: Option<Box<UsageFilter>> },
+    /// Written anew in the client's dialect.
+    Translated(Box<AnswerTranslator>),
+    /// Handed on, and not understood.
+    Opaque,
+}
+
+/// What lay ready, on its way to the client.
+struct Taken {
+    ready: Vec<u8>,
+    _share: ByteShare,
+}
+
+impl AsRef<[u8]> for Taken {
+    fn as_ref(&self) -> &[u8] {
+        &self.ready
+    }
+}
+
+/// An answer that broke off, as its client is told.
+pub(crate) struct Broken<'a> {
+    pub dialect: Dialect,
+    pub shape: Shape,
+    pub kind: FailureKind,
+    pub message: &'a str,
+}
+
+/// What has come of one attempt.
+pub(crate) struct Inbox {
+    /// When it came, with which head; the body of a refusal.
+    pub answer: Answer,
+    /// The numbers.
+    pub meter: LiveMeter,
+    /// Events since the race was told: the first one with content, every end and failure, and the latest of each read.
+    news: Vec<StreamEvent>,
+    has_content: bool,
+    /// Whether further answers came beside the first, which alone is measured.
+    pub has_further_answers: bool,
+    ready: Vec<u8>,
+    /// Of what all answers may hold, this one's part; none for one that nobody limits.
+    share: Option<ByteShare>,
+    /// Whether it was to hold more than there was room for; it takes nothing more.
+    pub has_no_room: bool,
+    /// Whether somebody takes what lies ready as it comes.
+    pub is_handed_on: bool,
+    /// Whether the race was told that the answer cannot be translated.
+    has_told_fault: bool,
+    text: Option<String>,
+    reader: Reader,
+    batch: Rc<RefCell<EventBatch>>,
+}
+
+impl Inbox {
+    /// An empty one; `batch` is lent by the worker, which reads one piece at a time.
+    pub fn new(reader: Reader, batch: Rc<RefCell<EventBatch>>) -> Inbox {
+        Inbox {
+            answer: Answer::default(),
+            meter: LiveMeter::new(),
+            news: Vec::new(),
+            has_content: false,
+            has_further_answers: false,
+            ready: Vec::new(),
+            share: None,
+            has_no_room: false,
+            is_handed_on: false,
+            has_told_fault: false,
+            text: None,
+            reader,
+            batch,
+        }
+    }
+
+    /// The same, taking out of what comes what may never be shown.
+    pub fn guarded(self, redactor: Redactor) -> Inbox {
+        Inbox { answer: Answer::new(redactor), ..self }
+    }
+
+    /// The same, holding no more of its answer than there is room for.
+    pub fn within(self, answers: &Arc<ByteBudget>) -> Inbox {
+        Inbox { share: Some(answers.share()), ..self }
+    }
+
+    /// When the request's last byte had been handed to the socket; of a request that was sent again, the first time.
+    pub fn sent_at(&self) -> Option<Tick> {
+        self.answer.sent_at()
+    }
+
+    /// Whether the answer is handed on without being understood: embeddings.
+    pub fn is_opaque(&self) -> bool {
+        matches!(self.reader, Reader::Opaque)
+    }
+
+    /// Whether the lane said 2xx.
+    pub fn is_good(&self) -> bool {
+        self.answer.is_good()
+    }
+
+    /// Takes the bytes that lie ready.
+    pub fn take_ready(&mut self) -> Option<Bytes> {
+        if self.ready.is_empty() {
+            return None;
+        }
+        let ready = std::mem::take(&mut self.ready);
+        let Some(share) = self.share.as_mut().filter(|share| share.bytes() > 0) else {
+            return Some(Bytes::from(ready));
+        };
+        // They are held until the client has taken them.
+        let taken = share.split(ready.len());
+        Some(Bytes::from_owner(Taken { ready, _share: taken }))
+    }
+
+    /// What a client that had seen the beginning of the answer is to be told of its end; `tail` is the end of what it got.
+    pub fn break_off(&mut self, told: &Broken<'_>, tail: &[u8]) -> Vec<u8> {
+        match &mut self.reader {
+            Reader::Translated(translator) => {
+                let mut out = Vec::new();
+                translator.break_off(told.kind, told.message, &mut out);
+                out
+            }
+            _ => error_event(told.dialect, told.shape, told.kind, told.message, tail),
+        }
+    }
+
+    /// Takes the events that the race has to hear of.
+    pub fn take_news(&mut self) -> impl Iterator<Item = StreamEvent> {
+        self.news.drain(..)
+    }
+
+    /// The numbers of an answer that has ended. To be called once.
+    pub fn measure(&mut self, timing: &Timing, ending: Ending) -> LiveNumbers {
+        let is_opaque_and_whole = matches!((&self.reader, &ending), (Reader::Opaque, Ending::Complete));
+        let mut measured = std::mem::replace(&mut self.meter, LiveMeter::without_tokens()).finish(timing, ending);
+        if is_opaque_and_whole {
+            // What is not understood is whole if HTTP says so; its token counts are looked for all the same.
+            measured.failure = None;
+            (measured.usage, measured.model) = self.embedding_usage();
+        }
+        if measured.failure.is_none()
+            && let Some(Ending::Failed { kind, message, retry_after }) = self.fault()
+        {
+            // The lane's stream was well; what the client was to get of it is not.
+            measured.failure = Some(Failure { kind, message, retry_after });
+        }
+        self.answer.clean(measured.failure.as_mut(), &mut measured.model);
+        measured
+    }
+
+    /// How the answer turned out to be one that the client's dialect cannot say, or that nobody can read.
+    pub fn fault(&self) -> Option<Ending> {
+        let Reader::Translated(translator) = &self.reader else { return None };
+        let (kind, message) = translator.fault()?;
+        Some(Ending::Failed { kind, message: message.to_owned(), retry_after: None })
+    }
+
+    /// What a whole answer with embeddings says of its tokens and its model.
+    fn embedding_usage(&self) -> (Usage, Option<String>) {
+        #[derive(Default, Deserialize)]
+        struct Counts {
+            prompt_tokens: Option<u64>,
+        }
+        #[derive(Default, Deserialize)]
+        struct Embeddings {
+            model: Option<String>,
+            #[serde(default)]
+            usage: Counts,
+        }
+        let said: Embeddings = serde_json::from_slice(&self.ready).unwrap_or_default();
+        let input = said.usage.prompt_tokens;
+        // Embeddings have no output tokens, which is known as soon as the input is.
+        let usage = Usage { input, ..Usage::default() }.possible();
+        (Usage { output: usage.input.map(|_| 0), ..usage }, said.model)
+    }
+
+    /// Keeps the answer's text, thinking included, for somebody who wants to see it.
+    pub fn keeping_text(mut self) -> Inbox {
+        self.text = Some(String::new());
+        self
+    }
+
+    /// The text so far, if it is kept.
+    pub fn text(&self) -> &str {
+        self.text.as_deref().unwrap_or_default()
+    }
+
+    /// How an exchange ended, as the meter wants to know it.
+    pub fn ending_of(&self, outcome: Result<(), ExchangeFailure>) -> Ending {
+        match self.answer.ending(outcome) {
+            Ending::Complete => self.fault().unwrap_or(Ending::Complete),
+            failed => failed,
+        }
+    }
+
+    /// The answer ended, well or not: what the decoder still holds is said. To be called once.
+    pub fn end(&mut self, at: Tick) {
+        let at = self.answer.last_byte_at().unwrap_or(at);
+        let held = self.answer.end();
+        self.take(at, &held);
+        if self.answer.first_byte_at().is_none() || !self.is_good() {
+            return;
+        }
+        let batch = Rc::clone(&self.batch);
+        let mut batch = batch.borrow_mut();
+        match &mut self.reader {
+            Reader::Same { decoder, filter } => {
+                decoder.end(at, &mut batch);
+                if let Some(filter) = filter {
+                    filter.end(&mut self.ready);
+                }
+            }
+            Reader::Translated(translator) => {
+                translator.end(at, &mut self.ready, &mut batch);
+            }
+            Reader::Opaque => {}
+        }
+        self.hear(&mut batch);
+    }
+
+    fn read(&mut self, at: Tick, bytes: &[u8]) {
+        let clean = self.answer.push(at, bytes);
+        self.take(at, &clean);
+    }
+
+    /// Takes bytes of a good answer without any secret.
+    fn take(&mut self, at: Tick, bytes: &[u8]) {
+        if bytes.is_empty() || self.has_no_room {
+            return;
+        }
+        let batch = Rc::clone(&self.batch);
+        let mut batch = batch.borrow_mut();
+        match &mut self.reader {
+            Reader::Same { decoder, filter } => {
+                decoder.push(at, bytes, &mut batch);
+                let passage = filter.as_mut().map_or(Passage::AsItCame, |filter| filter.push(bytes, &mut self.ready));
+                if passage == Passage::AsItCame {
+                    self.ready.extend_from_slice(bytes);
+                }
+            }
+            Reader::Translated(translator) => translator.push(at, bytes, &mut self.ready, &mut batch),
+            Reader::Opaque => self.ready.extend_from_slice(bytes),
+        }
+        self.hear(&mut batch);
+        self.tell_fault(at);
+        self.keep_within();
+    }
+
+    /// Counts what is held; gives it all up when there is no room for it.
+    fn keep_within(&mut self) {
+        let Some(share) = &mut self.share else { return };
+        let held = self.ready.len()
+            + match &self.reader {
+                Reader::Same { decoder, .. } => decoder.held_bytes(),
+                Reader::Translated(translator) => translator.held_bytes(),
+                Reader::Opaque => 0,
+            };
+        let counted = if held > UNCOUNTED_BYTES_MOST { held } else { 0 };
+        if counted != share.bytes() && !share.resize(counted) {
+            self.has_no_room = true;
+            self.ready = Vec::new();
+            self.reader = Reader::Opaque;
+            let _ = share.resize(0);
+        }
+    }
+
+    /// Lets the race hear of an answer that cannot be translated: no end mark makes that good.
+    pub fn tell_fault(&mut self, at: Tick) {
+        let Reader::Translated(translator) = &self.reader else { return };
+        let Some((kind, _)) = translator.fault().filter(|_| !self.has_told_fault) else { return };
+        self.has_told_fault = true;
+        let what = What::Failed { kind, message: TextRange::default(), retry_after: None };
+        self.news.push(StreamEvent { at, what });
+    }
+
+    fn hear(&mut self, batch: &mut EventBatch) {
+        self.meter.on(batch);
+        let last = batch.events().len().saturating_sub(1);
+        for (place, event) in batch.events().iter().enumerate() {
+            let is_news = match event.what {
+                What::Text { .. } | What::ToolCall { .. } | What::Opaque => {
+                    !std::mem::replace(&mut self.has_content, true)
+                }
+                What::Finish(_) | What::Failed { .. } => true,
+                _ => false,
+            };
+            self.has_further_answers |= event.what == What::Odd(Oddity::ExtraChoice);
+            if is_news || place == last {
+                self.news.push(*event);
+            }
+        }
+        if let Some(kept) = &mut self.text {
+            for event in batch.events() {
+                if let What::Text { text, .. } = event.what {
+                    kept.push_str(batch.text(text));
+                }
+            }
+        }
+        batch.clear();
+    }
+}
+
+/// The sink of one exchange.
+pub(crate) struct Receiving(pub Rc<RefCell<Inbox>>);
+
+impl Sink for Receiving {
+    fn begin(&mut self, departure: &Departure) {
+        self.0.borrow_mut().answer.begin(departure);
+    }
+
+    fn sent(&mut self, _: Tick) {}
+
+    fn head(&mut self, _: Tick, head: &Head) {
+        // Copies of what is of use, without the buffer that they came in: a stream stays open for long.
+        let Head { status, version, .. } = *head;
+        let mut inbox = self.0.borrow_mut();
+        let headers = useful(&head.headers, inbox.answer.redactor().secrets());
+        inbox.answer.set_head(Head { status, version, headers });
+    }
+
+    fn body(&mut self, at: Tick, bytes: &[u8]) {
+        self.0.borrow_mut().read(at, bytes);
+    }
+
+    fn is_full(&self) -> bool {
+        let inbox = self.0.borrow();
+        inbox.is_handed_on && inbox.ready.len() >= READY_BYTES_MOST
+    }
+}
+
+impl Recipient for Receiving {
+    fn last_sent_at(&self) -> Option<Tick> {
+        self.0.borrow().answer.last_sent_at()
+    }
+
+    fn has_head(&self) -> bool {
+        self.0.borrow().answer.head().is_some()
+    }
+
+    fn sent_into_closed_connection(&mut self) {
+        self.0.borrow_mut().answer.begin_again();
+    }
+}

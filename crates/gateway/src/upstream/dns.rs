@@ -1,0 +1,105 @@
+//! Keeps the addresses of lanes' hosts fresh while the gateway runs.
+//!
+//! It refuses to touch open connections: new ones go where a name leads now. Invariant: a name that cannot be resolved keeps
+//! the addresses it had; a lane whose name never had one is left out until it has.
+
+use crate::config::Config;
+use crate::error::GatewayError;
+use crate::state::plan::{Lane, Plan};
+use crate::state::shared::House;
+use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use tokrate_core::Span;
+use tokrate_net::Clock;
+
+/// How often names are resolved again.
+pub(crate) const EVERY: Span = Span::from_secs(60);
+
+/// The thread that does it; it ends when this is dropped.
+pub(crate) struct Names {
+    end: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Names {
+    /// Watches over the plan of the day, whichever that is.
+    pub fn watch(house: &Arc<House>) -> Result<Names, GatewayError> {
+        // Not kept alive by this: the log is closed when the gateway ends.
+        let house = Arc::downgrade(house);
+        let (end, ended) = channel::<()>();
+        let thread = std::thread::Builder::new()
+            .name("tokrate-names".to_owned())
+            .spawn(move || {
+                while ended.recv_timeout(EVERY.as_duration()) == Err(RecvTimeoutError::Timeout) {
+                    let Some(plan) = house.upgrade().map(|house| house.plan()) else { return };
+                    refresh_blocking(&plan);
+                }
+            })
+            .map_err(GatewayError::Thread)?;
+        Ok(Names { end: Some(end), thread: Some(thread) })
+    }
+}
+
+/// Resolves all names of a plan again. Blocks.
+pub(crate) fn refresh_blocking(plan: &Plan) {
+    for endpoint in plan.lanes.iter().flat_map(|lane| &lane.endpoints) {
+        // The old addresses stay; if they are dead, calls to this lane say so.
+        let _ = endpoint.route.refresh_blocking();
+    }
+}
+
+/// The lanes that have a name without an address, each with what the resolver says.
+pub(crate) fn unresolved<'a>(lanes: impl Iterator<Item = &'a Lane>) -> Vec<String> {
+    lanes.filter_map(|lane| Some(format!("lane {}: {}", lane.config.name, lane.unresolved()?))).collect()
+}
+
+/// The lanes of a configuration that could not be asked now because a name has no address, each with what the resolver says.
+/// Blocks while names are resolved.
+///
+/// # Errors
+/// When a lane could not be connected to at all.
+pub fn unresolved_blocking(config: &Config) -> Result<Vec<String>, GatewayError> {
+    let clock = Clock::monotonic();
+    let lanes = config.lanes.iter().enumerate();
+    let lanes: Vec<Lane> =
+        lanes.map(|(place, lane)| Lane::resolve(place, lane, &config.client, clock)).collect::<Result<_, _>>()?;
+    Ok(unresolved(lanes.iter()))
+}
+
+impl Drop for Names {
+    fn drop(&mut self) {
+        self.end = None;
+        // A look-up under way is not waited for: it can take as long as the resolver likes.
+        if let Some(thread) = self.thread.take().filter(JoinHandle::is_finished) {
+            let _ = thread.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::{empty_house, lane_config};
+    use crate::telemetry::snapshot::{LaneState, View};
+    use tokrate_core::Tick;
+    use tokrate_net::{ClientConfig, Target};
+
+    #[test]
+    fn a_lane_comes_into_service_when_its_name_has_an_address() {
+        let mut house = empty_house(vec![lane_config("a", "p", "m", None)]);
+        let target = Target::parse("http://localhost:9/v1").expect("a URL");
+        house.plan_alone().lanes[0] = {
+            let mut lane = Lane::resolve(0, &lane_config("a", "p", "m", None), &ClientConfig::default(), house.clock);
+            let endpoint = &mut lane.as_mut().expect("a lane").endpoints[0];
+            endpoint.forget_addresses(&target, "nobody knows it");
+            Arc::new(lane.expect("a lane"))
+        };
+        let state = || View::of(&house, Tick::ZERO).lanes[0].state;
+        assert_eq!(state(), LaneState::Unresolved);
+        assert!(!View::of(&house, Tick::ZERO).is_ready());
+        assert_eq!(unresolved(house.plan().lanes.iter().map(Arc::as_ref)), ["lane a: nobody knows it"]);
+        refresh_blocking(&house.plan());
+        assert_eq!(state(), LaneState::Ready);
+    }
+}
