@@ -9,7 +9,6 @@
 
 #![forbid(unsafe_code)]
 
-mod admin;
 mod admission;
 mod config;
 mod dispatch;
@@ -19,14 +18,15 @@ pub mod fuzzing;
 mod ingress;
 mod otel;
 mod respond;
-#[cfg(test)]
-mod sample;
+#[cfg(any(test, feature = "sample"))]
+#[doc(hidden)]
+pub mod sample;
 mod server;
 mod settle;
 #[doc(hidden)]
 pub mod simulation;
 mod state;
-mod telemetry;
+pub mod telemetry;
 mod upstream;
 
 pub use admission::budgets::check_budgets;

@@ -3,12 +3,12 @@
 //! It refuses to open sockets. Invariant: the same seed gives the same hour.
 
 use crate::config::{AliasConfig, Config, EndpointConfig, LaneConfig, Price};
-use crate::settle::stats::tests::{failed, lost, row};
 use crate::state::lock::locked;
 use crate::state::plan::Plan;
 use crate::state::shared::House;
-use crate::telemetry::snapshot::View;
+use crate::telemetry::{Observer, View};
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tokrate_core::{FailureKind, Rng, Span, Tick};
 use tokrate_meter::{Attempt as Row, AttemptEnd, AttemptRole, CostBasis};
@@ -97,8 +97,54 @@ const LANES: [Manner; 5] = [
     },
 ];
 
+/// A minute in which the tests happen (ms since 1970).
+pub const NOON_UNIX_MS: u64 = 1_795_262_400_000;
+
+/// An attempt that was answered as most are.
+pub fn row(call: u64, lane: &str) -> Row {
+    Row {
+        call: format!("18a3f0c2d4e5f607-{call:x}"),
+        won: true,
+        started_unix_ms: NOON_UNIX_MS,
+        alias: "fast".to_owned(),
+        lane: lane.to_owned(),
+        provider: "example".to_owned(),
+        model: "model-1".to_owned(),
+        model_answered: Some("model-1-2026-01-01".to_owned()),
+        dialect_in: "openai-chat".to_owned(),
+        dialect_out: "openai-chat".to_owned(),
+        stream: true,
+        in_flight: 3,
+        status: Some(200),
+        wait_ns: Some(40_000),
+        ttft_ns: Some(180_000_000),
+        total_ns: 2_400_000_000,
+        overhead_ns: Some(61_000),
+        output_speed: Some(92.5),
+        output_tokens_std: 204,
+        input_tokens: Some(912),
+        output_tokens: Some(210),
+        cost_usd: Some(0.000_42),
+        cost_basis: CostBasis::Reported,
+        ..Row::default()
+    }
+}
+
+/// The same, having lost to another attempt.
+pub fn lost(call: u64, lane: &str, number: u32) -> Row {
+    let won = row(call, lane);
+    Row { attempt: number, won: false, end: AttemptEnd::Lost, role: AttemptRole::Hedge, ttft_ns: None, ..won }
+}
+
+/// The same, having failed before another was begun.
+pub fn failed(call: u64, lane: &str, kind: FailureKind) -> Row {
+    let won = row(call, lane);
+    let (ttft_ns, output_speed, cost_usd) = (None, None, None);
+    Row { won: false, end: AttemptEnd::Failed, failure: Some(kind), ttft_ns, output_speed, cost_usd, ..won }
+}
+
 /// A lane with no key, at an address that is never asked.
-pub(crate) fn lane_config(name: &str, provider: &str, model: &str, cap: Option<u32>) -> LaneConfig {
+pub fn lane_config(name: &str, provider: &str, model: &str, cap: Option<u32>) -> LaneConfig {
     let endpoint = EndpointConfig {
         dialect: Dialect::OpenAiChat,
         base: Target::parse("http://127.0.0.1:9/v1").expect("a URL"),
@@ -121,46 +167,65 @@ pub(crate) fn lane_config(name: &str, provider: &str, model: &str, cap: Option<u
     }
 }
 
-/// A house with these lanes and nothing behind it, in which it is always the same moment.
-pub(crate) fn empty_house(lanes: Vec<LaneConfig>) -> House {
-    let (clock, _) = Clock::manual(Tick::ZERO + Span::from_secs(100_000));
-    let alias = AliasConfig {
-        name: "fast".to_owned(),
-        lanes: (0..lanes.len()).collect(),
-        policy: tokrate_route::Policy::Fixed,
-        mode: tokrate_route::Mode::Hedge,
-        attempts_most: 3,
-        budget: tokrate_route::BudgetConfig::default(),
-        second_look: None,
-    };
-    let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let config = Config { listen, lanes, aliases: vec![alias], ..Config::default() };
-    let plan = Plan::resolve_blocking(&config, clock).expect("a plan");
-    House::new(clock, plan, None)
+/// A gateway without sockets, in which it is always the same moment.
+pub struct SampleGateway {
+    pub(crate) house: Arc<House>,
 }
 
-/// A house with an hour behind it that ends at a wall time (ms since 1970).
-pub(crate) fn house(now_unix_ms: u64) -> House {
-    let lanes = LANES.iter().map(|lane| lane_config(lane.name, lane.provider, lane.model, lane.cap)).collect();
-    let house = empty_house(lanes);
-    let mut rows = Vec::new();
-    for (place, lane) in LANES.iter().enumerate() {
-        teach(&house, LaneId(place as u32), lane);
-        rows.extend(hour(lane, now_unix_ms));
+impl SampleGateway {
+    /// One with these lanes and nothing behind it.
+    pub fn new(lanes: Vec<LaneConfig>) -> SampleGateway {
+        let (clock, _) = Clock::manual(Tick::ZERO + Span::from_secs(100_000));
+        let alias = AliasConfig {
+            name: "fast".to_owned(),
+            lanes: (0..lanes.len()).collect(),
+            policy: tokrate_route::Policy::Fixed,
+            mode: tokrate_route::Mode::Hedge,
+            attempts_most: 3,
+            budget: tokrate_route::BudgetConfig::default(),
+            second_look: None,
+        };
+        let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let config = Config { listen, lanes, aliases: vec![alias], ..Config::default() };
+        let plan = Plan::resolve_blocking(&config, clock).expect("a plan");
+        SampleGateway { house: Arc::new(House::new(clock, plan, None)) }
     }
-    rows.sort_by_key(|row| row.started_unix_ms + row.total_ns / 1_000_000);
-    rows.iter().for_each(|row| house.stats.record(row));
-    latest(&house, now_unix_ms);
-    house.open_calls.store(23, Ordering::Relaxed);
-    house
+
+    /// One with an hour of traffic behind it that ends at a wall time (ms since 1970).
+    pub fn with_traffic(now_unix_ms: u64) -> SampleGateway {
+        let lanes = LANES.iter().map(|lane| lane_config(lane.name, lane.provider, lane.model, lane.cap)).collect();
+        let sample = SampleGateway::new(lanes);
+        let house = &sample.house;
+        let mut rows = Vec::new();
+        for (place, lane) in LANES.iter().enumerate() {
+            teach(house, LaneId(place as u32), lane);
+            rows.extend(hour(lane, now_unix_ms));
+        }
+        rows.sort_by_key(|row| row.started_unix_ms + row.total_ns / 1_000_000);
+        rows.iter().for_each(|row| house.stats.record(row));
+        latest(house, now_unix_ms);
+        house.open_calls.store(23, Ordering::Relaxed);
+        sample
+    }
+
+    /// Counts an attempt.
+    pub fn record(&self, row: &Row) {
+        self.house.stats.record(row);
+    }
+
+    /// What its admin side is made with.
+    pub fn observer(&self) -> Observer {
+        Observer::new(Arc::clone(&self.house), self.house.clock.now() - UPTIME)
+    }
+
+    /// Its state, as if that were the wall time (ms since 1970).
+    pub fn snapshot(&self, now_unix_ms: u64) -> View {
+        View { now_unix_ms, resident_bytes: Some(37 << 20), ..self.observer().snapshot() }
+    }
 }
 
-/// The view of such a house at the moment at which its hour ends.
-pub(crate) fn view(house: &House, now_unix_ms: u64) -> View {
-    let began = house.clock.now() - Span::from_secs(7_512);
-    let view = View::of(house, began);
-    View { now_unix_ms, resident_bytes: Some(37 << 20), ..view }
-}
+/// How long a sample has been running.
+const UPTIME: Span = Span::from_secs(7_512);
 
 /// What the router learns of a lane.
 fn teach(house: &House, lane: LaneId, manner: &Manner) {

@@ -3,7 +3,6 @@
 //! It refuses to know what is served. Invariant: all threads listen before the start is told, and none is left behind at
 //! the end.
 
-use crate::admin::Admin;
 use crate::config::{Config, LogSettings};
 use crate::dispatch::worker::Worker;
 use crate::error::GatewayError;
@@ -11,6 +10,7 @@ use crate::ingress::service::Front;
 use crate::otel::Exporter;
 use crate::state::plan::Plan;
 use crate::state::shared::House;
+use crate::telemetry::Observer;
 use crate::upstream::dns::{self, Names};
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -21,9 +21,10 @@ use tokio::sync::watch;
 use tokio::task::LocalSet;
 use tokrate_core::Span;
 use tokrate_net::server::{
-    Accept, AccessConfig, AccessSettings, ConnectionLimits, Connections, Listener, SharedSocket, serve_accepted,
+    Accept, AccessConfig, AccessSettings, ConnectionLimits, Connections, Handler, Listener, SharedSocket,
+    serve_accepted,
 };
-use tokrate_net::{ClientConfig, Clock, Dial};
+use tokrate_net::{ClientConfig, Clock, Dial, NetError};
 use tokrate_store::Log;
 
 /// How long the end waits for the log.
@@ -68,12 +69,16 @@ pub struct RunningGateway {
 pub struct Gateway;
 
 impl Gateway {
-    /// Starts one; it listens when this returns. Blocks while names are resolved.
+    /// Starts one; it listens when this returns. `admin_handler` makes what answers at the admin address, if the configuration
+    /// has one, on the thread that serves it. Blocks while names are resolved.
     ///
     /// # Errors
     /// When the configuration makes no sense, a port or the log's file cannot be had, or there is no thread. A name without an
     /// address is none: see [`RunningGateway::unresolved`].
-    pub fn start(config: Config) -> Result<RunningGateway, GatewayError> {
+    pub fn start<H: Handler>(
+        config: Config,
+        admin_handler: impl FnOnce(Observer) -> H + Send + 'static,
+    ) -> Result<RunningGateway, GatewayError> {
         let clock = Clock::monotonic();
         let plan = Plan::resolve_blocking(&config, clock)?;
         let log = config.log.as_ref().map(|log| Log::open(log.store_config())).transpose()?;
@@ -104,14 +109,15 @@ impl Gateway {
             let admin = admin.map(|admin| Ok::<_, GatewayError>((admin.address(), admin.share()?))).transpose()?;
             Ok::<_, GatewayError>((listener.address(), sockets, admin))
         })?;
-        let (admin, mut admin_socket) = admin.unzip();
+        let (admin, admin_socket) = admin.unzip();
+        let mut admin_side = admin_socket.map(|socket| (socket, admin_handler));
         let (closing, closed) = watch::channel(false);
         let mut threads = Vec::new();
         for (number, socket) in sockets.into_iter().enumerate() {
             let thread = Thread {
                 socket,
                 // The first thread serves it beside its calls.
-                admin: admin_socket.take(),
+                admin: admin_side.take(),
                 house: Arc::clone(&house),
                 connecting: config.client.clone(),
                 closed: closed.clone(),
@@ -214,16 +220,16 @@ impl Drop for RunningGateway {
 }
 
 /// What one thread is started with.
-struct Thread {
+struct Thread<A> {
     socket: SharedSocket,
-    admin: Option<SharedSocket>,
+    admin: Option<(SharedSocket, A)>,
     house: Arc<House>,
     connecting: ClientConfig,
     closed: watch::Receiver<bool>,
     drain: Span,
 }
 
-impl Thread {
+impl<A: FnOnce(Observer) -> H + Send + 'static, H: Handler> Thread<A> {
     fn start(self, number: usize) -> Result<JoinHandle<()>, GatewayError> {
         let (started, listening) = mpsc::channel();
         let thread = std::thread::Builder::new()
@@ -244,9 +250,12 @@ impl Thread {
                 Ok(listener) => listener,
                 Err(error) => return drop(started.send(Err(error.into()))),
             };
-            let admin = match self.admin.map(Listener::adopt).transpose() {
-                Ok(listener) => listener.map(|listener| (listener, Rc::new(Admin::new(Arc::clone(&self.house))))),
-                Err(error) => return drop(started.send(Err(error.into()))),
+            let observer = Observer::new(Arc::clone(&self.house), self.house.clock.now());
+            let adopted =
+                self.admin.map(|(socket, handler)| Ok((Listener::adopt(socket)?, Rc::new(handler(observer)))));
+            let admin = match adopted.transpose() {
+                Ok(admin) => admin,
+                Err::<_, NetError>(error) => return drop(started.send(Err(error.into()))),
             };
             let clock: Clock = self.house.clock;
             let mut closed = self.closed.clone();

@@ -23,9 +23,12 @@ struct Told {
 
 /// Exports by what became of them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct ExportCounts {
+pub struct ExportCounts {
+    /// The collector took all of it.
     pub taken: u64,
+    /// It took a part of it.
     pub partly: u64,
+    /// It took nothing.
     pub failed: u64,
 }
 

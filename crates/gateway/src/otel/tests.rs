@@ -4,8 +4,7 @@
 use super::exports::{ExportCounts, Exports};
 use super::reply::{Outcome, Trouble};
 use super::*;
-use crate::sample;
-use crate::settle::stats::tests::{NOON_UNIX_MS, failed, lost, row};
+use crate::sample::{NOON_UNIX_MS, SampleGateway, failed, lane_config, lost, row};
 use crate::telemetry::metrics::{Family, Series, families};
 use http::{Response, StatusCode, Version};
 use opentelemetry_proto::tonic::collector::metrics::v1::{
@@ -81,8 +80,8 @@ fn assert_same(metric: &Metric, family: &Family<'_>) {
 
 #[test]
 fn what_is_exported_is_what_the_metrics_say() {
-    let house = sample::house(NOON_UNIX_MS);
-    let view = sample::view(&house, NOON_UNIX_MS);
+    let sample = SampleGateway::with_traffic(NOON_UNIX_MS);
+    let view = sample.snapshot(NOON_UNIX_MS);
     let request = exported(&view);
     let told = families(&view);
     assert_eq!(metrics_of(&request).len(), told.len(), "an hour leaves no family empty");
@@ -93,11 +92,11 @@ fn what_is_exported_is_what_the_metrics_say() {
 
 #[test]
 fn names_units_and_attributes_are_those_of_the_conventions() {
-    let house = sample::empty_house(vec![sample::lane_config("a", "example", "model-1", Some(8))]);
+    let sample = SampleGateway::new(vec![lane_config("a", "example", "model-1", Some(8))]);
     for row in [row(1, "a"), lost(2, "a", 1), failed(3, "a", FailureKind::RateLimited)] {
-        house.stats.record(&row);
+        sample.record(&row);
     }
-    let request = exported(&sample::view(&house, NOON_UNIX_MS));
+    let request = exported(&sample.snapshot(NOON_UNIX_MS));
     let mut lines = Vec::new();
     for metric in metrics_of(&request) {
         let attributes: Vec<_> = match metric.data.as_ref().expect("data") {
@@ -118,8 +117,8 @@ fn names_units_and_attributes_are_those_of_the_conventions() {
 
 #[test]
 fn a_gateway_that_nobody_asked_exports_no_empty_metric() {
-    let house = sample::empty_house(vec![sample::lane_config("a", "example", "model-1", None)]);
-    let request = exported(&sample::view(&house, NOON_UNIX_MS));
+    let sample = SampleGateway::new(vec![lane_config("a", "example", "model-1", None)]);
+    let request = exported(&sample.snapshot(NOON_UNIX_MS));
     let names: Vec<&str> = metrics_of(&request).iter().map(|metric| metric.name.as_str()).collect();
     assert!(!names.iter().any(|name| name.starts_with("gen_ai.")), "{names:?}");
     assert!(names.contains(&"tokrate.lane.in_flight"), "{names:?}");
@@ -127,8 +126,8 @@ fn a_gateway_that_nobody_asked_exports_no_empty_metric() {
 
 #[test]
 fn a_clock_that_was_set_back_does_not_put_the_end_before_the_beginning() {
-    let house = sample::house(NOON_UNIX_MS);
-    let view = sample::view(&house, NOON_UNIX_MS - 7_200_000);
+    let sample = SampleGateway::with_traffic(NOON_UNIX_MS);
+    let view = sample.snapshot(NOON_UNIX_MS - 7_200_000);
     let bytes = metrics::request(&view, &[], BEGAN_UNIX_NS);
     let request = ExportMetricsServiceRequest::decode(&*bytes).expect("a request");
     for metric in metrics_of(&request) {

@@ -14,9 +14,12 @@ const OUTPUT_TOKENS_USUAL: f64 = 256.0;
 
 /// One of them.
 #[derive(Clone, Debug)]
-pub(crate) struct AliasView {
+pub struct AliasView {
+    /// Its name.
     pub name: String,
+    /// Which lane a call goes to first.
     pub policy: Policy,
+    /// When further attempts are started.
     pub mode: Mode,
     /// Tokens of its answers, on average.
     pub output_tokens: f64,

@@ -12,19 +12,23 @@ use tokrate_core::FailureKind;
 
 /// Series that count or tell the same.
 #[derive(Debug)]
-pub(crate) struct Family<'a> {
+pub struct Family<'a> {
     /// With dots between its parts.
     pub name: &'static str,
+    /// One sentence for people.
     pub help: &'static str,
+    /// The unit of its values.
     pub unit: Unit,
+    /// Its values by labels.
     pub series: Series<'a>,
 }
 
 /// What a family's values are in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Unit {
+pub enum Unit {
     /// Histograms of them count nanoseconds.
     Seconds,
+    /// Bytes.
     Bytes,
     /// Other things, by their name in braces, as UCUM wants it.
     Counted(&'static str),
@@ -32,20 +36,21 @@ pub(crate) enum Unit {
 
 /// The series of a family.
 #[derive(Debug)]
-pub(crate) enum Series<'a> {
+pub enum Series<'a> {
     /// Sums that only rise.
     Counters(Samples<'a, f64>),
+    /// Values that rise and fall.
     Gauges(Samples<'a, f64>),
     /// Such as have counted something.
     Histograms(Samples<'a, &'a Histogram>),
 }
 
 /// Values by labels.
-pub(crate) type Samples<'a, T> = Vec<(Labels<'a>, T)>;
+pub type Samples<'a, T> = Vec<(Labels<'a>, T)>;
 
 /// Labels, those without a value left out.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
-pub(crate) struct Labels<'a>(pub Vec<(&'static str, &'a str)>);
+pub struct Labels<'a>(pub Vec<(&'static str, &'a str)>);
 
 impl Unit {
     /// The name in UCUM, which OpenTelemetry uses.
@@ -106,7 +111,7 @@ impl<'a> Family<'a> {
 }
 
 /// All families of a moment.
-pub(crate) fn families(view: &View) -> Vec<Family<'_>> {
+pub fn families(view: &View) -> Vec<Family<'_>> {
     let mut families = Vec::with_capacity(20);
     generative(view, &mut families);
     attempts(view, &mut families);

@@ -15,11 +15,14 @@ use tokrate_store::LogCounts;
 
 /// A moment of the gateway.
 #[derive(Clone, Debug)]
-pub(crate) struct View {
+pub struct View {
+    /// Wall time (ms since 1970).
     pub now_unix_ms: u64,
+    /// Version of tokrate.
     pub version: &'static str,
     /// How long the gateway has been running.
     pub uptime: Span,
+    /// Calls that clients have open.
     pub open_calls: usize,
     /// In the order of the configuration.
     pub lanes: Vec<LaneView>,
@@ -27,7 +30,9 @@ pub(crate) struct View {
     pub aliases: Vec<AliasView>,
     /// Earlier lanes included.
     pub heard: Heard,
+    /// The throughput log, if one is kept.
     pub log: Option<LogView>,
+    /// Memory of the process that is in RAM, if the operating system says so.
     pub resident_bytes: Option<u64>,
     /// Where there is an export.
     pub exports: Option<crate::otel::exports::ExportCounts>,
@@ -35,13 +40,20 @@ pub(crate) struct View {
 
 /// A lane of the present configuration.
 #[derive(Clone, Debug)]
-pub(crate) struct LaneView {
+pub struct LaneView {
+    /// Its name.
     pub name: String,
+    /// Name of its provider.
     pub provider: String,
+    /// The model as the provider knows it.
     pub model: String,
+    /// Whether it takes calls now.
     pub state: LaneState,
+    /// Attempts in flight.
     pub in_flight: u32,
+    /// Attempts that may be in flight at once.
     pub cap: Option<u32>,
+    /// The cap that was learned from refusals.
     pub learned_cap: Option<f64>,
     /// Share of attempts that failed of late, 0 to 1.
     pub failing: f64,
@@ -49,18 +61,22 @@ pub(crate) struct LaneView {
     pub expected: Option<Expectation>,
     /// The same at other loads.
     pub curve: Vec<SnapshotPoint>,
+    /// Statistics since the start; `None` before its first attempt has ended.
     pub told: Option<LaneStats>,
 }
 
 /// Whether a lane may be asked.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(crate) enum LaneState {
+pub enum LaneState {
+    /// It takes calls.
     Ready,
     /// As many calls are in flight as may be.
     Full,
     /// Its breaker is open.
     CoolingDown {
+        /// Until it is tried again.
         left: Span,
+        /// What the failures were put down to.
         why: Blame,
     },
     /// It has cooled down: one call may try it.
@@ -71,8 +87,10 @@ pub(crate) enum LaneState {
 
 /// The log's writer.
 #[derive(Clone, Debug)]
-pub(crate) struct LogView {
+pub struct LogView {
+    /// Path of the database.
     pub path: String,
+    /// Rows written, waiting and lost.
     pub counts: LogCounts,
     /// The newest error.
     pub trouble: Option<String>,
@@ -82,7 +100,7 @@ pub(crate) struct LogView {
 
 impl View {
     /// Looks at a gateway that has been running since `began`. Reads a file of the operating system.
-    pub fn of(house: &House, began: Tick) -> View {
+    pub(crate) fn of(house: &House, began: Tick) -> View {
         let now = house.clock.now();
         let (heard, plan) = (house.stats.heard(), house.plan());
         let log = house.log.as_ref().map(|log| LogView {
@@ -145,7 +163,7 @@ impl LaneState {
 }
 
 /// Who is to blame that a lane cools down.
-pub(crate) fn blame_name(blame: Blame) -> &'static str {
+pub fn blame_name(blame: Blame) -> &'static str {
     match blame {
         Blame::Client => "client",
         Blame::Key => "key",

@@ -80,24 +80,26 @@ impl Drop for Names {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::{empty_house, lane_config};
+    use crate::sample::{SampleGateway, lane_config};
     use crate::telemetry::snapshot::{LaneState, View};
     use tokrate_core::Tick;
     use tokrate_net::{ClientConfig, Target};
 
     #[test]
     fn a_lane_comes_into_service_when_its_name_has_an_address() {
-        let mut house = empty_house(vec![lane_config("a", "p", "m", None)]);
+        let mut sample = SampleGateway::new(vec![lane_config("a", "p", "m", None)]);
         let target = Target::parse("http://localhost:9/v1").expect("a URL");
+        let house = Arc::get_mut(&mut sample.house).expect("nobody else has it");
         house.plan_alone().lanes[0] = {
             let mut lane = Lane::resolve(0, &lane_config("a", "p", "m", None), &ClientConfig::default(), house.clock);
             let endpoint = &mut lane.as_mut().expect("a lane").endpoints[0];
             endpoint.forget_addresses(&target, "nobody knows it");
             Arc::new(lane.expect("a lane"))
         };
-        let state = || View::of(&house, Tick::ZERO).lanes[0].state;
+        let house = &sample.house;
+        let state = || View::of(house, Tick::ZERO).lanes[0].state;
         assert_eq!(state(), LaneState::Unresolved);
-        assert!(!View::of(&house, Tick::ZERO).is_ready());
+        assert!(!View::of(house, Tick::ZERO).is_ready());
         assert_eq!(unresolved(house.plan().lanes.iter().map(Arc::as_ref)), ["lane a: nobody knows it"]);
         refresh_blocking(&house.plan());
         assert_eq!(state(), LaneState::Ready);

@@ -10,6 +10,7 @@ use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tokrate_admin::Admin;
 use tokrate_core::{Money, Span};
 use tokrate_gateway::{
     BudgetConfig, Config, CurvePoint, Gateway, GatewayError, KeyConfig, KeyLimits, LogSettings, LoserPolicy, Mode,
@@ -578,7 +579,7 @@ fn a_budget_that_a_restart_would_forget_is_refused() {
     let at = SocketAddr::from(([127, 0, 0, 1], 1));
     let config = with_key(1.0, configured(vec![lane("one", at, CHAT)], Mode::Off));
     let without = Config { log: None, ..config.clone() };
-    let said = |config: Config| Gateway::start(config).map(|_| ()).expect_err("it forgets").to_string();
+    let said = |config: Config| Gateway::start(config, Admin::new).map(|_| ()).expect_err("it forgets").to_string();
     assert!(matches!(check_budgets(&without), Err(GatewayError::BudgetWithoutLog(_))));
     assert!(said(without).contains("`log = \"off\"`"));
     let mut short = config;

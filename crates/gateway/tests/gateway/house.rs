@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
+use tokrate_admin::Admin;
 use tokrate_core::Span;
 use tokrate_gateway::{
     AliasConfig, BudgetConfig, Config, EndpointConfig, Gateway, LaneConfig, LogSettings, LoserPolicy, Mode, Policy,
@@ -70,14 +71,14 @@ pub fn configured(lanes: Vec<LaneConfig>, mode: Mode) -> Config {
 impl House {
     pub fn start(config: Config) -> House {
         let log = config.log.as_ref().map(|log| log.path.clone()).unwrap_or_default();
-        let gateway = Gateway::start(config).expect("a gateway");
+        let gateway = Gateway::start(config, Admin::new).expect("a gateway");
         House { address: gateway.address(), gateway: Some(gateway), log }
     }
 
     /// Starts it anew, after its end, with the same log.
     pub fn restart(&mut self, config: Config) {
         self.gateway = None;
-        let gateway = Gateway::start(config).expect("a gateway");
+        let gateway = Gateway::start(config, Admin::new).expect("a gateway");
         self.address = gateway.address();
         self.gateway = Some(gateway);
     }

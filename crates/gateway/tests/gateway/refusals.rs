@@ -5,6 +5,7 @@ use crate::house::{House, configured, lane};
 use crate::scripted::{Script, Scripted, chat_whole, whole};
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
+use tokrate_admin::Admin;
 use tokrate_core::Money;
 use tokrate_gateway::{Gateway, GatewayError, KeyConfig, KeyLimits, LaneConfig, Mode, key_hash};
 use tokrate_net::Target;
@@ -109,7 +110,7 @@ fn an_open_door_to_others_needs_a_key() {
     let mut config = configured(vec![lane("one", SocketAddr::from(([127, 0, 0, 1], 1)), CHAT)], Mode::Off);
     config.listen = SocketAddr::from(([0, 0, 0, 0], 0));
     config.log = None;
-    assert!(matches!(Gateway::start(config), Err(GatewayError::Open(_))));
+    assert!(matches!(Gateway::start(config, Admin::new), Err(GatewayError::Open(_))));
 }
 
 #[test]
@@ -117,7 +118,7 @@ fn a_look_at_the_gateway_from_elsewhere_needs_a_key() {
     let mut config = configured(vec![lane("one", SocketAddr::from(([127, 0, 0, 1], 1)), CHAT)], Mode::Off);
     config.admin = Some(SocketAddr::from(([0, 0, 0, 0], 0)));
     config.log = None;
-    assert!(matches!(Gateway::start(config.clone()), Err(GatewayError::OpenAdmin(_))));
+    assert!(matches!(Gateway::start(config.clone(), Admin::new), Err(GatewayError::OpenAdmin(_))));
     config.admin_key = Some(key_hash("sk-admin"));
     let house = House::start(config.clone());
     let gateway = house.gateway.as_ref().expect("it runs");

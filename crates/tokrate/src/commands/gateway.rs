@@ -9,6 +9,7 @@ use http::HeaderMap;
 use std::fmt::Write;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
+use tokrate_admin::Admin;
 use tokrate_bench::Stop;
 use tokrate_gateway::{Config, EndpointConfig, Gateway, RunningGateway, check_budgets, unresolved_blocking};
 use tokrate_host::{FleetConfig, Guise, Host, MetricNames, Provider, RunningHost};
@@ -31,7 +32,7 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
     super::interrupt::watch_quietly(stop.clone())?;
     tokrate_net::server::raise_open_files();
     let _locals = start_locals(&mut resolved)?;
-    let gateway = Gateway::start(resolved.config.clone())?;
+    let gateway = Gateway::start(resolved.config.clone(), Admin::new)?;
     let warnings = check_budgets(&resolved.config)?;
     wait(&stop, &gateway, flags, || {
         anstream::print!("{}", serving_shown(&resolved, &gateway));

@@ -7,7 +7,7 @@ use tokrate_meter::{Attempt as Row, AttemptRole};
 
 /// One alias.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct AliasStats {
+pub struct AliasStats {
     minutes: Hour<AliasMinute>,
 }
 
@@ -19,7 +19,7 @@ struct AliasMinute {
 }
 
 impl AliasStats {
-    pub fn record(&mut self, row: &Row) {
+    pub(crate) fn record(&mut self, row: &Row) {
         let Some((minute, _)) = self.minutes.at(When::of(row)) else { return };
         minute.calls += u64::from(row.attempt == 0);
         // Those that the budget grants, whether they won or not.

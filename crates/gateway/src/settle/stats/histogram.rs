@@ -85,7 +85,7 @@ pub(crate) const TOKENS: [u64; 14] =
 
 /// Counts of whole values by bucket.
 #[derive(Clone, Debug)]
-pub(crate) struct Histogram {
+pub struct Histogram {
     bounds: &'static [u64],
     /// One more than there are bounds: what is above the last.
     counts: Box<[u64]>,
@@ -93,12 +93,12 @@ pub(crate) struct Histogram {
 }
 
 impl Histogram {
-    pub fn new(bounds: &'static [u64]) -> Histogram {
+    pub(crate) fn new(bounds: &'static [u64]) -> Histogram {
         Histogram { bounds, counts: vec![0; bounds.len() + 1].into(), sum: 0 }
     }
 
     /// Counts a value.
-    pub fn add(&mut self, value: u64) {
+    pub(crate) fn add(&mut self, value: u64) {
         let bucket = self.bounds.partition_point(|bound| *bound < value);
         self.counts[bucket] += 1;
         self.sum += u128::from(value);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tokrate_meter::Attempt as Row;
 
 /// Minutes that are remembered.
-pub(crate) const MINUTES: u64 = 60;
+pub const MINUTES: u64 = 60;
 /// Minutes that [`Hour::fold_older`] makes one of.
 const FOLDED_MINUTES: u64 = 10;
 
@@ -19,7 +19,7 @@ pub(crate) fn hour_began(minute: u64) -> u64 {
 
 /// What was begun in each minute; a copy shares it.
 #[derive(Clone, Debug)]
-pub(crate) struct Hour<T> {
+pub struct Hour<T> {
     /// Minutes since 1970, rising.
     minutes: VecDeque<(u64, Arc<T>)>,
 }
@@ -49,7 +49,7 @@ impl When {
 
 impl<T: Clone + Default> Hour<T> {
     /// That of the minute in which something was begun, and whether the minute is new; nothing if it is over by more than an hour.
-    pub fn at(&mut self, When { begun: number, counted }: When) -> Option<(&mut T, bool)> {
+    pub(crate) fn at(&mut self, When { begun: number, counted }: When) -> Option<(&mut T, bool)> {
         // Threads count side by side; what lies further ahead was told by a clock that has been put right since.
         let ahead = self.minutes.partition_point(|(known, _)| *known <= counted.saturating_add(1));
         self.minutes.truncate(ahead);
@@ -69,7 +69,7 @@ impl<T: Clone + Default> Hour<T> {
     }
 
     /// Puts those that are over by so many minutes together, ten by ten: what was counted in one of ten stands at the first of them.
-    pub fn fold_older(&mut self, age: u64, add: impl Fn(&mut T, &T)) {
+    pub(crate) fn fold_older(&mut self, age: u64, add: impl Fn(&mut T, &T)) {
         let newest = self.minutes.back().map_or(0, |(newest, _)| *newest);
         let mut kept: VecDeque<(u64, Arc<T>)> = VecDeque::with_capacity(self.minutes.len());
         for (number, minute) in self.minutes.drain(..) {
@@ -83,7 +83,7 @@ impl<T: Clone + Default> Hour<T> {
     }
 
     /// Changes those that are over by so many minutes and of which `is_due` says that they are to be changed.
-    pub fn change_older(&mut self, age: u64, is_due: impl Fn(&T) -> bool, change: impl Fn(&mut T)) {
+    pub(crate) fn change_older(&mut self, age: u64, is_due: impl Fn(&T) -> bool, change: impl Fn(&mut T)) {
         let newest = self.minutes.back().map_or(0, |(newest, _)| *newest);
         let old = self.minutes.iter_mut().take_while(|(number, _)| newest - number >= age);
         old.filter(|(_, minute)| is_due(minute)).for_each(|(_, minute)| change(Arc::make_mut(minute)));

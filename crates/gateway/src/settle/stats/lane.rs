@@ -13,15 +13,15 @@ use tokrate_meter::{Attempt as Row, AttemptEnd, AttemptRole, CostBasis};
 
 /// Minutes after which no more than a band is kept of a minute's TTFT and speeds: all values of an hour of a hundred busy lanes
 /// would take as much memory as the rest of the gateway.
-pub(crate) const MINUTES_OPEN: u64 = 10;
+pub const MINUTES_OPEN: u64 = 10;
 /// Output speeds are sketched in thousandths of a token per second.
-pub(crate) const SPEED_STEPS: f64 = 1e3;
+pub const SPEED_STEPS: f64 = 1e3;
 
 /// How an attempt went, as a counter's labels have it.
-pub(crate) type Ending = (AttemptRole, AttemptEnd, Option<FailureKind>);
+pub type Ending = (AttemptRole, AttemptEnd, Option<FailureKind>);
 /// Failures by kind; `None` where none is known.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Failing(Vec<(Option<FailureKind>, u32)>);
+pub struct Failing(Vec<(Option<FailureKind>, u32)>);
 
 impl Failing {
     fn add(&mut self, kind: Option<FailureKind>) {
@@ -48,57 +48,74 @@ impl Failing {
 
 /// One lane.
 #[derive(Clone, Debug)]
-pub(crate) struct LaneStats {
+pub struct LaneStats {
+    /// Name of the lane.
     pub name: Arc<str>,
+    /// Name of its provider.
     pub provider: Arc<str>,
+    /// The model as the provider knows it.
     pub model: Arc<str>,
     /// The most calls that an attempt found in flight, itself included.
     pub in_flight_most: u32,
+    /// Attempts by role, end and failure.
     pub endings: BTreeMap<Ending, u64>,
     /// What is known of the cost, by basis (USD).
     pub cost_usd: BTreeMap<CostBasis, f64>,
+    /// Histograms by operation.
     pub operations: BTreeMap<Operation, OperationStats>,
+    /// The last hour.
     pub minutes: Hour<Minute>,
 }
 
 /// What was asked for, by the names of OpenTelemetry's `gen_ai.operation.name`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum Operation {
+pub enum Operation {
+    /// A chat.
     Chat,
+    /// The continuation of a text.
     TextCompletion,
+    /// Gemini's `generateContent`.
     GenerateContent,
+    /// Embeddings.
     Embeddings,
 }
 
 /// Histograms of one operation.
 #[derive(Clone, Debug)]
-pub(crate) struct OperationStats {
+pub struct OperationStats {
     /// Sent to first output text (ns).
     pub ttft: Histogram,
     /// 1 / output speed (ns).
     pub time_per_token: Histogram,
     /// Begun to the end (ns), of attempts that were not given up, by failure.
     pub duration: BTreeMap<Option<FailureKind>, Histogram>,
+    /// Tokens of the prompt.
     pub input_tokens: Histogram,
+    /// Tokens of the answer.
     pub output_tokens: Histogram,
 }
 
 /// What was begun in one minute.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Minute {
+pub struct Minute {
+    /// Attempts.
     pub attempts: u64,
+    /// Those that failed, by kind.
     pub failed: Failing,
     /// Nanoseconds.
     pub ttft: Spread,
     /// In steps of [`SPEED_STEPS`].
     pub output_speed: Spread,
+    /// Attempts beside the one that a call needed.
     pub extra_attempts: u64,
+    /// Cost of all attempts, as far as it is known (USD).
     pub cost_usd: f64,
+    /// Cost of the extra attempts (USD).
     pub extra_usd: f64,
 }
 
 impl LaneStats {
-    pub fn new(row: &Row) -> LaneStats {
+    pub(crate) fn new(row: &Row) -> LaneStats {
         LaneStats {
             name: row.lane.as_str().into(),
             provider: row.provider.as_str().into(),
@@ -116,7 +133,7 @@ impl LaneStats {
         (&self.name, &self.provider, &self.model)
     }
 
-    pub fn record(&mut self, row: &Row) {
+    pub(crate) fn record(&mut self, row: &Row) {
         *self.endings.entry((row.role, row.end, row.failure)).or_default() += 1;
         self.in_flight_most = self.in_flight_most.max(row.in_flight);
         if let Some(cost) = row.cost_usd {

@@ -11,15 +11,16 @@ mod lane;
 mod spread;
 mod trail;
 
-pub(crate) use alias::AliasStats;
-pub(crate) use hour::{MINUTES, hour_began};
-pub(crate) use lane::{LaneStats, MINUTES_OPEN, Minute, OperationStats, SPEED_STEPS};
-pub(crate) use spread::Spread;
-pub(crate) use trail::{Attempted, Trail};
+pub use alias::AliasStats;
+pub(crate) use hour::hour_began;
+pub use hour::{Hour, MINUTES};
+pub use lane::{Failing, LaneStats, MINUTES_OPEN, Minute, Operation, OperationStats, SPEED_STEPS};
+pub use spread::{Band, Spread};
+pub use trail::{Attempted, Trail};
 
 use crate::state::lock::locked;
 use histogram::{Histogram, OVERHEADS_NS};
-use hour::{Hour, When};
+use hour::When;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use tokrate_core::Sketch;
@@ -39,7 +40,7 @@ pub(crate) struct Stats {
 
 /// All of it, at a moment.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Heard {
+pub struct Heard {
     /// Sorted by name, provider and model.
     pub lanes: Vec<LaneStats>,
     /// By name; a reader shares them.

@@ -6,19 +6,22 @@ use tokrate_core::Sketch;
 
 /// Values of one minute.
 #[derive(Clone, Debug)]
-pub(crate) enum Spread {
+pub enum Spread {
+    /// All values, while more may come.
     Open(Box<Sketch>),
+    /// Their quantiles, once the minute is closed; `None` if there were no values.
     Closed(Option<Band>),
 }
 
 /// Where the middle of them lies, in their own unit, within [`Sketch::RELATIVE_ERROR`]. Small, as there is one for each of an hour's
 /// minutes of every lane.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(crate) struct Band {
+pub struct Band {
     /// Values.
     pub count: u32,
     /// The 10th percentile.
     pub low: f32,
+    /// The 50th percentile.
     pub median: f32,
     /// The 90th percentile.
     pub high: f32,
@@ -32,7 +35,7 @@ impl Default for Spread {
 
 impl Spread {
     /// Takes in a value; what comes for one that is closed is too late.
-    pub fn record(&mut self, value: u64) {
+    pub(crate) fn record(&mut self, value: u64) {
         if let Spread::Open(sketch) = self {
             sketch.record(value);
         }
@@ -51,11 +54,11 @@ impl Spread {
     }
 
     /// Keeps no more than where they lie.
-    pub fn close(&mut self) {
+    pub(crate) fn close(&mut self) {
         *self = Spread::Closed(self.band());
     }
 
-    pub fn is_open(&self) -> bool {
+    pub(crate) fn is_open(&self) -> bool {
         matches!(self, Spread::Open(_))
     }
 }

@@ -2,56 +2,10 @@
 
 use super::lane::Operation;
 use super::*;
+use crate::sample::{NOON_UNIX_MS, failed, lost, row};
 use proptest::prelude::*;
 use std::hint::black_box;
 use tokrate_core::FailureKind;
-use tokrate_meter::CostBasis;
-
-/// A minute in which the tests happen (ms since 1970).
-pub(crate) const NOON_UNIX_MS: u64 = 1_795_262_400_000;
-
-/// An attempt that was answered as most are.
-pub(crate) fn row(call: u64, lane: &str) -> Row {
-    Row {
-        call: format!("18a3f0c2d4e5f607-{call:x}"),
-        won: true,
-        started_unix_ms: NOON_UNIX_MS,
-        alias: "fast".to_owned(),
-        lane: lane.to_owned(),
-        provider: "example".to_owned(),
-        model: "model-1".to_owned(),
-        model_answered: Some("model-1-2026-01-01".to_owned()),
-        dialect_in: "openai-chat".to_owned(),
-        dialect_out: "openai-chat".to_owned(),
-        stream: true,
-        in_flight: 3,
-        status: Some(200),
-        wait_ns: Some(40_000),
-        ttft_ns: Some(180_000_000),
-        total_ns: 2_400_000_000,
-        overhead_ns: Some(61_000),
-        output_speed: Some(92.5),
-        output_tokens_std: 204,
-        input_tokens: Some(912),
-        output_tokens: Some(210),
-        cost_usd: Some(0.000_42),
-        cost_basis: CostBasis::Reported,
-        ..Row::default()
-    }
-}
-
-/// The same, having lost to another attempt.
-pub(crate) fn lost(call: u64, lane: &str, number: u32) -> Row {
-    let won = row(call, lane);
-    Row { attempt: number, won: false, end: AttemptEnd::Lost, role: AttemptRole::Hedge, ttft_ns: None, ..won }
-}
-
-/// The same, having failed before another was begun.
-pub(crate) fn failed(call: u64, lane: &str, kind: FailureKind) -> Row {
-    let won = row(call, lane);
-    let (ttft_ns, output_speed, cost_usd) = (None, None, None);
-    Row { won: false, end: AttemptEnd::Failed, failure: Some(kind), ttft_ns, output_speed, cost_usd, ..won }
-}
 
 #[test]
 fn a_lane_that_has_no_embeddings_is_none_the_worse_for_it() {
@@ -211,24 +165,6 @@ fn hearing_a_row_costs_less_than_a_microsecond() {
         println!("{name}: {each} ns a row; a copy of all takes {copied}");
         assert!(each < 1_000, "{name}: {each} ns");
         assert_eq!(heard.attempts, ROUNDS * rows.len() as u64);
-    }
-    let house = crate::sample::house(NOON_UNIX_MS);
-    for round in 0..3 {
-        let began = clock.now();
-        let view = black_box(crate::sample::view(&house, NOON_UNIX_MS));
-        let viewed = clock.now();
-        let page = crate::admin::page::fragment(&view);
-        let drawn = clock.now();
-        let metrics = crate::admin::openmetrics::text(view);
-        let told = clock.now();
-        println!(
-            "round {round}: a view takes {}, its page {} ({} bytes), its metrics {} ({} bytes)",
-            viewed - began,
-            drawn - viewed,
-            page.len(),
-            told - drawn,
-            metrics.len()
-        );
     }
 }
 

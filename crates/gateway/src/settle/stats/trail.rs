@@ -19,9 +19,12 @@ const NAME_BYTES_MOST: usize = 128;
 
 /// One call.
 #[derive(Clone, Debug)]
-pub(crate) struct Trail {
+pub struct Trail {
+    /// The call id in the log.
     pub call: String,
+    /// The alias that the client asked for.
     pub alias: String,
+    /// Whether the answer was streamed.
     pub stream: bool,
     /// In the order of their beginning.
     pub attempts: Vec<Attempted>,
@@ -31,14 +34,22 @@ pub(crate) struct Trail {
 
 /// One attempt of it.
 #[derive(Clone, Debug)]
-pub(crate) struct Attempted {
+pub struct Attempted {
+    /// Its number within the call, from 0.
     pub number: u32,
+    /// Name of the lane.
     pub lane: Arc<str>,
+    /// Why it was started.
     pub role: AttemptRole,
+    /// How it ended.
     pub end: AttemptEnd,
+    /// Whether the client got its answer.
     pub won: bool,
+    /// Why it failed.
     pub failure: Option<FailureKind>,
+    /// HTTP status of the lane.
     pub status: Option<u16>,
+    /// When it was started (ms since 1970).
     pub started_unix_ms: u64,
     /// Begun to sent (ns).
     pub wait_ns: Option<u64>,
@@ -46,11 +57,15 @@ pub(crate) struct Attempted {
     pub ttft_ns: Option<u64>,
     /// Begun to the end (ns).
     pub total_ns: u64,
+    /// Tokens per second after the first chunk.
     pub output_speed: Option<f64>,
     /// As reported, else as counted.
     pub output_tokens: u64,
+    /// Calls that the lane had in flight, this one included.
     pub in_flight: u32,
+    /// Cost (USD), if it is known.
     pub cost_usd: Option<f64>,
+    /// How the cost is known.
     pub cost_basis: CostBasis,
     /// Where the answer named another model than was asked for.
     pub model_answered: Option<String>,

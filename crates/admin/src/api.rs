@@ -3,11 +3,11 @@
 //! It refuses to know how they are asked for over HTTP. Invariant: every number has its unit in its name and stands with its
 //! conditions; what is unknown is `null`, never 0.
 
-use super::ask::{self, Asked, Refusal};
-use crate::settle::stats::Trail;
-use crate::telemetry::snapshot::{LaneState, LaneView, View, blame_name};
+use super::query::{self, Asked, Refusal};
 use serde_json::{Value, json};
 use tokrate_core::Span;
+use tokrate_gateway::telemetry::Trail;
+use tokrate_gateway::telemetry::{LaneState, LaneView, View, blame_name};
 use tokrate_route::{Expectation, LaneSnapshot};
 use tokrate_store::{Log, Store, StoreError};
 
@@ -135,7 +135,7 @@ fn call(trail: &Trail) -> Value {
 
 /// Groups of the log's rows. Reads the database: to be called where waiting is allowed.
 pub(crate) fn summary(log: Option<&Log>, query: Option<&str>, now_unix_ms: u64) -> Result<Value, Unanswered> {
-    let (mut query, by) = ask::summary(query, now_unix_ms)?;
+    let (mut query, by) = query::summary(query, now_unix_ms)?;
     query.limit = Some(SUMMARY_ROWS_MOST);
     query.order = tokrate_store::Order::Newest;
     let groups = log.ok_or(Unanswered::NoLog)?.reader()?.summarise(&query, by)?;
@@ -152,7 +152,7 @@ pub(crate) fn summary(log: Option<&Log>, query: Option<&str>, now_unix_ms: u64) 
 
 /// Rows of the log. Reads the database: to be called where waiting is allowed.
 pub(crate) fn attempts(log: Option<&Log>, query: Option<&str>, now_unix_ms: u64) -> Result<Value, Unanswered> {
-    let query = ask::attempts(query, now_unix_ms)?;
+    let query = query::attempts(query, now_unix_ms)?;
     let attempts = log.ok_or(Unanswered::NoLog)?.reader()?.attempts(&query)?;
     Ok(json!({ "now_unix_ms": now_unix_ms, "attempts": attempts }))
 }

@@ -4,18 +4,20 @@
 //! configuration and from rows of the log; with a key configured, nothing but `/healthz` answers without it; what takes time is done in a thread of its own, so that no call waits for it; a
 //! page of another site can neither read it nor frame it.
 
+#![forbid(unsafe_code)]
+
 mod api;
-pub(crate) mod ask;
+mod body;
 #[cfg(test)]
 mod browser;
 mod key;
-pub(crate) mod openmetrics;
-pub(crate) mod page;
+mod openmetrics;
+mod page;
+#[doc(hidden)]
+pub mod query;
 
-use crate::respond::body::CallBody;
-use crate::state::shared::House;
-use crate::telemetry::snapshot::View;
 use api::Unanswered;
+use body::FullBody;
 use bytes::Bytes;
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use http::header::{REFERRER_POLICY, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS};
@@ -24,8 +26,7 @@ use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use serde_json::{Value, json};
 use std::cell::Cell;
 use std::rc::Rc;
-use std::sync::Arc;
-use tokrate_core::Tick;
+use tokrate_gateway::telemetry::Observer;
 use tokrate_net::server::{ConnectionTap, Handler, RequestBody};
 
 /// Answers that are made at once; one more is refused.
@@ -38,9 +39,8 @@ const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
 const JSON: &str = "application/json";
 
 /// Answers those who look after the gateway.
-pub(crate) struct Admin {
-    house: Arc<House>,
-    began: Tick,
+pub struct Admin {
+    observer: Observer,
     answers: Cell<usize>,
 }
 
@@ -67,13 +67,12 @@ enum Topic {
 
 impl Admin {
     /// The admin side of a gateway that begins now.
-    pub fn new(house: Arc<House>) -> Admin {
-        let began = house.clock.now();
-        Admin { house, began, answers: Cell::new(0) }
+    pub fn new(observer: Observer) -> Admin {
+        Admin { observer, answers: Cell::new(0) }
     }
 
     async fn answer(&self, head: &Parts, tap: &ConnectionTap) -> Answer {
-        let key = self.house.plan().admin_key;
+        let key = self.observer.admin_key();
         if !matches!(head.method, Method::GET | Method::HEAD) {
             return Answer::text(StatusCode::METHOD_NOT_ALLOWED, "ask with GET");
         }
@@ -103,16 +102,16 @@ impl Admin {
         let Some(_turn) = Turn::take(&self.answers) else {
             return Answer::text(StatusCode::SERVICE_UNAVAILABLE, "too many ask at once; ask again later");
         };
-        let (house, began, query) = (Arc::clone(&self.house), self.began, head.uri.query().map(str::to_owned));
-        let made = tokio::task::spawn_blocking(move || topic.answer(&house, began, query.as_deref()));
+        let (observer, query) = (self.observer.clone(), head.uri.query().map(str::to_owned));
+        let made = tokio::task::spawn_blocking(move || topic.answer(&observer, query.as_deref()));
         made.await.unwrap_or_else(|_| Answer::text(StatusCode::INTERNAL_SERVER_ERROR, "this answer could not be made"))
     }
 }
 
 impl Handler for Admin {
-    type Body = CallBody;
+    type Body = FullBody;
 
-    async fn handle(self: Rc<Self>, request: Request<RequestBody>, tap: Rc<ConnectionTap>) -> Response<CallBody> {
+    async fn handle(self: Rc<Self>, request: Request<RequestBody>, tap: Rc<ConnectionTap>) -> Response<FullBody> {
         let (head, _) = request.into_parts();
         self.answer(&head, &tap).await.into_response()
     }
@@ -124,9 +123,9 @@ impl Handler for Admin {
 
 impl Topic {
     /// Makes the answer. Takes its time.
-    fn answer(self, house: &House, began: Tick, query: Option<&str>) -> Answer {
-        let view = || View::of(house, began);
-        let now = || house.clock.wall_nanos() / 1_000_000;
+    fn answer(self, observer: &Observer, query: Option<&str>) -> Answer {
+        let view = || observer.snapshot();
+        let now = || observer.clock().wall_nanos() / 1_000_000;
         match self {
             Topic::Page => Answer::of(StatusCode::OK, HTML, page::page(&view())),
             Topic::Fragment => Answer::of(StatusCode::OK, HTML, page::fragment(&view())),
@@ -135,8 +134,8 @@ impl Topic {
             Topic::Ready => Answer::text(StatusCode::SERVICE_UNAVAILABLE, "no lane can be asked; /api/lanes says why"),
             Topic::Lanes => Answer::json(api::lanes(&view(), query)),
             Topic::Calls => Answer::json(api::calls(&view(), query)),
-            Topic::Summary => Answer::json(api::summary(house.log.as_ref(), query, now())),
-            Topic::Attempts => Answer::json(api::attempts(house.log.as_ref(), query, now())),
+            Topic::Summary => Answer::json(api::summary(observer.log(), query, now())),
+            Topic::Attempts => Answer::json(api::attempts(observer.log(), query, now())),
         }
     }
 }
@@ -173,8 +172,8 @@ impl Answer {
         }
     }
 
-    fn into_response(self) -> Response<CallBody> {
-        let mut response = Response::new(CallBody::plain(self.body));
+    fn into_response(self) -> Response<FullBody> {
+        let mut response = Response::new(FullBody::new(self.body));
         *response.status_mut() = self.status;
         let headers = response.headers_mut();
         let mut put = |name: HeaderName, value: &'static str| headers.insert(name, HeaderValue::from_static(value));

@@ -6,19 +6,15 @@
 mod devtools;
 
 use super::{Admin, Answer};
-use crate::sample;
-use crate::settle::stats::tests::row;
-use crate::state::shared::House;
 use devtools::Browser;
 use serde_json::{Value, json};
-use std::cell::Cell;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::mpsc::channel;
 use tokio::sync::oneshot;
 use tokrate_core::Span;
+use tokrate_gateway::sample::{SampleGateway, row};
 use tokrate_meter::Attempt as Row;
 use tokrate_net::Clock;
 use tokrate_net::server::{AccessConfig, AccessSettings, ConnectionLimits, Connections, Listener};
@@ -30,16 +26,16 @@ const DESK: u32 = 1200;
 /// The admin side of a house, served on loopback until it is dropped.
 struct Served {
     address: SocketAddr,
-    house: Arc<House>,
+    sample: SampleGateway,
     _end: oneshot::Sender<()>,
 }
 
 fn serve() -> Served {
     let now_unix_ms = Clock::monotonic().wall_nanos() / 1_000_000;
-    let house = Arc::new(sample::house(now_unix_ms));
+    let sample = SampleGateway::with_traffic(now_unix_ms);
     let (end, ended) = oneshot::channel::<()>();
     let (told, address) = channel();
-    let inside = Arc::clone(&house);
+    let observer = sample.observer();
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         tokio::task::LocalSet::new().block_on(&runtime, async {
@@ -49,13 +45,13 @@ fn serve() -> Served {
             let here = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
             let listener = Listener::bind(here, &access, &connections).await.expect("a port");
             told.send(listener.address()).expect("the test waits");
-            let clock = inside.clock;
-            let admin = Admin { began: clock.now() - Span::from_secs(7_512), house: inside, answers: Cell::new(0) };
+            let clock = observer.clock();
+            let admin = Admin::new(observer);
             let end = async move { drop(ended.await) };
             listener.serve(Rc::new(admin), clock, end, Span::from_secs(1)).await;
         });
     });
-    Served { address: address.recv().expect("it listens"), house, _end: end }
+    Served { address: address.recv().expect("it listens"), sample, _end: end }
 }
 
 /// Where pictures are kept for people to look at.
@@ -151,7 +147,7 @@ fn news_come_by_themselves_and_leave_the_reader_where_they_were() {
     let started_unix_ms = Clock::monotonic().wall_nanos() / 1_000_000;
     let news =
         Row { alias: "the-news".to_owned(), model_answered: Some(hostile), started_unix_ms, ..row(99, "openai") };
-    served.house.stats.record(&Row { provider: "openai".to_owned(), model: "gpt-5.2-mini".to_owned(), ..news });
+    served.sample.record(&Row { provider: "openai".to_owned(), model: "gpt-5.2-mini".to_owned(), ..news });
     let after = browser.ask(AWAIT_NEWS);
     let (_, height) = browser.content();
     std::fs::write(gallery("1200-opened.png"), browser.picture(DESK, height))

@@ -22,7 +22,7 @@ pub(crate) struct Asked {
 }
 
 /// What is wrong with it, and what to do.
-pub(crate) type Refusal = String;
+pub type Refusal = String;
 
 impl Asked {
     /// Reads a query string.
@@ -92,7 +92,7 @@ impl Asked {
 }
 
 /// Rows of attempts.
-pub(crate) fn attempts(query: Option<&str>, now: u64) -> Result<Query, Refusal> {
+pub fn attempts(query: Option<&str>, now: u64) -> Result<Query, Refusal> {
     let mut asked = Asked::of(query)?;
     let mut query = filters(&mut asked, None, now)?;
     query.limit = Some(asked.take_count("limit", ROWS, ROWS_MOST)?);
@@ -106,7 +106,7 @@ pub(crate) fn attempts(query: Option<&str>, now: u64) -> Result<Query, Refusal> 
 }
 
 /// Groups of attempts.
-pub(crate) fn summary(query: Option<&str>, now: u64) -> Result<(Query, Grouping), Refusal> {
+pub fn summary(query: Option<&str>, now: u64) -> Result<(Query, Grouping), Refusal> {
     let mut asked = Asked::of(query)?;
     let query = filters(&mut asked, Some(SINCE), now)?;
     let by = asked.take("by").unwrap_or_else(|| "lane".to_owned());

@@ -4,11 +4,11 @@
 
 use super::lanes::state_words;
 use super::share;
-use crate::config::display::{mode_shown, policy_shown};
-use crate::telemetry::aliases::AliasView;
-use crate::telemetry::snapshot::{LaneState, View};
 use std::fmt::Write as _;
 use tokrate_charts::{escape, format};
+use tokrate_gateway::telemetry::AliasView;
+use tokrate_gateway::telemetry::{LaneState, View};
+use tokrate_gateway::{mode_shown, policy_shown};
 use tokrate_route::{LaneSnapshot, Mode};
 
 /// Lanes of one alias that are shown.

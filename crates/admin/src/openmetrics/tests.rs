@@ -1,20 +1,19 @@
 //! The metrics' text, and that no label holds what was not configured.
 
 use super::*;
-use crate::sample;
-use crate::settle::stats::tests::{NOON_UNIX_MS, failed, lost, row};
 use std::collections::BTreeSet;
 use tokrate_core::FailureKind;
+use tokrate_gateway::sample::{NOON_UNIX_MS, SampleGateway, failed, lane_config, lost, row};
 use tokrate_meter::Attempt as Row;
 
 /// What clients and providers chose, and what is secret.
 const FOREIGN: &str = "foreign";
 
 fn metrics_of(rows: &[Row], lanes: &[(&str, &str, &str)]) -> String {
-    let lanes = lanes.iter().map(|(name, provider, model)| sample::lane_config(name, provider, model, Some(8)));
-    let house = sample::empty_house(lanes.collect());
-    rows.iter().for_each(|row| house.stats.record(row));
-    text(sample::view(&house, NOON_UNIX_MS + 1_000))
+    let lanes = lanes.iter().map(|(name, provider, model)| lane_config(name, provider, model, Some(8)));
+    let sample = SampleGateway::new(lanes.collect());
+    rows.iter().for_each(|row| sample.record(row));
+    text(sample.snapshot(NOON_UNIX_MS + 1_000))
 }
 
 #[test]
@@ -72,8 +71,8 @@ fn names_of_lanes_are_escaped() {
 
 #[test]
 fn every_family_is_described_once_and_written_in_one_place() {
-    let house = sample::house(NOON_UNIX_MS);
-    let text = text(sample::view(&house, NOON_UNIX_MS));
+    let sample = SampleGateway::with_traffic(NOON_UNIX_MS);
+    let text = text(sample.snapshot(NOON_UNIX_MS));
     let mut described = BTreeSet::new();
     let mut family = String::new();
     for line in text.lines() {

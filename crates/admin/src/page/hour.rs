@@ -3,10 +3,10 @@
 //! It refuses to sum up lanes: what was measured under unlike conditions is drawn apart. Invariant: a minute without a call
 //! is a gap in the line, and a minute belongs to the attempts that were begun in it.
 
-use crate::settle::stats::{LaneStats, MINUTES, MINUTES_OPEN, Minute, SPEED_STEPS, Spread};
-use crate::telemetry::snapshot::View;
 use std::fmt::Write as _;
 use tokrate_charts::{Axis, Chart, LineChart, Point, Series, SeriesStyle, Size, escape};
+use tokrate_gateway::telemetry::View;
+use tokrate_gateway::telemetry::{LaneStats, MINUTES, MINUTES_OPEN, Minute, SPEED_STEPS, Spread};
 
 /// Lanes of one chart: more cannot be told apart.
 const LANES_MOST: usize = 6;

@@ -4,11 +4,11 @@
 //! Invariant: names that providers chose are escaped like all others.
 
 use super::{clock_time, nanos, usd};
-use crate::settle::stats::{Attempted, Trail};
-use crate::telemetry::snapshot::View;
 use std::fmt::Write as _;
 use tokrate_charts::{escape, format};
 use tokrate_core::FailureKind;
+use tokrate_gateway::telemetry::View;
+use tokrate_gateway::telemetry::{Attempted, Trail};
 use tokrate_meter::{AttemptEnd, AttemptRole, CostBasis};
 
 /// Calls that are shown.

@@ -9,9 +9,9 @@ mod calls;
 mod hour;
 mod lanes;
 
-use crate::telemetry::snapshot::View;
 use std::fmt::Write as _;
 use tokrate_charts::{Table, escape, format};
+use tokrate_gateway::telemetry::View;
 
 /// The charts' colours, then the page's own rules.
 pub(crate) fn style() -> String {

@@ -3,14 +3,14 @@
 //! It refuses to know which metrics there are. Invariant: names are those of OpenTelemetry with `_` for each dot, values of
 //! labels are escaped.
 
-use crate::telemetry::metrics::{Family, Labels, Series, Unit, families};
-use crate::telemetry::snapshot::View;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, LabelSetEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::{Registry, Unit as Suffix};
 use std::fmt::Error;
+use tokrate_gateway::telemetry::View;
+use tokrate_gateway::telemetry::metrics::{Family, Labels, Series, Unit, families};
 
 /// What the text is called in HTTP.
 pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -33,13 +33,15 @@ impl Collector for Metrics {
             write(&mut encoder, &family)?;
         }
         let mut build = encoder.encode_descriptor("tokrate_build", "Version of tokrate", None, MetricType::Info)?;
-        build.encode_info(&Labels(vec![("version", self.0.version)]))
+        build.encode_info(&LabelSet(&Labels(vec![("version", self.0.version)])))
     }
 }
 
-impl EncodeLabelSet for Labels<'_> {
+struct LabelSet<'a>(&'a Labels<'a>);
+
+impl EncodeLabelSet for LabelSet<'_> {
     fn encode(&self, encoder: &mut LabelSetEncoder<'_>) -> Result<(), Error> {
-        let pairs: Vec<(String, &str)> = self.0.iter().map(|(name, value)| (underscored(name), *value)).collect();
+        let pairs: Vec<(String, &str)> = self.0.0.iter().map(|(name, value)| (underscored(name), *value)).collect();
         pairs.encode(encoder)
     }
 }
@@ -60,18 +62,18 @@ fn write(encoder: &mut DescriptorEncoder<'_>, family: &Family<'_>) -> Result<(),
     match &family.series {
         Series::Counters(samples) => {
             for (labels, value) in samples {
-                described.encode_family(labels)?.encode_counter::<NoLabelSet, f64, f64>(value, None)?;
+                described.encode_family(&LabelSet(labels))?.encode_counter::<NoLabelSet, f64, f64>(value, None)?;
             }
         }
         Series::Gauges(samples) => {
             for (labels, value) in samples {
-                described.encode_family(labels)?.encode_gauge(value)?;
+                described.encode_family(&LabelSet(labels))?.encode_gauge(value)?;
             }
         }
         Series::Histograms(samples) => {
             let parts = family.unit.parts();
             for (labels, histogram) in samples {
-                described.encode_family(labels)?.encode_histogram::<NoLabelSet>(
+                described.encode_family(&LabelSet(labels))?.encode_histogram::<NoLabelSet>(
                     histogram.sum() / parts,
                     histogram.count(),
                     &histogram.buckets(parts),

@@ -4,9 +4,9 @@
 //! loaded, and no further.
 
 use super::{share, usd};
-use crate::telemetry::snapshot::{LaneState, LaneView, View};
 use std::fmt::Write as _;
 use tokrate_charts::{Axis, Chart, Direction, LineChart, Mark, Point, Series, SeriesStyle, Size, escape, format};
+use tokrate_gateway::telemetry::{LaneState, LaneView, View};
 use tokrate_meter::AttemptEnd;
 use tokrate_route::{Blame, Expectation, LaneSnapshot};
 

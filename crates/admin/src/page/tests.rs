@@ -1,9 +1,8 @@
 //! The page as text: what is on it, and that nothing on it is anybody else's markup.
 
 use super::*;
-use crate::sample;
-use crate::settle::stats::tests::{NOON_UNIX_MS, failed, lost, row};
 use tokrate_core::FailureKind;
+use tokrate_gateway::sample::{NOON_UNIX_MS, SampleGateway, failed, lane_config, lost, row};
 use tokrate_meter::Attempt as Row;
 
 const HOSTILE: &str = "<script>alert(1)</script>\"'&";
@@ -24,18 +23,18 @@ fn outline(html: &str) -> String {
 
 #[test]
 fn the_page_is_as_it_was() {
-    let lanes = [("a", Some(4)), ("b", None)].map(|(name, cap)| sample::lane_config(name, "example", "model-1", cap));
-    let house = sample::empty_house(lanes.into());
+    let lanes = [("a", Some(4)), ("b", None)].map(|(name, cap)| lane_config(name, "example", "model-1", cap));
+    let sample = SampleGateway::new(lanes.into());
     for row in [row(1, "a"), lost(2, "a", 1), row(2, "b"), failed(3, "a", FailureKind::RateLimited)] {
-        house.stats.record(&row);
+        sample.record(&row);
     }
-    insta::assert_snapshot!(outline(&page(&sample::view(&house, NOON_UNIX_MS + 90_000))));
+    insta::assert_snapshot!(outline(&page(&sample.snapshot(NOON_UNIX_MS + 90_000))));
 }
 
 #[test]
 fn a_gateway_that_has_done_nothing_says_so() {
-    let house = sample::empty_house(vec![sample::lane_config("a", "example", "model-1", None)]);
-    let html = page(&sample::view(&house, NOON_UNIX_MS));
+    let sample = SampleGateway::new(vec![lane_config("a", "example", "model-1", None)]);
+    let html = page(&sample.snapshot(NOON_UNIX_MS));
     for said in
         ["Nothing is known of its speed yet", "No answer was begun", "No call has ended", "No attempt has failed"]
     {
@@ -47,17 +46,17 @@ fn a_gateway_that_has_done_nothing_says_so() {
 
 #[test]
 fn what_was_configured_and_what_providers_say_is_escaped() {
-    let house = sample::empty_house(vec![sample::lane_config(HOSTILE, HOSTILE, HOSTILE, Some(3))]);
+    let sample = SampleGateway::new(vec![lane_config(HOSTILE, HOSTILE, HOSTILE, Some(3))]);
     let hostile = |row: Row| {
         let [lane, provider, model, alias] = [(); 4].map(|()| HOSTILE.to_owned());
         let model_answered = Some(format!("{HOSTILE}!"));
         Row { lane, provider, model, alias, model_answered, ..row }
     };
     for row in [row(1, ""), lost(2, "", 1), row(2, ""), failed(3, "", FailureKind::Dns)] {
-        house.stats.record(&hostile(row));
+        sample.record(&hostile(row));
     }
-    let mut view = sample::view(&house, NOON_UNIX_MS + 1_000);
-    view.log = Some(crate::telemetry::snapshot::LogView {
+    let mut view = sample.snapshot(NOON_UNIX_MS + 1_000);
+    view.log = Some(tokrate_gateway::telemetry::LogView {
         path: HOSTILE.to_owned(),
         counts: tokrate_store::LogCounts::default(),
         trouble: Some(HOSTILE.to_owned()),
@@ -71,8 +70,8 @@ fn what_was_configured_and_what_providers_say_is_escaped() {
 
 #[test]
 fn nothing_on_the_page_needs_what_its_policy_forbids() {
-    let house = sample::house(NOON_UNIX_MS);
-    let html = page(&sample::view(&house, NOON_UNIX_MS));
+    let sample = SampleGateway::with_traffic(NOON_UNIX_MS);
+    let html = page(&sample.snapshot(NOON_UNIX_MS));
     for forbidden in
         [" style=", "<style", "<script>", " onload", " onclick", "javascript:", "http://", "https://", "//"]
     {
@@ -86,8 +85,8 @@ fn nothing_on_the_page_needs_what_its_policy_forbids() {
 
 #[test]
 fn parts_that_are_swapped_are_found_by_their_names() {
-    let house = sample::house(NOON_UNIX_MS);
-    let html = fragment(&sample::view(&house, NOON_UNIX_MS));
+    let sample = SampleGateway::with_traffic(NOON_UNIX_MS);
+    let html = fragment(&sample.snapshot(NOON_UNIX_MS));
     let mut ids: Vec<&str> = html.split(" id=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
     let count = ids.len();
     ids.sort_unstable();
@@ -101,8 +100,8 @@ fn parts_that_are_swapped_are_found_by_their_names() {
 
 #[test]
 fn the_page_keeps_within_a_size_that_can_be_sent_every_two_seconds() {
-    let house = sample::house(NOON_UNIX_MS);
-    let html = fragment(&sample::view(&house, NOON_UNIX_MS));
+    let sample = SampleGateway::with_traffic(NOON_UNIX_MS);
+    let html = fragment(&sample.snapshot(NOON_UNIX_MS));
     assert!(html.len() < 256 * 1024, "{} bytes", html.len());
 }
 
@@ -114,4 +113,30 @@ fn amounts_of_money_are_never_rounded_to_nothing() {
     let expected: Vec<String> =
         expected.iter().map(|digits| format!("{digits} USD")).chain(["n/a".to_owned()]).collect();
     assert_eq!(shown.to_vec(), expected);
+}
+
+/// Not bars: figures. `cargo nextest run --release -p tokrate-admin --run-ignored only drawing --no-capture`
+#[test]
+#[ignore = "prints figures, which only a quiet machine and an optimised build make true"]
+#[allow(clippy::print_stdout)]
+fn what_drawing_a_page_costs() {
+    let clock = tokrate_net::Clock::monotonic();
+    let sample = SampleGateway::with_traffic(NOON_UNIX_MS);
+    for round in 0..3 {
+        let started = clock.now();
+        let view = std::hint::black_box(sample.snapshot(NOON_UNIX_MS));
+        let copied = clock.now();
+        let page = fragment(&view);
+        let drawn = clock.now();
+        let metrics = crate::openmetrics::text(view);
+        let written = clock.now();
+        println!(
+            "round {round}: a snapshot takes {}, its page {} ({} bytes), its metrics {} ({} bytes)",
+            copied - started,
+            drawn - copied,
+            page.len(),
+            written - drawn,
+            metrics.len()
+        );
+    }
 }
