@@ -3,24 +3,24 @@
 //! It refuses to know how they are asked for over HTTP. Invariant: every number has its unit in its name and stands with its
 //! conditions; what is unknown is `null`, never 0.
 
-use super::query::{self, Asked, Refusal};
+use super::query::{self, QueryParams, Refusal};
 use serde_json::{Value, json};
 use tokrate_core::Span;
-use tokrate_gateway::telemetry::Trail;
-use tokrate_gateway::telemetry::{LaneState, LaneView, View, blame_name};
+use tokrate_gateway::telemetry::CallTrace;
+use tokrate_gateway::telemetry::{LaneState, LaneStatus, Snapshot, blame_name};
 use tokrate_route::{Expectation, LaneSnapshot};
 use tokrate_store::{Log, Store, StoreError};
 
 /// Calls of one answer at most.
-const CALLS_MOST: u64 = 100;
+const MAX_CALLS: u64 = 100;
 /// Calls of one answer, unless it is said otherwise.
 const CALLS: u64 = 20;
 /// Rows that a summary is made of at most, the newest ones.
-const SUMMARY_ROWS_MOST: u64 = 2_000_000;
+const MAX_SUMMARY_ROWS: u64 = 2_000_000;
 
 /// Why there is no answer.
 #[derive(Debug)]
-pub(crate) enum Unanswered {
+pub(crate) enum ApiError {
     /// It was asked wrongly.
     Refused(Refusal),
     /// There is no log to look into.
@@ -29,26 +29,26 @@ pub(crate) enum Unanswered {
     Store(StoreError),
 }
 
-impl From<Refusal> for Unanswered {
-    fn from(refusal: Refusal) -> Unanswered {
-        Unanswered::Refused(refusal)
+impl From<Refusal> for ApiError {
+    fn from(refusal: Refusal) -> ApiError {
+        ApiError::Refused(refusal)
     }
 }
 
-impl From<StoreError> for Unanswered {
-    fn from(error: StoreError) -> Unanswered {
-        Unanswered::Store(error)
+impl From<StoreError> for ApiError {
+    fn from(error: StoreError) -> ApiError {
+        ApiError::Store(error)
     }
 }
 
 /// All lanes as they stand.
-pub(crate) fn lanes(view: &View, query: Option<&str>) -> Result<Value, Unanswered> {
-    Asked::of(query)?.finish()?;
-    let lanes: Vec<Value> = view.lanes.iter().map(lane).collect();
-    Ok(json!({ "now_unix_ms": view.now_unix_ms, "prompt_tokens": LaneSnapshot::PROMPT_TOKENS, "lanes": lanes }))
+pub(crate) fn lanes(snapshot: &Snapshot, query: Option<&str>) -> Result<Value, ApiError> {
+    QueryParams::of(query)?.finish()?;
+    let lanes: Vec<Value> = snapshot.lanes.iter().map(lane).collect();
+    Ok(json!({ "now_unix_ms": snapshot.now_unix_ms, "prompt_tokens": LaneSnapshot::PROMPT_TOKENS, "lanes": lanes }))
 }
 
-fn lane(lane: &LaneView) -> Value {
+fn lane(lane: &LaneStatus) -> Value {
     let breaker = match lane.state {
         LaneState::CoolingDown { left, why } => json!({ "open": true, "left_ms": ms(left), "blame": blame_name(why) }),
         _ => json!({ "open": false }),
@@ -58,8 +58,8 @@ fn lane(lane: &LaneView) -> Value {
         expected["in_flight"] = point.in_flight.into();
         Some(expected)
     });
-    let told = lane.told.as_ref();
-    let endings = told.into_iter().flat_map(|told| &told.endings).map(|((role, end, failure), count)| {
+    let stats = lane.stats.as_ref();
+    let endings = stats.into_iter().flat_map(|stats| &stats.endings).map(|((role, end, failure), count)| {
         let failure = failure.map(tokrate_core::FailureKind::name);
         json!({ "role": role.name(), "end": end.name(), "failure": failure, "count": count })
     });
@@ -69,7 +69,7 @@ fn lane(lane: &LaneView) -> Value {
         "model": lane.model,
         "state": lane.state.name(),
         "in_flight": lane.in_flight,
-        "in_flight_seen_most": told.map(|told| told.in_flight_most),
+        "in_flight_seen_most": stats.map(|stats| stats.peak_in_flight),
         "cap": lane.cap,
         "learned_cap": lane.learned_cap,
         "breaker": breaker,
@@ -77,7 +77,7 @@ fn lane(lane: &LaneView) -> Value {
         "expected_now": lane.expected.as_ref().map(expectation),
         "curve": curve.collect::<Vec<Value>>(),
         "attempts": endings.collect::<Vec<Value>>(),
-        "cost_usd": told.map_or(0.0, |told| told.cost()),
+        "cost_usd": stats.map_or(0.0, |stats| stats.cost()),
     })
 }
 
@@ -92,16 +92,16 @@ fn expectation(expected: &Expectation) -> Value {
 }
 
 /// The last calls with their attempts.
-pub(crate) fn calls(view: &View, query: Option<&str>) -> Result<Value, Unanswered> {
-    let mut asked = Asked::of(query)?;
-    let limit = asked.take_count("limit", CALLS, CALLS_MOST)?;
-    asked.finish()?;
-    let calls: Vec<Value> = view.heard.calls(limit as usize).iter().map(|trail| call(trail)).collect();
-    Ok(json!({ "now_unix_ms": view.now_unix_ms, "calls": calls }))
+pub(crate) fn calls(snapshot: &Snapshot, query: Option<&str>) -> Result<Value, ApiError> {
+    let mut params = QueryParams::of(query)?;
+    let limit = params.take_count("limit", CALLS, MAX_CALLS)?;
+    params.finish()?;
+    let calls: Vec<Value> = snapshot.stats.calls(limit as usize).iter().map(|trace| call(trace)).collect();
+    Ok(json!({ "now_unix_ms": snapshot.now_unix_ms, "calls": calls }))
 }
 
-fn call(trail: &Trail) -> Value {
-    let attempts = trail.attempts.iter().map(|attempt| {
+fn call(trace: &CallTrace) -> Value {
+    let attempts = trace.attempts.iter().map(|attempt| {
         json!({
             "attempt": attempt.number,
             "lane": &*attempt.lane,
@@ -123,37 +123,37 @@ fn call(trail: &Trail) -> Value {
         })
     });
     json!({
-        "call": trail.call,
-        "alias": trail.alias,
-        "stream": trail.stream,
-        "started_unix_ms": trail.started_unix_ms(),
-        "winner": trail.winner().map(|winner| &*winner.lane),
-        "cost_usd": trail.cost_usd(),
+        "call": trace.call,
+        "alias": trace.alias,
+        "stream": trace.stream,
+        "started_unix_ms": trace.started_unix_ms(),
+        "winner": trace.winner().map(|winner| &*winner.lane),
+        "cost_usd": trace.cost_usd(),
         "attempts": attempts.collect::<Vec<Value>>(),
     })
 }
 
 /// Groups of the log's rows. Reads the database: to be called where waiting is allowed.
-pub(crate) fn summary(log: Option<&Log>, query: Option<&str>, now_unix_ms: u64) -> Result<Value, Unanswered> {
+pub(crate) fn summary(log: Option<&Log>, query: Option<&str>, now_unix_ms: u64) -> Result<Value, ApiError> {
     let (mut query, by) = query::summary(query, now_unix_ms)?;
-    query.limit = Some(SUMMARY_ROWS_MOST);
+    query.limit = Some(MAX_SUMMARY_ROWS);
     query.order = tokrate_store::Order::Newest;
-    let groups = log.ok_or(Unanswered::NoLog)?.reader()?.summarise(&query, by)?;
+    let groups = log.ok_or(ApiError::NoLog)?.reader()?.summarise(&query, by)?;
     let rows: u64 = groups.iter().map(|group| group.attempts).sum();
     Ok(json!({
         "now_unix_ms": now_unix_ms,
         "since_unix_ms": query.from_unix_ms,
         "until_unix_ms": query.until_unix_ms,
         "by": { "lane": by.lane, "hour": by.hour },
-        "cut_off": rows == SUMMARY_ROWS_MOST,
+        "cut_off": rows == MAX_SUMMARY_ROWS,
         "groups": groups.iter().map(tokrate_store::Summary::json).collect::<Vec<Value>>(),
     }))
 }
 
 /// Rows of the log. Reads the database: to be called where waiting is allowed.
-pub(crate) fn attempts(log: Option<&Log>, query: Option<&str>, now_unix_ms: u64) -> Result<Value, Unanswered> {
+pub(crate) fn attempts(log: Option<&Log>, query: Option<&str>, now_unix_ms: u64) -> Result<Value, ApiError> {
     let query = query::attempts(query, now_unix_ms)?;
-    let attempts = log.ok_or(Unanswered::NoLog)?.reader()?.attempts(&query)?;
+    let attempts = log.ok_or(ApiError::NoLog)?.reader()?.attempts(&query)?;
     Ok(json!({ "now_unix_ms": now_unix_ms, "attempts": attempts }))
 }
 

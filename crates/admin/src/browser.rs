@@ -5,7 +5,7 @@
 
 mod devtools;
 
-use super::{Admin, Answer};
+use super::{Admin, AdminResponse};
 use devtools::Browser;
 use serde_json::{Value, json};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -34,7 +34,7 @@ fn serve() -> Served {
     let now_unix_ms = Clock::monotonic().wall_nanos() / 1_000_000;
     let sample = SampleGateway::with_traffic(now_unix_ms);
     let (end, ended) = oneshot::channel::<()>();
-    let (told, address) = channel();
+    let (stats, address) = channel();
     let observer = sample.observer();
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
@@ -44,7 +44,7 @@ fn serve() -> Served {
             let connections = Connections::new(ConnectionLimits::without_keys());
             let here = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
             let listener = Listener::bind(here, &access, &connections).await.expect("a port");
-            told.send(listener.address()).expect("the test waits");
+            stats.send(listener.address()).expect("the test waits");
             let clock = observer.clock();
             let admin = Admin::new(observer);
             let end = async move { drop(ended.await) };
@@ -158,7 +158,7 @@ fn news_come_by_themselves_and_leave_the_reader_where_they_were() {
 
 #[test]
 fn no_other_page_can_frame_it() {
-    let response = Answer::text(http::StatusCode::OK, "x").into_response();
+    let response = AdminResponse::text(http::StatusCode::OK, "x").into_response();
     assert_eq!(response.headers()["x-frame-options"], "DENY");
     let policy = response.headers()["content-security-policy"].to_str().expect("text");
     assert!(policy.contains("frame-ancestors 'none'") && !policy.contains("unsafe"), "{policy}");

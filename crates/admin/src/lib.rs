@@ -7,16 +7,16 @@
 #![forbid(unsafe_code)]
 
 mod api;
+mod auth;
 mod body;
 #[cfg(test)]
 mod browser;
-mod key;
 mod openmetrics;
 mod page;
 #[doc(hidden)]
 pub mod query;
 
-use api::Unanswered;
+use api::ApiError;
 use body::FullBody;
 use bytes::Bytes;
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
@@ -30,7 +30,7 @@ use tokrate_gateway::telemetry::Observer;
 use tokrate_net::server::{ConnectionTap, Handler, RequestBody};
 
 /// Answers that are made at once; one more is refused.
-const ANSWERS_MOST: usize = 32;
+const MAX_ANSWERS: usize = 32;
 
 const TEXT: &str = "text/plain; charset=utf-8";
 const HTML: &str = "text/html; charset=utf-8";
@@ -46,7 +46,7 @@ pub struct Admin {
 
 /// What is answered.
 #[derive(Debug)]
-struct Answer {
+struct AdminResponse {
     status: StatusCode,
     content_type: &'static str,
     body: Bytes,
@@ -54,12 +54,12 @@ struct Answer {
 
 /// What is asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Topic {
+enum Endpoint {
     Page,
     Fragment,
     Metrics,
     Ready,
-    Lanes,
+    EligibleLanes,
     Calls,
     Summary,
     Attempts,
@@ -71,40 +71,41 @@ impl Admin {
         Admin { observer, answers: Cell::new(0) }
     }
 
-    async fn answer(&self, head: &Parts, tap: &ConnectionTap) -> Answer {
+    async fn answer(&self, head: &Parts, tap: &ConnectionTap) -> AdminResponse {
         let key = self.observer.admin_key();
         if !matches!(head.method, Method::GET | Method::HEAD) {
-            return Answer::text(StatusCode::METHOD_NOT_ALLOWED, "ask with GET");
+            return AdminResponse::text(StatusCode::METHOD_NOT_ALLOWED, "ask with GET");
         }
         if head.uri.path() == "/healthz" {
-            return Answer::text(StatusCode::OK, "ok");
+            return AdminResponse::text(StatusCode::OK, "ok");
         }
         if let Some(key) = key {
-            if !key::is_shown(&head.headers, &key) {
-                let said = "show the admin key as `Authorization: Bearer KEY`, or as the password of any user";
-                return Answer::text(StatusCode::UNAUTHORIZED, said);
+            if !auth::is_authorized(&head.headers, &key) {
+                let message = "show the admin key as `Authorization: Bearer KEY`, or as the password of any user";
+                return AdminResponse::text(StatusCode::UNAUTHORIZED, message);
             }
             tap.shows_key();
         }
-        let topic = match head.uri.path() {
-            "/style.css" => return Answer::of(StatusCode::OK, CSS, page::style()),
-            "/live.js" => return Answer::of(StatusCode::OK, JAVASCRIPT, page::SCRIPT),
-            "/" => Topic::Page,
-            "/fragment" => Topic::Fragment,
-            "/metrics" => Topic::Metrics,
-            "/readyz" => Topic::Ready,
-            "/api/lanes" => Topic::Lanes,
-            "/api/calls" => Topic::Calls,
-            "/api/summary" => Topic::Summary,
-            "/api/attempts" => Topic::Attempts,
-            _ => return Answer::unknown(),
+        let endpoint = match head.uri.path() {
+            "/style.css" => return AdminResponse::of(StatusCode::OK, CSS, page::style()),
+            "/live.js" => return AdminResponse::of(StatusCode::OK, JAVASCRIPT, page::SCRIPT),
+            "/" => Endpoint::Page,
+            "/fragment" => Endpoint::Fragment,
+            "/metrics" => Endpoint::Metrics,
+            "/readyz" => Endpoint::Ready,
+            "/api/lanes" => Endpoint::EligibleLanes,
+            "/api/calls" => Endpoint::Calls,
+            "/api/summary" => Endpoint::Summary,
+            "/api/attempts" => Endpoint::Attempts,
+            _ => return AdminResponse::not_found(),
         };
-        let Some(_turn) = Turn::take(&self.answers) else {
-            return Answer::text(StatusCode::SERVICE_UNAVAILABLE, "too many ask at once; ask again later");
+        let Some(_permit) = Permit::take(&self.answers) else {
+            return AdminResponse::text(StatusCode::SERVICE_UNAVAILABLE, "too many ask at once; ask again later");
         };
         let (observer, query) = (self.observer.clone(), head.uri.query().map(str::to_owned));
-        let made = tokio::task::spawn_blocking(move || topic.answer(&observer, query.as_deref()));
-        made.await.unwrap_or_else(|_| Answer::text(StatusCode::INTERNAL_SERVER_ERROR, "this answer could not be made"))
+        let made = tokio::task::spawn_blocking(move || endpoint.answer(&observer, query.as_deref()));
+        made.await
+            .unwrap_or_else(|_| AdminResponse::text(StatusCode::INTERNAL_SERVER_ERROR, "this answer could not be made"))
     }
 }
 
@@ -117,57 +118,61 @@ impl Handler for Admin {
     }
 
     fn refusal(&self, _: &Request<RequestBody>, status: StatusCode, message: &str) -> Vec<u8> {
-        Answer::refusal(status, message.to_owned()).body.into()
+        AdminResponse::refusal(status, message.to_owned()).body.into()
     }
 }
 
-impl Topic {
+impl Endpoint {
     /// Makes the answer. Takes its time.
-    fn answer(self, observer: &Observer, query: Option<&str>) -> Answer {
-        let view = || observer.snapshot();
+    fn answer(self, observer: &Observer, query: Option<&str>) -> AdminResponse {
+        let snapshot = || observer.snapshot();
         let now = || observer.clock().wall_nanos() / 1_000_000;
         match self {
-            Topic::Page => Answer::of(StatusCode::OK, HTML, page::page(&view())),
-            Topic::Fragment => Answer::of(StatusCode::OK, HTML, page::fragment(&view())),
-            Topic::Metrics => Answer::of(StatusCode::OK, openmetrics::CONTENT_TYPE, openmetrics::text(view())),
-            Topic::Ready if view().is_ready() => Answer::text(StatusCode::OK, "ready"),
-            Topic::Ready => Answer::text(StatusCode::SERVICE_UNAVAILABLE, "no lane can be asked; /api/lanes says why"),
-            Topic::Lanes => Answer::json(api::lanes(&view(), query)),
-            Topic::Calls => Answer::json(api::calls(&view(), query)),
-            Topic::Summary => Answer::json(api::summary(observer.log(), query, now())),
-            Topic::Attempts => Answer::json(api::attempts(observer.log(), query, now())),
+            Endpoint::Page => AdminResponse::of(StatusCode::OK, HTML, page::page(&snapshot())),
+            Endpoint::Fragment => AdminResponse::of(StatusCode::OK, HTML, page::fragment(&snapshot())),
+            Endpoint::Metrics => {
+                AdminResponse::of(StatusCode::OK, openmetrics::CONTENT_TYPE, openmetrics::text(snapshot()))
+            }
+            Endpoint::Ready if snapshot().is_ready() => AdminResponse::text(StatusCode::OK, "ready"),
+            Endpoint::Ready => {
+                AdminResponse::text(StatusCode::SERVICE_UNAVAILABLE, "no lane can be asked; /api/lanes says why")
+            }
+            Endpoint::EligibleLanes => AdminResponse::json(api::lanes(&snapshot(), query)),
+            Endpoint::Calls => AdminResponse::json(api::calls(&snapshot(), query)),
+            Endpoint::Summary => AdminResponse::json(api::summary(observer.log(), query, now())),
+            Endpoint::Attempts => AdminResponse::json(api::attempts(observer.log(), query, now())),
         }
     }
 }
 
-impl Answer {
-    fn of(status: StatusCode, content_type: &'static str, body: impl Into<Bytes>) -> Answer {
-        Answer { status, content_type, body: body.into() }
+impl AdminResponse {
+    fn of(status: StatusCode, content_type: &'static str, body: impl Into<Bytes>) -> AdminResponse {
+        AdminResponse { status, content_type, body: body.into() }
     }
 
-    fn text(status: StatusCode, said: &str) -> Answer {
-        Answer::of(status, TEXT, format!("{said}\n"))
+    fn text(status: StatusCode, message: &str) -> AdminResponse {
+        AdminResponse::of(status, TEXT, format!("{message}\n"))
     }
 
-    fn unknown() -> Answer {
-        let said = "there is nothing at this path; docs/metrics.md lists what is";
-        Answer::refusal(StatusCode::NOT_FOUND, said.to_owned())
+    fn not_found() -> AdminResponse {
+        let message = "there is nothing at this path; docs/metrics.md lists what is";
+        AdminResponse::refusal(StatusCode::NOT_FOUND, message.to_owned())
     }
 
-    fn refusal(status: StatusCode, message: String) -> Answer {
-        Answer::of(status, JSON, json!({ "error": { "message": message } }).to_string())
+    fn refusal(status: StatusCode, message: String) -> AdminResponse {
+        AdminResponse::of(status, JSON, json!({ "error": { "message": message } }).to_string())
     }
 
-    fn json(told: Result<Value, Unanswered>) -> Answer {
-        match told {
-            Ok(told) => Answer::of(StatusCode::OK, JSON, told.to_string()),
-            Err(Unanswered::Refused(refusal)) => Answer::refusal(StatusCode::BAD_REQUEST, refusal),
-            Err(Unanswered::NoLog) => {
-                let said = "this gateway keeps no log; name a file as `log` under [gateway], and start it anew";
-                Answer::refusal(StatusCode::NOT_FOUND, said.to_owned())
+    fn json(result: Result<Value, ApiError>) -> AdminResponse {
+        match result {
+            Ok(result) => AdminResponse::of(StatusCode::OK, JSON, result.to_string()),
+            Err(ApiError::Refused(refusal)) => AdminResponse::refusal(StatusCode::BAD_REQUEST, refusal),
+            Err(ApiError::NoLog) => {
+                let message = "this gateway keeps no log; name a file as `log` under [gateway], and start it anew";
+                AdminResponse::refusal(StatusCode::NOT_FOUND, message.to_owned())
             }
-            Err(Unanswered::Store(error)) => {
-                Answer::refusal(StatusCode::SERVICE_UNAVAILABLE, format!("failed to read the log: {error}"))
+            Err(ApiError::Store(error)) => {
+                AdminResponse::refusal(StatusCode::SERVICE_UNAVAILABLE, format!("failed to read the log: {error}"))
             }
         }
     }
@@ -196,18 +201,18 @@ impl Answer {
 }
 
 /// One of the answers that are made at once, as long as it lives.
-struct Turn<'a>(&'a Cell<usize>);
+struct Permit<'a>(&'a Cell<usize>);
 
-impl Turn<'_> {
-    fn take(answers: &Cell<usize>) -> Option<Turn<'_>> {
-        (answers.get() < ANSWERS_MOST).then(|| {
+impl Permit<'_> {
+    fn take(answers: &Cell<usize>) -> Option<Permit<'_>> {
+        (answers.get() < MAX_ANSWERS).then(|| {
             answers.set(answers.get() + 1);
-            Turn(answers)
+            Permit(answers)
         })
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for Permit<'_> {
     fn drop(&mut self) {
         self.0.set(self.0.get() - 1);
     }
@@ -220,9 +225,9 @@ mod tests {
     #[test]
     fn so_many_answers_are_made_at_once_and_no_more() {
         let answers = Cell::new(0);
-        let turns: Vec<_> = (0..ANSWERS_MOST).map(|_| Turn::take(&answers).expect("one is free")).collect();
-        assert!(Turn::take(&answers).is_none());
-        drop(turns);
+        let permits: Vec<_> = (0..MAX_ANSWERS).map(|_| Permit::take(&answers).expect("one is free")).collect();
+        assert!(Permit::take(&answers).is_none());
+        drop(permits);
         assert_eq!(answers.get(), 0);
     }
 }

@@ -9,23 +9,23 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, LabelSetEnc
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::{Registry, Unit as Suffix};
 use std::fmt::Error;
-use tokrate_gateway::telemetry::View;
+use tokrate_gateway::telemetry::Snapshot;
 use tokrate_gateway::telemetry::metrics::{Family, Labels, Series, Unit, families};
 
 /// What the text is called in HTTP.
 pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// All metrics of a moment.
-pub(crate) fn text(view: View) -> String {
+pub(crate) fn text(snapshot: Snapshot) -> String {
     let mut registry = Registry::default();
-    registry.register_collector(Box::new(Metrics(view)));
+    registry.register_collector(Box::new(Metrics(snapshot)));
     let mut out = String::with_capacity(64 * 1024);
     encode(&mut out, &registry).expect("a string takes everything");
     out
 }
 
 #[derive(Debug)]
-struct Metrics(View);
+struct Metrics(Snapshot);
 
 impl Collector for Metrics {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), Error> {

@@ -6,12 +6,12 @@
 
 mod aliases;
 mod calls;
-mod hour;
 mod lanes;
+mod last_hour;
 
 use std::fmt::Write as _;
 use tokrate_charts::{Table, escape, format};
-use tokrate_gateway::telemetry::View;
+use tokrate_gateway::telemetry::Snapshot;
 
 /// The charts' colours, then the page's own rules.
 pub(crate) fn style() -> String {
@@ -28,7 +28,7 @@ pub(crate) const POLICY: &str = "default-src 'none'; style-src 'self'; script-sr
                                  img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// The whole page.
-pub(crate) fn page(view: &View) -> String {
+pub(crate) fn page(snapshot: &Snapshot) -> String {
     let mut out = String::with_capacity(128 * 1024);
     let _ = write!(
         out,
@@ -46,7 +46,7 @@ pub(crate) fn page(view: &View) -> String {
         ),
         REFRESH_SECONDS, REFRESH_SECONDS
     );
-    out.push_str(&fragment(view));
+    out.push_str(&fragment(snapshot));
     let _ = write!(
         out,
         concat!(
@@ -57,22 +57,22 @@ pub(crate) fn page(view: &View) -> String {
             "<p>Output speed is that of one request after its first chunk; TTFT runs from sent to first output text, ",
             "reasoning included; percentiles of the last hour within 0.6 %.</p></footer>\n</body>\n</html>\n"
         ),
-        escape(view.version)
+        escape(snapshot.version)
     );
     out
 }
 
 /// What changes of it.
-pub(crate) fn fragment(view: &View) -> String {
+pub(crate) fn fragment(snapshot: &Snapshot) -> String {
     let mut out = String::with_capacity(96 * 1024);
-    headline(&mut out, view);
-    aliases::push(&mut out, view);
-    lanes::push(&mut out, view);
-    hour::push(&mut out, view);
-    calls::push(&mut out, view);
-    racing(&mut out, view);
-    errors(&mut out, view);
-    log(&mut out, view);
+    headline(&mut out, snapshot);
+    aliases::render(&mut out, snapshot);
+    lanes::render(&mut out, snapshot);
+    last_hour::render(&mut out, snapshot);
+    calls::render(&mut out, snapshot);
+    racing(&mut out, snapshot);
+    errors(&mut out, snapshot);
+    log(&mut out, snapshot);
     out
 }
 
@@ -96,7 +96,7 @@ fn figures(out: &mut String, id: &str, figures: &[Figure]) {
 }
 
 /// What all lanes did within the last hour.
-struct Lately {
+struct LastHourTotals {
     attempts: u64,
     failed: u64,
     extra_attempts: u64,
@@ -104,10 +104,10 @@ struct Lately {
     extra_usd: f64,
 }
 
-impl Lately {
-    fn of(view: &View) -> Lately {
-        let mut sum = Lately { attempts: 0, failed: 0, extra_attempts: 0, cost_usd: 0.0, extra_usd: 0.0 };
-        for minute in view.heard.lanes.iter().flat_map(|lane| lane.minutes_since(view.hour_began())) {
+impl LastHourTotals {
+    fn of(snapshot: &Snapshot) -> LastHourTotals {
+        let mut sum = LastHourTotals { attempts: 0, failed: 0, extra_attempts: 0, cost_usd: 0.0, extra_usd: 0.0 };
+        for minute in snapshot.stats.lanes.iter().flat_map(|lane| lane.minutes_since(snapshot.hour_began())) {
             sum.attempts += minute.attempts;
             sum.failed += minute.failed.total();
             sum.extra_attempts += minute.extra_attempts;
@@ -118,21 +118,26 @@ impl Lately {
     }
 }
 
-fn headline(out: &mut String, view: &View) {
-    let hour = Lately::of(view);
-    let overhead = view.heard.overhead_since(view.hour_began());
+fn headline(out: &mut String, snapshot: &Snapshot) {
+    let hour = LastHourTotals::of(snapshot);
+    let overhead = snapshot.stats.overhead_since(snapshot.hour_began());
     let quantile = |q| overhead.quantile(q).map_or_else(|| format::MISSING.to_owned(), nanos);
-    let memory = view.resident_bytes.map_or_else(String::new, |bytes| format!("{} MiB of memory", bytes >> 20));
-    let _ = writeln!(out, r#"<p class="asof" id="asof">{} UTC, up {}</p>"#, clock_time(view.now_unix_ms), uptime(view));
+    let memory = snapshot.resident_bytes.map_or_else(String::new, |bytes| format!("{} MiB of memory", bytes >> 20));
+    let _ = writeln!(
+        out,
+        r#"<p class="asof" id="asof">{} UTC, up {}</p>"#,
+        clock_time(snapshot.now_unix_ms),
+        uptime(snapshot)
+    );
     figures(
         out,
         "headline",
         &[
-            Figure { label: "Calls open", value: format::count(view.open_calls as u64), note: memory },
+            Figure { label: "Calls open", value: format::count(snapshot.open_calls as u64), note: memory },
             Figure {
                 label: "Attempts, last hour",
                 value: format::count(hour.attempts),
-                note: format!("{} since the start", format::count(view.heard.attempts)),
+                note: format!("{} since the start", format::count(snapshot.stats.attempts)),
             },
             Figure {
                 label: "Failed, last hour",
@@ -147,7 +152,7 @@ fn headline(out: &mut String, view: &View) {
             Figure {
                 label: "Cost, last hour",
                 value: usd(hour.cost_usd),
-                note: format!("{} since the start", usd(view.heard.cost_usd)),
+                note: format!("{} since the start", usd(snapshot.stats.cost_usd)),
             },
             Figure {
                 label: "Of it for racing",
@@ -158,42 +163,42 @@ fn headline(out: &mut String, view: &View) {
     );
 }
 
-fn racing(out: &mut String, view: &View) {
-    let (hour, heard) = (Lately::of(view), &view.heard);
+fn racing(out: &mut String, snapshot: &Snapshot) {
+    let (hour, stats) = (LastHourTotals::of(snapshot), &snapshot.stats);
     out.push_str("<section id=\"racing\"><h2>What racing costs</h2><p class=\"intro\">Attempts beside the one that each call needed: hedges and races that did not win, and what they replaced.</p>\n");
     let mut table = Table { caption: "What racing costs".to_owned(), ..Table::default() };
     use tokrate_charts::Column;
     table.columns = vec![Column::words(""), Column::words("last hour"), Column::words("since the start")];
     let row = |name: &str, hour: String, start: String| vec![name.to_owned(), hour, start];
     table.rows = vec![
-        row("extra attempts", format::count(hour.extra_attempts), format::count(heard.extra_attempts)),
+        row("extra attempts", format::count(hour.extra_attempts), format::count(stats.extra_attempts)),
         row(
             "share of all attempts",
             share(hour.extra_attempts as f64, hour.attempts as f64),
-            share(heard.extra_attempts as f64, heard.attempts as f64),
+            share(stats.extra_attempts as f64, stats.attempts as f64),
         ),
-        row("extra cost", usd(hour.extra_usd), usd(heard.extra_usd)),
-        row("share of all cost", share(hour.extra_usd, hour.cost_usd), share(heard.extra_usd, heard.cost_usd)),
+        row("extra cost", usd(hour.extra_usd), usd(stats.extra_usd)),
+        row("share of all cost", share(hour.extra_usd, hour.cost_usd), share(stats.extra_usd, stats.cost_usd)),
     ];
     out.push_str(&table.html());
     out.push_str("</section>\n");
 }
 
-fn errors(out: &mut String, view: &View) {
+fn errors(out: &mut String, snapshot: &Snapshot) {
     use std::collections::BTreeMap;
     use tokrate_charts::Column;
     use tokrate_meter::AttemptEnd;
     out.push_str("<section id=\"errors\"><h2>Errors by kind</h2>\n");
-    let since = view.hour_began();
+    let since = snapshot.hour_began();
     let mut kinds: BTreeMap<(std::cmp::Reverse<u64>, &str, &str), u64> = BTreeMap::new();
-    for lane in &view.heard.lanes {
+    for lane in &snapshot.stats.lanes {
         let failures = lane.endings.iter().filter(|((_, end, _), _)| *end == AttemptEnd::Failed);
         let mut of_kind: BTreeMap<_, u64> = BTreeMap::new();
         failures.for_each(|((_, _, kind), count)| *of_kind.entry(*kind).or_default() += count);
         for (kind, count) in of_kind {
-            let lately = lane.minutes_since(since).map(|minute| minute.failed.of(kind)).sum();
+            let last_hour = lane.minutes_since(since).map(|minute| minute.failed.of(kind)).sum();
             let name = kind.map_or("unknown", tokrate_core::FailureKind::name);
-            kinds.insert((std::cmp::Reverse(lately), name, &lane.name), count);
+            kinds.insert((std::cmp::Reverse(last_hour), name, &lane.name), count);
         }
     }
     if kinds.is_empty() {
@@ -209,17 +214,17 @@ fn errors(out: &mut String, view: &View) {
     ];
     table.rows = kinds
         .into_iter()
-        .map(|((lately, kind, lane), count)| {
-            vec![kind.replace('_', " "), lane.to_owned(), format::count(lately.0), format::count(count)]
+        .map(|((last_hour, kind, lane), count)| {
+            vec![kind.replace('_', " "), lane.to_owned(), format::count(last_hour.0), format::count(count)]
         })
         .collect();
     out.push_str(&table.html());
     out.push_str("</section>\n");
 }
 
-fn log(out: &mut String, view: &View) {
+fn log(out: &mut String, snapshot: &Snapshot) {
     out.push_str("<section id=\"log\"><h2>Throughput log</h2>\n");
-    let Some(log) = &view.log else {
+    let Some(log) = &snapshot.log else {
         out.push_str(
             "<p class=\"none\">No log is kept: what is on this page is forgotten at the gateway's end.</p></section>\n",
         );
@@ -281,9 +286,9 @@ fn clock_time(unix_ms: u64) -> String {
     format!("{:02}:{:02}:{:02}", second / 3600, second / 60 % 60, second % 60)
 }
 
-fn uptime(view: &View) -> String {
+fn uptime(snapshot: &Snapshot) -> String {
     // Whole seconds: a page that is new every two has no use for less.
-    format::seconds(view.uptime.as_secs_f64().floor())
+    format::seconds(snapshot.uptime.as_secs_f64().floor())
 }
 
 /// The unit behind a number, set smaller.

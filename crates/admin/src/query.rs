@@ -10,13 +10,13 @@ use tokrate_store::{Grouping, Order, Query};
 /// Rows of one answer, unless it is said otherwise.
 const ROWS: u64 = 100;
 /// Rows of one answer at most.
-pub(crate) const ROWS_MOST: u64 = 10_000;
+pub(crate) const MAX_ROWS: u64 = 10_000;
 /// So far back a summary looks, unless it is said otherwise.
 const SINCE: &str = "24h";
 
 /// Names and values of a query string, taken one by one.
 #[derive(Debug)]
-pub(crate) struct Asked {
+pub(crate) struct QueryParams {
     left: Vec<(String, String)>,
     known: Vec<&'static str>,
 }
@@ -24,9 +24,9 @@ pub(crate) struct Asked {
 /// What is wrong with it, and what to do.
 pub type Refusal = String;
 
-impl Asked {
+impl QueryParams {
     /// Reads a query string.
-    pub fn of(query: Option<&str>) -> Result<Asked, Refusal> {
+    pub fn of(query: Option<&str>) -> Result<QueryParams, Refusal> {
         let mut left: Vec<(String, String)> = Vec::new();
         for pair in query.unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -40,14 +40,14 @@ impl Asked {
             }
             left.push((name, value));
         }
-        Ok(Asked { left, known: Vec::new() })
+        Ok(QueryParams { left, known: Vec::new() })
     }
 
     /// The value of a name, if it was said.
     pub fn take(&mut self, name: &'static str) -> Option<String> {
         self.known.push(name);
-        let place = self.left.iter().position(|(other, _)| other == name)?;
-        Some(self.left.swap_remove(place).1)
+        let index = self.left.iter().position(|(other, _)| other == name)?;
+        Some(self.left.swap_remove(index).1)
     }
 
     /// A whole number from 1 to a limit.
@@ -58,10 +58,10 @@ impl Asked {
     }
 
     /// A point in wall time (ms since 1970); `None` for all time.
-    pub fn take_moment(&mut self, name: &'static str, usual: Option<&str>, now: u64) -> Result<Option<u64>, Refusal> {
-        let said = self.take(name);
-        let Some(text) = said.as_deref().or(usual) else { return Ok(None) };
-        moment(text, now).ok_or_else(|| {
+    pub fn take_time(&mut self, name: &'static str, usual: Option<&str>, now: u64) -> Result<Option<u64>, Refusal> {
+        let value = self.take(name);
+        let Some(text) = value.as_deref().or(usual) else { return Ok(None) };
+        parse_time(text, now).ok_or_else(|| {
             format!("`{name}={text}`: write a time back such as 90s, 15m, 24h or 7d, milliseconds since 1970, or all")
         })
     }
@@ -93,23 +93,23 @@ impl Asked {
 
 /// Rows of attempts.
 pub fn attempts(query: Option<&str>, now: u64) -> Result<Query, Refusal> {
-    let mut asked = Asked::of(query)?;
-    let mut query = filters(&mut asked, None, now)?;
-    query.limit = Some(asked.take_count("limit", ROWS, ROWS_MOST)?);
+    let mut params = QueryParams::of(query)?;
+    let mut query = filters(&mut params, None, now)?;
+    query.limit = Some(params.take_count("limit", ROWS, MAX_ROWS)?);
     let order_name = |order| match order {
         Order::Newest => "newest",
         Order::Oldest => "oldest",
     };
-    query.order = asked.take_named("order", &[Order::Newest, Order::Oldest], order_name)?.unwrap_or(Order::Newest);
-    asked.finish()?;
+    query.order = params.take_named("order", &[Order::Newest, Order::Oldest], order_name)?.unwrap_or(Order::Newest);
+    params.finish()?;
     Ok(query)
 }
 
 /// Groups of attempts.
 pub fn summary(query: Option<&str>, now: u64) -> Result<(Query, Grouping), Refusal> {
-    let mut asked = Asked::of(query)?;
-    let query = filters(&mut asked, Some(SINCE), now)?;
-    let by = asked.take("by").unwrap_or_else(|| "lane".to_owned());
+    let mut params = QueryParams::of(query)?;
+    let query = filters(&mut params, Some(SINCE), now)?;
+    let by = params.take("by").unwrap_or_else(|| "lane".to_owned());
     let mut grouping = Grouping::default();
     for name in by.split(',') {
         match name {
@@ -119,21 +119,21 @@ pub fn summary(query: Option<&str>, now: u64) -> Result<(Query, Grouping), Refus
             _ => return Err(format!("`by={by}`: write lane, hour, lane,hour or all")),
         }
     }
-    asked.finish()?;
+    params.finish()?;
     Ok((query, grouping))
 }
 
-fn filters(asked: &mut Asked, since: Option<&str>, now: u64) -> Result<Query, Refusal> {
+fn filters(params: &mut QueryParams, since: Option<&str>, now: u64) -> Result<Query, Refusal> {
     let query = Query {
-        from_unix_ms: asked.take_moment("since", since, now)?,
-        until_unix_ms: asked.take_moment("until", None, now)?,
-        lane: asked.take("lane"),
-        alias: asked.take("alias"),
-        key: asked.take("key"),
-        provider: asked.take("provider"),
-        call: asked.take("call"),
-        end: asked.take_named("end", &AttemptEnd::ALL, AttemptEnd::name)?,
-        failure: asked.take_named("failure", &FailureKind::ALL, FailureKind::name)?,
+        from_unix_ms: params.take_time("since", since, now)?,
+        until_unix_ms: params.take_time("until", None, now)?,
+        lane: params.take("lane"),
+        alias: params.take("alias"),
+        key: params.take("key"),
+        provider: params.take("provider"),
+        call: params.take("call"),
+        end: params.take_named("end", &AttemptEnd::ALL, AttemptEnd::name)?,
+        failure: params.take_named("failure", &FailureKind::ALL, FailureKind::name)?,
         ..Query::default()
     };
     match (query.from_unix_ms, query.until_unix_ms) {
@@ -143,7 +143,7 @@ fn filters(asked: &mut Asked, since: Option<&str>, now: u64) -> Result<Query, Re
 }
 
 /// `Some(None)` for all time; `None` for what cannot be read.
-fn moment(text: &str, now: u64) -> Option<Option<u64>> {
+fn parse_time(text: &str, now: u64) -> Option<Option<u64>> {
     if text == "all" {
         return Some(None);
     }
@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_is_refused_with_what_to_write() {
-        let told = |query| attempts(Some(query), NOW).expect_err("refused");
+        let stats = |query| attempts(Some(query), NOW).expect_err("refused");
         insta::assert_snapshot!(
             [
                 "limit=0",
@@ -236,7 +236,7 @@ mod tests {
                 "failure=oops",
                 "order=up"
             ]
-            .map(told)
+            .map(stats)
             .join("\n")
         );
         assert_eq!(summary(Some("by=day"), NOW).expect_err("refused"), "`by=day`: write lane, hour, lane,hour or all");
@@ -249,7 +249,7 @@ mod tests {
         #[test]
         fn no_query_string_panics_or_asks_for_too_much(text in "[a-z=&%+0-9é,]{0,40}|since=.{0,12}|limit=[0-9]{0,22}") {
             if let Ok(query) = attempts(Some(&text), NOW) {
-                prop_assert!(query.limit.is_some_and(|limit| (1..=ROWS_MOST).contains(&limit)));
+                prop_assert!(query.limit.is_some_and(|limit| (1..=MAX_ROWS).contains(&limit)));
             }
             let _ = summary(Some(&text), NOW);
         }

@@ -3,10 +3,10 @@
 //! It is no interface: nothing but the fuzz targets of this project may call it. Invariant: it calls what the gateway calls,
 //! and nothing here is written for it alone.
 
-use crate::otel::reply::Outcome;
+use crate::otel::response::ExportOutcome;
 use tokrate_net::{Answer, Secrets};
 
 /// What is told of a collector's answer, if it is trouble.
 pub fn otlp_trouble(answer: &Answer, secrets: &Secrets) -> Option<String> {
-    Outcome::of_answer(answer, secrets).trouble().map(|trouble| trouble.said.clone())
+    ExportOutcome::of_answer(answer, secrets).error().map(|error| error.message.clone())
 }

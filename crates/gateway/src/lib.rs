@@ -30,15 +30,15 @@ pub mod telemetry;
 mod upstream;
 
 pub use admission::budgets::check_budgets;
-pub use config::curve::curve_of;
-pub use config::display::{mode_shown, policy_shown};
+pub use config::curve::curve_from_record;
+pub use config::display::{format_mode, format_policy};
 pub use config::{
-    AliasConfig, Config, EndpointConfig, KeyConfig, LaneConfig, LimitsConfig, LogSettings, OtelConfig, Price,
-    SEED_USUAL, TokensMost, key_hash, mode_of,
+    AliasConfig, Config, DEFAULT_SEED, EndpointConfig, KeyConfig, LaneConfig, LimitsConfig, LogSettings, OtelConfig,
+    Price, TokenLimits, key_hash, parse_mode,
 };
-pub use dispatch::compare::{Contest, Finish, Runner};
+pub use dispatch::compare::{LaneComparison, LaneProgress, LaneResult};
 pub use error::GatewayError;
-pub use ingress::dry_run::{Decision, Door, Upstream};
+pub use ingress::dry_run::{Decision, DryRun, UpstreamRequest};
 pub use server::{Gateway, RunningGateway};
 pub use tokrate_route::{BudgetConfig, CurvePoint, KeyLimits, LoserPolicy, Mode, Policy, Spending};
 pub use upstream::dns::unresolved_blocking;

@@ -5,8 +5,8 @@
 use crate::config::{AliasConfig, Config, EndpointConfig, LaneConfig, Price};
 use crate::state::lock::locked;
 use crate::state::plan::Plan;
-use crate::state::shared::House;
-use crate::telemetry::{Observer, View};
+use crate::state::shared::Shared;
+use crate::telemetry::{Observer, Snapshot};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,7 +17,7 @@ use tokrate_route::{LaneId, LoserPolicy, Outcome};
 use tokrate_wire::Dialect;
 
 /// How a lane of the sample behaves.
-struct Manner {
+struct LaneProfile {
     name: &'static str,
     provider: &'static str,
     model: &'static str,
@@ -34,8 +34,8 @@ struct Manner {
     price: f64,
 }
 
-const LANES: [Manner; 5] = [
-    Manner {
+const LANES: [LaneProfile; 5] = [
+    LaneProfile {
         name: "openai",
         provider: "openai",
         model: "gpt-5.2-mini",
@@ -47,7 +47,7 @@ const LANES: [Manner; 5] = [
         failing: 0.01,
         price: 2.0,
     },
-    Manner {
+    LaneProfile {
         name: "anthropic-eu",
         provider: "anthropic",
         model: "claude-haiku-4-5",
@@ -59,7 +59,7 @@ const LANES: [Manner; 5] = [
         failing: 0.02,
         price: 5.0,
     },
-    Manner {
+    LaneProfile {
         name: "groq",
         provider: "groq",
         model: "gpt-oss-120b",
@@ -71,7 +71,7 @@ const LANES: [Manner; 5] = [
         failing: 0.05,
         price: 0.6,
     },
-    Manner {
+    LaneProfile {
         name: "local",
         provider: "vllm",
         model: "qwen3-coder-30b",
@@ -83,7 +83,7 @@ const LANES: [Manner; 5] = [
         failing: 0.0,
         price: 0.0,
     },
-    Manner {
+    LaneProfile {
         name: "spare",
         provider: "together",
         model: "qwen3-coder-480b-a35b-instruct",
@@ -158,8 +158,8 @@ pub fn lane_config(name: &str, provider: &str, model: &str, cap: Option<u32>) ->
         model: model.to_owned(),
         endpoints: vec![endpoint],
         price: Some(Price::default()),
-        most: crate::config::TokensMost::default(),
-        in_flight_most: cap,
+        token_limits: crate::config::TokenLimits::default(),
+        max_in_flight: cap,
         loser: LoserPolicy::CancelEstimate,
         curve: Vec::new(),
         forward_headers: Vec::new(),
@@ -169,7 +169,7 @@ pub fn lane_config(name: &str, provider: &str, model: &str, cap: Option<u32>) ->
 
 /// A gateway without sockets, in which it is always the same moment.
 pub struct SampleGateway {
-    pub(crate) house: Arc<House>,
+    pub(crate) shared: Arc<Shared>,
 }
 
 impl SampleGateway {
@@ -181,46 +181,46 @@ impl SampleGateway {
             lanes: (0..lanes.len()).collect(),
             policy: tokrate_route::Policy::Fixed,
             mode: tokrate_route::Mode::Hedge,
-            attempts_most: 3,
+            max_attempts: 3,
             budget: tokrate_route::BudgetConfig::default(),
             second_look: None,
         };
         let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let config = Config { listen, lanes, aliases: vec![alias], ..Config::default() };
         let plan = Plan::resolve_blocking(&config, clock).expect("a plan");
-        SampleGateway { house: Arc::new(House::new(clock, plan, None)) }
+        SampleGateway { shared: Arc::new(Shared::new(clock, plan, None)) }
     }
 
     /// One with an hour of traffic behind it that ends at a wall time (ms since 1970).
     pub fn with_traffic(now_unix_ms: u64) -> SampleGateway {
         let lanes = LANES.iter().map(|lane| lane_config(lane.name, lane.provider, lane.model, lane.cap)).collect();
         let sample = SampleGateway::new(lanes);
-        let house = &sample.house;
+        let shared = &sample.shared;
         let mut rows = Vec::new();
         for (place, lane) in LANES.iter().enumerate() {
-            teach(house, LaneId(place as u32), lane);
+            teach(shared, LaneId(place as u32), lane);
             rows.extend(hour(lane, now_unix_ms));
         }
         rows.sort_by_key(|row| row.started_unix_ms + row.total_ns / 1_000_000);
-        rows.iter().for_each(|row| house.stats.record(row));
-        latest(house, now_unix_ms);
-        house.open_calls.store(23, Ordering::Relaxed);
+        rows.iter().for_each(|row| shared.stats.record(row));
+        latest(shared, now_unix_ms);
+        shared.open_calls.store(23, Ordering::Relaxed);
         sample
     }
 
     /// Counts an attempt.
     pub fn record(&self, row: &Row) {
-        self.house.stats.record(row);
+        self.shared.stats.record(row);
     }
 
     /// What its admin side is made with.
     pub fn observer(&self) -> Observer {
-        Observer::new(Arc::clone(&self.house), self.house.clock.now() - UPTIME)
+        Observer::new(Arc::clone(&self.shared), self.shared.clock.now() - UPTIME)
     }
 
     /// Its state, as if that were the wall time (ms since 1970).
-    pub fn snapshot(&self, now_unix_ms: u64) -> View {
-        View { now_unix_ms, resident_bytes: Some(37 << 20), ..self.observer().snapshot() }
+    pub fn snapshot(&self, now_unix_ms: u64) -> Snapshot {
+        Snapshot { now_unix_ms, resident_bytes: Some(37 << 20), ..self.observer().snapshot() }
     }
 }
 
@@ -228,11 +228,11 @@ impl SampleGateway {
 const UPTIME: Span = Span::from_secs(7_512);
 
 /// What the router learns of a lane.
-fn teach(house: &House, lane: LaneId, manner: &Manner) {
+fn teach(shared: &Shared, lane: LaneId, manner: &LaneProfile) {
     let mut rng = Rng::root(7).child(manner.name);
-    let plan = house.plan();
+    let plan = shared.plan();
     let mut router = locked(&plan.router);
-    let now = house.clock.now();
+    let now = shared.clock.now();
     let outcome = |speed| Outcome { prompt_tokens: 900, output_tokens: 200, output_speed: speed, ..Outcome::default() };
     for round in 0..if manner.rate == 0 { 0 } else { 60u64 } {
         let load = 1 + round % (manner.half_at as u64 / 2 + 3);
@@ -263,7 +263,7 @@ fn teach(house: &House, lane: LaneId, manner: &Manner) {
 }
 
 /// An hour of calls.
-fn hour(manner: &Manner, now_unix_ms: u64) -> Vec<Row> {
+fn hour(manner: &LaneProfile, now_unix_ms: u64) -> Vec<Row> {
     let mut rng = Rng::root(11).child(manner.name);
     let mut rows = Vec::new();
     for minute in 0..60u64 {
@@ -315,14 +315,14 @@ fn hour(manner: &Manner, now_unix_ms: u64) -> Vec<Row> {
 }
 
 /// The last calls: every kind of ending.
-fn latest(house: &House, now_unix_ms: u64) {
+fn latest(shared: &Shared, now_unix_ms: u64) {
     let lane = |name: &str, row: Row| {
         let manner = LANES.iter().find(|lane| lane.name == name).expect("a lane of the sample");
         let (provider, model) = (manner.provider.to_owned(), manner.model.to_owned());
         Row { provider, model, model_answered: None, lane: name.to_owned(), ..row }
     };
     let told = |ago: u64, row: Row| {
-        house.stats.record(&Row { started_unix_ms: now_unix_ms - ago, ..row });
+        shared.stats.record(&Row { started_unix_ms: now_unix_ms - ago, ..row });
     };
     for number in 0..9u64 {
         let name = ["openai", "local", "anthropic-eu"][number as usize % 3];

@@ -6,12 +6,12 @@
 use crate::config::{Config, LogSettings};
 use crate::dispatch::worker::Worker;
 use crate::error::GatewayError;
-use crate::ingress::service::Front;
+use crate::ingress::service::Ingress;
 use crate::otel::Exporter;
 use crate::state::plan::Plan;
-use crate::state::shared::House;
+use crate::state::shared::Shared;
 use crate::telemetry::Observer;
-use crate::upstream::dns::{self, Names};
+use crate::upstream::dns::{self, DnsRefresher};
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::{Arc, mpsc};
@@ -28,18 +28,19 @@ use tokrate_net::{ClientConfig, Clock, Dial, NetError};
 use tokrate_store::Log;
 
 /// How long the end waits for the log.
-const FLUSH_MOST: Span = Span::from_secs(5);
+const MAX_FLUSH: Span = Span::from_secs(5);
 /// How long the end waits for answers of the admin side.
 const ADMIN_DRAIN: Span = Span::from_secs(1);
 /// Threads for what the admin side is asked, so that a long look into the log does not hold up the metrics.
-const BLOCKING_MOST: usize = 4;
+const MAX_BLOCKING: usize = 4;
 
-const FOR_CLIENTS: AccessSettings = AccessSettings {
+const CLIENT_ACCESS: AccessSettings = AccessSettings {
     host: "`hosts` under [gateway]",
     origin: Some("`origins` under [gateway]"),
     key: "add one under [gateway.keys]",
 };
-const FOR_ADMIN: AccessSettings = AccessSettings { key: "name one as `admin_key_file` under [gateway]", ..FOR_CLIENTS };
+const ADMIN_ACCESS: AccessSettings =
+    AccessSettings { key: "name one as `admin_key_file` under [gateway]", ..CLIENT_ACCESS };
 
 /// How many connections both sides may have together.
 fn connection_limits(config: &Config) -> ConnectionLimits {
@@ -56,12 +57,12 @@ fn connection_limits(config: &Config) -> ConnectionLimits {
 pub struct RunningGateway {
     address: SocketAddr,
     admin: Option<SocketAddr>,
-    house: Arc<House>,
+    shared: Arc<Shared>,
     log_settings: Option<LogSettings>,
-    closing: watch::Sender<bool>,
+    shutdown: watch::Sender<bool>,
     threads: Vec<JoinHandle<()>>,
     exporter: Option<Exporter>,
-    _names: Names,
+    _dns: DnsRefresher,
 }
 
 /// Starts gateways.
@@ -85,7 +86,7 @@ impl Gateway {
         if let Some(log) = &log {
             plan.restore(&plan.spent(log, clock.wall_seconds(), None)?);
         }
-        let house = Arc::new(House::new(clock, plan, log));
+        let shared = Arc::new(Shared::new(clock, plan, log));
         // Sockets are bound within a runtime, which then ends: the threads have runtimes of their own.
         let binder = Builder::new_current_thread().enable_all().build().map_err(GatewayError::Thread)?;
         let (address, sockets, admin) = binder.block_on(async {
@@ -96,12 +97,12 @@ impl Gateway {
                 asks_key,
                 settings,
             };
-            let access_for_clients = access(!config.keys.is_empty(), &FOR_CLIENTS);
-            let listener = Listener::bind(config.listen, &access_for_clients, &connections).await?;
+            let client_access = access(!config.keys.is_empty(), &CLIENT_ACCESS);
+            let listener = Listener::bind(config.listen, &client_access, &connections).await?;
             let sockets = (0..config.workers.max(1)).map(|_| listener.share()).collect::<Result<Vec<_>, _>>()?;
             let admin = match config.admin {
                 Some(address) => {
-                    let access = access(config.admin_key.is_some(), &FOR_ADMIN);
+                    let access = access(config.admin_key.is_some(), &ADMIN_ACCESS);
                     Some(Listener::bind(address, &access, &connections).await?)
                 }
                 None => None,
@@ -111,32 +112,23 @@ impl Gateway {
         })?;
         let (admin, admin_socket) = admin.unzip();
         let mut admin_side = admin_socket.map(|socket| (socket, admin_handler));
-        let (closing, closed) = watch::channel(false);
+        let (shutdown, shutdown_requested) = watch::channel(false);
         let mut threads = Vec::new();
         for (number, socket) in sockets.into_iter().enumerate() {
-            let thread = Thread {
+            let thread = WorkerThread {
                 socket,
                 // The first thread serves it beside its calls.
                 admin: admin_side.take(),
-                house: Arc::clone(&house),
-                connecting: config.client.clone(),
-                closed: closed.clone(),
+                shared: Arc::clone(&shared),
+                client_config: config.client.clone(),
+                shutdown_requested: shutdown_requested.clone(),
                 drain: config.drain,
             };
             threads.push(thread.start(number)?);
         }
-        let names = Names::watch(&house)?;
-        let exporter = config.otel.as_ref().map(|otel| Exporter::start(otel, &config.client, &house)).transpose()?;
-        Ok(RunningGateway {
-            address,
-            admin,
-            house,
-            log_settings: config.log,
-            closing,
-            threads,
-            exporter,
-            _names: names,
-        })
+        let dns = DnsRefresher::start(&shared)?;
+        let exporter = config.otel.as_ref().map(|otel| Exporter::start(otel, &config.client, &shared)).transpose()?;
+        Ok(RunningGateway { address, admin, shared, log_settings: config.log, shutdown, threads, exporter, _dns: dns })
     }
 }
 
@@ -154,22 +146,22 @@ impl RunningGateway {
     /// Lanes that cannot be asked yet because a name has no address, each with what the resolver says, to be told to people.
     /// Each is asked as soon as its name has one.
     pub fn unresolved(&self) -> Vec<String> {
-        dns::unresolved(self.house.plan().lanes.iter().map(Arc::as_ref))
+        dns::unresolved(self.shared.plan().lanes.iter().map(Arc::as_ref))
     }
 
     /// What went wrong with the log since this was last asked, to be told to people once.
-    pub fn log_trouble(&self) -> Option<String> {
-        self.house.log.as_ref().and_then(Log::new_trouble)
+    pub fn take_log_error(&self) -> Option<String> {
+        self.shared.log.as_ref().and_then(Log::new_trouble)
     }
 
     /// Lanes that are left alone since this was last asked, each with the cause, to be told to people once.
-    pub fn lane_troubles(&self) -> Vec<String> {
-        self.house.trips.take()
+    pub fn take_breaker_notices(&self) -> Vec<String> {
+        self.shared.breaker_notices.take()
     }
 
     /// What went wrong with the export of the metrics since this was last asked, to be told to people once.
-    pub fn export_trouble(&self) -> Option<String> {
-        self.house.exports.new_trouble()
+    pub fn take_export_error(&self) -> Option<String> {
+        self.shared.exports.take_new_error()
     }
 
     /// Takes over new lanes, aliases, keys and limits; calls that have begun go on as they were. Addresses, the
@@ -182,14 +174,14 @@ impl RunningGateway {
         // The addresses stay, so that what is safe there is judged by them.
         let config =
             Config { listen: self.address, admin: self.admin, log: self.log_settings.clone(), ..config.clone() };
-        self.house.reconfigure(&config)
+        self.shared.reconfigure(&config)
     }
 
     /// Stops listening, lets open calls go on for the time that the configuration allows, and waits for the end. Returns what
     /// went wrong with the log and was not said yet, rows that could not be written before all.
     pub fn stop(mut self) -> Option<String> {
         self.join();
-        let log = self.house.log.as_ref()?;
+        let log = self.shared.log.as_ref()?;
         match log.counts().waiting {
             0 => log.new_trouble(),
             rows => {
@@ -200,13 +192,13 @@ impl RunningGateway {
     }
 
     fn join(&mut self) {
-        self.closing.send_replace(true);
+        self.shutdown.send_replace(true);
         for thread in self.threads.drain(..) {
             // A thread that panicked has said so itself.
             let _ = thread.join();
         }
-        if let Some(log) = &self.house.log {
-            log.flush(FLUSH_MOST);
+        if let Some(log) = &self.shared.log {
+            log.flush(MAX_FLUSH);
         }
         // Its last export tells of all calls.
         drop(self.exporter.take());
@@ -220,16 +212,16 @@ impl Drop for RunningGateway {
 }
 
 /// What one thread is started with.
-struct Thread<A> {
+struct WorkerThread<A> {
     socket: SharedSocket,
     admin: Option<(SharedSocket, A)>,
-    house: Arc<House>,
-    connecting: ClientConfig,
-    closed: watch::Receiver<bool>,
+    shared: Arc<Shared>,
+    client_config: ClientConfig,
+    shutdown_requested: watch::Receiver<bool>,
     drain: Span,
 }
 
-impl<A: FnOnce(Observer) -> H + Send + 'static, H: Handler> Thread<A> {
+impl<A: FnOnce(Observer) -> H + Send + 'static, H: Handler> WorkerThread<A> {
     fn start(self, number: usize) -> Result<JoinHandle<()>, GatewayError> {
         let (started, listening) = mpsc::channel();
         let thread = std::thread::Builder::new()
@@ -241,7 +233,7 @@ impl<A: FnOnce(Observer) -> H + Send + 'static, H: Handler> Thread<A> {
     }
 
     fn run(self, started: &mpsc::Sender<Result<(), GatewayError>>) {
-        let runtime = match Builder::new_current_thread().enable_all().max_blocking_threads(BLOCKING_MOST).build() {
+        let runtime = match Builder::new_current_thread().enable_all().max_blocking_threads(MAX_BLOCKING).build() {
             Ok(runtime) => runtime,
             Err(error) => return drop(started.send(Err(GatewayError::Thread(error)))),
         };
@@ -250,24 +242,25 @@ impl<A: FnOnce(Observer) -> H + Send + 'static, H: Handler> Thread<A> {
                 Ok(listener) => listener,
                 Err(error) => return drop(started.send(Err(error.into()))),
             };
-            let observer = Observer::new(Arc::clone(&self.house), self.house.clock.now());
+            let observer = Observer::new(Arc::clone(&self.shared), self.shared.clock.now());
             let adopted =
                 self.admin.map(|(socket, handler)| Ok((Listener::adopt(socket)?, Rc::new(handler(observer)))));
             let admin = match adopted.transpose() {
                 Ok(admin) => admin,
                 Err::<_, NetError>(error) => return drop(started.send(Err(error.into()))),
             };
-            let clock: Clock = self.house.clock;
-            let mut closed = self.closed.clone();
+            let clock: Clock = self.shared.clock;
+            let mut shutdown_requested = self.shutdown_requested.clone();
             drop(started.send(Ok(())));
-            let beside = async move {
+            let admin_server = async move {
                 let Some((listener, handler)) = admin else { return };
                 // An error means that the gateway's handle is gone, which ends it as well.
-                let end = async move { drop(closed.wait_for(|closed| *closed).await) };
+                let end =
+                    async move { drop(shutdown_requested.wait_for(|shutdown_requested| *shutdown_requested).await) };
                 listener.serve(handler, clock, end, ADMIN_DRAIN).await;
             };
-            let worker = Rc::new(Worker::new(self.house, self.connecting, Dial::tcp()));
-            tokio::join!(serve_clients(worker, listener, self.closed, self.drain), beside);
+            let worker = Rc::new(Worker::new(self.shared, self.client_config, Dial::tcp()));
+            tokio::join!(serve_clients(worker, listener, self.shutdown_requested, self.drain), admin_server);
         });
     }
 }
@@ -276,13 +269,13 @@ impl<A: FnOnce(Observer) -> H + Send + 'static, H: Handler> Thread<A> {
 pub(crate) async fn serve_clients(
     worker: Rc<Worker>,
     clients: impl Accept,
-    mut closed: watch::Receiver<bool>,
+    mut shutdown_requested: watch::Receiver<bool>,
     drain: Span,
 ) {
-    let front = Rc::new(Front { worker: Rc::clone(&worker) });
+    let ingress = Rc::new(Ingress { worker: Rc::clone(&worker) });
     // An error means that the gateway's handle is gone, which ends it as well.
-    let end = async move { drop(closed.wait_for(|closed| *closed).await) };
-    serve_accepted(clients, front, worker.house.clock, end, drain).await;
+    let end = async move { drop(shutdown_requested.wait_for(|shutdown_requested| *shutdown_requested).await) };
+    serve_accepted(clients, ingress, worker.shared.clock, end, drain).await;
     // What lost is read to its end as well, so that its cost is known.
     worker.drains.end(drain).await;
 }

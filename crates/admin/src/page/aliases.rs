@@ -6,19 +6,19 @@ use super::lanes::state_words;
 use super::share;
 use std::fmt::Write as _;
 use tokrate_charts::{escape, format};
-use tokrate_gateway::telemetry::AliasView;
-use tokrate_gateway::telemetry::{LaneState, View};
-use tokrate_gateway::{mode_shown, policy_shown};
+use tokrate_gateway::telemetry::AliasStatus;
+use tokrate_gateway::telemetry::{LaneState, Snapshot};
+use tokrate_gateway::{format_mode, format_policy};
 use tokrate_route::{LaneSnapshot, Mode};
 
 /// Lanes of one alias that are shown.
-const LANES_MOST: usize = 8;
+const MAX_LANES: usize = 8;
 /// The columns, whose names stand beside each cell where there is no room for a table.
 const COLUMNS: [&str; 5] =
     ["alias", "objective and mode", "lanes, the next call's first", "calls, last hour", "extra attempts, last hour"];
 
 /// Adds the section.
-pub(super) fn push(out: &mut String, view: &View) {
+pub(super) fn render(out: &mut String, snapshot: &Snapshot) {
     let _ = write!(
         out,
         concat!(
@@ -28,7 +28,7 @@ pub(super) fn push(out: &mut String, view: &View) {
         ),
         format::count(LaneSnapshot::PROMPT_TOKENS)
     );
-    if view.aliases.is_empty() {
+    if snapshot.aliases.is_empty() {
         out.push_str(
             "<p class=\"none\">No alias is configured: lanes are asked for by their own names.</p></section>\n",
         );
@@ -42,35 +42,35 @@ pub(super) fn push(out: &mut String, view: &View) {
         let _ = write!(out, "<th scope=\"col\">{column}</th>");
     }
     out.push_str("</tr></thead><tbody>\n");
-    for alias in &view.aliases {
-        row(out, view, alias);
+    for alias in &snapshot.aliases {
+        row(out, snapshot, alias);
     }
     out.push_str("</tbody></table></div></section>\n");
 }
 
-fn row(out: &mut String, view: &View, alias: &AliasView) {
+fn row(out: &mut String, snapshot: &Snapshot, alias: &AliasStatus) {
     let [_, kind, lanes, calls, extra] = COLUMNS;
     let _ = write!(
         out,
         "<tr><th scope=\"row\">{}</th><td data-name=\"{kind}\">{}; {}</td><td data-name=\"{lanes}\"><ol class=\"order\">",
         escape(&alias.name),
-        escape(&policy_shown(&alias.policy)),
-        mode_shown(alias.mode),
+        escape(&format_policy(&alias.policy)),
+        format_mode(alias.mode),
     );
-    for (place, seconds) in alias.lanes.iter().take(LANES_MOST) {
-        let Some(lane) = view.lanes.get(*place) else { continue };
+    for (index, seconds) in alias.lanes.iter().take(MAX_LANES) {
+        let Some(lane) = snapshot.lanes.get(*index) else { continue };
         let _ = write!(out, "<li>{}", escape(&lane.name));
         if let Some(seconds) = seconds {
             let _ = write!(out, " <b>{}</b>", escape(&format::seconds(*seconds)));
         }
         if lane.state != LaneState::Ready {
-            let (class, words) = state_words(lane.state);
-            let _ = write!(out, " <span class=\"state {class}\">{}</span>", escape(&words));
+            let (class, description) = state_words(lane.state);
+            let _ = write!(out, " <span class=\"state {class}\">{}</span>", escape(&description));
         }
         out.push_str("</li>");
     }
     out.push_str("</ol>");
-    if let Some(more) = alias.lanes.len().checked_sub(LANES_MOST).filter(|more| *more > 0) {
+    if let Some(more) = alias.lanes.len().checked_sub(MAX_LANES).filter(|more| *more > 0) {
         let _ = write!(out, "<p class=\"note\">and {more} more</p>");
     }
     let _ = write!(
@@ -88,11 +88,11 @@ fn row(out: &mut String, view: &View, alias: &AliasView) {
 }
 
 /// The share of extra attempts against what the budget allows.
-fn extra_words(alias: &AliasView) -> String {
+fn extra_words(alias: &AliasStatus) -> String {
     // A client can ask for a race or a hedge by a header where the alias has none.
     if alias.mode == Mode::Off && alias.extra == 0 {
         return "none: off".to_owned();
     }
     let had = share(alias.extra as f64, alias.calls as f64);
-    format!("{had} of calls; at most {}", format::percent(alias.extra_share_most))
+    format!("{had} of calls; at most {}", format::percent(alias.max_extra_share))
 }

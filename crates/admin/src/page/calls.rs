@@ -7,8 +7,8 @@ use super::{clock_time, nanos, usd};
 use std::fmt::Write as _;
 use tokrate_charts::{escape, format};
 use tokrate_core::FailureKind;
-use tokrate_gateway::telemetry::View;
-use tokrate_gateway::telemetry::{Attempted, Trail};
+use tokrate_gateway::telemetry::Snapshot;
+use tokrate_gateway::telemetry::{AttemptTrace, CallTrace};
 use tokrate_meter::{AttemptEnd, AttemptRole, CostBasis};
 
 /// Calls that are shown.
@@ -17,7 +17,7 @@ const CALLS: usize = 20;
 const WIDTH: f64 = 1000.0;
 
 /// Adds the section.
-pub(super) fn push(out: &mut String, view: &View) {
+pub(super) fn render(out: &mut String, snapshot: &Snapshot) {
     let _ = writeln!(
         out,
         concat!(
@@ -31,14 +31,14 @@ pub(super) fn push(out: &mut String, view: &View) {
         sample("after lost"),
         sample("after failed")
     );
-    let calls = view.heard.calls(CALLS);
+    let calls = snapshot.stats.calls(CALLS);
     if calls.is_empty() {
         out.push_str("<p class=\"none\">No call has ended yet.</p></section>\n");
         return;
     }
     out.push_str("<ol class=\"calls\">");
-    for trail in calls {
-        call(out, &trail);
+    for trace in calls {
+        call(out, &trace);
     }
     out.push_str("</ol></section>\n");
 }
@@ -54,17 +54,17 @@ fn sample(class: &str) -> String {
     )
 }
 
-fn call(out: &mut String, trail: &Trail) {
-    let (class, outcome) = outcome(trail);
+fn call(out: &mut String, trace: &CallTrace) {
+    let (class, outcome) = outcome(trace);
     let _ = write!(
         out,
         "<li><p class=\"call\"><time>{}</time> <b>{}</b> <span class=\"state {class}\">{}</span>",
-        clock_time(trail.started_unix_ms()),
-        escape(&trail.alias),
+        clock_time(trace.started_unix_ms()),
+        escape(&trace.alias),
         escape(&outcome)
     );
-    if let Some(winner) = trail.winner() {
-        if let Some(ttft) = trail.first_token_ns(winner) {
+    if let Some(winner) = trace.winner() {
+        if let Some(ttft) = trace.first_token_ns(winner) {
             let _ = write!(out, " <span>first token after {}</span>", nanos(ttft));
         }
         if let Some(speed) = winner.output_speed {
@@ -72,24 +72,24 @@ fn call(out: &mut String, trail: &Trail) {
         }
         let _ = write!(out, " <span>{} tokens</span>", format::count(winner.output_tokens));
     }
-    if let Some(cost) = trail.cost_usd() {
-        let about = trail.attempts.iter().any(|attempt| attempt.cost_basis == CostBasis::Estimated);
+    if let Some(cost) = trace.cost_usd() {
+        let about = trace.attempts.iter().any(|attempt| attempt.cost_basis == CostBasis::Estimated);
         let _ = write!(out, " <span>{}{}</span>", if about { "about " } else { "" }, escape(&usd(cost)));
     }
     out.push_str("</p><ol class=\"trail\">");
-    let begun = trail.started_unix_ms();
-    let offset = |attempt: &Attempted| (attempt.started_unix_ms.saturating_sub(begun) * 1_000_000) as f64;
-    let whole = trail.attempts.iter().map(|attempt| offset(attempt) + attempt.total_ns as f64).fold(1.0, f64::max);
-    for attempt in &trail.attempts {
+    let begun = trace.started_unix_ms();
+    let offset = |attempt: &AttemptTrace| (attempt.started_unix_ms.saturating_sub(begun) * 1_000_000) as f64;
+    let whole = trace.attempts.iter().map(|attempt| offset(attempt) + attempt.total_ns as f64).fold(1.0, f64::max);
+    for attempt in &trace.attempts {
         let _ = write!(out, "<li><span class=\"lane\">{}</span>", escape(&attempt.lane));
         bar(out, attempt, offset(attempt), whole);
-        let _ = write!(out, "<span class=\"words\">{}</span></li>", escape(&words(trail, attempt)));
+        let _ = write!(out, "<span class=\"words\">{}</span></li>", escape(&description(trace, attempt)));
     }
     out.push_str("</ol></li>\n");
 }
 
 /// The attempt between the call's beginning and its end.
-fn bar(out: &mut String, attempt: &Attempted, offset: f64, whole: f64) {
+fn bar(out: &mut String, attempt: &AttemptTrace, offset: f64, whole: f64) {
     let at = |nanos: f64| (nanos / whole * WIDTH).clamp(0.0, WIDTH);
     let end = at(offset + attempt.total_ns as f64);
     let begin = at(offset).min(end);
@@ -115,11 +115,11 @@ fn bar(out: &mut String, attempt: &Attempted, offset: f64, whole: f64) {
 }
 
 /// How the call ended, and by how much it was won.
-fn outcome(trail: &Trail) -> (&'static str, String) {
-    let Some(winner) = trail.winner() else {
-        let mut abandoned = trail.attempts.iter().filter(|attempt| attempt.end == AttemptEnd::Abandoned);
+fn outcome(trace: &CallTrace) -> (&'static str, String) {
+    let Some(winner) = trace.winner() else {
+        let mut abandoned = trace.attempts.iter().filter(|attempt| attempt.end == AttemptEnd::Abandoned);
         let abandoned = abandoned.next();
-        let failed = trail.attempts.iter().all(|attempt| attempt.end == AttemptEnd::Failed);
+        let failed = trace.attempts.iter().all(|attempt| attempt.end == AttemptEnd::Failed);
         return match (abandoned, failed) {
             (Some(attempt), _) => ("", client_left(attempt).to_owned()),
             (None, true) => ("bad", "no answer".to_owned()),
@@ -131,35 +131,35 @@ fn outcome(trail: &Trail) -> (&'static str, String) {
         AttemptEnd::Failed => ("bad", format!("broke off at {}", winner.lane)),
         AttemptEnd::Lost | AttemptEnd::Abandoned => ("", client_left(winner).to_owned()),
     };
-    let beside = trail.attempts.iter().filter(|attempt| attempt.end == AttemptEnd::Lost);
+    let beside = trace.attempts.iter().filter(|attempt| attempt.end == AttemptEnd::Lost);
     let margin = beside
-        .filter_map(|attempt| trail.first_token_ns(attempt)?.checked_sub(trail.first_token_ns(winner)?))
+        .filter_map(|attempt| trace.first_token_ns(attempt)?.checked_sub(trace.first_token_ns(winner)?))
         .min()
         .map(|margin| format!(", won by {}", nanos(margin)));
     (class, outcome + &margin.unwrap_or_default())
 }
 
-fn client_left(attempt: &Attempted) -> &'static str {
+fn client_left(attempt: &AttemptTrace) -> &'static str {
     match attempt.failure {
         Some(FailureKind::ClientStalled) => "its client read nothing for too long",
         _ => "its client left",
     }
 }
 
-fn words(trail: &Trail, attempt: &Attempted) -> String {
-    let mut words = Vec::new();
-    let after = nanos(attempt.started_unix_ms.saturating_sub(trail.started_unix_ms()) * 1_000_000);
+fn description(trace: &CallTrace, attempt: &AttemptTrace) -> String {
+    let mut description = Vec::new();
+    let after = nanos(attempt.started_unix_ms.saturating_sub(trace.started_unix_ms()) * 1_000_000);
     match attempt.role {
         AttemptRole::First => {}
-        AttemptRole::Race => words.push("race".to_owned()),
-        AttemptRole::Hedge => words.push(format!("hedge after {after}")),
-        AttemptRole::Failover => words.push(format!("failover after {after}")),
+        AttemptRole::Race => description.push("race".to_owned()),
+        AttemptRole::Hedge => description.push(format!("hedge after {after}")),
+        AttemptRole::Failover => description.push(format!("failover after {after}")),
     }
     if let Some(ttft) = attempt.ttft_ns {
-        words.push(format!("TTFT {}", nanos(ttft)));
+        description.push(format!("TTFT {}", nanos(ttft)));
     }
     let total = nanos(attempt.total_ns);
-    words.push(match (attempt.end, attempt.ttft_ns) {
+    description.push(match (attempt.end, attempt.ttft_ns) {
         (AttemptEnd::Answered, _) if attempt.failure.is_some() => format!("over after {total}, not all could be read"),
         (AttemptEnd::Answered, _) => format!("whole after {total}"),
         (AttemptEnd::Lost, None) => format!("given up after {total}, no token yet"),
@@ -175,11 +175,11 @@ fn words(trail: &Trail, attempt: &Attempted) -> String {
             format!("{kind}{status} after {total}")
         }
     });
-    if let Some(cost) = attempt.cost_usd.filter(|_| trail.attempts.len() > 1) {
-        words.push(usd(cost));
+    if let Some(cost) = attempt.cost_usd.filter(|_| trace.attempts.len() > 1) {
+        description.push(usd(cost));
     }
     if let Some(model) = &attempt.model_answered {
-        words.push(format!("answered as {model}"));
+        description.push(format!("answered as {model}"));
     }
-    words.join(" · ")
+    description.join(" · ")
 }

@@ -6,12 +6,12 @@
 use super::{share, usd};
 use std::fmt::Write as _;
 use tokrate_charts::{Axis, Chart, Direction, LineChart, Mark, Point, Series, SeriesStyle, Size, escape, format};
-use tokrate_gateway::telemetry::{LaneState, LaneView, View};
+use tokrate_gateway::telemetry::{LaneState, LaneStatus, Snapshot};
 use tokrate_meter::AttemptEnd;
 use tokrate_route::{Blame, Expectation, LaneSnapshot};
 
 /// Adds the section.
-pub(super) fn push(out: &mut String, view: &View) {
+pub(super) fn render(out: &mut String, snapshot: &Snapshot) {
     let _ = writeln!(
         out,
         concat!(
@@ -20,13 +20,13 @@ pub(super) fn push(out: &mut String, view: &View) {
         ),
         format::count(LaneSnapshot::PROMPT_TOKENS)
     );
-    for (place, lane) in view.lanes.iter().enumerate() {
-        card(out, place, lane);
+    for (index, lane) in snapshot.lanes.iter().enumerate() {
+        card(out, index, lane);
     }
     out.push_str("</div></section>\n");
 }
 
-fn card(out: &mut String, place: usize, lane: &LaneView) {
+fn card(out: &mut String, index: usize, lane: &LaneStatus) {
     let (class, word) = state_words(lane.state);
     let _ = write!(
         out,
@@ -34,7 +34,7 @@ fn card(out: &mut String, place: usize, lane: &LaneView) {
             "<article class=\"card\" id=\"lane-{}\"><h3>{}</h3><p class=\"state {}\">{}</p>",
             "<p class=\"of\">{} · {}</p>"
         ),
-        place,
+        index,
         escape(&lane.name),
         class,
         escape(&word),
@@ -44,34 +44,34 @@ fn card(out: &mut String, place: usize, lane: &LaneView) {
     load(out, lane);
     out.push_str("<dl class=\"numbers\">");
     let expected = |of: fn(&Expectation) -> String| lane.expected.as_ref().map_or(format::MISSING.to_owned(), of);
-    let told = lane.told.as_ref();
-    let attempts = told.map_or(0, |told| told.count(|_| true));
-    let failed = told.map_or(0, |told| told.count(|(_, end, _)| *end == AttemptEnd::Failed));
+    let stats = lane.stats.as_ref();
+    let attempts = stats.map_or(0, |stats| stats.count(|_| true));
+    let failed = stats.map_or(0, |stats| stats.count(|(_, end, _)| *end == AttemptEnd::Failed));
     let numbers = [
         ("TTFT p50", expected(|e| format::span(e.ttft_p50))),
         ("TTFT p90", expected(|e| format::span(e.ttft_p90))),
         ("output speed", expected(|e| format::quantity(e.speed, "tok/s"))),
         ("failing now", share((lane.failing * 1e4).round() / 1e4, f64::from(u8::from(attempts > 0)))),
         ("failed so far", share(failed as f64, attempts as f64)),
-        ("cost so far", told.map_or_else(|| usd(0.0), |told| usd(told.cost()))),
+        ("cost so far", stats.map_or_else(|| usd(0.0), |stats| usd(stats.cost()))),
     ];
     for (name, value) in numbers {
         let _ = write!(out, "<div><dt>{name}</dt><dd>{}</dd></div>", escape(&value));
     }
     out.push_str("</dl>");
-    curve(out, place, lane);
+    curve(out, index, lane);
     out.push_str("</article>\n");
 }
 
 /// Calls in flight as a bar against the cap, where there is one.
-fn load(out: &mut String, lane: &LaneView) {
+fn load(out: &mut String, lane: &LaneStatus) {
     let learned = lane.learned_cap.is_some_and(|learned| lane.cap == Some(learned as u32));
-    let words = match lane.cap {
+    let description = match lane.cap {
         Some(cap) if learned => format!("{} of {cap} in flight (learned from refusals)", lane.in_flight),
         Some(cap) => format!("{} of {cap} in flight", lane.in_flight),
         None => format!("{} in flight", lane.in_flight),
     };
-    let _ = write!(out, "<p class=\"load\">{}</p>", escape(&words));
+    let _ = write!(out, "<p class=\"load\">{}</p>", escape(&description));
     if let Some(cap) = lane.cap {
         let full = 100.0 * f64::from(lane.in_flight.min(cap)) / f64::from(cap.max(1));
         let _ = write!(
@@ -107,8 +107,8 @@ pub(super) fn state_words(state: LaneState) -> (&'static str, String) {
     }
 }
 
-fn curve(out: &mut String, place: usize, lane: &LaneView) {
-    let seen = lane.told.as_ref().map_or(0, |told| told.in_flight_most).max(lane.in_flight);
+fn curve(out: &mut String, index: usize, lane: &LaneStatus) {
+    let seen = lane.stats.as_ref().map_or(0, |stats| stats.peak_in_flight).max(lane.in_flight);
     let most = seen.next_power_of_two().max(2);
     let points: Vec<(f64, Expectation)> = lane
         .curve
@@ -141,19 +141,19 @@ fn curve(out: &mut String, place: usize, lane: &LaneView) {
             "<figure>{}</figure>{}<p class=\"note\">They rest on as much as {} calls of now would tell; earlier ones fade.</p>",
             "</details>"
         ),
-        place,
-        place,
+        index,
+        index,
         chart.panel(Size::Narrow),
         numbers(lane, &points).html(),
         format::number(weight.max(0.0))
     );
 }
 
-fn chart_of_ttft(lane: &LaneView, title: String, points: impl Iterator<Item = Point>) -> LineChart {
+fn chart_of_ttft(lane: &LaneStatus, title: String, points: impl Iterator<Item = Point>) -> LineChart {
     chart(lane, title, Axis::linear("TTFT, p50 with its band up to p90", "s"), points)
 }
 
-fn chart(lane: &LaneView, title: String, y: Axis, points: impl Iterator<Item = Point>) -> LineChart {
+fn chart(lane: &LaneStatus, title: String, y: Axis, points: impl Iterator<Item = Point>) -> LineChart {
     let now = Mark {
         direction: Direction::Vertical,
         at: f64::from(lane.in_flight),
@@ -171,7 +171,7 @@ fn chart(lane: &LaneView, title: String, y: Axis, points: impl Iterator<Item = P
     }
 }
 
-fn numbers(lane: &LaneView, points: &[(f64, Expectation)]) -> tokrate_charts::Table {
+fn numbers(lane: &LaneStatus, points: &[(f64, Expectation)]) -> tokrate_charts::Table {
     use tokrate_charts::{Column, Table};
     let column = |of: fn(&Expectation) -> f64| {
         format::column(&points.iter().map(|(_, expected)| Some(of(expected))).collect::<Vec<_>>())

@@ -35,10 +35,10 @@ fn the_page_is_as_it_was() {
 fn a_gateway_that_has_done_nothing_says_so() {
     let sample = SampleGateway::new(vec![lane_config("a", "example", "model-1", None)]);
     let html = page(&sample.snapshot(NOON_UNIX_MS));
-    for said in
+    for message in
         ["Nothing is known of its speed yet", "No answer was begun", "No call has ended", "No attempt has failed"]
     {
-        assert!(html.contains(said), "{said}");
+        assert!(html.contains(message), "{message}");
     }
     assert!(html.contains("No log is kept"));
     assert!(!html.contains("NaN") && !html.contains(">0 %"), "a share of nothing is no share");
@@ -55,14 +55,14 @@ fn what_was_configured_and_what_providers_say_is_escaped() {
     for row in [row(1, ""), lost(2, "", 1), row(2, ""), failed(3, "", FailureKind::Dns)] {
         sample.record(&hostile(row));
     }
-    let mut view = sample.snapshot(NOON_UNIX_MS + 1_000);
-    view.log = Some(tokrate_gateway::telemetry::LogView {
+    let mut snapshot = sample.snapshot(NOON_UNIX_MS + 1_000);
+    snapshot.log = Some(tokrate_gateway::telemetry::LogStatus {
         path: HOSTILE.to_owned(),
         counts: tokrate_store::LogCounts::default(),
         trouble: Some(HOSTILE.to_owned()),
         is_well: false,
     });
-    let html = page(&view);
+    let html = page(&snapshot);
     assert!(!html.contains("<script>") && !html.contains("alert(1)</"), "{html}");
     assert!(html.matches("&lt;script&gt;alert(1)").count() >= 8);
     assert_eq!(html.matches("<script").count(), 1, "the page's own");
@@ -124,11 +124,11 @@ fn what_drawing_a_page_costs() {
     let sample = SampleGateway::with_traffic(NOON_UNIX_MS);
     for round in 0..3 {
         let started = clock.now();
-        let view = std::hint::black_box(sample.snapshot(NOON_UNIX_MS));
+        let snapshot = std::hint::black_box(sample.snapshot(NOON_UNIX_MS));
         let copied = clock.now();
-        let page = fragment(&view);
+        let page = fragment(&snapshot);
         let drawn = clock.now();
-        let metrics = crate::openmetrics::text(view);
+        let metrics = crate::openmetrics::text(snapshot);
         let written = clock.now();
         println!(
             "round {round}: a snapshot takes {}, its page {} ({} bytes), its metrics {} ({} bytes)",

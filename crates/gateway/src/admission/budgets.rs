@@ -8,7 +8,7 @@ use tokrate_core::{Money, Span};
 
 /// Output tokens of the longest answer, of a call without a limit on a lane whose settings do not say it: no hosted model of
 /// 2026 that is listed in the catalog writes more at once.
-pub(crate) const OUTPUT_TOKENS_MOST: u64 = 131_072;
+pub(crate) const MAX_OUTPUT_TOKENS: u64 = 131_072;
 /// A calendar month is no longer than that.
 const MONTH: Span = Span::from_secs(31 * 86_400);
 
@@ -59,5 +59,5 @@ fn may_reach(config: &Config, key: &KeyConfig, place: usize) -> bool {
 
 /// What an answer without a limit may cost at most on a lane, beside its prompt; `None` without a price.
 fn longest_answer_usd(lane: &LaneConfig) -> Option<Money> {
-    Some(lane.token_price()?.cost_at_most(0, lane.most.output.unwrap_or(OUTPUT_TOKENS_MOST)))
+    Some(lane.token_price()?.cost_at_most(0, lane.token_limits.output.unwrap_or(MAX_OUTPUT_TOKENS)))
 }

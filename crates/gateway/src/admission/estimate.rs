@@ -4,10 +4,10 @@
 //! the answer, an attempt is held at no less than a lane that keeps to the limit bills; elsewhere at the longest answer that the
 //! lane is known or reckoned to write. What is held is given back when the attempt is settled or never begun, whatever happens.
 
-use crate::admission::budgets::OUTPUT_TOKENS_MOST;
+use crate::admission::budgets::MAX_OUTPUT_TOKENS;
 use crate::admission::calendar::{date_of, month_of, next_month_start};
-use crate::admission::reservation::KeyHold;
-use crate::respond::error::Denied;
+use crate::admission::reservation::KeyReservation;
+use crate::respond::error::ErrorResponse;
 use crate::settle::account::Account;
 use crate::state::lock::locked;
 use crate::state::plan::{Key, Lane};
@@ -18,7 +18,7 @@ use tokrate_route::{LaneId, Need, Refused, RefusedFor, Role};
 use tokrate_wire::{BesideBody, Dialect};
 
 /// Tokens of the longest prompt, where a call refers to pictures, files or conversations: the largest context on offer.
-const INPUT_TOKENS_MOST: u64 = 1_048_576;
+const MAX_INPUT_TOKENS: u64 = 1_048_576;
 /// Tokens that a chat template puts around a prompt at most.
 const TEMPLATE_TOKENS: u64 = 256;
 /// Tokens of the text that providers put before a prompt with tools: Anthropic's table goes up to about 800.
@@ -34,16 +34,16 @@ impl Account {
     ///
     /// # Errors
     /// When a limit of the key does not allow it.
-    pub fn reserve_first(&self, usable: &[LaneId]) -> Result<(), Denied> {
+    pub fn reserve_first(&self, usable: &[LaneId]) -> Result<(), ErrorResponse> {
         let Some(key) = self.key() else { return Ok(()) };
         let needs = usable.iter().map(|lane| self.need(self.plan.lane(*lane), Role::First));
-        let need = dearest(needs);
+        let need = most_expensive(needs);
         match self.reserve(need) {
             Ok(held) => {
                 self.first.replace(held);
                 Ok(())
             }
-            Err(refused) => Err(denied(key, refused, need, self.house.clock.wall_seconds())),
+            Err(refused) => Err(limit_exceeded(key, refused, need, self.shared.clock.wall_seconds())),
         }
     }
 
@@ -51,28 +51,28 @@ impl Account {
     ///
     /// # Errors
     /// When a limit of the key does not allow it.
-    pub fn reserve_further(&self, lane: LaneId, role: Role) -> Result<Option<KeyHold>, Refused> {
+    pub fn reserve_further(&self, lane: LaneId, role: Role) -> Result<Option<KeyReservation>, Refused> {
         self.reserve(self.need(self.plan.lane(lane), role))
     }
 
     /// What was held for the first attempt, now that its lane is known.
-    pub fn take_first(&self, lane: LaneId) -> Option<KeyHold> {
+    pub fn take_first(&self, lane: LaneId) -> Option<KeyReservation> {
         let mut held = self.first.take()?;
         held.lower(self.need(self.plan.lane(lane), Role::First).most);
         Some(held)
     }
 
-    fn reserve(&self, need: Need) -> Result<Option<KeyHold>, Refused> {
+    fn reserve(&self, need: Need) -> Result<Option<KeyReservation>, Refused> {
         let Some(key) = self.key() else { return Ok(None) };
-        let clock = self.house.clock;
+        let clock = self.shared.clock;
         let held = locked(&key.meter).reserve(clock.now(), month_of(clock.wall_seconds()), need)?;
-        Ok(Some(KeyHold::new(Arc::clone(key), clock, held)))
+        Ok(Some(KeyReservation::new(Arc::clone(key), clock, held)))
     }
 
     /// What an attempt may use on a lane.
     fn need(&self, lane: &Lane, role: Role) -> Need {
         let request = &self.request;
-        let lengths = request.glance.lengths;
+        let lengths = request.peek.lengths;
         let routed = request.routed.as_ref().map(|routed| routed.dialect);
         let (limit, answers) = match routed {
             // Embeddings have no output.
@@ -85,14 +85,14 @@ impl Account {
         let price = lane.config.token_price().filter(|_| self.needs_prices());
         let Some(price) = price else { return Need { tokens, ..Need::default() } };
         let beside = self.beside_body();
-        let most = lane.config.most;
-        let of_references = || most.input.unwrap_or(INPUT_TOKENS_MOST);
+        let most = lane.config.token_limits;
+        let of_references = || most.input.unwrap_or(MAX_INPUT_TOKENS);
         let own_bytes = request.body.len() as u64 + TEMPLATE_TOKENS + if beside.tools { TOOL_TOKENS } else { 0 };
         let input_most = match beside.references {
             true => own_bytes.max(of_references()),
             false => own_bytes.min(most.input.unwrap_or(u64::MAX)),
         };
-        let longest = most.output.unwrap_or(OUTPUT_TOKENS_MOST);
+        let longest = most.output.unwrap_or(MAX_OUTPUT_TOKENS);
         let each = limit.map_or(longest, |limit| limit.min(most.output.unwrap_or(u64::MAX)));
         let at_most = price.cost_at_most(input_most, each.saturating_mul(answers));
         // Further attempts beside the first are a luxury: they begin only where there is room for the most they can cost.
@@ -107,14 +107,14 @@ impl Account {
     fn beside_body(&self) -> BesideBody {
         *self.beside.get_or_init(|| {
             let beside = tokrate_wire::beside_body(&self.request.body);
-            BesideBody { references: beside.references || self.request.glance.lengths.has_stored_prompt, ..beside }
+            BesideBody { references: beside.references || self.request.peek.lengths.has_stored_prompt, ..beside }
         })
     }
 }
 
 /// Tokens that one answer of a lane may have by what the client set.
-fn output_limit(lane: &Lane, dialect: Dialect, request: &crate::upstream::request::Request) -> Option<u64> {
-    let lengths = request.glance.lengths;
+fn output_limit(lane: &Lane, dialect: Dialect, request: &crate::upstream::request::CallRequest) -> Option<u64> {
+    let lengths = request.peek.lengths;
     let endpoint = &lane.endpoints[lane.endpoint(Some(dialect))].config;
     // In a translated request the limit has the name that the lane wants.
     match endpoint.max_tokens_field && endpoint.dialect == dialect && dialect == Dialect::OpenAiChat {
@@ -124,16 +124,16 @@ fn output_limit(lane: &Lane, dialect: Dialect, request: &crate::upstream::reques
 }
 
 /// What the dearest of several lanes takes.
-fn dearest(needs: impl Iterator<Item = Need>) -> Need {
-    needs.fold(Need::default(), |dearest, need| Need {
-        tokens: dearest.tokens.max(need.tokens),
-        most: dearest.most.max(need.most),
-        expected: dearest.expected.max(need.expected),
+fn most_expensive(needs: impl Iterator<Item = Need>) -> Need {
+    needs.fold(Need::default(), |most_expensive, need| Need {
+        tokens: most_expensive.tokens.max(need.tokens),
+        most: most_expensive.most.max(need.most),
+        expected: most_expensive.expected.max(need.expected),
     })
 }
 
 /// What a key is told that has used up a limit.
-pub(crate) fn denied(key: &Key, refused: Refused, need: Need, wall_seconds: u64) -> Denied {
+pub(crate) fn limit_exceeded(key: &Key, refused: Refused, need: Need, wall_seconds: u64) -> ErrorResponse {
     let name = &key.config.name;
     let limits = locked(&key.meter).limits();
     let message = match (refused.what, limits.usd_per_month) {
@@ -161,7 +161,7 @@ pub(crate) fn denied(key: &Key, refused: Refused, need: Need, wall_seconds: u64)
         (what, _) => format!("key `{name}` has used up its {}", limit_name(what)),
     };
     let retry_after: Option<Span> = refused.retry_after;
-    Denied { retry_after, ..Denied::new(StatusCode::TOO_MANY_REQUESTS, message) }
+    ErrorResponse { retry_after, ..ErrorResponse::new(StatusCode::TOO_MANY_REQUESTS, message) }
 }
 
 fn limit_name(what: RefusedFor) -> &'static str {

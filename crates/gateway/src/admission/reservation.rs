@@ -10,15 +10,15 @@ use tokrate_net::Clock;
 use tokrate_route::HeldForAttempt;
 
 /// What is held of a key's limits for one attempt. Dropped without being settled, all of it is free again.
-pub(crate) struct KeyHold {
+pub(crate) struct KeyReservation {
     key: Arc<Key>,
     clock: Clock,
     held: Option<HeldForAttempt>,
 }
 
-impl KeyHold {
-    pub fn new(key: Arc<Key>, clock: Clock, held: HeldForAttempt) -> KeyHold {
-        KeyHold { key, clock, held: Some(held) }
+impl KeyReservation {
+    pub fn new(key: Arc<Key>, clock: Clock, held: HeldForAttempt) -> KeyReservation {
+        KeyReservation { key, clock, held: Some(held) }
     }
 
     /// The attempt has ended, and this is what it used.
@@ -36,7 +36,7 @@ impl KeyHold {
     }
 }
 
-impl Drop for KeyHold {
+impl Drop for KeyReservation {
     fn drop(&mut self) {
         if let Some(held) = self.held.take() {
             locked(&self.key.meter).release(self.clock.now(), held);

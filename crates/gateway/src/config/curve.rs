@@ -9,7 +9,7 @@ use tokrate_route::CurvePoint;
 
 /// The points of every load level with a fixed number of requests in flight. Medians, where a sample is large enough to state
 /// them or not: the router ages them and goes by what it sees itself.
-pub fn curve_of(record: &Record) -> Vec<CurvePoint> {
+pub fn curve_from_record(record: &Record) -> Vec<CurvePoint> {
     let point = |phase: &tokrate_meter::PhaseResult| {
         let Load::Closed { concurrency } = phase.load else { return None };
         let milliseconds = |value: f64| Span::from_secs_f64(value / 1e3);

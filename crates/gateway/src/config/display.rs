@@ -5,7 +5,7 @@
 use tokrate_route::{Mode, Policy};
 
 /// A policy in the words of the settings file.
-pub fn policy_shown(policy: &Policy) -> String {
+pub fn format_policy(policy: &Policy) -> String {
     match policy {
         Policy::Completion => "completion".to_owned(),
         Policy::OwnCompletion => "own-completion".to_owned(),
@@ -24,7 +24,7 @@ pub fn policy_shown(policy: &Policy) -> String {
 }
 
 /// A mode in the words of the settings file.
-pub fn mode_shown(mode: Mode) -> String {
+pub fn format_mode(mode: Mode) -> String {
     match mode {
         Mode::Off => "off".to_owned(),
         Mode::Hedge => "hedge".to_owned(),

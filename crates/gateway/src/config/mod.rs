@@ -17,7 +17,7 @@ use tokrate_route::{BudgetConfig, CurvePoint, LoserPolicy, Mode, Policy};
 use tokrate_wire::Dialect;
 
 /// Lanes of one race at most.
-const LANES_MOST: usize = 16;
+const MAX_LANES: usize = 16;
 
 /// Settings of a gateway.
 #[derive(Clone, Debug)]
@@ -68,9 +68,9 @@ pub struct LaneConfig {
     /// What it charges.
     pub price: Option<Price>,
     /// How long its prompts and answers can become.
-    pub most: TokensMost,
+    pub token_limits: TokenLimits,
     /// Calls that may be open at once.
-    pub in_flight_most: Option<u32>,
+    pub max_in_flight: Option<u32>,
     /// What becomes of an attempt that lost a race.
     pub loser: LoserPolicy,
     /// How quick it is under which load, as far as that was measured before.
@@ -112,7 +112,7 @@ pub struct Price {
 
 /// Tokens that one call of a lane can have at most, as far as the settings say.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct TokensMost {
+pub struct TokenLimits {
     /// Of the prompt.
     pub input: Option<u64>,
     /// Of an answer.
@@ -131,7 +131,7 @@ pub struct AliasConfig {
     /// When further ones are begun.
     pub mode: Mode,
     /// Attempts of one call, failovers included.
-    pub attempts_most: usize,
+    pub max_attempts: usize,
     /// What racing may cost.
     pub budget: BudgetConfig,
     /// How long the first token of another attempt is waited for after one has its own.
@@ -220,7 +220,7 @@ impl LogSettings {
 
 /// With it, the simulated lanes that stand in for real ones make none of their faults in their first answers: whoever tries the
 /// gateway meets them later.
-pub const SEED_USUAL: u64 = 7;
+pub const DEFAULT_SEED: u64 = 7;
 
 impl Default for Config {
     /// A gateway without lanes on any free port of loopback.
@@ -240,7 +240,7 @@ impl Default for Config {
             log: None,
             otel: None,
             drain: Span::from_secs(30),
-            seed: SEED_USUAL,
+            seed: DEFAULT_SEED,
         }
     }
 }
@@ -294,20 +294,20 @@ impl LaneConfig {
         tokrate_route::LaneConfig {
             price_input_usd_per_million: self.price.map(|price| price.input),
             price_output_usd_per_million: self.price.map(|price| price.output),
-            max_in_flight: self.in_flight_most,
+            max_in_flight: self.max_in_flight,
         }
     }
 }
 
 /// The mode of that name: `off`, `hedge`, `race` (of two) or `race=N`.
-pub fn mode_of(name: &str) -> Option<Mode> {
+pub fn parse_mode(name: &str) -> Option<Mode> {
     match name {
         "off" => Some(Mode::Off),
         "hedge" => Some(Mode::Hedge),
         "race" => Some(Mode::Race { lanes: 2 }),
         other => {
             let lanes = other.strip_prefix("race=")?.parse().ok()?;
-            (1..=LANES_MOST).contains(&lanes).then_some(Mode::Race { lanes })
+            (1..=MAX_LANES).contains(&lanes).then_some(Mode::Race { lanes })
         }
     }
 }

@@ -4,15 +4,16 @@
 //! in order, once; dropping a call closes every connection of it; every attempt that was begun is settled exactly once.
 
 use super::drain;
-use crate::admission::reservation::KeyHold;
+use crate::admission::reservation::KeyReservation;
 use crate::dispatch::worker::Worker;
-use crate::respond::error::{Denied, LaneNow};
+use crate::respond::error::{ErrorResponse, UnavailableLane};
 use crate::respond::headers::CALL_HEADER;
-use crate::settle::account::{Account, Ended, Held, role_in_log};
-use crate::state::lane_health::is_of_the_lane;
+use crate::settle::account::{Account, AttemptLease, AttemptOutcome};
+use crate::settle::row::role_in_log;
+use crate::state::lane_health::is_lane_failure;
 use crate::state::lock::locked;
-use crate::upstream::attempt::{Attempt, Beginning};
-use crate::upstream::body::{Broken, Inbox};
+use crate::upstream::attempt::{Attempt, AttemptStart};
+use crate::upstream::body::{StreamFailure, UpstreamBody};
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{HeaderName, HeaderValue, Response};
@@ -37,7 +38,7 @@ const SENT_AT_ONCE_BYTES: usize = 16 * 1024;
 const TIMER_GRAIN: Span = Span::from_millis(1);
 
 /// The lanes that can carry a call.
-pub(crate) struct Lanes {
+pub(crate) struct EligibleLanes {
     /// The endpoint of each candidate.
     pub endpoints: Vec<usize>,
     /// The only one, if there is no other: what it refuses, nobody else can cure.
@@ -49,10 +50,10 @@ pub(crate) struct Call {
     pub account: Rc<Account>,
     worker: Rc<Worker>,
     race: Race,
-    lanes: Lanes,
+    lanes: EligibleLanes,
     attempts: Vec<Entry>,
     winner: Option<usize>,
-    won_just_now: bool,
+    has_just_won: bool,
     /// Granted for the attempt that is about to be begun.
     granted: Granted,
     ending: Option<Step>,
@@ -70,13 +71,13 @@ struct Granted {
     /// By the budget of its alias, if it is extra.
     extra: Option<Reserved>,
     /// By the limits of the client's key.
-    key: Option<KeyHold>,
+    key: Option<KeyReservation>,
 }
 
 /// An attempt with what has to be given back for it; `None` once it has been settled.
 pub(crate) struct Entry {
     pub attempt: Attempt,
-    held: Option<Held>,
+    lease: Option<AttemptLease>,
     failed: Option<Failed>,
 }
 
@@ -96,7 +97,13 @@ pub(crate) enum Step {
 
 impl Call {
     /// A call that begins now; in a box, because it is handed on from one to the next.
-    pub fn new(worker: Rc<Worker>, account: Account, race: Race, lanes: Lanes, tap: Rc<ConnectionTap>) -> Box<Call> {
+    pub fn new(
+        worker: Rc<Worker>,
+        account: Account,
+        race: Race,
+        lanes: EligibleLanes,
+        tap: Rc<ConnectionTap>,
+    ) -> Box<Call> {
         Box::new(Call {
             account: Rc::new(account),
             worker,
@@ -104,7 +111,7 @@ impl Call {
             lanes,
             attempts: Vec::with_capacity(1),
             winner: None,
-            won_just_now: false,
+            has_just_won: false,
             granted: Granted::default(),
             ending: None,
             overhead_at_end: None,
@@ -117,21 +124,21 @@ impl Call {
     pub fn poll_step(&mut self, context: &mut Context<'_>) -> Poll<Step> {
         loop {
             self.drive(context);
-            let mut has_begun = false;
+            let mut has_started = false;
             while let Some(action) = self.next_action() {
-                has_begun |= matches!(action, Action::Start { .. });
-                self.carry_out(action);
+                has_started |= matches!(action, Action::Start { .. });
+                self.perform(action);
             }
-            if std::mem::take(&mut self.won_just_now) {
+            if std::mem::take(&mut self.has_just_won) {
                 return Poll::Ready(Step::Won);
             }
-            if let Some(bytes) = self.winner.and_then(|winner| self.inbox(winner).borrow_mut().take_ready()) {
+            if let Some(bytes) = self.winner.and_then(|winner| self.body(winner).borrow_mut().take_ready()) {
                 return Poll::Ready(Step::Bytes(bytes));
             }
             if let Some(step) = self.ending.take() {
                 return Poll::Ready(step);
             }
-            if !has_begun && self.poll_timer(context).is_pending() {
+            if !has_started && self.poll_timer(context).is_pending() {
                 return Poll::Pending;
             }
         }
@@ -143,7 +150,7 @@ impl Call {
     }
 
     /// The winner's attempt, once there is one.
-    pub fn won(&self) -> Option<&Entry> {
+    pub fn winning_entry(&self) -> Option<&Entry> {
         self.winner.map(|winner| &self.attempts[winner])
     }
 
@@ -155,13 +162,13 @@ impl Call {
     /// Time that the gateway itself took so far: from the request's last byte to the first attempt, and from the winner's
     /// latest byte to now.
     pub fn overhead(&self) -> Option<Span> {
-        let before = self.attempts.first()?.attempt.began_at - self.account.arrived_at;
-        let behind = self.now() - self.won()?.attempt.inbox.borrow().answer.last_byte_at()?;
+        let before = self.attempts.first()?.attempt.started_at - self.account.arrived_at;
+        let behind = self.now() - self.winning_entry()?.attempt.body.borrow().answer.last_byte_at()?;
         Some(before + behind)
     }
 
     /// The whole answer was given to the client's connection.
-    pub fn hand_over(&mut self) {
+    pub fn complete(&mut self) {
         if let Some(winner) = self.winner {
             self.settle(winner, AttemptEnd::Answered);
         }
@@ -169,53 +176,54 @@ impl Call {
 
     /// A whole answer of `bytes` is given to the client's connection. If that may not have room for it, it is handed over once
     /// all of it was written, and abandoned if it never is.
-    pub fn hand_over_when_written(mut self: Box<Call>, bytes: usize) {
+    pub fn complete_when_written(mut self: Box<Call>, bytes: usize) {
         if bytes <= SENT_AT_ONCE_BYTES {
-            return self.hand_over();
+            return self.complete();
         }
         self.overhead_at_end = self.overhead();
         let tap = Rc::clone(&self.tap);
-        tap.mark(Rc::new(Handing(Cell::new(Some(self)))), 0);
+        tap.mark(Rc::new(PendingCompletion(Cell::new(Some(self)))), 0);
     }
 
     /// The event that tells the client that its answer broke off; `tail` is the end of what it got.
-    pub fn break_text(&self, kind: FailureKind, tail: &[u8]) -> Bytes {
-        let denied = self.denied(kind, self.winner);
+    pub fn error_event_bytes(&self, kind: FailureKind, tail: &[u8]) -> Bytes {
+        let error = self.error_response(kind, self.winner);
         let request = &self.account.request;
-        let broken = Broken { dialect: request.dialect(), shape: request.shape, kind, message: &denied.message };
-        match self.won() {
-            Some(entry) => Bytes::from(entry.attempt.inbox.borrow_mut().break_off(&broken, tail)),
+        let broken = StreamFailure { dialect: request.dialect(), shape: request.shape, kind, message: &error.message };
+        match self.winning_entry() {
+            Some(entry) => Bytes::from(entry.attempt.body.borrow_mut().break_off(&broken, tail)),
             None => Bytes::from(error_event(broken.dialect, broken.shape, kind, broken.message, tail)),
         }
     }
 
     /// What the client is told when there is no answer, or no more of it.
-    pub fn denied(&self, kind: FailureKind, attempt: Option<usize>) -> Denied {
+    pub fn error_response(&self, kind: FailureKind, attempt: Option<usize>) -> ErrorResponse {
         let retry_after = self.race.retry_after();
-        let denied = match attempt.and_then(|attempt| self.attempts.get(attempt)) {
+        let error = match attempt.and_then(|attempt| self.attempts.get(attempt)) {
             Some(entry) => {
                 let attempt = &entry.attempt;
-                let denied = Denied::of_failure(kind, &attempt.lane.config.name, &attempt.said(), retry_after);
+                let error =
+                    ErrorResponse::of_failure(kind, &attempt.lane.config.name, &attempt.error_message(), retry_after);
                 match attempt.refused_status().filter(|_| self.is_final(kind)) {
-                    Some(status) => Denied { status, ..denied },
-                    None => denied,
+                    Some(status) => ErrorResponse { status, ..error },
+                    None => error,
                 }
             }
-            None if kind == FailureKind::TimedOut => Denied::out_of_time(&self.account.alias.name),
+            None if kind == FailureKind::TimedOut => ErrorResponse::out_of_time(&self.account.alias.name),
             None => {
                 let (now, alias) = (self.now(), &self.account.alias);
                 let router = locked(&self.account.plan.router);
                 let lanes = alias.lanes.iter().filter_map(|id| {
                     let lane = self.account.plan.lane(*id);
-                    let (name, trouble) = (lane.config.name.clone(), lane.memory.trouble());
-                    Some(LaneNow { name, breaker: router.breaker(*id, now)?, trouble })
+                    let (name, trouble) = (lane.config.name.clone(), lane.health.last_failure());
+                    Some(UnavailableLane { name, breaker: router.breaker(*id, now)?, trouble })
                 });
-                let lanes: Vec<LaneNow> = lanes.collect();
-                Denied::without_lane(&alias.name, &lanes, now)
+                let lanes: Vec<UnavailableLane> = lanes.collect();
+                ErrorResponse::without_lane(&alias.name, &lanes, now)
             }
         };
         let is_logged = !self.attempts.is_empty();
-        Denied { call: is_logged.then(|| self.account.request.id.clone()), ..denied }
+        ErrorResponse { call: is_logged.then(|| self.account.request.id.clone()), ..error }
     }
 
     /// Whether a failure of the settings is the answer, because no other lane could cure it.
@@ -225,18 +233,18 @@ impl Call {
 
     /// What the only lane of a call refused before, while it is left alone for that: asking again would change nothing, and a
     /// client that is told 503 asks again.
-    pub fn refusal_remembered(&self) -> Option<Response<Bytes>> {
+    pub fn cached_refusal(&self) -> Option<Response<Bytes>> {
         let lane = self.account.plan.lane(self.lanes.alone?);
         let breaker = locked(&self.account.plan.router).breaker(lane.id, self.now())?;
-        let trouble = lane.memory.trouble().filter(|trouble| blame(trouble.kind) == Blame::Key)?;
+        let trouble = lane.health.last_failure().filter(|trouble| blame(trouble.kind) == Blame::Key)?;
         if !matches!(breaker, BreakerState::Open { why: Blame::Key, .. }) {
             return None;
         }
         let (status, refusal) = (trouble.status?, trouble.refusal.as_ref()?);
         let dialect = self.account.request.dialect();
         if refusal.dialect != dialect {
-            let denied = Denied::of_failure(trouble.kind, &lane.config.name, &trouble.message, None);
-            return Some(Denied { status, ..denied }.into_response(dialect));
+            let error = ErrorResponse::of_failure(trouble.kind, &lane.config.name, &trouble.message, None);
+            return Some(ErrorResponse { status, ..error }.into_response(dialect));
         }
         let mut response = Response::new(refusal.body.clone());
         *response.status_mut() = status;
@@ -248,17 +256,17 @@ impl Call {
 
     /// A lane's refusal of the client's own request, in the client's dialect as the provider wrote it; of a call with one lane
     /// also that of its key or its model.
-    pub fn refusal_as_it_came(&self, attempt: usize) -> Option<Response<Bytes>> {
+    pub fn upstream_refusal(&self, attempt: usize) -> Option<Response<Bytes>> {
         let attempt = &self.attempts[attempt].attempt;
         let kind = attempt.failure()?.kind;
         let is_own = blame(kind) == Blame::Client || kind == FailureKind::NotFound || self.is_final(kind);
         let is_same = attempt.dialect() == self.account.request.dialect();
-        let inbox = attempt.inbox.borrow();
-        let head = inbox.answer.head().filter(|head| head.status.is_client_error())?;
+        let body = attempt.body.borrow();
+        let head = body.answer.head().filter(|head| head.status.is_client_error())?;
         if !is_own || !is_same || !attempt.has_whole_refusal() {
             return None;
         }
-        let mut response = Response::new(attempt.refused(&inbox));
+        let mut response = Response::new(attempt.refusal_body_redacted(&body));
         *response.status_mut() = head.status;
         *response.headers_mut() = head.headers.clone();
         if let Ok(id) = HeaderValue::from_str(&self.account.request.id) {
@@ -267,12 +275,12 @@ impl Call {
         Some(response)
     }
 
-    fn inbox(&self, attempt: usize) -> &Rc<RefCell<Inbox>> {
-        &self.attempts[attempt].attempt.inbox
+    fn body(&self, attempt: usize) -> &Rc<RefCell<UpstreamBody>> {
+        &self.attempts[attempt].attempt.body
     }
 
     fn now(&self) -> Tick {
-        self.account.house.clock.now()
+        self.account.shared.clock.now()
     }
 
     /// Goes on with every attempt and tells the race what came of it.
@@ -283,14 +291,14 @@ impl Call {
                 continue;
             }
             let has_ended = entry.attempt.poll(context);
-            for event in entry.attempt.inbox.borrow_mut().take_news() {
+            for event in entry.attempt.body.borrow_mut().take_race_events() {
                 self.race.on(number, &event);
             }
             if has_ended {
-                let now = self.account.house.clock.now();
+                let now = self.account.shared.clock.now();
                 let end = if entry.attempt.failure().is_some() { AttemptEnd::Failed } else { AttemptEnd::Answered };
                 // What it cost is known, and what was held for it can be used for the next.
-                entry.held.iter_mut().for_each(|held| self.account.bill(&entry.attempt, held, end));
+                entry.lease.iter_mut().for_each(|lease| self.account.settle_cost(&entry.attempt, lease, end));
                 match entry.attempt.failure() {
                     None => self.race.ended(number, now),
                     Some(failed) => {
@@ -318,7 +326,7 @@ impl Call {
                 granted.key = key;
                 return true;
             }
-            let under_way = attempts.iter().filter(|entry| entry.held.is_some());
+            let under_way = attempts.iter().filter(|entry| entry.lease.is_some());
             let under_way = under_way.map(|entry| account.expected_usd(entry.attempt.lane.id));
             let cost = extra_usd(account.expected_usd(candidate.lane), under_way);
             granted.extra = locked(&account.alias.budget).reserve(now, cost);
@@ -328,15 +336,15 @@ impl Call {
         race.poll(now, &mut allow)
     }
 
-    fn carry_out(&mut self, action: Action) {
+    fn perform(&mut self, action: Action) {
         match action {
             Action::Start { candidate, lane, role, .. } => self.start(candidate, lane, role),
             Action::Win { attempt } => {
                 self.winner = Some(attempt);
-                self.inbox(attempt).borrow_mut().is_handed_on = true;
-                self.tell_first_token(attempt);
+                self.body(attempt).borrow_mut().is_forwarded = true;
+                self.report_first_token(attempt);
                 // Told when those that lost have been settled, so that what they cost is known.
-                self.won_just_now = true;
+                self.has_just_won = true;
             }
             Action::Cancel { attempt, why } => {
                 let now = self.now();
@@ -370,11 +378,11 @@ impl Call {
         let lane = Arc::clone(account.plan.lane(lane));
         let endpoint = self.lanes.endpoints[candidate];
         let started = locked(&account.plan.router).start(lane.id, now);
-        let beginning = Beginning {
+        let beginning = AttemptStart {
             endpoint,
             role: role_in_log(role),
             at: now,
-            unix_ms: account.house.clock.wall_nanos() / 1_000_000,
+            unix_ms: account.shared.clock.wall_nanos() / 1_000_000,
             in_flight: started.in_flight,
             lane: Arc::clone(&lane),
         };
@@ -382,7 +390,7 @@ impl Call {
         let limits = Limits { idle: Span::MAX, total: Span::MAX, max_body_bytes: account.plan.limits.answer_bytes };
         let client = self.worker.client(&account.plan, &lane, endpoint);
         let client = client.map_err(|error| (FailureKind::Connect, error.to_string()));
-        let prepared = account.request.for_lane(&lane, endpoint, account.plan.limits.answer_bytes);
+        let prepared = account.request.upstream_request(&lane, endpoint, account.plan.limits.answer_bytes);
         let prepared = prepared.map_err(|said| (FailureKind::BadRequest, said));
         let batch = Rc::clone(&self.worker.batch);
         let (attempt, failed) = match (prepared, client) {
@@ -393,53 +401,54 @@ impl Call {
                 }
                 let secrets = lane.endpoints[endpoint].secrets.clone();
                 let redactor = Redactor::new(secrets, account.request.body.clone());
-                let inbox = Inbox::new(reader, batch).guarded(redactor).within(&account.house.answers);
-                (Attempt::begin(beginning, client, outgoing, inbox, limits), None)
+                let body =
+                    UpstreamBody::new(reader, batch).with_redactor(redactor).with_byte_budget(&account.shared.answers);
+                (Attempt::begin(beginning, client, outgoing, body, limits), None)
             }
             (Err((kind, said)), _) | (_, Err((kind, said))) => {
                 let failed = Failed { kind, retry_after: None };
                 self.race.failed(number, now, failed);
-                (Attempt::stillborn(beginning, batch, kind, said), Some(failed))
+                (Attempt::unsendable(beginning, batch, kind, said), Some(failed))
             }
         };
         let Granted { extra, key } = std::mem::take(&mut self.granted);
         let key = key.or_else(|| self.account.take_first(lane.id));
-        let mut held = Held { started, reserved: extra, key, bill: None };
+        let mut lease = AttemptLease { started, reserved: extra, key, cost: None };
         if failed.is_some() {
-            self.account.bill(&attempt, &mut held, AttemptEnd::Failed);
+            self.account.settle_cost(&attempt, &mut lease, AttemptEnd::Failed);
         }
-        self.attempts.push(Entry { attempt, held: Some(held), failed });
+        self.attempts.push(Entry { attempt, lease: Some(lease), failed });
     }
 
     /// Leaves an attempt that lost to a task of its own.
     fn drain(&mut self, number: usize, until: Tick, bytes_most: u64) {
         let Some(entry) = self.attempts.get_mut(number) else { return };
-        let Some(held) = entry.held.take() else { return };
-        let attempt = entry.attempt.leave();
+        let Some(lease) = entry.lease.take() else { return };
+        let attempt = entry.attempt.detach();
         // The race no longer bounds it.
-        let until = until.min(attempt.began_at + self.account.plan.limits.total);
+        let until = until.min(attempt.started_at + self.account.plan.limits.total);
         self.worker.drains.tidy();
         drain::spawn(
             &self.worker.drains,
             Rc::clone(&self.account),
             attempt,
-            held,
+            lease,
             drain::Bounds { number, until, bytes_most },
         );
     }
 
     /// The router hears of a first token when it is news, not when the answer has ended.
-    fn tell_first_token(&mut self, number: usize) {
+    fn report_first_token(&mut self, number: usize) {
         if !self.account.request.is_stream() {
             // What came whole came at its end.
             return;
         }
         let now = self.now();
-        let Entry { attempt, held, .. } = &mut self.attempts[number];
-        let inbox = attempt.inbox.borrow();
-        if let (Some(held), Some(first), Some(sent)) = (held, inbox.meter.first_text_at(), inbox.sent_at()) {
+        let Entry { attempt, lease, .. } = &mut self.attempts[number];
+        let body = attempt.body.borrow();
+        if let (Some(lease), Some(first), Some(sent)) = (lease, body.meter.first_text_at(), body.sent_at()) {
             let prompt_tokens = self.account.prompt_tokens;
-            locked(&self.account.plan.router).first_token(&mut held.started, now, first - sent, prompt_tokens);
+            locked(&self.account.plan.router).first_token(&mut lease.started, now, first - sent, prompt_tokens);
         }
     }
 
@@ -448,9 +457,9 @@ impl Call {
         let won = self.winner == Some(number);
         let overhead = if won { self.overhead_at_end.or_else(|| self.overhead()) } else { None };
         let entry = &mut self.attempts[number];
-        let Some(held) = entry.held.take() else { return };
+        let Some(lease) = entry.lease.take() else { return };
         // Settled means ended: a body that was handed over whole may not have been asked for its end.
-        entry.attempt.give_up(self.account.house.clock.now());
+        entry.attempt.give_up(self.account.shared.clock.now());
         let failure = match end {
             AttemptEnd::Failed => entry.failed.map(|failed| failed.kind).or(entry.attempt.measured_failure()),
             // The client got all that came, and what it was is told in the log.
@@ -459,19 +468,19 @@ impl Call {
             _ => None,
         };
         let lane = &entry.attempt.lane;
-        if let Some(kind) = failure.filter(|kind| end == AttemptEnd::Failed && is_of_the_lane(*kind)) {
-            lane.memory.note(entry.attempt.trouble(kind));
+        if let Some(kind) = failure.filter(|kind| end == AttemptEnd::Failed && is_lane_failure(*kind)) {
+            lane.health.record_failure(entry.attempt.lane_failure(kind));
         }
         if end == AttemptEnd::Failed && entry.attempt.lacks_embeddings() {
-            lane.memory.note_no_embeddings(self.account.house.clock.now());
+            lane.health.record_missing_embeddings(self.account.shared.clock.now());
         }
         let retry_after = entry.failed.and_then(|failed| failed.retry_after);
-        self.account.settle(&entry.attempt, held, Ended { number, end, won, failure, retry_after, overhead });
+        self.account.settle(&entry.attempt, lease, AttemptOutcome { number, end, won, failure, retry_after, overhead });
     }
 
     fn poll_timer(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let Some(wake_at) = self.race.wake_at() else { return Poll::Pending };
-        let now = || self.account.house.clock.now();
+        let now = || self.account.shared.clock.now();
         let until = || Instant::now() + (wake_at - now()).as_duration();
         let (due, timer) = self.timer.get_or_insert_with(|| (wake_at, Box::pin(tokio::time::sleep_until(until()))));
         // One that is too early only costs a look; it is moved when it fires.
@@ -484,12 +493,12 @@ impl Call {
 }
 
 /// A call whose answer is being written.
-struct Handing(Cell<Option<Box<Call>>>);
+struct PendingCompletion(Cell<Option<Box<Call>>>);
 
-impl WriteSink for Handing {
+impl WriteSink for PendingCompletion {
     fn written(&self, _: u64, _: Tick) {
         if let Some(mut call) = self.0.take() {
-            call.hand_over();
+            call.complete();
         }
     }
 }

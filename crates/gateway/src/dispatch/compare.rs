@@ -6,7 +6,7 @@
 use crate::config::LaneConfig;
 use crate::error::GatewayError;
 use crate::state::plan::Lane;
-use crate::upstream::body::{Inbox, Reader, Receiving};
+use crate::upstream::body::{BodyReader, BodySink, UpstreamBody};
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Method};
@@ -21,7 +21,7 @@ use tokrate_wire::{Decoder, Shape, encode_request};
 
 /// What is asked.
 #[derive(Clone, Debug)]
-pub struct Contest {
+pub struct LaneComparison {
     /// The lanes.
     pub lanes: Vec<LaneConfig>,
     /// The prompt.
@@ -36,7 +36,7 @@ pub struct Contest {
 
 /// One lane while it answers.
 #[derive(Clone, Debug, Default)]
-pub struct Runner {
+pub struct LaneProgress {
     /// What it wrote so far.
     pub text: String,
     /// Time since it was asked.
@@ -49,7 +49,7 @@ pub struct Runner {
 
 /// How a lane did.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Finish {
+pub struct LaneResult {
     /// What was measured.
     pub numbers: LiveNumbers,
     /// Asked to the end of the answer.
@@ -58,12 +58,12 @@ pub struct Finish {
     pub cost_usd: Option<f64>,
 }
 
-impl Contest {
+impl LaneComparison {
     /// Runs it on the caller's thread; `show` is told how everybody stands, every `every`.
     ///
     /// # Errors
     /// When a lane's name has no address, or there is no runtime.
-    pub fn run(&self, every: Duration, mut show: impl FnMut(&[Runner])) -> Result<Vec<Finish>, GatewayError> {
+    pub fn run(&self, every: Duration, mut show: impl FnMut(&[LaneProgress])) -> Result<Vec<LaneResult>, GatewayError> {
         let clock = Clock::monotonic();
         let lanes: Vec<Lane> = self
             .lanes
@@ -87,7 +87,7 @@ impl Contest {
             let mut running: Vec<_> = asked.iter().map(|asked| Rc::clone(&asked.seen)).collect();
             loop {
                 ticks.tick().await;
-                let runners: Vec<Runner> = asked.iter().map(|asked| asked.runner(started, clock.now())).collect();
+                let runners: Vec<LaneProgress> = asked.iter().map(|asked| asked.runner(started, clock.now())).collect();
                 show(&runners);
                 running.retain(|seen| seen.borrow().is_none());
                 if running.is_empty() {
@@ -103,7 +103,7 @@ impl Contest {
         lane: &Lane,
         clock: Clock,
         batch: Rc<RefCell<tokrate_core::EventBatch>>,
-    ) -> Result<Asked, GatewayError> {
+    ) -> Result<RunningLane, GatewayError> {
         let endpoint = &lane.endpoints[0];
         let request = ChatRequest {
             model: lane.config.model.clone(),
@@ -120,42 +120,42 @@ impl Contest {
         let path = endpoint.config.base.path_with(&dialect.path(&lane.config.model, Shape::Stream));
         let body = Bytes::from(encode_request(dialect, &request));
         let client = Client::new(self.client.clone(), endpoint.route.clone(), clock)?;
-        let reader = Reader::Same { decoder: Box::new(Decoder::new(dialect, Shape::Stream)), filter: None };
+        let reader = BodyReader::PassThrough { decoder: Box::new(Decoder::new(dialect, Shape::Stream)), filter: None };
         let redactor = Redactor::new(endpoint.secrets.clone(), Bytes::from(self.prompt.clone()));
-        let inbox = Inbox::new(reader, batch).guarded(redactor).keeping_text();
+        let inbox = UpstreamBody::new(reader, batch).with_redactor(redactor).with_text();
         let inbox = Rc::new(RefCell::new(inbox));
-        let limits = Limits { idle: SILENCE_MOST, total: self.total, max_body_bytes: ANSWER_BYTES_MOST };
-        let seen: Rc<RefCell<Outcome>> = Rc::default();
+        let limits = Limits { idle: MAX_SILENCE, total: self.total, max_body_bytes: MAX_ANSWER_BYTES };
+        let seen: Rc<RefCell<Completion>> = Rc::default();
         let outgoing = Outgoing { method: Method::POST, path, headers, body };
         let (told, watched) = (Rc::clone(&seen), Rc::clone(&inbox));
         tokio::task::spawn_local(async move {
-            let exchange = deliver(&client, &outgoing, limits, &mut Receiving(Rc::clone(&watched))).await;
+            let exchange = deliver(&client, &outgoing, limits, &mut BodySink(Rc::clone(&watched))).await;
             watched.borrow_mut().end(exchange.ended_at);
             let ending = watched.borrow().ending_of(exchange.outcome);
             *told.borrow_mut() = Some((exchange.ended_at, ending));
         });
-        Ok(Asked { inbox, seen })
+        Ok(RunningLane { inbox, seen })
     }
 }
 
 /// A lane that says nothing for so long is out, so that the others' result is not waited for much longer than they took.
-const SILENCE_MOST: Span = Span::from_secs(30);
+const MAX_SILENCE: Span = Span::from_secs(30);
 /// Answers are no longer than that.
-const ANSWER_BYTES_MOST: u64 = 16 << 20;
+const MAX_ANSWER_BYTES: u64 = 16 << 20;
 
-struct Asked {
-    inbox: Rc<RefCell<Inbox>>,
-    seen: Rc<RefCell<Outcome>>,
+struct RunningLane {
+    inbox: Rc<RefCell<UpstreamBody>>,
+    seen: Rc<RefCell<Completion>>,
 }
 
 /// When and how an exchange ended, once it has.
-type Outcome = Option<(Tick, Ending)>;
+type Completion = Option<(Tick, Ending)>;
 
-impl Asked {
-    fn runner(&self, started: Tick, now: Tick) -> Runner {
+impl RunningLane {
+    fn runner(&self, started: Tick, now: Tick) -> LaneProgress {
         let inbox = self.inbox.borrow();
         let ended = self.seen.borrow().as_ref().map(|(at, _)| *at);
-        Runner {
+        LaneProgress {
             text: inbox.text().to_owned(),
             elapsed: ended.unwrap_or(now) - started,
             ttft: inbox.meter.first_text_at().and_then(|first| Some(first - inbox.sent_at()?)),
@@ -163,7 +163,7 @@ impl Asked {
         }
     }
 
-    fn finish(self, started: Tick, lane: &Lane) -> Finish {
+    fn finish(self, started: Tick, lane: &Lane) -> LaneResult {
         let outcome = self.seen.take();
         let given_up = || Ending::Failed { kind: FailureKind::Cancelled, message: String::new(), retry_after: None };
         let (ended_at, ending) = outcome.unwrap_or_else(|| (started, given_up()));
@@ -174,6 +174,6 @@ impl Asked {
         let usage = numbers.usage;
         let cost = lane.config.token_price().zip(usage.billed()).map(|(price, tokens)| price.cost(tokens));
         let cost_usd = cost.map(Money::as_usd);
-        Finish { total: ended_at - started, cost_usd, numbers }
+        LaneResult { total: ended_at - started, cost_usd, numbers }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! It refuses to hold up the call they belonged to. Invariant: a drain ends by itself, at its limit of time or of bytes.
 
-use crate::settle::account::{Account, Ended, Held};
+use crate::settle::account::{Account, AttemptLease, AttemptOutcome};
 use crate::upstream::attempt::Attempt;
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -21,16 +21,16 @@ pub(crate) struct Bounds {
 }
 
 /// Reads an attempt to its end in a task of its own, then settles it.
-pub(crate) fn spawn(drains: &Drains, account: Rc<Account>, attempt: Attempt, held: Held, bounds: Bounds) {
+pub(crate) fn spawn(drains: &Drains, account: Rc<Account>, attempt: Attempt, lease: AttemptLease, bounds: Bounds) {
     drains.0.borrow_mut().spawn_local(async move {
         // Settled also when the task is dropped at the end of the gateway.
-        let mut draining = Draining { account, attempt, held: Some(held), number: bounds.number };
-        let left: Span = bounds.until - draining.account.house.clock.now();
+        let mut draining = Draining { account, attempt, lease: Some(lease), number: bounds.number };
+        let left: Span = bounds.until - draining.account.shared.clock.now();
         let mut room = bounds.bytes_most;
         let read = poll_fn(|context| {
             let has_ended = draining.attempt.poll(context);
             // Nobody wants the bytes.
-            let came = draining.attempt.inbox.borrow_mut().take_ready();
+            let came = draining.attempt.body.borrow_mut().take_ready();
             room = room.saturating_sub(came.map_or(0, |bytes| bytes.len() as u64));
             match has_ended || room == 0 {
                 true => Poll::Ready(()),
@@ -64,15 +64,15 @@ impl Drains {
 struct Draining {
     account: Rc<Account>,
     attempt: Attempt,
-    held: Option<Held>,
+    lease: Option<AttemptLease>,
     number: usize,
 }
 
 impl Drop for Draining {
     fn drop(&mut self) {
-        self.attempt.give_up(self.account.house.clock.now());
-        if let Some(held) = self.held.take() {
-            let ended = Ended {
+        self.attempt.give_up(self.account.shared.clock.now());
+        if let Some(lease) = self.lease.take() {
+            let ended = AttemptOutcome {
                 number: self.number,
                 end: AttemptEnd::Lost,
                 won: false,
@@ -80,7 +80,7 @@ impl Drop for Draining {
                 retry_after: None,
                 overhead: None,
             };
-            self.account.settle(&self.attempt, held, ended);
+            self.account.settle(&self.attempt, lease, ended);
         }
     }
 }

@@ -1,12 +1,12 @@
 //! Starts a call: which lanes can carry it, in which order, and the race among them.
 
-use super::call::{Call, Lanes};
+use super::call::{Call, EligibleLanes};
 use super::worker::Worker;
-use crate::respond::error::Denied;
+use crate::respond::error::ErrorResponse;
 use crate::settle::account::Account;
 use crate::state::lock::locked;
 use crate::state::plan::Plan;
-use crate::upstream::dns::EVERY;
+use crate::upstream::dns::REFRESH_INTERVAL;
 use std::rc::Rc;
 use std::sync::Arc;
 use tokrate_core::Span;
@@ -19,8 +19,8 @@ pub(crate) fn begin(
     account: Account,
     mode: Mode,
     tap: &Rc<ConnectionTap>,
-) -> Result<Box<Call>, Denied> {
-    let now = worker.house.clock.now();
+) -> Result<Box<Call>, ErrorResponse> {
+    let now = worker.shared.clock.now();
     let plan = Arc::clone(&account.plan);
     let (usable, endpoints) = usable_lanes(&account)?;
     account.reserve_first(&usable)?;
@@ -48,7 +48,7 @@ pub(crate) fn begin(
     };
     let config = RaceConfig {
         mode,
-        attempts_most: account.alias.attempts_most.max(match mode {
+        attempts_most: account.alias.max_attempts.max(match mode {
             Mode::Race { lanes } => lanes,
             Mode::Hedge => 2,
             Mode::Off => 1,
@@ -61,14 +61,14 @@ pub(crate) fn begin(
     };
     locked(&account.alias.budget).call();
     let race = Race::new(config, candidates, now);
-    Ok(Call::new(Rc::clone(worker), account, race, Lanes { endpoints, alone }, Rc::clone(tap)))
+    Ok(Call::new(Rc::clone(worker), account, race, EligibleLanes { endpoints, alone }, Rc::clone(tap)))
 }
 
 /// The lanes that can carry a request, each with the endpoint for it.
-pub(crate) fn usable_lanes(account: &Account) -> Result<(Vec<tokrate_route::LaneId>, Vec<usize>), Denied> {
+pub(crate) fn usable_lanes(account: &Account) -> Result<(Vec<tokrate_route::LaneId>, Vec<usize>), ErrorResponse> {
     let (mut usable, mut endpoints, mut obstacle, mut nameless) = (Vec::new(), Vec::new(), None, None);
     let (mut unpriced, mut obstacles) = (Vec::new(), Vec::new());
-    let now = account.house.clock.now();
+    let now = account.shared.clock.now();
     for &id in &account.alias.lanes {
         let lane = account.plan.lane(id);
         match account.request.endpoint_for(lane, now) {
@@ -79,22 +79,24 @@ pub(crate) fn usable_lanes(account: &Account) -> Result<(Vec<tokrate_route::Lane
                     endpoints.push(endpoint);
                 }
                 Some(said) => {
-                    nameless.get_or_insert_with(|| Denied::without_address(&lane.config.name, said, EVERY));
+                    nameless.get_or_insert_with(|| {
+                        ErrorResponse::without_address(&lane.config.name, said, REFRESH_INTERVAL)
+                    });
                 }
             },
-            Err(denied) => {
-                obstacles.push(denied.message.clone());
-                obstacle.get_or_insert(denied);
+            Err(error) => {
+                obstacles.push(error.message.clone());
+                obstacle.get_or_insert(error);
             }
         }
     }
     if account.request.routed.is_none() {
-        obstacle = obstacle.map(|_| Denied::without_embeddings(&account.alias.name, &obstacles));
+        obstacle = obstacle.map(|_| ErrorResponse::without_embeddings(&account.alias.name, &obstacles));
     }
     // A lane that could answer, if its name had an address or it had a price, says more than one that never could.
-    let unpriced = (!unpriced.is_empty()).then(|| Denied::without_price(&unpriced));
+    let unpriced = (!unpriced.is_empty()).then(|| ErrorResponse::without_price(&unpriced));
     match nameless.or(unpriced).or(obstacle) {
-        Some(denied) if usable.is_empty() => Err(denied),
+        Some(error) if usable.is_empty() => Err(error),
         _ => Ok((usable, endpoints)),
     }
 }

@@ -4,7 +4,7 @@
 
 use crate::dispatch::drain::Drains;
 use crate::state::plan::{Lane, Plan};
-use crate::state::shared::House;
+use crate::state::shared::Shared;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -14,18 +14,18 @@ use tokrate_net::{Client, ClientConfig, Dial, NetError};
 
 /// What the calls of one thread share.
 pub(crate) struct Worker {
-    pub house: Arc<House>,
+    pub shared: Arc<Shared>,
     /// One arena for all decoders: a batch is emptied before the next read is decoded.
     pub batch: Rc<RefCell<EventBatch>>,
     /// Losers that are read to their end.
     pub drains: Drains,
-    connecting: ClientConfig,
+    client_config: ClientConfig,
     dial: Dial,
-    planned: RefCell<Planned>,
+    planned: RefCell<PlanClients>,
 }
 
 /// A plan with the connections that were opened for it.
-struct Planned {
+struct PlanClients {
     generation: u64,
     plan: Arc<Plan>,
     /// By lane and endpoint.
@@ -33,18 +33,18 @@ struct Planned {
 }
 
 impl Worker {
-    pub fn new(house: Arc<House>, connecting: ClientConfig, dial: Dial) -> Worker {
-        let planned = Planned { generation: house.generation(), plan: house.plan(), clients: BTreeMap::new() };
+    pub fn new(shared: Arc<Shared>, client_config: ClientConfig, dial: Dial) -> Worker {
+        let planned = PlanClients { generation: shared.generation(), plan: shared.plan(), clients: BTreeMap::new() };
         let (batch, drains) = (Rc::default(), Drains::default());
-        Worker { house, batch, drains, connecting, dial, planned: RefCell::new(planned) }
+        Worker { shared, batch, drains, client_config, dial, planned: RefCell::new(planned) }
     }
 
     /// The plan of today. Connections of an earlier one are closed when its last call has ended.
     pub fn plan(&self) -> Arc<Plan> {
-        let generation = self.house.generation();
+        let generation = self.shared.generation();
         let mut planned = self.planned.borrow_mut();
         if planned.generation != generation {
-            *planned = Planned { generation, plan: self.house.plan(), clients: BTreeMap::new() };
+            *planned = PlanClients { generation, plan: self.shared.plan(), clients: BTreeMap::new() };
         }
         Arc::clone(&planned.plan)
     }
@@ -54,7 +54,7 @@ impl Worker {
         let open = || {
             let route = lane.endpoints[endpoint].route.clone();
             let dial = self.dial.clone();
-            Ok(Rc::new(Client::dialling(self.connecting.clone(), route, self.house.clock, dial)?))
+            Ok(Rc::new(Client::dialling(self.client_config.clone(), route, self.shared.clock, dial)?))
         };
         let mut planned = self.planned.borrow_mut();
         if !Arc::ptr_eq(&planned.plan, plan) {

@@ -8,11 +8,13 @@ use crate::config::Config;
 use crate::dispatch::start::usable_lanes;
 use crate::dispatch::worker::Worker;
 use crate::error::GatewayError;
-use crate::ingress::route::Ask;
-use crate::ingress::service::{Admitted, Came, Front, admit, dialect_of_errors};
+use crate::ingress::route::Route;
+use crate::ingress::service::{Admission, Ingress, ReceivedRequest, admit, error_dialect};
+use crate::respond::error::ErrorResponse;
 use crate::state::plan::Plan;
-use crate::state::shared::House;
+use crate::state::shared::Shared;
 use bytes::Bytes;
+use http::Response;
 use http::request::Parts;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -22,15 +24,15 @@ use tokrate_net::{Clock, Dial};
 use tokrate_wire::Dialect;
 
 /// A gateway's door: for tests that hand it whatever they like.
-pub struct Door {
-    front: Front,
+pub struct DryRun {
+    ingress: Ingress,
 }
 
 /// What a request comes to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Decision {
     /// The gateway answers by itself; `dialect` is that in which an error is told.
-    Answered {
+    Respond {
         /// HTTP status.
         status: u16,
         /// The answer.
@@ -39,12 +41,12 @@ pub enum Decision {
         dialect: Dialect,
     },
     /// Lanes would be asked.
-    Asked(Vec<Upstream>),
+    Forward(Vec<UpstreamRequest>),
 }
 
 /// What a lane would be asked.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Upstream {
+pub struct UpstreamRequest {
     /// The lane's name.
     pub lane: String,
     /// How it is spoken with; `None` for embeddings.
@@ -55,59 +57,56 @@ pub struct Upstream {
     pub body: Bytes,
 }
 
-impl Door {
+impl DryRun {
     /// The door of such a gateway, at which it is always the same moment. Blocks while names are resolved.
     ///
     /// # Errors
     /// When the configuration makes no sense.
-    pub fn new(config: &Config) -> Result<Door, GatewayError> {
+    pub fn new(config: &Config) -> Result<DryRun, GatewayError> {
         let (clock, _) = Clock::manual(Tick::ZERO);
         let plan = Plan::resolve_blocking(config, clock)?;
-        let house = Arc::new(House::new(clock, plan, None));
-        Ok(Door { front: Front { worker: Rc::new(Worker::new(house, config.client.clone(), Dial::tcp())) } })
+        let shared = Arc::new(Shared::new(clock, plan, None));
+        Ok(DryRun { ingress: Ingress { worker: Rc::new(Worker::new(shared, config.client.clone(), Dial::tcp())) } })
     }
 
     /// What a request comes to, its body read whole.
-    pub fn decide(&self, head: Parts, body: Bytes) -> Decision {
+    pub fn evaluate(&self, head: Parts, body: Bytes) -> Decision {
         let path = head.uri.path_and_query().map_or("/", |path| path.as_str());
-        let ask = Ask::of(&head.method, path);
-        let dialect = dialect_of_errors(&ask, &head.headers);
-        let decided = self.asked(ask, head, body);
-        let response = match decided {
-            Ok(Ok(asked)) => return Decision::Asked(asked),
+        let route = Route::of(&head.method, path);
+        let dialect = error_dialect(&route, &head.headers);
+        let outcome = self.upstream_requests(route, head, body);
+        let response = match outcome {
+            Ok(Ok(forwarded)) => return Decision::Forward(forwarded),
             Ok(Err(response)) => response,
-            Err(denied) => denied.into_response(dialect),
+            Err(error) => error.into_response(dialect),
         };
         let status = response.status().as_u16();
-        Decision::Answered { status, body: response.into_body(), dialect }
+        Decision::Respond { status, body: response.into_body(), dialect }
     }
 
-    fn asked(
+    fn upstream_requests(
         &self,
-        ask: Ask,
+        route: Route,
         head: Parts,
         body: Bytes,
-    ) -> Result<Result<Vec<Upstream>, Own>, crate::respond::error::Denied> {
-        let plan = self.front.worker.plan();
-        let (shown, routed) = match admit(&plan, ask, &head, &ConnectionTap::default())? {
-            Admitted::Answered(response) => return Ok(Err(response)),
-            Admitted::Call(shown, routed) => (shown, routed),
+    ) -> Result<Result<Vec<UpstreamRequest>, Response<Bytes>>, ErrorResponse> {
+        let plan = self.ingress.worker.plan();
+        let (credentials, routed) = match admit(&plan, route, &head, &ConnectionTap::default())? {
+            Admission::Respond(response) => return Ok(Err(response)),
+            Admission::Call(credentials, routed) => (credentials, routed),
         };
-        let key = shown.enter(&self.front.worker.house)?;
-        let open = OpenCall::begin(&self.front.worker.house, plan.limits.calls)?;
-        let came = Came { shown, key, routed, head, body, at: Tick::ZERO };
-        let (account, _) = self.front.account(plan, came, open)?;
+        let key = credentials.admit_call(&self.ingress.worker.shared)?;
+        let open = OpenCall::begin(&self.ingress.worker.shared, plan.limits.calls)?;
+        let received = ReceivedRequest { credentials, key, routed, head, body, at: Tick::ZERO };
+        let (account, _) = self.ingress.account(plan, received, open)?;
         let (lanes, endpoints) = usable_lanes(&account)?;
-        let asked = lanes.into_iter().zip(endpoints).map(|(id, endpoint)| {
+        let forwarded = lanes.into_iter().zip(endpoints).map(|(id, endpoint)| {
             let lane = account.plan.lane(id);
-            let outgoing = account.request.for_lane(lane, endpoint, account.plan.limits.answer_bytes);
+            let outgoing = account.request.upstream_request(lane, endpoint, account.plan.limits.answer_bytes);
             let (outgoing, _) = outgoing.expect("what can carry a request can be asked");
             let dialect = account.request.routed.as_ref().map(|_| lane.endpoints[endpoint].config.dialect);
-            Upstream { lane: lane.config.name.clone(), dialect, path: outgoing.path, body: outgoing.body }
+            UpstreamRequest { lane: lane.config.name.clone(), dialect, path: outgoing.path, body: outgoing.body }
         });
-        Ok(Ok(asked.collect()))
+        Ok(Ok(forwarded.collect()))
     }
 }
-
-/// An answer of the gateway's own.
-type Own = http::Response<Bytes>;

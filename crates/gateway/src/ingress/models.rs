@@ -2,8 +2,8 @@
 //!
 //! It refuses to ask providers. Invariant: a client sees the names that its key may ask for, and no lane's key or address.
 
-use crate::admission::credentials::Shown;
-use crate::respond::error::Denied;
+use crate::admission::credentials::Credentials;
+use crate::respond::error::ErrorResponse;
 use crate::state::plan::Plan;
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 const CREATED: u64 = 1_767_225_600;
 
 /// All of them, in the form of the client's SDK.
-pub(crate) fn models(plan: &Plan, shown: &Shown, headers: &HeaderMap) -> Response<Bytes> {
-    let names = plan.aliases.keys().filter(|name| shown.may_ask(name));
+pub(crate) fn models(plan: &Plan, credentials: &Credentials, headers: &HeaderMap) -> Response<Bytes> {
+    let names = plan.aliases.keys().filter(|name| credentials.allows_alias(name));
     let rows: Vec<Value> = names.map(|name| row(name, headers)).collect();
     let body = match is_anthropic(headers) {
         true => {
@@ -28,12 +28,17 @@ pub(crate) fn models(plan: &Plan, shown: &Shown, headers: &HeaderMap) -> Respons
 }
 
 /// One of them.
-pub(crate) fn model(plan: &Plan, shown: &Shown, headers: &HeaderMap, name: &str) -> Result<Response<Bytes>, Denied> {
-    match plan.aliases.contains_key(name) && shown.may_ask(name) {
+pub(crate) fn model(
+    plan: &Plan,
+    credentials: &Credentials,
+    headers: &HeaderMap,
+    name: &str,
+) -> Result<Response<Bytes>, ErrorResponse> {
+    match plan.aliases.contains_key(name) && credentials.allows_alias(name) {
         true => Ok(json_response(&row(name, headers))),
         false => {
             let message = format!("the model `{name}` does not exist here; GET /v1/models lists those that do");
-            Err(Denied::new(StatusCode::NOT_FOUND, message))
+            Err(ErrorResponse::new(StatusCode::NOT_FOUND, message))
         }
     }
 }

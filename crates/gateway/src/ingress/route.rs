@@ -7,9 +7,9 @@ use tokrate_wire::{Dialect, Routed};
 
 /// What is asked for.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Ask {
+pub(crate) enum Route {
     /// An answer of a model, in a dialect.
-    Answer(Routed),
+    Generate(Routed),
     /// Embeddings, which only OpenAI's form of knows.
     Embeddings,
     /// The list of models.
@@ -19,37 +19,37 @@ pub(crate) enum Ask {
     /// Whether the gateway is there.
     Health,
     /// A known path with another method.
-    WrongMethod,
+    MethodNotAllowed,
     /// Nothing that is known.
-    Unknown,
+    NotFound,
 }
 
-impl Ask {
+impl Route {
     /// Reads a method with a path and its query.
-    pub fn of(method: &Method, path_and_query: &str) -> Ask {
+    pub fn of(method: &Method, path_and_query: &str) -> Route {
         let path = path_and_query.split('?').next().unwrap_or_default().trim_end_matches('/');
-        let ask = if path == "/v1/models" || path == "/models" {
-            Ask::Models
+        let route = if path == "/v1/models" || path == "/models" {
+            Route::Models
         } else if let Some(routed) = Dialect::of_path(path_and_query) {
-            Ask::Answer(routed)
+            Route::Generate(routed)
         } else if let Some((_, name)) = path.split_once("/models/") {
-            Ask::Model(name.to_owned())
+            Route::Model(name.to_owned())
         } else if path.ends_with("/embeddings") {
-            Ask::Embeddings
+            Route::Embeddings
         } else if path == "/healthz" {
-            Ask::Health
+            Route::Health
         } else {
-            return Ask::Unknown;
+            return Route::NotFound;
         };
-        let reads = matches!(ask, Ask::Models | Ask::Model(_) | Ask::Health);
+        let reads = matches!(route, Route::Models | Route::Model(_) | Route::Health);
         let fits = if reads { *method == Method::GET || *method == Method::HEAD } else { *method == Method::POST };
-        if fits { ask } else { Ask::WrongMethod }
+        if fits { route } else { Route::MethodNotAllowed }
     }
 
     /// The dialect in which to answer, also with an error.
     pub fn dialect(&self) -> Dialect {
         match self {
-            Ask::Answer(routed) => routed.dialect,
+            Route::Generate(routed) => routed.dialect,
             _ => Dialect::OpenAiChat,
         }
     }
@@ -61,21 +61,21 @@ mod tests {
 
     #[test]
     fn a_path_says_what_is_asked_for() {
-        let get = |path: &str| Ask::of(&Method::GET, path);
-        let post = |path: &str| Ask::of(&Method::POST, path);
-        assert_eq!(post("/v1/chat/completions"), Ask::Answer(Dialect::OpenAiChat.into()));
-        assert_eq!(post("/v1/messages?beta=true"), Ask::Answer(Dialect::Anthropic.into()));
+        let get = |path: &str| Route::of(&Method::GET, path);
+        let post = |path: &str| Route::of(&Method::POST, path);
+        assert_eq!(post("/v1/chat/completions"), Route::Generate(Dialect::OpenAiChat.into()));
+        assert_eq!(post("/v1/messages?beta=true"), Route::Generate(Dialect::Anthropic.into()));
         assert!(
-            matches!(post("/v1beta/models/fast:generateContent"), Ask::Answer(routed) if routed.model.as_deref() == Some("fast"))
+            matches!(post("/v1beta/models/fast:generateContent"), Route::Generate(routed) if routed.model.as_deref() == Some("fast"))
         );
-        assert_eq!(post("/v1/embeddings"), Ask::Embeddings);
-        assert_eq!(get("/v1/models"), Ask::Models);
-        assert_eq!(get("/v1/models/openai/gpt-5"), Ask::Model("openai/gpt-5".to_owned()));
-        assert_eq!(get("/healthz"), Ask::Health);
-        assert_eq!(get("/v1/chat/completions"), Ask::WrongMethod);
-        assert_eq!(post("/v1/models"), Ask::WrongMethod);
+        assert_eq!(post("/v1/embeddings"), Route::Embeddings);
+        assert_eq!(get("/v1/models"), Route::Models);
+        assert_eq!(get("/v1/models/openai/gpt-5"), Route::Model("openai/gpt-5".to_owned()));
+        assert_eq!(get("/healthz"), Route::Health);
+        assert_eq!(get("/v1/chat/completions"), Route::MethodNotAllowed);
+        assert_eq!(post("/v1/models"), Route::MethodNotAllowed);
         for nothing in ["/", "/v1", "/v1/files", "/metrics", "//"] {
-            assert_eq!(post(nothing), Ask::Unknown, "{nothing}");
+            assert_eq!(post(nothing), Route::NotFound, "{nothing}");
         }
     }
 }

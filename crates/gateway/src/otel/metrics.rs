@@ -5,7 +5,7 @@
 
 use super::protobuf::Message;
 use crate::telemetry::metrics::{Family, Labels, Series, families};
-use crate::telemetry::snapshot::View;
+use crate::telemetry::snapshot::Snapshot;
 
 /// `AGGREGATION_TEMPORALITY_CUMULATIVE`.
 const CUMULATIVE: u64 = 2;
@@ -18,7 +18,7 @@ struct Time {
 }
 
 /// The request that tells a collector of a gateway that began at that time (ns since 1970).
-pub(crate) fn request(view: &View, resource: &[(String, String)], began_unix_ns: u64) -> Vec<u8> {
+pub(crate) fn request(view: &Snapshot, resource: &[(String, String)], began_unix_ns: u64) -> Vec<u8> {
     // A wall clock that was set back does not put the end before the beginning.
     let now = (view.now_unix_ms * 1_000_000).max(began_unix_ns);
     let time = Time { began: began_unix_ns, now };

@@ -4,22 +4,22 @@
 //! Invariant: no call waits for a collector; an export, and the last one at the end, have a bounded time; trouble is told once
 //! until it changes or ends, and never holds a header's value.
 
-pub(crate) mod exports;
 mod metrics;
 mod protobuf;
-pub(crate) mod reply;
+pub(crate) mod response;
 mod schedule;
+pub(crate) mod status;
 #[cfg(test)]
 mod tests;
 
 use crate::config::OtelConfig;
 use crate::error::GatewayError;
-use crate::state::shared::House;
-use crate::telemetry::snapshot::View;
+use crate::state::shared::Shared;
+use crate::telemetry::snapshot::Snapshot;
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, USER_AGENT};
 use http::{HeaderMap, HeaderValue, Method};
-use reply::{Outcome, Trouble};
+use response::{ExportError, ExportOutcome};
 use schedule::Schedule;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Weak};
@@ -31,13 +31,13 @@ use tokrate_core::{FailureKind, Span, Tick};
 use tokrate_net::{Client, ClientConfig, Clock, ExchangeFailure, HttpVersion, Limits, Outgoing, Route, Secrets};
 
 /// Time for an export, from the resolution of the collector's name to the end of its answer.
-const EXPORT_MOST: Span = Span::from_secs(10);
+const MAX_EXPORT: Span = Span::from_secs(10);
 /// Time for the last one, when the gateway ends.
-const LAST_MOST: Span = Span::from_secs(2);
+const MAX_LAST: Span = Span::from_secs(2);
 /// What its thread may take beyond that to end.
-const END_MOST: Span = Span::from_millis(500);
+const MAX_END: Span = Span::from_millis(500);
 /// Answers are a few bytes.
-const ANSWER_BYTES_MOST: u64 = 64 * 1024;
+const MAX_ANSWER_BYTES: u64 = 64 * 1024;
 
 /// The thread that exports; it ends, with a last export, when this is dropped.
 pub(crate) struct Exporter {
@@ -51,9 +51,13 @@ impl Exporter {
     ///
     /// # Errors
     /// When there is no thread.
-    pub fn start(config: &OtelConfig, connecting: &ClientConfig, house: &Arc<House>) -> Result<Exporter, GatewayError> {
-        house.exports.begin(config.endpoint.to_string());
-        let work = Work::new(config, connecting, house);
+    pub fn start(
+        config: &OtelConfig,
+        client_config: &ClientConfig,
+        shared: &Arc<Shared>,
+    ) -> Result<Exporter, GatewayError> {
+        shared.exports.enable(config.endpoint.to_string());
+        let work = ExportTask::new(config, client_config, shared);
         let (end, ending) = oneshot::channel();
         let (done, ended) = channel();
         let thread = std::thread::Builder::new()
@@ -68,7 +72,7 @@ impl Drop for Exporter {
     fn drop(&mut self) {
         self.end = None;
         // An error means that the thread has ended, which is as good.
-        let most = LAST_MOST + END_MOST;
+        let most = MAX_LAST + MAX_END;
         let is_late = self.ended.recv_timeout(most.as_duration()) == Err(std::sync::mpsc::RecvTimeoutError::Timeout);
         if let Some(thread) = self.thread.take().filter(|_| !is_late) {
             // A thread that panicked has said so itself.
@@ -78,26 +82,26 @@ impl Drop for Exporter {
 }
 
 /// What the thread works with.
-struct Work {
+struct ExportTask {
     config: OtelConfig,
     /// The resource's attributes.
     resource: Vec<(String, String)>,
-    connecting: ClientConfig,
+    client_config: ClientConfig,
     secrets: Secrets,
     clock: Clock,
     began: Tick,
     began_unix_ns: u64,
     /// Not kept alive by this: the log is closed when the gateway ends.
-    house: Weak<House>,
+    shared: Weak<Shared>,
 }
 
-impl Work {
-    fn new(config: &OtelConfig, connecting: &ClientConfig, house: &Arc<House>) -> Work {
-        let clock = house.clock;
+impl ExportTask {
+    fn new(config: &OtelConfig, client_config: &ClientConfig, shared: &Arc<Shared>) -> ExportTask {
+        let clock = shared.clock;
         let own = [
             ("service.name", "tokrate"),
             ("service.version", env!("CARGO_PKG_VERSION")),
-            ("service.instance.id", house.run()),
+            ("service.instance.id", shared.run()),
         ];
         let mut resource = config.resource.clone();
         for (key, value) in own {
@@ -105,16 +109,16 @@ impl Work {
                 resource.push((key.to_owned(), value.to_owned()));
             }
         }
-        Work {
+        ExportTask {
             resource,
             // A connection a minute: one that was kept would be closed by then.
-            connecting: ClientConfig { http: HttpVersion::Http1, reuse: false, ..connecting.clone() },
+            client_config: ClientConfig { http: HttpVersion::Http1, reuse: false, ..client_config.clone() },
             secrets: Secrets::of(&config.headers),
             config: config.clone(),
             clock,
             began: clock.now(),
             began_unix_ns: clock.wall_nanos(),
-            house: Arc::downgrade(house),
+            shared: Arc::downgrade(shared),
         }
     }
 
@@ -126,9 +130,9 @@ impl Work {
                 // A look-up under way is not waited for: it can take as long as the resolver likes.
                 runtime.shutdown_background();
             }
-            Err(error) => self.note(&Outcome::Refused(Trouble {
+            Err(error) => self.record(&ExportOutcome::Rejected(ExportError {
                 kind: "runtime".to_owned(),
-                said: format!("its thread has no runtime: {error}"),
+                message: format!("its thread has no runtime: {error}"),
             })),
         }
         drop(done);
@@ -148,47 +152,47 @@ impl Work {
                 biased;
                 // What is under way is told anew in a moment.
                 _ = &mut ending => break,
-                outcome = self.once(EXPORT_MOST) => outcome,
+                outcome = self.once(MAX_EXPORT) => outcome,
             };
             let Some(outcome) = outcome else { return };
-            self.note(&outcome);
+            self.record(&outcome);
             schedule.ended(self.clock.now(), &outcome);
         }
-        if let Some(outcome) = self.once(LAST_MOST).await {
-            self.note(&outcome);
+        if let Some(outcome) = self.once(MAX_LAST).await {
+            self.record(&outcome);
         }
     }
 
     /// One export of what is true now; `None` when there is nobody to tell of any more.
-    async fn once(&self, most: Span) -> Option<Outcome> {
+    async fn once(&self, most: Span) -> Option<ExportOutcome> {
         let body = {
-            let house = self.house.upgrade()?;
-            metrics::request(&View::of(&house, self.began), &self.resource, self.began_unix_ns)
+            let shared = self.shared.upgrade()?;
+            metrics::request(&Snapshot::of(&shared, self.began), &self.resource, self.began_unix_ns)
         };
         Some(match tokio::time::timeout(most.as_duration(), self.send("/v1/metrics", body, most)).await {
             Ok(Ok(outcome)) => outcome,
-            Ok(Err(failure)) => Outcome::of_failure(&failure, &self.secrets),
-            Err(_) => Outcome::too_late(most),
+            Ok(Err(failure)) => ExportOutcome::of_failure(&failure, &self.secrets),
+            Err(_) => ExportOutcome::timed_out(most),
         })
     }
 
-    async fn send(&self, path: &str, body: Vec<u8>, most: Span) -> Result<Outcome, ExchangeFailure> {
+    async fn send(&self, path: &str, body: Vec<u8>, most: Span) -> Result<ExportOutcome, ExchangeFailure> {
         let failed = |detail: String| ExchangeFailure { kind: FailureKind::Connect, detail };
-        let (target, connecting, clock) = (self.config.endpoint.clone(), self.connecting.clone(), self.clock);
-        let resolved = spawn_blocking(move || Route::resolve_blocking(&target, &connecting, clock)).await;
+        let (target, client_config, clock) = (self.config.endpoint.clone(), self.client_config.clone(), self.clock);
+        let resolved = spawn_blocking(move || Route::resolve_blocking(&target, &client_config, clock)).await;
         let route = resolved.map_err(|_| failed("the look-up of its name ended at once".to_owned()))?;
         let route = route.map_err(|error| failed(format!("failed to {error}")))?;
         let client =
-            Client::new(self.connecting.clone(), route, self.clock).map_err(|error| failed(error.to_string()))?;
+            Client::new(self.client_config.clone(), route, self.clock).map_err(|error| failed(error.to_string()))?;
         let outgoing = Outgoing {
             method: Method::POST,
             path: self.config.endpoint.path_with(path),
             headers: self.headers(),
             body: Bytes::from(body),
         };
-        let limits = Limits { idle: most, total: most, max_body_bytes: ANSWER_BYTES_MOST };
+        let limits = Limits { idle: most, total: most, max_body_bytes: MAX_ANSWER_BYTES };
         let answer = client.whole(outgoing, limits).await?;
-        Ok(Outcome::of_answer(&answer, &self.secrets))
+        Ok(ExportOutcome::of_answer(&answer, &self.secrets))
     }
 
     fn headers(&self) -> HeaderMap {
@@ -198,9 +202,9 @@ impl Work {
         headers
     }
 
-    fn note(&self, outcome: &Outcome) {
-        if let Some(house) = self.house.upgrade() {
-            house.exports.note(outcome);
+    fn record(&self, outcome: &ExportOutcome) {
+        if let Some(shared) = self.shared.upgrade() {
+            shared.exports.record(outcome);
         }
     }
 }

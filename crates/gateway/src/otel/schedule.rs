@@ -3,13 +3,13 @@
 //! It refuses to know clocks and sockets. Invariant: after a success exports keep their distance from the first; a collector
 //! that wants to be left alone is, and one that does not answer is asked ever less often, down to once in the interval.
 
-use super::reply::Outcome;
+use super::response::ExportOutcome;
 use tokrate_core::{Span, Tick};
 
 /// The first wait after a failure that does not say how long to wait.
 const WAIT_LEAST: Span = Span::from_secs(5);
 /// No collector is left alone for longer.
-const WAIT_MOST: Span = Span::from_secs(3_600);
+const MAX_WAIT: Span = Span::from_secs(3_600);
 
 /// The plan of exports.
 #[derive(Clone, Debug)]
@@ -36,19 +36,19 @@ impl Schedule {
     }
 
     /// An export has ended.
-    pub fn ended(&mut self, now: Tick, outcome: &Outcome) {
+    pub fn ended(&mut self, now: Tick, outcome: &ExportOutcome) {
         while self.regular <= now {
             self.regular += self.interval;
         }
         self.next = match outcome {
-            Outcome::Taken | Outcome::Partly(_) => {
+            ExportOutcome::Accepted | ExportOutcome::PartiallyAccepted(_) => {
                 self.failures = 0;
                 self.regular
             }
             // As it is, it would be refused again; when the next is due it may be another collector.
-            Outcome::Refused(_) => self.regular,
-            Outcome::Later(Some(wait), _) => now + (*wait).min(WAIT_MOST),
-            Outcome::Later(None, _) => {
+            ExportOutcome::Rejected(_) => self.regular,
+            ExportOutcome::Retry(Some(wait), _) => now + (*wait).min(MAX_WAIT),
+            ExportOutcome::Retry(None, _) => {
                 let wait = Span::from_nanos(WAIT_LEAST.as_nanos() << self.failures.min(16));
                 self.failures += 1;
                 now + wait.min(self.interval)
@@ -59,11 +59,11 @@ impl Schedule {
 
 #[cfg(test)]
 mod tests {
-    use super::super::reply::Trouble;
+    use super::super::response::ExportError;
     use super::*;
 
-    fn later(wait: Option<Span>) -> Outcome {
-        Outcome::Later(wait, Trouble { kind: String::new(), said: String::new() })
+    fn later(wait: Option<Span>) -> ExportOutcome {
+        ExportOutcome::Retry(wait, ExportError { kind: String::new(), message: String::new() })
     }
 
     fn seconds(tick: Tick) -> f64 {
@@ -76,7 +76,7 @@ mod tests {
         let mut due = vec![seconds(schedule.next())];
         for took in [1, 0, 61, 120] {
             let ended = schedule.next() + Span::from_secs(took);
-            schedule.ended(ended, &Outcome::Taken);
+            schedule.ended(ended, &ExportOutcome::Accepted);
             due.push(seconds(schedule.next()));
         }
         assert_eq!(due, [60.0, 120.0, 180.0, 300.0, 480.0]);
@@ -92,7 +92,7 @@ mod tests {
         assert_eq!(seconds(schedule.next()), 362.0);
         schedule.ended(schedule.next(), &later(Some(Span::from_secs(1_000_000))));
         assert_eq!(seconds(schedule.next()), 362.0 + 3_600.0, "no collector silences the gateway for good");
-        schedule.ended(schedule.next(), &Outcome::Taken);
+        schedule.ended(schedule.next(), &ExportOutcome::Accepted);
         assert_eq!(seconds(schedule.next()), 4_020.0, "then as before");
     }
 
@@ -107,7 +107,7 @@ mod tests {
             now = schedule.next();
         }
         assert_eq!(waits, [5.0, 10.0, 20.0, 40.0, 60.0, 60.0]);
-        schedule.ended(now, &Outcome::Taken);
+        schedule.ended(now, &ExportOutcome::Accepted);
         schedule.ended(now, &later(None));
         assert_eq!((schedule.next() - now).as_secs_f64(), 5.0);
     }

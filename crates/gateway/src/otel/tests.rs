@@ -1,8 +1,8 @@
 //! What is exported, read by OpenTelemetry's own messages and held against what `/metrics` says of the same moment; what a
 //! collector's answers mean.
 
-use super::exports::{ExportCounts, Exports};
-use super::reply::{Outcome, Trouble};
+use super::response::{ExportError, ExportOutcome};
+use super::status::{ExportCounts, ExportStatus};
 use super::*;
 use crate::sample::{NOON_UNIX_MS, SampleGateway, failed, lane_config, lost, row};
 use crate::telemetry::metrics::{Family, Series, families};
@@ -18,7 +18,7 @@ use tokrate_net::{Answer, Head};
 const BEGAN_UNIX_NS: u64 = (NOON_UNIX_MS - 3_600_000) * 1_000_000;
 const NOW_UNIX_NS: u64 = NOON_UNIX_MS * 1_000_000;
 
-fn exported(view: &View) -> ExportMetricsServiceRequest {
+fn exported(view: &Snapshot) -> ExportMetricsServiceRequest {
     let resource = [("service.name".to_owned(), "tokrate".to_owned())];
     let bytes = metrics::request(view, &resource, BEGAN_UNIX_NS);
     ExportMetricsServiceRequest::decode(&*bytes).expect("OpenTelemetry's own messages read it")
@@ -83,9 +83,9 @@ fn what_is_exported_is_what_the_metrics_say() {
     let sample = SampleGateway::with_traffic(NOON_UNIX_MS);
     let view = sample.snapshot(NOON_UNIX_MS);
     let request = exported(&view);
-    let told = families(&view);
-    assert_eq!(metrics_of(&request).len(), told.len(), "an hour leaves no family empty");
-    for (metric, family) in metrics_of(&request).iter().zip(&told) {
+    let state = families(&view);
+    assert_eq!(metrics_of(&request).len(), state.len(), "an hour leaves no family empty");
+    for (metric, family) in metrics_of(&request).iter().zip(&state) {
         assert_same(metric, family);
     }
 }
@@ -146,13 +146,13 @@ fn answer(status: StatusCode, headers: &[(&str, &str)], body: Vec<u8>) -> Answer
     Answer { head: Head { status, headers: parts.headers, version: Version::HTTP_11 }, body }
 }
 
-fn outcome(status: u16, headers: &[(&str, &str)], body: Vec<u8>) -> Outcome {
+fn outcome(status: u16, headers: &[(&str, &str)], body: Vec<u8>) -> ExportOutcome {
     let mut secret = HeaderMap::new();
     let mut key = HeaderValue::from_static("Bearer sk-very-secret");
     key.set_sensitive(true);
     secret.insert("authorization", key);
     let status = StatusCode::from_u16(status).expect("a status");
-    Outcome::of_answer(&answer(status, headers, body), &Secrets::of(&secret))
+    ExportOutcome::of_answer(&answer(status, headers, body), &Secrets::of(&secret))
 }
 
 const PROTOBUF: (&str, &str) = ("content-type", "application/x-protobuf");
@@ -164,21 +164,24 @@ fn partly(rejected_data_points: i64, error_message: &str) -> Vec<u8> {
 
 #[test]
 fn a_collector_that_takes_a_part_says_so_and_is_not_asked_to_take_it_again() {
-    let said = |outcome: &Outcome| outcome.trouble().map(|trouble| trouble.said.clone()).unwrap_or_default();
-    assert_eq!(outcome(200, &[PROTOBUF], Vec::new()), Outcome::Taken);
-    assert_eq!(outcome(200, &[PROTOBUF], partly(0, "")), Outcome::Taken);
+    let message = |outcome: &ExportOutcome| outcome.error().map(|error| error.message.clone()).unwrap_or_default();
+    assert_eq!(outcome(200, &[PROTOBUF], Vec::new()), ExportOutcome::Accepted);
+    assert_eq!(outcome(200, &[PROTOBUF], partly(0, "")), ExportOutcome::Accepted);
     let rejected = outcome(200, &[PROTOBUF], partly(3, "too\nold for sk-very-secret"));
-    assert!(matches!(rejected, Outcome::Partly(_)));
-    assert_eq!(said(&rejected), "it rejects 3 points: too old for ***");
+    assert!(matches!(rejected, ExportOutcome::PartiallyAccepted(_)));
+    assert_eq!(message(&rejected), "it rejects 3 points: too old for ***");
     let warned = outcome(200, &[PROTOBUF], partly(0, "soon gone"));
-    assert_eq!((matches!(warned, Outcome::Partly(_)), said(&warned).as_str()), (true, "it says: soon gone"));
-    assert_eq!(outcome(202, &[("content-type", "text/html")], b"<p>\x0a\x03fine".to_vec()), Outcome::Taken);
+    assert_eq!(
+        (matches!(warned, ExportOutcome::PartiallyAccepted(_)), message(&warned).as_str()),
+        (true, "it says: soon gone")
+    );
+    assert_eq!(outcome(202, &[("content-type", "text/html")], b"<p>\x0a\x03fine".to_vec()), ExportOutcome::Accepted);
 }
 
 #[test]
 fn what_can_be_sent_again_is_told_from_what_cannot() {
     let wait = |status, headers: &[(&str, &str)]| match outcome(status, headers, b"busy".to_vec()) {
-        Outcome::Later(wait, trouble) => Some((wait, trouble.said)),
+        ExportOutcome::Retry(wait, error) => Some((wait, error.message)),
         _ => None,
     };
     let seconds = |count| Some(Span::from_secs(count));
@@ -200,37 +203,37 @@ fn what_a_collector_says_of_its_refusal_is_told_without_the_key_and_bounded() {
     let mut status = protobuf::Message::default();
     status.number(1, 16);
     status.text(2, "no such key: sk-very-secret");
-    let Outcome::Refused(trouble) = outcome(401, &[PROTOBUF], status.into_bytes()) else { panic!("refused") };
-    assert_eq!(trouble.said, "it answers 401 Unauthorized: no such key: ***");
+    let ExportOutcome::Rejected(error) = outcome(401, &[PROTOBUF], status.into_bytes()) else { panic!("refused") };
+    assert_eq!(error.message, "it answers 401 Unauthorized: no such key: ***");
     // Cut where a key begins.
     let long = format!("{}sk-very-secret {}", "x".repeat(293), "y".repeat(1_000_000));
-    let Outcome::Refused(trouble) = outcome(400, &[("content-type", "text/plain")], long.into_bytes()) else {
+    let ExportOutcome::Rejected(error) = outcome(400, &[("content-type", "text/plain")], long.into_bytes()) else {
         panic!("refused")
     };
-    assert!(trouble.said.len() < 400 && !trouble.said.contains("sk-v"), "{}", trouble.said);
+    assert!(error.message.len() < 400 && !error.message.contains("sk-v"), "{}", error.message);
 }
 
 #[test]
 fn trouble_is_told_once_until_it_changes_or_ends() {
-    let exports = Exports::default();
+    let exports = ExportStatus::default();
     assert_eq!(exports.counts(), None, "nothing is exported");
-    exports.begin("http://collector:4318".to_owned());
-    let trouble = |kind: &str| Trouble { kind: kind.to_owned(), said: format!("it is {kind}") };
-    let mut told = Vec::new();
+    exports.enable("http://collector:4318".to_owned());
+    let error = |kind: &str| ExportError { kind: kind.to_owned(), message: format!("it is {kind}") };
+    let mut state = Vec::new();
     for outcome in [
-        Outcome::Taken,
-        Outcome::Later(None, trouble("busy")),
-        Outcome::Later(Some(Span::from_secs(1)), trouble("busy")),
-        Outcome::Refused(trouble("closed")),
-        Outcome::Taken,
-        Outcome::Refused(trouble("closed")),
-        Outcome::Partly(trouble("picky")),
+        ExportOutcome::Accepted,
+        ExportOutcome::Retry(None, error("busy")),
+        ExportOutcome::Retry(Some(Span::from_secs(1)), error("busy")),
+        ExportOutcome::Rejected(error("closed")),
+        ExportOutcome::Accepted,
+        ExportOutcome::Rejected(error("closed")),
+        ExportOutcome::PartiallyAccepted(error("picky")),
     ] {
-        exports.note(&outcome);
-        told.push(exports.new_trouble().unwrap_or_default());
+        exports.record(&outcome);
+        state.push(exports.take_new_error().unwrap_or_default());
     }
     let of = |kind: &str| format!("http://collector:4318: it is {kind}");
     let nothing = String::new;
-    assert_eq!(told, [nothing(), of("busy"), nothing(), of("closed"), nothing(), of("closed"), of("picky")]);
-    assert_eq!(exports.counts(), Some(ExportCounts { taken: 2, partly: 1, failed: 4 }));
+    assert_eq!(state, [nothing(), of("busy"), nothing(), of("closed"), nothing(), of("closed"), of("picky")]);
+    assert_eq!(exports.counts(), Some(ExportCounts { accepted: 2, partial: 1, failed: 4 }));
 }

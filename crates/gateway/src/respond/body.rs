@@ -62,7 +62,7 @@ impl CallBody {
     pub fn whole(bytes: Bytes, mut call: Box<Call>) -> CallBody {
         if bytes.is_empty() {
             // Nobody asks for what is not there.
-            call.hand_over();
+            call.complete();
             return CallBody::Over;
         }
         CallBody::Whole(bytes, call)
@@ -84,7 +84,7 @@ impl Body for CallBody {
         let (mut call, mut tail) = match std::mem::replace(body, CallBody::Over) {
             CallBody::Plain(bytes) => return Poll::Ready(bytes.map(|bytes| Ok(Frame::data(bytes)))),
             CallBody::Whole(bytes, call) => {
-                call.hand_over_when_written(bytes.len());
+                call.complete_when_written(bytes.len());
                 return Poll::Ready(Some(Ok(Frame::data(bytes))));
             }
             CallBody::Over => return Poll::Ready(None),
@@ -102,11 +102,11 @@ impl Body for CallBody {
             }
             Poll::Ready(Step::Won) => unreachable!("a body begins after the win"),
             Poll::Ready(Step::Finished) => {
-                call.hand_over();
+                call.complete();
                 None
             }
-            Poll::Ready(Step::Broken { kind, told }) => (!told).then(|| call.break_text(kind, tail.bytes())),
-            Poll::Ready(Step::Failed { kind, .. }) => Some(call.break_text(kind, tail.bytes())),
+            Poll::Ready(Step::Broken { kind, told }) => (!told).then(|| call.error_event_bytes(kind, tail.bytes())),
+            Poll::Ready(Step::Failed { kind, .. }) => Some(call.error_event_bytes(kind, tail.bytes())),
         };
         Poll::Ready(last.filter(|bytes| !bytes.is_empty()).map(|bytes| Ok(Frame::data(bytes))))
     }

@@ -3,7 +3,7 @@
 //! It refuses to know how they came about. Invariant: what is said names what happened and what to do, and holds no key.
 
 use crate::respond::headers::CALL_HEADER;
-use crate::state::lane_health::{Trouble, seconds};
+use crate::state::lane_health::{LaneFailure, format_seconds};
 use bytes::Bytes;
 use http::header::{ALLOW, CONNECTION, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderName, HeaderValue, Response, StatusCode};
@@ -15,7 +15,7 @@ use tokrate_wire::{Dialect, TranslateError, encode_refusal, status_of};
 
 /// Why a call is not answered.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) struct Denied {
+pub(crate) struct ErrorResponse {
     pub status: StatusCode,
     pub message: String,
     /// How long to wait before asking again.
@@ -27,23 +27,23 @@ pub(crate) struct Denied {
 }
 
 /// Lanes whose cause is told in one message.
-const LANES_TOLD: usize = 8;
+const MAX_LANES_LISTED: usize = 8;
 
 /// A lane that cannot be asked now.
-pub(crate) struct LaneNow {
+pub(crate) struct UnavailableLane {
     pub name: String,
     pub breaker: BreakerState,
     /// How it failed last.
-    pub trouble: Option<Arc<Trouble>>,
+    pub trouble: Option<Arc<LaneFailure>>,
 }
 
-impl LaneNow {
+impl UnavailableLane {
     fn cause(&self, now: Tick) -> String {
-        let cause = || self.trouble.as_ref().map_or_else(|| "it failed".to_owned(), |trouble| trouble.shown());
+        let cause = || self.trouble.as_ref().map_or_else(|| "it failed".to_owned(), |trouble| trouble.summary());
         let name = &self.name;
         match self.breaker {
             BreakerState::Open { until, .. } => {
-                format!("lane {name}: {}, asked again in {}", cause(), seconds(until - now))
+                format!("lane {name}: {}, asked again in {}", cause(), format_seconds(until - now))
             }
             BreakerState::HalfOpen { .. } => format!("lane {name}: {}, another call is trying it", cause()),
             BreakerState::Closed => format!("lane {name}: it is full"),
@@ -54,17 +54,17 @@ impl LaneNow {
 /// What tells Anthropic's SDKs to send the whole conversation instead of a thread.
 const THREAD_UNSUPPORTED: &str = r#"{"error_code":"thread_unsupported_request"}"#;
 
-impl Denied {
-    pub fn new(status: StatusCode, message: impl Into<String>) -> Denied {
-        Denied { status, message: message.into(), retry_after: None, details: None, call: None }
+impl ErrorResponse {
+    pub fn new(status: StatusCode, message: impl Into<String>) -> ErrorResponse {
+        ErrorResponse { status, message: message.into(), retry_after: None, details: None, call: None }
     }
 
-    pub fn bad_request(message: impl Into<String>) -> Denied {
-        Denied::new(StatusCode::BAD_REQUEST, message)
+    pub fn bad_request(message: impl Into<String>) -> ErrorResponse {
+        ErrorResponse::new(StatusCode::BAD_REQUEST, message)
     }
 
     /// What a lane's failure is to the client: a lane's own troubles are those of the gateway, not of the client's request.
-    pub fn of_failure(kind: FailureKind, lane: &str, message: &str, retry_after: Option<Span>) -> Denied {
+    pub fn of_failure(kind: FailureKind, lane: &str, message: &str, retry_after: Option<Span>) -> ErrorResponse {
         let status = StatusCode::from_u16(status_of(kind)).expect("statuses of failures are statuses of HTTP");
         let said = if message.is_empty() { String::new() } else { format!(": {message}") };
         let message = match kind {
@@ -72,55 +72,58 @@ impl Denied {
             FailureKind::ModelNotFound => format!("lane {lane}: the provider does not have the gateway's model{said}"),
             _ => format!("lane {lane}: {}{said}", kind.name().replace('_', " ")),
         };
-        Denied { retry_after, ..Denied::new(status, message) }
+        ErrorResponse { retry_after, ..ErrorResponse::new(status, message) }
     }
 
     /// What it is when the only lanes that could be asked have names without an address.
-    pub fn without_address(lane: &str, said: &str, every: Span) -> Denied {
+    pub fn without_address(lane: &str, said: &str, every: Span) -> ErrorResponse {
         let message = format!("lane {lane}: {said}; it is looked for again every minute");
-        Denied { retry_after: Some(every), ..Denied::new(StatusCode::SERVICE_UNAVAILABLE, message) }
+        ErrorResponse { retry_after: Some(every), ..ErrorResponse::new(StatusCode::SERVICE_UNAVAILABLE, message) }
     }
 
     /// What it is when a key with a limit in dollars asks for lanes of which nobody knows what they cost.
-    pub fn without_price(lanes: &[&str]) -> Denied {
+    pub fn without_price(lanes: &[&str]) -> ErrorResponse {
         let message = format!(
             "the key has a limit in dollars, and what is asked for leads only to lanes whose price is not known ({}); set \
              `price` under [gateway.lanes.{}], with zeros where nobody bills",
             lanes.join(", "),
             lanes.first().unwrap_or(&"NAME")
         );
-        Denied::new(StatusCode::FORBIDDEN, message)
+        ErrorResponse::new(StatusCode::FORBIDDEN, message)
     }
 
     /// What it is when the bodies of open calls hold as much as they may.
-    pub fn without_room() -> Denied {
+    pub fn without_room() -> ErrorResponse {
         let message = "the requests of open calls hold as many bytes as the gateway's limit `bodies_bytes` allows";
         let retry_after = Some(Span::from_secs(1));
-        Denied { retry_after, ..Denied::new(StatusCode::SERVICE_UNAVAILABLE, message) }
+        ErrorResponse { retry_after, ..ErrorResponse::new(StatusCode::SERVICE_UNAVAILABLE, message) }
     }
 
     /// What a request is that cannot be put to a lane of another dialect.
-    pub fn untranslatable(error: &TranslateError) -> Denied {
+    pub fn untranslatable(error: &TranslateError) -> ErrorResponse {
         // Anthropic's SDKs begin threads by themselves, and go on without one when they hear this.
         let is_thread = error.from == Dialect::Anthropic && error.field == "thread";
-        Denied { details: is_thread.then_some(THREAD_UNSUPPORTED), ..Denied::bad_request(error.to_string()) }
+        ErrorResponse {
+            details: is_thread.then_some(THREAD_UNSUPPORTED),
+            ..ErrorResponse::bad_request(error.to_string())
+        }
     }
 
     /// What it is when the call's whole time was up before any attempt had answered.
-    pub fn out_of_time(alias: &str) -> Denied {
-        Denied::new(StatusCode::GATEWAY_TIMEOUT, format!("`{alias}`: its time was up"))
+    pub fn out_of_time(alias: &str) -> ErrorResponse {
+        ErrorResponse::new(StatusCode::GATEWAY_TIMEOUT, format!("`{alias}`: its time was up"))
     }
 
     /// What it is when none of the lanes has embeddings, and why each has none.
-    pub fn without_embeddings(alias: &str, obstacles: &[String]) -> Denied {
+    pub fn without_embeddings(alias: &str, obstacles: &[String]) -> ErrorResponse {
         let said = obstacles.join("; ");
         let hint = "write `embeddings = true` under [gateway.lanes.NAME] of one that has them";
-        Denied::bad_request(format!("`{alias}` has no embeddings: {said}; {hint}"))
+        ErrorResponse::bad_request(format!("`{alias}` has no embeddings: {said}; {hint}"))
     }
 
     /// What it is when no lane could be asked, and why each could not. Lanes that all cool down because they were asked too
     /// much say so, and when to come again.
-    pub fn without_lane(alias: &str, lanes: &[LaneNow], now: Tick) -> Denied {
+    pub fn without_lane(alias: &str, lanes: &[UnavailableLane], now: Tick) -> ErrorResponse {
         let open: Vec<(Tick, Blame)> = lanes
             .iter()
             .filter_map(|lane| match lane.breaker {
@@ -133,13 +136,13 @@ impl Denied {
             true => (StatusCode::TOO_MANY_REQUESTS, "all of its lanes cool down after being asked too much"),
             false => (StatusCode::SERVICE_UNAVAILABLE, "none of its lanes can be asked now"),
         };
-        let mut causes: Vec<String> = lanes.iter().take(LANES_TOLD).map(|lane| lane.cause(now)).collect();
-        if let Some(more) = lanes.len().checked_sub(LANES_TOLD).filter(|more| *more > 0) {
+        let mut causes: Vec<String> = lanes.iter().take(MAX_LANES_LISTED).map(|lane| lane.cause(now)).collect();
+        if let Some(more) = lanes.len().checked_sub(MAX_LANES_LISTED).filter(|more| *more > 0) {
             causes.push(format!("and {more} more"));
         }
         let causes = causes.join("; ");
         let retry_after = open.iter().map(|(until, _)| *until - now).min();
-        Denied { retry_after, ..Denied::new(status, format!("`{alias}`: {said}: {causes}")) }
+        ErrorResponse { retry_after, ..ErrorResponse::new(status, format!("`{alias}`: {said}: {causes}")) }
     }
 
     /// The answer that says so.
@@ -183,41 +186,42 @@ mod tests {
 
     #[test]
     fn lanes_that_were_all_asked_too_much_say_when_to_come_again() {
-        let at = |seconds| Tick::ZERO + Span::from_secs(seconds);
-        let open = |seconds, why| BreakerState::Open { until: at(seconds), why };
-        let denied = |breakers: &[BreakerState]| {
-            let lane = |breaker: &BreakerState| LaneNow { name: "l".to_owned(), breaker: *breaker, trouble: None };
-            let lanes: Vec<LaneNow> = breakers.iter().map(lane).collect();
-            let denied = Denied::without_lane("a", &lanes, at(10));
-            (denied.status.as_u16(), denied.retry_after)
+        let at = |format_seconds| Tick::ZERO + Span::from_secs(format_seconds);
+        let open = |format_seconds, why| BreakerState::Open { until: at(format_seconds), why };
+        let error = |breakers: &[BreakerState]| {
+            let lane =
+                |breaker: &BreakerState| UnavailableLane { name: "l".to_owned(), breaker: *breaker, trouble: None };
+            let lanes: Vec<UnavailableLane> = breakers.iter().map(lane).collect();
+            let error = ErrorResponse::without_lane("a", &lanes, at(10));
+            (error.status.as_u16(), error.retry_after)
         };
-        let wait = |seconds| Some(Span::from_secs(seconds));
-        assert_eq!(denied(&[open(15, Blame::Load), open(12, Blame::Load)]), (429, wait(2)));
-        assert_eq!(denied(&[open(15, Blame::Load), open(12, Blame::Lane)]), (503, wait(2)));
-        assert_eq!(denied(&[open(15, Blame::Load), BreakerState::Closed]), (503, wait(5)));
-        assert_eq!(denied(&[BreakerState::Closed]), (503, None));
+        let wait = |format_seconds| Some(Span::from_secs(format_seconds));
+        assert_eq!(error(&[open(15, Blame::Load), open(12, Blame::Load)]), (429, wait(2)));
+        assert_eq!(error(&[open(15, Blame::Load), open(12, Blame::Lane)]), (503, wait(2)));
+        assert_eq!(error(&[open(15, Blame::Load), BreakerState::Closed]), (503, wait(5)));
+        assert_eq!(error(&[BreakerState::Closed]), (503, None));
     }
 
     #[test]
     fn every_lane_that_cannot_be_asked_says_why_and_until_when() {
         let now = Tick::ZERO + Span::from_secs(10);
-        let lane = |name: &str, breaker| LaneNow { name: name.to_owned(), breaker, trouble: None };
-        let trouble = Trouble {
+        let lane = |name: &str, breaker| UnavailableLane { name: name.to_owned(), breaker, trouble: None };
+        let trouble = LaneFailure {
             kind: FailureKind::Unauthorized,
             status: Some(StatusCode::UNAUTHORIZED),
             message: "no such key".to_owned(),
             refusal: None,
         };
         let open = BreakerState::Open { until: now + Span::from_millis(1_500), why: Blame::Key };
-        let refused = LaneNow { trouble: Some(Arc::new(trouble)), ..lane("one", open) };
+        let refused = UnavailableLane { trouble: Some(Arc::new(trouble)), ..lane("one", open) };
         let lanes =
             [refused, lane("two", BreakerState::HalfOpen { probing: true }), lane("three", BreakerState::Closed)];
         assert_eq!(
-            Denied::without_lane("a", &lanes, now).message,
+            ErrorResponse::without_lane("a", &lanes, now).message,
             "`a`: none of its lanes can be asked now: lane one: unauthorized (401): no such key, asked again in 2 s; \
              lane two: it failed, another call is trying it; lane three: it is full"
         );
-        let many: Vec<LaneNow> = (0..100).map(|_| lane("x", open)).collect();
-        assert!(Denied::without_lane("a", &many, now).message.ends_with("; and 92 more"));
+        let many: Vec<UnavailableLane> = (0..100).map(|_| lane("x", open)).collect();
+        assert!(ErrorResponse::without_lane("a", &many, now).message.ends_with("; and 92 more"));
     }
 }

@@ -5,38 +5,38 @@
 
 use crate::dispatch::call::Call;
 use crate::respond::headers::CALL_HEADER;
-use crate::upstream::body::Inbox;
+use crate::upstream::body::UpstreamBody;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use tokrate_core::Span;
 
 /// Status and headers of an answer.
-pub(crate) struct Heading {
+pub(crate) struct ResponseHead {
     status: StatusCode,
     headers: HeaderMap,
 }
 
-impl Heading {
+impl ResponseHead {
     /// Puts them on an answer.
-    pub fn put_on<B>(self, response: &mut Response<B>) {
+    pub fn apply_to<B>(self, response: &mut Response<B>) {
         *response.status_mut() = self.status;
         *response.headers_mut() = self.headers;
     }
 }
 
 /// Takes those of a provider's headers that are handed on.
-fn handed_on(inbox: &mut Inbox) -> HeaderMap {
-    inbox.answer.head_mut().map(|head| std::mem::take(&mut head.headers)).unwrap_or_default()
+fn take_forwarded_headers(body: &mut UpstreamBody) -> HeaderMap {
+    body.answer.head_mut().map(|head| std::mem::take(&mut head.headers)).unwrap_or_default()
 }
 
 /// The head of a call that was won.
-pub(crate) fn heading(call: &Call) -> Heading {
-    let Some(entry) = call.won() else {
-        return Heading { status: StatusCode::OK, headers: HeaderMap::new() };
+pub(crate) fn response_head(call: &Call) -> ResponseHead {
+    let Some(entry) = call.winning_entry() else {
+        return ResponseHead { status: StatusCode::OK, headers: HeaderMap::new() };
     };
     let attempt = &entry.attempt;
-    let mut headers = handed_on(&mut attempt.inbox.borrow_mut());
-    let inbox = attempt.inbox.borrow();
+    let mut headers = take_forwarded_headers(&mut attempt.body.borrow_mut());
+    let body = attempt.body.borrow();
     let request = &call.account.request;
     if request.routed.is_some() && attempt.dialect() != request.dialect() {
         let content_type = request.dialect().content_type(request.shape);
@@ -47,17 +47,17 @@ pub(crate) fn heading(call: &Call) -> Heading {
             headers.insert(HeaderName::from_static(name), value);
         }
     };
-    let [provider, lane] = &attempt.lane.said;
+    let [provider, lane] = &attempt.lane.name_headers;
     put(CALL_HEADER, HeaderValue::from_str(&request.id).ok());
     put("x-tokrate-provider", provider.clone());
     put("x-tokrate-winner", lane.clone());
     put("x-tokrate-attempts", Some(call.attempts().len().into()));
     put("x-tokrate-race-cost-usd", decimal((call.account.extra_usd() * 1e8).round() as u64, 8));
     put("x-tokrate-overhead-us", call.overhead().map(|overhead| (overhead.as_nanos() / 1000).into()));
-    let live = || Some(inbox.meter.first_text_at()? - inbox.sent_at()?);
+    let live = || Some(body.meter.first_text_at()? - body.sent_at()?);
     let ttft = attempt.measured().and_then(|measured| measured.ttft_ns).map(Span::from_nanos).or_else(live);
     put("x-tokrate-ttft-ms", ttft.and_then(|ttft| decimal((ttft.as_nanos() + 500) / 1000, 3)));
-    Heading { status: inbox.answer.head().map_or(StatusCode::OK, |head| head.status), headers }
+    ResponseHead { status: body.answer.head().map_or(StatusCode::OK, |head| head.status), headers }
 }
 
 /// A count of units of `10^-places` as a decimal number. Formatting an `f64` is much more code, for which a first token would wait

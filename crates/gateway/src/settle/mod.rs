@@ -1,4 +1,6 @@
 //! What is left when an attempt has ended: its cost, its row in the log, what router and budgets learn, and the statistics.
 
 pub(crate) mod account;
+mod cost;
+pub(crate) mod row;
 pub(crate) mod stats;

@@ -16,20 +16,20 @@ use tokrate_wire::Dialect;
 /// them serves them within the hour.
 const NO_EMBEDDINGS_FOR: Span = Span::from_secs(3_600);
 /// Longest part of a provider's message in a line about a lane (bytes).
-const MESSAGE_BYTES_MOST: usize = 200;
+const MAX_MESSAGE_BYTES: usize = 200;
 /// Lines about lanes that wait to be printed; more than these within a second are read by nobody.
-const LINES_MOST: usize = 64;
+const MAX_LINES: usize = 64;
 
 /// What is remembered of one lane.
 #[derive(Default)]
-pub(crate) struct LaneMemory {
-    trouble: Mutex<Option<Arc<Trouble>>>,
+pub(crate) struct LaneHealth {
+    last_failure: Mutex<Option<Arc<LaneFailure>>>,
     no_embeddings_until: Mutex<Option<Tick>>,
 }
 
 /// How a lane failed.
 #[derive(Debug)]
-pub(crate) struct Trouble {
+pub(crate) struct LaneFailure {
     pub kind: FailureKind,
     pub status: Option<StatusCode>,
     /// What the lane or the transport said.
@@ -46,19 +46,19 @@ pub(crate) struct Refusal {
     pub body: Bytes,
 }
 
-impl LaneMemory {
+impl LaneHealth {
     /// The lane failed through its own fault, its settings' or its load's.
-    pub fn note(&self, trouble: Trouble) {
-        *locked(&self.trouble) = Some(Arc::new(trouble));
+    pub fn record_failure(&self, last_failure: LaneFailure) {
+        *locked(&self.last_failure) = Some(Arc::new(last_failure));
     }
 
     /// How it failed last.
-    pub fn trouble(&self) -> Option<Arc<Trouble>> {
-        locked(&self.trouble).clone()
+    pub fn last_failure(&self) -> Option<Arc<LaneFailure>> {
+        locked(&self.last_failure).clone()
     }
 
     /// The lane has no path for embeddings.
-    pub fn note_no_embeddings(&self, now: Tick) {
+    pub fn record_missing_embeddings(&self, now: Tick) {
         *locked(&self.no_embeddings_until) = Some(now + NO_EMBEDDINGS_FOR);
     }
 
@@ -69,49 +69,49 @@ impl LaneMemory {
 
     /// Takes over what explains why the same lane is left alone. Whether it has embeddings is found out anew: settings are read
     /// again because something has changed.
-    pub fn inherit(&self, known: &LaneMemory) {
-        *locked(&self.trouble) = known.trouble();
+    pub fn inherit(&self, known: &LaneHealth) {
+        *locked(&self.last_failure) = known.last_failure();
     }
 }
 
 /// Whether a failure is held against a lane, its settings or its load, so that it is worth being remembered.
-pub(crate) fn is_of_the_lane(kind: FailureKind) -> bool {
+pub(crate) fn is_lane_failure(kind: FailureKind) -> bool {
     matches!(blame(kind), Blame::Key | Blame::Load | Blame::Lane)
 }
 
-impl Trouble {
+impl LaneFailure {
     /// The cause in a few words: kind, status, message.
-    pub fn shown(&self) -> String {
-        let mut shown = self.kind.name().replace('_', " ");
+    pub fn summary(&self) -> String {
+        let mut summary = self.kind.name().replace('_', " ");
         if let Some(status) = self.status.filter(|status| !status.is_success()) {
-            shown.push_str(&format!(" ({})", status.as_u16()));
+            summary.push_str(&format!(" ({})", status.as_u16()));
         }
         if !self.message.is_empty() {
-            shown.push_str(": ");
-            shown.push_str(&one_line(&self.message, MESSAGE_BYTES_MOST));
+            summary.push_str(": ");
+            summary.push_str(&one_line(&self.message, MAX_MESSAGE_BYTES));
         }
-        shown
+        summary
     }
 }
 
 /// Lines about lanes whose breaker has opened, until somebody prints them.
 #[derive(Default)]
-pub(crate) struct Trips(Mutex<VecDeque<String>>);
+pub(crate) struct BreakerNotices(Mutex<VecDeque<String>>);
 
-impl Trips {
+impl BreakerNotices {
     /// Hears how a breaker stood before an attempt ended and how it stands after; one line if it has opened.
-    pub fn hear(&self, lane: &str, memory: &LaneMemory, before: BreakerState, after: BreakerState, now: Tick) {
+    pub fn record(&self, lane: &str, health: &LaneHealth, before: BreakerState, after: BreakerState, now: Tick) {
         let BreakerState::Open { until, why } = after else { return };
         if matches!(before, BreakerState::Open { .. }) {
             return;
         }
-        let cause = memory.trouble().map_or_else(|| "it failed".to_owned(), |trouble| trouble.shown());
-        let mut line = format!("lane {lane} is left alone for {}: {cause}", seconds(until - now));
+        let cause = health.last_failure().map_or_else(|| "it failed".to_owned(), |last_failure| last_failure.summary());
+        let mut line = format!("lane {lane} is left alone for {}: {cause}", format_seconds(until - now));
         if why == Blame::Key {
             line.push_str(&format!("; put its key or model right under [gateway.lanes.{lane}] and send SIGHUP"));
         }
         let mut lines = locked(&self.0);
-        if lines.len() == LINES_MOST {
+        if lines.len() == MAX_LINES {
             lines.pop_front();
         }
         lines.push_back(line);
@@ -124,7 +124,7 @@ impl Trips {
 }
 
 /// A wait in whole seconds, never fewer than it is.
-pub(crate) fn seconds(wait: Span) -> String {
+pub(crate) fn format_seconds(wait: Span) -> String {
     format!("{} s", wait.as_nanos().div_ceil(1_000_000_000))
 }
 
@@ -132,8 +132,8 @@ pub(crate) fn seconds(wait: Span) -> String {
 mod tests {
     use super::*;
 
-    fn trouble(message: &str) -> Trouble {
-        Trouble {
+    fn last_failure(message: &str) -> LaneFailure {
+        LaneFailure {
             kind: FailureKind::Unauthorized,
             status: Some(StatusCode::UNAUTHORIZED),
             message: message.to_owned(),
@@ -143,38 +143,38 @@ mod tests {
 
     #[test]
     fn a_breaker_that_opens_is_one_line_and_one_that_stays_open_is_none() {
-        let (trips, memory) = (Trips::default(), LaneMemory::default());
-        memory.note(trouble("no such key"));
+        let (breaker_notices, health) = (BreakerNotices::default(), LaneHealth::default());
+        health.record_failure(last_failure("no such key"));
         let now = Tick::ZERO + Span::from_secs(1);
         let open = BreakerState::Open { until: now + Span::from_millis(599_001), why: Blame::Key };
-        trips.hear("one", &memory, BreakerState::Closed, BreakerState::Closed, now);
-        trips.hear("one", &memory, BreakerState::Closed, open, now);
-        trips.hear("one", &memory, open, open, now);
-        let lines = trips.take();
+        breaker_notices.record("one", &health, BreakerState::Closed, BreakerState::Closed, now);
+        breaker_notices.record("one", &health, BreakerState::Closed, open, now);
+        breaker_notices.record("one", &health, open, open, now);
+        let lines = breaker_notices.take();
         assert_eq!(
             lines,
             [
                 "lane one is left alone for 600 s: unauthorized (401): no such key; put its key or model right under [gateway.lanes.one] and send SIGHUP"
             ]
         );
-        trips.hear("one", &memory, BreakerState::HalfOpen { probing: true }, open, now);
-        assert_eq!(trips.take().len(), 1, "a try that failed");
-        (0..1_000).for_each(|_| trips.hear("one", &memory, BreakerState::Closed, open, now));
-        assert_eq!(trips.take().len(), LINES_MOST);
+        breaker_notices.record("one", &health, BreakerState::HalfOpen { probing: true }, open, now);
+        assert_eq!(breaker_notices.take().len(), 1, "a try that failed");
+        (0..1_000).for_each(|_| breaker_notices.record("one", &health, BreakerState::Closed, open, now));
+        assert_eq!(breaker_notices.take().len(), MAX_LINES);
     }
 
     #[test]
     fn a_cause_is_short_whatever_a_provider_says() {
-        let shown = trouble(&"x".repeat(1 << 20)).shown();
-        assert!(shown.len() < MESSAGE_BYTES_MOST + 50 && shown.ends_with('…'), "{shown}");
+        let summary = last_failure(&"x".repeat(1 << 20)).summary();
+        assert!(summary.len() < MAX_MESSAGE_BYTES + 50 && summary.ends_with('…'), "{summary}");
     }
 
     #[test]
     fn what_a_lane_lacks_is_forgotten_after_a_while() {
-        let memory = LaneMemory::default();
+        let health = LaneHealth::default();
         let now = Tick::ZERO + Span::from_secs(5);
-        assert!(!memory.lacks_embeddings(now));
-        memory.note_no_embeddings(now);
-        assert!(memory.lacks_embeddings(now) && !memory.lacks_embeddings(now + NO_EMBEDDINGS_FOR));
+        assert!(!health.lacks_embeddings(now));
+        health.record_missing_embeddings(now);
+        assert!(health.lacks_embeddings(now) && !health.lacks_embeddings(now + NO_EMBEDDINGS_FOR));
     }
 }

@@ -7,7 +7,7 @@ use crate::admission::budgets::check_budgets;
 use crate::admission::calendar::{month_of, month_start};
 use crate::config::{AliasConfig, Config, EndpointConfig, KeyConfig, LaneConfig, LimitsConfig};
 use crate::error::GatewayError;
-use crate::state::lane_health::LaneMemory;
+use crate::state::lane_health::LaneHealth;
 use crate::state::lock::locked;
 use http::HeaderValue;
 use std::collections::{BTreeMap, BTreeSet};
@@ -37,8 +37,8 @@ pub(crate) struct Lane {
     pub config: LaneConfig,
     pub endpoints: Vec<Endpoint>,
     /// Provider and name as they stand in the head of an answer, if they can.
-    pub said: [Option<HeaderValue>; 2],
-    pub memory: LaneMemory,
+    pub name_headers: [Option<HeaderValue>; 2],
+    pub health: LaneHealth,
 }
 
 /// A dialect of a lane.
@@ -58,7 +58,7 @@ pub(crate) struct Alias {
     pub lanes: Vec<LaneId>,
     pub policy: Policy,
     pub mode: Mode,
-    pub attempts_most: usize,
+    pub max_attempts: usize,
     pub second_look: Option<tokrate_core::Span>,
     pub budget: Arc<Mutex<Budget>>,
     pub output_length: Arc<Mutex<OutputLength>>,
@@ -74,7 +74,7 @@ pub(crate) struct Key {
 }
 
 /// What keys have spent in a month, each by its hash.
-pub(crate) struct Spent {
+pub(crate) struct MonthSpending {
     month: Month,
     by_key: Vec<([u8; 32], Money)>,
 }
@@ -84,24 +84,24 @@ impl Plan {
     pub fn resolve_blocking(config: &Config, clock: Clock) -> Result<Plan, GatewayError> {
         check(config)?;
         let mut lanes = Vec::new();
-        for (place, lane) in config.lanes.iter().enumerate() {
-            lanes.push(Arc::new(Lane::resolve(place, lane, &config.client, clock)?));
+        for (index, lane) in config.lanes.iter().enumerate() {
+            lanes.push(Arc::new(Lane::resolve(index, lane, &config.client, clock)?));
         }
         let mut aliases = BTreeMap::new();
         // A lane's own name, and provider/model, are aliases of one lane, unless an alias has that name.
         for lane in &lanes {
             let own = [lane.config.name.clone(), format!("{}/{}", lane.config.provider, lane.config.model)];
             for name in own {
-                let alone = AliasConfig {
+                let single = AliasConfig {
                     name: name.clone(),
                     lanes: vec![lane.id.0 as usize],
                     policy: Policy::Fixed,
                     mode: Mode::Off,
-                    attempts_most: 1,
+                    max_attempts: 1,
                     budget: BudgetConfig::default(),
                     second_look: None,
                 };
-                aliases.entry(name).or_insert_with(|| Arc::new(Alias::new(&alone, false)));
+                aliases.entry(name).or_insert_with(|| Arc::new(Alias::new(&single, false)));
             }
         }
         for alias in &config.aliases {
@@ -126,11 +126,11 @@ impl Plan {
         let mut router = locked(&self.router);
         for lane in &self.lanes {
             // A lane is the same if it goes to the same model at the same addresses.
-            let same = |other: &&Arc<Lane>| other.config.name == lane.config.name && other.leads_where(lane);
+            let same = |other: &&Arc<Lane>| other.config.name == lane.config.name && other.has_same_target(lane);
             if let Some(known) = earlier.lanes.iter().find(same) {
                 router.inherit(lane.id, &locked(&earlier.router), known.id);
-                lane.memory.inherit(&known.memory);
-                if !known.shows_the_same(lane) {
+                lane.health.inherit(&known.health);
+                if !known.has_same_headers(lane) {
                     // With another key it may well be let in.
                     router.reset_breaker(lane.id);
                 }
@@ -147,12 +147,12 @@ impl Plan {
         }
         for (name, alias) in &mut self.aliases {
             let Some(known) = earlier.aliases.get(name) else { continue };
-            let mut heir = Alias::clone(alias);
-            heir.output_length = Arc::clone(&known.output_length);
-            if heir.budget_config == known.budget_config {
-                heir.budget = Arc::clone(&known.budget);
+            let mut merged = Alias::clone(alias);
+            merged.output_length = Arc::clone(&known.output_length);
+            if merged.budget_config == known.budget_config {
+                merged.budget = Arc::clone(&known.budget);
             }
-            *alias = Arc::new(heir);
+            *alias = Arc::new(merged);
         }
     }
 
@@ -161,13 +161,13 @@ impl Plan {
     }
 
     /// What the log says that keys with a budget have spent this month, unless an earlier plan knows it.
-    pub fn spent(&self, log: &Log, wall_seconds: u64, earlier: Option<&Plan>) -> Result<Spent, StoreError> {
+    pub fn spent(&self, log: &Log, wall_seconds: u64, earlier: Option<&Plan>) -> Result<MonthSpending, StoreError> {
         let has_budget = |key: &Key| key.config.limits.usd_per_month.is_some();
         let is_known = |key: &Key| {
             let known = earlier.and_then(|earlier| earlier.key(&key.config.name));
             known.is_some_and(|known| has_budget(known))
         };
-        let mut spent = Spent { month: month_of(wall_seconds), by_key: Vec::new() };
+        let mut spent = MonthSpending { month: month_of(wall_seconds), by_key: Vec::new() };
         let mut reader = None;
         for (hash, key) in self.keys.iter().filter(|(_, key)| has_budget(key) && !is_known(key)) {
             let reader = match &mut reader {
@@ -187,7 +187,7 @@ impl Plan {
     }
 
     /// Counts against each key's budget what it has spent.
-    pub fn restore(&self, spent: &Spent) {
+    pub fn restore(&self, spent: &MonthSpending) {
         for (hash, money) in &spent.by_key {
             if let Some(key) = self.keys.get(hash) {
                 locked(&key.meter).restore(spent.month, *money);
@@ -204,7 +204,7 @@ impl Plan {
 impl Lane {
     /// Resolves the names of its hosts; those without an address are looked for again. Blocks.
     pub fn resolve(
-        place: usize,
+        index: usize,
         config: &LaneConfig,
         client: &ClientConfig,
         clock: Clock,
@@ -216,10 +216,10 @@ impl Lane {
             let unresolved = unresolved.map(|error| error.to_string());
             endpoints.push(Endpoint { config: endpoint.clone(), route, unresolved, secrets });
         }
-        let place = u32::try_from(place).expect("nobody writes down so many lanes");
-        let said = [&config.provider, &config.name].map(|name| HeaderValue::from_str(name).ok());
-        let memory = LaneMemory::default();
-        Ok(Lane { id: LaneId(place), config: config.clone(), endpoints, said, memory })
+        let index = u32::try_from(index).expect("nobody writes down so many lanes");
+        let name_headers = [&config.provider, &config.name].map(|name| HeaderValue::from_str(name).ok());
+        let health = LaneHealth::default();
+        Ok(Lane { id: LaneId(index), config: config.clone(), endpoints, name_headers, health })
     }
 
     /// What the resolver says if a name of the lane's has no address yet.
@@ -228,7 +228,7 @@ impl Lane {
     }
 
     /// Whether two lanes lead to one model at the same addresses.
-    fn leads_where(&self, other: &Lane) -> bool {
+    fn has_same_target(&self, other: &Lane) -> bool {
         let bases = |lane: &Lane| -> Vec<String> {
             lane.endpoints.iter().map(|endpoint| endpoint.config.base.to_string()).collect()
         };
@@ -236,7 +236,7 @@ impl Lane {
     }
 
     /// Whether two lanes that lead to the same addresses show the same headers there, keys among them.
-    fn shows_the_same(&self, other: &Lane) -> bool {
+    fn has_same_headers(&self, other: &Lane) -> bool {
         let headers = self.endpoints.iter().zip(&other.endpoints);
         headers.into_iter().all(|(one, other)| one.config.headers == other.config.headers)
     }
@@ -263,21 +263,21 @@ impl Endpoint {
 
     /// As if its name had had no address when the plan was made.
     #[cfg(test)]
-    pub fn forget_addresses(&mut self, target: &tokrate_net::Target, said: &str) {
+    pub fn forget_addresses(&mut self, target: &tokrate_net::Target, reason: &str) {
         self.route = Route::unresolved(target, &ClientConfig::default()).expect("plain HTTP needs nothing");
-        self.unresolved = Some(said.to_owned());
+        self.unresolved = Some(reason.to_owned());
     }
 }
 
 impl Alias {
     fn new(config: &AliasConfig, is_configured: bool) -> Alias {
-        let id = |&place: &usize| LaneId(u32::try_from(place).expect("nobody writes down so many lanes"));
+        let id = |&index: &usize| LaneId(u32::try_from(index).expect("nobody writes down so many lanes"));
         Alias {
             name: config.name.clone(),
             lanes: config.lanes.iter().map(id).collect(),
             policy: config.policy,
             mode: config.mode,
-            attempts_most: config.attempts_most,
+            max_attempts: config.max_attempts,
             second_look: config.second_look,
             budget: Arc::new(Mutex::new(Budget::new(config.budget))),
             output_length: Arc::default(),
@@ -298,10 +298,10 @@ fn check(config: &Config) -> Result<(), GatewayError> {
     if let Some(admin) = config.admin.filter(|admin| !admin.ip().is_loopback() && config.admin_key.is_none()) {
         return Err(GatewayError::OpenAdmin(admin));
     }
-    unlike("lanes", config.lanes.iter().map(|lane| &lane.name))?;
-    unlike("aliases", config.aliases.iter().map(|alias| &alias.name))?;
+    check_unique("lanes", config.lanes.iter().map(|lane| &lane.name))?;
+    check_unique("aliases", config.aliases.iter().map(|alias| &alias.name))?;
     check_budgets(config)?;
-    unlike("keys", config.keys.iter().map(|key| &key.name))?;
+    check_unique("keys", config.keys.iter().map(|key| &key.name))?;
     if let Some(lane) = config.lanes.iter().find(|lane| lane.endpoints.is_empty()) {
         return Err(GatewayError::NoEndpoint(lane.name.clone()));
     }
@@ -318,7 +318,7 @@ fn check(config: &Config) -> Result<(), GatewayError> {
     }
 }
 
-fn unlike<'a>(what: &'static str, names: impl Iterator<Item = &'a String>) -> Result<(), GatewayError> {
+fn check_unique<'a>(what: &'static str, names: impl Iterator<Item = &'a String>) -> Result<(), GatewayError> {
     let mut names: Vec<&String> = names.collect();
     names.sort_unstable();
     match names.windows(2).find(|pair| pair[0] == pair[1]) {

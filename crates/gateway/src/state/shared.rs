@@ -4,9 +4,9 @@
 
 use crate::config::Config;
 use crate::error::GatewayError;
-use crate::otel::exports::Exports;
+use crate::otel::status::ExportStatus;
 use crate::settle::stats::Stats;
-use crate::state::lane_health::Trips;
+use crate::state::lane_health::BreakerNotices;
 use crate::state::plan::Plan;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -16,15 +16,15 @@ use tokrate_net::server::ByteBudget;
 use tokrate_store::Log;
 
 /// Shared by every thread.
-pub(crate) struct House {
+pub(crate) struct Shared {
     pub clock: Clock,
     pub log: Option<Log>,
     /// What the admin side shows.
     pub stats: Stats,
     /// Lanes that are left alone since this was last asked.
-    pub trips: Trips,
+    pub breaker_notices: BreakerNotices,
     /// What the admin side tells of the export.
-    pub exports: Exports,
+    pub exports: ExportStatus,
     /// What the bodies of all open calls may hold.
     pub bodies: Arc<ByteBudget>,
     /// What the answers of all open calls may hold.
@@ -39,18 +39,18 @@ pub(crate) struct House {
     generation: AtomicU64,
 }
 
-impl House {
-    pub fn new(clock: Clock, plan: Plan, log: Option<Log>) -> House {
+impl Shared {
+    pub fn new(clock: Clock, plan: Plan, log: Option<Log>) -> Shared {
         // Wall time in nanoseconds does not come twice on one machine.
         let prefix = format!("{:x}", clock.wall_nanos());
-        House {
+        Shared {
             bodies: ByteBudget::new(plan.limits.bodies_bytes),
             answers: ByteBudget::new(plan.limits.answers_bytes),
             clock,
             log,
             stats: Stats::default(),
-            trips: Trips::default(),
-            exports: Exports::default(),
+            breaker_notices: BreakerNotices::default(),
+            exports: ExportStatus::default(),
             open_calls: AtomicUsize::new(0),
             calls: AtomicU64::new(0),
             prefix,

@@ -2,19 +2,19 @@
 //!
 //! It refuses to choose: the router is asked, and nothing in it moves. Invariant: a lane that cannot be asked is listed, last.
 
-use crate::settle::stats::{Heard, hour_began};
+use crate::settle::stats::{StatsSnapshot, hour_began};
 use crate::state::lock::locked;
 use crate::state::plan::{Alias, Plan};
-use crate::state::shared::House;
+use crate::state::shared::Shared;
 use tokrate_core::Tick;
 use tokrate_route::{CallShape, LaneSnapshot, Mode, Policy, Ranked};
 
 /// Output tokens of an answer before the first has ended.
-const OUTPUT_TOKENS_USUAL: f64 = 256.0;
+const DEFAULT_OUTPUT_TOKENS: f64 = 256.0;
 
 /// One of them.
 #[derive(Clone, Debug)]
-pub struct AliasView {
+pub struct AliasStatus {
     /// Its name.
     pub name: String,
     /// Which lane a call goes to first.
@@ -31,26 +31,26 @@ pub struct AliasView {
     /// Hedges and races of the last hour.
     pub extra: u64,
     /// Extra attempts that it may have, as a share of its calls.
-    pub extra_share_most: f64,
+    pub max_extra_share: f64,
 }
 
 /// Those of the configuration, and lanes' own names that were asked for within the last hour.
-pub(crate) fn aliases(house: &House, plan: &Plan, now: Tick, heard: &Heard) -> Vec<AliasView> {
-    let since = hour_began(house.clock.wall_seconds() / 60);
-    let views = plan.aliases.values().map(|alias| view(plan, alias, now, heard, since));
+pub(crate) fn aliases(shared: &Shared, plan: &Plan, now: Tick, stats: &StatsSnapshot) -> Vec<AliasStatus> {
+    let since = hour_began(shared.clock.wall_seconds() / 60);
+    let views = plan.aliases.values().map(|alias| snapshot(plan, alias, now, stats, since));
     views.filter(|(alias, is_configured)| *is_configured || alias.calls > 0).map(|(alias, _)| alias).collect()
 }
 
-fn view(plan: &Plan, alias: &Alias, now: Tick, heard: &Heard, since: u64) -> (AliasView, bool) {
-    let output_tokens = locked(&alias.output_length).expected(None).unwrap_or(OUTPUT_TOKENS_USUAL);
+fn snapshot(plan: &Plan, alias: &Alias, now: Tick, stats: &StatsSnapshot, since: u64) -> (AliasStatus, bool) {
+    let output_tokens = locked(&alias.output_length).expected(None).unwrap_or(DEFAULT_OUTPUT_TOKENS);
     let shape = CallShape { prompt_tokens: LaneSnapshot::PROMPT_TOKENS, output_tokens };
     let order = locked(&plan.router).preview(now, &shape, &alias.lanes, &alias.policy);
     let (askable, others): (Vec<Ranked>, Vec<Ranked>) =
         order.into_iter().partition(|ranked| plan.lane(ranked.lane).unresolved().is_none());
     let seconds = |ranked: &Ranked| Some(ranked.expectation?.completion_seconds(output_tokens));
     let lanes = askable.iter().chain(&others).map(|ranked| (ranked.lane.0 as usize, seconds(ranked))).collect();
-    let (calls, extra) = heard.alias(&alias.name).map_or((0, 0), |told| told.since(since));
-    let view = AliasView {
+    let (calls, extra) = stats.alias(&alias.name).map_or((0, 0), |stats| stats.since(since));
+    let snapshot = AliasStatus {
         name: alias.name.clone(),
         policy: alias.policy,
         mode: alias.mode,
@@ -58,7 +58,7 @@ fn view(plan: &Plan, alias: &Alias, now: Tick, heard: &Heard, since: u64) -> (Al
         lanes,
         calls,
         extra,
-        extra_share_most: alias.budget_config.extra_share,
+        max_extra_share: alias.budget_config.extra_share,
     };
-    (view, alias.is_configured)
+    (snapshot, alias.is_configured)
 }

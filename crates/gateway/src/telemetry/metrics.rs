@@ -4,7 +4,7 @@
 //! the value of every label comes from the configuration or from a fixed list, so that no client and no provider can add a
 //! series; no label holds a key, a prompt or an answer.
 
-use super::snapshot::{LaneState, LaneView, View};
+use super::snapshot::{LaneState, LaneStatus, Snapshot};
 use crate::settle::stats::OperationStats;
 use crate::settle::stats::histogram::Histogram;
 use std::collections::BTreeMap;
@@ -111,36 +111,36 @@ impl<'a> Family<'a> {
 }
 
 /// All families of a moment.
-pub fn families(view: &View) -> Vec<Family<'_>> {
+pub fn families(snapshot: &Snapshot) -> Vec<Family<'_>> {
     let mut families = Vec::with_capacity(20);
-    generative(view, &mut families);
-    attempts(view, &mut families);
-    lanes(view, &mut families);
-    gateway(view, &mut families);
-    exports(view, &mut families);
+    generative(snapshot, &mut families);
+    attempts(snapshot, &mut families);
+    lanes(snapshot, &mut families);
+    gateway(snapshot, &mut families);
+    exports(snapshot, &mut families);
     families
 }
 
 /// What OpenTelemetry's conventions name.
-fn generative<'a>(view: &'a View, families: &mut Vec<Family<'a>>) {
+fn generative<'a>(snapshot: &'a Snapshot, families: &mut Vec<Family<'a>>) {
     families.push(Family::histograms(
         "gen_ai.server.time_to_first_token",
         "Sent to first output text, reasoning and tool calls included, as seen from the gateway; failed attempts left out",
         Unit::Seconds,
-        labelled(view).map(|(labels, told)| (labels, &told.ttft)).collect(),
+        labelled(snapshot).map(|(labels, stats)| (labels, &stats.ttft)).collect(),
     ));
     families.push(Family::histograms(
         "gen_ai.server.time_per_output_token",
         "1 / output speed: time per output token after the first chunk, as seen from the gateway; failed attempts left out",
         Unit::Seconds,
-        labelled(view).map(|(labels, told)| (labels, &told.time_per_token)).collect(),
+        labelled(snapshot).map(|(labels, stats)| (labels, &stats.time_per_token)).collect(),
     ));
     let mut durations = Vec::new();
     let mut tokens = Vec::new();
-    for (labels, told) in labelled(view) {
-        durations.extend(told.duration.iter().map(|(kind, times)| (labels.with_failure("error.type", *kind), times)));
-        tokens.push((labels.with("gen_ai.token.type", "input"), &told.input_tokens));
-        tokens.push((labels.with("gen_ai.token.type", "output"), &told.output_tokens));
+    for (labels, stats) in labelled(snapshot) {
+        durations.extend(stats.duration.iter().map(|(kind, times)| (labels.with_failure("error.type", *kind), times)));
+        tokens.push((labels.with("gen_ai.token.type", "input"), &stats.input_tokens));
+        tokens.push((labels.with("gen_ai.token.type", "output"), &stats.output_tokens));
     }
     families.push(Family::histograms(
         "gen_ai.client.operation.duration",
@@ -152,9 +152,9 @@ fn generative<'a>(view: &'a View, families: &mut Vec<Family<'a>>) {
     families.push(Family::histograms("gen_ai.client.token.usage", help, Unit::Counted("{token}"), tokens));
 }
 
-fn attempts<'a>(view: &'a View, families: &mut Vec<Family<'a>>) {
+fn attempts<'a>(snapshot: &'a Snapshot, families: &mut Vec<Family<'a>>) {
     let (mut endings, mut costs) = (Vec::new(), Vec::new());
-    for lane in &view.heard.lanes {
+    for lane in &snapshot.stats.lanes {
         let labels = Labels::lane(&lane.name);
         for ((role, end, failure), count) in &lane.endings {
             let labels = labels.with("role", role.name()).with("end", end.name());
@@ -162,7 +162,7 @@ fn attempts<'a>(view: &'a View, families: &mut Vec<Family<'a>>) {
         }
         costs.extend(lane.cost_usd.iter().map(|(basis, usd)| (labels.with("basis", basis.name()), *usd)));
     }
-    let heard = &view.heard;
+    let stats = &snapshot.stats;
     families.extend([
         Family::counters("tokrate.attempts", "Attempts that ended, by role and end", "{attempt}", merged(endings)),
         Family::counters("tokrate.cost.usd", "What attempts cost, as far as it is known (USD)", "{USD}", merged(costs)),
@@ -170,15 +170,15 @@ fn attempts<'a>(view: &'a View, families: &mut Vec<Family<'a>>) {
             "tokrate.race.extra_attempts",
             "Attempts beside the one that a call needed",
             "{attempt}",
-            once(heard.extra_attempts as f64),
+            once(stats.extra_attempts as f64),
         ),
-        Family::counters("tokrate.race.extra_cost.usd", "What those cost (USD)", "{USD}", once(heard.extra_usd)),
+        Family::counters("tokrate.race.extra_cost.usd", "What those cost (USD)", "{USD}", once(stats.extra_usd)),
     ]);
 }
 
-fn lanes<'a>(view: &'a View, families: &mut Vec<Family<'a>>) {
-    let lanes = &view.lanes;
-    let of = |value: fn(&LaneView) -> f64| lanes.iter().map(|lane| (Labels::lane(&lane.name), value(lane))).collect();
+fn lanes<'a>(snapshot: &'a Snapshot, families: &mut Vec<Family<'a>>) {
+    let lanes = &snapshot.lanes;
+    let of = |value: fn(&LaneStatus) -> f64| lanes.iter().map(|lane| (Labels::lane(&lane.name), value(lane))).collect();
     let in_flight = of(|lane| f64::from(lane.in_flight));
     let open = of(|lane| f64::from(u8::from(matches!(lane.state, LaneState::CoolingDown { .. }))));
     let (mut ttft, mut speed) = (Vec::new(), Vec::new());
@@ -213,21 +213,21 @@ fn lanes<'a>(view: &'a View, families: &mut Vec<Family<'a>>) {
     ]);
 }
 
-fn gateway<'a>(view: &'a View, families: &mut Vec<Family<'a>>) {
+fn gateway<'a>(snapshot: &'a Snapshot, families: &mut Vec<Family<'a>>) {
     let (calls, rows) = ("{call}", "{row}");
     families.push(Family::gauges(
         "tokrate.calls.open",
         "Calls that clients have open",
         Unit::Counted(calls),
-        once(view.open_calls as f64),
+        once(snapshot.open_calls as f64),
     ));
     families.push(Family::histograms(
         "tokrate.gateway.overhead",
         "Time that the gateway itself took of an answered call, before and behind the provider",
         Unit::Seconds,
-        view.heard.overhead.iter().map(|histogram| (Labels::default(), histogram)).collect(),
+        snapshot.stats.overhead.iter().map(|histogram| (Labels::default(), histogram)).collect(),
     ));
-    if let Some(log) = &view.log {
+    if let Some(log) = &snapshot.log {
         let (written, lost) = (once(log.counts.written as f64), once(log.counts.lost as f64));
         families.extend([
             Family::counters("tokrate.log.rows.written", "Rows of the throughput log in its database", rows, written),
@@ -240,7 +240,7 @@ fn gateway<'a>(view: &'a View, families: &mut Vec<Family<'a>>) {
             ),
         ]);
     }
-    if let Some(bytes) = view.resident_bytes {
+    if let Some(bytes) = snapshot.resident_bytes {
         families.push(Family::gauges(
             "process.resident_memory",
             "Memory of the process that is in RAM",
@@ -251,28 +251,28 @@ fn gateway<'a>(view: &'a View, families: &mut Vec<Family<'a>>) {
 }
 
 /// How the export of these metrics does, where there is one.
-fn exports<'a>(view: &'a View, families: &mut Vec<Family<'a>>) {
-    let Some(counts) = view.exports else { return };
+fn exports<'a>(snapshot: &'a Snapshot, families: &mut Vec<Family<'a>>) {
+    let Some(counts) = snapshot.exports else { return };
     let of = |outcome: &'static str, count: u64| (Labels(vec![("outcome", outcome)]), count as f64);
     families.push(Family::counters(
         "tokrate.otel.exports",
         "Exports to the OpenTelemetry collector: taken whole, taken in part, failed",
         "{export}",
-        vec![of("taken", counts.taken), of("partly", counts.partly), of("failed", counts.failed)],
+        vec![of("taken", counts.accepted), of("partly", counts.partial), of("failed", counts.failed)],
     ));
 }
 
 /// Each operation of each lane, with the labels of the conventions.
-fn labelled(view: &View) -> impl Iterator<Item = (Labels<'_>, &OperationStats)> {
-    view.heard.lanes.iter().flat_map(|lane| {
-        lane.operations.iter().map(|(operation, told)| {
+fn labelled(snapshot: &Snapshot) -> impl Iterator<Item = (Labels<'_>, &OperationStats)> {
+    snapshot.stats.lanes.iter().flat_map(|lane| {
+        lane.operations.iter().map(|(operation, stats)| {
             let labels = Labels(vec![
                 ("gen_ai.operation.name", operation.name()),
                 ("gen_ai.provider.name", &*lane.provider),
                 ("gen_ai.request.model", &*lane.model),
                 ("tokrate.lane", &*lane.name),
             ]);
-            (labels, told)
+            (labels, stats)
         })
     })
 }

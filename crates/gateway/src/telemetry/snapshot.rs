@@ -3,11 +3,11 @@
 //! It refuses to know how it is shown. Invariant: locks are held while references and counters are copied, and no longer;
 //! what is unknown is `None`.
 
-use super::aliases::{AliasView, aliases};
-use crate::settle::stats::{Heard, LaneStats, hour_began};
+use super::aliases::{AliasStatus, aliases};
+use crate::settle::stats::{LaneStats, StatsSnapshot, hour_began};
 use crate::state::lock::locked;
 use crate::state::plan::Plan;
-use crate::state::shared::House;
+use crate::state::shared::Shared;
 use std::sync::atomic::Ordering;
 use tokrate_core::{Span, Tick};
 use tokrate_route::{Blame, BreakerState, Expectation, LaneId, LaneSnapshot, SnapshotPoint};
@@ -15,7 +15,7 @@ use tokrate_store::LogCounts;
 
 /// A moment of the gateway.
 #[derive(Clone, Debug)]
-pub struct View {
+pub struct Snapshot {
     /// Wall time (ms since 1970).
     pub now_unix_ms: u64,
     /// Version of tokrate.
@@ -25,22 +25,22 @@ pub struct View {
     /// Calls that clients have open.
     pub open_calls: usize,
     /// In the order of the configuration.
-    pub lanes: Vec<LaneView>,
+    pub lanes: Vec<LaneStatus>,
     /// In the order of their names.
-    pub aliases: Vec<AliasView>,
+    pub aliases: Vec<AliasStatus>,
     /// Earlier lanes included.
-    pub heard: Heard,
+    pub stats: StatsSnapshot,
     /// The throughput log, if one is kept.
-    pub log: Option<LogView>,
+    pub log: Option<LogStatus>,
     /// Memory of the process that is in RAM, if the operating system says so.
     pub resident_bytes: Option<u64>,
     /// Where there is an export.
-    pub exports: Option<crate::otel::exports::ExportCounts>,
+    pub exports: Option<crate::otel::status::ExportCounts>,
 }
 
 /// A lane of the present configuration.
 #[derive(Clone, Debug)]
-pub struct LaneView {
+pub struct LaneStatus {
     /// Its name.
     pub name: String,
     /// Name of its provider.
@@ -62,7 +62,7 @@ pub struct LaneView {
     /// The same at other loads.
     pub curve: Vec<SnapshotPoint>,
     /// Statistics since the start; `None` before its first attempt has ended.
-    pub told: Option<LaneStats>,
+    pub stats: Option<LaneStats>,
 }
 
 /// Whether a lane may be asked.
@@ -87,7 +87,7 @@ pub enum LaneState {
 
 /// The log's writer.
 #[derive(Clone, Debug)]
-pub struct LogView {
+pub struct LogStatus {
     /// Path of the database.
     pub path: String,
     /// Rows written, waiting and lost.
@@ -98,28 +98,28 @@ pub struct LogView {
     pub is_well: bool,
 }
 
-impl View {
+impl Snapshot {
     /// Looks at a gateway that has been running since `began`. Reads a file of the operating system.
-    pub(crate) fn of(house: &House, began: Tick) -> View {
-        let now = house.clock.now();
-        let (heard, plan) = (house.stats.heard(), house.plan());
-        let log = house.log.as_ref().map(|log| LogView {
+    pub(crate) fn of(shared: &Shared, began: Tick) -> Snapshot {
+        let now = shared.clock.now();
+        let (stats, plan) = (shared.stats.snapshot(), shared.plan());
+        let log = shared.log.as_ref().map(|log| LogStatus {
             path: log.path().display().to_string(),
             counts: log.counts(),
             trouble: log.trouble(),
             is_well: log.is_well(),
         });
-        View {
-            now_unix_ms: house.clock.wall_nanos() / 1_000_000,
+        Snapshot {
+            now_unix_ms: shared.clock.wall_nanos() / 1_000_000,
             version: env!("CARGO_PKG_VERSION"),
             uptime: now - began,
-            open_calls: house.open_calls.load(Ordering::Relaxed),
-            lanes: lanes(&plan, now, &heard),
-            aliases: aliases(house, &plan, now, &heard),
-            heard,
+            open_calls: shared.open_calls.load(Ordering::Relaxed),
+            lanes: lanes(&plan, now, &stats),
+            aliases: aliases(shared, &plan, now, &stats),
+            stats,
             log,
             resident_bytes: resident_bytes(),
-            exports: house.exports.counts(),
+            exports: shared.exports.counts(),
         }
     }
 
@@ -173,7 +173,7 @@ pub fn blame_name(blame: Blame) -> &'static str {
     }
 }
 
-fn lanes(plan: &Plan, now: Tick, heard: &Heard) -> Vec<LaneView> {
+fn lanes(plan: &Plan, now: Tick, stats: &StatsSnapshot) -> Vec<LaneStatus> {
     let router = locked(&plan.router);
     let snapshots = router.snapshot(now);
     let expected: Vec<Option<Expectation>> =
@@ -183,7 +183,7 @@ fn lanes(plan: &Plan, now: Tick, heard: &Heard) -> Vec<LaneView> {
     for ((lane, snapshot), expected) in plan.lanes.iter().zip(snapshots).zip(expected) {
         debug_assert_eq!(lane.id, LaneId(lanes.len() as u32));
         let config = &lane.config;
-        lanes.push(LaneView {
+        lanes.push(LaneStatus {
             name: config.name.clone(),
             provider: config.provider.clone(),
             model: config.model.clone(),
@@ -197,7 +197,7 @@ fn lanes(plan: &Plan, now: Tick, heard: &Heard) -> Vec<LaneView> {
             failing: snapshot.failing,
             expected,
             curve: snapshot.curve,
-            told: heard.lane(&config.name, &config.provider, &config.model).cloned(),
+            stats: stats.lane(&config.name, &config.provider, &config.model).cloned(),
         });
     }
     lanes

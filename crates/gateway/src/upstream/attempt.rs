@@ -3,10 +3,10 @@
 //! It refuses to decide whether it should have been begun, and what becomes of it. Invariant: dropping it closes the
 //! connection (over HTTP/2, resets the stream) at once.
 
-use crate::state::lane_health::{Refusal, Trouble};
+use crate::state::lane_health::{LaneFailure, Refusal};
 use crate::state::plan::Lane;
-use crate::upstream::body::{Inbox, Reader, Receiving};
-use crate::upstream::not_found::what_is_missing;
+use crate::upstream::body::{BodyReader, BodySink, UpstreamBody};
+use crate::upstream::not_found::classify_not_found;
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::CONTENT_TYPE;
@@ -36,23 +36,23 @@ pub(crate) struct Attempt {
     pub endpoint: usize,
     pub role: AttemptRole,
     /// When it was begun, and the wall time of that (ms since 1970).
-    pub began_at: Tick,
-    pub began_unix_ms: u64,
+    pub started_at: Tick,
+    pub started_unix_ms: u64,
     /// Calls that the lane had open then, this one included.
     pub in_flight: u32,
     /// Bytes of the request's body as sent.
     pub request_bytes: usize,
-    pub inbox: Rc<RefCell<Inbox>>,
+    pub body: Rc<RefCell<UpstreamBody>>,
     pub connection_new: bool,
     /// Whether its answer, or refusal, came to the end that HTTP gives it.
-    came_whole: bool,
+    is_complete: bool,
     ended_at: Option<Tick>,
     measured: Option<LiveNumbers>,
     running: Option<Pin<Box<dyn Future<Output = Exchange>>>>,
 }
 
 /// What an attempt is begun with.
-pub(crate) struct Beginning {
+pub(crate) struct AttemptStart {
     pub lane: Arc<Lane>,
     pub endpoint: usize,
     pub role: AttemptRole,
@@ -64,40 +64,45 @@ pub(crate) struct Beginning {
 impl Attempt {
     /// Begins one; nothing is sent before it is polled.
     pub fn begin(
-        beginning: Beginning,
+        beginning: AttemptStart,
         client: Rc<Client>,
         outgoing: Outgoing,
-        inbox: Inbox,
+        body: UpstreamBody,
         limits: Limits,
     ) -> Attempt {
-        let mut attempt = Attempt::unsent(beginning, inbox);
+        let mut attempt = Attempt::unsent(beginning, body);
         attempt.request_bytes = outgoing.body.len();
-        let mut receiving = Receiving(Rc::clone(&attempt.inbox));
+        let mut receiving = BodySink(Rc::clone(&attempt.body));
         attempt.running = Some(Box::pin(async move { deliver(&client, &outgoing, limits, &mut receiving).await }));
         attempt
     }
 
     /// One that could not even be sent.
-    pub fn stillborn(beginning: Beginning, batch: Rc<RefCell<EventBatch>>, kind: FailureKind, said: String) -> Attempt {
+    pub fn unsendable(
+        beginning: AttemptStart,
+        batch: Rc<RefCell<EventBatch>>,
+        kind: FailureKind,
+        said: String,
+    ) -> Attempt {
         let at = beginning.at;
-        let mut attempt = Attempt::unsent(beginning, Inbox::new(Reader::Opaque, batch));
+        let mut attempt = Attempt::unsent(beginning, UpstreamBody::new(BodyReader::Opaque, batch));
         attempt.close(at, Ending::Failed { kind, message: said, retry_after: None });
         attempt
     }
 
-    fn unsent(beginning: Beginning, inbox: Inbox) -> Attempt {
-        let Beginning { lane, endpoint, role, at, unix_ms, in_flight } = beginning;
+    fn unsent(beginning: AttemptStart, body: UpstreamBody) -> Attempt {
+        let AttemptStart { lane, endpoint, role, at, unix_ms, in_flight } = beginning;
         Attempt {
             lane,
             endpoint,
             role,
-            began_at: at,
-            began_unix_ms: unix_ms,
+            started_at: at,
+            started_unix_ms: unix_ms,
             in_flight,
             request_bytes: 0,
-            inbox: Rc::new(RefCell::new(inbox)),
+            body: Rc::new(RefCell::new(body)),
             connection_new: false,
-            came_whole: false,
+            is_complete: false,
             ended_at: None,
             measured: None,
             running: None,
@@ -105,10 +110,10 @@ impl Attempt {
     }
 
     /// The same attempt, taken out of its call: what stays behind has ended.
-    pub fn leave(&mut self) -> Attempt {
+    pub fn detach(&mut self) -> Attempt {
         Attempt {
             lane: Arc::clone(&self.lane),
-            inbox: Rc::clone(&self.inbox),
+            body: Rc::clone(&self.body),
             measured: self.measured.take(),
             running: self.running.take(),
             ..*self
@@ -129,9 +134,9 @@ impl Attempt {
     pub fn poll(&mut self, context: &mut Context<'_>) -> bool {
         let Some(running) = &mut self.running else { return false };
         let polled = running.as_mut().poll(context);
-        if self.inbox.borrow().has_no_room {
+        if self.body.borrow().is_over_budget {
             self.running = None;
-            let at = self.inbox.borrow().answer.last_byte_at().unwrap_or(self.began_at);
+            let at = self.body.borrow().answer.last_byte_at().unwrap_or(self.started_at);
             self.close(
                 at,
                 Ending::Failed { kind: FailureKind::TooLarge, message: NO_ROOM.to_owned(), retry_after: None },
@@ -143,15 +148,15 @@ impl Attempt {
             Poll::Ready(exchange) => {
                 self.running = None;
                 self.connection_new = exchange.connection.new;
-                self.came_whole = exchange.outcome.is_ok();
-                let mut inbox = self.inbox.borrow_mut();
-                inbox.end(exchange.ended_at);
+                self.is_complete = exchange.outcome.is_ok();
+                let mut body = self.body.borrow_mut();
+                body.end(exchange.ended_at);
                 if exchange.outcome.is_ok() {
-                    inbox.tell_fault(exchange.ended_at);
+                    body.report_translation_failure(exchange.ended_at);
                 }
-                drop(inbox);
-                let mut ending = self.inbox.borrow().ending_of(exchange.outcome);
-                self.blame_settings(&mut ending);
+                drop(body);
+                let mut ending = self.body.borrow().ending_of(exchange.outcome);
+                self.reclassify_not_found(&mut ending);
                 self.close(exchange.ended_at, ending);
                 true
             }
@@ -163,7 +168,7 @@ impl Attempt {
         if self.running.take().is_some() {
             let given_up =
                 || Ending::Failed { kind: FailureKind::Cancelled, message: String::new(), retry_after: None };
-            let ending = self.inbox.borrow().fault().unwrap_or_else(given_up);
+            let ending = self.body.borrow().translation_failure().unwrap_or_else(given_up);
             self.close(now, ending);
         }
     }
@@ -172,7 +177,7 @@ impl Attempt {
     pub fn failure(&self) -> Option<Failed> {
         let measured = self.measured.as_ref()?;
         let failure = measured.failure.as_ref()?;
-        let says_why = measured.finish.is_some() && self.inbox.borrow().is_good();
+        let says_why = measured.finish.is_some() && self.body.borrow().is_good();
         let is_whole = failure.kind == FailureKind::Empty && says_why;
         (!is_whole).then_some(Failed { kind: failure.kind, retry_after: failure.retry_after })
     }
@@ -184,7 +189,7 @@ impl Attempt {
 
     /// The status with which the lane refused the request as such.
     pub fn refused_status(&self) -> Option<StatusCode> {
-        self.inbox.borrow().answer.head().map(|head| head.status).filter(StatusCode::is_client_error)
+        self.body.borrow().answer.head().map(|head| head.status).filter(StatusCode::is_client_error)
     }
 
     /// Whether something of what came could not be read.
@@ -193,40 +198,40 @@ impl Attempt {
     }
 
     /// What the lane or the transport said of its failure, without any key.
-    pub fn said(&self) -> String {
+    pub fn error_message(&self) -> String {
         let failure = self.measured.as_ref().and_then(|measured| measured.failure.as_ref());
         failure.map(|failure| failure.message.clone()).unwrap_or_default()
     }
 
     /// Whether all of a refusal is there to be handed on. One that broke off would be half an error, which no client can read.
     pub fn has_whole_refusal(&self) -> bool {
-        self.came_whole && self.inbox.borrow().answer.refusal_body().len() < REFUSAL_BYTES_MOST
+        self.is_complete && self.body.borrow().answer.refusal_body().len() < REFUSAL_BYTES_MOST
     }
 
     /// How it failed, to be remembered of its lane.
-    pub fn trouble(&self, kind: FailureKind) -> Trouble {
-        let inbox = self.inbox.borrow();
+    pub fn lane_failure(&self, kind: FailureKind) -> LaneFailure {
+        let body = self.body.borrow();
         let is_whole = self.has_whole_refusal();
-        let refused = inbox.answer.head().filter(|head| is_whole && head.status.is_client_error());
+        let refused = body.answer.head().filter(|head| is_whole && head.status.is_client_error());
         let refusal = refused.map(|head| Refusal {
             dialect: self.dialect(),
             content_type: head.headers.get(CONTENT_TYPE).cloned(),
-            body: self.refused(&inbox),
+            body: self.refusal_body_redacted(&body),
         });
-        Trouble { kind, status: inbox.answer.head().map(|head| head.status), message: self.said(), refusal }
+        LaneFailure { kind, status: body.answer.head().map(|head| head.status), message: self.error_message(), refusal }
     }
 
     /// The body with which the lane refused, without any key.
-    pub fn refused(&self, inbox: &Inbox) -> Bytes {
-        Bytes::from(self.redacted(String::from_utf8_lossy(inbox.answer.refusal_body()).into_owned()))
+    pub fn refusal_body_redacted(&self, body: &UpstreamBody) -> Bytes {
+        Bytes::from(self.redacted(String::from_utf8_lossy(body.answer.refusal_body()).into_owned()))
     }
 
     /// Whether it was for embeddings, and the lane says that it has no such path.
     pub fn lacks_embeddings(&self) -> bool {
-        let inbox = self.inbox.borrow();
-        let status = inbox.answer.head().map(|head| head.status);
+        let body = self.body.borrow();
+        let status = body.answer.head().map(|head| head.status);
         let is_missing = status.is_some_and(|status| NO_SUCH_PATH.contains(&status));
-        is_missing && inbox.is_opaque() && self.lane.config.embeddings != Some(true)
+        is_missing && body.is_opaque() && self.lane.config.embeddings != Some(true)
     }
 
     /// A text without the lane's keys.
@@ -236,7 +241,7 @@ impl Attempt {
 
     /// When it ended; `now` while it runs.
     pub fn total(&self, now: Tick) -> Span {
-        self.ended_at.unwrap_or(now) - self.began_at
+        self.ended_at.unwrap_or(now) - self.started_at
     }
 
     /// What was measured; only of one that has ended.
@@ -245,24 +250,24 @@ impl Attempt {
     }
 
     /// What the lane does not find may be what the settings name.
-    fn blame_settings(&self, ending: &mut Ending) {
+    fn reclassify_not_found(&self, ending: &mut Ending) {
         let Ending::Failed { kind, .. } = ending else { return };
         if self.lacks_embeddings() {
             // Also where it names the model: one that only chats is not found among those that embed.
             return *kind = FailureKind::NotFound;
         }
-        let inbox = self.inbox.borrow();
-        if let Some(head) = inbox.answer.head() {
-            *kind = what_is_missing(*kind, head.status, inbox.answer.refusal_body(), &self.lane.config.model);
+        let body = self.body.borrow();
+        if let Some(head) = body.answer.head() {
+            *kind = classify_not_found(*kind, head.status, body.answer.refusal_body(), &self.lane.config.model);
         }
     }
 
     fn close(&mut self, at: Tick, ending: Ending) {
-        let mut inbox = self.inbox.borrow_mut();
+        let mut body = self.body.borrow_mut();
         let connection = ConnectionUse { new: self.connection_new, ..ConnectionUse::default() };
-        let timing = inbox.answer.timing(self.began_at, at, connection);
-        let measured = inbox.measure(&timing, ending);
-        drop(inbox);
+        let timing = body.answer.timing(self.started_at, at, connection);
+        let measured = body.measure(&timing, ending);
+        drop(body);
         self.ended_at = Some(at);
         self.measured = Some(measured);
     }

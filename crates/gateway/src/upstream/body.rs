@@ -3,7 +3,7 @@
 //! It refuses to decide what is done with any of it. Invariant: in the same dialect the bytes are the lane's own, in order,
 //! once; what came in one read lies there together, so that it can go out in one write.
 
-use crate::respond::headers::useful;
+use crate::respond::headers::forwarded_headers;
 use bytes::Bytes;
 use serde::Deserialize;
 use std::cell::RefCell;
@@ -17,15 +17,15 @@ use tokrate_probe::{Answer, Recipient};
 use tokrate_wire::{AnswerTranslator, Decoder, Dialect, Passage, Shape, UsageFilter, error_event};
 
 /// With so many bytes ready for the client nothing further is read of a stream before they were taken: one read's.
-const READY_BYTES_MOST: usize = 64 * 1024;
+const MAX_READY_BYTES: usize = 64 * 1024;
 
 /// So much an answer may hold without being counted: what a stream holds that is handed on as it comes.
-const UNCOUNTED_BYTES_MOST: usize = 2 * READY_BYTES_MOST;
+const MAX_UNCOUNTED_BYTES: usize = 2 * MAX_READY_BYTES;
 
 /// How the body of an answer is read.
-pub(crate) enum Reader {
+pub(crate) enum BodyReader {
     /// Handed on as it comes, and decoded beside; some of the gateway's own asking may be taken out.
-    Same { decoder: Box<Decoder>, filter: Option<Box<UsageFilter>> },
+    PassThrough { decoder: Box<Decoder>, filter: Option<Box<UsageFilter>> },
     /// Written anew in the client's dialect.
     Translated(Box<AnswerTranslator>),
     /// Handed on, and not understood.
@@ -33,19 +33,19 @@ pub(crate) enum Reader {
 }
 
 /// What lay ready, on its way to the client.
-struct Taken {
+struct CountedBytes {
     ready: Vec<u8>,
     _share: ByteShare,
 }
 
-impl AsRef<[u8]> for Taken {
+impl AsRef<[u8]> for CountedBytes {
     fn as_ref(&self) -> &[u8] {
         &self.ready
     }
 }
 
 /// An answer that broke off, as its client is told.
-pub(crate) struct Broken<'a> {
+pub(crate) struct StreamFailure<'a> {
     pub dialect: Dialect,
     pub shape: Shape,
     pub kind: FailureKind,
@@ -53,13 +53,13 @@ pub(crate) struct Broken<'a> {
 }
 
 /// What has come of one attempt.
-pub(crate) struct Inbox {
+pub(crate) struct UpstreamBody {
     /// When it came, with which head; the body of a refusal.
     pub answer: Answer,
     /// The numbers.
     pub meter: LiveMeter,
     /// Events since the race was told: the first one with content, every end and failure, and the latest of each read.
-    news: Vec<StreamEvent>,
+    race_events: Vec<StreamEvent>,
     has_content: bool,
     /// Whether further answers came beside the first, which alone is measured.
     pub has_further_answers: bool,
@@ -67,30 +67,30 @@ pub(crate) struct Inbox {
     /// Of what all answers may hold, this one's part; none for one that nobody limits.
     share: Option<ByteShare>,
     /// Whether it was to hold more than there was room for; it takes nothing more.
-    pub has_no_room: bool,
+    pub is_over_budget: bool,
     /// Whether somebody takes what lies ready as it comes.
-    pub is_handed_on: bool,
+    pub is_forwarded: bool,
     /// Whether the race was told that the answer cannot be translated.
-    has_told_fault: bool,
+    has_reported_failure: bool,
     text: Option<String>,
-    reader: Reader,
+    reader: BodyReader,
     batch: Rc<RefCell<EventBatch>>,
 }
 
-impl Inbox {
+impl UpstreamBody {
     /// An empty one; `batch` is lent by the worker, which reads one piece at a time.
-    pub fn new(reader: Reader, batch: Rc<RefCell<EventBatch>>) -> Inbox {
-        Inbox {
+    pub fn new(reader: BodyReader, batch: Rc<RefCell<EventBatch>>) -> UpstreamBody {
+        UpstreamBody {
             answer: Answer::default(),
             meter: LiveMeter::new(),
-            news: Vec::new(),
+            race_events: Vec::new(),
             has_content: false,
             has_further_answers: false,
             ready: Vec::new(),
             share: None,
-            has_no_room: false,
-            is_handed_on: false,
-            has_told_fault: false,
+            is_over_budget: false,
+            is_forwarded: false,
+            has_reported_failure: false,
             text: None,
             reader,
             batch,
@@ -98,13 +98,13 @@ impl Inbox {
     }
 
     /// The same, taking out of what comes what may never be shown.
-    pub fn guarded(self, redactor: Redactor) -> Inbox {
-        Inbox { answer: Answer::new(redactor), ..self }
+    pub fn with_redactor(self, redactor: Redactor) -> UpstreamBody {
+        UpstreamBody { answer: Answer::new(redactor), ..self }
     }
 
     /// The same, holding no more of its answer than there is room for.
-    pub fn within(self, answers: &Arc<ByteBudget>) -> Inbox {
-        Inbox { share: Some(answers.share()), ..self }
+    pub fn with_byte_budget(self, answers: &Arc<ByteBudget>) -> UpstreamBody {
+        UpstreamBody { share: Some(answers.share()), ..self }
     }
 
     /// When the request's last byte had been handed to the socket; of a request that was sent again, the first time.
@@ -114,7 +114,7 @@ impl Inbox {
 
     /// Whether the answer is handed on without being understood: embeddings.
     pub fn is_opaque(&self) -> bool {
-        matches!(self.reader, Reader::Opaque)
+        matches!(self.reader, BodyReader::Opaque)
     }
 
     /// Whether the lane said 2xx.
@@ -133,29 +133,29 @@ impl Inbox {
         };
         // They are held until the client has taken them.
         let taken = share.split(ready.len());
-        Some(Bytes::from_owner(Taken { ready, _share: taken }))
+        Some(Bytes::from_owner(CountedBytes { ready, _share: taken }))
     }
 
     /// What a client that had seen the beginning of the answer is to be told of its end; `tail` is the end of what it got.
-    pub fn break_off(&mut self, told: &Broken<'_>, tail: &[u8]) -> Vec<u8> {
+    pub fn break_off(&mut self, failure: &StreamFailure<'_>, tail: &[u8]) -> Vec<u8> {
         match &mut self.reader {
-            Reader::Translated(translator) => {
+            BodyReader::Translated(translator) => {
                 let mut out = Vec::new();
-                translator.break_off(told.kind, told.message, &mut out);
+                translator.break_off(failure.kind, failure.message, &mut out);
                 out
             }
-            _ => error_event(told.dialect, told.shape, told.kind, told.message, tail),
+            _ => error_event(failure.dialect, failure.shape, failure.kind, failure.message, tail),
         }
     }
 
     /// Takes the events that the race has to hear of.
-    pub fn take_news(&mut self) -> impl Iterator<Item = StreamEvent> {
-        self.news.drain(..)
+    pub fn take_race_events(&mut self) -> impl Iterator<Item = StreamEvent> {
+        self.race_events.drain(..)
     }
 
     /// The numbers of an answer that has ended. To be called once.
     pub fn measure(&mut self, timing: &Timing, ending: Ending) -> LiveNumbers {
-        let is_opaque_and_whole = matches!((&self.reader, &ending), (Reader::Opaque, Ending::Complete));
+        let is_opaque_and_whole = matches!((&self.reader, &ending), (BodyReader::Opaque, Ending::Complete));
         let mut measured = std::mem::replace(&mut self.meter, LiveMeter::without_tokens()).finish(timing, ending);
         if is_opaque_and_whole {
             // What is not understood is whole if HTTP says so; its token counts are looked for all the same.
@@ -163,7 +163,7 @@ impl Inbox {
             (measured.usage, measured.model) = self.embedding_usage();
         }
         if measured.failure.is_none()
-            && let Some(Ending::Failed { kind, message, retry_after }) = self.fault()
+            && let Some(Ending::Failed { kind, message, retry_after }) = self.translation_failure()
         {
             // The lane's stream was well; what the client was to get of it is not.
             measured.failure = Some(Failure { kind, message, retry_after });
@@ -173,8 +173,8 @@ impl Inbox {
     }
 
     /// How the answer turned out to be one that the client's dialect cannot say, or that nobody can read.
-    pub fn fault(&self) -> Option<Ending> {
-        let Reader::Translated(translator) = &self.reader else { return None };
+    pub fn translation_failure(&self) -> Option<Ending> {
+        let BodyReader::Translated(translator) = &self.reader else { return None };
         let (kind, message) = translator.fault()?;
         Some(Ending::Failed { kind, message: message.to_owned(), retry_after: None })
     }
@@ -191,15 +191,15 @@ impl Inbox {
             #[serde(default)]
             usage: Counts,
         }
-        let said: Embeddings = serde_json::from_slice(&self.ready).unwrap_or_default();
-        let input = said.usage.prompt_tokens;
+        let embeddings: Embeddings = serde_json::from_slice(&self.ready).unwrap_or_default();
+        let input = embeddings.usage.prompt_tokens;
         // Embeddings have no output tokens, which is known as soon as the input is.
         let usage = Usage { input, ..Usage::default() }.possible();
-        (Usage { output: usage.input.map(|_| 0), ..usage }, said.model)
+        (Usage { output: usage.input.map(|_| 0), ..usage }, embeddings.model)
     }
 
     /// Keeps the answer's text, thinking included, for somebody who wants to see it.
-    pub fn keeping_text(mut self) -> Inbox {
+    pub fn with_text(mut self) -> UpstreamBody {
         self.text = Some(String::new());
         self
     }
@@ -212,7 +212,7 @@ impl Inbox {
     /// How an exchange ended, as the meter wants to know it.
     pub fn ending_of(&self, outcome: Result<(), ExchangeFailure>) -> Ending {
         match self.answer.ending(outcome) {
-            Ending::Complete => self.fault().unwrap_or(Ending::Complete),
+            Ending::Complete => self.translation_failure().unwrap_or(Ending::Complete),
             failed => failed,
         }
     }
@@ -228,18 +228,18 @@ impl Inbox {
         let batch = Rc::clone(&self.batch);
         let mut batch = batch.borrow_mut();
         match &mut self.reader {
-            Reader::Same { decoder, filter } => {
+            BodyReader::PassThrough { decoder, filter } => {
                 decoder.end(at, &mut batch);
                 if let Some(filter) = filter {
                     filter.end(&mut self.ready);
                 }
             }
-            Reader::Translated(translator) => {
+            BodyReader::Translated(translator) => {
                 translator.end(at, &mut self.ready, &mut batch);
             }
-            Reader::Opaque => {}
+            BodyReader::Opaque => {}
         }
-        self.hear(&mut batch);
+        self.observe(&mut batch);
     }
 
     fn read(&mut self, at: Tick, bytes: &[u8]) {
@@ -249,59 +249,59 @@ impl Inbox {
 
     /// Takes bytes of a good answer without any secret.
     fn take(&mut self, at: Tick, bytes: &[u8]) {
-        if bytes.is_empty() || self.has_no_room {
+        if bytes.is_empty() || self.is_over_budget {
             return;
         }
         let batch = Rc::clone(&self.batch);
         let mut batch = batch.borrow_mut();
         match &mut self.reader {
-            Reader::Same { decoder, filter } => {
+            BodyReader::PassThrough { decoder, filter } => {
                 decoder.push(at, bytes, &mut batch);
                 let passage = filter.as_mut().map_or(Passage::AsItCame, |filter| filter.push(bytes, &mut self.ready));
                 if passage == Passage::AsItCame {
                     self.ready.extend_from_slice(bytes);
                 }
             }
-            Reader::Translated(translator) => translator.push(at, bytes, &mut self.ready, &mut batch),
-            Reader::Opaque => self.ready.extend_from_slice(bytes),
+            BodyReader::Translated(translator) => translator.push(at, bytes, &mut self.ready, &mut batch),
+            BodyReader::Opaque => self.ready.extend_from_slice(bytes),
         }
-        self.hear(&mut batch);
-        self.tell_fault(at);
-        self.keep_within();
+        self.observe(&mut batch);
+        self.report_translation_failure(at);
+        self.enforce_budget();
     }
 
     /// Counts what is held; gives it all up when there is no room for it.
-    fn keep_within(&mut self) {
+    fn enforce_budget(&mut self) {
         let Some(share) = &mut self.share else { return };
         let held = self.ready.len()
             + match &self.reader {
-                Reader::Same { decoder, .. } => decoder.held_bytes(),
-                Reader::Translated(translator) => translator.held_bytes(),
-                Reader::Opaque => 0,
+                BodyReader::PassThrough { decoder, .. } => decoder.held_bytes(),
+                BodyReader::Translated(translator) => translator.held_bytes(),
+                BodyReader::Opaque => 0,
             };
-        let counted = if held > UNCOUNTED_BYTES_MOST { held } else { 0 };
+        let counted = if held > MAX_UNCOUNTED_BYTES { held } else { 0 };
         if counted != share.bytes() && !share.resize(counted) {
-            self.has_no_room = true;
+            self.is_over_budget = true;
             self.ready = Vec::new();
-            self.reader = Reader::Opaque;
+            self.reader = BodyReader::Opaque;
             let _ = share.resize(0);
         }
     }
 
     /// Lets the race hear of an answer that cannot be translated: no end mark makes that good.
-    pub fn tell_fault(&mut self, at: Tick) {
-        let Reader::Translated(translator) = &self.reader else { return };
-        let Some((kind, _)) = translator.fault().filter(|_| !self.has_told_fault) else { return };
-        self.has_told_fault = true;
+    pub fn report_translation_failure(&mut self, at: Tick) {
+        let BodyReader::Translated(translator) = &self.reader else { return };
+        let Some((kind, _)) = translator.fault().filter(|_| !self.has_reported_failure) else { return };
+        self.has_reported_failure = true;
         let what = What::Failed { kind, message: TextRange::default(), retry_after: None };
-        self.news.push(StreamEvent { at, what });
+        self.race_events.push(StreamEvent { at, what });
     }
 
-    fn hear(&mut self, batch: &mut EventBatch) {
+    fn observe(&mut self, batch: &mut EventBatch) {
         self.meter.on(batch);
         let last = batch.events().len().saturating_sub(1);
-        for (place, event) in batch.events().iter().enumerate() {
-            let is_news = match event.what {
+        for (index, event) in batch.events().iter().enumerate() {
+            let is_race_event = match event.what {
                 What::Text { .. } | What::ToolCall { .. } | What::Opaque => {
                     !std::mem::replace(&mut self.has_content, true)
                 }
@@ -309,8 +309,8 @@ impl Inbox {
                 _ => false,
             };
             self.has_further_answers |= event.what == What::Odd(Oddity::ExtraChoice);
-            if is_news || place == last {
-                self.news.push(*event);
+            if is_race_event || index == last {
+                self.race_events.push(*event);
             }
         }
         if let Some(kept) = &mut self.text {
@@ -325,9 +325,9 @@ impl Inbox {
 }
 
 /// The sink of one exchange.
-pub(crate) struct Receiving(pub Rc<RefCell<Inbox>>);
+pub(crate) struct BodySink(pub Rc<RefCell<UpstreamBody>>);
 
-impl Sink for Receiving {
+impl Sink for BodySink {
     fn begin(&mut self, departure: &Departure) {
         self.0.borrow_mut().answer.begin(departure);
     }
@@ -338,7 +338,7 @@ impl Sink for Receiving {
         // Copies of what is of use, without the buffer that they came in: a stream stays open for long.
         let Head { status, version, .. } = *head;
         let mut inbox = self.0.borrow_mut();
-        let headers = useful(&head.headers, inbox.answer.redactor().secrets());
+        let headers = forwarded_headers(&head.headers, inbox.answer.redactor().secrets());
         inbox.answer.set_head(Head { status, version, headers });
     }
 
@@ -348,11 +348,11 @@ impl Sink for Receiving {
 
     fn is_full(&self) -> bool {
         let inbox = self.0.borrow();
-        inbox.is_handed_on && inbox.ready.len() >= READY_BYTES_MOST
+        inbox.is_forwarded && inbox.ready.len() >= MAX_READY_BYTES
     }
 }
 
-impl Recipient for Receiving {
+impl Recipient for BodySink {
     fn last_sent_at(&self) -> Option<Tick> {
         self.0.borrow().answer.last_sent_at()
     }

@@ -6,7 +6,7 @@
 use crate::config::Config;
 use crate::error::GatewayError;
 use crate::state::plan::{Lane, Plan};
-use crate::state::shared::House;
+use crate::state::shared::Shared;
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
@@ -14,30 +14,30 @@ use tokrate_core::Span;
 use tokrate_net::Clock;
 
 /// How often names are resolved again.
-pub(crate) const EVERY: Span = Span::from_secs(60);
+pub(crate) const REFRESH_INTERVAL: Span = Span::from_secs(60);
 
 /// The thread that does it; it ends when this is dropped.
-pub(crate) struct Names {
+pub(crate) struct DnsRefresher {
     end: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Names {
+impl DnsRefresher {
     /// Watches over the plan of the day, whichever that is.
-    pub fn watch(house: &Arc<House>) -> Result<Names, GatewayError> {
+    pub fn start(shared: &Arc<Shared>) -> Result<DnsRefresher, GatewayError> {
         // Not kept alive by this: the log is closed when the gateway ends.
-        let house = Arc::downgrade(house);
+        let shared = Arc::downgrade(shared);
         let (end, ended) = channel::<()>();
         let thread = std::thread::Builder::new()
             .name("tokrate-names".to_owned())
             .spawn(move || {
-                while ended.recv_timeout(EVERY.as_duration()) == Err(RecvTimeoutError::Timeout) {
-                    let Some(plan) = house.upgrade().map(|house| house.plan()) else { return };
+                while ended.recv_timeout(REFRESH_INTERVAL.as_duration()) == Err(RecvTimeoutError::Timeout) {
+                    let Some(plan) = shared.upgrade().map(|shared| shared.plan()) else { return };
                     refresh_blocking(&plan);
                 }
             })
             .map_err(GatewayError::Thread)?;
-        Ok(Names { end: Some(end), thread: Some(thread) })
+        Ok(DnsRefresher { end: Some(end), thread: Some(thread) })
     }
 }
 
@@ -67,7 +67,7 @@ pub fn unresolved_blocking(config: &Config) -> Result<Vec<String>, GatewayError>
     Ok(unresolved(lanes.iter()))
 }
 
-impl Drop for Names {
+impl Drop for DnsRefresher {
     fn drop(&mut self) {
         self.end = None;
         // A look-up under way is not waited for: it can take as long as the resolver likes.
@@ -81,7 +81,7 @@ impl Drop for Names {
 mod tests {
     use super::*;
     use crate::sample::{SampleGateway, lane_config};
-    use crate::telemetry::snapshot::{LaneState, View};
+    use crate::telemetry::snapshot::{LaneState, Snapshot};
     use tokrate_core::Tick;
     use tokrate_net::{ClientConfig, Target};
 
@@ -89,19 +89,19 @@ mod tests {
     fn a_lane_comes_into_service_when_its_name_has_an_address() {
         let mut sample = SampleGateway::new(vec![lane_config("a", "p", "m", None)]);
         let target = Target::parse("http://localhost:9/v1").expect("a URL");
-        let house = Arc::get_mut(&mut sample.house).expect("nobody else has it");
-        house.plan_alone().lanes[0] = {
-            let mut lane = Lane::resolve(0, &lane_config("a", "p", "m", None), &ClientConfig::default(), house.clock);
+        let shared = Arc::get_mut(&mut sample.shared).expect("nobody else has it");
+        shared.plan_alone().lanes[0] = {
+            let mut lane = Lane::resolve(0, &lane_config("a", "p", "m", None), &ClientConfig::default(), shared.clock);
             let endpoint = &mut lane.as_mut().expect("a lane").endpoints[0];
             endpoint.forget_addresses(&target, "nobody knows it");
             Arc::new(lane.expect("a lane"))
         };
-        let house = &sample.house;
-        let state = || View::of(house, Tick::ZERO).lanes[0].state;
+        let shared = &sample.shared;
+        let state = || Snapshot::of(shared, Tick::ZERO).lanes[0].state;
         assert_eq!(state(), LaneState::Unresolved);
-        assert!(!View::of(house, Tick::ZERO).is_ready());
-        assert_eq!(unresolved(house.plan().lanes.iter().map(Arc::as_ref)), ["lane a: nobody knows it"]);
-        refresh_blocking(&house.plan());
+        assert!(!Snapshot::of(shared, Tick::ZERO).is_ready());
+        assert_eq!(unresolved(shared.plan().lanes.iter().map(Arc::as_ref)), ["lane a: nobody knows it"]);
+        refresh_blocking(&shared.plan());
         assert_eq!(state(), LaneState::Ready);
     }
 }

@@ -19,13 +19,13 @@ const PHRASES: [&str; 7] = [
 
 /// What `NotFound` comes to, by the status and the body of the answer and the model that was asked for; any other kind stays
 /// what it is.
-pub(crate) fn what_is_missing(kind: FailureKind, status: StatusCode, body: &[u8], model: &str) -> FailureKind {
+pub(crate) fn classify_not_found(kind: FailureKind, status: StatusCode, body: &[u8], model: &str) -> FailureKind {
     if kind != FailureKind::NotFound {
         return kind;
     }
-    let said = String::from_utf8_lossy(body).to_lowercase();
-    let names_it = said.contains("model_not_found") || names(&said, &model.to_lowercase());
-    if said.contains("model") && names_it && PHRASES.iter().any(|phrase| said.contains(phrase)) {
+    let body_text = String::from_utf8_lossy(body).to_lowercase();
+    let names_model = body_text.contains("model_not_found") || contains_word(&body_text, &model.to_lowercase());
+    if body_text.contains("model") && names_model && PHRASES.iter().any(|phrase| body_text.contains(phrase)) {
         FailureKind::ModelNotFound
     } else if status == StatusCode::NOT_FOUND {
         FailureKind::NotFound
@@ -36,7 +36,7 @@ pub(crate) fn what_is_missing(kind: FailureKind, status: StatusCode, body: &[u8]
 }
 
 /// Whether a text holds a name, and not as a part of a longer one.
-fn names(text: &str, name: &str) -> bool {
+fn contains_word(text: &str, name: &str) -> bool {
     let is_part = |character: char| character.is_alphanumeric();
     !name.is_empty()
         && text
@@ -52,7 +52,7 @@ mod tests {
     fn a_model_that_is_not_there_is_told_from_other_things_that_are_not() {
         let of = |status: u16, body: &str| {
             let status = StatusCode::from_u16(status).expect("a status");
-            what_is_missing(FailureKind::NotFound, status, body.as_bytes(), "gpt-x")
+            classify_not_found(FailureKind::NotFound, status, body.as_bytes(), "gpt-x")
         };
         for body in [
             // OpenAI, Anthropic, Gemini, Ollama, vLLM.
@@ -75,7 +75,8 @@ mod tests {
             assert_eq!(of(404, body), FailureKind::NotFound, "{body}");
             assert_eq!(of(400, body), FailureKind::BadRequest, "{body}");
         }
-        let other = what_is_missing(FailureKind::RateLimited, StatusCode::NOT_FOUND, b"model gpt-x not found", "gpt-x");
+        let other =
+            classify_not_found(FailureKind::RateLimited, StatusCode::NOT_FOUND, b"model gpt-x not found", "gpt-x");
         assert_eq!(other, FailureKind::RateLimited);
     }
 }

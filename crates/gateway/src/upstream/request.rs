@@ -3,9 +3,9 @@
 //! It refuses to know connections. Invariant: in the same dialect nothing of the body changes but the model's name and the
 //! wish for usage; of a client's headers only those are handed on that are named here or by the lane.
 
-use crate::respond::error::Denied;
+use crate::respond::error::ErrorResponse;
 use crate::state::plan::{Alias, Lane, Plan};
-use crate::upstream::body::Reader;
+use crate::upstream::body::BodyReader;
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
@@ -17,14 +17,14 @@ use tokrate_route::LaneId;
 use tokrate_wire::{AnswerTranslator, Decoder, Dialect, Glance, Routed, Shape, encode_request, translate_request};
 
 /// Headers of a client that mean something to a provider and nothing to anybody's safety.
-const HANDED_ON: [&str; 5] =
+const FORWARDED: [&str; 5] =
     ["anthropic-version", "anthropic-beta", "openai-beta", "idempotency-key", "x-stainless-helper-method"];
 
 /// Copies of the headers that a lane of an alias may be handed, without the buffer that they came in.
-pub(crate) fn kept_headers(headers: &HeaderMap, plan: &Plan, alias: &Alias) -> HeaderMap {
+pub(crate) fn forwarded_headers(headers: &HeaderMap, plan: &Plan, alias: &Alias) -> HeaderMap {
     let mut kept = HeaderMap::new();
     let named = alias.lanes.iter().flat_map(|lane| plan.lane(*lane).config.forward_headers.iter());
-    for name in HANDED_ON.into_iter().chain(named.map(String::as_str)) {
+    for name in FORWARDED.into_iter().chain(named.map(String::as_str)) {
         let Some(value) = headers.get(name) else { continue };
         if let (Ok(name), Ok(value)) =
             (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_bytes(value.as_bytes()))
@@ -39,27 +39,27 @@ pub(crate) fn kept_headers(headers: &HeaderMap, plan: &Plan, alias: &Alias) -> H
 const BYTES_PER_TOKEN: u64 = 4;
 
 /// A call as its client made it.
-pub(crate) struct Request {
+pub(crate) struct CallRequest {
     /// `None` for embeddings.
     pub routed: Option<Routed>,
     pub shape: Shape,
-    pub glance: Glance,
+    pub peek: Glance,
     pub headers: HeaderMap,
     pub body: Bytes,
     /// Number of the call, and seconds since 1970, for answers that are written anew.
     pub id: String,
     pub created: u64,
     /// Translations for lanes of another dialect, made before any lane is asked.
-    pub translated: RefCell<Vec<(LaneId, Translated)>>,
+    pub translated: RefCell<Vec<(LaneId, TranslatedRequest)>>,
 }
 
 /// A request in another dialect.
-pub(crate) struct Translated {
+pub(crate) struct TranslatedRequest {
     body: Bytes,
     include_usage: bool,
 }
 
-impl Request {
+impl CallRequest {
     /// The client's dialect.
     pub fn dialect(&self) -> Dialect {
         self.routed.as_ref().map_or(Dialect::OpenAiChat, |routed| routed.dialect)
@@ -77,23 +77,23 @@ impl Request {
 
     /// Tokens that one answer may have, as its client set it.
     pub fn output_limit(&self) -> Option<u64> {
-        self.glance.lengths.output_limit(self.dialect())
+        self.peek.lengths.output_limit(self.dialect())
     }
 
     /// Answers that are asked for at once.
     pub fn answers(&self) -> u64 {
-        self.glance.lengths.answers(self.dialect())
+        self.peek.lengths.answers(self.dialect())
     }
 
     /// The endpoint of a lane that can carry this, or what is in the way.
-    pub fn endpoint_for(&self, lane: &Lane, now: Tick) -> Result<usize, Denied> {
+    pub fn endpoint_for(&self, lane: &Lane, now: Tick) -> Result<usize, ErrorResponse> {
         match &self.routed {
             None => {
-                let none = |why| Denied::bad_request(format!("lane {} {why}", lane.config.name));
+                let none = |why| ErrorResponse::bad_request(format!("lane {} {why}", lane.config.name));
                 match (lane.config.embeddings, lane.openai_endpoint()) {
                     (Some(false), _) => Err(none("has `embeddings = false`")),
                     (_, None) => Err(none("has no endpoint of OpenAI's")),
-                    (None, Some(_)) if lane.memory.lacks_embeddings(now) => {
+                    (None, Some(_)) if lane.health.lacks_embeddings(now) => {
                         Err(none("answered that it has no such path"))
                     }
                     (_, Some(endpoint)) => Ok(endpoint),
@@ -108,13 +108,13 @@ impl Request {
     }
 
     /// Makes the translation for a lane of another dialect.
-    fn translate_for(&self, routed: &Routed, lane: &Lane, endpoint: usize) -> Result<(), Denied> {
+    fn translate_for(&self, routed: &Routed, lane: &Lane, endpoint: usize) -> Result<(), ErrorResponse> {
         let endpoint = &lane.endpoints[endpoint].config;
         if endpoint.dialect == routed.dialect {
             return Ok(());
         }
         let translated = translate_request(routed, endpoint.dialect, &lane.config.model, &self.body);
-        let mut translated = translated.map_err(|error| Denied::untranslatable(&error))?;
+        let mut translated = translated.map_err(|error| ErrorResponse::untranslatable(&error))?;
         let body = match endpoint.max_tokens_field && translated.request.max_output_tokens.is_some() {
             true => {
                 translated.request.legacy_max_tokens = true;
@@ -122,13 +122,18 @@ impl Request {
             }
             false => translated.body,
         };
-        let translated = Translated { body: Bytes::from(body), include_usage: translated.include_usage };
+        let translated = TranslatedRequest { body: Bytes::from(body), include_usage: translated.include_usage };
         self.translated.borrow_mut().push((lane.id, translated));
         Ok(())
     }
 
     /// What is sent to a lane's endpoint, and how its answer is read, of which `answer_bytes` come at most.
-    pub fn for_lane(&self, lane: &Lane, endpoint: usize, answer_bytes: u64) -> Result<(Outgoing, Reader), String> {
+    pub fn upstream_request(
+        &self,
+        lane: &Lane,
+        endpoint: usize,
+        answer_bytes: u64,
+    ) -> Result<(Outgoing, BodyReader), String> {
         let endpoint = &lane.endpoints[endpoint].config;
         let model = &lane.config.model;
         let target = |path: &str| endpoint.base.path_with(path);
@@ -136,7 +141,7 @@ impl Request {
         let outgoing = |path, body| Outgoing { method: Method::POST, path, headers, body };
         let Some(routed) = &self.routed else {
             let body = self.spliced(model, false);
-            return Ok((outgoing(target("/embeddings"), body), Reader::Opaque));
+            return Ok((outgoing(target("/embeddings"), body), BodyReader::Opaque));
         };
         // Only Gemini's own clients ask for an array.
         let shape =
@@ -145,7 +150,7 @@ impl Request {
         if endpoint.dialect == routed.dialect {
             let asks = matches!(routed.dialect, Dialect::OpenAiChat | Dialect::OpenAiCompletions);
             let adds_usage =
-                asks && self.shape == Shape::Stream && !self.glance.include_usage && !endpoint.no_stream_options;
+                asks && self.shape == Shape::Stream && !self.peek.include_usage && !endpoint.no_stream_options;
             // The model of Gemini's stands in the path.
             let body = match routed.model {
                 Some(_) => self.body.clone(),
@@ -155,20 +160,21 @@ impl Request {
             let event_bytes = usize::try_from(answer_bytes).unwrap_or(usize::MAX);
             let decoder = Box::new(Decoder::new(routed.dialect, self.shape).with_max_event_bytes(event_bytes));
             let filter = adds_usage.then(Box::default);
-            return Ok((outgoing(path, body), Reader::Same { decoder, filter }));
+            return Ok((outgoing(path, body), BodyReader::PassThrough { decoder, filter }));
         }
         let translated = self.translated.borrow();
-        let Some((_, Translated { body, include_usage })) = translated.iter().find(|(of, _)| *of == lane.id) else {
+        let Some((_, TranslatedRequest { body, include_usage })) = translated.iter().find(|(of, _)| *of == lane.id)
+        else {
             return Err(format!("lane {} does not speak {}", lane.config.name, routed.dialect.name()));
         };
-        let Request { id, created, shape, .. } = self;
+        let CallRequest { id, created, shape, .. } = self;
         let (from, to) = (endpoint.dialect, routed.dialect);
         let translator = AnswerTranslator::new(from, to, *shape, id, model, *created, *include_usage);
-        Ok((outgoing(path, body.clone()), Reader::Translated(Box::new(translator))))
+        Ok((outgoing(path, body.clone()), BodyReader::Translated(Box::new(translator))))
     }
 
     fn spliced(&self, model: &str, include_usage: bool) -> Bytes {
-        match self.glance.splice(&self.body, Some(model), include_usage) {
+        match self.peek.splice(&self.body, Some(model), include_usage) {
             Cow::Borrowed(_) => self.body.clone(),
             Cow::Owned(body) => Bytes::from(body),
         }
@@ -180,7 +186,7 @@ impl Request {
         headers.insert(ACCEPT, HeaderValue::from_static(dialect.content_type(self.shape)));
         for (name, value) in &self.headers {
             let is_named = || lane.config.forward_headers.iter().any(|named| named == name.as_str());
-            if (HANDED_ON.contains(&name.as_str()) || is_named()) && !own.contains_key(name) {
+            if (FORWARDED.contains(&name.as_str()) || is_named()) && !own.contains_key(name) {
                 headers.insert(name.clone(), value.clone());
             }
         }

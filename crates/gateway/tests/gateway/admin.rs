@@ -3,7 +3,7 @@
 //! It refuses to know how it is made. Invariant: what the page, the metrics, the API and the log say of the same calls agrees.
 
 use crate::client::{Answer, post};
-use crate::house::{House, configured, lane};
+use crate::harness::{TestGateway, configured, lane};
 use serde_json::Value;
 use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -28,15 +28,15 @@ fn with_admin(config: Config) -> Config {
 }
 
 /// A gateway whose first lane refuses connections and whose second answers.
-fn served(engine: &RunningHost) -> (House, SocketAddr) {
+fn served(engine: &RunningHost) -> (TestGateway, SocketAddr) {
     let nowhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 9));
     let lanes = vec![
         lane("<script>dead</script>", nowhere, &[Dialect::OpenAiChat]),
         lane("alive", engine.address(), &[Dialect::OpenAiChat]),
     ];
-    let house = House::start(with_admin(configured(lanes, Mode::Off)));
-    let admin = house.gateway.as_ref().and_then(tokrate_gateway::RunningGateway::admin).expect("it was asked for");
-    (house, admin)
+    let gateway = TestGateway::start(with_admin(configured(lanes, Mode::Off)));
+    let admin = gateway.running.as_ref().and_then(tokrate_gateway::RunningGateway::admin).expect("it was asked for");
+    (gateway, admin)
 }
 
 fn get(address: SocketAddr, path: &str) -> Answer {
@@ -61,9 +61,9 @@ fn sum(metrics: &str, family: &str, labels: &[&str]) -> f64 {
 #[test]
 fn page_metrics_api_and_log_tell_the_same_of_the_same_calls() {
     let engine = engine();
-    let (mut house, admin) = served(&engine);
+    let (mut gateway, admin) = served(&engine);
     for _ in 0..CALLS {
-        let answer = post(house.address, "/v1/chat/completions", BODY);
+        let answer = post(gateway.address, "/v1/chat/completions", BODY);
         assert_eq!((answer.status, answer.ended), (200, true), "{}", answer.text());
     }
     let metrics = get(admin, "/metrics");
@@ -101,7 +101,7 @@ fn page_metrics_api_and_log_tell_the_same_of_the_same_calls() {
     assert_eq!((&last["winner"], &attempts[attempts.len() - 1]["won"]), (&"alive".into(), &true.into()), "{last}");
 
     // The log is written a moment later; its end waits for it.
-    let rows = house.rows();
+    let rows = gateway.rows();
     assert_eq!(rows.len() as f64, answered + failed);
     let tokens: u64 = rows.iter().filter(|row| row.won).filter_map(|row| row.output_tokens).sum();
     assert_eq!(sum(&metrics, "gen_ai_client_token_usage_sum", &["alive", r#"type="output""#]), tokens as f64);
@@ -113,7 +113,7 @@ fn the_log_is_asked_over_the_api() {
     let config = with_admin(configured(vec![lane("alive", engine.address(), &[Dialect::OpenAiChat])], Mode::Off));
     let path = config.log.as_ref().expect("a log").path.clone();
     // A gateway before this one wrote the rows: they are there when this one begins.
-    let before = House::start(config.clone());
+    let before = TestGateway::start(config.clone());
     for _ in 0..3 {
         assert_eq!(post(before.address, "/v1/chat/completions", BODY).status, 200);
     }
@@ -123,8 +123,8 @@ fn the_log_is_asked_over_the_api() {
     std::fs::copy(&path, &kept).expect("a copy of the log");
     drop(before);
     std::fs::rename(&kept, &path).expect("the log again");
-    let house = House::start(config);
-    let admin = house.gateway.as_ref().and_then(tokrate_gateway::RunningGateway::admin).expect("it was asked for");
+    let gateway = TestGateway::start(config);
+    let admin = gateway.running.as_ref().and_then(tokrate_gateway::RunningGateway::admin).expect("it was asked for");
 
     let summary = json(&get(admin, "/api/summary?since=1h&by=lane"));
     assert_eq!((&summary["groups"][0]["lane"], &summary["groups"][0]["attempts"]), (&"alive".into(), &3.into()));
@@ -135,7 +135,7 @@ fn the_log_is_asked_over_the_api() {
     assert_eq!(attempts["attempts"].as_array().map(Vec::len), Some(2));
     assert_eq!(attempts["attempts"][0]["model"], "model-alive");
     assert_eq!(json(&get(admin, "/api/attempts?lane=other"))["attempts"], serde_json::json!([]));
-    for (path, said) in [
+    for (path, message) in [
         ("/api/attempts?limit=0", "whole number"),
         ("/api/attempts?lane=a'%20OR%20'1'='1&x=1", "not known here"),
         ("/api/summary?by=day", "write lane"),
@@ -145,7 +145,7 @@ fn the_log_is_asked_over_the_api() {
         let answer = get(admin, path);
         assert_eq!(answer.status, 400, "{path}");
         assert!(
-            json(&answer)["error"]["message"].as_str().is_some_and(|text| text.contains(said)),
+            json(&answer)["error"]["message"].as_str().is_some_and(|text| text.contains(message)),
             "{}",
             answer.text()
         );
@@ -157,8 +157,8 @@ fn the_log_is_asked_over_the_api() {
 fn what_is_not_meant_for_it_is_refused() {
     let engine = engine();
     let lanes = vec![lane("alive", engine.address(), &[Dialect::OpenAiChat])];
-    let house = House::start(Config { log: None, ..with_admin(configured(lanes, Mode::Off)) });
-    let admin = house.gateway.as_ref().and_then(tokrate_gateway::RunningGateway::admin).expect("it was asked for");
+    let gateway = TestGateway::start(Config { log: None, ..with_admin(configured(lanes, Mode::Off)) });
+    let admin = gateway.running.as_ref().and_then(tokrate_gateway::RunningGateway::admin).expect("it was asked for");
     let mut stream = TcpStream::connect(admin).expect("the admin side listens");
     stream.write_all(b"GET /metrics HTTP/1.1\r\nhost: evil.example\r\nconnection: close\r\n\r\n").expect("it reads");
     assert_eq!(crate::client::read_answer(&mut stream).status, 421, "a name that nobody gave it");
@@ -178,13 +178,14 @@ fn what_is_not_meant_for_it_is_refused() {
     assert!(get(admin, "/").text().contains("No log is kept"));
     // And clients do not find it at theirs.
     for path in ["/metrics", "/api/calls", "/"] {
-        assert_eq!(get(house.address, path).status, 404, "{path}");
+        assert_eq!(get(gateway.address, path).status, 404, "{path}");
     }
 }
 
 #[test]
 fn no_admin_side_is_opened_unless_it_was_asked_for() {
     let engine = engine();
-    let house = House::start(configured(vec![lane("alive", engine.address(), &[Dialect::OpenAiChat])], Mode::Off));
-    assert_eq!(house.gateway.as_ref().and_then(tokrate_gateway::RunningGateway::admin), None);
+    let gateway =
+        TestGateway::start(configured(vec![lane("alive", engine.address(), &[Dialect::OpenAiChat])], Mode::Off));
+    assert_eq!(gateway.running.as_ref().and_then(tokrate_gateway::RunningGateway::admin), None);
 }

@@ -12,7 +12,7 @@ use tokrate_core::{FinishReason, Usage};
 use tokrate_wire::{Answer, Dialect, Encoder, Shape};
 
 /// Longest wait for the others: whoever waits so long has found a fault of the test or the gateway.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Holds answers back until so many clients are known to be let in or refused.
 pub struct Gate {
@@ -44,7 +44,7 @@ impl Gate {
         state.let_in.insert(call.to_owned());
         self.changed.notify_all();
         let waits = |state: &mut State| state.let_in.len() + state.refused < self.clients;
-        drop(self.changed.wait_timeout_while(state, PATIENCE, waits).expect("no panic holds it"));
+        drop(self.changed.wait_timeout_while(state, TIMEOUT, waits).expect("no panic holds it"));
     }
 }
 
@@ -74,20 +74,20 @@ impl Bill {
 }
 
 /// Starts one; it lives as long as the process.
-pub fn start(place: usize, gate: &Arc<Gate>) -> SocketAddr {
+pub fn start(index: usize, gate: &Arc<Gate>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
     let gate = Arc::clone(gate);
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             let gate = Arc::clone(&gate);
-            std::thread::spawn(move || converse(stream, place, &gate));
+            std::thread::spawn(move || converse(stream, index, &gate));
         }
     });
     address
 }
 
-fn converse(mut stream: TcpStream, place: usize, gate: &Gate) {
+fn converse(mut stream: TcpStream, index: usize, gate: &Gate) {
     let _ = stream.set_nodelay(true);
     let mut buffer = Vec::new();
     while let Some(request) = read_request(&mut stream, &mut buffer) {
@@ -97,7 +97,7 @@ fn converse(mut stream: TcpStream, place: usize, gate: &Gate) {
             request.head.lines().find_map(|line| line.strip_prefix("x-request-id: ")).expect("the gateway sends it");
         let bill = Bill::find(&request.body).expect("the client says what is billed");
         gate.pass(id.rsplit_once('-').map_or(id, |(call, _)| call));
-        let answer = match bill.first_fails && place == 0 {
+        let answer = match bill.first_fails && index == 0 {
             true => whole("500 Internal Server Error", "{}"),
             false => whole("200 OK", &answer(dialect, bill)),
         };

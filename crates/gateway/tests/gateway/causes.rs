@@ -1,7 +1,7 @@
 //! A wrong key or model, and how people and programs hear of it.
 
 use crate::client::{Answer, post};
-use crate::house::{House, configured, lane};
+use crate::harness::{TestGateway, configured, lane};
 use crate::scripted::{Script, Scripted, chat_whole, whole};
 use http::{HeaderMap, HeaderValue};
 use tokrate_gateway::{Config, LaneConfig, Mode};
@@ -13,56 +13,57 @@ const NO_KEY: &str = r#"{"error":{"message":"Incorrect API key provided","type":
 const NO_MODEL: &str = r#"{"error":{"message":"The model `model-one` does not exist","type":"invalid_request_error","param":null,"code":"model_not_found"}}"#;
 const NO_RIGHT: &str = r#"{"error":{"message":"You may not use this model","type":"permission_error"}}"#;
 
-fn refusing(status: &str, said: &str) -> Scripted {
-    Scripted::start(vec![Script::Say(vec![whole(status, said)])])
+fn refusing(status: &str, message: &str) -> Scripted {
+    Scripted::start(vec![Script::Send(vec![whole(status, message)])])
 }
 
-fn ask(house: &House) -> Answer {
-    post(house.address, "/v1/chat/completions", r#"{"model":"all","messages":[{"role":"user","content":"hi"}]}"#)
+fn ask(gateway: &TestGateway) -> Answer {
+    post(gateway.address, "/v1/chat/completions", r#"{"model":"all","messages":[{"role":"user","content":"hi"}]}"#)
 }
 
-fn ask_as_anthropic(house: &House) -> Answer {
+fn ask_as_anthropic(gateway: &TestGateway) -> Answer {
     let body = r#"{"model":"all","max_tokens":9,"messages":[{"role":"user","content":"hi"}]}"#;
-    post(house.address, "/v1/messages", body)
+    post(gateway.address, "/v1/messages", body)
 }
 
-fn troubles(house: &House) -> Vec<String> {
-    house.gateway.as_ref().expect("it runs").lane_troubles()
+fn troubles(gateway: &TestGateway) -> Vec<String> {
+    gateway.running.as_ref().expect("it runs").take_breaker_notices()
 }
 
 #[test]
 fn with_one_lane_a_refusal_of_its_key_or_model_comes_as_it_is_and_stays_so() {
-    for (status, line, said) in
+    for (status, line, message) in
         [(401, "401 Unauthorized", NO_KEY), (404, "404 Not Found", NO_MODEL), (403, "403 Forbidden", NO_RIGHT)]
     {
-        let lane_one = refusing(line, said);
-        let mut house = House::start(configured(vec![lane("one", lane_one.address, CHAT)], Mode::Off));
+        let first_lane = refusing(line, message);
+        let mut gateway = TestGateway::start(configured(vec![lane("one", first_lane.address, CHAT)], Mode::Off));
         for _ in 0..3 {
-            let answer = ask(&house);
-            assert_eq!((answer.status, answer.text().as_str()), (status, said));
+            let answer = ask(&gateway);
+            assert_eq!((answer.status, answer.text().as_str()), (status, message));
             assert_eq!(answer.header("content-type"), Some("application/json"));
         }
         // In another dialect it is said in the words of that.
-        let other = ask_as_anthropic(&house);
+        let other = ask_as_anthropic(&gateway);
         assert_eq!(other.status, status, "{}", other.text());
-        let told: serde_json::Value = serde_json::from_slice(&other.body).expect("JSON");
+        let json: serde_json::Value = serde_json::from_slice(&other.body).expect("JSON");
         assert!(
-            told["type"] == "error" && told["error"]["message"].as_str().is_some_and(|said| said.contains("lane one"))
+            json["type"] == "error"
+                && json["error"]["message"].as_str().is_some_and(|message| message.contains("lane one"))
         );
-        assert_eq!(lane_one.asked().len(), 1, "it is left alone meanwhile");
-        let lines = troubles(&house);
+        assert_eq!(first_lane.requests().len(), 1, "it is left alone meanwhile");
+        let lines = troubles(&gateway);
         assert_eq!(lines.len(), 1, "one line a trip, not one a call: {lines:?}");
         assert!(lines[0].starts_with("lane one is left alone for 600 s: "), "{lines:?}");
         assert!(lines[0].contains(&format!("({status}): ")) && lines[0].contains("[gateway.lanes.one]"), "{lines:?}");
-        assert_eq!(house.rows().len(), 1);
+        assert_eq!(gateway.rows().len(), 1);
     }
 }
 
 #[test]
 fn a_first_refusal_in_another_dialect_has_the_providers_status() {
-    let lane_one = refusing("401 Unauthorized", NO_KEY);
-    let house = House::start(configured(vec![lane("one", lane_one.address, CHAT)], Mode::Off));
-    let answer = ask_as_anthropic(&house);
+    let first_lane = refusing("401 Unauthorized", NO_KEY);
+    let gateway = TestGateway::start(configured(vec![lane("one", first_lane.address, CHAT)], Mode::Off));
+    let answer = ask_as_anthropic(&gateway);
     assert_eq!(answer.status, 401, "{}", answer.text());
     assert!(answer.text().contains("Incorrect API key provided"), "{}", answer.text());
 }
@@ -71,47 +72,47 @@ fn a_first_refusal_in_another_dialect_has_the_providers_status() {
 fn when_no_lane_can_be_asked_each_says_why_and_when_it_is_asked_again() {
     let (one, two) = (refusing("401 Unauthorized", NO_KEY), refusing("404 Not Found", &NO_MODEL.replace("one", "two")));
     let lanes = vec![lane("one", one.address, CHAT), lane("two", two.address, CHAT)];
-    let house = House::start(configured(lanes, Mode::Off));
-    assert_eq!(ask(&house).status, 502);
+    let gateway = TestGateway::start(configured(lanes, Mode::Off));
+    assert_eq!(ask(&gateway).status, 502);
     for _ in 0..3 {
-        let answer = ask(&house);
+        let answer = ask(&gateway);
         assert_eq!(answer.status, 503);
-        let told: serde_json::Value = serde_json::from_slice(&answer.body).expect("JSON");
-        let message = told["error"]["message"].as_str().expect("a message");
-        for said in [
+        let json: serde_json::Value = serde_json::from_slice(&answer.body).expect("JSON");
+        let message = json["error"]["message"].as_str().expect("a message");
+        for expected in [
             "lane one: unauthorized (401): Incorrect API key provided, asked again in ",
             "lane two: model not found (404): The model `model-two` does not exist, asked again in ",
         ] {
-            assert!(message.contains(said), "{message}");
+            assert!(message.contains(expected), "{message}");
         }
         assert!(answer.header("retry-after").is_some());
     }
-    assert_eq!((one.asked().len(), two.asked().len()), (1, 1));
-    assert_eq!(troubles(&house).len(), 2);
-    assert!(troubles(&house).is_empty(), "each is told once");
+    assert_eq!((one.requests().len(), two.requests().len()), (1, 1));
+    assert_eq!(troubles(&gateway).len(), 2);
+    assert!(troubles(&gateway).is_empty(), "each is told once");
 }
 
 #[test]
 fn a_key_that_was_put_right_is_tried_as_soon_as_the_settings_are_read_again() {
-    let lane_one = Scripted::start(vec![
-        Script::Say(vec![whole("401 Unauthorized", NO_KEY)]),
-        Script::Say(vec![whole("200 OK", &chat_whole("yes"))]),
+    let first_lane = Scripted::start(vec![
+        Script::Send(vec![whole("401 Unauthorized", NO_KEY)]),
+        Script::Send(vec![whole("200 OK", &chat_whole("yes"))]),
     ]);
     let keyed = |key: &str| {
         let mut value = HeaderValue::from_str(&format!("Bearer {key}")).expect("a value");
         value.set_sensitive(true);
-        let mut lane: LaneConfig = lane("one", lane_one.address, CHAT);
+        let mut lane: LaneConfig = lane("one", first_lane.address, CHAT);
         lane.endpoints[0].headers = HeaderMap::from_iter([(http::header::AUTHORIZATION, value)]);
         lane
     };
     let config = configured(vec![keyed("sk-wrong-key-0123456")], Mode::Off);
-    let mut house = House::start(config.clone());
-    assert_eq!(ask(&house).status, 401);
-    let gateway = house.gateway.as_ref().expect("it runs");
-    gateway.reconfigure(&config).expect("the same");
-    assert_eq!(ask(&house).status, 401, "nothing was changed");
-    gateway.reconfigure(&Config { lanes: vec![keyed("sk-right-key-0123456")], ..config }).expect("another key");
-    assert_eq!(ask(&house).status, 200);
-    let ends: Vec<_> = house.rows().iter().map(|row| row.end).collect();
+    let mut gateway = TestGateway::start(config.clone());
+    assert_eq!(ask(&gateway).status, 401);
+    let running = gateway.running.as_ref().expect("it runs");
+    running.reconfigure(&config).expect("the same");
+    assert_eq!(ask(&gateway).status, 401, "nothing was changed");
+    running.reconfigure(&Config { lanes: vec![keyed("sk-right-key-0123456")], ..config }).expect("another key");
+    assert_eq!(ask(&gateway).status, 200);
+    let ends: Vec<_> = gateway.rows().iter().map(|row| row.end).collect();
     assert_eq!(ends, [AttemptEnd::Failed, AttemptEnd::Answered]);
 }

@@ -55,7 +55,7 @@ pub fn ask(address: SocketAddr, method: &str, path: &str, headers: &[(&str, &str
 }
 
 /// What the admin side at that address shows.
-pub fn look(address: SocketAddr, path: &str) -> Answer {
+pub fn get_admin(address: SocketAddr, path: &str) -> Answer {
     let mut stream = TcpStream::connect(address).expect("the admin side listens");
     let request = format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).expect("it reads");

@@ -1,7 +1,7 @@
 //! A provider that echoes the gateway's key wherever it can, and what comes of that.
 
-use crate::client::{look, post};
-use crate::house::{House, configured, lane};
+use crate::client::{get_admin, post};
+use crate::harness::{TestGateway, configured, lane};
 use crate::scripted::{Script, Scripted, chat_events, chat_whole, stream, whole};
 use http::{HeaderMap, HeaderValue};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -58,7 +58,7 @@ fn a_key_that_a_provider_echoes_reaches_neither_the_client_nor_the_log_nor_the_p
     };
     let mut seen = 0;
     for key in [KEY.to_owned(), spelt()] {
-        for (path, request, said) in [
+        for (path, request, response) in [
             ("/v1/chat/completions", body(true), stream(&name(chat_events(&["one", " two"]), &key))),
             ("/v1/chat/completions", body(false), whole("200 OK", &name(chat_whole("one two"), &key))),
             ("/v1/chat/completions", body(false), whole("200 OK", &chat_whole(&format!("your key is {key}")))),
@@ -71,14 +71,15 @@ fn a_key_that_a_provider_echoes_reaches_neither_the_client_nor_the_log_nor_the_p
             ("/v1/messages", body(false), whole("500 Internal Server Error", &refused(&key))),
             ("/v1/embeddings", r#"{"model":"all","input":"hi"}"#.to_owned(), whole("200 OK", &embedded(&key))),
         ] {
-            let said = with_headers(said);
+            let response = with_headers(response);
             // Cut anywhere, also within the key.
-            for size in [7, said.len()] {
-                let lane_one = Scripted::start(vec![Script::Say(said.chunks(size).map(<[u8]>::to_vec).collect())]);
-                let mut config = configured(vec![keyed(lane_one.address)], Mode::Off);
+            for size in [7, response.len()] {
+                let first_lane =
+                    Scripted::start(vec![Script::Send(response.chunks(size).map(<[u8]>::to_vec).collect())]);
+                let mut config = configured(vec![keyed(first_lane.address)], Mode::Off);
                 config.admin = Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
-                let mut house = House::start(config);
-                let answer = post(house.address, path, &request);
+                let mut gateway = TestGateway::start(config);
+                let answer = post(gateway.address, path, &request);
                 let context = format!("{path} {request}: {} {}", answer.head, answer.text());
                 assert!(!holds_the_key(&answer.head) && !holds_the_key(&answer.text()), "{context}");
                 assert!(
@@ -86,17 +87,17 @@ fn a_key_that_a_provider_echoes_reaches_neither_the_client_nor_the_log_nor_the_p
                     "something was taken out: {context}"
                 );
                 let admin =
-                    house.gateway.as_ref().and_then(tokrate_gateway::RunningGateway::admin).expect("an admin side");
+                    gateway.running.as_ref().and_then(tokrate_gateway::RunningGateway::admin).expect("an admin side");
                 for page in ["/", "/api/calls", "/api/lanes", "/metrics"] {
-                    let shown = look(admin, page);
-                    assert_eq!(shown.status, 200, "{page}: {}", shown.text());
-                    assert!(!holds_the_key(&shown.text()), "{page} {context}");
+                    let headers = get_admin(admin, page);
+                    assert_eq!(headers.status, 200, "{page}: {}", headers.text());
+                    assert!(!holds_the_key(&headers.text()), "{page} {context}");
                 }
-                let troubles = house.gateway.as_ref().expect("it runs").lane_troubles();
+                let troubles = gateway.running.as_ref().expect("it runs").take_breaker_notices();
                 assert!(!troubles.iter().any(|line| holds_the_key(line)), "{troubles:?}");
-                let rows = serde_json::to_string(&house.rows()).expect("plain data");
+                let rows = serde_json::to_string(&gateway.rows()).expect("plain data");
                 assert!(!holds_the_key(&rows), "{rows}");
-                assert!(lane_one.asked()[0].head.contains(KEY), "it was shown to the lane");
+                assert!(first_lane.requests()[0].head.contains(KEY), "it was shown to the lane");
                 seen += 1;
             }
         }
@@ -106,22 +107,26 @@ fn a_key_that_a_provider_echoes_reaches_neither_the_client_nor_the_log_nor_the_p
 
 #[test]
 fn a_key_that_the_client_sent_itself_comes_back_as_it_is() {
-    let lane_one = Scripted::start(vec![Script::Say(vec![whole("200 OK", &chat_whole(&format!("KEY={KEY}")))])]);
-    let house = House::start(configured(vec![keyed(lane_one.address)], Mode::Off));
+    let first_lane = Scripted::start(vec![Script::Send(vec![whole("200 OK", &chat_whole(&format!("KEY={KEY}")))])]);
+    let gateway = TestGateway::start(configured(vec![keyed(first_lane.address)], Mode::Off));
     let body = format!(r#"{{"model":"all","messages":[{{"role":"user","content":"change KEY={KEY}"}}]}}"#);
-    let answer = post(house.address, "/v1/chat/completions", &body);
+    let answer = post(gateway.address, "/v1/chat/completions", &body);
     assert!(answer.text().contains(&format!("KEY={KEY}")), "{}", answer.text());
 }
 
 #[test]
 fn a_name_of_a_megabyte_is_cut_in_the_log_and_commands_to_a_terminal_are_left_out() {
     let name = format!("\\u001b[2J{}", "m".repeat(1 << 20));
-    let said = chat_whole("yes").replace("\"m\"", &format!("\"{name}\""));
-    let lane_one = Scripted::start(vec![Script::Say(vec![whole("200 OK", &said)])]);
-    let mut house = House::start(configured(vec![lane("one", lane_one.address, CHAT)], Mode::Off));
+    let response = chat_whole("yes").replace("\"m\"", &format!("\"{name}\""));
+    let first_lane = Scripted::start(vec![Script::Send(vec![whole("200 OK", &response)])]);
+    let mut gateway = TestGateway::start(configured(vec![lane("one", first_lane.address, CHAT)], Mode::Off));
     let body = r#"{"model":"all","messages":[{"role":"user","content":"hi"}]}"#;
-    assert_eq!(post(house.address, "/v1/chat/completions", body).text(), said, "to the client it comes as it was said");
-    let rows = house.rows();
+    assert_eq!(
+        post(gateway.address, "/v1/chat/completions", body).text(),
+        response,
+        "to the client it comes as it was said"
+    );
+    let rows = gateway.rows();
     let model = rows[0].model_answered.as_deref().expect("a model");
     assert!(model.len() <= 256 && model.starts_with("[2Jmmm") && model.ends_with('…'), "{model}");
 }

@@ -1,7 +1,7 @@
 //! What keys have spent this month, read back from the log when a gateway starts.
 
 use crate::client::ask;
-use crate::house::{House, configured, lane};
+use crate::harness::{TestGateway, configured, lane};
 use crate::scripted::{Script, Scripted, chat_whole, whole};
 use std::time::SystemTime;
 use tokrate_core::Money;
@@ -30,8 +30,8 @@ fn row(key: &str, cost_usd: f64, ago_ms: u64) -> Attempt {
 
 #[test]
 fn a_month_that_is_spent_stays_spent_when_the_gateway_starts_anew() {
-    let lane_one = Scripted::start(vec![Script::Say(vec![whole("200 OK", &chat_whole("yes"))])]);
-    let mut config = configured(vec![lane("one", lane_one.address, &[Dialect::OpenAiChat])], Mode::Off);
+    let first_lane = Scripted::start(vec![Script::Send(vec![whole("200 OK", &chat_whole("yes"))])]);
+    let mut config = configured(vec![lane("one", first_lane.address, &[Dialect::OpenAiChat])], Mode::Off);
     let key = |name: &str, usd_per_month: Option<f64>| KeyConfig {
         name: name.to_owned(),
         sha256: key_hash(&format!("sk-{name}")),
@@ -53,10 +53,10 @@ fn a_month_that_is_spent_stays_spent_when_the_gateway_starts_anew() {
         .collect();
     rows.push(row("earlier", 50.0, EARLIER_MS));
     Sqlite::open(&path).and_then(|mut log| log.append(&rows)).expect("a new log");
-    let house = House::start(config);
+    let gateway = TestGateway::start(config);
     let status = |key: &str| {
         let bearer = format!("Bearer sk-{key}");
-        ask(house.address, "POST", "/v1/chat/completions", &[("authorization", &bearer)], BODY.as_bytes()).status
+        ask(gateway.address, "POST", "/v1/chat/completions", &[("authorization", &bearer)], BODY.as_bytes()).status
     };
     let keys = ["spent", "within", "earlier", "fresh", "unlimited"];
     assert_eq!(keys.map(status), [429, 200, 200, 200, 200]);

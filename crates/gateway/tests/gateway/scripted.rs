@@ -13,20 +13,20 @@ pub static WRITTEN: AtomicUsize = AtomicUsize::new(0);
 #[derive(Clone, Debug)]
 pub enum Script {
     /// Writes these pieces, each by a write of its own, and keeps the connection.
-    Say(Vec<Vec<u8>>),
+    Send(Vec<Vec<u8>>),
     /// Writes this and closes the connection.
-    SayAndClose(Vec<u8>),
+    SendAndClose(Vec<u8>),
     /// Writes this, and closes the connection when [`Scripted::release`] is called.
-    SayAndHold(Vec<u8>),
+    SendAndHold(Vec<u8>),
     /// Writes the first part, and the rest when [`Scripted::release`] is called.
-    SayHoldSay(Vec<u8>, Vec<u8>),
+    SendHoldSend(Vec<u8>, Vec<u8>),
     /// Writes this and waits until the other end closes.
-    SayAndWait(Vec<u8>),
+    SendAndStall(Vec<u8>),
 }
 
 /// A request as it came.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct RecordedRequest {
     pub head: String,
     pub body: Vec<u8>,
 }
@@ -34,7 +34,7 @@ pub struct Asked {
 /// The lane while it listens.
 pub struct Scripted {
     pub address: SocketAddr,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    requests: Arc<Mutex<Vec<RecordedRequest>>>,
     /// Tells of every connection that its client closed.
     pub closed: Receiver<()>,
     /// Tells of every connection that the lane itself closed as [`Script::SayAndClose`] wants it.
@@ -47,20 +47,20 @@ impl Scripted {
     pub fn start(scripts: Vec<Script>) -> Scripted {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address");
-        let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
+        let requests: Arc<Mutex<Vec<RecordedRequest>>> = Arc::default();
         let (closing, closed) = channel();
         let (leaving, left) = channel();
-        let memory = Arc::clone(&asked);
+        let recorded = Arc::clone(&requests);
         let (release, released) = channel();
         let released = Arc::new(Mutex::new(released));
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let (scripts, memory) = (scripts.clone(), Arc::clone(&memory));
+                let (scripts, recorded) = (scripts.clone(), Arc::clone(&recorded));
                 let ends = Ends { closing: closing.clone(), leaving: leaving.clone(), released: Arc::clone(&released) };
-                std::thread::spawn(move || converse(stream, &scripts, &memory, &ends));
+                std::thread::spawn(move || converse(stream, &scripts, &recorded, &ends));
             }
         });
-        Scripted { address, asked, closed, left, release }
+        Scripted { address, requests, closed, left, release }
     }
 
     /// Lets one held connection go on.
@@ -69,8 +69,8 @@ impl Scripted {
     }
 
     /// What it was asked so far.
-    pub fn asked(&self) -> Vec<Asked> {
-        self.asked.lock().expect("no panic holds it").clone()
+    pub fn requests(&self) -> Vec<RecordedRequest> {
+        self.requests.lock().expect("no panic holds it").clone()
     }
 }
 
@@ -81,18 +81,18 @@ struct Ends {
     released: Arc<Mutex<Receiver<()>>>,
 }
 
-fn converse(mut stream: TcpStream, scripts: &[Script], asked: &Mutex<Vec<Asked>>, ends: &Ends) {
+fn converse(mut stream: TcpStream, scripts: &[Script], requests: &Mutex<Vec<RecordedRequest>>, ends: &Ends) {
     let Ends { closing, leaving, released } = ends;
     let _ = stream.set_nodelay(true);
     let mut buffer = Vec::new();
     while let Some(request) = read_request(&mut stream, &mut buffer) {
         let number = {
-            let mut asked = asked.lock().expect("no panic holds it");
-            asked.push(request);
-            asked.len() - 1
+            let mut requests = requests.lock().expect("no panic holds it");
+            requests.push(request);
+            requests.len() - 1
         };
         match scripts[number.min(scripts.len() - 1)].clone() {
-            Script::Say(pieces) => {
+            Script::Send(pieces) => {
                 for piece in pieces {
                     if stream.write_all(&piece).is_err() {
                         let _ = closing.send(());
@@ -101,23 +101,23 @@ fn converse(mut stream: TcpStream, scripts: &[Script], asked: &Mutex<Vec<Asked>>
                     WRITTEN.fetch_add(piece.len(), Ordering::Relaxed);
                 }
             }
-            Script::SayAndClose(bytes) => {
+            Script::SendAndClose(bytes) => {
                 let _ = stream.write_all(&bytes);
                 drop(stream);
                 let _ = leaving.send(());
                 return;
             }
-            Script::SayAndHold(bytes) => {
+            Script::SendAndHold(bytes) => {
                 let _ = stream.write_all(&bytes);
                 let _ = released.lock().expect("no panic holds it").recv();
                 return;
             }
-            Script::SayHoldSay(first, rest) => {
+            Script::SendHoldSend(first, rest) => {
                 let _ = stream.write_all(&first);
                 let _ = released.lock().expect("no panic holds it").recv();
                 let _ = stream.write_all(&rest);
             }
-            Script::SayAndWait(bytes) => {
+            Script::SendAndStall(bytes) => {
                 let _ = stream.write_all(&bytes);
                 let mut rest = [0; 256];
                 while matches!(stream.read(&mut rest), Ok(count) if count > 0) {}
@@ -128,7 +128,7 @@ fn converse(mut stream: TcpStream, scripts: &[Script], asked: &Mutex<Vec<Asked>>
     }
 }
 
-pub fn read_request(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Option<Asked> {
+pub fn read_request(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Option<RecordedRequest> {
     let mut piece = [0; 64 * 1024];
     loop {
         if let Some(end) = buffer.windows(4).position(|window| window == b"\r\n\r\n") {
@@ -141,7 +141,7 @@ pub fn read_request(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Option<Aske
                 let body = buffer[end + 4..end + 4 + length].to_vec();
                 let head = String::from_utf8_lossy(&buffer[..end]).into_owned();
                 buffer.drain(..end + 4 + length);
-                return Some(Asked { head, body });
+                return Some(RecordedRequest { head, body });
             }
         }
         match stream.read(&mut piece) {

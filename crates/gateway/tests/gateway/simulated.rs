@@ -1,7 +1,7 @@
 //! Simulated engines as lanes: faults in every mode, and what the engines' own ledger says.
 
 use crate::client::ask;
-use crate::house::{House, configured, lane};
+use crate::harness::{TestGateway, configured, lane};
 use tokrate_gateway::{LoserPolicy, Mode};
 use tokrate_host::{Host, HostConfig, RequestTruth, RunningHost, TruthLog};
 use tokrate_meter::{AttemptEnd, CostBasis};
@@ -51,7 +51,7 @@ fn every_fault_in_every_mode_ends_in_a_whole_answer_or_one_clear_error() {
     for mode in [Mode::Off, Mode::Hedge, Mode::Race { lanes: 2 }] {
         let names = ["one", "two"];
         let lanes = engines.iter().zip(names).map(|(engine, name)| lane(name, engine.address(), SPOKEN)).collect();
-        let mut house = House::start(configured(lanes, mode));
+        let mut gateway = TestGateway::start(configured(lanes, mode));
         let mut calls = 0;
         for fault in faults {
             for (path, body) in requests {
@@ -59,7 +59,7 @@ fn every_fault_in_every_mode_ends_in_a_whole_answer_or_one_clear_error() {
                     calls += 1;
                     let body = body.replace("STREAM", stream);
                     // Both lanes have the fault: there is nobody to turn to.
-                    let answer = ask(house.address, "POST", path, &[("x-tokrate-fault", fault)], body.as_bytes());
+                    let answer = ask(gateway.address, "POST", path, &[("x-tokrate-fault", fault)], body.as_bytes());
                     let text = answer.text();
                     let case = format!("{mode:?} {fault} {path} stream {stream}: {} {text}", answer.status);
                     assert!(answer.ended, "{case}");
@@ -71,7 +71,7 @@ fn every_fault_in_every_mode_ends_in_a_whole_answer_or_one_clear_error() {
                 }
             }
         }
-        let rows = house.rows();
+        let rows = gateway.rows();
         let answered: std::collections::BTreeSet<&str> = rows.iter().map(|row| row.call.as_str()).collect();
         assert!(answered.len() <= calls && !rows.is_empty(), "{mode:?}");
         assert!(rows.iter().all(|row| row.end != AttemptEnd::Abandoned), "{mode:?}");
@@ -95,11 +95,11 @@ fn what_the_log_says_of_tokens_and_money_is_what_the_engines_wrote() {
         let mut lanes: Vec<_> =
             engines.iter().zip(names).map(|(engine, name)| lane(name, engine.address(), SPOKEN)).collect();
         lanes.iter_mut().for_each(|lane| lane.loser = loser);
-        let mut house = House::start(configured(lanes, Mode::Race { lanes: 2 }));
+        let mut gateway = TestGateway::start(configured(lanes, Mode::Race { lanes: 2 }));
         for cut in 0..40 {
             let body =
                 r#"{"model":"all","stream":true,"max_tokens":40,"messages":[{"role":"user","content":"how fast"}]}"#;
-            let mut stream = std::net::TcpStream::connect(house.address).expect("it listens");
+            let mut stream = std::net::TcpStream::connect(gateway.address).expect("it listens");
             let request = crate::client::request("POST", "/v1/chat/completions", &[], body.as_bytes());
             std::io::Write::write_all(&mut stream, &request).expect("it reads");
             match cut % 2 {
@@ -108,7 +108,7 @@ fn what_the_log_says_of_tokens_and_money_is_what_the_engines_wrote() {
                 _ => std::io::Read::read_exact(&mut stream, &mut vec![0; 40 * cut]).expect("so much comes"),
             }
         }
-        let rows = house.rows();
+        let rows = gateway.rows();
         let truth: Vec<std::sync::Arc<RequestTruth>> =
             engines.iter().flat_map(|engine| engine.truth().requests).collect();
         for row in &rows {

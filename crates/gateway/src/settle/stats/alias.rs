@@ -2,13 +2,13 @@
 //!
 //! It refuses to know lanes.
 
-use super::hour::{Hour, When};
+use super::last_hour::{AttemptMinutes, LastHour};
 use tokrate_meter::{Attempt as Row, AttemptRole};
 
 /// One alias.
 #[derive(Clone, Debug, Default)]
 pub struct AliasStats {
-    minutes: Hour<AliasMinute>,
+    minutes: LastHour<AliasMinute>,
 }
 
 /// What was begun in one minute.
@@ -20,7 +20,7 @@ struct AliasMinute {
 
 impl AliasStats {
     pub(crate) fn record(&mut self, row: &Row) {
-        let Some((minute, _)) = self.minutes.at(When::of(row)) else { return };
+        let Some((minute, _)) = self.minutes.at(AttemptMinutes::of(row)) else { return };
         minute.calls += u64::from(row.attempt == 0);
         // Those that the budget grants, whether they won or not.
         minute.extra += u64::from(matches!(row.role, AttemptRole::Hedge | AttemptRole::Race));
@@ -45,17 +45,17 @@ mod tests {
 
     #[test]
     fn calls_and_extra_attempts_are_counted_for_an_hour() {
-        let mut told = AliasStats::default();
+        let mut stats = AliasStats::default();
         for minute in [100, 101, 101, 100] {
-            told.record(&row(minute, 0, AttemptRole::First));
+            stats.record(&row(minute, 0, AttemptRole::First));
         }
-        told.record(&row(101, 1, AttemptRole::Hedge));
-        told.record(&row(101, 1, AttemptRole::Failover));
-        told.record(&row(101, 2, AttemptRole::Race));
-        assert_eq!((told.since(0), told.since(101), told.since(102)), ((4, 2), (2, 2), (0, 0)));
-        told.record(&row(160, 0, AttemptRole::First));
-        assert_eq!(told.since(0), (3, 2), "minute 100 is over");
-        told.record(&row(99, 0, AttemptRole::First));
-        assert_eq!(told.since(0), (3, 2));
+        stats.record(&row(101, 1, AttemptRole::Hedge));
+        stats.record(&row(101, 1, AttemptRole::Failover));
+        stats.record(&row(101, 2, AttemptRole::Race));
+        assert_eq!((stats.since(0), stats.since(101), stats.since(102)), ((4, 2), (2, 2), (0, 0)));
+        stats.record(&row(160, 0, AttemptRole::First));
+        assert_eq!(stats.since(0), (3, 2), "minute 100 is over");
+        stats.record(&row(99, 0, AttemptRole::First));
+        assert_eq!(stats.since(0), (3, 2));
     }
 }

@@ -3,8 +3,8 @@
 //! It refuses to know the lane's present state. Invariant: an attempt belongs to the minute in which it was begun; what a minute
 //! takes is bounded a few minutes behind it, whatever comes.
 
-use super::hour::{Hour, When};
-use super::spread::Spread;
+use super::distribution::Distribution;
+use super::last_hour::{AttemptMinutes, LastHour};
 use crate::settle::stats::histogram::{Histogram, TIMES_NS, TOKENS};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use tokrate_meter::{Attempt as Row, AttemptEnd, AttemptRole, CostBasis};
 
 /// Minutes after which no more than a band is kept of a minute's TTFT and speeds: all values of an hour of a hundred busy lanes
 /// would take as much memory as the rest of the gateway.
-pub const MINUTES_OPEN: u64 = 10;
+pub const OPEN_MINUTES: u64 = 10;
 /// Output speeds are sketched in thousandths of a token per second.
 pub const SPEED_STEPS: f64 = 1e3;
 
@@ -21,9 +21,9 @@ pub const SPEED_STEPS: f64 = 1e3;
 pub type Ending = (AttemptRole, AttemptEnd, Option<FailureKind>);
 /// Failures by kind; `None` where none is known.
 #[derive(Clone, Debug, Default)]
-pub struct Failing(Vec<(Option<FailureKind>, u32)>);
+pub struct FailureCounts(Vec<(Option<FailureKind>, u32)>);
 
-impl Failing {
+impl FailureCounts {
     fn add(&mut self, kind: Option<FailureKind>) {
         match self.0.iter_mut().find(|(known, _)| *known == kind) {
             Some((_, count)) => *count = count.saturating_add(1),
@@ -56,7 +56,7 @@ pub struct LaneStats {
     /// The model as the provider knows it.
     pub model: Arc<str>,
     /// The most calls that an attempt found in flight, itself included.
-    pub in_flight_most: u32,
+    pub peak_in_flight: u32,
     /// Attempts by role, end and failure.
     pub endings: BTreeMap<Ending, u64>,
     /// What is known of the cost, by basis (USD).
@@ -64,7 +64,7 @@ pub struct LaneStats {
     /// Histograms by operation.
     pub operations: BTreeMap<Operation, OperationStats>,
     /// The last hour.
-    pub minutes: Hour<Minute>,
+    pub minutes: LastHour<Minute>,
 }
 
 /// What was asked for, by the names of OpenTelemetry's `gen_ai.operation.name`.
@@ -101,11 +101,11 @@ pub struct Minute {
     /// Attempts.
     pub attempts: u64,
     /// Those that failed, by kind.
-    pub failed: Failing,
+    pub failed: FailureCounts,
     /// Nanoseconds.
-    pub ttft: Spread,
+    pub ttft: Distribution,
     /// In steps of [`SPEED_STEPS`].
-    pub output_speed: Spread,
+    pub output_speed: Distribution,
     /// Attempts beside the one that a call needed.
     pub extra_attempts: u64,
     /// Cost of all attempts, as far as it is known (USD).
@@ -120,11 +120,11 @@ impl LaneStats {
             name: row.lane.as_str().into(),
             provider: row.provider.as_str().into(),
             model: row.model.as_str().into(),
-            in_flight_most: 0,
+            peak_in_flight: 0,
             endings: BTreeMap::new(),
             cost_usd: BTreeMap::new(),
             operations: BTreeMap::new(),
-            minutes: Hour::default(),
+            minutes: LastHour::default(),
         }
     }
 
@@ -135,15 +135,15 @@ impl LaneStats {
 
     pub(crate) fn record(&mut self, row: &Row) {
         *self.endings.entry((row.role, row.end, row.failure)).or_default() += 1;
-        self.in_flight_most = self.in_flight_most.max(row.in_flight);
+        self.peak_in_flight = self.peak_in_flight.max(row.in_flight);
         if let Some(cost) = row.cost_usd {
             *self.cost_usd.entry(row.cost_basis).or_default() += cost;
         }
         self.operations.entry(Operation::of(&row.dialect_in)).or_default().record(row);
-        let Some((minute, is_new)) = self.minutes.at(When::of(row)) else { return };
+        let Some((minute, is_new)) = self.minutes.at(AttemptMinutes::of(row)) else { return };
         minute.record(row);
         if is_new {
-            self.minutes.change_older(MINUTES_OPEN, Minute::is_open, Minute::close);
+            self.minutes.change_older(OPEN_MINUTES, Minute::is_open, Minute::close);
         }
     }
 

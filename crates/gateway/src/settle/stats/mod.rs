@@ -5,42 +5,42 @@
 //! references and counters, so that no call waits for a page.
 
 mod alias;
+mod distribution;
 pub mod histogram;
-mod hour;
 mod lane;
-mod spread;
-mod trail;
+mod last_hour;
+mod recent_calls;
 
 pub use alias::AliasStats;
-pub(crate) use hour::hour_began;
-pub use hour::{Hour, MINUTES};
-pub use lane::{Failing, LaneStats, MINUTES_OPEN, Minute, Operation, OperationStats, SPEED_STEPS};
-pub use spread::{Band, Spread};
-pub use trail::{Attempted, Trail};
+pub use distribution::{Band, Distribution};
+pub use lane::{FailureCounts, LaneStats, Minute, OPEN_MINUTES, Operation, OperationStats, SPEED_STEPS};
+pub(crate) use last_hour::hour_began;
+pub use last_hour::{LastHour, MINUTES};
+pub use recent_calls::{AttemptTrace, CallTrace};
 
 use crate::state::lock::locked;
 use histogram::{Histogram, OVERHEADS_NS};
-use hour::When;
+use last_hour::AttemptMinutes;
+use recent_calls::RecentCalls;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use tokrate_core::Sketch;
 use tokrate_meter::{Attempt as Row, AttemptEnd, AttemptRole};
-use trail::Trails;
 
 /// Lanes that are remembered, those of earlier configurations included.
-const LANES_MOST: usize = 1_024;
+const MAX_LANES: usize = 1_024;
 /// Aliases that are remembered, those of earlier configurations included.
-const ALIASES_MOST: usize = 4_096;
+const MAX_ALIASES: usize = 4_096;
 
 /// Hears of every attempt that was settled.
 #[derive(Debug, Default)]
 pub(crate) struct Stats {
-    heard: Mutex<Heard>,
+    inner: Mutex<StatsSnapshot>,
 }
 
 /// All of it, at a moment.
 #[derive(Clone, Debug, Default)]
-pub struct Heard {
+pub struct StatsSnapshot {
     /// Sorted by name, provider and model.
     pub lanes: Vec<LaneStats>,
     /// By name; a reader shares them.
@@ -48,7 +48,7 @@ pub struct Heard {
     /// What the gateway itself added to calls (ns).
     pub overhead: Option<Histogram>,
     /// The same by the minutes in which calls were begun; of those that are over by [`MINUTES_OPEN`], by ten minutes.
-    overheads: Hour<Sketch>,
+    overheads: LastHour<Sketch>,
     /// Attempts.
     pub attempts: u64,
     /// Attempts beside the one that a call needed: hedges and races that did not win, and what they replaced.
@@ -57,22 +57,22 @@ pub struct Heard {
     pub cost_usd: f64,
     /// What the extra attempts cost (USD).
     pub extra_usd: f64,
-    trails: Trails,
+    trails: RecentCalls,
 }
 
 impl Stats {
     /// Takes in an attempt.
     pub fn record(&self, row: &Row) {
-        locked(&self.heard).record(row);
+        locked(&self.inner).record(row);
     }
 
     /// What was heard so far.
-    pub fn heard(&self) -> Heard {
-        locked(&self.heard).clone()
+    pub fn snapshot(&self) -> StatsSnapshot {
+        locked(&self.inner).clone()
     }
 }
 
-impl Heard {
+impl StatsSnapshot {
     fn record(&mut self, row: &Row) {
         self.attempts += 1;
         self.cost_usd += row.cost_usd.unwrap_or(0.0);
@@ -82,16 +82,16 @@ impl Heard {
         }
         if let Some(overhead) = row.overhead_ns {
             self.overhead.get_or_insert_with(|| Histogram::new(&OVERHEADS_NS)).add(overhead);
-            if let Some((minute, is_new)) = self.overheads.at(When::of(row)) {
+            if let Some((minute, is_new)) = self.overheads.at(AttemptMinutes::of(row)) {
                 minute.record(overhead);
                 if is_new {
-                    self.overheads.fold_older(MINUTES_OPEN, Sketch::merge);
+                    self.overheads.fold_older(OPEN_MINUTES, Sketch::merge);
                 }
             }
         }
-        self.hear_of_alias(row);
-        let Some(place) = self.place(row) else { return };
-        let lane = &mut self.lanes[place];
+        self.record_alias(row);
+        let Some(index) = self.index(row) else { return };
+        let lane = &mut self.lanes[index];
         lane.record(row);
         self.trails.record(row, &lane.name);
     }
@@ -105,18 +105,18 @@ impl Heard {
     }
 
     /// The calls that were heard of last, the newest first.
-    pub fn calls(&self, most: usize) -> Vec<Arc<Trail>> {
+    pub fn calls(&self, most: usize) -> Vec<Arc<CallTrace>> {
         self.trails.newest(most)
     }
 
-    fn hear_of_alias(&mut self, row: &Row) {
+    fn record_alias(&mut self, row: &Row) {
         if let Some(known) = self.aliases.get_mut(&row.alias) {
             return Arc::make_mut(known).record(row);
         }
-        if self.aliases.len() < ALIASES_MOST {
-            let mut told = AliasStats::default();
-            told.record(row);
-            self.aliases.insert(row.alias.clone(), Arc::new(told));
+        if self.aliases.len() < MAX_ALIASES {
+            let mut stats = AliasStats::default();
+            stats.record(row);
+            self.aliases.insert(row.alias.clone(), Arc::new(stats));
         }
     }
 
@@ -127,18 +127,18 @@ impl Heard {
 
     /// What was heard of a lane.
     pub fn lane(&self, name: &str, provider: &str, model: &str) -> Option<&LaneStats> {
-        let place = self.lanes.binary_search_by(|lane| lane.identity().cmp(&(name, provider, model))).ok()?;
-        Some(&self.lanes[place])
+        let index = self.lanes.binary_search_by(|lane| lane.identity().cmp(&(name, provider, model))).ok()?;
+        Some(&self.lanes[index])
     }
 
-    fn place(&mut self, row: &Row) -> Option<usize> {
+    fn index(&mut self, row: &Row) -> Option<usize> {
         let identity = (row.lane.as_str(), row.provider.as_str(), row.model.as_str());
         match self.lanes.binary_search_by(|lane| lane.identity().cmp(&identity)) {
-            Ok(place) => Some(place),
-            Err(_) if self.lanes.len() >= LANES_MOST => None,
-            Err(place) => {
-                self.lanes.insert(place, LaneStats::new(row));
-                Some(place)
+            Ok(index) => Some(index),
+            Err(_) if self.lanes.len() >= MAX_LANES => None,
+            Err(index) => {
+                self.lanes.insert(index, LaneStats::new(row));
+                Some(index)
             }
         }
     }

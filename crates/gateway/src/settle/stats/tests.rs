@@ -9,30 +9,30 @@ use tokrate_core::FailureKind;
 
 #[test]
 fn a_lane_that_has_no_embeddings_is_none_the_worse_for_it() {
-    let told = Stats::default();
+    let stats = Stats::default();
     let asked = failed(1, "a", FailureKind::NotFound);
-    told.record(&Row { dialect_in: "embeddings".to_owned(), ..asked.clone() });
+    stats.record(&Row { dialect_in: "embeddings".to_owned(), ..asked.clone() });
     let failures = || -> u64 {
-        let heard = told.heard();
-        let lane = heard.lane("a", "example", "model-1").expect("it was heard of");
+        let snapshot = stats.snapshot();
+        let lane = snapshot.lane("a", "example", "model-1").expect("it was heard of");
         lane.minutes_since(0).map(|minute| minute.failed.total()).sum()
     };
     assert_eq!(failures(), 0);
-    told.record(&asked);
-    told.record(&Row { dialect_in: "embeddings".to_owned(), ..failed(2, "a", FailureKind::ServerError) });
+    stats.record(&asked);
+    stats.record(&Row { dialect_in: "embeddings".to_owned(), ..failed(2, "a", FailureKind::ServerError) });
     assert_eq!(failures(), 2, "what is held against a lane is counted as before");
 }
 
 #[test]
 fn attempts_of_one_call_are_told_together_in_whatever_order_they_come() {
-    let told = Stats::default();
+    let stats = Stats::default();
     // A hedge that lost is settled before the winner, a drained one long after.
-    told.record(&lost(1, "b", 1));
-    told.record(&row(1, "a"));
-    told.record(&Row { attempt: 1, role: AttemptRole::Failover, ..row(2, "a") });
-    told.record(&failed(3, "a", FailureKind::Connect));
-    told.record(&lost(2, "b", 0));
-    let calls = told.heard().calls(10);
+    stats.record(&lost(1, "b", 1));
+    stats.record(&row(1, "a"));
+    stats.record(&Row { attempt: 1, role: AttemptRole::Failover, ..row(2, "a") });
+    stats.record(&failed(3, "a", FailureKind::Connect));
+    stats.record(&lost(2, "b", 0));
+    let calls = stats.snapshot().calls(10);
     let seen: Vec<(String, Vec<u32>, bool)> = calls
         .iter()
         .map(|trail| {
@@ -48,64 +48,64 @@ fn attempts_of_one_call_are_told_together_in_whatever_order_they_come() {
 
 #[test]
 fn what_was_beside_the_needed_attempt_is_extra() {
-    let told = Stats::default();
-    told.record(&row(1, "a"));
-    told.record(&lost(2, "a", 0));
-    told.record(&Row { role: AttemptRole::Hedge, ..row(2, "b") });
-    told.record(&failed(3, "a", FailureKind::Connect));
-    let heard = told.heard();
-    assert_eq!((heard.attempts, heard.extra_attempts), (4, 1));
-    assert!((heard.extra_usd - 0.000_42).abs() < 1e-12);
-    assert!((heard.cost_usd - 3.0 * 0.000_42).abs() < 1e-12);
+    let stats = Stats::default();
+    stats.record(&row(1, "a"));
+    stats.record(&lost(2, "a", 0));
+    stats.record(&Row { role: AttemptRole::Hedge, ..row(2, "b") });
+    stats.record(&failed(3, "a", FailureKind::Connect));
+    let snapshot = stats.snapshot();
+    assert_eq!((snapshot.attempts, snapshot.extra_attempts), (4, 1));
+    assert!((snapshot.extra_usd - 0.000_42).abs() < 1e-12);
+    assert!((snapshot.cost_usd - 3.0 * 0.000_42).abs() < 1e-12);
 }
 
 #[test]
 fn an_attempt_belongs_to_the_minute_it_was_begun_in() {
-    let told = Stats::default();
+    let stats = Stats::default();
     for (begun, ended) in [(0, 0), (2, 2), (1, 2), (2, 3), (-59, 3), (59, 59), (-2, 59)] {
         let started_unix_ms = NOON_UNIX_MS.wrapping_add_signed(begun * 60_000);
-        told.record(&Row { started_unix_ms, total_ns: (ended - begun) as u64 * 60_000_000_000, ..row(1, "a") });
+        stats.record(&Row { started_unix_ms, total_ns: (ended - begun) as u64 * 60_000_000_000, ..row(1, "a") });
     }
-    let heard = told.heard();
+    let snapshot = stats.snapshot();
     let noon = NOON_UNIX_MS / 60_000;
     let seen: Vec<(u64, u64)> =
-        heard.lanes[0].minutes.since(0).map(|(number, minute)| (number - noon, minute.attempts)).collect();
+        snapshot.lanes[0].minutes.since(0).map(|(number, minute)| (number - noon, minute.attempts)).collect();
     // 59 minutes later the 59 before are gone, and what comes late for them is left out.
     assert_eq!(seen, [(0, 1), (1, 1), (2, 2), (59, 1)]);
 }
 
 #[test]
 fn of_an_old_minute_a_band_is_kept_and_late_attempts_are_counted() {
-    let told = Stats::default();
+    let stats = Stats::default();
     let at = |begun: u64, ended: u64, ttft_ns: u64| {
         let started_unix_ms = NOON_UNIX_MS + begun * 60_000;
         let total_ns = (ended - begun) * 60_000_000_000;
         Row { started_unix_ms, total_ns, ttft_ns: Some(ttft_ns), ..row(1, "a") }
     };
-    let last = MINUTES_OPEN - 1;
-    [200, 300, 100].into_iter().for_each(|ttft| told.record(&at(0, 0, ttft)));
-    told.record(&at(last, last, 500));
-    told.record(&at(0, last, 400));
-    let first = |heard: &Heard| {
-        let minute = heard.lanes[0].minutes_since(0).next().expect("it was heard of").clone();
+    let last = OPEN_MINUTES - 1;
+    [200, 300, 100].into_iter().for_each(|ttft| stats.record(&at(0, 0, ttft)));
+    stats.record(&at(last, last, 500));
+    stats.record(&at(0, last, 400));
+    let first = |snapshot: &StatsSnapshot| {
+        let minute = snapshot.lanes[0].minutes_since(0).next().expect("it was heard of").clone();
         (minute.attempts, minute.ttft.is_open(), minute.ttft.band().map(|band| (band.count, band.median)))
     };
-    let before = first(&told.heard());
+    let before = first(&stats.snapshot());
     assert_eq!((before.0, before.1, before.2.map(|band| band.0)), (4, true, Some(4)), "it is still open");
-    told.record(&at(MINUTES_OPEN, MINUTES_OPEN, 500));
-    told.record(&at(0, MINUTES_OPEN, 9_000));
-    assert_eq!(first(&told.heard()), (5, false, before.2));
-    assert_eq!(told.heard().overhead_since(0).count(), 7);
+    stats.record(&at(OPEN_MINUTES, OPEN_MINUTES, 500));
+    stats.record(&at(0, OPEN_MINUTES, 9_000));
+    assert_eq!(first(&stats.snapshot()), (5, false, before.2));
+    assert_eq!(stats.snapshot().overhead_since(0).count(), 7);
 }
 
 #[test]
 fn times_of_what_failed_or_was_given_up_are_not_those_of_answers() {
-    let told = Stats::default();
-    told.record(&row(1, "a"));
-    told.record(&Row { ttft_ns: Some(1), ..failed(2, "a", FailureKind::Truncated) });
-    told.record(&lost(3, "a", 1));
-    let heard = told.heard();
-    let chat = &heard.lanes[0].operations[&Operation::Chat];
+    let stats = Stats::default();
+    stats.record(&row(1, "a"));
+    stats.record(&Row { ttft_ns: Some(1), ..failed(2, "a", FailureKind::Truncated) });
+    stats.record(&lost(3, "a", 1));
+    let snapshot = stats.snapshot();
+    let chat = &snapshot.lanes[0].operations[&Operation::Chat];
     assert_eq!(chat.ttft.count(), 1);
     let durations: Vec<_> = chat.duration.iter().map(|(kind, times)| (*kind, times.count())).collect();
     assert_eq!(durations, [(None, 1), (Some(FailureKind::Truncated), 1)]);
@@ -113,13 +113,13 @@ fn times_of_what_failed_or_was_given_up_are_not_those_of_answers() {
 
 #[test]
 fn a_lane_that_is_told_anew_is_another() {
-    let told = Stats::default();
-    told.record(&row(1, "a"));
-    told.record(&Row { model: "model-2".to_owned(), ..row(2, "a") });
-    let heard = told.heard();
-    assert_eq!(heard.lanes.len(), 2);
-    assert_eq!(heard.lane("a", "example", "model-2").map(|lane| lane.count(|_| true)), Some(1));
-    assert!(heard.lane("a", "example", "model-3").is_none());
+    let stats = Stats::default();
+    stats.record(&row(1, "a"));
+    stats.record(&Row { model: "model-2".to_owned(), ..row(2, "a") });
+    let snapshot = stats.snapshot();
+    assert_eq!(snapshot.lanes.len(), 2);
+    assert_eq!(snapshot.lane("a", "example", "model-2").map(|lane| lane.count(|_| true)), Some(1));
+    assert!(snapshot.lane("a", "example", "model-3").is_none());
 }
 
 /// How often the rows are heard.
@@ -141,7 +141,7 @@ fn hearing_a_row_costs_less_than_a_microsecond() {
         ("all fail", |call, lane| vec![failed(call, lane, FailureKind::Connect)]),
     ];
     for (name, rows_of) in kinds {
-        let told = Stats::default();
+        let stats = Stats::default();
         // Few enough to stay in the processor's cache, as a row does that was just made; more than are remembered.
         let rows: Vec<Row> = (0..2_000u64)
             .flat_map(|call| {
@@ -155,16 +155,16 @@ fn hearing_a_row_costs_less_than_a_microsecond() {
             .collect();
         let began = clock.now();
         for _ in 0..ROUNDS {
-            rows.iter().for_each(|row| told.record(black_box(row)));
+            rows.iter().for_each(|row| stats.record(black_box(row)));
         }
         let took = clock.now() - began;
         let began = clock.now();
-        let heard = black_box(told.heard());
+        let snapshot = black_box(stats.snapshot());
         let copied = clock.now() - began;
         let each = took.as_nanos() / (ROUNDS * rows.len() as u64);
         println!("{name}: {each} ns a row; a copy of all takes {copied}");
         assert!(each < 1_000, "{name}: {each} ns");
-        assert_eq!(heard.attempts, ROUNDS * rows.len() as u64);
+        assert_eq!(snapshot.attempts, ROUNDS * rows.len() as u64);
     }
 }
 
@@ -173,16 +173,16 @@ proptest! {
 
     #[test]
     fn its_size_is_bounded_whatever_comes(rows in prop::collection::vec((0u64..2_000, 0u32..40, 0usize..4, any::<bool>(), any::<u64>()), 0..600)) {
-        let told = Stats::default();
+        let stats = Stats::default();
         for (call, number, end, won, at) in &rows {
-            told.record(&Row { attempt: *number, end: AttemptEnd::ALL[*end], won: *won, started_unix_ms: *at, ..row(*call, "a") });
+            stats.record(&Row { attempt: *number, end: AttemptEnd::ALL[*end], won: *won, started_unix_ms: *at, ..row(*call, "a") });
         }
-        let heard = told.heard();
-        prop_assert_eq!(heard.attempts, rows.len() as u64);
-        prop_assert_eq!(heard.lanes.iter().map(|lane| lane.count(|_| true)).sum::<u64>(), rows.len() as u64);
-        prop_assert!(heard.lanes.iter().all(|lane| lane.minutes.since(0).count() <= 60));
-        prop_assert!(heard.lanes.iter().all(|lane| lane.minutes.since(0).is_sorted_by(|a, b| a.0 < b.0)));
-        let calls = heard.calls(usize::MAX);
+        let snapshot = stats.snapshot();
+        prop_assert_eq!(snapshot.attempts, rows.len() as u64);
+        prop_assert_eq!(snapshot.lanes.iter().map(|lane| lane.count(|_| true)).sum::<u64>(), rows.len() as u64);
+        prop_assert!(snapshot.lanes.iter().all(|lane| lane.minutes.since(0).count() <= 60));
+        prop_assert!(snapshot.lanes.iter().all(|lane| lane.minutes.since(0).is_sorted_by(|a, b| a.0 < b.0)));
+        let calls = snapshot.calls(usize::MAX);
         prop_assert!(calls.len() <= 100 + 256);
         prop_assert!(calls.iter().all(|trail| trail.attempts.len() <= 16));
     }

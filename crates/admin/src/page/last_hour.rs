@@ -5,28 +5,28 @@
 
 use std::fmt::Write as _;
 use tokrate_charts::{Axis, Chart, LineChart, Point, Series, SeriesStyle, Size, escape};
-use tokrate_gateway::telemetry::View;
-use tokrate_gateway::telemetry::{LaneStats, MINUTES, MINUTES_OPEN, Minute, SPEED_STEPS, Spread};
+use tokrate_gateway::telemetry::Snapshot;
+use tokrate_gateway::telemetry::{Distribution, LaneStats, MINUTES, Minute, OPEN_MINUTES, SPEED_STEPS};
 
 /// Lanes of one chart: more cannot be told apart.
-const LANES_MOST: usize = 6;
+const MAX_LANES: usize = 6;
 
 /// Adds the section.
-pub(super) fn push(out: &mut String, view: &View) {
+pub(super) fn render(out: &mut String, snapshot: &Snapshot) {
     out.push_str("<section id=\"hour\"><h2>The last hour</h2>");
-    let since = view.hour_began();
+    let since = snapshot.hour_began();
     let answered = |lane: &LaneStats| -> u64 {
         lane.minutes_since(since).filter_map(|minute| minute.ttft.band()).map(|band| u64::from(band.count)).sum()
     };
-    let mut lanes: Vec<(&LaneStats, u64)> = view.heard.lanes.iter().map(|lane| (lane, answered(lane))).collect();
+    let mut lanes: Vec<(&LaneStats, u64)> = snapshot.stats.lanes.iter().map(|lane| (lane, answered(lane))).collect();
     lanes.retain(|(_, answers)| *answers > 0);
     if lanes.is_empty() {
         out.push_str("<p class=\"none\">No answer was begun within the last hour.</p></section>\n");
         return;
     }
     lanes.sort_by_key(|(_, answers)| std::cmp::Reverse(*answers));
-    let left_out = lanes.len().saturating_sub(LANES_MOST);
-    lanes.truncate(LANES_MOST);
+    let left_out = lanes.len().saturating_sub(MAX_LANES);
+    lanes.truncate(MAX_LANES);
     // In the order of their names, so that colours stay with their lanes from one look to the next.
     lanes.sort_by_key(|(lane, _)| lane.identity());
     let _ = write!(
@@ -35,14 +35,14 @@ pub(super) fn push(out: &mut String, view: &View) {
             "<p class=\"intro\">By the minute in which attempts were begun: median, and a band from the 10th to the 90th ",
             "percentile, of those that ended within {} minutes."
         ),
-        MINUTES_OPEN
+        OPEN_MINUTES
     );
     if left_out > 0 {
-        let _ = write!(out, " The {LANES_MOST} lanes that answered most; {left_out} more are left out.");
+        let _ = write!(out, " The {MAX_LANES} lanes that answered most; {left_out} more are left out.");
     }
     out.push_str("</p><div class=\"pair\">");
-    let course = |of: fn(&Minute) -> &Spread, per: f64| -> Vec<Series> {
-        lanes.iter().map(|(lane, _)| series(view, lane, of, per)).collect()
+    let course = |of: fn(&Minute) -> &Distribution, per: f64| -> Vec<Series> {
+        lanes.iter().map(|(lane, _)| series(snapshot, lane, of, per)).collect()
     };
     chart(out, "TTFT", Axis::linear("Sent to first output text", "s"), course(|minute| &minute.ttft, 1e9));
     let speed = Axis::linear("Of one request after its first chunk", "tok/s");
@@ -75,8 +75,8 @@ fn chart(out: &mut String, title: &str, y: Axis, series: Vec<Series>) {
 }
 
 /// A lane's course, with gaps where it was not asked.
-fn series(view: &View, lane: &LaneStats, of: fn(&Minute) -> &Spread, per: f64) -> Series {
-    let now = view.minute();
+fn series(snapshot: &Snapshot, lane: &LaneStats, of: fn(&Minute) -> &Distribution, per: f64) -> Series {
+    let now = snapshot.minute();
     let point = |ago: u64| {
         let band = lane.minutes.since(now.saturating_sub(ago)).next().filter(|(number, _)| number + ago == now);
         let band = band.and_then(|(_, minute)| of(minute).band());
@@ -91,11 +91,11 @@ fn series(view: &View, lane: &LaneStats, of: fn(&Minute) -> &Spread, per: f64) -
     };
     let oldest = lane.minutes.oldest().map_or(0, |oldest| now.saturating_sub(oldest)).min(MINUTES - 1);
     let points = (0..=oldest).rev().map(point).collect();
-    Series { name: name_of(view, lane), points, style: SeriesStyle::Course }
+    Series { name: name_of(snapshot, lane), points, style: SeriesStyle::Course }
 }
 
 /// Its name; with its model where another lane of that name has been configured since.
-fn name_of(view: &View, lane: &LaneStats) -> String {
-    let namesakes = view.heard.lanes.iter().filter(|other| other.name == lane.name).count();
+fn name_of(snapshot: &Snapshot, lane: &LaneStats) -> String {
+    let namesakes = snapshot.stats.lanes.iter().filter(|other| other.name == lane.name).count();
     if namesakes > 1 { format!("{} ({})", lane.name, lane.model) } else { lane.name.to_string() }
 }

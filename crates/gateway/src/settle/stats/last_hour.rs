@@ -19,37 +19,37 @@ pub(crate) fn hour_began(minute: u64) -> u64 {
 
 /// What was begun in each minute; a copy shares it.
 #[derive(Clone, Debug)]
-pub struct Hour<T> {
+pub struct LastHour<T> {
     /// Minutes since 1970, rising.
     minutes: VecDeque<(u64, Arc<T>)>,
 }
 
-impl<T> Default for Hour<T> {
-    fn default() -> Hour<T> {
-        Hour { minutes: VecDeque::new() }
+impl<T> Default for LastHour<T> {
+    fn default() -> LastHour<T> {
+        LastHour { minutes: VecDeque::new() }
     }
 }
 
 /// When something was begun that is counted now.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct When {
+pub(crate) struct AttemptMinutes {
     /// The minute in which it was begun.
     pub begun: u64,
     /// The minute in which it is counted.
     pub counted: u64,
 }
 
-impl When {
+impl AttemptMinutes {
     /// An attempt is counted when it ends.
-    pub fn of(row: &Row) -> When {
+    pub fn of(row: &Row) -> AttemptMinutes {
         let ended_unix_ms = row.started_unix_ms.saturating_add(row.total_ns / 1_000_000);
-        When { begun: row.started_unix_ms / 60_000, counted: ended_unix_ms / 60_000 }
+        AttemptMinutes { begun: row.started_unix_ms / 60_000, counted: ended_unix_ms / 60_000 }
     }
 }
 
-impl<T: Clone + Default> Hour<T> {
+impl<T: Clone + Default> LastHour<T> {
     /// That of the minute in which something was begun, and whether the minute is new; nothing if it is over by more than an hour.
-    pub(crate) fn at(&mut self, When { begun: number, counted }: When) -> Option<(&mut T, bool)> {
+    pub(crate) fn at(&mut self, AttemptMinutes { begun: number, counted }: AttemptMinutes) -> Option<(&mut T, bool)> {
         // Threads count side by side; what lies further ahead was told by a clock that has been put right since.
         let ahead = self.minutes.partition_point(|(known, _)| *known <= counted.saturating_add(1));
         self.minutes.truncate(ahead);
@@ -90,7 +90,7 @@ impl<T: Clone + Default> Hour<T> {
     }
 }
 
-impl<T> Hour<T> {
+impl<T> LastHour<T> {
     /// Those from this minute on, rising, with their numbers.
     pub fn since(&self, number: u64) -> impl Iterator<Item = (u64, &T)> {
         self.minutes.iter().filter(move |(known, _)| *known >= number).map(|(known, minute)| (*known, minute.as_ref()))
@@ -107,32 +107,32 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn on_time(number: u64) -> When {
-        When { begun: number, counted: number }
+    fn on_time(number: u64) -> AttemptMinutes {
+        AttemptMinutes { begun: number, counted: number }
     }
 
-    fn numbers(hour: &Hour<u32>) -> Vec<(u64, u32)> {
+    fn numbers(hour: &LastHour<u32>) -> Vec<(u64, u32)> {
         hour.since(0).map(|(number, count)| (number, *count)).collect()
     }
 
     #[test]
     fn what_is_over_by_an_hour_is_forgotten_and_comes_too_late() {
-        let mut hour: Hour<u32> = Hour::default();
+        let mut hour: LastHour<u32> = LastHour::default();
         for (begun, is_new) in [(100, true), (102, true), (101, true), (102, false)] {
-            let (count, said) = hour.at(When { begun, counted: 102 }).expect("within the hour");
+            let (count, was_new) = hour.at(AttemptMinutes { begun, counted: 102 }).expect("within the hour");
             *count += 1;
-            assert_eq!(said, is_new, "{begun}");
+            assert_eq!(was_new, is_new, "{begun}");
         }
         assert_eq!(numbers(&hour), [(100, 1), (101, 1), (102, 2)]);
         assert!(hour.at(on_time(161)).is_some());
         assert_eq!(numbers(&hour), [(102, 2), (161, 0)]);
-        assert!(hour.at(When { begun: 101, counted: 161 }).is_none(), "over by an hour");
+        assert!(hour.at(AttemptMinutes { begun: 101, counted: 161 }).is_none(), "over by an hour");
         assert_eq!(hour.oldest(), Some(102));
     }
 
     #[test]
     fn what_a_clock_told_that_was_ahead_is_forgotten_when_it_is_put_right() {
-        let mut hour: Hour<u32> = Hour::default();
+        let mut hour: LastHour<u32> = LastHour::default();
         for number in [100, 5_000, 5_001] {
             hour.at(on_time(number)).expect("the newest");
         }
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn only_old_ones_that_are_due_are_changed() {
-        let mut hour: Hour<u32> = Hour::default();
+        let mut hour: LastHour<u32> = LastHour::default();
         for number in [10, 11, 12, 20] {
             *hour.at(on_time(number)).expect("within the hour").0 = number as u32;
         }
@@ -156,14 +156,14 @@ mod tests {
 
     #[test]
     fn old_ones_are_put_together_by_tens_and_late_ones_join_them() {
-        let mut hour: Hour<u32> = Hour::default();
-        let fold = |hour: &mut Hour<u32>| hour.fold_older(5, |sum, count| *sum += count);
+        let mut hour: LastHour<u32> = LastHour::default();
+        let fold = |hour: &mut LastHour<u32>| hour.fold_older(5, |sum, count| *sum += count);
         for number in 108..=125 {
             *hour.at(on_time(number)).expect("within the hour").0 += 1;
             fold(&mut hour);
         }
         assert_eq!(numbers(&hour), [(100, 2), (110, 10), (120, 1), (121, 1), (122, 1), (123, 1), (124, 1), (125, 1)]);
-        *hour.at(When { begun: 115, counted: 125 }).expect("within the hour").0 += 1;
+        *hour.at(AttemptMinutes { begun: 115, counted: 125 }).expect("within the hour").0 += 1;
         fold(&mut hour);
         assert_eq!(hour.since(110).next(), Some((110, &11)));
         hour.at(on_time(165)).expect("the newest");
@@ -173,12 +173,12 @@ mod tests {
     proptest! {
         #[test]
         fn it_holds_the_last_sixty_of_whatever_comes(given in prop::collection::vec(0u64..200, 0..100)) {
-            let mut hour: Hour<u32> = Hour::default();
+            let mut hour: LastHour<u32> = LastHour::default();
             let mut newest = 0;
             let mut plain = std::collections::BTreeMap::<u64, u32>::new();
             for number in given {
                 newest = newest.max(number);
-                if let Some((count, _)) = hour.at(When { begun: number, counted: newest }) {
+                if let Some((count, _)) = hour.at(AttemptMinutes { begun: number, counted: newest }) {
                     *count += 1;
                     *plain.entry(number).or_default() += 1;
                 }

@@ -10,7 +10,7 @@ use http::header::AUTHORIZATION;
 use sha2::{Digest, Sha256};
 
 /// Longest header that is looked at (bytes).
-const HEADER_BYTES_MOST: usize = 2_048;
+const MAX_HEADER_BYTES: usize = 2_048;
 
 /// Some clients leave the padding out.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
@@ -20,27 +20,27 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 
 /// Whether a request shows the key of that hash: as `Authorization: Bearer`, or as the password of `Basic` with any user name,
 /// as browsers do.
-pub(super) fn is_shown(headers: &HeaderMap, key: &[u8; 32]) -> bool {
-    shown(headers).is_some_and(|shown| same(&Sha256::digest(shown).into(), key))
+pub(super) fn is_authorized(headers: &HeaderMap, key: &[u8; 32]) -> bool {
+    presented_key(headers).is_some_and(|presented_key| constant_time_eq(&Sha256::digest(presented_key).into(), key))
 }
 
-fn shown(headers: &HeaderMap) -> Option<Vec<u8>> {
+fn presented_key(headers: &HeaderMap) -> Option<Vec<u8>> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     // Of two, nobody knows which one is meant.
     let (Some(value), None) = (values.next(), values.next()) else { return None };
-    let value = Some(value.as_bytes()).filter(|value| value.len() <= HEADER_BYTES_MOST)?;
+    let value = Some(value.as_bytes()).filter(|value| value.len() <= MAX_HEADER_BYTES)?;
     let at = value.iter().position(|byte| *byte == b' ')?;
-    let (scheme, said) = (&value[..at], value[at..].trim_ascii());
+    let (scheme, credentials) = (&value[..at], value[at..].trim_ascii());
     if scheme.eq_ignore_ascii_case(b"bearer") {
-        return Some(said.to_vec());
+        return Some(credentials.to_vec());
     }
-    let pair = scheme.eq_ignore_ascii_case(b"basic").then(|| BASE64.decode(said).ok())??;
+    let pair = scheme.eq_ignore_ascii_case(b"basic").then(|| BASE64.decode(credentials).ok())??;
     let colon = pair.iter().position(|byte| *byte == b':')?;
     Some(pair[colon + 1..].to_vec())
 }
 
 /// Compares all of it, wherever it differs.
-fn same(one: &[u8; 32], other: &[u8; 32]) -> bool {
+fn constant_time_eq(one: &[u8; 32], other: &[u8; 32]) -> bool {
     let differs = one.iter().zip(other).fold(0, |differs, (one, other)| differs | (one ^ other));
     std::hint::black_box(differs) == 0
 }
@@ -58,7 +58,7 @@ mod tests {
     #[test]
     fn the_key_opens_as_a_token_and_as_a_password_and_nothing_else_does() {
         let key: [u8; 32] = Sha256::digest("open sesame:1").into();
-        let opens = |values: &[&str]| is_shown(&headers(values), &key);
+        let opens = |values: &[&str]| is_authorized(&headers(values), &key);
         // `anybody:open sesame:1`, `:open sesame:1`
         for good in [
             "Bearer open sesame:1",

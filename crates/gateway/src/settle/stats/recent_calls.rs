@@ -9,17 +9,17 @@ use tokrate_core::FailureKind;
 use tokrate_meter::{Attempt as Row, AttemptEnd, AttemptRole, CostBasis};
 
 /// Calls that are remembered after their answer.
-pub(crate) const CALLS_MOST: usize = 100;
+pub(crate) const MAX_CALLS: usize = 100;
 /// Calls that are remembered before it: of those only attempts that failed or lost have been settled.
-const UNANSWERED_MOST: usize = 256;
+const MAX_UNANSWERED: usize = 256;
 /// Attempts of one call that are remembered.
-const ATTEMPTS_MOST: usize = 16;
+const MAX_ATTEMPTS: usize = 16;
 /// Bytes of a name that a provider chose.
-const NAME_BYTES_MOST: usize = 128;
+const MAX_NAME_BYTES: usize = 128;
 
 /// One call.
 #[derive(Clone, Debug)]
-pub struct Trail {
+pub struct CallTrace {
     /// The call id in the log.
     pub call: String,
     /// The alias that the client asked for.
@@ -27,14 +27,14 @@ pub struct Trail {
     /// Whether the answer was streamed.
     pub stream: bool,
     /// In the order of their beginning.
-    pub attempts: Vec<Attempted>,
+    pub attempts: Vec<AttemptTrace>,
     /// Counts up with every row that is heard.
-    heard: u64,
+    sequence: u64,
 }
 
 /// One attempt of it.
 #[derive(Clone, Debug)]
-pub struct Attempted {
+pub struct AttemptTrace {
     /// Its number within the call, from 0.
     pub number: u32,
     /// Name of the lane.
@@ -73,37 +73,37 @@ pub struct Attempted {
 
 /// All of them.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Trails {
-    answered: VecDeque<Arc<Trail>>,
-    unanswered: BTreeMap<String, Arc<Trail>>,
-    heard: u64,
+pub(crate) struct RecentCalls {
+    answered: VecDeque<Arc<CallTrace>>,
+    unanswered: BTreeMap<String, Arc<CallTrace>>,
+    sequence: u64,
 }
 
-impl Trails {
+impl RecentCalls {
     pub fn record(&mut self, row: &Row, lane: &Arc<str>) {
-        self.heard += 1;
-        let attempt = Attempted::of(row, lane);
+        self.sequence += 1;
+        let attempt = AttemptTrace::of(row, lane);
         // What the client saw the end of.
         let is_last = row.won || row.end == AttemptEnd::Abandoned;
         let begun = if self.unanswered.is_empty() { None } else { self.unanswered.remove(&row.call) };
         let mut trail = match begun {
             Some(trail) => trail,
             None if !is_last && self.join_answered(row, &attempt) => return,
-            None => Arc::new(Trail {
+            None => Arc::new(CallTrace {
                 call: row.call.clone(),
                 alias: row.alias.clone(),
                 stream: row.stream,
                 attempts: Vec::with_capacity(1),
-                heard: 0,
+                sequence: 0,
             }),
         };
-        Arc::make_mut(&mut trail).take(attempt, self.heard);
+        Arc::make_mut(&mut trail).push(attempt, self.sequence);
         if is_last {
             self.keep(trail);
             return;
         }
         self.unanswered.insert(row.call.clone(), trail);
-        if self.unanswered.len() > UNANSWERED_MOST
+        if self.unanswered.len() > MAX_UNANSWERED
             && let Some((_, oldest)) = self.unanswered.pop_first()
         {
             self.keep(oldest);
@@ -111,25 +111,25 @@ impl Trails {
     }
 
     /// The calls that were heard of last, the newest first.
-    pub fn newest(&self, most: usize) -> Vec<Arc<Trail>> {
-        let mut all: Vec<&Arc<Trail>> = self.answered.iter().chain(self.unanswered.values()).collect();
-        all.sort_by_key(|trail| std::cmp::Reverse(trail.heard));
+    pub fn newest(&self, most: usize) -> Vec<Arc<CallTrace>> {
+        let mut all: Vec<&Arc<CallTrace>> = self.answered.iter().chain(self.unanswered.values()).collect();
+        all.sort_by_key(|trail| std::cmp::Reverse(trail.sequence));
         all.into_iter().take(most).cloned().collect()
     }
 
-    fn keep(&mut self, trail: Arc<Trail>) {
-        if self.answered.len() == CALLS_MOST {
+    fn keep(&mut self, trail: Arc<CallTrace>) {
+        if self.answered.len() == MAX_CALLS {
             self.answered.pop_front();
         }
         self.answered.push_back(trail);
     }
 
     /// An attempt that was read on in the background after its call had ended.
-    fn join_answered(&mut self, row: &Row, attempt: &Attempted) -> bool {
-        let heard = self.heard;
+    fn join_answered(&mut self, row: &Row, attempt: &AttemptTrace) -> bool {
+        let sequence = self.sequence;
         match self.answered.iter_mut().rfind(|trail| trail.call == row.call) {
             Some(trail) => {
-                Arc::make_mut(trail).take(attempt.clone(), heard);
+                Arc::make_mut(trail).push(attempt.clone(), sequence);
                 true
             }
             None => false,
@@ -137,10 +137,10 @@ impl Trails {
     }
 }
 
-impl Trail {
-    fn take(&mut self, attempt: Attempted, heard: u64) {
-        self.heard = heard;
-        if self.attempts.len() < ATTEMPTS_MOST {
+impl CallTrace {
+    fn push(&mut self, attempt: AttemptTrace, sequence: u64) {
+        self.sequence = sequence;
+        if self.attempts.len() < MAX_ATTEMPTS {
             let place = self.attempts.partition_point(|other| other.number <= attempt.number);
             self.attempts.insert(place, attempt);
         }
@@ -152,7 +152,7 @@ impl Trail {
     }
 
     /// The attempt whose answer the client got.
-    pub fn winner(&self) -> Option<&Attempted> {
+    pub fn winner(&self) -> Option<&AttemptTrace> {
         self.attempts.iter().find(|attempt| attempt.won)
     }
 
@@ -162,16 +162,16 @@ impl Trail {
     }
 
     /// The beginning of its first attempt to the first token of one of them (ns).
-    pub fn first_token_ns(&self, attempt: &Attempted) -> Option<u64> {
+    pub fn first_token_ns(&self, attempt: &AttemptTrace) -> Option<u64> {
         let begun = attempt.started_unix_ms.saturating_sub(self.started_unix_ms()) * 1_000_000;
         Some(begun + attempt.wait_ns.unwrap_or(0) + attempt.ttft_ns?)
     }
 }
 
-impl Attempted {
-    fn of(row: &Row, lane: &Arc<str>) -> Attempted {
+impl AttemptTrace {
+    fn of(row: &Row, lane: &Arc<str>) -> AttemptTrace {
         let other = row.model_answered.as_ref().filter(|answered| **answered != row.model);
-        Attempted {
+        AttemptTrace {
             number: row.attempt,
             lane: Arc::clone(lane),
             role: row.role,
@@ -188,7 +188,7 @@ impl Attempted {
             in_flight: row.in_flight,
             cost_usd: row.cost_usd,
             cost_basis: row.cost_basis,
-            model_answered: other.map(|answered| answered[..answered.floor_char_boundary(NAME_BYTES_MOST)].to_owned()),
+            model_answered: other.map(|answered| answered[..answered.floor_char_boundary(MAX_NAME_BYTES)].to_owned()),
         }
     }
 }

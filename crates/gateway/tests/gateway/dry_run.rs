@@ -1,46 +1,52 @@
 //! Whatever comes to the door, nothing panics: lanes are asked in JSON of their own dialect, or the client hears why not in its.
 
-use crate::house::{configured, lane};
+use crate::harness::{configured, lane};
 use bytes::Bytes;
 use http::Method;
 use proptest::prelude::*;
 use serde_json::Value;
 use std::net::SocketAddr;
-use tokrate_gateway::{Config, Decision, Door, Mode};
+use tokrate_gateway::{Config, Decision, DryRun, Mode};
 use tokrate_wire::{Dialect, Shape, decode_request};
 
 /// A lane for each dialect, and an alias over all of them.
-fn door() -> Door {
+fn dry_run() -> DryRun {
     let nowhere = SocketAddr::from(([127, 0, 0, 1], 9));
     let lanes = Dialect::ALL.iter().map(|dialect| lane(dialect.name(), nowhere, &[*dialect])).collect();
-    Door::new(&Config { log: None, ..configured(lanes, Mode::Off) }).expect("a door")
+    DryRun::new(&Config { log: None, ..configured(lanes, Mode::Off) }).expect("a door")
 }
 
 /// What must be true of every request.
-fn check(door: &Door, method: &Method, path: &str, header: Option<(&str, &[u8])>, body: &[u8]) -> Option<Decision> {
+fn check(
+    dry_run: &DryRun,
+    method: &Method,
+    path: &str,
+    header: Option<(&str, &[u8])>,
+    body: &[u8],
+) -> Option<Decision> {
     let mut request = http::Request::builder().method(method).uri(path);
     if let Some((name, value)) = header {
         request = request.header(name, value);
     }
     // What is no request of HTTP does not come this far.
     let head = request.body(()).ok()?.into_parts().0;
-    let decision = door.decide(head, Bytes::copy_from_slice(body));
+    let decision = dry_run.evaluate(head, Bytes::copy_from_slice(body));
     match &decision {
-        Decision::Answered { status: 200, .. } => {}
-        Decision::Answered { status, body, dialect } => {
-            let told: Value = serde_json::from_slice(body).expect("an error is JSON");
-            let error = &told["error"];
-            let said = match dialect {
+        Decision::Respond { status: 200, .. } => {}
+        Decision::Respond { status, body, dialect } => {
+            let json: Value = serde_json::from_slice(body).expect("an error is JSON");
+            let error = &json["error"];
+            let message = match dialect {
                 Dialect::OllamaChat | Dialect::OllamaGenerate => error,
                 _ => &error["message"],
             };
-            assert!(said.as_str().is_some_and(|said| !said.is_empty()), "{dialect:?}: {told}");
-            assert_eq!(*dialect == Dialect::Anthropic, told["type"] == "error", "{told}");
-            assert!((400..500).contains(status), "{status}: {told}");
+            assert!(message.as_str().is_some_and(|message| !message.is_empty()), "{dialect:?}: {json}");
+            assert_eq!(*dialect == Dialect::Anthropic, json["type"] == "error", "{json}");
+            assert!((400..500).contains(status), "{status}: {json}");
         }
-        Decision::Asked(asked) => {
-            assert!(!asked.is_empty());
-            for upstream in asked {
+        Decision::Forward(requests) => {
+            assert!(!requests.is_empty());
+            for upstream in requests {
                 assert!(upstream.path.starts_with("/v1/"), "{}", upstream.path);
                 let read: Value = serde_json::from_slice(&upstream.body).unwrap_or(Value::Null);
                 // Numbers beyond floats and half a surrogate pair are handed on as they came.
@@ -59,9 +65,9 @@ const CHAT: &str = r#"{"model":"all","messages":[{"role":"user","content":"hi"}]
 
 #[test]
 fn a_plain_request_reaches_every_lane_in_its_own_dialect() {
-    let decision = check(&door(), &Method::POST, "/v1/chat/completions", None, CHAT.as_bytes());
-    let Some(Decision::Asked(asked)) = decision else { panic!("{decision:?}") };
-    let dialects: Vec<_> = asked.iter().filter_map(|upstream| upstream.dialect).collect();
+    let decision = check(&dry_run(), &Method::POST, "/v1/chat/completions", None, CHAT.as_bytes());
+    let Some(Decision::Forward(requests)) = decision else { panic!("{decision:?}") };
+    let dialects: Vec<_> = requests.iter().filter_map(|upstream| upstream.dialect).collect();
     assert_eq!(dialects, Dialect::ALL);
 }
 
@@ -70,7 +76,7 @@ proptest! {
 
     #[test]
     fn whatever_comes_is_asked_of_lanes_or_refused_in_the_clients_dialect(
-        place in 0..Dialect::ALL.len() + 3,
+        index in 0..Dialect::ALL.len() + 3,
         post in proptest::bool::weighted(0.9),
         header in proptest::option::of((
             prop_oneof![Just("authorization"), Just("x-tokrate-mode"), Just("anthropic-version"), Just("content-length")],
@@ -88,12 +94,12 @@ proptest! {
         ],
         tail in "[a-z/?=:%.]{0,12}",
     ) {
-        let path = match Dialect::ALL.get(place) {
+        let path = match Dialect::ALL.get(index) {
             Some(dialect) => format!("/v1{}", dialect.path("all", Shape::Stream)),
-            None => [format!("/v1/{tail}"), format!("/v1/models/{tail}"), "/v1/embeddings".to_owned()][place - Dialect::ALL.len()].clone(),
+            None => [format!("/v1/{tail}"), format!("/v1/models/{tail}"), "/v1/embeddings".to_owned()][index - Dialect::ALL.len()].clone(),
         };
         let method = if post { Method::POST } else { Method::GET };
         let header = header.as_ref().map(|(name, value)| (*name, value.as_slice()));
-        let _ = check(&door(), &method, &path, header, &body);
+        let _ = check(&dry_run(), &method, &path, header, &body);
     }
 }

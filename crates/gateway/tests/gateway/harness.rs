@@ -7,7 +7,7 @@ use tokrate_admin::Admin;
 use tokrate_core::Span;
 use tokrate_gateway::{
     AliasConfig, BudgetConfig, Config, EndpointConfig, Gateway, LaneConfig, LogSettings, LoserPolicy, Mode, Policy,
-    Price, RunningGateway, TokensMost,
+    Price, RunningGateway, TokenLimits,
 };
 use tokrate_meter::Attempt;
 use tokrate_net::Target;
@@ -15,8 +15,8 @@ use tokrate_store::{Query, Sqlite, Store};
 use tokrate_wire::Dialect;
 
 /// A gateway with its log's file, which is removed with it.
-pub struct House {
-    pub gateway: Option<RunningGateway>,
+pub struct TestGateway {
+    pub running: Option<RunningGateway>,
     pub address: SocketAddr,
     log: PathBuf,
 }
@@ -36,8 +36,8 @@ pub fn lane(name: &str, address: SocketAddr, dialects: &[Dialect]) -> LaneConfig
         model: format!("model-{name}"),
         endpoints: dialects.iter().map(endpoint).collect(),
         price: Some(Price { input: 1.0, output: 2.0, ..Price::default() }),
-        most: TokensMost::default(),
-        in_flight_most: None,
+        token_limits: TokenLimits::default(),
+        max_in_flight: None,
         loser: LoserPolicy::CancelEstimate,
         curve: Vec::new(),
         forward_headers: vec!["x-tokrate-fault".to_owned()],
@@ -55,7 +55,7 @@ pub fn configured(lanes: Vec<LaneConfig>, mode: Mode) -> Config {
         lanes: (0..lanes.len()).collect(),
         policy: Policy::Fixed,
         mode,
-        attempts_most: 3,
+        max_attempts: 3,
         budget: BudgetConfig { extra_share: 2.0, burst: 100.0, ..BudgetConfig::default() },
         second_look: None,
     };
@@ -68,24 +68,24 @@ pub fn configured(lanes: Vec<LaneConfig>, mode: Mode) -> Config {
     }
 }
 
-impl House {
-    pub fn start(config: Config) -> House {
+impl TestGateway {
+    pub fn start(config: Config) -> TestGateway {
         let log = config.log.as_ref().map(|log| log.path.clone()).unwrap_or_default();
         let gateway = Gateway::start(config, Admin::new).expect("a gateway");
-        House { address: gateway.address(), gateway: Some(gateway), log }
+        TestGateway { address: gateway.address(), running: Some(gateway), log }
     }
 
     /// Starts it anew, after its end, with the same log.
     pub fn restart(&mut self, config: Config) {
-        self.gateway = None;
+        self.running = None;
         let gateway = Gateway::start(config, Admin::new).expect("a gateway");
         self.address = gateway.address();
-        self.gateway = Some(gateway);
+        self.running = Some(gateway);
     }
 
     /// Ends the gateway and says what its log holds, in order of writing.
     pub fn rows(&mut self) -> Vec<Attempt> {
-        if let Some(gateway) = self.gateway.take() {
+        if let Some(gateway) = self.running.take() {
             gateway.stop();
         }
         let store = Sqlite::open_reader(&self.log).expect("the log's file");
@@ -95,9 +95,9 @@ impl House {
     }
 }
 
-impl Drop for House {
+impl Drop for TestGateway {
     fn drop(&mut self) {
-        self.gateway = None;
+        self.running = None;
         for end in ["", "-wal", "-shm"] {
             let mut path = self.log.clone().into_os_string();
             path.push(end);

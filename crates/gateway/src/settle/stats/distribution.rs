@@ -6,7 +6,7 @@ use tokrate_core::Sketch;
 
 /// Values of one minute.
 #[derive(Clone, Debug)]
-pub enum Spread {
+pub enum Distribution {
     /// All values, while more may come.
     Open(Box<Sketch>),
     /// Their quantiles, once the minute is closed; `None` if there were no values.
@@ -27,16 +27,16 @@ pub struct Band {
     pub high: f32,
 }
 
-impl Default for Spread {
-    fn default() -> Spread {
-        Spread::Open(Box::default())
+impl Default for Distribution {
+    fn default() -> Distribution {
+        Distribution::Open(Box::default())
     }
 }
 
-impl Spread {
+impl Distribution {
     /// Takes in a value; what comes for one that is closed is too late.
     pub(crate) fn record(&mut self, value: u64) {
-        if let Spread::Open(sketch) = self {
+        if let Distribution::Open(sketch) = self {
             sketch.record(value);
         }
     }
@@ -44,22 +44,22 @@ impl Spread {
     /// Where they lie; nothing if there was none.
     pub fn band(&self) -> Option<Band> {
         match self {
-            Spread::Open(sketch) => {
+            Distribution::Open(sketch) => {
                 let quantile = |share| sketch.quantile(share).map(|value| value as f32);
                 let count = u32::try_from(sketch.count()).unwrap_or(u32::MAX);
                 Some(Band { count, low: quantile(0.1)?, median: quantile(0.5)?, high: quantile(0.9)? })
             }
-            Spread::Closed(band) => *band,
+            Distribution::Closed(band) => *band,
         }
     }
 
     /// Keeps no more than where they lie.
     pub(crate) fn close(&mut self) {
-        *self = Spread::Closed(self.band());
+        *self = Distribution::Closed(self.band());
     }
 
     pub(crate) fn is_open(&self) -> bool {
-        matches!(self, Spread::Open(_))
+        matches!(self, Distribution::Open(_))
     }
 }
 
@@ -69,13 +69,13 @@ mod tests {
 
     #[test]
     fn closed_it_says_what_it_said_before_and_hears_no_more() {
-        let mut spread = Spread::default();
+        let mut spread = Distribution::default();
         assert_eq!(spread.band(), None);
         (1..=1_000).for_each(|value| spread.record(value * 1_000));
         let open = spread.band().expect("there are values");
         assert_eq!(open.count, 1_000);
-        for (said, exact) in [(open.low, 100_000.0), (open.median, 500_000.0), (open.high, 900_000.0)] {
-            assert!((f64::from(said) / exact - 1.0).abs() <= Sketch::RELATIVE_ERROR, "{said} of {exact}");
+        for (was_new, exact) in [(open.low, 100_000.0), (open.median, 500_000.0), (open.high, 900_000.0)] {
+            assert!((f64::from(was_new) / exact - 1.0).abs() <= Sketch::RELATIVE_ERROR, "{was_new} of {exact}");
         }
         spread.close();
         assert_eq!(spread.band(), Some(open));
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn one_without_values_stays_so() {
-        let mut spread = Spread::default();
+        let mut spread = Distribution::default();
         spread.close();
         spread.record(7);
         assert_eq!(spread.band(), None);
