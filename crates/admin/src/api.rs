@@ -1,9 +1,8 @@
-//! The answers of the API: lanes, calls, summaries and attempts as JSON.
+//! The JSON API: lanes, recent calls, summaries and attempts of the log.
 //!
-//! It refuses to know how they are asked for over HTTP. Invariant: every number has its unit in its name and stands with its
-//! conditions; what is unknown is `null`, never 0.
+//! Invariant: every number has its unit in its name and stands with its conditions; what is unknown is `null`, never 0.
 
-use super::query::{self, QueryParams, Refusal};
+use super::query::{self, ParamError, QueryParams};
 use serde_json::{Value, json};
 use tokrate_core::Span;
 use tokrate_gateway::telemetry::CallTrace;
@@ -11,27 +10,27 @@ use tokrate_gateway::telemetry::{LaneState, LaneStatus, Snapshot, blame_name};
 use tokrate_route::{Expectation, LaneSnapshot};
 use tokrate_store::{Log, Store, StoreError};
 
-/// Calls of one answer at most.
+/// Most calls in one response.
 const MAX_CALLS: u64 = 100;
-/// Calls of one answer, unless it is said otherwise.
-const CALLS: u64 = 20;
-/// Rows that a summary is made of at most, the newest ones.
+/// Calls in one response by default.
+const DEFAULT_CALLS: u64 = 20;
+/// Most rows that a summary is made of; the newest ones are taken.
 const MAX_SUMMARY_ROWS: u64 = 2_000_000;
 
-/// Why there is no answer.
+/// Why a request got no data.
 #[derive(Debug)]
 pub(crate) enum ApiError {
-    /// It was asked wrongly.
-    Refused(Refusal),
-    /// There is no log to look into.
+    /// A query parameter is wrong.
+    BadRequest(ParamError),
+    /// The gateway keeps no log.
     NoLog,
     /// The log cannot be read.
     Store(StoreError),
 }
 
-impl From<Refusal> for ApiError {
-    fn from(refusal: Refusal) -> ApiError {
-        ApiError::Refused(refusal)
+impl From<ParamError> for ApiError {
+    fn from(refusal: ParamError) -> ApiError {
+        ApiError::BadRequest(refusal)
     }
 }
 
@@ -41,7 +40,7 @@ impl From<StoreError> for ApiError {
     }
 }
 
-/// All lanes as they stand.
+/// The state of all lanes.
 pub(crate) fn lanes(snapshot: &Snapshot, query: Option<&str>) -> Result<Value, ApiError> {
     QueryParams::of(query)?.finish()?;
     let lanes: Vec<Value> = snapshot.lanes.iter().map(lane).collect();
@@ -94,7 +93,7 @@ fn expectation(expected: &Expectation) -> Value {
 /// The last calls with their attempts.
 pub(crate) fn calls(snapshot: &Snapshot, query: Option<&str>) -> Result<Value, ApiError> {
     let mut params = QueryParams::of(query)?;
-    let limit = params.take_count("limit", CALLS, MAX_CALLS)?;
+    let limit = params.take_count("limit", DEFAULT_CALLS, MAX_CALLS)?;
     params.finish()?;
     let calls: Vec<Value> = snapshot.stats.calls(limit as usize).iter().map(|trace| call(trace)).collect();
     Ok(json!({ "now_unix_ms": snapshot.now_unix_ms, "calls": calls }))
@@ -133,7 +132,7 @@ fn call(trace: &CallTrace) -> Value {
     })
 }
 
-/// Groups of the log's rows. Reads the database: to be called where waiting is allowed.
+/// Groups of the log's rows. Blocks on the database.
 pub(crate) fn summary(log: Option<&Log>, query: Option<&str>, now_unix_ms: u64) -> Result<Value, ApiError> {
     let (mut query, by) = query::summary(query, now_unix_ms)?;
     query.limit = Some(MAX_SUMMARY_ROWS);
@@ -150,7 +149,7 @@ pub(crate) fn summary(log: Option<&Log>, query: Option<&str>, now_unix_ms: u64) 
     }))
 }
 
-/// Rows of the log. Reads the database: to be called where waiting is allowed.
+/// Rows of the log. Blocks on the database.
 pub(crate) fn attempts(log: Option<&Log>, query: Option<&str>, now_unix_ms: u64) -> Result<Value, ApiError> {
     let query = query::attempts(query, now_unix_ms)?;
     let attempts = log.ok_or(ApiError::NoLog)?.reader()?.attempts(&query)?;

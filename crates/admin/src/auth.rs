@@ -1,6 +1,6 @@
-//! The key of the admin side, as those who look after the gateway show it.
+//! Checks the admin key.
 //!
-//! It refuses to keep keys: one is known by its hash. Invariant: how long the comparison takes says nothing of the key.
+//! Invariant: the key is known by its hash only, and the time of the comparison reveals nothing.
 
 use base64::Engine as _;
 use base64::alphabet::STANDARD;
@@ -9,24 +9,24 @@ use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use sha2::{Digest, Sha256};
 
-/// Longest header that is looked at (bytes).
+/// Longest header that is decoded (bytes), to bound the work for a hostile one.
 const MAX_HEADER_BYTES: usize = 2_048;
 
-/// Some clients leave the padding out.
+/// Some clients omit the padding.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// Whether a request shows the key of that hash: as `Authorization: Bearer`, or as the password of `Basic` with any user name,
-/// as browsers do.
+/// Whether a request carries the key with that hash: as `Authorization: Bearer`, or as the password of `Basic` with any
+/// user name, as browsers send it.
 pub(super) fn is_authorized(headers: &HeaderMap, key: &[u8; 32]) -> bool {
     presented_key(headers).is_some_and(|presented_key| constant_time_eq(&Sha256::digest(presented_key).into(), key))
 }
 
 fn presented_key(headers: &HeaderMap) -> Option<Vec<u8>> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
-    // Of two, nobody knows which one is meant.
+    // Two such headers are ambiguous.
     let (Some(value), None) = (values.next(), values.next()) else { return None };
     let value = Some(value.as_bytes()).filter(|value| value.len() <= MAX_HEADER_BYTES)?;
     let at = value.iter().position(|byte| *byte == b' ')?;
@@ -39,7 +39,7 @@ fn presented_key(headers: &HeaderMap) -> Option<Vec<u8>> {
     Some(pair[colon + 1..].to_vec())
 }
 
-/// Compares all of it, wherever it differs.
+/// Compares every byte, wherever the first difference is.
 fn constant_time_eq(one: &[u8; 32], other: &[u8; 32]) -> bool {
     let differs = one.iter().zip(other).fold(0, |differs, (one, other)| differs | (one ^ other));
     std::hint::black_box(differs) == 0

@@ -1,4 +1,4 @@
-//! A response body that is known whole.
+//! A response body that is known from the start.
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
@@ -6,7 +6,7 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// `None` once it has been sent, or if there is nothing to send.
+/// `None` once it was sent, or if it is empty.
 pub struct FullBody(Option<Bytes>);
 
 impl FullBody {

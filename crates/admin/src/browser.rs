@@ -1,7 +1,7 @@
-//! The page in a real browser: at the width of a desk and of a phone, in light and dark, with and without scripts.
+//! Tests of the page in a real browser: at desktop and phone widths, in light and dark, with and without scripts.
 //!
-//! It refuses to judge taste: it says whether there is something to see, whether it fits, and whether the page's policy holds.
-//! Invariant: the browser has a profile of its own and reaches nothing but this server.
+//! They check that there is something to see, that it fits, and that the page's policy holds. Invariant: the browser
+//! has a profile of its own and reaches nothing but this server.
 
 mod devtools;
 
@@ -19,22 +19,22 @@ use tokrate_meter::Attempt as Row;
 use tokrate_net::Clock;
 use tokrate_net::server::{AccessConfig, AccessSettings, ConnectionLimits, Connections, Listener};
 
-const PHONE: u32 = 390;
-const SMALL_PHONE: u32 = 360;
-const DESK: u32 = 1200;
+const PHONE_PX: u32 = 390;
+const SMALL_PHONE_PX: u32 = 360;
+const DESKTOP_PX: u32 = 1200;
 
-/// The admin side of a house, served on loopback until it is dropped.
-struct Served {
+/// The admin side of a sample gateway, served on loopback until this is dropped.
+struct TestServer {
     address: SocketAddr,
     sample: SampleGateway,
     _end: oneshot::Sender<()>,
 }
 
-fn serve() -> Served {
+fn serve() -> TestServer {
     let now_unix_ms = Clock::monotonic().wall_nanos() / 1_000_000;
     let sample = SampleGateway::with_traffic(now_unix_ms);
     let (end, ended) = oneshot::channel::<()>();
-    let (stats, address) = channel();
+    let (address_sender, address) = channel();
     let observer = sample.observer();
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
@@ -44,24 +44,24 @@ fn serve() -> Served {
             let connections = Connections::new(ConnectionLimits::without_keys());
             let here = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
             let listener = Listener::bind(here, &access, &connections).await.expect("a port");
-            stats.send(listener.address()).expect("the test waits");
+            address_sender.send(listener.address()).expect("the test waits");
             let clock = observer.clock();
             let admin = Admin::new(observer);
             let end = async move { drop(ended.await) };
             listener.serve(Rc::new(admin), clock, end, Span::from_secs(1)).await;
         });
     });
-    Served { address: address.recv().expect("it listens"), sample, _end: end }
+    TestServer { address: address.recv().expect("it listens"), sample, _end: end }
 }
 
-/// Where pictures are kept for people to look at.
-fn gallery(name: &str) -> PathBuf {
+/// Where screenshots are kept for people to look at.
+fn screenshot_path(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tmp/admin-pictures");
     std::fs::create_dir_all(&folder).expect("the target folder can be written");
     folder.join(name)
 }
 
-/// What sticks out of the window, and what is too small to read.
+/// Elements that overflow the window, and text too small to read.
 const MEASURE: &str = "(() => {
   const root = document.documentElement, style = getComputedStyle;
   const scrolls = (element) => {
@@ -78,32 +78,32 @@ const MEASURE: &str = "(() => {
     pulse: document.getElementById('pulse').textContent };
 })()";
 
-/// Opens the page in a window and takes a picture of all of it.
-fn look(browser: &mut Browser, served: &Served, (width, scheme, scripts): (u32, &str, bool)) -> Value {
+/// Opens the page in a window and takes a screenshot of all of it.
+fn open_and_check(browser: &mut Browser, server: &TestServer, (width, scheme, scripts): (u32, &str, bool)) -> Value {
     browser.window(width, 900, scheme, scripts);
-    browser.open(&format!("http://{}/", served.address));
+    browser.open(&format!("http://{}/", server.address));
     let (content_width, height) = browser.content();
     assert!(content_width <= f64::from(width), "it must be scrolled sideways at {width} px: {content_width} px");
     let name = format!("{width}-{scheme}{}.png", if scripts { "" } else { "-without-scripts" });
     let png = browser.picture(width, height);
     assert!(png.len() > 60_000, "{} bytes: there is next to nothing on {name}", png.len());
-    std::fs::write(gallery(&name), png).expect("the target folder can be written");
+    std::fs::write(screenshot_path(&name), png).expect("the target folder can be written");
     if scripts { browser.ask(MEASURE) } else { Value::Null }
 }
 
 #[test]
 fn the_page_fits_every_window_and_keeps_to_its_policy() {
-    let served = serve();
+    let server = serve();
     let mut browser = Browser::start();
     let windows = [
-        (DESK, "light", true),
-        (DESK, "dark", true),
-        (PHONE, "light", true),
-        (PHONE, "dark", true),
-        (SMALL_PHONE, "light", true),
+        (DESKTOP_PX, "light", true),
+        (DESKTOP_PX, "dark", true),
+        (PHONE_PX, "light", true),
+        (PHONE_PX, "dark", true),
+        (SMALL_PHONE_PX, "light", true),
     ];
     for window in windows {
-        let seen = look(&mut browser, &served, window);
+        let seen = open_and_check(&mut browser, &server, window);
         assert_eq!(seen["wide"], json!([]), "elements stick out: {window:?}");
         assert_eq!(seen["small"], json!([]), "text too small to read: {window:?}");
         assert!(seen["charts"].as_u64() >= Some(6), "{seen}");
@@ -116,16 +116,16 @@ fn the_page_fits_every_window_and_keeps_to_its_policy() {
 
 #[test]
 fn the_page_is_whole_without_scripts() {
-    let served = serve();
+    let server = serve();
     let mut browser = Browser::start();
-    for width in [DESK, PHONE] {
-        look(&mut browser, &served, (width, "light", false));
+    for width in [DESKTOP_PX, PHONE_PX] {
+        open_and_check(&mut browser, &server, (width, "light", false));
     }
     assert_eq!(browser.complaints(), Vec::<String>::new());
 }
 
-/// Fulfilled when a text is on the page: with what was open before, and where the page stood.
-const AWAIT_NEWS: &str = "new Promise((done) => {
+/// Resolves once a text is on the page, with which details were open and where the page was scrolled.
+const AWAIT_UPDATE: &str = "new Promise((done) => {
   const state = () => ({ scroll: window.scrollY, open: document.getElementById('ttft-0').open,
     focused: document.activeElement.id, scripts: window.stolen || 'none' });
   const check = () => { if (document.getElementById('calls').textContent.includes('the-news')) done(state()); };
@@ -134,11 +134,11 @@ const AWAIT_NEWS: &str = "new Promise((done) => {
 })";
 
 #[test]
-fn news_come_by_themselves_and_leave_the_reader_where_they_were() {
-    let served = serve();
+fn updates_arrive_by_themselves_and_keep_the_readers_place() {
+    let server = serve();
     let mut browser = Browser::start();
-    browser.window(DESK, 900, "light", true);
-    browser.open(&format!("http://{}/", served.address));
+    browser.window(DESKTOP_PX, 900, "light", true);
+    browser.open(&format!("http://{}/", server.address));
     let opened = "document.getElementById('ttft-0-head').click(); document.getElementById('ttft-0-head').focus();
                   window.scrollTo(0, 640); window.scrollY";
     let scroll = browser.ask(opened);
@@ -147,10 +147,10 @@ fn news_come_by_themselves_and_leave_the_reader_where_they_were() {
     let started_unix_ms = Clock::monotonic().wall_nanos() / 1_000_000;
     let news =
         Row { alias: "the-news".to_owned(), model_answered: Some(hostile), started_unix_ms, ..row(99, "openai") };
-    served.sample.record(&Row { provider: "openai".to_owned(), model: "gpt-5.2-mini".to_owned(), ..news });
-    let after = browser.ask(AWAIT_NEWS);
+    server.sample.record(&Row { provider: "openai".to_owned(), model: "gpt-5.2-mini".to_owned(), ..news });
+    let after = browser.ask(AWAIT_UPDATE);
     let (_, height) = browser.content();
-    std::fs::write(gallery("1200-opened.png"), browser.picture(DESK, height))
+    std::fs::write(screenshot_path("1200-opened.png"), browser.picture(DESKTOP_PX, height))
         .expect("the target folder can be written");
     assert_eq!(after, json!({ "scroll": scroll, "open": true, "focused": "ttft-0-head", "scripts": "none" }));
     assert_eq!(browser.complaints(), Vec::<String>::new());

@@ -1,8 +1,8 @@
-//! The admin side: a page, metrics and an API that tell how the gateway does.
+//! The gateway's admin side: a live page, OpenMetrics and a JSON API.
 //!
-//! It refuses to change anything, and to know clients' keys, prompts and answers. Invariant: what it tells comes from
-//! configuration and from rows of the log; with a key configured, nothing but `/healthz` answers without it; what takes time is done in a thread of its own, so that no call waits for it; a
-//! page of another site can neither read it nor frame it.
+//! It changes nothing, and shows what comes from the configuration and the log's rows, never keys of clients, prompts
+//! or answers. Invariant: with an admin key configured, nothing but `/healthz` responds without it; slow work runs in
+//! threads of its own, so that no call waits for it; pages of other sites can neither read nor frame it.
 
 #![forbid(unsafe_code)]
 
@@ -29,8 +29,8 @@ use std::rc::Rc;
 use tokrate_gateway::telemetry::Observer;
 use tokrate_net::server::{ConnectionTap, Handler, RequestBody};
 
-/// Answers that are made at once; one more is refused.
-const MAX_ANSWERS: usize = 32;
+/// Responses that are built at once; one more request gets a 503.
+const MAX_RESPONSES: usize = 32;
 
 const TEXT: &str = "text/plain; charset=utf-8";
 const HTML: &str = "text/html; charset=utf-8";
@@ -38,13 +38,13 @@ const CSS: &str = "text/css; charset=utf-8";
 const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
 const JSON: &str = "application/json";
 
-/// Answers those who look after the gateway.
+/// The HTTP handler of the admin address.
 pub struct Admin {
     observer: Observer,
-    answers: Cell<usize>,
+    in_progress: Cell<usize>,
 }
 
-/// What is answered.
+/// A response.
 #[derive(Debug)]
 struct AdminResponse {
     status: StatusCode,
@@ -52,7 +52,7 @@ struct AdminResponse {
     body: Bytes,
 }
 
-/// What is asked for.
+/// A path that takes work to answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Endpoint {
     Page,
@@ -66,22 +66,22 @@ enum Endpoint {
 }
 
 impl Admin {
-    /// The admin side of a gateway that begins now.
+    /// The admin side of a gateway.
     pub fn new(observer: Observer) -> Admin {
-        Admin { observer, answers: Cell::new(0) }
+        Admin { observer, in_progress: Cell::new(0) }
     }
 
-    async fn answer(&self, head: &Parts, tap: &ConnectionTap) -> AdminResponse {
+    async fn respond(&self, head: &Parts, tap: &ConnectionTap) -> AdminResponse {
         let key = self.observer.admin_key();
         if !matches!(head.method, Method::GET | Method::HEAD) {
-            return AdminResponse::text(StatusCode::METHOD_NOT_ALLOWED, "ask with GET");
+            return AdminResponse::text(StatusCode::METHOD_NOT_ALLOWED, "method not allowed; use GET");
         }
         if head.uri.path() == "/healthz" {
             return AdminResponse::text(StatusCode::OK, "ok");
         }
         if let Some(key) = key {
             if !auth::is_authorized(&head.headers, &key) {
-                let message = "show the admin key as `Authorization: Bearer KEY`, or as the password of any user";
+                let message = "missing or wrong admin key; send it as `Authorization: Bearer KEY`, or as the password of any user";
                 return AdminResponse::text(StatusCode::UNAUTHORIZED, message);
             }
             tap.shows_key();
@@ -99,13 +99,14 @@ impl Admin {
             "/api/attempts" => Endpoint::Attempts,
             _ => return AdminResponse::not_found(),
         };
-        let Some(_permit) = Permit::take(&self.answers) else {
-            return AdminResponse::text(StatusCode::SERVICE_UNAVAILABLE, "too many ask at once; ask again later");
+        let Some(_permit) = Permit::take(&self.in_progress) else {
+            return AdminResponse::text(StatusCode::SERVICE_UNAVAILABLE, "too many requests at once; retry later");
         };
         let (observer, query) = (self.observer.clone(), head.uri.query().map(str::to_owned));
-        let made = tokio::task::spawn_blocking(move || endpoint.answer(&observer, query.as_deref()));
-        made.await
-            .unwrap_or_else(|_| AdminResponse::text(StatusCode::INTERNAL_SERVER_ERROR, "this answer could not be made"))
+        let response = tokio::task::spawn_blocking(move || endpoint.respond(&observer, query.as_deref()));
+        response.await.unwrap_or_else(|_| {
+            AdminResponse::text(StatusCode::INTERNAL_SERVER_ERROR, "the response could not be built")
+        })
     }
 }
 
@@ -114,7 +115,7 @@ impl Handler for Admin {
 
     async fn handle(self: Rc<Self>, request: Request<RequestBody>, tap: Rc<ConnectionTap>) -> Response<FullBody> {
         let (head, _) = request.into_parts();
-        self.answer(&head, &tap).await.into_response()
+        self.respond(&head, &tap).await.into_response()
     }
 
     fn refusal(&self, _: &Request<RequestBody>, status: StatusCode, message: &str) -> Vec<u8> {
@@ -123,8 +124,8 @@ impl Handler for Admin {
 }
 
 impl Endpoint {
-    /// Makes the answer. Takes its time.
-    fn answer(self, observer: &Observer, query: Option<&str>) -> AdminResponse {
+    /// Builds the response. Blocks.
+    fn respond(self, observer: &Observer, query: Option<&str>) -> AdminResponse {
         let snapshot = || observer.snapshot();
         let now = || observer.clock().wall_nanos() / 1_000_000;
         match self {
@@ -135,7 +136,7 @@ impl Endpoint {
             }
             Endpoint::Ready if snapshot().is_ready() => AdminResponse::text(StatusCode::OK, "ready"),
             Endpoint::Ready => {
-                AdminResponse::text(StatusCode::SERVICE_UNAVAILABLE, "no lane can be asked; /api/lanes says why")
+                AdminResponse::text(StatusCode::SERVICE_UNAVAILABLE, "no lane is available; /api/lanes says why")
             }
             Endpoint::EligibleLanes => AdminResponse::json(api::lanes(&snapshot(), query)),
             Endpoint::Calls => AdminResponse::json(api::calls(&snapshot(), query)),
@@ -155,7 +156,7 @@ impl AdminResponse {
     }
 
     fn not_found() -> AdminResponse {
-        let message = "there is nothing at this path; docs/metrics.md lists what is";
+        let message = "not found; docs/metrics.md lists the paths that are served";
         AdminResponse::refusal(StatusCode::NOT_FOUND, message.to_owned())
     }
 
@@ -166,9 +167,9 @@ impl AdminResponse {
     fn json(result: Result<Value, ApiError>) -> AdminResponse {
         match result {
             Ok(result) => AdminResponse::of(StatusCode::OK, JSON, result.to_string()),
-            Err(ApiError::Refused(refusal)) => AdminResponse::refusal(StatusCode::BAD_REQUEST, refusal),
+            Err(ApiError::BadRequest(refusal)) => AdminResponse::refusal(StatusCode::BAD_REQUEST, refusal),
             Err(ApiError::NoLog) => {
-                let message = "this gateway keeps no log; name a file as `log` under [gateway], and start it anew";
+                let message = "this gateway keeps no log; set `log` under [gateway] and restart it";
                 AdminResponse::refusal(StatusCode::NOT_FOUND, message.to_owned())
             }
             Err(ApiError::Store(error)) => {
@@ -200,14 +201,14 @@ impl AdminResponse {
     }
 }
 
-/// One of the answers that are made at once, as long as it lives.
+/// One of the responses that are built at once, until it is dropped.
 struct Permit<'a>(&'a Cell<usize>);
 
 impl Permit<'_> {
-    fn take(answers: &Cell<usize>) -> Option<Permit<'_>> {
-        (answers.get() < MAX_ANSWERS).then(|| {
-            answers.set(answers.get() + 1);
-            Permit(answers)
+    fn take(in_progress: &Cell<usize>) -> Option<Permit<'_>> {
+        (in_progress.get() < MAX_RESPONSES).then(|| {
+            in_progress.set(in_progress.get() + 1);
+            Permit(in_progress)
         })
     }
 }
@@ -223,11 +224,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn so_many_answers_are_made_at_once_and_no_more() {
-        let answers = Cell::new(0);
-        let permits: Vec<_> = (0..MAX_ANSWERS).map(|_| Permit::take(&answers).expect("one is free")).collect();
-        assert!(Permit::take(&answers).is_none());
+    fn only_so_many_responses_are_built_at_once() {
+        let in_progress = Cell::new(0);
+        let permits: Vec<_> = (0..MAX_RESPONSES).map(|_| Permit::take(&in_progress).expect("one is free")).collect();
+        assert!(Permit::take(&in_progress).is_none());
         drop(permits);
-        assert_eq!(answers.get(), 0);
+        assert_eq!(in_progress.get(), 0);
     }
 }

@@ -1,7 +1,6 @@
-//! The metrics in OpenMetrics text, which Prometheus reads.
+//! Writes the metrics as OpenMetrics text for Prometheus.
 //!
-//! It refuses to know which metrics there are. Invariant: names are those of OpenTelemetry with `_` for each dot, values of
-//! labels are escaped.
+//! Invariant: names are OpenTelemetry's with `_` for each dot; values of labels are escaped.
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
@@ -12,10 +11,10 @@ use std::fmt::Error;
 use tokrate_gateway::telemetry::Snapshot;
 use tokrate_gateway::telemetry::metrics::{Family, Labels, Series, Unit, families};
 
-/// What the text is called in HTTP.
+/// The media type.
 pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// All metrics of a moment.
+/// All metrics of a snapshot.
 pub(crate) fn text(snapshot: Snapshot) -> String {
     let mut registry = Registry::default();
     registry.register_collector(Box::new(Metrics(snapshot)));
@@ -85,7 +84,7 @@ fn write(encoder: &mut DescriptorEncoder<'_>, family: &Family<'_>) -> Result<(),
     Ok(())
 }
 
-/// A name as Prometheus wants it.
+/// A name in Prometheus' alphabet.
 fn underscored(name: &str) -> String {
     name.replace('.', "_")
 }

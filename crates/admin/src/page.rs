@@ -1,8 +1,7 @@
-//! The live page: all of it from the server, kept up to date by a small script, whole without one.
+//! The live page: rendered by the server, kept up to date by a small script, complete without one.
 //!
-//! It refuses to know sockets and locks: a view comes in, HTML goes out. Invariant: every text that was not written here is
-//! escaped; nothing is fetched from elsewhere; no style and no script stands in the page itself, so that its policy can
-//! forbid both.
+//! Invariant: every text from outside is escaped; nothing is loaded from elsewhere; neither styles nor scripts are
+//! inline, so that the content security policy can forbid both.
 
 mod aliases;
 mod calls;
@@ -13,17 +12,17 @@ use std::fmt::Write as _;
 use tokrate_charts::{Table, escape, format};
 use tokrate_gateway::telemetry::Snapshot;
 
-/// The charts' colours, then the page's own rules.
+/// The charts' style sheet, then the page's own.
 pub(crate) fn style() -> String {
     format!("{}{}", tokrate_charts::STYLE, include_str!("page/page.css"))
 }
 
-/// What keeps the page up to date.
+/// Keeps the page up to date.
 pub(crate) const SCRIPT: &str = include_str!("page/live.js");
-/// How often a browser without scripts asks again (s).
+/// How often a browser without scripts reloads (s).
 const REFRESH_SECONDS: u32 = 5;
 
-/// What the page may do: show its own styles, run its own script, ask this server. Nothing else, from nowhere.
+/// The content security policy: own styles, own script, requests to this server, nothing else.
 pub(crate) const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; \
                                  img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
@@ -62,7 +61,7 @@ pub(crate) fn page(snapshot: &Snapshot) -> String {
     out
 }
 
-/// What changes of it.
+/// The part that changes.
 pub(crate) fn fragment(snapshot: &Snapshot) -> String {
     let mut out = String::with_capacity(96 * 1024);
     headline(&mut out, snapshot);
@@ -76,7 +75,7 @@ pub(crate) fn fragment(snapshot: &Snapshot) -> String {
     out
 }
 
-/// A number with its name.
+/// A number with its label.
 struct Figure {
     label: &'static str,
     value: String,
@@ -95,7 +94,7 @@ fn figures(out: &mut String, id: &str, figures: &[Figure]) {
     out.push_str("</dl>\n");
 }
 
-/// What all lanes did within the last hour.
+/// Totals of all lanes in the last hour.
 struct LastHourTotals {
     attempts: u64,
     failed: u64,
@@ -107,7 +106,7 @@ struct LastHourTotals {
 impl LastHourTotals {
     fn of(snapshot: &Snapshot) -> LastHourTotals {
         let mut sum = LastHourTotals { attempts: 0, failed: 0, extra_attempts: 0, cost_usd: 0.0, extra_usd: 0.0 };
-        for minute in snapshot.stats.lanes.iter().flat_map(|lane| lane.minutes_since(snapshot.hour_began())) {
+        for minute in snapshot.stats.lanes.iter().flat_map(|lane| lane.minutes_since(snapshot.first_minute_of_hour())) {
             sum.attempts += minute.attempts;
             sum.failed += minute.failed.total();
             sum.extra_attempts += minute.extra_attempts;
@@ -120,7 +119,7 @@ impl LastHourTotals {
 
 fn headline(out: &mut String, snapshot: &Snapshot) {
     let hour = LastHourTotals::of(snapshot);
-    let overhead = snapshot.stats.overhead_since(snapshot.hour_began());
+    let overhead = snapshot.stats.overhead_since(snapshot.first_minute_of_hour());
     let quantile = |q| overhead.quantile(q).map_or_else(|| format::MISSING.to_owned(), nanos);
     let memory = snapshot.resident_bytes.map_or_else(String::new, |bytes| format!("{} MiB of memory", bytes >> 20));
     let _ = writeln!(
@@ -189,7 +188,7 @@ fn errors(out: &mut String, snapshot: &Snapshot) {
     use tokrate_charts::Column;
     use tokrate_meter::AttemptEnd;
     out.push_str("<section id=\"errors\"><h2>Errors by kind</h2>\n");
-    let since = snapshot.hour_began();
+    let since = snapshot.first_minute_of_hour();
     let mut kinds: BTreeMap<(std::cmp::Reverse<u64>, &str, &str), u64> = BTreeMap::new();
     for lane in &snapshot.stats.lanes {
         let failures = lane.endings.iter().filter(|((_, end, _), _)| *end == AttemptEnd::Failed);
@@ -230,7 +229,7 @@ fn log(out: &mut String, snapshot: &Snapshot) {
         );
         return;
     };
-    let (class, word) = match (log.is_well, log.counts.lost) {
+    let (class, word) = match (log.is_healthy, log.counts.lost) {
         (false, _) => ("bad", "rows do not reach the database"),
         (true, 0) => ("good", "every row is kept"),
         (true, _) => ("warning", "rows were lost"),
@@ -243,8 +242,8 @@ fn log(out: &mut String, snapshot: &Snapshot) {
         ("rows removed for their age", format::count(log.counts.pruned)),
         ("file", log.path.clone()),
     ];
-    if let Some(trouble) = &log.trouble {
-        terms.push((if log.is_well { "last error, over now" } else { "error" }, trouble.clone()));
+    if let Some(error) = &log.error {
+        terms.push((if log.is_healthy { "last error, over now" } else { "error" }, error.clone()));
     }
     for (term, meaning) in terms {
         let _ = write!(out, "<div><dt>{term}</dt><dd>{}</dd></div>", escape(&meaning));
@@ -252,17 +251,17 @@ fn log(out: &mut String, snapshot: &Snapshot) {
     out.push_str("</dl></section>\n");
 }
 
-/// Nanoseconds in the unit that suits them.
+/// Nanoseconds in a suitable unit.
 fn nanos(nanos: u64) -> String {
     format::seconds(nanos as f64 / 1e9)
 }
 
-/// A part of a whole as per cent; what has no whole has no part.
+/// A ratio as per cent; missing where the whole is 0.
 fn share(part: f64, whole: f64) -> String {
     if whole > 0.0 { format::percent(part / whole) } else { format::MISSING.to_owned() }
 }
 
-/// An amount of money: cents from a dollar on, three digits below, and never nothing for something.
+/// An amount of money: cents from a dollar on, three digits below, and never zero for something.
 pub(crate) fn usd(amount: f64) -> String {
     let digits = match amount {
         a if !a.is_finite() => return format::MISSING.to_owned(),
@@ -276,7 +275,7 @@ pub(crate) fn usd(amount: f64) -> String {
         }
         _ => "< 0.000001".to_owned(),
     };
-    // They stay on one line.
+    // A no-break space keeps number and unit on one line.
     format!("{digits}\u{a0}USD")
 }
 
@@ -287,11 +286,11 @@ fn clock_time(unix_ms: u64) -> String {
 }
 
 fn uptime(snapshot: &Snapshot) -> String {
-    // Whole seconds: a page that is new every two has no use for less.
+    // Whole seconds are enough for a page that updates every two.
     format::seconds(snapshot.uptime.as_secs_f64().floor())
 }
 
-/// The unit behind a number, set smaller.
+/// Sets the unit of a number smaller.
 fn with_small_unit(value: &str) -> String {
     match value.rsplit_once([' ', '\u{a0}']) {
         Some((number, unit)) => format!("{} <small>{}</small>", escape(number), escape(unit)),

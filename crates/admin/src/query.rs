@@ -1,39 +1,39 @@
-//! What is asked of the API in a query string.
+//! Query parameters of the API.
 //!
-//! It refuses to guess: a name it does not know, a name said twice and a value it cannot read are refused, with what to write
-//! instead. Invariant: what it hands on is bounded.
+//! Unknown names, repeated names and unreadable values are rejected with what to write instead. Invariant: the number
+//! of rows that are read is bounded.
 
 use tokrate_core::FailureKind;
 use tokrate_meter::AttemptEnd;
 use tokrate_store::{Grouping, Order, Query};
 
-/// Rows of one answer, unless it is said otherwise.
-const ROWS: u64 = 100;
-/// Rows of one answer at most.
+/// Rows in one response by default.
+const DEFAULT_ROWS: u64 = 100;
+/// Most rows in one response.
 pub(crate) const MAX_ROWS: u64 = 10_000;
-/// So far back a summary looks, unless it is said otherwise.
-const SINCE: &str = "24h";
+/// How far back a summary looks by default.
+const DEFAULT_SINCE: &str = "24h";
 
-/// Names and values of a query string, taken one by one.
+/// Parameters, taken one by one.
 #[derive(Debug)]
 pub(crate) struct QueryParams {
     left: Vec<(String, String)>,
     known: Vec<&'static str>,
 }
 
-/// What is wrong with it, and what to do.
-pub type Refusal = String;
+/// What is wrong with a parameter, and what to write.
+pub type ParamError = String;
 
 impl QueryParams {
-    /// Reads a query string.
-    pub fn of(query: Option<&str>) -> Result<QueryParams, Refusal> {
+    /// Parses a query string.
+    pub fn of(query: Option<&str>) -> Result<QueryParams, ParamError> {
         let mut left: Vec<(String, String)> = Vec::new();
         for pair in query.unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let broken = || format!("`{pair}` is not percent-encoded UTF-8");
-            let (name, value) = (decoded(name).ok_or_else(broken)?, decoded(value).ok_or_else(broken)?);
+            let (name, value) = (percent_decoded(name).ok_or_else(broken)?, percent_decoded(value).ok_or_else(broken)?);
             if left.iter().any(|(other, _)| *other == name) {
-                return Err(format!("`{name}` is said twice; say it once"));
+                return Err(format!("`{name}` is given twice; give it once"));
             }
             if value.is_empty() {
                 return Err(format!("`{name}` has no value; leave it out or write {name}=VALUE"));
@@ -43,24 +43,29 @@ impl QueryParams {
         Ok(QueryParams { left, known: Vec::new() })
     }
 
-    /// The value of a name, if it was said.
+    /// The value of a parameter, if it is given.
     pub fn take(&mut self, name: &'static str) -> Option<String> {
         self.known.push(name);
         let index = self.left.iter().position(|(other, _)| other == name)?;
         Some(self.left.swap_remove(index).1)
     }
 
-    /// A whole number from 1 to a limit.
-    pub fn take_count(&mut self, name: &'static str, usual: u64, most: u64) -> Result<u64, Refusal> {
-        let Some(text) = self.take(name) else { return Ok(usual) };
-        let count = text.parse().ok().filter(|count| (1..=most).contains(count));
-        count.ok_or_else(|| format!("`{name}={text}`: write a whole number from 1 to {most}"))
+    /// An integer from 1 to a limit.
+    pub fn take_count(&mut self, name: &'static str, default: u64, limit: u64) -> Result<u64, ParamError> {
+        let Some(text) = self.take(name) else { return Ok(default) };
+        let count = text.parse().ok().filter(|count| (1..=limit).contains(count));
+        count.ok_or_else(|| format!("`{name}={text}`: write a whole number from 1 to {limit}"))
     }
 
-    /// A point in wall time (ms since 1970); `None` for all time.
-    pub fn take_time(&mut self, name: &'static str, usual: Option<&str>, now: u64) -> Result<Option<u64>, Refusal> {
+    /// A wall time (ms since 1970); `None` for all time.
+    pub fn take_time(
+        &mut self,
+        name: &'static str,
+        default: Option<&str>,
+        now: u64,
+    ) -> Result<Option<u64>, ParamError> {
         let value = self.take(name);
-        let Some(text) = value.as_deref().or(usual) else { return Ok(None) };
+        let Some(text) = value.as_deref().or(default) else { return Ok(None) };
         parse_time(text, now).ok_or_else(|| {
             format!("`{name}={text}`: write a time back such as 90s, 15m, 24h or 7d, milliseconds since 1970, or all")
         })
@@ -72,30 +77,30 @@ impl QueryParams {
         name: &'static str,
         all: &[T],
         name_of: fn(T) -> &'static str,
-    ) -> Result<Option<T>, Refusal> {
+    ) -> Result<Option<T>, ParamError> {
         let Some(text) = self.take(name) else { return Ok(None) };
         let found = all.iter().copied().find(|one| name_of(*one) == text);
         let names = || all.iter().map(|one| name_of(*one)).collect::<Vec<_>>().join(", ");
         found.map(Some).ok_or_else(|| format!("`{name}={text}`: write one of {}", names()))
     }
 
-    /// Refuses what nobody asked for by name.
-    pub fn finish(self) -> Result<(), Refusal> {
+    /// Rejects parameters that were not taken.
+    pub fn finish(self) -> Result<(), ParamError> {
         match self.left.first() {
             None => Ok(()),
             Some((name, _)) if self.known.is_empty() => {
-                Err(format!("`{name}`: nothing can be said here; leave it out"))
+                Err(format!("`{name}`: this path takes no parameters; leave it out"))
             }
-            Some((name, _)) => Err(format!("`{name}` is not known here; known are {}", self.known.join(", "))),
+            Some((name, _)) => Err(format!("`{name}`: unknown parameter; known are {}", self.known.join(", "))),
         }
     }
 }
 
-/// Rows of attempts.
-pub fn attempts(query: Option<&str>, now: u64) -> Result<Query, Refusal> {
+/// The query for rows of attempts.
+pub fn attempts(query: Option<&str>, now: u64) -> Result<Query, ParamError> {
     let mut params = QueryParams::of(query)?;
     let mut query = filters(&mut params, None, now)?;
-    query.limit = Some(params.take_count("limit", ROWS, MAX_ROWS)?);
+    query.limit = Some(params.take_count("limit", DEFAULT_ROWS, MAX_ROWS)?);
     let order_name = |order| match order {
         Order::Newest => "newest",
         Order::Oldest => "oldest",
@@ -105,10 +110,10 @@ pub fn attempts(query: Option<&str>, now: u64) -> Result<Query, Refusal> {
     Ok(query)
 }
 
-/// Groups of attempts.
-pub fn summary(query: Option<&str>, now: u64) -> Result<(Query, Grouping), Refusal> {
+/// The query for groups of attempts.
+pub fn summary(query: Option<&str>, now: u64) -> Result<(Query, Grouping), ParamError> {
     let mut params = QueryParams::of(query)?;
-    let query = filters(&mut params, Some(SINCE), now)?;
+    let query = filters(&mut params, Some(DEFAULT_SINCE), now)?;
     let by = params.take("by").unwrap_or_else(|| "lane".to_owned());
     let mut grouping = Grouping::default();
     for name in by.split(',') {
@@ -123,7 +128,7 @@ pub fn summary(query: Option<&str>, now: u64) -> Result<(Query, Grouping), Refus
     Ok((query, grouping))
 }
 
-fn filters(params: &mut QueryParams, since: Option<&str>, now: u64) -> Result<Query, Refusal> {
+fn filters(params: &mut QueryParams, since: Option<&str>, now: u64) -> Result<Query, ParamError> {
     let query = Query {
         from_unix_ms: params.take_time("since", since, now)?,
         until_unix_ms: params.take_time("until", None, now)?,
@@ -142,7 +147,7 @@ fn filters(params: &mut QueryParams, since: Option<&str>, now: u64) -> Result<Qu
     }
 }
 
-/// `Some(None)` for all time; `None` for what cannot be read.
+/// `Some(None)` for all time; `None` for what cannot be parsed.
 fn parse_time(text: &str, now: u64) -> Option<Option<u64>> {
     if text == "all" {
         return Some(None);
@@ -162,8 +167,8 @@ fn parse_time(text: &str, now: u64) -> Option<Option<u64>> {
     Some(Some(now.saturating_sub(back.saturating_mul(unit_ms))))
 }
 
-/// Undoes percent-encoding, and `+` for a space; `None` for what is not UTF-8 or breaks off.
-fn decoded(text: &str) -> Option<String> {
+/// Decodes percent-encoding, and `+` as a space; `None` for what is not UTF-8 or incomplete.
+fn percent_decoded(text: &str) -> Option<String> {
     let mut out = Vec::with_capacity(text.len());
     let mut bytes = text.bytes();
     while let Some(byte) = bytes.next() {
@@ -204,20 +209,20 @@ mod tests {
             ..Query::default()
         };
         assert_eq!(query, Ok(expected));
-        let usual = attempts(None, NOW).expect("nothing has to be said");
-        assert_eq!((usual.limit, usual.order, usual.from_unix_ms), (Some(100), Order::Newest, None));
+        let default = attempts(None, NOW).expect("every parameter has a default");
+        assert_eq!((default.limit, default.order, default.from_unix_ms), (Some(100), Order::Newest, None));
     }
 
     #[test]
-    fn a_summary_is_of_a_day_by_lane_unless_it_is_said_otherwise() {
-        let (query, by) = summary(None, NOW).expect("nothing has to be said");
+    fn a_summary_is_of_a_day_by_lane_by_default() {
+        let (query, by) = summary(None, NOW).expect("every parameter has a default");
         assert_eq!((query.from_unix_ms, by), (Some(NOW - 86_400_000), Grouping { lane: true, hour: false }));
         let (query, by) = summary(Some("since=all&by=lane,hour"), NOW).expect("good");
         assert_eq!((query.from_unix_ms, by), (None, Grouping { lane: true, hour: true }));
     }
 
     #[test]
-    fn what_cannot_be_read_is_refused_with_what_to_write() {
+    fn a_bad_parameter_is_rejected_with_what_to_write() {
         let stats = |query| attempts(Some(query), NOW).expect_err("refused");
         insta::assert_snapshot!(
             [
@@ -247,7 +252,7 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
 
         #[test]
-        fn no_query_string_panics_or_asks_for_too_much(text in "[a-z=&%+0-9é,]{0,40}|since=.{0,12}|limit=[0-9]{0,22}") {
+        fn no_query_string_panics_or_reads_too_many_rows(text in "[a-z=&%+0-9é,]{0,40}|since=.{0,12}|limit=[0-9]{0,22}") {
             if let Ok(query) = attempts(Some(&text), NOW) {
                 prop_assert!(query.limit.is_some_and(|limit| (1..=MAX_ROWS).contains(&limit)));
             }

@@ -1,12 +1,9 @@
-//! What fuzz targets reach of this crate's readers.
-//!
-//! It is no interface: nothing but the fuzz targets of this project may call it. Invariant: it calls what the gateway calls,
-//! and nothing here is written for it alone.
+//! Entry points for the project's fuzz targets; not a public interface.
 
 use crate::otel::response::ExportOutcome;
 use tokrate_net::{Answer, Secrets};
 
-/// What is told of a collector's answer, if it is trouble.
-pub fn otlp_trouble(answer: &Answer, secrets: &Secrets) -> Option<String> {
+/// The error that a collector's response amounts to, if any.
+pub fn otlp_error(answer: &Answer, secrets: &Secrets) -> Option<String> {
     ExportOutcome::of_answer(answer, secrets).error().map(|error| error.message.clone())
 }

@@ -1,6 +1,5 @@
-//! A gateway with an hour behind it, made up but always the same: what tests of the page look at.
-//!
-//! It refuses to open sockets. Invariant: the same seed gives the same hour.
+//! A gateway with an hour of made-up traffic, for tests of what shows it. It opens no sockets, and the same seed gives
+//! the same hour.
 
 use crate::config::{AliasConfig, Config, EndpointConfig, LaneConfig, Price};
 use crate::state::lock::locked;
@@ -22,13 +21,13 @@ struct LaneProfile {
     provider: &'static str,
     model: &'static str,
     cap: Option<u32>,
-    /// Alone (ms).
+    /// Without load (ms).
     ttft: f64,
-    /// Alone (tok/s).
+    /// Without load (tok/s).
     speed: f64,
-    /// Loads at which it takes twice as long.
+    /// Attempts in flight at which everything takes twice as long.
     half_at: f64,
-    /// Calls a minute.
+    /// Calls per minute.
     rate: u64,
     failing: f64,
     price: f64,
@@ -97,10 +96,10 @@ const LANES: [LaneProfile; 5] = [
     },
 ];
 
-/// A minute in which the tests happen (ms since 1970).
+/// The wall time of most tests (ms since 1970).
 pub const NOON_UNIX_MS: u64 = 1_795_262_400_000;
 
-/// An attempt that was answered as most are.
+/// An attempt that was answered normally.
 pub fn row(call: u64, lane: &str) -> Row {
     Row {
         call: format!("18a3f0c2d4e5f607-{call:x}"),
@@ -136,14 +135,14 @@ pub fn lost(call: u64, lane: &str, number: u32) -> Row {
     Row { attempt: number, won: false, end: AttemptEnd::Lost, role: AttemptRole::Hedge, ttft_ns: None, ..won }
 }
 
-/// The same, having failed before another was begun.
+/// The same, having failed.
 pub fn failed(call: u64, lane: &str, kind: FailureKind) -> Row {
     let won = row(call, lane);
     let (ttft_ns, output_speed, cost_usd) = (None, None, None);
     Row { won: false, end: AttemptEnd::Failed, failure: Some(kind), ttft_ns, output_speed, cost_usd, ..won }
 }
 
-/// A lane with no key, at an address that is never asked.
+/// A lane without a key, at an address that is never connected to.
 pub fn lane_config(name: &str, provider: &str, model: &str, cap: Option<u32>) -> LaneConfig {
     let endpoint = EndpointConfig {
         dialect: Dialect::OpenAiChat,
@@ -167,13 +166,13 @@ pub fn lane_config(name: &str, provider: &str, model: &str, cap: Option<u32>) ->
     }
 }
 
-/// A gateway without sockets, in which it is always the same moment.
+/// A gateway without sockets, whose clock stands still.
 pub struct SampleGateway {
     pub(crate) shared: Arc<Shared>,
 }
 
 impl SampleGateway {
-    /// One with these lanes and nothing behind it.
+    /// A gateway with these lanes and no traffic.
     pub fn new(lanes: Vec<LaneConfig>) -> SampleGateway {
         let (clock, _) = Clock::manual(Tick::ZERO + Span::from_secs(100_000));
         let alias = AliasConfig {
@@ -191,111 +190,111 @@ impl SampleGateway {
         SampleGateway { shared: Arc::new(Shared::new(clock, plan, None)) }
     }
 
-    /// One with an hour of traffic behind it that ends at a wall time (ms since 1970).
+    /// A gateway with an hour of traffic that ends at a wall time (ms since 1970).
     pub fn with_traffic(now_unix_ms: u64) -> SampleGateway {
         let lanes = LANES.iter().map(|lane| lane_config(lane.name, lane.provider, lane.model, lane.cap)).collect();
         let sample = SampleGateway::new(lanes);
         let shared = &sample.shared;
         let mut rows = Vec::new();
-        for (place, lane) in LANES.iter().enumerate() {
-            teach(shared, LaneId(place as u32), lane);
-            rows.extend(hour(lane, now_unix_ms));
+        for (index, lane) in LANES.iter().enumerate() {
+            train(shared, LaneId(index as u32), lane);
+            rows.extend(hour_of_attempts(lane, now_unix_ms));
         }
         rows.sort_by_key(|row| row.started_unix_ms + row.total_ns / 1_000_000);
         rows.iter().for_each(|row| shared.stats.record(row));
-        latest(shared, now_unix_ms);
+        record_latest_calls(shared, now_unix_ms);
         shared.open_calls.store(23, Ordering::Relaxed);
         sample
     }
 
-    /// Counts an attempt.
+    /// Records an attempt.
     pub fn record(&self, row: &Row) {
         self.shared.stats.record(row);
     }
 
-    /// What its admin side is made with.
+    /// What an admin side is made with.
     pub fn observer(&self) -> Observer {
         Observer::new(Arc::clone(&self.shared), self.shared.clock.now() - UPTIME)
     }
 
-    /// Its state, as if that were the wall time (ms since 1970).
+    /// Its state as if that were the wall time (ms since 1970).
     pub fn snapshot(&self, now_unix_ms: u64) -> Snapshot {
         Snapshot { now_unix_ms, resident_bytes: Some(37 << 20), ..self.observer().snapshot() }
     }
 }
 
-/// How long a sample has been running.
+/// The sample's uptime.
 const UPTIME: Span = Span::from_secs(7_512);
 
-/// What the router learns of a lane.
-fn teach(shared: &Shared, lane: LaneId, manner: &LaneProfile) {
-    let mut rng = Rng::root(7).child(manner.name);
+/// Trains the router on a lane.
+fn train(shared: &Shared, lane: LaneId, profile: &LaneProfile) {
+    let mut rng = Rng::root(7).child(profile.name);
     let plan = shared.plan();
     let mut router = locked(&plan.router);
     let now = shared.clock.now();
     let outcome = |speed| Outcome { prompt_tokens: 900, output_tokens: 200, output_speed: speed, ..Outcome::default() };
-    for round in 0..if manner.rate == 0 { 0 } else { 60u64 } {
-        let load = 1 + round % (manner.half_at as u64 / 2 + 3);
-        let slow = 1.0 + load as f64 / manner.half_at;
+    for round in 0..if profile.rate == 0 { 0 } else { 60u64 } {
+        let load = 1 + round % (profile.half_at as u64 / 2 + 3);
+        let slow = 1.0 + load as f64 / profile.half_at;
         let at = now - Span::from_secs(300 - 5 * round);
         let started: Vec<_> = (0..load).map(|_| router.start(lane, at)).collect();
         for mut started in started {
-            let ttft = Span::from_secs_f64(manner.ttft / 1e3 * slow * rng.log_normal(0.3));
+            let ttft = Span::from_secs_f64(profile.ttft / 1e3 * slow * rng.log_normal(0.3));
             router.first_token(&mut started, at + ttft, ttft, 900);
             router.finish(
                 started,
                 at + ttft + Span::from_secs(2),
-                &outcome(Some(manner.speed / slow * rng.log_normal(0.05))),
+                &outcome(Some(profile.speed / slow * rng.log_normal(0.05))),
             );
         }
     }
-    if manner.failing >= 1.0 {
+    if profile.failing >= 1.0 {
         for _ in 0..6 {
             let started = router.start(lane, now);
             router.finish(started, now, &Outcome { failure: Some(FailureKind::ServerError), ..Outcome::default() });
         }
     }
-    // They stay in flight for as long as the test looks.
-    let open = (manner.half_at / 5.0) as u64 * u64::from(manner.rate > 0);
+    // These stay in flight for the rest of the test.
+    let open = (profile.half_at / 5.0) as u64 * u64::from(profile.rate > 0);
     for _ in 0..open {
         let _in_flight = router.start(lane, now);
     }
 }
 
-/// An hour of calls.
-fn hour(manner: &LaneProfile, now_unix_ms: u64) -> Vec<Row> {
-    let mut rng = Rng::root(11).child(manner.name);
+/// An hour of attempts.
+fn hour_of_attempts(profile: &LaneProfile, now_unix_ms: u64) -> Vec<Row> {
+    let mut rng = Rng::root(11).child(profile.name);
     let mut rows = Vec::new();
     for minute in 0..60u64 {
         let tide = 1.0 + 0.5 * (minute as f64 / 9.0).sin() + if (38..44).contains(&minute) { 0.9 } else { 0.0 };
-        let silent = manner.name == "groq" && (15..22).contains(&minute);
-        let calls = if silent { 0 } else { (manner.rate as f64 * tide) as u64 };
+        let silent = profile.name == "groq" && (15..22).contains(&minute);
+        let calls = if silent { 0 } else { (profile.rate as f64 * tide) as u64 };
         for number in 0..calls {
             let started_unix_ms = now_unix_ms - (60 - minute) * 60_000 + number * 60_000 / calls.max(1);
             let slow = 0.7 + 0.5 * tide;
-            let ttft = (manner.ttft * slow * rng.log_normal(0.35) * 1e6) as u64;
-            let speed = manner.speed / slow * rng.log_normal(0.08);
+            let ttft = (profile.ttft * slow * rng.log_normal(0.35) * 1e6) as u64;
+            let speed = profile.speed / slow * rng.log_normal(0.08);
             let tokens = 40 + rng.below(400);
-            let cost = manner.price * tokens as f64 / 1e6 * 2.0;
+            let cost = profile.price * tokens as f64 / 1e6 * 2.0;
             let call = minute * 1_000_000 + number * 1_000 + rng.below(1_000);
             let usual = Row {
-                lane: manner.name.to_owned(),
-                provider: manner.provider.to_owned(),
-                model: manner.model.to_owned(),
+                lane: profile.name.to_owned(),
+                provider: profile.provider.to_owned(),
+                model: profile.model.to_owned(),
                 model_answered: None,
                 started_unix_ms,
                 ttft_ns: Some(ttft),
                 total_ns: ttft + (tokens as f64 / speed * 1e9) as u64,
                 output_speed: Some(speed),
                 output_tokens: Some(tokens),
-                in_flight: 1 + rng.below((manner.half_at / 2.0) as u64 + 3) as u32,
+                in_flight: 1 + rng.below((profile.half_at / 2.0) as u64 + 3) as u32,
                 overhead_ns: Some(48_000 + rng.exponential(Span::from_micros(14)).as_nanos()),
                 cost_usd: Some(cost),
-                ..row(call, manner.name)
+                ..row(call, profile.name)
             };
             let kinds = [FailureKind::RateLimited, FailureKind::Overloaded, FailureKind::Stalled];
             let row = match () {
-                () if rng.chance(manner.failing) => {
+                () if rng.chance(profile.failing) => {
                     let kind = kinds[rng.below(3) as usize];
                     let (ttft_ns, output_speed, cost_usd) = (None, None, None);
                     let end = AttemptEnd::Failed;
@@ -314,14 +313,14 @@ fn hour(manner: &LaneProfile, now_unix_ms: u64) -> Vec<Row> {
     rows
 }
 
-/// The last calls: every kind of ending.
-fn latest(shared: &Shared, now_unix_ms: u64) {
+/// The last calls, with every kind of ending.
+fn record_latest_calls(shared: &Shared, now_unix_ms: u64) {
     let lane = |name: &str, row: Row| {
-        let manner = LANES.iter().find(|lane| lane.name == name).expect("a lane of the sample");
-        let (provider, model) = (manner.provider.to_owned(), manner.model.to_owned());
+        let profile = LANES.iter().find(|lane| lane.name == name).expect("a lane of the sample");
+        let (provider, model) = (profile.provider.to_owned(), profile.model.to_owned());
         Row { provider, model, model_answered: None, lane: name.to_owned(), ..row }
     };
-    let told = |ago: u64, row: Row| {
+    let record = |ago: u64, row: Row| {
         shared.stats.record(&Row { started_unix_ms: now_unix_ms - ago, ..row });
     };
     for number in 0..9u64 {
@@ -330,25 +329,25 @@ fn latest(shared: &Shared, now_unix_ms: u64) {
         let total_ns = ttft + 1_100_000_000 + number * 171_000_000;
         let alias = ["fast", "reason", "compact"][number as usize % 3].to_owned();
         let plain = Row { ttft_ns: Some(ttft), total_ns, alias, ..row(900_000_000 + number, name) };
-        told(21_000 - number * 900, lane(name, plain));
+        record(21_000 - number * 900, lane(name, plain));
     }
-    // A hedge that won, one that lost, a failover, a race that was read to its end.
-    told(9_000, lane("openai", Row { role: AttemptRole::First, total_ns: 1_020_000_000, ..lost(910, "openai", 0) }));
+    // A hedge that won, one that lost, a failover, a race whose loser was drained.
+    record(9_000, lane("openai", Row { role: AttemptRole::First, total_ns: 1_020_000_000, ..lost(910, "openai", 0) }));
     let won = row(910, "groq");
-    told(8_180, lane("groq", Row { attempt: 1, role: AttemptRole::Hedge, output_speed: Some(455.0), ..won }));
-    told(6_390, lane("anthropic-eu", Row { total_ns: 390_000_000, ..lost(911, "anthropic-eu", 1) }));
-    told(7_000, lane("openai", Row { ttft_ns: Some(960_000_000), ..row(911, "openai") }));
+    record(8_180, lane("groq", Row { attempt: 1, role: AttemptRole::Hedge, output_speed: Some(455.0), ..won }));
+    record(6_390, lane("anthropic-eu", Row { total_ns: 390_000_000, ..lost(911, "anthropic-eu", 1) }));
+    record(7_000, lane("openai", Row { ttft_ns: Some(960_000_000), ..row(911, "openai") }));
     let refused = Row { status: Some(429), total_ns: 210_000_000, ..failed(912, "groq", FailureKind::RateLimited) };
-    told(5_000, lane("groq", refused));
-    told(4_790, lane("local", Row { attempt: 1, role: AttemptRole::Failover, ..row(912, "local") }));
-    told(4_000, lane("local", Row { role: AttemptRole::First, ..row(913, "local") }));
+    record(5_000, lane("groq", refused));
+    record(4_790, lane("local", Row { attempt: 1, role: AttemptRole::Failover, ..row(912, "local") }));
+    record(4_000, lane("local", Row { role: AttemptRole::First, ..row(913, "local") }));
     let slower = Row { ttft_ns: Some(540_000_000), role: AttemptRole::Race, ..lost(913, "groq", 1) };
-    told(4_000, lane("groq", slower));
+    record(4_000, lane("groq", slower));
     let left = Row { end: AttemptEnd::Abandoned, cost_basis: CostBasis::Estimated, ..row(914, "anthropic-eu") };
-    told(3_000, lane("anthropic-eu", Row { total_ns: 1_700_000_000, ..left }));
+    record(3_000, lane("anthropic-eu", Row { total_ns: 1_700_000_000, ..left }));
     let broke = Row { won: true, ttft_ns: Some(300_000_000), ..failed(915, "openai", FailureKind::Truncated) };
-    told(2_000, lane("openai", broke));
-    told(1_400, lane("spare", Row { status: Some(503), ..failed(916, "spare", FailureKind::ServerError) }));
+    record(2_000, lane("openai", broke));
+    record(1_400, lane("spare", Row { status: Some(503), ..failed(916, "spare", FailureKind::ServerError) }));
     let other = Some("qwen3-coder-30b-a3b-awq".to_owned());
-    told(1_000, Row { model_answered: other, ..lane("local", row(917, "local")) });
+    record(1_000, Row { model_answered: other, ..lane("local", row(917, "local")) });
 }

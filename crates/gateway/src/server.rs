@@ -1,7 +1,6 @@
-//! A gateway's life: start, new configurations, end.
+//! Starts, reconfigures and stops a gateway: sockets, worker threads, the log.
 //!
-//! It refuses to know what is served. Invariant: all threads listen before the start is told, and none is left behind at
-//! the end.
+//! Invariant: all threads listen before the start is reported, and none is left running at the end.
 
 use crate::config::{Config, LogSettings};
 use crate::dispatch::worker::Worker;
@@ -27,11 +26,11 @@ use tokrate_net::server::{
 use tokrate_net::{ClientConfig, Clock, Dial, NetError};
 use tokrate_store::Log;
 
-/// How long the end waits for the log.
+/// How long stopping waits for the log to be written.
 const MAX_FLUSH: Span = Span::from_secs(5);
-/// How long the end waits for answers of the admin side.
+/// How long stopping waits for responses of the admin side.
 const ADMIN_DRAIN: Span = Span::from_secs(1);
-/// Threads for what the admin side is asked, so that a long look into the log does not hold up the metrics.
+/// Threads for admin requests, so that a long query of the log does not hold up the metrics.
 const MAX_BLOCKING: usize = 4;
 
 const CLIENT_ACCESS: AccessSettings = AccessSettings {
@@ -42,7 +41,7 @@ const CLIENT_ACCESS: AccessSettings = AccessSettings {
 const ADMIN_ACCESS: AccessSettings =
     AccessSettings { key: "name one as `admin_key_file` under [gateway]", ..CLIENT_ACCESS };
 
-/// How many connections both sides may have together.
+/// Limits of client connections, shared by both listeners.
 fn connection_limits(config: &Config) -> ConnectionLimits {
     let usual = ConnectionLimits::without_keys();
     let all = config.limits.connections.unwrap_or(usual.all / 2).max(1);
@@ -53,7 +52,7 @@ fn connection_limits(config: &Config) -> ConnectionLimits {
     ConnectionLimits { by_peer: config.limits.connections_by_peer.unwrap_or(limits.by_peer), ..limits }
 }
 
-/// A gateway that runs in threads of its own. Dropping it stops it.
+/// A running gateway, which serves from threads of its own. Dropping it stops it.
 pub struct RunningGateway {
     address: SocketAddr,
     admin: Option<SocketAddr>,
@@ -70,12 +69,13 @@ pub struct RunningGateway {
 pub struct Gateway;
 
 impl Gateway {
-    /// Starts one; it listens when this returns. `admin_handler` makes what answers at the admin address, if the configuration
-    /// has one, on the thread that serves it. Blocks while names are resolved.
+    /// Starts a gateway, which listens when this returns. `admin_handler` makes the handler of the admin address, if
+    /// one is configured, on the thread that serves it. Blocks while host names are resolved.
     ///
     /// # Errors
-    /// When the configuration makes no sense, a port or the log's file cannot be had, or there is no thread. A name without an
-    /// address is none: see [`RunningGateway::unresolved`].
+    ///
+    /// If the configuration is invalid, a port or the log's file is unavailable, or a thread cannot be created. A host
+    /// name without an address is no error: see [`RunningGateway::unresolved`].
     pub fn start<H: Handler>(
         config: Config,
         admin_handler: impl FnOnce(Observer) -> H + Send + 'static,
@@ -87,7 +87,7 @@ impl Gateway {
             plan.restore(&plan.spent(log, clock.wall_seconds(), None)?);
         }
         let shared = Arc::new(Shared::new(clock, plan, log));
-        // Sockets are bound within a runtime, which then ends: the threads have runtimes of their own.
+        // Binding needs a runtime; this one ends here, and each worker thread has its own.
         let binder = Builder::new_current_thread().enable_all().build().map_err(GatewayError::Thread)?;
         let (address, sockets, admin) = binder.block_on(async {
             let connections = Connections::new(connection_limits(&config));
@@ -117,7 +117,7 @@ impl Gateway {
         for (number, socket) in sockets.into_iter().enumerate() {
             let thread = WorkerThread {
                 socket,
-                // The first thread serves it beside its calls.
+                // The first thread serves it in addition to its calls.
                 admin: admin_side.take(),
                 shared: Arc::clone(&shared),
                 client_config: config.client.clone(),
@@ -133,52 +133,53 @@ impl Gateway {
 }
 
 impl RunningGateway {
-    /// Where clients connect.
+    /// The address that clients connect to.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Where the page, the metrics and the log's API are.
+    /// The address of the admin side.
     pub fn admin(&self) -> Option<SocketAddr> {
         self.admin
     }
 
-    /// Lanes that cannot be asked yet because a name has no address, each with what the resolver says, to be told to people.
-    /// Each is asked as soon as its name has one.
+    /// Lanes whose host name has no address yet, each with the resolver's message. They come into service once it has
+    /// one.
     pub fn unresolved(&self) -> Vec<String> {
         dns::unresolved(self.shared.plan().lanes.iter().map(Arc::as_ref))
     }
 
-    /// What went wrong with the log since this was last asked, to be told to people once.
+    /// The newest error of the log, once.
     pub fn take_log_error(&self) -> Option<String> {
         self.shared.log.as_ref().and_then(Log::new_trouble)
     }
 
-    /// Lanes that are left alone since this was last asked, each with the cause, to be told to people once.
+    /// Lanes whose breaker has opened since the last call of this, each with the cause.
     pub fn take_breaker_notices(&self) -> Vec<String> {
         self.shared.breaker_notices.take()
     }
 
-    /// What went wrong with the export of the metrics since this was last asked, to be told to people once.
+    /// The newest error of the metrics export, once.
     pub fn take_export_error(&self) -> Option<String> {
         self.shared.exports.take_new_error()
     }
 
-    /// Takes over new lanes, aliases, keys and limits; calls that have begun go on as they were. Addresses, the
-    /// rules of who may ask there at all, limits of connections and of all bodies, threads, the log's file and the export stay
-    /// as they are. Blocks while names are resolved.
+    /// Switches to new lanes, aliases, keys and limits; open calls finish under the old ones. Addresses, access rules,
+    /// connection limits, the limits of all bodies together, worker threads, the log's file and the export stay as they
+    /// were. Blocks while host names are resolved.
     ///
     /// # Errors
-    /// When the configuration makes no sense; the old one then stays.
+    ///
+    /// If the configuration is invalid; the old one then stays in force.
     pub fn reconfigure(&self, config: &Config) -> Result<(), GatewayError> {
-        // The addresses stay, so that what is safe there is judged by them.
+        // The addresses stay, so whether they are safe without a key is judged by them.
         let config =
             Config { listen: self.address, admin: self.admin, log: self.log_settings.clone(), ..config.clone() };
         self.shared.reconfigure(&config)
     }
 
-    /// Stops listening, lets open calls go on for the time that the configuration allows, and waits for the end. Returns what
-    /// went wrong with the log and was not said yet, rows that could not be written before all.
+    /// Stops listening, lets open calls go on for the configured time, and waits for the end. Returns an error of the
+    /// log that was not reported before, first of all rows that could not be written.
     pub fn stop(mut self) -> Option<String> {
         self.join();
         let log = self.shared.log.as_ref()?;
@@ -194,13 +195,13 @@ impl RunningGateway {
     fn join(&mut self) {
         self.shutdown.send_replace(true);
         for thread in self.threads.drain(..) {
-            // A thread that panicked has said so itself.
+            // A thread that panicked has printed its message already.
             let _ = thread.join();
         }
         if let Some(log) = &self.shared.log {
             log.flush(MAX_FLUSH);
         }
-        // Its last export tells of all calls.
+        // The last export covers all calls.
         drop(self.exporter.take());
     }
 }
@@ -211,7 +212,7 @@ impl Drop for RunningGateway {
     }
 }
 
-/// What one thread is started with.
+/// What a worker thread is started with.
 struct WorkerThread<A> {
     socket: SharedSocket,
     admin: Option<(SharedSocket, A)>,
@@ -223,40 +224,39 @@ struct WorkerThread<A> {
 
 impl<A: FnOnce(Observer) -> H + Send + 'static, H: Handler> WorkerThread<A> {
     fn start(self, number: usize) -> Result<JoinHandle<()>, GatewayError> {
-        let (started, listening) = mpsc::channel();
+        let (ready_sender, ready) = mpsc::channel();
         let thread = std::thread::Builder::new()
             .name(format!("tokrate-gateway-{number}"))
-            .spawn(move || self.run(&started))
+            .spawn(move || self.run(&ready_sender))
             .map_err(GatewayError::Thread)?;
-        listening.recv().map_err(|_| GatewayError::Gone)??;
+        ready.recv().map_err(|_| GatewayError::ThreadExited)??;
         Ok(thread)
     }
 
-    fn run(self, started: &mpsc::Sender<Result<(), GatewayError>>) {
+    fn run(self, ready_sender: &mpsc::Sender<Result<(), GatewayError>>) {
         let runtime = match Builder::new_current_thread().enable_all().max_blocking_threads(MAX_BLOCKING).build() {
             Ok(runtime) => runtime,
-            Err(error) => return drop(started.send(Err(GatewayError::Thread(error)))),
+            Err(error) => return drop(ready_sender.send(Err(GatewayError::Thread(error)))),
         };
         LocalSet::new().block_on(&runtime, async {
             let listener = match Listener::adopt(self.socket) {
                 Ok(listener) => listener,
-                Err(error) => return drop(started.send(Err(error.into()))),
+                Err(error) => return drop(ready_sender.send(Err(error.into()))),
             };
             let observer = Observer::new(Arc::clone(&self.shared), self.shared.clock.now());
             let adopted =
                 self.admin.map(|(socket, handler)| Ok((Listener::adopt(socket)?, Rc::new(handler(observer)))));
             let admin = match adopted.transpose() {
                 Ok(admin) => admin,
-                Err::<_, NetError>(error) => return drop(started.send(Err(error.into()))),
+                Err::<_, NetError>(error) => return drop(ready_sender.send(Err(error.into()))),
             };
             let clock: Clock = self.shared.clock;
             let mut shutdown_requested = self.shutdown_requested.clone();
-            drop(started.send(Ok(())));
+            drop(ready_sender.send(Ok(())));
             let admin_server = async move {
                 let Some((listener, handler)) = admin else { return };
-                // An error means that the gateway's handle is gone, which ends it as well.
-                let end =
-                    async move { drop(shutdown_requested.wait_for(|shutdown_requested| *shutdown_requested).await) };
+                // An error means that the gateway's handle was dropped, which stops it as well.
+                let end = async move { drop(shutdown_requested.wait_for(|requested| *requested).await) };
                 listener.serve(handler, clock, end, ADMIN_DRAIN).await;
             };
             let worker = Rc::new(Worker::new(self.shared, self.client_config, Dial::tcp()));
@@ -265,7 +265,7 @@ impl<A: FnOnce(Observer) -> H + Send + 'static, H: Handler> WorkerThread<A> {
     }
 }
 
-/// Serves the clients of one thread until the gateway closes; what is open then may go on for as long as `drain`.
+/// Serves the clients of one worker thread until shutdown, then lets open calls go on for `drain`.
 pub(crate) async fn serve_clients(
     worker: Rc<Worker>,
     clients: impl Accept,
@@ -273,9 +273,9 @@ pub(crate) async fn serve_clients(
     drain: Span,
 ) {
     let ingress = Rc::new(Ingress { worker: Rc::clone(&worker) });
-    // An error means that the gateway's handle is gone, which ends it as well.
-    let end = async move { drop(shutdown_requested.wait_for(|shutdown_requested| *shutdown_requested).await) };
+    // An error means that the gateway's handle was dropped, which stops it as well.
+    let end = async move { drop(shutdown_requested.wait_for(|requested| *requested).await) };
     serve_accepted(clients, ingress, worker.shared.clock, end, drain).await;
-    // What lost is read to its end as well, so that its cost is known.
+    // Losers that are drained are read to their end as well, so that their cost is known.
     worker.drains.end(drain).await;
 }

@@ -1,6 +1,6 @@
-//! A headless Chromium, spoken with over two pipes.
+//! A headless Chromium, driven by the DevTools protocol over two pipes.
 //!
-//! It refuses to know what is looked at. Invariant: the browser ends with its handle, and so does its profile.
+//! Invariant: browser and profile are removed with the handle.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -25,7 +25,7 @@ pub(super) struct Browser {
     loaded: u32,
 }
 
-/// The program; without one these tests cannot say anything, so they fail.
+/// Path of the browser. Without one these tests cannot check anything, so they fail.
 fn program() -> PathBuf {
     let folders = std::env::var_os("PATH").unwrap_or_default();
     let folders: Vec<PathBuf> = std::env::split_paths(&folders).collect();
@@ -44,7 +44,7 @@ impl Browser {
         std::fs::create_dir_all(&folder).expect("a folder for temporary files");
         let [to, from] = ["to", "from"].map(|name| folder.join(name));
         assert!(Command::new("mkfifo").arg(&to).arg(&from).status().expect("mkfifo runs").success());
-        // The browser speaks over its descriptors 3 and 4, which only a shell opens without unsafe code.
+        // The browser uses file descriptors 3 and 4, which only a shell opens without unsafe code.
         let mut command = Command::new("sh");
         command.args(["-c", r#"exec "$0" "$@" 3<to 4>from"#]).arg(program());
         command.args(["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--hide-scrollbars"]);
@@ -53,7 +53,7 @@ impl Browser {
         command.arg(format!("--user-data-dir={}", folder.join("profile").display()));
         command.current_dir(&folder).env("HOME", &folder).stdout(Stdio::null()).stderr(Stdio::null());
         let child = command.spawn().expect("a shell");
-        // For both directions, so that opening it waits for nobody.
+        // Opened for both directions, so that opening does not block.
         let to = OpenOptions::new().read(true).write(true).open(&to).expect("a pipe");
         let from = BufReader::new(File::open(&from).expect("a pipe"));
         let (requests, complaints, session) = (0, Vec::new(), String::new());
@@ -67,7 +67,7 @@ impl Browser {
         browser
     }
 
-    /// A window of that size, with a colour scheme, with or without scripts.
+    /// Sets the window's size and colour scheme, and enables or disables scripts.
     pub fn window(&mut self, width: u32, height: u32, scheme: &str, scripts: bool) {
         let size = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600 });
         self.call("Emulation.setDeviceMetricsOverride", size);
@@ -76,7 +76,7 @@ impl Browser {
         self.call("Emulation.setScriptExecutionDisabled", json!({ "value": !scripts }));
     }
 
-    /// Opens a page and waits until it has been loaded.
+    /// Opens a page and waits until it is loaded.
     pub fn open(&mut self, url: &str) {
         let before = self.loaded;
         let answer = self.call("Page.navigate", json!({ "url": url }));
@@ -86,13 +86,13 @@ impl Browser {
         }
     }
 
-    /// Width and height of what there is to see, in the page's pixels.
+    /// Width and height of the page's content (CSS px).
     pub fn content(&mut self) -> (f64, f64) {
         let size = self.call("Page.getLayoutMetrics", json!({}))["cssContentSize"].clone();
         (size["width"].as_f64().expect("a width"), size["height"].as_f64().expect("a height"))
     }
 
-    /// What a script's expression comes to, once it does.
+    /// Evaluates a JavaScript expression, and awaits its promise.
     pub fn ask(&mut self, expression: &str) -> Value {
         let asked = json!({ "expression": expression, "returnByValue": true, "awaitPromise": true });
         let answer = self.call("Runtime.evaluate", asked);
@@ -100,7 +100,7 @@ impl Browser {
         answer["result"]["value"].clone()
     }
 
-    /// A picture of the page from its top.
+    /// A screenshot from the top of the page.
     pub fn picture(&mut self, width: u32, height: f64) -> Vec<u8> {
         let clip = json!({ "x": 0, "y": 0, "width": width, "height": height, "scale": 1 });
         let asked = json!({ "format": "png", "captureBeyondViewport": true, "clip": clip });
@@ -108,7 +108,7 @@ impl Browser {
         BASE64_STANDARD.decode(answer["data"].as_str().expect("a picture")).expect("base64")
     }
 
-    /// What the browser refused to do for the page, and what its scripts threw, so far.
+    /// What the browser blocked, and exceptions of scripts, so far.
     pub fn complaints(&self) -> Vec<String> {
         self.complaints.clone()
     }
@@ -129,7 +129,7 @@ impl Browser {
         }
     }
 
-    /// Reads one message; it is handed back if it answers that request.
+    /// Reads one message; returns it if it responds to that request.
     fn read(&mut self, number: Option<u64>) -> Option<Value> {
         let mut message = Vec::new();
         self.from.read_until(0, &mut message).expect("the browser writes");

@@ -1,4 +1,4 @@
-//! The metrics' text, and that no label holds what was not configured.
+//! The text of the metrics, and that no label holds what was not configured.
 
 use super::*;
 use std::collections::BTreeSet;
@@ -6,7 +6,7 @@ use tokrate_core::FailureKind;
 use tokrate_gateway::sample::{NOON_UNIX_MS, SampleGateway, failed, lane_config, lost, row};
 use tokrate_meter::Attempt as Row;
 
-/// What clients and providers chose, and what is secret.
+/// Stands for what clients and providers choose, and for secrets.
 const FOREIGN: &str = "foreign";
 
 fn metrics_of(rows: &[Row], lanes: &[(&str, &str, &str)]) -> String {
@@ -17,10 +17,10 @@ fn metrics_of(rows: &[Row], lanes: &[(&str, &str, &str)]) -> String {
 }
 
 #[test]
-fn the_text_is_as_it_was() {
+fn the_text_is_unchanged() {
     let rows = [row(1, "a"), lost(2, "a", 1), row(2, "b"), failed(3, "a", FailureKind::RateLimited)];
     let text = metrics_of(&rows, &[("a", "example", "model-1"), ("b", "example", "model-1")]);
-    // Buckets of one family are enough to see how they are written.
+    // The buckets of one family are enough to show their form.
     let short = |line: &&str| !line.contains("_bucket") || line.starts_with("tokrate_gateway_overhead");
     insta::assert_snapshot!(text.lines().filter(short).collect::<Vec<_>>().join("\n"));
 }
@@ -44,7 +44,7 @@ fn buckets_count_up_to_the_count() {
 }
 
 #[test]
-fn no_label_holds_what_clients_and_providers_say() {
+fn no_label_holds_what_clients_or_providers_chose() {
     let mut rows = Vec::new();
     for number in 0..200u64 {
         let foreign = || format!("{FOREIGN}-{number}");

@@ -1,6 +1,6 @@
-//! The aliases: what clients ask for, and which lanes the next call would go to.
+//! The section of aliases: what clients ask for, and which lanes the next call would go to.
 //!
-//! It refuses to judge lanes. Invariant: an expected time stands with the answer that it is for.
+//! Invariant: an expected time stands with the length of the answer that it is for.
 
 use super::lanes::state_words;
 use super::share;
@@ -11,13 +11,13 @@ use tokrate_gateway::telemetry::{LaneState, Snapshot};
 use tokrate_gateway::{format_mode, format_policy};
 use tokrate_route::{LaneSnapshot, Mode};
 
-/// Lanes of one alias that are shown.
+/// Lanes that are shown of one alias.
 const MAX_LANES: usize = 8;
-/// The columns, whose names stand beside each cell where there is no room for a table.
+/// The columns; on narrow screens their names stand beside each cell.
 const COLUMNS: [&str; 5] =
     ["alias", "objective and mode", "lanes, the next call's first", "calls, last hour", "extra attempts, last hour"];
 
-/// Adds the section.
+/// Renders the section.
 pub(super) fn render(out: &mut String, snapshot: &Snapshot) {
     let _ = write!(
         out,
@@ -87,9 +87,9 @@ fn row(out: &mut String, snapshot: &Snapshot, alias: &AliasStatus) {
     );
 }
 
-/// The share of extra attempts against what the budget allows.
+/// The share of extra attempts against the budget.
 fn extra_words(alias: &AliasStatus) -> String {
-    // A client can ask for a race or a hedge by a header where the alias has none.
+    // A client can ask for a race or a hedge by a header even if the alias has none.
     if alias.mode == Mode::Off && alias.extra == 0 {
         return "none: off".to_owned();
     }

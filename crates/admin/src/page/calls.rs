@@ -1,7 +1,7 @@
-//! The last calls, each with the trail of its attempts on one time scale.
+//! The section of recent calls: each call's attempts on one time scale.
 //!
-//! It refuses to guess: an attempt that was given up before its first token is told as that, not as slower by so much.
-//! Invariant: names that providers chose are escaped like all others.
+//! Invariant: an attempt that was cancelled before its first token is shown as that, with no guess at its time; names
+//! that providers chose are escaped.
 
 use super::{clock_time, nanos, usd};
 use std::fmt::Write as _;
@@ -12,11 +12,11 @@ use tokrate_gateway::telemetry::{AttemptTrace, CallTrace};
 use tokrate_meter::{AttemptEnd, AttemptRole, CostBasis};
 
 /// Calls that are shown.
-const CALLS: usize = 20;
-/// Width of a trail's picture; it is stretched to its place.
+const MAX_CALLS: usize = 20;
+/// Width of a bar's view box; it is stretched to its place.
 const WIDTH: f64 = 1000.0;
 
-/// Adds the section.
+/// Renders the section.
 pub(super) fn render(out: &mut String, snapshot: &Snapshot) {
     let _ = writeln!(
         out,
@@ -25,13 +25,13 @@ pub(super) fn render(out: &mut String, snapshot: &Snapshot) {
             "call's own time scale: {} up to the first token,</span> {} the answer,</span> ",
             "{} an attempt that lost,</span> {} one that failed.</span></p>"
         ),
-        CALLS,
+        MAX_CALLS,
         sample("before won"),
         sample("after won"),
         sample("after lost"),
         sample("after failed")
     );
-    let calls = snapshot.stats.calls(CALLS);
+    let calls = snapshot.stats.calls(MAX_CALLS);
     if calls.is_empty() {
         out.push_str("<p class=\"none\">No call has ended yet.</p></section>\n");
         return;
@@ -43,7 +43,7 @@ pub(super) fn render(out: &mut String, snapshot: &Snapshot) {
     out.push_str("</ol></section>\n");
 }
 
-/// A piece of a bar for the key; what it stands for follows.
+/// A sample bar for the legend; its meaning follows.
 fn sample(class: &str) -> String {
     format!(
         concat!(
@@ -88,7 +88,7 @@ fn call(out: &mut String, trace: &CallTrace) {
     out.push_str("</ol></li>\n");
 }
 
-/// The attempt between the call's beginning and its end.
+/// The bar of an attempt between the call's start and end.
 fn bar(out: &mut String, attempt: &AttemptTrace, offset: f64, whole: f64) {
     let at = |nanos: f64| (nanos / whole * WIDTH).clamp(0.0, WIDTH);
     let end = at(offset + attempt.total_ns as f64);
@@ -103,7 +103,7 @@ fn bar(out: &mut String, attempt: &AttemptTrace, offset: f64, whole: f64) {
     out.push_str("<svg class=\"course\" viewBox=\"0 0 1000 10\" preserveAspectRatio=\"none\" aria-hidden=\"true\">");
     let mut rect = |class: &str, from: f64, to: f64| {
         if to > from || class.starts_with("before") {
-            // Never too thin to be seen.
+            // Wide enough to be seen.
             let width = (to - from).max(3.0);
             let x = from.min(WIDTH - width);
             let _ = write!(out, "<rect class=\"{class}\" x=\"{x:.1}\" width=\"{width:.1}\" height=\"10\"/>");
@@ -121,7 +121,7 @@ fn outcome(trace: &CallTrace) -> (&'static str, String) {
         let abandoned = abandoned.next();
         let failed = trace.attempts.iter().all(|attempt| attempt.end == AttemptEnd::Failed);
         return match (abandoned, failed) {
-            (Some(attempt), _) => ("", client_left(attempt).to_owned()),
+            (Some(attempt), _) => ("", client_disconnected(attempt).to_owned()),
             (None, true) => ("bad", "no answer".to_owned()),
             (None, false) => ("", "its winner has not ended".to_owned()),
         };
@@ -129,7 +129,7 @@ fn outcome(trace: &CallTrace) -> (&'static str, String) {
     let (class, outcome) = match winner.end {
         AttemptEnd::Answered => ("good", format!("answered by {}", winner.lane)),
         AttemptEnd::Failed => ("bad", format!("broke off at {}", winner.lane)),
-        AttemptEnd::Lost | AttemptEnd::Abandoned => ("", client_left(winner).to_owned()),
+        AttemptEnd::Lost | AttemptEnd::Abandoned => ("", client_disconnected(winner).to_owned()),
     };
     let beside = trace.attempts.iter().filter(|attempt| attempt.end == AttemptEnd::Lost);
     let margin = beside
@@ -139,10 +139,10 @@ fn outcome(trace: &CallTrace) -> (&'static str, String) {
     (class, outcome + &margin.unwrap_or_default())
 }
 
-fn client_left(attempt: &AttemptTrace) -> &'static str {
+fn client_disconnected(attempt: &AttemptTrace) -> &'static str {
     match attempt.failure {
         Some(FailureKind::ClientStalled) => "its client read nothing for too long",
-        _ => "its client left",
+        _ => "its client disconnected",
     }
 }
 
@@ -167,7 +167,7 @@ fn description(trace: &CallTrace, attempt: &AttemptTrace) -> String {
         (AttemptEnd::Abandoned, _) if attempt.failure == Some(FailureKind::ClientStalled) => {
             format!("given up after {total}, its client read nothing")
         }
-        (AttemptEnd::Abandoned, _) => format!("client left after {total}"),
+        (AttemptEnd::Abandoned, _) => format!("client disconnected after {total}"),
         (AttemptEnd::Failed, _) => {
             let kind = attempt.failure.map_or("unknown", tokrate_core::FailureKind::name).replace('_', " ");
             let status = attempt.status.filter(|status| *status >= 300);

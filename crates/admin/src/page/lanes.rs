@@ -1,7 +1,6 @@
-//! The lanes: how each stands, what it may be expected to do, and its curve under load.
+//! The section of lanes: the state of each, what it is expected to do, and its curve under load.
 //!
-//! It refuses to judge which lane is good. Invariant: what the gateway expects of a lane is drawn as far as the lane was ever
-//! loaded, and no further.
+//! Invariant: a curve is drawn as far as the lane was ever loaded, and no further.
 
 use super::{share, usd};
 use std::fmt::Write as _;
@@ -10,7 +9,7 @@ use tokrate_gateway::telemetry::{LaneState, LaneStatus, Snapshot};
 use tokrate_meter::AttemptEnd;
 use tokrate_route::{Blame, Expectation, LaneSnapshot};
 
-/// Adds the section.
+/// Renders the section.
 pub(super) fn render(out: &mut String, snapshot: &Snapshot) {
     let _ = writeln!(
         out,
@@ -63,7 +62,7 @@ fn card(out: &mut String, index: usize, lane: &LaneStatus) {
     out.push_str("</article>\n");
 }
 
-/// Calls in flight as a bar against the cap, where there is one.
+/// Attempts in flight, as a bar against the cap if there is one.
 fn load(out: &mut String, lane: &LaneStatus) {
     let learned = lane.learned_cap.is_some_and(|learned| lane.cap == Some(learned as u32));
     let description = match lane.cap {
@@ -91,7 +90,7 @@ pub(super) fn state_words(state: LaneState) -> (&'static str, String) {
         LaneState::Ready => ("good", "ready".to_owned()),
         LaneState::Full => ("warning", "full".to_owned()),
         LaneState::OnTrial => ("warning", "on trial: one call at a time".to_owned()),
-        LaneState::Unresolved => ("bad", "its name has no address; looked for again every minute".to_owned()),
+        LaneState::Unresolved => ("bad", "its name has no address; resolved again every minute".to_owned()),
         LaneState::CoolingDown { left, why } => {
             let why = match why {
                 Blame::Key => "its key or its model was refused",

@@ -1,20 +1,20 @@
-//! The last hour by minutes: TTFT and output speed of the lanes that answered most.
+//! The section of the last hour by minute: TTFT and output speed of the lanes that answered most.
 //!
-//! It refuses to sum up lanes: what was measured under unlike conditions is drawn apart. Invariant: a minute without a call
-//! is a gap in the line, and a minute belongs to the attempts that were begun in it.
+//! Lanes are never summed up, because they were measured under different conditions. Invariant: a minute without a call
+//! is a gap in the line, and a minute holds the attempts that started in it.
 
 use std::fmt::Write as _;
 use tokrate_charts::{Axis, Chart, LineChart, Point, Series, SeriesStyle, Size, escape};
 use tokrate_gateway::telemetry::Snapshot;
 use tokrate_gateway::telemetry::{Distribution, LaneStats, MINUTES, Minute, OPEN_MINUTES, SPEED_STEPS};
 
-/// Lanes of one chart: more cannot be told apart.
+/// Lanes in one chart: more cannot be told apart.
 const MAX_LANES: usize = 6;
 
-/// Adds the section.
+/// Renders the section.
 pub(super) fn render(out: &mut String, snapshot: &Snapshot) {
     out.push_str("<section id=\"hour\"><h2>The last hour</h2>");
-    let since = snapshot.hour_began();
+    let since = snapshot.first_minute_of_hour();
     let answered = |lane: &LaneStats| -> u64 {
         lane.minutes_since(since).filter_map(|minute| minute.ttft.band()).map(|band| u64::from(band.count)).sum()
     };
@@ -27,7 +27,7 @@ pub(super) fn render(out: &mut String, snapshot: &Snapshot) {
     lanes.sort_by_key(|(_, answers)| std::cmp::Reverse(*answers));
     let left_out = lanes.len().saturating_sub(MAX_LANES);
     lanes.truncate(MAX_LANES);
-    // In the order of their names, so that colours stay with their lanes from one look to the next.
+    // Sorted by name, so that a lane keeps its colour from one update to the next.
     lanes.sort_by_key(|(lane, _)| lane.identity());
     let _ = write!(
         out,
@@ -41,12 +41,12 @@ pub(super) fn render(out: &mut String, snapshot: &Snapshot) {
         let _ = write!(out, " The {MAX_LANES} lanes that answered most; {left_out} more are left out.");
     }
     out.push_str("</p><div class=\"pair\">");
-    let course = |of: fn(&Minute) -> &Distribution, per: f64| -> Vec<Series> {
+    let lane_series = |of: fn(&Minute) -> &Distribution, per: f64| -> Vec<Series> {
         lanes.iter().map(|(lane, _)| series(snapshot, lane, of, per)).collect()
     };
-    chart(out, "TTFT", Axis::linear("Sent to first output text", "s"), course(|minute| &minute.ttft, 1e9));
+    chart(out, "TTFT", Axis::linear("Sent to first output text", "s"), lane_series(|minute| &minute.ttft, 1e9));
     let speed = Axis::linear("Of one request after its first chunk", "tok/s");
-    chart(out, "Output speed", speed, course(|minute| &minute.output_speed, SPEED_STEPS));
+    chart(out, "Output speed", speed, lane_series(|minute| &minute.output_speed, SPEED_STEPS));
     out.push_str("</div></section>\n");
 }
 
@@ -74,7 +74,7 @@ fn chart(out: &mut String, title: &str, y: Axis, series: Vec<Series>) {
     );
 }
 
-/// A lane's course, with gaps where it was not asked.
+/// A lane's values over time, with gaps where there were none.
 fn series(snapshot: &Snapshot, lane: &LaneStats, of: fn(&Minute) -> &Distribution, per: f64) -> Series {
     let now = snapshot.minute();
     let point = |ago: u64| {
@@ -94,7 +94,7 @@ fn series(snapshot: &Snapshot, lane: &LaneStats, of: fn(&Minute) -> &Distributio
     Series { name: name_of(snapshot, lane), points, style: SeriesStyle::Course }
 }
 
-/// Its name; with its model where another lane of that name has been configured since.
+/// Its name, and its model if another lane of that name has been configured since.
 fn name_of(snapshot: &Snapshot, lane: &LaneStats) -> String {
     let namesakes = snapshot.stats.lanes.iter().filter(|other| other.name == lane.name).count();
     if namesakes > 1 { format!("{} ({})", lane.name, lane.model) } else { lane.name.to_string() }

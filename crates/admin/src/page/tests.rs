@@ -1,4 +1,4 @@
-//! The page as text: what is on it, and that nothing on it is anybody else's markup.
+//! The page as text: what is on it, and that it contains no markup from outside.
 
 use super::*;
 use tokrate_core::FailureKind;
@@ -7,7 +7,7 @@ use tokrate_meter::Attempt as Row;
 
 const HOSTILE: &str = "<script>alert(1)</script>\"'&";
 
-/// Elements and the attributes that this crate writes, without the charts.
+/// The page's markup without the charts.
 fn outline(html: &str) -> String {
     let mut out = String::new();
     let mut rest = html;
@@ -22,7 +22,7 @@ fn outline(html: &str) -> String {
 }
 
 #[test]
-fn the_page_is_as_it_was() {
+fn the_page_is_unchanged() {
     let lanes = [("a", Some(4)), ("b", None)].map(|(name, cap)| lane_config(name, "example", "model-1", cap));
     let sample = SampleGateway::new(lanes.into());
     for row in [row(1, "a"), lost(2, "a", 1), row(2, "b"), failed(3, "a", FailureKind::RateLimited)] {
@@ -45,7 +45,7 @@ fn a_gateway_that_has_done_nothing_says_so() {
 }
 
 #[test]
-fn what_was_configured_and_what_providers_say_is_escaped() {
+fn configured_names_and_texts_of_providers_are_escaped() {
     let sample = SampleGateway::new(vec![lane_config(HOSTILE, HOSTILE, HOSTILE, Some(3))]);
     let hostile = |row: Row| {
         let [lane, provider, model, alias] = [(); 4].map(|()| HOSTILE.to_owned());
@@ -59,8 +59,8 @@ fn what_was_configured_and_what_providers_say_is_escaped() {
     snapshot.log = Some(tokrate_gateway::telemetry::LogStatus {
         path: HOSTILE.to_owned(),
         counts: tokrate_store::LogCounts::default(),
-        trouble: Some(HOSTILE.to_owned()),
-        is_well: false,
+        error: Some(HOSTILE.to_owned()),
+        is_healthy: false,
     });
     let html = page(&snapshot);
     assert!(!html.contains("<script>") && !html.contains("alert(1)</"), "{html}");
@@ -84,14 +84,14 @@ fn nothing_on_the_page_needs_what_its_policy_forbids() {
 }
 
 #[test]
-fn parts_that_are_swapped_are_found_by_their_names() {
+fn parts_that_are_swapped_have_unique_ids() {
     let sample = SampleGateway::with_traffic(NOON_UNIX_MS);
     let html = fragment(&sample.snapshot(NOON_UNIX_MS));
     let mut ids: Vec<&str> = html.split(" id=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
     let count = ids.len();
     ids.sort_unstable();
     ids.dedup();
-    assert_eq!(ids.len(), count, "a name twice");
+    assert_eq!(ids.len(), count, "an id twice");
     for part in ["asof", "headline", "aliases", "lanes", "hour", "calls", "racing", "errors", "log"] {
         assert!(ids.contains(&part), "{part}");
     }
@@ -115,7 +115,7 @@ fn amounts_of_money_are_never_rounded_to_nothing() {
     assert_eq!(shown.to_vec(), expected);
 }
 
-/// Not bars: figures. `cargo nextest run --release -p tokrate-admin --run-ignored only drawing --no-capture`
+/// Figures, not bars. `cargo nextest run --release -p tokrate-admin --run-ignored only drawing --no-capture`
 #[test]
 #[ignore = "prints figures, which only a quiet machine and an optimised build make true"]
 #[allow(clippy::print_stdout)]

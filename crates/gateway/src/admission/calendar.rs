@@ -1,6 +1,4 @@
-//! Months, for budgets that are granted by the month.
-//!
-//! It refuses to know time zones: a month is one of UTC. Invariant: a month begins when the one before it ends.
+//! Calendar months in UTC, for monthly budgets.
 
 use tokrate_core::Date;
 use tokrate_route::Month;
@@ -21,11 +19,11 @@ pub(crate) fn month_start(seconds: u64) -> u64 {
 
 /// When the month after that of a wall time begins (seconds since 1970).
 pub(crate) fn next_month_start(seconds: u64) -> u64 {
-    // No month has more than 31 days, and none fewer than 28.
+    // Every month has 28 to 31 days.
     month_start(month_start(seconds) + 31 * DAY_SECONDS)
 }
 
-/// The day of a wall time (YYYY-MM-DD).
+/// The date of a wall time (YYYY-MM-DD).
 pub(crate) fn date_of(seconds: u64) -> String {
     let Date { year, month, day, .. } = Date::of_seconds(seconds);
     format!("{year:04}-{month:02}-{day:02}")

@@ -1,7 +1,7 @@
-//! Who asks, and what they may use.
+//! Authenticates a client by its key, and says what the key may use.
 //!
-//! It refuses to keep keys: a key is hashed at once, and found by its hash. Invariant: with keys configured, nothing but
-//! `/healthz` answers without one.
+//! Invariant: keys are looked up by their hash and never kept; if keys are configured, only `/healthz` responds without
+//! one.
 
 use crate::admission::estimate::limit_exceeded;
 use crate::respond::error::ErrorResponse;
@@ -16,50 +16,52 @@ use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use tokrate_route::Need;
 
-/// Longest key that is hashed (bytes).
+/// Longest key that is hashed (bytes), to bound the work for a hostile header.
 const MAX_KEY_BYTES: usize = 512;
 
-/// What a client showed.
+/// The key that a client presented; `None` if no keys are configured.
 pub(crate) struct Credentials(Option<Arc<Key>>);
 
 impl Credentials {
-    /// Looks for a key: `Authorization: Bearer`, `x-api-key`, `api-key` or `x-goog-api-key`.
+    /// Reads `Authorization: Bearer`, `x-api-key`, `api-key` or `x-goog-api-key`.
     pub fn of(plan: &Plan, head: &Parts) -> Result<Credentials, ErrorResponse> {
         if plan.keys.is_empty() {
             return Ok(Credentials(None));
         }
         let unauthorised = |message| ErrorResponse::new(StatusCode::UNAUTHORIZED, message);
         let Some(key) = presented_key(&head.headers) else {
-            return Err(unauthorised("show a key of this gateway as `Authorization: Bearer KEY` or `x-api-key: KEY`"));
+            return Err(unauthorised(
+                "missing API key; send a key of this gateway as `Authorization: Bearer KEY` or `x-api-key: KEY`",
+            ));
         };
         let hash: [u8; 32] = Sha256::digest(key).into();
-        // Found by its hash, which an attacker cannot steer byte by byte; so the look-up's time tells nothing.
+        // An attacker cannot steer the hash byte by byte, so the time of the look-up reveals nothing.
         match plan.keys.get(&hash) {
             Some(key) => Ok(Credentials(Some(Arc::clone(key)))),
-            None => Err(unauthorised("this key is not known here")),
+            None => Err(unauthorised("unknown API key")),
         }
     }
 
-    /// Whether it was a key.
+    /// Whether the client presented a key.
     pub fn is_authenticated(&self) -> bool {
         self.0.is_some()
     }
 
-    /// Whether a name may be asked for.
+    /// Whether the client may use an alias.
     pub fn allows_alias(&self, alias: &str) -> bool {
         let Some(key) = &self.0 else { return true };
         key.config.aliases.is_empty() || key.config.aliases.iter().any(|allowed| allowed == alias)
     }
 
-    /// Refuses a name that may not be asked for.
+    /// Refuses an alias that the client may not use.
     pub fn check_alias(&self, alias: &str) -> Result<(), ErrorResponse> {
         match self.allows_alias(alias) {
             true => Ok(()),
-            false => Err(ErrorResponse::new(StatusCode::FORBIDDEN, format!("this key may not ask for `{alias}`"))),
+            false => Err(ErrorResponse::new(StatusCode::FORBIDDEN, format!("this key may not use `{alias}`"))),
         }
     }
 
-    /// Counts a call against what its key may do at all, before anything of it is read but its head.
+    /// Counts a call against the key's limits, before any of its body is read.
     pub fn admit_call(&self, shared: &Shared) -> Result<Option<AdmittedKey>, ErrorResponse> {
         let Some(key) = &self.0 else { return Ok(None) };
         let admitted = locked(&key.meter).admit(shared.clock.now());

@@ -1,8 +1,9 @@
-//! What an attempt may cost, before it is begun: the most that its lane can bill, and what it is expected to come to.
+//! Reserves from a client's key what an attempt may use before it is started: tokens, and dollars at the highest price
+//! that the lane can bill.
 //!
-//! It does not decide whether that is too much: `route` does, by what it holds for each key. Invariant: where the client set a limit to
-//! the answer, an attempt is held at no less than a lane that keeps to the limit bills; elsewhere at the longest answer that the
-//! lane is known or reckoned to write. What is held is given back when the attempt is settled or never begun, whatever happens.
+//! Whether the limits allow it is decided in `route`. Invariant: with an output limit, the reservation covers what a
+//! lane that honours the limit can bill; without one, it covers the longest answer that the lane is known or assumed to
+//! write. A reservation ends when the attempt is settled or is never started.
 
 use crate::admission::budgets::MAX_OUTPUT_TOKENS;
 use crate::admission::calendar::{date_of, month_of, next_month_start};
@@ -17,27 +18,29 @@ use tokrate_core::Span;
 use tokrate_route::{LaneId, Need, Refused, RefusedFor, Role};
 use tokrate_wire::{BesideBody, Dialect};
 
-/// Tokens of the longest prompt, where a call refers to pictures, files or conversations: the largest context on offer.
+/// Tokens of the longest prompt, assumed for calls that refer to images, files or stored conversations: the largest
+/// context window on offer (2026).
 const MAX_INPUT_TOKENS: u64 = 1_048_576;
-/// Tokens that a chat template puts around a prompt at most.
+/// Most tokens that a chat template adds to a prompt.
 const TEMPLATE_TOKENS: u64 = 256;
-/// Tokens of the text that providers put before a prompt with tools: Anthropic's table goes up to about 800.
+/// Tokens that providers put before a prompt with tools: up to about 800 by Anthropic's table.
 const TOOL_TOKENS: u64 = 1_024;
 
 impl Account {
-    /// Whether only lanes whose price is known may be asked.
+    /// Whether lanes without a price are ruled out, because the key has a budget.
     pub fn needs_prices(&self) -> bool {
         self.key().is_some_and(|key| key.config.limits.usd_per_month.is_some())
     }
 
-    /// Holds what the call's own first attempt may use on whichever of the lanes is the dearest.
+    /// Reserves for the first attempt what the most expensive of the lanes may use.
     ///
     /// # Errors
-    /// When a limit of the key does not allow it.
-    pub fn reserve_first(&self, usable: &[LaneId]) -> Result<(), ErrorResponse> {
+    ///
+    /// If a limit of the key does not allow it.
+    pub fn reserve_first(&self, eligible: &[LaneId]) -> Result<(), ErrorResponse> {
         let Some(key) = self.key() else { return Ok(()) };
-        let needs = usable.iter().map(|lane| self.need(self.plan.lane(*lane), Role::First));
-        let need = most_expensive(needs);
+        let needs = eligible.iter().map(|lane| self.need(self.plan.lane(*lane), Role::First));
+        let need = highest_need(needs);
         match self.reserve(need) {
             Ok(held) => {
                 self.first.replace(held);
@@ -47,15 +50,16 @@ impl Account {
         }
     }
 
-    /// Holds what one more attempt may use on a lane.
+    /// Reserves what a further attempt may use on a lane.
     ///
     /// # Errors
-    /// When a limit of the key does not allow it.
+    ///
+    /// If a limit of the key does not allow it.
     pub fn reserve_further(&self, lane: LaneId, role: Role) -> Result<Option<KeyReservation>, Refused> {
         self.reserve(self.need(self.plan.lane(lane), role))
     }
 
-    /// What was held for the first attempt, now that its lane is known.
+    /// The reservation of the first attempt, lowered to what its lane may cost.
     pub fn take_first(&self, lane: LaneId) -> Option<KeyReservation> {
         let mut held = self.first.take()?;
         held.lower(self.need(self.plan.lane(lane), Role::First).most);
@@ -86,16 +90,16 @@ impl Account {
         let Some(price) = price else { return Need { tokens, ..Need::default() } };
         let beside = self.beside_body();
         let most = lane.config.token_limits;
-        let of_references = || most.input.unwrap_or(MAX_INPUT_TOKENS);
+        let referenced = || most.input.unwrap_or(MAX_INPUT_TOKENS);
         let own_bytes = request.body.len() as u64 + TEMPLATE_TOKENS + if beside.tools { TOOL_TOKENS } else { 0 };
         let input_most = match beside.references {
-            true => own_bytes.max(of_references()),
+            true => own_bytes.max(referenced()),
             false => own_bytes.min(most.input.unwrap_or(u64::MAX)),
         };
         let longest = most.output.unwrap_or(MAX_OUTPUT_TOKENS);
         let each = limit.map_or(longest, |limit| limit.min(most.output.unwrap_or(u64::MAX)));
         let at_most = price.cost_at_most(input_most, each.saturating_mul(answers));
-        // Further attempts beside the first are a luxury: they begin only where there is room for the most they can cost.
+        // Hedges and races are optional: they start only if the budget has room for the most they can cost.
         let is_bounded = limit.is_some() && !beside.references;
         let expected = match is_bounded || matches!(role, Role::Hedge | Role::Race) {
             true => at_most,
@@ -112,27 +116,27 @@ impl Account {
     }
 }
 
-/// Tokens that one answer of a lane may have by what the client set.
+/// The output limit of one answer, as the lane will read it.
 fn output_limit(lane: &Lane, dialect: Dialect, request: &crate::upstream::request::CallRequest) -> Option<u64> {
     let lengths = request.peek.lengths;
     let endpoint = &lane.endpoints[lane.endpoint(Some(dialect))].config;
-    // In a translated request the limit has the name that the lane wants.
+    // A translated request names the limit as the lane expects it.
     match endpoint.max_tokens_field && endpoint.dialect == dialect && dialect == Dialect::OpenAiChat {
         true => lengths.output_limit_as_max_tokens(),
         false => lengths.output_limit(dialect),
     }
 }
 
-/// What the dearest of several lanes takes.
-fn most_expensive(needs: impl Iterator<Item = Need>) -> Need {
-    needs.fold(Need::default(), |most_expensive, need| Need {
-        tokens: most_expensive.tokens.max(need.tokens),
-        most: most_expensive.most.max(need.most),
-        expected: most_expensive.expected.max(need.expected),
+/// The highest need in each respect.
+fn highest_need(needs: impl Iterator<Item = Need>) -> Need {
+    needs.fold(Need::default(), |highest_need, need| Need {
+        tokens: highest_need.tokens.max(need.tokens),
+        most: highest_need.most.max(need.most),
+        expected: highest_need.expected.max(need.expected),
     })
 }
 
-/// What a key is told that has used up a limit.
+/// The error for a key that has reached a limit.
 pub(crate) fn limit_exceeded(key: &Key, refused: Refused, need: Need, wall_seconds: u64) -> ErrorResponse {
     let name = &key.config.name;
     let limits = locked(&key.meter).limits();
@@ -141,24 +145,24 @@ pub(crate) fn limit_exceeded(key: &Key, refused: Refused, need: Need, wall_secon
             let spending = locked(&key.meter).spending(month_of(wall_seconds));
             let next = date_of(next_month_start(wall_seconds));
             let state = format!(
-                "of {budget} USD {} are spent and {} held for calls under way; the next month begins on {next} (UTC)",
+                "{} of {budget} USD spent, {} USD reserved for calls in progress; the next month begins on {next} (UTC)",
                 spending.spent, spending.held
             );
             match spending.spent >= budget {
-                true => format!("key `{name}` has used up its dollars a month: {state}"),
+                true => format!("key `{name}` has spent its monthly budget: {state}"),
                 false => format!(
-                    "key `{name}` has too little left of its dollars a month for this call, which may cost {} USD: {state}; \
-                     ask for fewer output tokens, or again when calls under way have ended",
+                    "key `{name}` has too little of its monthly budget left for this call, which may cost {} USD: {state}; \
+                     ask for fewer output tokens, or retry when calls in progress have ended",
                     need.most
                 ),
             }
         }
         (RefusedFor::Tokens, _) if refused.retry_after.is_none() => format!(
-            "key `{name}` may use {} tokens a minute, and this call may need {}; ask for fewer output tokens",
+            "key `{name}` may use {} tokens per minute, and this call may need {}; ask for fewer output tokens",
             limits.tokens_per_minute.unwrap_or_default(),
             need.tokens
         ),
-        (what, _) => format!("key `{name}` has used up its {}", limit_name(what)),
+        (what, _) => format!("key `{name}` has reached its limit of {}", limit_name(what)),
     };
     let retry_after: Option<Span> = refused.retry_after;
     ErrorResponse { retry_after, ..ErrorResponse::new(StatusCode::TOO_MANY_REQUESTS, message) }
@@ -166,9 +170,9 @@ pub(crate) fn limit_exceeded(key: &Key, refused: Refused, need: Need, wall_secon
 
 fn limit_name(what: RefusedFor) -> &'static str {
     match what {
-        RefusedFor::Requests => "requests a minute",
-        RefusedFor::Tokens => "tokens a minute",
-        RefusedFor::Streams => "calls at once",
-        RefusedFor::Budget => "dollars a month",
+        RefusedFor::Requests => "requests per minute",
+        RefusedFor::Tokens => "tokens per minute",
+        RefusedFor::Streams => "concurrent calls",
+        RefusedFor::Budget => "dollars per month",
     }
 }

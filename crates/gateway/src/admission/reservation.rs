@@ -1,6 +1,6 @@
-//! What is held of a key's limits while an attempt runs.
+//! What is reserved of a key's limits while an attempt runs. How much that is: see `estimate`.
 //!
-//! It does not know how much an attempt may use: see `cost`. Invariant: what is held is settled once, or free again.
+//! Invariant: a reservation is settled once, or released.
 
 use crate::state::lock::locked;
 use crate::state::plan::Key;
@@ -9,7 +9,7 @@ use tokrate_core::Money;
 use tokrate_net::Clock;
 use tokrate_route::HeldForAttempt;
 
-/// What is held of a key's limits for one attempt. Dropped without being settled, all of it is free again.
+/// A reservation for one attempt; released if it is dropped without being settled.
 pub(crate) struct KeyReservation {
     key: Arc<Key>,
     clock: Clock,
@@ -28,7 +28,7 @@ impl KeyReservation {
         }
     }
 
-    /// The attempt goes to a lane where it costs no more than that.
+    /// Lowers the reservation to the most that the chosen lane can cost.
     pub fn lower(&mut self, most: Money) {
         if let Some(held) = &mut self.held {
             locked(&self.key.meter).lower(held, most);

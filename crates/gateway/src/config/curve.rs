@@ -1,14 +1,13 @@
-//! A lane's curve from a record that `tokrate bench` made.
+//! The load curve of a lane from a record of `tokrate bench`.
 //!
-//! It refuses to know how it was measured beyond what the record says. Invariant: a load level without times or speeds gives
-//! no point; nothing is interpolated here.
+//! Invariant: a load level without times or speeds gives no point; nothing is interpolated here.
 
 use tokrate_core::Span;
 use tokrate_meter::{Load, Record};
 use tokrate_route::CurvePoint;
 
-/// The points of every load level with a fixed number of requests in flight. Medians, where a sample is large enough to state
-/// them or not: the router ages them and goes by what it sees itself.
+/// One point for each load level with a fixed number of requests in flight. Medians are taken even where the sample is
+/// too small to state them: the router ages them and soon relies on what it measures itself.
 pub fn curve_from_record(record: &Record) -> Vec<CurvePoint> {
     let point = |phase: &tokrate_meter::PhaseResult| {
         let Load::Closed { concurrency } = phase.load else { return None };

@@ -1,10 +1,8 @@
-//! Objectives and modes in the words of the settings file.
-//!
-//! It refuses to read them. Invariant: what is shown here is how it would be written there.
+//! Policies and modes as text, spelled as in the settings file.
 
 use tokrate_route::{Mode, Policy};
 
-/// A policy in the words of the settings file.
+/// A policy as the settings file spells it.
 pub fn format_policy(policy: &Policy) -> String {
     match policy {
         Policy::Completion => "completion".to_owned(),
@@ -23,7 +21,7 @@ pub fn format_policy(policy: &Policy) -> String {
     }
 }
 
-/// A mode in the words of the settings file.
+/// A mode as the settings file spells it.
 pub fn format_mode(mode: Mode) -> String {
     match mode {
         Mode::Off => "off".to_owned(),

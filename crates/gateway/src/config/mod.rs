@@ -1,7 +1,6 @@
-//! What a gateway is told to do, as plain values.
+//! The configuration of a gateway as plain values; flags, files and the environment are read elsewhere.
 //!
-//! It refuses to know flags, files and the environment. Invariant: no key is ever printed; those of clients are known by
-//! their hash alone.
+//! Invariant: no key is ever printed, and keys of clients are kept as hashes only.
 
 pub(crate) mod curve;
 pub(crate) mod display;
@@ -16,106 +15,106 @@ use tokrate_net::{ClientConfig, Target};
 use tokrate_route::{BudgetConfig, CurvePoint, LoserPolicy, Mode, Policy};
 use tokrate_wire::Dialect;
 
-/// Lanes of one race at most.
+/// Most lanes in one race.
 const MAX_LANES: usize = 16;
 
 /// Settings of a gateway.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Where clients connect; port 0 takes any free one.
+    /// Address for clients; port 0 takes any free one.
     pub listen: SocketAddr,
-    /// Where the page, the metrics and the log's API are; `None` for nowhere.
+    /// Address of the admin side (page, metrics, API of the log); `None` to serve none.
     pub admin: Option<SocketAddr>,
-    /// SHA-256 of the key that whoever asks there has to show; elsewhere than on loopback it must be set.
+    /// SHA-256 of the admin key; required unless the admin side listens on loopback.
     pub admin_key: Option<[u8; 32]>,
-    /// Names under which both may be asked, beside the addresses that they listen on and `localhost`.
+    /// Host names under which both sides may be reached, in addition to their addresses and `localhost`.
     pub hosts: Vec<String>,
-    /// Origins of other sites whose pages may ask (`https://app.example`).
+    /// Origins of other sites whose pages may call the gateway (`https://app.example`).
     pub origins: Vec<String>,
-    /// Threads that serve.
+    /// Worker threads.
     pub workers: usize,
-    /// How providers are connected to.
+    /// How to connect to providers.
     pub client: ClientConfig,
     /// The lanes.
     pub lanes: Vec<LaneConfig>,
-    /// Names that clients ask for. A lane's own name, and `provider/model`, are understood without one.
+    /// Names that clients ask for. The name of a lane and `provider/model` work without an alias.
     pub aliases: Vec<AliasConfig>,
-    /// Keys that clients show. Without any, everybody who reaches the port may ask.
+    /// Keys of clients. Without any, whoever reaches the port may call.
     pub keys: Vec<KeyConfig>,
-    /// When calls are given up, and how large they may be.
+    /// Timeouts and size limits.
     pub limits: LimitsConfig,
-    /// Where the throughput log is kept.
+    /// The throughput log, if one is kept.
     pub log: Option<LogSettings>,
-    /// Where metrics are exported to, besides being told to who asks.
+    /// Where metrics are pushed to, in addition to `/metrics`.
     pub otel: Option<OtelConfig>,
-    /// How long open calls may go on when the gateway is stopped.
+    /// How long open calls may go on after the gateway is told to stop.
     pub drain: Span,
-    /// Seed of what is drawn.
+    /// Seed of the router's random choices.
     pub seed: u64,
 }
 
-/// A way to an answer: a provider, a model there, and a key.
+/// A lane: a provider, a model there, and a key.
 #[derive(Clone, Debug)]
 pub struct LaneConfig {
-    /// Its name, unlike that of every other.
+    /// Its name, unique among lanes.
     pub name: String,
-    /// The provider's name, for the log.
+    /// Name of the provider, for the log.
     pub provider: String,
     /// The model as the provider knows it.
     pub model: String,
-    /// How it is spoken with, a dialect an endpoint. A call in another dialect is translated to that of the first.
+    /// Its endpoints, one for each dialect. A call in any other dialect is translated to that of the first.
     pub endpoints: Vec<EndpointConfig>,
     /// What it charges.
     pub price: Option<Price>,
-    /// How long its prompts and answers can become.
+    /// Longest prompts and answers.
     pub token_limits: TokenLimits,
-    /// Calls that may be open at once.
+    /// Most attempts in flight at once.
     pub max_in_flight: Option<u32>,
-    /// What becomes of an attempt that lost a race.
+    /// What happens to an attempt that lost a race.
     pub loser: LoserPolicy,
-    /// How quick it is under which load, as far as that was measured before.
+    /// Load curve that was measured before.
     pub curve: Vec<CurvePoint>,
-    /// Names of further headers of the client that are handed on, in lower case.
+    /// Lower-case names of further client headers to forward.
     pub forward_headers: Vec<String>,
-    /// Whether it has embeddings; `None` to find out by asking.
+    /// Whether it serves embeddings; `None` to find out by asking.
     pub embeddings: Option<bool>,
 }
 
-/// A dialect of a lane.
+/// One dialect of a lane.
 #[derive(Clone)]
 pub struct EndpointConfig {
     /// The dialect.
     pub dialect: Dialect,
     /// Base URL to which the dialect's path is appended.
     pub base: Target,
-    /// Headers of every request, the key among them, marked sensitive.
+    /// Headers of every request, keys among them, marked sensitive.
     pub headers: HeaderMap,
-    /// Whether it refuses `stream_options`.
+    /// Whether the endpoint rejects `stream_options`.
     pub no_stream_options: bool,
-    /// Whether it wants the output limit as `max_tokens`.
+    /// Whether the endpoint expects the output limit as `max_tokens`.
     pub max_tokens_field: bool,
 }
 
 /// US dollars per million tokens.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Price {
-    /// Of the prompt.
+    /// Prompt tokens.
     pub input: f64,
-    /// Of the answer.
+    /// Output tokens.
     pub output: f64,
-    /// Of input tokens that come from a cache, where that is another price.
+    /// Input tokens read from a cache, if priced differently.
     pub cached: Option<f64>,
-    /// Of input tokens that are written to a cache, where that is another price. Without it, a lane that speaks Anthropic's
-    /// dialect is taken to charge a quarter more than for others, as Anthropic does for its cache of five minutes.
+    /// Input tokens written to a cache, if priced differently. Defaults to 1.25 times `input` for lanes in Anthropic's
+    /// dialect, which is what Anthropic charges for its five-minute cache, and to `input` elsewhere.
     pub cache_write: Option<f64>,
 }
 
-/// Tokens that one call of a lane can have at most, as far as the settings say.
+/// Token limits of one call on a lane, as far as they are configured.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct TokenLimits {
-    /// Of the prompt.
+    /// Most tokens in a prompt.
     pub input: Option<u64>,
-    /// Of an answer.
+    /// Most tokens in an answer.
     pub output: Option<u64>,
 }
 
@@ -124,75 +123,74 @@ pub struct TokenLimits {
 pub struct AliasConfig {
     /// The name.
     pub name: String,
-    /// Its lanes, by their place in [`Config::lanes`].
+    /// Its lanes, as indices into [`Config::lanes`].
     pub lanes: Vec<usize>,
-    /// Which lane a call goes to first.
+    /// Which lane a call tries first.
     pub policy: Policy,
-    /// When further ones are begun.
+    /// When further attempts are started.
     pub mode: Mode,
-    /// Attempts of one call, failovers included.
+    /// Most attempts of one call, failovers included.
     pub max_attempts: usize,
-    /// What racing may cost.
+    /// What hedges and races may cost.
     pub budget: BudgetConfig,
-    /// How long the first token of another attempt is waited for after one has its own.
+    /// How long to wait for another attempt's first token after one has its own.
     pub second_look: Option<Span>,
 }
 
-/// A key that clients show.
+/// A key of a client.
 #[derive(Clone, Debug)]
 pub struct KeyConfig {
     /// Its name, for the log.
     pub name: String,
     /// SHA-256 of the key.
     pub sha256: [u8; 32],
-    /// Names that it may ask for; empty for all.
+    /// Aliases it may use; empty for all.
     pub aliases: Vec<String>,
-    /// What it may use.
+    /// Its limits.
     pub limits: tokrate_route::KeyLimits,
 }
 
-/// When calls are given up, and how large they may be.
+/// Timeouts and size limits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LimitsConfig {
-    /// Time for the request's body to come.
+    /// Time to read a request's body.
     pub body: Span,
     /// Time to the first token.
     pub first_token: Span,
     /// Time between two tokens.
     pub gap: Span,
-    /// Time for everything.
+    /// Time for the whole call.
     pub total: Span,
-    /// Time in which a client must take something of what lies ready for it; one that takes nothing for so long is given up.
+    /// Time within which a client must read some of the data that is ready for it, or be disconnected.
     pub send: Span,
     /// Largest request (bytes).
     pub request_bytes: usize,
     /// Largest answer (bytes).
     pub answer_bytes: u64,
-    /// What the bodies of all open calls may hold together (bytes); one more is answered with 503.
+    /// Bytes that the bodies of all open calls may hold together; a call beyond that gets a 503.
     pub bodies_bytes: usize,
-    /// What the answers of all open calls may hold together (bytes), as far as their clients have not taken them; one for which
-    /// there is no room fails.
+    /// Bytes of answers that may be buffered for all clients together; an answer that finds no room fails.
     pub answers_bytes: usize,
-    /// Calls open at once, over all clients; one more is answered with 503.
+    /// Calls open at once over all clients; one more gets a 503.
     pub calls: usize,
-    /// Connections of clients open at once; `None` for as many as half of the process's descriptors allow, as a call needs one to
-    /// a provider as well.
+    /// Client connections open at once; `None` for half of the process's file descriptors, because each call needs one
+    /// to a provider as well.
     pub connections: Option<usize>,
-    /// Connections of one peer that has shown no key; `None` for half of those that such peers may have together. Without keys
-    /// there is no such limit.
+    /// Connections of one peer without a key; `None` for half of what all such peers may have. Unused when no keys are
+    /// configured.
     pub connections_by_peer: Option<usize>,
 }
 
-/// Where the throughput log is kept.
+/// Settings of the throughput log.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LogSettings {
-    /// The database's file.
+    /// Path of the database.
     pub path: PathBuf,
     /// How long rows are kept.
     pub retention: Option<Span>,
 }
 
-/// An OpenTelemetry collector that is told the metrics, over OTLP/HTTP in protocol buffers.
+/// An OpenTelemetry collector that metrics are pushed to, over OTLP/HTTP with protobuf.
 #[derive(Clone)]
 pub struct OtelConfig {
     /// Base URL; `/v1/metrics` is appended to it.
@@ -201,12 +199,12 @@ pub struct OtelConfig {
     pub headers: HeaderMap,
     /// Time between two exports.
     pub interval: Span,
-    /// Attributes of the resource, beside or instead of `service.name`, `service.version` and `service.instance.id`.
+    /// Resource attributes, in addition to or instead of `service.name`, `service.version` and `service.instance.id`.
     pub resource: Vec<(String, String)>,
 }
 
 impl OtelConfig {
-    /// Time between two exports, if nothing else is said: that of OpenTelemetry's SDKs.
+    /// The default interval, that of OpenTelemetry's SDKs.
     pub const INTERVAL: Span = Span::from_secs(60);
 }
 
@@ -218,12 +216,12 @@ impl LogSettings {
     }
 }
 
-/// With it, the simulated lanes that stand in for real ones make none of their faults in their first answers: whoever tries the
-/// gateway meets them later.
+/// With this seed the simulated lanes produce no faults in their first answers, so that someone who tries the gateway
+/// does not meet them at once.
 pub const DEFAULT_SEED: u64 = 7;
 
 impl Default for Config {
-    /// A gateway without lanes on any free port of loopback.
+    /// A gateway without lanes on a free loopback port.
     fn default() -> Config {
         Config {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
@@ -264,19 +262,19 @@ impl Default for LimitsConfig {
     }
 }
 
-/// What Anthropic charges for a token that is written to its cache of five minutes, over that of another one.
+/// Anthropic's price of a token written to its five-minute cache, relative to a plain input token (2026 price list).
 const ANTHROPIC_CACHE_WRITE: f64 = 1.25;
 
 impl Price {
-    /// Whether each of its numbers can be one.
-    pub fn is_sound(&self) -> bool {
+    /// Whether all prices are representable.
+    pub fn is_valid(&self) -> bool {
         let numbers = [Some(self.input), Some(self.output), self.cached, self.cache_write];
         numbers.into_iter().flatten().all(|usd| TokenPrice::per_token(usd).is_some())
     }
 }
 
 impl LaneConfig {
-    /// What a token costs; `None` without a price.
+    /// Prices per token; `None` without a price.
     pub fn token_price(&self) -> Option<TokenPrice> {
         let price = self.price?;
         let is_anthropic = self.endpoints.iter().any(|endpoint| endpoint.dialect == Dialect::Anthropic);
@@ -289,7 +287,7 @@ impl LaneConfig {
         })
     }
 
-    /// What the router has to know of it.
+    /// The part of the settings that the router needs.
     pub(crate) fn for_router(&self) -> tokrate_route::LaneConfig {
         tokrate_route::LaneConfig {
             price_input_usd_per_million: self.price.map(|price| price.input),
@@ -299,7 +297,7 @@ impl LaneConfig {
     }
 }
 
-/// The mode of that name: `off`, `hedge`, `race` (of two) or `race=N`.
+/// Parses `off`, `hedge`, `race` (of two lanes) or `race=N`.
 pub fn parse_mode(name: &str) -> Option<Mode> {
     match name {
         "off" => Some(Mode::Off),
@@ -312,7 +310,7 @@ pub fn parse_mode(name: &str) -> Option<Mode> {
     }
 }
 
-/// The hash by which a client's key is known.
+/// The hash under which a key is stored.
 pub fn key_hash(key: &str) -> [u8; 32] {
     Sha256::digest(key.as_bytes()).into()
 }

@@ -1,7 +1,7 @@
-//! One call: carries out what its race decides, attempt by attempt, until the client has an answer or an error.
+//! One call: performs the actions of its race, attempt by attempt, until the client has an answer or an error.
 //!
-//! It refuses to decide who wins, what may start and what is billed. Invariant: bytes reach the client from the winner alone,
-//! in order, once; dropping a call closes every connection of it; every attempt that was begun is settled exactly once.
+//! Invariant: bytes reach the client from the winner alone, in order, once; dropping a call closes every connection of
+//! it; every attempt that was started is settled exactly once.
 
 use super::drain;
 use crate::admission::reservation::KeyReservation;
@@ -32,17 +32,18 @@ use tokrate_route::{
 };
 use tokrate_wire::error_event;
 
-/// Up to here a whole answer finds room in a socket that has sent what came before (bytes).
+/// An answer up to this size fits into the socket's send buffer at once, so that it needs no wait for its writing
+/// (bytes).
 const SENT_AT_ONCE_BYTES: usize = 16 * 1024;
-/// A timer that is later than it should be by no more than this is left as it is: tokio's are no finer.
+/// tokio's timers have millisecond resolution, so a timer that is late by less is not moved.
 const TIMER_GRAIN: Span = Span::from_millis(1);
 
 /// The lanes that can carry a call.
 pub(crate) struct EligibleLanes {
-    /// The endpoint of each candidate.
+    /// The endpoint of each candidate, in the candidates' order.
     pub endpoints: Vec<usize>,
-    /// The only one, if there is no other: what it refuses, nobody else can cure.
-    pub alone: Option<LaneId>,
+    /// The lane, if there is only one: no other could make up for its refusal.
+    pub only: Option<LaneId>,
 }
 
 /// A call, from its admission to its end.
@@ -54,49 +55,49 @@ pub(crate) struct Call {
     attempts: Vec<Entry>,
     winner: Option<usize>,
     has_just_won: bool,
-    /// Granted for the attempt that is about to be begun.
+    /// Reserved for the attempt that is about to be started.
     granted: Granted,
     ending: Option<Step>,
-    /// Known before the client takes its time.
+    /// The gateway's overhead, taken before the client delays the end of the answer.
     overhead_at_end: Option<Span>,
-    /// When it is due, and itself.
+    /// The deadline, and the timer for it.
     timer: Option<(Tick, Pin<Box<Sleep>>)>,
     /// The client's connection.
     tap: Rc<ConnectionTap>,
 }
 
-/// What a further attempt was granted.
+/// What was reserved for a further attempt.
 #[derive(Default)]
 struct Granted {
-    /// By the budget of its alias, if it is extra.
+    /// From the alias's budget for hedges and races.
     extra: Option<Reserved>,
-    /// By the limits of the client's key.
+    /// From the limits of the client's key.
     key: Option<KeyReservation>,
 }
 
-/// An attempt with what has to be given back for it; `None` once it has been settled.
+/// An attempt and what it holds; `None` once it was settled.
 pub(crate) struct Entry {
     pub attempt: Attempt,
     lease: Option<AttemptLease>,
     failed: Option<Failed>,
 }
 
-/// What happens next to a call.
+/// What the client's connection has to do next.
 pub(crate) enum Step {
-    /// An attempt has won; its head can be sent.
+    /// Send the head: an attempt has won.
     Won,
-    /// Bytes of the answer.
+    /// Send bytes of the answer.
     Bytes(Bytes),
-    /// The answer is whole.
+    /// End the answer, which is complete.
     Finished,
-    /// The answer broke off; `told` if the client has heard so in the lane's own bytes.
-    Broken { kind: FailureKind, told: bool },
-    /// There is no answer.
+    /// End the answer, which broke off; `reported` if the lane's own bytes already said so.
+    Broken { kind: FailureKind, reported: bool },
+    /// Send an error: there is no answer.
     Failed { kind: FailureKind, attempt: Option<usize> },
 }
 
 impl Call {
-    /// A call that begins now; in a box, because it is handed on from one to the next.
+    /// A call that starts now; boxed, because it moves from the handler into the response's body.
     pub fn new(
         worker: Rc<Worker>,
         account: Account,
@@ -120,7 +121,7 @@ impl Call {
         })
     }
 
-    /// Goes on until something happens that the client's connection has to know.
+    /// Drives the call until its connection has something to do.
     pub fn poll_step(&mut self, context: &mut Context<'_>) -> Poll<Step> {
         loop {
             self.drive(context);
@@ -144,23 +145,23 @@ impl Call {
         }
     }
 
-    /// The winner, once there is one.
+    /// The winner's number, once there is one.
     pub fn winner(&self) -> Option<usize> {
         self.winner
     }
 
-    /// The winner's attempt, once there is one.
+    /// The winner, once there is one.
     pub fn winning_entry(&self) -> Option<&Entry> {
         self.winner.map(|winner| &self.attempts[winner])
     }
 
-    /// Attempts that were begun.
+    /// The attempts that were started.
     pub fn attempts(&self) -> &[Entry] {
         &self.attempts
     }
 
-    /// Time that the gateway itself took so far: from the request's last byte to the first attempt, and from the winner's
-    /// latest byte to now.
+    /// The gateway's own time so far: from the request's last byte to the first attempt, and from the winner's last
+    /// byte until now.
     pub fn overhead(&self) -> Option<Span> {
         let before = self.attempts.first()?.attempt.started_at - self.account.arrived_at;
         let behind = self.now() - self.winning_entry()?.attempt.body.borrow().answer.last_byte_at()?;
@@ -174,8 +175,8 @@ impl Call {
         }
     }
 
-    /// A whole answer of `bytes` is given to the client's connection. If that may not have room for it, it is handed over once
-    /// all of it was written, and abandoned if it never is.
+    /// A whole answer of `bytes` was given to the client's connection. One that may not fit into the send buffer counts
+    /// as answered once all of it was written, and as abandoned if it never is.
     pub fn complete_when_written(mut self: Box<Call>, bytes: usize) {
         if bytes <= SENT_AT_ONCE_BYTES {
             return self.complete();
@@ -185,7 +186,7 @@ impl Call {
         tap.mark(Rc::new(PendingCompletion(Cell::new(Some(self)))), 0);
     }
 
-    /// The event that tells the client that its answer broke off; `tail` is the end of what it got.
+    /// The event that ends a stream that broke off; `tail` is the end of what was sent before.
     pub fn error_event_bytes(&self, kind: FailureKind, tail: &[u8]) -> Bytes {
         let error = self.error_response(kind, self.winner);
         let request = &self.account.request;
@@ -196,7 +197,7 @@ impl Call {
         }
     }
 
-    /// What the client is told when there is no answer, or no more of it.
+    /// The error for a client that gets no answer, or not all of one.
     pub fn error_response(&self, kind: FailureKind, attempt: Option<usize>) -> ErrorResponse {
         let retry_after = self.race.retry_after();
         let error = match attempt.and_then(|attempt| self.attempts.get(attempt)) {
@@ -209,41 +210,41 @@ impl Call {
                     None => error,
                 }
             }
-            None if kind == FailureKind::TimedOut => ErrorResponse::out_of_time(&self.account.alias.name),
+            None if kind == FailureKind::TimedOut => ErrorResponse::timed_out(&self.account.alias.name),
             None => {
                 let (now, alias) = (self.now(), &self.account.alias);
                 let router = locked(&self.account.plan.router);
                 let lanes = alias.lanes.iter().filter_map(|id| {
                     let lane = self.account.plan.lane(*id);
-                    let (name, trouble) = (lane.config.name.clone(), lane.health.last_failure());
-                    Some(UnavailableLane { name, breaker: router.breaker(*id, now)?, trouble })
+                    let (name, last_failure) = (lane.config.name.clone(), lane.health.last_failure());
+                    Some(UnavailableLane { name, breaker: router.breaker(*id, now)?, last_failure })
                 });
                 let lanes: Vec<UnavailableLane> = lanes.collect();
-                ErrorResponse::without_lane(&alias.name, &lanes, now)
+                ErrorResponse::no_lane_available(&alias.name, &lanes, now)
             }
         };
         let is_logged = !self.attempts.is_empty();
         ErrorResponse { call: is_logged.then(|| self.account.request.id.clone()), ..error }
     }
 
-    /// Whether a failure of the settings is the answer, because no other lane could cure it.
+    /// Whether a failure of the lane's settings is final, because no other lane could answer.
     fn is_final(&self, kind: FailureKind) -> bool {
-        self.lanes.alone.is_some() && blame(kind) == Blame::Key
+        self.lanes.only.is_some() && blame(kind) == Blame::Key
     }
 
-    /// What the only lane of a call refused before, while it is left alone for that: asking again would change nothing, and a
-    /// client that is told 503 asks again.
+    /// The refusal of a call's only lane from before, while its breaker is open for that: another try would change
+    /// nothing, and a 503 would make the client retry.
     pub fn cached_refusal(&self) -> Option<Response<Bytes>> {
-        let lane = self.account.plan.lane(self.lanes.alone?);
+        let lane = self.account.plan.lane(self.lanes.only?);
         let breaker = locked(&self.account.plan.router).breaker(lane.id, self.now())?;
-        let trouble = lane.health.last_failure().filter(|trouble| blame(trouble.kind) == Blame::Key)?;
+        let failure = lane.health.last_failure().filter(|failure| blame(failure.kind) == Blame::Key)?;
         if !matches!(breaker, BreakerState::Open { why: Blame::Key, .. }) {
             return None;
         }
-        let (status, refusal) = (trouble.status?, trouble.refusal.as_ref()?);
+        let (status, refusal) = (failure.status?, failure.refusal.as_ref()?);
         let dialect = self.account.request.dialect();
         if refusal.dialect != dialect {
-            let error = ErrorResponse::of_failure(trouble.kind, &lane.config.name, &trouble.message, None);
+            let error = ErrorResponse::of_failure(failure.kind, &lane.config.name, &failure.message, None);
             return Some(ErrorResponse { status, ..error }.into_response(dialect));
         }
         let mut response = Response::new(refusal.body.clone());
@@ -254,8 +255,8 @@ impl Call {
         Some(response)
     }
 
-    /// A lane's refusal of the client's own request, in the client's dialect as the provider wrote it; of a call with one lane
-    /// also that of its key or its model.
+    /// A lane's refusal of the request itself, passed on as the provider wrote it if the dialects agree; for a call
+    /// with a single lane also a refusal of its key or model.
     pub fn upstream_refusal(&self, attempt: usize) -> Option<Response<Bytes>> {
         let attempt = &self.attempts[attempt].attempt;
         let kind = attempt.failure()?.kind;
@@ -266,7 +267,7 @@ impl Call {
         if !is_own || !is_same || !attempt.has_whole_refusal() {
             return None;
         }
-        let mut response = Response::new(attempt.refusal_body_redacted(&body));
+        let mut response = Response::new(attempt.redacted_refusal(&body));
         *response.status_mut() = head.status;
         *response.headers_mut() = head.headers.clone();
         if let Ok(id) = HeaderValue::from_str(&self.account.request.id) {
@@ -283,7 +284,7 @@ impl Call {
         self.account.shared.clock.now()
     }
 
-    /// Goes on with every attempt and tells the race what came of it.
+    /// Polls every attempt and reports events and endings to the race.
     fn drive(&mut self, context: &mut Context<'_>) {
         for number in 0..self.attempts.len() {
             let entry = &mut self.attempts[number];
@@ -297,7 +298,7 @@ impl Call {
             if has_ended {
                 let now = self.account.shared.clock.now();
                 let end = if entry.attempt.failure().is_some() { AttemptEnd::Failed } else { AttemptEnd::Answered };
-                // What it cost is known, and what was held for it can be used for the next.
+                // Its cost is known now, so that the rest of the reservation is free for the next attempt.
                 entry.lease.iter_mut().for_each(|lease| self.account.settle_cost(&entry.attempt, lease, end));
                 match entry.attempt.failure() {
                     None => self.race.ended(number, now),
@@ -317,7 +318,7 @@ impl Call {
             if !locked(&account.plan.router).allows(candidate.lane, now) {
                 return false;
             }
-            // What the first one may use was held when the call was admitted.
+            // The first attempt was covered when the call was admitted.
             if role == Role::First {
                 return true;
             }
@@ -343,7 +344,7 @@ impl Call {
                 self.winner = Some(attempt);
                 self.body(attempt).borrow_mut().is_forwarded = true;
                 self.report_first_token(attempt);
-                // Told when those that lost have been settled, so that what they cost is known.
+                // Reported after the losers are settled, so that the head can say what they cost.
                 self.has_just_won = true;
             }
             Action::Cancel { attempt, why } => {
@@ -365,7 +366,7 @@ impl Call {
                 self.attempts[attempt].attempt.give_up(now);
                 self.attempts[attempt].failed.get_or_insert(Failed { kind, retry_after: None });
                 self.settle(attempt, AttemptEnd::Failed);
-                self.ending = Some(Step::Broken { kind, told });
+                self.ending = Some(Step::Broken { kind, reported: told });
             }
             Action::Fail { kind, attempt } => self.ending = Some(Step::Failed { kind, attempt }),
         }
@@ -386,7 +387,8 @@ impl Call {
             in_flight: started.in_flight,
             lane: Arc::clone(&lane),
         };
-        // The race bounds the time, and watches tokens: bytes without any (comments that keep a connection alive) are no news.
+        // The race bounds the time and watches tokens; bytes without tokens (keep-alive comments) do not count as
+        // progress.
         let limits = Limits { idle: Span::MAX, total: Span::MAX, max_body_bytes: account.plan.limits.answer_bytes };
         let client = self.worker.client(&account.plan, &lane, endpoint);
         let client = client.map_err(|error| (FailureKind::Connect, error.to_string()));
@@ -395,7 +397,7 @@ impl Call {
         let batch = Rc::clone(&self.worker.batch);
         let (attempt, failed) = match (prepared, client) {
             (Ok((mut outgoing, reader)), Ok(client)) => {
-                // The provider's log and ours then tell of the same attempt.
+                // So that the provider's log can be matched with ours.
                 if let Ok(id) = HeaderValue::from_str(&format!("{}-{number}", account.request.id)) {
                     outgoing.headers.insert(HeaderName::from_static("x-request-id"), id);
                 }
@@ -403,7 +405,7 @@ impl Call {
                 let redactor = Redactor::new(secrets, account.request.body.clone());
                 let body =
                     UpstreamBody::new(reader, batch).with_redactor(redactor).with_byte_budget(&account.shared.answers);
-                (Attempt::begin(beginning, client, outgoing, body, limits), None)
+                (Attempt::start(beginning, client, outgoing, body, limits), None)
             }
             (Err((kind, said)), _) | (_, Err((kind, said))) => {
                 let failed = Failed { kind, retry_after: None };
@@ -420,14 +422,14 @@ impl Call {
         self.attempts.push(Entry { attempt, lease: Some(lease), failed });
     }
 
-    /// Leaves an attempt that lost to a task of its own.
+    /// Hands a loser over to a task that reads it to its end.
     fn drain(&mut self, number: usize, until: Tick, bytes_most: u64) {
         let Some(entry) = self.attempts.get_mut(number) else { return };
         let Some(lease) = entry.lease.take() else { return };
         let attempt = entry.attempt.detach();
-        // The race no longer bounds it.
+        // The race no longer bounds its time.
         let until = until.min(attempt.started_at + self.account.plan.limits.total);
-        self.worker.drains.tidy();
+        self.worker.drains.reap();
         drain::spawn(
             &self.worker.drains,
             Rc::clone(&self.account),
@@ -437,10 +439,10 @@ impl Call {
         );
     }
 
-    /// The router hears of a first token when it is news, not when the answer has ended.
+    /// Reports the winner's first token to the router while the answer still runs.
     fn report_first_token(&mut self, number: usize) {
         if !self.account.request.is_stream() {
-            // What came whole came at its end.
+            // A whole answer has no first token of its own.
             return;
         }
         let now = self.now();
@@ -452,18 +454,18 @@ impl Call {
         }
     }
 
-    /// Gives back what an attempt held, and writes its row.
+    /// Releases what an attempt holds and writes its row.
     fn settle(&mut self, number: usize, end: AttemptEnd) {
         let won = self.winner == Some(number);
         let overhead = if won { self.overhead_at_end.or_else(|| self.overhead()) } else { None };
         let entry = &mut self.attempts[number];
         let Some(lease) = entry.lease.take() else { return };
-        // Settled means ended: a body that was handed over whole may not have been asked for its end.
+        // A settled attempt has ended: a body that was completed early may not have been polled to its end.
         entry.attempt.give_up(self.account.shared.clock.now());
         let failure = match end {
             AttemptEnd::Failed => entry.failed.map(|failed| failed.kind).or(entry.attempt.measured_failure()),
-            // The client got all that came, and what it was is told in the log.
-            AttemptEnd::Answered if entry.attempt.is_unreadable_in_part() => Some(FailureKind::NotJson),
+            // The client got everything; the log notes that a part could not be decoded.
+            AttemptEnd::Answered if entry.attempt.has_unreadable_parts() => Some(FailureKind::NotJson),
             AttemptEnd::Abandoned => self.tap.has_stalled().then_some(FailureKind::ClientStalled),
             _ => None,
         };
@@ -483,7 +485,7 @@ impl Call {
         let now = || self.account.shared.clock.now();
         let until = || Instant::now() + (wake_at - now()).as_duration();
         let (due, timer) = self.timer.get_or_insert_with(|| (wake_at, Box::pin(tokio::time::sleep_until(until()))));
-        // One that is too early only costs a look; it is moved when it fires.
+        // A timer that fires early only costs a poll, and is reset when it does.
         if *due > wake_at + TIMER_GRAIN || timer.is_elapsed() {
             *due = wake_at;
             timer.as_mut().reset(until());
@@ -492,7 +494,7 @@ impl Call {
     }
 }
 
-/// A call whose answer is being written.
+/// A call whose answer is being written to the socket.
 struct PendingCompletion(Cell<Option<Box<Call>>>);
 
 impl WriteSink for PendingCompletion {
@@ -507,11 +509,11 @@ impl Drop for Call {
     fn drop(&mut self) {
         let now = self.now();
         for number in 0..self.attempts.len() {
-            // What is left has failed, or its client went away.
+            // What is left has failed, or its client disconnected.
             let Entry { attempt, failed, .. } = &mut self.attempts[number];
-            // An answer without text, after which another lane was asked, ended well and was of no use.
-            let is_useless = !attempt.is_running() && self.winner != Some(number);
-            let end = if failed.is_some() || is_useless { AttemptEnd::Failed } else { AttemptEnd::Abandoned };
+            // An attempt that ended without text, after which another lane was tried, counts as failed.
+            let was_replaced = !attempt.is_running() && self.winner != Some(number);
+            let end = if failed.is_some() || was_replaced { AttemptEnd::Failed } else { AttemptEnd::Abandoned };
             attempt.give_up(now);
             self.settle(number, end);
         }

@@ -1,7 +1,6 @@
-//! Several lanes asked the same at once, each to its end: what is shown to people who want to see who is quicker.
+//! Sends one prompt to several lanes at once and measures each to its end, for `tokrate race`.
 //!
-//! It refuses to know terminals. Invariant: all lanes get the same request at the same moment, and nobody is given up because
-//! another was quicker.
+//! Invariant: all lanes get the same prompt at the same moment, and none is cancelled because another was quicker.
 
 use crate::config::LaneConfig;
 use crate::error::GatewayError;
@@ -19,7 +18,7 @@ use tokrate_net::{Client, ClientConfig, Clock, ConnectionUse, Limits, Outgoing, 
 use tokrate_probe::deliver;
 use tokrate_wire::{Decoder, Shape, encode_request};
 
-/// What is asked.
+/// A comparison of lanes.
 #[derive(Clone, Debug)]
 pub struct LaneComparison {
     /// The lanes.
@@ -28,18 +27,18 @@ pub struct LaneComparison {
     pub prompt: String,
     /// Upper limit of output tokens.
     pub output_tokens: u32,
-    /// Time for all of it.
+    /// Time limit of the comparison.
     pub total: Span,
-    /// How lanes are connected to.
+    /// How to connect to the lanes.
     pub client: ClientConfig,
 }
 
-/// One lane while it answers.
+/// A lane while it answers.
 #[derive(Clone, Debug, Default)]
 pub struct LaneProgress {
-    /// What it wrote so far.
+    /// Its text so far.
     pub text: String,
-    /// Time since it was asked.
+    /// Time since the request.
     pub elapsed: Span,
     /// Time to its first token.
     pub ttft: Option<Span>,
@@ -47,22 +46,23 @@ pub struct LaneProgress {
     pub ended: bool,
 }
 
-/// How a lane did.
+/// The result of a lane.
 #[derive(Clone, PartialEq, Debug)]
 pub struct LaneResult {
-    /// What was measured.
+    /// Its measurements.
     pub numbers: LiveNumbers,
-    /// Asked to the end of the answer.
+    /// Request to the end of the answer.
     pub total: Span,
-    /// What it cost (USD), if there is a price and the provider says how many tokens it was.
+    /// Cost (USD), if the lane has a price and the provider reports usage.
     pub cost_usd: Option<f64>,
 }
 
 impl LaneComparison {
-    /// Runs it on the caller's thread; `show` is told how everybody stands, every `every`.
+    /// Runs it on the caller's thread; `show` gets the progress of all lanes once every `every`.
     ///
     /// # Errors
-    /// When a lane's name has no address, or there is no runtime.
+    ///
+    /// If a lane has no address, or no runtime can be created.
     pub fn run(&self, every: Duration, mut show: impl FnMut(&[LaneProgress])) -> Result<Vec<LaneResult>, GatewayError> {
         let clock = Clock::monotonic();
         let lanes: Vec<Lane> = self
@@ -79,26 +79,27 @@ impl LaneComparison {
         tokio::task::LocalSet::new().block_on(&runtime, async {
             let started = clock.now();
             let batch = Rc::default();
-            let mut asked = Vec::new();
+            let mut lanes_running = Vec::new();
             for lane in &lanes {
-                asked.push(self.ask(lane, clock, Rc::clone(&batch))?);
+                lanes_running.push(self.send(lane, clock, Rc::clone(&batch))?);
             }
             let mut ticks = tokio::time::interval(every);
-            let mut running: Vec<_> = asked.iter().map(|asked| Rc::clone(&asked.seen)).collect();
+            let mut unfinished: Vec<_> = lanes_running.iter().map(|lane| Rc::clone(&lane.completion)).collect();
             loop {
                 ticks.tick().await;
-                let runners: Vec<LaneProgress> = asked.iter().map(|asked| asked.runner(started, clock.now())).collect();
-                show(&runners);
-                running.retain(|seen| seen.borrow().is_none());
-                if running.is_empty() {
+                let progress: Vec<LaneProgress> =
+                    lanes_running.iter().map(|lane| lane.progress(started, clock.now())).collect();
+                show(&progress);
+                unfinished.retain(|completion| completion.borrow().is_none());
+                if unfinished.is_empty() {
                     break;
                 }
             }
-            Ok(asked.into_iter().zip(&lanes).map(|(asked, lane)| asked.finish(started, lane)).collect())
+            Ok(lanes_running.into_iter().zip(&lanes).map(|(running, lane)| running.result(started, lane)).collect())
         })
     }
 
-    fn ask(
+    fn send(
         &self,
         lane: &Lane,
         clock: Clock,
@@ -122,55 +123,55 @@ impl LaneComparison {
         let client = Client::new(self.client.clone(), endpoint.route.clone(), clock)?;
         let reader = BodyReader::PassThrough { decoder: Box::new(Decoder::new(dialect, Shape::Stream)), filter: None };
         let redactor = Redactor::new(endpoint.secrets.clone(), Bytes::from(self.prompt.clone()));
-        let inbox = UpstreamBody::new(reader, batch).with_redactor(redactor).with_text();
-        let inbox = Rc::new(RefCell::new(inbox));
+        let response = UpstreamBody::new(reader, batch).with_redactor(redactor).with_text();
+        let response = Rc::new(RefCell::new(response));
         let limits = Limits { idle: MAX_SILENCE, total: self.total, max_body_bytes: MAX_ANSWER_BYTES };
-        let seen: Rc<RefCell<Completion>> = Rc::default();
+        let completion: Rc<RefCell<Completion>> = Rc::default();
         let outgoing = Outgoing { method: Method::POST, path, headers, body };
-        let (told, watched) = (Rc::clone(&seen), Rc::clone(&inbox));
+        let (completed, receiving) = (Rc::clone(&completion), Rc::clone(&response));
         tokio::task::spawn_local(async move {
-            let exchange = deliver(&client, &outgoing, limits, &mut BodySink(Rc::clone(&watched))).await;
-            watched.borrow_mut().end(exchange.ended_at);
-            let ending = watched.borrow().ending_of(exchange.outcome);
-            *told.borrow_mut() = Some((exchange.ended_at, ending));
+            let exchange = deliver(&client, &outgoing, limits, &mut BodySink(Rc::clone(&receiving))).await;
+            receiving.borrow_mut().end(exchange.ended_at);
+            let ending = receiving.borrow().ending_of(exchange.outcome);
+            *completed.borrow_mut() = Some((exchange.ended_at, ending));
         });
-        Ok(RunningLane { inbox, seen })
+        Ok(RunningLane { body: response, completion })
     }
 }
 
-/// A lane that says nothing for so long is out, so that the others' result is not waited for much longer than they took.
+/// A lane that sends nothing for so long is given up, so that the others' results do not wait much longer.
 const MAX_SILENCE: Span = Span::from_secs(30);
-/// Answers are no longer than that.
+/// Limit of one answer.
 const MAX_ANSWER_BYTES: u64 = 16 << 20;
 
 struct RunningLane {
-    inbox: Rc<RefCell<UpstreamBody>>,
-    seen: Rc<RefCell<Completion>>,
+    body: Rc<RefCell<UpstreamBody>>,
+    completion: Rc<RefCell<Completion>>,
 }
 
 /// When and how an exchange ended, once it has.
 type Completion = Option<(Tick, Ending)>;
 
 impl RunningLane {
-    fn runner(&self, started: Tick, now: Tick) -> LaneProgress {
-        let inbox = self.inbox.borrow();
-        let ended = self.seen.borrow().as_ref().map(|(at, _)| *at);
+    fn progress(&self, started: Tick, now: Tick) -> LaneProgress {
+        let body = self.body.borrow();
+        let ended = self.completion.borrow().as_ref().map(|(at, _)| *at);
         LaneProgress {
-            text: inbox.text().to_owned(),
+            text: body.text().to_owned(),
             elapsed: ended.unwrap_or(now) - started,
-            ttft: inbox.meter.first_text_at().and_then(|first| Some(first - inbox.sent_at()?)),
+            ttft: body.meter.first_text_at().and_then(|first| Some(first - body.sent_at()?)),
             ended: ended.is_some(),
         }
     }
 
-    fn finish(self, started: Tick, lane: &Lane) -> LaneResult {
-        let outcome = self.seen.take();
+    fn result(self, started: Tick, lane: &Lane) -> LaneResult {
+        let outcome = self.completion.take();
         let given_up = || Ending::Failed { kind: FailureKind::Cancelled, message: String::new(), retry_after: None };
         let (ended_at, ending) = outcome.unwrap_or_else(|| (started, given_up()));
-        let mut inbox = self.inbox.borrow_mut();
-        let timing = inbox.answer.timing(started, ended_at, ConnectionUse::default());
-        let numbers = inbox.measure(&timing, ending);
-        drop(inbox);
+        let mut body = self.body.borrow_mut();
+        let timing = body.answer.timing(started, ended_at, ConnectionUse::default());
+        let numbers = body.measure(&timing, ending);
+        drop(body);
         let usage = numbers.usage;
         let cost = lane.config.token_price().zip(usage.billed()).map(|(price, tokens)| price.cost(tokens));
         let cost_usd = cost.map(Money::as_usd);

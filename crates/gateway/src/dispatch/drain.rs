@@ -1,6 +1,6 @@
-//! Attempts that lost and are read to their end, so that what they cost is known exactly.
+//! Reads losers to their end in the background, so that their exact cost is known.
 //!
-//! It refuses to hold up the call they belonged to. Invariant: a drain ends by itself, at its limit of time or of bytes.
+//! Invariant: a drain ends by itself, at its limit of time or of bytes.
 
 use crate::settle::account::{Account, AttemptLease, AttemptOutcome};
 use crate::upstream::attempt::Attempt;
@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use tokrate_core::{Span, Tick};
 use tokrate_meter::AttemptEnd;
 
-/// How long and how much is read at most.
+/// The limits of a drain.
 #[derive(Clone, Copy)]
 pub(crate) struct Bounds {
     pub number: usize,
@@ -23,40 +23,40 @@ pub(crate) struct Bounds {
 /// Reads an attempt to its end in a task of its own, then settles it.
 pub(crate) fn spawn(drains: &Drains, account: Rc<Account>, attempt: Attempt, lease: AttemptLease, bounds: Bounds) {
     drains.0.borrow_mut().spawn_local(async move {
-        // Settled also when the task is dropped at the end of the gateway.
+        // Dropping the task at shutdown settles the attempt as well.
         let mut draining = Draining { account, attempt, lease: Some(lease), number: bounds.number };
         let left: Span = bounds.until - draining.account.shared.clock.now();
         let mut room = bounds.bytes_most;
         let read = poll_fn(|context| {
             let has_ended = draining.attempt.poll(context);
-            // Nobody wants the bytes.
-            let came = draining.attempt.body.borrow_mut().take_ready();
-            room = room.saturating_sub(came.map_or(0, |bytes| bytes.len() as u64));
+            // The bytes are discarded.
+            let bytes = draining.attempt.body.borrow_mut().take_ready();
+            room = room.saturating_sub(bytes.map_or(0, |bytes| bytes.len() as u64));
             match has_ended || room == 0 {
                 true => Poll::Ready(()),
                 false => Poll::Pending,
             }
         });
-        // Over the limit: what is known by then is settled.
+        // At the time limit the attempt is settled with what is known by then.
         let _ = tokio::time::timeout(left.as_duration(), read).await;
         drop(draining);
     });
 }
 
-/// The drains of one thread.
+/// The drains of one worker thread.
 #[derive(Default)]
 pub(crate) struct Drains(RefCell<JoinSet<()>>);
 
 impl Drains {
-    /// Waits until all have ended, within a time; the rest is cut.
-    pub async fn end(&self, within: Span) {
+    /// Waits until all have ended, up to a time limit, and aborts the rest.
+    pub async fn end(&self, timeout: Span) {
         let mut drains = self.0.take();
         let all = async { while drains.join_next().await.is_some() {} };
-        let _ = tokio::time::timeout(within.as_duration(), all).await;
+        let _ = tokio::time::timeout(timeout.as_duration(), all).await;
     }
 
-    /// Forgets those that have ended.
-    pub fn tidy(&self) {
+    /// Removes drains that have ended.
+    pub fn reap(&self) {
         while self.0.borrow_mut().try_join_next().is_some() {}
     }
 }

@@ -13,8 +13,8 @@ use tokrate_core::Span;
 use tokrate_net::server::ConnectionTap;
 use tokrate_route::{CallShape, Candidate, Commit, Mode, Race, RaceConfig, Ranked};
 
-/// Puts the lanes in order and begins the race.
-pub(crate) fn begin(
+/// Ranks the eligible lanes and starts the race among them.
+pub(crate) fn start(
     worker: &Rc<Worker>,
     account: Account,
     mode: Mode,
@@ -22,11 +22,11 @@ pub(crate) fn begin(
 ) -> Result<Box<Call>, ErrorResponse> {
     let now = worker.shared.clock.now();
     let plan = Arc::clone(&account.plan);
-    let (usable, endpoints) = usable_lanes(&account)?;
-    account.reserve_first(&usable)?;
+    let (eligible, endpoints) = eligible_lanes(&account)?;
+    account.reserve_first(&eligible)?;
     let shape = CallShape { prompt_tokens: account.prompt_tokens, output_tokens: account.expected_output_tokens() };
     let mut router = locked(&plan.router);
-    let ranked = router.order(now, &shape, &usable, &account.alias.policy);
+    let ranked = router.order(now, &shape, &eligible, &account.alias.policy);
     let commit = if account.request.is_stream() { Commit::FirstToken } else { Commit::End };
     let candidates = ranked.iter().map(|ranked| {
         let hedge_after = match commit {
@@ -38,11 +38,11 @@ pub(crate) fn begin(
     let candidates = candidates.collect();
     drop(router);
     let endpoint_of = |ranked: &Ranked| {
-        let place = usable.iter().position(|lane| *lane == ranked.lane).expect("only what was handed in is ranked");
-        endpoints[place]
+        let index = eligible.iter().position(|lane| *lane == ranked.lane).expect("only eligible lanes are ranked");
+        endpoints[index]
     };
     let endpoints = ranked.iter().map(endpoint_of).collect();
-    let alone = match ranked.as_slice() {
+    let only = match ranked.as_slice() {
         [only] => Some(only.lane),
         _ => None,
     };
@@ -61,12 +61,12 @@ pub(crate) fn begin(
     };
     locked(&account.alias.budget).call();
     let race = Race::new(config, candidates, now);
-    Ok(Call::new(Rc::clone(worker), account, race, EligibleLanes { endpoints, alone }, Rc::clone(tap)))
+    Ok(Call::new(Rc::clone(worker), account, race, EligibleLanes { endpoints, only }, Rc::clone(tap)))
 }
 
-/// The lanes that can carry a request, each with the endpoint for it.
-pub(crate) fn usable_lanes(account: &Account) -> Result<(Vec<tokrate_route::LaneId>, Vec<usize>), ErrorResponse> {
-    let (mut usable, mut endpoints, mut obstacle, mut nameless) = (Vec::new(), Vec::new(), None, None);
+/// The lanes that can carry a request, each with its endpoint.
+pub(crate) fn eligible_lanes(account: &Account) -> Result<(Vec<tokrate_route::LaneId>, Vec<usize>), ErrorResponse> {
+    let (mut eligible, mut endpoints, mut obstacle, mut unresolved) = (Vec::new(), Vec::new(), None, None);
     let (mut unpriced, mut obstacles) = (Vec::new(), Vec::new());
     let now = account.shared.clock.now();
     for &id in &account.alias.lanes {
@@ -75,13 +75,12 @@ pub(crate) fn usable_lanes(account: &Account) -> Result<(Vec<tokrate_route::Lane
             Ok(_) if account.needs_prices() && lane.config.price.is_none() => unpriced.push(lane.config.name.as_str()),
             Ok(endpoint) => match lane.endpoints[endpoint].unresolved() {
                 None => {
-                    usable.push(id);
+                    eligible.push(id);
                     endpoints.push(endpoint);
                 }
-                Some(said) => {
-                    nameless.get_or_insert_with(|| {
-                        ErrorResponse::without_address(&lane.config.name, said, REFRESH_INTERVAL)
-                    });
+                Some(reason) => {
+                    unresolved
+                        .get_or_insert_with(|| ErrorResponse::unresolved(&lane.config.name, reason, REFRESH_INTERVAL));
                 }
             },
             Err(error) => {
@@ -91,13 +90,13 @@ pub(crate) fn usable_lanes(account: &Account) -> Result<(Vec<tokrate_route::Lane
         }
     }
     if account.request.routed.is_none() {
-        obstacle = obstacle.map(|_| ErrorResponse::without_embeddings(&account.alias.name, &obstacles));
+        obstacle = obstacle.map(|_| ErrorResponse::no_embeddings(&account.alias.name, &obstacles));
     }
-    // A lane that could answer, if its name had an address or it had a price, says more than one that never could.
-    let unpriced = (!unpriced.is_empty()).then(|| ErrorResponse::without_price(&unpriced));
-    match nameless.or(unpriced).or(obstacle) {
-        Some(error) if usable.is_empty() => Err(error),
-        _ => Ok((usable, endpoints)),
+    // A lane that lacks an address or a price explains more than one that can never carry the request.
+    let unpriced = (!unpriced.is_empty()).then(|| ErrorResponse::unpriced(&unpriced));
+    match unresolved.or(unpriced).or(obstacle) {
+        Some(error) if eligible.is_empty() => Err(error),
+        _ => Ok((eligible, endpoints)),
     }
 }
 

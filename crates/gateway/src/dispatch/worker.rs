@@ -1,6 +1,6 @@
-//! One thread of a gateway: its connections to providers, and what its calls lend each other.
+//! One worker thread: its connections to providers, and what its calls share.
 //!
-//! It refuses to know other threads but through the house. Invariant: a connection belongs to one thread, and one plan.
+//! Invariant: a connection belongs to one thread and one plan.
 
 use crate::dispatch::drain::Drains;
 use crate::state::plan::{Lane, Plan};
@@ -24,7 +24,7 @@ pub(crate) struct Worker {
     planned: RefCell<PlanClients>,
 }
 
-/// A plan with the connections that were opened for it.
+/// A plan and the connections that were opened for it.
 struct PlanClients {
     generation: u64,
     plan: Arc<Plan>,
@@ -39,7 +39,7 @@ impl Worker {
         Worker { shared, batch, drains, client_config, dial, planned: RefCell::new(planned) }
     }
 
-    /// The plan of today. Connections of an earlier one are closed when its last call has ended.
+    /// The plan in force. Connections of an earlier plan are closed when its last call has ended.
     pub fn plan(&self) -> Arc<Plan> {
         let generation = self.shared.generation();
         let mut planned = self.planned.borrow_mut();
@@ -49,7 +49,7 @@ impl Worker {
         Arc::clone(&planned.plan)
     }
 
-    /// Connections to a lane's endpoint.
+    /// The client for an endpoint of a lane.
     pub fn client(&self, plan: &Arc<Plan>, lane: &Lane, endpoint: usize) -> Result<Rc<Client>, NetError> {
         let open = || {
             let route = lane.endpoints[endpoint].route.clone();
@@ -58,7 +58,7 @@ impl Worker {
         };
         let mut planned = self.planned.borrow_mut();
         if !Arc::ptr_eq(&planned.plan, plan) {
-            // A call of an earlier plan goes on with connections of its own.
+            // A call of an earlier plan uses connections of its own.
             return open();
         }
         if let Some(client) = planned.clients.get(&(lane.id.0, endpoint)) {

@@ -1,11 +1,10 @@
-//! The door without sockets: what a request comes to, up to the point at which lanes would be asked.
+//! Runs requests through ingress without sockets and reports what would be sent to lanes; for tests and fuzzing.
 //!
-//! It refuses to ask lanes, and to decide anything by itself: what serves clients is what is called here. Invariant: nothing but
-//! names of hosts is looked up, and that when it is made.
+//! It calls what serves clients. Invariant: nothing is sent; only host names are resolved, when it is made.
 
 use crate::admission::open_call::OpenCall;
 use crate::config::Config;
-use crate::dispatch::start::usable_lanes;
+use crate::dispatch::start::eligible_lanes;
 use crate::dispatch::worker::Worker;
 use crate::error::GatewayError;
 use crate::ingress::route::Route;
@@ -23,33 +22,33 @@ use tokrate_net::server::ConnectionTap;
 use tokrate_net::{Clock, Dial};
 use tokrate_wire::Dialect;
 
-/// A gateway's door: for tests that hand it whatever they like.
+/// The ingress of a gateway, for arbitrary requests.
 pub struct DryRun {
     ingress: Ingress,
 }
 
-/// What a request comes to.
+/// What becomes of a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Decision {
-    /// The gateway answers by itself; `dialect` is that in which an error is told.
+    /// The gateway responds by itself.
     Respond {
         /// HTTP status.
         status: u16,
-        /// The answer.
+        /// The body.
         body: Bytes,
-        /// The client's.
+        /// The client's dialect, which errors are written in.
         dialect: Dialect,
     },
-    /// Lanes would be asked.
+    /// Lanes that can carry it, each with what it would be sent.
     Forward(Vec<UpstreamRequest>),
 }
 
-/// What a lane would be asked.
+/// What would be sent to a lane.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UpstreamRequest {
-    /// The lane's name.
+    /// Name of the lane.
     pub lane: String,
-    /// How it is spoken with; `None` for embeddings.
+    /// Its dialect; `None` for embeddings.
     pub dialect: Option<Dialect>,
     /// Path and query.
     pub path: String,
@@ -58,10 +57,11 @@ pub struct UpstreamRequest {
 }
 
 impl DryRun {
-    /// The door of such a gateway, at which it is always the same moment. Blocks while names are resolved.
+    /// Makes the ingress of such a gateway, with a clock that stands still. Blocks while host names are resolved.
     ///
     /// # Errors
-    /// When the configuration makes no sense.
+    ///
+    /// If the configuration is invalid.
     pub fn new(config: &Config) -> Result<DryRun, GatewayError> {
         let (clock, _) = Clock::manual(Tick::ZERO);
         let plan = Plan::resolve_blocking(config, clock)?;
@@ -69,7 +69,7 @@ impl DryRun {
         Ok(DryRun { ingress: Ingress { worker: Rc::new(Worker::new(shared, config.client.clone(), Dial::tcp())) } })
     }
 
-    /// What a request comes to, its body read whole.
+    /// Decides on a request whose body was read whole.
     pub fn evaluate(&self, head: Parts, body: Bytes) -> Decision {
         let path = head.uri.path_and_query().map_or("/", |path| path.as_str());
         let route = Route::of(&head.method, path);
@@ -99,11 +99,11 @@ impl DryRun {
         let open = OpenCall::begin(&self.ingress.worker.shared, plan.limits.calls)?;
         let received = ReceivedRequest { credentials, key, routed, head, body, at: Tick::ZERO };
         let (account, _) = self.ingress.account(plan, received, open)?;
-        let (lanes, endpoints) = usable_lanes(&account)?;
+        let (lanes, endpoints) = eligible_lanes(&account)?;
         let forwarded = lanes.into_iter().zip(endpoints).map(|(id, endpoint)| {
             let lane = account.plan.lane(id);
             let outgoing = account.request.upstream_request(lane, endpoint, account.plan.limits.answer_bytes);
-            let (outgoing, _) = outgoing.expect("what can carry a request can be asked");
+            let (outgoing, _) = outgoing.expect("eligible lanes can carry the request");
             let dialect = account.request.routed.as_ref().map(|_| lane.endpoints[endpoint].config.dialect);
             UpstreamRequest { lane: lane.config.name.clone(), dialect, path: outgoing.path, body: outgoing.body }
         });

@@ -1,4 +1,4 @@
-//! What a client asks for: the routes, the request itself, and the list of models.
+//! What a client asks for: the routes, the request itself, the list of models.
 
 pub(crate) mod dry_run;
 pub(crate) mod models;

@@ -1,6 +1,6 @@
-//! The names that can be asked for, as `/v1/models` lists them.
+//! The aliases of a client, as `/v1/models` lists them.
 //!
-//! It refuses to ask providers. Invariant: a client sees the names that its key may ask for, and no lane's key or address.
+//! Invariant: a client sees the aliases that its key may use, and no lane's key or address.
 
 use crate::admission::credentials::Credentials;
 use crate::respond::error::ErrorResponse;
@@ -10,7 +10,7 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use serde_json::{Value, json};
 
-/// Wall time that lists say a name was created at: they must say one, and names have none.
+/// 2026-01-01. The lists require a creation time, and aliases have none.
 const CREATED: u64 = 1_767_225_600;
 
 /// All of them, in the form of the client's SDK.
@@ -50,7 +50,7 @@ fn row(name: &str, headers: &HeaderMap) -> Value {
     }
 }
 
-/// Whether Anthropic's SDK asks.
+/// Whether the client is Anthropic's SDK.
 pub(crate) fn is_anthropic(headers: &HeaderMap) -> bool {
     headers.contains_key("anthropic-version")
 }

@@ -1,6 +1,4 @@
-//! What a request's method and path ask for.
-//!
-//! It refuses to read bodies. Invariant: a path of a dialect is that of `wire`; everything else is named here.
+//! Routes: what the method and the path of a request ask for. Paths of dialects are those of `wire`.
 
 use http::Method;
 use tokrate_wire::{Dialect, Routed};
@@ -8,24 +6,24 @@ use tokrate_wire::{Dialect, Routed};
 /// What is asked for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Route {
-    /// An answer of a model, in a dialect.
+    /// Text or tokens of a model, in a dialect.
     Generate(Routed),
-    /// Embeddings, which only OpenAI's form of knows.
+    /// Embeddings, which exist in OpenAI's form only.
     Embeddings,
     /// The list of models.
     Models,
     /// One model of that list.
     Model(String),
-    /// Whether the gateway is there.
+    /// A health check.
     Health,
-    /// A known path with another method.
+    /// A known path with the wrong method.
     MethodNotAllowed,
-    /// Nothing that is known.
+    /// An unknown path.
     NotFound,
 }
 
 impl Route {
-    /// Reads a method with a path and its query.
+    /// The route of a method and a path with its query.
     pub fn of(method: &Method, path_and_query: &str) -> Route {
         let path = path_and_query.split('?').next().unwrap_or_default().trim_end_matches('/');
         let route = if path == "/v1/models" || path == "/models" {
@@ -46,7 +44,7 @@ impl Route {
         if fits { route } else { Route::MethodNotAllowed }
     }
 
-    /// The dialect in which to answer, also with an error.
+    /// The dialect of the response, errors included.
     pub fn dialect(&self) -> Dialect {
         match self {
             Route::Generate(routed) => routed.dialect,

@@ -1,12 +1,12 @@
-//! The door: who asks, for what, and whether they may; then the call, and the head of its answer.
+//! Serves the clients of one worker thread: reads a request, admits it, starts its call.
 //!
-//! It refuses to know lanes' answers. Invariant: nothing is sent to a provider before the client was admitted and its
-//! request read whole and understood; every refusal is in the client's dialect.
+//! Invariant: nothing is sent to a provider before the client was admitted and its request read whole and parsed; every
+//! error is in the client's dialect.
 
 use super::models;
 use crate::admission::credentials::Credentials;
 use crate::admission::open_call::OpenCall;
-use crate::dispatch::start::begin;
+use crate::dispatch::start::start;
 use crate::dispatch::worker::Worker;
 use crate::ingress::route::Route;
 use crate::respond::answer::respond;
@@ -27,12 +27,12 @@ use tokrate_net::server::{BodyError, ConnectionTap, Handler, HeldBody, RequestBo
 use tokrate_route::Mode;
 use tokrate_wire::{Dialect, Glance, Routed, Shape, encode_refusal};
 
-/// Bodies up to this size are copied, so that they do not hold on to a buffer many times as large.
+/// Bodies up to this size are copied, so that they do not keep a much larger read buffer alive (bytes).
 const MAX_COPIED_BYTES: usize = 16 * 1024;
-/// Header by which a client chooses the mode of one call.
+/// The header by which a client chooses the mode of one call.
 const MODE_HEADER: &str = "x-tokrate-mode";
 
-/// Answers the clients of one thread.
+/// The HTTP handler of one worker thread.
 pub(crate) struct Ingress {
     pub worker: Rc<Worker>,
 }
@@ -75,51 +75,51 @@ impl Ingress {
             Admission::Respond(response) => return Ok(response.map(CallBody::plain)),
             Admission::Call(credentials, routed) => (credentials, routed),
         };
-        // Whether there is room for the call at all is known before any of its body is held.
+        // Limits on calls are checked before any of the body is held.
         let key = credentials.admit_call(&self.worker.shared)?;
         let mut open = OpenCall::begin(&self.worker.shared, plan.limits.calls)?;
         let HeldBody { bytes: body, share } = self.read_request(&plan, &head.headers, body).await?;
         open.hold(share);
         let received = ReceivedRequest { credentials, key, routed, head, body, at: tap.read_at() };
         let (account, mode) = self.account(plan, received, open)?;
-        let call = begin(&self.worker, account, mode, tap)?;
+        let call = start(&self.worker, account, mode, tap)?;
         respond(call).await
     }
 
-    /// Reads a request's body within its limits.
+    /// Reads the body within its size and time limits.
     async fn read_request(
         &self,
         plan: &Plan,
         headers: &HeaderMap,
         body: RequestBody,
     ) -> Result<HeldBody, ErrorResponse> {
-        let most = plan.limits.request_bytes;
+        let limit = plan.limits.request_bytes;
         let too_large = || {
             let message =
-                format!("the request has more than {most} bytes; the gateway's limit `request_bytes` allows more");
+                format!("request body too large: more than {limit} bytes, the gateway's limit `request_bytes`");
             ErrorResponse::new(StatusCode::PAYLOAD_TOO_LARGE, message)
         };
         let length = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
-        if length.is_some_and(|length| length > most) {
+        if length.is_some_and(|length| length > limit) {
             return Err(too_large());
         }
-        let reading = hold_body(body, most, &self.worker.shared.bodies);
+        let reading = hold_body(body, limit, &self.worker.shared.bodies);
         match tokio::time::timeout(plan.limits.body.as_duration(), reading).await {
             Ok(Ok(body)) => Ok(body),
             Ok(Err(BodyError::TooLarge)) => Err(too_large()),
-            Ok(Err(BodyError::Broken)) => Err(ErrorResponse::bad_request("the request broke off")),
+            Ok(Err(BodyError::Broken)) => Err(ErrorResponse::bad_request("the request body ended early")),
             Ok(Err(BodyError::TooSlow)) => {
-                Err(ErrorResponse::new(StatusCode::REQUEST_TIMEOUT, "the request came too slowly"))
+                Err(ErrorResponse::new(StatusCode::REQUEST_TIMEOUT, "the request body arrived too slowly"))
             }
-            Ok(Err(BodyError::NoRoom)) => Err(ErrorResponse::without_room()),
+            Ok(Err(BodyError::NoRoom)) => Err(ErrorResponse::bodies_full()),
             Err(_) => {
-                let message = format!("the request did not come within {}", plan.limits.body);
+                let message = format!("the request body did not arrive within {}", plan.limits.body);
                 Err(ErrorResponse::new(StatusCode::REQUEST_TIMEOUT, message))
             }
         }
     }
 
-    /// Understands a request that came whole, and counts it against its key's limits.
+    /// Parses a request that was read whole, and opens its account.
     pub fn account(
         &self,
         plan: Arc<Plan>,
@@ -127,16 +127,16 @@ impl Ingress {
         open: OpenCall,
     ) -> Result<(Account, Mode), ErrorResponse> {
         let ReceivedRequest { credentials, key, routed, head, body, at } = received;
-        let (request, alias) = self.understand(&plan, routed, &head.headers, body)?;
+        let (request, alias) = self.parse(&plan, routed, &head.headers, body)?;
         credentials.check_alias(&alias.name)?;
         let mode = mode_for(&head.headers, alias.mode)?;
-        // What was parsed holds on to the connection's buffer; an open call shall not.
+        // The parsed head keeps the connection's buffer alive; an open call must not.
         drop(head);
         Ok((Account::new(Arc::clone(&self.worker.shared), plan, alias, request, key, at, open), mode))
     }
 
-    /// Looks over a request's body and finds what it asks for.
-    fn understand(
+    /// Finds out what the body asks for.
+    fn parse(
         &self,
         plan: &Plan,
         routed: Option<Routed>,
@@ -154,7 +154,7 @@ impl Ingress {
                 format!("the model `{name}` does not exist here; GET /v1/models lists those that do"),
             )
         })?;
-        let id = self.worker.shared.next_call();
+        let id = self.worker.shared.next_call_id();
         let created = self.worker.shared.clock.wall_seconds();
         let shape = shape_of(routed.as_ref(), &peek);
         drop(in_body);
@@ -165,7 +165,7 @@ impl Ingress {
     }
 }
 
-/// A request that came whole.
+/// A request that was read whole.
 pub(crate) struct ReceivedRequest {
     pub credentials: Credentials,
     pub key: Option<AdmittedKey>,
@@ -176,25 +176,25 @@ pub(crate) struct ReceivedRequest {
     pub at: Tick,
 }
 
-/// What a request's head comes to.
+/// What a request's head amounts to.
 pub(crate) enum Admission {
-    /// The gateway answers by itself.
+    /// The gateway responds by itself.
     Respond(Response<Bytes>),
-    /// A call, once its body has come; without a dialect, one for embeddings.
+    /// A call, once its body was read; without a dialect it is for embeddings.
     Call(Credentials, Option<Routed>),
 }
 
-/// The dialect in which a client is told of errors.
+/// The dialect of error responses.
 pub(crate) fn error_dialect(route: &Route, headers: &HeaderMap) -> Dialect {
     match route {
-        // Whoever shows Anthropic's version reads Anthropic's errors.
+        // A client that sends Anthropic's version header reads Anthropic's errors.
         Route::Generate(_) => route.dialect(),
         _ if models::is_anthropic(headers) => Dialect::Anthropic,
         _ => route.dialect(),
     }
 }
 
-/// Looks at who asks, and for what.
+/// Authenticates the client and routes the request.
 pub(crate) fn admit(plan: &Plan, route: Route, head: &Parts, tap: &ConnectionTap) -> Result<Admission, ErrorResponse> {
     if route == Route::Health {
         return Ok(Admission::Respond(Response::new(Bytes::from_static(b"ok\n"))));
@@ -210,26 +210,26 @@ pub(crate) fn admit(plan: &Plan, route: Route, head: &Parts, tap: &ConnectionTap
         Route::Model(name) => models::model(plan, &credentials, &head.headers, &name).map(Admission::Respond),
         Route::MethodNotAllowed => Err(ErrorResponse::new(
             StatusCode::METHOD_NOT_ALLOWED,
-            "method not allowed on this path; use POST, or GET for lists",
+            "method not allowed; use POST, or GET for lists of models",
         )),
         Route::Health | Route::NotFound => {
-            let said = "there is nothing at this path; docs/gateway.md lists what is";
-            Err(ErrorResponse::new(StatusCode::NOT_FOUND, said))
+            let message = "not found; docs/gateway.md lists the paths that are served";
+            Err(ErrorResponse::new(StatusCode::NOT_FOUND, message))
         }
     }
 }
 
-/// How the answer is asked for.
+/// Whether the client wants a stream.
 fn shape_of(routed: Option<&Routed>, peek: &Glance) -> Shape {
     let Some(routed) = routed else { return Shape::Whole };
-    let unsaid = matches!(routed.dialect, Dialect::OllamaChat | Dialect::OllamaGenerate);
-    let said = if peek.stream.unwrap_or(unsaid) { Shape::Stream } else { Shape::Whole };
-    routed.shape.unwrap_or(said)
+    let default = matches!(routed.dialect, Dialect::OllamaChat | Dialect::OllamaGenerate);
+    let asked = if peek.stream.unwrap_or(default) { Shape::Stream } else { Shape::Whole };
+    routed.shape.unwrap_or(asked)
 }
 
-/// The mode that a client chose for one call, else that of the name it asked for.
-fn mode_for(headers: &HeaderMap, usual: Mode) -> Result<Mode, ErrorResponse> {
-    let Some(value) = headers.get(MODE_HEADER) else { return Ok(usual) };
+/// The mode that the client chose for this call, else that of its alias.
+fn mode_for(headers: &HeaderMap, default: Mode) -> Result<Mode, ErrorResponse> {
+    let Some(value) = headers.get(MODE_HEADER) else { return Ok(default) };
     let read = value.to_str().ok().and_then(crate::config::parse_mode);
     read.ok_or_else(|| {
         ErrorResponse::bad_request(format!("{MODE_HEADER} is `off`, `hedge`, `race` or `race=N` with N up to 16"))

@@ -1,7 +1,6 @@
-//! What a collector's answer means for the next export.
+//! What a collector's response means for the next export.
 //!
-//! It refuses to know when that is due. Invariant: what is said of a failure holds no value of a header, is one line, and is
-//! bounded.
+//! Invariant: an error message holds no header's value, is one line, and is bounded.
 
 use super::protobuf::{Fields, Value};
 use http::StatusCode;
@@ -9,33 +8,33 @@ use http::header::CONTENT_TYPE;
 use tokrate_core::Span;
 use tokrate_net::{Answer, ExchangeFailure, Secrets};
 
-/// Longest message of a collector that is told on (bytes).
+/// Longest excerpt of a collector's message (bytes).
 const MAX_MESSAGE_BYTES: usize = 300;
 
-/// What became of an export.
+/// The outcome of an export.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum ExportOutcome {
-    /// The collector has taken all of it.
+    /// The collector accepted all of it.
     Accepted,
-    /// It has taken a part, or has something to say.
+    /// The collector accepted a part of it, or accepted it with a warning.
     PartiallyAccepted(ExportError),
-    /// It wants to be asked again, if it says so after this time.
+    /// The export can be retried, after this time if the collector gave one.
     Retry(Option<Span>, ExportError),
-    /// It will not take this either when asked again.
+    /// The collector would reject the same export again.
     Rejected(ExportError),
 }
 
-/// What went wrong.
+/// Why an export failed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct ExportError {
-    /// What sets it apart from other trouble.
+    /// Distinguishes errors, so that each is reported once.
     pub kind: String,
-    /// What it is, for people.
+    /// The message for people.
     pub message: String,
 }
 
 impl ExportOutcome {
-    /// Of an answer.
+    /// The outcome of a response.
     pub fn of_answer(answer: &Answer, secrets: &Secrets) -> ExportOutcome {
         let status = answer.head.status;
         let is_protobuf = answer.head.headers.get(CONTENT_TYPE).is_some_and(|kind| kind == "application/x-protobuf");
@@ -55,9 +54,9 @@ impl ExportOutcome {
         let error = ExportError {
             kind: status.as_str().to_owned(),
             message: if message.is_empty() {
-                format!("it answers {status}")
+                format!("responded {status}")
             } else {
-                format!("it answers {status}: {message}")
+                format!("responded {status}: {message}")
             },
         };
         match status {
@@ -69,22 +68,22 @@ impl ExportOutcome {
         }
     }
 
-    /// Of an exchange without an answer.
+    /// The outcome of an exchange without a response.
     pub fn of_failure(failure: &ExchangeFailure, secrets: &Secrets) -> ExportOutcome {
         let error =
             ExportError { kind: failure.kind.name().to_owned(), message: sanitized(failure.detail.clone(), secrets) };
         ExportOutcome::Retry(None, error)
     }
 
-    /// Of one for which there was no time.
-    pub fn timed_out(most: Span) -> ExportOutcome {
+    /// The outcome of an exchange that took too long.
+    pub fn timed_out(timeout: Span) -> ExportOutcome {
         ExportOutcome::Retry(
             None,
-            ExportError { kind: "timeout".to_owned(), message: format!("it did not answer within {most}") },
+            ExportError { kind: "timeout".to_owned(), message: format!("no response within {timeout}") },
         )
     }
 
-    /// What went wrong, if anything did.
+    /// The error, if there is one.
     pub fn error(&self) -> Option<&ExportError> {
         match self {
             ExportOutcome::Accepted => None,
@@ -95,7 +94,7 @@ impl ExportOutcome {
     }
 }
 
-/// An `ExportMetricsServiceResponse`: what was rejected stands in its first field. That of spans is the same.
+/// An `ExportMetricsServiceResponse`: `partial_success` is its first field.
 fn of_success(body: &[u8], secrets: &Secrets) -> ExportOutcome {
     let partial = Fields(body).find_map(|field| match field {
         (1, Value::Bytes(partial)) => Some(partial),
@@ -111,16 +110,16 @@ fn of_success(body: &[u8], secrets: &Secrets) -> ExportOutcome {
         (0, true) => ExportOutcome::Accepted,
         (0, false) => ExportOutcome::PartiallyAccepted(ExportError {
             kind: "warning".to_owned(),
-            message: format!("it says: {message}"),
+            message: format!("accepted with a warning: {message}"),
         }),
         _ => ExportOutcome::PartiallyAccepted(ExportError {
             kind: "rejected".to_owned(),
-            message: format!("it rejects {rejected} points: {message}"),
+            message: format!("rejected {rejected} points: {message}"),
         }),
     }
 }
 
-/// A string of a message; empty where there is none.
+/// A string field; empty if there is none.
 fn text_of(message: &[u8], wanted: u64) -> String {
     let found = Fields(message).find_map(|field| match field {
         (number, Value::Bytes(text)) if number == wanted => Some(String::from_utf8_lossy(text).into_owned()),
@@ -129,13 +128,13 @@ fn text_of(message: &[u8], wanted: u64) -> String {
     found.unwrap_or_default()
 }
 
-/// What a collector says as it may be shown.
+/// A collector's message in one bounded line, without secrets.
 fn sanitized(message: String, secrets: &Secrets) -> String {
     let line: String = message.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
     let mut line = secrets.redacted(line.trim().to_owned());
     if line.len() > MAX_MESSAGE_BYTES {
         line.truncate(line.floor_char_boundary(MAX_MESSAGE_BYTES));
-        // A key may be cut in two by this.
+        // The cut may have left a part of a key.
         line = secrets.redacted(line + "…");
     }
     line

@@ -1,27 +1,27 @@
-//! How exports to a collector went.
+//! How exports to the collector went.
 //!
-//! It does not export. Invariant: each trouble is told once, and again only after it had gone.
+//! Invariant: each error is reported once, and again only after it had ended.
 
 use super::response::{ExportError, ExportOutcome};
 use crate::state::lock::locked;
 use std::sync::Mutex;
 
-/// How exports went since the start; what the admin side and the log output tell of them.
+/// How exports went since the start, for the admin side and the log output.
 #[derive(Debug, Default)]
 pub(crate) struct ExportStatus(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    /// The collector's URL.
+    /// URL of the collector.
     endpoint: String,
     counts: Option<ExportCounts>,
-    /// What goes wrong now.
+    /// The present error.
     error: Option<ExportError>,
-    /// Whether nobody has asked for it yet.
+    /// Whether it was not reported yet.
     is_new: bool,
 }
 
-/// Exports by what became of them.
+/// Exports by outcome.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ExportCounts {
     /// The collector took all of it.
@@ -33,12 +33,12 @@ pub struct ExportCounts {
 }
 
 impl ExportStatus {
-    /// Their counts, if anything is exported at all.
+    /// The counts, if metrics are exported at all.
     pub fn counts(&self) -> Option<ExportCounts> {
         locked(&self.0).counts
     }
 
-    /// What goes wrong, if that was not asked for before.
+    /// The present error, if it was not reported before.
     pub fn take_new_error(&self) -> Option<String> {
         let mut state = locked(&self.0);
         let is_new = std::mem::take(&mut state.is_new);

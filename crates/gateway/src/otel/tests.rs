@@ -1,5 +1,5 @@
-//! What is exported, read by OpenTelemetry's own messages and held against what `/metrics` says of the same moment; what a
-//! collector's answers mean.
+//! Exports are decoded by OpenTelemetry's own messages and compared with the metrics of the same snapshot; and what
+//! responses of a collector mean.
 
 use super::response::{ExportError, ExportOutcome};
 use super::status::{ExportCounts, ExportStatus};
@@ -15,12 +15,12 @@ use opentelemetry_proto::tonic::metrics::v1::{AggregationTemporality, Metric, me
 use prost::Message;
 use tokrate_net::{Answer, Head};
 
-const BEGAN_UNIX_NS: u64 = (NOON_UNIX_MS - 3_600_000) * 1_000_000;
+const STARTED_UNIX_NS: u64 = (NOON_UNIX_MS - 3_600_000) * 1_000_000;
 const NOW_UNIX_NS: u64 = NOON_UNIX_MS * 1_000_000;
 
-fn exported(view: &Snapshot) -> ExportMetricsServiceRequest {
+fn exported(snapshot: &Snapshot) -> ExportMetricsServiceRequest {
     let resource = [("service.name".to_owned(), "tokrate".to_owned())];
-    let bytes = metrics::request(view, &resource, BEGAN_UNIX_NS);
+    let bytes = metrics::request(snapshot, &resource, STARTED_UNIX_NS);
     ExportMetricsServiceRequest::decode(&*bytes).expect("OpenTelemetry's own messages read it")
 }
 
@@ -40,7 +40,7 @@ fn text_of(attributes: &[KeyValue]) -> Vec<(&str, &str)> {
         .collect()
 }
 
-/// Holds a metric against the family that `/metrics` is written from.
+/// Compares a metric with the family that it was encoded from.
 fn assert_same(metric: &Metric, family: &Family<'_>) {
     assert_eq!((metric.name.as_str(), metric.description.as_str()), (family.name, family.help));
     match (metric.data.as_ref().expect("data"), &family.series) {
@@ -57,7 +57,7 @@ fn assert_same(metric: &Metric, family: &Family<'_>) {
             for (point, (labels, value)) in sum.data_points.iter().zip(samples) {
                 assert_eq!(point.value, Some(number_data_point::Value::AsDouble(*value)));
                 assert_eq!(text_of(&point.attributes), labels.0);
-                assert_eq!((point.start_time_unix_nano, point.time_unix_nano), (BEGAN_UNIX_NS, NOW_UNIX_NS));
+                assert_eq!((point.start_time_unix_nano, point.time_unix_nano), (STARTED_UNIX_NS, NOW_UNIX_NS));
             }
         }
         (metric::Data::Histogram(histogram), Series::Histograms(samples)) => {
@@ -71,7 +71,7 @@ fn assert_same(metric: &Metric, family: &Family<'_>) {
                 assert_eq!(point.bucket_counts, buckets.iter().map(|(_, count)| *count).collect::<Vec<_>>());
                 let bounds: Vec<f64> = buckets.iter().map(|(bound, _)| *bound).collect();
                 assert_eq!(point.explicit_bounds, bounds[..bounds.len() - 1], "the last bucket has no bound");
-                assert_eq!((point.start_time_unix_nano, point.time_unix_nano), (BEGAN_UNIX_NS, NOW_UNIX_NS));
+                assert_eq!((point.start_time_unix_nano, point.time_unix_nano), (STARTED_UNIX_NS, NOW_UNIX_NS));
             }
         }
         (data, series) => panic!("{}: {data:?} for {series:?}", family.name),
@@ -81,9 +81,9 @@ fn assert_same(metric: &Metric, family: &Family<'_>) {
 #[test]
 fn what_is_exported_is_what_the_metrics_say() {
     let sample = SampleGateway::with_traffic(NOON_UNIX_MS);
-    let view = sample.snapshot(NOON_UNIX_MS);
-    let request = exported(&view);
-    let state = families(&view);
+    let snapshot = sample.snapshot(NOON_UNIX_MS);
+    let request = exported(&snapshot);
+    let state = families(&snapshot);
     assert_eq!(metrics_of(&request).len(), state.len(), "an hour leaves no family empty");
     for (metric, family) in metrics_of(&request).iter().zip(&state) {
         assert_same(metric, family);
@@ -127,8 +127,8 @@ fn a_gateway_that_nobody_asked_exports_no_empty_metric() {
 #[test]
 fn a_clock_that_was_set_back_does_not_put_the_end_before_the_beginning() {
     let sample = SampleGateway::with_traffic(NOON_UNIX_MS);
-    let view = sample.snapshot(NOON_UNIX_MS - 7_200_000);
-    let bytes = metrics::request(&view, &[], BEGAN_UNIX_NS);
+    let snapshot = sample.snapshot(NOON_UNIX_MS - 7_200_000);
+    let bytes = metrics::request(&snapshot, &[], STARTED_UNIX_NS);
     let request = ExportMetricsServiceRequest::decode(&*bytes).expect("a request");
     for metric in metrics_of(&request) {
         if let Some(metric::Data::Sum(sum)) = &metric.data {
@@ -169,11 +169,11 @@ fn a_collector_that_takes_a_part_says_so_and_is_not_asked_to_take_it_again() {
     assert_eq!(outcome(200, &[PROTOBUF], partly(0, "")), ExportOutcome::Accepted);
     let rejected = outcome(200, &[PROTOBUF], partly(3, "too\nold for sk-very-secret"));
     assert!(matches!(rejected, ExportOutcome::PartiallyAccepted(_)));
-    assert_eq!(message(&rejected), "it rejects 3 points: too old for ***");
+    assert_eq!(message(&rejected), "rejected 3 points: too old for ***");
     let warned = outcome(200, &[PROTOBUF], partly(0, "soon gone"));
     assert_eq!(
         (matches!(warned, ExportOutcome::PartiallyAccepted(_)), message(&warned).as_str()),
-        (true, "it says: soon gone")
+        (true, "accepted with a warning: soon gone")
     );
     assert_eq!(outcome(202, &[("content-type", "text/html")], b"<p>\x0a\x03fine".to_vec()), ExportOutcome::Accepted);
 }
@@ -187,7 +187,7 @@ fn what_can_be_sent_again_is_told_from_what_cannot() {
     let seconds = |count| Some(Span::from_secs(count));
     assert_eq!(
         wait(503, &[("retry-after", "7")]),
-        Some((seconds(7), "it answers 503 Service Unavailable: busy".to_owned()))
+        Some((seconds(7), "responded 503 Service Unavailable: busy".to_owned()))
     );
     assert_eq!(wait(429, &[("retry-after", "7")]).map(|(wait, _)| wait), Some(seconds(7)));
     for status in [429, 502, 503, 504] {
@@ -204,8 +204,8 @@ fn what_a_collector_says_of_its_refusal_is_told_without_the_key_and_bounded() {
     status.number(1, 16);
     status.text(2, "no such key: sk-very-secret");
     let ExportOutcome::Rejected(error) = outcome(401, &[PROTOBUF], status.into_bytes()) else { panic!("refused") };
-    assert_eq!(error.message, "it answers 401 Unauthorized: no such key: ***");
-    // Cut where a key begins.
+    assert_eq!(error.message, "responded 401 Unauthorized: no such key: ***");
+    // Cut in the middle of a key.
     let long = format!("{}sk-very-secret {}", "x".repeat(293), "y".repeat(1_000_000));
     let ExportOutcome::Rejected(error) = outcome(400, &[("content-type", "text/plain")], long.into_bytes()) else {
         panic!("refused")

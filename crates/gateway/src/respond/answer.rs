@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::Response;
 use std::future::poll_fn;
 
-/// Waits until there is an answer, and begins it.
+/// Drives the call until its response can start.
 pub(crate) async fn respond(mut call: Box<Call>) -> Result<Response<CallBody>, ErrorResponse> {
     let is_stream = call.account.request.is_stream();
     let mut whole = Vec::new();

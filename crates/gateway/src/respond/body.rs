@@ -1,8 +1,8 @@
-//! The body of an answer to a client.
+//! The response body of a call, which polls the call for what comes next.
 //!
-//! It refuses to decide anything: it asks the call what comes next. Invariant: it is polled by the client's own connection, so
-//! a piece costs no switch between tasks, and nothing is read from a lane that the client has no room for; when the client
-//! goes away it is dropped, and with it the call and its connections.
+//! Invariant: the client's own connection polls it, so that forwarding needs no task switch and nothing is read from a
+//! lane that the client has no room for; when the client disconnects it is dropped, and with it the call and its
+//! connections.
 
 use crate::dispatch::call::{Call, Step};
 use bytes::Bytes;
@@ -11,30 +11,30 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// What is sent to the client.
+/// A response body.
 pub(crate) enum CallBody {
     /// Known from the start.
     Plain(Option<Bytes>),
     /// A whole answer.
     Whole(Bytes, Box<Call>),
-    /// As it comes, and the end of what went out so far.
+    /// A stream, and the end of what was sent so far.
     Stream(Box<Call>, Tail),
-    /// Over.
+    /// All of it was sent.
     Over,
 }
 
-/// The last few bytes of what went out.
+/// The last bytes that were sent, which tell whether an event was left unfinished.
 #[derive(Default)]
 pub(crate) struct Tail {
     bytes: [u8; TAIL_BYTES],
     length: usize,
 }
 
-/// An event ends with four bytes at most.
+/// The longest end of an event is `\r\n\r\n`.
 const TAIL_BYTES: usize = 4;
 
 impl Tail {
-    fn follow(&mut self, bytes: &[u8]) {
+    fn update(&mut self, bytes: &[u8]) {
         match bytes.last_chunk::<TAIL_BYTES>() {
             Some(last) => (self.bytes, self.length) = (*last, TAIL_BYTES),
             None => {
@@ -53,7 +53,7 @@ impl Tail {
 }
 
 impl CallBody {
-    /// As it comes.
+    /// A stream.
     pub fn stream(call: Box<Call>) -> CallBody {
         CallBody::Stream(call, Tail::default())
     }
@@ -61,7 +61,7 @@ impl CallBody {
     /// A whole answer.
     pub fn whole(bytes: Bytes, mut call: Box<Call>) -> CallBody {
         if bytes.is_empty() {
-            // Nobody asks for what is not there.
+            // An empty body is never polled.
             call.complete();
             return CallBody::Over;
         }
@@ -80,7 +80,7 @@ impl Body for CallBody {
 
     fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
         let body = self.get_mut();
-        // What goes on is put back.
+        // Put back below if there is more to come.
         let (mut call, mut tail) = match std::mem::replace(body, CallBody::Over) {
             CallBody::Plain(bytes) => return Poll::Ready(bytes.map(|bytes| Ok(Frame::data(bytes)))),
             CallBody::Whole(bytes, call) => {
@@ -96,7 +96,7 @@ impl Body for CallBody {
                 return Poll::Pending;
             }
             Poll::Ready(Step::Bytes(bytes)) => {
-                tail.follow(&bytes);
+                tail.update(&bytes);
                 *body = CallBody::Stream(call, tail);
                 return Poll::Ready(Some(Ok(Frame::data(bytes))));
             }
@@ -105,7 +105,9 @@ impl Body for CallBody {
                 call.complete();
                 None
             }
-            Poll::Ready(Step::Broken { kind, told }) => (!told).then(|| call.error_event_bytes(kind, tail.bytes())),
+            Poll::Ready(Step::Broken { kind, reported }) => {
+                (!reported).then(|| call.error_event_bytes(kind, tail.bytes()))
+            }
             Poll::Ready(Step::Failed { kind, .. }) => Some(call.error_event_bytes(kind, tail.bytes())),
         };
         Poll::Ready(last.filter(|bytes| !bytes.is_empty()).map(|bytes| Ok(Frame::data(bytes))))

@@ -1,6 +1,6 @@
-//! Errors as a client hears them, in its own dialect.
+//! Error responses in the client's own dialect.
 //!
-//! It refuses to know how they came about. Invariant: what is said names what happened and what to do, and holds no key.
+//! Invariant: a message says what happened and what to do, and holds no key.
 
 use crate::respond::headers::CALL_HEADER;
 use crate::state::lane_health::{LaneFailure, format_seconds};
@@ -13,45 +13,46 @@ use tokrate_core::{FailureKind, Span, Tick};
 use tokrate_route::{Blame, BreakerState};
 use tokrate_wire::{Dialect, TranslateError, encode_refusal, status_of};
 
-/// Why a call is not answered.
+/// An error that a client gets instead of an answer.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct ErrorResponse {
     pub status: StatusCode,
     pub message: String,
-    /// How long to wait before asking again.
+    /// When the client may retry.
     pub retry_after: Option<Span>,
-    /// Details in the words of Anthropic's errors (JSON), for clients that act on them.
+    /// Details in Anthropic's form (JSON), for SDKs that act on them.
     pub details: Option<&'static str>,
-    /// The call's name in the log, where attempts were begun.
+    /// The call's id in the log, if attempts were started.
     pub call: Option<String>,
 }
 
-/// Lanes whose cause is told in one message.
+/// Most lanes that one message explains.
 const MAX_LANES_LISTED: usize = 8;
 
-/// A lane that cannot be asked now.
+/// A lane that cannot take a call now.
 pub(crate) struct UnavailableLane {
     pub name: String,
     pub breaker: BreakerState,
-    /// How it failed last.
-    pub trouble: Option<Arc<LaneFailure>>,
+    /// Its last failure.
+    pub last_failure: Option<Arc<LaneFailure>>,
 }
 
 impl UnavailableLane {
     fn cause(&self, now: Tick) -> String {
-        let cause = || self.trouble.as_ref().map_or_else(|| "it failed".to_owned(), |trouble| trouble.summary());
+        let cause =
+            || self.last_failure.as_ref().map_or_else(|| "it failed".to_owned(), |last_failure| last_failure.summary());
         let name = &self.name;
         match self.breaker {
             BreakerState::Open { until, .. } => {
-                format!("lane {name}: {}, asked again in {}", cause(), format_seconds(until - now))
+                format!("lane {name}: {}, retried in {}", cause(), format_seconds(until - now))
             }
-            BreakerState::HalfOpen { .. } => format!("lane {name}: {}, another call is trying it", cause()),
-            BreakerState::Closed => format!("lane {name}: it is full"),
+            BreakerState::HalfOpen { .. } => format!("lane {name}: {}, another call is probing it", cause()),
+            BreakerState::Closed => format!("lane {name}: at its limit of calls in flight"),
         }
     }
 }
 
-/// What tells Anthropic's SDKs to send the whole conversation instead of a thread.
+/// Makes Anthropic's SDKs send the whole conversation instead of a thread.
 const THREAD_UNSUPPORTED: &str = r#"{"error_code":"thread_unsupported_request"}"#;
 
 impl ErrorResponse {
@@ -63,45 +64,47 @@ impl ErrorResponse {
         ErrorResponse::new(StatusCode::BAD_REQUEST, message)
     }
 
-    /// What a lane's failure is to the client: a lane's own troubles are those of the gateway, not of the client's request.
+    /// For a failed attempt. What is wrong with a lane is a gateway error, not a fault of the client's request.
     pub fn of_failure(kind: FailureKind, lane: &str, message: &str, retry_after: Option<Span>) -> ErrorResponse {
         let status = StatusCode::from_u16(status_of(kind)).expect("statuses of failures are statuses of HTTP");
-        let said = if message.is_empty() { String::new() } else { format!(": {message}") };
+        let detail = if message.is_empty() { String::new() } else { format!(": {message}") };
         let message = match kind {
-            FailureKind::Unauthorized => format!("lane {lane}: the provider refused the gateway's key{said}"),
-            FailureKind::ModelNotFound => format!("lane {lane}: the provider does not have the gateway's model{said}"),
-            _ => format!("lane {lane}: {}{said}", kind.name().replace('_', " ")),
+            FailureKind::Unauthorized => format!("lane {lane}: the provider rejected the gateway's key{detail}"),
+            FailureKind::ModelNotFound => {
+                format!("lane {lane}: the provider does not have the configured model{detail}")
+            }
+            _ => format!("lane {lane}: {}{detail}", kind.name().replace('_', " ")),
         };
         ErrorResponse { retry_after, ..ErrorResponse::new(status, message) }
     }
 
-    /// What it is when the only lanes that could be asked have names without an address.
-    pub fn without_address(lane: &str, said: &str, every: Span) -> ErrorResponse {
-        let message = format!("lane {lane}: {said}; it is looked for again every minute");
-        ErrorResponse { retry_after: Some(every), ..ErrorResponse::new(StatusCode::SERVICE_UNAVAILABLE, message) }
+    /// For lanes whose host names have no address.
+    pub fn unresolved(lane: &str, reason: &str, interval: Span) -> ErrorResponse {
+        let message = format!("lane {lane}: {reason}; its name is resolved again every minute");
+        ErrorResponse { retry_after: Some(interval), ..ErrorResponse::new(StatusCode::SERVICE_UNAVAILABLE, message) }
     }
 
-    /// What it is when a key with a limit in dollars asks for lanes of which nobody knows what they cost.
-    pub fn without_price(lanes: &[&str]) -> ErrorResponse {
+    /// For a key with a budget, if no lane has a known price.
+    pub fn unpriced(lanes: &[&str]) -> ErrorResponse {
         let message = format!(
-            "the key has a limit in dollars, and what is asked for leads only to lanes whose price is not known ({}); set \
-             `price` under [gateway.lanes.{}], with zeros where nobody bills",
+            "the key has a budget, and only lanes without a known price could answer ({}); set \
+             `price` under [gateway.lanes.{}], with zeros if it is free",
             lanes.join(", "),
             lanes.first().unwrap_or(&"NAME")
         );
         ErrorResponse::new(StatusCode::FORBIDDEN, message)
     }
 
-    /// What it is when the bodies of open calls hold as much as they may.
-    pub fn without_room() -> ErrorResponse {
-        let message = "the requests of open calls hold as many bytes as the gateway's limit `bodies_bytes` allows";
+    /// For a request whose body finds no room beside those of open calls.
+    pub fn bodies_full() -> ErrorResponse {
+        let message = "the gateway holds as many bytes of requests as its limit `bodies_bytes` allows; retry later";
         let retry_after = Some(Span::from_secs(1));
         ErrorResponse { retry_after, ..ErrorResponse::new(StatusCode::SERVICE_UNAVAILABLE, message) }
     }
 
-    /// What a request is that cannot be put to a lane of another dialect.
+    /// For a request that no lane's dialect can express.
     pub fn untranslatable(error: &TranslateError) -> ErrorResponse {
-        // Anthropic's SDKs begin threads by themselves, and go on without one when they hear this.
+        // Anthropic's SDKs start threads by themselves, and go on without one after this error.
         let is_thread = error.from == Dialect::Anthropic && error.field == "thread";
         ErrorResponse {
             details: is_thread.then_some(THREAD_UNSUPPORTED),
@@ -109,21 +112,24 @@ impl ErrorResponse {
         }
     }
 
-    /// What it is when the call's whole time was up before any attempt had answered.
-    pub fn out_of_time(alias: &str) -> ErrorResponse {
-        ErrorResponse::new(StatusCode::GATEWAY_TIMEOUT, format!("`{alias}`: its time was up"))
+    /// For a call that timed out before any lane answered.
+    pub fn timed_out(alias: &str) -> ErrorResponse {
+        ErrorResponse::new(
+            StatusCode::GATEWAY_TIMEOUT,
+            format!("`{alias}`: the call timed out before any lane answered"),
+        )
     }
 
-    /// What it is when none of the lanes has embeddings, and why each has none.
-    pub fn without_embeddings(alias: &str, obstacles: &[String]) -> ErrorResponse {
-        let said = obstacles.join("; ");
-        let hint = "write `embeddings = true` under [gateway.lanes.NAME] of one that has them";
-        ErrorResponse::bad_request(format!("`{alias}` has no embeddings: {said}; {hint}"))
+    /// For embeddings that no lane serves, with each lane's reason.
+    pub fn no_embeddings(alias: &str, obstacles: &[String]) -> ErrorResponse {
+        let reasons = obstacles.join("; ");
+        let hint = "set `embeddings = true` under [gateway.lanes.NAME] of a lane that has them";
+        ErrorResponse::bad_request(format!("`{alias}` has no lane with embeddings: {reasons}; {hint}"))
     }
 
-    /// What it is when no lane could be asked, and why each could not. Lanes that all cool down because they were asked too
-    /// much say so, and when to come again.
-    pub fn without_lane(alias: &str, lanes: &[UnavailableLane], now: Tick) -> ErrorResponse {
+    /// For a call that no lane can take now, with each lane's reason. If all are rate-limited it is a 429 with the time
+    /// to wait.
+    pub fn no_lane_available(alias: &str, lanes: &[UnavailableLane], now: Tick) -> ErrorResponse {
         let open: Vec<(Tick, Blame)> = lanes
             .iter()
             .filter_map(|lane| match lane.breaker {
@@ -131,10 +137,10 @@ impl ErrorResponse {
                 _ => None,
             })
             .collect();
-        let for_load = open.len() == lanes.len() && open.iter().all(|(_, why)| *why == Blame::Load);
-        let (status, said) = match for_load {
-            true => (StatusCode::TOO_MANY_REQUESTS, "all of its lanes cool down after being asked too much"),
-            false => (StatusCode::SERVICE_UNAVAILABLE, "none of its lanes can be asked now"),
+        let is_rate_limited = open.len() == lanes.len() && open.iter().all(|(_, why)| *why == Blame::Load);
+        let (status, summary) = match is_rate_limited {
+            true => (StatusCode::TOO_MANY_REQUESTS, "all of its lanes are rate-limited"),
+            false => (StatusCode::SERVICE_UNAVAILABLE, "none of its lanes is available"),
         };
         let mut causes: Vec<String> = lanes.iter().take(MAX_LANES_LISTED).map(|lane| lane.cause(now)).collect();
         if let Some(more) = lanes.len().checked_sub(MAX_LANES_LISTED).filter(|more| *more > 0) {
@@ -142,10 +148,10 @@ impl ErrorResponse {
         }
         let causes = causes.join("; ");
         let retry_after = open.iter().map(|(until, _)| *until - now).min();
-        ErrorResponse { retry_after, ..ErrorResponse::new(status, format!("`{alias}`: {said}: {causes}")) }
+        ErrorResponse { retry_after, ..ErrorResponse::new(status, format!("`{alias}`: {summary}: {causes}")) }
     }
 
-    /// The answer that says so.
+    /// The HTTP response.
     pub fn into_response(self, dialect: Dialect) -> Response<Bytes> {
         let mut body = encode_refusal(dialect, self.status.as_u16(), &self.message);
         if let Some(details) = self.details.filter(|_| dialect == Dialect::Anthropic) {
@@ -156,14 +162,14 @@ impl ErrorResponse {
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         if let Some(wait) = self.retry_after {
-            // Whole seconds, never fewer than asked for.
+            // Whole seconds, rounded up.
             headers.insert(RETRY_AFTER, HeaderValue::from(wait.as_nanos().div_ceil(1_000_000_000)));
         }
         if self.status == StatusCode::METHOD_NOT_ALLOWED {
             headers.insert(ALLOW, HeaderValue::from_static("GET, POST"));
         }
         if matches!(self.status, StatusCode::PAYLOAD_TOO_LARGE | StatusCode::REQUEST_TIMEOUT) {
-            // The rest of the request is not read: nothing can follow it on this connection.
+            // The rest of the body is not read, so the connection cannot be reused.
             headers.insert(CONNECTION, HeaderValue::from_static("close"));
         }
         if let Some(Ok(call)) = self.call.as_deref().map(HeaderValue::from_str) {
@@ -173,11 +179,11 @@ impl ErrorResponse {
     }
 }
 
-/// An error of Anthropic's form with details.
+/// Adds details to an error in Anthropic's form.
 fn with_details(body: &[u8], details: &str) -> Option<Vec<u8>> {
-    let mut told: Value = serde_json::from_slice(body).ok()?;
-    told.get_mut("error")?.as_object_mut()?.insert("details".to_owned(), serde_json::from_str(details).ok()?);
-    Some(told.to_string().into_bytes())
+    let mut error: Value = serde_json::from_slice(body).ok()?;
+    error.get_mut("error")?.as_object_mut()?.insert("details".to_owned(), serde_json::from_str(details).ok()?);
+    Some(error.to_string().into_bytes())
 }
 
 #[cfg(test)]
@@ -185,14 +191,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lanes_that_were_all_asked_too_much_say_when_to_come_again() {
+    fn lanes_that_are_all_rate_limited_say_when_to_retry() {
         let at = |format_seconds| Tick::ZERO + Span::from_secs(format_seconds);
         let open = |format_seconds, why| BreakerState::Open { until: at(format_seconds), why };
         let error = |breakers: &[BreakerState]| {
-            let lane =
-                |breaker: &BreakerState| UnavailableLane { name: "l".to_owned(), breaker: *breaker, trouble: None };
+            let lane = |breaker: &BreakerState| UnavailableLane {
+                name: "l".to_owned(),
+                breaker: *breaker,
+                last_failure: None,
+            };
             let lanes: Vec<UnavailableLane> = breakers.iter().map(lane).collect();
-            let error = ErrorResponse::without_lane("a", &lanes, at(10));
+            let error = ErrorResponse::no_lane_available("a", &lanes, at(10));
             (error.status.as_u16(), error.retry_after)
         };
         let wait = |format_seconds| Some(Span::from_secs(format_seconds));
@@ -203,25 +212,25 @@ mod tests {
     }
 
     #[test]
-    fn every_lane_that_cannot_be_asked_says_why_and_until_when() {
+    fn every_unavailable_lane_says_why_and_until_when() {
         let now = Tick::ZERO + Span::from_secs(10);
-        let lane = |name: &str, breaker| UnavailableLane { name: name.to_owned(), breaker, trouble: None };
-        let trouble = LaneFailure {
+        let lane = |name: &str, breaker| UnavailableLane { name: name.to_owned(), breaker, last_failure: None };
+        let last_failure = LaneFailure {
             kind: FailureKind::Unauthorized,
             status: Some(StatusCode::UNAUTHORIZED),
             message: "no such key".to_owned(),
             refusal: None,
         };
         let open = BreakerState::Open { until: now + Span::from_millis(1_500), why: Blame::Key };
-        let refused = UnavailableLane { trouble: Some(Arc::new(trouble)), ..lane("one", open) };
+        let refused = UnavailableLane { last_failure: Some(Arc::new(last_failure)), ..lane("one", open) };
         let lanes =
             [refused, lane("two", BreakerState::HalfOpen { probing: true }), lane("three", BreakerState::Closed)];
         assert_eq!(
-            ErrorResponse::without_lane("a", &lanes, now).message,
-            "`a`: none of its lanes can be asked now: lane one: unauthorized (401): no such key, asked again in 2 s; \
-             lane two: it failed, another call is trying it; lane three: it is full"
+            ErrorResponse::no_lane_available("a", &lanes, now).message,
+            "`a`: none of its lanes is available: lane one: unauthorized (401): no such key, retried in 2 s; \
+             lane two: it failed, another call is probing it; lane three: at its limit of calls in flight"
         );
         let many: Vec<UnavailableLane> = (0..100).map(|_| lane("x", open)).collect();
-        assert!(ErrorResponse::without_lane("a", &many, now).message.ends_with("; and 92 more"));
+        assert!(ErrorResponse::no_lane_available("a", &many, now).message.ends_with("; and 92 more"));
     }
 }

@@ -1,7 +1,7 @@
-//! The head of an answer: what the provider said that a client can use, and what the gateway did.
+//! The response head: the provider's headers that a client can use, and the gateway's own.
 //!
-//! It refuses to hand on cookies, connection headers and anything else a provider says to its own clients. Invariant: what a
-//! race cost is never left unsaid.
+//! Cookies, connection headers and anything else between a provider and its own clients are dropped. Invariant: the
+//! cost of a race is always stated.
 
 use crate::dispatch::call::Call;
 use crate::respond::headers::CALL_HEADER;
@@ -10,26 +10,26 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use tokrate_core::Span;
 
-/// Status and headers of an answer.
+/// Status and headers of a response.
 pub(crate) struct ResponseHead {
     status: StatusCode,
     headers: HeaderMap,
 }
 
 impl ResponseHead {
-    /// Puts them on an answer.
+    /// Sets them on a response.
     pub fn apply_to<B>(self, response: &mut Response<B>) {
         *response.status_mut() = self.status;
         *response.headers_mut() = self.headers;
     }
 }
 
-/// Takes those of a provider's headers that are handed on.
+/// Takes the provider's headers that are forwarded.
 fn take_forwarded_headers(body: &mut UpstreamBody) -> HeaderMap {
     body.answer.head_mut().map(|head| std::mem::take(&mut head.headers)).unwrap_or_default()
 }
 
-/// The head of a call that was won.
+/// The head for the winner of a call.
 pub(crate) fn response_head(call: &Call) -> ResponseHead {
     let Some(entry) = call.winning_entry() else {
         return ResponseHead { status: StatusCode::OK, headers: HeaderMap::new() };
@@ -60,8 +60,8 @@ pub(crate) fn response_head(call: &Call) -> ResponseHead {
     ResponseHead { status: body.answer.head().map_or(StatusCode::OK, |head| head.status), headers }
 }
 
-/// A count of units of `10^-places` as a decimal number. Formatting an `f64` is much more code, for which a first token would wait
-/// while it is fetched.
+/// A count of units of `10^-places` as a decimal number. Cheaper than formatting an `f64`, whose code would have to be
+/// fetched into the cache while a first token waits.
 fn decimal(units: u64, places: u32) -> Option<HeaderValue> {
     let one = 10_u64.pow(places);
     HeaderValue::try_from(format!("{}.{:0width$}", units / one, units % one, width = places as usize)).ok()
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_decimal_is_what_a_float_would_say() {
+    fn a_decimal_reads_as_a_float_would() {
         for (units, places, text) in
             [(0, 8, "0.00000000"), (5, 3, "0.005"), (12_345, 3, "12.345"), (100_000_000, 8, "1.00000000")]
         {

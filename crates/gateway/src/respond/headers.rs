@@ -1,9 +1,9 @@
-//! Headers that a client gets: those of a provider that mean something to it, and the gateway's own.
+//! Response headers: which of a provider's are forwarded, and the names of the gateway's own.
 
 use http::{HeaderMap, HeaderValue};
 use tokrate_net::Secrets;
 
-/// Headers of a provider that mean something to a client.
+/// Headers of a provider that are useful to a client.
 const FORWARDED: [&str; 7] = [
     "retry-after-ms",
     "content-type",
@@ -13,10 +13,10 @@ const FORWARDED: [&str; 7] = [
     "x-should-retry",
     "openai-processing-ms",
 ];
-/// Header that names a call as the log does.
+/// The call's id in the log.
 pub(crate) const CALL_HEADER: &str = "x-tokrate-call";
 
-/// Copies of those of a provider's headers that are handed on, or say when to ask again, without what may never be shown.
+/// Copies of the headers that are forwarded or that carry rate limits, without secrets.
 pub(crate) fn forwarded_headers(headers: &HeaderMap, secrets: &Secrets) -> HeaderMap {
     let mut kept = HeaderMap::new();
     for (name, value) in headers {

@@ -1,4 +1,4 @@
-//! The response to the client: its head, its body, and errors in the dialect of the client.
+//! The response to the client: its head, its body, and errors in the client's dialect.
 
 pub(crate) mod answer;
 pub(crate) mod body;

@@ -1,7 +1,7 @@
-//! What a call owes: every attempt's row in the log, its cost, and what router, budget and key have to hear of it.
+//! The account of one call: settles every attempt with router, budget and key, and writes its row.
 //!
-//! It refuses to know races and connections. Invariant: each attempt is settled once, those that are read on in the background
-//! included; what it held of its key is settled as soon as it has ended, and its place among the key's calls when the last has.
+//! Invariant: each attempt is settled once, drained losers included; its reservation ends as soon as the attempt does,
+//! and the call leaves its key's count of open calls when its last attempt was settled.
 
 use crate::admission::open_call::OpenCall;
 use crate::admission::reservation::KeyReservation;
@@ -17,7 +17,7 @@ use tokrate_meter::{AttemptEnd, CostBasis};
 use tokrate_route::{Admitted, Came, LaneId, Outcome, Reserved, Started, Stood};
 use tokrate_wire::BesideBody;
 
-/// Output tokens that are expected before anything is known.
+/// Expected output tokens before anything was measured.
 const DEFAULT_OUTPUT_TOKENS: f64 = 256.0;
 
 /// The account of one call.
@@ -28,12 +28,12 @@ pub(crate) struct Account {
     pub request: CallRequest,
     /// When the last byte of the request was read.
     pub arrived_at: Tick,
-    /// Estimated from the request's size.
+    /// Estimated from the size of the request.
     pub prompt_tokens: u64,
     pub(super) key: Option<AdmittedKey>,
-    /// What is held of the key's limits for the first attempt, until that begins.
+    /// Reserved for the first attempt, until that starts.
     pub first: RefCell<Option<KeyReservation>>,
-    /// What the body has a provider read beside itself, once somebody asked.
+    /// What the body refers to beside itself, once it was looked for.
     pub beside: OnceCell<BesideBody>,
     extra_usd: Cell<f64>,
     /// Input tokens as the last provider reported them: the best guess for one that did not.
@@ -42,7 +42,7 @@ pub(crate) struct Account {
     _open: OpenCall,
 }
 
-/// A key's share in a call.
+/// A key whose call was admitted; the call leaves the key's count when this is dropped.
 pub(crate) struct AdmittedKey {
     pub(super) key: Arc<Key>,
     admitted: Cell<Option<Admitted>>,
@@ -62,13 +62,13 @@ impl Drop for AdmittedKey {
     }
 }
 
-/// What has to be given back for an attempt.
+/// What an attempt holds until it is settled.
 pub(crate) struct AttemptLease {
     pub started: Started,
     pub reserved: Option<Reserved>,
-    /// Of the key's limits, until the attempt has ended.
+    /// From the key's limits, until the attempt has ended.
     pub key: Option<KeyReservation>,
-    /// Once it has ended.
+    /// Known once the attempt has ended.
     pub cost: Option<AttemptCost>,
 }
 
@@ -89,7 +89,7 @@ pub(crate) struct AttemptOutcome {
     pub failure: Option<FailureKind>,
     /// How long the provider asked to wait.
     pub retry_after: Option<Span>,
-    /// Time that the gateway itself took.
+    /// The gateway's own time.
     pub overhead: Option<Span>,
 }
 
@@ -121,30 +121,30 @@ impl Account {
         }
     }
 
-    /// Output tokens that this call may be expected to have.
+    /// Expected output tokens of this call.
     pub fn expected_output_tokens(&self) -> f64 {
         let limit = self.request.output_limit();
         let default = limit.map_or(DEFAULT_OUTPUT_TOKENS, |limit| (limit as f64).min(DEFAULT_OUTPUT_TOKENS));
         locked(&self.alias.output_length).expected(limit).unwrap_or(default)
     }
 
-    /// What this call may be expected to cost on a lane (USD).
+    /// Expected cost of this call on a lane (USD).
     pub fn expected_usd(&self, lane: LaneId) -> Option<f64> {
         let output = self.expected_output_tokens().round() as u64;
         locked(&self.plan.router).cost_usd(lane, self.prompt_tokens, output)
     }
 
-    /// The key that was shown.
+    /// The client's key.
     pub fn key(&self) -> Option<&Arc<Key>> {
         self.key.as_ref().map(|admitted_key| &admitted_key.key)
     }
 
-    /// What attempts that were not the call's own first one cost (USD), as far as they have been settled.
+    /// Cost of the attempts beside the one that was needed (USD), as far as they were settled.
     pub fn extra_usd(&self) -> f64 {
         self.extra_usd.get()
     }
 
-    /// Reckons what an attempt that has ended cost, and settles it with the key; its row is written later.
+    /// Computes the cost of an attempt that has ended and settles it with the key; its row is written later.
     pub fn settle_cost(&self, attempt: &Attempt, lease: &mut AttemptLease, end: AttemptEnd) {
         let (Some(numbers), None) = (attempt.measured(), lease.cost) else { return };
         let cost = self.cost_of(attempt, numbers, end);
@@ -152,7 +152,7 @@ impl Account {
         if let Some(key) = lease.key.take() {
             let output = numbers.usage.output.unwrap_or(numbers.tokens_std);
             let tokens = match (cost.basis, output) {
-                // It was not sent, or refused.
+                // It was never sent, or was refused.
                 (CostBasis::Free, 0) => 0,
                 _ => numbers.usage.input.unwrap_or(self.prompt_tokens).saturating_add(output),
             };
@@ -160,32 +160,32 @@ impl Account {
         }
     }
 
-    /// Gives back what an attempt held, and writes its row.
-    pub fn settle(&self, attempt: &Attempt, mut lease: AttemptLease, ended: AttemptOutcome) {
+    /// Releases what an attempt holds, reports to router and budget, and writes the row.
+    pub fn settle(&self, attempt: &Attempt, mut lease: AttemptLease, outcome: AttemptOutcome) {
         let now = self.shared.clock.now();
-        self.settle_cost(attempt, &mut lease, ended.end);
+        self.settle_cost(attempt, &mut lease, outcome.end);
         let (Some(numbers), Some(cost)) = (attempt.measured(), lease.cost) else { return };
         let cost_usd = cost.amount.map(Money::as_usd);
         let output = numbers.usage.output.unwrap_or(numbers.tokens_std);
-        let was_extra = lease.reserved.is_some();
+        let is_extra = lease.reserved.is_some();
         let mut budget = locked(&self.alias.budget);
-        let stood = match ended.end {
-            _ if ended.won => Stood::Won,
+        let stood = match outcome.end {
+            _ if outcome.won => Stood::Won,
             AttemptEnd::Lost => Stood::Lost,
             _ => Stood::Neither,
         };
         budget.settle(now, lease.reserved, cost_usd.unwrap_or(0.0), stood);
         drop(budget);
-        // Of two attempts one was extra: the one that did not win.
-        if !ended.won && (was_extra || ended.end == AttemptEnd::Lost) {
+        // Of a pair of attempts the one that did not win was extra.
+        if !outcome.won && (is_extra || outcome.end == AttemptEnd::Lost) {
             self.extra_usd.set(self.extra_usd.get() + cost_usd.unwrap_or(0.0));
         }
-        let given_up = matches!(ended.end, AttemptEnd::Lost | AttemptEnd::Abandoned).then_some(FailureKind::Cancelled);
-        let outcome = Outcome {
-            // What a client did is not held against a lane.
-            // Nor is what is wrong with an answer that was given to a client whole.
-            failure: given_up.or(ended.failure.filter(|_| ended.end != AttemptEnd::Answered)),
-            retry_after: ended.retry_after,
+        let given_up =
+            matches!(outcome.end, AttemptEnd::Lost | AttemptEnd::Abandoned).then_some(FailureKind::Cancelled);
+        let learned = Outcome {
+            // A client's disconnect is not held against the lane, nor is a flaw in an answer that was delivered whole.
+            failure: given_up.or(outcome.failure.filter(|_| outcome.end != AttemptEnd::Answered)),
+            retry_after: outcome.retry_after,
             prompt_tokens: self.prompt_tokens,
             output_tokens: output,
             output_speed: numbers.output_speed,
@@ -201,15 +201,15 @@ impl Account {
         }
         let lane = &attempt.lane;
         let before = router.breaker(lane.id, now);
-        router.finish(started, now, &outcome);
+        router.finish(started, now, &learned);
         let after = router.breaker(lane.id, now);
         drop(router);
         if let (Some(before), Some(after)) = (before, after) {
             self.shared.breaker_notices.record(&lane.config.name, &lane.health, before, after, now);
         }
-        if ended.end == AttemptEnd::Answered {
+        if outcome.end == AttemptEnd::Answered {
             locked(&self.alias.output_length).saw(now, output);
         }
-        self.shared.write(self.log_row(attempt, numbers, ended, cost, now));
+        self.shared.write(self.log_row(attempt, numbers, outcome, cost, now));
     }
 }

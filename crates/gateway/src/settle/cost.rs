@@ -1,6 +1,7 @@
-//! What an attempt cost once it has ended: from the usage that the provider reports, else estimated from counted tokens.
+//! The cost of an attempt that has ended: from the usage that the provider reports, else estimated from counted tokens.
 //!
-//! Invariant: what no provider bills (an attempt that was never sent, a refusal, a loser where losers are free) costs nothing.
+//! Invariant: what no provider bills (an attempt that was never sent, a refusal, a loser where losers are free) costs
+//! nothing.
 
 use super::account::{Account, AttemptCost};
 use crate::upstream::attempt::Attempt;
@@ -9,13 +10,13 @@ use tokrate_meter::{AttemptEnd, CostBasis, LiveNumbers};
 use tokrate_route::LoserPolicy;
 use tokrate_tokens::Encoding;
 
-/// No provider gives more answers at once (OpenAI's largest `n`).
+/// OpenAI's largest `n`, which is the most of all providers.
 const MAX_ANSWERS: u64 = 128;
-/// Bodies up to this size are counted exactly when a provider does not say how many tokens they were.
+/// Prompts up to this size are counted exactly if the provider reports no usage (bytes).
 const MAX_COUNTED_BYTES: usize = 256 * 1024;
 
 impl Account {
-    /// What an attempt cost, and how that is known.
+    /// The cost of an attempt, and how it is known.
     pub(super) fn cost_of(&self, attempt: &Attempt, numbers: &LiveNumbers, end: AttemptEnd) -> AttemptCost {
         if let Some(input) = numbers.usage.input {
             self.reported_input.set(Some(input));
@@ -26,14 +27,14 @@ impl Account {
         if let Some(tokens) = numbers.usage.billed() {
             return AttemptCost { amount: Some(price.cost(tokens)), basis: CostBasis::Reported };
         }
-        // Nothing was sent, or it was refused: nobody bills that.
+        // Nobody bills what was not sent, or was refused.
         let answered = attempt.body.borrow().is_good();
         let is_free = end == AttemptEnd::Lost && attempt.lane.config.loser == LoserPolicy::Free;
         if is_free || attempt.body.borrow().sent_at().is_none() || (!answered && end == AttemptEnd::Failed) {
             return AttemptCost { amount: Some(Money::ZERO), basis: CostBasis::Free };
         }
         let input = numbers.usage.input.unwrap_or_else(|| self.input_tokens());
-        // Of several answers only the first one's tokens are counted.
+        // Only the first choice's tokens are counted.
         let answers = match attempt.body.borrow().has_further_answers {
             true => self.request.answers().min(MAX_ANSWERS),
             false => 1,
@@ -47,7 +48,7 @@ impl Account {
         AttemptCost { amount: Some(price.cost(tokens)), basis: CostBasis::Estimated }
     }
 
-    /// Tokens of the prompt, where the provider does not say.
+    /// Tokens of the prompt, if the provider does not report them.
     fn input_tokens(&self) -> u64 {
         if let Some(known) = self.reported_input.get().or(self.counted_input.get()) {
             return known;

@@ -1,4 +1,4 @@
-//! What is left when an attempt has ended: its cost, its row in the log, what router and budgets learn, and the statistics.
+//! What remains when an attempt has ended: its cost, its row in the log, what router and budgets learn, the statistics.
 
 pub(crate) mod account;
 mod cost;

@@ -10,7 +10,7 @@ impl Account {
         &self,
         attempt: &Attempt,
         numbers: &LiveNumbers,
-        ended: AttemptOutcome,
+        outcome: AttemptOutcome,
         cost: AttemptCost,
         now: Tick,
     ) -> Row {
@@ -22,10 +22,10 @@ impl Account {
         };
         let mut row = Row {
             call: self.request.id.clone(),
-            attempt: u32::try_from(ended.number).unwrap_or(u32::MAX),
+            attempt: u32::try_from(outcome.number).unwrap_or(u32::MAX),
             role: attempt.role,
-            end: ended.end,
-            won: ended.won,
+            end: outcome.end,
+            won: outcome.won,
             started_unix_ms: attempt.started_unix_ms,
             key: self.key.as_ref().map(|admitted_key| admitted_key.key.config.name.clone()),
             alias: self.alias.name.clone(),
@@ -43,19 +43,19 @@ impl Account {
             status: body.answer.head().map(|head| head.status.as_u16()),
             wait_ns: body.sent_at().map(|sent_at| (sent_at - attempt.started_at).as_nanos()),
             total_ns: attempt.total(now).as_nanos(),
-            overhead_ns: ended.overhead.map(Span::as_nanos),
+            overhead_ns: outcome.overhead.map(Span::as_nanos),
             input_tokens_std: self.counted_input.get(),
             cost_usd: cost.amount.map(Money::as_usd),
             cost_basis: cost.basis,
             ..Row::default()
         };
         row.fill(numbers.clone());
-        row.failure = ended.failure;
+        row.failure = outcome.failure;
         row
     }
 }
 
-/// The role's name in the log.
+/// The name of a role in the log.
 pub(crate) fn role_in_log(role: tokrate_route::Role) -> AttemptRole {
     match role {
         tokrate_route::Role::First => AttemptRole::First,

@@ -1,7 +1,7 @@
-//! What is remembered of a lane between calls besides its speed: how it failed last, and that it has no embeddings.
+//! What is remembered of a lane beside its speed: its last failure, and whether it lacks embeddings.
 //!
-//! It does not decide whether a lane is asked after a failure: that is the router's breaker. Invariant: nothing kept here holds
-//! a key, and its size is bounded by the lanes that were configured.
+//! Whether a lane is used after a failure is up to the router's breaker. Invariant: no key is kept, and the size is
+//! bounded by the configured lanes.
 
 use crate::state::lock::locked;
 use bytes::Bytes;
@@ -12,12 +12,12 @@ use tokrate_core::{FailureKind, Span, Tick, one_line};
 use tokrate_route::{Blame, BreakerState, blame};
 use tokrate_wire::Dialect;
 
-/// How long a lane that has no path for embeddings is not asked for them again: an engine that was replaced by one that has
-/// them serves them within the hour.
+/// How long a lane without embeddings is skipped for them; short enough that an engine which gained them is used within
+/// the hour.
 const NO_EMBEDDINGS_FOR: Span = Span::from_secs(3_600);
-/// Longest part of a provider's message in a line about a lane (bytes).
+/// Longest excerpt of a provider's message in a notice (bytes).
 const MAX_MESSAGE_BYTES: usize = 200;
-/// Lines about lanes that wait to be printed; more than these within a second are read by nobody.
+/// Notices that wait to be printed; nobody reads more than these at once.
 const MAX_LINES: usize = 64;
 
 /// What is remembered of one lane.
@@ -27,14 +27,14 @@ pub(crate) struct LaneHealth {
     no_embeddings_until: Mutex<Option<Tick>>,
 }
 
-/// How a lane failed.
+/// A failure of a lane.
 #[derive(Debug)]
 pub(crate) struct LaneFailure {
     pub kind: FailureKind,
     pub status: Option<StatusCode>,
-    /// What the lane or the transport said.
+    /// The message of the lane or the transport.
     pub message: String,
-    /// The answer, if the lane refused with one.
+    /// The lane's response, if it refused.
     pub refusal: Option<Refusal>,
 }
 
@@ -47,40 +47,40 @@ pub(crate) struct Refusal {
 }
 
 impl LaneHealth {
-    /// The lane failed through its own fault, its settings' or its load's.
-    pub fn record_failure(&self, last_failure: LaneFailure) {
-        *locked(&self.last_failure) = Some(Arc::new(last_failure));
+    /// Remembers a failure that is held against the lane.
+    pub fn record_failure(&self, failure: LaneFailure) {
+        *locked(&self.last_failure) = Some(Arc::new(failure));
     }
 
-    /// How it failed last.
+    /// The last failure.
     pub fn last_failure(&self) -> Option<Arc<LaneFailure>> {
         locked(&self.last_failure).clone()
     }
 
-    /// The lane has no path for embeddings.
+    /// Remembers that the lane has no path for embeddings.
     pub fn record_missing_embeddings(&self, now: Tick) {
         *locked(&self.no_embeddings_until) = Some(now + NO_EMBEDDINGS_FOR);
     }
 
-    /// Whether it is known to have none.
+    /// Whether the lane is known to have no embeddings.
     pub fn lacks_embeddings(&self, now: Tick) -> bool {
         locked(&self.no_embeddings_until).is_some_and(|until| now < until)
     }
 
-    /// Takes over what explains why the same lane is left alone. Whether it has embeddings is found out anew: settings are read
-    /// again because something has changed.
+    /// Takes over the last failure of the same lane in an earlier plan. Whether it has embeddings is found out again,
+    /// because new settings suggest that something has changed.
     pub fn inherit(&self, known: &LaneHealth) {
         *locked(&self.last_failure) = known.last_failure();
     }
 }
 
-/// Whether a failure is held against a lane, its settings or its load, so that it is worth being remembered.
+/// Whether a failure is held against the lane, its settings or its load.
 pub(crate) fn is_lane_failure(kind: FailureKind) -> bool {
     matches!(blame(kind), Blame::Key | Blame::Load | Blame::Lane)
 }
 
 impl LaneFailure {
-    /// The cause in a few words: kind, status, message.
+    /// Kind, status and message in one line.
     pub fn summary(&self) -> String {
         let mut summary = self.kind.name().replace('_', " ");
         if let Some(status) = self.status.filter(|status| !status.is_success()) {
@@ -94,21 +94,21 @@ impl LaneFailure {
     }
 }
 
-/// Lines about lanes whose breaker has opened, until somebody prints them.
+/// One line for each breaker that has opened, until they are printed.
 #[derive(Default)]
 pub(crate) struct BreakerNotices(Mutex<VecDeque<String>>);
 
 impl BreakerNotices {
-    /// Hears how a breaker stood before an attempt ended and how it stands after; one line if it has opened.
+    /// Adds a line if the breaker opened with the end of an attempt.
     pub fn record(&self, lane: &str, health: &LaneHealth, before: BreakerState, after: BreakerState, now: Tick) {
         let BreakerState::Open { until, why } = after else { return };
         if matches!(before, BreakerState::Open { .. }) {
             return;
         }
-        let cause = health.last_failure().map_or_else(|| "it failed".to_owned(), |last_failure| last_failure.summary());
-        let mut line = format!("lane {lane} is left alone for {}: {cause}", format_seconds(until - now));
+        let cause = health.last_failure().map_or_else(|| "it failed".to_owned(), |failure| failure.summary());
+        let mut line = format!("lane {lane} is out of rotation for {}: {cause}", format_seconds(until - now));
         if why == Blame::Key {
-            line.push_str(&format!("; put its key or model right under [gateway.lanes.{lane}] and send SIGHUP"));
+            line.push_str(&format!("; correct its key or model under [gateway.lanes.{lane}] and send SIGHUP"));
         }
         let mut lines = locked(&self.0);
         if lines.len() == MAX_LINES {
@@ -117,13 +117,13 @@ impl BreakerNotices {
         lines.push_back(line);
     }
 
-    /// The lines since this was last asked.
+    /// The lines since the last call of this.
     pub fn take(&self) -> Vec<String> {
         locked(&self.0).drain(..).collect()
     }
 }
 
-/// A wait in whole seconds, never fewer than it is.
+/// Whole seconds, rounded up.
 pub(crate) fn format_seconds(wait: Span) -> String {
     format!("{} s", wait.as_nanos().div_ceil(1_000_000_000))
 }
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_breaker_that_opens_is_one_line_and_one_that_stays_open_is_none() {
+    fn a_breaker_that_opens_adds_one_line_and_one_that_stays_open_adds_none() {
         let (breaker_notices, health) = (BreakerNotices::default(), LaneHealth::default());
         health.record_failure(last_failure("no such key"));
         let now = Tick::ZERO + Span::from_secs(1);
@@ -154,7 +154,7 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "lane one is left alone for 600 s: unauthorized (401): no such key; put its key or model right under [gateway.lanes.one] and send SIGHUP"
+                "lane one is out of rotation for 600 s: unauthorized (401): no such key; correct its key or model under [gateway.lanes.one] and send SIGHUP"
             ]
         );
         breaker_notices.record("one", &health, BreakerState::HalfOpen { probing: true }, open, now);
@@ -164,13 +164,13 @@ mod tests {
     }
 
     #[test]
-    fn a_cause_is_short_whatever_a_provider_says() {
+    fn a_notice_is_short_whatever_a_provider_writes() {
         let summary = last_failure(&"x".repeat(1 << 20)).summary();
         assert!(summary.len() < MAX_MESSAGE_BYTES + 50 && summary.ends_with('…'), "{summary}");
     }
 
     #[test]
-    fn what_a_lane_lacks_is_forgotten_after_a_while() {
+    fn missing_embeddings_are_forgotten_after_a_while() {
         let health = LaneHealth::default();
         let now = Tick::ZERO + Span::from_secs(5);
         assert!(!health.lacks_embeddings(now));

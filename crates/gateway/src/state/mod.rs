@@ -1,4 +1,4 @@
-//! What all threads share: the plan that calls go by, the health of lanes, counters.
+//! What all threads share: the plan in force, the health of lanes, counters.
 
 pub(crate) mod lane_health;
 pub(crate) mod lock;

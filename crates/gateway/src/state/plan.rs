@@ -1,7 +1,6 @@
-//! The configuration as calls see it: lanes, aliases and keys, found by what a client sends.
+//! The configuration as calls use it: lanes, aliases and keys, indexed by what clients send.
 //!
-//! It refuses to know how it was written and what has been measured since. Invariant: a plan never changes; a new
-//! configuration is a new plan, and calls that have begun keep theirs.
+//! Invariant: a plan never changes; a new configuration is a new plan, and open calls keep theirs.
 
 use crate::admission::budgets::check_budgets;
 use crate::admission::calendar::{month_of, month_start};
@@ -20,34 +19,34 @@ use tokrate_route::{Budget, KeyMeter, LaneId, Mode, Month, OutputLength, Policy,
 use tokrate_store::{Grouping, Log, Query, Store, StoreError};
 use tokrate_wire::Dialect;
 
-/// What the gateway works by, until it is told anew.
+/// The configuration in force.
 pub(crate) struct Plan {
     pub lanes: Vec<Arc<Lane>>,
     pub aliases: BTreeMap<String, Arc<Alias>>,
     pub keys: BTreeMap<[u8; 32], Arc<Key>>,
     pub limits: LimitsConfig,
-    /// SHA-256 of the admin side's key.
+    /// SHA-256 of the admin key.
     pub admin_key: Option<[u8; 32]>,
     pub router: Mutex<Router>,
 }
 
-/// A lane, ready to be connected to.
+/// A lane with its connection routes.
 pub(crate) struct Lane {
     pub id: LaneId,
     pub config: LaneConfig,
     pub endpoints: Vec<Endpoint>,
-    /// Provider and name as they stand in the head of an answer, if they can.
+    /// Provider and lane as values of response headers, if they can be.
     pub name_headers: [Option<HeaderValue>; 2],
     pub health: LaneHealth,
 }
 
-/// A dialect of a lane.
+/// One dialect of a lane.
 pub(crate) struct Endpoint {
     pub config: EndpointConfig,
     pub route: Route,
-    /// What the resolver said of a name that had no address when the plan was made.
+    /// The resolver's message, if a name had no address when the plan was made.
     unresolved: Option<String>,
-    /// What may never be shown of what comes from it.
+    /// What must be removed from everything that comes from it.
     pub secrets: Secrets,
 }
 
@@ -63,32 +62,32 @@ pub(crate) struct Alias {
     pub budget: Arc<Mutex<Budget>>,
     pub output_length: Arc<Mutex<OutputLength>>,
     pub budget_config: BudgetConfig,
-    /// Whether it stands in the settings, and is no lane's own name.
+    /// Whether it is configured, rather than implied by a lane's name.
     pub is_configured: bool,
 }
 
-/// A key, and what it has used.
+/// A key and its usage.
 pub(crate) struct Key {
     pub config: KeyConfig,
     pub meter: Arc<Mutex<KeyMeter>>,
 }
 
-/// What keys have spent in a month, each by its hash.
+/// What keys have spent in a month, by their hash.
 pub(crate) struct MonthSpending {
     month: Month,
     by_key: Vec<([u8; 32], Money)>,
 }
 
 impl Plan {
-    /// Checks a configuration and resolves the names of its hosts, as far as they have addresses now. Blocks; to be called outside a runtime.
+    /// Validates a configuration and resolves its host names. Blocks; not to be called within a runtime.
     pub fn resolve_blocking(config: &Config, clock: Clock) -> Result<Plan, GatewayError> {
-        check(config)?;
+        validate(config)?;
         let mut lanes = Vec::new();
         for (index, lane) in config.lanes.iter().enumerate() {
             lanes.push(Arc::new(Lane::resolve(index, lane, &config.client, clock)?));
         }
         let mut aliases = BTreeMap::new();
-        // A lane's own name, and provider/model, are aliases of one lane, unless an alias has that name.
+        // The name of a lane, and `provider/model`, are aliases of that lane, unless one is configured under that name.
         for lane in &lanes {
             let own = [lane.config.name.clone(), format!("{}/{}", lane.config.provider, lane.config.model)];
             for name in own {
@@ -120,18 +119,18 @@ impl Plan {
         Ok(Plan { lanes, aliases, keys, limits, admin_key, router: Mutex::new(router) })
     }
 
-    /// Takes over what an earlier plan has learned and counted: what keys have used, what races may cost, how
-    /// long answers are, how quick and sound lanes are.
-    pub fn inherit(&mut self, earlier: &Plan, now: Tick) {
+    /// Takes over what an earlier plan has learned: usage of keys, budgets of aliases, lengths of answers, speed and
+    /// health of lanes.
+    pub fn inherit(&mut self, previous: &Plan, now: Tick) {
         let mut router = locked(&self.router);
         for lane in &self.lanes {
-            // A lane is the same if it goes to the same model at the same addresses.
+            // A lane is the same if it leads to the same model at the same addresses.
             let same = |other: &&Arc<Lane>| other.config.name == lane.config.name && other.has_same_target(lane);
-            if let Some(known) = earlier.lanes.iter().find(same) {
-                router.inherit(lane.id, &locked(&earlier.router), known.id);
+            if let Some(known) = previous.lanes.iter().find(same) {
+                router.inherit(lane.id, &locked(&previous.router), known.id);
                 lane.health.inherit(&known.health);
                 if !known.has_same_headers(lane) {
-                    // With another key it may well be let in.
+                    // With another key the lane may accept calls again.
                     router.reset_breaker(lane.id);
                 }
             }
@@ -139,14 +138,14 @@ impl Plan {
         drop(router);
         let names: BTreeSet<String> = self.keys.values().map(|key| key.config.name.clone()).collect();
         for (hash, key) in &mut self.keys {
-            // The log knows a key by its name: one whose secret was changed has spent what it had spent before.
-            let renamed = || earlier.keys.get(hash).filter(|known| !names.contains(&known.config.name));
-            let Some(known) = earlier.key(&key.config.name).or_else(renamed) else { continue };
+            // The log knows a key by its name, so a key whose secret was changed keeps its spending.
+            let renamed = || previous.keys.get(hash).filter(|known| !names.contains(&known.config.name));
+            let Some(known) = previous.key(&key.config.name).or_else(renamed) else { continue };
             locked(&known.meter).set_limits(now, key.config.limits);
             *key = Arc::new(Key { config: key.config.clone(), meter: Arc::clone(&known.meter) });
         }
         for (name, alias) in &mut self.aliases {
-            let Some(known) = earlier.aliases.get(name) else { continue };
+            let Some(known) = previous.aliases.get(name) else { continue };
             let mut merged = Alias::clone(alias);
             merged.output_length = Arc::clone(&known.output_length);
             if merged.budget_config == known.budget_config {
@@ -160,11 +159,11 @@ impl Plan {
         self.keys.values().find(|key| key.config.name == name)
     }
 
-    /// What the log says that keys with a budget have spent this month, unless an earlier plan knows it.
-    pub fn spent(&self, log: &Log, wall_seconds: u64, earlier: Option<&Plan>) -> Result<MonthSpending, StoreError> {
+    /// What keys with a budget have spent this month according to the log, unless an earlier plan knows it.
+    pub fn spent(&self, log: &Log, wall_seconds: u64, previous: Option<&Plan>) -> Result<MonthSpending, StoreError> {
         let has_budget = |key: &Key| key.config.limits.usd_per_month.is_some();
         let is_known = |key: &Key| {
-            let known = earlier.and_then(|earlier| earlier.key(&key.config.name));
+            let known = previous.and_then(|previous| previous.key(&key.config.name));
             known.is_some_and(|known| has_budget(known))
         };
         let mut spent = MonthSpending { month: month_of(wall_seconds), by_key: Vec::new() };
@@ -180,13 +179,13 @@ impl Plan {
                 ..Query::default()
             };
             let usd: f64 = reader.summarise(&query, Grouping::default())?.iter().map(|summary| summary.cost_usd).sum();
-            // What is no amount of money is beyond every budget.
+            // An amount that is no valid sum of money exhausts every budget.
             spent.by_key.push((*hash, Money::from_usd(usd).unwrap_or(Money::MAX)));
         }
         Ok(spent)
     }
 
-    /// Counts against each key's budget what it has spent.
+    /// Charges each key's budget with what it has spent.
     pub fn restore(&self, spent: &MonthSpending) {
         for (hash, money) in &spent.by_key {
             if let Some(key) = self.keys.get(hash) {
@@ -195,14 +194,14 @@ impl Plan {
         }
     }
 
-    /// The lane of a number that this plan gave out.
+    /// The lane of an id of this plan.
     pub fn lane(&self, id: LaneId) -> &Arc<Lane> {
         &self.lanes[id.0 as usize]
     }
 }
 
 impl Lane {
-    /// Resolves the names of its hosts; those without an address are looked for again. Blocks.
+    /// Resolves the host names of a lane; those without an address are retried later. Blocks.
     pub fn resolve(
         index: usize,
         config: &LaneConfig,
@@ -222,7 +221,7 @@ impl Lane {
         Ok(Lane { id: LaneId(index), config: config.clone(), endpoints, name_headers, health })
     }
 
-    /// What the resolver says if a name of the lane's has no address yet.
+    /// The resolver's message, if a host name has no address yet.
     pub fn unresolved(&self) -> Option<&str> {
         self.endpoints.iter().find_map(Endpoint::unresolved)
     }
@@ -235,18 +234,18 @@ impl Lane {
         self.config.model == other.config.model && bases(self) == bases(other)
     }
 
-    /// Whether two lanes that lead to the same addresses show the same headers there, keys among them.
+    /// Whether two lanes send the same headers, keys among them.
     fn has_same_headers(&self, other: &Lane) -> bool {
         let headers = self.endpoints.iter().zip(&other.endpoints);
         headers.into_iter().all(|(one, other)| one.config.headers == other.config.headers)
     }
 
-    /// Where a call in this dialect goes: an endpoint of the same one, else the first.
+    /// The endpoint for a dialect: one that speaks it, else the first.
     pub fn endpoint(&self, dialect: Option<Dialect>) -> usize {
         self.endpoints.iter().position(|endpoint| Some(endpoint.config.dialect) == dialect).unwrap_or(0)
     }
 
-    /// Where embeddings are asked for: an endpoint of OpenAI's.
+    /// The endpoint for embeddings: one of OpenAI's dialects.
     pub fn openai_endpoint(&self) -> Option<usize> {
         use Dialect::{OpenAiChat, OpenAiCompletions, OpenAiResponses};
         let openai =
@@ -256,12 +255,12 @@ impl Lane {
 }
 
 impl Endpoint {
-    /// What the resolver says if its name has no address yet.
+    /// The resolver's message, if the name has no address yet.
     pub fn unresolved(&self) -> Option<&str> {
         self.unresolved.as_deref().filter(|_| !self.route.has_address())
     }
 
-    /// As if its name had had no address when the plan was made.
+    /// Pretends that the name had no address when the plan was made.
     #[cfg(test)]
     pub fn forget_addresses(&mut self, target: &tokrate_net::Target, reason: &str) {
         self.route = Route::unresolved(target, &ClientConfig::default()).expect("plain HTTP needs nothing");
@@ -287,16 +286,16 @@ impl Alias {
     }
 }
 
-/// What can be said without asking anybody.
-fn check(config: &Config) -> Result<(), GatewayError> {
+/// Checks that need no I/O.
+fn validate(config: &Config) -> Result<(), GatewayError> {
     if config.lanes.is_empty() {
         return Err(GatewayError::NoLanes);
     }
     if !config.listen.ip().is_loopback() && config.keys.is_empty() {
-        return Err(GatewayError::Open(config.listen));
+        return Err(GatewayError::Public(config.listen));
     }
     if let Some(admin) = config.admin.filter(|admin| !admin.ip().is_loopback() && config.admin_key.is_none()) {
-        return Err(GatewayError::OpenAdmin(admin));
+        return Err(GatewayError::PublicAdmin(admin));
     }
     check_unique("lanes", config.lanes.iter().map(|lane| &lane.name))?;
     check_unique("aliases", config.aliases.iter().map(|alias| &alias.name))?;
@@ -310,10 +309,10 @@ fn check(config: &Config) -> Result<(), GatewayError> {
     let names = names.chain(config.aliases.iter().map(|alias| ("alias", &alias.name)));
     let mut names = names.chain(config.keys.iter().map(|key| ("key", &key.name)));
     if let Some((what, name)) = names.find(|(_, name)| !is_one_line(name, TEXT_BYTES_MOST)) {
-        return Err(GatewayError::UnfitName { what, name: one_line(name, 40), most: TEXT_BYTES_MOST });
+        return Err(GatewayError::InvalidName { what, name: one_line(name, 40), max_bytes: TEXT_BYTES_MOST });
     }
     match config.aliases.iter().find(|alias| alias.lanes.is_empty()) {
-        Some(alias) => Err(GatewayError::NoLane(alias.name.clone())),
+        Some(alias) => Err(GatewayError::EmptyAlias(alias.name.clone())),
         None => Ok(()),
     }
 }
@@ -322,7 +321,7 @@ fn check_unique<'a>(what: &'static str, names: impl Iterator<Item = &'a String>)
     let mut names: Vec<&String> = names.collect();
     names.sort_unstable();
     match names.windows(2).find(|pair| pair[0] == pair[1]) {
-        Some(pair) => Err(GatewayError::SameName { what, name: pair[0].clone() }),
+        Some(pair) => Err(GatewayError::DuplicateName { what, name: pair[0].clone() }),
         None => Ok(()),
     }
 }

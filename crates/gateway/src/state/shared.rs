@@ -1,6 +1,6 @@
-//! What all threads of a gateway share: the plan, the router, the log, the counts.
+//! The state that all threads of a gateway share: plan, router, log, counters.
 //!
-//! It refuses to know sockets. Invariant: a lock is held for a decision, never while anything is waited for.
+//! Invariant: a lock is held for a decision, never across a wait.
 
 use crate::config::Config;
 use crate::error::GatewayError;
@@ -15,33 +15,33 @@ use tokrate_net::Clock;
 use tokrate_net::server::ByteBudget;
 use tokrate_store::Log;
 
-/// Shared by every thread.
+/// Shared by all threads.
 pub(crate) struct Shared {
     pub clock: Clock,
     pub log: Option<Log>,
-    /// What the admin side shows.
+    /// Statistics for the admin side.
     pub stats: Stats,
-    /// Lanes that are left alone since this was last asked.
+    /// Breakers that have opened and were not reported yet.
     pub breaker_notices: BreakerNotices,
-    /// What the admin side tells of the export.
+    /// How the metrics export fares.
     pub exports: ExportStatus,
-    /// What the bodies of all open calls may hold.
+    /// The budget for bodies of open calls.
     pub bodies: Arc<ByteBudget>,
-    /// What the answers of all open calls may hold.
+    /// The budget for buffered answers of open calls.
     pub answers: Arc<ByteBudget>,
-    /// Calls open, and begun since the start.
+    /// Open calls, and calls since the start.
     pub open_calls: AtomicUsize,
     calls: AtomicU64,
-    /// What sets this run's calls apart from those of others.
+    /// The prefix of this run's call ids.
     prefix: String,
     plan: RwLock<Arc<Plan>>,
-    /// Of the plan, so that threads notice a new one.
+    /// Rises with every new plan, so that threads notice it.
     generation: AtomicU64,
 }
 
 impl Shared {
     pub fn new(clock: Clock, plan: Plan, log: Option<Log>) -> Shared {
-        // Wall time in nanoseconds does not come twice on one machine.
+        // Wall time in nanoseconds is unique to a run on one machine.
         let prefix = format!("{:x}", clock.wall_nanos());
         Shared {
             bodies: ByteBudget::new(plan.limits.bodies_bytes),
@@ -59,31 +59,31 @@ impl Shared {
         }
     }
 
-    /// The plan of today.
+    /// The plan in force.
     pub fn plan(&self) -> Arc<Plan> {
         Arc::clone(&self.plan.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The plan, to be changed by a test before anybody else has it.
+    /// The plan, to be changed by a test before it is shared.
     #[cfg(test)]
     pub fn plan_alone(&mut self) -> &mut Plan {
         let plan = self.plan.get_mut().unwrap_or_else(PoisonError::into_inner);
         Arc::get_mut(plan).expect("nobody else has it")
     }
 
-    /// Which plan that is.
+    /// The generation of the plan.
     pub fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
     }
 
-    /// Goes by another configuration from now on; what was learned and counted stays. Blocks while names are resolved.
+    /// Switches to another configuration; what was learned and counted stays. Blocks while host names are resolved.
     pub fn reconfigure(&self, config: &Config) -> Result<(), GatewayError> {
-        let (clock, earlier) = (self.clock, self.plan());
+        let (clock, previous) = (self.clock, self.plan());
         let mut plan = Plan::resolve_blocking(config, clock)?;
-        // What can fail comes before what changes the limits of calls under way.
+        // What can fail comes before the limits of open calls are changed.
         let log = self.log.as_ref();
-        let spent = log.map(|log| plan.spent(log, clock.wall_seconds(), Some(&earlier))).transpose()?;
-        plan.inherit(&earlier, clock.now());
+        let spent = log.map(|log| plan.spent(log, clock.wall_seconds(), Some(&previous))).transpose()?;
+        plan.inherit(&previous, clock.now());
         spent.iter().for_each(|spent| plan.restore(spent));
         self.adopt(plan);
         Ok(())
@@ -94,19 +94,19 @@ impl Shared {
         self.generation.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// A name for the next call, unlike that of every other.
-    pub fn next_call(&self) -> String {
+    /// A unique id for the next call.
+    pub fn next_call_id(&self) -> String {
         format!("{}-{:x}", self.prefix, self.calls.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// A name of this run, unlike that of every other.
-    pub fn run(&self) -> &str {
+    /// A unique id of this run.
+    pub fn run_id(&self) -> &str {
         &self.prefix
     }
 
-    /// Tells the admin side of a row, and writes it to the log if there is one.
+    /// Counts a row, and writes it to the log if there is one.
     pub fn write(&self, mut row: Row) {
-        // A provider may say a megabyte and call it the name of a model.
+        // A provider may put a megabyte where the model's name belongs.
         row.bound_texts();
         self.stats.record(&row);
         if let Some(log) = &self.log {

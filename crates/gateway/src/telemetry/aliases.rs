@@ -1,8 +1,8 @@
-//! The names that clients ask for, as they stand: which lanes the next call would go to, and what extra attempts they had.
+//! The state of each alias: which lanes the next call would go to, and how many extra attempts it had.
 //!
-//! It refuses to choose: the router is asked, and nothing in it moves. Invariant: a lane that cannot be asked is listed, last.
+//! The router is queried without being changed. Invariant: a lane without an address is listed last.
 
-use crate::settle::stats::{StatsSnapshot, hour_began};
+use crate::settle::stats::{StatsSnapshot, first_minute_of_hour};
 use crate::state::lock::locked;
 use crate::state::plan::{Alias, Plan};
 use crate::state::shared::Shared;
@@ -12,7 +12,7 @@ use tokrate_route::{CallShape, LaneSnapshot, Mode, Policy, Ranked};
 /// Output tokens of an answer before the first has ended.
 const DEFAULT_OUTPUT_TOKENS: f64 = 256.0;
 
-/// One of them.
+/// The state of an alias.
 #[derive(Clone, Debug)]
 pub struct AliasStatus {
     /// Its name.
@@ -21,22 +21,22 @@ pub struct AliasStatus {
     pub policy: Policy,
     /// When further attempts are started.
     pub mode: Mode,
-    /// Tokens of its answers, on average.
+    /// Mean output tokens of its answers.
     pub output_tokens: f64,
-    /// In the order in which the next call would ask them: the lane's place in the configuration, and the expected time to the
-    /// end of its answer (s).
+    /// In the order in which the next call would try them: the lane's index in the configuration, and the expected time
+    /// to the end of the answer (s).
     pub lanes: Vec<(usize, Option<f64>)>,
     /// Calls of the last hour.
     pub calls: u64,
     /// Hedges and races of the last hour.
     pub extra: u64,
-    /// Extra attempts that it may have, as a share of its calls.
+    /// Extra attempts that the budget allows, as a share of calls.
     pub max_extra_share: f64,
 }
 
-/// Those of the configuration, and lanes' own names that were asked for within the last hour.
+/// The configured aliases, and names of lanes that were called within the last hour.
 pub(crate) fn aliases(shared: &Shared, plan: &Plan, now: Tick, stats: &StatsSnapshot) -> Vec<AliasStatus> {
-    let since = hour_began(shared.clock.wall_seconds() / 60);
+    let since = first_minute_of_hour(shared.clock.wall_seconds() / 60);
     let views = plan.aliases.values().map(|alias| snapshot(plan, alias, now, stats, since));
     views.filter(|(alias, is_configured)| *is_configured || alias.calls > 0).map(|(alias, _)| alias).collect()
 }

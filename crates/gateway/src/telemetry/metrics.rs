@@ -1,8 +1,8 @@
-//! The metrics of a moment: every family with its series, by the names of OpenTelemetry's conventions where they have one.
+//! The metrics of a snapshot, named by OpenTelemetry's conventions where those have a name. How they are written is up
+//! to the admin side (OpenMetrics) and the export (OTLP).
 //!
-//! It refuses to know how metrics are written: [`text`] writes them for Prometheus, the export for OpenTelemetry. Invariant:
-//! the value of every label comes from the configuration or from a fixed list, so that no client and no provider can add a
-//! series; no label holds a key, a prompt or an answer.
+//! Invariant: every label's value comes from the configuration or from a fixed list, so that no client and no provider
+//! can add a series; no label holds a key, a prompt or an answer.
 
 use super::snapshot::{LaneState, LaneStatus, Snapshot};
 use crate::settle::stats::OperationStats;
@@ -10,7 +10,7 @@ use crate::settle::stats::histogram::Histogram;
 use std::collections::BTreeMap;
 use tokrate_core::FailureKind;
 
-/// Series that count or tell the same.
+/// Series of one metric.
 #[derive(Debug)]
 pub struct Family<'a> {
     /// With dots between its parts.
@@ -23,14 +23,14 @@ pub struct Family<'a> {
     pub series: Series<'a>,
 }
 
-/// What a family's values are in.
+/// The unit of a family's values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unit {
-    /// Histograms of them count nanoseconds.
+    /// Histograms in seconds count nanoseconds.
     Seconds,
     /// Bytes.
     Bytes,
-    /// Other things, by their name in braces, as UCUM wants it.
+    /// Anything else, by its UCUM annotation, such as `{token}`.
     Counted(&'static str),
 }
 
@@ -41,19 +41,19 @@ pub enum Series<'a> {
     Counters(Samples<'a, f64>),
     /// Values that rise and fall.
     Gauges(Samples<'a, f64>),
-    /// Such as have counted something.
+    /// Histograms that have counted something.
     Histograms(Samples<'a, &'a Histogram>),
 }
 
 /// Values by labels.
 pub type Samples<'a, T> = Vec<(Labels<'a>, T)>;
 
-/// Labels, those without a value left out.
+/// Labels, without those that have no value.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub struct Labels<'a>(pub Vec<(&'static str, &'a str)>);
 
 impl Unit {
-    /// The name in UCUM, which OpenTelemetry uses.
+    /// The unit in UCUM, which OpenTelemetry uses.
     pub fn ucum(self) -> &'static str {
         match self {
             Unit::Seconds => "s",
@@ -62,7 +62,7 @@ impl Unit {
         }
     }
 
-    /// How many of what a histogram counts are one of it.
+    /// How many of a histogram's counts make one unit.
     pub fn parts(self) -> f64 {
         match self {
             Unit::Seconds => 1e9,
@@ -110,7 +110,7 @@ impl<'a> Family<'a> {
     }
 }
 
-/// All families of a moment.
+/// All families of a snapshot.
 pub fn families(snapshot: &Snapshot) -> Vec<Family<'_>> {
     let mut families = Vec::with_capacity(20);
     generative(snapshot, &mut families);
@@ -121,7 +121,7 @@ pub fn families(snapshot: &Snapshot) -> Vec<Family<'_>> {
     families
 }
 
-/// What OpenTelemetry's conventions name.
+/// Those of OpenTelemetry's conventions for generative AI.
 fn generative<'a>(snapshot: &'a Snapshot, families: &mut Vec<Family<'a>>) {
     families.push(Family::histograms(
         "gen_ai.server.time_to_first_token",
@@ -192,12 +192,7 @@ fn lanes<'a>(snapshot: &'a Snapshot, families: &mut Vec<Family<'a>>) {
     let calls = Unit::Counted("{call}");
     families.extend([
         Family::gauges("tokrate.lane.in_flight", "Calls of a lane in flight", calls, in_flight),
-        Family::gauges(
-            "tokrate.lane.breaker_open",
-            "1 while a lane is left alone after failures",
-            Unit::Counted("{lane}"),
-            open,
-        ),
+        Family::gauges("tokrate.lane.breaker_open", "1 while a lane's breaker is open", Unit::Counted("{lane}"), open),
         Family::gauges(
             "tokrate.lane.expected_ttft",
             "TTFT that a call with a prompt of 1000 tokens may expect at the lane's present load",
@@ -250,7 +245,7 @@ fn gateway<'a>(snapshot: &'a Snapshot, families: &mut Vec<Family<'a>>) {
     }
 }
 
-/// How the export of these metrics does, where there is one.
+/// How the export of these metrics fares, if there is one.
 fn exports<'a>(snapshot: &'a Snapshot, families: &mut Vec<Family<'a>>) {
     let Some(counts) = snapshot.exports else { return };
     let of = |outcome: &'static str, count: u64| (Labels(vec![("outcome", outcome)]), count as f64);
@@ -281,7 +276,7 @@ fn once<'a>(value: f64) -> Samples<'a, f64> {
     vec![(Labels::default(), value)]
 }
 
-/// Sums of equal labels: a lane that was configured anew is one series where its model is no label.
+/// Sums of equal labels: a lane that was given another model is one series where the model is no label.
 fn merged(samples: Samples<'_, f64>) -> Samples<'_, f64> {
     let mut merged: BTreeMap<Labels<'_>, f64> = BTreeMap::new();
     for (labels, value) in samples {

@@ -1,10 +1,9 @@
-//! How the gateway does at a moment: all that the page, the metrics and the API tell, as plain values.
+//! A snapshot of the gateway: all that the page, the metrics and the API show, as plain values.
 //!
-//! It refuses to know how it is shown. Invariant: locks are held while references and counters are copied, and no longer;
-//! what is unknown is `None`.
+//! Invariant: locks are held only while references and counters are copied; what is unknown is `None`.
 
 use super::aliases::{AliasStatus, aliases};
-use crate::settle::stats::{LaneStats, StatsSnapshot, hour_began};
+use crate::settle::stats::{LaneStats, StatsSnapshot, first_minute_of_hour};
 use crate::state::lock::locked;
 use crate::state::plan::Plan;
 use crate::state::shared::Shared;
@@ -13,7 +12,7 @@ use tokrate_core::{Span, Tick};
 use tokrate_route::{Blame, BreakerState, Expectation, LaneId, LaneSnapshot, SnapshotPoint};
 use tokrate_store::LogCounts;
 
-/// A moment of the gateway.
+/// The state of a gateway at a moment.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     /// Wall time (ms since 1970).
@@ -26,19 +25,19 @@ pub struct Snapshot {
     pub open_calls: usize,
     /// In the order of the configuration.
     pub lanes: Vec<LaneStatus>,
-    /// In the order of their names.
+    /// Sorted by name.
     pub aliases: Vec<AliasStatus>,
-    /// Earlier lanes included.
+    /// Lanes of earlier configurations included.
     pub stats: StatsSnapshot,
     /// The throughput log, if one is kept.
     pub log: Option<LogStatus>,
     /// Memory of the process that is in RAM, if the operating system says so.
     pub resident_bytes: Option<u64>,
-    /// Where there is an export.
+    /// Counts of the metrics export, if there is one.
     pub exports: Option<crate::otel::status::ExportCounts>,
 }
 
-/// A lane of the present configuration.
+/// The state of a configured lane.
 #[derive(Clone, Debug)]
 pub struct LaneStatus {
     /// Its name.
@@ -55,9 +54,9 @@ pub struct LaneStatus {
     pub cap: Option<u32>,
     /// The cap that was learned from refusals.
     pub learned_cap: Option<f64>,
-    /// Share of attempts that failed of late, 0 to 1.
+    /// Recent share of attempts that failed, 0 to 1.
     pub failing: f64,
-    /// What a call with a prompt of [`LaneSnapshot::PROMPT_TOKENS`] may expect if it came now.
+    /// What a call with a prompt of [`LaneSnapshot::PROMPT_TOKENS`] may expect now.
     pub expected: Option<Expectation>,
     /// The same at other loads.
     pub curve: Vec<SnapshotPoint>,
@@ -65,27 +64,27 @@ pub struct LaneStatus {
     pub stats: Option<LaneStats>,
 }
 
-/// Whether a lane may be asked.
+/// Whether a lane takes calls.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum LaneState {
     /// It takes calls.
     Ready,
-    /// As many calls are in flight as may be.
+    /// As many calls are in flight as its limit allows.
     Full,
     /// Its breaker is open.
     CoolingDown {
         /// Until it is tried again.
         left: Span,
-        /// What the failures were put down to.
+        /// What the failures were attributed to.
         why: Blame,
     },
-    /// It has cooled down: one call may try it.
+    /// Its breaker is half-open: one call may probe it.
     OnTrial,
-    /// A name of its has no address yet.
+    /// A host name has no address yet.
     Unresolved,
 }
 
-/// The log's writer.
+/// The state of the log.
 #[derive(Clone, Debug)]
 pub struct LogStatus {
     /// Path of the database.
@@ -93,26 +92,26 @@ pub struct LogStatus {
     /// Rows written, waiting and lost.
     pub counts: LogCounts,
     /// The newest error.
-    pub trouble: Option<String>,
+    pub error: Option<String>,
     /// Whether rows reach the database.
-    pub is_well: bool,
+    pub is_healthy: bool,
 }
 
 impl Snapshot {
-    /// Looks at a gateway that has been running since `began`. Reads a file of the operating system.
-    pub(crate) fn of(shared: &Shared, began: Tick) -> Snapshot {
+    /// Takes a snapshot of a gateway that has been running since `started_at`. Reads a file of the operating system.
+    pub(crate) fn of(shared: &Shared, started_at: Tick) -> Snapshot {
         let now = shared.clock.now();
         let (stats, plan) = (shared.stats.snapshot(), shared.plan());
         let log = shared.log.as_ref().map(|log| LogStatus {
             path: log.path().display().to_string(),
             counts: log.counts(),
-            trouble: log.trouble(),
-            is_well: log.is_well(),
+            error: log.trouble(),
+            is_healthy: log.is_well(),
         });
         Snapshot {
             now_unix_ms: shared.clock.wall_nanos() / 1_000_000,
             version: env!("CARGO_PKG_VERSION"),
-            uptime: now - began,
+            uptime: now - started_at,
             open_calls: shared.open_calls.load(Ordering::Relaxed),
             lanes: lanes(&plan, now, &stats),
             aliases: aliases(shared, &plan, now, &stats),
@@ -123,17 +122,17 @@ impl Snapshot {
         }
     }
 
-    /// The minute that has just begun.
+    /// The current minute (since 1970).
     pub fn minute(&self) -> u64 {
         self.now_unix_ms / 60_000
     }
 
     /// The first minute of the last hour.
-    pub fn hour_began(&self) -> u64 {
-        hour_began(self.minute())
+    pub fn first_minute_of_hour(&self) -> u64 {
+        first_minute_of_hour(self.minute())
     }
 
-    /// Whether a call can be answered now, as far as is known.
+    /// Whether a call could be answered now, as far as is known.
     pub fn is_ready(&self) -> bool {
         self.lanes.iter().any(|lane| !matches!(lane.state, LaneState::CoolingDown { .. } | LaneState::Unresolved))
     }
@@ -162,7 +161,7 @@ impl LaneState {
     }
 }
 
-/// Who is to blame that a lane cools down.
+/// The name in JSON of what failures were attributed to.
 pub fn blame_name(blame: Blame) -> &'static str {
     match blame {
         Blame::Client => "client",
@@ -203,7 +202,7 @@ fn lanes(plan: &Plan, now: Tick, stats: &StatsSnapshot) -> Vec<LaneStatus> {
     lanes
 }
 
-/// Memory of the process that is in RAM; only where the operating system says so in `/proc`.
+/// Resident memory of the process; known only where the operating system has `/proc`.
 fn resident_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;

@@ -1,7 +1,6 @@
-//! One attempt at a call: a request to one lane, and what comes back.
+//! One attempt of a call: a request to one lane, and the response.
 //!
-//! It refuses to decide whether it should have been begun, and what becomes of it. Invariant: dropping it closes the
-//! connection (over HTTP/2, resets the stream) at once.
+//! Invariant: dropping it closes the connection (over HTTP/2, resets the stream) at once.
 
 use crate::state::lane_health::{LaneFailure, Refusal};
 use crate::state::plan::Lane;
@@ -23,35 +22,35 @@ use tokrate_probe::{REFUSAL_BYTES_MOST, deliver};
 use tokrate_route::Failed;
 use tokrate_wire::Dialect;
 
-const NO_ROOM: &str = "the answers of open calls hold as many bytes as the gateway's limit `answers_bytes` allows";
+const NO_ROOM: &str = "the gateway buffers as many bytes of answers as its limit `answers_bytes` allows";
 
-/// What servers say of a path that they do not have.
+/// Statuses of servers that do not have a path.
 const NO_SUCH_PATH: [StatusCode; 3] =
     [StatusCode::NOT_FOUND, StatusCode::METHOD_NOT_ALLOWED, StatusCode::NOT_IMPLEMENTED];
 
 /// An attempt, while it runs and after.
 pub(crate) struct Attempt {
     pub lane: Arc<Lane>,
-    /// Which of the lane's endpoints it goes to.
+    /// Index of the lane's endpoint.
     pub endpoint: usize,
     pub role: AttemptRole,
-    /// When it was begun, and the wall time of that (ms since 1970).
+    /// When it was started, and the wall time of that (ms since 1970).
     pub started_at: Tick,
     pub started_unix_ms: u64,
-    /// Calls that the lane had open then, this one included.
+    /// Attempts that the lane had in flight then, this one included.
     pub in_flight: u32,
-    /// Bytes of the request's body as sent.
+    /// Size of the request's body.
     pub request_bytes: usize,
     pub body: Rc<RefCell<UpstreamBody>>,
     pub connection_new: bool,
-    /// Whether its answer, or refusal, came to the end that HTTP gives it.
+    /// Whether the response was complete by the rules of HTTP.
     is_complete: bool,
     ended_at: Option<Tick>,
     measured: Option<LiveNumbers>,
     running: Option<Pin<Box<dyn Future<Output = Exchange>>>>,
 }
 
-/// What an attempt is begun with.
+/// What an attempt is started with.
 pub(crate) struct AttemptStart {
     pub lane: Arc<Lane>,
     pub endpoint: usize,
@@ -62,8 +61,8 @@ pub(crate) struct AttemptStart {
 }
 
 impl Attempt {
-    /// Begins one; nothing is sent before it is polled.
-    pub fn begin(
+    /// Starts an attempt; nothing is sent before it is polled.
+    pub fn start(
         beginning: AttemptStart,
         client: Rc<Client>,
         outgoing: Outgoing,
@@ -77,7 +76,7 @@ impl Attempt {
         attempt
     }
 
-    /// One that could not even be sent.
+    /// An attempt that failed before it could be sent.
     pub fn unsendable(
         beginning: AttemptStart,
         batch: Rc<RefCell<EventBatch>>,
@@ -109,7 +108,7 @@ impl Attempt {
         }
     }
 
-    /// The same attempt, taken out of its call: what stays behind has ended.
+    /// Takes a running attempt out of its call; what stays behind counts as ended.
     pub fn detach(&mut self) -> Attempt {
         Attempt {
             lane: Arc::clone(&self.lane),
@@ -120,17 +119,17 @@ impl Attempt {
         }
     }
 
-    /// The dialect that is spoken with the lane.
+    /// The dialect of the endpoint.
     pub fn dialect(&self) -> Dialect {
         self.lane.endpoints[self.endpoint].config.dialect
     }
 
-    /// Whether its exchange goes on.
+    /// Whether the exchange is still running.
     pub fn is_running(&self) -> bool {
         self.running.is_some()
     }
 
-    /// Goes on with it; true when it ended just now.
+    /// Drives the exchange; true if it has just ended.
     pub fn poll(&mut self, context: &mut Context<'_>) -> bool {
         let Some(running) = &mut self.running else { return false };
         let polled = running.as_mut().poll(context);
@@ -163,7 +162,7 @@ impl Attempt {
         }
     }
 
-    /// Gives it up: its connection is closed at once. Without effect on one that has ended.
+    /// Cancels the exchange and closes its connection. No effect on one that has ended.
     pub fn give_up(&mut self, now: Tick) {
         if self.running.take().is_some() {
             let given_up =
@@ -173,7 +172,7 @@ impl Attempt {
         }
     }
 
-    /// How it failed, if it did: an answer without text that says why it ended is none.
+    /// How it failed. An answer without text that gives a finish reason is no failure.
     pub fn failure(&self) -> Option<Failed> {
         let measured = self.measured.as_ref()?;
         let failure = measured.failure.as_ref()?;
@@ -182,33 +181,33 @@ impl Attempt {
         (!is_whole).then_some(Failed { kind: failure.kind, retry_after: failure.retry_after })
     }
 
-    /// The kind of its failure as the meter sees it, an answer without text included.
+    /// The failure as measured; an answer without text counts as one.
     pub fn measured_failure(&self) -> Option<FailureKind> {
         Some(self.measured.as_ref()?.failure.as_ref()?.kind)
     }
 
-    /// The status with which the lane refused the request as such.
+    /// The status with which the lane refused the request.
     pub fn refused_status(&self) -> Option<StatusCode> {
         self.body.borrow().answer.head().map(|head| head.status).filter(StatusCode::is_client_error)
     }
 
-    /// Whether something of what came could not be read.
-    pub fn is_unreadable_in_part(&self) -> bool {
+    /// Whether a part of the response could not be decoded.
+    pub fn has_unreadable_parts(&self) -> bool {
         self.measured.as_ref().is_some_and(|measured| measured.oddities.count(Oddity::Unreadable) > 0)
     }
 
-    /// What the lane or the transport said of its failure, without any key.
+    /// The error message of the lane or the transport, without any key.
     pub fn error_message(&self) -> String {
         let failure = self.measured.as_ref().and_then(|measured| measured.failure.as_ref());
         failure.map(|failure| failure.message.clone()).unwrap_or_default()
     }
 
-    /// Whether all of a refusal is there to be handed on. One that broke off would be half an error, which no client can read.
+    /// Whether a refusal is complete and can be passed on. Half of an error document cannot be parsed by any client.
     pub fn has_whole_refusal(&self) -> bool {
         self.is_complete && self.body.borrow().answer.refusal_body().len() < REFUSAL_BYTES_MOST
     }
 
-    /// How it failed, to be remembered of its lane.
+    /// The failure, to be remembered with the lane.
     pub fn lane_failure(&self, kind: FailureKind) -> LaneFailure {
         let body = self.body.borrow();
         let is_whole = self.has_whole_refusal();
@@ -216,17 +215,17 @@ impl Attempt {
         let refusal = refused.map(|head| Refusal {
             dialect: self.dialect(),
             content_type: head.headers.get(CONTENT_TYPE).cloned(),
-            body: self.refusal_body_redacted(&body),
+            body: self.redacted_refusal(&body),
         });
         LaneFailure { kind, status: body.answer.head().map(|head| head.status), message: self.error_message(), refusal }
     }
 
-    /// The body with which the lane refused, without any key.
-    pub fn refusal_body_redacted(&self, body: &UpstreamBody) -> Bytes {
+    /// The body of the lane's refusal, without any key.
+    pub fn redacted_refusal(&self, body: &UpstreamBody) -> Bytes {
         Bytes::from(self.redacted(String::from_utf8_lossy(body.answer.refusal_body()).into_owned()))
     }
 
-    /// Whether it was for embeddings, and the lane says that it has no such path.
+    /// Whether the lane answered a request for embeddings with the status of an unknown path.
     pub fn lacks_embeddings(&self) -> bool {
         let body = self.body.borrow();
         let status = body.answer.head().map(|head| head.status);
@@ -239,21 +238,21 @@ impl Attempt {
         self.lane.endpoints[self.endpoint].secrets.redacted(text)
     }
 
-    /// When it ended; `now` while it runs.
+    /// From its start to its end, or to `now` while it runs.
     pub fn total(&self, now: Tick) -> Span {
         self.ended_at.unwrap_or(now) - self.started_at
     }
 
-    /// What was measured; only of one that has ended.
+    /// The measurements of an attempt that has ended.
     pub fn measured(&self) -> Option<&LiveNumbers> {
         self.measured.as_ref()
     }
 
-    /// What the lane does not find may be what the settings name.
+    /// A 404 may be about the model or the path in the settings rather than about the client's request.
     fn reclassify_not_found(&self, ending: &mut Ending) {
         let Ending::Failed { kind, .. } = ending else { return };
         if self.lacks_embeddings() {
-            // Also where it names the model: one that only chats is not found among those that embed.
+            // Even if the error names the model: a chat model is not found among embedding models.
             return *kind = FailureKind::NotFound;
         }
         let body = self.body.borrow();

@@ -1,7 +1,7 @@
-//! What comes back from a lane: bytes ready for the client, events for the race, numbers for the log.
+//! The response of a lane as it arrives: bytes for the client, events for the race, numbers for the log.
 //!
-//! It refuses to decide what is done with any of it. Invariant: in the same dialect the bytes are the lane's own, in order,
-//! once; what came in one read lies there together, so that it can go out in one write.
+//! Invariant: in the client's own dialect the bytes are the lane's own, in order, once; the bytes of one read stay
+//! together, so that they can leave in one write.
 
 use crate::respond::headers::forwarded_headers;
 use bytes::Bytes;
@@ -16,23 +16,24 @@ use tokrate_net::{Departure, ExchangeFailure, Head, Redactor, Sink};
 use tokrate_probe::{Answer, Recipient};
 use tokrate_wire::{AnswerTranslator, Decoder, Dialect, Passage, Shape, UsageFilter, error_event};
 
-/// With so many bytes ready for the client nothing further is read of a stream before they were taken: one read's.
+/// Reading from a streaming lane pauses while this much waits for the client: the size of one read (bytes).
 const MAX_READY_BYTES: usize = 64 * 1024;
 
-/// So much an answer may hold without being counted: what a stream holds that is handed on as it comes.
+/// What an answer may buffer before it counts against the budget of all answers: about what a stream buffers that is
+/// forwarded without delay (bytes).
 const MAX_UNCOUNTED_BYTES: usize = 2 * MAX_READY_BYTES;
 
-/// How the body of an answer is read.
+/// How the body is processed.
 pub(crate) enum BodyReader {
-    /// Handed on as it comes, and decoded beside; some of the gateway's own asking may be taken out.
+    /// Forwarded unchanged and decoded alongside. The filter removes usage that only the gateway asked for.
     PassThrough { decoder: Box<Decoder>, filter: Option<Box<UsageFilter>> },
-    /// Written anew in the client's dialect.
+    /// Re-encoded in the client's dialect.
     Translated(Box<AnswerTranslator>),
-    /// Handed on, and not understood.
+    /// Forwarded without being decoded.
     Opaque,
 }
 
-/// What lay ready, on its way to the client.
+/// Bytes on their way to the client, which count against the budget until they are dropped.
 struct CountedBytes {
     ready: Vec<u8>,
     _share: ByteShare,
@@ -44,7 +45,7 @@ impl AsRef<[u8]> for CountedBytes {
     }
 }
 
-/// An answer that broke off, as its client is told.
+/// A stream that broke off, as its client is told.
 pub(crate) struct StreamFailure<'a> {
     pub dialect: Dialect,
     pub shape: Shape,
@@ -52,25 +53,26 @@ pub(crate) struct StreamFailure<'a> {
     pub message: &'a str,
 }
 
-/// What has come of one attempt.
+/// The response of one attempt so far.
 pub(crate) struct UpstreamBody {
-    /// When it came, with which head; the body of a refusal.
+    /// Its timing and head, and the body of a refusal.
     pub answer: Answer,
-    /// The numbers.
+    /// Measures the decoded events.
     pub meter: LiveMeter,
-    /// Events since the race was told: the first one with content, every end and failure, and the latest of each read.
+    /// Events that the race has not seen yet: the first content, every end and failure, and the last event of each
+    /// read.
     race_events: Vec<StreamEvent>,
     has_content: bool,
-    /// Whether further answers came beside the first, which alone is measured.
+    /// Whether there were further choices; only the first is measured.
     pub has_further_answers: bool,
     ready: Vec<u8>,
-    /// Of what all answers may hold, this one's part; none for one that nobody limits.
+    /// Its share of the bytes that all answers may buffer; `None` where that is not limited.
     share: Option<ByteShare>,
-    /// Whether it was to hold more than there was room for; it takes nothing more.
+    /// Whether there was no room for it, so that it takes no more bytes.
     pub is_over_budget: bool,
-    /// Whether somebody takes what lies ready as it comes.
+    /// Whether bytes are forwarded as they arrive.
     pub is_forwarded: bool,
-    /// Whether the race was told that the answer cannot be translated.
+    /// Whether the race knows that the response cannot be translated.
     has_reported_failure: bool,
     text: Option<String>,
     reader: BodyReader,
@@ -78,7 +80,7 @@ pub(crate) struct UpstreamBody {
 }
 
 impl UpstreamBody {
-    /// An empty one; `batch` is lent by the worker, which reads one piece at a time.
+    /// An empty body; `batch` is shared by all bodies of a worker, which decodes one read at a time.
     pub fn new(reader: BodyReader, batch: Rc<RefCell<EventBatch>>) -> UpstreamBody {
         UpstreamBody {
             answer: Answer::default(),
@@ -97,32 +99,32 @@ impl UpstreamBody {
         }
     }
 
-    /// The same, taking out of what comes what may never be shown.
+    /// Removes secrets from what arrives.
     pub fn with_redactor(self, redactor: Redactor) -> UpstreamBody {
         UpstreamBody { answer: Answer::new(redactor), ..self }
     }
 
-    /// The same, holding no more of its answer than there is room for.
+    /// Counts what is buffered against a budget.
     pub fn with_byte_budget(self, answers: &Arc<ByteBudget>) -> UpstreamBody {
         UpstreamBody { share: Some(answers.share()), ..self }
     }
 
-    /// When the request's last byte had been handed to the socket; of a request that was sent again, the first time.
+    /// When the last byte of the request was handed to the socket, the first time if the request was sent again.
     pub fn sent_at(&self) -> Option<Tick> {
         self.answer.sent_at()
     }
 
-    /// Whether the answer is handed on without being understood: embeddings.
+    /// Whether the body is forwarded without being decoded, as embeddings are.
     pub fn is_opaque(&self) -> bool {
         matches!(self.reader, BodyReader::Opaque)
     }
 
-    /// Whether the lane said 2xx.
+    /// Whether the status is 2xx.
     pub fn is_good(&self) -> bool {
         self.answer.is_good()
     }
 
-    /// Takes the bytes that lie ready.
+    /// Takes the bytes that are ready for the client.
     pub fn take_ready(&mut self) -> Option<Bytes> {
         if self.ready.is_empty() {
             return None;
@@ -131,12 +133,12 @@ impl UpstreamBody {
         let Some(share) = self.share.as_mut().filter(|share| share.bytes() > 0) else {
             return Some(Bytes::from(ready));
         };
-        // They are held until the client has taken them.
+        // They stay counted until the client has taken them.
         let taken = share.split(ready.len());
         Some(Bytes::from_owner(CountedBytes { ready, _share: taken }))
     }
 
-    /// What a client that had seen the beginning of the answer is to be told of its end; `tail` is the end of what it got.
+    /// The bytes that end a stream that broke off; `tail` is the end of what was sent before.
     pub fn break_off(&mut self, failure: &StreamFailure<'_>, tail: &[u8]) -> Vec<u8> {
         match &mut self.reader {
             BodyReader::Translated(translator) => {
@@ -148,38 +150,38 @@ impl UpstreamBody {
         }
     }
 
-    /// Takes the events that the race has to hear of.
+    /// Takes the events that the race has not seen yet.
     pub fn take_race_events(&mut self) -> impl Iterator<Item = StreamEvent> {
         self.race_events.drain(..)
     }
 
-    /// The numbers of an answer that has ended. To be called once.
+    /// The measurements of a response that has ended. To be called once.
     pub fn measure(&mut self, timing: &Timing, ending: Ending) -> LiveNumbers {
         let is_opaque_and_whole = matches!((&self.reader, &ending), (BodyReader::Opaque, Ending::Complete));
         let mut measured = std::mem::replace(&mut self.meter, LiveMeter::without_tokens()).finish(timing, ending);
         if is_opaque_and_whole {
-            // What is not understood is whole if HTTP says so; its token counts are looked for all the same.
+            // A response that is not decoded is complete if HTTP says so; its usage is read all the same.
             measured.failure = None;
             (measured.usage, measured.model) = self.embedding_usage();
         }
         if measured.failure.is_none()
             && let Some(Ending::Failed { kind, message, retry_after }) = self.translation_failure()
         {
-            // The lane's stream was well; what the client was to get of it is not.
+            // The lane's stream was sound, but not its translation.
             measured.failure = Some(Failure { kind, message, retry_after });
         }
         self.answer.clean(measured.failure.as_mut(), &mut measured.model);
         measured
     }
 
-    /// How the answer turned out to be one that the client's dialect cannot say, or that nobody can read.
+    /// Why the response could not be translated, if so.
     pub fn translation_failure(&self) -> Option<Ending> {
         let BodyReader::Translated(translator) = &self.reader else { return None };
         let (kind, message) = translator.fault()?;
         Some(Ending::Failed { kind, message: message.to_owned(), retry_after: None })
     }
 
-    /// What a whole answer with embeddings says of its tokens and its model.
+    /// Usage and model of a response with embeddings.
     fn embedding_usage(&self) -> (Usage, Option<String>) {
         #[derive(Default, Deserialize)]
         struct Counts {
@@ -193,12 +195,12 @@ impl UpstreamBody {
         }
         let embeddings: Embeddings = serde_json::from_slice(&self.ready).unwrap_or_default();
         let input = embeddings.usage.prompt_tokens;
-        // Embeddings have no output tokens, which is known as soon as the input is.
+        // Embeddings have no output tokens; the count is zero as soon as the input is known.
         let usage = Usage { input, ..Usage::default() }.possible();
         (Usage { output: usage.input.map(|_| 0), ..usage }, embeddings.model)
     }
 
-    /// Keeps the answer's text, thinking included, for somebody who wants to see it.
+    /// Keeps the text, reasoning included.
     pub fn with_text(mut self) -> UpstreamBody {
         self.text = Some(String::new());
         self
@@ -209,7 +211,7 @@ impl UpstreamBody {
         self.text.as_deref().unwrap_or_default()
     }
 
-    /// How an exchange ended, as the meter wants to know it.
+    /// How an exchange ended, for the meter.
     pub fn ending_of(&self, outcome: Result<(), ExchangeFailure>) -> Ending {
         match self.answer.ending(outcome) {
             Ending::Complete => self.translation_failure().unwrap_or(Ending::Complete),
@@ -217,7 +219,7 @@ impl UpstreamBody {
         }
     }
 
-    /// The answer ended, well or not: what the decoder still holds is said. To be called once.
+    /// The exchange ended, well or not: flushes the decoder. To be called once.
     pub fn end(&mut self, at: Tick) {
         let at = self.answer.last_byte_at().unwrap_or(at);
         let held = self.answer.end();
@@ -247,7 +249,7 @@ impl UpstreamBody {
         self.take(at, &clean);
     }
 
-    /// Takes bytes of a good answer without any secret.
+    /// Processes redacted bytes of a successful response.
     fn take(&mut self, at: Tick, bytes: &[u8]) {
         if bytes.is_empty() || self.is_over_budget {
             return;
@@ -270,7 +272,7 @@ impl UpstreamBody {
         self.enforce_budget();
     }
 
-    /// Counts what is held; gives it all up when there is no room for it.
+    /// Counts what is buffered; drops all of it if there is no room.
     fn enforce_budget(&mut self) {
         let Some(share) = &mut self.share else { return };
         let held = self.ready.len()
@@ -288,7 +290,7 @@ impl UpstreamBody {
         }
     }
 
-    /// Lets the race hear of an answer that cannot be translated: no end mark makes that good.
+    /// Reports to the race that the response cannot be translated; no later end mark makes up for that.
     pub fn report_translation_failure(&mut self, at: Tick) {
         let BodyReader::Translated(translator) = &self.reader else { return };
         let Some((kind, _)) = translator.fault().filter(|_| !self.has_reported_failure) else { return };
@@ -324,7 +326,7 @@ impl UpstreamBody {
     }
 }
 
-/// The sink of one exchange.
+/// Receives the exchange's bytes.
 pub(crate) struct BodySink(pub Rc<RefCell<UpstreamBody>>);
 
 impl Sink for BodySink {
@@ -335,7 +337,7 @@ impl Sink for BodySink {
     fn sent(&mut self, _: Tick) {}
 
     fn head(&mut self, _: Tick, head: &Head) {
-        // Copies of what is of use, without the buffer that they came in: a stream stays open for long.
+        // Copies of the useful headers, because a stream would keep the read buffer alive for as long as it is open.
         let Head { status, version, .. } = *head;
         let mut inbox = self.0.borrow_mut();
         let headers = forwarded_headers(&head.headers, inbox.answer.redactor().secrets());

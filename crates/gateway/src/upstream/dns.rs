@@ -1,7 +1,7 @@
-//! Keeps the addresses of lanes' hosts fresh while the gateway runs.
+//! Re-resolves the host names of lanes while the gateway runs.
 //!
-//! It refuses to touch open connections: new ones go where a name leads now. Invariant: a name that cannot be resolved keeps
-//! the addresses it had; a lane whose name never had one is left out until it has.
+//! Open connections stay. Invariant: a name that cannot be resolved keeps its last addresses; a lane whose name never
+//! had one is skipped until it has.
 
 use crate::config::Config;
 use crate::error::GatewayError;
@@ -16,20 +16,20 @@ use tokrate_net::Clock;
 /// How often names are resolved again.
 pub(crate) const REFRESH_INTERVAL: Span = Span::from_secs(60);
 
-/// The thread that does it; it ends when this is dropped.
+/// The thread that resolves; it ends when this is dropped.
 pub(crate) struct DnsRefresher {
     end: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl DnsRefresher {
-    /// Watches over the plan of the day, whichever that is.
+    /// Starts the thread, which follows the plan in force.
     pub fn start(shared: &Arc<Shared>) -> Result<DnsRefresher, GatewayError> {
-        // Not kept alive by this: the log is closed when the gateway ends.
+        // A weak reference: the gateway must be able to end, and close its log, while a look-up hangs.
         let shared = Arc::downgrade(shared);
         let (end, ended) = channel::<()>();
         let thread = std::thread::Builder::new()
-            .name("tokrate-names".to_owned())
+            .name("tokrate-dns".to_owned())
             .spawn(move || {
                 while ended.recv_timeout(REFRESH_INTERVAL.as_duration()) == Err(RecvTimeoutError::Timeout) {
                     let Some(plan) = shared.upgrade().map(|shared| shared.plan()) else { return };
@@ -44,33 +44,34 @@ impl DnsRefresher {
 /// Resolves all names of a plan again. Blocks.
 pub(crate) fn refresh_blocking(plan: &Plan) {
     for endpoint in plan.lanes.iter().flat_map(|lane| &lane.endpoints) {
-        // The old addresses stay; if they are dead, calls to this lane say so.
+        // On failure the old addresses stay; if they are dead, calls to this lane report it.
         let _ = endpoint.route.refresh_blocking();
     }
 }
 
-/// The lanes that have a name without an address, each with what the resolver says.
+/// The lanes with a name that has no address, each with the resolver's message.
 pub(crate) fn unresolved<'a>(lanes: impl Iterator<Item = &'a Lane>) -> Vec<String> {
     lanes.filter_map(|lane| Some(format!("lane {}: {}", lane.config.name, lane.unresolved()?))).collect()
 }
 
-/// The lanes of a configuration that could not be asked now because a name has no address, each with what the resolver says.
-/// Blocks while names are resolved.
+/// The lanes of a configuration with a name that has no address now, each with the resolver's message. Blocks while
+/// names are resolved.
 ///
 /// # Errors
-/// When a lane could not be connected to at all.
+///
+/// If a lane can never be connected to.
 pub fn unresolved_blocking(config: &Config) -> Result<Vec<String>, GatewayError> {
     let clock = Clock::monotonic();
     let lanes = config.lanes.iter().enumerate();
     let lanes: Vec<Lane> =
-        lanes.map(|(place, lane)| Lane::resolve(place, lane, &config.client, clock)).collect::<Result<_, _>>()?;
+        lanes.map(|(index, lane)| Lane::resolve(index, lane, &config.client, clock)).collect::<Result<_, _>>()?;
     Ok(unresolved(lanes.iter()))
 }
 
 impl Drop for DnsRefresher {
     fn drop(&mut self) {
         self.end = None;
-        // A look-up under way is not waited for: it can take as long as the resolver likes.
+        // A look-up in progress is not waited for: the resolver may take arbitrarily long.
         if let Some(thread) = self.thread.take().filter(JoinHandle::is_finished) {
             let _ = thread.join();
         }

@@ -1,4 +1,4 @@
-//! One attempt at a lane: the request that is sent, the exchange, the body that comes back, and the addresses of lanes.
+//! One attempt at a lane: the request, the exchange, the body that comes back, and the addresses of lanes.
 
 pub(crate) mod attempt;
 pub(crate) mod body;

@@ -1,12 +1,11 @@
-//! Whose fault it is that a provider does not find something.
+//! Tells a 404 for a missing model from other 404s.
 //!
-//! It refuses to know statuses that say anything else. Invariant: the model and the path come from the gateway's settings, so
-//! that a model that is not found is never the client's fault.
+//! Model and path come from the gateway's settings, so a missing model is never the client's fault.
 
 use http::StatusCode;
 use tokrate_core::FailureKind;
 
-/// What providers say of a model that they do not have.
+/// How providers word a missing model.
 const PHRASES: [&str; 7] = [
     "model_not_found",
     "not found",
@@ -17,8 +16,7 @@ const PHRASES: [&str; 7] = [
     "not a valid model",
 ];
 
-/// What `NotFound` comes to, by the status and the body of the answer and the model that was asked for; any other kind stays
-/// what it is.
+/// What a `NotFound` really is, judged by status, body and model; any other kind is returned unchanged.
 pub(crate) fn classify_not_found(kind: FailureKind, status: StatusCode, body: &[u8], model: &str) -> FailureKind {
     if kind != FailureKind::NotFound {
         return kind;
@@ -30,12 +28,12 @@ pub(crate) fn classify_not_found(kind: FailureKind, status: StatusCode, body: &[
     } else if status == StatusCode::NOT_FOUND {
         FailureKind::NotFound
     } else {
-        // Something else of the client's own request, such as an answer that it goes on from.
+        // A missing object of the client's own request, such as a previous response.
         FailureKind::BadRequest
     }
 }
 
-/// Whether a text holds a name, and not as a part of a longer one.
+/// Whether a text contains a name as a whole word.
 fn contains_word(text: &str, name: &str) -> bool {
     let is_part = |character: char| character.is_alphanumeric();
     !name.is_empty()

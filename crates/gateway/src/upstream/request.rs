@@ -1,7 +1,7 @@
-//! A client's request as a lane is asked: spliced in the same dialect, translated to another.
+//! The request to a lane, made from the client's: spliced in the same dialect, translated to another.
 //!
-//! It refuses to know connections. Invariant: in the same dialect nothing of the body changes but the model's name and the
-//! wish for usage; of a client's headers only those are handed on that are named here or by the lane.
+//! Invariant: in the same dialect nothing changes but the model and the request for usage; of the client's headers only
+//! those named here or by the lane are forwarded.
 
 use crate::respond::error::ErrorResponse;
 use crate::state::plan::{Alias, Lane, Plan};
@@ -16,11 +16,11 @@ use tokrate_net::Outgoing;
 use tokrate_route::LaneId;
 use tokrate_wire::{AnswerTranslator, Decoder, Dialect, Glance, Routed, Shape, encode_request, translate_request};
 
-/// Headers of a client that mean something to a provider and nothing to anybody's safety.
+/// Client headers that matter to providers and carry no credentials.
 const FORWARDED: [&str; 5] =
     ["anthropic-version", "anthropic-beta", "openai-beta", "idempotency-key", "x-stainless-helper-method"];
 
-/// Copies of the headers that a lane of an alias may be handed, without the buffer that they came in.
+/// Copies of the headers that a lane of the alias may receive, without the buffer that they arrived in.
 pub(crate) fn forwarded_headers(headers: &HeaderMap, plan: &Plan, alias: &Alias) -> HeaderMap {
     let mut kept = HeaderMap::new();
     let named = alias.lanes.iter().flat_map(|lane| plan.lane(*lane).config.forward_headers.iter());
@@ -35,7 +35,7 @@ pub(crate) fn forwarded_headers(headers: &HeaderMap, plan: &Plan, alias: &Alias)
     kept
 }
 
-/// Bytes of a token, roughly.
+/// A rough average of English text.
 const BYTES_PER_TOKEN: u64 = 4;
 
 /// A call as its client made it.
@@ -46,10 +46,10 @@ pub(crate) struct CallRequest {
     pub peek: Glance,
     pub headers: HeaderMap,
     pub body: Bytes,
-    /// Number of the call, and seconds since 1970, for answers that are written anew.
+    /// The call's id, and its wall time (seconds since 1970) for translated responses.
     pub id: String,
     pub created: u64,
-    /// Translations for lanes of another dialect, made before any lane is asked.
+    /// Translations for lanes of another dialect, made before any lane is tried.
     pub translated: RefCell<Vec<(LaneId, TranslatedRequest)>>,
 }
 
@@ -65,37 +65,35 @@ impl CallRequest {
         self.routed.as_ref().map_or(Dialect::OpenAiChat, |routed| routed.dialect)
     }
 
-    /// Whether the answer is asked for piece by piece.
+    /// Whether the client wants a stream.
     pub fn is_stream(&self) -> bool {
         self.shape != Shape::Whole
     }
 
-    /// Tokens of the prompt, roughly, from the request's size.
+    /// A rough estimate from the size of the request.
     pub fn prompt_tokens(&self) -> u64 {
         self.body.len() as u64 / BYTES_PER_TOKEN
     }
 
-    /// Tokens that one answer may have, as its client set it.
+    /// The client's limit of output tokens per answer.
     pub fn output_limit(&self) -> Option<u64> {
         self.peek.lengths.output_limit(self.dialect())
     }
 
-    /// Answers that are asked for at once.
+    /// Answers that the client wants at once.
     pub fn answers(&self) -> u64 {
         self.peek.lengths.answers(self.dialect())
     }
 
-    /// The endpoint of a lane that can carry this, or what is in the way.
+    /// The endpoint of a lane that can carry the request.
     pub fn endpoint_for(&self, lane: &Lane, now: Tick) -> Result<usize, ErrorResponse> {
         match &self.routed {
             None => {
                 let none = |why| ErrorResponse::bad_request(format!("lane {} {why}", lane.config.name));
                 match (lane.config.embeddings, lane.openai_endpoint()) {
                     (Some(false), _) => Err(none("has `embeddings = false`")),
-                    (_, None) => Err(none("has no endpoint of OpenAI's")),
-                    (None, Some(_)) if lane.health.lacks_embeddings(now) => {
-                        Err(none("answered that it has no such path"))
-                    }
+                    (_, None) => Err(none("has no OpenAI endpoint")),
+                    (None, Some(_)) if lane.health.lacks_embeddings(now) => Err(none("has no path for embeddings")),
                     (_, Some(endpoint)) => Ok(endpoint),
                 }
             }
@@ -107,7 +105,7 @@ impl CallRequest {
         }
     }
 
-    /// Makes the translation for a lane of another dialect.
+    /// Translates the request for a lane of another dialect.
     fn translate_for(&self, routed: &Routed, lane: &Lane, endpoint: usize) -> Result<(), ErrorResponse> {
         let endpoint = &lane.endpoints[endpoint].config;
         if endpoint.dialect == routed.dialect {
@@ -127,7 +125,7 @@ impl CallRequest {
         Ok(())
     }
 
-    /// What is sent to a lane's endpoint, and how its answer is read, of which `answer_bytes` come at most.
+    /// What is sent to an endpoint, and how its response of at most `answer_bytes` is read.
     pub fn upstream_request(
         &self,
         lane: &Lane,
@@ -143,20 +141,20 @@ impl CallRequest {
             let body = self.spliced(model, false);
             return Ok((outgoing(target("/embeddings"), body), BodyReader::Opaque));
         };
-        // Only Gemini's own clients ask for an array.
+        // The array form exists for Gemini's own clients only.
         let shape =
             if endpoint.dialect == routed.dialect || self.shape == Shape::Whole { self.shape } else { Shape::Stream };
         let path = target(&endpoint.dialect.path(model, shape));
         if endpoint.dialect == routed.dialect {
-            let asks = matches!(routed.dialect, Dialect::OpenAiChat | Dialect::OpenAiCompletions);
+            let knows_usage = matches!(routed.dialect, Dialect::OpenAiChat | Dialect::OpenAiCompletions);
             let adds_usage =
-                asks && self.shape == Shape::Stream && !self.peek.include_usage && !endpoint.no_stream_options;
-            // The model of Gemini's stands in the path.
+                knows_usage && self.shape == Shape::Stream && !self.peek.include_usage && !endpoint.no_stream_options;
+            // Gemini has the model in the path.
             let body = match routed.model {
                 Some(_) => self.body.clone(),
                 None => self.spliced(model, adds_usage),
             };
-            // A picture or a minute of sound is one event of many MiB.
+            // An image or a minute of audio is one event of many MiB.
             let event_bytes = usize::try_from(answer_bytes).unwrap_or(usize::MAX);
             let decoder = Box::new(Decoder::new(routed.dialect, self.shape).with_max_event_bytes(event_bytes));
             let filter = adds_usage.then(Box::default);

@@ -132,7 +132,7 @@ fn a_keys_limit_of_calls_holds_before_anything_of_a_body_is_read() {
         more.write_all(head(31 << 20).as_bytes()).expect("it reads");
         let answer = read_answer(&mut more);
         assert_eq!(answer.status, 429, "{}", answer.text());
-        assert!(answer.text().contains("calls at once"), "{}", answer.text());
+        assert!(answer.text().contains("concurrent calls"), "{}", answer.text());
     }
     first.write_all(BODY.as_bytes()).expect("it reads");
     assert_eq!(read_answer(&mut first).status, 200);

@@ -137,7 +137,7 @@ fn the_log_is_asked_over_the_api() {
     assert_eq!(json(&get(admin, "/api/attempts?lane=other"))["attempts"], serde_json::json!([]));
     for (path, message) in [
         ("/api/attempts?limit=0", "whole number"),
-        ("/api/attempts?lane=a'%20OR%20'1'='1&x=1", "not known here"),
+        ("/api/attempts?lane=a'%20OR%20'1'='1&x=1", "unknown parameter"),
         ("/api/summary?by=day", "write lane"),
         ("/api/calls?limit=9999", "1 to 100"),
         ("/api/lanes?x=1", "leave it out"),

@@ -381,7 +381,7 @@ fn a_limit_beyond_everything_is_refused_and_says_what_is_left() {
         let refused = chat(gateway.address, more);
         assert_eq!(refused.status, 429, "{more}: {}", refused.text());
         let message = message(&refused);
-        for word in ["key `k`", "dollars a month", "of 1.00 USD 0.00 are spent", "the next month begins on 20", "-01"] {
+        for word in ["key `k`", "monthly budget", "0.00 of 1.00 USD spent", "the next month begins on 20", "-01"] {
             assert!(message.contains(word), "{more}: {message}");
         }
     }
@@ -661,7 +661,7 @@ fn tokens_a_minute_hold_what_may_be_written_and_get_back_what_was_not() {
     let refused = chat(gateway.address, r#","max_tokens":1000,"n":4"#);
     assert_eq!((refused.status, refused.header("retry-after")), (429, None));
     assert!(
-        message(&refused).contains("may use 3000 tokens a minute, and this call may need 40"),
+        message(&refused).contains("may use 3000 tokens per minute, and this call may need 40"),
         "{}",
         refused.text()
     );
@@ -684,12 +684,9 @@ fn a_key_that_has_used_up_its_tokens_or_its_dollars_is_told_which_and_when_to_co
         (second.header("retry-after").is_some(), message(&second))
     };
     let (is_timed, message) = refused(KeyLimits { tokens_per_minute: Some(3_000), ..KeyLimits::default() });
-    assert!(is_timed && message == "key `k` has used up its tokens a minute", "{message}");
+    assert!(is_timed && message == "key `k` has reached its limit of tokens per minute", "{message}");
     let (is_timed, message) = refused(key(0.0025).limits);
-    assert!(
-        !is_timed && message.contains("has used up its dollars a month: of 0.0025 USD 0.002904 are spent"),
-        "{message}"
-    );
+    assert!(!is_timed && message.contains("has spent its monthly budget: 0.002904 of 0.0025 USD spent"), "{message}");
 }
 
 #[test]

@@ -53,7 +53,7 @@ fn with_one_lane_a_refusal_of_its_key_or_model_comes_as_it_is_and_stays_so() {
         assert_eq!(first_lane.requests().len(), 1, "it is left alone meanwhile");
         let lines = troubles(&gateway);
         assert_eq!(lines.len(), 1, "one line a trip, not one a call: {lines:?}");
-        assert!(lines[0].starts_with("lane one is left alone for 600 s: "), "{lines:?}");
+        assert!(lines[0].starts_with("lane one is out of rotation for 600 s: "), "{lines:?}");
         assert!(lines[0].contains(&format!("({status}): ")) && lines[0].contains("[gateway.lanes.one]"), "{lines:?}");
         assert_eq!(gateway.rows().len(), 1);
     }
@@ -80,8 +80,8 @@ fn when_no_lane_can_be_asked_each_says_why_and_when_it_is_asked_again() {
         let json: serde_json::Value = serde_json::from_slice(&answer.body).expect("JSON");
         let message = json["error"]["message"].as_str().expect("a message");
         for expected in [
-            "lane one: unauthorized (401): Incorrect API key provided, asked again in ",
-            "lane two: model not found (404): The model `model-two` does not exist, asked again in ",
+            "lane one: unauthorized (401): Incorrect API key provided, retried in ",
+            "lane two: model not found (404): The model `model-two` does not exist, retried in ",
         ] {
             assert!(message.contains(expected), "{message}");
         }

@@ -260,7 +260,7 @@ fn a_collector_that_is_busy_is_left_alone_as_long_as_it_asks_and_loses_nothing()
     let refused = next_export(&exports);
     let at = Instant::now();
     refused.answer("HTTP/1.1 503 Service Unavailable\r\nretry-after: 0.4\r\ncontent-length: 4\r\n\r\nbusy");
-    assert_eq!(export_error(&gateway), format!("http://{address}/otlp: it answers 503 Service Unavailable: busy"));
+    assert_eq!(export_error(&gateway), format!("http://{address}/otlp: responded 503 Service Unavailable: busy"));
     let export = next_export(&exports).accept();
     assert!(at.elapsed() >= wait, "{:?}", at.elapsed());
     assert_eq!(export.sum("tokrate.attempts", &[]), 1.0, "what was refused is told again");
@@ -309,7 +309,7 @@ fn a_collector_that_takes_a_part_is_exports_of_and_asked_on() {
         format!("HTTP/1.1 200 OK\r\ncontent-type: application/x-protobuf\r\ncontent-length: {}\r\n\r\n", body.len());
     answer.push_str(std::str::from_utf8(&body).expect("all of it is ASCII"));
     next_export(&exports).answer(&answer);
-    assert_eq!(export_error(&gateway), format!("http://{address}/otlp: it rejects 2 points: ***"));
+    assert_eq!(export_error(&gateway), format!("http://{address}/otlp: rejected 2 points: ***"));
     assert_eq!(next_export(&exports).accept().sum("tokrate.otel.exports", &[("outcome", "partly")]), 1.0);
 }
 

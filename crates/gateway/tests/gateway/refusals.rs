@@ -110,7 +110,7 @@ fn an_open_door_to_others_needs_a_key() {
     let mut config = configured(vec![lane("one", SocketAddr::from(([127, 0, 0, 1], 1)), CHAT)], Mode::Off);
     config.listen = SocketAddr::from(([0, 0, 0, 0], 0));
     config.log = None;
-    assert!(matches!(Gateway::start(config, Admin::new), Err(GatewayError::Open(_))));
+    assert!(matches!(Gateway::start(config, Admin::new), Err(GatewayError::Public(_))));
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn a_look_at_the_gateway_from_elsewhere_needs_a_key() {
     let mut config = configured(vec![lane("one", SocketAddr::from(([127, 0, 0, 1], 1)), CHAT)], Mode::Off);
     config.admin = Some(SocketAddr::from(([0, 0, 0, 0], 0)));
     config.log = None;
-    assert!(matches!(Gateway::start(config.clone(), Admin::new), Err(GatewayError::OpenAdmin(_))));
+    assert!(matches!(Gateway::start(config.clone(), Admin::new), Err(GatewayError::PublicAdmin(_))));
     config.admin_key = Some(key_hash("sk-admin"));
     let gateway = TestGateway::start(config.clone());
     let running = gateway.running.as_ref().expect("it runs");
@@ -139,7 +139,7 @@ fn a_look_at_the_gateway_from_elsewhere_needs_a_key() {
     }
     // It cannot be taken away while the address stays what it is.
     let gone = running.reconfigure(&tokrate_gateway::Config { admin_key: None, admin: None, ..config.clone() });
-    assert!(matches!(gone, Err(GatewayError::OpenAdmin(_))));
+    assert!(matches!(gone, Err(GatewayError::PublicAdmin(_))));
     running.reconfigure(&tokrate_gateway::Config { admin_key: Some(key_hash("sk-new")), ..config }).expect("a key");
     assert_eq!(with(&[("authorization", "Bearer sk-admin")], "/metrics").status, 401);
     assert_eq!(with(&[("authorization", "Bearer sk-new")], "/metrics").status, 200);

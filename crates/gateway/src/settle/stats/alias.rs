@@ -1,6 +1,4 @@
-//! What was heard of one alias: calls and extra attempts of an hour, by minutes.
-//!
-//! It refuses to know lanes.
+//! Statistics of one alias: calls and extra attempts of the last hour, by minute.
 
 use super::last_hour::{AttemptMinutes, LastHour};
 use tokrate_meter::{Attempt as Row, AttemptRole};
@@ -11,7 +9,7 @@ pub struct AliasStats {
     minutes: LastHour<AliasMinute>,
 }
 
-/// What was begun in one minute.
+/// What started in one minute.
 #[derive(Clone, Copy, Debug, Default)]
 struct AliasMinute {
     calls: u64,
@@ -22,11 +20,11 @@ impl AliasStats {
     pub(crate) fn record(&mut self, row: &Row) {
         let Some((minute, _)) = self.minutes.at(AttemptMinutes::of(row)) else { return };
         minute.calls += u64::from(row.attempt == 0);
-        // Those that the budget grants, whether they won or not.
+        // Every attempt that the budget for extra ones granted, whether it won or not.
         minute.extra += u64::from(matches!(row.role, AttemptRole::Hedge | AttemptRole::Race));
     }
 
-    /// Calls, and attempts that the budget for extra ones granted, from this minute on.
+    /// Calls and granted extra attempts from this minute on.
     pub fn since(&self, number: u64) -> (u64, u64) {
         let minutes = self.minutes.since(number);
         minutes.fold((0, 0), |(calls, extra), (_, minute)| (calls + minute.calls, extra + minute.extra))

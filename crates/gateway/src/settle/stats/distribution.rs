@@ -1,6 +1,6 @@
-//! How the values of one minute spread: all of them while more may come, three quantiles of them from then on.
+//! The distribution of one minute's values: a sketch while more may come, three quantiles afterwards.
 //!
-//! It refuses to know when that is. Invariant: once closed it takes the room of four small numbers, however many values there were.
+//! Invariant: once closed it takes the space of four small numbers, however many values there were.
 
 use tokrate_core::Sketch;
 
@@ -13,11 +13,11 @@ pub enum Distribution {
     Closed(Option<Band>),
 }
 
-/// Where the middle of them lies, in their own unit, within [`Sketch::RELATIVE_ERROR`]. Small, as there is one for each of an hour's
-/// minutes of every lane.
+/// The quantiles of a closed minute, within [`Sketch::RELATIVE_ERROR`]. Small, because every lane has 60 of them for
+/// each of two metrics.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Band {
-    /// Values.
+    /// How many values there were.
     pub count: u32,
     /// The 10th percentile.
     pub low: f32,
@@ -34,14 +34,14 @@ impl Default for Distribution {
 }
 
 impl Distribution {
-    /// Takes in a value; what comes for one that is closed is too late.
+    /// Adds a value; one that comes after closing is dropped.
     pub(crate) fn record(&mut self, value: u64) {
         if let Distribution::Open(sketch) = self {
             sketch.record(value);
         }
     }
 
-    /// Where they lie; nothing if there was none.
+    /// The quantiles; `None` if there was no value.
     pub fn band(&self) -> Option<Band> {
         match self {
             Distribution::Open(sketch) => {
@@ -53,7 +53,7 @@ impl Distribution {
         }
     }
 
-    /// Keeps no more than where they lie.
+    /// Reduces the sketch to its quantiles.
     pub(crate) fn close(&mut self) {
         *self = Distribution::Closed(self.band());
     }

@@ -1,10 +1,10 @@
-//! Counts by fixed buckets, as Prometheus keeps them.
+//! Histograms with fixed buckets, as Prometheus keeps them.
 //!
-//! It refuses to know what is counted. Invariant: a value is counted once, in the first bucket whose bound is not below it;
-//! the bounds never change while the process lives.
+//! Invariant: a value is counted once, in the first bucket whose bound is not below it; the bounds never change while
+//! the process lives.
 
-/// Bounds of lengths of time (ns): six a decade from 0.05 ms to 130 s. The advised buckets end at 10 ms a token, which is
-/// blind above 100 tokens per second.
+/// Bounds of durations (ns): six a decade from 0.05 ms to 130 s. The buckets that OpenTelemetry advises end at 10 ms a
+/// token, which cannot tell speeds above 100 tokens per second apart.
 pub(crate) const TIMES_NS: [u64; 40] = [
     50_000,
     70_000,
@@ -48,7 +48,7 @@ pub(crate) const TIMES_NS: [u64; 40] = [
     130_000_000_000,
 ];
 
-/// Bounds of what the gateway itself adds (ns): six a decade from 5 µs to 100 ms.
+/// Bounds of the gateway's overhead (ns): six a decade from 5 µs to 100 ms.
 pub(crate) const OVERHEADS_NS: [u64; 27] = [
     5_000,
     7_000,
@@ -79,15 +79,15 @@ pub(crate) const OVERHEADS_NS: [u64; 27] = [
     100_000_000,
 ];
 
-/// Bounds of token counts, as OpenTelemetry advises them for `gen_ai.client.token.usage`.
+/// Bounds of token counts, as OpenTelemetry advises for `gen_ai.client.token.usage`.
 pub(crate) const TOKENS: [u64; 14] =
     [1, 4, 16, 64, 256, 1_024, 4_096, 16_384, 65_536, 262_144, 1_048_576, 4_194_304, 16_777_216, 67_108_864];
 
-/// Counts of whole values by bucket.
+/// Counts of integers by bucket.
 #[derive(Clone, Debug)]
 pub struct Histogram {
     bounds: &'static [u64],
-    /// One more than there are bounds: what is above the last.
+    /// One more than there are bounds, for values above the last.
     counts: Box<[u64]>,
     sum: u128,
 }
@@ -114,7 +114,7 @@ impl Histogram {
         self.sum as f64
     }
 
-    /// Upper bound (times `unit`) and count of each bucket, rising, the last without bound.
+    /// Upper bound (divided by `unit`) and count of each bucket, in rising order, the last without a bound.
     pub fn buckets(&self, unit: f64) -> Vec<(f64, u64)> {
         let bounds = self.bounds.iter().map(|bound| *bound as f64 / unit).chain([f64::INFINITY]);
         bounds.zip(self.counts.iter().copied()).collect()

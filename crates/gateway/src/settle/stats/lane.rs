@@ -1,7 +1,7 @@
-//! What was heard of one lane: counts and histograms since the start, and the last hour by minutes.
+//! Statistics of one lane: counts and histograms since the start, and the last hour by minute.
 //!
-//! It refuses to know the lane's present state. Invariant: an attempt belongs to the minute in which it was begun; what a minute
-//! takes is bounded a few minutes behind it, whatever comes.
+//! Invariant: an attempt belongs to the minute in which it started; the size of a minute is bounded a few minutes after
+//! it has passed.
 
 use super::distribution::Distribution;
 use super::last_hour::{AttemptMinutes, LastHour};
@@ -11,15 +11,15 @@ use std::sync::Arc;
 use tokrate_core::FailureKind;
 use tokrate_meter::{Attempt as Row, AttemptEnd, AttemptRole, CostBasis};
 
-/// Minutes after which no more than a band is kept of a minute's TTFT and speeds: all values of an hour of a hundred busy lanes
-/// would take as much memory as the rest of the gateway.
+/// Minutes after which a minute's TTFT and speeds are reduced to quantiles: full sketches of an hour for a hundred busy
+/// lanes would take as much memory as the rest of the gateway.
 pub const OPEN_MINUTES: u64 = 10;
 /// Output speeds are sketched in thousandths of a token per second.
 pub const SPEED_STEPS: f64 = 1e3;
 
-/// How an attempt went, as a counter's labels have it.
+/// How an attempt ended, as the labels of a counter.
 pub type Ending = (AttemptRole, AttemptEnd, Option<FailureKind>);
-/// Failures by kind; `None` where none is known.
+/// Failures by kind; `None` where the kind is unknown.
 #[derive(Clone, Debug, Default)]
 pub struct FailureCounts(Vec<(Option<FailureKind>, u32)>);
 
@@ -28,25 +28,25 @@ impl FailureCounts {
         match self.0.iter_mut().find(|(known, _)| *known == kind) {
             Some((_, count)) => *count = count.saturating_add(1),
             None => {
-                // Few minutes of a lane have many kinds.
+                // Few minutes of a lane have more than one or two kinds.
                 self.0.reserve_exact(1);
                 self.0.push((kind, 1));
             }
         }
     }
 
-    /// Those of one kind.
+    /// Failures of one kind.
     pub fn of(&self, kind: Option<FailureKind>) -> u64 {
         self.0.iter().find(|(known, _)| *known == kind).map_or(0, |(_, count)| u64::from(*count))
     }
 
-    /// All of them.
+    /// All failures.
     pub fn total(&self) -> u64 {
         self.0.iter().map(|(_, count)| u64::from(*count)).sum()
     }
 }
 
-/// One lane.
+/// Statistics of one lane.
 #[derive(Clone, Debug)]
 pub struct LaneStats {
     /// Name of the lane.
@@ -55,11 +55,11 @@ pub struct LaneStats {
     pub provider: Arc<str>,
     /// The model as the provider knows it.
     pub model: Arc<str>,
-    /// The most calls that an attempt found in flight, itself included.
+    /// The most attempts in flight at once.
     pub peak_in_flight: u32,
     /// Attempts by role, end and failure.
     pub endings: BTreeMap<Ending, u64>,
-    /// What is known of the cost, by basis (USD).
+    /// Known cost (USD), by how it is known.
     pub cost_usd: BTreeMap<CostBasis, f64>,
     /// Histograms by operation.
     pub operations: BTreeMap<Operation, OperationStats>,
@@ -67,12 +67,12 @@ pub struct LaneStats {
     pub minutes: LastHour<Minute>,
 }
 
-/// What was asked for, by the names of OpenTelemetry's `gen_ai.operation.name`.
+/// What was asked for, as OpenTelemetry's `gen_ai.operation.name`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Operation {
     /// A chat.
     Chat,
-    /// The continuation of a text.
+    /// The completion of a text.
     TextCompletion,
     /// Gemini's `generateContent`.
     GenerateContent,
@@ -87,7 +87,7 @@ pub struct OperationStats {
     pub ttft: Histogram,
     /// 1 / output speed (ns).
     pub time_per_token: Histogram,
-    /// Begun to the end (ns), of attempts that were not given up, by failure.
+    /// Start to end (ns) of attempts that were not cancelled, by failure.
     pub duration: BTreeMap<Option<FailureKind>, Histogram>,
     /// Tokens of the prompt.
     pub input_tokens: Histogram,
@@ -95,7 +95,7 @@ pub struct OperationStats {
     pub output_tokens: Histogram,
 }
 
-/// What was begun in one minute.
+/// What started in one minute.
 #[derive(Clone, Debug, Default)]
 pub struct Minute {
     /// Attempts.
@@ -128,7 +128,7 @@ impl LaneStats {
         }
     }
 
-    /// What sets it apart.
+    /// What distinguishes it from other lanes.
     pub fn identity(&self) -> (&str, &str, &str) {
         (&self.name, &self.provider, &self.model)
     }
@@ -147,12 +147,12 @@ impl LaneStats {
         }
     }
 
-    /// Attempts that ended in one of these ways.
+    /// How many attempts ended in one of these ways.
     pub fn count(&self, counts: impl Fn(&Ending) -> bool) -> u64 {
         self.endings.iter().filter(|(ending, _)| counts(ending)).map(|(_, count)| count).sum()
     }
 
-    /// What is known of its cost, whatever the basis (USD).
+    /// Known cost (USD).
     pub fn cost(&self) -> f64 {
         self.cost_usd.values().sum()
     }
@@ -192,13 +192,13 @@ impl Minute {
     }
 }
 
-/// Whether a lane was asked for embeddings and has none: what it does have is none the worse for it.
+/// Whether a lane was asked for embeddings and has none, which says nothing about its health.
 fn is_lack_of_embeddings(row: &Row) -> bool {
     Operation::of(&row.dialect_in) == Operation::Embeddings && row.failure == Some(FailureKind::NotFound)
 }
 
 impl Operation {
-    /// What a client asks for in a dialect.
+    /// The operation of a client's dialect.
     fn of(dialect: &str) -> Operation {
         match dialect {
             "embeddings" => Operation::Embeddings,
@@ -208,7 +208,7 @@ impl Operation {
         }
     }
 
-    /// The name in the conventions.
+    /// The name by OpenTelemetry's conventions.
     pub fn name(self) -> &'static str {
         match self {
             Operation::Chat => "chat",
@@ -233,7 +233,7 @@ impl Default for OperationStats {
 
 impl OperationStats {
     fn record(&mut self, row: &Row) {
-        // Of a failed attempt the first token is no success, and of one that was given up the end is nobody's.
+        // The first token of a failed attempt is no success, and the end of a cancelled one is not the provider's.
         if row.end != AttemptEnd::Failed {
             if let Some(ttft) = row.ttft_ns {
                 self.ttft.add(ttft);

@@ -1,23 +1,23 @@
-//! The last hour by minutes, of whatever is counted.
+//! The last hour by minute, of whatever is counted.
 //!
-//! It refuses to know what is counted, and clocks: who counts says when. Invariant: minutes rise, there are never more of them than
-//! an hour has, and a clock that was ahead for a while hides nothing that comes later.
+//! The caller says when things happen. Invariant: minutes rise, there are at most 60 of them, and a clock that ran
+//! ahead for a while hides nothing that comes later.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 use tokrate_meter::Attempt as Row;
 
-/// Minutes that are remembered.
+/// Minutes that are kept.
 pub const MINUTES: u64 = 60;
-/// Minutes that [`Hour::fold_older`] makes one of.
+/// Minutes that [`LastHour::fold_older`] merges into one.
 const FOLDED_MINUTES: u64 = 10;
 
 /// The first minute of the hour that ends with this one.
-pub(crate) fn hour_began(minute: u64) -> u64 {
+pub(crate) fn first_minute_of_hour(minute: u64) -> u64 {
     (minute + 1).saturating_sub(MINUTES)
 }
 
-/// What was begun in each minute; a copy shares it.
+/// Values by minute; clones share them.
 #[derive(Clone, Debug)]
 pub struct LastHour<T> {
     /// Minutes since 1970, rising.
@@ -30,11 +30,11 @@ impl<T> Default for LastHour<T> {
     }
 }
 
-/// When something was begun that is counted now.
+/// When an attempt started, and when it is counted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AttemptMinutes {
-    /// The minute in which it was begun.
-    pub begun: u64,
+    /// The minute in which it started.
+    pub started: u64,
     /// The minute in which it is counted.
     pub counted: u64,
 }
@@ -43,14 +43,16 @@ impl AttemptMinutes {
     /// An attempt is counted when it ends.
     pub fn of(row: &Row) -> AttemptMinutes {
         let ended_unix_ms = row.started_unix_ms.saturating_add(row.total_ns / 1_000_000);
-        AttemptMinutes { begun: row.started_unix_ms / 60_000, counted: ended_unix_ms / 60_000 }
+        AttemptMinutes { started: row.started_unix_ms / 60_000, counted: ended_unix_ms / 60_000 }
     }
 }
 
 impl<T: Clone + Default> LastHour<T> {
-    /// That of the minute in which something was begun, and whether the minute is new; nothing if it is over by more than an hour.
-    pub(crate) fn at(&mut self, AttemptMinutes { begun: number, counted }: AttemptMinutes) -> Option<(&mut T, bool)> {
-        // Threads count side by side; what lies further ahead was told by a clock that has been put right since.
+    /// The value of the minute in which an attempt started, and whether the minute is new; `None` if it is over an hour
+    /// ago.
+    pub(crate) fn at(&mut self, AttemptMinutes { started: number, counted }: AttemptMinutes) -> Option<(&mut T, bool)> {
+        // Threads count concurrently, so one minute ahead is normal; anything further ahead came from a clock that was
+        // corrected since.
         let ahead = self.minutes.partition_point(|(known, _)| *known <= counted.saturating_add(1));
         self.minutes.truncate(ahead);
         let newest = self.minutes.back().map_or(number, |(newest, _)| (*newest).max(number));
@@ -68,7 +70,7 @@ impl<T: Clone + Default> LastHour<T> {
         Some((Arc::make_mut(minute), is_new))
     }
 
-    /// Puts those that are over by so many minutes together, ten by ten: what was counted in one of ten stands at the first of them.
+    /// Merges minutes of at least this age in tens, each at the first minute of its ten.
     pub(crate) fn fold_older(&mut self, age: u64, add: impl Fn(&mut T, &T)) {
         let newest = self.minutes.back().map_or(0, |(newest, _)| *newest);
         let mut kept: VecDeque<(u64, Arc<T>)> = VecDeque::with_capacity(self.minutes.len());
@@ -82,7 +84,7 @@ impl<T: Clone + Default> LastHour<T> {
         self.minutes = kept;
     }
 
-    /// Changes those that are over by so many minutes and of which `is_due` says that they are to be changed.
+    /// Changes the minutes of at least this age for which `is_due` holds.
     pub(crate) fn change_older(&mut self, age: u64, is_due: impl Fn(&T) -> bool, change: impl Fn(&mut T)) {
         let newest = self.minutes.back().map_or(0, |(newest, _)| *newest);
         let old = self.minutes.iter_mut().take_while(|(number, _)| newest - number >= age);
@@ -91,12 +93,12 @@ impl<T: Clone + Default> LastHour<T> {
 }
 
 impl<T> LastHour<T> {
-    /// Those from this minute on, rising, with their numbers.
+    /// The minutes from this one on, rising, with their numbers.
     pub fn since(&self, number: u64) -> impl Iterator<Item = (u64, &T)> {
         self.minutes.iter().filter(move |(known, _)| *known >= number).map(|(known, minute)| (*known, minute.as_ref()))
     }
 
-    /// The oldest that is remembered.
+    /// The oldest minute that is kept.
     pub fn oldest(&self) -> Option<u64> {
         self.minutes.front().map(|(number, _)| *number)
     }
@@ -108,7 +110,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn on_time(number: u64) -> AttemptMinutes {
-        AttemptMinutes { begun: number, counted: number }
+        AttemptMinutes { started: number, counted: number }
     }
 
     fn numbers(hour: &LastHour<u32>) -> Vec<(u64, u32)> {
@@ -118,15 +120,15 @@ mod tests {
     #[test]
     fn what_is_over_by_an_hour_is_forgotten_and_comes_too_late() {
         let mut hour: LastHour<u32> = LastHour::default();
-        for (begun, is_new) in [(100, true), (102, true), (101, true), (102, false)] {
-            let (count, was_new) = hour.at(AttemptMinutes { begun, counted: 102 }).expect("within the hour");
+        for (started, is_new) in [(100, true), (102, true), (101, true), (102, false)] {
+            let (count, was_new) = hour.at(AttemptMinutes { started, counted: 102 }).expect("within the hour");
             *count += 1;
-            assert_eq!(was_new, is_new, "{begun}");
+            assert_eq!(was_new, is_new, "{started}");
         }
         assert_eq!(numbers(&hour), [(100, 1), (101, 1), (102, 2)]);
         assert!(hour.at(on_time(161)).is_some());
         assert_eq!(numbers(&hour), [(102, 2), (161, 0)]);
-        assert!(hour.at(AttemptMinutes { begun: 101, counted: 161 }).is_none(), "over by an hour");
+        assert!(hour.at(AttemptMinutes { started: 101, counted: 161 }).is_none(), "over by an hour");
         assert_eq!(hour.oldest(), Some(102));
     }
 
@@ -139,7 +141,7 @@ mod tests {
         assert_eq!(numbers(&hour), [(5_000, 0), (5_001, 0)]);
         assert!(hour.at(on_time(102)).is_some());
         assert_eq!(numbers(&hour), [(102, 0)]);
-        // Another thread's end of a minute is not behind.
+        // Another thread may still finish the previous minute.
         assert!(hour.at(on_time(103)).is_some() && hour.at(on_time(102)).is_some());
         assert_eq!(numbers(&hour), [(102, 0), (103, 0)]);
     }
@@ -163,7 +165,7 @@ mod tests {
             fold(&mut hour);
         }
         assert_eq!(numbers(&hour), [(100, 2), (110, 10), (120, 1), (121, 1), (122, 1), (123, 1), (124, 1), (125, 1)]);
-        *hour.at(AttemptMinutes { begun: 115, counted: 125 }).expect("within the hour").0 += 1;
+        *hour.at(AttemptMinutes { started: 115, counted: 125 }).expect("within the hour").0 += 1;
         fold(&mut hour);
         assert_eq!(hour.since(110).next(), Some((110, &11)));
         hour.at(on_time(165)).expect("the newest");
@@ -178,7 +180,7 @@ mod tests {
             let mut plain = std::collections::BTreeMap::<u64, u32>::new();
             for number in given {
                 newest = newest.max(number);
-                if let Some((count, _)) = hour.at(AttemptMinutes { begun: number, counted: newest }) {
+                if let Some((count, _)) = hour.at(AttemptMinutes { started: number, counted: newest }) {
                     *count += 1;
                     *plain.entry(number).or_default() += 1;
                 }

@@ -1,8 +1,8 @@
-//! What the admin side has heard of attempts: counts since the start, an hour by minutes, and the last calls.
+//! Statistics of settled attempts for the admin side and the export: counts since the start, the last hour by minute,
+//! the last calls.
 //!
-//! It refuses to know HTTP, HTML, the log and the clock. Invariant: its size is bounded by the lanes and aliases that were configured,
-//! never by what clients and providers send; hearing a row costs about as much as writing a line, and whoever looks copies
-//! references and counters, so that no call waits for a page.
+//! Invariant: the size is bounded by configured lanes and aliases, never by what clients and providers send; recording
+//! a row takes less than a microsecond, and a reader copies references and counters, so that no call waits for a page.
 
 mod alias;
 mod distribution;
@@ -14,7 +14,7 @@ mod recent_calls;
 pub use alias::AliasStats;
 pub use distribution::{Band, Distribution};
 pub use lane::{FailureCounts, LaneStats, Minute, OPEN_MINUTES, Operation, OperationStats, SPEED_STEPS};
-pub(crate) use last_hour::hour_began;
+pub(crate) use last_hour::first_minute_of_hour;
 pub use last_hour::{LastHour, MINUTES};
 pub use recent_calls::{AttemptTrace, CallTrace};
 
@@ -27,46 +27,46 @@ use std::sync::{Arc, Mutex};
 use tokrate_core::Sketch;
 use tokrate_meter::{Attempt as Row, AttemptEnd, AttemptRole};
 
-/// Lanes that are remembered, those of earlier configurations included.
+/// Most lanes that are kept, those of earlier configurations included.
 const MAX_LANES: usize = 1_024;
-/// Aliases that are remembered, those of earlier configurations included.
+/// Most aliases that are kept, those of earlier configurations included.
 const MAX_ALIASES: usize = 4_096;
 
-/// Hears of every attempt that was settled.
+/// Records every settled attempt.
 #[derive(Debug, Default)]
 pub(crate) struct Stats {
     inner: Mutex<StatsSnapshot>,
 }
 
-/// All of it, at a moment.
+/// The statistics at a moment.
 #[derive(Clone, Debug, Default)]
 pub struct StatsSnapshot {
     /// Sorted by name, provider and model.
     pub lanes: Vec<LaneStats>,
-    /// By name; a reader shares them.
+    /// By name; snapshots share them.
     aliases: BTreeMap<String, Arc<AliasStats>>,
-    /// What the gateway itself added to calls (ns).
+    /// The gateway's own share of calls (ns).
     pub overhead: Option<Histogram>,
-    /// The same by the minutes in which calls were begun; of those that are over by [`MINUTES_OPEN`], by ten minutes.
+    /// The same by minute of the start; minutes older than [`OPEN_MINUTES`] are merged in tens.
     overheads: LastHour<Sketch>,
     /// Attempts.
     pub attempts: u64,
-    /// Attempts beside the one that a call needed: hedges and races that did not win, and what they replaced.
+    /// Hedges and races that did not win, and the attempts that they replaced.
     pub extra_attempts: u64,
-    /// What all attempts cost, as far as it is known (USD).
+    /// Known cost of all attempts (USD).
     pub cost_usd: f64,
-    /// What the extra attempts cost (USD).
+    /// Cost of the extra attempts (USD).
     pub extra_usd: f64,
     trails: RecentCalls,
 }
 
 impl Stats {
-    /// Takes in an attempt.
+    /// Adds an attempt.
     pub fn record(&self, row: &Row) {
         locked(&self.inner).record(row);
     }
 
-    /// What was heard so far.
+    /// A copy of the statistics.
     pub fn snapshot(&self) -> StatsSnapshot {
         locked(&self.inner).clone()
     }
@@ -96,17 +96,17 @@ impl StatsSnapshot {
         self.trails.record(row, &lane.name);
     }
 
-    /// What the gateway itself added to calls that were begun in this minute or later (ns); of a minute that stands with nine
-    /// others, only if all ten are.
+    /// The gateway's overhead in calls that started in this minute or later (ns). Merged minutes count only if all ten
+    /// are in that range.
     pub fn overhead_since(&self, number: u64) -> Sketch {
         let mut sum = Sketch::new();
         self.overheads.since(number).for_each(|(_, minute)| sum.merge(minute));
         sum
     }
 
-    /// The calls that were heard of last, the newest first.
-    pub fn calls(&self, most: usize) -> Vec<Arc<CallTrace>> {
-        self.trails.newest(most)
+    /// The calls with the newest rows, newest first.
+    pub fn calls(&self, limit: usize) -> Vec<Arc<CallTrace>> {
+        self.trails.newest(limit)
     }
 
     fn record_alias(&mut self, row: &Row) {
@@ -120,12 +120,12 @@ impl StatsSnapshot {
         }
     }
 
-    /// What was heard of an alias.
+    /// Statistics of an alias.
     pub fn alias(&self, name: &str) -> Option<&AliasStats> {
         self.aliases.get(name).map(Arc::as_ref)
     }
 
-    /// What was heard of a lane.
+    /// Statistics of a lane.
     pub fn lane(&self, name: &str, provider: &str, model: &str) -> Option<&LaneStats> {
         let index = self.lanes.binary_search_by(|lane| lane.identity().cmp(&(name, provider, model))).ok()?;
         Some(&self.lanes[index])
@@ -144,7 +144,7 @@ impl StatsSnapshot {
     }
 }
 
-/// Whether an attempt was beside the one that its call needed, as the account has it.
+/// Whether an attempt was beside the one that its call needed; the account of the call counts the same way.
 pub(crate) fn is_extra(row: &Row) -> bool {
     let was_beside = matches!(row.role, AttemptRole::Hedge | AttemptRole::Race);
     !row.won && (was_beside || row.end == AttemptEnd::Lost)

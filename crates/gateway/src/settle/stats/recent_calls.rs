@@ -1,20 +1,20 @@
-//! The last calls with the trail of their attempts.
+//! The last calls, each with its attempts.
 //!
-//! It refuses to know which attempts are still under way. Invariant: attempts of one call are told together, however late a
-//! drained one is settled; so many calls are remembered and no more, and no text is kept but names.
+//! Invariant: attempts of one call stand together, however late a drained loser is settled; the number of calls is
+//! bounded, and no text is kept but names.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use tokrate_core::FailureKind;
 use tokrate_meter::{Attempt as Row, AttemptEnd, AttemptRole, CostBasis};
 
-/// Calls that are remembered after their answer.
+/// Calls that are kept after their answer.
 pub(crate) const MAX_CALLS: usize = 100;
-/// Calls that are remembered before it: of those only attempts that failed or lost have been settled.
+/// Calls that are kept before it: so far only attempts that failed or lost were settled.
 const MAX_UNANSWERED: usize = 256;
-/// Attempts of one call that are remembered.
+/// Attempts that are kept of one call.
 const MAX_ATTEMPTS: usize = 16;
-/// Bytes of a name that a provider chose.
+/// Longest model name that is kept, because the provider chooses it (bytes).
 const MAX_NAME_BYTES: usize = 128;
 
 /// One call.
@@ -26,13 +26,13 @@ pub struct CallTrace {
     pub alias: String,
     /// Whether the answer was streamed.
     pub stream: bool,
-    /// In the order of their beginning.
+    /// In the order of their numbers.
     pub attempts: Vec<AttemptTrace>,
-    /// Counts up with every row that is heard.
+    /// Rises with every row, to sort calls by their newest.
     sequence: u64,
 }
 
-/// One attempt of it.
+/// One attempt of a call.
 #[derive(Clone, Debug)]
 pub struct AttemptTrace {
     /// Its number within the call, from 0.
@@ -51,11 +51,11 @@ pub struct AttemptTrace {
     pub status: Option<u16>,
     /// When it was started (ms since 1970).
     pub started_unix_ms: u64,
-    /// Begun to sent (ns).
+    /// Start to sent (ns).
     pub wait_ns: Option<u64>,
     /// Sent to first output text (ns).
     pub ttft_ns: Option<u64>,
-    /// Begun to the end (ns).
+    /// Start to end (ns).
     pub total_ns: u64,
     /// Tokens per second after the first chunk.
     pub output_speed: Option<f64>,
@@ -67,11 +67,11 @@ pub struct AttemptTrace {
     pub cost_usd: Option<f64>,
     /// How the cost is known.
     pub cost_basis: CostBasis,
-    /// Where the answer named another model than was asked for.
+    /// The model that answered, if it is not the one that was asked for.
     pub model_answered: Option<String>,
 }
 
-/// All of them.
+/// The last calls.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RecentCalls {
     answered: VecDeque<Arc<CallTrace>>,
@@ -83,12 +83,12 @@ impl RecentCalls {
     pub fn record(&mut self, row: &Row, lane: &Arc<str>) {
         self.sequence += 1;
         let attempt = AttemptTrace::of(row, lane);
-        // What the client saw the end of.
+        // The attempt whose end the client saw.
         let is_last = row.won || row.end == AttemptEnd::Abandoned;
-        let begun = if self.unanswered.is_empty() { None } else { self.unanswered.remove(&row.call) };
-        let mut trail = match begun {
+        let started = if self.unanswered.is_empty() { None } else { self.unanswered.remove(&row.call) };
+        let mut trail = match started {
             Some(trail) => trail,
-            None if !is_last && self.join_answered(row, &attempt) => return,
+            None if !is_last && self.add_to_answered(row, &attempt) => return,
             None => Arc::new(CallTrace {
                 call: row.call.clone(),
                 alias: row.alias.clone(),
@@ -99,33 +99,33 @@ impl RecentCalls {
         };
         Arc::make_mut(&mut trail).push(attempt, self.sequence);
         if is_last {
-            self.keep(trail);
+            self.archive(trail);
             return;
         }
         self.unanswered.insert(row.call.clone(), trail);
         if self.unanswered.len() > MAX_UNANSWERED
             && let Some((_, oldest)) = self.unanswered.pop_first()
         {
-            self.keep(oldest);
+            self.archive(oldest);
         }
     }
 
-    /// The calls that were heard of last, the newest first.
-    pub fn newest(&self, most: usize) -> Vec<Arc<CallTrace>> {
+    /// The calls with the newest rows, newest first.
+    pub fn newest(&self, limit: usize) -> Vec<Arc<CallTrace>> {
         let mut all: Vec<&Arc<CallTrace>> = self.answered.iter().chain(self.unanswered.values()).collect();
         all.sort_by_key(|trail| std::cmp::Reverse(trail.sequence));
-        all.into_iter().take(most).cloned().collect()
+        all.into_iter().take(limit).cloned().collect()
     }
 
-    fn keep(&mut self, trail: Arc<CallTrace>) {
+    fn archive(&mut self, trail: Arc<CallTrace>) {
         if self.answered.len() == MAX_CALLS {
             self.answered.pop_front();
         }
         self.answered.push_back(trail);
     }
 
-    /// An attempt that was read on in the background after its call had ended.
-    fn join_answered(&mut self, row: &Row, attempt: &AttemptTrace) -> bool {
+    /// Adds a loser that was drained in the background to its call.
+    fn add_to_answered(&mut self, row: &Row, attempt: &AttemptTrace) -> bool {
         let sequence = self.sequence;
         match self.answered.iter_mut().rfind(|trail| trail.call == row.call) {
             Some(trail) => {
@@ -146,7 +146,7 @@ impl CallTrace {
         }
     }
 
-    /// When its first attempt was begun (ms since 1970).
+    /// When its first attempt started (ms since 1970).
     pub fn started_unix_ms(&self) -> u64 {
         self.attempts.first().map_or(0, |attempt| attempt.started_unix_ms)
     }
@@ -156,15 +156,15 @@ impl CallTrace {
         self.attempts.iter().find(|attempt| attempt.won)
     }
 
-    /// What is known of its cost (USD); `None` if nothing is.
+    /// Known cost (USD); `None` if none is known.
     pub fn cost_usd(&self) -> Option<f64> {
         self.attempts.iter().filter_map(|attempt| attempt.cost_usd).reduce(|sum, cost| sum + cost)
     }
 
-    /// The beginning of its first attempt to the first token of one of them (ns).
+    /// From the start of the first attempt to the first token of this one (ns).
     pub fn first_token_ns(&self, attempt: &AttemptTrace) -> Option<u64> {
-        let begun = attempt.started_unix_ms.saturating_sub(self.started_unix_ms()) * 1_000_000;
-        Some(begun + attempt.wait_ns.unwrap_or(0) + attempt.ttft_ns?)
+        let started = attempt.started_unix_ms.saturating_sub(self.started_unix_ms()) * 1_000_000;
+        Some(started + attempt.wait_ns.unwrap_or(0) + attempt.ttft_ns?)
     }
 }
 

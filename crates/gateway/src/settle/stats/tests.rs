@@ -1,4 +1,4 @@
-//! What is heard is what was told; and what it costs to hear it.
+//! Statistics equal what was recorded; and what recording costs.
 
 use super::lane::Operation;
 use super::*;
@@ -8,7 +8,7 @@ use std::hint::black_box;
 use tokrate_core::FailureKind;
 
 #[test]
-fn a_lane_that_has_no_embeddings_is_none_the_worse_for_it() {
+fn missing_embeddings_are_not_held_against_a_lane() {
     let stats = Stats::default();
     let asked = failed(1, "a", FailureKind::NotFound);
     stats.record(&Row { dialect_in: "embeddings".to_owned(), ..asked.clone() });
@@ -24,7 +24,7 @@ fn a_lane_that_has_no_embeddings_is_none_the_worse_for_it() {
 }
 
 #[test]
-fn attempts_of_one_call_are_told_together_in_whatever_order_they_come() {
+fn attempts_of_one_call_stay_together_in_whatever_order_they_are_settled() {
     let stats = Stats::default();
     // A hedge that lost is settled before the winner, a drained one long after.
     stats.record(&lost(1, "b", 1));
@@ -47,7 +47,7 @@ fn attempts_of_one_call_are_told_together_in_whatever_order_they_come() {
 }
 
 #[test]
-fn what_was_beside_the_needed_attempt_is_extra() {
+fn attempts_beside_the_needed_one_are_extra() {
     let stats = Stats::default();
     stats.record(&row(1, "a"));
     stats.record(&lost(2, "a", 0));
@@ -60,7 +60,7 @@ fn what_was_beside_the_needed_attempt_is_extra() {
 }
 
 #[test]
-fn an_attempt_belongs_to_the_minute_it_was_begun_in() {
+fn an_attempt_belongs_to_the_minute_it_started_in() {
     let stats = Stats::default();
     for (begun, ended) in [(0, 0), (2, 2), (1, 2), (2, 3), (-59, 3), (59, 59), (-2, 59)] {
         let started_unix_ms = NOON_UNIX_MS.wrapping_add_signed(begun * 60_000);
@@ -70,12 +70,12 @@ fn an_attempt_belongs_to_the_minute_it_was_begun_in() {
     let noon = NOON_UNIX_MS / 60_000;
     let seen: Vec<(u64, u64)> =
         snapshot.lanes[0].minutes.since(0).map(|(number, minute)| (number - noon, minute.attempts)).collect();
-    // 59 minutes later the 59 before are gone, and what comes late for them is left out.
+    // 59 minutes later the 59 before are gone, and late rows for them are dropped.
     assert_eq!(seen, [(0, 1), (1, 1), (2, 2), (59, 1)]);
 }
 
 #[test]
-fn of_an_old_minute_a_band_is_kept_and_late_attempts_are_counted() {
+fn an_old_minute_keeps_quantiles_and_still_counts_late_attempts() {
     let stats = Stats::default();
     let at = |begun: u64, ended: u64, ttft_ns: u64| {
         let started_unix_ms = NOON_UNIX_MS + begun * 60_000;
@@ -99,7 +99,7 @@ fn of_an_old_minute_a_band_is_kept_and_late_attempts_are_counted() {
 }
 
 #[test]
-fn times_of_what_failed_or_was_given_up_are_not_those_of_answers() {
+fn times_of_failed_and_cancelled_attempts_are_left_out() {
     let stats = Stats::default();
     stats.record(&row(1, "a"));
     stats.record(&Row { ttft_ns: Some(1), ..failed(2, "a", FailureKind::Truncated) });
@@ -112,7 +112,7 @@ fn times_of_what_failed_or_was_given_up_are_not_those_of_answers() {
 }
 
 #[test]
-fn a_lane_that_is_told_anew_is_another() {
+fn a_lane_with_another_model_is_another_lane() {
     let stats = Stats::default();
     stats.record(&row(1, "a"));
     stats.record(&Row { model: "model-2".to_owned(), ..row(2, "a") });
@@ -122,17 +122,17 @@ fn a_lane_that_is_told_anew_is_another() {
     assert!(snapshot.lane("a", "example", "model-3").is_none());
 }
 
-/// How often the rows are heard.
+/// How often the rows are recorded.
 const ROUNDS: u64 = 100;
 
 /// The rows of a call on a lane.
 type RowsOf = fn(u64, &str) -> Vec<Row>;
 
-/// Not bars: figures. `cargo nextest run --release -p tokrate-gateway --run-ignored only hearing_a_row --no-capture`
+/// Figures, not bars. `cargo nextest run --release -p tokrate-gateway --run-ignored only recording_a_row --no-capture`
 #[test]
 #[ignore = "prints figures, which only a quiet machine and an optimised build make true"]
 #[allow(clippy::print_stdout)]
-fn hearing_a_row_costs_less_than_a_microsecond() {
+fn recording_a_row_costs_less_than_a_microsecond() {
     let clock = tokrate_net::Clock::monotonic();
     let lanes = ["anthropic-eu", "groq-1", "local", "openai-1", "together", "vertex"];
     let kinds: [(&str, RowsOf); 3] = [
@@ -142,7 +142,7 @@ fn hearing_a_row_costs_less_than_a_microsecond() {
     ];
     for (name, rows_of) in kinds {
         let stats = Stats::default();
-        // Few enough to stay in the processor's cache, as a row does that was just made; more than are remembered.
+        // Few enough to stay in the processor's cache, as a row that was just made does; more than are kept.
         let rows: Vec<Row> = (0..2_000u64)
             .flat_map(|call| {
                 let mut rows = rows_of(call, lanes[call as usize % lanes.len()]);
