@@ -42,8 +42,8 @@ impl Account {
         let needs = eligible.iter().map(|lane| self.need(self.plan.lane(*lane), Role::First));
         let need = highest_need(needs);
         match self.reserve(need) {
-            Ok(held) => {
-                self.first.replace(held);
+            Ok(reservation) => {
+                self.first.replace(reservation);
                 Ok(())
             }
             Err(refused) => Err(limit_exceeded(key, refused, need, self.shared.clock.wall_seconds())),
@@ -61,16 +61,16 @@ impl Account {
 
     /// The reservation of the first attempt, lowered to what its lane may cost.
     pub fn take_first(&self, lane: LaneId) -> Option<KeyReservation> {
-        let mut held = self.first.take()?;
-        held.lower(self.need(self.plan.lane(lane), Role::First).most);
-        Some(held)
+        let mut reservation = self.first.take()?;
+        reservation.lower(self.need(self.plan.lane(lane), Role::First).most);
+        Some(reservation)
     }
 
     fn reserve(&self, need: Need) -> Result<Option<KeyReservation>, Refused> {
         let Some(key) = self.key() else { return Ok(None) };
         let clock = self.shared.clock;
-        let held = locked(&key.meter).reserve(clock.now(), month_of(clock.wall_seconds()), need)?;
-        Ok(Some(KeyReservation::new(Arc::clone(key), clock, held)))
+        let reservation = locked(&key.meter).reserve(clock.now(), month_of(clock.wall_seconds()), need)?;
+        Ok(Some(KeyReservation::new(Arc::clone(key), clock, reservation)))
     }
 
     /// What an attempt may use on a lane.
@@ -89,16 +89,16 @@ impl Account {
         let price = lane.config.token_price().filter(|_| self.needs_prices());
         let Some(price) = price else { return Need { tokens, ..Need::default() } };
         let beside = self.beside_body();
-        let most = lane.config.token_limits;
-        let referenced = || most.input.unwrap_or(MAX_INPUT_TOKENS);
+        let token_limits = lane.config.token_limits;
+        let referenced = || token_limits.input.unwrap_or(MAX_INPUT_TOKENS);
         let own_bytes = request.body.len() as u64 + TEMPLATE_TOKENS + if beside.tools { TOOL_TOKENS } else { 0 };
-        let input_most = match beside.references {
+        let max_input = match beside.references {
             true => own_bytes.max(referenced()),
-            false => own_bytes.min(most.input.unwrap_or(u64::MAX)),
+            false => own_bytes.min(token_limits.input.unwrap_or(u64::MAX)),
         };
-        let longest = most.output.unwrap_or(MAX_OUTPUT_TOKENS);
-        let each = limit.map_or(longest, |limit| limit.min(most.output.unwrap_or(u64::MAX)));
-        let at_most = price.cost_at_most(input_most, each.saturating_mul(answers));
+        let longest = token_limits.output.unwrap_or(MAX_OUTPUT_TOKENS);
+        let per_answer = limit.map_or(longest, |limit| limit.min(token_limits.output.unwrap_or(u64::MAX)));
+        let at_most = price.cost_at_most(max_input, per_answer.saturating_mul(answers));
         // Hedges and races are optional: they start only if the budget has room for the most they can cost.
         let is_bounded = limit.is_some() && !beside.references;
         let expected = match is_bounded || matches!(role, Role::Hedge | Role::Race) {

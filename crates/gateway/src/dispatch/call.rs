@@ -164,8 +164,8 @@ impl Call {
     /// byte until now.
     pub fn overhead(&self) -> Option<Span> {
         let before = self.attempts.first()?.attempt.started_at - self.account.arrived_at;
-        let behind = self.now() - self.winning_entry()?.attempt.body.borrow().answer.last_byte_at()?;
-        Some(before + behind)
+        let after = self.now() - self.winning_entry()?.attempt.body.borrow().answer.last_byte_at()?;
+        Some(before + after)
     }
 
     /// The whole answer was given to the client's connection.
@@ -190,10 +190,10 @@ impl Call {
     pub fn error_event_bytes(&self, kind: FailureKind, tail: &[u8]) -> Bytes {
         let error = self.error_response(kind, self.winner);
         let request = &self.account.request;
-        let broken = StreamFailure { dialect: request.dialect(), shape: request.shape, kind, message: &error.message };
+        let failure = StreamFailure { dialect: request.dialect(), shape: request.shape, kind, message: &error.message };
         match self.winning_entry() {
-            Some(entry) => Bytes::from(entry.attempt.body.borrow_mut().break_off(&broken, tail)),
-            None => Bytes::from(error_event(broken.dialect, broken.shape, kind, broken.message, tail)),
+            Some(entry) => Bytes::from(entry.attempt.body.borrow_mut().break_off(&failure, tail)),
+            None => Bytes::from(error_event(failure.dialect, failure.shape, kind, failure.message, tail)),
         }
     }
 
@@ -260,11 +260,11 @@ impl Call {
     pub fn upstream_refusal(&self, attempt: usize) -> Option<Response<Bytes>> {
         let attempt = &self.attempts[attempt].attempt;
         let kind = attempt.failure()?.kind;
-        let is_own = blame(kind) == Blame::Client || kind == FailureKind::NotFound || self.is_final(kind);
-        let is_same = attempt.dialect() == self.account.request.dialect();
+        let is_clients = blame(kind) == Blame::Client || kind == FailureKind::NotFound || self.is_final(kind);
+        let same_dialect = attempt.dialect() == self.account.request.dialect();
         let body = attempt.body.borrow();
         let head = body.answer.head().filter(|head| head.status.is_client_error())?;
-        if !is_own || !is_same || !attempt.has_whole_refusal() {
+        if !is_clients || !same_dialect || !attempt.has_whole_refusal() {
             return None;
         }
         let mut response = Response::new(attempt.redacted_refusal(&body));
@@ -327,9 +327,9 @@ impl Call {
                 granted.key = key;
                 return true;
             }
-            let under_way = attempts.iter().filter(|entry| entry.lease.is_some());
-            let under_way = under_way.map(|entry| account.expected_usd(entry.attempt.lane.id));
-            let cost = extra_usd(account.expected_usd(candidate.lane), under_way);
+            let running = attempts.iter().filter(|entry| entry.lease.is_some());
+            let running = running.map(|entry| account.expected_usd(entry.attempt.lane.id));
+            let cost = extra_usd(account.expected_usd(candidate.lane), running);
             granted.extra = locked(&account.alias.budget).reserve(now, cost);
             granted.key = key.filter(|_| granted.extra.is_some());
             granted.extra.is_some()
@@ -349,7 +349,7 @@ impl Call {
             }
             Action::Cancel { attempt, why } => {
                 let now = self.now();
-                self.attempts[attempt].attempt.give_up(now);
+                self.attempts[attempt].attempt.cancel(now);
                 let end = match why {
                     Why::Lost => AttemptEnd::Lost,
                     Why::Failed(kind) => {
@@ -363,7 +363,7 @@ impl Call {
             Action::Finish { .. } => self.ending = Some(Step::Finished),
             Action::Break { attempt, kind, told } => {
                 let now = self.now();
-                self.attempts[attempt].attempt.give_up(now);
+                self.attempts[attempt].attempt.cancel(now);
                 self.attempts[attempt].failed.get_or_insert(Failed { kind, retry_after: None });
                 self.settle(attempt, AttemptEnd::Failed);
                 self.ending = Some(Step::Broken { kind, reported: told });
@@ -379,7 +379,7 @@ impl Call {
         let lane = Arc::clone(account.plan.lane(lane));
         let endpoint = self.lanes.endpoints[candidate];
         let started = locked(&account.plan.router).start(lane.id, now);
-        let beginning = AttemptStart {
+        let attempt_start = AttemptStart {
             endpoint,
             role: role_in_log(role),
             at: now,
@@ -393,7 +393,7 @@ impl Call {
         let client = self.worker.client(&account.plan, &lane, endpoint);
         let client = client.map_err(|error| (FailureKind::Connect, error.to_string()));
         let prepared = account.request.upstream_request(&lane, endpoint, account.plan.limits.answer_bytes);
-        let prepared = prepared.map_err(|said| (FailureKind::BadRequest, said));
+        let prepared = prepared.map_err(|message| (FailureKind::BadRequest, message));
         let batch = Rc::clone(&self.worker.batch);
         let (attempt, failed) = match (prepared, client) {
             (Ok((mut outgoing, reader)), Ok(client)) => {
@@ -405,12 +405,12 @@ impl Call {
                 let redactor = Redactor::new(secrets, account.request.body.clone());
                 let body =
                     UpstreamBody::new(reader, batch).with_redactor(redactor).with_byte_budget(&account.shared.answers);
-                (Attempt::start(beginning, client, outgoing, body, limits), None)
+                (Attempt::start(attempt_start, client, outgoing, body, limits), None)
             }
-            (Err((kind, said)), _) | (_, Err((kind, said))) => {
+            (Err((kind, message)), _) | (_, Err((kind, message))) => {
                 let failed = Failed { kind, retry_after: None };
                 self.race.failed(number, now, failed);
-                (Attempt::unsendable(beginning, batch, kind, said), Some(failed))
+                (Attempt::unsendable(attempt_start, batch, kind, message), Some(failed))
             }
         };
         let Granted { extra, key } = std::mem::take(&mut self.granted);
@@ -423,7 +423,7 @@ impl Call {
     }
 
     /// Hands a loser over to a task that reads it to its end.
-    fn drain(&mut self, number: usize, until: Tick, bytes_most: u64) {
+    fn drain(&mut self, number: usize, until: Tick, max_bytes: u64) {
         let Some(entry) = self.attempts.get_mut(number) else { return };
         let Some(lease) = entry.lease.take() else { return };
         let attempt = entry.attempt.detach();
@@ -435,7 +435,7 @@ impl Call {
             Rc::clone(&self.account),
             attempt,
             lease,
-            drain::Bounds { number, until, bytes_most },
+            drain::Bounds { number, until, max_bytes },
         );
     }
 
@@ -461,7 +461,7 @@ impl Call {
         let entry = &mut self.attempts[number];
         let Some(lease) = entry.lease.take() else { return };
         // A settled attempt has ended: a body that was completed early may not have been polled to its end.
-        entry.attempt.give_up(self.account.shared.clock.now());
+        entry.attempt.cancel(self.account.shared.clock.now());
         let failure = match end {
             AttemptEnd::Failed => entry.failed.map(|failed| failed.kind).or(entry.attempt.measured_failure()),
             // The client got everything; the log notes that a part could not be decoded.
@@ -514,7 +514,7 @@ impl Drop for Call {
             // An attempt that ended without text, after which another lane was tried, counts as failed.
             let was_replaced = !attempt.is_running() && self.winner != Some(number);
             let end = if failed.is_some() || was_replaced { AttemptEnd::Failed } else { AttemptEnd::Abandoned };
-            attempt.give_up(now);
+            attempt.cancel(now);
             self.settle(number, end);
         }
         if let Some(reserved) = self.granted.extra.take() {

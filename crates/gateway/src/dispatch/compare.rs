@@ -166,8 +166,8 @@ impl RunningLane {
 
     fn result(self, started: Tick, lane: &Lane) -> LaneResult {
         let outcome = self.completion.take();
-        let given_up = || Ending::Failed { kind: FailureKind::Cancelled, message: String::new(), retry_after: None };
-        let (ended_at, ending) = outcome.unwrap_or_else(|| (started, given_up()));
+        let cancelled = || Ending::Failed { kind: FailureKind::Cancelled, message: String::new(), retry_after: None };
+        let (ended_at, ending) = outcome.unwrap_or_else(|| (started, cancelled()));
         let mut body = self.body.borrow_mut();
         let timing = body.answer.timing(started, ended_at, ConnectionUse::default());
         let numbers = body.measure(&timing, ending);

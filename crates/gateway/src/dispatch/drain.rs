@@ -17,7 +17,7 @@ use tokrate_meter::AttemptEnd;
 pub(crate) struct Bounds {
     pub number: usize,
     pub until: Tick,
-    pub bytes_most: u64,
+    pub max_bytes: u64,
 }
 
 /// Reads an attempt to its end in a task of its own, then settles it.
@@ -25,20 +25,20 @@ pub(crate) fn spawn(drains: &Drains, account: Rc<Account>, attempt: Attempt, lea
     drains.0.borrow_mut().spawn_local(async move {
         // Dropping the task at shutdown settles the attempt as well.
         let mut draining = Draining { account, attempt, lease: Some(lease), number: bounds.number };
-        let left: Span = bounds.until - draining.account.shared.clock.now();
-        let mut room = bounds.bytes_most;
+        let time_left: Span = bounds.until - draining.account.shared.clock.now();
+        let mut bytes_left = bounds.max_bytes;
         let read = poll_fn(|context| {
             let has_ended = draining.attempt.poll(context);
             // The bytes are discarded.
             let bytes = draining.attempt.body.borrow_mut().take_ready();
-            room = room.saturating_sub(bytes.map_or(0, |bytes| bytes.len() as u64));
-            match has_ended || room == 0 {
+            bytes_left = bytes_left.saturating_sub(bytes.map_or(0, |bytes| bytes.len() as u64));
+            match has_ended || bytes_left == 0 {
                 true => Poll::Ready(()),
                 false => Poll::Pending,
             }
         });
         // At the time limit the attempt is settled with what is known by then.
-        let _ = tokio::time::timeout(left.as_duration(), read).await;
+        let _ = tokio::time::timeout(time_left.as_duration(), read).await;
         drop(draining);
     });
 }
@@ -70,9 +70,9 @@ struct Draining {
 
 impl Drop for Draining {
     fn drop(&mut self) {
-        self.attempt.give_up(self.account.shared.clock.now());
+        self.attempt.cancel(self.account.shared.clock.now());
         if let Some(lease) = self.lease.take() {
-            let ended = AttemptOutcome {
+            let outcome = AttemptOutcome {
                 number: self.number,
                 end: AttemptEnd::Lost,
                 won: false,
@@ -80,7 +80,7 @@ impl Drop for Draining {
                 retry_after: None,
                 overhead: None,
             };
-            self.account.settle(&self.attempt, lease, ended);
+            self.account.settle(&self.attempt, lease, outcome);
         }
     }
 }

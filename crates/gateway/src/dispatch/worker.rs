@@ -21,7 +21,7 @@ pub(crate) struct Worker {
     pub drains: Drains,
     client_config: ClientConfig,
     dial: Dial,
-    planned: RefCell<PlanClients>,
+    current: RefCell<PlanClients>,
 }
 
 /// A plan and the connections that were opened for it.
@@ -34,19 +34,19 @@ struct PlanClients {
 
 impl Worker {
     pub fn new(shared: Arc<Shared>, client_config: ClientConfig, dial: Dial) -> Worker {
-        let planned = PlanClients { generation: shared.generation(), plan: shared.plan(), clients: BTreeMap::new() };
+        let current = PlanClients { generation: shared.generation(), plan: shared.plan(), clients: BTreeMap::new() };
         let (batch, drains) = (Rc::default(), Drains::default());
-        Worker { shared, batch, drains, client_config, dial, planned: RefCell::new(planned) }
+        Worker { shared, batch, drains, client_config, dial, current: RefCell::new(current) }
     }
 
     /// The plan in force. Connections of an earlier plan are closed when its last call has ended.
     pub fn plan(&self) -> Arc<Plan> {
         let generation = self.shared.generation();
-        let mut planned = self.planned.borrow_mut();
-        if planned.generation != generation {
-            *planned = PlanClients { generation, plan: self.shared.plan(), clients: BTreeMap::new() };
+        let mut current = self.current.borrow_mut();
+        if current.generation != generation {
+            *current = PlanClients { generation, plan: self.shared.plan(), clients: BTreeMap::new() };
         }
-        Arc::clone(&planned.plan)
+        Arc::clone(&current.plan)
     }
 
     /// The client for an endpoint of a lane.
@@ -56,16 +56,16 @@ impl Worker {
             let dial = self.dial.clone();
             Ok(Rc::new(Client::dialling(self.client_config.clone(), route, self.shared.clock, dial)?))
         };
-        let mut planned = self.planned.borrow_mut();
-        if !Arc::ptr_eq(&planned.plan, plan) {
+        let mut current = self.current.borrow_mut();
+        if !Arc::ptr_eq(&current.plan, plan) {
             // A call of an earlier plan uses connections of its own.
             return open();
         }
-        if let Some(client) = planned.clients.get(&(lane.id.0, endpoint)) {
+        if let Some(client) = current.clients.get(&(lane.id.0, endpoint)) {
             return Ok(Rc::clone(client));
         }
         let client = open()?;
-        planned.clients.insert((lane.id.0, endpoint), Rc::clone(&client));
+        current.clients.insert((lane.id.0, endpoint), Rc::clone(&client));
         Ok(client)
     }
 }

@@ -45,7 +45,7 @@ impl Handler for Ingress {
         let path = head.uri.path_and_query().map_or("/", |path| path.as_str());
         let route = Route::of(&head.method, path);
         let dialect = error_dialect(&route, &head.headers);
-        match self.answer(route, head, body, &tap).await {
+        match self.serve(route, head, body, &tap).await {
             Ok(response) => response,
             Err(error) => error.into_response(dialect).map(CallBody::plain),
         }
@@ -63,7 +63,7 @@ impl Handler for Ingress {
 }
 
 impl Ingress {
-    async fn answer(
+    async fn serve(
         &self,
         route: Route,
         head: Parts,
@@ -223,15 +223,15 @@ pub(crate) fn admit(plan: &Plan, route: Route, head: &Parts, tap: &ConnectionTap
 fn shape_of(routed: Option<&Routed>, peek: &Glance) -> Shape {
     let Some(routed) = routed else { return Shape::Whole };
     let default = matches!(routed.dialect, Dialect::OllamaChat | Dialect::OllamaGenerate);
-    let asked = if peek.stream.unwrap_or(default) { Shape::Stream } else { Shape::Whole };
-    routed.shape.unwrap_or(asked)
+    let requested = if peek.stream.unwrap_or(default) { Shape::Stream } else { Shape::Whole };
+    routed.shape.unwrap_or(requested)
 }
 
 /// The mode that the client chose for this call, else that of its alias.
 fn mode_for(headers: &HeaderMap, default: Mode) -> Result<Mode, ErrorResponse> {
     let Some(value) = headers.get(MODE_HEADER) else { return Ok(default) };
-    let read = value.to_str().ok().and_then(crate::config::parse_mode);
-    read.ok_or_else(|| {
+    let parsed = value.to_str().ok().and_then(crate::config::parse_mode);
+    parsed.ok_or_else(|| {
         ErrorResponse::bad_request(format!("{MODE_HEADER} is `off`, `hedge`, `race` or `race=N` with N up to 16"))
     })
 }

@@ -180,11 +180,11 @@ impl Account {
         if !outcome.won && (is_extra || outcome.end == AttemptEnd::Lost) {
             self.extra_usd.set(self.extra_usd.get() + cost_usd.unwrap_or(0.0));
         }
-        let given_up =
+        let cancelled =
             matches!(outcome.end, AttemptEnd::Lost | AttemptEnd::Abandoned).then_some(FailureKind::Cancelled);
         let learned = Outcome {
             // A client's disconnect is not held against the lane, nor is a flaw in an answer that was delivered whole.
-            failure: given_up.or(outcome.failure.filter(|_| outcome.end != AttemptEnd::Answered)),
+            failure: cancelled.or(outcome.failure.filter(|_| outcome.end != AttemptEnd::Answered)),
             retry_after: outcome.retry_after,
             prompt_tokens: self.prompt_tokens,
             output_tokens: output,

@@ -215,7 +215,7 @@ impl Lane {
             let unresolved = unresolved.map(|error| error.to_string());
             endpoints.push(Endpoint { config: endpoint.clone(), route, unresolved, secrets });
         }
-        let index = u32::try_from(index).expect("nobody writes down so many lanes");
+        let index = u32::try_from(index).expect("a configuration has fewer than 2^32 lanes");
         let name_headers = [&config.provider, &config.name].map(|name| HeaderValue::from_str(name).ok());
         let health = LaneHealth::default();
         Ok(Lane { id: LaneId(index), config: config.clone(), endpoints, name_headers, health })
@@ -270,7 +270,7 @@ impl Endpoint {
 
 impl Alias {
     fn new(config: &AliasConfig, is_configured: bool) -> Alias {
-        let id = |&index: &usize| LaneId(u32::try_from(index).expect("nobody writes down so many lanes"));
+        let id = |&index: &usize| LaneId(u32::try_from(index).expect("a configuration has fewer than 2^32 lanes"));
         Alias {
             name: config.name.clone(),
             lanes: config.lanes.iter().map(id).collect(),

@@ -63,13 +63,13 @@ pub(crate) struct AttemptStart {
 impl Attempt {
     /// Starts an attempt; nothing is sent before it is polled.
     pub fn start(
-        beginning: AttemptStart,
+        start: AttemptStart,
         client: Rc<Client>,
         outgoing: Outgoing,
         body: UpstreamBody,
         limits: Limits,
     ) -> Attempt {
-        let mut attempt = Attempt::unsent(beginning, body);
+        let mut attempt = Attempt::unsent(start, body);
         attempt.request_bytes = outgoing.body.len();
         let mut receiving = BodySink(Rc::clone(&attempt.body));
         attempt.running = Some(Box::pin(async move { deliver(&client, &outgoing, limits, &mut receiving).await }));
@@ -78,19 +78,19 @@ impl Attempt {
 
     /// An attempt that failed before it could be sent.
     pub fn unsendable(
-        beginning: AttemptStart,
+        start: AttemptStart,
         batch: Rc<RefCell<EventBatch>>,
         kind: FailureKind,
-        said: String,
+        message: String,
     ) -> Attempt {
-        let at = beginning.at;
-        let mut attempt = Attempt::unsent(beginning, UpstreamBody::new(BodyReader::Opaque, batch));
-        attempt.close(at, Ending::Failed { kind, message: said, retry_after: None });
+        let at = start.at;
+        let mut attempt = Attempt::unsent(start, UpstreamBody::new(BodyReader::Opaque, batch));
+        attempt.close(at, Ending::Failed { kind, message, retry_after: None });
         attempt
     }
 
-    fn unsent(beginning: AttemptStart, body: UpstreamBody) -> Attempt {
-        let AttemptStart { lane, endpoint, role, at, unix_ms, in_flight } = beginning;
+    fn unsent(start: AttemptStart, body: UpstreamBody) -> Attempt {
+        let AttemptStart { lane, endpoint, role, at, unix_ms, in_flight } = start;
         Attempt {
             lane,
             endpoint,
@@ -163,11 +163,11 @@ impl Attempt {
     }
 
     /// Cancels the exchange and closes its connection. No effect on one that has ended.
-    pub fn give_up(&mut self, now: Tick) {
+    pub fn cancel(&mut self, now: Tick) {
         if self.running.take().is_some() {
-            let given_up =
+            let cancelled =
                 || Ending::Failed { kind: FailureKind::Cancelled, message: String::new(), retry_after: None };
-            let ending = self.body.borrow().translation_failure().unwrap_or_else(given_up);
+            let ending = self.body.borrow().translation_failure().unwrap_or_else(cancelled);
             self.close(now, ending);
         }
     }
@@ -176,9 +176,9 @@ impl Attempt {
     pub fn failure(&self) -> Option<Failed> {
         let measured = self.measured.as_ref()?;
         let failure = measured.failure.as_ref()?;
-        let says_why = measured.finish.is_some() && self.body.borrow().is_good();
-        let is_whole = failure.kind == FailureKind::Empty && says_why;
-        (!is_whole).then_some(Failed { kind: failure.kind, retry_after: failure.retry_after })
+        let has_reason = measured.finish.is_some() && self.body.borrow().is_good();
+        let is_empty_answer = failure.kind == FailureKind::Empty && has_reason;
+        (!is_empty_answer).then_some(Failed { kind: failure.kind, retry_after: failure.retry_after })
     }
 
     /// The failure as measured; an answer without text counts as one.

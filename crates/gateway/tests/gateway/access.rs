@@ -1,4 +1,5 @@
-//! Who may ask at all, and what those cost who may not: web pages, foreign names, crowds, requests that are never finished.
+//! Access control: web pages of other sites, foreign host names, crowds without a key, requests that are never
+//! finished.
 
 use crate::client::{Answer, ask, post, read_answer, read_until, request};
 use crate::harness::{TestGateway, configured, lane};
@@ -10,7 +11,7 @@ use tokrate_wire::Dialect;
 
 const CHAT: &str = "/v1/chat/completions";
 const BODY: &str = r#"{"model":"all","messages":[{"role":"user","content":"hi"}]}"#;
-/// Nothing here takes as long.
+/// Far longer than anything here takes.
 const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(20);
 
 fn answering() -> Scripted {
@@ -26,7 +27,7 @@ fn key(limits: KeyLimits) -> KeyConfig {
     KeyConfig { name: "team".to_owned(), sha256: key_hash("sk-team"), aliases: Vec::new(), limits }
 }
 
-/// Sends exactly these lines as a head, and what follows it.
+/// Sends exactly these header lines, and a body.
 fn raw(address: SocketAddr, lines: &[&str], body: &str) -> Answer {
     let mut stream = TcpStream::connect(address).expect("it listens");
     let head: String = lines.iter().map(|line| format!("{line}\r\n")).collect();
@@ -35,7 +36,7 @@ fn raw(address: SocketAddr, lines: &[&str], body: &str) -> Answer {
 }
 
 #[test]
-fn a_web_page_cannot_have_a_lane_asked_and_a_foreign_name_is_not_answered() {
+fn a_web_page_cannot_make_calls_and_a_foreign_host_name_is_rejected() {
     let first_lane = answering();
     let mut config = config(&first_lane);
     config.hosts = vec!["gateway.example".to_owned()];
@@ -48,7 +49,7 @@ fn a_web_page_cannot_have_a_lane_asked_and_a_foreign_name_is_not_answered() {
         raw(gateway.address, &lines, BODY)
     };
     let (here, json) = (gateway.address.to_string(), "content-type: application/json");
-    // What `fetch(…, {mode: "no-cors"})` sends, from a page on another port, from a file, and from a form.
+    // What `fetch(…, {mode: "no-cors"})` sends from a page on another port, from a file, and from a form.
     for more in [
         ["origin: http://127.0.0.1:9000", "content-type: text/plain;charset=UTF-8", "sec-fetch-site: same-site"],
         ["origin: null", "content-type: text/plain", "sec-fetch-site: cross-site"],
@@ -112,7 +113,7 @@ fn the_admin_side_has_the_same_rules_with_a_key_and_without() {
 }
 
 #[test]
-fn a_keys_limit_of_calls_holds_before_anything_of_a_body_is_read() {
+fn a_keys_limit_of_concurrent_calls_holds_before_any_of_a_body_is_read() {
     let first_lane = answering();
     let mut config = config(&first_lane);
     config.keys = vec![key(KeyLimits { streams: Some(1), ..KeyLimits::default() })];
@@ -145,7 +146,7 @@ fn a_keys_limit_of_calls_holds_before_anything_of_a_body_is_read() {
 }
 
 #[test]
-fn bodies_beyond_what_all_may_hold_are_turned_away_by_their_head_and_small_ones_pass() {
+fn bodies_beyond_the_shared_limit_are_rejected_by_their_head_and_small_ones_pass() {
     let first_lane = answering();
     let mut config = config(&first_lane);
     config.limits.bodies_bytes = 8 << 20;
@@ -159,7 +160,7 @@ fn bodies_beyond_what_all_may_hold_are_turned_away_by_their_head_and_small_ones_
     let mut first = TcpStream::connect(gateway.address).expect("it listens");
     first.write_all(head(5 << 20).as_bytes()).expect("it reads");
     first.write_all(&vec![b' '; 4 << 20]).expect("it reads");
-    // What was written may still be on its way; once it has been read, there is no room for as much again.
+    // The bytes may still be in transit; once they were read, there is no room for as much again.
     let refused = loop {
         let mut more = TcpStream::connect(gateway.address).expect("it listens");
         more.set_read_timeout(Some(std::time::Duration::from_millis(50))).expect("a bound");
@@ -174,7 +175,7 @@ fn bodies_beyond_what_all_may_hold_are_turned_away_by_their_head_and_small_ones_
     assert!(refused.text().contains("`bodies_bytes`"), "{}", refused.text());
     assert_eq!(post(gateway.address, CHAT, BODY).status, 200);
     drop(first);
-    // Whoever leaves gives back what it held.
+    // A client that disconnects releases its bytes.
     let large = format!("{{\"model\":\"all\",\"messages\":[],\"x\":\"{}\"}}", "y".repeat(5 << 20));
     let mut last = post(gateway.address, CHAT, &large);
     while last.status == 503 {
@@ -207,7 +208,7 @@ fn a_crowd_without_a_key_does_not_shut_out_a_client_with_one() {
 }
 
 #[test]
-fn a_kept_connection_that_has_shown_a_key_is_not_given_up_for_a_crowd_without_one() {
+fn a_kept_connection_with_a_key_is_not_closed_for_a_crowd_without_one() {
     let first_lane = answering();
     let mut config = config(&first_lane);
     config.keys = vec![key(KeyLimits::default())];

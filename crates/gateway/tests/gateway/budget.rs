@@ -1,4 +1,4 @@
-//! Dollars of keys and of hedges: what calls at once can spend, what is refused, and what is given back.
+//! Budgets of keys and of hedges: what concurrent calls can spend, what is refused, and what is released.
 
 use crate::billing::{Bill, Gate, start};
 use crate::client::{Answer, ask, post, read_answer_after, read_until, request};
@@ -22,7 +22,7 @@ use tokrate_wire::Dialect;
 const CHAT: &[Dialect] = &[Dialect::OpenAiChat];
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// A key `sk-k` with so many dollars a month.
+/// A key `sk-k` with a monthly budget.
 fn key(usd: f64) -> KeyConfig {
     let limits = KeyLimits { usd_per_month: Money::from_usd(usd), ..KeyLimits::default() };
     KeyConfig { name: "k".to_owned(), sha256: key_hash("sk-k"), aliases: Vec::new(), limits }
@@ -32,12 +32,12 @@ fn with_key(usd: f64, config: Config) -> Config {
     Config { keys: vec![key(usd)], ..config }
 }
 
-fn requests(address: SocketAddr, path: &str, body: &str) -> Answer {
+fn send(address: SocketAddr, path: &str, body: &str) -> Answer {
     ask(address, "POST", path, &[("authorization", "Bearer sk-k")], body.as_bytes())
 }
 
 fn chat(address: SocketAddr, more: &str) -> Answer {
-    requests(address, "/v1/chat/completions", &chat_body(more))
+    send(address, "/v1/chat/completions", &chat_body(more))
 }
 
 fn chat_body(more: &str) -> String {
@@ -49,7 +49,7 @@ fn message(answer: &Answer) -> String {
     json["error"]["message"].as_str().expect("OpenAI's form").to_owned()
 }
 
-/// What the rows of the key cost (USD).
+/// The cost of the key's rows (USD).
 fn spent(rows: &[Attempt]) -> f64 {
     rows.iter().filter(|row| row.key.as_deref() == Some("k")).filter_map(|row| row.cost_usd).sum()
 }
@@ -81,7 +81,7 @@ fn a_count_of_tokens_that_no_answer_can_have_spends_nothing() {
     }
 }
 
-/// What each of two lanes' rows says of its cost, after one call of this mode to the first.
+/// How the cost of each of two lanes' attempts is recorded, after one call in this mode that starts with the first.
 fn costs(scripts: [Script; 2], loser: LoserPolicy, mode: Mode) -> Vec<(String, CostBasis, f64)> {
     let lanes = scripts.map(|script| Scripted::start(vec![script]));
     let lanes_of = ["one", "two"].into_iter().zip(&lanes).map(|(name, scripted)| {
@@ -93,7 +93,7 @@ fn costs(scripts: [Script; 2], loser: LoserPolicy, mode: Mode) -> Vec<(String, C
     let body = chat_body(r#","stream":true"#);
     std::thread::scope(|scope| {
         let call = scope.spawn(|| ask(gateway.address, "POST", "/v1/chat/completions", &[], body.as_bytes()));
-        // The second lane goes on when the first has been asked.
+        // The second lane continues once the first has its request.
         while lanes[0].requests().is_empty() {
             std::thread::yield_now();
         }
@@ -105,7 +105,7 @@ fn costs(scripts: [Script; 2], loser: LoserPolicy, mode: Mode) -> Vec<(String, C
     rows.iter().map(|row| (row.lane.clone(), row.cost_basis, row.cost_usd.expect("lanes have prices"))).collect()
 }
 
-/// A stream that says how it goes on, and no tokens.
+/// A stream with text and no usage.
 fn uncounted() -> Vec<u8> {
     stream(
         "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"some words\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n",
@@ -113,12 +113,12 @@ fn uncounted() -> Vec<u8> {
 }
 
 #[test]
-fn an_attempt_is_free_if_nobody_bills_it_and_reckoned_otherwise() {
+fn an_attempt_that_nobody_bills_is_free_and_any_other_is_estimated() {
     let message = || Script::SendHoldSend(Vec::new(), uncounted());
     let silent = || Script::SendAndStall(Vec::new());
     let race = || Mode::Race { lanes: 2 };
     let basis = |costs: &[(String, CostBasis, f64)], lane: usize| (costs[lane].1, costs[lane].2 > 0.0);
-    // It lost before it answered; who was asked has read the prompt.
+    // It lost before it answered, but it has read the prompt.
     let costs_of = costs([silent(), message()], LoserPolicy::CancelEstimate, race());
     assert_eq!(basis(&costs_of, 0), (CostBasis::Estimated, true), "{costs_of:?}");
     assert_eq!(basis(&costs_of, 1), (CostBasis::Estimated, true), "{costs_of:?}");
@@ -138,7 +138,7 @@ fn an_attempt_is_free_if_nobody_bills_it_and_reckoned_otherwise() {
 }
 
 #[test]
-fn what_is_held_is_what_the_dearest_of_the_lanes_may_cost() {
+fn the_reservation_covers_the_most_expensive_lane() {
     for dear_first in [true, false] {
         let lanes = [answering(), answering()];
         let mut of_lanes: Vec<_> =
@@ -153,32 +153,32 @@ fn what_is_held_is_what_the_dearest_of_the_lanes_may_cost() {
 }
 
 #[test]
-fn while_a_call_is_open_what_the_dearest_lane_may_cost_is_held() {
+fn the_reservation_lasts_while_a_call_is_open() {
     let held = Script::SendHoldSend(Vec::new(), whole("200 OK", &chat_whole("yes")));
-    let (dear, cheap) = (Scripted::start(vec![held]), answering());
-    let mut of_lanes = vec![lane("dear", dear.address, CHAT), lane("cheap", cheap.address, CHAT)];
+    let (expensive, cheap) = (Scripted::start(vec![held]), answering());
+    let mut of_lanes = vec![lane("dear", expensive.address, CHAT), lane("cheap", cheap.address, CHAT)];
     of_lanes[0].price = Some(Price { input: 1.0, output: 2_000.0, ..Price::default() });
     let gateway = TestGateway::start(with_key(0.3, configured(of_lanes, Mode::Off)));
     let limit = r#","max_tokens":100"#;
     std::thread::scope(|scope| {
         let first = scope.spawn(|| chat(gateway.address, limit).status);
-        while dear.requests().is_empty() {
+        while expensive.requests().is_empty() {
             std::thread::yield_now();
         }
         let second = scope.spawn(|| chat(gateway.address, limit).status);
-        // A second one that is let in waits for as long as the first: let it be asked, or refused.
-        while dear.requests().len() < 2 && !second.is_finished() {
+        // A second call that is admitted waits as long as the first: wait until it was sent or refused.
+        while expensive.requests().len() < 2 && !second.is_finished() {
             std::thread::yield_now();
         }
-        dear.release();
-        dear.release();
+        expensive.release();
+        expensive.release();
         assert_eq!(second.join().expect("an answer"), 429, "0.2 USD of 0.3 are held for the first");
         assert_eq!(first.join().expect("an answer"), 200);
     });
 }
 
 #[test]
-fn what_lanes_refuse_uses_up_no_tokens_of_a_key() {
+fn refused_calls_use_no_tokens_of_a_key() {
     let refusing = Scripted::start(vec![Script::Send(vec![whole("400 Bad Request", "{}")])]);
     let mut config = configured(vec![lane("one", refusing.address, CHAT)], Mode::Off);
     let limits = KeyLimits { tokens_per_minute: Some(60), ..KeyLimits::default() };
@@ -190,7 +190,7 @@ fn what_lanes_refuse_uses_up_no_tokens_of_a_key() {
 }
 
 #[test]
-fn two_hundred_calls_at_once_without_a_limit_spend_the_budget_and_one_answer_at_most() {
+fn two_hundred_concurrent_calls_exceed_a_budget_by_one_answer_at_most() {
     const CLIENTS: usize = 200;
     let gate = Gate::of(CLIENTS);
     let address = start(1, &gate);
@@ -203,13 +203,13 @@ fn two_hundred_calls_at_once_without_a_limit_spend_the_budget_and_one_answer_at_
     assert!(good >= 1, "the first one may");
     assert!(answers.iter().all(|answer| matches!(answer.status, 200 | 429)));
     // One after the other they use up all of it.
-    let more = (0..20).take_while(|_| requests(gateway.address, "/v1/chat/completions", &body).status == 200).count();
+    let more = (0..20).take_while(|_| send(gateway.address, "/v1/chat/completions", &body).status == 200).count();
     assert!(good + more >= 4, "{good} and {more} calls of 0.0002 USD");
     let spent = spent(&gateway.rows());
     assert!(spent <= 0.001 + answer_usd + 1e-12, "{spent}");
 }
 
-/// Sends all bodies at once.
+/// Sends all bodies concurrently.
 fn at_once(gateway: &TestGateway, gate: &Arc<Gate>, path: &str, bodies: &[String]) -> Vec<Answer> {
     let address = gateway.address;
     std::thread::scope(|scope| {
@@ -217,7 +217,7 @@ fn at_once(gateway: &TestGateway, gate: &Arc<Gate>, path: &str, bodies: &[String
             .iter()
             .map(|body| {
                 scope.spawn(move || {
-                    let answer = requests(address, path, body);
+                    let answer = send(address, path, body);
                     if answer.status == 429 {
                         gate.refused();
                     }
@@ -229,25 +229,25 @@ fn at_once(gateway: &TestGateway, gate: &Arc<Gate>, path: &str, bodies: &[String
     })
 }
 
-/// A call of a drawn case.
+/// A call of a random case.
 #[derive(Clone, Debug)]
-struct Drawn {
+struct RandomCall {
     limit: Option<u64>,
     answers: u64,
-    /// Of what may be billed at most (percent).
+    /// Percent of what may be billed at most.
     input: u64,
     output: u64,
     first_fails: bool,
     padding: usize,
 }
 
-/// Longest answer of the drawn lanes.
+/// Longest answer of the random lanes.
 const LONGEST: u64 = 500;
 
-fn drawn() -> impl Strategy<Value = Drawn> {
+fn random_call() -> impl Strategy<Value = RandomCall> {
     let limit = proptest::option::weighted(0.6, 1..700_u64);
     (limit, 1..4_u64, 0..=100_u64, 0..=100_u64, proptest::bool::weighted(0.2), 0..300_usize).prop_map(
-        |(limit, answers, input, output, first_fails, padding)| Drawn {
+        |(limit, answers, input, output, first_fails, padding)| RandomCall {
             limit,
             answers,
             input,
@@ -258,7 +258,7 @@ fn drawn() -> impl Strategy<Value = Drawn> {
     )
 }
 
-impl Drawn {
+impl RandomCall {
     /// Its body in a dialect, and what it may be billed at most.
     fn body(&self, dialect: Dialect) -> String {
         use Dialect::{Anthropic, Gemini, LlamaCompletion, OllamaChat, OllamaGenerate};
@@ -295,7 +295,7 @@ impl Drawn {
                 LlamaCompletion => format!(r#"{{"model":"all","prompt":"{text}"{}}}"#, number("n_predict")),
             }
         };
-        // A text has no more tokens than its body has bytes; what is billed stands in the body itself.
+        // A text has no more tokens than its body has bytes; what is billed is written in the body itself.
         let bytes = write(0).len() as u64;
         write(bytes * self.input / 100)
     }
@@ -310,20 +310,20 @@ fn path_of(dialect: Dialect) -> String {
     format!("{prefix}{}", dialect.path("all", tokrate_wire::Shape::Whole))
 }
 
-/// A drawn budget, as a share of what all calls could cost at most.
-type Case = (Vec<Drawn>, [(f64, f64); 2], u64, usize, bool);
+/// A random budget, as a share of what all calls could cost at most.
+type Case = (Vec<RandomCall>, [(f64, f64); 2], u64, usize, bool);
 
 fn case() -> impl Strategy<Value = Case> {
     let price = || (0.0..20.0, 0.0..60.0);
     let prices = (price(), price()).prop_map(|(one, other)| [one, other]);
-    (proptest::collection::vec(drawn(), 2..10), prices, 1..150_u64, 0..3_usize, any::<bool>())
+    (proptest::collection::vec(random_call(), 2..10), prices, 1..150_u64, 0..3_usize, any::<bool>())
 }
 
 fn never_more_than_one_answer(dialect: Dialect, case: &Case) -> Result<(), TestCaseError> {
     let (calls, prices, share, mode, is_drained) = case;
     let mode = [Mode::Off, Mode::Race { lanes: 2 }, Mode::Hedge][*mode];
     let gate = Gate::of(calls.len());
-    // The other lane is asked by translation, unless it speaks the same.
+    // The other lane needs a translation, unless it speaks the same dialect.
     let spoken = [dialect, if *is_drained { dialect } else { Dialect::OpenAiChat }];
     let lanes = (0..2).map(|index| {
         let (input, output) = prices[index];
@@ -355,7 +355,7 @@ fn never_more_than_one_answer(dialect: Dialect, case: &Case) -> Result<(), TestC
 }
 
 #[test]
-fn whatever_calls_at_once_are_billed_a_budget_is_exceeded_by_one_answer_at_most_in_every_dialect() {
+fn in_every_dialect_concurrent_calls_exceed_a_budget_by_one_answer_at_most() {
     for dialect in Dialect::ALL {
         let config = ProptestConfig { cases: 8, failure_persistence: None, ..ProptestConfig::default() };
         let mut runner = TestRunner::new_with_rng(
@@ -368,7 +368,7 @@ fn whatever_calls_at_once_are_billed_a_budget_is_exceeded_by_one_answer_at_most_
 }
 
 #[test]
-fn a_limit_beyond_everything_is_refused_and_says_what_is_left() {
+fn an_absurd_output_limit_is_refused_with_what_is_left() {
     let first_lane = answering();
     let gateway = TestGateway::start(with_key(1.0, configured(vec![lane("one", first_lane.address, CHAT)], Mode::Off)));
     for more in [
@@ -390,7 +390,7 @@ fn a_limit_beyond_everything_is_refused_and_says_what_is_left() {
 }
 
 #[test]
-fn a_call_that_may_take_all_there_is_keeps_others_out_until_it_ends_however_it_ends() {
+fn a_call_that_may_spend_the_whole_budget_blocks_others_until_it_ends_however_it_ends() {
     let events = chat_events(&["one"]);
     let begun = {
         let end = events.find("one").and_then(|at| Some(at + events[at..].find("\n\n")? + 2)).expect("an event");
@@ -398,7 +398,8 @@ fn a_call_that_may_take_all_there_is_keeps_others_out_until_it_ends_however_it_e
         bytes.extend_from_slice(format!("{:x}\r\n{}\r\n", end, &events[..end]).as_bytes());
         bytes
     };
-    // The first client leaves, the second one's lane breaks, the third one's fails before its first token, the rest is good.
+    // The first client disconnects, the second one's lane breaks, the third one's fails before its first token, the
+    // rest is good.
     let first_lane = Scripted::start(vec![
         Script::SendAndStall(begun.clone()),
         Script::SendAndHold(begun),
@@ -415,7 +416,7 @@ fn a_call_that_may_take_all_there_is_keeps_others_out_until_it_ends_however_it_e
         let bytes = read_until(&mut stream, "\"one\"");
         (stream, bytes)
     };
-    let again = || requests(gateway.address, "/v1/chat/completions", body);
+    let again = || send(gateway.address, "/v1/chat/completions", body);
     let (leaver, _) = begin();
     assert_eq!(again().status, 429, "131072 tokens may cost more than is left");
     drop(leaver);
@@ -423,7 +424,7 @@ fn a_call_that_may_take_all_there_is_keeps_others_out_until_it_ends_however_it_e
     let (mut other, bytes) = begin();
     assert_eq!(again().status, 429);
     first_lane.release();
-    // The end of the answer is told when the attempt has been settled.
+    // The end of the answer arrives after the attempt was settled.
     let broken = read_answer_after(bytes, &mut other);
     assert!(broken.text().contains("\"error\""), "{}", broken.text());
     assert_eq!(again().status, 502);
@@ -433,7 +434,7 @@ fn a_call_that_may_take_all_there_is_keeps_others_out_until_it_ends_however_it_e
 }
 
 #[test]
-fn further_attempts_begin_only_where_the_key_has_dollars_for_the_most_they_can_cost() {
+fn further_attempts_start_only_if_the_budget_covers_the_most_they_can_cost() {
     let quick = || Script::Send(vec![whole("200 OK", &chat_whole("yes"))]);
     // 58 bytes and a template's tokens at 1 USD, a thousand output tokens at 2 USD a million: 2.4 thousandths at most.
     for (usd, attempts) in [(0.0030, 1), (0.0060, 2)] {
@@ -443,7 +444,7 @@ fn further_attempts_begin_only_where_the_key_has_dollars_for_the_most_they_can_c
         assert_eq!(chat(gateway.address, r#","max_tokens":1000"#).status, 200);
         assert_eq!(gateway.rows().len(), attempts, "of {usd} USD");
     }
-    // One that failed for nothing leaves what was held for it to the next.
+    // An attempt that failed at no cost leaves its reservation to the next.
     let failing = Scripted::start(vec![Script::Send(vec![whole("500 Internal Server Error", "{}")])]);
     let good = Scripted::start(vec![quick()]);
     let lanes = vec![lane("failing", failing.address, CHAT), lane("good", good.address, CHAT)];
@@ -453,9 +454,9 @@ fn further_attempts_begin_only_where_the_key_has_dollars_for_the_most_they_can_c
 }
 
 #[test]
-fn a_call_is_held_at_the_dearest_lane_that_it_may_go_to() {
-    let (cheap, dear) = (answering(), answering());
-    let mut lanes = vec![lane("cheap", cheap.address, CHAT), lane("dear", dear.address, CHAT)];
+fn a_call_reserves_for_the_most_expensive_lane_it_may_go_to() {
+    let (cheap, expensive) = (answering(), answering());
+    let mut lanes = vec![lane("cheap", cheap.address, CHAT), lane("dear", expensive.address, CHAT)];
     lanes[1].price = Some(Price { input: 100.0, output: 200.0, ..Price::default() });
     let gateway = TestGateway::start(with_key(0.01, configured(lanes, Mode::Off)));
     assert_eq!(
@@ -464,32 +465,32 @@ fn a_call_is_held_at_the_dearest_lane_that_it_may_go_to() {
         "`fixed` would go to the cheap one, which may fail"
     );
     let alone = r#"{"model":"cheap","max_tokens":1000,"messages":[]}"#;
-    assert_eq!(requests(gateway.address, "/v1/chat/completions", alone).status, 200);
-    assert!(dear.requests().is_empty());
+    assert_eq!(send(gateway.address, "/v1/chat/completions", alone).status, 200);
+    assert!(expensive.requests().is_empty());
 }
 
 #[test]
-fn what_was_held_for_the_dearest_lane_is_free_again_once_a_cheaper_one_is_asked() {
+fn the_reservation_is_lowered_once_a_cheaper_lane_is_chosen() {
     let events = chat_events(&["one"]);
     let cut = events.find("one").and_then(|at| Some(at + events[at..].find("\n\n")? + 2)).expect("an event");
     let begun = [stream_head(), format!("{cut:x}\r\n{}\r\n", &events[..cut]).into_bytes()].concat();
     let cheap = Scripted::start(vec![Script::SendAndStall(begun), Script::Send(vec![stream(&events)])]);
-    let dear = answering();
-    let mut lanes = vec![lane("cheap", cheap.address, CHAT), lane("dear", dear.address, CHAT)];
+    let expensive = answering();
+    let mut lanes = vec![lane("cheap", cheap.address, CHAT), lane("dear", expensive.address, CHAT)];
     lanes[1].price = Some(Price { input: 100.0, output: 200.0, ..Price::default() });
-    // The dear one may bill 0.2 USD and some for the prompt.
+    // The expensive lane may bill 0.2 USD and some for the prompt.
     let gateway = TestGateway::start(with_key(0.3, configured(lanes, Mode::Off)));
     let body = chat_body(r#","stream":true,"max_tokens":1000"#);
     let mut first = TcpStream::connect(gateway.address).expect("it listens");
     let headers = [("authorization", "Bearer sk-k")];
     first.write_all(&request("POST", "/v1/chat/completions", &headers, body.as_bytes())).expect("it reads");
     read_until(&mut first, "\"one\"");
-    assert_eq!(requests(gateway.address, "/v1/chat/completions", &body).status, 200);
-    assert!(dear.requests().is_empty());
+    assert_eq!(send(gateway.address, "/v1/chat/completions", &body).status, 200);
+    assert!(expensive.requests().is_empty());
 }
 
 #[test]
-fn what_was_held_for_a_further_attempt_that_never_begins_is_given_back() {
+fn the_reservation_of_an_attempt_that_never_starts_is_released() {
     let lanes = [answering(), answering()];
     let configs = lanes.iter().zip(["one", "two"]).map(|(at, name)| lane(name, at.address, CHAT)).collect();
     let mut config = configured(configs, Mode::Race { lanes: 2 });
@@ -502,7 +503,7 @@ fn what_was_held_for_a_further_attempt_that_never_begins_is_given_back() {
 }
 
 #[test]
-fn a_call_with_a_limit_is_held_at_its_bytes_a_template_and_what_is_put_before_tools() {
+fn a_reservation_counts_the_bytes_the_template_and_the_text_before_tools() {
     for (more, put_before) in [("", 256), (r#","tools":[]"#, 256 + 1_024)] {
         let more = format!(r#"{more},"max_tokens":1000"#);
         let most_usd = (chat_body(&more).len() + put_before) as f64 / 1e6 + 1_000.0 * 2.0 / 1e6;
@@ -517,7 +518,7 @@ fn a_call_with_a_limit_is_held_at_its_bytes_a_template_and_what_is_put_before_to
 }
 
 #[test]
-fn a_call_that_refers_to_what_is_not_in_its_body_is_held_at_the_longest_prompt() {
+fn a_call_that_refers_to_content_outside_its_body_reserves_the_longest_prompt() {
     let chat_path = "/v1/chat/completions";
     let picture = r#"{"model":"all","max_tokens":1000,"messages":[{"role":"user","content":
         [{"type":"image_url","image_url":{"url":"https://example.com/a.png"}}]}]}"#;
@@ -527,7 +528,7 @@ fn a_call_that_refers_to_what_is_not_in_its_body_is_held_at_the_longest_prompt()
         let answer = Script::Send(vec![whole("200 OK", &chat_whole("yes"))]);
         let first_lane = Scripted::start(vec![Script::SendAndStall(Vec::new()), answer]);
         let dialects = [Dialect::OpenAiChat, Dialect::OpenAiResponses];
-        // A prompt of a million tokens costs a dollar, which is why nothing else may begin beside it.
+        // A prompt of a million tokens costs a dollar, so nothing else may start beside it.
         let gateway =
             TestGateway::start(with_key(0.01, configured(vec![lane("one", first_lane.address, &dialects)], Mode::Off)));
         let mut first = TcpStream::connect(gateway.address).expect("it listens");
@@ -538,12 +539,12 @@ fn a_call_that_refers_to_what_is_not_in_its_body_is_held_at_the_longest_prompt()
             assert!(begun.elapsed() < TIMEOUT, "never asked: {body}");
             std::thread::yield_now();
         }
-        assert_eq!(requests(gateway.address, chat_path, &plain).status, other, "{body}");
+        assert_eq!(send(gateway.address, chat_path, &plain).status, other, "{body}");
     }
 }
 
 #[test]
-fn a_lane_that_keeps_to_max_tokens_alone_is_held_at_that() {
+fn a_lane_that_reads_only_max_tokens_is_reserved_by_that() {
     let status = |max_tokens_field: bool| {
         let first_lane = answering();
         let mut spoken = lane("one", first_lane.address, CHAT);
@@ -555,7 +556,7 @@ fn a_lane_that_keeps_to_max_tokens_alone_is_held_at_that() {
 }
 
 #[test]
-fn a_key_with_a_budget_is_not_let_to_lanes_whose_price_is_not_known() {
+fn a_key_with_a_budget_cannot_use_lanes_without_a_known_price() {
     let (unknown, free, priced) = (answering(), answering(), answering());
     let mut lanes = vec![lane("unknown", unknown.address, CHAT), lane("free", free.address, CHAT)];
     lanes.push(lane("priced", priced.address, CHAT));
@@ -570,7 +571,7 @@ fn a_key_with_a_budget_is_not_let_to_lanes_whose_price_is_not_known() {
     let gateway = TestGateway::start(config);
     assert_eq!(chat(gateway.address, "").header("x-tokrate-winner"), Some("free"));
     let body = r#"{"model":"unknown","messages":[]}"#;
-    let refused = requests(gateway.address, "/v1/chat/completions", body);
+    let refused = send(gateway.address, "/v1/chat/completions", body);
     assert_eq!(refused.status, 403);
     let message = message(&refused);
     assert!(message.contains("(unknown)") && message.contains("`price` under [gateway.lanes.unknown]"), "{message}");
@@ -603,7 +604,7 @@ fn a_log_that_keeps_its_rows_for_the_longest_month_is_enough_for_a_budget_and_no
 }
 
 #[test]
-fn warnings_are_of_lanes_that_a_key_may_reach_and_of_answers_that_cost_more_than_its_budget() {
+fn warnings_name_lanes_that_a_key_may_reach_and_answers_beyond_its_budget() {
     let at = SocketAddr::from(([127, 0, 0, 1], 1));
     let mut lanes = ["one", "two", "three"].map(|name| lane(name, at, CHAT));
     lanes.iter_mut().for_each(|lane| lane.token_limits.output = Some(1_000));
@@ -652,7 +653,7 @@ fn what_a_key_has_spent_outlives_a_restart_a_new_secret_and_new_settings() {
 }
 
 #[test]
-fn tokens_a_minute_hold_what_may_be_written_and_get_back_what_was_not() {
+fn tokens_per_minute_reserve_what_may_be_written_and_release_what_was_not() {
     let first_lane = answering();
     let mut config = configured(vec![lane("one", first_lane.address, CHAT)], Mode::Off);
     let limits = KeyLimits { tokens_per_minute: Some(3_000), ..KeyLimits::default() };
@@ -671,7 +672,7 @@ fn tokens_a_minute_hold_what_may_be_written_and_get_back_what_was_not() {
 }
 
 #[test]
-fn a_key_that_has_used_up_its_tokens_or_its_dollars_is_told_which_and_when_to_come_back() {
+fn a_key_that_has_used_up_its_tokens_or_its_budget_learns_which_and_when_to_retry() {
     let answer = chat_whole("yes").replace(r#""prompt_tokens":5"#, r#""prompt_tokens":2900"#);
     let first_lane = Scripted::start(vec![Script::Send(vec![whole("200 OK", &answer)])]);
     let refused = |limits: KeyLimits| {
@@ -690,15 +691,15 @@ fn a_key_that_has_used_up_its_tokens_or_its_dollars_is_told_which_and_when_to_co
 }
 
 #[test]
-fn tokens_from_a_cache_and_tokens_written_to_one_cost_what_they_are_said_to() {
+fn tokens_read_from_and_written_to_a_cache_have_their_own_prices() {
     let body = r#"{"id":"x","type":"message","role":"assistant","model":"m","content":[{"type":"text","text":"yes"}],"stop_reason":"end_turn","usage":{"input_tokens":100,"cache_read_input_tokens":600,"cache_creation_input_tokens":300,"output_tokens":10}}"#;
     let cost = |price: Price| {
         let first_lane = Scripted::start(vec![Script::Send(vec![whole("200 OK", body)])]);
         let mut spoken = lane("one", first_lane.address, &[Dialect::Anthropic]);
         spoken.price = Some(price);
         let mut gateway = TestGateway::start(configured(vec![spoken], Mode::Off));
-        let requests = r#"{"model":"all","max_tokens":9,"messages":[{"role":"user","content":"hi"}]}"#;
-        assert_eq!(post(gateway.address, "/v1/messages", requests).status, 200);
+        let send = r#"{"model":"all","max_tokens":9,"messages":[{"role":"user","content":"hi"}]}"#;
+        assert_eq!(post(gateway.address, "/v1/messages", send).status, 200);
         let rows = gateway.rows();
         assert_eq!(rows[0].cost_basis, CostBasis::Reported);
         rows[0].cost_usd.expect("a price") * 1e6
@@ -710,13 +711,13 @@ fn tokens_from_a_cache_and_tokens_written_to_one_cost_what_they_are_said_to() {
     close(cost(unsaid), 700.0 * 3.0 + 300.0 * 3.75 + 10.0 * 15.0);
 }
 
-/// Asks two lanes of which the first is slow, and says who won and how many attempts there were. The slow one goes on when the other
-/// was asked, or at once if nobody else is to be.
-fn beside_a_slow_one(mode: Mode, budget: BudgetConfig, is_alone: bool) -> (Option<String>, usize) {
+/// Calls two lanes of which the first is slow; returns the winner and the number of attempts. The slow lane continues
+/// once the other has its request, or at once if there is to be no other.
+fn race_a_slow_lane(mode: Mode, budget: BudgetConfig, is_single: bool) -> (Option<String>, usize) {
     let slow = Scripted::start(vec![Script::SendHoldSend(Vec::new(), stream(&chat_events(&["slow"])))]);
     let quick = Scripted::start(vec![Script::Send(vec![stream(&chat_events(&["quick"]))])]);
     let mut lanes = vec![lane("slow", slow.address, CHAT), lane("quick", quick.address, CHAT)];
-    // What is known of the slow lane says that a token comes within a millisecond.
+    // The curve of the slow lane promises a token within a millisecond.
     lanes[0].curve = vec![CurvePoint {
         in_flight: 1,
         prompt_tokens: 10,
@@ -728,7 +729,7 @@ fn beside_a_slow_one(mode: Mode, budget: BudgetConfig, is_alone: bool) -> (Optio
     let mut config = configured(lanes, mode);
     config.aliases[0].budget = budget;
     let mut gateway = TestGateway::start(config);
-    if is_alone {
+    if is_single {
         slow.release();
     }
     let body = r#"{"model":"all","stream":true,"messages":[]}"#;
@@ -738,23 +739,23 @@ fn beside_a_slow_one(mode: Mode, budget: BudgetConfig, is_alone: bool) -> (Optio
 }
 
 #[test]
-fn further_attempts_begin_only_within_the_budget_of_their_alias() {
+fn further_attempts_start_only_within_the_budget_of_their_alias() {
     let plenty = BudgetConfig { extra_share: 1.0, burst: 10.0, ..BudgetConfig::default() };
     let two = (Some("quick".to_owned()), 2);
-    assert_eq!(beside_a_slow_one(Mode::Hedge, plenty, false), two);
-    assert_eq!(beside_a_slow_one(Mode::Race { lanes: 2 }, plenty, false), two);
-    // A race asks for both at once: whether it may is decided before anybody answers.
+    assert_eq!(race_a_slow_lane(Mode::Hedge, plenty, false), two);
+    assert_eq!(race_a_slow_lane(Mode::Race { lanes: 2 }, plenty, false), two);
+    // A race starts both at once: whether it may is decided before either answers.
     let one = (Some("slow".to_owned()), 1);
     for budget in [
         BudgetConfig { extra_share: 0.0, ..plenty },
         BudgetConfig { max_extra_usd_per_hour: Some(1e-9), ..plenty },
         BudgetConfig { max_extra_cost_pct: Some(100.0), ..plenty },
     ] {
-        assert_eq!(beside_a_slow_one(Mode::Race { lanes: 2 }, budget, true), one, "{budget:?}");
+        assert_eq!(race_a_slow_lane(Mode::Race { lanes: 2 }, budget, true), one, "{budget:?}");
     }
-    // So much is expected of one: 13 prompt tokens at 1 USD a million, and 256 of output at 2.
+    // The expected cost of one: 13 prompt tokens at 1 USD a million, and 256 of output at 2.
     assert_eq!(
-        beside_a_slow_one(
+        race_a_slow_lane(
             Mode::Race { lanes: 2 },
             BudgetConfig { max_extra_usd_per_hour: Some(0.001), ..plenty },
             false

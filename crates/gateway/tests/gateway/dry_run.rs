@@ -1,4 +1,5 @@
-//! Whatever comes to the door, nothing panics: lanes are asked in JSON of their own dialect, or the client hears why not in its.
+//! Arbitrary requests never panic: lanes would get valid requests of their own dialect, or the client gets an error in
+//! its.
 
 use crate::harness::{configured, lane};
 use bytes::Bytes;
@@ -9,14 +10,14 @@ use std::net::SocketAddr;
 use tokrate_gateway::{Config, Decision, DryRun, Mode};
 use tokrate_wire::{Dialect, Shape, decode_request};
 
-/// A lane for each dialect, and an alias over all of them.
+/// The ingress of a gateway with a lane for each dialect, and an alias over all of them.
 fn dry_run() -> DryRun {
     let nowhere = SocketAddr::from(([127, 0, 0, 1], 9));
     let lanes = Dialect::ALL.iter().map(|dialect| lane(dialect.name(), nowhere, &[*dialect])).collect();
-    DryRun::new(&Config { log: None, ..configured(lanes, Mode::Off) }).expect("a door")
+    DryRun::new(&Config { log: None, ..configured(lanes, Mode::Off) }).expect("a gateway")
 }
 
-/// What must be true of every request.
+/// What must hold for every request.
 fn check(
     dry_run: &DryRun,
     method: &Method,
@@ -28,7 +29,7 @@ fn check(
     if let Some((name, value)) = header {
         request = request.header(name, value);
     }
-    // What is no request of HTTP does not come this far.
+    // What is no HTTP request does not get this far.
     let head = request.body(()).ok()?.into_parts().0;
     let decision = dry_run.evaluate(head, Bytes::copy_from_slice(body));
     match &decision {
@@ -49,7 +50,7 @@ fn check(
             for upstream in requests {
                 assert!(upstream.path.starts_with("/v1/"), "{}", upstream.path);
                 let read: Value = serde_json::from_slice(&upstream.body).unwrap_or(Value::Null);
-                // Numbers beyond floats and half a surrogate pair are handed on as they came.
+                // Numbers beyond floats and half a surrogate pair are forwarded as they came.
                 assert!(read.is_object() || serde_json::from_slice::<Value>(body).is_err());
                 let Some(dialect) = upstream.dialect else { continue };
                 let is_own = Dialect::of_path(path).is_some_and(|routed| routed.dialect == dialect);
@@ -75,7 +76,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_comes_is_asked_of_lanes_or_refused_in_the_clients_dialect(
+    fn any_request_is_forwarded_or_rejected_in_the_clients_dialect(
         index in 0..Dialect::ALL.len() + 3,
         post in proptest::bool::weighted(0.9),
         header in proptest::option::of((

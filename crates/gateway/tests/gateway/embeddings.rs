@@ -1,4 +1,4 @@
-//! Lanes that have no embeddings, and how that is found out.
+//! Lanes without embeddings, and how the gateway finds out.
 
 use crate::client::{get_admin, post};
 use crate::harness::{TestGateway, configured, lane};
@@ -25,7 +25,7 @@ fn openai(name: &str, lane_at: &Scripted) -> LaneConfig {
 }
 
 #[test]
-fn lanes_without_embeddings_are_asked_once_and_then_left_out_and_not_held_to_be_unwell() {
+fn lanes_without_embeddings_are_tried_once_then_skipped_and_stay_healthy() {
     let lanes = [chat_only("404 Not Found"), chat_only("405 Method Not Allowed"), chat_only("501 Not Implemented")];
     let configs = lanes.iter().zip(["one", "two", "three"]).map(|(at, name)| openai(name, at)).collect();
     let mut config = configured(configs, Mode::Off);
@@ -55,7 +55,7 @@ fn lanes_without_embeddings_are_asked_once_and_then_left_out_and_not_held_to_be_
 }
 
 #[test]
-fn a_lane_that_is_said_to_have_none_is_never_asked_and_one_that_has_them_is() {
+fn a_lane_with_embeddings_disabled_is_never_tried() {
     let (none, has) =
         (chat_only("404 Not Found"), Scripted::start(vec![Script::Send(vec![whole("200 OK", EMBEDDED)])]));
     let disabled = LaneConfig { embeddings: Some(false), ..openai("none", &none) };
@@ -75,7 +75,7 @@ fn a_lane_that_is_said_to_have_none_is_never_asked_and_one_that_has_them_is() {
 }
 
 #[test]
-fn a_lane_that_is_said_to_have_them_is_asked_whatever_it_answered() {
+fn a_lane_with_embeddings_enabled_is_tried_whatever_it_answered() {
     let stubborn = Scripted::start(vec![Script::Send(vec![whole("404 Not Found", "{}")])]);
     let config = LaneConfig { embeddings: Some(true), ..openai("stubborn", &stubborn) };
     let gateway = TestGateway::start(configured(vec![config], Mode::Off));

@@ -1,4 +1,4 @@
-//! Gateways for tests, and what their logs say.
+//! Gateways for tests, and the rows of their logs.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use tokrate_net::Target;
 use tokrate_store::{Query, Sqlite, Store};
 use tokrate_wire::Dialect;
 
-/// A gateway with its log's file, which is removed with it.
+/// A gateway and the file of its log, which is removed with it.
 pub struct TestGateway {
     pub running: Option<RunningGateway>,
     pub address: SocketAddr,
@@ -45,7 +45,7 @@ pub fn lane(name: &str, address: SocketAddr, dialects: &[Dialect]) -> LaneConfig
     }
 }
 
-/// An alias `all` over the lanes as they are listed, and the gateway in front.
+/// An alias `all` over the lanes in order, and the gateway in front of them.
 pub fn configured(lanes: Vec<LaneConfig>, mode: Mode) -> Config {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -75,7 +75,7 @@ impl TestGateway {
         TestGateway { address: gateway.address(), running: Some(gateway), log }
     }
 
-    /// Starts it anew, after its end, with the same log.
+    /// Stops it and starts it again with the same log.
     pub fn restart(&mut self, config: Config) {
         self.running = None;
         let gateway = Gateway::start(config, Admin::new).expect("a gateway");
@@ -83,7 +83,7 @@ impl TestGateway {
         self.running = Some(gateway);
     }
 
-    /// Ends the gateway and says what its log holds, in order of writing.
+    /// Stops the gateway and returns the rows of its log, sorted by call and attempt.
     pub fn rows(&mut self) -> Vec<Attempt> {
         if let Some(gateway) = self.running.take() {
             gateway.stop();

@@ -1,7 +1,5 @@
-//! The export over loopback: a gateway with simulated lanes answers calls, and a collector of the test is told of them.
-//!
-//! It refuses to know how a request is made: OpenTelemetry's own messages read it. Invariant: what is waited for is waited
-//! for; calls never wait for the collector.
+//! The OpenTelemetry export over loopback: a gateway with simulated lanes, and a collector of the test, which decodes
+//! requests by OpenTelemetry's own messages.
 
 use crate::client::post;
 use crate::harness::{TestGateway, configured, lane};
@@ -24,13 +22,13 @@ use tokrate_wire::Dialect;
 const BODY: &str =
     r#"{"model":"all","stream":true,"max_tokens":160,"messages":[{"role":"user","content":"a secret prompt"}]}"#;
 const KEY: &str = "collector-key-that-is-secret";
-/// So rare that a test sees only what it asks for: the last one, at the end.
+/// So rare that a test sees only the last export, at shutdown.
 const NEVER: Span = Span::from_secs(3_600);
 const OFTEN: Span = Span::from_millis(20);
-/// For what must come; only a test that fails waits so long.
+/// Only a test that fails waits this long.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A request of the gateway, and where its answer goes; dropped unanswered, the connection is closed.
+/// A request of the gateway, and the stream for its response; the connection is closed if it is dropped.
 struct ExportRequest {
     head: String,
     body: Vec<u8>,
@@ -39,7 +37,7 @@ struct ExportRequest {
 
 impl ExportRequest {
     fn answer(mut self, text: &str) {
-        // Who has gone away in the meantime does not read it.
+        // The gateway may have closed the connection in the meantime.
         let _ = self.stream.write_all(text.as_bytes());
     }
 
@@ -50,12 +48,12 @@ impl ExportRequest {
     }
 }
 
-/// Listens and hands on what comes, in order.
+/// Listens and forwards requests in order.
 fn collector() -> (SocketAddr, Receiver<ExportRequest>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("its address");
     let (sender, receiver) = channel();
-    // It ends with the process, or when nobody hears of it any more.
+    // Ends with the process, or when the receiver is dropped.
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             if forward(stream.expect("a connection"), &sender).is_none() {
@@ -71,7 +69,7 @@ fn forward(stream: TcpStream, sender: &Sender<ExportRequest>) -> Option<()> {
     let (mut head, mut length) = (String::new(), 0);
     loop {
         let mut line = String::new();
-        // A connection that ends before its request was given up by the gateway.
+        // The gateway cancelled the request.
         if reader.read_line(&mut line).unwrap_or(0) == 0 {
             return Some(());
         }
@@ -90,7 +88,7 @@ fn forward(stream: TcpStream, sender: &Sender<ExportRequest>) -> Option<()> {
     sender.send(ExportRequest { head, body, stream: reader.into_inner() }).ok()
 }
 
-/// What a collector was told.
+/// A decoded export.
 struct Export(ExportMetricsServiceRequest);
 
 impl Export {
@@ -108,7 +106,7 @@ impl Export {
         metrics.filter(|metric| metric.name == name).find_map(|metric| metric.data.as_ref())
     }
 
-    /// The histogram's points whose attributes hold all of these.
+    /// The histogram's points whose attributes contain all of these.
     fn points(&self, name: &str, wanted: &[(&str, &str)]) -> Vec<&HistogramDataPoint> {
         let Some(metric::Data::Histogram(histogram)) = self.data(name) else { return Vec::new() };
         let holds =
@@ -116,7 +114,7 @@ impl Export {
         histogram.data_points.iter().filter(holds).collect()
     }
 
-    /// The sum of a counter's points whose attributes hold all of these.
+    /// The sum of a counter's points whose attributes contain all of these.
     fn sum(&self, name: &str, wanted: &[(&str, &str)]) -> f64 {
         let Some(metric::Data::Sum(sum)) = self.data(name) else { return 0.0 };
         let held = sum
@@ -166,21 +164,21 @@ fn next_export(exports: &Receiver<ExportRequest>) -> ExportRequest {
     exports.recv_timeout(TIMEOUT).expect("an export")
 }
 
-/// What the gateway says of its export, once it says something.
+/// The gateway's error of the export, once there is one.
 fn export_error(gateway: &TestGateway) -> String {
     let gateway = gateway.running.as_ref().expect("it runs");
     let started = Instant::now();
     loop {
         match gateway.take_export_error() {
             Some(message) => return message,
-            None => assert!(started.elapsed() < TIMEOUT, "no trouble"),
+            None => assert!(started.elapsed() < TIMEOUT, "no error"),
         }
         std::thread::yield_now();
     }
 }
 
 #[test]
-fn the_end_exports_all_calls_as_the_log_has_them() {
+fn the_last_export_covers_all_calls_of_the_log() {
     let (engine, (address, exports)) = (engine(), collector());
     let mut gateway = TestGateway::start(exporting(&engine, address, NEVER));
     send_calls(&gateway, 4);
@@ -252,7 +250,7 @@ fn assert_export_matches_log(export: &Export, rows: &[tokrate_meter::Attempt]) {
 }
 
 #[test]
-fn a_collector_that_is_busy_is_left_alone_as_long_as_it_asks_and_loses_nothing() {
+fn a_busy_collector_gets_the_pause_it_asks_for_and_loses_nothing() {
     let (engine, (address, exports)) = (engine(), collector());
     let gateway = TestGateway::start(exporting(&engine, address, OFTEN));
     send_calls(&gateway, 1);
@@ -263,23 +261,23 @@ fn a_collector_that_is_busy_is_left_alone_as_long_as_it_asks_and_loses_nothing()
     assert_eq!(export_error(&gateway), format!("http://{address}/otlp: responded 503 Service Unavailable: busy"));
     let export = next_export(&exports).accept();
     assert!(at.elapsed() >= wait, "{:?}", at.elapsed());
-    assert_eq!(export.sum("tokrate.attempts", &[]), 1.0, "what was refused is told again");
+    assert_eq!(export.sum("tokrate.attempts", &[]), 1.0, "what was refused is sent again");
     assert_eq!(export.sum("tokrate.otel.exports", &[("outcome", "failed")]), 1.0);
     let export = next_export(&exports).accept();
     assert_eq!(export.sum("tokrate.otel.exports", &[("outcome", "taken")]), 1.0);
-    assert_eq!(gateway.running.as_ref().and_then(|gateway| gateway.take_export_error()), None, "it was told once");
+    assert_eq!(gateway.running.as_ref().and_then(|gateway| gateway.take_export_error()), None, "it was reported once");
 }
 
 #[test]
-fn a_collector_that_never_answers_holds_up_neither_calls_nor_the_end() {
+fn a_collector_that_never_responds_delays_neither_calls_nor_shutdown() {
     let (engine, (address, exports)) = (engine(), collector());
     let mut gateway = TestGateway::start(exporting(&engine, address, OFTEN));
     let hanging = next_export(&exports);
-    // While its answer is waited for, calls go on.
+    // Calls go on while the response is outstanding.
     send_calls(&gateway, 2);
     assert!(exports.try_recv().is_err(), "one export at a time");
     let started = Instant::now();
-    // The last one gets no answer either.
+    // The last export gets no response either.
     let rows = gateway.rows();
     assert!(started.elapsed() < Duration::from_secs(8), "the end took {:?}", started.elapsed());
     assert_eq!(rows.len(), 2);
@@ -288,7 +286,7 @@ fn a_collector_that_never_answers_holds_up_neither_calls_nor_the_end() {
 }
 
 #[test]
-fn without_a_collector_calls_go_on_and_the_trouble_is_exports() {
+fn without_a_collector_calls_go_on_and_the_error_is_reported() {
     let nowhere = SocketAddr::from(([127, 0, 0, 1], 9));
     let engine = engine();
     let mut gateway = TestGateway::start(exporting(&engine, nowhere, OFTEN));
@@ -299,7 +297,7 @@ fn without_a_collector_calls_go_on_and_the_trouble_is_exports() {
 }
 
 #[test]
-fn a_collector_that_takes_a_part_is_exports_of_and_asked_on() {
+fn a_partial_success_is_reported_and_exports_go_on() {
     let (engine, (address, exports)) = (engine(), collector());
     let gateway = TestGateway::start(exporting(&engine, address, OFTEN));
     // `partial_success { rejected_data_points: 2, error_message: KEY }`

@@ -1,4 +1,4 @@
-//! What is refused, and how.
+//! Requests and configurations that are rejected, and how.
 
 use crate::client::{ask, post, read_answer, request};
 use crate::harness::{TestGateway, configured, lane};
@@ -19,7 +19,7 @@ fn answering() -> Scripted {
 }
 
 #[test]
-fn malformed_requests_are_refused_in_the_clients_dialect_and_reach_no_lane() {
+fn malformed_requests_are_rejected_in_the_clients_dialect_and_reach_no_lane() {
     let first_lane = answering();
     let mut config = configured(vec![lane("one", first_lane.address, CHAT)], Mode::Off);
     config.limits.request_bytes = 2_000;
@@ -40,7 +40,7 @@ fn malformed_requests_are_refused_in_the_clients_dialect_and_reach_no_lane() {
     ] {
         let answer = post(gateway.address, "/v1/chat/completions", body);
         assert_eq!(answer.status, status, "{body}: {}", answer.text());
-        // What was not read cannot be followed by another request.
+        // The unread rest of the body makes the connection unusable.
         assert_eq!(answer.header("connection"), (status == 413).then_some("close"), "{body}");
         let json: serde_json::Value = serde_json::from_slice(&answer.body).expect("JSON");
         let message = json["error"]["message"].as_str().expect("OpenAI's form");
@@ -63,7 +63,7 @@ fn malformed_requests_are_refused_in_the_clients_dialect_and_reach_no_lane() {
 }
 
 #[test]
-fn with_keys_nobody_gets_in_without_one_and_each_has_its_limits() {
+fn with_keys_configured_every_call_needs_one_and_each_has_its_limits() {
     let first_lane = answering();
     let mut config = configured(vec![lane("one", first_lane.address, CHAT)], Mode::Off);
     let key = |name: &str, aliases: &[&str], limits| KeyConfig {
@@ -94,7 +94,7 @@ fn with_keys_nobody_gets_in_without_one_and_each_has_its_limits() {
     assert_eq!(refused.status, 429);
     let wait: u64 = refused.header("retry-after").and_then(|wait| wait.parse().ok()).expect("how long to wait");
     assert!((1..=60).contains(&wait), "{wait}");
-    // The first call's cost is known when it has ended; the budget is gone then.
+    // The first call's cost is known once it has ended; the budget is spent then.
     let spent = [with("sk-poor").status, with("sk-poor").status];
     assert_eq!(spent[1], 429, "{spent:?}");
     let listed = ask(gateway.address, "GET", "/v1/models", &[("x-api-key", "sk-narrow")], b"").text();
@@ -106,7 +106,7 @@ fn with_keys_nobody_gets_in_without_one_and_each_has_its_limits() {
 }
 
 #[test]
-fn an_open_door_to_others_needs_a_key() {
+fn a_public_address_needs_a_key() {
     let mut config = configured(vec![lane("one", SocketAddr::from(([127, 0, 0, 1], 1)), CHAT)], Mode::Off);
     config.listen = SocketAddr::from(([0, 0, 0, 0], 0));
     config.log = None;
@@ -114,7 +114,7 @@ fn an_open_door_to_others_needs_a_key() {
 }
 
 #[test]
-fn a_look_at_the_gateway_from_elsewhere_needs_a_key() {
+fn a_public_admin_address_needs_a_key() {
     let mut config = configured(vec![lane("one", SocketAddr::from(([127, 0, 0, 1], 1)), CHAT)], Mode::Off);
     config.admin = Some(SocketAddr::from(([0, 0, 0, 0], 0)));
     config.log = None;
@@ -137,7 +137,7 @@ fn a_look_at_the_gateway_from_elsewhere_needs_a_key() {
         assert_eq!(with(&[("authorization", key)], "/metrics").status, 200, "{key}");
         assert_eq!(with(&[("authorization", key)], "/").status, 200, "{key}");
     }
-    // It cannot be taken away while the address stays what it is.
+    // It cannot be removed while the address stays.
     let gone = running.reconfigure(&tokrate_gateway::Config { admin_key: None, admin: None, ..config.clone() });
     assert!(matches!(gone, Err(GatewayError::PublicAdmin(_))));
     running.reconfigure(&tokrate_gateway::Config { admin_key: Some(key_hash("sk-new")), ..config }).expect("a key");
@@ -145,18 +145,18 @@ fn a_look_at_the_gateway_from_elsewhere_needs_a_key() {
     assert_eq!(with(&[("authorization", "Bearer sk-new")], "/metrics").status, 200);
 }
 
-/// A lane at a name of which no resolver has to be asked that it has no address: a label of 64 letters is none.
-fn nameless(name: &str) -> LaneConfig {
+/// A lane whose host name needs no resolver to be invalid: labels have at most 63 letters.
+fn lane_without_address(name: &str) -> LaneConfig {
     let mut lane = lane(name, SocketAddr::from(([127, 0, 0, 1], 1)), CHAT);
     lane.endpoints[0].base = Target::parse(&format!("http://{}.invalid:1/v1", "a".repeat(64))).expect("a URL");
     lane
 }
 
 #[test]
-fn a_lane_whose_name_has_no_address_is_left_out_and_the_others_serve() {
+fn a_lane_without_an_address_is_skipped_and_the_others_serve() {
     let good = answering();
     let mut gateway = TestGateway::start(configured(
-        vec![nameless("lost"), lane("good", good.address, CHAT)],
+        vec![lane_without_address("lost"), lane("good", good.address, CHAT)],
         Mode::Race { lanes: 2 },
     ));
     let json = gateway.running.as_ref().expect("it runs").unresolved();
@@ -170,8 +170,9 @@ fn a_lane_whose_name_has_no_address_is_left_out_and_the_others_serve() {
 }
 
 #[test]
-fn a_gateway_none_of_whose_lanes_has_an_address_starts_and_says_why() {
-    let gateway = TestGateway::start(configured(vec![nameless("lost"), nameless("gone")], Mode::Off));
+fn a_gateway_without_any_address_starts_and_says_why() {
+    let gateway =
+        TestGateway::start(configured(vec![lane_without_address("lost"), lane_without_address("gone")], Mode::Off));
     let answer = post(gateway.address, "/v1/chat/completions", BODY);
     assert_eq!(answer.status, 503, "{}", answer.text());
     assert!(answer.text().contains("lane lost") && answer.text().contains("find the address of"), "{}", answer.text());
@@ -180,7 +181,7 @@ fn a_gateway_none_of_whose_lanes_has_an_address_starts_and_says_why() {
 }
 
 #[test]
-fn a_thread_that_a_lane_cannot_hold_is_refused_in_the_words_of_anthropics_sdks() {
+fn a_thread_that_a_lane_cannot_continue_is_rejected_as_anthropics_sdks_expect() {
     let first_lane = answering();
     let gateway = TestGateway::start(configured(vec![lane("one", first_lane.address, CHAT)], Mode::Off));
     let ask = |more: &str| {
@@ -205,7 +206,7 @@ fn a_thread_that_a_lane_cannot_hold_is_refused_in_the_words_of_anthropics_sdks()
 }
 
 #[test]
-fn shapes_that_smuggle_requests_are_refused() {
+fn request_smuggling_is_rejected() {
     let first_lane = answering();
     let gateway = TestGateway::start(configured(vec![lane("one", first_lane.address, CHAT)], Mode::Off));
     for head in [
@@ -239,7 +240,7 @@ fn shapes_that_smuggle_requests_are_refused() {
 }
 
 #[test]
-fn new_settings_hold_from_the_next_call_on_and_bad_ones_change_nothing() {
+fn new_settings_apply_from_the_next_call_and_invalid_ones_change_nothing() {
     let (old, new) = (answering(), answering());
     let config = configured(vec![lane("one", old.address, CHAT)], Mode::Off);
     let gateway = TestGateway::start(config.clone());

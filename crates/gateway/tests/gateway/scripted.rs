@@ -1,4 +1,4 @@
-//! A lane that answers by script, and remembers what it was asked.
+//! A lane that responds by script and records its requests.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 
-/// Bytes that lanes of this process wrote with [`Script::Say`]. Each test is a process of its own.
+/// Bytes that lanes of this process wrote with [`Script::Send`]. Each test is a process of its own.
 pub static WRITTEN: AtomicUsize = AtomicUsize::new(0);
 
 /// What a lane does with one request.
 #[derive(Clone, Debug)]
 pub enum Script {
-    /// Writes these pieces, each by a write of its own, and keeps the connection.
+    /// Writes these pieces, one write each, and keeps the connection.
     Send(Vec<Vec<u8>>),
     /// Writes this and closes the connection.
     SendAndClose(Vec<u8>),
@@ -24,26 +24,26 @@ pub enum Script {
     SendAndStall(Vec<u8>),
 }
 
-/// A request as it came.
+/// A request.
 #[derive(Clone, Debug)]
 pub struct RecordedRequest {
     pub head: String,
     pub body: Vec<u8>,
 }
 
-/// The lane while it listens.
+/// A running lane.
 pub struct Scripted {
     pub address: SocketAddr,
     requests: Arc<Mutex<Vec<RecordedRequest>>>,
-    /// Tells of every connection that its client closed.
+    /// Gets a message for every connection that its client closed.
     pub closed: Receiver<()>,
-    /// Tells of every connection that the lane itself closed as [`Script::SayAndClose`] wants it.
+    /// Gets a message for every connection that the lane closed after [`Script::SendAndClose`].
     pub left: Receiver<()>,
     release: Sender<()>,
 }
 
 impl Scripted {
-    /// Request i is answered with script i, those beyond the last with the last.
+    /// Request i gets script i; later requests get the last one.
     pub fn start(scripts: Vec<Script>) -> Scripted {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address");
@@ -56,33 +56,34 @@ impl Scripted {
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let (scripts, recorded) = (scripts.clone(), Arc::clone(&recorded));
-                let ends = Ends { closing: closing.clone(), leaving: leaving.clone(), released: Arc::clone(&released) };
-                std::thread::spawn(move || converse(stream, &scripts, &recorded, &ends));
+                let channels =
+                    Channels { closing: closing.clone(), leaving: leaving.clone(), released: Arc::clone(&released) };
+                std::thread::spawn(move || serve(stream, &scripts, &recorded, &channels));
             }
         });
         Scripted { address, requests, closed, left, release }
     }
 
-    /// Lets one held connection go on.
+    /// Lets one held connection continue.
     pub fn release(&self) {
         self.release.send(()).expect("it listens");
     }
 
-    /// What it was asked so far.
+    /// The requests so far.
     pub fn requests(&self) -> Vec<RecordedRequest> {
         self.requests.lock().expect("no panic holds it").clone()
     }
 }
 
-/// What a connection's thread tells the test, and is told by it.
-struct Ends {
+/// The channels between a connection's thread and the test.
+struct Channels {
     closing: Sender<()>,
     leaving: Sender<()>,
     released: Arc<Mutex<Receiver<()>>>,
 }
 
-fn converse(mut stream: TcpStream, scripts: &[Script], requests: &Mutex<Vec<RecordedRequest>>, ends: &Ends) {
-    let Ends { closing, leaving, released } = ends;
+fn serve(mut stream: TcpStream, scripts: &[Script], requests: &Mutex<Vec<RecordedRequest>>, channels: &Channels) {
+    let Channels { closing, leaving, released } = channels;
     let _ = stream.set_nodelay(true);
     let mut buffer = Vec::new();
     while let Some(request) = read_request(&mut stream, &mut buffer) {
@@ -151,13 +152,13 @@ pub fn read_request(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Option<Reco
     }
 }
 
-/// A whole answer.
+/// A whole response.
 pub fn whole(status: &str, body: &str) -> Vec<u8> {
     format!("HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}", body.len())
         .into_bytes()
 }
 
-/// The head of a stream and its body, which ends with the connection's chunked end.
+/// A whole chunked stream.
 pub fn stream(body: &str) -> Vec<u8> {
     let mut bytes = stream_head();
     if !body.is_empty() {
@@ -172,7 +173,7 @@ pub fn stream_head() -> Vec<u8> {
     b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n".to_vec()
 }
 
-/// A stream of these words in OpenAI's chat dialect, its end and usage included.
+/// A stream of these words in OpenAI's chat dialect, with its end and usage.
 pub fn chat_events(words: &[&str]) -> String {
     let event = |delta: &str, finish: &str| {
         format!(

@@ -1,4 +1,4 @@
-//! One lane or several: bytes, failover, races, disconnects.
+//! Forwarded bytes, failover, races and disconnects.
 
 use crate::client::{ask, post, read_answer, read_answer_after, read_until, request};
 use crate::harness::{TestGateway, configured, lane};
@@ -12,7 +12,7 @@ use tokrate_meter::{AttemptEnd, AttemptRole, CostBasis};
 use tokrate_wire::Dialect;
 
 const CHAT: &[Dialect] = &[Dialect::OpenAiChat];
-/// Nothing here takes as long.
+/// Far longer than anything here takes.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
 fn chat(stream: bool) -> String {
@@ -61,7 +61,7 @@ fn a_whole_answer_arrives_byte_for_byte_and_is_logged_once() {
 }
 
 #[test]
-fn a_row_says_under_which_conditions_it_was_measured() {
+fn a_row_records_the_conditions_of_its_measurement() {
     let first_lane = Scripted::start(vec![Script::Send(vec![stream(&chat_events(&["one"]))])]);
     let mut gateway = TestGateway::start(configured(vec![lane("one", first_lane.address, CHAT)], Mode::Off));
     let body = chat(true).replace("\"messages\"", "\"max_tokens\":9,\"messages\"");
@@ -74,7 +74,7 @@ fn a_row_says_under_which_conditions_it_was_measured() {
 }
 
 #[test]
-fn a_lane_that_fails_before_its_first_token_is_replaced_unseen() {
+fn failover_before_the_first_token_is_invisible_to_the_client() {
     let failures = [
         Script::Send(vec![whole("500 Internal Server Error", "{\"error\":{\"message\":\"sorry\"}}")]),
         Script::Send(vec![whole("429 Too Many Requests", "{}")]),
@@ -103,7 +103,7 @@ fn a_lane_that_fails_before_its_first_token_is_replaced_unseen() {
 }
 
 #[test]
-fn what_a_client_got_wrong_is_not_tried_elsewhere_and_comes_as_the_provider_said_it() {
+fn a_client_error_is_not_retried_and_is_passed_on_as_the_provider_wrote_it() {
     let response =
         r#"{"error":{"message":"messages: too few","type":"invalid_request_error","param":"messages","code":null}}"#;
     let strict = Scripted::start(vec![Script::Send(vec![whole("400 Bad Request", response)])]);
@@ -117,7 +117,7 @@ fn what_a_client_got_wrong_is_not_tried_elsewhere_and_comes_as_the_provider_said
 }
 
 #[test]
-fn an_answer_that_ends_before_it_says_anything_is_no_answer() {
+fn an_empty_stream_is_no_answer() {
     let role = "data: {\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"\"}}]}\n\n";
     let mut silent = stream_head();
     silent.extend_from_slice(format!("{:x}\r\n{role}\r\n0\r\n\r\n", role.len()).as_bytes());
@@ -134,7 +134,7 @@ fn an_answer_that_ends_before_it_says_anything_is_no_answer() {
 
 #[test]
 fn a_picture_of_many_mib_without_a_word_is_an_answer() {
-    // Larger than what a decoder holds unless it is told otherwise.
+    // Larger than a decoder's default limit.
     let picture = "A".repeat(9 << 20);
     let message = format!(r#"{{"content":"","images":[{{"image_url":{{"url":"data:image/png;base64,{picture}"}}}}]}}"#);
     let body = format!(r#"{{"model":"m","choices":[{{"index":0,"message":{message},"finish_reason":"stop"}}]}}"#);
@@ -158,14 +158,14 @@ fn long_answer(bytes: usize) -> Vec<u8> {
 }
 
 #[test]
-fn answers_beyond_what_all_may_hold_fail_and_what_was_held_is_given_back() {
+fn answers_beyond_the_shared_buffer_limit_fail_and_their_bytes_are_released() {
     let large = Scripted::start(vec![Script::Send(vec![long_answer(5 << 20)])]);
     let other = Scripted::start(vec![Script::Send(vec![long_answer(2 << 20)])]);
     let lanes = vec![lane("large", large.address, CHAT), lane("other", other.address, CHAT)];
     let mut config = configured(lanes, Mode::Off);
     config.limits.answers_bytes = 8 << 20;
     let mut gateway = TestGateway::start(config);
-    // Each is held twice, as it came and to be understood; six of the eight MiB are for answers of this size.
+    // Each is held twice, raw and decoded; answers of this size take six of the eight MiB.
     for _ in 0..4 {
         let answer = post(gateway.address, "/v1/chat/completions", &chat(false));
         assert_eq!((answer.status, answer.header("x-tokrate-winner")), (200, Some("other")));
@@ -180,7 +180,7 @@ fn answers_beyond_what_all_may_hold_fail_and_what_was_held_is_given_back() {
 }
 
 #[test]
-fn an_error_names_its_call_as_the_log_does() {
+fn an_error_carries_the_call_id_of_the_log() {
     let broken = Scripted::start(vec![Script::Send(vec![whole("500 Internal Server Error", "{}")])]);
     let mut gateway = TestGateway::start(configured(vec![lane("broken", broken.address, CHAT)], Mode::Off));
     let answer = post(gateway.address, "/v1/chat/completions", &chat(false));
@@ -191,7 +191,7 @@ fn an_error_names_its_call_as_the_log_does() {
 }
 
 #[test]
-fn a_model_that_a_lane_does_not_have_is_the_settings_fault_and_another_lane_answers() {
+fn a_missing_model_is_an_error_of_the_settings_and_another_lane_answers() {
     let response = r#"{"error":{"message":"The model `model-old` does not exist","type":"invalid_request_error","code":"model_not_found"}}"#;
     let old = Scripted::start(vec![Script::Send(vec![whole("404 Not Found", response)])]);
     let good = Scripted::start(vec![Script::Send(vec![whole("200 OK", &chat_whole("yes"))])]);
@@ -211,7 +211,7 @@ fn a_model_that_a_lane_does_not_have_is_the_settings_fault_and_another_lane_answ
 }
 
 #[test]
-fn something_else_that_is_not_found_is_looked_for_elsewhere_and_held_against_nobody() {
+fn another_404_is_retried_elsewhere_and_not_held_against_the_lane() {
     let response =
         r#"{"error":{"message":"File not found: file_1","type":"invalid_request_error","param":null,"code":null}}"#;
     let script = || vec![Script::Send(vec![whole("404 Not Found", response)])];
@@ -254,7 +254,7 @@ fn an_answer_that_breaks_after_its_first_token_ends_with_one_clear_error() {
 }
 
 #[test]
-fn of_a_race_the_first_token_wins_and_the_others_are_closed() {
+fn the_first_token_wins_a_race_and_the_others_are_closed() {
     let events = chat_events(&["quick"]);
     let mut role_only = stream_head();
     let role = &chat_events(&[])[..chat_events(&[]).find("\n\n").expect("an event") + 2];
@@ -279,7 +279,7 @@ fn of_a_race_the_first_token_wins_and_the_others_are_closed() {
 }
 
 #[test]
-fn a_client_that_leaves_closes_every_lane_of_its_call() {
+fn a_client_that_disconnects_closes_every_lane_of_its_call() {
     let events = chat_events(&["one"]);
     let first = &events[..events.rfind("data: {\"id\":\"x\",\"object\":\"chat.completion.chunk\",\"created\":1,\"model\":\"m\",\"choices\":[{\"index\":0,\"delta\":{}").expect("the end")];
     let mut begun = stream_head();
@@ -397,7 +397,7 @@ fn embeddings_and_models_are_served() {
 }
 
 #[test]
-fn token_counts_that_the_client_did_not_ask_for_are_asked_for_and_kept_from_it() {
+fn usage_is_requested_from_the_lane_and_hidden_from_a_client_that_did_not_ask() {
     let events = chat_events(&["one"]);
     let first_lane = Scripted::start(vec![Script::Send(vec![stream(&events)])]);
     let mut gateway = TestGateway::start(configured(vec![lane("one", first_lane.address, CHAT)], Mode::Off));
@@ -414,13 +414,13 @@ fn token_counts_that_the_client_did_not_ask_for_are_asked_for_and_kept_from_it()
 }
 
 #[test]
-fn an_error_that_the_lane_itself_told_in_its_stream_is_not_told_twice() {
+fn an_error_in_the_lanes_own_stream_is_not_repeated() {
     let events = chat_events(&["one"]);
     let first =
         &events[..events.find("one").and_then(|at| Some(at + events[at..].find("\n\n")? + 2)).expect("an event")];
     let mut begun = stream_head();
     begun.extend_from_slice(format!("{:x}\r\n{first}\r\n", first.len()).as_bytes());
-    // In one read with the end mark, so that the failure is not the last that is said.
+    // In one read with the end mark, so that the failure is not the last event.
     let events = "data: {\"error\":{\"message\":\"out of memory\",\"type\":\"server_error\"}}\n\ndata: [DONE]\n\n";
     let rest = format!("{:x}\r\n{events}\r\n0\r\n\r\n", events.len()).into_bytes();
     let first_lane = Scripted::start(vec![Script::SendHoldSend(begun, rest)]);
@@ -448,7 +448,7 @@ fn a_kept_connection_that_breaks_late_is_a_failure_and_one_that_was_closed_befor
     while bad.requests().len() < 2 {
         std::thread::yield_now();
     }
-    // Longer than a connection that was closed before would have taken to say so.
+    // Longer than the notice of a connection that was closed before would take.
     std::thread::sleep(Duration::from_millis(200));
     bad.release();
     let late = late.join().expect("an answer");

@@ -1,4 +1,4 @@
-//! Answers that cannot be translated, and streams in which something cannot be read.
+//! Responses that cannot be translated, and streams with parts that cannot be decoded.
 
 use crate::client::post;
 use crate::harness::{TestGateway, configured, lane};
@@ -19,13 +19,13 @@ fn chat(stream: bool) -> String {
     format!(r#"{{"model":"all","stream":{stream},"stream_options":{{"include_usage":true}},"messages":[]}}"#)
 }
 
-/// An answer that is sound.
-fn sound() -> Vec<u8> {
+/// A valid response.
+fn valid() -> Vec<u8> {
     let message = r#"{"choices":[{"index":0,"message":{"role":"assistant","content":null,"audio":{"id":"a","data":"AAAA","transcript":"Hi"}},"finish_reason":"stop"}]}"#;
     whole("200 OK", message)
 }
 
-fn sound_stream() -> Vec<u8> {
+fn valid_stream() -> Vec<u8> {
     stream(
         "data: {\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\"}}]}\n\ndata: {\"choices\":[{\"index\":0,\"delta\":{\"audio\":{\"data\":\"AAAA\"}}}]}\n\ndata: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n",
     )
@@ -36,10 +36,10 @@ fn an_answer_that_cannot_be_translated_is_502_or_another_lanes_and_held_against_
     let gemini = "/v1beta/models/all:generateContent";
     let gemini_stream = "/v1beta/models/all:streamGenerateContent?alt=sse";
     for (path, body, message, good) in [
-        ("/v1/messages", anthropic(false), sound(), whole("200 OK", &chat_whole("words"))),
-        (gemini, GEMINI_BODY.to_owned(), sound(), whole("200 OK", &chat_whole("words"))),
-        ("/v1/messages", anthropic(true), sound_stream(), stream(&chat_events(&["words"]))),
-        (gemini_stream, GEMINI_BODY.to_owned(), sound_stream(), stream(&chat_events(&["words"]))),
+        ("/v1/messages", anthropic(false), valid(), whole("200 OK", &chat_whole("words"))),
+        (gemini, GEMINI_BODY.to_owned(), valid(), whole("200 OK", &chat_whole("words"))),
+        ("/v1/messages", anthropic(true), valid_stream(), stream(&chat_events(&["words"]))),
+        (gemini_stream, GEMINI_BODY.to_owned(), valid_stream(), stream(&chat_events(&["words"]))),
     ] {
         let loud = Scripted::start(vec![Script::Send(vec![message.clone()])]);
         let mut gateway = TestGateway::start(configured(vec![lane("loud", loud.address, CHAT)], Mode::Off));
@@ -95,12 +95,12 @@ fn a_stream_of_garbage_is_no_answer_in_any_dialect() {
 }
 
 #[test]
-fn garbage_in_mid_answer_is_an_error_event_in_translation_and_told_in_the_log_where_bytes_pass_as_they_came() {
+fn garbage_within_an_answer_is_an_error_event_if_translated_and_a_note_in_the_log_if_passed_through() {
     let events = chat_events(&["one", " two"]);
     let at = events.find(" two").and_then(|at| events[..at].rfind("data: ")).expect("an event");
     let message = format!("{}data: {{\"choices\":[{{\"del\n\n{}", &events[..at], &events[at..]);
     let first_lane = Scripted::start(vec![Script::Send(vec![stream(&message)])]);
-    // In one read nothing has been won yet: one lane alone then has no answer.
+    // In one read nothing has been won yet, so a single lane has no answer.
     let mut gateway = TestGateway::start(configured(vec![lane("one", first_lane.address, CHAT)], Mode::Off));
     let answer = post(gateway.address, "/v1/messages", &anthropic(true));
     let text = answer.text();
@@ -109,7 +109,7 @@ fn garbage_in_mid_answer_is_an_error_event_in_translation_and_told_in_the_log_wh
     let rows = gateway.rows();
     assert_eq!((rows[0].end, rows[0].failure), (AttemptEnd::Failed, Some(FailureKind::NotJson)));
 
-    // The first token is handed on before the garbage comes.
+    // The first token is forwarded before the garbage comes.
     let begun = stream(&message[..at]);
     let begun = begun[..begun.len() - 5].to_vec();
     let rest = format!("{:x}\r\n{}\r\n0\r\n\r\n", message.len() - at, &message[at..]).into_bytes();

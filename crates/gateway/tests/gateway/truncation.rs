@@ -1,4 +1,5 @@
-//! A lane's answer cut at every byte, in every mode: a whole answer of another lane, or one clear error.
+//! A lane's response cut at every byte, in every mode: the client gets a whole answer of another lane, or one clear
+//! error.
 
 use crate::client::post;
 use crate::harness::{TestGateway, configured, lane};
@@ -21,7 +22,7 @@ fn cut_at_every_byte_a_client_sees_a_whole_answer_or_a_prefix_and_one_error() {
         let good = Scripted::start(vec![Script::Send(vec![stream(&good_events)])]);
         let lanes = vec![lane("bad", bad.address, CHAT), lane("good", good.address, CHAT)];
         let mut config = configured(lanes, mode);
-        // The lane is asked again and again, however often it failed.
+        // The lane is tried again and again, however often it failed.
         config.aliases[0].policy = tokrate_gateway::Policy::Fixed;
         let mut gateway = TestGateway::start(config);
         let mut kinds = [0; 3];

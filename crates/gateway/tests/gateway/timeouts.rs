@@ -1,4 +1,4 @@
-//! Limits of time, slow readers, the end of a gateway.
+//! Timeouts, slow readers, shutdown.
 
 use crate::client::{post, read_answer, read_answer_after, read_until, request};
 use crate::harness::{TestGateway, configured, lane};
@@ -17,7 +17,7 @@ const STREAM: &str = r#"{"model":"all","stream":true,"stream_options":{"include_
 const WHOLE: &str = r#"{"model":"all","messages":[]}"#;
 
 /// The beginning of a stream, up to the first word.
-fn begun(events: &str) -> Vec<u8> {
+fn stream_start(events: &str) -> Vec<u8> {
     let end = events.find("one").and_then(|at| Some(at + events[at..].find("\n\n")? + 2)).expect("an event");
     let mut bytes = stream_head();
     bytes.extend_from_slice(format!("{:x}\r\n{}\r\n", end, &events[..end]).as_bytes());
@@ -25,12 +25,12 @@ fn begun(events: &str) -> Vec<u8> {
 }
 
 #[test]
-fn each_limit_of_time_has_an_error_of_its_own() {
+fn each_timeout_has_an_error_of_its_own() {
     let events = chat_events(&["one", " two"]);
     let short = Span::from_millis(60);
     let cases = [
         (Script::SendAndStall(stream_head()), STREAM, FailureKind::FirstTokenTimeout, 504),
-        (Script::SendAndStall(begun(&events)), STREAM, FailureKind::Stalled, 200),
+        (Script::SendAndStall(stream_start(&events)), STREAM, FailureKind::Stalled, 200),
         (Script::SendAndStall(Vec::new()), WHOLE, FailureKind::TimedOut, 504),
     ];
     for (script, body, kind, status) in cases {
@@ -51,9 +51,9 @@ fn each_limit_of_time_has_an_error_of_its_own() {
 }
 
 #[test]
-fn a_loser_that_is_read_to_its_end_stays_within_the_limit_of_its_call() {
+fn a_drained_loser_stays_within_the_time_limit_of_its_call() {
     let quick = Scripted::start(vec![Script::Send(vec![whole("200 OK", &chat_whole("yes"))])]);
-    let endless = Scripted::start(vec![Script::SendAndStall(begun(&chat_events(&["one"])))]);
+    let endless = Scripted::start(vec![Script::SendAndStall(stream_start(&chat_events(&["one"])))]);
     let mut lanes = vec![lane("endless", endless.address, CHAT), lane("quick", quick.address, CHAT)];
     lanes[0].loser = LoserPolicy::DrainExact { time_most: Span::from_secs(3_600), bytes_most: 1 << 20 };
     let mut config = configured(lanes, Mode::Race { lanes: 2 });
@@ -66,7 +66,7 @@ fn a_loser_that_is_read_to_its_end_stays_within_the_limit_of_its_call() {
 }
 
 #[test]
-fn a_reader_that_does_not_read_holds_back_its_own_lane_and_nobody_else() {
+fn a_stalled_reader_holds_back_its_own_lane_and_no_other() {
     const PIECE: usize = 64 << 10;
     const PIECES: usize = 1_000;
     let text =
@@ -83,7 +83,7 @@ fn a_reader_that_does_not_read_holds_back_its_own_lane_and_nobody_else() {
     let mut lazy = TcpStream::connect(gateway.address).expect("it listens");
     let body = STREAM.replace("all", "large");
     lazy.write_all(&request("POST", "/v1/chat/completions", &[], body.as_bytes())).expect("it reads");
-    // Others are answered meanwhile, on the same thread; the large answer stands still before long.
+    // Others are served meanwhile on the same thread; the large answer soon stalls.
     let (mut before, mut still) = (usize::MAX, 0);
     while still < 30 {
         quick.release();
@@ -99,11 +99,11 @@ fn a_reader_that_does_not_read_holds_back_its_own_lane_and_nobody_else() {
 }
 
 #[test]
-fn a_client_that_reads_nothing_is_given_up_and_its_lane_closed() {
+fn a_client_that_reads_nothing_is_disconnected_and_its_lane_closed() {
     const PIECE: usize = 64 << 10;
     let text =
         format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"{}\"}}}}]}}\n\n", "x".repeat(PIECE));
-    // More than all buffers between here and there hold.
+    // More than all buffers in between hold.
     let mut pieces = vec![stream_head()];
     pieces.extend((0..1_000).map(|_| format!("{:x}\r\n{text}\r\n", text.len()).into_bytes()));
     let large = Scripted::start(vec![Script::Send(pieces)]);
@@ -122,8 +122,8 @@ fn a_client_that_reads_nothing_is_given_up_and_its_lane_closed() {
 }
 
 #[test]
-fn a_whole_answer_that_nobody_reads_was_not_answered() {
-    // More than the sockets between here and there hold.
+fn a_whole_answer_that_nobody_reads_counts_as_abandoned() {
+    // More than the socket buffers in between hold.
     let large = Scripted::start(vec![Script::Send(vec![whole("200 OK", &chat_whole(&"x".repeat(7 << 20)))])]);
     let mut config = configured(vec![lane("large", large.address, CHAT)], Mode::Off);
     config.limits.answer_bytes = 1 << 30;
@@ -131,19 +131,19 @@ fn a_whole_answer_that_nobody_reads_was_not_answered() {
     let mut gateway = TestGateway::start(config);
     let mut lazy = TcpStream::connect(gateway.address).expect("it listens");
     lazy.write_all(&request("POST", "/v1/chat/completions", &[], WHOLE.as_bytes())).expect("it reads");
-    let begun = read_until(&mut lazy, "HTTP/1.1 200");
+    let stream_start = read_until(&mut lazy, "HTTP/1.1 200");
     let rows = gateway.rows();
     assert_eq!((rows[0].end, rows[0].failure), (AttemptEnd::Abandoned, Some(FailureKind::ClientStalled)));
-    let answer = read_answer_after(begun, &mut lazy);
+    let answer = read_answer_after(stream_start, &mut lazy);
     assert!(answer.status == 200 && !answer.ended, "it was cut: {} bytes", answer.body.len());
 }
 
 #[test]
-fn a_gateway_that_is_stopped_lets_open_answers_end() {
+fn shutdown_lets_open_answers_end() {
     let events = chat_events(&["one", " two"]);
-    let first = begun(&events);
+    let first = stream_start(&events);
     let rest = stream(&events)[first.len() + 1..].to_vec();
-    // What is left after the first chunk, as a chunk of its own.
+    // The rest after the first chunk, as a chunk of its own.
     let left =
         &events[events.find("one").and_then(|at| Some(at + events[at..].find("\n\n")? + 2)).expect("an event")..];
     drop(rest);
@@ -155,7 +155,7 @@ fn a_gateway_that_is_stopped_lets_open_answers_end() {
     let seen = read_until(&mut client, "\"one\"");
     let running = gateway.running.take().expect("it runs");
     let stopping = std::thread::spawn(move || running.stop());
-    // Nobody new gets in once it has stopped listening.
+    // No new client is accepted once it has stopped listening.
     while TcpStream::connect(gateway.address).is_ok() {
         std::thread::yield_now();
     }

@@ -1,4 +1,4 @@
-//! A provider that echoes the gateway's key wherever it can, and what comes of that.
+//! A provider that echoes the gateway's key wherever it can, and where the key must not appear.
 
 use crate::client::{get_admin, post};
 use crate::harness::{TestGateway, configured, lane};
@@ -19,12 +19,12 @@ fn keyed(address: SocketAddr) -> LaneConfig {
     lane
 }
 
-/// The key as JSON may spell it too.
-fn spelt() -> String {
+/// The key as JSON may escape it.
+fn escaped_key() -> String {
     KEY.replace('-', "\\u002d")
 }
 
-/// The same answer with the key in headers that are handed on.
+/// The same response with the key in headers that are forwarded.
 fn with_headers(answer: Vec<u8>) -> Vec<u8> {
     let text = String::from_utf8(answer).expect("text");
     let headers = format!("\r\nx-ratelimit-key: {KEY}\r\nrequest-id: req-{KEY}\r\nx-request-id: {KEY}\r\n");
@@ -57,7 +57,7 @@ fn a_key_that_a_provider_echoes_reaches_neither_the_client_nor_the_log_nor_the_p
         format!(r#"{{"model":"all","max_tokens":9,"stream":{stream},"messages":[{{"role":"user","content":"hi"}}]}}"#)
     };
     let mut seen = 0;
-    for key in [KEY.to_owned(), spelt()] {
+    for key in [KEY.to_owned(), escaped_key()] {
         for (path, request, response) in [
             ("/v1/chat/completions", body(true), stream(&name(chat_events(&["one", " two"]), &key))),
             ("/v1/chat/completions", body(false), whole("200 OK", &name(chat_whole("one two"), &key))),

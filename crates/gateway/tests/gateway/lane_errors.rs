@@ -1,4 +1,4 @@
-//! A wrong key or model, and how people and programs hear of it.
+//! A wrong key or model, and how users and clients learn of it.
 
 use crate::client::{Answer, post};
 use crate::harness::{TestGateway, configured, lane};
@@ -26,12 +26,12 @@ fn ask_as_anthropic(gateway: &TestGateway) -> Answer {
     post(gateway.address, "/v1/messages", body)
 }
 
-fn troubles(gateway: &TestGateway) -> Vec<String> {
+fn breaker_notices(gateway: &TestGateway) -> Vec<String> {
     gateway.running.as_ref().expect("it runs").take_breaker_notices()
 }
 
 #[test]
-fn with_one_lane_a_refusal_of_its_key_or_model_comes_as_it_is_and_stays_so() {
+fn a_single_lanes_refusal_of_its_key_or_model_is_passed_on_and_repeated() {
     for (status, line, message) in
         [(401, "401 Unauthorized", NO_KEY), (404, "404 Not Found", NO_MODEL), (403, "403 Forbidden", NO_RIGHT)]
     {
@@ -42,7 +42,7 @@ fn with_one_lane_a_refusal_of_its_key_or_model_comes_as_it_is_and_stays_so() {
             assert_eq!((answer.status, answer.text().as_str()), (status, message));
             assert_eq!(answer.header("content-type"), Some("application/json"));
         }
-        // In another dialect it is said in the words of that.
+        // In another dialect the error has that dialect's form.
         let other = ask_as_anthropic(&gateway);
         assert_eq!(other.status, status, "{}", other.text());
         let json: serde_json::Value = serde_json::from_slice(&other.body).expect("JSON");
@@ -51,7 +51,7 @@ fn with_one_lane_a_refusal_of_its_key_or_model_comes_as_it_is_and_stays_so() {
                 && json["error"]["message"].as_str().is_some_and(|message| message.contains("lane one"))
         );
         assert_eq!(first_lane.requests().len(), 1, "it is left alone meanwhile");
-        let lines = troubles(&gateway);
+        let lines = breaker_notices(&gateway);
         assert_eq!(lines.len(), 1, "one line a trip, not one a call: {lines:?}");
         assert!(lines[0].starts_with("lane one is out of rotation for 600 s: "), "{lines:?}");
         assert!(lines[0].contains(&format!("({status}): ")) && lines[0].contains("[gateway.lanes.one]"), "{lines:?}");
@@ -69,7 +69,7 @@ fn a_first_refusal_in_another_dialect_has_the_providers_status() {
 }
 
 #[test]
-fn when_no_lane_can_be_asked_each_says_why_and_when_it_is_asked_again() {
+fn if_no_lane_is_available_each_says_why_and_when_it_is_retried() {
     let (one, two) = (refusing("401 Unauthorized", NO_KEY), refusing("404 Not Found", &NO_MODEL.replace("one", "two")));
     let lanes = vec![lane("one", one.address, CHAT), lane("two", two.address, CHAT)];
     let gateway = TestGateway::start(configured(lanes, Mode::Off));
@@ -88,12 +88,12 @@ fn when_no_lane_can_be_asked_each_says_why_and_when_it_is_asked_again() {
         assert!(answer.header("retry-after").is_some());
     }
     assert_eq!((one.requests().len(), two.requests().len()), (1, 1));
-    assert_eq!(troubles(&gateway).len(), 2);
-    assert!(troubles(&gateway).is_empty(), "each is told once");
+    assert_eq!(breaker_notices(&gateway).len(), 2);
+    assert!(breaker_notices(&gateway).is_empty(), "each is reported once");
 }
 
 #[test]
-fn a_key_that_was_put_right_is_tried_as_soon_as_the_settings_are_read_again() {
+fn a_corrected_key_is_tried_as_soon_as_the_settings_are_reloaded() {
     let first_lane = Scripted::start(vec![
         Script::Send(vec![whole("401 Unauthorized", NO_KEY)]),
         Script::Send(vec![whole("200 OK", &chat_whole("yes"))]),

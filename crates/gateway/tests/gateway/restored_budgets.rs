@@ -1,4 +1,4 @@
-//! What keys have spent this month, read back from the log when a gateway starts.
+//! What keys have spent this month is read back from the log when a gateway starts.
 
 use crate::client::ask;
 use crate::harness::{TestGateway, configured, lane};
@@ -14,7 +14,7 @@ const BODY: &str = r#"{"model":"all","messages":[{"role":"user","content":"hi"}]
 /// Longer than any month.
 const EARLIER_MS: u64 = 40 * 86_400_000;
 
-/// A row of a key that cost so much and was begun so long ago.
+/// A row of a key with that cost, started so long ago.
 fn row(key: &str, cost_usd: f64, ago_ms: u64) -> Attempt {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("it is after 1970");
     Attempt {
@@ -29,7 +29,7 @@ fn row(key: &str, cost_usd: f64, ago_ms: u64) -> Attempt {
 }
 
 #[test]
-fn a_month_that_is_spent_stays_spent_when_the_gateway_starts_anew() {
+fn a_spent_budget_stays_spent_after_a_restart() {
     let first_lane = Scripted::start(vec![Script::Send(vec![whole("200 OK", &chat_whole("yes"))])]);
     let mut config = configured(vec![lane("one", first_lane.address, &[Dialect::OpenAiChat])], Mode::Off);
     let key = |name: &str, usd_per_month: Option<f64>| KeyConfig {
@@ -48,7 +48,7 @@ fn a_month_that_is_spent_stays_spent_when_the_gateway_starts_anew() {
     let path = config.log.as_ref().map(|log| log.path.clone()).expect("it has one");
     let mut rows: Vec<Attempt> = ["spent", "within", "unlimited"]
         .iter()
-        // Two rows, neither of which is the whole of it.
+        // Two rows, of which each is only a part.
         .flat_map(|key| [row(key, 0.9, 0), row(key, 0.9, 0)])
         .collect();
     rows.push(row("earlier", 50.0, EARLIER_MS));
