@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn the_key_opens_as_a_token_and_as_a_password_and_nothing_else_does() {
+    fn the_key_works_as_a_bearer_token_and_as_a_password_only() {
         let key: [u8; 32] = Sha256::digest("open sesame:1").into();
         let opens = |values: &[&str]| is_authorized(&headers(values), &key);
         // `anybody:open sesame:1`, `:open sesame:1`

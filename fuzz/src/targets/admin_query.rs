@@ -19,7 +19,7 @@ pub fn run(input: &[u8]) {
         let (first, rest) = query.split_at(place);
         format!("{}&{first}", &rest[1..])
     });
-    let (rows, summary) = (query::attempts(Some(&query), NOW), query::summary(Some(&query), NOW));
+    let (rows, summary) = (query::attempts(Some(query), NOW), query::summary(Some(query), NOW));
     match &rows {
         Ok(rows) => {
             assert!(rows.limit.is_some_and(|limit| (1..=ROWS_MOST).contains(&limit)));

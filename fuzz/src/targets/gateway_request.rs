@@ -1,4 +1,4 @@
-//! Whatever comes to a gateway's door: lanes would be asked, or the client hears why not, in its own dialect.
+//! Arbitrary requests to a gateway: lanes would get valid requests, or the client gets an error in its own dialect.
 //!
 //! It does not know what is right. Invariant: the first bytes of the input say the path, the method and a header; the rest is the
 //! request's body.
@@ -52,7 +52,7 @@ fn dry_run() -> DryRun {
         second_look: None,
     };
     let config = Config { lanes: Dialect::ALL.map(lane).to_vec(), aliases: vec![all], ..Config::default() };
-    DryRun::new(&config).expect("a door")
+    DryRun::new(&config).expect("a gateway")
 }
 
 /// Panics if a property does not hold.

@@ -2,7 +2,7 @@
 //!
 //! Invariant: an expected time stands with the length of the answer that it is for.
 
-use super::lanes::state_words;
+use super::lanes::state_description;
 use super::share;
 use std::fmt::Write as _;
 use tokrate_charts::{escape, format};
@@ -64,7 +64,7 @@ fn row(out: &mut String, snapshot: &Snapshot, alias: &AliasStatus) {
             let _ = write!(out, " <b>{}</b>", escape(&format::seconds(*seconds)));
         }
         if lane.state != LaneState::Ready {
-            let (class, description) = state_words(lane.state);
+            let (class, description) = state_description(lane.state);
             let _ = write!(out, " <span class=\"state {class}\">{}</span>", escape(&description));
         }
         out.push_str("</li>");
@@ -83,12 +83,12 @@ fn row(out: &mut String, snapshot: &Snapshot, alias: &AliasStatus) {
         calls,
         format::count(alias.calls),
         extra,
-        escape(&extra_words(alias))
+        escape(&extra_description(alias))
     );
 }
 
 /// The share of extra attempts against the budget.
-fn extra_words(alias: &AliasStatus) -> String {
+fn extra_description(alias: &AliasStatus) -> String {
     // A client can ask for a race or a hedge by a header even if the alias has none.
     if alias.mode == Mode::Off && alias.extra == 0 {
         return "none: off".to_owned();

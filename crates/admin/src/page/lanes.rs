@@ -26,7 +26,7 @@ pub(super) fn render(out: &mut String, snapshot: &Snapshot) {
 }
 
 fn card(out: &mut String, index: usize, lane: &LaneStatus) {
-    let (class, word) = state_words(lane.state);
+    let (class, word) = state_description(lane.state);
     let _ = write!(
         out,
         concat!(
@@ -85,7 +85,7 @@ fn load(out: &mut String, lane: &LaneStatus) {
 }
 
 /// A state in words, with its class in the style sheet.
-pub(super) fn state_words(state: LaneState) -> (&'static str, String) {
+pub(super) fn state_description(state: LaneState) -> (&'static str, String) {
     match state {
         LaneState::Ready => ("good", "ready".to_owned()),
         LaneState::Full => ("warning", "full".to_owned()),

@@ -43,7 +43,7 @@ impl Account {
         let need = highest_need(needs);
         match self.reserve(need) {
             Ok(reservation) => {
-                self.first.replace(reservation);
+                self.first_reservation.replace(reservation);
                 Ok(())
             }
             Err(refused) => Err(limit_exceeded(key, refused, need, self.shared.clock.wall_seconds())),
@@ -61,7 +61,7 @@ impl Account {
 
     /// The reservation of the first attempt, lowered to what its lane may cost.
     pub fn take_first(&self, lane: LaneId) -> Option<KeyReservation> {
-        let mut reservation = self.first.take()?;
+        let mut reservation = self.first_reservation.take()?;
         reservation.lower(self.need(self.plan.lane(lane), Role::First).most);
         Some(reservation)
     }

@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_says_what_is_asked_for() {
+    fn method_and_path_decide_the_route() {
         let get = |path: &str| Route::of(&Method::GET, path);
         let post = |path: &str| Route::of(&Method::POST, path);
         assert_eq!(post("/v1/chat/completions"), Route::Generate(Dialect::OpenAiChat.into()));

@@ -159,7 +159,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(256))]
 
         #[test]
-        fn what_was_written_is_read(field in 1u32..1 << 29, number: u64, bytes: Vec<u8>, values: Vec<f64>) {
+        fn encoded_fields_are_decoded(field in 1u32..1 << 29, number: u64, bytes: Vec<u8>, values: Vec<f64>) {
             let mut message = Message::default();
             message.number(field, number);
             message.fixed(1, number);
@@ -175,7 +175,7 @@ mod tests {
         }
 
         #[test]
-        fn whatever_comes_reading_ends(bytes: Vec<u8>) {
+        fn decoding_ends_for_any_input(bytes: Vec<u8>) {
             prop_assert!(Fields(&bytes).count() <= bytes.len());
         }
     }

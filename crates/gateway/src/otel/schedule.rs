@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn exports_keep_their_distance_and_those_that_were_missed_are_left_out() {
+    fn exports_stay_on_the_grid_and_missed_ones_are_skipped() {
         let mut schedule = Schedule::new(Tick::ZERO, Span::from_secs(60));
         let mut due = vec![seconds(schedule.next_at())];
         for took in [1, 0, 61, 120] {
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_that_was_asked_for_is_kept_whether_short_or_long() {
+    fn a_requested_pause_is_kept_whether_short_or_long() {
         let mut schedule = Schedule::new(Tick::ZERO, Span::from_secs(60));
         let at = Tick::ZERO + Span::from_secs(60);
         schedule.record(at, &later(Some(Span::from_secs(2))));
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn without_an_answer_waits_double_up_to_the_interval_and_begin_anew_after_a_success() {
+    fn without_a_response_waits_double_up_to_the_interval_until_a_success() {
         let mut schedule = Schedule::new(Tick::ZERO, Span::from_secs(60));
         let mut now = schedule.next_at();
         let mut waits = Vec::new();

@@ -79,7 +79,7 @@ fn assert_same(metric: &Metric, family: &Family<'_>) {
 }
 
 #[test]
-fn what_is_exported_is_what_the_metrics_say() {
+fn exports_equal_the_metrics() {
     let sample = SampleGateway::with_traffic(NOON_UNIX_MS);
     let snapshot = sample.snapshot(NOON_UNIX_MS);
     let request = exported(&snapshot);
@@ -116,7 +116,7 @@ fn names_units_and_attributes_are_those_of_the_conventions() {
 }
 
 #[test]
-fn a_gateway_that_nobody_asked_exports_no_empty_metric() {
+fn a_gateway_without_calls_exports_no_empty_metric() {
     let sample = SampleGateway::new(vec![lane_config("a", "example", "model-1", None)]);
     let request = exported(&sample.snapshot(NOON_UNIX_MS));
     let names: Vec<&str> = metrics_of(&request).iter().map(|metric| metric.name.as_str()).collect();
@@ -125,7 +125,7 @@ fn a_gateway_that_nobody_asked_exports_no_empty_metric() {
 }
 
 #[test]
-fn a_clock_that_was_set_back_does_not_put_the_end_before_the_beginning() {
+fn a_clock_that_was_set_back_does_not_put_the_end_before_the_start() {
     let sample = SampleGateway::with_traffic(NOON_UNIX_MS);
     let snapshot = sample.snapshot(NOON_UNIX_MS - 7_200_000);
     let bytes = metrics::request(&snapshot, &[], STARTED_UNIX_NS);
@@ -163,7 +163,7 @@ fn partly(rejected_data_points: i64, error_message: &str) -> Vec<u8> {
 }
 
 #[test]
-fn a_collector_that_takes_a_part_says_so_and_is_not_asked_to_take_it_again() {
+fn a_partial_success_is_not_retried() {
     let message = |outcome: &ExportOutcome| outcome.error().map(|error| error.message.clone()).unwrap_or_default();
     assert_eq!(outcome(200, &[PROTOBUF], Vec::new()), ExportOutcome::Accepted);
     assert_eq!(outcome(200, &[PROTOBUF], partly(0, "")), ExportOutcome::Accepted);
@@ -179,7 +179,7 @@ fn a_collector_that_takes_a_part_says_so_and_is_not_asked_to_take_it_again() {
 }
 
 #[test]
-fn what_can_be_sent_again_is_told_from_what_cannot() {
+fn only_retryable_statuses_are_retried() {
     let wait = |status, headers: &[(&str, &str)]| match outcome(status, headers, b"busy".to_vec()) {
         ExportOutcome::Retry(wait, error) => Some((wait, error.message)),
         _ => None,
@@ -199,7 +199,7 @@ fn what_can_be_sent_again_is_told_from_what_cannot() {
 }
 
 #[test]
-fn what_a_collector_says_of_its_refusal_is_told_without_the_key_and_bounded() {
+fn a_collectors_error_is_bounded_and_without_the_key() {
     let mut status = protobuf::Message::default();
     status.number(1, 16);
     status.text(2, "no such key: sk-very-secret");
@@ -214,7 +214,7 @@ fn what_a_collector_says_of_its_refusal_is_told_without_the_key_and_bounded() {
 }
 
 #[test]
-fn trouble_is_told_once_until_it_changes_or_ends() {
+fn an_error_is_reported_once_until_it_changes_or_ends() {
     let exports = ExportStatus::default();
     assert_eq!(exports.counts(), None, "nothing is exported");
     exports.enable("http://collector:4318".to_owned());

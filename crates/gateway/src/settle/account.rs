@@ -32,7 +32,7 @@ pub(crate) struct Account {
     pub prompt_tokens: u64,
     pub(super) key: Option<AdmittedKey>,
     /// Reserved for the first attempt, until that starts.
-    pub first: RefCell<Option<KeyReservation>>,
+    pub first_reservation: RefCell<Option<KeyReservation>>,
     /// What the body refers to beside itself, once it was looked for.
     pub beside: OnceCell<BesideBody>,
     extra_usd: Cell<f64>,
@@ -112,7 +112,7 @@ impl Account {
             arrived_at,
             prompt_tokens,
             key,
-            first: RefCell::default(),
+            first_reservation: RefCell::default(),
             beside: OnceCell::new(),
             extra_usd: Cell::new(0.0),
             reported_input: Cell::new(None),

@@ -66,7 +66,7 @@ impl Shared {
 
     /// The plan, to be changed by a test before it is shared.
     #[cfg(test)]
-    pub fn plan_alone(&mut self) -> &mut Plan {
+    pub fn plan_mut(&mut self) -> &mut Plan {
         let plan = self.plan.get_mut().unwrap_or_else(PoisonError::into_inner);
         Arc::get_mut(plan).expect("nobody else has it")
     }

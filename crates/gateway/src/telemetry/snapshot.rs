@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lane_that_cools_down_is_not_told_to_be_full() {
+    fn an_open_breaker_takes_precedence_over_a_full_lane() {
         let now = Tick::from_nanos(1_000);
         let until = now + Span::from_secs(3);
         let open = BreakerState::Open { until, why: Blame::Key };
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn this_process_takes_memory() {
+    fn the_resident_memory_of_this_process_is_known() {
         let bytes = resident_bytes().expect("tests run where there is /proc");
         assert!((1 << 20..1 << 40).contains(&bytes), "{bytes}");
     }

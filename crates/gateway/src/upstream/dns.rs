@@ -91,7 +91,7 @@ mod tests {
         let mut sample = SampleGateway::new(vec![lane_config("a", "p", "m", None)]);
         let target = Target::parse("http://localhost:9/v1").expect("a URL");
         let shared = Arc::get_mut(&mut sample.shared).expect("nobody else has it");
-        shared.plan_alone().lanes[0] = {
+        shared.plan_mut().lanes[0] = {
             let mut lane = Lane::resolve(0, &lane_config("a", "p", "m", None), &ClientConfig::default(), shared.clock);
             let endpoint = &mut lane.as_mut().expect("a lane").endpoints[0];
             endpoint.forget_addresses(&target, "nobody knows it");

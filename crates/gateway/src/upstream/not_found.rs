@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_model_that_is_not_there_is_told_from_other_things_that_are_not() {
+    fn a_missing_model_is_told_apart_from_other_404s() {
         let of = |status: u16, body: &str| {
             let status = StatusCode::from_u16(status).expect("a status");
             classify_not_found(FailureKind::NotFound, status, body.as_bytes(), "gpt-x")

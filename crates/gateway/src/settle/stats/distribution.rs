@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn closed_it_says_what_it_said_before_and_hears_no_more() {
+    fn closing_keeps_the_quantiles_and_drops_later_values() {
         let mut spread = Distribution::default();
         assert_eq!(spread.band(), None);
         (1..=1_000).for_each(|value| spread.record(value * 1_000));
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn one_without_values_stays_so() {
+    fn a_distribution_without_values_stays_empty() {
         let mut spread = Distribution::default();
         spread.close();
         spread.record(7);

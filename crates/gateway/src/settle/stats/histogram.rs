@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_told_apart_from_a_twentieth_of_a_millisecond_to_130_seconds() {
+    fn bounds_lie_close_from_50_microseconds_to_130_seconds() {
         for bounds in [&TIMES_NS[..], &OVERHEADS_NS[..]] {
             for pair in bounds.windows(2) {
                 let ratio = pair[1] as f64 / pair[0] as f64;

@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_over_by_an_hour_is_forgotten_and_comes_too_late() {
+    fn minutes_older_than_an_hour_are_dropped() {
         let mut hour: LastHour<u32> = LastHour::default();
         for (started, is_new) in [(100, true), (102, true), (101, true), (102, false)] {
             let (count, was_new) = hour.at(AttemptMinutes { started, counted: 102 }).expect("within the hour");
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_clock_told_that_was_ahead_is_forgotten_when_it_is_put_right() {
+    fn minutes_of_a_clock_that_ran_ahead_are_dropped_once_it_is_corrected() {
         let mut hour: LastHour<u32> = LastHour::default();
         for number in [100, 5_000, 5_001] {
             hour.at(on_time(number)).expect("the newest");
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn only_old_ones_that_are_due_are_changed() {
+    fn only_old_minutes_that_are_due_are_changed() {
         let mut hour: LastHour<u32> = LastHour::default();
         for number in [10, 11, 12, 20] {
             *hour.at(on_time(number)).expect("within the hour").0 = number as u32;
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn old_ones_are_put_together_by_tens_and_late_ones_join_them() {
+    fn old_minutes_are_merged_in_tens_and_late_values_join_them() {
         let mut hour: LastHour<u32> = LastHour::default();
         let fold = |hour: &mut LastHour<u32>| hour.fold_older(5, |sum, count| *sum += count);
         for number in 108..=125 {
@@ -174,7 +174,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_holds_the_last_sixty_of_whatever_comes(given in prop::collection::vec(0u64..200, 0..100)) {
+        fn it_keeps_the_last_sixty_minutes_of_any_input(given in prop::collection::vec(0u64..200, 0..100)) {
             let mut hour: LastHour<u32> = LastHour::default();
             let mut newest = 0;
             let mut plain = std::collections::BTreeMap::<u64, u32>::new();

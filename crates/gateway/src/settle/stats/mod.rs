@@ -57,7 +57,7 @@ pub struct StatsSnapshot {
     pub cost_usd: f64,
     /// Cost of the extra attempts (USD).
     pub extra_usd: f64,
-    trails: RecentCalls,
+    recent_calls: RecentCalls,
 }
 
 impl Stats {
@@ -93,7 +93,7 @@ impl StatsSnapshot {
         let Some(index) = self.index(row) else { return };
         let lane = &mut self.lanes[index];
         lane.record(row);
-        self.trails.record(row, &lane.name);
+        self.recent_calls.record(row, &lane.name);
     }
 
     /// The gateway's overhead in calls that started in this minute or later (ns). Merged minutes count only if all ten
@@ -106,7 +106,7 @@ impl StatsSnapshot {
 
     /// The calls with the newest rows, newest first.
     pub fn calls(&self, limit: usize) -> Vec<Arc<CallTrace>> {
-        self.trails.newest(limit)
+        self.recent_calls.newest(limit)
     }
 
     fn record_alias(&mut self, row: &Row) {

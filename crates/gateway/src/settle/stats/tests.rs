@@ -172,7 +172,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
 
     #[test]
-    fn its_size_is_bounded_whatever_comes(rows in prop::collection::vec((0u64..2_000, 0u32..40, 0usize..4, any::<bool>(), any::<u64>()), 0..600)) {
+    fn the_size_is_bounded_for_any_rows(rows in prop::collection::vec((0u64..2_000, 0u32..40, 0usize..4, any::<bool>(), any::<u64>()), 0..600)) {
         let stats = Stats::default();
         for (call, number, end, won, at) in &rows {
             stats.record(&Row { attempt: *number, end: AttemptEnd::ALL[*end], won: *won, started_unix_ms: *at, ..row(*call, "a") });
