@@ -40,7 +40,7 @@ pub(crate) fn page(snapshot: &Snapshot) -> String {
             "<noscript><meta http-equiv=\"refresh\" content=\"{}\"></noscript>\n",
             "<script src=\"/live.js\" defer></script>\n</head>\n<body>\n",
             "<header><h1>tokrate <span>gateway</span></h1>",
-            "<p id=\"pulse\" role=\"status\"><noscript>As of this page's loading; it loads anew every {} s.</noscript></p>",
+            "<p id=\"pulse\" role=\"status\"><noscript>As of when this page was loaded; it reloads every {} s.</noscript></p>",
             "</header>\n<main id=\"live\">\n"
         ),
         REFRESH_SECONDS, REFRESH_SECONDS
@@ -49,7 +49,7 @@ pub(crate) fn page(snapshot: &Snapshot) -> String {
     let _ = write!(
         out,
         concat!(
-            "</main>\n<footer><p>tokrate {}. The same for machines: <a href=\"/metrics\">/metrics</a>, ",
+            "</main>\n<footer><p>tokrate {}. For machines: <a href=\"/metrics\">/metrics</a>, ",
             "<a href=\"/api/lanes\">/api/lanes</a>, <a href=\"/api/calls\">/api/calls</a>, ",
             "<a href=\"/api/summary?since=24h&amp;by=lane\">/api/summary</a>, ",
             "<a href=\"/api/attempts?limit=20\">/api/attempts</a>.</p>",
@@ -154,7 +154,7 @@ fn headline(out: &mut String, snapshot: &Snapshot) {
                 note: format!("{} since the start", usd(snapshot.stats.cost_usd)),
             },
             Figure {
-                label: "Of it for racing",
+                label: "Share spent on racing",
                 value: share(hour.extra_usd, hour.cost_usd),
                 note: format!("{} in {} attempts", usd(hour.extra_usd), format::count(hour.extra_attempts)),
             },
@@ -225,7 +225,7 @@ fn log(out: &mut String, snapshot: &Snapshot) {
     out.push_str("<section id=\"log\"><h2>Throughput log</h2>\n");
     let Some(log) = &snapshot.log else {
         out.push_str(
-            "<p class=\"none\">No log is kept: what is on this page is forgotten at the gateway's end.</p></section>\n",
+            "<p class=\"none\">No log is kept: what this page shows is lost when the gateway stops.</p></section>\n",
         );
         return;
     };
@@ -239,7 +239,7 @@ fn log(out: &mut String, snapshot: &Snapshot) {
         ("rows written", format::count(log.counts.written)),
         ("rows waiting", format::count(log.counts.waiting)),
         ("rows lost", format::count(log.counts.lost)),
-        ("rows removed for their age", format::count(log.counts.pruned)),
+        ("rows removed by retention", format::count(log.counts.pruned)),
         ("file", log.path.clone()),
     ];
     if let Some(error) = &log.error {

@@ -5,7 +5,7 @@
 //! attempt at a lane, `respond` answers the client, `settle` accounts for it.
 //!
 //! Architecture Invariant: nothing reaches a client but the bytes of one attempt, in order, once, or one clear error; and
-//! every attempt that was begun ends as one row of the log, however the call ended.
+//! every attempt that was started ends as one row of the log, however the call ended.
 
 #![forbid(unsafe_code)]
 

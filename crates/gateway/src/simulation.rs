@@ -54,7 +54,7 @@ pub struct Totals {
 }
 
 impl SimulatedGateway {
-    /// A gateway that serves nobody yet and whose keys have spent nothing.
+    /// A gateway that does not serve yet, and whose keys have spent nothing.
     ///
     /// # Errors
     ///

@@ -22,16 +22,14 @@ pub(super) fn render(out: &mut String, snapshot: &Snapshot) {
     let _ = write!(
         out,
         concat!(
-            "<section id=\"aliases\"><h2>Aliases</h2><p class=\"intro\">What clients ask for. Lanes stand in the order in which ",
-            "one more call would ask them now, each with the expected time to the end of an answer of the alias's usual length ",
+            "<section id=\"aliases\"><h2>Aliases</h2><p class=\"intro\">What clients ask for. Lanes are listed in the order in which ",
+            "the next call would try them, each with the expected time to the end of an answer of the alias's usual length ",
             "to a prompt of {} tokens.</p>\n"
         ),
         format::count(LaneSnapshot::PROMPT_TOKENS)
     );
     if snapshot.aliases.is_empty() {
-        out.push_str(
-            "<p class=\"none\">No alias is configured: lanes are asked for by their own names.</p></section>\n",
-        );
+        out.push_str("<p class=\"none\">No alias is configured: lanes are called by their own names.</p></section>\n");
         return;
     }
     out.push_str(concat!(

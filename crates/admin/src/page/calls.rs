@@ -77,8 +77,8 @@ fn call(out: &mut String, trace: &CallTrace) {
         let _ = write!(out, " <span>{}{}</span>", if about { "about " } else { "" }, escape(&usd(cost)));
     }
     out.push_str("</p><ol class=\"trail\">");
-    let begun = trace.started_unix_ms();
-    let offset = |attempt: &AttemptTrace| (attempt.started_unix_ms.saturating_sub(begun) * 1_000_000) as f64;
+    let started = trace.started_unix_ms();
+    let offset = |attempt: &AttemptTrace| (attempt.started_unix_ms.saturating_sub(started) * 1_000_000) as f64;
     let whole = trace.attempts.iter().map(|attempt| offset(attempt) + attempt.total_ns as f64).fold(1.0, f64::max);
     for attempt in &trace.attempts {
         let _ = write!(out, "<li><span class=\"lane\">{}</span>", escape(&attempt.lane));
@@ -123,7 +123,7 @@ fn outcome(trace: &CallTrace) -> (&'static str, String) {
         return match (abandoned, failed) {
             (Some(attempt), _) => ("", client_disconnected(attempt).to_owned()),
             (None, true) => ("bad", "no answer".to_owned()),
-            (None, false) => ("", "its winner has not ended".to_owned()),
+            (None, false) => ("", "the winner has not ended".to_owned()),
         };
     };
     let (class, outcome) = match winner.end {
@@ -160,12 +160,14 @@ fn description(trace: &CallTrace, attempt: &AttemptTrace) -> String {
     }
     let total = nanos(attempt.total_ns);
     description.push(match (attempt.end, attempt.ttft_ns) {
-        (AttemptEnd::Answered, _) if attempt.failure.is_some() => format!("over after {total}, not all could be read"),
-        (AttemptEnd::Answered, _) => format!("whole after {total}"),
-        (AttemptEnd::Lost, None) => format!("given up after {total}, no token yet"),
-        (AttemptEnd::Lost, Some(_)) => format!("lost, over after {total}"),
+        (AttemptEnd::Answered, _) if attempt.failure.is_some() => {
+            format!("ended after {total}, parts could not be decoded")
+        }
+        (AttemptEnd::Answered, _) => format!("complete after {total}"),
+        (AttemptEnd::Lost, None) => format!("cancelled after {total}, no token yet"),
+        (AttemptEnd::Lost, Some(_)) => format!("lost, ended after {total}"),
         (AttemptEnd::Abandoned, _) if attempt.failure == Some(FailureKind::ClientStalled) => {
-            format!("given up after {total}, its client read nothing")
+            format!("cancelled after {total}, its client read nothing")
         }
         (AttemptEnd::Abandoned, _) => format!("client disconnected after {total}"),
         (AttemptEnd::Failed, _) => {

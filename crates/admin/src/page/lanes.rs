@@ -89,12 +89,12 @@ pub(super) fn state_description(state: LaneState) -> (&'static str, String) {
     match state {
         LaneState::Ready => ("good", "ready".to_owned()),
         LaneState::Full => ("warning", "full".to_owned()),
-        LaneState::OnTrial => ("warning", "on trial: one call at a time".to_owned()),
+        LaneState::OnTrial => ("warning", "half-open: one call probes it".to_owned()),
         LaneState::Unresolved => ("bad", "its name has no address; resolved again every minute".to_owned()),
         LaneState::CoolingDown { left, why } => {
             let why = match why {
                 Blame::Key => "its key or its model was refused",
-                Blame::Load => "it asked for fewer calls",
+                Blame::Load => "it limits our rate",
                 _ => "it failed",
             };
             let left = match left.as_secs_f64().ceil() {
@@ -116,7 +116,7 @@ fn curve(out: &mut String, index: usize, lane: &LaneStatus) {
         .filter_map(|point| Some((f64::from(point.in_flight), point.expectation?)))
         .collect();
     if points.is_empty() {
-        out.push_str("<p class=\"none\">Nothing is known of its speed yet.</p>");
+        out.push_str("<p class=\"none\">Its speed is not known yet.</p>");
         return;
     }
     let speed = |(x, e): &(f64, Expectation)| Point { x: *x, y: Some(e.speed), ..Point::default() };
@@ -137,7 +137,7 @@ fn curve(out: &mut String, index: usize, lane: &LaneStatus) {
         out,
         concat!(
             "<details id=\"ttft-{}\"><summary id=\"ttft-{}-head\">TTFT under load, and the numbers</summary>",
-            "<figure>{}</figure>{}<p class=\"note\">They rest on as much as {} calls of now would tell; earlier ones fade.</p>",
+            "<figure>{}</figure>{}<p class=\"note\">Estimated from the weight of {} recent calls; older calls count less.</p>",
             "</details>"
         ),
         index,
@@ -182,7 +182,7 @@ fn numbers(lane: &LaneStatus, points: &[(f64, Expectation)]) -> tokrate_charts::
         column(|expected| expected.ttft_p90.as_secs_f64() * 1e3),
     ];
     Table {
-        caption: format!("What {} may be expected to do", lane.name),
+        caption: format!("What to expect of {}", lane.name),
         columns: vec![
             Column::numbers("in flight", ""),
             Column::numbers("output speed", "tok/s"),

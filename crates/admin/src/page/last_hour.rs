@@ -21,7 +21,7 @@ pub(super) fn render(out: &mut String, snapshot: &Snapshot) {
     let mut lanes: Vec<(&LaneStats, u64)> = snapshot.stats.lanes.iter().map(|lane| (lane, answered(lane))).collect();
     lanes.retain(|(_, answers)| *answers > 0);
     if lanes.is_empty() {
-        out.push_str("<p class=\"none\">No answer was begun within the last hour.</p></section>\n");
+        out.push_str("<p class=\"none\">No answer started within the last hour.</p></section>\n");
         return;
     }
     lanes.sort_by_key(|(_, answers)| std::cmp::Reverse(*answers));
@@ -32,7 +32,7 @@ pub(super) fn render(out: &mut String, snapshot: &Snapshot) {
     let _ = write!(
         out,
         concat!(
-            "<p class=\"intro\">By the minute in which attempts were begun: median, and a band from the 10th to the 90th ",
+            "<p class=\"intro\">By the minute in which attempts started: median, and a band from the 10th to the 90th ",
             "percentile, of those that ended within {} minutes."
         ),
         OPEN_MINUTES

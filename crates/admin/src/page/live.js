@@ -1,5 +1,5 @@
-// Keeps the page up to date: asks for what changes every two seconds and swaps the parts that did. Without it, the page
-// loads anew by itself.
+// Keeps the page up to date: fetches the part that changes every two seconds and swaps what did. Without scripts the page
+// reloads itself.
 'use strict';
 (() => {
   const EVERY_MS = 2000;
@@ -7,13 +7,13 @@
   const pulse = document.getElementById('pulse');
   const shown = new Map();
 
-  // Whether somebody is marking text in it.
+  // Whether the user is selecting text in it.
   const isHeld = (element) => {
     const selection = document.getSelection();
     return selection && !selection.isCollapsed && selection.containsNode(element, true);
   };
 
-  // Puts a new part in the place of an old one, with what was opened, scrolled and focused in it.
+  // Replaces a part, and keeps what is open, scrolled and focused in it.
   const swap = (old, fresh) => {
     for (const details of old.querySelectorAll('details[id][open]')) {
       const again = fresh.querySelector('#' + CSS.escape(details.id));
@@ -50,7 +50,7 @@
         pulse.textContent = 'live';
       } catch {
         pulse.className = 'gone';
-        pulse.textContent = 'The gateway does not answer; these are its last numbers.';
+        pulse.textContent = 'The gateway does not respond; these are its last numbers.';
       }
     }
     setTimeout(look, EVERY_MS);

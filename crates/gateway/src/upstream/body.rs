@@ -339,9 +339,9 @@ impl Sink for BodySink {
     fn head(&mut self, _: Tick, head: &Head) {
         // Copies of the useful headers, because a stream would keep the read buffer alive for as long as it is open.
         let Head { status, version, .. } = *head;
-        let mut inbox = self.0.borrow_mut();
-        let headers = forwarded_headers(&head.headers, inbox.answer.redactor().secrets());
-        inbox.answer.set_head(Head { status, version, headers });
+        let mut body = self.0.borrow_mut();
+        let headers = forwarded_headers(&head.headers, body.answer.redactor().secrets());
+        body.answer.set_head(Head { status, version, headers });
     }
 
     fn body(&mut self, at: Tick, bytes: &[u8]) {
@@ -349,8 +349,8 @@ impl Sink for BodySink {
     }
 
     fn is_full(&self) -> bool {
-        let inbox = self.0.borrow();
-        inbox.is_forwarded && inbox.ready.len() >= MAX_READY_BYTES
+        let body = self.0.borrow();
+        body.is_forwarded && body.ready.len() >= MAX_READY_BYTES
     }
 }
 

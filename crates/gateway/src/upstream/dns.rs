@@ -94,14 +94,14 @@ mod tests {
         shared.plan_mut().lanes[0] = {
             let mut lane = Lane::resolve(0, &lane_config("a", "p", "m", None), &ClientConfig::default(), shared.clock);
             let endpoint = &mut lane.as_mut().expect("a lane").endpoints[0];
-            endpoint.forget_addresses(&target, "nobody knows it");
+            endpoint.forget_addresses(&target, "no such host");
             Arc::new(lane.expect("a lane"))
         };
         let shared = &sample.shared;
         let state = || Snapshot::of(shared, Tick::ZERO).lanes[0].state;
         assert_eq!(state(), LaneState::Unresolved);
         assert!(!Snapshot::of(shared, Tick::ZERO).is_ready());
-        assert_eq!(unresolved(shared.plan().lanes.iter().map(Arc::as_ref)), ["lane a: nobody knows it"]);
+        assert_eq!(unresolved(shared.plan().lanes.iter().map(Arc::as_ref)), ["lane a: no such host"]);
         refresh_blocking(&shared.plan());
         assert_eq!(state(), LaneState::Ready);
     }

@@ -392,7 +392,7 @@ fn an_absurd_output_limit_is_refused_with_what_is_left() {
 #[test]
 fn a_call_that_may_spend_the_whole_budget_blocks_others_until_it_ends_however_it_ends() {
     let events = chat_events(&["one"]);
-    let begun = {
+    let stream_start = {
         let end = events.find("one").and_then(|at| Some(at + events[at..].find("\n\n")? + 2)).expect("an event");
         let mut bytes = stream_head();
         bytes.extend_from_slice(format!("{:x}\r\n{}\r\n", end, &events[..end]).as_bytes());
@@ -401,8 +401,8 @@ fn a_call_that_may_spend_the_whole_budget_blocks_others_until_it_ends_however_it
     // The first client disconnects, the second one's lane breaks, the third one's fails before its first token, the
     // rest is good.
     let first_lane = Scripted::start(vec![
-        Script::SendAndStall(begun.clone()),
-        Script::SendAndHold(begun),
+        Script::SendAndStall(stream_start.clone()),
+        Script::SendAndHold(stream_start),
         Script::Send(vec![whole("500 Internal Server Error", "{}")]),
         Script::Send(vec![stream(&events)]),
     ]);
@@ -473,8 +473,8 @@ fn a_call_reserves_for_the_most_expensive_lane_it_may_go_to() {
 fn the_reservation_is_lowered_once_a_cheaper_lane_is_chosen() {
     let events = chat_events(&["one"]);
     let cut = events.find("one").and_then(|at| Some(at + events[at..].find("\n\n")? + 2)).expect("an event");
-    let begun = [stream_head(), format!("{cut:x}\r\n{}\r\n", &events[..cut]).into_bytes()].concat();
-    let cheap = Scripted::start(vec![Script::SendAndStall(begun), Script::Send(vec![stream(&events)])]);
+    let stream_start = [stream_head(), format!("{cut:x}\r\n{}\r\n", &events[..cut]).into_bytes()].concat();
+    let cheap = Scripted::start(vec![Script::SendAndStall(stream_start), Script::Send(vec![stream(&events)])]);
     let expensive = answering();
     let mut lanes = vec![lane("cheap", cheap.address, CHAT), lane("dear", expensive.address, CHAT)];
     lanes[1].price = Some(Price { input: 100.0, output: 200.0, ..Price::default() });
@@ -534,9 +534,9 @@ fn a_call_that_refers_to_content_outside_its_body_reserves_the_longest_prompt() 
         let mut first = TcpStream::connect(gateway.address).expect("it listens");
         let headers = [("authorization", "Bearer sk-k")];
         first.write_all(&request("POST", path, &headers, body.as_bytes())).expect("it reads");
-        let begun = Instant::now();
+        let stream_start = Instant::now();
         while first_lane.requests().is_empty() {
-            assert!(begun.elapsed() < TIMEOUT, "never asked: {body}");
+            assert!(stream_start.elapsed() < TIMEOUT, "never asked: {body}");
             std::thread::yield_now();
         }
         assert_eq!(send(gateway.address, chat_path, &plain).status, other, "{body}");

@@ -31,7 +31,7 @@ fn lanes_without_embeddings_are_tried_once_then_skipped_and_stay_healthy() {
     let mut config = configured(configs, Mode::Off);
     config.admin = Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
     let mut gateway = TestGateway::start(config);
-    assert_eq!(post(gateway.address, "/v1/embeddings", BODY).status, 404, "as far as anybody knows");
+    assert_eq!(post(gateway.address, "/v1/embeddings", BODY).status, 404, "as far as is known");
     for _ in 0..5 {
         let answer = post(gateway.address, "/v1/embeddings", BODY);
         assert_eq!(answer.status, 400, "{}", answer.text());

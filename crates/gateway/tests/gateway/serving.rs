@@ -146,7 +146,7 @@ fn a_picture_of_many_mib_without_a_word_is_an_answer() {
         let mut gateway = TestGateway::start(configured(lanes, Mode::Off));
         let answer = post(gateway.address, "/v1/chat/completions", &chat(is_stream));
         assert!(answer.status == 200 && answer.text() == *expected, "{} {}", answer.status, answer.text().len());
-        assert!(other.requests().is_empty(), "nobody else was asked to paint it");
+        assert!(other.requests().is_empty(), "the other lane was not tried");
         let rows = gateway.rows();
         assert_eq!((rows.len(), rows[0].end, rows[0].failure), (1, AttemptEnd::Answered, None));
     }
@@ -202,7 +202,11 @@ fn a_missing_model_is_an_error_of_the_settings_and_another_lane_answers() {
         assert_eq!((answer.status, answer.header("x-tokrate-winner")), (200, Some("good")), "{}", answer.text());
     }
     let alone = post(gateway.address, "/v1/chat/completions", &chat(false).replace("\"all\"", "\"old\""));
-    assert_eq!((alone.status, alone.text().as_str()), (404, response), "it is benched, and nobody else could be asked");
+    assert_eq!(
+        (alone.status, alone.text().as_str()),
+        (404, response),
+        "its breaker is open, and there is no other lane"
+    );
     assert_eq!(old.requests().len(), 1);
     let rows = gateway.rows();
     let failed: Vec<_> = rows.iter().filter(|row| row.end == AttemptEnd::Failed).collect();
@@ -239,9 +243,9 @@ fn an_answer_that_breaks_after_its_first_token_ends_with_one_clear_error() {
     let mut gateway = TestGateway::start(configured(lanes, Mode::Off));
     let mut stream = TcpStream::connect(gateway.address).expect("it listens");
     stream.write_all(&request("POST", "/v1/chat/completions", &[], chat(true).as_bytes())).expect("it reads");
-    let begun = read_until(&mut stream, "\"one\"");
+    let stream_start = read_until(&mut stream, "\"one\"");
     first_lane.release();
-    let answer = read_answer_after(begun, &mut stream);
+    let answer = read_answer_after(stream_start, &mut stream);
     let text = answer.text();
     let rest = text.strip_prefix(cut).expect("what came is handed on");
     assert!(rest.starts_with("\n\ndata: {\"error\":"), "{rest}");
@@ -282,16 +286,16 @@ fn the_first_token_wins_a_race_and_the_others_are_closed() {
 fn a_client_that_disconnects_closes_every_lane_of_its_call() {
     let events = chat_events(&["one"]);
     let first = &events[..events.rfind("data: {\"id\":\"x\",\"object\":\"chat.completion.chunk\",\"created\":1,\"model\":\"m\",\"choices\":[{\"index\":0,\"delta\":{}").expect("the end")];
-    let mut begun = stream_head();
-    begun.extend_from_slice(format!("{:x}\r\n{first}\r\n", first.len()).as_bytes());
+    let mut stream_start = stream_head();
+    stream_start.extend_from_slice(format!("{:x}\r\n{first}\r\n", first.len()).as_bytes());
     for (mode, is_stream, response) in [
-        (Mode::Off, true, begun.clone()),
+        (Mode::Off, true, stream_start.clone()),
         (Mode::Off, true, stream_head()),
         (Mode::Off, false, Vec::new()),
         (Mode::Race { lanes: 2 }, true, Vec::new()),
         (Mode::Race { lanes: 2 }, false, Vec::new()),
     ] {
-        let waits = response == begun;
+        let waits = response == stream_start;
         let lanes: Vec<Scripted> =
             (0..2).map(|_| Scripted::start(vec![Script::SendAndStall(response.clone())])).collect();
         let configs = lanes.iter().zip(["one", "two"]).map(|(at, name)| lane(name, at.address, CHAT)).collect();
@@ -418,12 +422,12 @@ fn an_error_in_the_lanes_own_stream_is_not_repeated() {
     let events = chat_events(&["one"]);
     let first =
         &events[..events.find("one").and_then(|at| Some(at + events[at..].find("\n\n")? + 2)).expect("an event")];
-    let mut begun = stream_head();
-    begun.extend_from_slice(format!("{:x}\r\n{first}\r\n", first.len()).as_bytes());
+    let mut stream_start = stream_head();
+    stream_start.extend_from_slice(format!("{:x}\r\n{first}\r\n", first.len()).as_bytes());
     // In one read with the end mark, so that the failure is not the last event.
     let events = "data: {\"error\":{\"message\":\"out of memory\",\"type\":\"server_error\"}}\n\ndata: [DONE]\n\n";
     let rest = format!("{:x}\r\n{events}\r\n0\r\n\r\n", events.len()).into_bytes();
-    let first_lane = Scripted::start(vec![Script::SendHoldSend(begun, rest)]);
+    let first_lane = Scripted::start(vec![Script::SendHoldSend(stream_start, rest)]);
     let mut gateway = TestGateway::start(configured(vec![lane("one", first_lane.address, CHAT)], Mode::Off));
     let mut client = TcpStream::connect(gateway.address).expect("it listens");
     client.write_all(&request("POST", "/v1/chat/completions", &[], chat(true).as_bytes())).expect("it reads");

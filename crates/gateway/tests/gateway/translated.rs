@@ -110,10 +110,10 @@ fn garbage_within_an_answer_is_an_error_event_if_translated_and_a_note_in_the_lo
     assert_eq!((rows[0].end, rows[0].failure), (AttemptEnd::Failed, Some(FailureKind::NotJson)));
 
     // The first token is forwarded before the garbage comes.
-    let begun = stream(&message[..at]);
-    let begun = begun[..begun.len() - 5].to_vec();
+    let stream_start = stream(&message[..at]);
+    let stream_start = stream_start[..stream_start.len() - 5].to_vec();
     let rest = format!("{:x}\r\n{}\r\n0\r\n\r\n", message.len() - at, &message[at..]).into_bytes();
-    let first_lane = Scripted::start(vec![Script::SendHoldSend(begun, rest)]);
+    let first_lane = Scripted::start(vec![Script::SendHoldSend(stream_start, rest)]);
     let mut gateway = TestGateway::start(configured(vec![lane("one", first_lane.address, CHAT)], Mode::Off));
     let mut client = std::net::TcpStream::connect(gateway.address).expect("it listens");
     let requests = crate::client::request("POST", "/v1/messages", &[], anthropic(true).as_bytes());

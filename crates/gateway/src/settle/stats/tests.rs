@@ -62,9 +62,9 @@ fn attempts_beside_the_needed_one_are_extra() {
 #[test]
 fn an_attempt_belongs_to_the_minute_it_started_in() {
     let stats = Stats::default();
-    for (begun, ended) in [(0, 0), (2, 2), (1, 2), (2, 3), (-59, 3), (59, 59), (-2, 59)] {
-        let started_unix_ms = NOON_UNIX_MS.wrapping_add_signed(begun * 60_000);
-        stats.record(&Row { started_unix_ms, total_ns: (ended - begun) as u64 * 60_000_000_000, ..row(1, "a") });
+    for (started, ended) in [(0, 0), (2, 2), (1, 2), (2, 3), (-59, 3), (59, 59), (-2, 59)] {
+        let started_unix_ms = NOON_UNIX_MS.wrapping_add_signed(started * 60_000);
+        stats.record(&Row { started_unix_ms, total_ns: (ended - started) as u64 * 60_000_000_000, ..row(1, "a") });
     }
     let snapshot = stats.snapshot();
     let noon = NOON_UNIX_MS / 60_000;
@@ -77,9 +77,9 @@ fn an_attempt_belongs_to_the_minute_it_started_in() {
 #[test]
 fn an_old_minute_keeps_quantiles_and_still_counts_late_attempts() {
     let stats = Stats::default();
-    let at = |begun: u64, ended: u64, ttft_ns: u64| {
-        let started_unix_ms = NOON_UNIX_MS + begun * 60_000;
-        let total_ns = (ended - begun) * 60_000_000_000;
+    let at = |started: u64, ended: u64, ttft_ns: u64| {
+        let started_unix_ms = NOON_UNIX_MS + started * 60_000;
+        let total_ns = (ended - started) * 60_000_000_000;
         Row { started_unix_ms, total_ns, ttft_ns: Some(ttft_ns), ..row(1, "a") }
     };
     let last = OPEN_MINUTES - 1;
@@ -153,14 +153,14 @@ fn recording_a_row_costs_less_than_a_microsecond() {
                 rows
             })
             .collect();
-        let began = clock.now();
+        let started_at = clock.now();
         for _ in 0..ROUNDS {
             rows.iter().for_each(|row| stats.record(black_box(row)));
         }
-        let took = clock.now() - began;
-        let began = clock.now();
+        let took = clock.now() - started_at;
+        let started_at = clock.now();
         let snapshot = black_box(stats.snapshot());
-        let copied = clock.now() - began;
+        let copied = clock.now() - started_at;
         let each = took.as_nanos() / (ROUNDS * rows.len() as u64);
         println!("{name}: {each} ns a row; a copy of all takes {copied}");
         assert!(each < 1_000, "{name}: {each} ns");
