@@ -27,11 +27,11 @@ use tokrate_net::{ClientConfig, Clock, Dial, NetError};
 use tokrate_store::Log;
 
 /// How long stopping waits for the log to be written.
-const MAX_FLUSH: Span = Span::from_secs(5);
+const FLUSH_TIMEOUT: Span = Span::from_secs(5);
 /// How long stopping waits for responses of the admin side.
 const ADMIN_DRAIN: Span = Span::from_secs(1);
 /// Threads for admin requests, so that a long query of the log does not hold up the metrics.
-const MAX_BLOCKING: usize = 4;
+const BLOCKING_THREADS: usize = 4;
 
 const CLIENT_ACCESS: AccessSettings = AccessSettings {
     host: "`hosts` under [gateway]",
@@ -199,7 +199,7 @@ impl RunningGateway {
             let _ = thread.join();
         }
         if let Some(log) = &self.shared.log {
-            log.flush(MAX_FLUSH);
+            log.flush(FLUSH_TIMEOUT);
         }
         // The last export covers all calls.
         drop(self.exporter.take());
@@ -234,7 +234,7 @@ impl<A: FnOnce(Observer) -> H + Send + 'static, H: Handler> WorkerThread<A> {
     }
 
     fn run(self, ready_sender: &mpsc::Sender<Result<(), GatewayError>>) {
-        let runtime = match Builder::new_current_thread().enable_all().max_blocking_threads(MAX_BLOCKING).build() {
+        let runtime = match Builder::new_current_thread().enable_all().max_blocking_threads(BLOCKING_THREADS).build() {
             Ok(runtime) => runtime,
             Err(error) => return drop(ready_sender.send(Err(GatewayError::Thread(error)))),
         };

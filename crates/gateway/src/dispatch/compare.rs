@@ -125,7 +125,7 @@ impl LaneComparison {
         let redactor = Redactor::new(endpoint.secrets.clone(), Bytes::from(self.prompt.clone()));
         let response = UpstreamBody::new(reader, batch).with_redactor(redactor).with_text();
         let response = Rc::new(RefCell::new(response));
-        let limits = Limits { idle: MAX_SILENCE, total: self.total, max_body_bytes: MAX_ANSWER_BYTES };
+        let limits = Limits { idle: SILENCE_TIMEOUT, total: self.total, max_body_bytes: MAX_ANSWER_BYTES };
         let completion: Rc<RefCell<Completion>> = Rc::default();
         let outgoing = Outgoing { method: Method::POST, path, headers, body };
         let (completed, receiving) = (Rc::clone(&completion), Rc::clone(&response));
@@ -140,7 +140,7 @@ impl LaneComparison {
 }
 
 /// A lane that sends nothing for so long is given up, so that the others' results do not wait much longer.
-const MAX_SILENCE: Span = Span::from_secs(30);
+const SILENCE_TIMEOUT: Span = Span::from_secs(30);
 /// Limit of one answer.
 const MAX_ANSWER_BYTES: u64 = 16 << 20;
 

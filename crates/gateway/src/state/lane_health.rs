@@ -14,7 +14,7 @@ use tokrate_wire::Dialect;
 
 /// How long a lane without embeddings is skipped for them; short enough that an engine which gained them is used within
 /// the hour.
-const NO_EMBEDDINGS_FOR: Span = Span::from_secs(3_600);
+const EMBEDDINGS_RETRY_AFTER: Span = Span::from_secs(3_600);
 /// Longest excerpt of a provider's message in a notice (bytes).
 const MAX_MESSAGE_BYTES: usize = 200;
 /// Notices that wait to be printed; nobody reads more than these at once.
@@ -59,7 +59,7 @@ impl LaneHealth {
 
     /// Remembers that the lane has no path for embeddings.
     pub fn record_missing_embeddings(&self, now: Tick) {
-        *locked(&self.no_embeddings_until) = Some(now + NO_EMBEDDINGS_FOR);
+        *locked(&self.no_embeddings_until) = Some(now + EMBEDDINGS_RETRY_AFTER);
     }
 
     /// Whether the lane is known to have no embeddings.
@@ -175,6 +175,6 @@ mod tests {
         let now = Tick::ZERO + Span::from_secs(5);
         assert!(!health.lacks_embeddings(now));
         health.record_missing_embeddings(now);
-        assert!(health.lacks_embeddings(now) && !health.lacks_embeddings(now + NO_EMBEDDINGS_FOR));
+        assert!(health.lacks_embeddings(now) && !health.lacks_embeddings(now + EMBEDDINGS_RETRY_AFTER));
     }
 }
