@@ -144,7 +144,7 @@ fn generative<'a>(snapshot: &'a Snapshot, families: &mut Vec<Family<'a>>) {
     }
     families.push(Family::histograms(
         "gen_ai.client.operation.duration",
-        "Begun to the end of the answer, of attempts that were not given up",
+        "Start to end of the answer, of attempts that were not cancelled",
         Unit::Seconds,
         durations,
     ));
@@ -165,14 +165,19 @@ fn attempts<'a>(snapshot: &'a Snapshot, families: &mut Vec<Family<'a>>) {
     let stats = &snapshot.stats;
     families.extend([
         Family::counters("tokrate.attempts", "Attempts that ended, by role and end", "{attempt}", merged(endings)),
-        Family::counters("tokrate.cost.usd", "What attempts cost, as far as it is known (USD)", "{USD}", merged(costs)),
+        Family::counters("tokrate.cost.usd", "Known cost of attempts (USD)", "{USD}", merged(costs)),
         Family::counters(
             "tokrate.race.extra_attempts",
             "Attempts beside the one that a call needed",
             "{attempt}",
             once(stats.extra_attempts as f64),
         ),
-        Family::counters("tokrate.race.extra_cost.usd", "What those cost (USD)", "{USD}", once(stats.extra_usd)),
+        Family::counters(
+            "tokrate.race.extra_cost.usd",
+            "Known cost of the extra attempts (USD)",
+            "{USD}",
+            once(stats.extra_usd),
+        ),
     ]);
 }
 
@@ -218,7 +223,7 @@ fn gateway<'a>(snapshot: &'a Snapshot, families: &mut Vec<Family<'a>>) {
     ));
     families.push(Family::histograms(
         "tokrate.gateway.overhead",
-        "Time that the gateway itself took of an answered call, before and behind the provider",
+        "The gateway's own time in an answered call, before and after the provider",
         Unit::Seconds,
         snapshot.stats.overhead.iter().map(|histogram| (Labels::default(), histogram)).collect(),
     ));

@@ -90,7 +90,7 @@ impl StatsSnapshot {
             }
         }
         self.record_alias(row);
-        let Some(index) = self.index(row) else { return };
+        let Some(index) = self.index_or_insert(row) else { return };
         let lane = &mut self.lanes[index];
         lane.record(row);
         self.recent_calls.record(row, &lane.name);
@@ -131,7 +131,7 @@ impl StatsSnapshot {
         Some(&self.lanes[index])
     }
 
-    fn index(&mut self, row: &Row) -> Option<usize> {
+    fn index_or_insert(&mut self, row: &Row) -> Option<usize> {
         let identity = (row.lane.as_str(), row.provider.as_str(), row.model.as_str());
         match self.lanes.binary_search_by(|lane| lane.identity().cmp(&identity)) {
             Ok(index) => Some(index),
@@ -146,8 +146,8 @@ impl StatsSnapshot {
 
 /// Whether an attempt was beside the one that its call needed; the account of the call counts the same way.
 pub(crate) fn is_extra(row: &Row) -> bool {
-    let was_beside = matches!(row.role, AttemptRole::Hedge | AttemptRole::Race);
-    !row.won && (was_beside || row.end == AttemptEnd::Lost)
+    let is_hedge_or_race = matches!(row.role, AttemptRole::Hedge | AttemptRole::Race);
+    !row.won && (is_hedge_or_race || row.end == AttemptEnd::Lost)
 }
 
 #[cfg(test)]
