@@ -1,88 +1,88 @@
-//! Why a gateway could not be started or told anew.
+//! Errors of starting or reconfiguring a gateway.
 //!
-//! It refuses to know calls: what goes wrong with those is told to their clients. Invariant: no message holds a key.
+//! Invariant: no message holds a key.
 
 use std::net::SocketAddr;
 use tokrate_core::Span;
 use tokrate_net::NetError;
 use tokrate_store::StoreError;
 
-/// Why a gateway could not be started, or a new configuration not be taken over.
+/// Why a gateway could not be started or reconfigured.
 #[derive(Debug, thiserror::Error)]
 pub enum GatewayError {
-    /// It has nobody to ask.
+    /// No lane is configured.
     #[error("start a gateway without lanes; name at least one under [gateway.lanes]")]
     NoLanes,
-    /// Two have one name.
-    #[error("tell two {what} named `{name}` apart; give one of them another name")]
-    SameName {
+    /// A name is used twice.
+    #[error("start with two {what} named `{name}`; give one of them another name")]
+    DuplicateName {
         /// Lanes, aliases or keys.
         what: &'static str,
-        /// The name.
+        /// The repeated name.
         name: String,
     },
-    /// The log could not hold it as it is.
-    #[error("use the {what} name `{name}`: names have at most {most} bytes and no control characters")]
-    UnfitName {
+    /// A name that the log could not hold.
+    #[error("accept the {what} name `{name}`: names have at most {max_bytes} bytes and no control characters")]
+    InvalidName {
         /// Of a lane, a provider, a model, an alias or a key.
         what: &'static str,
-        /// Its beginning.
+        /// How the name begins.
         name: String,
-        /// Bytes.
-        most: usize,
+        /// Longest name (bytes).
+        max_bytes: usize,
     },
-    /// A lane cannot be spoken with.
+    /// A lane without an endpoint.
     #[error("use lane `{0}`: it has no endpoint")]
     NoEndpoint(String),
-    /// A host of a lane that must be asked now has no address.
-    #[error("ask lane `{lane}`: {reason}")]
+    /// A lane that is needed now has a host without an address.
+    #[error("connect to lane `{lane}`: {reason}")]
     NoAddress {
-        /// The lane's name.
+        /// Name of the lane.
         lane: String,
-        /// What the resolver says.
+        /// What the resolver reported.
         reason: String,
     },
-    /// An alias leads nowhere.
+    /// An alias without lanes.
     #[error("use alias `{0}`: it names no lane")]
-    NoLane(String),
-    /// Everybody could ask.
+    EmptyAlias(String),
+    /// Anyone who reaches the address could call.
     #[error(
-        "listen on {0} without a key: others could ask at your cost; add a key under [gateway.keys] or listen on 127.0.0.1"
+        "listen on {0} without a key: anyone who reaches it could call at your expense; add a key under [gateway.keys] or listen on 127.0.0.1"
     )]
-    Open(SocketAddr),
-    /// What a key has spent would be forgotten.
+    Public(SocketAddr),
+    /// A monthly budget that a restart would forget.
     #[error(
-        "keep the limit in dollars of key `{0}`: without a log a restart forgets what it has spent; leave out `log = \"off\"` under \
+        "enforce `usd_per_month` of key `{0}`: without a log a restart forgets what was spent; remove `log = \"off\"` under \
          [gateway], or `usd_per_month`"
     )]
     BudgetWithoutLog(String),
-    /// What a key has spent would be forgotten within the month.
+    /// A monthly budget that log retention would forget within the month.
     #[error(
-        "keep the limit in dollars of key `{key}`: rows of the log are kept for {retention} only, and a month has up to 744h; raise \
+        "enforce `usd_per_month` of key `{key}`: the log keeps rows for {retention} only, and a month has up to 744h; raise \
          `log_retention` under [gateway]"
     )]
-    BudgetForgotten {
-        /// The key's name.
+    BudgetRetention {
+        /// Name of the key.
         key: String,
         /// How long rows are kept.
         retention: Span,
     },
-    /// Everybody could look at it.
+    /// Anyone who reaches the address could read the admin side.
     #[error(
-        "show the admin side on {0} without a key: others could read it; name one as `admin_key_env`, `admin_key_file` or \
+        "serve the admin side on {0} without a key: anyone who reaches it could read it; set `admin_key_env`, `admin_key_file` or \
          `admin_key_cmd` under [gateway], or listen on 127.0.0.1"
     )]
-    OpenAdmin(SocketAddr),
-    /// No descriptor, address or runtime.
+    PublicAdmin(SocketAddr),
+    /// No file descriptor, address or runtime.
     #[error(transparent)]
     Net(#[from] NetError),
-    /// The log cannot be kept.
+    /// The log cannot be opened.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// No thread or runtime.
+    /// A thread or runtime could not be created.
     #[error("start a thread of the gateway: {0}")]
     Thread(std::io::Error),
-    /// A thread ended before it listened.
-    #[error("start the gateway: a thread of it ended at once")]
-    Gone,
+    /// A worker thread exited before it listened.
+    #[error("start the gateway: a worker thread exited before it listened")]
+    ThreadExited,
 }

@@ -1,62 +1,44 @@
-//! `tokrate gateway`: one door to all providers. Serves calls, carries out what `route` decides, logs what was true.
+//! `tokrate gateway`: one OpenAI-compatible endpoint in front of many providers. Serves calls, carries out what `route`
+//! decides, and logs what was measured.
 //!
-//! It refuses to know the command line, the settings file and the environment: those belong to the binary.
+//! The folders follow a call: `ingress` reads it, `admission` lets it in, `dispatch` drives its attempts, `upstream` is one
+//! attempt at a lane, `respond` answers the client, `settle` accounts for it.
 //!
 //! Architecture Invariant: nothing reaches a client but the bytes of one attempt, in order, once, or one clear error; and
-//! every attempt that was begun ends as one row of the log, however the call ended.
+//! every attempt that was started ends as one row of the log, however the call ended.
 
 #![forbid(unsafe_code)]
 
-mod account;
-mod admin;
 mod admission;
-mod ask;
-mod attempt;
-mod body;
-mod budgets;
-mod calendar;
-mod call;
 mod config;
-mod contest;
-mod cost;
-mod curve;
-mod denied;
-mod door;
-mod drain;
+mod dispatch;
 mod error;
-mod front;
 #[doc(hidden)]
 pub mod fuzzing;
-mod headers;
-mod heading;
-mod house;
-mod inbox;
-mod key_hold;
-mod lane_memory;
-mod listing;
-mod lock;
-mod missing;
-mod names;
+mod ingress;
 mod otel;
-mod plan;
-mod prepare;
+mod respond;
+#[cfg(any(test, feature = "sample"))]
+#[doc(hidden)]
+pub mod sample;
 mod server;
+mod settle;
 #[doc(hidden)]
 pub mod simulation;
-mod stats;
-mod words;
-mod worker;
+mod state;
+pub mod telemetry;
+mod upstream;
 
-pub use budgets::check_budgets;
+pub use admission::budgets::check_budgets;
+pub use config::curve::curve_from_record;
+pub use config::display::{format_mode, format_policy};
 pub use config::{
-    AliasConfig, Config, EndpointConfig, KeyConfig, LaneConfig, LimitsConfig, LogSettings, OtelConfig, Price,
-    SEED_USUAL, TokensMost, key_hash, mode_of,
+    AliasConfig, Config, DEFAULT_SEED, EndpointConfig, KeyConfig, LaneConfig, LimitsConfig, LogSettings, OtelConfig,
+    Price, TokenLimits, key_hash, parse_mode,
 };
-pub use contest::{Contest, Finish, Runner};
-pub use curve::curve_of;
-pub use door::{Decision, Door, Upstream};
+pub use dispatch::compare::{LaneComparison, LaneProgress, LaneResult};
 pub use error::GatewayError;
-pub use names::unresolved_blocking;
+pub use ingress::dry_run::{Decision, DryRun, UpstreamRequest};
 pub use server::{Gateway, RunningGateway};
 pub use tokrate_route::{BudgetConfig, CurvePoint, KeyLimits, LoserPolicy, Mode, Policy, Spending};
-pub use words::{mode_shown, policy_shown};
+pub use upstream::dns::unresolved_blocking;

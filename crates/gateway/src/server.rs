@@ -1,17 +1,16 @@
-//! A gateway's life: start, new configurations, end.
+//! Starts, reconfigures and stops a gateway: sockets, worker threads, the log.
 //!
-//! It refuses to know what is served. Invariant: all threads listen before the start is told, and none is left behind at
-//! the end.
+//! Invariant: all threads listen before the start is reported, and none is left running at the end.
 
-use crate::admin::Admin;
 use crate::config::{Config, LogSettings};
+use crate::dispatch::worker::Worker;
 use crate::error::GatewayError;
-use crate::front::Front;
-use crate::house::House;
-use crate::names::{self, Names};
+use crate::ingress::service::Ingress;
 use crate::otel::Exporter;
-use crate::plan::Plan;
-use crate::worker::Worker;
+use crate::state::plan::Plan;
+use crate::state::shared::Shared;
+use crate::telemetry::Observer;
+use crate::upstream::dns::{self, DnsRefresher};
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::{Arc, mpsc};
@@ -21,26 +20,28 @@ use tokio::sync::watch;
 use tokio::task::LocalSet;
 use tokrate_core::Span;
 use tokrate_net::server::{
-    Accept, AccessConfig, AccessSettings, ConnectionLimits, Connections, Listener, SharedSocket, serve_accepted,
+    Accept, AccessConfig, AccessSettings, ConnectionLimits, Connections, Handler, Listener, SharedSocket,
+    serve_accepted,
 };
-use tokrate_net::{ClientConfig, Clock, Dial};
+use tokrate_net::{ClientConfig, Clock, Dial, NetError};
 use tokrate_store::Log;
 
-/// How long the end waits for the log.
-const FLUSH_MOST: Span = Span::from_secs(5);
-/// How long the end waits for answers of the admin side.
+/// How long stopping waits for the log to be written.
+const FLUSH_TIMEOUT: Span = Span::from_secs(5);
+/// How long stopping waits for responses of the admin side.
 const ADMIN_DRAIN: Span = Span::from_secs(1);
-/// Threads for what the admin side is asked, so that a long look into the log does not hold up the metrics.
-const BLOCKING_MOST: usize = 4;
+/// Threads for admin requests, so that a long query of the log does not hold up the metrics.
+const BLOCKING_THREADS: usize = 4;
 
-const FOR_CLIENTS: AccessSettings = AccessSettings {
+const CLIENT_ACCESS: AccessSettings = AccessSettings {
     host: "`hosts` under [gateway]",
     origin: Some("`origins` under [gateway]"),
     key: "add one under [gateway.keys]",
 };
-const FOR_ADMIN: AccessSettings = AccessSettings { key: "name one as `admin_key_file` under [gateway]", ..FOR_CLIENTS };
+const ADMIN_ACCESS: AccessSettings =
+    AccessSettings { key: "name one as `admin_key_file` under [gateway]", ..CLIENT_ACCESS };
 
-/// How many connections both sides may have together.
+/// Limits of client connections, shared by both listeners.
 fn connection_limits(config: &Config) -> ConnectionLimits {
     let usual = ConnectionLimits::without_keys();
     let all = config.limits.connections.unwrap_or(usual.all / 2).max(1);
@@ -51,16 +52,16 @@ fn connection_limits(config: &Config) -> ConnectionLimits {
     ConnectionLimits { by_peer: config.limits.connections_by_peer.unwrap_or(limits.by_peer), ..limits }
 }
 
-/// A gateway that runs in threads of its own. Dropping it stops it.
+/// A running gateway, which serves from threads of its own. Dropping it stops it.
 pub struct RunningGateway {
     address: SocketAddr,
     admin: Option<SocketAddr>,
-    house: Arc<House>,
+    shared: Arc<Shared>,
     log_settings: Option<LogSettings>,
-    closing: watch::Sender<bool>,
+    shutdown: watch::Sender<bool>,
     threads: Vec<JoinHandle<()>>,
     exporter: Option<Exporter>,
-    _names: Names,
+    _dns: DnsRefresher,
 }
 
 /// Starts gateways.
@@ -68,20 +69,25 @@ pub struct RunningGateway {
 pub struct Gateway;
 
 impl Gateway {
-    /// Starts one; it listens when this returns. Blocks while names are resolved.
+    /// Starts a gateway, which listens when this returns. `admin_handler` makes the handler of the admin address, if
+    /// one is configured, on the thread that serves it. Blocks while host names are resolved.
     ///
     /// # Errors
-    /// When the configuration makes no sense, a port or the log's file cannot be had, or there is no thread. A name without an
-    /// address is none: see [`RunningGateway::unresolved`].
-    pub fn start(config: Config) -> Result<RunningGateway, GatewayError> {
+    ///
+    /// If the configuration is invalid, a port or the log's file is unavailable, or a thread cannot be created. A host
+    /// name without an address is no error: see [`RunningGateway::unresolved`].
+    pub fn start<H: Handler>(
+        config: Config,
+        admin_handler: impl FnOnce(Observer) -> H + Send + 'static,
+    ) -> Result<RunningGateway, GatewayError> {
         let clock = Clock::monotonic();
         let plan = Plan::resolve_blocking(&config, clock)?;
         let log = config.log.as_ref().map(|log| Log::open(log.store_config())).transpose()?;
         if let Some(log) = &log {
             plan.restore(&plan.spent(log, clock.wall_seconds(), None)?);
         }
-        let house = Arc::new(House::new(clock, plan, log));
-        // Sockets are bound within a runtime, which then ends: the threads have runtimes of their own.
+        let shared = Arc::new(Shared::new(clock, plan, log));
+        // Binding needs a runtime; this one ends here, and each worker thread has its own.
         let binder = Builder::new_current_thread().enable_all().build().map_err(GatewayError::Thread)?;
         let (address, sockets, admin) = binder.block_on(async {
             let connections = Connections::new(connection_limits(&config));
@@ -91,12 +97,12 @@ impl Gateway {
                 asks_key,
                 settings,
             };
-            let access_for_clients = access(!config.keys.is_empty(), &FOR_CLIENTS);
-            let listener = Listener::bind(config.listen, &access_for_clients, &connections).await?;
+            let client_access = access(!config.keys.is_empty(), &CLIENT_ACCESS);
+            let listener = Listener::bind(config.listen, &client_access, &connections).await?;
             let sockets = (0..config.workers.max(1)).map(|_| listener.share()).collect::<Result<Vec<_>, _>>()?;
             let admin = match config.admin {
                 Some(address) => {
-                    let access = access(config.admin_key.is_some(), &FOR_ADMIN);
+                    let access = access(config.admin_key.is_some(), &ADMIN_ACCESS);
                     Some(Listener::bind(address, &access, &connections).await?)
                 }
                 None => None,
@@ -104,86 +110,79 @@ impl Gateway {
             let admin = admin.map(|admin| Ok::<_, GatewayError>((admin.address(), admin.share()?))).transpose()?;
             Ok::<_, GatewayError>((listener.address(), sockets, admin))
         })?;
-        let (admin, mut admin_socket) = admin.unzip();
-        let (closing, closed) = watch::channel(false);
+        let (admin, admin_socket) = admin.unzip();
+        let mut admin_side = admin_socket.map(|socket| (socket, admin_handler));
+        let (shutdown, shutdown_requested) = watch::channel(false);
         let mut threads = Vec::new();
         for (number, socket) in sockets.into_iter().enumerate() {
-            let thread = Thread {
+            let thread = WorkerThread {
                 socket,
-                // The first thread serves it beside its calls.
-                admin: admin_socket.take(),
-                house: Arc::clone(&house),
-                connecting: config.client.clone(),
-                closed: closed.clone(),
+                // The first thread serves it in addition to its calls.
+                admin: admin_side.take(),
+                shared: Arc::clone(&shared),
+                client_config: config.client.clone(),
+                shutdown_requested: shutdown_requested.clone(),
                 drain: config.drain,
             };
             threads.push(thread.start(number)?);
         }
-        let names = Names::watch(&house)?;
-        let exporter = config.otel.as_ref().map(|otel| Exporter::start(otel, &config.client, &house)).transpose()?;
-        Ok(RunningGateway {
-            address,
-            admin,
-            house,
-            log_settings: config.log,
-            closing,
-            threads,
-            exporter,
-            _names: names,
-        })
+        let dns = DnsRefresher::start(&shared)?;
+        let exporter = config.otel.as_ref().map(|otel| Exporter::start(otel, &config.client, &shared)).transpose()?;
+        Ok(RunningGateway { address, admin, shared, log_settings: config.log, shutdown, threads, exporter, _dns: dns })
     }
 }
 
 impl RunningGateway {
-    /// Where clients connect.
+    /// The address that clients connect to.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Where the page, the metrics and the log's API are.
+    /// The address of the admin side.
     pub fn admin(&self) -> Option<SocketAddr> {
         self.admin
     }
 
-    /// Lanes that cannot be asked yet because a name has no address, each with what the resolver says, to be told to people.
-    /// Each is asked as soon as its name has one.
+    /// Lanes whose host name has no address yet, each with the resolver's message. They come into service once it has
+    /// one.
     pub fn unresolved(&self) -> Vec<String> {
-        names::unresolved(self.house.plan().lanes.iter().map(Arc::as_ref))
+        dns::unresolved(self.shared.plan().lanes.iter().map(Arc::as_ref))
     }
 
-    /// What went wrong with the log since this was last asked, to be told to people once.
-    pub fn log_trouble(&self) -> Option<String> {
-        self.house.log.as_ref().and_then(Log::new_trouble)
+    /// The newest error of the log, once.
+    pub fn take_log_error(&self) -> Option<String> {
+        self.shared.log.as_ref().and_then(Log::new_trouble)
     }
 
-    /// Lanes that are left alone since this was last asked, each with the cause, to be told to people once.
-    pub fn lane_troubles(&self) -> Vec<String> {
-        self.house.trips.take()
+    /// Lanes whose breaker has opened since the last call of this, each with the cause.
+    pub fn take_breaker_notices(&self) -> Vec<String> {
+        self.shared.breaker_notices.take()
     }
 
-    /// What went wrong with the export of the metrics since this was last asked, to be told to people once.
-    pub fn export_trouble(&self) -> Option<String> {
-        self.house.exports.new_trouble()
+    /// The newest error of the metrics export, once.
+    pub fn take_export_error(&self) -> Option<String> {
+        self.shared.exports.take_new_error()
     }
 
-    /// Takes over new lanes, aliases, keys and limits; calls that have begun go on as they were. Addresses, the
-    /// rules of who may ask there at all, limits of connections and of all bodies, threads, the log's file and the export stay
-    /// as they are. Blocks while names are resolved.
+    /// Switches to new lanes, aliases, keys and limits; open calls finish under the old ones. Addresses, access rules,
+    /// connection limits, the limits of all bodies together, worker threads, the log's file and the export stay as they
+    /// were. Blocks while host names are resolved.
     ///
     /// # Errors
-    /// When the configuration makes no sense; the old one then stays.
+    ///
+    /// If the configuration is invalid; the old one then stays in force.
     pub fn reconfigure(&self, config: &Config) -> Result<(), GatewayError> {
-        // The addresses stay, so that what is safe there is judged by them.
+        // The addresses stay, so whether they are safe without a key is judged by them.
         let config =
             Config { listen: self.address, admin: self.admin, log: self.log_settings.clone(), ..config.clone() };
-        self.house.reconfigure(&config)
+        self.shared.reconfigure(&config)
     }
 
-    /// Stops listening, lets open calls go on for the time that the configuration allows, and waits for the end. Returns what
-    /// went wrong with the log and was not said yet, rows that could not be written before all.
+    /// Stops listening, lets open calls go on for the configured time, and waits for the end. Returns an error of the
+    /// log that was not reported before, first of all rows that could not be written.
     pub fn stop(mut self) -> Option<String> {
         self.join();
-        let log = self.house.log.as_ref()?;
+        let log = self.shared.log.as_ref()?;
         match log.counts().waiting {
             0 => log.new_trouble(),
             rows => {
@@ -194,15 +193,15 @@ impl RunningGateway {
     }
 
     fn join(&mut self) {
-        self.closing.send_replace(true);
+        self.shutdown.send_replace(true);
         for thread in self.threads.drain(..) {
-            // A thread that panicked has said so itself.
+            // A thread that panicked has printed its message already.
             let _ = thread.join();
         }
-        if let Some(log) = &self.house.log {
-            log.flush(FLUSH_MOST);
+        if let Some(log) = &self.shared.log {
+            log.flush(FLUSH_TIMEOUT);
         }
-        // Its last export tells of all calls.
+        // The last export covers all calls.
         drop(self.exporter.take());
     }
 }
@@ -213,67 +212,70 @@ impl Drop for RunningGateway {
     }
 }
 
-/// What one thread is started with.
-struct Thread {
+/// What a worker thread is started with.
+struct WorkerThread<A> {
     socket: SharedSocket,
-    admin: Option<SharedSocket>,
-    house: Arc<House>,
-    connecting: ClientConfig,
-    closed: watch::Receiver<bool>,
+    admin: Option<(SharedSocket, A)>,
+    shared: Arc<Shared>,
+    client_config: ClientConfig,
+    shutdown_requested: watch::Receiver<bool>,
     drain: Span,
 }
 
-impl Thread {
+impl<A: FnOnce(Observer) -> H + Send + 'static, H: Handler> WorkerThread<A> {
     fn start(self, number: usize) -> Result<JoinHandle<()>, GatewayError> {
-        let (started, listening) = mpsc::channel();
+        let (ready_sender, ready) = mpsc::channel();
         let thread = std::thread::Builder::new()
             .name(format!("tokrate-gateway-{number}"))
-            .spawn(move || self.run(&started))
+            .spawn(move || self.run(&ready_sender))
             .map_err(GatewayError::Thread)?;
-        listening.recv().map_err(|_| GatewayError::Gone)??;
+        ready.recv().map_err(|_| GatewayError::ThreadExited)??;
         Ok(thread)
     }
 
-    fn run(self, started: &mpsc::Sender<Result<(), GatewayError>>) {
-        let runtime = match Builder::new_current_thread().enable_all().max_blocking_threads(BLOCKING_MOST).build() {
+    fn run(self, ready_sender: &mpsc::Sender<Result<(), GatewayError>>) {
+        let runtime = match Builder::new_current_thread().enable_all().max_blocking_threads(BLOCKING_THREADS).build() {
             Ok(runtime) => runtime,
-            Err(error) => return drop(started.send(Err(GatewayError::Thread(error)))),
+            Err(error) => return drop(ready_sender.send(Err(GatewayError::Thread(error)))),
         };
         LocalSet::new().block_on(&runtime, async {
             let listener = match Listener::adopt(self.socket) {
                 Ok(listener) => listener,
-                Err(error) => return drop(started.send(Err(error.into()))),
+                Err(error) => return drop(ready_sender.send(Err(error.into()))),
             };
-            let admin = match self.admin.map(Listener::adopt).transpose() {
-                Ok(listener) => listener.map(|listener| (listener, Rc::new(Admin::new(Arc::clone(&self.house))))),
-                Err(error) => return drop(started.send(Err(error.into()))),
+            let observer = Observer::new(Arc::clone(&self.shared), self.shared.clock.now());
+            let adopted =
+                self.admin.map(|(socket, handler)| Ok((Listener::adopt(socket)?, Rc::new(handler(observer)))));
+            let admin = match adopted.transpose() {
+                Ok(admin) => admin,
+                Err::<_, NetError>(error) => return drop(ready_sender.send(Err(error.into()))),
             };
-            let clock: Clock = self.house.clock;
-            let mut closed = self.closed.clone();
-            drop(started.send(Ok(())));
-            let beside = async move {
+            let clock: Clock = self.shared.clock;
+            let mut shutdown_requested = self.shutdown_requested.clone();
+            drop(ready_sender.send(Ok(())));
+            let admin_server = async move {
                 let Some((listener, handler)) = admin else { return };
-                // An error means that the gateway's handle is gone, which ends it as well.
-                let end = async move { drop(closed.wait_for(|closed| *closed).await) };
+                // An error means that the gateway's handle was dropped, which stops it as well.
+                let end = async move { drop(shutdown_requested.wait_for(|requested| *requested).await) };
                 listener.serve(handler, clock, end, ADMIN_DRAIN).await;
             };
-            let worker = Rc::new(Worker::new(self.house, self.connecting, Dial::tcp()));
-            tokio::join!(serve_clients(worker, listener, self.closed, self.drain), beside);
+            let worker = Rc::new(Worker::new(self.shared, self.client_config, Dial::tcp()));
+            tokio::join!(serve_clients(worker, listener, self.shutdown_requested, self.drain), admin_server);
         });
     }
 }
 
-/// Serves the clients of one thread until the gateway closes; what is open then may go on for as long as `drain`.
+/// Serves the clients of one worker thread until shutdown, then lets open calls go on for `drain`.
 pub(crate) async fn serve_clients(
     worker: Rc<Worker>,
     clients: impl Accept,
-    mut closed: watch::Receiver<bool>,
+    mut shutdown_requested: watch::Receiver<bool>,
     drain: Span,
 ) {
-    let front = Rc::new(Front { worker: Rc::clone(&worker) });
-    // An error means that the gateway's handle is gone, which ends it as well.
-    let end = async move { drop(closed.wait_for(|closed| *closed).await) };
-    serve_accepted(clients, front, worker.house.clock, end, drain).await;
-    // What lost is read to its end as well, so that its cost is known.
+    let ingress = Rc::new(Ingress { worker: Rc::clone(&worker) });
+    // An error means that the gateway's handle was dropped, which stops it as well.
+    let end = async move { drop(shutdown_requested.wait_for(|requested| *requested).await) };
+    serve_accepted(clients, ingress, worker.shared.clock, end, drain).await;
+    // Losers that are drained are read to their end as well, so that their cost is known.
     worker.drains.end(drain).await;
 }

@@ -3,7 +3,7 @@
 //! It does not touch a database. Invariant: the first byte of the input says at which `&` the parts are turned round.
 
 use crate::text;
-use tokrate_gateway::fuzzing::{log_rows, log_summary};
+use tokrate_admin::query;
 
 /// Rows of one answer at most, as docs/throughput-log.md has it.
 const ROWS_MOST: u64 = 10_000;
@@ -19,7 +19,7 @@ pub fn run(input: &[u8]) {
         let (first, rest) = query.split_at(place);
         format!("{}&{first}", &rest[1..])
     });
-    let (rows, summary) = (log_rows(query, NOW), log_summary(query, NOW));
+    let (rows, summary) = (query::attempts(Some(query), NOW), query::summary(Some(query), NOW));
     match &rows {
         Ok(rows) => {
             assert!(rows.limit.is_some_and(|limit| (1..=ROWS_MOST).contains(&limit)));
@@ -32,7 +32,7 @@ pub fn run(input: &[u8]) {
         Err(why) => assert!(!why.is_empty() && why.len() <= 3 * query.len() + 500, "{why}"),
     }
     if let Some(turned) = turned {
-        assert_eq!(log_rows(&turned, NOW).ok(), rows.ok(), "{query:?} and {turned:?}");
-        assert_eq!(log_summary(&turned, NOW).ok(), summary.ok(), "{query:?} and {turned:?}");
+        assert_eq!(query::attempts(Some(&turned), NOW).ok(), rows.ok(), "{query:?} and {turned:?}");
+        assert_eq!(query::summary(Some(&turned), NOW).ok(), summary.ok(), "{query:?} and {turned:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! Whatever comes to a gateway's door: lanes would be asked, or the client hears why not, in its own dialect.
+//! Arbitrary requests to a gateway: lanes would get valid requests, or the client gets an error in its own dialect.
 //!
 //! It does not know what is right. Invariant: the first bytes of the input say the path, the method and a header; the rest is the
 //! request's body.
@@ -8,8 +8,8 @@ use http::{HeaderMap, Method, Request};
 use serde_json::Value;
 use std::mem::ManuallyDrop;
 use tokrate_gateway::{
-    AliasConfig, BudgetConfig, Config, Decision, Door, EndpointConfig, LaneConfig, LoserPolicy, Mode, Policy,
-    TokensMost,
+    AliasConfig, BudgetConfig, Config, Decision, DryRun, EndpointConfig, LaneConfig, LoserPolicy, Mode, Policy,
+    TokenLimits,
 };
 use tokrate_net::Target;
 use tokrate_wire::{Dialect, Shape, decode_request};
@@ -18,11 +18,11 @@ const HEADERS: [&str; 4] = ["authorization", "x-tokrate-mode", "anthropic-versio
 
 thread_local! {
     /// Never dropped: what its clock keeps for the rest of the process would be told as a leak when the fuzzer ends.
-    static DOOR: ManuallyDrop<Door> = ManuallyDrop::new(door());
+    static DRY_RUN: ManuallyDrop<DryRun> = ManuallyDrop::new(dry_run());
 }
 
 /// A lane for each dialect, and an alias over all of them.
-fn door() -> Door {
+fn dry_run() -> DryRun {
     let lane = |dialect: Dialect| LaneConfig {
         name: dialect.name().to_owned(),
         provider: "p".to_owned(),
@@ -35,9 +35,9 @@ fn door() -> Door {
             max_tokens_field: false,
         }],
         price: None,
-        most: TokensMost::default(),
+        token_limits: TokenLimits::default(),
         embeddings: None,
-        in_flight_most: None,
+        max_in_flight: None,
         loser: LoserPolicy::CancelEstimate,
         curve: Vec::new(),
         forward_headers: Vec::new(),
@@ -47,12 +47,12 @@ fn door() -> Door {
         lanes: (0..Dialect::ALL.len()).collect(),
         policy: Policy::Fixed,
         mode: Mode::Off,
-        attempts_most: 3,
+        max_attempts: 3,
         budget: BudgetConfig::default(),
         second_look: None,
     };
     let config = Config { lanes: Dialect::ALL.map(lane).to_vec(), aliases: vec![all], ..Config::default() };
-    Door::new(&config).expect("a door")
+    DryRun::new(&config).expect("a gateway")
 }
 
 /// Panics if a property does not hold.
@@ -69,17 +69,17 @@ pub fn run(input: &[u8]) {
     let request = Request::builder().method(method).uri(&path);
     let request = request.header(HEADERS[usize::from(name) % HEADERS.len()], value);
     let Ok(request) = request.body(()) else { return };
-    match DOOR.with(|door| door.decide(request.into_parts().0, Bytes::copy_from_slice(body))) {
-        Decision::Answered { status: 200, .. } => {}
-        Decision::Answered { status, body, dialect } => {
+    match DRY_RUN.with(|dry_run| dry_run.evaluate(request.into_parts().0, Bytes::copy_from_slice(body))) {
+        Decision::Respond { status: 200, .. } => {}
+        Decision::Respond { status, body, dialect } => {
             assert!((400..500).contains(&status), "{status}");
             let told: Value = serde_json::from_slice(&body).expect("an error is JSON");
             let lines = matches!(dialect, Dialect::OllamaChat | Dialect::OllamaGenerate);
             let said = if lines { &told["error"] } else { &told["error"]["message"] };
             assert!(said.as_str().is_some_and(|said| !said.is_empty()), "{dialect:?}: {told}");
         }
-        Decision::Asked(asked) => {
-            for upstream in asked {
+        Decision::Forward(requests) => {
+            for upstream in requests {
                 let Some(dialect) = upstream.dialect else { continue };
                 let is_own = Dialect::of_path(&path).is_some_and(|routed| routed.dialect == dialect);
                 let routed = Dialect::of_path(&dialect.path("m", Shape::Stream)).expect("a path of ours");

@@ -5,7 +5,7 @@
 
 use http::header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue, StatusCode, Version};
-use tokrate_gateway::fuzzing::otlp_trouble;
+use tokrate_gateway::fuzzing::otlp_error;
 use tokrate_net::{Answer, Head, Secrets};
 
 const KEY: &str = "sk-very-secret";
@@ -35,7 +35,7 @@ pub fn run(input: &[u8]) {
     key.set_sensitive(true);
     sent.insert(AUTHORIZATION, key);
     let answer = Answer { head: Head { status, headers, version: Version::HTTP_11 }, body };
-    let trouble = otlp_trouble(&answer, &Secrets::of(&sent));
+    let trouble = otlp_error(&answer, &Secrets::of(&sent));
     assert!(status.is_success() || trouble.is_some(), "a failure is told");
     let Some(told) = trouble else { return };
     assert!(!told.is_empty() && told.len() <= TOLD_BYTES_MOST, "{}: {told}", told.len());

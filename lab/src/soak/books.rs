@@ -271,7 +271,7 @@ impl Books {
 
 /// Whether an error is that of a call with attempts.
 pub fn was_attempted(said: &str) -> bool {
-    said.starts_with("lane ") || said.ends_with(": its time was up")
+    said.starts_with("lane ") || said.ends_with(": the call timed out before any lane answered")
 }
 
 /// What tokens cost (USD).

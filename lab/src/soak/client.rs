@@ -252,8 +252,8 @@ fn judge_refusal(errand: &Errand, answer: &Answer) -> Result<Outcome, String> {
         429 | 502 | 503 | 504 => {}
         _ => return Err(format!("status {status} for a good request: {}", heard.error)),
     }
-    let is_limit = heard.error.contains("has used up its");
-    if is_limit && status == 429 && heard.error.contains("a minute") && answer.header("retry-after").is_none() {
+    let is_limit = heard.error.contains("has reached its limit of");
+    if is_limit && status == 429 && heard.error.contains("per minute") && answer.header("retry-after").is_none() {
         return Err("a limit that does not say when to come again".to_owned());
     }
     Ok(Outcome::Refused { status, said: heard.error })

@@ -340,7 +340,7 @@ check('a key that used up its requests a minute: RateLimitError with Retry-After
 check('what is not offered is a NotFoundError', async () => {
   const { files, moderations, responses } = client;
   for (const asking of [() => files.list(), () => moderations.create({ input: 'x' }), () => responses.retrieve('r')]) {
-    holds((await raises(OpenAI.NotFoundError, asking())).message, 'nothing at this path');
+    holds((await raises(OpenAI.NotFoundError, asking())).message, 'not found');
   }
 });
 

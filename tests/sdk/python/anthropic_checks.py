@@ -336,7 +336,7 @@ def _(_mark):
 @check("counting tokens beforehand is not offered: NotFoundError")
 def _(mark):
     counted = lambda: client.messages.count_tokens(model="anthropic-plain", messages=what("", mark)["messages"])
-    holds(raises(anthropic.NotFoundError, counted).message, "nothing at this path")
+    holds(raises(anthropic.NotFoundError, counted).message, "not found")
 
 
 @check("the simulated engine: whole and streamed, with the right counts")

@@ -509,7 +509,7 @@ def _(mark):
 @check("what is not offered is a NotFoundError")
 def _(_mark):
     for ask_for in [client.files.list, lambda: client.moderations.create(input="x"), lambda: client.responses.retrieve("r")]:
-        holds(raises(openai.NotFoundError, ask_for).message, "nothing at this path")
+        holds(raises(openai.NotFoundError, ask_for).message, "not found")
 
 
 @check("async: eight streams at once, each its own")

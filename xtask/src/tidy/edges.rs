@@ -90,19 +90,13 @@ const TABLE: &[Row] = &[
     Row { name: "store", internal: &["core", "meter"], external: &["rusqlite", "serde_json", "thiserror"] },
     Row {
         name: "gateway",
-        internal: &["core", "tokens", "wire", "meter", "charts", "route", "net", "probe", "store"],
-        external: &[
-            "tokio",
-            "base64",
-            "bytes",
-            "http",
-            "http-body",
-            "prometheus-client",
-            "serde",
-            "serde_json",
-            "sha2",
-            "thiserror",
-        ],
+        internal: &["core", "tokens", "wire", "meter", "route", "net", "probe", "store"],
+        external: &["tokio", "bytes", "http", "http-body", "serde", "serde_json", "sha2", "thiserror"],
+    },
+    Row {
+        name: "admin",
+        internal: &["core", "meter", "charts", "route", "net", "store", "gateway"],
+        external: &["tokio", "base64", "bytes", "http", "http-body", "prometheus-client", "serde_json", "sha2"],
     },
     Row {
         name: "bench",
@@ -127,6 +121,7 @@ const TABLE: &[Row] = &[
             "route",
             "store",
             "gateway",
+            "admin",
         ],
         external: &[
             "tokio",
@@ -166,6 +161,7 @@ const TABLE: &[Row] = &[
             "bench",
             "store",
             "gateway",
+            "admin",
         ],
         external: &[
             "bytes",

@@ -8,7 +8,7 @@ mod books;
 
 use super::{Call, CallEnd, GatewayHistory, GatewayScenario, Outcome, Reads, Reply, Sends};
 use tokrate_core::Span;
-use tokrate_gateway::simulation::Held;
+use tokrate_gateway::simulation::HeldResources;
 
 /// What waits for its end at a stop may take so much longer than it is allowed to: timers have a grain.
 const GRAIN: Span = Span::from_secs(1);
@@ -41,9 +41,9 @@ fn named(outcome: &Outcome) -> String {
 
 /// Nothing is held, open or under way when all is over.
 fn ends(scenario: &GatewayScenario, history: &GatewayHistory, wrong: &mut Vec<String>) {
-    let Held { extra_usd, .. } = history.held;
-    let held = Held { extra_usd: if extra_usd < 1e-9 { 0.0 } else { extra_usd }, ..history.held.clone() };
-    if held != Held::default() {
+    let HeldResources { extra_usd, .. } = history.held;
+    let held = HeldResources { extra_usd: if extra_usd < 1e-9 { 0.0 } else { extra_usd }, ..history.held.clone() };
+    if held != HeldResources::default() {
         wrong.push(format!("still held at the end: {held:?}"));
     }
     if history.left_open > 0 {

@@ -9,7 +9,7 @@ use http::HeaderMap;
 use tokrate_core::{ChatRequest, Message, Money, Rng, Role, Span, Tick};
 use tokrate_gateway::{
     AliasConfig, BudgetConfig, Config, CurvePoint, EndpointConfig, KeyConfig, KeyLimits, LaneConfig, LimitsConfig,
-    LogSettings, LoserPolicy, Mode, Policy, Price, TokensMost, key_hash,
+    LogSettings, LoserPolicy, Mode, Policy, Price, TokenLimits, key_hash,
 };
 use tokrate_net::{ClientConfig, Target};
 use tokrate_wire::{Dialect, Shape, encode_request};
@@ -282,13 +282,13 @@ fn lane(rng: &mut Rng, place: usize, loser: LoserPolicy) -> LaneConfig {
         model: format!("m{place}"),
         endpoints,
         price,
-        in_flight_most: rng.chance(0.2).then(|| 1 + rng.below(4) as u32),
+        max_in_flight: rng.chance(0.2).then(|| 1 + rng.below(4) as u32),
         loser,
         // With one, hedges are begun from the first call on.
         curve: if rng.chance(0.5) { vec![curve_point(rng)] } else { Vec::new() },
         forward_headers: Vec::new(),
         embeddings: None,
-        most: TokensMost { input: None, output: rng.chance(0.5).then_some(TOKENS_MOST) },
+        token_limits: TokenLimits { input: None, output: rng.chance(0.5).then_some(TOKENS_MOST) },
     }
 }
 
@@ -315,7 +315,7 @@ fn alias(rng: &mut Rng, name: &str, lanes: Vec<usize>) -> AliasConfig {
         lanes,
         policy: policies[rng.below(policies.len() as u64) as usize],
         mode,
-        attempts_most: 1 + rng.below(4) as usize,
+        max_attempts: 1 + rng.below(4) as usize,
         budget: BudgetConfig {
             extra_share: [0.1, 0.5, 1.0, 2.0][rng.below(4) as usize],
             burst: 10.0,

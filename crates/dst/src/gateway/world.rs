@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 use tokio::task::{JoinSet, LocalSet, spawn_local};
 use tokrate_core::{Rng, Span, Tick};
 use tokrate_gateway::Spending;
-use tokrate_gateway::simulation::{Counted, Held, SimulatedGateway};
+use tokrate_gateway::simulation::{HeldResources, SimulatedGateway, Totals};
 use tokrate_net::server::{Accept, Incoming};
 use tokrate_net::{Clock, Dial, Target, WallHands};
 use tokrate_store::{Log, LogConfig, LogCounts, LogDriver};
@@ -42,9 +42,9 @@ pub struct GatewayHistory {
     /// What the log says of its rows.
     pub log: LogCounts,
     /// What calls held when all was over.
-    pub held: Held,
+    pub held: HeldResources,
     /// What the gateway counted.
-    pub counted: Counted,
+    pub counted: Totals,
     /// What the meter of each key says of its dollars, by name, with a second of the month.
     pub key_dollars: Vec<(String, u64, Spending)>,
     /// Calls open at each reload, and whether it was taken over.
@@ -179,7 +179,7 @@ async fn pass(
 
 fn tell(world: &World, gateway: &SimulatedGateway, history: &mut GatewayHistory) {
     history.held = gateway.held();
-    history.counted = gateway.counted();
+    history.counted = gateway.totals();
     history.outcomes = world.outcomes.borrow().clone();
     history.served = world.served.borrow().clone();
     let is_open = |(watched, first): &&(Watched, bool)| match first {

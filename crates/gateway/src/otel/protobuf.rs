@@ -1,13 +1,12 @@
-//! Messages of protocol buffers as bytes: what an export writes, and what it reads of an answer.
+//! Encodes and decodes protobuf messages by field numbers, without a schema.
 //!
-//! It refuses to know schemas: fields go by their numbers. Invariant: whatever bytes are read, reading ends, and nothing
-//! beyond them is looked at.
+//! Invariant: decoding ends for any input and never reads beyond it.
 
-/// A message that is being written.
+/// A message that is being encoded.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Message(Vec<u8>);
 
-/// What follows a field's number.
+/// Wire types.
 #[derive(Clone, Copy)]
 enum Wire {
     Varint = 0,
@@ -16,12 +15,12 @@ enum Wire {
 }
 
 impl Message {
-    /// The message as it is sent.
+    /// The encoded message.
     pub fn into_bytes(self) -> Vec<u8> {
         self.0
     }
 
-    /// A whole number, a truth value or one of a list.
+    /// An integer, a boolean or an enum.
     pub fn number(&mut self, field: u32, value: u64) {
         self.tag(field, Wire::Varint);
         self.varint(value);
@@ -50,20 +49,20 @@ impl Message {
         self.bytes(field, text.as_bytes());
     }
 
-    /// A message within this one.
+    /// A nested message.
     pub fn message(&mut self, field: u32, fill: impl FnOnce(&mut Message)) {
         let mut inner = Message::default();
         fill(&mut inner);
         self.bytes(field, &inner.0);
     }
 
-    /// Many `fixed64`.
+    /// Packed `fixed64` values.
     pub fn fixed_list(&mut self, field: u32, values: impl Iterator<Item = u64>) {
         let bytes: Vec<u8> = values.flat_map(u64::to_le_bytes).collect();
         self.bytes(field, &bytes);
     }
 
-    /// Many `double`.
+    /// Packed `double` values.
     pub fn double_list(&mut self, field: u32, values: impl Iterator<Item = f64>) {
         self.fixed_list(field, values.map(f64::to_bits));
     }
@@ -81,7 +80,7 @@ impl Message {
     }
 }
 
-/// A value that was read.
+/// A decoded value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Value<'a> {
     Number(u64),
@@ -90,7 +89,7 @@ pub(crate) enum Value<'a> {
     Bytes(&'a [u8]),
 }
 
-/// The fields of a message in the order in which they stand there, up to the first that makes no sense.
+/// The fields of a message in order, up to the first that is malformed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fields<'a>(pub &'a [u8]);
 
@@ -130,9 +129,9 @@ impl<'a> Fields<'a> {
 
     fn varint(&mut self) -> Option<u64> {
         let mut value = 0;
-        for place in 0..10 {
+        for index in 0..10 {
             let byte = self.take(1)?[0];
-            value |= u64::from(byte & 0x7f) << (7 * place);
+            value |= u64::from(byte & 0x7f) << (7 * index);
             if byte & 0x80 == 0 {
                 return Some(value);
             }
@@ -160,7 +159,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(256))]
 
         #[test]
-        fn what_was_written_is_read(field in 1u32..1 << 29, number: u64, bytes: Vec<u8>, values: Vec<f64>) {
+        fn encoded_fields_are_decoded(field in 1u32..1 << 29, number: u64, bytes: Vec<u8>, values: Vec<f64>) {
             let mut message = Message::default();
             message.number(field, number);
             message.fixed(1, number);
@@ -176,7 +175,7 @@ mod tests {
         }
 
         #[test]
-        fn whatever_comes_reading_ends(bytes: Vec<u8>) {
+        fn decoding_ends_for_any_input(bytes: Vec<u8>) {
             prop_assert!(Fields(&bytes).count() <= bytes.len());
         }
     }

@@ -1,12 +1,11 @@
-//! What is exported, read by OpenTelemetry's own messages and held against what `/metrics` says of the same moment; what a
-//! collector's answers mean.
+//! Exports are decoded by OpenTelemetry's own messages and compared with the metrics of the same snapshot; and what
+//! responses of a collector mean.
 
-use super::exports::{ExportCounts, Exports};
-use super::reply::{Outcome, Trouble};
+use super::response::{ExportError, ExportOutcome};
+use super::status::{ExportCounts, ExportStatus};
 use super::*;
-use crate::admin::metrics::{Family, Series, families};
-use crate::admin::sample;
-use crate::stats::tests::{NOON_UNIX_MS, failed, lost, row};
+use crate::sample::{NOON_UNIX_MS, SampleGateway, failed, lane_config, lost, row};
+use crate::telemetry::metrics::{Family, Series, families};
 use http::{Response, StatusCode, Version};
 use opentelemetry_proto::tonic::collector::metrics::v1::{
     ExportMetricsPartialSuccess, ExportMetricsServiceRequest, ExportMetricsServiceResponse,
@@ -16,12 +15,12 @@ use opentelemetry_proto::tonic::metrics::v1::{AggregationTemporality, Metric, me
 use prost::Message;
 use tokrate_net::{Answer, Head};
 
-const BEGAN_UNIX_NS: u64 = (NOON_UNIX_MS - 3_600_000) * 1_000_000;
+const STARTED_UNIX_NS: u64 = (NOON_UNIX_MS - 3_600_000) * 1_000_000;
 const NOW_UNIX_NS: u64 = NOON_UNIX_MS * 1_000_000;
 
-fn exported(view: &View) -> ExportMetricsServiceRequest {
+fn exported(snapshot: &Snapshot) -> ExportMetricsServiceRequest {
     let resource = [("service.name".to_owned(), "tokrate".to_owned())];
-    let bytes = metrics::request(view, &resource, BEGAN_UNIX_NS);
+    let bytes = metrics::request(snapshot, &resource, STARTED_UNIX_NS);
     ExportMetricsServiceRequest::decode(&*bytes).expect("OpenTelemetry's own messages read it")
 }
 
@@ -41,7 +40,7 @@ fn text_of(attributes: &[KeyValue]) -> Vec<(&str, &str)> {
         .collect()
 }
 
-/// Holds a metric against the family that `/metrics` is written from.
+/// Compares a metric with the family that it was encoded from.
 fn assert_same(metric: &Metric, family: &Family<'_>) {
     assert_eq!((metric.name.as_str(), metric.description.as_str()), (family.name, family.help));
     match (metric.data.as_ref().expect("data"), &family.series) {
@@ -58,7 +57,7 @@ fn assert_same(metric: &Metric, family: &Family<'_>) {
             for (point, (labels, value)) in sum.data_points.iter().zip(samples) {
                 assert_eq!(point.value, Some(number_data_point::Value::AsDouble(*value)));
                 assert_eq!(text_of(&point.attributes), labels.0);
-                assert_eq!((point.start_time_unix_nano, point.time_unix_nano), (BEGAN_UNIX_NS, NOW_UNIX_NS));
+                assert_eq!((point.start_time_unix_nano, point.time_unix_nano), (STARTED_UNIX_NS, NOW_UNIX_NS));
             }
         }
         (metric::Data::Histogram(histogram), Series::Histograms(samples)) => {
@@ -72,7 +71,7 @@ fn assert_same(metric: &Metric, family: &Family<'_>) {
                 assert_eq!(point.bucket_counts, buckets.iter().map(|(_, count)| *count).collect::<Vec<_>>());
                 let bounds: Vec<f64> = buckets.iter().map(|(bound, _)| *bound).collect();
                 assert_eq!(point.explicit_bounds, bounds[..bounds.len() - 1], "the last bucket has no bound");
-                assert_eq!((point.start_time_unix_nano, point.time_unix_nano), (BEGAN_UNIX_NS, NOW_UNIX_NS));
+                assert_eq!((point.start_time_unix_nano, point.time_unix_nano), (STARTED_UNIX_NS, NOW_UNIX_NS));
             }
         }
         (data, series) => panic!("{}: {data:?} for {series:?}", family.name),
@@ -80,24 +79,24 @@ fn assert_same(metric: &Metric, family: &Family<'_>) {
 }
 
 #[test]
-fn what_is_exported_is_what_the_metrics_say() {
-    let house = sample::house(NOON_UNIX_MS);
-    let view = sample::view(&house, NOON_UNIX_MS);
-    let request = exported(&view);
-    let told = families(&view);
-    assert_eq!(metrics_of(&request).len(), told.len(), "an hour leaves no family empty");
-    for (metric, family) in metrics_of(&request).iter().zip(&told) {
+fn exports_equal_the_metrics() {
+    let sample = SampleGateway::with_traffic(NOON_UNIX_MS);
+    let snapshot = sample.snapshot(NOON_UNIX_MS);
+    let request = exported(&snapshot);
+    let state = families(&snapshot);
+    assert_eq!(metrics_of(&request).len(), state.len(), "an hour leaves no family empty");
+    for (metric, family) in metrics_of(&request).iter().zip(&state) {
         assert_same(metric, family);
     }
 }
 
 #[test]
 fn names_units_and_attributes_are_those_of_the_conventions() {
-    let house = sample::empty_house(vec![sample::lane_config("a", "example", "model-1", Some(8))]);
+    let sample = SampleGateway::new(vec![lane_config("a", "example", "model-1", Some(8))]);
     for row in [row(1, "a"), lost(2, "a", 1), failed(3, "a", FailureKind::RateLimited)] {
-        house.stats.record(&row);
+        sample.record(&row);
     }
-    let request = exported(&sample::view(&house, NOON_UNIX_MS));
+    let request = exported(&sample.snapshot(NOON_UNIX_MS));
     let mut lines = Vec::new();
     for metric in metrics_of(&request) {
         let attributes: Vec<_> = match metric.data.as_ref().expect("data") {
@@ -117,19 +116,19 @@ fn names_units_and_attributes_are_those_of_the_conventions() {
 }
 
 #[test]
-fn a_gateway_that_nobody_asked_exports_no_empty_metric() {
-    let house = sample::empty_house(vec![sample::lane_config("a", "example", "model-1", None)]);
-    let request = exported(&sample::view(&house, NOON_UNIX_MS));
+fn a_gateway_without_calls_exports_no_empty_metric() {
+    let sample = SampleGateway::new(vec![lane_config("a", "example", "model-1", None)]);
+    let request = exported(&sample.snapshot(NOON_UNIX_MS));
     let names: Vec<&str> = metrics_of(&request).iter().map(|metric| metric.name.as_str()).collect();
     assert!(!names.iter().any(|name| name.starts_with("gen_ai.")), "{names:?}");
     assert!(names.contains(&"tokrate.lane.in_flight"), "{names:?}");
 }
 
 #[test]
-fn a_clock_that_was_set_back_does_not_put_the_end_before_the_beginning() {
-    let house = sample::house(NOON_UNIX_MS);
-    let view = sample::view(&house, NOON_UNIX_MS - 7_200_000);
-    let bytes = metrics::request(&view, &[], BEGAN_UNIX_NS);
+fn a_clock_that_was_set_back_does_not_put_the_end_before_the_start() {
+    let sample = SampleGateway::with_traffic(NOON_UNIX_MS);
+    let snapshot = sample.snapshot(NOON_UNIX_MS - 7_200_000);
+    let bytes = metrics::request(&snapshot, &[], STARTED_UNIX_NS);
     let request = ExportMetricsServiceRequest::decode(&*bytes).expect("a request");
     for metric in metrics_of(&request) {
         if let Some(metric::Data::Sum(sum)) = &metric.data {
@@ -147,13 +146,13 @@ fn answer(status: StatusCode, headers: &[(&str, &str)], body: Vec<u8>) -> Answer
     Answer { head: Head { status, headers: parts.headers, version: Version::HTTP_11 }, body }
 }
 
-fn outcome(status: u16, headers: &[(&str, &str)], body: Vec<u8>) -> Outcome {
+fn outcome(status: u16, headers: &[(&str, &str)], body: Vec<u8>) -> ExportOutcome {
     let mut secret = HeaderMap::new();
     let mut key = HeaderValue::from_static("Bearer sk-very-secret");
     key.set_sensitive(true);
     secret.insert("authorization", key);
     let status = StatusCode::from_u16(status).expect("a status");
-    Outcome::of_answer(&answer(status, headers, body), &Secrets::of(&secret))
+    ExportOutcome::of_answer(&answer(status, headers, body), &Secrets::of(&secret))
 }
 
 const PROTOBUF: (&str, &str) = ("content-type", "application/x-protobuf");
@@ -164,28 +163,31 @@ fn partly(rejected_data_points: i64, error_message: &str) -> Vec<u8> {
 }
 
 #[test]
-fn a_collector_that_takes_a_part_says_so_and_is_not_asked_to_take_it_again() {
-    let said = |outcome: &Outcome| outcome.trouble().map(|trouble| trouble.said.clone()).unwrap_or_default();
-    assert_eq!(outcome(200, &[PROTOBUF], Vec::new()), Outcome::Taken);
-    assert_eq!(outcome(200, &[PROTOBUF], partly(0, "")), Outcome::Taken);
+fn a_partial_success_is_not_retried() {
+    let message = |outcome: &ExportOutcome| outcome.error().map(|error| error.message.clone()).unwrap_or_default();
+    assert_eq!(outcome(200, &[PROTOBUF], Vec::new()), ExportOutcome::Accepted);
+    assert_eq!(outcome(200, &[PROTOBUF], partly(0, "")), ExportOutcome::Accepted);
     let rejected = outcome(200, &[PROTOBUF], partly(3, "too\nold for sk-very-secret"));
-    assert!(matches!(rejected, Outcome::Partly(_)));
-    assert_eq!(said(&rejected), "it rejects 3 points: too old for ***");
+    assert!(matches!(rejected, ExportOutcome::PartiallyAccepted(_)));
+    assert_eq!(message(&rejected), "rejected 3 points: too old for ***");
     let warned = outcome(200, &[PROTOBUF], partly(0, "soon gone"));
-    assert_eq!((matches!(warned, Outcome::Partly(_)), said(&warned).as_str()), (true, "it says: soon gone"));
-    assert_eq!(outcome(202, &[("content-type", "text/html")], b"<p>\x0a\x03fine".to_vec()), Outcome::Taken);
+    assert_eq!(
+        (matches!(warned, ExportOutcome::PartiallyAccepted(_)), message(&warned).as_str()),
+        (true, "accepted with a warning: soon gone")
+    );
+    assert_eq!(outcome(202, &[("content-type", "text/html")], b"<p>\x0a\x03fine".to_vec()), ExportOutcome::Accepted);
 }
 
 #[test]
-fn what_can_be_sent_again_is_told_from_what_cannot() {
+fn only_retryable_statuses_are_retried() {
     let wait = |status, headers: &[(&str, &str)]| match outcome(status, headers, b"busy".to_vec()) {
-        Outcome::Later(wait, trouble) => Some((wait, trouble.said)),
+        ExportOutcome::Retry(wait, error) => Some((wait, error.message)),
         _ => None,
     };
     let seconds = |count| Some(Span::from_secs(count));
     assert_eq!(
         wait(503, &[("retry-after", "7")]),
-        Some((seconds(7), "it answers 503 Service Unavailable: busy".to_owned()))
+        Some((seconds(7), "responded 503 Service Unavailable: busy".to_owned()))
     );
     assert_eq!(wait(429, &[("retry-after", "7")]).map(|(wait, _)| wait), Some(seconds(7)));
     for status in [429, 502, 503, 504] {
@@ -197,41 +199,41 @@ fn what_can_be_sent_again_is_told_from_what_cannot() {
 }
 
 #[test]
-fn what_a_collector_says_of_its_refusal_is_told_without_the_key_and_bounded() {
+fn a_collectors_error_is_bounded_and_without_the_key() {
     let mut status = protobuf::Message::default();
     status.number(1, 16);
     status.text(2, "no such key: sk-very-secret");
-    let Outcome::Refused(trouble) = outcome(401, &[PROTOBUF], status.into_bytes()) else { panic!("refused") };
-    assert_eq!(trouble.said, "it answers 401 Unauthorized: no such key: ***");
-    // Cut where a key begins.
+    let ExportOutcome::Rejected(error) = outcome(401, &[PROTOBUF], status.into_bytes()) else { panic!("refused") };
+    assert_eq!(error.message, "responded 401 Unauthorized: no such key: ***");
+    // Cut in the middle of a key.
     let long = format!("{}sk-very-secret {}", "x".repeat(293), "y".repeat(1_000_000));
-    let Outcome::Refused(trouble) = outcome(400, &[("content-type", "text/plain")], long.into_bytes()) else {
+    let ExportOutcome::Rejected(error) = outcome(400, &[("content-type", "text/plain")], long.into_bytes()) else {
         panic!("refused")
     };
-    assert!(trouble.said.len() < 400 && !trouble.said.contains("sk-v"), "{}", trouble.said);
+    assert!(error.message.len() < 400 && !error.message.contains("sk-v"), "{}", error.message);
 }
 
 #[test]
-fn trouble_is_told_once_until_it_changes_or_ends() {
-    let exports = Exports::default();
+fn an_error_is_reported_once_until_it_changes_or_ends() {
+    let exports = ExportStatus::default();
     assert_eq!(exports.counts(), None, "nothing is exported");
-    exports.begin("http://collector:4318".to_owned());
-    let trouble = |kind: &str| Trouble { kind: kind.to_owned(), said: format!("it is {kind}") };
-    let mut told = Vec::new();
+    exports.enable("http://collector:4318".to_owned());
+    let error = |kind: &str| ExportError { kind: kind.to_owned(), message: format!("it is {kind}") };
+    let mut state = Vec::new();
     for outcome in [
-        Outcome::Taken,
-        Outcome::Later(None, trouble("busy")),
-        Outcome::Later(Some(Span::from_secs(1)), trouble("busy")),
-        Outcome::Refused(trouble("closed")),
-        Outcome::Taken,
-        Outcome::Refused(trouble("closed")),
-        Outcome::Partly(trouble("picky")),
+        ExportOutcome::Accepted,
+        ExportOutcome::Retry(None, error("busy")),
+        ExportOutcome::Retry(Some(Span::from_secs(1)), error("busy")),
+        ExportOutcome::Rejected(error("closed")),
+        ExportOutcome::Accepted,
+        ExportOutcome::Rejected(error("closed")),
+        ExportOutcome::PartiallyAccepted(error("picky")),
     ] {
-        exports.note(&outcome);
-        told.push(exports.new_trouble().unwrap_or_default());
+        exports.record(&outcome);
+        state.push(exports.take_new_error().unwrap_or_default());
     }
     let of = |kind: &str| format!("http://collector:4318: it is {kind}");
     let nothing = String::new;
-    assert_eq!(told, [nothing(), of("busy"), nothing(), of("closed"), nothing(), of("closed"), of("picky")]);
-    assert_eq!(exports.counts(), Some(ExportCounts { taken: 2, partly: 1, failed: 4 }));
+    assert_eq!(state, [nothing(), of("busy"), nothing(), of("closed"), nothing(), of("closed"), of("picky")]);
+    assert_eq!(exports.counts(), Some(ExportCounts { accepted: 2, partial: 1, failed: 4 }));
 }

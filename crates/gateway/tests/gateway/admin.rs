@@ -1,9 +1,7 @@
-//! The admin side over loopback: a gateway with simulated lanes answers calls, then tells of them.
-//!
-//! It refuses to know how it is made. Invariant: what the page, the metrics, the API and the log say of the same calls agrees.
+//! The admin side over loopback: page, metrics, API and log agree on the same calls of a gateway with simulated lanes.
 
 use crate::client::{Answer, post};
-use crate::house::{House, configured, lane};
+use crate::harness::{TestGateway, configured, lane};
 use serde_json::Value;
 use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -28,15 +26,15 @@ fn with_admin(config: Config) -> Config {
 }
 
 /// A gateway whose first lane refuses connections and whose second answers.
-fn served(engine: &RunningHost) -> (House, SocketAddr) {
+fn served(engine: &RunningHost) -> (TestGateway, SocketAddr) {
     let nowhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 9));
     let lanes = vec![
         lane("<script>dead</script>", nowhere, &[Dialect::OpenAiChat]),
         lane("alive", engine.address(), &[Dialect::OpenAiChat]),
     ];
-    let house = House::start(with_admin(configured(lanes, Mode::Off)));
-    let admin = house.gateway.as_ref().and_then(tokrate_gateway::RunningGateway::admin).expect("it was asked for");
-    (house, admin)
+    let gateway = TestGateway::start(with_admin(configured(lanes, Mode::Off)));
+    let admin = gateway.running.as_ref().and_then(tokrate_gateway::RunningGateway::admin).expect("it was asked for");
+    (gateway, admin)
 }
 
 fn get(address: SocketAddr, path: &str) -> Answer {
@@ -51,7 +49,7 @@ fn json(answer: &Answer) -> Value {
     serde_json::from_slice(&answer.body).unwrap_or_else(|error| panic!("{error}: {}", answer.text()))
 }
 
-/// The sum of the series of a family whose labels hold all of these texts.
+/// The sum of a family's series whose labels contain all of these texts.
 fn sum(metrics: &str, family: &str, labels: &[&str]) -> f64 {
     let series = metrics.lines().filter(|line| line.starts_with(&format!("{family}{{")));
     let held = series.filter(|line| labels.iter().all(|label| line.contains(label)));
@@ -59,11 +57,11 @@ fn sum(metrics: &str, family: &str, labels: &[&str]) -> f64 {
 }
 
 #[test]
-fn page_metrics_api_and_log_tell_the_same_of_the_same_calls() {
+fn page_metrics_api_and_log_agree_on_the_same_calls() {
     let engine = engine();
-    let (mut house, admin) = served(&engine);
+    let (mut gateway, admin) = served(&engine);
     for _ in 0..CALLS {
-        let answer = post(house.address, "/v1/chat/completions", BODY);
+        let answer = post(gateway.address, "/v1/chat/completions", BODY);
         assert_eq!((answer.status, answer.ended), (200, true), "{}", answer.text());
     }
     let metrics = get(admin, "/metrics");
@@ -100,20 +98,20 @@ fn page_metrics_api_and_log_tell_the_same_of_the_same_calls() {
     let attempts = last["attempts"].as_array().expect("attempts");
     assert_eq!((&last["winner"], &attempts[attempts.len() - 1]["won"]), (&"alive".into(), &true.into()), "{last}");
 
-    // The log is written a moment later; its end waits for it.
-    let rows = house.rows();
+    // The log is written a moment later; stopping waits for it.
+    let rows = gateway.rows();
     assert_eq!(rows.len() as f64, answered + failed);
     let tokens: u64 = rows.iter().filter(|row| row.won).filter_map(|row| row.output_tokens).sum();
     assert_eq!(sum(&metrics, "gen_ai_client_token_usage_sum", &["alive", r#"type="output""#]), tokens as f64);
 }
 
 #[test]
-fn the_log_is_asked_over_the_api() {
+fn the_log_is_queried_over_the_api() {
     let engine = engine();
     let config = with_admin(configured(vec![lane("alive", engine.address(), &[Dialect::OpenAiChat])], Mode::Off));
     let path = config.log.as_ref().expect("a log").path.clone();
-    // A gateway before this one wrote the rows: they are there when this one begins.
-    let before = House::start(config.clone());
+    // An earlier gateway wrote the rows, so that they are there when this one starts.
+    let before = TestGateway::start(config.clone());
     for _ in 0..3 {
         assert_eq!(post(before.address, "/v1/chat/completions", BODY).status, 200);
     }
@@ -123,8 +121,8 @@ fn the_log_is_asked_over_the_api() {
     std::fs::copy(&path, &kept).expect("a copy of the log");
     drop(before);
     std::fs::rename(&kept, &path).expect("the log again");
-    let house = House::start(config);
-    let admin = house.gateway.as_ref().and_then(tokrate_gateway::RunningGateway::admin).expect("it was asked for");
+    let gateway = TestGateway::start(config);
+    let admin = gateway.running.as_ref().and_then(tokrate_gateway::RunningGateway::admin).expect("it was asked for");
 
     let summary = json(&get(admin, "/api/summary?since=1h&by=lane"));
     assert_eq!((&summary["groups"][0]["lane"], &summary["groups"][0]["attempts"]), (&"alive".into(), &3.into()));
@@ -135,9 +133,9 @@ fn the_log_is_asked_over_the_api() {
     assert_eq!(attempts["attempts"].as_array().map(Vec::len), Some(2));
     assert_eq!(attempts["attempts"][0]["model"], "model-alive");
     assert_eq!(json(&get(admin, "/api/attempts?lane=other"))["attempts"], serde_json::json!([]));
-    for (path, said) in [
+    for (path, message) in [
         ("/api/attempts?limit=0", "whole number"),
-        ("/api/attempts?lane=a'%20OR%20'1'='1&x=1", "not known here"),
+        ("/api/attempts?lane=a'%20OR%20'1'='1&x=1", "unknown parameter"),
         ("/api/summary?by=day", "write lane"),
         ("/api/calls?limit=9999", "1 to 100"),
         ("/api/lanes?x=1", "leave it out"),
@@ -145,7 +143,7 @@ fn the_log_is_asked_over_the_api() {
         let answer = get(admin, path);
         assert_eq!(answer.status, 400, "{path}");
         assert!(
-            json(&answer)["error"]["message"].as_str().is_some_and(|text| text.contains(said)),
+            json(&answer)["error"]["message"].as_str().is_some_and(|text| text.contains(message)),
             "{}",
             answer.text()
         );
@@ -154,14 +152,14 @@ fn the_log_is_asked_over_the_api() {
 }
 
 #[test]
-fn what_is_not_meant_for_it_is_refused() {
+fn unknown_hosts_methods_and_paths_are_rejected() {
     let engine = engine();
     let lanes = vec![lane("alive", engine.address(), &[Dialect::OpenAiChat])];
-    let house = House::start(Config { log: None, ..with_admin(configured(lanes, Mode::Off)) });
-    let admin = house.gateway.as_ref().and_then(tokrate_gateway::RunningGateway::admin).expect("it was asked for");
+    let gateway = TestGateway::start(Config { log: None, ..with_admin(configured(lanes, Mode::Off)) });
+    let admin = gateway.running.as_ref().and_then(tokrate_gateway::RunningGateway::admin).expect("it was asked for");
     let mut stream = TcpStream::connect(admin).expect("the admin side listens");
     stream.write_all(b"GET /metrics HTTP/1.1\r\nhost: evil.example\r\nconnection: close\r\n\r\n").expect("it reads");
-    assert_eq!(crate::client::read_answer(&mut stream).status, 421, "a name that nobody gave it");
+    assert_eq!(crate::client::read_answer(&mut stream).status, 421, "not one of its host names");
     for method in ["POST", "PUT", "DELETE", "OPTIONS"] {
         let mut stream = TcpStream::connect(admin).expect("the admin side listens");
         let request =
@@ -170,21 +168,22 @@ fn what_is_not_meant_for_it_is_refused() {
         let answer = crate::client::read_answer(&mut stream);
         assert_eq!((answer.status, answer.header("allow")), (405, Some("GET, HEAD")), "{method}");
     }
-    assert_eq!(get(admin, "/v1/models").status, 404, "clients have a door of their own");
+    assert_eq!(get(admin, "/v1/models").status, 404, "clients have an address of their own");
     assert_eq!(get(admin, "/../etc/passwd").status, 404);
     for (path, status) in [("/healthz", 200), ("/readyz", 200), ("/api/summary", 404), ("/api/attempts", 404)] {
         assert_eq!(get(admin, path).status, status, "{path}");
     }
     assert!(get(admin, "/").text().contains("No log is kept"));
-    // And clients do not find it at theirs.
+    // And clients do not find the admin side at their address.
     for path in ["/metrics", "/api/calls", "/"] {
-        assert_eq!(get(house.address, path).status, 404, "{path}");
+        assert_eq!(get(gateway.address, path).status, 404, "{path}");
     }
 }
 
 #[test]
-fn no_admin_side_is_opened_unless_it_was_asked_for() {
+fn no_admin_side_listens_unless_it_is_configured() {
     let engine = engine();
-    let house = House::start(configured(vec![lane("alive", engine.address(), &[Dialect::OpenAiChat])], Mode::Off));
-    assert_eq!(house.gateway.as_ref().and_then(tokrate_gateway::RunningGateway::admin), None);
+    let gateway =
+        TestGateway::start(configured(vec![lane("alive", engine.address(), &[Dialect::OpenAiChat])], Mode::Off));
+    assert_eq!(gateway.running.as_ref().and_then(tokrate_gateway::RunningGateway::admin), None);
 }

@@ -1,6 +1,6 @@
-//! A lane that bills what a request tells it to, and answers only when every client has been let in or refused.
+//! A lane that bills what a request tells it to, and responds only once every client was admitted or refused.
 //!
-//! It does not know what is allowed. Invariant: an answer is whole and says its token counts as its dialect does.
+//! Invariant: a response is complete and reports usage as its dialect does.
 
 use crate::scripted::{read_request, whole};
 use std::collections::BTreeSet;
@@ -11,10 +11,10 @@ use std::time::Duration;
 use tokrate_core::{FinishReason, Usage};
 use tokrate_wire::{Answer, Dialect, Encoder, Shape};
 
-/// Longest wait for the others: whoever waits so long has found a fault of the test or the gateway.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Only a fault of the test or the gateway makes anything wait this long.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Holds answers back until so many clients are known to be let in or refused.
+/// Holds responses back until so many clients were admitted or refused.
 pub struct Gate {
     clients: usize,
     state: Mutex<State>,
@@ -23,7 +23,7 @@ pub struct Gate {
 
 #[derive(Default)]
 struct State {
-    let_in: BTreeSet<String>,
+    admitted: BTreeSet<String>,
     refused: usize,
 }
 
@@ -41,24 +41,24 @@ impl Gate {
     /// A call has reached a lane; returns when all clients are accounted for.
     fn pass(&self, call: &str) {
         let mut state = self.state.lock().expect("no panic holds it");
-        state.let_in.insert(call.to_owned());
+        state.admitted.insert(call.to_owned());
         self.changed.notify_all();
-        let waits = |state: &mut State| state.let_in.len() + state.refused < self.clients;
-        drop(self.changed.wait_timeout_while(state, PATIENCE, waits).expect("no panic holds it"));
+        let is_waiting = |state: &mut State| state.admitted.len() + state.refused < self.clients;
+        drop(self.changed.wait_timeout_while(state, TIMEOUT, is_waiting).expect("no panic holds it"));
     }
 }
 
-/// What a request's text tells the lane of that place to bill, or to fail.
+/// What a request's text tells the lane of that index to bill, or to fail.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bill {
     pub input: u64,
     pub output: u64,
-    /// Of its lanes the first fails with 500.
+    /// Whether the first of the lanes fails with 500.
     pub first_fails: bool,
 }
 
 impl Bill {
-    /// As it stands in a prompt.
+    /// As it is written in a prompt.
     pub fn text(self) -> String {
         format!("bill={},{},{}.", self.input, self.output, u8::from(self.first_fails))
     }
@@ -73,21 +73,21 @@ impl Bill {
     }
 }
 
-/// Starts one; it lives as long as the process.
-pub fn start(place: usize, gate: &Arc<Gate>) -> SocketAddr {
+/// Starts a lane, which lives as long as the process.
+pub fn start(index: usize, gate: &Arc<Gate>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
     let gate = Arc::clone(gate);
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             let gate = Arc::clone(&gate);
-            std::thread::spawn(move || converse(stream, place, &gate));
+            std::thread::spawn(move || serve(stream, index, &gate));
         }
     });
     address
 }
 
-fn converse(mut stream: TcpStream, place: usize, gate: &Gate) {
+fn serve(mut stream: TcpStream, index: usize, gate: &Gate) {
     let _ = stream.set_nodelay(true);
     let mut buffer = Vec::new();
     while let Some(request) = read_request(&mut stream, &mut buffer) {
@@ -97,7 +97,7 @@ fn converse(mut stream: TcpStream, place: usize, gate: &Gate) {
             request.head.lines().find_map(|line| line.strip_prefix("x-request-id: ")).expect("the gateway sends it");
         let bill = Bill::find(&request.body).expect("the client says what is billed");
         gate.pass(id.rsplit_once('-').map_or(id, |(call, _)| call));
-        let answer = match bill.first_fails && place == 0 {
+        let answer = match bill.first_fails && index == 0 {
             true => whole("500 Internal Server Error", "{}"),
             false => whole("200 OK", &answer(dialect, bill)),
         };

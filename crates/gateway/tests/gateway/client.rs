@@ -3,12 +3,12 @@
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
-/// An answer as it came.
+/// A response.
 #[derive(Debug)]
 pub struct Answer {
     pub status: u16,
     pub head: String,
-    /// Of a chunked answer, the chunks' bytes joined.
+    /// For a chunked body, the chunks' bytes joined.
     pub body: Vec<u8>,
     /// Whether it ended as HTTP prescribes.
     pub ended: bool,
@@ -42,7 +42,7 @@ pub fn request(method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) 
     bytes
 }
 
-/// Sends a request and reads its answer to the end.
+/// Sends a request and reads its response to the end.
 pub fn post(address: SocketAddr, path: &str, body: &str) -> Answer {
     ask(address, "POST", path, &[("content-type", "application/json")], body.as_bytes())
 }
@@ -54,20 +54,20 @@ pub fn ask(address: SocketAddr, method: &str, path: &str, headers: &[(&str, &str
     read_answer(&mut stream)
 }
 
-/// What the admin side at that address shows.
-pub fn look(address: SocketAddr, path: &str) -> Answer {
+/// Fetches a path of the admin side.
+pub fn get_admin(address: SocketAddr, path: &str) -> Answer {
     let mut stream = TcpStream::connect(address).expect("the admin side listens");
     let request = format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).expect("it reads");
     read_answer(&mut stream)
 }
 
-/// Reads one answer.
+/// Reads one response.
 pub fn read_answer(stream: &mut TcpStream) -> Answer {
     read_answer_after(Vec::new(), stream)
 }
 
-/// Reads until the text was seen; what was read.
+/// Reads until the text appears; returns what was read.
 pub fn read_until(stream: &mut TcpStream, text: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut piece = [0; 4096];
@@ -79,7 +79,7 @@ pub fn read_until(stream: &mut TcpStream, text: &str) -> Vec<u8> {
     bytes
 }
 
-/// Reads one answer whose beginning was read before.
+/// Reads one response whose beginning was read before.
 pub fn read_answer_after(mut bytes: Vec<u8>, stream: &mut TcpStream) -> Answer {
     let mut piece = [0; 16 * 1024];
     let head_end = loop {
@@ -95,7 +95,7 @@ pub fn read_answer_after(mut bytes: Vec<u8>, stream: &mut TcpStream) -> Answer {
     let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
     let mut answer = Answer { status, head, body: Vec::new(), ended: false };
     let mut rest = bytes.split_off(head_end + 4);
-    // It has no body, and says no length of one.
+    // A 204 has no body and no length.
     let length =
         if status == 204 { Some(0) } else { answer.header("content-length").and_then(|length| length.parse().ok()) };
     loop {
@@ -104,7 +104,7 @@ pub fn read_answer_after(mut bytes: Vec<u8>, stream: &mut TcpStream) -> Answer {
                 (answer.body, answer.ended) = (rest, true);
                 return answer;
             }
-            // Joined only when the end may have come: large answers are read once.
+            // Joined only when the end may have come, so that large bodies are parsed once.
             None if rest.ends_with(b"0\r\n\r\n") && answer.header("transfer-encoding") == Some("chunked") => {
                 let (body, ended) = joined(&rest);
                 if ended {

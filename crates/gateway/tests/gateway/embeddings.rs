@@ -1,7 +1,7 @@
-//! Lanes that have no embeddings, and how that is found out.
+//! Lanes without embeddings, and how the gateway finds out.
 
-use crate::client::{look, post};
-use crate::house::{House, configured, lane};
+use crate::client::{get_admin, post};
+use crate::harness::{TestGateway, configured, lane};
 use crate::scripted::{Script, Scripted, chat_whole, whole};
 use std::net::{Ipv4Addr, SocketAddr};
 use tokrate_core::FailureKind;
@@ -13,10 +13,10 @@ const CHAT_BODY: &str = r#"{"model":"all","messages":[{"role":"user","content":"
 const EMBEDDED: &str = r#"{"object":"list","data":[],"model":"m","usage":{"prompt_tokens":3,"total_tokens":3}}"#;
 
 fn chat_only(status: &str) -> Scripted {
-    let said = r#"{"error":{"message":"The model `model-one` does not exist","code":"model_not_found"}}"#;
+    let message = r#"{"error":{"message":"The model `model-one` does not exist","code":"model_not_found"}}"#;
     Scripted::start(vec![
-        Script::Say(vec![whole(status, said)]),
-        Script::Say(vec![whole("200 OK", &chat_whole("yes"))]),
+        Script::Send(vec![whole(status, message)]),
+        Script::Send(vec![whole("200 OK", &chat_whole("yes"))]),
     ])
 }
 
@@ -25,60 +25,63 @@ fn openai(name: &str, lane_at: &Scripted) -> LaneConfig {
 }
 
 #[test]
-fn lanes_without_embeddings_are_asked_once_and_then_left_out_and_not_held_to_be_unwell() {
+fn lanes_without_embeddings_are_tried_once_then_skipped_and_stay_healthy() {
     let lanes = [chat_only("404 Not Found"), chat_only("405 Method Not Allowed"), chat_only("501 Not Implemented")];
     let configs = lanes.iter().zip(["one", "two", "three"]).map(|(at, name)| openai(name, at)).collect();
     let mut config = configured(configs, Mode::Off);
     config.admin = Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
-    let mut house = House::start(config);
-    assert_eq!(post(house.address, "/v1/embeddings", BODY).status, 404, "as far as anybody knows");
+    let mut gateway = TestGateway::start(config);
+    assert_eq!(post(gateway.address, "/v1/embeddings", BODY).status, 404, "as far as is known");
     for _ in 0..5 {
-        let answer = post(house.address, "/v1/embeddings", BODY);
+        let answer = post(gateway.address, "/v1/embeddings", BODY);
         assert_eq!(answer.status, 400, "{}", answer.text());
-        for said in ["lane one", "lane two", "lane three", "`embeddings = true`"] {
-            assert!(answer.text().contains(said), "{}", answer.text());
+        for message in ["lane one", "lane two", "lane three", "`embeddings = true`"] {
+            assert!(answer.text().contains(message), "{}", answer.text());
         }
     }
-    assert!(lanes.iter().all(|lane| lane.asked().len() == 1), "six calls, three attempts");
-    let gateway = house.gateway.as_ref().expect("it runs");
-    let admin = gateway.admin().expect("an admin side");
-    let page = look(admin, "/api/lanes").text();
-    let told: serde_json::Value = serde_json::from_str(&page).expect("JSON");
-    for lane in told["lanes"].as_array().expect("lanes") {
+    assert!(lanes.iter().all(|lane| lane.requests().len() == 1), "six calls, three attempts");
+    let running = gateway.running.as_ref().expect("it runs");
+    let admin = running.admin().expect("an admin side");
+    let page = get_admin(admin, "/api/lanes").text();
+    let json: serde_json::Value = serde_json::from_str(&page).expect("JSON");
+    for lane in json["lanes"].as_array().expect("lanes") {
         assert_eq!((&lane["state"], &lane["failing_share"]), (&"ready".into(), &0.0.into()), "{lane}");
     }
-    assert!(gateway.lane_troubles().is_empty());
-    assert_eq!(post(house.address, "/v1/chat/completions", CHAT_BODY).status, 200, "it chats as before");
-    let rows = house.rows();
+    assert!(running.take_breaker_notices().is_empty());
+    assert_eq!(post(gateway.address, "/v1/chat/completions", CHAT_BODY).status, 200, "it chats as before");
+    let rows = gateway.rows();
     let failed: Vec<_> = rows.iter().filter_map(|row| row.failure).collect();
     assert_eq!(failed, [FailureKind::NotFound; 3]);
 }
 
 #[test]
-fn a_lane_that_is_said_to_have_none_is_never_asked_and_one_that_has_them_is() {
-    let (none, has) = (chat_only("404 Not Found"), Scripted::start(vec![Script::Say(vec![whole("200 OK", EMBEDDED)])]));
-    let said = LaneConfig { embeddings: Some(false), ..openai("none", &none) };
+fn a_lane_with_embeddings_disabled_is_never_tried() {
+    let (none, has) =
+        (chat_only("404 Not Found"), Scripted::start(vec![Script::Send(vec![whole("200 OK", EMBEDDED)])]));
+    let disabled = LaneConfig { embeddings: Some(false), ..openai("none", &none) };
     let elsewhere = lane("elsewhere", none.address, &[Dialect::Anthropic]);
-    let house =
-        House::start(configured(vec![said.clone(), elsewhere.clone(), openai("has", &has)], Mode::Race { lanes: 2 }));
-    let answer = post(house.address, "/v1/embeddings", BODY);
+    let gateway = TestGateway::start(configured(
+        vec![disabled.clone(), elsewhere.clone(), openai("has", &has)],
+        Mode::Race { lanes: 2 },
+    ));
+    let answer = post(gateway.address, "/v1/embeddings", BODY);
     assert_eq!((answer.status, answer.header("x-tokrate-winner")), (200, Some("has")), "{}", answer.text());
-    assert!(none.asked().is_empty());
-    let house = House::start(configured(vec![said, elsewhere], Mode::Off));
-    let answer = post(house.address, "/v1/embeddings", BODY);
+    assert!(none.requests().is_empty());
+    let gateway = TestGateway::start(configured(vec![disabled, elsewhere], Mode::Off));
+    let answer = post(gateway.address, "/v1/embeddings", BODY);
     assert_eq!(answer.status, 400, "{}", answer.text());
     assert!(answer.text().contains("lane none has `embeddings = false`"), "{}", answer.text());
-    assert!(none.asked().is_empty());
+    assert!(none.requests().is_empty());
 }
 
 #[test]
-fn a_lane_that_is_said_to_have_them_is_asked_whatever_it_answered() {
-    let stubborn = Scripted::start(vec![Script::Say(vec![whole("404 Not Found", "{}")])]);
+fn a_lane_with_embeddings_enabled_is_tried_whatever_it_answered() {
+    let stubborn = Scripted::start(vec![Script::Send(vec![whole("404 Not Found", "{}")])]);
     let config = LaneConfig { embeddings: Some(true), ..openai("stubborn", &stubborn) };
-    let house = House::start(configured(vec![config], Mode::Off));
+    let gateway = TestGateway::start(configured(vec![config], Mode::Off));
     for _ in 0..3 {
-        assert_eq!(post(house.address, "/v1/embeddings", BODY).status, 404);
+        assert_eq!(post(gateway.address, "/v1/embeddings", BODY).status, 404);
     }
-    assert_eq!(stubborn.asked().len(), 3);
-    let _: &RunningGateway = house.gateway.as_ref().expect("it runs");
+    assert_eq!(stubborn.requests().len(), 3);
+    let _: &RunningGateway = gateway.running.as_ref().expect("it runs");
 }

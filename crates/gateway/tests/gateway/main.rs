@@ -1,23 +1,23 @@
-//! The gateway over loopback, between clients that speak raw HTTP and lanes that say what a script tells them.
+//! The gateway over loopback, between clients that speak raw HTTP and lanes that follow a script.
 //!
-//! It refuses to sleep: what is waited for is waited for. Invariant: nothing leaves loopback.
+//! Tests wait for events and never sleep. Invariant: nothing leaves loopback.
 
 mod access;
 mod admin;
 mod billing;
 mod budget;
-mod causes;
 mod client;
-mod cut;
-mod door;
+mod dry_run;
 mod embeddings;
-mod house;
-mod keys;
+mod harness;
+mod key_redaction;
+mod lane_errors;
 mod otel;
 mod refusals;
-mod restored;
+mod restored_budgets;
 mod scripted;
 mod serving;
 mod simulated;
-mod time;
+mod timeouts;
 mod translated;
+mod truncation;

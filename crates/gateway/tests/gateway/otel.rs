@@ -1,10 +1,8 @@
-//! The export over loopback: a gateway with simulated lanes answers calls, and a collector of the test is told of them.
-//!
-//! It refuses to know how a request is made: OpenTelemetry's own messages read it. Invariant: what is waited for is waited
-//! for; calls never wait for the collector.
+//! The OpenTelemetry export over loopback: a gateway with simulated lanes, and a collector of the test, which decodes
+//! requests by OpenTelemetry's own messages.
 
 use crate::client::post;
-use crate::house::{House, configured, lane};
+use crate::harness::{TestGateway, configured, lane};
 use http::{HeaderMap, HeaderValue};
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
 use opentelemetry_proto::tonic::common::v1::{KeyValue, any_value};
@@ -24,41 +22,41 @@ use tokrate_wire::Dialect;
 const BODY: &str =
     r#"{"model":"all","stream":true,"max_tokens":160,"messages":[{"role":"user","content":"a secret prompt"}]}"#;
 const KEY: &str = "collector-key-that-is-secret";
-/// So rare that a test sees only what it asks for: the last one, at the end.
+/// So rare that a test sees only the last export, at shutdown.
 const NEVER: Span = Span::from_secs(3_600);
 const OFTEN: Span = Span::from_millis(20);
-/// For what must come; only a test that fails waits so long.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Only a test that fails waits this long.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A request of the gateway, and where its answer goes; dropped unanswered, the connection is closed.
-struct Told {
+/// A request of the gateway, and the stream for its response; the connection is closed if it is dropped.
+struct ExportRequest {
     head: String,
     body: Vec<u8>,
     stream: TcpStream,
 }
 
-impl Told {
+impl ExportRequest {
     fn answer(mut self, text: &str) {
-        // Who has gone away in the meantime does not read it.
+        // The gateway may have closed the connection in the meantime.
         let _ = self.stream.write_all(text.as_bytes());
     }
 
-    fn take(self) -> Export {
+    fn accept(self) -> Export {
         let export = Export::read(&self);
         self.answer("HTTP/1.1 200 OK\r\ncontent-type: application/x-protobuf\r\ncontent-length: 0\r\n\r\n");
         export
     }
 }
 
-/// Listens and hands on what comes, in order.
-fn collector() -> (SocketAddr, Receiver<Told>) {
+/// Listens and forwards requests in order.
+fn collector() -> (SocketAddr, Receiver<ExportRequest>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("its address");
     let (sender, receiver) = channel();
-    // It ends with the process, or when nobody hears of it any more.
+    // Ends with the process, or when the receiver is dropped.
     std::thread::spawn(move || {
         for stream in listener.incoming() {
-            if hand_on(stream.expect("a connection"), &sender).is_none() {
+            if forward(stream.expect("a connection"), &sender).is_none() {
                 return;
             }
         }
@@ -66,12 +64,12 @@ fn collector() -> (SocketAddr, Receiver<Told>) {
     (address, receiver)
 }
 
-fn hand_on(stream: TcpStream, sender: &Sender<Told>) -> Option<()> {
+fn forward(stream: TcpStream, sender: &Sender<ExportRequest>) -> Option<()> {
     let mut reader = BufReader::new(stream);
     let (mut head, mut length) = (String::new(), 0);
     loop {
         let mut line = String::new();
-        // A connection that ends before its request was given up by the gateway.
+        // The gateway cancelled the request.
         if reader.read_line(&mut line).unwrap_or(0) == 0 {
             return Some(());
         }
@@ -87,15 +85,15 @@ fn hand_on(stream: TcpStream, sender: &Sender<Told>) -> Option<()> {
     if reader.read_exact(&mut body).is_err() {
         return Some(());
     }
-    sender.send(Told { head, body, stream: reader.into_inner() }).ok()
+    sender.send(ExportRequest { head, body, stream: reader.into_inner() }).ok()
 }
 
-/// What a collector was told.
+/// A decoded export.
 struct Export(ExportMetricsServiceRequest);
 
 impl Export {
-    fn read(told: &Told) -> Export {
-        Export(ExportMetricsServiceRequest::decode(&*told.body).expect("a request of OTLP"))
+    fn read(request: &ExportRequest) -> Export {
+        Export(ExportMetricsServiceRequest::decode(&*request.body).expect("a request of OTLP"))
     }
 
     fn resource(&self, key: &str) -> Option<&str> {
@@ -108,7 +106,7 @@ impl Export {
         metrics.filter(|metric| metric.name == name).find_map(|metric| metric.data.as_ref())
     }
 
-    /// The histogram's points whose attributes hold all of these.
+    /// The histogram's points whose attributes contain all of these.
     fn points(&self, name: &str, wanted: &[(&str, &str)]) -> Vec<&HistogramDataPoint> {
         let Some(metric::Data::Histogram(histogram)) = self.data(name) else { return Vec::new() };
         let holds =
@@ -116,7 +114,7 @@ impl Export {
         histogram.data_points.iter().filter(holds).collect()
     }
 
-    /// The sum of a counter's points whose attributes hold all of these.
+    /// The sum of a counter's points whose attributes contain all of these.
     fn sum(&self, name: &str, wanted: &[(&str, &str)]) -> f64 {
         let Some(metric::Data::Sum(sum)) = self.data(name) else { return 0.0 };
         let held = sum
@@ -155,57 +153,57 @@ fn exporting(engine: &RunningHost, collector: SocketAddr, interval: Span) -> Con
     Config { otel: Some(OtelConfig { endpoint, headers, interval, resource }), ..configured(lanes, Mode::Off) }
 }
 
-fn asked(house: &House, times: usize) {
+fn send_calls(gateway: &TestGateway, times: usize) {
     for _ in 0..times {
-        let answer = post(house.address, "/v1/chat/completions", BODY);
+        let answer = post(gateway.address, "/v1/chat/completions", BODY);
         assert_eq!((answer.status, answer.ended), (200, true), "{}", answer.text());
     }
 }
 
-fn next(told: &Receiver<Told>) -> Told {
-    told.recv_timeout(PATIENCE).expect("an export")
+fn next_export(exports: &Receiver<ExportRequest>) -> ExportRequest {
+    exports.recv_timeout(TIMEOUT).expect("an export")
 }
 
-/// What the gateway says of its export, once it says something.
-fn trouble(house: &House) -> String {
-    let gateway = house.gateway.as_ref().expect("it runs");
-    let began = Instant::now();
+/// The gateway's error of the export, once there is one.
+fn export_error(gateway: &TestGateway) -> String {
+    let gateway = gateway.running.as_ref().expect("it runs");
+    let started = Instant::now();
     loop {
-        match gateway.export_trouble() {
-            Some(said) => return said,
-            None => assert!(began.elapsed() < PATIENCE, "no trouble"),
+        match gateway.take_export_error() {
+            Some(message) => return message,
+            None => assert!(started.elapsed() < TIMEOUT, "no error"),
         }
         std::thread::yield_now();
     }
 }
 
 #[test]
-fn the_end_exports_all_calls_as_the_log_has_them() {
-    let (engine, (address, told)) = (engine(), collector());
-    let mut house = House::start(exporting(&engine, address, NEVER));
-    asked(&house, 4);
+fn the_last_export_covers_all_calls_of_the_log() {
+    let (engine, (address, exports)) = (engine(), collector());
+    let mut gateway = TestGateway::start(exporting(&engine, address, NEVER));
+    send_calls(&gateway, 4);
     let rows = std::thread::scope(|scope| {
-        let rows = scope.spawn(|| house.rows());
-        let told = next(&told);
-        assert!(told.head.starts_with("POST /otlp/v1/metrics HTTP/1.1\r\n"), "{}", told.head);
+        let rows = scope.spawn(|| gateway.rows());
+        let request = next_export(&exports);
+        assert!(request.head.starts_with("POST /otlp/v1/metrics HTTP/1.1\r\n"), "{}", request.head);
         for header in
             ["content-type: application/x-protobuf", &format!("x-collector-key: {KEY}"), "user-agent: tokrate/"]
         {
-            assert!(told.head.contains(header), "{header} in {}", told.head);
+            assert!(request.head.contains(header), "{header} in {}", request.head);
         }
-        let bytes = String::from_utf8_lossy(&told.body).into_owned();
+        let bytes = String::from_utf8_lossy(&request.body).into_owned();
         assert!(!bytes.contains("secret"), "neither prompts nor keys");
-        let export = told.take();
+        let export = request.accept();
         let rows = rows.join().expect("the log's rows");
-        held_against(&export, &rows);
+        assert_export_matches_log(&export, &rows);
         rows
     });
     assert_eq!(rows.len(), 4);
-    assert!(told.try_recv().is_err(), "one export, at the end");
+    assert!(exports.try_recv().is_err(), "one export, at the end");
 }
 
 /// Names, buckets, counts and sums against the rows of the same calls.
-fn held_against(export: &Export, rows: &[tokrate_meter::Attempt]) {
+fn assert_export_matches_log(export: &Export, rows: &[tokrate_meter::Attempt]) {
     assert_eq!(
         (export.resource("service.name"), export.resource("deployment.environment.name")),
         (Some("tokrate"), Some("test"))
@@ -252,70 +250,70 @@ fn held_against(export: &Export, rows: &[tokrate_meter::Attempt]) {
 }
 
 #[test]
-fn a_collector_that_is_busy_is_left_alone_as_long_as_it_asks_and_loses_nothing() {
-    let (engine, (address, told)) = (engine(), collector());
-    let house = House::start(exporting(&engine, address, OFTEN));
-    asked(&house, 1);
+fn a_busy_collector_gets_the_pause_it_asks_for_and_loses_nothing() {
+    let (engine, (address, exports)) = (engine(), collector());
+    let gateway = TestGateway::start(exporting(&engine, address, OFTEN));
+    send_calls(&gateway, 1);
     let wait = Duration::from_millis(400);
-    let refused = next(&told);
+    let refused = next_export(&exports);
     let at = Instant::now();
     refused.answer("HTTP/1.1 503 Service Unavailable\r\nretry-after: 0.4\r\ncontent-length: 4\r\n\r\nbusy");
-    assert_eq!(trouble(&house), format!("http://{address}/otlp: it answers 503 Service Unavailable: busy"));
-    let export = next(&told).take();
+    assert_eq!(export_error(&gateway), format!("http://{address}/otlp: responded 503 Service Unavailable: busy"));
+    let export = next_export(&exports).accept();
     assert!(at.elapsed() >= wait, "{:?}", at.elapsed());
-    assert_eq!(export.sum("tokrate.attempts", &[]), 1.0, "what was refused is told again");
+    assert_eq!(export.sum("tokrate.attempts", &[]), 1.0, "what was refused is sent again");
     assert_eq!(export.sum("tokrate.otel.exports", &[("outcome", "failed")]), 1.0);
-    let export = next(&told).take();
+    let export = next_export(&exports).accept();
     assert_eq!(export.sum("tokrate.otel.exports", &[("outcome", "taken")]), 1.0);
-    assert_eq!(house.gateway.as_ref().and_then(|gateway| gateway.export_trouble()), None, "it was told once");
+    assert_eq!(gateway.running.as_ref().and_then(|gateway| gateway.take_export_error()), None, "it was reported once");
 }
 
 #[test]
-fn a_collector_that_never_answers_holds_up_neither_calls_nor_the_end() {
-    let (engine, (address, told)) = (engine(), collector());
-    let mut house = House::start(exporting(&engine, address, OFTEN));
-    let hanging = next(&told);
-    // While its answer is waited for, calls go on.
-    asked(&house, 2);
-    assert!(told.try_recv().is_err(), "one export at a time");
-    let began = Instant::now();
-    // The last one gets no answer either.
-    let rows = house.rows();
-    assert!(began.elapsed() < Duration::from_secs(8), "the end took {:?}", began.elapsed());
+fn a_collector_that_never_responds_delays_neither_calls_nor_shutdown() {
+    let (engine, (address, exports)) = (engine(), collector());
+    let mut gateway = TestGateway::start(exporting(&engine, address, OFTEN));
+    let hanging = next_export(&exports);
+    // Calls go on while the response is outstanding.
+    send_calls(&gateway, 2);
+    assert!(exports.try_recv().is_err(), "one export at a time");
+    let started = Instant::now();
+    // The last export gets no response either.
+    let rows = gateway.rows();
+    assert!(started.elapsed() < Duration::from_secs(8), "the end took {:?}", started.elapsed());
     assert_eq!(rows.len(), 2);
-    assert_eq!(Export::read(&next(&told)).sum("tokrate.attempts", &[]), 2.0);
+    assert_eq!(Export::read(&next_export(&exports)).sum("tokrate.attempts", &[]), 2.0);
     drop(hanging);
 }
 
 #[test]
-fn without_a_collector_calls_go_on_and_the_trouble_is_told() {
+fn without_a_collector_calls_go_on_and_the_error_is_reported() {
     let nowhere = SocketAddr::from(([127, 0, 0, 1], 9));
     let engine = engine();
-    let mut house = House::start(exporting(&engine, nowhere, OFTEN));
-    asked(&house, 2);
-    let said = trouble(&house);
-    assert!(said.starts_with(&format!("http://{nowhere}/otlp: ")) && !said.contains(KEY), "{said}");
-    assert_eq!(house.rows().len(), 2);
+    let mut gateway = TestGateway::start(exporting(&engine, nowhere, OFTEN));
+    send_calls(&gateway, 2);
+    let message = export_error(&gateway);
+    assert!(message.starts_with(&format!("http://{nowhere}/otlp: ")) && !message.contains(KEY), "{message}");
+    assert_eq!(gateway.rows().len(), 2);
 }
 
 #[test]
-fn a_collector_that_takes_a_part_is_told_of_and_asked_on() {
-    let (engine, (address, told)) = (engine(), collector());
-    let house = House::start(exporting(&engine, address, OFTEN));
+fn a_partial_success_is_reported_and_exports_go_on() {
+    let (engine, (address, exports)) = (engine(), collector());
+    let gateway = TestGateway::start(exporting(&engine, address, OFTEN));
     // `partial_success { rejected_data_points: 2, error_message: KEY }`
     let message = [&[0x08, 2, 0x12, KEY.len() as u8], KEY.as_bytes()].concat();
     let body = [&[0x0a, message.len() as u8], &message[..]].concat();
     let mut answer =
         format!("HTTP/1.1 200 OK\r\ncontent-type: application/x-protobuf\r\ncontent-length: {}\r\n\r\n", body.len());
     answer.push_str(std::str::from_utf8(&body).expect("all of it is ASCII"));
-    next(&told).answer(&answer);
-    assert_eq!(trouble(&house), format!("http://{address}/otlp: it rejects 2 points: ***"));
-    assert_eq!(next(&told).take().sum("tokrate.otel.exports", &[("outcome", "partly")]), 1.0);
+    next_export(&exports).answer(&answer);
+    assert_eq!(export_error(&gateway), format!("http://{address}/otlp: rejected 2 points: ***"));
+    assert_eq!(next_export(&exports).accept().sum("tokrate.otel.exports", &[("outcome", "partly")]), 1.0);
 }
 
 #[test]
 fn settings_print_without_the_key() {
-    let (engine, (address, _told)) = (engine(), collector());
+    let (engine, (address, _exports)) = (engine(), collector());
     let printed = format!("{:?}", exporting(&engine, address, NEVER));
     assert!(printed.contains("x-collector-key") && !printed.contains(KEY), "{printed}");
 }

@@ -1,4 +1,4 @@
-//! A lane that answers by script, and remembers what it was asked.
+//! A lane that responds by script and records its requests.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -6,93 +6,94 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 
-/// Bytes that lanes of this process wrote with [`Script::Say`]. Each test is a process of its own.
+/// Bytes that lanes of this process wrote with [`Script::Send`]. Each test is a process of its own.
 pub static WRITTEN: AtomicUsize = AtomicUsize::new(0);
 
 /// What a lane does with one request.
 #[derive(Clone, Debug)]
 pub enum Script {
-    /// Writes these pieces, each by a write of its own, and keeps the connection.
-    Say(Vec<Vec<u8>>),
+    /// Writes these pieces, one write each, and keeps the connection.
+    Send(Vec<Vec<u8>>),
     /// Writes this and closes the connection.
-    SayAndClose(Vec<u8>),
+    SendAndClose(Vec<u8>),
     /// Writes this, and closes the connection when [`Scripted::release`] is called.
-    SayAndHold(Vec<u8>),
+    SendAndHold(Vec<u8>),
     /// Writes the first part, and the rest when [`Scripted::release`] is called.
-    SayHoldSay(Vec<u8>, Vec<u8>),
+    SendHoldSend(Vec<u8>, Vec<u8>),
     /// Writes this and waits until the other end closes.
-    SayAndWait(Vec<u8>),
+    SendAndStall(Vec<u8>),
 }
 
-/// A request as it came.
+/// A request.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct RecordedRequest {
     pub head: String,
     pub body: Vec<u8>,
 }
 
-/// The lane while it listens.
+/// A running lane.
 pub struct Scripted {
     pub address: SocketAddr,
-    asked: Arc<Mutex<Vec<Asked>>>,
-    /// Tells of every connection that its client closed.
+    requests: Arc<Mutex<Vec<RecordedRequest>>>,
+    /// Gets a message for every connection that its client closed.
     pub closed: Receiver<()>,
-    /// Tells of every connection that the lane itself closed as [`Script::SayAndClose`] wants it.
+    /// Gets a message for every connection that the lane closed after [`Script::SendAndClose`].
     pub left: Receiver<()>,
     release: Sender<()>,
 }
 
 impl Scripted {
-    /// Request i is answered with script i, those beyond the last with the last.
+    /// Request i gets script i; later requests get the last one.
     pub fn start(scripts: Vec<Script>) -> Scripted {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address");
-        let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
+        let requests: Arc<Mutex<Vec<RecordedRequest>>> = Arc::default();
         let (closing, closed) = channel();
         let (leaving, left) = channel();
-        let memory = Arc::clone(&asked);
+        let recorded = Arc::clone(&requests);
         let (release, released) = channel();
         let released = Arc::new(Mutex::new(released));
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let (scripts, memory) = (scripts.clone(), Arc::clone(&memory));
-                let ends = Ends { closing: closing.clone(), leaving: leaving.clone(), released: Arc::clone(&released) };
-                std::thread::spawn(move || converse(stream, &scripts, &memory, &ends));
+                let (scripts, recorded) = (scripts.clone(), Arc::clone(&recorded));
+                let channels =
+                    Channels { closing: closing.clone(), leaving: leaving.clone(), released: Arc::clone(&released) };
+                std::thread::spawn(move || serve(stream, &scripts, &recorded, &channels));
             }
         });
-        Scripted { address, asked, closed, left, release }
+        Scripted { address, requests, closed, left, release }
     }
 
-    /// Lets one held connection go on.
+    /// Lets one held connection continue.
     pub fn release(&self) {
         self.release.send(()).expect("it listens");
     }
 
-    /// What it was asked so far.
-    pub fn asked(&self) -> Vec<Asked> {
-        self.asked.lock().expect("no panic holds it").clone()
+    /// The requests so far.
+    pub fn requests(&self) -> Vec<RecordedRequest> {
+        self.requests.lock().expect("no panic holds it").clone()
     }
 }
 
-/// What a connection's thread tells the test, and is told by it.
-struct Ends {
+/// The channels between a connection's thread and the test.
+struct Channels {
     closing: Sender<()>,
     leaving: Sender<()>,
     released: Arc<Mutex<Receiver<()>>>,
 }
 
-fn converse(mut stream: TcpStream, scripts: &[Script], asked: &Mutex<Vec<Asked>>, ends: &Ends) {
-    let Ends { closing, leaving, released } = ends;
+fn serve(mut stream: TcpStream, scripts: &[Script], requests: &Mutex<Vec<RecordedRequest>>, channels: &Channels) {
+    let Channels { closing, leaving, released } = channels;
     let _ = stream.set_nodelay(true);
     let mut buffer = Vec::new();
     while let Some(request) = read_request(&mut stream, &mut buffer) {
         let number = {
-            let mut asked = asked.lock().expect("no panic holds it");
-            asked.push(request);
-            asked.len() - 1
+            let mut requests = requests.lock().expect("no panic holds it");
+            requests.push(request);
+            requests.len() - 1
         };
         match scripts[number.min(scripts.len() - 1)].clone() {
-            Script::Say(pieces) => {
+            Script::Send(pieces) => {
                 for piece in pieces {
                     if stream.write_all(&piece).is_err() {
                         let _ = closing.send(());
@@ -101,23 +102,23 @@ fn converse(mut stream: TcpStream, scripts: &[Script], asked: &Mutex<Vec<Asked>>
                     WRITTEN.fetch_add(piece.len(), Ordering::Relaxed);
                 }
             }
-            Script::SayAndClose(bytes) => {
+            Script::SendAndClose(bytes) => {
                 let _ = stream.write_all(&bytes);
                 drop(stream);
                 let _ = leaving.send(());
                 return;
             }
-            Script::SayAndHold(bytes) => {
+            Script::SendAndHold(bytes) => {
                 let _ = stream.write_all(&bytes);
                 let _ = released.lock().expect("no panic holds it").recv();
                 return;
             }
-            Script::SayHoldSay(first, rest) => {
+            Script::SendHoldSend(first, rest) => {
                 let _ = stream.write_all(&first);
                 let _ = released.lock().expect("no panic holds it").recv();
                 let _ = stream.write_all(&rest);
             }
-            Script::SayAndWait(bytes) => {
+            Script::SendAndStall(bytes) => {
                 let _ = stream.write_all(&bytes);
                 let mut rest = [0; 256];
                 while matches!(stream.read(&mut rest), Ok(count) if count > 0) {}
@@ -128,7 +129,7 @@ fn converse(mut stream: TcpStream, scripts: &[Script], asked: &Mutex<Vec<Asked>>
     }
 }
 
-pub fn read_request(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Option<Asked> {
+pub fn read_request(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Option<RecordedRequest> {
     let mut piece = [0; 64 * 1024];
     loop {
         if let Some(end) = buffer.windows(4).position(|window| window == b"\r\n\r\n") {
@@ -141,7 +142,7 @@ pub fn read_request(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Option<Aske
                 let body = buffer[end + 4..end + 4 + length].to_vec();
                 let head = String::from_utf8_lossy(&buffer[..end]).into_owned();
                 buffer.drain(..end + 4 + length);
-                return Some(Asked { head, body });
+                return Some(RecordedRequest { head, body });
             }
         }
         match stream.read(&mut piece) {
@@ -151,13 +152,13 @@ pub fn read_request(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Option<Aske
     }
 }
 
-/// A whole answer.
+/// A whole response.
 pub fn whole(status: &str, body: &str) -> Vec<u8> {
     format!("HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}", body.len())
         .into_bytes()
 }
 
-/// The head of a stream and its body, which ends with the connection's chunked end.
+/// A whole chunked stream.
 pub fn stream(body: &str) -> Vec<u8> {
     let mut bytes = stream_head();
     if !body.is_empty() {
@@ -172,7 +173,7 @@ pub fn stream_head() -> Vec<u8> {
     b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n".to_vec()
 }
 
-/// A stream of these words in OpenAI's chat dialect, its end and usage included.
+/// A stream of these words in OpenAI's chat dialect, with its end and usage.
 pub fn chat_events(words: &[&str]) -> String {
     let event = |delta: &str, finish: &str| {
         format!(

@@ -1,7 +1,7 @@
-//! One lane or several: bytes, failover, races, disconnects.
+//! Forwarded bytes, failover, races and disconnects.
 
 use crate::client::{ask, post, read_answer, read_answer_after, read_until, request};
-use crate::house::{House, configured, lane};
+use crate::harness::{TestGateway, configured, lane};
 use crate::scripted::{Script, Scripted, chat_events, chat_whole, stream, stream_head, whole};
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -12,8 +12,8 @@ use tokrate_meter::{AttemptEnd, AttemptRole, CostBasis};
 use tokrate_wire::Dialect;
 
 const CHAT: &[Dialect] = &[Dialect::OpenAiChat];
-/// Nothing here takes as long.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// Far longer than anything here takes.
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 fn chat(stream: bool) -> String {
     let options = if stream { r#","stream_options":{"include_usage":true}"# } else { "" };
@@ -25,31 +25,31 @@ fn chat(stream: bool) -> String {
 #[test]
 fn a_stream_in_its_own_dialect_arrives_byte_for_byte_however_it_was_cut() {
     let events = chat_events(&["one", " two\\n", " thr\u{e9}e"]);
-    let said = stream(&events);
-    for size in [1, 7, 100, said.len()] {
-        let lane_one = Scripted::start(vec![Script::Say(said.chunks(size).map(<[u8]>::to_vec).collect())]);
-        let house = House::start(configured(vec![lane("one", lane_one.address, CHAT)], Mode::Off));
-        let answer = post(house.address, "/v1/chat/completions", &chat(true));
+    let response = stream(&events);
+    for size in [1, 7, 100, response.len()] {
+        let first_lane = Scripted::start(vec![Script::Send(response.chunks(size).map(<[u8]>::to_vec).collect())]);
+        let gateway = TestGateway::start(configured(vec![lane("one", first_lane.address, CHAT)], Mode::Off));
+        let answer = post(gateway.address, "/v1/chat/completions", &chat(true));
         assert_eq!(answer.status, 200, "{}", answer.text());
         assert!(answer.ended);
         assert_eq!(answer.text(), events, "pieces of {size}");
         assert_eq!(answer.header("content-type"), Some("text/event-stream"));
         assert_eq!(answer.header("x-tokrate-winner"), Some("one"));
         assert_eq!(answer.header("x-tokrate-attempts"), Some("1"));
-        let asked = &lane_one.asked()[0];
-        assert_eq!(String::from_utf8_lossy(&asked.body), chat(true).replace("\"all\"", "\"model-one\""));
-        assert!(asked.head.starts_with("POST /v1/chat/completions HTTP/1.1"), "{}", asked.head);
+        let requests = &first_lane.requests()[0];
+        assert_eq!(String::from_utf8_lossy(&requests.body), chat(true).replace("\"all\"", "\"model-one\""));
+        assert!(requests.head.starts_with("POST /v1/chat/completions HTTP/1.1"), "{}", requests.head);
     }
 }
 
 #[test]
 fn a_whole_answer_arrives_byte_for_byte_and_is_logged_once() {
     let body = chat_whole("four words are here");
-    let lane_one = Scripted::start(vec![Script::Say(vec![whole("200 OK", &body)])]);
-    let mut house = House::start(configured(vec![lane("one", lane_one.address, CHAT)], Mode::Off));
-    let answer = post(house.address, "/v1/chat/completions", &chat(false));
+    let first_lane = Scripted::start(vec![Script::Send(vec![whole("200 OK", &body)])]);
+    let mut gateway = TestGateway::start(configured(vec![lane("one", first_lane.address, CHAT)], Mode::Off));
+    let answer = post(gateway.address, "/v1/chat/completions", &chat(false));
     assert_eq!((answer.status, answer.text()), (200, body));
-    let rows = house.rows();
+    let rows = gateway.rows();
     assert_eq!(rows.len(), 1);
     let row = &rows[0];
     assert_eq!((row.end, row.role, row.won), (AttemptEnd::Answered, AttemptRole::First, true));
@@ -61,40 +61,40 @@ fn a_whole_answer_arrives_byte_for_byte_and_is_logged_once() {
 }
 
 #[test]
-fn a_row_says_under_which_conditions_it_was_measured() {
-    let lane_one = Scripted::start(vec![Script::Say(vec![stream(&chat_events(&["one"]))])]);
-    let mut house = House::start(configured(vec![lane("one", lane_one.address, CHAT)], Mode::Off));
+fn a_row_records_the_conditions_of_its_measurement() {
+    let first_lane = Scripted::start(vec![Script::Send(vec![stream(&chat_events(&["one"]))])]);
+    let mut gateway = TestGateway::start(configured(vec![lane("one", first_lane.address, CHAT)], Mode::Off));
     let body = chat(true).replace("\"messages\"", "\"max_tokens\":9,\"messages\"");
-    assert_eq!(post(house.address, "/v1/chat/completions", &body).status, 200);
-    let rows = house.rows();
+    assert_eq!(post(gateway.address, "/v1/chat/completions", &body).status, 200);
+    let rows = gateway.rows();
     let row = &rows[0];
     assert_eq!((row.stream, row.in_flight, row.output_limit), (true, 1, Some(9)));
-    assert_eq!((row.request_bytes, row.connection_new), (lane_one.asked()[0].body.len() as u64, true));
+    assert_eq!((row.request_bytes, row.connection_new), (first_lane.requests()[0].body.len() as u64, true));
     assert_eq!(row.version, env!("CARGO_PKG_VERSION"));
 }
 
 #[test]
-fn a_lane_that_fails_before_its_first_token_is_replaced_unseen() {
+fn failover_before_the_first_token_is_invisible_to_the_client() {
     let failures = [
-        Script::Say(vec![whole("500 Internal Server Error", "{\"error\":{\"message\":\"sorry\"}}")]),
-        Script::Say(vec![whole("429 Too Many Requests", "{}")]),
-        Script::Say(vec![whole("401 Unauthorized", "{}")]),
-        Script::SayAndClose(Vec::new()),
-        Script::SayAndClose(stream_head()),
-        Script::Say(vec![stream("data: {\"error\":{\"message\":\"overloaded\",\"type\":\"server_error\"}}\n\n")]),
-        Script::Say(vec![stream("")]),
-        Script::Say(vec![b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n<html></>".to_vec()]),
+        Script::Send(vec![whole("500 Internal Server Error", "{\"error\":{\"message\":\"sorry\"}}")]),
+        Script::Send(vec![whole("429 Too Many Requests", "{}")]),
+        Script::Send(vec![whole("401 Unauthorized", "{}")]),
+        Script::SendAndClose(Vec::new()),
+        Script::SendAndClose(stream_head()),
+        Script::Send(vec![stream("data: {\"error\":{\"message\":\"overloaded\",\"type\":\"server_error\"}}\n\n")]),
+        Script::Send(vec![stream("")]),
+        Script::Send(vec![b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n<html></>".to_vec()]),
     ];
     let events = chat_events(&["good"]);
     for failure in failures {
         let bad = Scripted::start(vec![failure.clone()]);
-        let good = Scripted::start(vec![Script::Say(vec![stream(&events)])]);
+        let good = Scripted::start(vec![Script::Send(vec![stream(&events)])]);
         let lanes = vec![lane("bad", bad.address, CHAT), lane("good", good.address, CHAT)];
-        let mut house = House::start(configured(lanes, Mode::Off));
-        let answer = post(house.address, "/v1/chat/completions", &chat(true));
+        let mut gateway = TestGateway::start(configured(lanes, Mode::Off));
+        let answer = post(gateway.address, "/v1/chat/completions", &chat(true));
         assert_eq!((answer.status, answer.text()), (200, events.clone()), "{failure:?}");
         assert_eq!(answer.header("x-tokrate-attempts"), Some("2"));
-        let rows = house.rows();
+        let rows = gateway.rows();
         assert_eq!(rows.len(), 2, "{failure:?}");
         assert_eq!((rows[0].end, rows[0].won), (AttemptEnd::Failed, false), "{failure:?}");
         assert!(rows[0].failure.is_some());
@@ -103,51 +103,51 @@ fn a_lane_that_fails_before_its_first_token_is_replaced_unseen() {
 }
 
 #[test]
-fn what_a_client_got_wrong_is_not_tried_elsewhere_and_comes_as_the_provider_said_it() {
-    let said =
+fn a_client_error_is_not_retried_and_is_passed_on_as_the_provider_wrote_it() {
+    let response =
         r#"{"error":{"message":"messages: too few","type":"invalid_request_error","param":"messages","code":null}}"#;
-    let strict = Scripted::start(vec![Script::Say(vec![whole("400 Bad Request", said)])]);
-    let other = Scripted::start(vec![Script::Say(vec![whole("200 OK", &chat_whole("no"))])]);
+    let strict = Scripted::start(vec![Script::Send(vec![whole("400 Bad Request", response)])]);
+    let other = Scripted::start(vec![Script::Send(vec![whole("200 OK", &chat_whole("no"))])]);
     let lanes = vec![lane("strict", strict.address, CHAT), lane("other", other.address, CHAT)];
-    let mut house = House::start(configured(lanes, Mode::Off));
-    let answer = post(house.address, "/v1/chat/completions", &chat(false));
-    assert_eq!((answer.status, answer.text().as_str()), (400, said));
-    assert!(other.asked().is_empty());
-    assert_eq!(answer.header("x-tokrate-call"), Some(house.rows()[0].call.as_str()));
+    let mut gateway = TestGateway::start(configured(lanes, Mode::Off));
+    let answer = post(gateway.address, "/v1/chat/completions", &chat(false));
+    assert_eq!((answer.status, answer.text().as_str()), (400, response));
+    assert!(other.requests().is_empty());
+    assert_eq!(answer.header("x-tokrate-call"), Some(gateway.rows()[0].call.as_str()));
 }
 
 #[test]
-fn an_answer_that_ends_before_it_says_anything_is_no_answer() {
+fn an_empty_stream_is_no_answer() {
     let role = "data: {\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"\"}}]}\n\n";
     let mut silent = stream_head();
     silent.extend_from_slice(format!("{:x}\r\n{role}\r\n0\r\n\r\n", role.len()).as_bytes());
     for path in ["/v1/chat/completions", "/v1/messages"] {
-        let mute = Scripted::start(vec![Script::Say(vec![silent.clone()])]);
-        let mut house = House::start(configured(vec![lane("mute", mute.address, CHAT)], Mode::Off));
+        let mute = Scripted::start(vec![Script::Send(vec![silent.clone()])]);
+        let mut gateway = TestGateway::start(configured(vec![lane("mute", mute.address, CHAT)], Mode::Off));
         let body = chat(true).replace("\"messages\"", "\"max_tokens\":9,\"messages\"");
-        let answer = post(house.address, path, &body);
+        let answer = post(gateway.address, path, &body);
         assert_eq!(answer.text().matches("\"error\":").count(), 1, "{path}: {}", answer.text());
-        let rows = house.rows();
+        let rows = gateway.rows();
         assert!(rows.iter().all(|row| row.end == AttemptEnd::Failed && !row.won), "{path}: {rows:?}");
     }
 }
 
 #[test]
 fn a_picture_of_many_mib_without_a_word_is_an_answer() {
-    // Larger than what a decoder holds unless it is told otherwise.
+    // Larger than a decoder's default limit.
     let picture = "A".repeat(9 << 20);
     let message = format!(r#"{{"content":"","images":[{{"image_url":{{"url":"data:image/png;base64,{picture}"}}}}]}}"#);
     let body = format!(r#"{{"model":"m","choices":[{{"index":0,"message":{message},"finish_reason":"stop"}}]}}"#);
     let events = format!("data: {}\n\ndata: [DONE]\n\n", body.replace("\"message\"", "\"delta\""));
-    for (is_stream, said, expected) in [(false, whole("200 OK", &body), &body), (true, stream(&events), &events)] {
-        let painter = Scripted::start(vec![Script::Say(vec![said])]);
-        let other = Scripted::start(vec![Script::Say(vec![whole("200 OK", &chat_whole("no"))])]);
+    for (is_stream, response, expected) in [(false, whole("200 OK", &body), &body), (true, stream(&events), &events)] {
+        let painter = Scripted::start(vec![Script::Send(vec![response])]);
+        let other = Scripted::start(vec![Script::Send(vec![whole("200 OK", &chat_whole("no"))])]);
         let lanes = vec![lane("painter", painter.address, CHAT), lane("other", other.address, CHAT)];
-        let mut house = House::start(configured(lanes, Mode::Off));
-        let answer = post(house.address, "/v1/chat/completions", &chat(is_stream));
+        let mut gateway = TestGateway::start(configured(lanes, Mode::Off));
+        let answer = post(gateway.address, "/v1/chat/completions", &chat(is_stream));
         assert!(answer.status == 200 && answer.text() == *expected, "{} {}", answer.status, answer.text().len());
-        assert!(other.asked().is_empty(), "nobody else was asked to paint it");
-        let rows = house.rows();
+        assert!(other.requests().is_empty(), "the other lane was not tried");
+        let rows = gateway.rows();
         assert_eq!((rows.len(), rows[0].end, rows[0].failure), (1, AttemptEnd::Answered, None));
     }
 }
@@ -158,119 +158,123 @@ fn long_answer(bytes: usize) -> Vec<u8> {
 }
 
 #[test]
-fn answers_beyond_what_all_may_hold_fail_and_what_was_held_is_given_back() {
-    let large = Scripted::start(vec![Script::Say(vec![long_answer(5 << 20)])]);
-    let other = Scripted::start(vec![Script::Say(vec![long_answer(2 << 20)])]);
+fn answers_beyond_the_shared_buffer_limit_fail_and_their_bytes_are_released() {
+    let large = Scripted::start(vec![Script::Send(vec![long_answer(5 << 20)])]);
+    let other = Scripted::start(vec![Script::Send(vec![long_answer(2 << 20)])]);
     let lanes = vec![lane("large", large.address, CHAT), lane("other", other.address, CHAT)];
     let mut config = configured(lanes, Mode::Off);
     config.limits.answers_bytes = 8 << 20;
-    let mut house = House::start(config);
-    // Each is held twice, as it came and to be understood; six of the eight MiB are for answers of this size.
+    let mut gateway = TestGateway::start(config);
+    // Each is held twice, raw and decoded; answers of this size take six of the eight MiB.
     for _ in 0..4 {
-        let answer = post(house.address, "/v1/chat/completions", &chat(false));
+        let answer = post(gateway.address, "/v1/chat/completions", &chat(false));
         assert_eq!((answer.status, answer.header("x-tokrate-winner")), (200, Some("other")));
     }
     let alone = chat(false).replace("all", "large");
-    let answer = post(house.address, "/v1/chat/completions", &alone);
+    let answer = post(gateway.address, "/v1/chat/completions", &alone);
     assert_eq!(answer.status, 502);
     assert!(answer.text().contains("`answers_bytes`"), "{}", answer.text());
-    let rows = house.rows();
+    let rows = gateway.rows();
     let failed = rows.iter().filter(|row| row.lane == "large");
     assert!(failed.clone().count() > 1 && failed.clone().all(|row| row.failure == Some(FailureKind::TooLarge)));
 }
 
 #[test]
-fn an_error_names_its_call_as_the_log_does() {
-    let broken = Scripted::start(vec![Script::Say(vec![whole("500 Internal Server Error", "{}")])]);
-    let mut house = House::start(configured(vec![lane("broken", broken.address, CHAT)], Mode::Off));
-    let answer = post(house.address, "/v1/chat/completions", &chat(false));
+fn an_error_carries_the_call_id_of_the_log() {
+    let broken = Scripted::start(vec![Script::Send(vec![whole("500 Internal Server Error", "{}")])]);
+    let mut gateway = TestGateway::start(configured(vec![lane("broken", broken.address, CHAT)], Mode::Off));
+    let answer = post(gateway.address, "/v1/chat/completions", &chat(false));
     assert_eq!(answer.status, 502, "{}", answer.text());
-    let refused = post(house.address, "/v1/chat/completions", "{}");
+    let refused = post(gateway.address, "/v1/chat/completions", "{}");
     assert_eq!((refused.status, refused.header("x-tokrate-call")), (400, None), "it has no row");
-    assert_eq!(answer.header("x-tokrate-call"), Some(house.rows()[0].call.as_str()));
+    assert_eq!(answer.header("x-tokrate-call"), Some(gateway.rows()[0].call.as_str()));
 }
 
 #[test]
-fn a_model_that_a_lane_does_not_have_is_the_settings_fault_and_another_lane_answers() {
-    let said = r#"{"error":{"message":"The model `model-old` does not exist","type":"invalid_request_error","code":"model_not_found"}}"#;
-    let old = Scripted::start(vec![Script::Say(vec![whole("404 Not Found", said)])]);
-    let good = Scripted::start(vec![Script::Say(vec![whole("200 OK", &chat_whole("yes"))])]);
+fn a_missing_model_is_an_error_of_the_settings_and_another_lane_answers() {
+    let response = r#"{"error":{"message":"The model `model-old` does not exist","type":"invalid_request_error","code":"model_not_found"}}"#;
+    let old = Scripted::start(vec![Script::Send(vec![whole("404 Not Found", response)])]);
+    let good = Scripted::start(vec![Script::Send(vec![whole("200 OK", &chat_whole("yes"))])]);
     let lanes = vec![lane("old", old.address, CHAT), lane("good", good.address, CHAT)];
-    let mut house = House::start(configured(lanes, Mode::Off));
+    let mut gateway = TestGateway::start(configured(lanes, Mode::Off));
     for _ in 0..3 {
-        let answer = post(house.address, "/v1/chat/completions", &chat(false));
+        let answer = post(gateway.address, "/v1/chat/completions", &chat(false));
         assert_eq!((answer.status, answer.header("x-tokrate-winner")), (200, Some("good")), "{}", answer.text());
     }
-    let alone = post(house.address, "/v1/chat/completions", &chat(false).replace("\"all\"", "\"old\""));
-    assert_eq!((alone.status, alone.text().as_str()), (404, said), "it is benched, and nobody else could be asked");
-    assert_eq!(old.asked().len(), 1);
-    let rows = house.rows();
+    let alone = post(gateway.address, "/v1/chat/completions", &chat(false).replace("\"all\"", "\"old\""));
+    assert_eq!(
+        (alone.status, alone.text().as_str()),
+        (404, response),
+        "its breaker is open, and there is no other lane"
+    );
+    assert_eq!(old.requests().len(), 1);
+    let rows = gateway.rows();
     let failed: Vec<_> = rows.iter().filter(|row| row.end == AttemptEnd::Failed).collect();
     assert_eq!(failed.len(), 1);
     assert_eq!((failed[0].lane.as_str(), failed[0].failure), ("old", Some(FailureKind::ModelNotFound)));
 }
 
 #[test]
-fn something_else_that_is_not_found_is_looked_for_elsewhere_and_held_against_nobody() {
-    let said =
+fn another_404_is_retried_elsewhere_and_not_held_against_the_lane() {
+    let response =
         r#"{"error":{"message":"File not found: file_1","type":"invalid_request_error","param":null,"code":null}}"#;
-    let script = || vec![Script::Say(vec![whole("404 Not Found", said)])];
+    let script = || vec![Script::Send(vec![whole("404 Not Found", response)])];
     let (one, other) = (Scripted::start(script()), Scripted::start(script()));
     let lanes = vec![lane("one", one.address, CHAT), lane("other", other.address, CHAT)];
-    let mut house = House::start(configured(lanes, Mode::Off));
+    let mut gateway = TestGateway::start(configured(lanes, Mode::Off));
     const CALLS: usize = 8;
     for _ in 0..CALLS {
-        let answer = post(house.address, "/v1/chat/completions", &chat(false));
-        assert_eq!((answer.status, answer.text().as_str()), (404, said), "as the provider wrote it");
+        let answer = post(gateway.address, "/v1/chat/completions", &chat(false));
+        assert_eq!((answer.status, answer.text().as_str()), (404, response), "as the provider wrote it");
     }
-    assert_eq!((one.asked().len(), other.asked().len()), (CALLS, CALLS), "neither is benched");
-    assert!(house.rows().iter().all(|row| row.failure == Some(FailureKind::NotFound)));
+    assert_eq!((one.requests().len(), other.requests().len()), (CALLS, CALLS), "neither is benched");
+    assert!(gateway.rows().iter().all(|row| row.failure == Some(FailureKind::NotFound)));
 }
 
 #[test]
 fn an_answer_that_breaks_after_its_first_token_ends_with_one_clear_error() {
     let events = chat_events(&["one", " two"]);
     let cut = &events[..events.find(" two").expect("it is there") + 2];
-    let mut said = stream_head();
-    said.extend_from_slice(format!("{:x}\r\n{cut}\r\n", cut.len()).as_bytes());
-    let lane_one = Scripted::start(vec![Script::SayAndHold(said)]);
-    let other = Scripted::start(vec![Script::Say(vec![stream(&events)])]);
-    let lanes = vec![lane("one", lane_one.address, CHAT), lane("other", other.address, CHAT)];
-    let mut house = House::start(configured(lanes, Mode::Off));
-    let mut stream = TcpStream::connect(house.address).expect("it listens");
+    let mut response = stream_head();
+    response.extend_from_slice(format!("{:x}\r\n{cut}\r\n", cut.len()).as_bytes());
+    let first_lane = Scripted::start(vec![Script::SendAndHold(response)]);
+    let other = Scripted::start(vec![Script::Send(vec![stream(&events)])]);
+    let lanes = vec![lane("one", first_lane.address, CHAT), lane("other", other.address, CHAT)];
+    let mut gateway = TestGateway::start(configured(lanes, Mode::Off));
+    let mut stream = TcpStream::connect(gateway.address).expect("it listens");
     stream.write_all(&request("POST", "/v1/chat/completions", &[], chat(true).as_bytes())).expect("it reads");
-    let begun = read_until(&mut stream, "\"one\"");
-    lane_one.release();
-    let answer = read_answer_after(begun, &mut stream);
+    let stream_start = read_until(&mut stream, "\"one\"");
+    first_lane.release();
+    let answer = read_answer_after(stream_start, &mut stream);
     let text = answer.text();
     let rest = text.strip_prefix(cut).expect("what came is handed on");
     assert!(rest.starts_with("\n\ndata: {\"error\":"), "{rest}");
     assert!(rest.contains("lane one") && !text.contains("[DONE]"), "{rest}");
-    assert!(other.asked().is_empty(), "nothing is mixed");
-    let rows = house.rows();
+    assert!(other.requests().is_empty(), "nothing is mixed");
+    let rows = gateway.rows();
     assert_eq!(rows.len(), 1);
     assert_eq!((rows[0].end, rows[0].won), (AttemptEnd::Failed, true));
     assert_eq!(rows[0].failure, Some(FailureKind::Truncated));
 }
 
 #[test]
-fn of_a_race_the_first_token_wins_and_the_others_are_closed() {
+fn the_first_token_wins_a_race_and_the_others_are_closed() {
     let events = chat_events(&["quick"]);
     let mut role_only = stream_head();
     let role = &chat_events(&[])[..chat_events(&[]).find("\n\n").expect("an event") + 2];
     role_only.extend_from_slice(format!("{:x}\r\n{role}\r\n", role.len()).as_bytes());
     // Its head and a chunk with a role come at once, and then nothing: neither wins a race.
-    let eager = Scripted::start(vec![Script::SayAndWait(role_only)]);
-    let quick = Scripted::start(vec![Script::Say(vec![stream(&events)])]);
+    let eager = Scripted::start(vec![Script::SendAndStall(role_only)]);
+    let quick = Scripted::start(vec![Script::Send(vec![stream(&events)])]);
     let lanes = vec![lane("eager", eager.address, CHAT), lane("quick", quick.address, CHAT)];
-    let mut house = House::start(configured(lanes, Mode::Race { lanes: 2 }));
-    let answer = post(house.address, "/v1/chat/completions", &chat(true));
+    let mut gateway = TestGateway::start(configured(lanes, Mode::Race { lanes: 2 }));
+    let answer = post(gateway.address, "/v1/chat/completions", &chat(true));
     assert_eq!((answer.status, answer.text()), (200, events));
     assert_eq!(answer.header("x-tokrate-winner"), Some("quick"));
     assert_eq!(answer.header("x-tokrate-attempts"), Some("2"));
     let cost: f64 = answer.header("x-tokrate-race-cost-usd").and_then(|usd| usd.parse().ok()).expect("a cost");
-    eager.closed.recv_timeout(PATIENCE).expect("the loser's connection is closed");
-    let rows = house.rows();
+    eager.closed.recv_timeout(TIMEOUT).expect("the loser's connection is closed");
+    let rows = gateway.rows();
     assert_eq!(rows.len(), 2);
     assert_eq!((rows[0].end, rows[0].cost_basis), (AttemptEnd::Lost, CostBasis::Estimated));
     assert_eq!((rows[1].end, rows[1].role), (AttemptEnd::Answered, AttemptRole::Race));
@@ -279,23 +283,24 @@ fn of_a_race_the_first_token_wins_and_the_others_are_closed() {
 }
 
 #[test]
-fn a_client_that_leaves_closes_every_lane_of_its_call() {
+fn a_client_that_disconnects_closes_every_lane_of_its_call() {
     let events = chat_events(&["one"]);
     let first = &events[..events.rfind("data: {\"id\":\"x\",\"object\":\"chat.completion.chunk\",\"created\":1,\"model\":\"m\",\"choices\":[{\"index\":0,\"delta\":{}").expect("the end")];
-    let mut begun = stream_head();
-    begun.extend_from_slice(format!("{:x}\r\n{first}\r\n", first.len()).as_bytes());
-    for (mode, is_stream, said) in [
-        (Mode::Off, true, begun.clone()),
+    let mut stream_start = stream_head();
+    stream_start.extend_from_slice(format!("{:x}\r\n{first}\r\n", first.len()).as_bytes());
+    for (mode, is_stream, response) in [
+        (Mode::Off, true, stream_start.clone()),
         (Mode::Off, true, stream_head()),
         (Mode::Off, false, Vec::new()),
         (Mode::Race { lanes: 2 }, true, Vec::new()),
         (Mode::Race { lanes: 2 }, false, Vec::new()),
     ] {
-        let waits = said == begun;
-        let lanes: Vec<Scripted> = (0..2).map(|_| Scripted::start(vec![Script::SayAndWait(said.clone())])).collect();
+        let waits = response == stream_start;
+        let lanes: Vec<Scripted> =
+            (0..2).map(|_| Scripted::start(vec![Script::SendAndStall(response.clone())])).collect();
         let configs = lanes.iter().zip(["one", "two"]).map(|(at, name)| lane(name, at.address, CHAT)).collect();
-        let mut house = House::start(configured(configs, mode));
-        let mut stream = TcpStream::connect(house.address).expect("it listens");
+        let mut gateway = TestGateway::start(configured(configs, mode));
+        let mut stream = TcpStream::connect(gateway.address).expect("it listens");
         let body = chat(is_stream);
         stream.write_all(&request("POST", "/v1/chat/completions", &[], body.as_bytes())).expect("it reads");
         if waits {
@@ -303,14 +308,14 @@ fn a_client_that_leaves_closes_every_lane_of_its_call() {
             stream.read_exact(&mut head).expect("an answer begins");
         }
         let count = if mode == Mode::Off { 1 } else { 2 };
-        while lanes.iter().map(|lane| lane.asked().len()).sum::<usize>() < count {
+        while lanes.iter().map(|lane| lane.requests().len()).sum::<usize>() < count {
             std::thread::yield_now();
         }
         drop(stream);
         for lane in &lanes[..count] {
-            lane.closed.recv_timeout(PATIENCE).expect("its connection is closed");
+            lane.closed.recv_timeout(TIMEOUT).expect("its connection is closed");
         }
-        let rows = house.rows();
+        let rows = gateway.rows();
         assert_eq!(rows.len(), count, "{mode:?}");
         assert!(rows.iter().all(|row| row.end == AttemptEnd::Abandoned), "{rows:?}");
     }
@@ -321,35 +326,35 @@ fn a_connection_is_kept_from_call_to_call_and_replaced_when_the_lane_closed_it()
     let body = chat_whole("again");
     let mut closing = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n".to_vec();
     closing.extend_from_slice(format!("content-length: {}\r\n\r\n{body}", body.len()).as_bytes());
-    let lane_one = Scripted::start(vec![
-        Script::Say(vec![whole("200 OK", &body)]),
-        Script::SayAndClose(closing),
-        Script::Say(vec![whole("200 OK", &body)]),
+    let first_lane = Scripted::start(vec![
+        Script::Send(vec![whole("200 OK", &body)]),
+        Script::SendAndClose(closing),
+        Script::Send(vec![whole("200 OK", &body)]),
     ]);
-    let mut house = House::start(configured(vec![lane("one", lane_one.address, CHAT)], Mode::Off));
-    let mut stream = TcpStream::connect(house.address).expect("it listens");
+    let mut gateway = TestGateway::start(configured(vec![lane("one", first_lane.address, CHAT)], Mode::Off));
+    let mut stream = TcpStream::connect(gateway.address).expect("it listens");
     for _ in 0..3 {
         stream.write_all(&request("POST", "/v1/chat/completions", &[], chat(false).as_bytes())).expect("it reads");
         let answer = read_answer(&mut stream);
         assert_eq!((answer.status, answer.text()), (200, body.clone()));
     }
-    let new: Vec<bool> = house.rows().iter().map(|row| row.connection_new).collect();
+    let new: Vec<bool> = gateway.rows().iter().map(|row| row.connection_new).collect();
     assert_eq!(new, [true, false, true]);
 }
 
 #[test]
 fn a_client_of_another_dialect_gets_its_own() {
-    let lane_one = Scripted::start(vec![
-        Script::Say(vec![stream(&chat_events(&["one", " two"]))]),
-        Script::Say(vec![whole("200 OK", &chat_whole("one two"))]),
+    let first_lane = Scripted::start(vec![
+        Script::Send(vec![stream(&chat_events(&["one", " two"]))]),
+        Script::Send(vec![whole("200 OK", &chat_whole("one two"))]),
     ]);
-    let mut house = House::start(configured(vec![lane("one", lane_one.address, CHAT)], Mode::Off));
+    let mut gateway = TestGateway::start(configured(vec![lane("one", first_lane.address, CHAT)], Mode::Off));
     let body = |stream| {
         format!(
             r#"{{"model":"all","max_tokens":9,"stream":{stream},"system":"be brief","messages":[{{"role":"user","content":"hi"}}]}}"#
         )
     };
-    let answer = post(house.address, "/v1/messages", &body(true));
+    let answer = post(gateway.address, "/v1/messages", &body(true));
     let text = answer.text();
     assert_eq!(answer.status, 200, "{text}");
     assert!(
@@ -357,38 +362,38 @@ fn a_client_of_another_dialect_gets_its_own() {
         "{text}"
     );
     assert!(text.contains("event: message_stop"), "{text}");
-    let answer = post(house.address, "/v1/messages", &body(false));
+    let answer = post(gateway.address, "/v1/messages", &body(false));
     assert!(
         answer.text().contains("\"text\":\"one two\"") && answer.text().contains("\"input_tokens\":5"),
         "{}",
         answer.text()
     );
-    let asked = String::from_utf8_lossy(&lane_one.asked()[0].body).into_owned();
-    assert!(asked.contains("\"role\":\"system\"") && asked.contains("\"include_usage\":true"), "{asked}");
-    let rows = house.rows();
+    let requests = String::from_utf8_lossy(&first_lane.requests()[0].body).into_owned();
+    assert!(requests.contains("\"role\":\"system\"") && requests.contains("\"include_usage\":true"), "{requests}");
+    let rows = gateway.rows();
     assert_eq!((rows[0].dialect_in.as_str(), rows[0].dialect_out.as_str()), ("anthropic", "openai-chat"));
     let refused = r#"{"model":"all","max_tokens":9,"messages":[{"role":"user","content":"hi"}],"top_k":5}"#;
-    let house = House::start(configured(vec![lane("one", lane_one.address, CHAT)], Mode::Off));
-    let answer = post(house.address, "/v1/messages", refused);
+    let gateway = TestGateway::start(configured(vec![lane("one", first_lane.address, CHAT)], Mode::Off));
+    let answer = post(gateway.address, "/v1/messages", refused);
     assert_eq!(answer.status, 400);
     assert!(answer.text().contains("top_k") && answer.text().contains("invalid_request_error"), "{}", answer.text());
 }
 
 #[test]
 fn embeddings_and_models_are_served() {
-    let said = r#"{"object":"list","data":[{"object":"embedding","index":0,"embedding":[0.1]}],"model":"m","usage":{"prompt_tokens":3,"total_tokens":3}}"#;
-    let lane_one = Scripted::start(vec![Script::Say(vec![whole("200 OK", said)])]);
-    let mut house = House::start(configured(vec![lane("one", lane_one.address, CHAT)], Mode::Off));
-    let answer = post(house.address, "/v1/embeddings", r#"{"model":"all","input":"hi"}"#);
-    assert_eq!((answer.status, answer.text().as_str()), (200, said));
-    assert!(lane_one.asked()[0].head.starts_with("POST /v1/embeddings "));
-    let models = ask(house.address, "GET", "/v1/models", &[], b"").text();
+    let response = r#"{"object":"list","data":[{"object":"embedding","index":0,"embedding":[0.1]}],"model":"m","usage":{"prompt_tokens":3,"total_tokens":3}}"#;
+    let first_lane = Scripted::start(vec![Script::Send(vec![whole("200 OK", response)])]);
+    let mut gateway = TestGateway::start(configured(vec![lane("one", first_lane.address, CHAT)], Mode::Off));
+    let answer = post(gateway.address, "/v1/embeddings", r#"{"model":"all","input":"hi"}"#);
+    assert_eq!((answer.status, answer.text().as_str()), (200, response));
+    assert!(first_lane.requests()[0].head.starts_with("POST /v1/embeddings "));
+    let models = ask(gateway.address, "GET", "/v1/models", &[], b"").text();
     assert!(models.contains("\"id\":\"all\"") && models.contains("\"id\":\"one\""), "{models}");
-    assert_eq!(ask(house.address, "GET", "/v1/models/all", &[], b"").status, 200);
-    assert_eq!(ask(house.address, "GET", "/v1/models/none", &[], b"").status, 404);
-    let anthropic = ask(house.address, "GET", "/v1/models", &[("anthropic-version", "2023-06-01")], b"").text();
+    assert_eq!(ask(gateway.address, "GET", "/v1/models/all", &[], b"").status, 200);
+    assert_eq!(ask(gateway.address, "GET", "/v1/models/none", &[], b"").status, 404);
+    let anthropic = ask(gateway.address, "GET", "/v1/models", &[("anthropic-version", "2023-06-01")], b"").text();
     assert!(anthropic.contains("\"display_name\":\"all\"") && anthropic.contains("\"has_more\":false"), "{anthropic}");
-    let rows = house.rows();
+    let rows = gateway.rows();
     assert_eq!(rows.len(), 1);
     let row = &rows[0];
     assert_eq!((row.input_tokens, row.output_tokens, row.model_answered.as_deref()), (Some(3), Some(0), Some("m")));
@@ -396,65 +401,65 @@ fn embeddings_and_models_are_served() {
 }
 
 #[test]
-fn token_counts_that_the_client_did_not_ask_for_are_asked_for_and_kept_from_it() {
+fn usage_is_requested_from_the_lane_and_hidden_from_a_client_that_did_not_ask() {
     let events = chat_events(&["one"]);
-    let lane_one = Scripted::start(vec![Script::Say(vec![stream(&events)])]);
-    let mut house = House::start(configured(vec![lane("one", lane_one.address, CHAT)], Mode::Off));
+    let first_lane = Scripted::start(vec![Script::Send(vec![stream(&events)])]);
+    let mut gateway = TestGateway::start(configured(vec![lane("one", first_lane.address, CHAT)], Mode::Off));
     let body = r#"{"model":"all","stream":true,"messages":[]}"#;
-    let answer = post(house.address, "/v1/chat/completions", body);
+    let answer = post(gateway.address, "/v1/chat/completions", body);
     let from = events
         .find("data: {\"id\":\"x\",\"object\":\"chat.completion.chunk\",\"created\":1,\"model\":\"m\",\"choices\":[],")
         .expect("usage");
     let to = events.find("data: [DONE]").expect("the end");
     assert_eq!(answer.text(), [&events[..from], &events[to..]].concat());
-    let asked = String::from_utf8_lossy(&lane_one.asked()[0].body).into_owned();
-    assert!(asked.contains("\"include_usage\":true"), "{asked}");
-    assert_eq!(house.rows()[0].output_tokens, Some(2));
+    let requests = String::from_utf8_lossy(&first_lane.requests()[0].body).into_owned();
+    assert!(requests.contains("\"include_usage\":true"), "{requests}");
+    assert_eq!(gateway.rows()[0].output_tokens, Some(2));
 }
 
 #[test]
-fn an_error_that_the_lane_itself_told_in_its_stream_is_not_told_twice() {
+fn an_error_in_the_lanes_own_stream_is_not_repeated() {
     let events = chat_events(&["one"]);
     let first =
         &events[..events.find("one").and_then(|at| Some(at + events[at..].find("\n\n")? + 2)).expect("an event")];
-    let mut begun = stream_head();
-    begun.extend_from_slice(format!("{:x}\r\n{first}\r\n", first.len()).as_bytes());
-    // In one read with the end mark, so that the failure is not the last that is said.
-    let told = "data: {\"error\":{\"message\":\"out of memory\",\"type\":\"server_error\"}}\n\ndata: [DONE]\n\n";
-    let rest = format!("{:x}\r\n{told}\r\n0\r\n\r\n", told.len()).into_bytes();
-    let lane_one = Scripted::start(vec![Script::SayHoldSay(begun, rest)]);
-    let mut house = House::start(configured(vec![lane("one", lane_one.address, CHAT)], Mode::Off));
-    let mut client = TcpStream::connect(house.address).expect("it listens");
+    let mut stream_start = stream_head();
+    stream_start.extend_from_slice(format!("{:x}\r\n{first}\r\n", first.len()).as_bytes());
+    // In one read with the end mark, so that the failure is not the last event.
+    let events = "data: {\"error\":{\"message\":\"out of memory\",\"type\":\"server_error\"}}\n\ndata: [DONE]\n\n";
+    let rest = format!("{:x}\r\n{events}\r\n0\r\n\r\n", events.len()).into_bytes();
+    let first_lane = Scripted::start(vec![Script::SendHoldSend(stream_start, rest)]);
+    let mut gateway = TestGateway::start(configured(vec![lane("one", first_lane.address, CHAT)], Mode::Off));
+    let mut client = TcpStream::connect(gateway.address).expect("it listens");
     client.write_all(&request("POST", "/v1/chat/completions", &[], chat(true).as_bytes())).expect("it reads");
     let seen = read_until(&mut client, "\"one\"");
-    lane_one.release();
+    first_lane.release();
     let answer = read_answer_after(seen, &mut client);
-    assert_eq!(answer.text(), [first, told].concat());
-    let rows = house.rows();
+    assert_eq!(answer.text(), [first, events].concat());
+    let rows = gateway.rows();
     assert_eq!((rows[0].end, rows[0].failure), (AttemptEnd::Failed, Some(FailureKind::ErrorInStream)));
 }
 
 #[test]
 fn a_kept_connection_that_breaks_late_is_a_failure_and_one_that_was_closed_before_is_not() {
     let good = || whole("200 OK", &chat_whole("here"));
-    let (ends, closes) = (Script::SayAndHold(Vec::new()), Script::SayAndClose(good()));
-    let bad = Scripted::start(vec![Script::Say(vec![good()]), ends, closes, Script::Say(vec![good()])]);
-    let mut house = House::start(configured(vec![lane("one", bad.address, CHAT)], Mode::Off));
-    let address = house.address;
+    let (ends, closes) = (Script::SendAndHold(Vec::new()), Script::SendAndClose(good()));
+    let bad = Scripted::start(vec![Script::Send(vec![good()]), ends, closes, Script::Send(vec![good()])]);
+    let mut gateway = TestGateway::start(configured(vec![lane("one", bad.address, CHAT)], Mode::Off));
+    let address = gateway.address;
     let call = move || post(address, "/v1/chat/completions", r#"{"model":"all","messages":[]}"#);
     assert_eq!(call().status, 200);
     let late = std::thread::spawn(call);
-    while bad.asked().len() < 2 {
+    while bad.requests().len() < 2 {
         std::thread::yield_now();
     }
-    // Longer than a connection that was closed before would have taken to say so.
+    // Longer than the notice of a connection that was closed before would take.
     std::thread::sleep(Duration::from_millis(200));
     bad.release();
     let late = late.join().expect("an answer");
-    assert!(late.status == 502 && bad.asked().len() == 2, "it is not asked twice: {} {}", late.status, late.text());
+    assert!(late.status == 502 && bad.requests().len() == 2, "it is not asked twice: {} {}", late.status, late.text());
     assert_eq!(call().status, 200);
     bad.left.recv().expect("it closed its connection");
-    assert_eq!((call().status, bad.asked().len()), (200, 4), "on a connection of its own");
-    let ends: Vec<_> = house.rows().iter().map(|row| row.failure).collect();
+    assert_eq!((call().status, bad.requests().len()), (200, 4), "on a connection of its own");
+    let ends: Vec<_> = gateway.rows().iter().map(|row| row.failure).collect();
     assert_eq!(ends, [None, Some(FailureKind::Closed), None, None]);
 }

@@ -1,7 +1,7 @@
-//! Simulated engines as lanes: faults in every mode, and what the engines' own ledger says.
+//! Simulated engines as lanes: faults in every mode, and the engines' own ledger.
 
 use crate::client::ask;
-use crate::house::{House, configured, lane};
+use crate::harness::{TestGateway, configured, lane};
 use tokrate_gateway::{LoserPolicy, Mode};
 use tokrate_host::{Host, HostConfig, RequestTruth, RunningHost, TruthLog};
 use tokrate_meter::{AttemptEnd, CostBasis};
@@ -51,15 +51,15 @@ fn every_fault_in_every_mode_ends_in_a_whole_answer_or_one_clear_error() {
     for mode in [Mode::Off, Mode::Hedge, Mode::Race { lanes: 2 }] {
         let names = ["one", "two"];
         let lanes = engines.iter().zip(names).map(|(engine, name)| lane(name, engine.address(), SPOKEN)).collect();
-        let mut house = House::start(configured(lanes, mode));
+        let mut gateway = TestGateway::start(configured(lanes, mode));
         let mut calls = 0;
         for fault in faults {
             for (path, body) in requests {
                 for stream in ["true", "false"] {
                     calls += 1;
                     let body = body.replace("STREAM", stream);
-                    // Both lanes have the fault: there is nobody to turn to.
-                    let answer = ask(house.address, "POST", path, &[("x-tokrate-fault", fault)], body.as_bytes());
+                    // Both lanes have the fault, so that failover cannot help.
+                    let answer = ask(gateway.address, "POST", path, &[("x-tokrate-fault", fault)], body.as_bytes());
                     let text = answer.text();
                     let case = format!("{mode:?} {fault} {path} stream {stream}: {} {text}", answer.status);
                     assert!(answer.ended, "{case}");
@@ -71,7 +71,7 @@ fn every_fault_in_every_mode_ends_in_a_whole_answer_or_one_clear_error() {
                 }
             }
         }
-        let rows = house.rows();
+        let rows = gateway.rows();
         let answered: std::collections::BTreeSet<&str> = rows.iter().map(|row| row.call.as_str()).collect();
         assert!(answered.len() <= calls && !rows.is_empty(), "{mode:?}");
         assert!(rows.iter().all(|row| row.end != AttemptEnd::Abandoned), "{mode:?}");
@@ -79,7 +79,7 @@ fn every_fault_in_every_mode_ends_in_a_whole_answer_or_one_clear_error() {
 }
 
 #[test]
-fn what_the_log_says_of_tokens_and_money_is_what_the_engines_wrote() {
+fn tokens_and_costs_of_the_log_match_the_engines_ledger() {
     let engine = |millis| {
         let law = Law {
             base_delay: tokrate_core::Span::from_millis(millis),
@@ -95,26 +95,26 @@ fn what_the_log_says_of_tokens_and_money_is_what_the_engines_wrote() {
         let mut lanes: Vec<_> =
             engines.iter().zip(names).map(|(engine, name)| lane(name, engine.address(), SPOKEN)).collect();
         lanes.iter_mut().for_each(|lane| lane.loser = loser);
-        let mut house = House::start(configured(lanes, Mode::Race { lanes: 2 }));
+        let mut gateway = TestGateway::start(configured(lanes, Mode::Race { lanes: 2 }));
         for cut in 0..40 {
             let body =
                 r#"{"model":"all","stream":true,"max_tokens":40,"messages":[{"role":"user","content":"how fast"}]}"#;
-            let mut stream = std::net::TcpStream::connect(house.address).expect("it listens");
+            let mut stream = std::net::TcpStream::connect(gateway.address).expect("it listens");
             let request = crate::client::request("POST", "/v1/chat/completions", &[], body.as_bytes());
             std::io::Write::write_all(&mut stream, &request).expect("it reads");
             match cut % 2 {
                 0 => assert_eq!(crate::client::read_answer(&mut stream).status, 200),
-                // Gone after so many bytes.
+                // Disconnects after so many bytes.
                 _ => std::io::Read::read_exact(&mut stream, &mut vec![0; 40 * cut]).expect("so much comes"),
             }
         }
-        let rows = house.rows();
+        let rows = gateway.rows();
         let truth: Vec<std::sync::Arc<RequestTruth>> =
             engines.iter().flat_map(|engine| engine.truth().requests).collect();
         for row in &rows {
             let id = format!("{}-{}", row.call, row.attempt);
             let Some(truth) = truth.iter().find(|truth| truth.id.as_deref() == Some(&id)) else {
-                // Sent or not, it was closed before the engine read it: nobody can say more of it than its prompt.
+                // Sent or not, it was closed before the engine read it: only its prompt is known.
                 let is_lost = row.end == AttemptEnd::Lost || row.end == AttemptEnd::Abandoned;
                 assert!(is_lost && row.ttfb_ns.is_none() && row.output_tokens_std == 0, "never read, and yet {row:?}");
                 assert!(
@@ -142,7 +142,7 @@ fn what_the_log_says_of_tokens_and_money_is_what_the_engines_wrote() {
                 assert!(row.end != AttemptEnd::Lost || row.cost_basis == CostBasis::Reported, "{id}: {row:?}");
             }
         }
-        // Whatever an engine was asked is a row.
+        // Every request of an engine is a row.
         let known =
             |truth: &RequestTruth| rows.iter().any(|row| Some(format!("{}-{}", row.call, row.attempt)) == truth.id);
         let calls: std::collections::BTreeSet<&str> = rows.iter().map(|row| row.call.as_str()).collect();
@@ -153,7 +153,7 @@ fn what_the_log_says_of_tokens_and_money_is_what_the_engines_wrote() {
     }
 }
 
-/// Whether an answer has the mark of its end.
+/// Whether an answer has its end mark.
 fn is_whole(path: &str, stream: bool, text: &str) -> bool {
     match (path, stream) {
         (_, false) => serde_json::from_str::<serde_json::Value>(text).is_ok(),

@@ -1,7 +1,7 @@
 //! `tokrate gateway`: starts the lanes of this process, then the gateway, and watches over it until it is told to end.
 
 use super::Verdict;
-use crate::config::gateway::aliases::{mode_shown, policy_shown};
+use crate::config::gateway::aliases::{format_mode, format_policy};
 use crate::config::gateway::{Local, Resolved, Shown, resolve};
 use crate::flags::gateway::Flags;
 use anyhow::{Context, Result};
@@ -9,6 +9,7 @@ use http::HeaderMap;
 use std::fmt::Write;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
+use tokrate_admin::Admin;
 use tokrate_bench::Stop;
 use tokrate_gateway::{Config, EndpointConfig, Gateway, RunningGateway, check_budgets, unresolved_blocking};
 use tokrate_host::{FleetConfig, Guise, Host, MetricNames, Provider, RunningHost};
@@ -31,7 +32,7 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
     super::interrupt::watch_quietly(stop.clone())?;
     tokrate_net::server::raise_open_files();
     let _locals = start_locals(&mut resolved)?;
-    let gateway = Gateway::start(resolved.config.clone())?;
+    let gateway = Gateway::start(resolved.config.clone(), Admin::new)?;
     let warnings = check_budgets(&resolved.config)?;
     wait(&stop, &gateway, flags, || {
         anstream::print!("{}", serving_shown(&resolved, &gateway));
@@ -62,7 +63,7 @@ fn warn_of_budgets(warnings: &[String]) {
 
 /// Tells of lanes that are left alone after failures, each with the cause.
 fn tell_of_lanes(gateway: &RunningGateway) {
-    for trouble in gateway.lane_troubles() {
+    for trouble in gateway.take_breaker_notices() {
         anstream::eprintln!("tokrate: {trouble}");
     }
 }
@@ -83,11 +84,11 @@ fn wait(stop: &Stop, gateway: &RunningGateway, flags: &Flags, serving: impl FnOn
                 () = stop.wait() => return Ok(()),
                 () = hangups.next() => {}
                 _ = looks.tick() => {
-                    while let Some(trouble) = gateway.log_trouble() {
+                    while let Some(trouble) = gateway.take_log_error() {
                         anstream::eprintln!("tokrate: calls go on, but the throughput log has trouble: {trouble}");
                     }
                     tell_of_lanes(gateway);
-                    if let Some(trouble) = gateway.export_trouble() {
+                    if let Some(trouble) = gateway.take_export_error() {
                         anstream::eprintln!("tokrate: calls go on, but the export to OpenTelemetry does not: {trouble}");
                     }
                     continue;
@@ -230,8 +231,8 @@ fn serving_shown(resolved: &Resolved, gateway: &RunningGateway) -> String {
             "  alias {:12} {}; {}; {}",
             alias.name,
             names.join(", "),
-            policy_shown(&alias.policy),
-            mode_shown(alias.mode)
+            format_policy(&alias.policy),
+            format_mode(alias.mode)
         );
     }
     let asked = aliases.first().map_or(&lanes[0].name, |alias| &alias.name);

@@ -9,7 +9,7 @@ use crate::out::race::{Picture, result};
 use anyhow::{Context, Result, ensure};
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
-use tokrate_gateway::Contest;
+use tokrate_gateway::LaneComparison;
 
 /// Columns of a terminal that does not say how many it has.
 const WIDTH_USUAL: usize = 80;
@@ -25,7 +25,7 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
     let _locals = start_locals(&mut resolved)?;
     let lanes = resolved.config.lanes;
     let names: Vec<String> = lanes.iter().map(|lane| lane.name.clone()).collect();
-    let contest = Contest {
+    let comparison = LaneComparison {
         lanes,
         prompt: flags.prompt.clone(),
         output_tokens: flags.output_tokens,
@@ -35,7 +35,7 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
     let moves = std::io::stdout().is_terminal();
     let width = terminal_width();
     let mut picture = Picture::new(names.clone(), width);
-    let finishes = contest.run(REFRESH, |runners| {
+    let finishes = comparison.run(REFRESH, |runners| {
         if moves {
             let mut out = std::io::stdout();
             // A terminal that is gone is noticed at the end.

@@ -6,7 +6,7 @@
 mod logged;
 
 use super::Verdict;
-use crate::config::gateway::aliases::{PolicyWords, mode, mode_shown, policy, policy_shown};
+use crate::config::gateway::aliases::{PolicyWords, format_mode, format_policy, mode, policy};
 use crate::config::log::moment;
 use crate::flags::replay::Flags;
 use crate::out::log::nothing;
@@ -61,8 +61,8 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
 
 fn shown(policy: &Policy, mode: Mode) -> String {
     match mode {
-        Mode::Off => policy_shown(policy),
-        mode => format!("{}, {}", policy_shown(policy), mode_shown(mode)),
+        Mode::Off => format_policy(policy),
+        mode => format!("{}, {}", format_policy(policy), format_mode(mode)),
     }
 }
 
@@ -81,7 +81,7 @@ fn replay(alias: String, rows: &[Attempt], wanted: &[String], policy: Policy, mo
     ensure!(
         lanes.len() >= at_once,
         "replay {alias} with {}: that takes {at_once} lanes, and there {} {}; --alias picks another name",
-        mode_shown(mode),
+        format_mode(mode),
         if lanes.len() == 1 { "is only" } else { "are only" },
         lanes.join(", ")
     );

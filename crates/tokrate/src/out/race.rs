@@ -6,7 +6,7 @@
 use comfy_table::{Cell, CellAlignment, LineStyle, Table, presets};
 use std::fmt::Write;
 use tokrate_core::Span;
-use tokrate_gateway::{Finish, Runner};
+use tokrate_gateway::{LaneProgress, LaneResult};
 use tokrate_tokens::{Encoding, count};
 
 /// Lines of text that each lane shows.
@@ -31,7 +31,7 @@ impl Picture {
     }
 
     /// What to write so that the picture shows how everybody stands now.
-    pub fn frame(&mut self, runners: &[Runner]) -> String {
+    pub fn frame(&mut self, runners: &[LaneProgress]) -> String {
         let count = runners.len().max(1);
         let column = (self.width.saturating_sub(2 * (count - 1)) / count).max(COLUMN_LEAST);
         let speeds: Vec<f64> = runners.iter().map(speed).collect();
@@ -57,13 +57,13 @@ impl Picture {
 }
 
 /// Tokens per second since the first one.
-fn speed(runner: &Runner) -> f64 {
+fn speed(runner: &LaneProgress) -> f64 {
     let tokens = count(Encoding::O200kBase, &runner.text) as f64;
     let since = runner.ttft.map(|ttft| (runner.elapsed.as_secs_f64() - ttft.as_secs_f64()).max(0.05));
     since.map_or(0.0, |seconds| (tokens - 1.0).max(0.0) / seconds)
 }
 
-fn lines(runner: &Runner, name: &str, speed: f64, fastest: f64, width: usize) -> Vec<String> {
+fn lines(runner: &LaneProgress, name: &str, speed: f64, fastest: f64, width: usize) -> Vec<String> {
     let state = match (runner.ended, runner.ttft) {
         (true, _) => "done".to_owned(),
         (false, Some(_)) => "writing".to_owned(),
@@ -121,14 +121,14 @@ fn padded(text: &str, width: usize) -> String {
 }
 
 /// How everybody did, the first to end first, and who won by how much.
-pub fn result(names: &[String], finishes: &[Finish]) -> String {
+pub fn result(names: &[String], finishes: &[LaneResult]) -> String {
     let mut order: Vec<usize> = (0..finishes.len()).collect();
     order.sort_by_key(|&place| (finishes[place].numbers.failure.is_some(), finishes[place].total));
     let mut table = Table::new();
     table.load_style(presets::UTF8_HORIZONTAL_ONLY.row_separator(LineStyle::none()));
     table.set_header(["lane", "TTFT", "output speed", "total", "tokens", "cost", ""]);
     for &place in &order {
-        let Finish { numbers, total, cost_usd } = &finishes[place];
+        let LaneResult { numbers, total, cost_usd } = &finishes[place];
         let said = numbers.failure.as_ref().map_or(String::new(), |failure| {
             let said: String = failure.message.chars().filter(|character| !character.is_control()).take(60).collect();
             format!("{} {said}", failure.kind.name())
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn a_frame_shows_lanes_side_by_side_and_no_control_character() {
         let mut picture = Picture::new(vec!["one".into(), "two".into()], 50);
-        let runner = |text: &str, ended| Runner {
+        let runner = |text: &str, ended| LaneProgress {
             text: text.to_owned(),
             elapsed: Span::from_millis(1_500),
             ttft: (!text.is_empty()).then_some(Span::from_millis(500)),

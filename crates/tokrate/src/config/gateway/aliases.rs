@@ -8,7 +8,7 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use std::num::{NonZeroU32, NonZeroU64};
 use tokrate_core::Span;
 use tokrate_gateway::{AliasConfig, BudgetConfig, KeyConfig, KeyLimits, LaneConfig, Mode, Policy, key_hash};
-pub use tokrate_gateway::{mode_shown, policy_shown};
+pub use tokrate_gateway::{format_mode, format_policy};
 
 /// Names of what the best lane can be, the usual first.
 pub(in crate::config) const OBJECTIVES: [&str; 9] = [
@@ -56,14 +56,14 @@ fn alias(name: &str, row: &AliasRow, lanes: &[LaneConfig]) -> Result<AliasConfig
         speed_least: row.speed_least,
         usd_per_second: row.usd_per_second,
     };
-    let attempts_most = row.attempts.unwrap_or(ATTEMPTS);
-    ensure!((1..=16).contains(&attempts_most), "`attempts` is a number from 1 to 16");
+    let max_attempts = row.attempts.unwrap_or(ATTEMPTS);
+    ensure!((1..=16).contains(&max_attempts), "`attempts` is a number from 1 to 16");
     Ok(AliasConfig {
         name: name.to_owned(),
         lanes: places,
         policy: policy(&wanted).context("understand `objective`")?,
         mode,
-        attempts_most,
+        max_attempts,
         budget: BudgetConfig {
             extra_share: share,
             burst: (share * 20.0).max(10.0),
@@ -81,7 +81,7 @@ fn span(key: &str, text: &str) -> Result<Span> {
 /// A mode by its name; the usual one without.
 pub fn mode(name: Option<&str>) -> Result<Mode> {
     let Some(name) = name else { return Ok(Mode::default()) };
-    tokrate_gateway::mode_of(name).with_context(|| format!("`mode` is off, hedge, race or race=N, not `{name}`"))
+    tokrate_gateway::parse_mode(name).with_context(|| format!("`mode` is off, hedge, race or race=N, not `{name}`"))
 }
 
 /// A policy as it is typed: its name, and the values that belong to one of them.

@@ -11,7 +11,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use std::num::NonZeroU64;
 use tokrate_catalog::{Auth, TargetName};
 use tokrate_core::Span;
-use tokrate_gateway::{CurvePoint, EndpointConfig, LaneConfig, LoserPolicy, Price, TokensMost, curve_of};
+use tokrate_gateway::{CurvePoint, EndpointConfig, LaneConfig, LoserPolicy, Price, TokenLimits, curve_from_record};
 use tokrate_net::Target;
 use tokrate_wire::Dialect;
 
@@ -45,8 +45,8 @@ fn lane_of(name: &str, row: &LaneRow) -> Result<LaneConfig> {
         model,
         endpoints,
         price: price.or(listed),
-        most: tokens_most(row),
-        in_flight_most: row.max_in_flight,
+        token_limits: token_limits(row),
+        max_in_flight: row.max_in_flight,
         loser: loser(row.loser.as_deref())?,
         curve: row.curve.as_deref().map(curve).transpose()?.unwrap_or_default(),
         forward_headers: row.forward_headers.iter().map(|name| name.to_ascii_lowercase()).collect(),
@@ -61,9 +61,9 @@ pub fn price_of(row: PriceRow) -> Price {
 }
 
 /// How long prompts and answers can become.
-pub fn tokens_most(row: &LaneRow) -> TokensMost {
+pub fn token_limits(row: &LaneRow) -> TokenLimits {
     let [input, output] = [row.max_input_tokens, row.max_output_tokens].map(|most| most.map(NonZeroU64::get));
-    TokensMost { input, output }
+    TokenLimits { input, output }
 }
 
 /// The curve of a record of `tokrate bench`.
@@ -72,7 +72,7 @@ fn curve(path: &std::path::Path) -> Result<Vec<CurvePoint>> {
         reading::text_of(path, DATA_BYTES_MOST).with_context(|| format!("read its curve from {}", path.display()))?;
     let record = tokrate_meter::Record::parse(&text)
         .with_context(|| format!("understand {}; `tokrate bench --json FILE` writes such a record", path.display()))?;
-    let points = curve_of(&record);
+    let points = curve_from_record(&record);
     ensure!(!points.is_empty(), "{} has no load level with times and speeds", path.display());
     Ok(points)
 }

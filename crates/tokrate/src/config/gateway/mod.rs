@@ -13,13 +13,13 @@ use super::file::File;
 use super::quantity;
 use super::secret::KeyReference;
 use crate::flags::gateway::Flags;
-use aliases::{mode_shown, policy_shown};
+use aliases::{format_mode, format_policy};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use rows::{GatewayRow, LimitsRow};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use tokrate_core::Span;
-use tokrate_gateway::{Config, LaneConfig, LimitsConfig, LogSettings, SEED_USUAL, key_hash};
+use tokrate_gateway::{Config, DEFAULT_SEED, LaneConfig, LimitsConfig, LogSettings, key_hash};
 use tokrate_net::{ClientConfig, HttpVersion};
 
 /// The origin of what nobody set.
@@ -114,7 +114,7 @@ fn resolve_file(flags: &Flags, file: &File) -> Result<Resolved> {
         limits: seen.limits(&row.limits)?,
         log: log_settings(&log, &row, &mut seen)?,
         drain: seen.span("drain", row.drain.as_deref(), Span::from_secs(30))?,
-        seed: seen.number("seed", row.seed, SEED_USUAL),
+        seed: seen.number("seed", row.seed, DEFAULT_SEED),
         otel: otel::otel(row.otel.as_ref(), &environment::variable, &mut seen)?,
         lanes,
         aliases,
@@ -148,7 +148,7 @@ pub fn lanes_for(config: Option<&std::path::Path>, names: &[String]) -> Result<R
     let is_trial = row.lanes.is_empty();
     let mut seen = Seen { file: file.path.clone(), shown: Vec::new() };
     let (lanes, locals) = if is_trial { simulated::lanes() } else { seen.lanes(&row)? };
-    let seed = row.seed.unwrap_or(SEED_USUAL);
+    let seed = row.seed.unwrap_or(DEFAULT_SEED);
     let config = Config { lanes, seed, client: client(&row, &mut seen)?, ..Config::default() };
     Ok(Resolved { config, locals, is_trial, shown: seen.shown })
 }
@@ -320,7 +320,7 @@ impl Seen {
         }
         for alias in aliases {
             let names: Vec<&str> = alias.lanes.iter().map(|place| lanes[*place].name.as_str()).collect();
-            let value = format!("{}; {}; {}", names.join(", "), policy_shown(&alias.policy), mode_shown(alias.mode));
+            let value = format!("{}; {}; {}", names.join(", "), format_policy(&alias.policy), format_mode(alias.mode));
             self.note(&format!("aliases.{}", alias.name), value, origin.clone());
         }
         for key in keys {

@@ -1,11 +1,11 @@
 //! Lanes inside of this process: simulated providers, the merge engine, and what stands in when nothing is configured.
 
-use super::lanes::{price_of as price_of_row, tokens_most};
+use super::lanes::{price_of as price_of_row, token_limits};
 use super::rows::LaneRow;
 use super::{Lanes, Local};
 use anyhow::{Context, Result, bail, ensure};
 use tokrate_core::Span;
-use tokrate_gateway::{AliasConfig, BudgetConfig, LaneConfig, LoserPolicy, Mode, Policy, Price, TokensMost};
+use tokrate_gateway::{AliasConfig, BudgetConfig, LaneConfig, LoserPolicy, Mode, Policy, Price, TokenLimits};
 use tokrate_sim::{Background, Faults, Law, Persona};
 
 /// The three that stand in: one quick to start and slow to write, one slow to start and fast, one unsteady.
@@ -50,7 +50,7 @@ pub fn aliases() -> Vec<AliasConfig> {
         lanes: vec![0, 1, 2],
         policy,
         mode,
-        attempts_most: 3,
+        max_attempts: 3,
         budget: BudgetConfig { extra_share, burst: 10.0, ..BudgetConfig::default() },
         second_look: None,
     };
@@ -76,7 +76,7 @@ pub fn local(name: &str, local: &str, row: &LaneRow) -> Result<(LaneConfig, Loca
         if local == "apply" {
             let model = row.model.as_deref().unwrap_or("tokrate-apply");
             let lane = lane(name, model, Some(price.unwrap_or_default()));
-            return Ok((LaneConfig { most: tokens_most(row), ..lane }, Local::Apply));
+            return Ok((LaneConfig { token_limits: token_limits(row), ..lane }, Local::Apply));
         }
         let of = local
             .strip_prefix("sim")
@@ -93,7 +93,7 @@ pub fn local(name: &str, local: &str, row: &LaneRow) -> Result<(LaneConfig, Loca
         let price = price.unwrap_or_else(|| price_of(&persona));
         let lane = lane(name, row.model.as_deref().unwrap_or("sim"), Some(price));
         let forward_headers = row.forward_headers.iter().map(|name| name.to_ascii_lowercase()).collect();
-        let lane = LaneConfig { forward_headers, most: tokens_most(row), embeddings: row.embeddings, ..lane };
+        let lane = LaneConfig { forward_headers, token_limits: token_limits(row), embeddings: row.embeddings, ..lane };
         Ok((lane, Local::Simulated(Box::new(persona))))
     };
     found().with_context(|| format!("understand gateway.lanes.{name}"))
@@ -111,8 +111,8 @@ fn lane(name: &str, model: &str, price: Option<Price>) -> LaneConfig {
         model: model.to_owned(),
         endpoints: Vec::new(),
         price,
-        most: TokensMost::default(),
-        in_flight_most: None,
+        token_limits: TokenLimits::default(),
+        max_in_flight: None,
         loser: LoserPolicy::CancelEstimate,
         curve: Vec::new(),
         forward_headers: vec!["x-tokrate-fault".to_owned()],

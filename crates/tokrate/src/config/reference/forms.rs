@@ -95,7 +95,7 @@ form!(
         "title": "`off`, `hedge`, `race` or `race=N`",
         "type": "string",
         "pattern": "^(off|hedge|race|race=[0-9]+)$",
-        "default": aliases::mode_shown(tokrate_gateway::Mode::default()),
+        "default": aliases::format_mode(tokrate_gateway::Mode::default()),
     })
 );
 form!(

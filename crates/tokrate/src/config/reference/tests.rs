@@ -63,7 +63,7 @@ fn every_name_that_is_listed_is_understood() {
         let usd_per_second = (name == "weighted").then_some(0.001);
         let words = PolicyWords { name, ttft_most: None, speed_least: None, usd_per_second };
         let policy = aliases::policy(&words).expect("a listed objective");
-        assert!(aliases::policy_shown(&policy).starts_with(name), "{policy:?}");
+        assert!(aliases::format_policy(&policy).starts_with(name), "{policy:?}");
     }
     let schema = schema();
     let lane = &schema["properties"]["gateway"]["properties"]["lanes"]["additionalProperties"]["properties"];

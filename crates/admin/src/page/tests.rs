@@ -1,0 +1,140 @@
+//! The page as text: what is on it, and that it contains no markup from outside.
+
+use super::*;
+use tokrate_core::FailureKind;
+use tokrate_gateway::sample::{NOON_UNIX_MS, SampleGateway, failed, lane_config, lost, row};
+use tokrate_meter::Attempt as Row;
+
+const HOSTILE: &str = "<script>alert(1)</script>\"'&";
+
+/// The page's markup without the charts.
+fn outline(html: &str) -> String {
+    let mut out = String::new();
+    let mut rest = html;
+    while let Some(start) = rest.find("<svg class=\"tk\"") {
+        out.push_str(&rest[..start]);
+        out.push_str("[chart]");
+        let end = rest[start..].find("</svg>").expect("a chart ends") + "</svg>".len();
+        rest = &rest[start + end..];
+    }
+    out.push_str(rest);
+    out.replace("><", ">\n<")
+}
+
+#[test]
+fn the_page_is_unchanged() {
+    let lanes = [("a", Some(4)), ("b", None)].map(|(name, cap)| lane_config(name, "example", "model-1", cap));
+    let sample = SampleGateway::new(lanes.into());
+    for row in [row(1, "a"), lost(2, "a", 1), row(2, "b"), failed(3, "a", FailureKind::RateLimited)] {
+        sample.record(&row);
+    }
+    insta::assert_snapshot!(outline(&page(&sample.snapshot(NOON_UNIX_MS + 90_000))));
+}
+
+#[test]
+fn a_gateway_that_has_done_nothing_says_so() {
+    let sample = SampleGateway::new(vec![lane_config("a", "example", "model-1", None)]);
+    let html = page(&sample.snapshot(NOON_UNIX_MS));
+    for message in ["Its speed is not known yet", "No answer started", "No call has ended", "No attempt has failed"] {
+        assert!(html.contains(message), "{message}");
+    }
+    assert!(html.contains("No log is kept"));
+    assert!(!html.contains("NaN") && !html.contains(">0 %"), "a share of nothing is no share");
+}
+
+#[test]
+fn configured_names_and_texts_of_providers_are_escaped() {
+    let sample = SampleGateway::new(vec![lane_config(HOSTILE, HOSTILE, HOSTILE, Some(3))]);
+    let hostile = |row: Row| {
+        let [lane, provider, model, alias] = [(); 4].map(|()| HOSTILE.to_owned());
+        let model_answered = Some(format!("{HOSTILE}!"));
+        Row { lane, provider, model, alias, model_answered, ..row }
+    };
+    for row in [row(1, ""), lost(2, "", 1), row(2, ""), failed(3, "", FailureKind::Dns)] {
+        sample.record(&hostile(row));
+    }
+    let mut snapshot = sample.snapshot(NOON_UNIX_MS + 1_000);
+    snapshot.log = Some(tokrate_gateway::telemetry::LogStatus {
+        path: HOSTILE.to_owned(),
+        counts: tokrate_store::LogCounts::default(),
+        error: Some(HOSTILE.to_owned()),
+        is_healthy: false,
+    });
+    let html = page(&snapshot);
+    assert!(!html.contains("<script>") && !html.contains("alert(1)</"), "{html}");
+    assert!(html.matches("&lt;script&gt;alert(1)").count() >= 8);
+    assert_eq!(html.matches("<script").count(), 1, "the page's own");
+}
+
+#[test]
+fn nothing_on_the_page_needs_what_its_policy_forbids() {
+    let sample = SampleGateway::with_traffic(NOON_UNIX_MS);
+    let html = page(&sample.snapshot(NOON_UNIX_MS));
+    for forbidden in
+        [" style=", "<style", "<script>", " onload", " onclick", "javascript:", "http://", "https://", "//"]
+    {
+        assert!(!html.contains(forbidden), "{forbidden}");
+    }
+    for outside in ["http:", "https:", "@import", "url("] {
+        assert!(!style().contains(outside) && !SCRIPT.contains(outside), "{outside}");
+    }
+    assert!(!SCRIPT.contains("innerHTML") && !SCRIPT.contains("eval"));
+}
+
+#[test]
+fn parts_that_are_swapped_have_unique_ids() {
+    let sample = SampleGateway::with_traffic(NOON_UNIX_MS);
+    let html = fragment(&sample.snapshot(NOON_UNIX_MS));
+    let mut ids: Vec<&str> = html.split(" id=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+    let count = ids.len();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), count, "an id twice");
+    for part in ["asof", "headline", "aliases", "lanes", "hour", "calls", "racing", "errors", "log"] {
+        assert!(ids.contains(&part), "{part}");
+    }
+    assert_eq!(html.matches("<details").count(), html.matches("<details id=").count());
+}
+
+#[test]
+fn the_page_keeps_within_a_size_that_can_be_sent_every_two_seconds() {
+    let sample = SampleGateway::with_traffic(NOON_UNIX_MS);
+    let html = fragment(&sample.snapshot(NOON_UNIX_MS));
+    assert!(html.len() < 256 * 1024, "{} bytes", html.len());
+}
+
+#[test]
+fn amounts_of_money_are_never_rounded_to_nothing() {
+    let shown = [0.0, 1e-9, 1e-6, 0.000_42, 0.0312, 0.149_6, 1.5, 12.345, 1234.5, f64::NAN].map(usd);
+    let shown = shown.map(|text| text.replace('\u{a0}', " "));
+    let expected = ["0", "< 0.000001", "0.000001", "0.00042", "0.0312", "0.15", "1.50", "12.35", "1,235"];
+    let expected: Vec<String> =
+        expected.iter().map(|digits| format!("{digits} USD")).chain(["n/a".to_owned()]).collect();
+    assert_eq!(shown.to_vec(), expected);
+}
+
+/// Figures, not bars. `cargo nextest run --release -p tokrate-admin --run-ignored only drawing --no-capture`
+#[test]
+#[ignore = "prints figures, which only a quiet machine and an optimised build make true"]
+#[allow(clippy::print_stdout)]
+fn what_drawing_a_page_costs() {
+    let clock = tokrate_net::Clock::monotonic();
+    let sample = SampleGateway::with_traffic(NOON_UNIX_MS);
+    for round in 0..3 {
+        let started = clock.now();
+        let snapshot = std::hint::black_box(sample.snapshot(NOON_UNIX_MS));
+        let copied = clock.now();
+        let page = fragment(&snapshot);
+        let drawn = clock.now();
+        let metrics = crate::openmetrics::text(snapshot);
+        let written = clock.now();
+        println!(
+            "round {round}: a snapshot takes {}, its page {} ({} bytes), its metrics {} ({} bytes)",
+            copied - started,
+            drawn - copied,
+            page.len(),
+            written - drawn,
+            metrics.len()
+        );
+    }
+}

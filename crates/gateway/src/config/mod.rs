@@ -1,0 +1,330 @@
+//! The configuration of a gateway as plain values; flags, files and the environment are read elsewhere.
+//!
+//! Invariant: no key is ever printed, and keys of clients are kept as hashes only.
+
+pub(crate) mod curve;
+pub(crate) mod display;
+
+use http::HeaderMap;
+use sha2::{Digest, Sha256};
+use std::fmt;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use tokrate_core::{Span, TokenPrice};
+use tokrate_net::{ClientConfig, Target};
+use tokrate_route::{BudgetConfig, CurvePoint, LoserPolicy, Mode, Policy};
+use tokrate_wire::Dialect;
+
+/// Most lanes in one race.
+const MAX_LANES: usize = 16;
+
+/// Settings of a gateway.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Address for clients; port 0 takes any free one.
+    pub listen: SocketAddr,
+    /// Address of the admin side (page, metrics, API of the log); `None` to serve none.
+    pub admin: Option<SocketAddr>,
+    /// SHA-256 of the admin key; required unless the admin side listens on loopback.
+    pub admin_key: Option<[u8; 32]>,
+    /// Host names under which both sides may be reached, in addition to their addresses and `localhost`.
+    pub hosts: Vec<String>,
+    /// Origins of other sites whose pages may call the gateway (`https://app.example`).
+    pub origins: Vec<String>,
+    /// Worker threads.
+    pub workers: usize,
+    /// How to connect to providers.
+    pub client: ClientConfig,
+    /// The lanes.
+    pub lanes: Vec<LaneConfig>,
+    /// Names that clients ask for. The name of a lane and `provider/model` work without an alias.
+    pub aliases: Vec<AliasConfig>,
+    /// Keys of clients. Without any, whoever reaches the port may call.
+    pub keys: Vec<KeyConfig>,
+    /// Timeouts and size limits.
+    pub limits: LimitsConfig,
+    /// The throughput log, if one is kept.
+    pub log: Option<LogSettings>,
+    /// Where metrics are pushed to, in addition to `/metrics`.
+    pub otel: Option<OtelConfig>,
+    /// How long open calls may go on after the gateway is told to stop.
+    pub drain: Span,
+    /// Seed of the router's random choices.
+    pub seed: u64,
+}
+
+/// A lane: a provider, a model there, and a key.
+#[derive(Clone, Debug)]
+pub struct LaneConfig {
+    /// Its name, unique among lanes.
+    pub name: String,
+    /// Name of the provider, for the log.
+    pub provider: String,
+    /// The model as the provider knows it.
+    pub model: String,
+    /// Its endpoints, one for each dialect. A call in any other dialect is translated to that of the first.
+    pub endpoints: Vec<EndpointConfig>,
+    /// What it charges.
+    pub price: Option<Price>,
+    /// Longest prompts and answers.
+    pub token_limits: TokenLimits,
+    /// Most attempts in flight at once.
+    pub max_in_flight: Option<u32>,
+    /// What happens to an attempt that lost a race.
+    pub loser: LoserPolicy,
+    /// Load curve that was measured before.
+    pub curve: Vec<CurvePoint>,
+    /// Lower-case names of further client headers to forward.
+    pub forward_headers: Vec<String>,
+    /// Whether it serves embeddings; `None` to find out by asking.
+    pub embeddings: Option<bool>,
+}
+
+/// One dialect of a lane.
+#[derive(Clone)]
+pub struct EndpointConfig {
+    /// The dialect.
+    pub dialect: Dialect,
+    /// Base URL to which the dialect's path is appended.
+    pub base: Target,
+    /// Headers of every request, keys among them, marked sensitive.
+    pub headers: HeaderMap,
+    /// Whether the endpoint rejects `stream_options`.
+    pub no_stream_options: bool,
+    /// Whether the endpoint expects the output limit as `max_tokens`.
+    pub max_tokens_field: bool,
+}
+
+/// US dollars per million tokens.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Price {
+    /// Prompt tokens.
+    pub input: f64,
+    /// Output tokens.
+    pub output: f64,
+    /// Input tokens read from a cache, if priced differently.
+    pub cached: Option<f64>,
+    /// Input tokens written to a cache, if priced differently. Defaults to 1.25 times `input` for lanes in Anthropic's
+    /// dialect, which is what Anthropic charges for its five-minute cache, and to `input` elsewhere.
+    pub cache_write: Option<f64>,
+}
+
+/// Token limits of one call on a lane, as far as they are configured.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct TokenLimits {
+    /// Most tokens in a prompt.
+    pub input: Option<u64>,
+    /// Most tokens in an answer.
+    pub output: Option<u64>,
+}
+
+/// A name that clients ask for.
+#[derive(Clone, Debug)]
+pub struct AliasConfig {
+    /// The name.
+    pub name: String,
+    /// Its lanes, as indices into [`Config::lanes`].
+    pub lanes: Vec<usize>,
+    /// Which lane a call tries first.
+    pub policy: Policy,
+    /// When further attempts are started.
+    pub mode: Mode,
+    /// Most attempts of one call, failovers included.
+    pub max_attempts: usize,
+    /// What hedges and races may cost.
+    pub budget: BudgetConfig,
+    /// How long to wait for another attempt's first token after one has its own.
+    pub second_look: Option<Span>,
+}
+
+/// A key of a client.
+#[derive(Clone, Debug)]
+pub struct KeyConfig {
+    /// Its name, for the log.
+    pub name: String,
+    /// SHA-256 of the key.
+    pub sha256: [u8; 32],
+    /// Aliases it may use; empty for all.
+    pub aliases: Vec<String>,
+    /// Its limits.
+    pub limits: tokrate_route::KeyLimits,
+}
+
+/// Timeouts and size limits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LimitsConfig {
+    /// Time to read a request's body.
+    pub body: Span,
+    /// Time to the first token.
+    pub first_token: Span,
+    /// Time between two tokens.
+    pub gap: Span,
+    /// Time for the whole call.
+    pub total: Span,
+    /// Time within which a client must read some of the data that is ready for it, or be disconnected.
+    pub send: Span,
+    /// Largest request (bytes).
+    pub request_bytes: usize,
+    /// Largest answer (bytes).
+    pub answer_bytes: u64,
+    /// Bytes that the bodies of all open calls may hold together; a call beyond that gets a 503.
+    pub bodies_bytes: usize,
+    /// Bytes of answers that may be buffered for all clients together; an answer that finds no room fails.
+    pub answers_bytes: usize,
+    /// Calls open at once over all clients; one more gets a 503.
+    pub calls: usize,
+    /// Client connections open at once; `None` for half of the process's file descriptors, because each call needs one
+    /// to a provider as well.
+    pub connections: Option<usize>,
+    /// Connections of one peer without a key; `None` for half of what all such peers may have. Unused when no keys are
+    /// configured.
+    pub connections_by_peer: Option<usize>,
+}
+
+/// Settings of the throughput log.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LogSettings {
+    /// Path of the database.
+    pub path: PathBuf,
+    /// How long rows are kept.
+    pub retention: Option<Span>,
+}
+
+/// An OpenTelemetry collector that metrics are pushed to, over OTLP/HTTP with protobuf.
+#[derive(Clone)]
+pub struct OtelConfig {
+    /// Base URL; `/v1/metrics` is appended to it.
+    pub endpoint: Target,
+    /// Headers of every request, keys among them, marked sensitive.
+    pub headers: HeaderMap,
+    /// Time between two exports.
+    pub interval: Span,
+    /// Resource attributes, in addition to or instead of `service.name`, `service.version` and `service.instance.id`.
+    pub resource: Vec<(String, String)>,
+}
+
+impl OtelConfig {
+    /// The default interval, that of OpenTelemetry's SDKs.
+    pub const INTERVAL: Span = Span::from_secs(60);
+}
+
+impl LogSettings {
+    pub(crate) fn store_config(&self) -> tokrate_store::LogConfig {
+        let mut config = tokrate_store::LogConfig::new(&self.path);
+        config.retention = self.retention;
+        config
+    }
+}
+
+/// With this seed the simulated lanes produce no faults in their first answers, so that someone who tries the gateway
+/// does not meet them at once.
+pub const DEFAULT_SEED: u64 = 7;
+
+impl Default for Config {
+    /// A gateway without lanes on a free loopback port.
+    fn default() -> Config {
+        Config {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            admin: None,
+            admin_key: None,
+            hosts: Vec::new(),
+            origins: Vec::new(),
+            workers: 1,
+            client: ClientConfig::default(),
+            lanes: Vec::new(),
+            aliases: Vec::new(),
+            keys: Vec::new(),
+            limits: LimitsConfig::default(),
+            log: None,
+            otel: None,
+            drain: Span::from_secs(30),
+            seed: DEFAULT_SEED,
+        }
+    }
+}
+
+impl Default for LimitsConfig {
+    fn default() -> LimitsConfig {
+        LimitsConfig {
+            body: Span::from_secs(30),
+            first_token: Span::from_secs(120),
+            gap: Span::from_secs(60),
+            total: Span::from_secs(1800),
+            send: Span::from_secs(120),
+            request_bytes: 32 << 20,
+            answer_bytes: 64 << 20,
+            bodies_bytes: 256 << 20,
+            answers_bytes: 256 << 20,
+            calls: 20_000,
+            connections: None,
+            connections_by_peer: None,
+        }
+    }
+}
+
+/// Anthropic's price of a token written to its five-minute cache, relative to a plain input token (2026 price list).
+const ANTHROPIC_CACHE_WRITE: f64 = 1.25;
+
+impl Price {
+    /// Whether all prices are representable.
+    pub fn is_valid(&self) -> bool {
+        let numbers = [Some(self.input), Some(self.output), self.cached, self.cache_write];
+        numbers.into_iter().flatten().all(|usd| TokenPrice::per_token(usd).is_some())
+    }
+}
+
+impl LaneConfig {
+    /// Prices per token; `None` without a price.
+    pub fn token_price(&self) -> Option<TokenPrice> {
+        let price = self.price?;
+        let is_anthropic = self.endpoints.iter().any(|endpoint| endpoint.dialect == Dialect::Anthropic);
+        let write = price.input * if is_anthropic { ANTHROPIC_CACHE_WRITE } else { 1.0 };
+        Some(TokenPrice {
+            input: TokenPrice::per_token(price.input)?,
+            output: TokenPrice::per_token(price.output)?,
+            cached_input: TokenPrice::per_token(price.cached.unwrap_or(price.input))?,
+            cache_write: TokenPrice::per_token(price.cache_write.unwrap_or(write))?,
+        })
+    }
+
+    /// The part of the settings that the router needs.
+    pub(crate) fn for_router(&self) -> tokrate_route::LaneConfig {
+        tokrate_route::LaneConfig {
+            price_input_usd_per_million: self.price.map(|price| price.input),
+            price_output_usd_per_million: self.price.map(|price| price.output),
+            max_in_flight: self.max_in_flight,
+        }
+    }
+}
+
+/// Parses `off`, `hedge`, `race` (of two lanes) or `race=N`.
+pub fn parse_mode(name: &str) -> Option<Mode> {
+    match name {
+        "off" => Some(Mode::Off),
+        "hedge" => Some(Mode::Hedge),
+        "race" => Some(Mode::Race { lanes: 2 }),
+        other => {
+            let lanes = other.strip_prefix("race=")?.parse().ok()?;
+            (1..=MAX_LANES).contains(&lanes).then_some(Mode::Race { lanes })
+        }
+    }
+}
+
+/// The hash under which a key is stored.
+pub fn key_hash(key: &str) -> [u8; 32] {
+    Sha256::digest(key.as_bytes()).into()
+}
+
+impl fmt::Debug for OtelConfig {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let headers: Vec<&str> = self.headers.keys().map(http::HeaderName::as_str).collect();
+        write!(formatter, "{} {headers:?} every {}, {:?}", self.endpoint, self.interval, self.resource)
+    }
+}
+
+impl fmt::Debug for EndpointConfig {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let headers: Vec<&str> = self.headers.keys().map(http::HeaderName::as_str).collect();
+        write!(formatter, "{} at {} {headers:?}", self.dialect.name(), self.base)
+    }
+}

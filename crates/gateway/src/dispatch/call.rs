@@ -1,0 +1,524 @@
+//! One call: performs the actions of its race, attempt by attempt, until the client has an answer or an error.
+//!
+//! Invariant: bytes reach the client from the winner alone, in order, once; dropping a call closes every connection of
+//! it; every attempt that was started is settled exactly once.
+
+use super::drain;
+use crate::admission::reservation::KeyReservation;
+use crate::dispatch::worker::Worker;
+use crate::respond::error::{ErrorResponse, UnavailableLane};
+use crate::respond::headers::CALL_HEADER;
+use crate::settle::account::{Account, AttemptLease, AttemptOutcome};
+use crate::settle::row::role_in_log;
+use crate::state::lane_health::is_lane_failure;
+use crate::state::lock::locked;
+use crate::upstream::attempt::{Attempt, AttemptStart};
+use crate::upstream::body::{StreamFailure, UpstreamBody};
+use bytes::Bytes;
+use http::header::CONTENT_TYPE;
+use http::{HeaderName, HeaderValue, Response};
+use std::cell::{Cell, RefCell};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use tokio::time::{Instant, Sleep};
+use tokrate_core::{FailureKind, Span, Tick};
+use tokrate_meter::AttemptEnd;
+use tokrate_net::server::{ConnectionTap, WriteSink};
+use tokrate_net::{Limits, Redactor};
+use tokrate_route::{
+    Action, Blame, BreakerState, Candidate, Failed, LaneId, Race, Reserved, Role, Why, blame, extra_usd,
+};
+use tokrate_wire::error_event;
+
+/// An answer up to this size fits into the socket's send buffer at once, so that it needs no wait for its writing
+/// (bytes).
+const SENT_AT_ONCE_BYTES: usize = 16 * 1024;
+/// tokio's timers have millisecond resolution, so a timer that is late by less is not moved.
+const TIMER_GRAIN: Span = Span::from_millis(1);
+
+/// The lanes that can carry a call.
+pub(crate) struct EligibleLanes {
+    /// The endpoint of each candidate, in the candidates' order.
+    pub endpoints: Vec<usize>,
+    /// The lane, if there is only one: no other could make up for its refusal.
+    pub only: Option<LaneId>,
+}
+
+/// A call, from its admission to its end.
+pub(crate) struct Call {
+    pub account: Rc<Account>,
+    worker: Rc<Worker>,
+    race: Race,
+    lanes: EligibleLanes,
+    attempts: Vec<Entry>,
+    winner: Option<usize>,
+    has_just_won: bool,
+    /// Reserved for the attempt that is about to be started.
+    granted: Granted,
+    ending: Option<Step>,
+    /// The gateway's overhead, taken before the client delays the end of the answer.
+    overhead_at_end: Option<Span>,
+    /// The deadline, and the timer for it.
+    timer: Option<(Tick, Pin<Box<Sleep>>)>,
+    /// The client's connection.
+    tap: Rc<ConnectionTap>,
+}
+
+/// What was reserved for a further attempt.
+#[derive(Default)]
+struct Granted {
+    /// From the alias's budget for hedges and races.
+    extra: Option<Reserved>,
+    /// From the limits of the client's key.
+    key: Option<KeyReservation>,
+}
+
+/// An attempt and what it holds; `None` once it was settled.
+pub(crate) struct Entry {
+    pub attempt: Attempt,
+    lease: Option<AttemptLease>,
+    failed: Option<Failed>,
+}
+
+/// What the client's connection has to do next.
+pub(crate) enum Step {
+    /// Send the head: an attempt has won.
+    Won,
+    /// Send bytes of the answer.
+    Bytes(Bytes),
+    /// End the answer, which is complete.
+    Finished,
+    /// End the answer, which broke off; `reported` if the lane's own bytes already said so.
+    Broken { kind: FailureKind, reported: bool },
+    /// Send an error: there is no answer.
+    Failed { kind: FailureKind, attempt: Option<usize> },
+}
+
+impl Call {
+    /// A call that starts now; boxed, because it moves from the handler into the response's body.
+    pub fn new(
+        worker: Rc<Worker>,
+        account: Account,
+        race: Race,
+        lanes: EligibleLanes,
+        tap: Rc<ConnectionTap>,
+    ) -> Box<Call> {
+        Box::new(Call {
+            account: Rc::new(account),
+            worker,
+            race,
+            lanes,
+            attempts: Vec::with_capacity(1),
+            winner: None,
+            has_just_won: false,
+            granted: Granted::default(),
+            ending: None,
+            overhead_at_end: None,
+            timer: None,
+            tap,
+        })
+    }
+
+    /// Drives the call until its connection has something to do.
+    pub fn poll_step(&mut self, context: &mut Context<'_>) -> Poll<Step> {
+        loop {
+            self.drive(context);
+            let mut has_started = false;
+            while let Some(action) = self.next_action() {
+                has_started |= matches!(action, Action::Start { .. });
+                self.perform(action);
+            }
+            if std::mem::take(&mut self.has_just_won) {
+                return Poll::Ready(Step::Won);
+            }
+            if let Some(bytes) = self.winner.and_then(|winner| self.body(winner).borrow_mut().take_ready()) {
+                return Poll::Ready(Step::Bytes(bytes));
+            }
+            if let Some(step) = self.ending.take() {
+                return Poll::Ready(step);
+            }
+            if !has_started && self.poll_timer(context).is_pending() {
+                return Poll::Pending;
+            }
+        }
+    }
+
+    /// The winner's number, once there is one.
+    pub fn winner(&self) -> Option<usize> {
+        self.winner
+    }
+
+    /// The winner, once there is one.
+    pub fn winning_entry(&self) -> Option<&Entry> {
+        self.winner.map(|winner| &self.attempts[winner])
+    }
+
+    /// The attempts that were started.
+    pub fn attempts(&self) -> &[Entry] {
+        &self.attempts
+    }
+
+    /// The gateway's own time so far: from the request's last byte to the first attempt, and from the winner's last
+    /// byte until now.
+    pub fn overhead(&self) -> Option<Span> {
+        let before = self.attempts.first()?.attempt.started_at - self.account.arrived_at;
+        let after = self.now() - self.winning_entry()?.attempt.body.borrow().answer.last_byte_at()?;
+        Some(before + after)
+    }
+
+    /// The whole answer was given to the client's connection.
+    pub fn complete(&mut self) {
+        if let Some(winner) = self.winner {
+            self.settle(winner, AttemptEnd::Answered);
+        }
+    }
+
+    /// A whole answer of `bytes` was given to the client's connection. One that may not fit into the send buffer counts
+    /// as answered once all of it was written, and as abandoned if it never is.
+    pub fn complete_when_written(mut self: Box<Call>, bytes: usize) {
+        if bytes <= SENT_AT_ONCE_BYTES {
+            return self.complete();
+        }
+        self.overhead_at_end = self.overhead();
+        let tap = Rc::clone(&self.tap);
+        tap.mark(Rc::new(PendingCompletion(Cell::new(Some(self)))), 0);
+    }
+
+    /// The event that ends a stream that broke off; `tail` is the end of what was sent before.
+    pub fn error_event_bytes(&self, kind: FailureKind, tail: &[u8]) -> Bytes {
+        let error = self.error_response(kind, self.winner);
+        let request = &self.account.request;
+        let failure = StreamFailure { dialect: request.dialect(), shape: request.shape, kind, message: &error.message };
+        match self.winning_entry() {
+            Some(entry) => Bytes::from(entry.attempt.body.borrow_mut().break_off(&failure, tail)),
+            None => Bytes::from(error_event(failure.dialect, failure.shape, kind, failure.message, tail)),
+        }
+    }
+
+    /// The error for a client that gets no answer, or not all of one.
+    pub fn error_response(&self, kind: FailureKind, attempt: Option<usize>) -> ErrorResponse {
+        let retry_after = self.race.retry_after();
+        let error = match attempt.and_then(|attempt| self.attempts.get(attempt)) {
+            Some(entry) => {
+                let attempt = &entry.attempt;
+                let error =
+                    ErrorResponse::of_failure(kind, &attempt.lane.config.name, &attempt.error_message(), retry_after);
+                match attempt.refused_status().filter(|_| self.is_final(kind)) {
+                    Some(status) => ErrorResponse { status, ..error },
+                    None => error,
+                }
+            }
+            None if kind == FailureKind::TimedOut => ErrorResponse::timed_out(&self.account.alias.name),
+            None => {
+                let (now, alias) = (self.now(), &self.account.alias);
+                let router = locked(&self.account.plan.router);
+                let lanes = alias.lanes.iter().filter_map(|id| {
+                    let lane = self.account.plan.lane(*id);
+                    let (name, last_failure) = (lane.config.name.clone(), lane.health.last_failure());
+                    Some(UnavailableLane { name, breaker: router.breaker(*id, now)?, last_failure })
+                });
+                let lanes: Vec<UnavailableLane> = lanes.collect();
+                ErrorResponse::no_lane_available(&alias.name, &lanes, now)
+            }
+        };
+        let is_logged = !self.attempts.is_empty();
+        ErrorResponse { call: is_logged.then(|| self.account.request.id.clone()), ..error }
+    }
+
+    /// Whether a failure of the lane's settings is final, because no other lane could answer.
+    fn is_final(&self, kind: FailureKind) -> bool {
+        self.lanes.only.is_some() && blame(kind) == Blame::Key
+    }
+
+    /// The refusal of a call's only lane from before, while its breaker is open for that: another try would change
+    /// nothing, and a 503 would make the client retry.
+    pub fn cached_refusal(&self) -> Option<Response<Bytes>> {
+        let lane = self.account.plan.lane(self.lanes.only?);
+        let breaker = locked(&self.account.plan.router).breaker(lane.id, self.now())?;
+        let failure = lane.health.last_failure().filter(|failure| blame(failure.kind) == Blame::Key)?;
+        if !matches!(breaker, BreakerState::Open { why: Blame::Key, .. }) {
+            return None;
+        }
+        let (status, refusal) = (failure.status?, failure.refusal.as_ref()?);
+        let dialect = self.account.request.dialect();
+        if refusal.dialect != dialect {
+            let error = ErrorResponse::of_failure(failure.kind, &lane.config.name, &failure.message, None);
+            return Some(ErrorResponse { status, ..error }.into_response(dialect));
+        }
+        let mut response = Response::new(refusal.body.clone());
+        *response.status_mut() = status;
+        if let Some(content_type) = &refusal.content_type {
+            response.headers_mut().insert(CONTENT_TYPE, content_type.clone());
+        }
+        Some(response)
+    }
+
+    /// A lane's refusal of the request itself, passed on as the provider wrote it if the dialects agree; for a call
+    /// with a single lane also a refusal of its key or model.
+    pub fn upstream_refusal(&self, attempt: usize) -> Option<Response<Bytes>> {
+        let attempt = &self.attempts[attempt].attempt;
+        let kind = attempt.failure()?.kind;
+        let is_clients = blame(kind) == Blame::Client || kind == FailureKind::NotFound || self.is_final(kind);
+        let same_dialect = attempt.dialect() == self.account.request.dialect();
+        let body = attempt.body.borrow();
+        let head = body.answer.head().filter(|head| head.status.is_client_error())?;
+        if !is_clients || !same_dialect || !attempt.has_whole_refusal() {
+            return None;
+        }
+        let mut response = Response::new(attempt.redacted_refusal(&body));
+        *response.status_mut() = head.status;
+        *response.headers_mut() = head.headers.clone();
+        if let Ok(id) = HeaderValue::from_str(&self.account.request.id) {
+            response.headers_mut().insert(HeaderName::from_static(CALL_HEADER), id);
+        }
+        Some(response)
+    }
+
+    fn body(&self, attempt: usize) -> &Rc<RefCell<UpstreamBody>> {
+        &self.attempts[attempt].attempt.body
+    }
+
+    fn now(&self) -> Tick {
+        self.account.shared.clock.now()
+    }
+
+    /// Polls every attempt and reports events and endings to the race.
+    fn drive(&mut self, context: &mut Context<'_>) {
+        for number in 0..self.attempts.len() {
+            let entry = &mut self.attempts[number];
+            if !entry.attempt.is_running() {
+                continue;
+            }
+            let has_ended = entry.attempt.poll(context);
+            for event in entry.attempt.body.borrow_mut().take_race_events() {
+                self.race.on(number, &event);
+            }
+            if has_ended {
+                let now = self.account.shared.clock.now();
+                let end = if entry.attempt.failure().is_some() { AttemptEnd::Failed } else { AttemptEnd::Answered };
+                // Its cost is known now, so that the rest of the reservation is free for the next attempt.
+                entry.lease.iter_mut().for_each(|lease| self.account.settle_cost(&entry.attempt, lease, end));
+                match entry.attempt.failure() {
+                    None => self.race.ended(number, now),
+                    Some(failed) => {
+                        entry.failed = Some(failed);
+                        self.race.failed(number, now, failed);
+                    }
+                }
+            }
+        }
+    }
+
+    fn next_action(&mut self) -> Option<Action> {
+        let now = self.now();
+        let Call { race, account, granted, attempts, .. } = self;
+        let mut allow = |candidate: &Candidate, role: Role| {
+            if !locked(&account.plan.router).allows(candidate.lane, now) {
+                return false;
+            }
+            // The first attempt was covered when the call was admitted.
+            if role == Role::First {
+                return true;
+            }
+            let Ok(key) = account.reserve_further(candidate.lane, role) else { return false };
+            if role == Role::Failover {
+                granted.key = key;
+                return true;
+            }
+            let running = attempts.iter().filter(|entry| entry.lease.is_some());
+            let running = running.map(|entry| account.expected_usd(entry.attempt.lane.id));
+            let cost = extra_usd(account.expected_usd(candidate.lane), running);
+            granted.extra = locked(&account.alias.budget).reserve(now, cost);
+            granted.key = key.filter(|_| granted.extra.is_some());
+            granted.extra.is_some()
+        };
+        race.poll(now, &mut allow)
+    }
+
+    fn perform(&mut self, action: Action) {
+        match action {
+            Action::Start { candidate, lane, role, .. } => self.start(candidate, lane, role),
+            Action::Win { attempt } => {
+                self.winner = Some(attempt);
+                self.body(attempt).borrow_mut().is_forwarded = true;
+                self.report_first_token(attempt);
+                // Reported after the losers are settled, so that the head can say what they cost.
+                self.has_just_won = true;
+            }
+            Action::Cancel { attempt, why } => {
+                let now = self.now();
+                self.attempts[attempt].attempt.cancel(now);
+                let end = match why {
+                    Why::Lost => AttemptEnd::Lost,
+                    Why::Failed(kind) => {
+                        self.attempts[attempt].failed = Some(Failed { kind, retry_after: None });
+                        AttemptEnd::Failed
+                    }
+                };
+                self.settle(attempt, end);
+            }
+            Action::Drain { attempt, until, bytes_most } => self.drain(attempt, until, bytes_most),
+            Action::Finish { .. } => self.ending = Some(Step::Finished),
+            Action::Break { attempt, kind, told } => {
+                let now = self.now();
+                self.attempts[attempt].attempt.cancel(now);
+                self.attempts[attempt].failed.get_or_insert(Failed { kind, retry_after: None });
+                self.settle(attempt, AttemptEnd::Failed);
+                self.ending = Some(Step::Broken { kind, reported: told });
+            }
+            Action::Fail { kind, attempt } => self.ending = Some(Step::Failed { kind, attempt }),
+        }
+    }
+
+    fn start(&mut self, candidate: usize, lane: LaneId, role: Role) {
+        let number = self.attempts.len();
+        let now = self.now();
+        let account = &self.account;
+        let lane = Arc::clone(account.plan.lane(lane));
+        let endpoint = self.lanes.endpoints[candidate];
+        let started = locked(&account.plan.router).start(lane.id, now);
+        let attempt_start = AttemptStart {
+            endpoint,
+            role: role_in_log(role),
+            at: now,
+            unix_ms: account.shared.clock.wall_nanos() / 1_000_000,
+            in_flight: started.in_flight,
+            lane: Arc::clone(&lane),
+        };
+        // The race bounds the time and watches tokens; bytes without tokens (keep-alive comments) do not count as
+        // progress.
+        let limits = Limits { idle: Span::MAX, total: Span::MAX, max_body_bytes: account.plan.limits.answer_bytes };
+        let client = self.worker.client(&account.plan, &lane, endpoint);
+        let client = client.map_err(|error| (FailureKind::Connect, error.to_string()));
+        let prepared = account.request.upstream_request(&lane, endpoint, account.plan.limits.answer_bytes);
+        let prepared = prepared.map_err(|message| (FailureKind::BadRequest, message));
+        let batch = Rc::clone(&self.worker.batch);
+        let (attempt, failed) = match (prepared, client) {
+            (Ok((mut outgoing, reader)), Ok(client)) => {
+                // So that the provider's log can be matched with ours.
+                if let Ok(id) = HeaderValue::from_str(&format!("{}-{number}", account.request.id)) {
+                    outgoing.headers.insert(HeaderName::from_static("x-request-id"), id);
+                }
+                let secrets = lane.endpoints[endpoint].secrets.clone();
+                let redactor = Redactor::new(secrets, account.request.body.clone());
+                let body =
+                    UpstreamBody::new(reader, batch).with_redactor(redactor).with_byte_budget(&account.shared.answers);
+                (Attempt::start(attempt_start, client, outgoing, body, limits), None)
+            }
+            (Err((kind, message)), _) | (_, Err((kind, message))) => {
+                let failed = Failed { kind, retry_after: None };
+                self.race.failed(number, now, failed);
+                (Attempt::unsendable(attempt_start, batch, kind, message), Some(failed))
+            }
+        };
+        let Granted { extra, key } = std::mem::take(&mut self.granted);
+        let key = key.or_else(|| self.account.take_first(lane.id));
+        let mut lease = AttemptLease { started, reserved: extra, key, cost: None };
+        if failed.is_some() {
+            self.account.settle_cost(&attempt, &mut lease, AttemptEnd::Failed);
+        }
+        self.attempts.push(Entry { attempt, lease: Some(lease), failed });
+    }
+
+    /// Hands a loser over to a task that reads it to its end.
+    fn drain(&mut self, number: usize, until: Tick, max_bytes: u64) {
+        let Some(entry) = self.attempts.get_mut(number) else { return };
+        let Some(lease) = entry.lease.take() else { return };
+        let attempt = entry.attempt.detach();
+        // The race no longer bounds its time.
+        let until = until.min(attempt.started_at + self.account.plan.limits.total);
+        self.worker.drains.reap();
+        drain::spawn(
+            &self.worker.drains,
+            Rc::clone(&self.account),
+            attempt,
+            lease,
+            drain::Bounds { number, until, max_bytes },
+        );
+    }
+
+    /// Reports the winner's first token to the router while the answer still runs.
+    fn report_first_token(&mut self, number: usize) {
+        if !self.account.request.is_stream() {
+            // A whole answer has no first token of its own.
+            return;
+        }
+        let now = self.now();
+        let Entry { attempt, lease, .. } = &mut self.attempts[number];
+        let body = attempt.body.borrow();
+        if let (Some(lease), Some(first), Some(sent)) = (lease, body.meter.first_text_at(), body.sent_at()) {
+            let prompt_tokens = self.account.prompt_tokens;
+            locked(&self.account.plan.router).first_token(&mut lease.started, now, first - sent, prompt_tokens);
+        }
+    }
+
+    /// Releases what an attempt holds and writes its row.
+    fn settle(&mut self, number: usize, end: AttemptEnd) {
+        let won = self.winner == Some(number);
+        let overhead = if won { self.overhead_at_end.or_else(|| self.overhead()) } else { None };
+        let entry = &mut self.attempts[number];
+        let Some(lease) = entry.lease.take() else { return };
+        // A settled attempt has ended: a body that was completed early may not have been polled to its end.
+        entry.attempt.cancel(self.account.shared.clock.now());
+        let failure = match end {
+            AttemptEnd::Failed => entry.failed.map(|failed| failed.kind).or(entry.attempt.measured_failure()),
+            // The client got everything; the log notes that a part could not be decoded.
+            AttemptEnd::Answered if entry.attempt.has_unreadable_parts() => Some(FailureKind::NotJson),
+            AttemptEnd::Abandoned => self.tap.has_stalled().then_some(FailureKind::ClientStalled),
+            _ => None,
+        };
+        let lane = &entry.attempt.lane;
+        if let Some(kind) = failure.filter(|kind| end == AttemptEnd::Failed && is_lane_failure(*kind)) {
+            lane.health.record_failure(entry.attempt.lane_failure(kind));
+        }
+        if end == AttemptEnd::Failed && entry.attempt.lacks_embeddings() {
+            lane.health.record_missing_embeddings(self.account.shared.clock.now());
+        }
+        let retry_after = entry.failed.and_then(|failed| failed.retry_after);
+        self.account.settle(&entry.attempt, lease, AttemptOutcome { number, end, won, failure, retry_after, overhead });
+    }
+
+    fn poll_timer(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let Some(wake_at) = self.race.wake_at() else { return Poll::Pending };
+        let now = || self.account.shared.clock.now();
+        let until = || Instant::now() + (wake_at - now()).as_duration();
+        let (due, timer) = self.timer.get_or_insert_with(|| (wake_at, Box::pin(tokio::time::sleep_until(until()))));
+        // A timer that fires early only costs a poll, and is reset when it does.
+        if *due > wake_at + TIMER_GRAIN || timer.is_elapsed() {
+            *due = wake_at;
+            timer.as_mut().reset(until());
+        }
+        timer.as_mut().poll(context)
+    }
+}
+
+/// A call whose answer is being written to the socket.
+struct PendingCompletion(Cell<Option<Box<Call>>>);
+
+impl WriteSink for PendingCompletion {
+    fn written(&self, _: u64, _: Tick) {
+        if let Some(mut call) = self.0.take() {
+            call.complete();
+        }
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        let now = self.now();
+        for number in 0..self.attempts.len() {
+            // What is left has failed, or its client disconnected.
+            let Entry { attempt, failed, .. } = &mut self.attempts[number];
+            // An attempt that ended without text, after which another lane was tried, counts as failed.
+            let was_replaced = !attempt.is_running() && self.winner != Some(number);
+            let end = if failed.is_some() || was_replaced { AttemptEnd::Failed } else { AttemptEnd::Abandoned };
+            attempt.cancel(now);
+            self.settle(number, end);
+        }
+        if let Some(reserved) = self.granted.extra.take() {
+            locked(&self.account.alias.budget).give_back(reserved);
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! Carries out what `route` decides: which lanes are tried, when, and which attempt wins.
+
+pub(crate) mod call;
+pub(crate) mod compare;
+pub(crate) mod drain;
+pub(crate) mod start;
+pub(crate) mod worker;

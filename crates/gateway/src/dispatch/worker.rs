@@ -1,0 +1,71 @@
+//! One worker thread: its connections to providers, and what its calls share.
+//!
+//! Invariant: a connection belongs to one thread and one plan.
+
+use crate::dispatch::drain::Drains;
+use crate::state::plan::{Lane, Plan};
+use crate::state::shared::Shared;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+use tokrate_core::EventBatch;
+use tokrate_net::{Client, ClientConfig, Dial, NetError};
+
+/// What the calls of one thread share.
+pub(crate) struct Worker {
+    pub shared: Arc<Shared>,
+    /// One arena for all decoders: a batch is emptied before the next read is decoded.
+    pub batch: Rc<RefCell<EventBatch>>,
+    /// Losers that are read to their end.
+    pub drains: Drains,
+    client_config: ClientConfig,
+    dial: Dial,
+    current: RefCell<PlanClients>,
+}
+
+/// A plan and the connections that were opened for it.
+struct PlanClients {
+    generation: u64,
+    plan: Arc<Plan>,
+    /// By lane and endpoint.
+    clients: BTreeMap<(u32, usize), Rc<Client>>,
+}
+
+impl Worker {
+    pub fn new(shared: Arc<Shared>, client_config: ClientConfig, dial: Dial) -> Worker {
+        let current = PlanClients { generation: shared.generation(), plan: shared.plan(), clients: BTreeMap::new() };
+        let (batch, drains) = (Rc::default(), Drains::default());
+        Worker { shared, batch, drains, client_config, dial, current: RefCell::new(current) }
+    }
+
+    /// The plan in force. Connections of an earlier plan are closed when its last call has ended.
+    pub fn plan(&self) -> Arc<Plan> {
+        let generation = self.shared.generation();
+        let mut current = self.current.borrow_mut();
+        if current.generation != generation {
+            *current = PlanClients { generation, plan: self.shared.plan(), clients: BTreeMap::new() };
+        }
+        Arc::clone(&current.plan)
+    }
+
+    /// The client for an endpoint of a lane.
+    pub fn client(&self, plan: &Arc<Plan>, lane: &Lane, endpoint: usize) -> Result<Rc<Client>, NetError> {
+        let open = || {
+            let route = lane.endpoints[endpoint].route.clone();
+            let dial = self.dial.clone();
+            Ok(Rc::new(Client::dialling(self.client_config.clone(), route, self.shared.clock, dial)?))
+        };
+        let mut current = self.current.borrow_mut();
+        if !Arc::ptr_eq(&current.plan, plan) {
+            // A call of an earlier plan uses connections of its own.
+            return open();
+        }
+        if let Some(client) = current.clients.get(&(lane.id.0, endpoint)) {
+            return Ok(Rc::clone(client));
+        }
+        let client = open()?;
+        current.clients.insert((lane.id.0, endpoint), Rc::clone(&client));
+        Ok(client)
+    }
+}

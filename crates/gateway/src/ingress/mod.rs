@@ -1,0 +1,6 @@
+//! What a client asks for: the routes, the request itself, the list of models.
+
+pub(crate) mod dry_run;
+pub(crate) mod models;
+pub(crate) mod route;
+pub(crate) mod service;

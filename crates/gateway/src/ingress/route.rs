@@ -1,0 +1,79 @@
+//! Routes: what the method and the path of a request ask for. Paths of dialects are those of `wire`.
+
+use http::Method;
+use tokrate_wire::{Dialect, Routed};
+
+/// What is asked for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Route {
+    /// Text or tokens of a model, in a dialect.
+    Generate(Routed),
+    /// Embeddings, which exist in OpenAI's form only.
+    Embeddings,
+    /// The list of models.
+    Models,
+    /// One model of that list.
+    Model(String),
+    /// A health check.
+    Health,
+    /// A known path with the wrong method.
+    MethodNotAllowed,
+    /// An unknown path.
+    NotFound,
+}
+
+impl Route {
+    /// The route of a method and a path with its query.
+    pub fn of(method: &Method, path_and_query: &str) -> Route {
+        let path = path_and_query.split('?').next().unwrap_or_default().trim_end_matches('/');
+        let route = if path == "/v1/models" || path == "/models" {
+            Route::Models
+        } else if let Some(routed) = Dialect::of_path(path_and_query) {
+            Route::Generate(routed)
+        } else if let Some((_, name)) = path.split_once("/models/") {
+            Route::Model(name.to_owned())
+        } else if path.ends_with("/embeddings") {
+            Route::Embeddings
+        } else if path == "/healthz" {
+            Route::Health
+        } else {
+            return Route::NotFound;
+        };
+        let reads = matches!(route, Route::Models | Route::Model(_) | Route::Health);
+        let fits = if reads { *method == Method::GET || *method == Method::HEAD } else { *method == Method::POST };
+        if fits { route } else { Route::MethodNotAllowed }
+    }
+
+    /// The dialect of the response, errors included.
+    pub fn dialect(&self) -> Dialect {
+        match self {
+            Route::Generate(routed) => routed.dialect,
+            _ => Dialect::OpenAiChat,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn method_and_path_decide_the_route() {
+        let get = |path: &str| Route::of(&Method::GET, path);
+        let post = |path: &str| Route::of(&Method::POST, path);
+        assert_eq!(post("/v1/chat/completions"), Route::Generate(Dialect::OpenAiChat.into()));
+        assert_eq!(post("/v1/messages?beta=true"), Route::Generate(Dialect::Anthropic.into()));
+        assert!(
+            matches!(post("/v1beta/models/fast:generateContent"), Route::Generate(routed) if routed.model.as_deref() == Some("fast"))
+        );
+        assert_eq!(post("/v1/embeddings"), Route::Embeddings);
+        assert_eq!(get("/v1/models"), Route::Models);
+        assert_eq!(get("/v1/models/openai/gpt-5"), Route::Model("openai/gpt-5".to_owned()));
+        assert_eq!(get("/healthz"), Route::Health);
+        assert_eq!(get("/v1/chat/completions"), Route::MethodNotAllowed);
+        assert_eq!(post("/v1/models"), Route::MethodNotAllowed);
+        for nothing in ["/", "/v1", "/v1/files", "/metrics", "//"] {
+            assert_eq!(post(nothing), Route::NotFound, "{nothing}");
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! Serves the clients of one worker thread: reads a request, admits it, starts its call.
+//!
+//! Invariant: nothing is sent to a provider before the client was admitted and its request read whole and parsed; every
+//! error is in the client's dialect.
+
+use super::models;
+use crate::admission::credentials::Credentials;
+use crate::admission::open_call::OpenCall;
+use crate::dispatch::start::start;
+use crate::dispatch::worker::Worker;
+use crate::ingress::route::Route;
+use crate::respond::answer::respond;
+use crate::respond::body::CallBody;
+use crate::respond::error::ErrorResponse;
+use crate::settle::account::{Account, AdmittedKey};
+use crate::state::plan::{Alias, Plan};
+use crate::upstream::request::{CallRequest, forwarded_headers};
+use bytes::Bytes;
+use http::header::CONTENT_LENGTH;
+use http::request::Parts;
+use http::{HeaderMap, Response, StatusCode};
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+use tokrate_core::{Span, Tick};
+use tokrate_net::server::{BodyError, ConnectionTap, Handler, HeldBody, RequestBody, hold_body};
+use tokrate_route::Mode;
+use tokrate_wire::{Dialect, Glance, Routed, Shape, encode_refusal};
+
+/// Bodies up to this size are copied, so that they do not keep a much larger read buffer alive (bytes).
+const MAX_COPIED_BYTES: usize = 16 * 1024;
+/// The header by which a client chooses the mode of one call.
+const MODE_HEADER: &str = "x-tokrate-mode";
+
+/// The HTTP handler of one worker thread.
+pub(crate) struct Ingress {
+    pub worker: Rc<Worker>,
+}
+
+impl Handler for Ingress {
+    type Body = CallBody;
+
+    async fn handle(self: Rc<Self>, request: http::Request<RequestBody>, tap: Rc<ConnectionTap>) -> Response<CallBody> {
+        let (head, body) = request.into_parts();
+        let path = head.uri.path_and_query().map_or("/", |path| path.as_str());
+        let route = Route::of(&head.method, path);
+        let dialect = error_dialect(&route, &head.headers);
+        match self.serve(route, head, body, &tap).await {
+            Ok(response) => response,
+            Err(error) => error.into_response(dialect).map(CallBody::plain),
+        }
+    }
+
+    fn send_limit(&self) -> Option<Span> {
+        Some(self.worker.plan().limits.send)
+    }
+
+    fn refusal(&self, head: &http::Request<RequestBody>, status: StatusCode, message: &str) -> Vec<u8> {
+        let path = head.uri().path_and_query().map_or("/", |path| path.as_str());
+        let dialect = error_dialect(&Route::of(head.method(), path), head.headers());
+        encode_refusal(dialect, status.as_u16(), message)
+    }
+}
+
+impl Ingress {
+    async fn serve(
+        &self,
+        route: Route,
+        head: Parts,
+        body: RequestBody,
+        tap: &Rc<ConnectionTap>,
+    ) -> Result<Response<CallBody>, ErrorResponse> {
+        let plan = self.worker.plan();
+        let (credentials, routed) = match admit(&plan, route, &head, tap)? {
+            Admission::Respond(response) => return Ok(response.map(CallBody::plain)),
+            Admission::Call(credentials, routed) => (credentials, routed),
+        };
+        // Limits on calls are checked before any of the body is held.
+        let key = credentials.admit_call(&self.worker.shared)?;
+        let mut open = OpenCall::begin(&self.worker.shared, plan.limits.calls)?;
+        let HeldBody { bytes: body, share } = self.read_request(&plan, &head.headers, body).await?;
+        open.hold(share);
+        let received = ReceivedRequest { credentials, key, routed, head, body, at: tap.read_at() };
+        let (account, mode) = self.account(plan, received, open)?;
+        let call = start(&self.worker, account, mode, tap)?;
+        respond(call).await
+    }
+
+    /// Reads the body within its size and time limits.
+    async fn read_request(
+        &self,
+        plan: &Plan,
+        headers: &HeaderMap,
+        body: RequestBody,
+    ) -> Result<HeldBody, ErrorResponse> {
+        let limit = plan.limits.request_bytes;
+        let too_large = || {
+            let message =
+                format!("request body too large: more than {limit} bytes, the gateway's limit `request_bytes`");
+            ErrorResponse::new(StatusCode::PAYLOAD_TOO_LARGE, message)
+        };
+        let length = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
+        if length.is_some_and(|length| length > limit) {
+            return Err(too_large());
+        }
+        let reading = hold_body(body, limit, &self.worker.shared.bodies);
+        match tokio::time::timeout(plan.limits.body.as_duration(), reading).await {
+            Ok(Ok(body)) => Ok(body),
+            Ok(Err(BodyError::TooLarge)) => Err(too_large()),
+            Ok(Err(BodyError::Broken)) => Err(ErrorResponse::bad_request("the request body ended early")),
+            Ok(Err(BodyError::TooSlow)) => {
+                Err(ErrorResponse::new(StatusCode::REQUEST_TIMEOUT, "the request body arrived too slowly"))
+            }
+            Ok(Err(BodyError::NoRoom)) => Err(ErrorResponse::bodies_full()),
+            Err(_) => {
+                let message = format!("the request body did not arrive within {}", plan.limits.body);
+                Err(ErrorResponse::new(StatusCode::REQUEST_TIMEOUT, message))
+            }
+        }
+    }
+
+    /// Parses a request that was read whole, and opens its account.
+    pub fn account(
+        &self,
+        plan: Arc<Plan>,
+        received: ReceivedRequest,
+        open: OpenCall,
+    ) -> Result<(Account, Mode), ErrorResponse> {
+        let ReceivedRequest { credentials, key, routed, head, body, at } = received;
+        let (request, alias) = self.parse(&plan, routed, &head.headers, body)?;
+        credentials.check_alias(&alias.name)?;
+        let mode = mode_for(&head.headers, alias.mode)?;
+        // The parsed head keeps the connection's buffer alive; an open call must not.
+        drop(head);
+        Ok((Account::new(Arc::clone(&self.worker.shared), plan, alias, request, key, at, open), mode))
+    }
+
+    /// Finds out what the body asks for.
+    fn parse(
+        &self,
+        plan: &Plan,
+        routed: Option<Routed>,
+        headers: &HeaderMap,
+        body: Bytes,
+    ) -> Result<(CallRequest, Arc<Alias>), ErrorResponse> {
+        let peek = Glance::of(&body).map_err(|error| ErrorResponse::bad_request(error.to_string()))?;
+        let in_path = routed.as_ref().and_then(|routed| routed.model.as_deref());
+        let in_body = peek.model(&body);
+        let name =
+            in_path.or(in_body.as_deref()).ok_or_else(|| ErrorResponse::bad_request("the field `model` is missing"))?;
+        let alias = plan.aliases.get(name).cloned().ok_or_else(|| {
+            ErrorResponse::new(
+                StatusCode::NOT_FOUND,
+                format!("the model `{name}` does not exist here; GET /v1/models lists those that do"),
+            )
+        })?;
+        let id = self.worker.shared.next_call_id();
+        let created = self.worker.shared.clock.wall_seconds();
+        let shape = shape_of(routed.as_ref(), &peek);
+        drop(in_body);
+        let headers = forwarded_headers(headers, plan, &alias);
+        let body = if body.len() <= MAX_COPIED_BYTES { Bytes::copy_from_slice(&body) } else { body };
+        let translated = RefCell::default();
+        Ok((CallRequest { routed, shape, peek, headers, body, id, created, translated }, alias))
+    }
+}
+
+/// A request that was read whole.
+pub(crate) struct ReceivedRequest {
+    pub credentials: Credentials,
+    pub key: Option<AdmittedKey>,
+    pub routed: Option<Routed>,
+    pub head: Parts,
+    pub body: Bytes,
+    /// When its last byte was read.
+    pub at: Tick,
+}
+
+/// What a request's head amounts to.
+pub(crate) enum Admission {
+    /// The gateway responds by itself.
+    Respond(Response<Bytes>),
+    /// A call, once its body was read; without a dialect it is for embeddings.
+    Call(Credentials, Option<Routed>),
+}
+
+/// The dialect of error responses.
+pub(crate) fn error_dialect(route: &Route, headers: &HeaderMap) -> Dialect {
+    match route {
+        // A client that sends Anthropic's version header reads Anthropic's errors.
+        Route::Generate(_) => route.dialect(),
+        _ if models::is_anthropic(headers) => Dialect::Anthropic,
+        _ => route.dialect(),
+    }
+}
+
+/// Authenticates the client and routes the request.
+pub(crate) fn admit(plan: &Plan, route: Route, head: &Parts, tap: &ConnectionTap) -> Result<Admission, ErrorResponse> {
+    if route == Route::Health {
+        return Ok(Admission::Respond(Response::new(Bytes::from_static(b"ok\n"))));
+    }
+    let credentials = Credentials::of(plan, head)?;
+    if credentials.is_authenticated() {
+        tap.shows_key();
+    }
+    match route {
+        Route::Generate(routed) => Ok(Admission::Call(credentials, Some(routed))),
+        Route::Embeddings => Ok(Admission::Call(credentials, None)),
+        Route::Models => Ok(Admission::Respond(models::models(plan, &credentials, &head.headers))),
+        Route::Model(name) => models::model(plan, &credentials, &head.headers, &name).map(Admission::Respond),
+        Route::MethodNotAllowed => Err(ErrorResponse::new(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "method not allowed; use POST, or GET for lists of models",
+        )),
+        Route::Health | Route::NotFound => {
+            let message = "not found; docs/gateway.md lists the paths that are served";
+            Err(ErrorResponse::new(StatusCode::NOT_FOUND, message))
+        }
+    }
+}
+
+/// Whether the client wants a stream.
+fn shape_of(routed: Option<&Routed>, peek: &Glance) -> Shape {
+    let Some(routed) = routed else { return Shape::Whole };
+    let default = matches!(routed.dialect, Dialect::OllamaChat | Dialect::OllamaGenerate);
+    let requested = if peek.stream.unwrap_or(default) { Shape::Stream } else { Shape::Whole };
+    routed.shape.unwrap_or(requested)
+}
+
+/// The mode that the client chose for this call, else that of its alias.
+fn mode_for(headers: &HeaderMap, default: Mode) -> Result<Mode, ErrorResponse> {
+    let Some(value) = headers.get(MODE_HEADER) else { return Ok(default) };
+    let parsed = value.to_str().ok().and_then(crate::config::parse_mode);
+    parsed.ok_or_else(|| {
+        ErrorResponse::bad_request(format!("{MODE_HEADER} is `off`, `hedge`, `race` or `race=N` with N up to 16"))
+    })
+}

@@ -1,0 +1,45 @@
+//! Waits for the outcome of a call and turns it into a response.
+
+use super::body::CallBody;
+use super::error::ErrorResponse;
+use super::head::response_head;
+use crate::dispatch::call::{Call, Step};
+use bytes::Bytes;
+use http::Response;
+use std::future::poll_fn;
+
+/// Drives the call until its response can start.
+pub(crate) async fn respond(mut call: Box<Call>) -> Result<Response<CallBody>, ErrorResponse> {
+    let is_stream = call.account.request.is_stream();
+    let mut whole = Vec::new();
+    loop {
+        match poll_fn(|context| call.poll_step(context)).await {
+            Step::Won if is_stream => {
+                let head = response_head(&call);
+                let mut response = Response::new(CallBody::stream(call));
+                head.apply_to(&mut response);
+                return Ok(response);
+            }
+            Step::Won => {}
+            Step::Bytes(bytes) if whole.is_empty() => whole = bytes.into(),
+            Step::Bytes(bytes) => whole.extend_from_slice(&bytes),
+            Step::Finished => {
+                let head = response_head(&call);
+                let mut response = Response::new(CallBody::whole(Bytes::from(whole), call));
+                head.apply_to(&mut response);
+                return Ok(response);
+            }
+            Step::Broken { kind, .. } => return Err(call.error_response(kind, call.winner())),
+            Step::Failed { kind, attempt } => {
+                let refusal = match attempt {
+                    Some(attempt) => call.upstream_refusal(attempt),
+                    None => call.cached_refusal(),
+                };
+                return match refusal {
+                    Some(response) => Ok(response.map(CallBody::plain)),
+                    None => Err(call.error_response(kind, attempt)),
+                };
+            }
+        }
+    }
+}

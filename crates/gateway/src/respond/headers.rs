@@ -1,0 +1,30 @@
+//! Response headers: which of a provider's are forwarded, and the names of the gateway's own.
+
+use http::{HeaderMap, HeaderValue};
+use tokrate_net::Secrets;
+
+/// Headers of a provider that are useful to a client.
+const FORWARDED: [&str; 7] = [
+    "retry-after-ms",
+    "content-type",
+    "retry-after",
+    "request-id",
+    "x-request-id",
+    "x-should-retry",
+    "openai-processing-ms",
+];
+/// The call's id in the log.
+pub(crate) const CALL_HEADER: &str = "x-tokrate-call";
+
+/// Copies of the headers that are forwarded or that carry rate limits, without secrets.
+pub(crate) fn forwarded_headers(headers: &HeaderMap, secrets: &Secrets) -> HeaderMap {
+    let mut kept = HeaderMap::new();
+    for (name, value) in headers {
+        if (FORWARDED.contains(&name.as_str()) || name.as_str().contains("ratelimit"))
+            && let Ok(value) = HeaderValue::from_bytes(secrets.redacted_header(value).as_bytes())
+        {
+            kept.append(name.clone(), value);
+        }
+    }
+    kept
+}

@@ -1,0 +1,215 @@
+//! The account of one call: settles every attempt with router, budget and key, and writes its row.
+//!
+//! Invariant: each attempt is settled once, drained losers included; its reservation ends as soon as the attempt does,
+//! and the call leaves its key's count of open calls when its last attempt was settled.
+
+use crate::admission::open_call::OpenCall;
+use crate::admission::reservation::KeyReservation;
+use crate::state::lock::locked;
+use crate::state::plan::{Alias, Key, Plan};
+use crate::state::shared::Shared;
+use crate::upstream::attempt::Attempt;
+use crate::upstream::request::CallRequest;
+use std::cell::{Cell, OnceCell, RefCell};
+use std::sync::Arc;
+use tokrate_core::{FailureKind, Money, Span, Tick};
+use tokrate_meter::{AttemptEnd, CostBasis};
+use tokrate_route::{Admitted, Came, LaneId, Outcome, Reserved, Started, Stood};
+use tokrate_wire::BesideBody;
+
+/// Expected output tokens before anything was measured.
+const DEFAULT_OUTPUT_TOKENS: f64 = 256.0;
+
+/// The account of one call.
+pub(crate) struct Account {
+    pub shared: Arc<Shared>,
+    pub plan: Arc<Plan>,
+    pub alias: Arc<Alias>,
+    pub request: CallRequest,
+    /// When the last byte of the request was read.
+    pub arrived_at: Tick,
+    /// Estimated from the size of the request.
+    pub prompt_tokens: u64,
+    pub(super) key: Option<AdmittedKey>,
+    /// Reserved for the first attempt, until that starts.
+    pub first_reservation: RefCell<Option<KeyReservation>>,
+    /// What the body refers to beside itself, once it was looked for.
+    pub beside: OnceCell<BesideBody>,
+    extra_usd: Cell<f64>,
+    /// Input tokens as the last provider reported them: the best guess for one that did not.
+    pub(super) reported_input: Cell<Option<u64>>,
+    pub(super) counted_input: Cell<Option<u64>>,
+    _open: OpenCall,
+}
+
+/// A key whose call was admitted; the call leaves the key's count when this is dropped.
+pub(crate) struct AdmittedKey {
+    pub(super) key: Arc<Key>,
+    admitted: Cell<Option<Admitted>>,
+}
+
+impl AdmittedKey {
+    pub fn new(key: Arc<Key>, admitted: Admitted) -> AdmittedKey {
+        AdmittedKey { key, admitted: Cell::new(Some(admitted)) }
+    }
+}
+
+impl Drop for AdmittedKey {
+    fn drop(&mut self) {
+        if let Some(admitted) = self.admitted.take() {
+            locked(&self.key.meter).leave(admitted);
+        }
+    }
+}
+
+/// What an attempt holds until it is settled.
+pub(crate) struct AttemptLease {
+    pub started: Started,
+    pub reserved: Option<Reserved>,
+    /// From the key's limits, until the attempt has ended.
+    pub key: Option<KeyReservation>,
+    /// Known once the attempt has ended.
+    pub cost: Option<AttemptCost>,
+}
+
+/// What an attempt cost, and how that is known.
+#[derive(Clone, Copy)]
+pub(crate) struct AttemptCost {
+    /// `None` without a price.
+    pub amount: Option<Money>,
+    pub basis: CostBasis,
+}
+
+/// How an attempt ended.
+#[derive(Clone, Copy)]
+pub(crate) struct AttemptOutcome {
+    pub number: usize,
+    pub end: AttemptEnd,
+    pub won: bool,
+    pub failure: Option<FailureKind>,
+    /// How long the provider asked to wait.
+    pub retry_after: Option<Span>,
+    /// The gateway's own time.
+    pub overhead: Option<Span>,
+}
+
+impl Account {
+    pub fn new(
+        shared: Arc<Shared>,
+        plan: Arc<Plan>,
+        alias: Arc<Alias>,
+        request: CallRequest,
+        key: Option<AdmittedKey>,
+        arrived_at: Tick,
+        open: OpenCall,
+    ) -> Account {
+        let prompt_tokens = request.prompt_tokens();
+        Account {
+            shared,
+            plan,
+            alias,
+            request,
+            arrived_at,
+            prompt_tokens,
+            key,
+            first_reservation: RefCell::default(),
+            beside: OnceCell::new(),
+            extra_usd: Cell::new(0.0),
+            reported_input: Cell::new(None),
+            counted_input: Cell::new(None),
+            _open: open,
+        }
+    }
+
+    /// Expected output tokens of this call.
+    pub fn expected_output_tokens(&self) -> f64 {
+        let limit = self.request.output_limit();
+        let default = limit.map_or(DEFAULT_OUTPUT_TOKENS, |limit| (limit as f64).min(DEFAULT_OUTPUT_TOKENS));
+        locked(&self.alias.output_length).expected(limit).unwrap_or(default)
+    }
+
+    /// Expected cost of this call on a lane (USD).
+    pub fn expected_usd(&self, lane: LaneId) -> Option<f64> {
+        let output = self.expected_output_tokens().round() as u64;
+        locked(&self.plan.router).cost_usd(lane, self.prompt_tokens, output)
+    }
+
+    /// The client's key.
+    pub fn key(&self) -> Option<&Arc<Key>> {
+        self.key.as_ref().map(|admitted_key| &admitted_key.key)
+    }
+
+    /// Cost of the attempts beside the one that was needed (USD), as far as they were settled.
+    pub fn extra_usd(&self) -> f64 {
+        self.extra_usd.get()
+    }
+
+    /// Computes the cost of an attempt that has ended and settles it with the key; its row is written later.
+    pub fn settle_cost(&self, attempt: &Attempt, lease: &mut AttemptLease, end: AttemptEnd) {
+        let (Some(numbers), None) = (attempt.measured(), lease.cost) else { return };
+        let cost = self.cost_of(attempt, numbers, end);
+        lease.cost = Some(cost);
+        if let Some(key) = lease.key.take() {
+            let output = numbers.usage.output.unwrap_or(numbers.tokens_std);
+            let tokens = match (cost.basis, output) {
+                // It was never sent, or was refused.
+                (CostBasis::Free, 0) => 0,
+                _ => numbers.usage.input.unwrap_or(self.prompt_tokens).saturating_add(output),
+            };
+            key.settle(tokens, cost.amount.unwrap_or_default());
+        }
+    }
+
+    /// Releases what an attempt holds, reports to router and budget, and writes the row.
+    pub fn settle(&self, attempt: &Attempt, mut lease: AttemptLease, outcome: AttemptOutcome) {
+        let now = self.shared.clock.now();
+        self.settle_cost(attempt, &mut lease, outcome.end);
+        let (Some(numbers), Some(cost)) = (attempt.measured(), lease.cost) else { return };
+        let cost_usd = cost.amount.map(Money::as_usd);
+        let output = numbers.usage.output.unwrap_or(numbers.tokens_std);
+        let is_extra = lease.reserved.is_some();
+        let mut budget = locked(&self.alias.budget);
+        let stood = match outcome.end {
+            _ if outcome.won => Stood::Won,
+            AttemptEnd::Lost => Stood::Lost,
+            _ => Stood::Neither,
+        };
+        budget.settle(now, lease.reserved, cost_usd.unwrap_or(0.0), stood);
+        drop(budget);
+        // Of a pair of attempts the one that did not win was extra.
+        if !outcome.won && (is_extra || outcome.end == AttemptEnd::Lost) {
+            self.extra_usd.set(self.extra_usd.get() + cost_usd.unwrap_or(0.0));
+        }
+        let cancelled =
+            matches!(outcome.end, AttemptEnd::Lost | AttemptEnd::Abandoned).then_some(FailureKind::Cancelled);
+        let learned = Outcome {
+            // A client's disconnect is not held against the lane, nor is a flaw in an answer that was delivered whole.
+            failure: cancelled.or(outcome.failure.filter(|_| outcome.end != AttemptEnd::Answered)),
+            retry_after: outcome.retry_after,
+            prompt_tokens: self.prompt_tokens,
+            output_tokens: output,
+            output_speed: numbers.output_speed,
+            came: match self.request.is_stream() {
+                true => Came::Streamed,
+                false => Came::Whole { expected_tokens: self.expected_output_tokens() },
+            },
+        };
+        let mut started = lease.started;
+        let mut router = locked(&self.plan.router);
+        if let Some(ttft) = numbers.ttft_ns.map(Span::from_nanos).filter(|_| self.request.is_stream()) {
+            router.first_token(&mut started, now, ttft, self.prompt_tokens);
+        }
+        let lane = &attempt.lane;
+        let before = router.breaker(lane.id, now);
+        router.finish(started, now, &learned);
+        let after = router.breaker(lane.id, now);
+        drop(router);
+        if let (Some(before), Some(after)) = (before, after) {
+            self.shared.breaker_notices.record(&lane.config.name, &lane.health, before, after, now);
+        }
+        if outcome.end == AttemptEnd::Answered {
+            locked(&self.alias.output_length).saw(now, output);
+        }
+        self.shared.write(self.log_row(attempt, numbers, outcome, cost, now));
+    }
+}

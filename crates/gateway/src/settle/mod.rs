@@ -1,0 +1,6 @@
+//! What remains when an attempt has ended: its cost, its row in the log, what router and budgets learn, the statistics.
+
+pub(crate) mod account;
+mod cost;
+pub(crate) mod row;
+pub(crate) mod stats;

@@ -1,0 +1,180 @@
+//! What is remembered of a lane beside its speed: its last failure, and whether it lacks embeddings.
+//!
+//! Whether a lane is used after a failure is up to the router's breaker. Invariant: no key is kept, and the size is
+//! bounded by the configured lanes.
+
+use crate::state::lock::locked;
+use bytes::Bytes;
+use http::{HeaderValue, StatusCode};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use tokrate_core::{FailureKind, Span, Tick, one_line};
+use tokrate_route::{Blame, BreakerState, blame};
+use tokrate_wire::Dialect;
+
+/// How long a lane without embeddings is skipped for them; short enough that an engine which gained them is used within
+/// the hour.
+const EMBEDDINGS_RETRY_AFTER: Span = Span::from_secs(3_600);
+/// Longest excerpt of a provider's message in a notice (bytes).
+const MAX_MESSAGE_BYTES: usize = 200;
+/// Notices that wait to be printed; nobody reads more than these at once.
+const MAX_LINES: usize = 64;
+
+/// What is remembered of one lane.
+#[derive(Default)]
+pub(crate) struct LaneHealth {
+    last_failure: Mutex<Option<Arc<LaneFailure>>>,
+    no_embeddings_until: Mutex<Option<Tick>>,
+}
+
+/// A failure of a lane.
+#[derive(Debug)]
+pub(crate) struct LaneFailure {
+    pub kind: FailureKind,
+    pub status: Option<StatusCode>,
+    /// The message of the lane or the transport.
+    pub message: String,
+    /// The lane's response, if it refused.
+    pub refusal: Option<Refusal>,
+}
+
+/// A refusal as the provider wrote it, without any key.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    pub dialect: Dialect,
+    pub content_type: Option<HeaderValue>,
+    pub body: Bytes,
+}
+
+impl LaneHealth {
+    /// Remembers a failure that is held against the lane.
+    pub fn record_failure(&self, failure: LaneFailure) {
+        *locked(&self.last_failure) = Some(Arc::new(failure));
+    }
+
+    /// The last failure.
+    pub fn last_failure(&self) -> Option<Arc<LaneFailure>> {
+        locked(&self.last_failure).clone()
+    }
+
+    /// Remembers that the lane has no path for embeddings.
+    pub fn record_missing_embeddings(&self, now: Tick) {
+        *locked(&self.no_embeddings_until) = Some(now + EMBEDDINGS_RETRY_AFTER);
+    }
+
+    /// Whether the lane is known to have no embeddings.
+    pub fn lacks_embeddings(&self, now: Tick) -> bool {
+        locked(&self.no_embeddings_until).is_some_and(|until| now < until)
+    }
+
+    /// Takes over the last failure of the same lane in an earlier plan. Whether it has embeddings is found out again,
+    /// because new settings suggest that something has changed.
+    pub fn inherit(&self, known: &LaneHealth) {
+        *locked(&self.last_failure) = known.last_failure();
+    }
+}
+
+/// Whether a failure is held against the lane, its settings or its load.
+pub(crate) fn is_lane_failure(kind: FailureKind) -> bool {
+    matches!(blame(kind), Blame::Key | Blame::Load | Blame::Lane)
+}
+
+impl LaneFailure {
+    /// Kind, status and message in one line.
+    pub fn summary(&self) -> String {
+        let mut summary = self.kind.name().replace('_', " ");
+        if let Some(status) = self.status.filter(|status| !status.is_success()) {
+            summary.push_str(&format!(" ({})", status.as_u16()));
+        }
+        if !self.message.is_empty() {
+            summary.push_str(": ");
+            summary.push_str(&one_line(&self.message, MAX_MESSAGE_BYTES));
+        }
+        summary
+    }
+}
+
+/// One line for each breaker that has opened, until they are printed.
+#[derive(Default)]
+pub(crate) struct BreakerNotices(Mutex<VecDeque<String>>);
+
+impl BreakerNotices {
+    /// Adds a line if the breaker opened with the end of an attempt.
+    pub fn record(&self, lane: &str, health: &LaneHealth, before: BreakerState, after: BreakerState, now: Tick) {
+        let BreakerState::Open { until, why } = after else { return };
+        if matches!(before, BreakerState::Open { .. }) {
+            return;
+        }
+        let cause = health.last_failure().map_or_else(|| "it failed".to_owned(), |failure| failure.summary());
+        let mut line = format!("lane {lane} is out of rotation for {}: {cause}", format_seconds(until - now));
+        if why == Blame::Key {
+            line.push_str(&format!("; correct its key or model under [gateway.lanes.{lane}] and send SIGHUP"));
+        }
+        let mut lines = locked(&self.0);
+        if lines.len() == MAX_LINES {
+            lines.pop_front();
+        }
+        lines.push_back(line);
+    }
+
+    /// The lines since the last call of this.
+    pub fn take(&self) -> Vec<String> {
+        locked(&self.0).drain(..).collect()
+    }
+}
+
+/// Whole seconds, rounded up.
+pub(crate) fn format_seconds(wait: Span) -> String {
+    format!("{} s", wait.as_nanos().div_ceil(1_000_000_000))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn last_failure(message: &str) -> LaneFailure {
+        LaneFailure {
+            kind: FailureKind::Unauthorized,
+            status: Some(StatusCode::UNAUTHORIZED),
+            message: message.to_owned(),
+            refusal: None,
+        }
+    }
+
+    #[test]
+    fn a_breaker_that_opens_adds_one_line_and_one_that_stays_open_adds_none() {
+        let (breaker_notices, health) = (BreakerNotices::default(), LaneHealth::default());
+        health.record_failure(last_failure("no such key"));
+        let now = Tick::ZERO + Span::from_secs(1);
+        let open = BreakerState::Open { until: now + Span::from_millis(599_001), why: Blame::Key };
+        breaker_notices.record("one", &health, BreakerState::Closed, BreakerState::Closed, now);
+        breaker_notices.record("one", &health, BreakerState::Closed, open, now);
+        breaker_notices.record("one", &health, open, open, now);
+        let lines = breaker_notices.take();
+        assert_eq!(
+            lines,
+            [
+                "lane one is out of rotation for 600 s: unauthorized (401): no such key; correct its key or model under [gateway.lanes.one] and send SIGHUP"
+            ]
+        );
+        breaker_notices.record("one", &health, BreakerState::HalfOpen { probing: true }, open, now);
+        assert_eq!(breaker_notices.take().len(), 1, "a try that failed");
+        (0..1_000).for_each(|_| breaker_notices.record("one", &health, BreakerState::Closed, open, now));
+        assert_eq!(breaker_notices.take().len(), MAX_LINES);
+    }
+
+    #[test]
+    fn a_notice_is_short_whatever_a_provider_writes() {
+        let summary = last_failure(&"x".repeat(1 << 20)).summary();
+        assert!(summary.len() < MAX_MESSAGE_BYTES + 50 && summary.ends_with('…'), "{summary}");
+    }
+
+    #[test]
+    fn missing_embeddings_are_forgotten_after_a_while() {
+        let health = LaneHealth::default();
+        let now = Tick::ZERO + Span::from_secs(5);
+        assert!(!health.lacks_embeddings(now));
+        health.record_missing_embeddings(now);
+        assert!(health.lacks_embeddings(now) && !health.lacks_embeddings(now + EMBEDDINGS_RETRY_AFTER));
+    }
+}

@@ -1,0 +1,116 @@
+//! The state that all threads of a gateway share: plan, router, log, counters.
+//!
+//! Invariant: a lock is held for a decision, never across a wait.
+
+use crate::config::Config;
+use crate::error::GatewayError;
+use crate::otel::status::ExportStatus;
+use crate::settle::stats::Stats;
+use crate::state::lane_health::BreakerNotices;
+use crate::state::plan::Plan;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+use tokrate_meter::Attempt as Row;
+use tokrate_net::Clock;
+use tokrate_net::server::ByteBudget;
+use tokrate_store::Log;
+
+/// Shared by all threads.
+pub(crate) struct Shared {
+    pub clock: Clock,
+    pub log: Option<Log>,
+    /// Statistics for the admin side.
+    pub stats: Stats,
+    /// Breakers that have opened and were not reported yet.
+    pub breaker_notices: BreakerNotices,
+    /// How the metrics export fares.
+    pub exports: ExportStatus,
+    /// The budget for bodies of open calls.
+    pub bodies: Arc<ByteBudget>,
+    /// The budget for buffered answers of open calls.
+    pub answers: Arc<ByteBudget>,
+    /// Open calls, and calls since the start.
+    pub open_calls: AtomicUsize,
+    calls: AtomicU64,
+    /// The prefix of this run's call ids.
+    prefix: String,
+    plan: RwLock<Arc<Plan>>,
+    /// Rises with every new plan, so that threads notice it.
+    generation: AtomicU64,
+}
+
+impl Shared {
+    pub fn new(clock: Clock, plan: Plan, log: Option<Log>) -> Shared {
+        // Wall time in nanoseconds is unique to a run on one machine.
+        let prefix = format!("{:x}", clock.wall_nanos());
+        Shared {
+            bodies: ByteBudget::new(plan.limits.bodies_bytes),
+            answers: ByteBudget::new(plan.limits.answers_bytes),
+            clock,
+            log,
+            stats: Stats::default(),
+            breaker_notices: BreakerNotices::default(),
+            exports: ExportStatus::default(),
+            open_calls: AtomicUsize::new(0),
+            calls: AtomicU64::new(0),
+            prefix,
+            plan: RwLock::new(Arc::new(plan)),
+            generation: AtomicU64::new(0),
+        }
+    }
+
+    /// The plan in force.
+    pub fn plan(&self) -> Arc<Plan> {
+        Arc::clone(&self.plan.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The plan, to be changed by a test before it is shared.
+    #[cfg(test)]
+    pub fn plan_mut(&mut self) -> &mut Plan {
+        let plan = self.plan.get_mut().unwrap_or_else(PoisonError::into_inner);
+        Arc::get_mut(plan).expect("nobody else has it")
+    }
+
+    /// The generation of the plan.
+    pub fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    /// Switches to another configuration; what was learned and counted stays. Blocks while host names are resolved.
+    pub fn reconfigure(&self, config: &Config) -> Result<(), GatewayError> {
+        let (clock, previous) = (self.clock, self.plan());
+        let mut plan = Plan::resolve_blocking(config, clock)?;
+        // What can fail comes before the limits of open calls are changed.
+        let log = self.log.as_ref();
+        let spent = log.map(|log| plan.spent(log, clock.wall_seconds(), Some(&previous))).transpose()?;
+        plan.inherit(&previous, clock.now());
+        spent.iter().for_each(|spent| plan.restore(spent));
+        self.adopt(plan);
+        Ok(())
+    }
+
+    fn adopt(&self, plan: Plan) {
+        *self.plan.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(plan);
+        self.generation.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// A unique id for the next call.
+    pub fn next_call_id(&self) -> String {
+        format!("{}-{:x}", self.prefix, self.calls.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// A unique id of this run.
+    pub fn run_id(&self) -> &str {
+        &self.prefix
+    }
+
+    /// Counts a row, and writes it to the log if there is one.
+    pub fn write(&self, mut row: Row) {
+        // A provider may put a megabyte where the model's name belongs.
+        row.bound_texts();
+        self.stats.record(&row);
+        if let Some(log) = &self.log {
+            log.write(row);
+        }
+    }
+}

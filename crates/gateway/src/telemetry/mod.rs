@@ -1,0 +1,53 @@
+//! The state of a running gateway as plain values, for its admin side and for exporters.
+
+pub(crate) mod aliases;
+pub mod metrics;
+pub(crate) mod snapshot;
+
+pub use crate::otel::status::ExportCounts;
+pub use crate::settle::stats::histogram::Histogram;
+pub use crate::settle::stats::{
+    AliasStats, AttemptTrace, Band, CallTrace, Distribution, FailureCounts, LaneStats, LastHour, MINUTES, Minute,
+    OPEN_MINUTES, Operation, OperationStats, SPEED_STEPS, StatsSnapshot,
+};
+pub use aliases::AliasStatus;
+pub use snapshot::{LaneState, LaneStatus, LogStatus, Snapshot, blame_name};
+
+use crate::state::shared::Shared;
+use std::sync::Arc;
+use tokrate_core::Tick;
+use tokrate_net::Clock;
+use tokrate_store::Log;
+
+/// Read access to a running gateway.
+#[derive(Clone)]
+pub struct Observer {
+    shared: Arc<Shared>,
+    started_at: Tick,
+}
+
+impl Observer {
+    pub(crate) fn new(shared: Arc<Shared>, started_at: Tick) -> Observer {
+        Observer { shared, started_at }
+    }
+
+    /// The state of the gateway now. Blocks for as long as it takes to read a file of `/proc`.
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot::of(&self.shared, self.started_at)
+    }
+
+    /// The throughput log, if one is kept.
+    pub fn log(&self) -> Option<&Log> {
+        self.shared.log.as_ref()
+    }
+
+    /// SHA-256 of the key that the admin side asks for, by the configuration in force.
+    pub fn admin_key(&self) -> Option<[u8; 32]> {
+        self.shared.plan().admin_key
+    }
+
+    /// The clock of the gateway.
+    pub fn clock(&self) -> Clock {
+        self.shared.clock
+    }
+}

@@ -1,0 +1,273 @@
+//! One attempt of a call: a request to one lane, and the response.
+//!
+//! Invariant: dropping it closes the connection (over HTTP/2, resets the stream) at once.
+
+use crate::state::lane_health::{LaneFailure, Refusal};
+use crate::state::plan::Lane;
+use crate::upstream::body::{BodyReader, BodySink, UpstreamBody};
+use crate::upstream::not_found::classify_not_found;
+use bytes::Bytes;
+use http::StatusCode;
+use http::header::CONTENT_TYPE;
+use std::cell::RefCell;
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use tokrate_core::{EventBatch, FailureKind, Oddity, Span, Tick};
+use tokrate_meter::{AttemptRole, Ending, LiveNumbers};
+use tokrate_net::{Client, ConnectionUse, Exchange, Limits, Outgoing};
+use tokrate_probe::{REFUSAL_BYTES_MOST, deliver};
+use tokrate_route::Failed;
+use tokrate_wire::Dialect;
+
+const NO_ROOM: &str = "the gateway buffers as many bytes of answers as its limit `answers_bytes` allows";
+
+/// Statuses of servers that do not have a path.
+const NO_SUCH_PATH: [StatusCode; 3] =
+    [StatusCode::NOT_FOUND, StatusCode::METHOD_NOT_ALLOWED, StatusCode::NOT_IMPLEMENTED];
+
+/// An attempt, while it runs and after.
+pub(crate) struct Attempt {
+    pub lane: Arc<Lane>,
+    /// Index of the lane's endpoint.
+    pub endpoint: usize,
+    pub role: AttemptRole,
+    /// When it was started, and the wall time of that (ms since 1970).
+    pub started_at: Tick,
+    pub started_unix_ms: u64,
+    /// Attempts that the lane had in flight then, this one included.
+    pub in_flight: u32,
+    /// Size of the request's body.
+    pub request_bytes: usize,
+    pub body: Rc<RefCell<UpstreamBody>>,
+    pub connection_new: bool,
+    /// Whether the response was complete by the rules of HTTP.
+    is_complete: bool,
+    ended_at: Option<Tick>,
+    measured: Option<LiveNumbers>,
+    running: Option<Pin<Box<dyn Future<Output = Exchange>>>>,
+}
+
+/// What an attempt is started with.
+pub(crate) struct AttemptStart {
+    pub lane: Arc<Lane>,
+    pub endpoint: usize,
+    pub role: AttemptRole,
+    pub at: Tick,
+    pub unix_ms: u64,
+    pub in_flight: u32,
+}
+
+impl Attempt {
+    /// Starts an attempt; nothing is sent before it is polled.
+    pub fn start(
+        start: AttemptStart,
+        client: Rc<Client>,
+        outgoing: Outgoing,
+        body: UpstreamBody,
+        limits: Limits,
+    ) -> Attempt {
+        let mut attempt = Attempt::unsent(start, body);
+        attempt.request_bytes = outgoing.body.len();
+        let mut receiving = BodySink(Rc::clone(&attempt.body));
+        attempt.running = Some(Box::pin(async move { deliver(&client, &outgoing, limits, &mut receiving).await }));
+        attempt
+    }
+
+    /// An attempt that failed before it could be sent.
+    pub fn unsendable(
+        start: AttemptStart,
+        batch: Rc<RefCell<EventBatch>>,
+        kind: FailureKind,
+        message: String,
+    ) -> Attempt {
+        let at = start.at;
+        let mut attempt = Attempt::unsent(start, UpstreamBody::new(BodyReader::Opaque, batch));
+        attempt.close(at, Ending::Failed { kind, message, retry_after: None });
+        attempt
+    }
+
+    fn unsent(start: AttemptStart, body: UpstreamBody) -> Attempt {
+        let AttemptStart { lane, endpoint, role, at, unix_ms, in_flight } = start;
+        Attempt {
+            lane,
+            endpoint,
+            role,
+            started_at: at,
+            started_unix_ms: unix_ms,
+            in_flight,
+            request_bytes: 0,
+            body: Rc::new(RefCell::new(body)),
+            connection_new: false,
+            is_complete: false,
+            ended_at: None,
+            measured: None,
+            running: None,
+        }
+    }
+
+    /// Takes a running attempt out of its call; what stays behind counts as ended.
+    pub fn detach(&mut self) -> Attempt {
+        Attempt {
+            lane: Arc::clone(&self.lane),
+            body: Rc::clone(&self.body),
+            measured: self.measured.take(),
+            running: self.running.take(),
+            ..*self
+        }
+    }
+
+    /// The dialect of the endpoint.
+    pub fn dialect(&self) -> Dialect {
+        self.lane.endpoints[self.endpoint].config.dialect
+    }
+
+    /// Whether the exchange is still running.
+    pub fn is_running(&self) -> bool {
+        self.running.is_some()
+    }
+
+    /// Drives the exchange; true if it has just ended.
+    pub fn poll(&mut self, context: &mut Context<'_>) -> bool {
+        let Some(running) = &mut self.running else { return false };
+        let polled = running.as_mut().poll(context);
+        if self.body.borrow().is_over_budget {
+            self.running = None;
+            let at = self.body.borrow().answer.last_byte_at().unwrap_or(self.started_at);
+            self.close(
+                at,
+                Ending::Failed { kind: FailureKind::TooLarge, message: NO_ROOM.to_owned(), retry_after: None },
+            );
+            return true;
+        }
+        match polled {
+            Poll::Pending => false,
+            Poll::Ready(exchange) => {
+                self.running = None;
+                self.connection_new = exchange.connection.new;
+                self.is_complete = exchange.outcome.is_ok();
+                let mut body = self.body.borrow_mut();
+                body.end(exchange.ended_at);
+                if exchange.outcome.is_ok() {
+                    body.report_translation_failure(exchange.ended_at);
+                }
+                drop(body);
+                let mut ending = self.body.borrow().ending_of(exchange.outcome);
+                self.reclassify_not_found(&mut ending);
+                self.close(exchange.ended_at, ending);
+                true
+            }
+        }
+    }
+
+    /// Cancels the exchange and closes its connection. No effect on one that has ended.
+    pub fn cancel(&mut self, now: Tick) {
+        if self.running.take().is_some() {
+            let cancelled =
+                || Ending::Failed { kind: FailureKind::Cancelled, message: String::new(), retry_after: None };
+            let ending = self.body.borrow().translation_failure().unwrap_or_else(cancelled);
+            self.close(now, ending);
+        }
+    }
+
+    /// How it failed. An answer without text that gives a finish reason is no failure.
+    pub fn failure(&self) -> Option<Failed> {
+        let measured = self.measured.as_ref()?;
+        let failure = measured.failure.as_ref()?;
+        let has_reason = measured.finish.is_some() && self.body.borrow().is_good();
+        let is_empty_answer = failure.kind == FailureKind::Empty && has_reason;
+        (!is_empty_answer).then_some(Failed { kind: failure.kind, retry_after: failure.retry_after })
+    }
+
+    /// The failure as measured; an answer without text counts as one.
+    pub fn measured_failure(&self) -> Option<FailureKind> {
+        Some(self.measured.as_ref()?.failure.as_ref()?.kind)
+    }
+
+    /// The status with which the lane refused the request.
+    pub fn refused_status(&self) -> Option<StatusCode> {
+        self.body.borrow().answer.head().map(|head| head.status).filter(StatusCode::is_client_error)
+    }
+
+    /// Whether a part of the response could not be decoded.
+    pub fn has_unreadable_parts(&self) -> bool {
+        self.measured.as_ref().is_some_and(|measured| measured.oddities.count(Oddity::Unreadable) > 0)
+    }
+
+    /// The error message of the lane or the transport, without any key.
+    pub fn error_message(&self) -> String {
+        let failure = self.measured.as_ref().and_then(|measured| measured.failure.as_ref());
+        failure.map(|failure| failure.message.clone()).unwrap_or_default()
+    }
+
+    /// Whether a refusal is complete and can be passed on. Half of an error document cannot be parsed by any client.
+    pub fn has_whole_refusal(&self) -> bool {
+        self.is_complete && self.body.borrow().answer.refusal_body().len() < REFUSAL_BYTES_MOST
+    }
+
+    /// The failure, to be remembered with the lane.
+    pub fn lane_failure(&self, kind: FailureKind) -> LaneFailure {
+        let body = self.body.borrow();
+        let is_whole = self.has_whole_refusal();
+        let refused = body.answer.head().filter(|head| is_whole && head.status.is_client_error());
+        let refusal = refused.map(|head| Refusal {
+            dialect: self.dialect(),
+            content_type: head.headers.get(CONTENT_TYPE).cloned(),
+            body: self.redacted_refusal(&body),
+        });
+        LaneFailure { kind, status: body.answer.head().map(|head| head.status), message: self.error_message(), refusal }
+    }
+
+    /// The body of the lane's refusal, without any key.
+    pub fn redacted_refusal(&self, body: &UpstreamBody) -> Bytes {
+        Bytes::from(self.redacted(String::from_utf8_lossy(body.answer.refusal_body()).into_owned()))
+    }
+
+    /// Whether the lane answered a request for embeddings with the status of an unknown path.
+    pub fn lacks_embeddings(&self) -> bool {
+        let body = self.body.borrow();
+        let status = body.answer.head().map(|head| head.status);
+        let is_missing = status.is_some_and(|status| NO_SUCH_PATH.contains(&status));
+        is_missing && body.is_opaque() && self.lane.config.embeddings != Some(true)
+    }
+
+    /// A text without the lane's keys.
+    fn redacted(&self, text: String) -> String {
+        self.lane.endpoints[self.endpoint].secrets.redacted(text)
+    }
+
+    /// From its start to its end, or to `now` while it runs.
+    pub fn total(&self, now: Tick) -> Span {
+        self.ended_at.unwrap_or(now) - self.started_at
+    }
+
+    /// The measurements of an attempt that has ended.
+    pub fn measured(&self) -> Option<&LiveNumbers> {
+        self.measured.as_ref()
+    }
+
+    /// A 404 may be about the model or the path in the settings rather than about the client's request.
+    fn reclassify_not_found(&self, ending: &mut Ending) {
+        let Ending::Failed { kind, .. } = ending else { return };
+        if self.lacks_embeddings() {
+            // Even if the error names the model: a chat model is not found among embedding models.
+            return *kind = FailureKind::NotFound;
+        }
+        let body = self.body.borrow();
+        if let Some(head) = body.answer.head() {
+            *kind = classify_not_found(*kind, head.status, body.answer.refusal_body(), &self.lane.config.model);
+        }
+    }
+
+    fn close(&mut self, at: Tick, ending: Ending) {
+        let mut body = self.body.borrow_mut();
+        let connection = ConnectionUse { new: self.connection_new, ..ConnectionUse::default() };
+        let timing = body.answer.timing(self.started_at, at, connection);
+        let measured = body.measure(&timing, ending);
+        drop(body);
+        self.ended_at = Some(at);
+        self.measured = Some(measured);
+    }
+}

@@ -1,0 +1,369 @@
+//! The response of a lane as it arrives: bytes for the client, events for the race, numbers for the log.
+//!
+//! Invariant: in the client's own dialect the bytes are the lane's own, in order, once; the bytes of one read stay
+//! together, so that they can leave in one write.
+
+use crate::respond::headers::forwarded_headers;
+use bytes::Bytes;
+use serde::Deserialize;
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+use tokrate_core::{EventBatch, FailureKind, Oddity, StreamEvent, TextRange, Tick, Usage, What};
+use tokrate_meter::{Ending, Failure, LiveMeter, LiveNumbers, Timing};
+use tokrate_net::server::{ByteBudget, ByteShare};
+use tokrate_net::{Departure, ExchangeFailure, Head, Redactor, Sink};
+use tokrate_probe::{Answer, Recipient};
+use tokrate_wire::{AnswerTranslator, Decoder, Dialect, Passage, Shape, UsageFilter, error_event};
+
+/// Reading from a streaming lane pauses while this much waits for the client: the size of one read (bytes).
+const MAX_READY_BYTES: usize = 64 * 1024;
+
+/// What an answer may buffer before it counts against the budget of all answers: about what a stream buffers that is
+/// forwarded without delay (bytes).
+const MAX_UNCOUNTED_BYTES: usize = 2 * MAX_READY_BYTES;
+
+/// How the body is processed.
+pub(crate) enum BodyReader {
+    /// Forwarded unchanged and decoded alongside. The filter removes usage that only the gateway asked for.
+    PassThrough { decoder: Box<Decoder>, filter: Option<Box<UsageFilter>> },
+    /// Re-encoded in the client's dialect.
+    Translated(Box<AnswerTranslator>),
+    /// Forwarded without being decoded.
+    Opaque,
+}
+
+/// Bytes on their way to the client, which count against the budget until they are dropped.
+struct CountedBytes {
+    ready: Vec<u8>,
+    _share: ByteShare,
+}
+
+impl AsRef<[u8]> for CountedBytes {
+    fn as_ref(&self) -> &[u8] {
+        &self.ready
+    }
+}
+
+/// A stream that broke off, as its client is told.
+pub(crate) struct StreamFailure<'a> {
+    pub dialect: Dialect,
+    pub shape: Shape,
+    pub kind: FailureKind,
+    pub message: &'a str,
+}
+
+/// The response of one attempt so far.
+pub(crate) struct UpstreamBody {
+    /// Its timing and head, and the body of a refusal.
+    pub answer: Answer,
+    /// Measures the decoded events.
+    pub meter: LiveMeter,
+    /// Events that the race has not seen yet: the first content, every end and failure, and the last event of each
+    /// read.
+    race_events: Vec<StreamEvent>,
+    has_content: bool,
+    /// Whether there were further choices; only the first is measured.
+    pub has_further_answers: bool,
+    ready: Vec<u8>,
+    /// Its share of the bytes that all answers may buffer; `None` where that is not limited.
+    share: Option<ByteShare>,
+    /// Whether there was no room for it, so that it takes no more bytes.
+    pub is_over_budget: bool,
+    /// Whether bytes are forwarded as they arrive.
+    pub is_forwarded: bool,
+    /// Whether the race knows that the response cannot be translated.
+    has_reported_failure: bool,
+    text: Option<String>,
+    reader: BodyReader,
+    batch: Rc<RefCell<EventBatch>>,
+}
+
+impl UpstreamBody {
+    /// An empty body; `batch` is shared by all bodies of a worker, which decodes one read at a time.
+    pub fn new(reader: BodyReader, batch: Rc<RefCell<EventBatch>>) -> UpstreamBody {
+        UpstreamBody {
+            answer: Answer::default(),
+            meter: LiveMeter::new(),
+            race_events: Vec::new(),
+            has_content: false,
+            has_further_answers: false,
+            ready: Vec::new(),
+            share: None,
+            is_over_budget: false,
+            is_forwarded: false,
+            has_reported_failure: false,
+            text: None,
+            reader,
+            batch,
+        }
+    }
+
+    /// Removes secrets from what arrives.
+    pub fn with_redactor(self, redactor: Redactor) -> UpstreamBody {
+        UpstreamBody { answer: Answer::new(redactor), ..self }
+    }
+
+    /// Counts what is buffered against a budget.
+    pub fn with_byte_budget(self, answers: &Arc<ByteBudget>) -> UpstreamBody {
+        UpstreamBody { share: Some(answers.share()), ..self }
+    }
+
+    /// When the last byte of the request was handed to the socket, the first time if the request was sent again.
+    pub fn sent_at(&self) -> Option<Tick> {
+        self.answer.sent_at()
+    }
+
+    /// Whether the body is forwarded without being decoded, as embeddings are.
+    pub fn is_opaque(&self) -> bool {
+        matches!(self.reader, BodyReader::Opaque)
+    }
+
+    /// Whether the status is 2xx.
+    pub fn is_good(&self) -> bool {
+        self.answer.is_good()
+    }
+
+    /// Takes the bytes that are ready for the client.
+    pub fn take_ready(&mut self) -> Option<Bytes> {
+        if self.ready.is_empty() {
+            return None;
+        }
+        let ready = std::mem::take(&mut self.ready);
+        let Some(share) = self.share.as_mut().filter(|share| share.bytes() > 0) else {
+            return Some(Bytes::from(ready));
+        };
+        // They stay counted until the client has taken them.
+        let taken = share.split(ready.len());
+        Some(Bytes::from_owner(CountedBytes { ready, _share: taken }))
+    }
+
+    /// The bytes that end a stream that broke off; `tail` is the end of what was sent before.
+    pub fn break_off(&mut self, failure: &StreamFailure<'_>, tail: &[u8]) -> Vec<u8> {
+        match &mut self.reader {
+            BodyReader::Translated(translator) => {
+                let mut out = Vec::new();
+                translator.break_off(failure.kind, failure.message, &mut out);
+                out
+            }
+            _ => error_event(failure.dialect, failure.shape, failure.kind, failure.message, tail),
+        }
+    }
+
+    /// Takes the events that the race has not seen yet.
+    pub fn take_race_events(&mut self) -> impl Iterator<Item = StreamEvent> {
+        self.race_events.drain(..)
+    }
+
+    /// The measurements of a response that has ended. To be called once.
+    pub fn measure(&mut self, timing: &Timing, ending: Ending) -> LiveNumbers {
+        let is_opaque_and_whole = matches!((&self.reader, &ending), (BodyReader::Opaque, Ending::Complete));
+        let mut measured = std::mem::replace(&mut self.meter, LiveMeter::without_tokens()).finish(timing, ending);
+        if is_opaque_and_whole {
+            // A response that is not decoded is complete if HTTP says so; its usage is read all the same.
+            measured.failure = None;
+            (measured.usage, measured.model) = self.embedding_usage();
+        }
+        if measured.failure.is_none()
+            && let Some(Ending::Failed { kind, message, retry_after }) = self.translation_failure()
+        {
+            // The lane's stream was sound, but not its translation.
+            measured.failure = Some(Failure { kind, message, retry_after });
+        }
+        self.answer.clean(measured.failure.as_mut(), &mut measured.model);
+        measured
+    }
+
+    /// Why the response could not be translated, if so.
+    pub fn translation_failure(&self) -> Option<Ending> {
+        let BodyReader::Translated(translator) = &self.reader else { return None };
+        let (kind, message) = translator.fault()?;
+        Some(Ending::Failed { kind, message: message.to_owned(), retry_after: None })
+    }
+
+    /// Usage and model of a response with embeddings.
+    fn embedding_usage(&self) -> (Usage, Option<String>) {
+        #[derive(Default, Deserialize)]
+        struct Counts {
+            prompt_tokens: Option<u64>,
+        }
+        #[derive(Default, Deserialize)]
+        struct Embeddings {
+            model: Option<String>,
+            #[serde(default)]
+            usage: Counts,
+        }
+        let embeddings: Embeddings = serde_json::from_slice(&self.ready).unwrap_or_default();
+        let input = embeddings.usage.prompt_tokens;
+        // Embeddings have no output tokens; the count is zero as soon as the input is known.
+        let usage = Usage { input, ..Usage::default() }.possible();
+        (Usage { output: usage.input.map(|_| 0), ..usage }, embeddings.model)
+    }
+
+    /// Keeps the text, reasoning included.
+    pub fn with_text(mut self) -> UpstreamBody {
+        self.text = Some(String::new());
+        self
+    }
+
+    /// The text so far, if it is kept.
+    pub fn text(&self) -> &str {
+        self.text.as_deref().unwrap_or_default()
+    }
+
+    /// How an exchange ended, for the meter.
+    pub fn ending_of(&self, outcome: Result<(), ExchangeFailure>) -> Ending {
+        match self.answer.ending(outcome) {
+            Ending::Complete => self.translation_failure().unwrap_or(Ending::Complete),
+            failed => failed,
+        }
+    }
+
+    /// The exchange ended, well or not: flushes the decoder. To be called once.
+    pub fn end(&mut self, at: Tick) {
+        let at = self.answer.last_byte_at().unwrap_or(at);
+        let held = self.answer.end();
+        self.take(at, &held);
+        if self.answer.first_byte_at().is_none() || !self.is_good() {
+            return;
+        }
+        let batch = Rc::clone(&self.batch);
+        let mut batch = batch.borrow_mut();
+        match &mut self.reader {
+            BodyReader::PassThrough { decoder, filter } => {
+                decoder.end(at, &mut batch);
+                if let Some(filter) = filter {
+                    filter.end(&mut self.ready);
+                }
+            }
+            BodyReader::Translated(translator) => {
+                translator.end(at, &mut self.ready, &mut batch);
+            }
+            BodyReader::Opaque => {}
+        }
+        self.observe(&mut batch);
+    }
+
+    fn read(&mut self, at: Tick, bytes: &[u8]) {
+        let clean = self.answer.push(at, bytes);
+        self.take(at, &clean);
+    }
+
+    /// Processes redacted bytes of a successful response.
+    fn take(&mut self, at: Tick, bytes: &[u8]) {
+        if bytes.is_empty() || self.is_over_budget {
+            return;
+        }
+        let batch = Rc::clone(&self.batch);
+        let mut batch = batch.borrow_mut();
+        match &mut self.reader {
+            BodyReader::PassThrough { decoder, filter } => {
+                decoder.push(at, bytes, &mut batch);
+                let passage = filter.as_mut().map_or(Passage::AsItCame, |filter| filter.push(bytes, &mut self.ready));
+                if passage == Passage::AsItCame {
+                    self.ready.extend_from_slice(bytes);
+                }
+            }
+            BodyReader::Translated(translator) => translator.push(at, bytes, &mut self.ready, &mut batch),
+            BodyReader::Opaque => self.ready.extend_from_slice(bytes),
+        }
+        self.observe(&mut batch);
+        self.report_translation_failure(at);
+        self.enforce_budget();
+    }
+
+    /// Counts what is buffered; drops all of it if there is no room.
+    fn enforce_budget(&mut self) {
+        let Some(share) = &mut self.share else { return };
+        let held = self.ready.len()
+            + match &self.reader {
+                BodyReader::PassThrough { decoder, .. } => decoder.held_bytes(),
+                BodyReader::Translated(translator) => translator.held_bytes(),
+                BodyReader::Opaque => 0,
+            };
+        let counted = if held > MAX_UNCOUNTED_BYTES { held } else { 0 };
+        if counted != share.bytes() && !share.resize(counted) {
+            self.is_over_budget = true;
+            self.ready = Vec::new();
+            self.reader = BodyReader::Opaque;
+            let _ = share.resize(0);
+        }
+    }
+
+    /// Reports to the race that the response cannot be translated; no later end mark makes up for that.
+    pub fn report_translation_failure(&mut self, at: Tick) {
+        let BodyReader::Translated(translator) = &self.reader else { return };
+        let Some((kind, _)) = translator.fault().filter(|_| !self.has_reported_failure) else { return };
+        self.has_reported_failure = true;
+        let what = What::Failed { kind, message: TextRange::default(), retry_after: None };
+        self.race_events.push(StreamEvent { at, what });
+    }
+
+    fn observe(&mut self, batch: &mut EventBatch) {
+        self.meter.on(batch);
+        let last = batch.events().len().saturating_sub(1);
+        for (index, event) in batch.events().iter().enumerate() {
+            let is_race_event = match event.what {
+                What::Text { .. } | What::ToolCall { .. } | What::Opaque => {
+                    !std::mem::replace(&mut self.has_content, true)
+                }
+                What::Finish(_) | What::Failed { .. } => true,
+                _ => false,
+            };
+            self.has_further_answers |= event.what == What::Odd(Oddity::ExtraChoice);
+            if is_race_event || index == last {
+                self.race_events.push(*event);
+            }
+        }
+        if let Some(kept) = &mut self.text {
+            for event in batch.events() {
+                if let What::Text { text, .. } = event.what {
+                    kept.push_str(batch.text(text));
+                }
+            }
+        }
+        batch.clear();
+    }
+}
+
+/// Receives the exchange's bytes.
+pub(crate) struct BodySink(pub Rc<RefCell<UpstreamBody>>);
+
+impl Sink for BodySink {
+    fn begin(&mut self, departure: &Departure) {
+        self.0.borrow_mut().answer.begin(departure);
+    }
+
+    fn sent(&mut self, _: Tick) {}
+
+    fn head(&mut self, _: Tick, head: &Head) {
+        // Copies of the useful headers, because a stream would keep the read buffer alive for as long as it is open.
+        let Head { status, version, .. } = *head;
+        let mut body = self.0.borrow_mut();
+        let headers = forwarded_headers(&head.headers, body.answer.redactor().secrets());
+        body.answer.set_head(Head { status, version, headers });
+    }
+
+    fn body(&mut self, at: Tick, bytes: &[u8]) {
+        self.0.borrow_mut().read(at, bytes);
+    }
+
+    fn is_full(&self) -> bool {
+        let body = self.0.borrow();
+        body.is_forwarded && body.ready.len() >= MAX_READY_BYTES
+    }
+}
+
+impl Recipient for BodySink {
+    fn last_sent_at(&self) -> Option<Tick> {
+        self.0.borrow().answer.last_sent_at()
+    }
+
+    fn has_head(&self) -> bool {
+        self.0.borrow().answer.head().is_some()
+    }
+
+    fn sent_into_closed_connection(&mut self) {
+        self.0.borrow_mut().answer.begin_again();
+    }
+}
