@@ -240,3 +240,6 @@ impl Problem {
         (step.0.is_finite() && step.1.is_finite()).then_some(step)
     }
 }
+
+#[cfg(test)]
+mod tests;
