@@ -295,15 +295,17 @@ def main():
     result |= {name: found for name, found in earlier.items() if name in result}
     tree = copied()
     try:
-        programs, built = build(tree, options.package, mutants)
+        known = [m for m in mutants if not (earlier and earlier.get(m["name"], [""])[0] == "not run")]
+        programs, built = build(tree, options.package, known)
         root = tree / mutants[0]["file"].split("/src/")[0]
         reached, took = trace(programs, root, options.test or [""], options.skip)
         if earlier:
             built = [m for m in built if earlier.get(m["name"], ["survived"])[0] in ("survived", "not reached")]
         with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
             found = pool.map(lambda mutant: judge(mutant, reached.get(mutant["number"], []), took, root), built)
-            for mutant, outcome in zip(built, found):
+            for done, (mutant, outcome) in enumerate(zip(built, found), 1):
                 result[mutant["name"]] = list(outcome)
+                print(f"{done} of {len(built)}: {outcome[0]}", end="\r", file=sys.stderr, flush=True)
     finally:
         shutil.rmtree(tree)
     kinds = ["caught", "timed out", "survived", "not reached", "not run"]
