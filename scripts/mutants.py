@@ -36,18 +36,16 @@ SWITCH = r"""
 #[doc(hidden)]
 pub fn mutant(number: u32) -> bool {
     use std::io::Write;
+    use std::sync::atomic::{AtomicBool, Ordering};
     use std::sync::{LazyLock, Mutex};
-    type Reached = (std::collections::HashSet<u32>, std::fs::File);
     static CHOSEN: LazyLock<u32> =
         LazyLock::new(|| std::env::var("MUTANT").ok().and_then(|number| number.parse().ok()).unwrap_or(0));
-    static REACHED: LazyLock<Option<Mutex<Reached>>> = LazyLock::new(|| {
-        let path = std::env::var("MUTANTS_REACHED").ok()?;
-        Some(Mutex::new((Default::default(), std::fs::File::create(path).ok()?)))
-    });
-    if let Some(reached) = &*REACHED {
-        let mut reached = reached.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        if reached.0.insert(number) {
-            let _ = writeln!(reached.1, "{number}");
+    static TOLD: LazyLock<Option<Mutex<std::fs::File>>> =
+        LazyLock::new(|| Some(Mutex::new(std::fs::File::create(std::env::var("MUTANTS_REACHED").ok()?).ok()?)));
+    static REACHED: [AtomicBool; 1 << 16] = [const { AtomicBool::new(false) }; 1 << 16];
+    if let Some(told) = &*TOLD {
+        if !REACHED[number as usize].swap(true, Ordering::Relaxed) {
+            let _ = told.lock().map(|mut file| writeln!(file, "{number}"));
         }
     }
     *CHOSEN == number
@@ -215,7 +213,7 @@ def build(tree, package, mutants):
             if not (tree / name).exists() or (tree / name).read_text() != text:
                 (tree / name).write_text(text)
         left = [mutant for mutant in left if mutant["number"] in placed]
-        command = ["cargo", "test", "--no-run", "-p", package, "--message-format=json", "--config", "profile.dev.debug=false"]
+        command = ["cargo", "test", "--tests", "--no-run", "-p", package, "--message-format=json", "--config", "profile.dev.debug=false"]
         # A folder of its own: programs built elsewhere from the same names would take the place of these.
         environment = os.environ | {"CARGO_TARGET_DIR": str(target)}
         done = subprocess.run(command, cwd=tree, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

@@ -754,3 +754,33 @@ fn further_attempts_begin_only_within_the_budget_of_their_alias() {
         two
     );
 }
+
+/// Calls of about a thousand tokens raced on two lanes, of which the first answers the last call alone and the second each; how
+/// many attempts there were. Dollars a million tokens of a prompt, and dollars an hour that extra attempts may cost.
+fn raced(calls: usize, prices: [f64; 2], usd_per_hour: f64) -> usize {
+    let mut silent = vec![Script::SayAndWait(Vec::new()); calls - 1];
+    silent.push(Script::Say(vec![uncounted()]));
+    let (first, second) = (Scripted::start(silent), Scripted::start(vec![Script::Say(vec![uncounted()])]));
+    let mut lanes = vec![lane("one", first.address, CHAT), lane("two", second.address, CHAT)];
+    for (lane, input) in lanes.iter_mut().zip(prices) {
+        lane.price = Some(Price { input, output: 2.0, ..Price::default() });
+    }
+    let mut config = configured(lanes, Mode::Race { lanes: 2 });
+    let budget = BudgetConfig { extra_share: 1.0, burst: 10.0, ..BudgetConfig::default() };
+    config.aliases[0].budget = BudgetConfig { max_extra_usd_per_hour: Some(usd_per_hour), ..budget };
+    let mut house = House::start(config);
+    let words = "word ".repeat(1_000);
+    let body = format!(r#"{{"model":"all","stream":true,"messages":[{{"role":"user","content":"{words}"}}]}}"#);
+    for _ in 0..calls {
+        assert_eq!(post(house.address, "/v1/chat/completions", &body).status, 200);
+    }
+    house.rows().len()
+}
+
+#[test]
+fn the_budget_hears_what_lost_as_extra_and_what_won_as_paid() {
+    // The one that was asked first is dear and loses: 0.1 USD were spent on racing, and another 0.1 may not be.
+    assert_eq!(raced(2, [100.0, 0.001], 0.18), 3);
+    // The extra one is dear and wins each: nothing was spent on racing, however often.
+    assert_eq!(raced(5, [0.001, 100.0], 0.45), 10);
+}

@@ -94,11 +94,13 @@ fn the_rules_by_hand() {
     assert!(!is_as_good(&[2.0, 3.0, 4.0, 8.0], &[1.0, 2.0, 3.0, 4.0]));
     // Differences 0, 0, 1, 4: mean 1.25, standard error 0.946.
     assert!(is_as_good(&[1.0, 2.0, 4.0, 8.0], &[1.0, 2.0, 3.0, 4.0]));
+    // Differences 1, 4: mean 2.5, standard error 1.5.
+    assert!(is_as_good(&[2.0, 6.0], &[1.0, 2.0]));
     assert!(is_as_good(&[1.0, 2.0], &[1.0, 2.0]) && is_as_good(&[1.0], &[1.0]) && !is_as_good(&[2.0], &[1.0]));
-    // ln 2 / 0.5 and ln 4 / 0.25, squared, and 2 for each of two parameters.
+    // ln 2 / 0.5 and ln 4 / 0.25, squared, and 2 for each of four parameters.
     let parameters = UslParameters { lambda: 100.0, alpha: 0.0, beta: 0.0 };
-    let model = ThroughputModel { kind: ModelKind::Limit, parameters, limit: Some(2.0) };
+    let model = ThroughputModel { kind: ModelKind::ScalingLawLimit, parameters, limit: Some(2.0) };
     let observations = observed(&[1.0, 4.0], &[200.0, 50.0], None);
-    let expected = 2.0_f64.ln().powi(2) * (4.0 + 64.0) + 4.0;
+    let expected = 2.0_f64.ln().powi(2) * (4.0 + 64.0) + 8.0;
     assert!((akaike(&model, &observations, &[0.5, 0.25]) - expected).abs() < 1e-12);
 }
