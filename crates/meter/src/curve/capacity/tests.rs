@@ -91,7 +91,8 @@ fn nearly_all_is_stated_where_throughput_has_come_to_its_end() {
         // 0.9 of the limit; the levels reach 0.98, 0.97 and 0.95 of it.
         (model(0.0, 0.0, Some(10.0)), 64.0, Some(9.0)),
         (model(0.0, 0.0, Some(10.0)), 9.8, Some(9.0)),
-        (model(0.0, 0.0, Some(10.0)), 9.7, Some(9.0)),
+        (model(0.0, 0.0, Some(10.0)), 9.75, Some(9.0)),
+        (model(0.0, 0.0, Some(100.0)), 97.0, Some(90.0)),
         (model(0.0, 0.0, Some(10.0)), 9.5, None),
         // At most 200: 180 at 9, and 197 of it at 64, but 188 at 16.
         (model(0.5, 0.0, None), 64.0, Some(9.0)),

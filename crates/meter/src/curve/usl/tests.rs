@@ -141,6 +141,24 @@ fn each_form_is_fitted_at_its_minimum() {
 }
 
 #[test]
+fn a_parameter_that_moves_no_level_by_a_billionth_is_0() {
+    // a = alpha N and b = beta N^2 of the levels, and what is found of them.
+    for (a, b, found_a, found_b) in [
+        (5e-10, 0.75, 0.0, 0.75),
+        (1.5, 5e-10, 1.5, 0.0),
+        (5e-10, 5e-10, 0.0, 0.0),
+        (2e-9, 0.75, 2e-9, 0.75),
+        (1.5, 2e-9, 1.5, 2e-9),
+    ] {
+        let truth = UslParameters { lambda: 80.0, alpha: a / 64.0, beta: b / 4_096.0 };
+        let found =
+            fit(&observed(&LOADS, &LOADS.map(|n| usl(n, &truth)), &[1.0; 7]), Form::Whole).expect("seven loads");
+        let (alpha, beta) = (found_a / 64.0, found_b / 4_096.0);
+        assert!(near(found.alpha, alpha, 0.01) && near(found.beta, beta, 0.01), "{a} {b}: {found:?}");
+    }
+}
+
+#[test]
 fn as_many_loads_as_parameters_are_needed() {
     let of = |loads: &[f64], form| {
         let throughputs: Vec<f64> = loads.iter().map(|n| 100.0 * n / (1.0 + 0.05 * (n - 1.0))).collect();
@@ -179,5 +197,6 @@ fn peak_ceiling_and_saturation_by_hand() {
         (None, Some(200.0), Some(2.0))
     );
     assert_eq!((law(0.0, 0.0).ceiling(), law(0.0, 0.0).saturation()), (None, None));
+    assert_eq!((law(1.0, 0.0).peak(), law(1.0, 0.0).ceiling()), (None, Some(100.0)));
     assert_eq!(usl(0.0, &both), 0.0);
 }
