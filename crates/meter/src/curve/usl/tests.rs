@@ -175,6 +175,10 @@ fn as_many_loads_as_parameters_are_needed() {
     assert_eq!(of(&[2.0, 4.0, 4.0], Form::Whole), None);
     assert!(of(&[2.0, 4.0, 8.0], Form::Whole).is_some());
     let empty = observed(&LOADS[..4], &[100.0, 0.0, 300.0, 400.0], &[1.0; 4]);
+    // One request alone would have 7.1e308 tok/s.
+    let law = UslParameters { lambda: 1.0, alpha: 0.0, beta: 1.0 };
+    let vast = [8.0, 16.0, 32.0].map(|n| 1e308 * (usl(n, &law) / usl(8.0, &law)));
+    assert_eq!(fit(&observed(&[8.0, 16.0, 32.0], &vast, &[1.0; 3]), Form::Whole), None);
     for form in [Form::Proportional, Form::Contention, Form::Whole] {
         assert_eq!(fit(&empty, form), None);
     }
