@@ -171,6 +171,8 @@ fn a_point_has_the_ranks_of_the_resampled_ones_and_is_unbounded_where_they_are()
     assert_eq!(of(&[never; 80], 64.0).low, None);
     assert_eq!((of(&[], 64.0).low, of(&[], 64.0).high), (None, None));
     assert_eq!(point(&never, &eighty, 64.0, UslParameters::peak), None);
+    // A throughput that no number holds is none.
+    assert_eq!(point(&UslParameters { lambda: 1e308, ..law(8.0) }, &[], 64.0, UslParameters::peak), None);
     let flat = UslParameters { lambda: 100.0, alpha: 1.0, beta: 0.5 };
     let in_range = |top| point(&flat, &[], top, UslParameters::peak).map(|point| point.in_range);
     assert_eq!([in_range(0.5), in_range(1.0), in_range(2.0)], [Some(false), Some(true), Some(true)]);
