@@ -784,3 +784,16 @@ fn the_budget_hears_what_lost_as_extra_and_what_won_as_paid() {
     // The extra one is dear and wins each: nothing was spent on racing, however often.
     assert_eq!(raced(5, [0.001, 100.0], 0.45), 10);
 }
+
+#[test]
+fn a_row_tells_who_answered_how_long_it_took_and_what_was_counted() {
+    let lane_one = Scripted::start(vec![Script::Say(vec![uncounted()])]);
+    let mut house = House::start(configured(vec![lane("one", lane_one.address, CHAT)], Mode::Off));
+    assert_eq!(post(house.address, "/v1/chat/completions", &chat_body(r#","stream":true"#)).status, 200);
+    let row = house.rows().remove(0);
+    assert_eq!(row.provider, "provider-one");
+    let wait_ns = row.wait_ns.expect("it was sent");
+    assert!(0 < wait_ns && wait_ns < row.total_ns, "{row:?}");
+    // The provider does not say how many they were.
+    assert!(row.input_tokens_std.is_some_and(|tokens| tokens > 0), "{row:?}");
+}
