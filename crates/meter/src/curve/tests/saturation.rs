@@ -54,7 +54,8 @@ fn requests_queue_where_ttft_grows_by_a_quarter_while_throughput_stands() {
 #[test]
 fn refusals_and_failures_count_from_five_and_a_twentieth_above_the_first_level() {
     // Requests, those that are lost.
-    let table: [(&[(u64, u64)], Option<(f64, f64, f64)>); 9] = [
+    type Expected = Option<(f64, f64, f64)>;
+    let table: [(&[(u64, u64)], Expected); 9] = [
         (&[(100, 0), (100, 5)], Some((1.0, 0.05, 0.05))),
         (&[(100, 0), (200, 9)], None),
         (&[(100, 0), (40, 4)], None),

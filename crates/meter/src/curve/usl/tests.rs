@@ -35,10 +35,10 @@ fn assert_near(found: (f64, f64), expected: (f64, f64), tolerance: f64, what: &s
 fn the_scaled_parameters_have_the_stated_sum_of_squares() {
     let problem = Problem::of(&bends(), Form::Whole).expect("seven loads");
     for (at, mu, sum) in [
-        ((1.5, 0.75), 4.268_139_671_451_541_5, 0.302_716_326_880_727_99),
-        ((0.0, 3.0), 4.227_596_217_931_995_8, 0.206_672_639_364_409_1),
-        ((4.0, 0.0), 4.445_462_623_526_598_6, 0.131_060_796_026_962_52),
-        ((64.0, 2.0), 5.753_797_811_843_727_3, 8.539_345_755_105_289_6),
+        ((1.5, 0.75), 4.268_139_671_451_541, 0.302_716_326_880_727_99),
+        ((0.0, 3.0), 4.227_596_217_931_996, 0.206_672_639_364_409_1),
+        ((4.0, 0.0), 4.445_462_623_526_598, 0.131_060_796_026_962_52),
+        ((64.0, 2.0), 5.753_797_811_843_727, 8.539_345_755_105_29),
     ] {
         assert_near((problem.log_lambda(at), problem.loss(at)), (mu, sum), 1e-12, &format!("{at:?}"));
         let parameters = UslParameters { lambda: mu.exp(), alpha: at.0 / 64.0, beta: at.1 / 4_096.0 };
@@ -53,10 +53,11 @@ fn the_scaled_parameters_have_the_stated_sum_of_squares() {
 #[test]
 fn one_step_solves_the_damped_normal_equations_of_what_is_free() {
     // Slopes by central differences of 1e-15, the equations solved without the closed form. What is held at a bound has 0.
-    let table: [(&str, Vec<Observation>, Form, (f64, f64), (f64, f64)); 13] = [
-        ("inside", bends(), Form::Whole, (1.5, 0.75), (0.409_262_735_291_401_64, 1.267_854_772_365_562_1)),
-        ("a of 0 that grows", bends(), Form::Whole, (0.0, 3.0), (0.937_088_532_090_299_77, 0.422_505_981_350_981_54)),
-        ("both of 0 that grow", bends(), Form::Whole, (0.0, 0.0), (1.093_638_742_840_071, 0.582_137_175_981_225_25)),
+    type Case = (&'static str, Vec<Observation>, Form, (f64, f64), (f64, f64));
+    let table: [Case; 13] = [
+        ("inside", bends(), Form::Whole, (1.5, 0.75), (0.409_262_735_291_401_6, 1.267_854_772_365_562_1)),
+        ("a of 0 that grows", bends(), Form::Whole, (0.0, 3.0), (0.937_088_532_090_299_7, 0.422_505_981_350_981_54)),
+        ("both of 0 that grow", bends(), Form::Whole, (0.0, 0.0), (1.093_638_742_840_071, 0.582_137_175_981_225_3)),
         ("b of 0 that grows", bends(), Form::Whole, (4.0, 0.0), (-1.504_638_478_638_171, 1.907_477_065_654_451_3)),
         ("b of 0 that would fall", bends(), Form::Whole, (64.0, 0.0), (-163.831_164_256_476_42, 0.0)),
         ("b is not fitted", bends(), Form::Contention, (1.5, 0.75), (1.255_408_285_066_335, 0.0)),
@@ -65,13 +66,13 @@ fn one_step_solves_the_damped_normal_equations_of_what_is_free() {
             bends(),
             Form::Whole,
             (64.0, 2.0),
-            (-136.134_936_710_481_06, -55.881_201_602_428_149),
+            (-136.134_936_710_481_06, -55.881_201_602_428_15),
         ),
         ("a of 0 that would fall", rises(), Form::Whole, (0.0, 1.0), (0.0, -1.562_037_781_126_232)),
         ("b of 0 that would fall", rises(), Form::Whole, (1.0, 0.0), (-1.615_359_591_952_319, 0.0)),
         ("inside", rises(), Form::Whole, (1.0, 1.0), (-1.540_974_881_573_076_9, -2.036_893_920_607_395_8)),
-        ("the greatest a that would grow", falls(), Form::Whole, (8.0, 2.0), (0.0, 43.252_994_001_481_164)),
-        ("the greatest a that would grow", falls(), Form::Whole, (8.0, 0.0), (0.0, 36.524_833_622_133_842)),
+        ("the greatest a that would grow", falls(), Form::Whole, (8.0, 2.0), (0.0, 43.252_994_001_481_16)),
+        ("the greatest a that would grow", falls(), Form::Whole, (8.0, 0.0), (0.0, 36.524_833_622_133_84)),
         (
             "the greatest a that would fall",
             falls(),
@@ -116,8 +117,8 @@ fn each_form_is_fitted_at_its_minimum() {
     // Roots of both slopes in 40 digits. A sum of squares tells its minimum to half of the digits.
     let table = [
         (Form::Proportional, (54.938_523_728_469_826, 0.0, 0.0)),
-        (Form::Contention, (83.696_423_305_949_372, 0.058_528_369_842_873_357, 0.0)),
-        (Form::Whole, (78.559_717_547_707_568, 0.021_417_113_254_381_216, 0.000_808_931_980_564_487_72)),
+        (Form::Contention, (83.696_423_305_949_37, 0.058_528_369_842_873_36, 0.0)),
+        (Form::Whole, (78.559_717_547_707_56, 0.021_417_113_254_381_216, 0.000_808_931_980_564_487_7)),
     ];
     for (form, (lambda, alpha, beta)) in table {
         let found = fit(&bends(), form).expect("seven loads");
@@ -128,9 +129,9 @@ fn each_form_is_fitted_at_its_minimum() {
     let problem = Problem::of(&bends(), Form::Whole).expect("seven loads");
     for start in [(0.0, 0.0), (1.0, 0.0), (0.0, 1.0), (10.0, 10.0), (0.0, 1_000.0), (64.0, 1e6)] {
         let (at, least) = problem.descend(start);
-        let expected = (0.021_417_113_254_381_216 * 64.0, 0.000_808_931_980_564_487_72 * 4_096.0);
+        let expected = (0.021_417_113_254_381_216 * 64.0, 0.000_808_931_980_564_487_7 * 4_096.0);
         assert_near(at, expected, 1e-7, &format!("from {start:?}"));
-        assert!(near(least, 0.007_536_069_103_288_739_6, 1e-12), "from {start:?}: {least}");
+        assert!(near(least, 0.007_536_069_103_288_74, 1e-12), "from {start:?}: {least}");
     }
     // Without contention or coherency there is nothing but lambda, to the last bit.
     assert_eq!(fit(&rises(), Form::Whole).map(|found| (found.alpha, found.beta)), Some((0.0, 0.0)));
