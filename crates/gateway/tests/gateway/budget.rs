@@ -763,3 +763,46 @@ fn further_attempts_start_only_within_the_budget_of_their_alias() {
         two
     );
 }
+
+/// Calls of about a thousand tokens raced on two lanes, of which the first answers the last call alone and the second each; how
+/// many attempts there were. Dollars a million tokens of a prompt, and dollars an hour that extra attempts may cost.
+fn raced(calls: usize, prices: [f64; 2], usd_per_hour: f64) -> usize {
+    let mut silent = vec![Script::SendAndStall(Vec::new()); calls - 1];
+    silent.push(Script::Send(vec![uncounted()]));
+    let (first, second) = (Scripted::start(silent), Scripted::start(vec![Script::Send(vec![uncounted()])]));
+    let mut lanes = vec![lane("one", first.address, CHAT), lane("two", second.address, CHAT)];
+    for (lane, input) in lanes.iter_mut().zip(prices) {
+        lane.price = Some(Price { input, output: 2.0, ..Price::default() });
+    }
+    let mut config = configured(lanes, Mode::Race { lanes: 2 });
+    let budget = BudgetConfig { extra_share: 1.0, burst: 10.0, ..BudgetConfig::default() };
+    config.aliases[0].budget = BudgetConfig { max_extra_usd_per_hour: Some(usd_per_hour), ..budget };
+    let mut gateway = TestGateway::start(config);
+    let words = "word ".repeat(1_000);
+    let body = format!(r#"{{"model":"all","stream":true,"messages":[{{"role":"user","content":"{words}"}}]}}"#);
+    for _ in 0..calls {
+        assert_eq!(post(gateway.address, "/v1/chat/completions", &body).status, 200);
+    }
+    gateway.rows().len()
+}
+
+#[test]
+fn the_budget_hears_what_lost_as_extra_and_what_won_as_paid() {
+    // The one that was asked first is dear and loses: 0.1 USD were spent on racing, and another 0.1 may not be.
+    assert_eq!(raced(2, [100.0, 0.001], 0.18), 3);
+    // The extra one is dear and wins each: nothing was spent on racing, however often.
+    assert_eq!(raced(5, [0.001, 100.0], 0.45), 10);
+}
+
+#[test]
+fn a_row_tells_who_answered_how_long_it_took_and_what_was_counted() {
+    let lane_one = Scripted::start(vec![Script::Send(vec![uncounted()])]);
+    let mut gateway = TestGateway::start(configured(vec![lane("one", lane_one.address, CHAT)], Mode::Off));
+    assert_eq!(post(gateway.address, "/v1/chat/completions", &chat_body(r#","stream":true"#)).status, 200);
+    let row = gateway.rows().remove(0);
+    assert_eq!(row.provider, "provider-one");
+    let wait_ns = row.wait_ns.expect("it was sent");
+    assert!(0 < wait_ns && wait_ns < row.total_ns, "{row:?}");
+    // The provider does not say how many they were.
+    assert!(row.input_tokens_std.is_some_and(|tokens| tokens > 0), "{row:?}");
+}

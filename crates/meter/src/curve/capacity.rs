@@ -238,3 +238,6 @@ fn resample(
     });
     drawn.collect()
 }
+
+#[cfg(test)]
+mod tests;

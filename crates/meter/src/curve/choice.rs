@@ -104,3 +104,6 @@ fn is_as_good(misses: &[f64], best: &[f64]) -> bool {
 fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len().max(1) as f64
 }
+
+#[cfg(test)]
+mod tests;

@@ -191,3 +191,6 @@ pub(super) fn reached(parameters: &UslParameters, throughput: f64, low: f64, hig
     }
     Some(f64::midpoint(low, high))
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,6 +4,10 @@ use super::usl::{Form, Observation, fit, loss};
 use super::*;
 
 mod capacity;
+mod levels;
+mod linear;
+mod saturation;
+mod waiting;
 
 const DOUBLING: [f64; 7] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0];
 

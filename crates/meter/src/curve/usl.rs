@@ -103,13 +103,10 @@ pub(super) fn fit_from(observations: &[Observation], form: Form, starts: &[(f64,
     let problem = Problem::of(observations, form)?;
     let linear = problem.linear_start();
     let solved = starts.iter().copied().chain(linear).map(|start| problem.descend(start));
-    let (mut best, mut least) = solved.min_by(|a, b| a.1.total_cmp(&b.1))?;
+    let ((a, b), least) = solved.min_by(|a, b| a.1.total_cmp(&b.1))?;
     // A parameter that could as well be 0 is 0: a peak at n = 1e9 is no peak.
-    for snapped in [(0.0, 0.0), (0.0, best.1), (best.0, 0.0)] {
-        if (best.0 - snapped.0).abs() < 1e-9 && (best.1 - snapped.1).abs() < 1e-9 {
-            (best, least) = (snapped, least.min(problem.loss(snapped)));
-        }
-    }
+    let snap = |parameter: f64| if parameter < 1e-9 { 0.0 } else { parameter };
+    let best = (snap(a), snap(b));
     let lambda = problem.log_lambda(best).exp();
     let parameters = UslParameters { lambda, alpha: best.0 / problem.top, beta: best.1 / problem.top.powi(2) };
     (lambda.is_finite() && lambda > 0.0 && least.is_finite()).then_some(parameters)
@@ -240,3 +237,6 @@ impl Problem {
         (step.0.is_finite() && step.1.is_finite()).then_some(step)
     }
 }
+
+#[cfg(test)]
+mod tests;

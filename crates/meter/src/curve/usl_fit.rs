@@ -251,3 +251,6 @@ fn point(
     let point = CurvePoint { load, throughput, low: end(tail), high: end(1.0 - tail), in_range: load <= top };
     (load.is_finite() && throughput.is_finite()).then_some(point)
 }
+
+#[cfg(test)]
+mod tests;
