@@ -217,7 +217,7 @@ fn four_different_loads_are_needed() {
         let (models, slows, nearly_all) = of_throughput(LoadAxis::Concurrency, &observations, None, &Rng::root(1));
         (models.is_empty(), slows.reason, nearly_all.reason)
     };
-    let none = "no level has a throughput".to_owned();
+    let none = "no level is left that has a throughput".to_owned();
     assert_eq!(statuses(&[]), (true, none.clone(), none));
     let few = "too few levels; 4 different loads are needed".to_owned();
     assert_eq!(statuses(&[1.0, 2.0, 4.0, 4.0, 4.0]), (false, few.clone(), few.clone()));
