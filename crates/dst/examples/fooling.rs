@@ -24,7 +24,7 @@ fn main() {
     println!("|---|---|---|---|---|---|");
     for (cheat, kind) in CHEATS {
         let seeds = accused.get(&kind).cloned().unwrap_or_default();
-        let most = tokrate_meter::stats::wilson_interval(seeds.len() as u64, runs, 0.95).map_or(1.0, |ends| ends.high);
+        let most = tokrate_stats::wilson_interval(seeds.len() as u64, runs, 0.95).map_or(1.0, |ends| ends.high);
         let power = |share: f64| {
             let of = |n: u64| {
                 let seen = |seed: &u64| signs(&cheating(*seed, cheat, share, n)).0.contains_key(&kind);

@@ -11,18 +11,16 @@
 
 mod judge;
 mod sides;
-mod significance;
 
 pub use judge::compare;
 pub use sides::{LevelSamples, Samples, Side};
-pub(crate) use significance::{holm, permutation_p, ratio_of_medians};
 
 use crate::expression::suggestion;
 use crate::metric::Metric;
-use crate::stats::Interval;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use tokrate_core::Conditions;
+use tokrate_stats::Interval;
 
 /// What is compared unless other metrics are asked for.
 pub const USUAL: [Metric; 5] =

@@ -5,10 +5,10 @@
 
 use crate::record::ConditionsRow;
 use crate::request::{LONG_TEXT_TOKENS, RequestNumbers};
-use crate::stats::upper_rank;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use tokrate_core::FinishReason;
+use tokrate_stats::upper_rank;
 
 /// Above this share of its own 32-byte windows seen before, a text repeats itself. Prose stays below a tenth, tables and
 /// code below a third.

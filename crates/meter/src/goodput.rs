@@ -6,9 +6,9 @@
 use crate::request::RequestNumbers;
 use crate::run::PhaseResult;
 use crate::slo::Slo;
-use crate::stats::{Interval, normal_quantile, wilson_interval};
 use serde::{Deserialize, Serialize};
 use tokrate_core::FailureKind;
+use tokrate_stats::{Interval, normal_quantile, wilson_interval};
 
 const CONFIDENCE: f64 = 0.95;
 
@@ -188,7 +188,8 @@ mod tests {
 
     #[test]
     fn an_interval_that_ends_at_the_share_does_not_miss_it() {
-        let interval = Interval { low: 0.1, high: 0.5, confidence: 0.95, method: crate::stats::IntervalMethod::Wilson };
+        let interval =
+            Interval { low: 0.1, high: 0.5, confidence: 0.95, method: tokrate_stats::IntervalMethod::Wilson };
         let verdict = |share| ShareVerdict::of(Some(&interval), share);
         assert_eq!([0.1, 0.5, 0.51].map(verdict), [ShareVerdict::Met, ShareVerdict::Undecided, ShareVerdict::Missed]);
         assert_eq!(ShareVerdict::of(None, 0.5), ShareVerdict::Undecided);

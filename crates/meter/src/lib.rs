@@ -33,7 +33,6 @@ mod schema;
 pub mod scorecard;
 pub mod server_metrics;
 mod slo;
-pub mod stats;
 
 pub use assertion::{Assertion, AssertionOutcome, AssertionStatus};
 pub use attempt::{Attempt, AttemptEnd, AttemptRole, CostBasis, TEXT_BYTES_MOST};

@@ -6,7 +6,7 @@
 use crate::names::Named;
 use crate::request::{RequestNumbers, SPEED_TOKENS_LEAST};
 use crate::run::{PhaseResult, SpeedSummary};
-use crate::stats::Distribution;
+use tokrate_stats::Distribution;
 
 /// What requests and phases are measured by. The order is that of [`Metric::ALL`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

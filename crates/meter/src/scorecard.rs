@@ -16,10 +16,10 @@ use crate::fooling::SuspicionKind;
 use crate::metric::Metric;
 use crate::record::{Price, Record, Spending};
 use crate::run::{Counts, Load, PhaseResult};
-use crate::stats::{Interval, wilson_interval};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use tokrate_core::{Conditions, Rng};
+use tokrate_stats::{Interval, wilson_interval};
 
 /// The chance of a false difference among all tests of a scorecard.
 const ALPHA: f64 = 0.05;

@@ -17,7 +17,8 @@ const TABLE: &[Row] = &[
     Row { name: "core", internal: &[], external: &[] },
     Row { name: "tokens", internal: &[], external: &[] },
     Row { name: "wire", internal: &["core"], external: &["serde", "serde_json", "memchr"] },
-    Row { name: "meter", internal: &["core", "tokens"], external: &["serde", "serde_json"] },
+    Row { name: "stats", internal: &["core"], external: &["serde", "schemars"] },
+    Row { name: "meter", internal: &["core", "stats", "tokens"], external: &["serde", "serde_json"] },
     Row { name: "charts", internal: &["core"], external: &[] },
     // Its build script reads the rows; the crate itself depends on nothing.
     Row { name: "catalog", internal: &[], external: &["serde", "toml"] },
@@ -87,7 +88,7 @@ const TABLE: &[Row] = &[
     },
     Row { name: "probe", internal: &["core", "wire", "meter", "net"], external: &["bytes", "http"] },
     Row { name: "route", internal: &["core"], external: &[] },
-    Row { name: "store", internal: &["core", "meter"], external: &["rusqlite", "serde_json", "thiserror"] },
+    Row { name: "store", internal: &["core", "stats", "meter"], external: &["rusqlite", "serde_json", "thiserror"] },
     Row {
         name: "gateway",
         internal: &["core", "tokens", "wire", "meter", "route", "net", "probe", "store"],
@@ -100,7 +101,7 @@ const TABLE: &[Row] = &[
     },
     Row {
         name: "bench",
-        internal: &["core", "tokens", "wire", "meter", "charts", "sim", "net", "probe", "host"],
+        internal: &["core", "tokens", "wire", "stats", "meter", "charts", "sim", "net", "probe", "host"],
         external: &["tokio", "bytes", "http", "serde", "serde_json", "thiserror"],
     },
     Row {
@@ -109,6 +110,7 @@ const TABLE: &[Row] = &[
             "core",
             "tokens",
             "wire",
+            "stats",
             "meter",
             "charts",
             "catalog",
@@ -144,7 +146,7 @@ const TABLE: &[Row] = &[
     },
     Row {
         name: "dst",
-        internal: &["core", "tokens", "wire", "meter", "sim", "net", "route", "store", "bench", "gateway"],
+        internal: &["core", "tokens", "wire", "stats", "meter", "sim", "net", "route", "store", "bench", "gateway"],
         external: &["http", "tokio"],
     },
     Row {
@@ -213,6 +215,41 @@ pub fn check(root: &Path) -> Result<Vec<String>> {
         }
     }
     Ok(findings)
+}
+
+/// The page that shows the table, and the head of it there.
+const PAGE: &str = "ARCHITECTURE.md";
+const HEAD: &str = "| crate | internal edges | external crates |\n|---|---|---|\n";
+
+/// The table as the page has it.
+fn table() -> String {
+    let listed = |names: &[&str], none: &str| if names.is_empty() { none.to_owned() } else { names.join(", ") };
+    let row =
+        |row: &Row| format!("| {} | {} | {} |\n", row.name, listed(row.internal, "-"), listed(row.external, "none"));
+    TABLE.iter().map(row).collect()
+}
+
+/// The page with the table that is enforced.
+fn page(root: &Path) -> Result<(String, String)> {
+    let text = std::fs::read_to_string(root.join(PAGE)).with_context(|| format!("read {PAGE}"))?;
+    let (before, rest) = text.split_once(HEAD).with_context(|| format!("find the table of edges in {PAGE}"))?;
+    let after = rest.split_once("\n\n").map_or("", |(_, after)| after);
+    let written = format!("{before}{HEAD}{}\n{after}", table());
+    Ok((text, written))
+}
+
+/// Whether the page shows the table that is enforced.
+pub fn documented(root: &Path) -> Result<Vec<String>> {
+    let (text, written) = page(root)?;
+    let finding =
+        format!("{PAGE}: its table of edges is not the one of xtask/src/tidy/edges.rs; `cargo xtask docs` writes it");
+    Ok(if text == written { Vec::new() } else { vec![finding] })
+}
+
+/// Writes the table into the page.
+pub fn write(root: &Path) -> Result<()> {
+    let (_, written) = page(root)?;
+    std::fs::write(root.join(PAGE), written).with_context(|| format!("write {PAGE}"))
 }
 
 fn check_edge(row: &Row, dependency: &Value) -> Option<String> {

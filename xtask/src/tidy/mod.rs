@@ -2,7 +2,7 @@
 //! run fails when there is any.
 
 mod cycles;
-mod edges;
+pub mod edges;
 mod sources;
 
 use anyhow::{Context, Result, bail};
@@ -13,6 +13,7 @@ use std::process::Command;
 pub fn run(root: &Path) -> Result<()> {
     let files = tracked_files(root)?;
     let mut findings = edges::check(root)?;
+    findings.extend(edges::documented(root)?);
     findings.extend(sources::check(root, &files)?);
     findings.extend(cycles::check(root, &files)?);
     for finding in &findings {

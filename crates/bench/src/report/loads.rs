@@ -5,8 +5,8 @@
 use super::tables::MISSING;
 use tokrate_charts::{Column, Table, format};
 use tokrate_meter::run::{Rounds, absences, by_load};
-use tokrate_meter::stats::{Distribution, Level};
 use tokrate_meter::{Metric, PhaseResult, PhaseSource};
+use tokrate_stats::{Distribution, Level};
 
 /// A column of the table.
 enum Figure {

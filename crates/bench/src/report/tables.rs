@@ -5,8 +5,8 @@
 use tokrate_charts::{Column, Table, format};
 use tokrate_meter::curve::{CurveResult, ModelFit};
 use tokrate_meter::run::SpeedQuantile;
-use tokrate_meter::stats::{Level, Quantile, QuantileStatus};
 use tokrate_meter::{ClientErrorSource, EngineHost, Metric, PhaseResult, Record};
+use tokrate_stats::{Level, Quantile, QuantileStatus};
 
 pub(super) const MISSING: &str = "–";
 

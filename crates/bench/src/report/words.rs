@@ -4,7 +4,7 @@
 
 use tokrate_charts::format;
 use tokrate_meter::curve::{CurveResult, FigureStatus, LoadAxis, LoadFigure, MOST_SHARE, SaturationSign, SignKind};
-use tokrate_meter::stats::QuantileStatus;
+use tokrate_stats::QuantileStatus;
 
 /// What the endpoint carries: where a request slows, where nearly all throughput is reached, where waiting begins.
 pub fn capacity_sentences(curve: &CurveResult) -> Vec<String> {

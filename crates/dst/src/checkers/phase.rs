@@ -8,8 +8,8 @@ use crate::scenarios::Scenario;
 use crate::world::History;
 use tokrate_bench::plan::{Backoff, held_back};
 use tokrate_core::{Conditions, FailureKind, Sketch, Span};
-use tokrate_meter::stats::{Distribution, Level};
 use tokrate_meter::{PhaseInput, PhaseResult, RequestNumbers, Warmup};
+use tokrate_stats::{Distribution, Level};
 use tokrate_tokens::Encoding;
 
 /// What the driver would hand to the meter, besides the requests.

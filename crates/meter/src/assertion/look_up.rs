@@ -5,7 +5,7 @@
 
 use crate::metric::{Metric, MetricUnit, PhaseSource};
 use crate::run::{PhaseResult, SpeedQuantile, SpeedSummary};
-use crate::stats::{Distribution, Level, Quantile, QuantileStatus};
+use tokrate_stats::{Distribution, Level, Quantile, QuantileStatus};
 
 /// Numbers of a phase under one name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

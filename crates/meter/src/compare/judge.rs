@@ -3,14 +3,14 @@
 //! It refuses to know where the sides come from. Invariant: the same two sides and seed give the same report.
 
 use super::sides::{LevelSamples, Samples, Side};
-use super::significance::{
-    fisher_p, holm, median, normal_p, permutation_p, ratio_of_medians, share_difference, visible_errors,
-};
 use super::{CompareError, CompareOptions, CompareOutcome, CompareReport, CompareRow, CompareVerdict, unlike};
 use crate::metric::Metric;
 use crate::run::Counts;
-use crate::stats::{Interval, IntervalMethod, Level};
 use tokrate_core::Rng;
+use tokrate_stats::{Interval, IntervalMethod, Level};
+use tokrate_stats::{
+    fisher_p, holm, median, normal_p, permutation_p, ratio_of_medians, share_difference, visible_errors,
+};
 
 /// Compares `b` with `a`, the one before.
 ///

@@ -7,9 +7,9 @@ use crate::metric::Metric;
 use crate::record::Record;
 use crate::request::RequestNumbers;
 use crate::run::{Load, PhaseResult, speed_refusal};
-use crate::stats::Distribution;
 use std::collections::BTreeMap;
 use tokrate_core::{Conditions, Sketch};
+use tokrate_stats::Distribution;
 
 /// Values of one metric, one for each request that has it.
 #[derive(Clone, PartialEq, Debug, Default)]

@@ -5,13 +5,13 @@ mod rows;
 mod worked;
 
 use super::sides::ThroughputSeen;
-use super::significance::{fisher_p, holm, permutation_p, ratio_of_medians, share_difference};
 use super::*;
 use crate::record::Record;
 use crate::run::Load;
 use crate::sample::{self, closed, phase, steady_request};
 use std::collections::BTreeMap;
 use tokrate_core::Rng;
+use tokrate_stats::{fisher_p, holm, permutation_p, ratio_of_medians, share_difference};
 
 fn spread(n: u64, middle: f64, relative: f64, seed: u64) -> Vec<f64> {
     let mut rng = Rng::root(seed);

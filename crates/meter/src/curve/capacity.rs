@@ -7,9 +7,9 @@
 use super::LoadAxis;
 use super::choice::{ModelFit, choose};
 use super::model::{ModelKind, ThroughputModel, fit_model, model_loss, reached};
-use super::usl::Observation;
 use serde::{Deserialize, Serialize};
 use tokrate_core::Rng;
+use tokrate_stats::usl::Observation;
 
 /// The share of the most throughput whose load is stated.
 pub const MOST_SHARE: f64 = 0.9;

@@ -7,8 +7,8 @@
 //! not clearly above it stay admitted, so that what is said with them holds whichever of them is true.
 
 use super::model::{ModelKind, ThroughputModel, fit_model};
-use super::usl::Observation;
 use serde::{Deserialize, Serialize};
+use tokrate_stats::usl::Observation;
 
 /// Errors of a level that are smaller than this share are not told apart: machines differ by as much from minute to minute.
 const SCATTER: f64 = 0.01;

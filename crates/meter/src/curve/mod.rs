@@ -5,10 +5,8 @@
 
 mod capacity;
 mod choice;
-mod linear;
 mod model;
 mod saturation;
-mod usl;
 mod usl_fit;
 mod waiting;
 
@@ -18,12 +16,12 @@ pub use model::{ModelKind, ThroughputModel};
 pub use saturation::{
     MARGINAL_SHARE, QUEUE_GROWTH, REFUSAL_FLOOR, REFUSAL_RISE, STANDSTILL_GROWTH, SaturationSign, SignKind,
 };
-pub use usl::{UslParameters, usl};
+pub use tokrate_stats::usl::{UslParameters, usl};
 pub use usl_fit::{CurvePoint, UslFit, UslInterval, UslNote, UslStatus};
 
 use serde::{Deserialize, Serialize};
 use tokrate_core::Rng;
-use usl::Observation;
+use tokrate_stats::usl::Observation;
 
 /// What the load of a level counts.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]

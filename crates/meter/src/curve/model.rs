@@ -6,9 +6,9 @@
 //! stands. Every model here is X(n) = usl(min(n, limit)) with some parameters left out: lambda alone (perfect scaling),
 //! lambda and alpha (contention), the whole law, each with and without a limit.
 
-use super::usl::{Form, Observation, fit};
 use super::{LoadAxis, UslParameters, usl};
 use serde::{Deserialize, Serialize};
+use tokrate_stats::usl::{Form, Observation, fit};
 
 /// Halving a gap so often leaves nothing of it that a number of 53 bits can tell.
 const HALVINGS: u32 = 60;

@@ -1,11 +1,10 @@
 //! Tests of the curve: known parameters recovered, minima against brute force, and every odd input survived.
 
-use super::usl::{Form, Observation, fit, loss};
 use super::*;
+use tokrate_stats::usl::{Form, Observation, fit, loss};
 
 mod capacity;
 mod levels;
-mod linear;
 mod saturation;
 mod waiting;
 
@@ -96,7 +95,7 @@ fn intervals_hold_the_true_parameters() {
             .collect();
         let usl = CurveResult::of(LoadAxis::Concurrency, &levels, &rng).usl;
         assert_eq!(usl.intervals_from, Some(UslInterval::MeasuredNoise));
-        let holds = |interval: Option<crate::stats::Interval>, value| interval.expect("seven loads").holds(value);
+        let holds = |interval: Option<tokrate_stats::Interval>, value| interval.expect("seven loads").holds(value);
         held[0] += usize::from(holds(usl.lambda_interval, truth.lambda));
         held[1] += usize::from(holds(usl.alpha_interval, truth.alpha));
         held[2] += usize::from(holds(usl.beta_interval, truth.beta));

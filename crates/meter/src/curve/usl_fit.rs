@@ -3,11 +3,11 @@
 //! It refuses to know other models. Invariant: no interval without a loss to take it from, and everything that
 //! weakens the fit is listed in its notes.
 
-use super::usl::{self, Form, Observation};
 use super::{Points, UslParameters, usl as throughput_at};
-use crate::stats::{Interval, percentile_interval};
 use serde::{Deserialize, Serialize};
 use tokrate_core::Rng;
+use tokrate_stats::usl::{self, Form, Observation};
+use tokrate_stats::{Interval, percentile_interval};
 
 /// Resamples drawn for the intervals.
 const RESAMPLES: usize = 400;

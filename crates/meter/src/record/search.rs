@@ -3,8 +3,8 @@
 //! It refuses to know how levels were chosen. Invariant: a level counts as kept or missed only when its interval says so.
 
 use crate::goodput::ShareVerdict;
-use crate::stats::Interval;
 use serde::{Deserialize, Serialize};
+use tokrate_stats::Interval;
 
 /// The outcome of `--search`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]

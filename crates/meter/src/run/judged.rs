@@ -7,7 +7,7 @@ use super::{Load, PhaseInput, Throughput};
 use crate::client_error::{ClientError, JudgedFigure};
 use crate::metric::Metric;
 use crate::request::RequestNumbers;
-use crate::stats::{Distribution, Level, Quantile};
+use tokrate_stats::{Distribution, Level, Quantile};
 
 /// What the client's error is held against.
 struct Judged<'a> {

@@ -4,7 +4,7 @@
 
 use super::{PhaseResult, SpeedQuantile};
 use crate::curve::{LoadAxis, LoadLevel, Measured};
-use crate::stats::{Distribution, Quantile};
+use tokrate_stats::{Distribution, Quantile};
 
 /// Standard errors to each side of a mean that hold it with 95 %.
 const NORMAL_95: f64 = 1.959_963_984_540_054;

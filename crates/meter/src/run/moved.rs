@@ -5,8 +5,8 @@
 
 use super::pooled::Pool;
 use crate::request::RequestNumbers;
-use crate::stats::{Distribution, Quantile, Unit};
 use serde::{Deserialize, Serialize};
+use tokrate_stats::{Distribution, Quantile, Unit};
 
 /// The client's figure minus the server's, for each figure that is judged; `None` where one of them has none.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]

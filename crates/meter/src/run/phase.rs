@@ -19,10 +19,10 @@ use crate::goodput::Goodput;
 use crate::record::ConditionsRow;
 use crate::request::RequestNumbers;
 use crate::server_metrics::ServerTruth;
-use crate::stats::{Distribution, SketchParts, Unit};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use tokrate_core::{Conditions, Sketch, Span, Tick};
+use tokrate_stats::{Distribution, SketchParts, Unit};
 
 /// What is known of a phase besides its requests.
 #[derive(Clone, PartialEq, Debug)]

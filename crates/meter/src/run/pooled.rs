@@ -8,7 +8,7 @@
 //! the quantile's level up and down, and the sorted samples are read there. The wider of the two bounds is given.
 
 use crate::request::RequestNumbers;
-use crate::stats::{Distribution, Level, Quantile, Unit, normal_quantile};
+use tokrate_stats::{Distribution, Level, Quantile, Unit, normal_quantile};
 
 /// Which samples are pooled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -6,7 +6,7 @@
 use super::{Load, PhaseResult, SpeedQuantile};
 use crate::goodput::Goodput;
 use crate::metric::{Metric, PhaseSource};
-use crate::stats::Distribution;
+use tokrate_stats::Distribution;
 
 /// With more requests than this share undecided, those that are decided may be the slow ones only; as for output speeds.
 const UNDECIDED_MOST: f64 = 0.02;

@@ -4,8 +4,8 @@
 //! own two numbers before any median is taken, and a request that lacks one of them has none.
 
 use crate::request::RequestNumbers;
-use crate::stats::{Level, Quantile};
 use serde::{Deserialize, Serialize};
+use tokrate_stats::{Level, Quantile};
 
 /// What the server said in the answers of a phase, and how it fits what the client saw. All times are medians (ms).
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]

@@ -5,10 +5,10 @@
 
 use super::Load;
 use crate::request::RequestNumbers;
-use crate::stats::Distribution;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use tokrate_core::FailureKind;
+use tokrate_stats::Distribution;
 
 /// The sessions of a phase, the warm-up included in their counts.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]

@@ -5,9 +5,9 @@
 
 use super::{Load, Sweep};
 use crate::request::RequestNumbers;
-use crate::stats::{Interval, mean_interval};
 use serde::{Deserialize, Serialize};
 use tokrate_core::{Rng, Span, Tick};
+use tokrate_stats::{Interval, mean_interval};
 
 /// The part of a phase in which the load was what the plan wanted.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]

@@ -6,9 +6,9 @@
 
 use crate::comfort::Comfort;
 use crate::request::{NoSpeed, Provenance, RequestNumbers};
-use crate::stats::{Distribution, Quantile, QuantileStatus};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use tokrate_stats::{Distribution, Quantile, QuantileStatus};
 
 /// A speed of single requests, in tokens per second.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -243,7 +243,7 @@ impl TokenSummary {
             std_reasoning: sum(|request| request.tokens_std_reasoning),
             std_answer: sum(|request| request.tokens_std_answer),
             std_tool: sum(|request| request.tokens_std_tool),
-            std_per_request: Distribution::of_values(&mut lengths, crate::stats::Unit::Tokens),
+            std_per_request: Distribution::of_values(&mut lengths, tokrate_stats::Unit::Tokens),
             std_of_all: all.iter().map(|request| request.tokens_std).sum(),
             requests_reported: pairs.len() as u64,
             reported: (!pairs.is_empty()).then_some(reported),
@@ -288,8 +288,8 @@ fn sum_known(values: impl Iterator<Item = Option<u64>>) -> Option<u64> {
 mod tests {
     use super::*;
     use crate::sample::{Story, at, closed, numbers, phase, steady_request};
-    use crate::stats::Level;
     use tokrate_core::Channel;
+    use tokrate_stats::Level;
 
     fn summary(requests: &[RequestNumbers]) -> TokenSummary {
         phase(&closed(1), requests).tokens

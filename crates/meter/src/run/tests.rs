@@ -5,9 +5,9 @@ use crate::client_error::{ClientError, ClientErrorSource};
 use crate::curve::LoadAxis;
 use crate::request::{ConnectionState, NoSpeed, Provenance, RequestNumbers};
 use crate::sample::{MS, Story, at, closed, failed_request, numbers, phase, refused_for_rate, steady_request};
-use crate::stats::QuantileStatus;
 use proptest::prelude::*;
 use tokrate_core::{Conditions, FailureKind, Rng, Sketch, Tick};
+use tokrate_stats::QuantileStatus;
 
 fn sweep(intervals: &[(u64, u64)]) -> Sweep {
     Sweep::over(intervals.iter().map(|&(start, end)| (Tick::from_nanos(start), Tick::from_nanos(end))))

@@ -3,11 +3,12 @@
 //! It refuses to know what is ranked; less is better. Invariant: two targets get places that do not overlap only when a
 //! permutation test of their ranks, corrected for all tests, tells them apart.
 
-use crate::compare::{Samples, holm, permutation_p, ratio_of_medians};
+use crate::compare::Samples;
 use crate::curve::Measured;
-use crate::stats::{Level, Quantile};
 use serde::{Deserialize, Serialize};
 use tokrate_core::Rng;
+use tokrate_stats::{Level, Quantile};
+use tokrate_stats::{holm, permutation_p, ratio_of_medians};
 
 /// One number of a target and where it stands among the others.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]

@@ -3,9 +3,9 @@
 //! It refuses to state a 99th percentile that the sample does not carry. Invariant: a ratio of too few samples is marked.
 
 use crate::run::PhaseResult;
-use crate::stats::{Level, Quantile};
 use serde::{Deserialize, Serialize};
 use tokrate_core::Sketch;
+use tokrate_stats::{Level, Quantile};
 
 /// The 99th percentile as a multiple of the median.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]

@@ -6,8 +6,8 @@
 use super::reading::Histogram;
 use super::{Quantity, Reading};
 use crate::request::RequestNumbers;
-use crate::stats::Level;
 use serde::{Deserialize, Serialize};
+use tokrate_stats::Level;
 
 /// Token counts that differ by more than this are warned of.
 const TOKENS_APART: f64 = 0.02;

@@ -4,8 +4,8 @@
 //! is empty, never 0.
 
 use tokrate_meter::run::{Load, SpeedQuantile, absences};
-use tokrate_meter::stats::Level;
 use tokrate_meter::{Metric, PhaseResult, Record};
+use tokrate_stats::Level;
 
 /// A column of the file.
 enum Column {

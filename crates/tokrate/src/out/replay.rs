@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use tokrate_charts::format::number;
 use tokrate_charts::{Column, Table};
 use tokrate_core::Span;
-use tokrate_meter::stats::{Level, Quantile};
 use tokrate_route::{Means, Percentile, Policy, Report};
+use tokrate_stats::{Level, Quantile};
 
 /// Below this share of calls nothing is claimed: those that are left out are not like the others.
 const COVERAGE_LEAST: f64 = 0.8;

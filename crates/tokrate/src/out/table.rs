@@ -4,8 +4,8 @@ use comfy_table::{Cell, CellAlignment, LineStyle, Table, presets};
 use tokrate_bench::report;
 use tokrate_charts::format::number;
 use tokrate_meter::run::{ServerTimingSummary, SpeedQuantile, TimingMedian};
-use tokrate_meter::stats::{Level, Quantile, QuantileStatus};
 use tokrate_meter::{Metric, PhaseResult};
+use tokrate_stats::{Level, Quantile, QuantileStatus};
 
 /// The numbers of all phases.
 pub fn phases(phases: &[PhaseResult]) -> String {

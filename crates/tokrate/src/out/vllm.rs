@@ -9,8 +9,8 @@
 
 use serde_json::{Map, Value, json};
 use tokrate_meter::run::Load;
-use tokrate_meter::stats::Distribution;
 use tokrate_meter::{PhaseResult, Record};
+use tokrate_stats::Distribution;
 
 /// The file: one object for a single load level of a single target, else an array of them.
 pub fn of(names: &[String], records: &[Record]) -> String {

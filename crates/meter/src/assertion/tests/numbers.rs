@@ -3,7 +3,7 @@
 use super::*;
 use crate::goodput::Goodput;
 use crate::run::{SpeedQuantile, Throughput};
-use crate::stats::QuantileStatus;
+use tokrate_stats::QuantileStatus;
 
 /// A phase in which no two numbers are the same.
 fn distinct() -> PhaseResult {

@@ -3,7 +3,7 @@
 use super::*;
 use crate::run::{SpeedQuantile, Throughput};
 use crate::sample::{closed, phase, record, steady_request};
-use crate::stats::{Interval, IntervalMethod, QuantileStatus};
+use tokrate_stats::{Interval, IntervalMethod, QuantileStatus};
 
 fn speed(value: f64, ends: Option<(f64, f64)>) -> SpeedQuantile {
     SpeedQuantile {

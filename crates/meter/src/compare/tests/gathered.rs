@@ -4,8 +4,8 @@ use super::*;
 use crate::RequestNumbers;
 use crate::run::{PhaseResult, Throughput};
 use crate::sample::{MS, Story, failed_request, numbers};
-use crate::stats::{Interval, IntervalMethod};
 use tokrate_core::{Channel, FailureKind};
+use tokrate_stats::{Interval, IntervalMethod};
 
 /// Due at 0, sent at 20, thinks from 120 and answers from 220 + `later` on, 30 tokens 10 ms apart (all in ms).
 fn thoughtful(index: u64, later: u64) -> RequestNumbers {

@@ -1,7 +1,7 @@
 //! Statistics of a comparison against published values and against counting.
 
-use super::super::significance::{median, normal_p, visible_errors};
 use super::*;
+use tokrate_stats::{median, normal_p, visible_errors};
 
 #[test]
 fn a_median_is_the_sample_at_the_nearest_rank() {

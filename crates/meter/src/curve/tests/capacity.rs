@@ -1,8 +1,8 @@
 //! Tests of the three loads: known engines, what levels cannot tell, and what is never said.
 
 use super::super::model::fit_model;
-use super::super::usl::Observation;
 use super::*;
+use tokrate_stats::usl::Observation;
 
 /// A level of an engine with so many slots, whose requests take `service` ms each while they run and wait while they do not.
 fn queued(load: f64, slots: f64, service: f64) -> LoadLevel {

@@ -2,7 +2,7 @@
 
 use super::super::{LoadLevel, Measured, UslParameters};
 use super::*;
-use crate::stats::IntervalMethod;
+use tokrate_stats::IntervalMethod;
 
 const LOADS: [f64; 7] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0];
 const SEEN: [f64; 7] = [82.0, 150.0, 310.0, 520.0, 830.0, 1_010.0, 900.0];

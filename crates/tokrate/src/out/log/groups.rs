@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use tokrate_charts::format::number;
 use tokrate_charts::{Column, Table};
 use tokrate_core::FailureKind;
-use tokrate_meter::stats::Quantile;
+use tokrate_stats::Quantile;
 use tokrate_store::{Grouping, Mixture, Summary};
 
 /// The groups, and what must be known to read them.

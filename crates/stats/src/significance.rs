@@ -3,9 +3,7 @@
 //! It refuses to know what is compared. Invariant: a p is above 0 and at most 1; a permutation p counts the arrangement that
 //! was seen among the others (Phipson and Smyth 2010), so it can never be 0.
 
-use crate::stats::{
-    Interval, IntervalMethod, ln_gamma, normal_cdf, normal_quantile, percentile_interval, wilson_interval,
-};
+use crate::{Interval, IntervalMethod, ln_gamma, normal_cdf, normal_quantile, percentile_interval, wilson_interval};
 use tokrate_core::Rng;
 
 /// Work of a permutation test, in samples walked: about a tenth of a second.
@@ -13,14 +11,14 @@ const WORK: usize = 20_000_000;
 const REPLICATES: usize = 4_000;
 
 /// The nearest-rank median of rising values; NaN of none.
-pub(super) fn median(sorted: &[f64]) -> f64 {
+pub fn median(sorted: &[f64]) -> f64 {
     if sorted.is_empty() { f64::NAN } else { sorted[sorted.len().div_ceil(2) - 1] }
 }
 
 /// The probability that a random split of all samples has rank sums at least as far apart as the two have (Wilcoxon 1945;
 /// ties share their mean rank). Medians themselves would be a poor statistic here: where the two sides do not overlap at all,
 /// a split with one sample more on one side has the very medians that were seen.
-pub(crate) fn permutation_p(a: &[f64], b: &[f64], rng: &Rng) -> f64 {
+pub fn permutation_p(a: &[f64], b: &[f64], rng: &Rng) -> f64 {
     let mut pooled: Vec<f64> = a.iter().chain(b).copied().collect();
     pooled.sort_unstable_by(f64::total_cmp);
     // Twice the mean rank of equal values, so that all ranks are whole.
@@ -57,7 +55,7 @@ fn split_rank_sum(ranks: &[u64], of_a: usize, rng: &mut Rng) -> u64 {
 ///
 /// The median of a resample is the sample at a rank that is distributed as an order statistic of uniform draws, which is a
 /// Beta variable: one draw for each resample instead of n.
-pub(crate) fn ratio_of_medians(a: &[f64], b: &[f64], rng: &Rng) -> Option<(Interval, f64)> {
+pub fn ratio_of_medians(a: &[f64], b: &[f64], rng: &Rng) -> Option<(Interval, f64)> {
     let mut rng = rng.child("bootstrap");
     let replicates: Vec<f64> = (0..REPLICATES)
         .map(|_| (resampled_median(b, &mut rng) / resampled_median(a, &mut rng)).ln())
@@ -93,17 +91,17 @@ fn gamma(shape: f64, rng: &mut Rng) -> f64 {
 }
 
 /// The change that a test at level `alpha` sees with 80 % probability, as standard errors.
-pub(super) fn visible_errors(alpha: f64) -> f64 {
+pub fn visible_errors(alpha: f64) -> f64 {
     normal_quantile(1.0 - alpha / 2.0).unwrap_or(f64::INFINITY) + normal_quantile(0.8).unwrap_or(0.0)
 }
 
 /// Two-sided p of a normal deviate.
-pub(super) fn normal_p(z: f64) -> f64 {
+pub fn normal_p(z: f64) -> f64 {
     (2.0 * normal_cdf(-z.abs())).clamp(f64::MIN_POSITIVE, 1.0)
 }
 
 /// Fisher's exact test of two shares, two-sided: the probability of all tables at most as likely as the one seen.
-pub(super) fn fisher_p(hits_a: u64, of_a: u64, hits_b: u64, of_b: u64) -> f64 {
+pub fn fisher_p(hits_a: u64, of_a: u64, hits_b: u64, of_b: u64) -> f64 {
     let ln_choose =
         |n: u64, k: u64| ln_gamma(n as f64 + 1.0) - ln_gamma(k as f64 + 1.0) - ln_gamma((n - k) as f64 + 1.0);
     let (hits, all) = (hits_a + hits_b, of_a + of_b);
@@ -115,7 +113,7 @@ pub(super) fn fisher_p(hits_a: u64, of_a: u64, hits_b: u64, of_b: u64) -> f64 {
 }
 
 /// 95 % interval of share b - share a (Newcombe 1998, method 10: from Wilson's intervals of the two).
-pub(super) fn share_difference(hits_a: u64, of_a: u64, hits_b: u64, of_b: u64) -> Option<Interval> {
+pub fn share_difference(hits_a: u64, of_a: u64, hits_b: u64, of_b: u64) -> Option<Interval> {
     let (a, b) = (wilson_interval(hits_a, of_a, 0.95)?, wilson_interval(hits_b, of_b, 0.95)?);
     let (share_a, share_b) = (hits_a as f64 / of_a as f64, hits_b as f64 / of_b as f64);
     let difference = share_b - share_a;
@@ -128,7 +126,7 @@ pub(super) fn share_difference(hits_a: u64, of_a: u64, hits_b: u64, of_b: u64) -
 }
 
 /// Holm's correction (1979): in the order of the p, each times the number of tests left, never falling.
-pub(crate) fn holm(p: &[f64]) -> Vec<f64> {
+pub fn holm(p: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p.len()).collect();
     order.sort_by(|&x, &y| p[x].total_cmp(&p[y]));
     let mut adjusted = vec![1.0; p.len()];

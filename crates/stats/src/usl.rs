@@ -8,12 +8,12 @@
 //! minimised is the weighted sum of squares of ln(measured) - ln(X(n)), so that lambda has a closed form and two
 //! parameters remain. Loads below 1 count as 1.
 
-use super::linear::solve;
+use crate::linear::solve;
 use serde::{Deserialize, Serialize};
 
 /// The three parameters of the law.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UslParameters {
     /// Throughput at concurrency 1, in tok/s.
     pub lambda: f64,
@@ -55,21 +55,24 @@ impl UslParameters {
 
 /// One observation: concurrency, throughput (both above 0) and weight.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Observation {
-    pub(super) n: f64,
-    pub(super) throughput: f64,
-    pub(super) weight: f64,
+pub struct Observation {
+    /// The load.
+    pub n: f64,
+    /// What was measured there, above 0.
+    pub throughput: f64,
+    /// How much its square of errors counts.
+    pub weight: f64,
 }
 
 /// The sum of squares that a fit minimises, with the best lambda for given alpha and beta.
-pub(super) fn loss(observations: &[Observation], parameters: &UslParameters) -> f64 {
+pub fn loss(observations: &[Observation], parameters: &UslParameters) -> f64 {
     let residual = |o: &Observation| o.throughput.ln() - usl(o.n.max(1.0), parameters).ln();
     observations.iter().map(|o| o.weight * residual(o).powi(2)).sum()
 }
 
 /// Which parameters besides lambda are fitted; the others are 0.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub(super) enum Form {
+pub enum Form {
     /// Perfect scaling: lambda n.
     Proportional,
     /// Contention alone (Amdahl 1967).
@@ -80,7 +83,7 @@ pub(super) enum Form {
 
 impl Form {
     /// How many parameters are fitted, lambda included.
-    pub(super) const fn parameters(self) -> usize {
+    pub const fn parameters(self) -> usize {
         match self {
             Form::Proportional => 1,
             Form::Contention => 2,
@@ -91,12 +94,12 @@ impl Form {
 
 /// The least-squares fit; `None` below as many distinct loads as there are parameters. Starts from the linear least-squares
 /// solution of n/X, which is quadratic in n, and from fixed points, so that no local minimum passes for the global one.
-pub(super) fn fit(observations: &[Observation], form: Form) -> Option<UslParameters> {
+pub fn fit(observations: &[Observation], form: Form) -> Option<UslParameters> {
     fit_from(observations, form, &[(0.0, 0.0), (1.0, 0.0), (0.0, 1.0), (10.0, 10.0), (0.0, 1000.0)])
 }
 
 /// The same with the given starts, each alpha * N and beta * N^2 for the greatest load N, besides the linear one.
-pub(super) fn fit_from(observations: &[Observation], form: Form, starts: &[(f64, f64)]) -> Option<UslParameters> {
+pub fn fit_from(observations: &[Observation], form: Form, starts: &[(f64, f64)]) -> Option<UslParameters> {
     if form == Form::Proportional {
         return proportional(observations);
     }

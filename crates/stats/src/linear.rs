@@ -5,7 +5,7 @@
 /// The coefficients that minimise the weighted sum of squares of `target - columns * coefficients`, by orthogonalising
 /// the columns twice (modified Gram and Schmidt). Columns and target have one entry per observation, weights too.
 /// `None` when the columns depend on one another (to 1e-10) or something is not finite.
-pub(super) fn solve<const K: usize>(columns: &[Vec<f64>; K], target: &[f64], weights: &[f64]) -> Option<[f64; K]> {
+pub fn solve<const K: usize>(columns: &[Vec<f64>; K], target: &[f64], weights: &[f64]) -> Option<[f64; K]> {
     let weigh = |values: &[f64]| -> Vec<f64> { values.iter().zip(weights).map(|(x, w)| x * w.sqrt()).collect() };
     let mut basis: Vec<Vec<f64>> = columns.iter().map(|column| weigh(column)).collect();
     let mut rest = weigh(target);

@@ -4,6 +4,7 @@ use super::*;
 use tokrate_core::{Rng, Span};
 
 mod edges;
+mod linear;
 
 fn close(found: f64, known: f64, relative: f64) {
     assert!((found - known).abs() <= relative * known.abs(), "{found:e} instead of {known:e}");

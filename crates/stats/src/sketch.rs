@@ -9,15 +9,15 @@ use tokrate_core::Sketch;
 /// A mergeable histogram as it stands in a record: OpenTelemetry's exponential buckets, bucket i covering
 /// `(2^(i/64), 2^((i+1)/64)]` of the sketch's own whole-numbered unit.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "Written", into = "Written")]
-#[cfg_attr(test, schemars(with = "Written"))]
+#[cfg_attr(feature = "schema", schemars(with = "Written"))]
 pub struct SketchParts(pub Sketch);
 
 /// The fields in JSON.
 #[derive(Clone, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[cfg_attr(test, schemars(rename = "Sketch"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "Sketch"))]
 struct Written {
     /// OpenTelemetry's scale: 6, or 64 buckets per octave.
     scale: i32,

@@ -1,6 +1,6 @@
 //! Tests of linear least squares: an exact solution, and what has none.
 
-use super::super::linear::solve;
+use crate::solve;
 
 #[test]
 fn the_weighted_solution_is_that_of_the_normal_equations_in_fractions() {

@@ -12,7 +12,7 @@ use tokrate_core::{Rng, Sketch};
 
 /// In what a distribution's numbers are written.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Unit {
     /// Milliseconds; the sketch counts nanoseconds.
     #[serde(rename = "ms")]
@@ -51,7 +51,7 @@ impl Unit {
 
 /// What is known of a metric from its samples. All numbers are in `unit`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Distribution {
     /// Unit of every number below but those of the sketch.
     pub unit: Unit,

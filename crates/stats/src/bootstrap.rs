@@ -19,7 +19,7 @@ const RESAMPLES: usize = 2_000;
 
 /// How an interval was found.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum IntervalMethod {
     /// Bias-corrected and accelerated bootstrap (Efron 1987).
@@ -34,7 +34,7 @@ pub enum IntervalMethod {
 
 /// A two-sided confidence interval.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Interval {
     /// Lower end.
     pub low: f64,

@@ -93,7 +93,7 @@ impl Level {
 
 /// Whether a quantile may be stated.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum QuantileStatus {
     /// The sample is large enough.
@@ -106,7 +106,7 @@ pub enum QuantileStatus {
 
 /// One quantile with its distribution-free interval (order statistics, exact binomial; independent samples assumed).
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Quantile {
     /// The nearest-rank value when the sample is large enough and it is finite.
     pub value: Option<f64>,

@@ -1,0 +1,30 @@
+//! Plain statistics: quantiles with intervals, means, rank tests, the normal distribution, least squares and the scaling law.
+//!
+//! Nothing here knows what is measured. Invariant: a statistic that the sample cannot support is absent, never zero and never NaN,
+//! and the reason stands beside it.
+
+#![forbid(unsafe_code)]
+
+mod binomial;
+mod bootstrap;
+mod distribution;
+mod linear;
+mod normal;
+mod quantile;
+mod significance;
+mod sketch;
+pub mod usl;
+
+pub use binomial::{ln_gamma, lower_rank, smallest_sample, upper_rank};
+pub use bootstrap::{BOOTSTRAP_FLOOR, Interval, IntervalMethod, mean_interval, percentile_interval, wilson_interval};
+pub use distribution::{Distribution, Unit};
+pub use linear::solve;
+pub use normal::{normal_cdf, normal_quantile};
+pub use quantile::{Level, Quantile, QuantileStatus};
+pub use significance::{
+    fisher_p, holm, median, normal_p, permutation_p, ratio_of_medians, share_difference, visible_errors,
+};
+pub use sketch::SketchParts;
+
+#[cfg(test)]
+mod tests;
