@@ -11,6 +11,7 @@ mod scan;
 mod splice;
 
 pub use fault::{Fault, GlanceError};
+pub(crate) use lengths::largest;
 pub use lengths::{Lengths, Limit};
 
 use crate::json_text::{append_unescaped, plain_length};
@@ -96,7 +97,7 @@ impl Glance {
             return Err(GlanceError { at: error.valid_up_to(), fault: Fault::NotUtf8 });
         }
         let mut scan = Scan::new(body);
-        scan.skip_blanks();
+        scan.skip_whitespace();
         if scan.peek() != Some(b'{') {
             return Err(scan.not_an_object());
         }
@@ -107,7 +108,7 @@ impl Glance {
             check_name(key, FIELDS[field], exact, &mut seen[field])?;
             glance.take(FIELDS[field], scan)
         })?;
-        scan.skip_blanks();
+        scan.skip_whitespace();
         if scan.peek().is_some() {
             return Err(scan.fault(Fault::TrailingBytes));
         }

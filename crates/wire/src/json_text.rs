@@ -134,6 +134,11 @@ pub(crate) fn push_string(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
+/// Appends a whole number.
+pub(crate) fn push_number(number: u64, out: &mut Vec<u8>) {
+    out.extend_from_slice(number.to_string().as_bytes());
+}
+
 /// The same JSON with each lone half of a surrogate pair replaced by U+FFFD, or `None` if there is none.
 pub(crate) fn without_lone_surrogates(json: &str) -> Option<String> {
     let bytes = json.as_bytes();

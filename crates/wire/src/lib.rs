@@ -5,45 +5,44 @@
 //! Architecture Invariant: a decoder never fails and never panics. Broken input becomes events and counted oddities,
 //! and any chunking of the same bytes gives the same events.
 
-mod anthropic;
 mod calls;
+mod codec;
 mod counts;
 mod decoder;
 mod dialect;
+mod dialects;
 mod document;
+mod document_decoder;
 mod elements;
 mod encoder;
 mod error;
 pub mod frame;
-mod gemini;
 pub mod glance;
 mod json_text;
 mod lines;
-mod llama;
 mod object;
-mod ollama;
-mod openai_chat;
-mod openai_completions;
-mod openai_responses;
 mod read;
 mod references;
 mod refusal;
 mod remainder;
 mod request;
-mod speech;
+mod request_body;
+mod response;
 mod template;
 mod timings;
 pub mod translate;
 mod usage_filter;
 
+pub use codec::{Framing, KeyHeader, Operation, ServerTimesField, Shape, UsageInStream};
 pub use decoder::Decoder;
-pub use dialect::{Dialect, Routed, Shape};
-pub use encoder::{Answer, Encoder, Piece, ToolCall, encode_refusal};
+pub use dialect::{Dialect, Routed};
+pub use encoder::{Encoder, encode_refusal};
 pub use error::WireError;
 pub use glance::{Glance, GlanceError, Lengths, Limit};
 pub use references::{BesideBody, beside_body};
 pub use refusal::{Refusal, refusal};
 pub use request::{decode_request, encode_request};
+pub use response::{Answer, Piece, ToolCall};
 pub use translate::{
     AnswerTranslator, Progress, TranslateError, TranslatedRequest, error_event, status_of, translate_request,
 };

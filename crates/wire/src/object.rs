@@ -120,7 +120,7 @@ pub(crate) fn range_within(whole: &str, part: &str) -> Option<Range<usize>> {
 }
 
 /// The JSON without the blanks between its values.
-pub(crate) fn without_blanks(json: &str) -> Cow<'_, str> {
+pub(crate) fn without_whitespace(json: &str) -> Cow<'_, str> {
     let bytes = json.as_bytes();
     let (mut compact, mut kept, mut at) = (String::new(), 0, 0);
     while at < bytes.len() {
@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn blanks_go_and_texts_stay() {
-        assert_eq!(without_blanks("{ \"a b\\\" c\" :\n [1, 2] }"), "{\"a b\\\" c\":[1,2]}");
-        assert!(matches!(without_blanks("{\"a b\":1}"), Cow::Borrowed(_)));
+        assert_eq!(without_whitespace("{ \"a b\\\" c\" :\n [1, 2] }"), "{\"a b\\\" c\":[1,2]}");
+        assert!(matches!(without_whitespace("{\"a b\":1}"), Cow::Borrowed(_)));
     }
 }

@@ -28,7 +28,7 @@ impl<'b> Scan<'b> {
         self.bytes.get(self.at).copied()
     }
 
-    pub(super) fn skip_blanks(&mut self) {
+    pub(super) fn skip_whitespace(&mut self) {
         while let Some(b' ' | b'\n' | b'\r' | b'\t') = self.peek() {
             self.at += 1;
         }
@@ -59,7 +59,7 @@ impl<'b> Scan<'b> {
     ) -> Result<(usize, bool), GlanceError> {
         self.at += 1;
         let inside = self.at;
-        self.skip_blanks();
+        self.skip_whitespace();
         if self.peek() == Some(b'}') {
             self.at += 1;
             return Ok((inside, true));
@@ -67,7 +67,7 @@ impl<'b> Scan<'b> {
         loop {
             let key = self.key()?;
             take(self, key)?;
-            self.skip_blanks();
+            self.skip_whitespace();
             match self.peek() {
                 Some(b',') => self.at += 1,
                 Some(b'}') => {
@@ -76,7 +76,7 @@ impl<'b> Scan<'b> {
                 }
                 _ => return Err(self.expected("`,` or `}`")),
             }
-            self.skip_blanks();
+            self.skip_whitespace();
         }
     }
 
@@ -93,7 +93,7 @@ impl<'b> Scan<'b> {
                     return Err(self.fault(Fault::TooDeep));
                 }
                 objects = objects << 1 | u128::from(is_object);
-                self.skip_blanks();
+                self.skip_whitespace();
                 if self.peek() != Some(if is_object { b'}' } else { b']' }) {
                     if is_object {
                         self.key()?;
@@ -106,7 +106,7 @@ impl<'b> Scan<'b> {
                 if depth == outer {
                     return Ok(self.at);
                 }
-                self.skip_blanks();
+                self.skip_whitespace();
                 let is_object = objects & 1 == 1;
                 match (self.peek(), is_object) {
                     (Some(b'}'), true) | (Some(b']'), false) => {
@@ -116,7 +116,7 @@ impl<'b> Scan<'b> {
                     }
                     (Some(b','), _) => {
                         self.at += 1;
-                        self.skip_blanks();
+                        self.skip_whitespace();
                         if is_object {
                             self.key()?;
                         }
@@ -149,12 +149,12 @@ impl<'b> Scan<'b> {
     fn key(&mut self) -> Result<Key<'b>, GlanceError> {
         let at = self.at;
         let text = self.string("a field's name in quotes")?;
-        self.skip_blanks();
+        self.skip_whitespace();
         if self.peek() != Some(b':') {
             return Err(self.expected("`:`"));
         }
         self.at += 1;
-        self.skip_blanks();
+        self.skip_whitespace();
         Ok(Key { at, text })
     }
 

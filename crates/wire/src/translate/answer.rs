@@ -1,16 +1,17 @@
-//! An upstream's answer, told to the client in the client's dialect while it comes.
+//! An upstream's answer, translated into the client's dialect while it comes.
 //!
-//! It refuses to know sockets, statuses and retries. Invariant: the bytes written depend on the upstream's bytes alone, not
-//! on how they were cut. Why the model stopped is said once, at the end, and so are the token counts; an answer that breaks
-//! off ends with an error and without the mark of a complete one.
+//! Invariant: the bytes written depend on the upstream's bytes alone, not on how they were cut. The finish reason is written
+//! once, at the end, and so are the token counts; an answer that breaks off ends with an error and without the mark of a
+//! complete one.
 
 use super::call_order::{CallOrder, Step};
 use super::collected::{Collected, MAX_WHOLE_BYTES};
-use super::fault::{Position, push_fault, status_of};
-use super::is_plain;
+use super::fault::status_of;
+use crate::codec::{ResponseFeatures, Shape, StreamPosition, UsageInStream};
 use crate::decoder::Decoder;
-use crate::dialect::{Dialect, Shape};
-use crate::encoder::{Answer, Encoder, Piece, ToolCall, encode_refusal};
+use crate::dialect::Dialect;
+use crate::encoder::{Encoder, encode_refusal};
+use crate::response::{Answer, Piece, ToolCall};
 use tokrate_core::{Channel, EventBatch, FailureKind, FinishReason, Oddity, Tick, Usage, What};
 
 /// How far an answer has come.
@@ -20,12 +21,12 @@ pub enum Progress {
     Open,
     /// All of it was written, end mark included.
     Complete,
-    /// It failed in that way, and the client was told.
+    /// It failed in that way, and the client got the error.
     Failed(FailureKind),
 }
 
 /// Translates one answer.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct AnswerTranslator {
     to: Dialect,
     shape: Shape,
@@ -76,7 +77,7 @@ impl AnswerTranslator {
             encoder: Encoder::new(to, shape, id, model, created),
             include_usage,
             call_stem: format!("call_{stem}"),
-            calls: CallOrder::new(to != Dialect::OpenAiChat),
+            calls: CallOrder::new(!to.descriptor().response.interleaved_tool_calls),
             waiting: Vec::new(),
             collected: Collected::default(),
             held: 0,
@@ -143,6 +144,11 @@ impl AnswerTranslator {
         }
     }
 
+    /// What an answer in the client's dialect may carry.
+    fn features(&self) -> &'static ResponseFeatures {
+        &self.to.descriptor().response
+    }
+
     fn take(&mut self, from: usize, events: &EventBatch, out: &mut Vec<u8>) {
         for event in &events.events()[from..] {
             if self.progress != Progress::Open {
@@ -170,7 +176,7 @@ impl AnswerTranslator {
                 self.write_calls(out);
             }
             What::Text { channel, text } => self.text(channel, events.text(text), out),
-            What::ToolCall { .. } if is_plain(self.to) => {
+            What::ToolCall { .. } if !self.features().tool_calls => {
                 let message = format!("the answer calls a tool, which {} cannot say", self.to.name());
                 self.fail(FailureKind::Untranslatable, &message, out);
             }
@@ -206,8 +212,8 @@ impl AnswerTranslator {
     }
 
     fn text(&mut self, channel: Channel, text: &str, out: &mut Vec<u8>) {
-        if channel == Channel::Reasoning && is_plain(self.to) {
-            // Thoughts are not part of the text that was asked for.
+        if channel == Channel::Reasoning && !self.features().reasoning {
+            // Reasoning is not part of the text that was asked for.
             return;
         }
         if self.shape == Shape::Whole {
@@ -270,7 +276,7 @@ impl AnswerTranslator {
         if std::mem::replace(&mut self.begun, true) {
             return;
         }
-        if let Some(usage) = self.usage.filter(|_| self.to == Dialect::Anthropic) {
+        if let Some(usage) = self.usage.filter(|_| self.features().usage == UsageInStream::OpeningAndEnd) {
             self.encoder.encode_event(&Piece::Usage(Usage { output: None, ..usage }), out);
         }
         self.encoder.encode_event(&Piece::Role, out);
@@ -299,10 +305,11 @@ impl AnswerTranslator {
     }
 
     fn write_end(&mut self, finish: FinishReason, out: &mut Vec<u8>) {
-        let usage = self.usage_to_tell().map(Piece::Usage);
+        let usage = self.usage_to_write().map(Piece::Usage);
         let finish = Some(Piece::Finish(finish));
-        // Anthropic has one event for both; in the others the counts come last.
-        let pieces = if self.to == Dialect::Anthropic { [usage, finish] } else { [finish, usage] };
+        // Where one event holds both, the counts must be known by then; elsewhere they come last.
+        let together = self.features().usage == UsageInStream::OpeningAndEnd;
+        let pieces = if together { [usage, finish] } else { [finish, usage] };
         for piece in pieces.into_iter().flatten() {
             self.encoder.encode_event(&piece, out);
         }
@@ -327,19 +334,19 @@ impl AnswerTranslator {
             answer: &self.collected.answer,
             tools: &tools,
             finish,
-            usage: self.usage_to_tell(),
+            usage: self.usage_to_write(),
             timings: None,
         }));
     }
 
     /// The token counts, if the client is to get them.
-    fn usage_to_tell(&self) -> Option<Usage> {
-        let asked_for = matches!(self.to, Dialect::OpenAiChat | Dialect::OpenAiCompletions);
-        if asked_for && self.shape != Shape::Whole && !self.include_usage {
+    fn usage_to_write(&self) -> Option<Usage> {
+        let reported = self.features().usage;
+        if reported == UsageInStream::OnRequest && self.shape != Shape::Whole && !self.include_usage {
             return None;
         }
-        // Anthropic's clients read both counts without looking whether they are there.
-        let needed = (self.to == Dialect::Anthropic).then(Usage::default);
+        // Clients read both counts without looking whether they are there.
+        let needed = (reported == UsageInStream::OpeningAndEnd).then(Usage::default);
         let usage = self.usage.or(needed)?;
         Some(match needed {
             Some(_) => Usage { input: usage.input.or(Some(0)), output: usage.output.or(Some(0)), ..usage },
@@ -355,11 +362,7 @@ impl AnswerTranslator {
             None | Some(FinishReason::Stop) if called => FinishReason::ToolCalls,
             None => FinishReason::Stop,
             // These have no word for it, and clients that know theirs only fail on others.
-            Some(FinishReason::Other)
-                if !matches!(self.to, Dialect::Gemini | Dialect::OllamaChat | Dialect::OllamaGenerate) =>
-            {
-                FinishReason::Stop
-            }
+            Some(FinishReason::Other) if !self.features().other_finish_reason => FinishReason::Stop,
             Some(reason) => reason,
         }
     }
@@ -368,8 +371,8 @@ impl AnswerTranslator {
         if self.shape == Shape::Whole {
             out.extend_from_slice(&encode_refusal(self.to, status_of(kind), message));
         } else {
-            let position = Position { begun: self.begun, sequence: self.encoder.next_sequence() };
-            push_fault(self.to, self.shape, status_of(kind), message, position, out);
+            let position = StreamPosition { begun: self.begun, sequence: self.encoder.next_sequence() };
+            self.to.codec().push_error_event(self.shape, status_of(kind), message, position, out);
         }
         self.progress = Progress::Failed(kind);
         self.fault = message.to_owned();

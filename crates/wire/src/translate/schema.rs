@@ -13,7 +13,7 @@ const TYPES: [&str; 7] = ["STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OB
 const MAX_DEPTH: u32 = 64;
 
 /// The schema with the names of types as JSON Schema has them.
-pub(super) fn in_json_schema(schema: &str) -> String {
+pub(crate) fn in_json_schema(schema: &str) -> String {
     let mut out = Vec::with_capacity(schema.len());
     push_schema(schema, MAX_DEPTH, &mut out);
     String::from_utf8(out).expect("it was put together from texts")
