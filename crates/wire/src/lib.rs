@@ -21,7 +21,6 @@ pub mod glance;
 mod json_text;
 mod lines;
 mod object;
-mod read;
 mod references;
 mod refusal;
 mod remainder;

@@ -6,7 +6,7 @@
 //! this way is left to the parser.
 
 use crate::document_decoder::{DocumentDecoder, Pattern, UsageReading};
-use crate::json_text::{append_unescaped, plain_length, string_end};
+use crate::json_text::{append_unescaped, bracket_end, is_whitespace, plain_length, string_end};
 use serde::de::IgnoredAny;
 use std::ops::Range;
 use tokrate_core::Channel;
@@ -139,10 +139,6 @@ impl Template {
     }
 }
 
-fn is_whitespace(byte: &u8) -> bool {
-    matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
-}
-
 /// Where the JSON value ends with which the bytes begin; `None` if a parser must look at it.
 fn value_end(bytes: &[u8]) -> Option<usize> {
     match bytes.first()? {
@@ -180,28 +176,6 @@ fn is_whole_value(bytes: &[u8]) -> bool {
 
 fn is_whole_number(bytes: &[u8]) -> bool {
     matches!(bytes, [b'1'..=b'9', rest @ ..] if rest.iter().all(u8::is_ascii_digit)) || bytes == b"0"
-}
-
-/// One past the bracket that closes the one with which the bytes begin; brackets within texts do not count.
-fn bracket_end(bytes: &[u8]) -> Option<usize> {
-    let (mut depth, mut at) = (0_u32, 0);
-    if !matches!(bytes.first(), Some(b'{' | b'[')) {
-        return None;
-    }
-    loop {
-        match bytes.get(at)? {
-            b'"' => at += 1 + string_end(&bytes[at + 1..])?,
-            b'{' | b'[' => depth += 1,
-            b'}' | b']' => {
-                depth -= 1;
-                if depth == 0 {
-                    return Some(at + 1);
-                }
-            }
-            _ => {}
-        }
-        at += 1;
-    }
 }
 
 /// Whether `bytes` are one JSON value.

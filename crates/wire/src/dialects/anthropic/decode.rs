@@ -251,7 +251,7 @@ fn read_delta<'a>(object: &Object<'a>, malformed: &mut bool) -> Result<Document<
 fn read_message<'a>(object: &Object<'a>, malformed: &mut bool) -> Result<Message<'a>, Error> {
     let mut blocks = Vec::new();
     for json in object.array("content", malformed)? {
-        match Object::read(json)? {
+        match Object::within(json)? {
             Some(block) => blocks.push(read_block(&block, malformed)?),
             None => *malformed = true,
         }

@@ -5,7 +5,7 @@
 
 use super::usage::read_usage;
 use crate::document_decoder::{DocumentDecoder, Part, Pattern, Source, UsageReading, emit_failure, emit_usage};
-use crate::object::{Object, range_within, read_array, read_text, without_whitespace};
+use crate::object::{Object, elements, range_within, read_text, without_whitespace};
 use serde_json::Error;
 use std::borrow::Cow;
 use tokrate_core::{Channel, EventBatch, FinishReason, Oddity, Tick, What};
@@ -161,11 +161,11 @@ fn read(json: &str) -> Result<Chunk<'_>, Error> {
     let mut chunk = Chunk::default();
     let mut root = Object::read(json)?;
     if root.is_none()
-        && let Some(elements) = read_array(json)?
+        && let Some(mut elements) = elements(json)
     {
         // Errors come in an array of one element when the stream would have been an array.
-        chunk.malformed = elements.len() > 1;
-        root = elements.first().map_or(Ok(None), |element| Object::read(element))?;
+        root = elements.next().map_or(Ok(None), Object::within)?;
+        chunk.malformed = elements.next().is_some();
     }
     let Some(root) = root else {
         chunk.unrecognised = true;
@@ -185,13 +185,13 @@ fn read(json: &str) -> Result<Chunk<'_>, Error> {
             || feedback.is_some();
     chunk.unrecognised = !known;
     for (position, candidate) in candidates.into_iter().enumerate() {
-        match Object::read(candidate)? {
+        match Object::within(candidate)? {
             Some(candidate) => read_candidate(&candidate, position, &mut chunk)?,
             None => chunk.malformed = true,
         }
     }
     if let Some(feedback) = feedback {
-        match Object::read(feedback)? {
+        match Object::within(feedback)? {
             Some(feedback) => {
                 let reason = text(&feedback, "blockReason", "block_reason", &mut chunk.malformed)?;
                 if reason.is_some_and(|reason| {
@@ -216,7 +216,7 @@ fn read_candidate<'a>(candidate: &Object<'a>, position: usize, chunk: &mut Chunk
     chunk.finish = reason.as_deref().and_then(finish_reason).or(chunk.finish);
     let Some(content) = candidate.object("content", &mut chunk.malformed)? else { return Ok(()) };
     let Some(parts) = content.get("parts") else { return Ok(()) };
-    match read_array(parts)? {
+    match elements(parts) {
         Some(parts) => {
             for part in parts {
                 read_part(part, chunk)?;
@@ -228,7 +228,7 @@ fn read_candidate<'a>(candidate: &Object<'a>, position: usize, chunk: &mut Chunk
 }
 
 fn read_part<'a>(json: &'a str, chunk: &mut Chunk<'a>) -> Result<(), Error> {
-    let Some(part) = Object::read(json)? else {
+    let Some(part) = Object::within(json)? else {
         chunk.malformed = true;
         return Ok(());
     };
@@ -244,7 +244,7 @@ fn read_part<'a>(json: &'a str, chunk: &mut Chunk<'a>) -> Result<(), Error> {
         chunk.deltas.push(Delta::Opaque);
     }
     if let Some(json) = field(&part, "functionCall", "function_call") {
-        match Object::read(json)? {
+        match Object::within(json)? {
             Some(call) => read_call(&call, chunk)?,
             None => chunk.malformed = true,
         }
@@ -252,7 +252,7 @@ fn read_part<'a>(json: &'a str, chunk: &mut Chunk<'a>) -> Result<(), Error> {
     // Code that the model writes for the provider to run is what the arguments of any other tool are; its result is not
     // the model's.
     if let Some(json) = field(&part, "executableCode", "executable_code") {
-        match Object::read(json)? {
+        match Object::within(json)? {
             Some(code) => {
                 if let Some(code) = code.text("code", &mut chunk.malformed)? {
                     chunk.deltas.push(Delta::Text(Channel::Tool, code, None));
@@ -277,8 +277,8 @@ fn read_call<'a>(call: &Object<'a>, chunk: &mut Chunk<'a>) -> Result<(), Error> 
         chunk.deltas.push(Delta::Text(Channel::Tool, text, None));
     }
     let Some(partial) = field(call, "partialArgs", "partial_args") else { return Ok(()) };
-    for json in read_array(partial)?.unwrap_or_default() {
-        let Some(piece) = Object::read(json)? else { continue };
+    for json in elements(partial).into_iter().flatten() {
+        let Some(piece) = Object::within(json)? else { continue };
         let value = field(&piece, "stringValue", "string_value")
             .or_else(|| field(&piece, "numberValue", "number_value"))
             .or_else(|| field(&piece, "boolValue", "bool_value"));

@@ -1,15 +1,11 @@
 //! Gemini's `usageMetadata`.
 //!
-//! It refuses to know where the block stands. Invariant: absence is not zero, and numbers that do not fit together are kept
+//! Invariant: absence is not zero, and numbers that do not fit together are kept
 //! and flagged.
 
 use crate::counts::read_counts;
 use crate::document_decoder::UsageReading;
-use crate::object::read_count;
-use crate::read::{Any, Read};
-use serde::Deserialize;
-use serde::de::{DeserializeSeed, IgnoredAny, MapAccess};
-use serde_json::value::RawValue;
+use crate::object::{Object, read_count};
 use tokrate_core::Usage;
 
 /// Reads a usage block. `Ok(None)` for `null` and for an object without any known count (Vertex sends some that name only
@@ -24,29 +20,12 @@ pub(super) fn read_usage(json: &str) -> Result<Option<UsageReading>, ()> {
     if let Some(block) = Block::of_counts(json) {
         return Ok(block.reading());
     }
+    let object = Object::read(json).ok().flatten().ok_or(())?;
     let mut block = Block::default();
-    let mut deserializer = serde_json::Deserializer::from_str(json);
-    let is_object = Any(&mut block).deserialize(&mut deserializer).and_then(|good| deserializer.end().map(|()| good));
-    if is_object.unwrap_or(false) { Ok(block.reading()) } else { Err(()) }
-}
-
-#[derive(Deserialize)]
-#[serde(field_identifier, rename_all = "camelCase")]
-enum Key {
-    #[serde(alias = "prompt_token_count")]
-    PromptTokenCount,
-    #[serde(alias = "candidates_token_count")]
-    CandidatesTokenCount,
-    #[serde(alias = "total_token_count")]
-    TotalTokenCount,
-    #[serde(alias = "thoughts_token_count")]
-    ThoughtsTokenCount,
-    #[serde(alias = "cached_content_token_count")]
-    CachedContentTokenCount,
-    #[serde(alias = "tool_use_prompt_token_count")]
-    ToolUsePromptTokenCount,
-    #[serde(other)]
-    Other,
+    for (name, json) in object.fields() {
+        block.read_field(name, json);
+    }
+    Ok(block.reading())
 }
 
 #[derive(Default)]
@@ -104,40 +83,21 @@ impl Block {
         let usage = Usage { input, output, reasoning: thoughts, cached_input: cached, cache_write_input: None };
         Some(UsageReading { usage, plausible })
     }
-}
 
-impl<'a> Read<'a> for &mut Block {
-    type Out = bool;
-
-    fn wrong(self) -> bool {
-        false
-    }
-
-    fn null(self) -> bool {
-        true
-    }
-
-    fn object<A: MapAccess<'a>>(self, mut object: A) -> Result<bool, A::Error> {
-        while let Some(key) = object.next_key::<Key>()? {
-            let slot = match key {
-                Key::PromptTokenCount => &mut self.prompt,
-                Key::CandidatesTokenCount => &mut self.candidates,
-                Key::TotalTokenCount => &mut self.total,
-                Key::ThoughtsTokenCount => &mut self.thoughts,
-                Key::CachedContentTokenCount => &mut self.cached,
-                Key::ToolUsePromptTokenCount => &mut self.tool_use,
-                Key::Other => {
-                    object.next_value::<IgnoredAny>()?;
-                    continue;
-                }
-            };
-            let json = object.next_value::<&RawValue>()?.get();
-            match read_count(json) {
-                Some(count) => *slot = Some(count),
-                None => self.no_counts |= json != "null",
-            }
+    fn read_field(&mut self, name: &str, json: &str) {
+        let slot = match name {
+            "promptTokenCount" | "prompt_token_count" => &mut self.prompt,
+            "candidatesTokenCount" | "candidates_token_count" => &mut self.candidates,
+            "totalTokenCount" | "total_token_count" => &mut self.total,
+            "thoughtsTokenCount" | "thoughts_token_count" => &mut self.thoughts,
+            "cachedContentTokenCount" | "cached_content_token_count" => &mut self.cached,
+            "toolUsePromptTokenCount" | "tool_use_prompt_token_count" => &mut self.tool_use,
+            _ => return,
+        };
+        match read_count(json) {
+            Some(count) => *slot = Some(count),
+            None => self.no_counts |= json != "null",
         }
-        Ok(true)
     }
 }
 

@@ -100,7 +100,7 @@ fn usage_of(event: &Object<'_>) -> Option<UsageReading> {
     let mut wrong = false;
     let (input, output) = (event.count("tokens_evaluated", &mut wrong), event.count("tokens_predicted", &mut wrong));
     input.or(output)?;
-    let timings = event.get("timings").and_then(|json| Object::read(json).ok().flatten());
+    let timings = event.get("timings").and_then(|json| Object::within(json).ok().flatten());
     let cached_input = timings.and_then(|timings| timings.count("cache_n", &mut wrong));
     let plausible = !wrong && cached_input.zip(input).is_none_or(|(cached, input)| cached <= input);
     let usage = tokrate_core::Usage { input, output, cached_input, ..tokrate_core::Usage::default() };

@@ -180,7 +180,7 @@ fn read_answer<'a>(object: &Object<'a>, answer: &str, line: &mut Line<'a>) -> Re
         }
     }
     for json in object.array("tool_calls", &mut line.malformed)? {
-        let Some(call) = Object::read(json)? else {
+        let Some(call) = Object::within(json)? else {
             line.malformed = true;
             continue;
         };

@@ -1,7 +1,7 @@
-//! What a chunk of a stream, or a whole answer, says.
+//! Chunks of a stream, and whole answers, as events.
 //!
-//! It refuses to know framing. Invariant: a tool call is announced once, and again when the stream comes back to it after
-//! another; its name is said with it and its arguments follow.
+//! Invariant: a tool call is announced once, with its name, and again when the stream comes back to it after another; its
+//! arguments follow.
 
 use super::chunk::{Call, Chunk, Delta, read_chunk};
 use super::usage::read_usage;
@@ -109,7 +109,7 @@ impl ChatDecoder {
     /// Says the texts; whether a tool call was announced with them.
     fn emit_texts(&mut self, at: Tick, chunk: &Chunk<'_>, out: &mut EventBatch) -> bool {
         let mut announced = false;
-        for delta in &chunk.texts {
+        for delta in &chunk.deltas {
             if let Some(call) = &delta.call {
                 announced |= self.select_call(at, call, out);
             }
@@ -147,7 +147,7 @@ impl ChatDecoder {
 
 /// Times are said by chunks without text: some engines repeat them in every chunk, and the last ones count.
 fn emit_timings(at: Tick, chunk: &Chunk<'_>, out: &mut EventBatch) {
-    if !chunk.texts.is_empty() && chunk.finish.is_none() {
+    if !chunk.deltas.is_empty() && chunk.finish.is_none() {
         return;
     }
     let timings = chunk.timings.and_then(read_engine_timings);
@@ -159,12 +159,12 @@ fn emit_timings(at: Tick, chunk: &Chunk<'_>, out: &mut EventBatch) {
 
 /// The pattern of a chunk that is one text, perhaps with token counts, and nothing else of note.
 fn pattern(json: &str, chunk: &Chunk<'_>, usage: Option<UsageReading>) -> Option<Pattern> {
-    let [Delta { channel, inside: Some(text), .. }] = chunk.texts[..] else { return None };
+    let [Delta { channel, raw: Some(text), .. }] = chunk.deltas[..] else { return None };
     let notable = chunk.finish.is_some() || chunk.failure.is_some() || chunk.extra_choices > 0 || chunk.opaque;
     if notable || chunk.malformed || chunk.repeated || (chunk.usage.is_some() && usage.is_none()) {
         return None;
     }
-    let skips = [chunk.variable, chunk.timings, chunk.time_info].into_iter().flatten();
+    let skips = [chunk.padding, chunk.timings, chunk.time_info].into_iter().flatten();
     Some(Pattern {
         channel,
         text: range_within(json, text)?,

@@ -9,6 +9,7 @@ pub(crate) mod fields;
 mod request;
 mod settings;
 mod usage;
+mod visitor;
 
 pub(crate) use chunk::finish_reason;
 pub(crate) use encode::{error, push_counts, push_error, push_head, push_middle, push_usage};

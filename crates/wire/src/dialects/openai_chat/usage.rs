@@ -1,13 +1,11 @@
 //! The usage block: token counts as a provider reports them, in the spellings seen in the wild.
 //!
-//! It refuses to know tokenizers. Invariant: a count is what the provider said, never an estimate; the one change made is
-//! that reasoning tokens reported beside the output are added to it, because [`Usage::output`] includes them.
+//! Invariant: a count is what the provider sent, never an estimate; the one change made is that reasoning tokens reported
+//! beside the output are added to it, because [`Usage::output`] includes them.
 
 use crate::document_decoder::UsageReading;
-use crate::read::{Any, Read};
-use serde::Deserialize;
-use serde::de::{DeserializeSeed, MapAccess};
-use serde_json::value::RawValue;
+use crate::object::{Object, fields, read_count};
+use std::borrow::Cow;
 use tokrate_core::Usage;
 
 /// Reads a usage block. `Ok(None)` for `null` and for an object without any known count, `Err` for what is no object.
@@ -16,29 +14,11 @@ pub(crate) fn read_usage(json: &str) -> Result<Option<UsageReading>, ()> {
         return Ok(None);
     }
     let mut block = Block::default();
-    let mut deserializer = serde_json::Deserializer::from_str(json);
-    let is_object = Any(&mut block).deserialize(&mut deserializer).and_then(|good| deserializer.end().map(|()| good));
-    if is_object.unwrap_or(false) { Ok(block.reading()) } else { Err(()) }
-}
-
-#[derive(Deserialize)]
-#[serde(field_identifier, rename_all = "snake_case")]
-enum Key {
-    PromptTokens,
-    InputTokens,
-    CompletionTokens,
-    OutputTokens,
-    TotalTokens,
-    ReasoningTokens,
-    CachedTokens,
-    CacheWriteTokens,
-    PromptCacheHitTokens,
-    PromptTokensDetails,
-    InputTokensDetails,
-    CompletionTokensDetails,
-    OutputTokensDetails,
-    #[serde(other)]
-    Other,
+    let object = Object::read(json).ok().flatten().ok_or(())?;
+    for (name, json) in object.fields() {
+        block.read_field(name, json)?;
+    }
+    Ok(block.reading())
 }
 
 #[derive(Default)]
@@ -77,71 +57,53 @@ impl Block {
             plausible,
         })
     }
-}
 
-/// Reads the block, or one of its `..._details`; says whether it was an object (or `null`, which is as good as absent).
-impl<'a> Read<'a> for &mut Block {
-    type Out = bool;
-
-    fn wrong(self) -> bool {
-        false
-    }
-
-    fn null(self) -> bool {
-        true
-    }
-
-    fn object<A: MapAccess<'a>>(self, mut object: A) -> Result<bool, A::Error> {
-        while let Some(key) = object.next_key::<Key>()? {
-            let slot = match key {
-                Key::PromptTokens | Key::InputTokens => &mut self.input,
-                Key::CompletionTokens | Key::OutputTokens => &mut self.output,
-                Key::TotalTokens => &mut self.total,
-                Key::ReasoningTokens => &mut self.reasoning,
-                Key::CachedTokens | Key::PromptCacheHitTokens => &mut self.cached,
-                Key::CacheWriteTokens => &mut self.written,
-                Key::PromptTokensDetails | Key::InputTokensDetails => {
-                    let mut details = Block::default();
-                    let good = object.next_value_seed(Any(&mut details))?;
-                    self.cached = details.cached.or(self.cached);
-                    self.written = details.written.or(self.written);
-                    self.no_counts |= !good || details.no_counts;
-                    continue;
-                }
-                Key::CompletionTokensDetails | Key::OutputTokensDetails => {
-                    let mut details = Block::default();
-                    let good = object.next_value_seed(Any(&mut details))?;
-                    self.reasoning = details.reasoning.or(self.reasoning);
-                    self.no_counts |= !good || details.no_counts;
-                    continue;
-                }
-                Key::Other => {
-                    object.next_value::<serde::de::IgnoredAny>()?;
-                    continue;
-                }
-            };
-            match read_count(object.next_value::<&RawValue>()?.get()) {
-                Ok(Some(count)) => *slot = Some(count),
-                Ok(None) => {}
-                Err(()) => self.no_counts = true,
+    fn read_field(&mut self, name: &str, json: &str) -> Result<(), ()> {
+        let slot = match name {
+            "prompt_tokens" | "input_tokens" => &mut self.input,
+            "completion_tokens" | "output_tokens" => &mut self.output,
+            "total_tokens" => &mut self.total,
+            "reasoning_tokens" => &mut self.reasoning,
+            "cached_tokens" | "prompt_cache_hit_tokens" => &mut self.cached,
+            "cache_write_tokens" => &mut self.written,
+            "prompt_tokens_details" | "input_tokens_details" => {
+                let details = self.read_details(json)?;
+                self.cached = details.cached.or(self.cached);
+                self.written = details.written.or(self.written);
+                return Ok(());
             }
+            "completion_tokens_details" | "output_tokens_details" => {
+                let details = self.read_details(json)?;
+                self.reasoning = details.reasoning.or(self.reasoning);
+                return Ok(());
+            }
+            _ => return Ok(()),
+        };
+        match read_count(json) {
+            None if json == "null" => {}
+            None => self.no_counts = true,
+            count => *slot = count,
         }
-        Ok(true)
+        Ok(())
     }
-}
 
-/// A whole number of zero or more, also when written as `12.0`; `Ok(None)` for `null`.
-fn read_count(json: &str) -> Result<Option<u64>, ()> {
-    if let Ok(count) = json.parse::<u64>() {
-        return Ok(Some(count));
-    }
-    if json == "null" {
-        return Ok(None);
-    }
-    match json.parse::<f64>() {
-        // Above 2^53 a float no longer says which whole number was meant.
-        Ok(count) if count >= 0.0 && count.fract() == 0.0 && count <= 9_007_199_254_740_992.0 => Ok(Some(count as u64)),
-        _ => Err(()),
+    /// Reads one of the `…_details`, whose counts have the same names; `null` is as good as absent.
+    fn read_details(&mut self, json: &str) -> Result<Block, ()> {
+        let mut details = Block::default();
+        match fields(json) {
+            Some(fields) => {
+                for field in fields {
+                    let (name, json): (Cow<'_, str>, &str) = field.map_err(|_| ())?;
+                    // Details of details would go on for ever.
+                    if !name.ends_with("_details") {
+                        details.read_field(&name, json)?;
+                    }
+                }
+            }
+            None => details.no_counts = json != "null",
+        }
+        self.no_counts |= details.no_counts;
+        Ok(details)
     }
 }
 

@@ -116,7 +116,7 @@ fn read_choices<'a>(chunk: &Object<'a>, wrong: &mut bool) -> Result<Option<Choic
     }
     let mut first = Choice::default();
     for json in chunk.array("choices", wrong)? {
-        let Some(choice) = Object::read(json)? else {
+        let Some(choice) = Object::within(json)? else {
             *wrong = true;
             continue;
         };

@@ -39,7 +39,7 @@ pub(super) struct Call<'a> {
 pub(super) fn read_items<'a>(array: &[&'a str], malformed: &mut bool) -> Result<Vec<Item<'a>>, Error> {
     let mut items = Vec::with_capacity(array.len());
     for json in array {
-        match Object::read(json)? {
+        match Object::within(json)? {
             Some(object) => items.push(read_item(&object, malformed)?),
             None => *malformed = true,
         }
@@ -54,7 +54,7 @@ pub(super) fn read_item<'a>(object: &Object<'a>, malformed: &mut bool) -> Result
         "message" | "reasoning" => {
             for field in ["summary", "content"] {
                 for part in object.array(field, malformed)? {
-                    match Object::read(part)? {
+                    match Object::within(part)? {
                         Some(part) => read_part(&part, &mut item.texts, malformed)?,
                         None => *malformed = true,
                     }

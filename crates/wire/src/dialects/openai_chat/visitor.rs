@@ -1,14 +1,14 @@
-//! Reading JSON without insisting on types: each field says what it accepts, everything else is "wrong" and skipped.
+//! serde visitors that take any type: each reader says what it accepts, everything else is wrong and skipped.
 //!
-//! It refuses to know any field's name. Invariant: only broken syntax stops the parser; a wrong type never does.
+//! Invariant: only broken syntax stops the parser; a wrong type never does.
 
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::borrow::Cow;
 use std::fmt;
 
 /// Reads one value of whatever type it turns out to have.
-pub(crate) trait Read<'a>: Sized {
-    /// What comes of it.
+pub(super) trait Read<'a>: Sized {
+    /// The value as read.
     type Out;
 
     /// The value is of a type that this reader does not take.
@@ -36,7 +36,7 @@ pub(crate) trait Read<'a>: Sized {
 }
 
 /// Lets a [`Read`] be used as a seed.
-pub(crate) struct Any<R>(pub(crate) R);
+pub(super) struct Any<R>(pub(super) R);
 
 impl<'a, R: Read<'a>> DeserializeSeed<'a> for Any<R> {
     type Value = R::Out;
@@ -95,7 +95,7 @@ impl<'a, R: Read<'a>> Visitor<'a> for Any<R> {
 }
 
 /// Reads a string or `null`; anything else sets the flag.
-pub(crate) struct Text<'m>(pub(crate) &'m mut bool);
+pub(super) struct Text<'m>(pub(super) &'m mut bool);
 
 impl<'a> Read<'a> for Text<'_> {
     type Out = Option<Cow<'a, str>>;
