@@ -35,7 +35,7 @@ pub enum Framing {
     Array,
 }
 
-/// Where a request goes, and what its path says.
+/// The path of a request, and what it holds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Endpoint {
     /// One path for every request, below the base URL.
@@ -81,7 +81,7 @@ pub enum Operation {
 /// When a streamed answer carries token counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum UsageInStream {
-    /// When the request says `stream_options.include_usage`.
+    /// When the request has `stream_options.include_usage`.
     OnRequest,
     /// Always, near the end.
     Always,
@@ -116,7 +116,7 @@ pub(crate) enum Roles {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum StrictTools {
     Unsupported,
-    /// Where the request says so.
+    /// Where the request asks for it.
     OnRequest(fn(tool: &Tool, strict: bool) -> String),
     /// Unless the request says otherwise.
     ByDefault(fn(tool: &Tool, strict: bool) -> String),
@@ -129,7 +129,7 @@ pub(crate) struct RequestFeatures {
     pub(crate) tools: bool,
     /// The choice of a tool.
     pub(crate) tool_choice: bool,
-    /// A field that marks the result of a tool as failed; elsewhere the text says so.
+    /// A field that marks the result of a tool as failed; elsewhere it stands in the text.
     pub(crate) tool_error_flag: bool,
     /// Identifiers of calls consist of letters, digits, `_` and `-` only.
     pub(crate) plain_call_ids: bool,
@@ -157,7 +157,7 @@ pub(crate) struct RequestFeatures {
     pub(crate) legacy_max_tokens: bool,
     /// Fields are also read in `snake_case`, as Protocol Buffers' JSON does.
     pub(crate) snake_case_aliases: bool,
-    /// What is streamed when the request does not say.
+    /// Whether a request without `stream` asks for a stream.
     pub(crate) streams_by_default: bool,
 }
 

@@ -1,8 +1,8 @@
-//! Blocks of counts in their usual form, read without a parser: names without escapes, whole numbers, and what is nested of
+//! A fast reader for blocks of counts in their usual form: names without escapes, whole numbers, and nested blocks of
 //! the same kind.
 //!
-//! It refuses to know any field's name. Invariant: what is read here is JSON, and a parser finds the same fields in it; in
-//! doubt it is refused and the parser decides.
+//! Invariant: what is read here is JSON, and a parser finds the same fields in it; in doubt it is refused and the
+//! parser decides.
 
 use crate::json_text::plain_length;
 

@@ -149,13 +149,13 @@ impl Decoder {
             }
             Form::Whole => {
                 let body = std::mem::take(whole);
-                take_whole(documents, *dialect, at, &body, out);
+                decode_body(documents, *dialect, at, &body, out);
             }
         }
         documents.end(at, out);
     }
 
-    /// Looks for the first byte that tells the form of the body, and gives the offset at which the body begins for the form
+    /// Looks for the first byte that shows the form of the body, and gives the offset at which the body begins for the form
     /// that was found.
     fn sniff(&mut self, bytes: &[u8]) -> usize {
         const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
@@ -191,7 +191,7 @@ impl Decoder {
     }
 }
 
-/// Whether an event only says that the stream ends: no answer is made of that alone.
+/// Whether an event only marks the end of the stream: no answer is made of that alone.
 fn is_end_mark(frame: &Frame<'_>) -> bool {
     matches!(frame, Frame::Event { data, .. } | Frame::Unfinished { data, .. } if data.trim_ascii() == b"[DONE]")
 }
@@ -205,7 +205,7 @@ fn take_frame(documents: &mut Documents, at: Tick, frame: Frame<'_>, out: &mut E
 }
 
 /// A body in one piece; where the dialect's streams are lines, lines that nobody asked for are read as such.
-fn take_whole(documents: &mut Documents, dialect: Dialect, at: Tick, body: &[u8], out: &mut EventBatch) {
+fn decode_body(documents: &mut Documents, dialect: Dialect, at: Tick, body: &[u8], out: &mut EventBatch) {
     let lines = dialect.descriptor().framing == Framing::Lines;
     let first = memchr::memchr(b'\n', body.trim_ascii_end()).map(|end| &body[..end]);
     // The first line of an indented answer is no document.

@@ -10,19 +10,19 @@ use crate::glance::Lengths;
 
 pub use crate::dialects::Dialect;
 
-/// What a path says about the request that is sent to it.
+/// What follows from the path of a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Routed {
     /// Its dialect.
     pub dialect: Dialect,
     /// The model, in dialects that name it in the path.
     pub model: Option<String>,
-    /// How the answer is asked for, in dialects that say it in the path.
+    /// How the answer is asked for, in dialects whose paths show it.
     pub shape: Option<Shape>,
 }
 
 impl From<Dialect> for Routed {
-    /// What is known where the path says nothing more.
+    /// A path that shows the dialect only.
     fn from(dialect: Dialect) -> Routed {
         Routed { dialect, model: None, shape: None }
     }
@@ -49,13 +49,13 @@ impl Dialect {
         }
     }
 
-    /// What a path and its query, as a client asked for them, say about the request; `None` for a path of no dialect. A
+    /// What follows from the path and query of a request; `None` for a path of no dialect. A
     /// prefix such as `/v1` may stand before it.
     pub fn of_path(path_and_query: &str) -> Option<Routed> {
         split(path_and_query).map(|(_, routed)| routed)
     }
 
-    /// A path that ends in one of a dialect: what stands before that (the path of a base URL), and what it says.
+    /// A path that ends in one of a dialect: what stands before that (the path of a base URL), and what follows from it.
     pub fn part(path: &str) -> Option<(&str, Routed)> {
         let (base_bytes, routed) = split(path)?;
         Some((&path[..base_bytes], routed))
@@ -127,12 +127,12 @@ impl Dialect {
         self.descriptor().rate_limit_prefix
     }
 
-    /// Whether an answer is streamed when the request does not say.
+    /// Whether an answer is streamed when the request has no `stream`.
     pub fn streams_by_default(self) -> bool {
         self.descriptor().request.streams_by_default
     }
 
-    /// Whether a request must say how long the answer may become.
+    /// Whether a request must have a limit of output tokens.
     pub fn requires_max_tokens(self) -> bool {
         self.descriptor().request.requires_max_tokens
     }
@@ -191,7 +191,7 @@ impl Lengths {
     }
 }
 
-/// How many bytes of a path stand before the part of a dialect, and what that says.
+/// How many bytes of a path stand before the part of a dialect, and what follows from it.
 fn split(path_and_query: &str) -> Option<(usize, Routed)> {
     let (path, query) = path_and_query.split_once('?').unwrap_or((path_and_query, ""));
     let path = path.trim_end_matches('/');

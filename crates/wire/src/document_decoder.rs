@@ -83,8 +83,8 @@ pub(crate) struct Pattern {
     pub(crate) channel: Channel,
     /// Where the text stands, between its quotes.
     pub(crate) text: Range<usize>,
-    /// Values without meaning: counters, times, padding. An empty range, or one of blanks only, stands for any number of
-    /// blanks between two values.
+    /// Values without meaning: counters, times, padding. An empty range, or one of white space only, stands for any amount of
+    /// white space between two values.
     pub(crate) skips: Vec<Range<usize>>,
     /// The block of token counts, if there is one.
     pub(crate) usage: Option<Range<usize>>,

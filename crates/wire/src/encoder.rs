@@ -18,7 +18,7 @@ impl Encoder {
 
     /// Appends the bytes of one piece, framing included.
     pub fn encode_event(&mut self, piece: &Piece<'_>, out: &mut Vec<u8>) {
-        self.0.write(piece, out);
+        self.0.encode_event(piece, out);
     }
 
     /// Number of the next event, in the dialect that counts them.
@@ -28,7 +28,7 @@ impl Encoder {
 
     /// The answer as one JSON body.
     pub fn encode_whole(&self, answer: &Answer<'_>) -> Vec<u8> {
-        self.0.whole(answer)
+        self.0.encode_whole(answer)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Provider dialects as sans-IO encoders and decoders: bytes in, [`tokrate_core::EventBatch`] out, and the way back.
 //!
-//! It refuses to know sockets, clocks and measurements: a tick is handed in with the bytes and handed on with the events.
+//! A dialect is a folder below `dialects` with one descriptor (its facts) and one `Codec` (its formats), registered in
+//! `dialects.rs` and nowhere else.
 //!
 //! Architecture Invariant: a decoder never fails and never panics. Broken input becomes events and counted oddities,
 //! and any chunking of the same bytes gives the same events.
@@ -16,12 +17,12 @@ mod document_decoder;
 mod elements;
 mod encoder;
 mod error;
+mod external_input;
 pub mod frame;
 pub mod glance;
 mod json_text;
 mod lines;
 mod object;
-mod references;
 mod refusal;
 mod remainder;
 mod request;
@@ -37,8 +38,11 @@ pub use decoder::Decoder;
 pub use dialect::{Dialect, Routed};
 pub use encoder::{Encoder, encode_refusal};
 pub use error::WireError;
+pub use external_input::{ExternalInput, external_input};
+// The names that the gateway still uses.
+pub use external_input::{ExternalInput as BesideBody, external_input as beside_body};
 pub use glance::{Glance, GlanceError, Lengths, Limit};
-pub use references::{BesideBody, beside_body};
+
 pub use refusal::{Refusal, refusal};
 pub use request::{decode_request, encode_request};
 pub use response::{Answer, Piece, ToolCall};

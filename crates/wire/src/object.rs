@@ -214,7 +214,7 @@ pub(crate) fn range_within(whole: &str, part: &str) -> Option<Range<usize>> {
     (end <= whole.len()).then_some(start..end)
 }
 
-/// The JSON without the blanks between its values.
+/// The JSON without the white space between its values.
 pub(crate) fn without_whitespace(json: &str) -> Cow<'_, str> {
     let bytes = json.as_bytes();
     let (mut compact, mut kept, mut at) = (String::new(), 0, 0);

@@ -28,7 +28,7 @@ pub fn decode_request(routed: &Routed, body: &[u8]) -> Result<ChatRequest, WireE
     }
     if let Some(shape) = routed.shape {
         request.stream = shape != Shape::Whole;
-        // Dialects that say it in the path send token counts unasked.
+        // Dialects whose paths show it send token counts unasked.
         request.include_usage = request.stream;
     }
     Ok(request)

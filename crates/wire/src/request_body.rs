@@ -46,7 +46,7 @@ impl<'r> Body<'r> {
         }
     }
 
-    /// Adds a number, if it is set and JSON can say it.
+    /// Adds a number, if it is set and finite: JSON has no other.
     pub(crate) fn number(&mut self, name: &str, number: Option<f64>) {
         if let Some(number) = number.and_then(serde_json::Number::from_f64) {
             self.plain(name, &number.to_string());

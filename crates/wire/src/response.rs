@@ -36,7 +36,7 @@ pub enum Piece<'a> {
     Done,
     /// The stream breaks off with an error.
     Failed {
-        /// What is said about it.
+        /// The error message.
         message: &'a str,
     },
 }
@@ -44,9 +44,9 @@ pub enum Piece<'a> {
 /// A whole answer to be written.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Answer<'a> {
-    /// What was thought; may be empty.
+    /// The reasoning; may be empty.
     pub reasoning: &'a str,
-    /// What was answered; may be empty.
+    /// The answer's text; may be empty.
     pub answer: &'a str,
     /// The tools that are called.
     pub tools: &'a [ToolCall<'a>],
@@ -72,10 +72,10 @@ pub struct ToolCall<'a> {
 /// Writes one answer in a dialect; what all its events share is prepared once.
 pub(crate) trait ResponseEncoder: Debug + Send + Sync {
     /// Appends the bytes of one piece, framing included; nothing where the dialect has no place for it.
-    fn write(&mut self, piece: &Piece<'_>, out: &mut Vec<u8>);
+    fn encode_event(&mut self, piece: &Piece<'_>, out: &mut Vec<u8>);
 
     /// The answer as one JSON body.
-    fn whole(&self, answer: &Answer<'_>) -> Vec<u8>;
+    fn encode_whole(&self, answer: &Answer<'_>) -> Vec<u8>;
 
     /// Number of the next event, in a dialect that counts them.
     fn next_sequence(&self) -> u64 {

@@ -104,7 +104,7 @@ impl Template {
         }
         let start = arena.len();
         if let [last] = others {
-            // An empty text is for the parser: what it says then may depend on the rest.
+            // An empty text is for the parser: its meaning may depend on the rest.
             let text = rest.strip_suffix(last.as_slice()).filter(|text| !text.is_empty())?;
             return append_unescaped(text, arena).then_some(Hit { channel: self.channel, start, usage: None });
         }
@@ -119,7 +119,7 @@ impl Template {
                     Place::Text => string_end(rest)?,
                     Place::Skip => value_end(rest)?,
                     Place::Whitespace => rest.iter().take_while(|byte| is_whitespace(byte)).count(),
-                    // Whether it is an object is for its reader to say.
+                    // Whether it is an object is for its reader to decide.
                     Place::Usage => bracket_end(rest)?,
                 };
                 let (value, behind) = rest.split_at(length);

@@ -1,8 +1,9 @@
-//! From one dialect into another: a client's request for a server that speaks differently, and the server's answer back.
+//! From one dialect into another: a client's request for a server that speaks differently, and the server's answer
+//! back.
 //!
-//! Invariant: nothing is dropped silently. What the other
-//! dialect has no place for is an error that names the field, unless its absence cannot change the answer; those fields are
-//! listed with their reasons in `docs/dialects.md`. An answer that breaks off never ends like one that is complete.
+//! Invariant: nothing is dropped silently. What the other dialect has no place for is an error that names the field,
+//! unless its absence cannot change the answer; those fields are listed with their reasons in `docs/dialects.md`. An
+//! answer that breaks off never ends like one that is complete.
 
 mod answer;
 mod call_order;

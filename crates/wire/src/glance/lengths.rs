@@ -41,7 +41,7 @@ impl Limit {
     }
 }
 
-/// What a request says of the length and number of its answers.
+/// The limits of length and number of answers in a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Lengths {
     /// `max_tokens`.

@@ -1,7 +1,7 @@
-//! JSON checked from value to value without a tree.
+//! A JSON scanner that goes from value to value without a tree.
 //!
-//! It refuses to know any field's name. Invariant: what it accepts is what `serde_json` accepts when it ignores a value;
-//! its place only moves forward, and it needs neither recursion nor memory.
+//! Invariant: what it accepts is what `serde_json` accepts when it ignores a value; its position only moves forward,
+//! and it needs neither recursion nor memory.
 
 use super::{Fault, GlanceError, MAX_DEPTH};
 use crate::json_text::{plain_length, read_escape};
@@ -129,7 +129,7 @@ impl<'b> Scan<'b> {
         }
     }
 
-    /// Goes past a text, a number or a word; past the bracket only of an array or object, and says whether it is one.
+    /// Goes past a text, a number or a word; past the bracket only of an array or object, and returns which it is.
     fn scalar_or_opening(&mut self) -> Result<Option<bool>, GlanceError> {
         match self.peek() {
             Some(b'"') => self.string("a value").map(|_| None),
@@ -145,7 +145,7 @@ impl<'b> Scan<'b> {
         }
     }
 
-    /// Goes past a key, its colon and the blanks behind it.
+    /// Goes past a key, its colon and the white space behind it.
     fn key(&mut self) -> Result<Key<'b>, GlanceError> {
         let at = self.at;
         let text = self.string("a field's name in quotes")?;
@@ -268,7 +268,7 @@ fn text_length(bytes: &[u8]) -> usize {
 
 /// Whether a key names a field: `Some(true)` if it does so to the letter, written with escapes or not, `Some(false)` if
 /// only a reader that does not look at the case of letters takes it for the same (Go's does).
-pub(super) fn likeness(key: &[u8], name: &str) -> Option<bool> {
+pub(super) fn matches_name(key: &[u8], name: &str) -> Option<bool> {
     if key == name.as_bytes() {
         return Some(true);
     }

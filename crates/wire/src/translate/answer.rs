@@ -34,7 +34,7 @@ pub struct AnswerTranslator {
     encoder: Encoder,
     include_usage: bool,
     /// What the identifiers of calls begin with, for servers that give none.
-    call_stem: String,
+    call_id_prefix: String,
     calls: CallOrder,
     /// Texts that wait: for the end of a whole answer, or for a call in the middle of its arguments.
     waiting: Vec<(Channel, String)>,
@@ -55,7 +55,7 @@ pub struct AnswerTranslator {
 }
 
 impl AnswerTranslator {
-    /// A translator at the start of an answer that `from` speaks, for a client of `to` that asked for it in `shape`. To the
+    /// A translator at the start of an answer in `from`, for a client of `to` that asked for it in `shape`. To the
     /// client it is the answer `id` of `model`, created at `created` seconds since 1970. `include_usage` says whether the
     /// client asked for token counts in a stream; it matters in OpenAI's older dialects only, the others always send them.
     pub fn new(
@@ -69,14 +69,14 @@ impl AnswerTranslator {
     ) -> AnswerTranslator {
         let asked = if shape == Shape::Whole { Shape::Whole } else { Shape::Stream };
         let letters: Vec<char> = id.chars().filter(char::is_ascii_alphanumeric).collect();
-        let stem: String = letters[letters.len().saturating_sub(24)..].iter().collect();
+        let suffix: String = letters[letters.len().saturating_sub(24)..].iter().collect();
         AnswerTranslator {
             to,
             shape,
             decoder: Decoder::new(from, asked).with_max_event_bytes(MAX_WHOLE_BYTES),
             encoder: Encoder::new(to, shape, id, model, created),
             include_usage,
-            call_stem: format!("call_{stem}"),
+            call_id_prefix: format!("call_{suffix}"),
             calls: CallOrder::new(!to.descriptor().response.interleaved_tool_calls),
             waiting: Vec::new(),
             collected: Collected::default(),
@@ -110,7 +110,7 @@ impl AnswerTranslator {
         }
     }
 
-    /// Takes the next bytes of the upstream's body, which arrived at `at`; adds what they say to `events`, and what the
+    /// Takes the next bytes of the upstream's body, which arrived at `at`; adds the events in them to `events`, and what the
     /// client is to get for them to `out`. Nothing is written any more once the answer is complete or has failed.
     pub fn push(&mut self, at: Tick, bytes: &[u8], out: &mut Vec<u8>, events: &mut EventBatch) {
         let before = events.events().len();
@@ -118,8 +118,8 @@ impl AnswerTranslator {
         self.take(before, events, out);
     }
 
-    /// Says that the upstream's body ended as HTTP prescribes. If the answer is not complete then, it has failed, and
-    /// [`AnswerTranslator::progress`] says so. For a client that wants it whole, `out` gets the answer or, with the status
+    /// The upstream's body ended as HTTP prescribes. If the answer is not complete then, it has failed, and
+    /// [`AnswerTranslator::progress`] shows it. For a client that wants it whole, `out` gets the answer or, with the status
     /// that [`status_of`] gives, the error.
     pub fn end(&mut self, at: Tick, out: &mut Vec<u8>, events: &mut EventBatch) -> Progress {
         let before = events.events().len();
@@ -258,10 +258,10 @@ impl AnswerTranslator {
         let (Step::Open(index) | Step::Return(index) | Step::Text(index, _)) = *step;
         let call = &self.calls.calls[index];
         let ordinal = u32::try_from(index).unwrap_or(u32::MAX);
-        let made_up = if call.id.is_empty() { format!("{}_{index}", self.call_stem) } else { String::new() };
+        let generated = if call.id.is_empty() { format!("{}_{index}", self.call_id_prefix) } else { String::new() };
         let piece = match step {
             Step::Open(_) => {
-                let id = if call.id.is_empty() { &made_up } else { &call.id };
+                let id = if call.id.is_empty() { &generated } else { &call.id };
                 Piece::ToolCall { index: ordinal, id, name: &call.name }
             }
             Step::Return(_) => Piece::ToolCall { index: ordinal, id: "", name: "" },
@@ -317,14 +317,15 @@ impl AnswerTranslator {
     }
 
     fn write_whole(&mut self, finish: FinishReason, out: &mut Vec<u8>) {
-        let ids: Vec<String> = (0..self.calls.calls.len()).map(|index| format!("{}_{index}", self.call_stem)).collect();
+        let ids: Vec<String> =
+            (0..self.calls.calls.len()).map(|index| format!("{}_{index}", self.call_id_prefix)).collect();
         let tools: Vec<ToolCall<'_>> = self
             .calls
             .calls
             .iter()
             .zip(&ids)
-            .map(|(call, made_up)| ToolCall {
-                id: if call.id.is_empty() { made_up } else { &call.id },
+            .map(|(call, generated)| ToolCall {
+                id: if call.id.is_empty() { generated } else { &call.id },
                 name: &call.name,
                 arguments: &call.arguments,
             })
@@ -354,14 +355,14 @@ impl AnswerTranslator {
         })
     }
 
-    /// Why the model stopped, as the client's dialect can say it.
+    /// The finish reason in the client's dialect.
     fn finish_reason(&self) -> FinishReason {
         let called = !self.calls.calls.is_empty();
         match self.finish {
             // Not every server calls that a reason of its own.
             None | Some(FinishReason::Stop) if called => FinishReason::ToolCalls,
             None => FinishReason::Stop,
-            // These have no word for it, and clients that know theirs only fail on others.
+            // The others have no name for it, and their clients fail on names that they do not know.
             Some(FinishReason::Other) if !self.features().other_finish_reason => FinishReason::Stop,
             Some(reason) => reason,
         }

@@ -38,7 +38,7 @@ pub(super) struct Cleaner {
     /// The place that is looked at, such as `messages[2].content[0]`.
     path: String,
     pub(super) settings: Vec<LocatedSetting>,
-    /// Whether the arguments of a tool must follow its schema: which tool, whether, and where it is said.
+    /// Whether the arguments of a tool must follow its schema: which tool, whether, and its path.
     pub(super) strict: Vec<(usize, bool, String)>,
 }
 

@@ -79,7 +79,7 @@ fn mark_failures(message: &mut Message, to: Dialect) {
     }
 }
 
-/// Texts without a word beside other parts: some servers refuse them, and nothing is lost.
+/// Empty texts beside other parts: some servers refuse them, and nothing is lost.
 fn drop_empty_texts(message: &mut Message) {
     let is_empty = |content: &Content| matches!(content, Content::Text(text) if text.is_empty());
     if !message.content.iter().all(is_empty) {

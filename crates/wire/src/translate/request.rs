@@ -61,7 +61,7 @@ pub struct TranslatedRequest {
     pub include_usage: bool,
 }
 
-/// Translates a client's request for `model` of a server that speaks `to`.
+/// Translates a client's request for `model` of a server of `to`.
 ///
 /// # Errors
 /// When the request cannot be read, or holds something that `to` cannot carry and that could change the answer.

@@ -1,7 +1,6 @@
 //! Google's schemas as JSON Schema.
 //!
-//! It refuses to know what a schema describes. Invariant: names of properties and their order stay, and anything that is
-//! not understood stays as it is.
+//! Invariant: names of properties and their order stay, and anything that is not understood stays as it is.
 
 use crate::json_text::push_string;
 use crate::object::{Object, read_array, read_text};

@@ -41,7 +41,7 @@ pub(crate) enum Setting {
     ServiceTier(String),
 }
 
-/// How hard a model is to reason, in OpenAI's words, from the least.
+/// How hard a model is to reason, by OpenAI's names, from the least.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Effort {
     None,
@@ -274,7 +274,7 @@ fn read_thinking(json: &str) -> SettingsRead {
     let thinking = object(json)?;
     only(&thinking, &["type", "budget_tokens", "display"])?;
     match field(&thinking, "type").as_deref() {
-        // What happens anyway, in the dialect that says so.
+        // The default of the dialect.
         Some("disabled") => Ok(Vec::new()),
         Some("adaptive") => Ok(vec![Setting::IncludeReasoning]),
         Some("enabled") => {

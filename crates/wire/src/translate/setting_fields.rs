@@ -10,7 +10,7 @@ type Fields = Vec<(&'static str, String)>;
 /// Fields of the target, beside those that [`tokrate_core::ChatRequest`] has a place for.
 #[derive(Debug)]
 pub(crate) struct SettingFields {
-    /// Whether the request sets how hard the model is to reason, which says more than that reasoning is to be shown.
+    /// Whether the request sets how hard the model is to reason, which includes that reasoning is to be shown.
     pub(crate) has_effort: bool,
     top: Fields,
     /// Fields that are objects of which several settings write a part.

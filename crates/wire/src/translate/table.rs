@@ -25,7 +25,7 @@ pub(crate) enum Rule {
     Needs(Feature, &'static Rule),
     /// The URL of a picture, which may be a `data:` URL.
     Image,
-    /// An array of pictures in base64, as a dialect has them that tells the kind of none.
+    /// An array of pictures in base64, in a dialect without media types.
     Images,
     /// A setting that every dialect spells differently or lacks, known by its name.
     Setting,
@@ -50,7 +50,7 @@ pub(crate) struct Table {
 pub(crate) struct Kind {
     pub(crate) names: &'static [&'static str],
     pub(crate) fields: &'static [(&'static str, Rule)],
-    /// What becomes of fields that are not named; an error if nothing is said.
+    /// What becomes of fields that are not named; an error if there is no rule.
     pub(crate) rest: Option<Rule>,
     /// What the whole object needs.
     pub(crate) need: Option<Feature>,

@@ -1,7 +1,7 @@
-//! What Anthropic's messages say: an event of a stream, or a whole message.
+//! Events of a stream and whole messages as events.
 //!
-//! It refuses to know framing and the way back to the wire. Invariant: a signature, a citation or a sealed thought is no
-//! text; a tool's input is said as the JSON it is, the blanks between its values left out.
+//! Invariant: signatures, citations and redacted thinking are no text; a tool's input is emitted as the JSON it is,
+//! without the white space between its values.
 
 use super::usage::{read_usage, usage_at_start};
 use crate::document_decoder::{DocumentDecoder, Pattern, Source, emit_failure, emit_usage};
@@ -20,7 +20,7 @@ pub(crate) struct MessagesDecoder {
     open: Option<u64>,
 }
 
-/// One document, read but not yet said.
+/// One document, read and not yet emitted.
 enum Document<'a> {
     /// It carries nothing that is measured: a ping, the end of a block, an event of a kind that came later.
     Nothing,
@@ -132,7 +132,7 @@ impl DocumentDecoder for MessagesDecoder {
 }
 
 impl MessagesDecoder {
-    /// Says the model if it is news.
+    /// Emits the model if it has changed.
     fn emit_model(&mut self, at: Tick, model: Option<&str>, out: &mut EventBatch) -> usize {
         let Some(model) = model.filter(|model| !model.is_empty() && *model != self.model) else { return 0 };
         self.model.clear();
@@ -142,7 +142,7 @@ impl MessagesDecoder {
         1
     }
 
-    /// Says a block. In a stream the input of a call follows piece by piece, and stands as `{}` in the block itself.
+    /// Emits a block. In a stream the input of a call follows piece by piece, and stands as `{}` in the block itself.
     fn emit_block(&mut self, at: Tick, index: u64, block: &Block<'_>, whole: bool, out: &mut EventBatch) {
         out.push_text(at, Channel::Reasoning, &block.reasoning);
         out.push_text(at, Channel::Answer, &block.answer);
@@ -186,7 +186,7 @@ fn emit_end(at: Tick, message: &Message<'_>, out: &mut EventBatch) {
     }
 }
 
-/// A text between bytes that are the same in every event of its block. Anthropic pads its events with blanks before the
+/// A text between bytes that are the same in every event of its block. Anthropic pads its events with white space before the
 /// last brace, a different number each time.
 fn pattern(json: &str, channel: Channel, inside: &str) -> Option<Pattern> {
     let text = range_within(json, inside)?;
@@ -195,7 +195,7 @@ fn pattern(json: &str, channel: Channel, inside: &str) -> Option<Pattern> {
     Some(Pattern { channel, text, skips: vec![padding], usage: None })
 }
 
-/// Reads a document, whose kind the event's name tells where it does not emit so itself.
+/// Reads a document, whose kind is the event's name where it has no `type`.
 fn read<'a>(json: &'a str, name: &[u8], malformed: &mut bool) -> Result<Document<'a>, Error> {
     let Some(object) = Object::read(json)? else { return Ok(Document::Unrecognised) };
     let kind = object.text("type", malformed)?;

@@ -1,7 +1,7 @@
-//! Anthropic's messages as a server writes them.
+//! Writes Anthropic's messages.
 //!
-//! It refuses to know when a piece is written. Invariant: whatever the order of the pieces, each block is started, filled and
-//! stopped in turn, and what a client needs at the end (why, and how many tokens) stands in one event.
+//! Invariant: whatever the order of the pieces, each block is started, filled and stopped in turn, and the finish
+//! reason and the token counts stand in one event.
 
 use super::request::push_input;
 use crate::json_text::push_number;
@@ -150,7 +150,7 @@ impl MessagesEncoder {
 
 impl ResponseEncoder for MessagesEncoder {
     /// Appends the events of a piece. Why the model stopped is held back until the token counts or the end are known.
-    fn write(&mut self, piece: &Piece<'_>, out: &mut Vec<u8>) {
+    fn encode_event(&mut self, piece: &Piece<'_>, out: &mut Vec<u8>) {
         match *piece {
             Piece::Text { channel, text } => {
                 if self.open != Some(channel) {
@@ -194,7 +194,7 @@ impl ResponseEncoder for MessagesEncoder {
     }
 
     /// The message as one JSON body.
-    fn whole(&self, answer: &Answer<'_>) -> Vec<u8> {
+    fn encode_whole(&self, answer: &Answer<'_>) -> Vec<u8> {
         let mut out = b"{".to_vec();
         out.extend_from_slice(&self.head);
         out.extend_from_slice(b",\"content\":[");

@@ -1,7 +1,7 @@
 //! Requests for Anthropic's messages: written for a server, and read as a server.
 //!
-//! It refuses to know limits and keys. Invariant: a conversation that is read and written again is the same to the model;
-//! marks for the cache on single blocks are the one thing that [`ChatRequest`] has no place for.
+//! Invariant: a conversation that is read and written again is the same to the model; `cache_control` on single blocks
+//! is the one thing that [`ChatRequest`] has no place for.
 
 use crate::error::WireError;
 use crate::json_text::push_string;
@@ -134,7 +134,7 @@ fn push_system(messages: &[Message], out: &mut Vec<u8>) {
     push_list(&contents, out, |content, out| push_block(content, out));
 }
 
-/// Writes the turns. Results of tools are the user's turn here, those of one round in one turn, and what the user says to
+/// Writes the turns. Results of tools are the user's turn here, those of one round in one turn, and what the user writes to
 /// them in the same.
 fn push_messages(messages: &[Message], out: &mut Vec<u8>) {
     out.push(b'[');
@@ -295,7 +295,7 @@ fn push_tool_choice(choice: &ToolChoice, out: &mut Vec<u8>) {
     out.push(b'}');
 }
 
-/// Reads a turn; results of tools become messages of their own, before what else the user says.
+/// Reads a turn; results of tools become messages of their own, before what else the user writes.
 fn read_message(message: &Object<'_>, messages: &mut Vec<Message>) -> Result<(), WireError> {
     const CONTENT: &str = "messages[].content";
     let role = match message.text("role", &mut false)?.as_deref() {
@@ -365,7 +365,7 @@ fn read_block(json: &str, block: &Object<'_>) -> Result<Content, WireError> {
     let content = match &*block.text("type", &mut false)?.unwrap_or_default() {
         "text" => text("text")?.map(Content::Text),
         "thinking" => match text("thinking")? {
-            Some(thought) => Some(Content::Reasoning { text: thought, signature: text("signature")? }),
+            Some(thinking) => Some(Content::Reasoning { text: thinking, signature: text("signature")? }),
             None => None,
         },
         "image" => read_image(block)?.map(Content::Image),
@@ -393,7 +393,7 @@ fn read_image(block: &Object<'_>) -> Result<Option<Image>, WireError> {
     })
 }
 
-/// The client's tools, and whether that is all that the JSON says: tools of the provider's own are not among them.
+/// The client's tools, and whether that is all of the JSON: tools of the provider's own are not among them.
 fn read_tools(json: &str) -> Result<(Vec<Tool>, bool), WireError> {
     let invalid = || WireError::Invalid { field: "tools", expected: "an array of objects" };
     let (mut tools, mut whole) = (Vec::new(), true);

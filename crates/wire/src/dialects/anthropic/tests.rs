@@ -214,20 +214,20 @@ fn events_come_in_the_order_that_clients_rely_on() {
         Piece::Usage(USAGE),
         Piece::Done,
     ];
-    let mut writer = MessagesEncoder::new("msg_1", "claude-tide-5");
+    let mut encoder = MessagesEncoder::new("msg_1", "claude-tide-5");
     let mut out = Vec::new();
     for piece in &pieces {
-        writer.write(piece, &mut out);
+        encoder.encode_event(piece, &mut out);
     }
     insta::assert_snapshot!(String::from_utf8(out).expect("UTF-8"));
 }
 
 #[test]
 fn the_input_is_named_at_the_start_when_it_is_known() {
-    let mut writer = MessagesEncoder::new("msg_1", "m");
+    let mut encoder = MessagesEncoder::new("msg_1", "m");
     let mut out = Vec::new();
     for piece in [Piece::Usage(USAGE), Piece::Role, Piece::Failed { message: "Overloaded" }] {
-        writer.write(&piece, &mut out);
+        encoder.encode_event(&piece, &mut out);
     }
     let out = String::from_utf8(out).expect("UTF-8");
     let usage =
@@ -249,7 +249,7 @@ fn a_whole_message_holds_a_block_of_each_kind() {
         usage: Some(USAGE),
         timings: None,
     };
-    let body = MessagesEncoder::new("msg_1", "claude-tide-5").whole(&answer);
+    let body = MessagesEncoder::new("msg_1", "claude-tide-5").encode_whole(&answer);
     let expected = json!({
         "id": "msg_1", "type": "message", "role": "assistant", "model": "claude-tide-5",
         "content": [

@@ -1,6 +1,6 @@
 //! Anthropic's usage block, which counts the tokens of a cache beside the input.
 //!
-//! It refuses to know tokenizers. Invariant: [`Usage::input`] is the sum of the three input counts.
+//! Invariant: [`Usage::input`] is the sum of the three input counts.
 
 use crate::document_decoder::UsageReading as Reading;
 use crate::object::{Object, read_count};
@@ -30,7 +30,7 @@ pub(super) fn read_usage(json: &str) -> Option<Reading> {
     Some(Reading { usage, plausible })
 }
 
-/// What the usage block at the start of a stream says for certain. The output has only begun, so its count there is none
+/// What is certain in the usage block at the start of a stream. The output has only begun, so its count there is none
 /// of the answer; and a server that names an input of no token does not know it yet.
 pub(super) fn usage_at_start(reading: Reading) -> Option<Reading> {
     let usage = Usage { output: None, ..reading.usage };
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn the_start_of_a_stream_tells_the_input_only() {
+    fn the_start_of_a_stream_gives_the_input_only() {
         let start = |json: &str| read_usage(json).and_then(usage_at_start).map(|reading| reading.usage);
         let input = |input| Some(Usage { input: Some(input), ..Usage::default() });
         assert_eq!(start(r#"{"input_tokens":15,"output_tokens":5}"#), input(15));

@@ -1,7 +1,7 @@
-//! What Gemini's answers say: one chunk of a stream, or a whole answer, which has the same form.
+//! Chunks of a stream and whole answers, which have the same form, as events.
 //!
-//! It refuses to know framing and the way back to the wire. Invariant: a signature or a search result is nothing, a picture is no text;
-//! a call's arguments are said as the JSON they are, the blanks between its values left out.
+//! Invariant: signatures and search results are left out, and a picture is no text; a call's arguments are emitted as
+//! the JSON they are, without the white space between its values.
 
 use super::usage::read_usage;
 use crate::document_decoder::{DocumentDecoder, Part, Pattern, Source, UsageReading, emit_failure, emit_usage};
@@ -14,14 +14,14 @@ use tokrate_core::{Channel, EventBatch, FinishReason, Oddity, Tick, What};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct GeminiDecoder {
     model: String,
-    /// Calls said so far.
+    /// Calls emitted so far.
     calls: u32,
-    /// The last reason to stop that came. It is said at the end: some servers name one in every chunk, and only the last
+    /// The last finish reason that came. It is emitted at the end: some servers name one in every chunk, and only the last
     /// one holds.
     finish: Option<FinishReason>,
 }
 
-/// One chunk, read but not yet said.
+/// One chunk, read and not yet emitted.
 #[derive(Default)]
 struct Chunk<'a> {
     model: Option<Cow<'a, str>>,
@@ -103,7 +103,7 @@ impl DocumentDecoder for GeminiDecoder {
         )
     }
 
-    /// The stream has no end mark: its end is one if the model said why it stopped.
+    /// The stream has no end mark: its end is one if there was a finish reason.
     fn end(&mut self, at: Tick, out: &mut EventBatch) {
         if self.emit_finish(at, out) {
             out.push(at, What::Done);
@@ -112,7 +112,7 @@ impl DocumentDecoder for GeminiDecoder {
 }
 
 impl GeminiDecoder {
-    /// Says the model if it is news.
+    /// Emits the model if it has changed.
     fn emit_model(&mut self, at: Tick, model: Option<&str>, out: &mut EventBatch) {
         if let Some(model) = model.filter(|model| !model.is_empty() && *model != self.model) {
             self.model.clear();
@@ -122,7 +122,7 @@ impl GeminiDecoder {
         }
     }
 
-    /// Says why the model stopped, if that is known and not said yet.
+    /// Emits the finish reason, if it is known and not emitted yet.
     fn emit_finish(&mut self, at: Tick, out: &mut EventBatch) -> bool {
         let Some(reason) = self.finish.take() else { return false };
         // There is no reason of its own for calls.

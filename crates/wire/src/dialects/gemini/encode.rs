@@ -1,7 +1,6 @@
-//! Gemini's answers as a server writes them.
+//! Writes Gemini's answers.
 //!
-//! It refuses to know when a piece is written. Invariant: each chunk is a whole answer object of its own, and a call is
-//! written once all of it is known.
+//! Invariant: each chunk is a whole answer object of its own, and a call is written once all of it is known.
 
 use crate::calls::{GatheredCalls, push_arguments};
 use crate::codec::Shape;
@@ -79,7 +78,7 @@ impl GeminiEncoder {
 
 impl ResponseEncoder for GeminiEncoder {
     /// Appends the chunk of a piece, if it has one of its own.
-    fn write(&mut self, piece: &Piece<'_>, out: &mut Vec<u8>) {
+    fn encode_event(&mut self, piece: &Piece<'_>, out: &mut Vec<u8>) {
         match *piece {
             Piece::Text { channel: Channel::Tool, text } => return self.calls.push(text),
             Piece::ToolCall { index, id, name } => return self.calls.open(index, id, name),
@@ -117,7 +116,7 @@ impl ResponseEncoder for GeminiEncoder {
     }
 
     /// The answer as one JSON body.
-    fn whole(&self, answer: &Answer<'_>) -> Vec<u8> {
+    fn encode_whole(&self, answer: &Answer<'_>) -> Vec<u8> {
         let mut out = br#"{"candidates":[{"content":{"parts":["#.to_vec();
         if !answer.reasoning.is_empty() {
             out.extend_from_slice(b"{\"text\":");

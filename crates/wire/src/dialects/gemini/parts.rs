@@ -1,6 +1,6 @@
 //! The turns of a conversation in Gemini's requests and the parts that they consist of, both ways.
 //!
-//! It refuses to know the fields around them. Invariant: a part of a kind that has no place stays the JSON it was.
+//! Invariant: a part of a kind that has no place stays the JSON it was.
 
 use super::decode::field;
 use crate::calls::push_arguments_as_object;
@@ -32,29 +32,29 @@ pub(super) fn push_contents(request: &ChatRequest, out: &mut Vec<u8>) {
     out.push(b']');
 }
 
-/// Writes parts. A sealed thought without text is the seal of the part that follows it.
+/// Writes parts. Reasoning with a signature and without text is the signature of the part that follows it.
 pub(super) fn push_parts<'c>(contents: impl Iterator<Item = &'c Content>, history: &[Message], out: &mut Vec<u8>) {
     let mut contents = contents.peekable();
-    let mut seal = None;
+    let mut part_signature = None;
     out.push(b'[');
     while let Some(content) = contents.next() {
         if let Content::Reasoning { text, signature: Some(signature) } = content
             && text.is_empty()
-            && seal.is_none()
+            && part_signature.is_none()
             && matches!(contents.peek(), Some(Content::Text(_) | Content::ToolCall { .. }))
         {
-            seal = Some(signature);
+            part_signature = Some(signature);
             continue;
         }
         if out.last() != Some(&b'[') {
             out.push(b',');
         }
-        push_part(content, seal.take(), history, out);
+        push_part(content, part_signature.take(), history, out);
     }
     out.push(b']');
 }
 
-fn push_part(content: &Content, seal: Option<&String>, history: &[Message], out: &mut Vec<u8>) {
+fn push_part(content: &Content, part_signature: Option<&String>, history: &[Message], out: &mut Vec<u8>) {
     let mut part = Members::new();
     match content {
         Content::Text(text) => part.text("text", text),
@@ -91,8 +91,8 @@ fn push_part(content: &Content, seal: Option<&String>, history: &[Message], out:
             return out.extend_from_slice(json.as_bytes());
         }
     }
-    if let Some(seal) = seal {
-        part.text("thoughtSignature", seal);
+    if let Some(part_signature) = part_signature {
+        part.text("thoughtSignature", part_signature);
     }
     out.extend_from_slice(part.end().as_bytes());
 }
@@ -215,18 +215,18 @@ fn read_parts(json: &str) -> Result<Vec<Content>, WireError> {
 fn read_part(json: &str, contents: &mut Vec<Content>) -> Result<(), WireError> {
     let part = Object::read(json)?.ok_or(WireError::Invalid { field: PARTS, expected: "an array of objects" })?;
     let text = |object: &Object<'_>, name: &str| object.text(name, &mut false).map(|text| text.map(String::from));
-    let seal = match field(&part, "thoughtSignature", "thought_signature") {
+    let part_signature = match field(&part, "thoughtSignature", "thought_signature") {
         Some(json) => read_text(json)?.map(String::from),
         None => None,
     };
     if let Some(words) = text(&part, "text")? {
         if part.get("thought") == Some("true") {
-            contents.push(Content::Reasoning { text: words, signature: seal });
+            contents.push(Content::Reasoning { text: words, signature: part_signature });
             return Ok(());
         }
-        let sealed = seal.is_some();
-        contents.extend(seal.map(sealed_thought));
-        if !(sealed && words.is_empty()) {
+        let is_signed = part_signature.is_some();
+        contents.extend(part_signature.map(signature_only));
+        if !(is_signed && words.is_empty()) {
             contents.push(Content::Text(words));
         }
         return Ok(());
@@ -235,7 +235,7 @@ fn read_part(json: &str, contents: &mut Vec<Content>) -> Result<(), WireError> {
         let expected =
             WireError::Invalid { field: "contents[].parts[].functionCall", expected: "an object with a name" };
         let call = Object::read(json)?.ok_or_else(|| expected.clone())?;
-        contents.extend(seal.map(sealed_thought));
+        contents.extend(part_signature.map(signature_only));
         contents.push(Content::ToolCall {
             id: text(&call, "id")?.unwrap_or_default(),
             name: text(&call, "name")?.ok_or(expected)?,
@@ -256,7 +256,7 @@ fn read_part(json: &str, contents: &mut Vec<Content>) -> Result<(), WireError> {
     Ok(())
 }
 
-fn sealed_thought(signature: String) -> Content {
+fn signature_only(signature: String) -> Content {
     Content::Reasoning { text: String::new(), signature: Some(signature) }
 }
 

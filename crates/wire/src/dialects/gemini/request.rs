@@ -1,8 +1,8 @@
-//! Requests for Gemini: written for a server, and read as a server.
+//! Requests for Gemini: written for a server, and read as a server. The model and whether to stream stand in the path,
+//! not here.
 //!
-//! It refuses to know limits and keys; the model and whether to stream stand in the path, not here. Invariant: a
-//! conversation that is read and written again is the same to the model; fields of parts and of declarations that
-//! [`ChatRequest`] has no place for are what is lost.
+//! Invariant: a conversation that is read and written again is the same to the model; fields of parts and of
+//! declarations that [`ChatRequest`] has no place for are what is lost.
 
 use super::decode::field;
 use super::parts::{push_contents, push_parts, read_contents, read_instruction};
@@ -223,7 +223,7 @@ fn push_tool_choice(choice: &ToolChoice, out: &mut Vec<u8>) {
     out.extend_from_slice(config.end().as_bytes());
 }
 
-/// The mode becomes the choice; the whole is kept as well if it says more than that.
+/// The mode becomes the choice; the whole is kept as well if it holds more than that.
 fn read_tool_config(json: &str, request: &mut ChatRequest) -> Result<(), WireError> {
     let object = Object::read(json)?.ok_or(invalid("toolConfig", "an object"))?;
     let names = ["functionCallingConfig", "function_calling_config"];

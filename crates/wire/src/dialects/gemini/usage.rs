@@ -73,7 +73,7 @@ impl Block {
         let (input, output) = (sum(prompt, tool_use), sum(candidates, thoughts));
         let mut plausible = !no_counts;
         if let (Some(prompt), Some(candidates), Some(total)) = (prompt, candidates, total) {
-            // Older models count neither thoughts nor what tools added to the prompt within the total.
+            // Older models count neither reasoning nor what tools added to the prompt within the total.
             let (thoughts, tool_use) = (thoughts.unwrap_or(0), tool_use.unwrap_or(0));
             plausible &= [0, thoughts, tool_use, thoughts.saturating_add(tool_use)]
                 .iter()
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn thoughts_are_output_and_tool_results_are_input() {
+    fn reasoning_is_output_and_tool_results_are_input() {
         let json = r#"{"promptTokenCount":100,"cachedContentTokenCount":60,"toolUsePromptTokenCount":7,
             "candidatesTokenCount":30,"thoughtsTokenCount":12,"totalTokenCount":149,
             "promptTokensDetails":[{"modality":"TEXT","tokenCount":100}]}"#;
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn while_it_thinks_the_output_is_its_thoughts() {
+    fn while_it_reasons_the_output_is_its_reasoning() {
         let (usage, plausible) = read(r#"{"promptTokenCount":8,"thoughtsTokenCount":52,"totalTokenCount":60}"#);
         assert_eq!((usage.output, usage.reasoning, plausible), (Some(52), Some(52), true));
         assert_eq!(read(r#"{"promptTokenCount":8,"totalTokenCount":8}"#).0.output, None, "absence is not zero");
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_without_counts_says_nothing() {
+    fn a_block_without_counts_is_no_usage() {
         for json in ["null", "{}", r#"{"trafficType":"ON_DEMAND"}"#, r#"{"promptTokenCount":null}"#] {
             assert_eq!(read_usage(json), Ok(None), "{json}");
         }

@@ -1,6 +1,6 @@
-//! What an event of a stream, or a whole answer, says; both have the same form.
+//! Events of a stream and whole answers, which have the same form, as events.
 //!
-//! It refuses to know framing. Invariant: the event that says `"stop":true` is the end, and holds the counts and times.
+//! Invariant: the event with `"stop":true` is the end, and holds the counts and times.
 
 use crate::document_decoder::{DocumentDecoder, Pattern, Source, UsageReading, emit_failure, emit_usage};
 use crate::object::{Object, range_within};
@@ -94,8 +94,8 @@ fn finish_reason(stop_type: Option<&str>, event: &Object<'_>) -> FinishReason {
     }
 }
 
-/// Counts of the last event. `tokens_cached` is the whole context after the answer, not what came from a cache: that is told
-/// by `timings.cache_n`.
+/// Counts of the last event. `tokens_cached` is the whole context after the answer, not what came from a cache: that is
+/// `timings.cache_n`.
 fn usage_of(event: &Object<'_>) -> Option<UsageReading> {
     let mut wrong = false;
     let (input, output) = (event.count("tokens_evaluated", &mut wrong), event.count("tokens_predicted", &mut wrong));

@@ -1,7 +1,6 @@
-//! llama.cpp's native completion as the server writes it.
+//! Writes answers of llama.cpp's native completion.
 //!
-//! It refuses to know when a piece is written. Invariant: why the model stopped, the counts and the times are held back for
-//! the one last event.
+//! Invariant: the finish reason, the counts and the times are held back for the last event.
 
 use crate::dialects::openai_chat::push_error;
 use crate::json_text::push_number;
@@ -59,7 +58,7 @@ impl LlamaEncoder {
 impl ResponseEncoder for LlamaEncoder {
     /// Appends the event of a piece, if it has one of its own. The dialect has one channel and no tools: their names and
     /// arguments are text.
-    fn write(&mut self, piece: &Piece<'_>, out: &mut Vec<u8>) {
+    fn encode_event(&mut self, piece: &Piece<'_>, out: &mut Vec<u8>) {
         match *piece {
             Piece::Text { text, .. } | Piece::ToolCall { name: text, .. } => {
                 out.extend_from_slice(b"data: ");
@@ -85,7 +84,7 @@ impl ResponseEncoder for LlamaEncoder {
     }
 
     /// The answer as one JSON body: all its texts, one after the other.
-    fn whole(&self, answer: &Answer<'_>) -> Vec<u8> {
+    fn encode_whole(&self, answer: &Answer<'_>) -> Vec<u8> {
         let mut out = Vec::new();
         let calls = answer.tools.iter().flat_map(|call| [call.name, call.arguments]);
         let texts: Vec<&str> = [answer.reasoning, answer.answer].into_iter().chain(calls).collect();

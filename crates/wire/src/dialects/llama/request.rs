@@ -1,7 +1,6 @@
 //! Requests for llama.cpp's native completion: written for a server, and read as a server.
 //!
-//! It refuses to know limits, keys and chat templates. Invariant: a prompt is one text; a conversation is put into one as for
-//! OpenAI's text completions.
+//! Invariant: a prompt is one text; a conversation is joined into one as for OpenAI's text completions.
 
 use crate::dialects::openai_completions::prompt_of;
 use crate::error::WireError;
@@ -50,7 +49,7 @@ pub(crate) fn decode(body: &[u8]) -> Result<ChatRequest, WireError> {
                 request.model = read_text(json)?.ok_or(invalid)?.into_owned();
             }
             "stream" => request.stream = read_flag("stream", json)?,
-            // -1 is the server's word for no limit.
+            // -1 means no limit.
             "n_predict" if json == "-1" => keep(&mut request.extra, name, json),
             "n_predict" => request.max_output_tokens = Some(read_limit("n_predict", json)?),
             "ignore_eos" => request.ignore_eos = read_flag("ignore_eos", json)?,

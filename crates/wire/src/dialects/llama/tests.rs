@@ -46,8 +46,11 @@ fn the_last_event_holds_reason_counts_and_times() {
         let (mut decoder, mut batch) = (Decoder::new(Dialect::LlamaCompletion, shape), EventBatch::new());
         decoder.push(Tick::ZERO, &body, &mut batch);
         decoder.end(Tick::ZERO, &mut batch);
-        let said: Vec<What> = batch.events().iter().map(|event| event.what).collect();
-        assert!(said.contains(&What::Finish(FinishReason::Length)) && said.contains(&What::Usage(usage)), "{said:?}");
-        assert_eq!((said.last(), batch.timings(0)), (Some(&What::Done), timings));
+        let events: Vec<What> = batch.events().iter().map(|event| event.what).collect();
+        assert!(
+            events.contains(&What::Finish(FinishReason::Length)) && events.contains(&What::Usage(usage)),
+            "{events:?}"
+        );
+        assert_eq!((events.last(), batch.timings(0)), (Some(&What::Done), timings));
     }
 }

@@ -1,7 +1,6 @@
-//! What Ollama's answers say: one line of a stream, or a whole answer, which has the same form.
+//! Lines of a stream and whole answers, which have the same form, as events.
 //!
-//! It refuses to know framing and the way back to the wire. Invariant: the line that is `done` is the end, whatever else it
-//! says; a count that is absent is unknown, not zero.
+//! Invariant: the line that is `done` is the end, whatever else it holds; a count that is absent is unknown, not zero.
 
 use crate::document_decoder::{DocumentDecoder, Pattern, Source, UsageReading, emit_failure, emit_usage};
 use crate::object::{Object, range_within, read_text, without_whitespace};
@@ -13,11 +12,11 @@ use tokrate_core::{Channel, EventBatch, FinishReason, Oddity, ServerTimings, Spa
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OllamaDecoder {
     model: String,
-    /// Calls said so far.
+    /// Calls emitted so far.
     calls: u32,
 }
 
-/// One line, read but not yet said.
+/// One line, read and not yet emitted.
 #[derive(Default)]
 struct Line<'a> {
     model: Option<Cow<'a, str>>,
@@ -29,7 +28,7 @@ struct Line<'a> {
     done: bool,
     malformed: bool,
     unrecognised: bool,
-    /// Values that change from line to line and say nothing that is measured.
+    /// Values that change from line to line and are not measured.
     skips: Vec<&'a str>,
 }
 
@@ -104,7 +103,7 @@ impl DocumentDecoder for OllamaDecoder {
 }
 
 impl OllamaDecoder {
-    /// Says the model if it is news.
+    /// Emits the model if it has changed.
     fn emit_model(&mut self, at: Tick, model: Option<&str>, out: &mut EventBatch) {
         if let Some(model) = model.filter(|model| !model.is_empty() && *model != self.model) {
             self.model.clear();

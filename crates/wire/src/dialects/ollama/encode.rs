@@ -1,7 +1,7 @@
-//! Ollama's answers as a server writes them.
+//! Writes Ollama's answers.
 //!
-//! It refuses to know when a piece is written. Invariant: each piece is one line, but for why the model stopped, the token
-//! counts and the server's times, which wait for the last line; a call is written once all of it is known.
+//! Invariant: each piece is one line, except the finish reason, the token counts and the server's times, which wait for
+//! the last line; a call is written once all of it is known.
 
 use super::Method;
 use crate::calls::{GatheredCalls, push_arguments};
@@ -78,7 +78,7 @@ impl OllamaEncoder {
 
 impl ResponseEncoder for OllamaEncoder {
     /// Appends the line of a piece, if it has one of its own.
-    fn write(&mut self, piece: &Piece<'_>, out: &mut Vec<u8>) {
+    fn encode_event(&mut self, piece: &Piece<'_>, out: &mut Vec<u8>) {
         match *piece {
             Piece::Text { channel: Channel::Tool, text } => return self.calls.push(text),
             Piece::ToolCall { index, id, name } => return self.calls.open(index, id, name),
@@ -109,7 +109,7 @@ impl ResponseEncoder for OllamaEncoder {
     }
 
     /// The answer as one JSON body.
-    fn whole(&self, answer: &Answer<'_>) -> Vec<u8> {
+    fn encode_whole(&self, answer: &Answer<'_>) -> Vec<u8> {
         let mut out = self.head.clone();
         let chat = self.method == Method::Chat;
         out.extend_from_slice(if chat {
@@ -212,8 +212,8 @@ mod tests {
             (4_107_542_400, "2100-03-01T00:00:00Z"),
             (u64::MAX, ""),
         ] {
-            let told = rfc3339(seconds);
-            assert!(date.is_empty() || told == date, "{seconds}: {told}");
+            let date_written = rfc3339(seconds);
+            assert!(date.is_empty() || date_written == date, "{seconds}: {date_written}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Requests for Ollama: written for a server, and read as a server.
 //!
-//! It refuses to know limits and keys. Invariant: a conversation that is read and written again is the same to the model;
-//! options that [`ChatRequest`] has no place for stay the JSON they were.
+//! Invariant: a conversation that is read and written again is the same to the model; options that [`ChatRequest`] has
+//! no place for stay the JSON they were.
 
 use super::Method;
 use crate::calls::push_arguments_as_object;
@@ -12,7 +12,7 @@ use tokrate_core::{ChatRequest, Content, Image, Message, Role, Tool};
 
 /// The body of a request. What the dialect has no field for is left out: going on past the end, asking for token counts,
 /// which always come, and choosing a tool. Entries of `options` and `tools` that came in [`ChatRequest::extra`] are put
-/// beside those that are written here. Whether to stream is always said, because the dialect streams unless told not to.
+/// beside those that are written here. `stream` is always written, because the dialect streams by default.
 pub(crate) fn encode(method: Method, request: &ChatRequest) -> Vec<u8> {
     let extra = |wanted: &str| request.extra.iter().any(|(name, _)| name == wanted);
     let mut body = Members::new();
@@ -409,7 +409,7 @@ fn read_images(field: &'static str, json: &str) -> Result<Vec<Content>, WireErro
     Ok(texts.into_iter().map(|text| Content::Image(image(text))).collect())
 }
 
-/// The dialect does not say what kind of picture it is; its first bytes do.
+/// The dialect has no media type for a picture; its first bytes show it.
 fn image(text: String) -> Image {
     const STARTS: [(&str, &str); 4] =
         [("/9j/", "image/jpeg"), ("R0lGOD", "image/gif"), ("UklGR", "image/webp"), ("iVBORw0KGgo", "image/png")];

@@ -15,14 +15,14 @@ use tokrate_core::{EventBatch, Oddity, Tick, What};
 pub(crate) struct ChatDecoder {
     model: String,
     /// The calls, in the order in which they were announced.
-    calls: Vec<Known>,
+    calls: Vec<KnownCall>,
     /// The call that tool text belongs to.
     open: Option<usize>,
 }
 
-/// What was said of a tool call.
+/// What is known of a tool call.
 #[derive(Clone, Debug, Default)]
-struct Known {
+struct KnownCall {
     index: u64,
     id: String,
     name: String,
@@ -106,7 +106,7 @@ impl ChatDecoder {
         out.push(at, What::Model(range));
     }
 
-    /// Says the texts; whether a tool call was announced with them.
+    /// Emits the texts; returns whether a tool call was announced with them.
     fn emit_texts(&mut self, at: Tick, chunk: &Chunk<'_>, out: &mut EventBatch) -> bool {
         let mut announced = false;
         for delta in &chunk.deltas {
@@ -118,14 +118,14 @@ impl ChatDecoder {
         announced
     }
 
-    /// Announces a call unless it is the one that is open and nothing new is said of it.
+    /// Announces a call unless it is the one that is open and there is nothing new about it.
     fn select_call(&mut self, at: Tick, call: &Call<'_>, out: &mut EventBatch) -> bool {
         let latest = self.calls.iter().rposition(|known| known.index == call.index);
         // Some servers give every call the same index; another identifier or name is another call.
-        let agrees = |said: &str, known: &str| said.is_empty() || known.is_empty() || said == known;
-        let same = |known: &Known| agrees(&call.id, &known.id) && agrees(&call.name, &known.name);
+        let agrees = |sent: &str, known: &str| sent.is_empty() || known.is_empty() || sent == known;
+        let same = |known: &KnownCall| agrees(&call.id, &known.id) && agrees(&call.name, &known.name);
         let ordinal = latest.filter(|&ordinal| same(&self.calls[ordinal])).unwrap_or_else(|| {
-            self.calls.push(Known { index: call.index, ..Known::default() });
+            self.calls.push(KnownCall { index: call.index, ..KnownCall::default() });
             self.calls.len() - 1
         });
         let known = &mut self.calls[ordinal];
@@ -145,7 +145,7 @@ impl ChatDecoder {
     }
 }
 
-/// Times are said by chunks without text: some engines repeat them in every chunk, and the last ones count.
+/// Times come in chunks without text: some engines repeat them in every chunk, and the last ones count.
 fn emit_timings(at: Tick, chunk: &Chunk<'_>, out: &mut EventBatch) {
     if !chunk.deltas.is_empty() && chunk.finish.is_none() {
         return;

@@ -1,6 +1,6 @@
-//! OpenAI's chat completions as a server writes them.
+//! Writes answers of OpenAI's chat completions.
 //!
-//! It refuses to know when a piece is written. Invariant: a piece of text costs two copies and its escaping.
+//! Invariant: a piece of text costs two copies and its escaping.
 
 use crate::json_text::push_number;
 use crate::json_text::{push_escaped, push_string};
@@ -68,7 +68,7 @@ impl ChatEncoder {
 
 impl ResponseEncoder for ChatEncoder {
     /// Appends one server-sent event.
-    fn write(&mut self, piece: &Piece<'_>, out: &mut Vec<u8>) {
+    fn encode_event(&mut self, piece: &Piece<'_>, out: &mut Vec<u8>) {
         match *piece {
             Piece::Text { channel, text } => {
                 let slot = channel as usize;
@@ -112,7 +112,7 @@ impl ResponseEncoder for ChatEncoder {
     }
 
     /// The answer as one JSON body.
-    fn whole(&self, answer: &Answer<'_>) -> Vec<u8> {
+    fn encode_whole(&self, answer: &Answer<'_>) -> Vec<u8> {
         let mut out = b"{".to_vec();
         out.extend_from_slice(&self.head);
         out.extend_from_slice(b"chat.completion");

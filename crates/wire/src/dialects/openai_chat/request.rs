@@ -1,6 +1,6 @@
 //! Requests for OpenAI's chat completions: written for a server, and read as a server.
 //!
-//! It refuses to know limits and keys. Invariant: a conversation that is read and written again is the same to the model.
+//! Invariant: a conversation that is read and written again is the same to the model.
 
 use crate::error::WireError;
 use crate::json_text::push_string;

@@ -1,6 +1,6 @@
-//! What a chunk of a stream, or a whole answer, says.
+//! Chunks of a stream and whole answers as events.
 //!
-//! It refuses to know framing. Invariant: only the first choice is measured; another is counted.
+//! Invariant: only the first choice is measured; the others are counted.
 
 use crate::dialects::openai_chat::{finish_reason, read_usage};
 use crate::document_decoder::{DocumentDecoder, Part, Pattern, Source, UsageReading, emit_failure, emit_usage};

@@ -1,6 +1,6 @@
-//! OpenAI's text completions as a server writes them.
+//! Writes answers of OpenAI's text completions.
 //!
-//! It refuses to know when a piece is written. Invariant: all channels are text here; the dialect has one.
+//! Invariant: all channels are written as text; the dialect has one.
 
 use crate::dialects::openai_chat::{push_counts, push_error, push_head, push_middle, push_usage};
 use crate::json_text::{push_escaped, push_string};
@@ -34,7 +34,7 @@ impl CompletionsEncoder {
 
 impl ResponseEncoder for CompletionsEncoder {
     /// Appends one server-sent event; nothing for a role, which the dialect does not have.
-    fn write(&mut self, piece: &Piece<'_>, out: &mut Vec<u8>) {
+    fn encode_event(&mut self, piece: &Piece<'_>, out: &mut Vec<u8>) {
         match *piece {
             Piece::Text { text, .. } | Piece::ToolCall { name: text, .. } => {
                 out.extend_from_slice(&self.opened);
@@ -70,7 +70,7 @@ impl ResponseEncoder for CompletionsEncoder {
     }
 
     /// The answer as one JSON body: all its texts, one after the other.
-    fn whole(&self, answer: &Answer<'_>) -> Vec<u8> {
+    fn encode_whole(&self, answer: &Answer<'_>) -> Vec<u8> {
         let mut out = b"{".to_vec();
         out.extend_from_slice(&self.head);
         out.extend_from_slice(TEXT);

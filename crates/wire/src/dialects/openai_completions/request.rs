@@ -1,7 +1,7 @@
 //! Requests for OpenAI's text completions: written for a server, and read as a server.
 //!
-//! It refuses to know limits, keys and chat templates. Invariant: a prompt is one text; a conversation is put into one by
-//! writing its texts one below the other, without names of who speaks.
+//! Invariant: a prompt is one text; a conversation is joined into one by writing its texts one below the other, without
+//! roles.
 
 use crate::dialects::openai_chat::{Limits, push_sampling, read_sampling};
 use crate::error::WireError;

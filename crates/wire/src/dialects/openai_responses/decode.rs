@@ -1,8 +1,7 @@
-//! What the Responses API says: an event of a stream, or a whole response.
+//! Events of a stream and whole responses as events.
 //!
-//! It refuses to know framing and the way back to the wire. Invariant: a text is said once. Streams repeat each text at the
-//! end of its part, of its item and of the response; it is told where it was told first, and the repetitions are passed
-//! over, unless a server sends nothing but them.
+//! Invariant: a text is emitted once. Streams repeat each text at the end of its part, of its item and of the response;
+//! it is emitted where it comes first, and the repetitions are skipped, unless a server sends nothing but them.
 
 use super::item::{Call, Item, Opaque, read_item, read_items, read_part};
 use crate::dialects::openai_chat::read_usage;
@@ -17,18 +16,18 @@ use tokrate_core::{Channel, EventBatch, FinishReason, Oddity, TextRange, Tick, W
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ResponsesDecoder {
     model: String,
-    calls: Vec<Known>,
+    calls: Vec<KnownCall>,
     /// The call that tool text belongs to at present.
     open: Option<usize>,
     /// A call that the client has to carry out was among the output.
     client_call: bool,
-    /// Where the texts of each channel are told, and in the last places where calls are, and what is no text.
-    told: [Option<Level>; 5],
+    /// The level at which the texts of each channel are emitted; in the last places that of calls and of output that is no text.
+    emitted_at: [Option<Level>; 5],
 }
 
 /// How a call that was seen is named by later events.
 #[derive(Clone, PartialEq, Eq, Debug)]
-struct Known {
+struct KnownCall {
     output_index: Option<u64>,
     ids: [String; 2],
 }
@@ -53,7 +52,7 @@ struct Place<'a> {
     item_id: Cow<'a, str>,
 }
 
-/// One document, read but not yet said.
+/// One document, read and not yet emitted.
 enum Document<'a> {
     /// It carries nothing that is measured.
     Nothing,
@@ -68,9 +67,9 @@ enum Document<'a> {
     /// A piece of a picture or of sound.
     Opaque,
     /// The response as it stands at present.
-    Standing(Response<'a>),
+    InProgress(Response<'a>),
     /// The response at its end.
-    Ended(Response<'a>),
+    Finished(Response<'a>),
     Failure,
 }
 
@@ -86,7 +85,7 @@ struct Response<'a> {
     timings: Option<&'a str>,
 }
 
-/// The fields at the top of events; llama.cpp's own `timings` are told as such.
+/// The fields at the top of events, llama.cpp's own `timings` among them.
 const EVENT_FIELDS: [&str; 30] = [
     "type",
     "sequence_number",
@@ -188,8 +187,8 @@ impl DocumentDecoder for ResponsesDecoder {
             }
             Document::Opaque => self.emit_opaque(at, Level::Delta, out),
             Document::Complete(place, level, item) => self.emit_item(at, &place, level, &item, out),
-            Document::Standing(response) => named = self.emit_model(at, response.model.as_deref(), out),
-            Document::Ended(response) => self.emit_end(at, response, out),
+            Document::InProgress(response) => named = self.emit_model(at, response.model.as_deref(), out),
+            Document::Finished(response) => self.emit_end(at, response, out),
             Document::Failure => emit_failure(at, json, out),
         }
         if out.events().len() == before + named {
@@ -204,7 +203,7 @@ impl DocumentDecoder for ResponsesDecoder {
 }
 
 impl ResponsesDecoder {
-    /// Says the model if it is news.
+    /// Emits the model if it has changed.
     fn emit_model(&mut self, at: Tick, model: Option<&str>, out: &mut EventBatch) -> usize {
         let Some(model) = model.filter(|model| !model.is_empty() && *model != self.model) else { return 0 };
         self.model.clear();
@@ -214,17 +213,17 @@ impl ResponsesDecoder {
         1
     }
 
-    /// Whether what stands at this level is news: nothing like it was told at an earlier level.
-    fn is_news(&mut self, slot: usize, level: Level) -> bool {
-        let news = self.told[slot].is_none_or(|told| level <= told);
-        if news {
-            self.told[slot] = Some(level);
+    /// Whether what stands at this level comes for the first time: nothing like it came at an earlier level.
+    fn is_first(&mut self, slot: usize, level: Level) -> bool {
+        let is_first = self.emitted_at[slot].is_none_or(|emitted_at| level <= emitted_at);
+        if is_first {
+            self.emitted_at[slot] = Some(level);
         }
-        news
+        is_first
     }
 
     fn emit(&mut self, at: Tick, place: &Place<'_>, level: Level, channel: Channel, text: &str, out: &mut EventBatch) {
-        if self.is_news(channel as usize, level) {
+        if self.is_first(channel as usize, level) {
             if channel == Channel::Tool {
                 self.select_call(at, place, out);
             }
@@ -246,20 +245,20 @@ impl ResponsesDecoder {
     }
 
     fn emit_opaque(&mut self, at: Tick, level: Level, out: &mut EventBatch) {
-        if self.is_news(OPAQUE, level) {
+        if self.is_first(OPAQUE, level) {
             out.push(at, What::Opaque);
         }
     }
 
     fn open_call(&mut self, at: Tick, place: Option<u64>, level: Level, call: &Call<'_>, out: &mut EventBatch) {
         self.client_call |= call.client;
-        if !self.is_news(CALLS, level) {
+        if !self.is_first(CALLS, level) {
             return;
         }
         let index = ordinal(self.calls.len());
         self.open = Some(self.calls.len());
         let ids = [call.item_id.clone().into_owned(), call.id.clone().into_owned()];
-        self.calls.push(Known { output_index: place, ids });
+        self.calls.push(KnownCall { output_index: place, ids });
         let (id, name) = (out.store(&call.id), out.store(&call.name));
         out.push(at, What::ToolCall { index, id, name });
     }
@@ -278,7 +277,7 @@ impl ResponsesDecoder {
         let position = found.unwrap_or(self.calls.len());
         if found.is_none() {
             let ids = [place.item_id.clone().into_owned(), String::new()];
-            self.calls.push(Known { output_index: place.output_index, ids });
+            self.calls.push(KnownCall { output_index: place.output_index, ids });
         }
         self.open = Some(position);
         let (id, name) = (TextRange::default(), TextRange::default());
@@ -328,7 +327,7 @@ fn ordinal(position: usize) -> u32 {
 
 /// A text between bytes that are the same in every event of its part, but for counters, padding and probabilities.
 fn pattern(json: &str, object: &Object<'_>, channel: Channel, inside: &str) -> Option<Pattern> {
-    // Some servers make up a new item identifier for every event. Where tool text belongs to must be told by something.
+    // Some servers make up a new item identifier for every event. Tool text needs something that names its call.
     let numbered = channel != Channel::Tool || object.get("output_index").is_some();
     let varies = |name: &str| match name {
         "sequence_number" | "obfuscation" | "logprobs" | "timings" => true,
@@ -339,7 +338,7 @@ fn pattern(json: &str, object: &Object<'_>, channel: Channel, inside: &str) -> O
     Some(Pattern { channel, text: range_within(json, inside)?, skips: skips.collect(), usage: None })
 }
 
-/// Reads a document, whose kind the event's name tells where it does not emit so itself.
+/// Reads a document, whose kind is the event's name where it has no `type`.
 fn read<'a>(object: &Object<'a>, name: &[u8], malformed: &mut bool) -> Result<Document<'a>, Error> {
     let kind = object.text("type", malformed)?;
     let kind = kind.as_deref().or(std::str::from_utf8(name).ok()).unwrap_or_default();
@@ -358,10 +357,10 @@ fn read<'a>(object: &Object<'a>, name: &[u8], malformed: &mut bool) -> Result<Do
     }
     Ok(match kind {
         "response.created" | "response.in_progress" | "response.queued" => {
-            Document::Standing(read_nested(object, kind, malformed)?)
+            Document::InProgress(read_nested(object, kind, malformed)?)
         }
         "response.completed" | "response.incomplete" | "response.failed" | "response.cancelled" => {
-            Document::Ended(read_nested(object, kind, malformed)?)
+            Document::Finished(read_nested(object, kind, malformed)?)
         }
         "response.output_item.added" | "response.output_item.done" => {
             let place = read_place(object, malformed)?;
@@ -387,7 +386,7 @@ fn read<'a>(object: &Object<'a>, name: &[u8], malformed: &mut bool) -> Result<Do
         "error" => Document::Failure,
         _ if object.get("output").is_some() || object.get("object") == Some("\"response\"") => {
             let timings = object.get("timings");
-            Document::Ended(Response { timings, ..read_response(object, "", malformed)? })
+            Document::Finished(Response { timings, ..read_response(object, "", malformed)? })
         }
         _ if object.get("error").is_some() => Document::Failure,
         "" if object.get("message").or(object.get("detail")).is_some() => Document::Failure,
@@ -420,7 +419,7 @@ fn read_place<'a>(object: &Object<'a>, malformed: &mut bool) -> Result<Place<'a>
     Ok(Place { output_index, item_id: object.text("item_id", malformed)?.unwrap_or_default() })
 }
 
-/// The `response` of an event, whose status the event's kind tells where it does not emit so itself.
+/// The `response` of an event, whose status follows from the event's kind where it has none.
 fn read_nested<'a>(object: &Object<'a>, kind: &str, malformed: &mut bool) -> Result<Response<'a>, Error> {
     let status = kind.strip_prefix("response.").unwrap_or_default();
     let nested = object.object("response", malformed)?;

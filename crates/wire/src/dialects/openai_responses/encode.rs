@@ -1,7 +1,7 @@
-//! The Responses API as a server writes it.
+//! Writes answers of the Responses API.
 //!
-//! It refuses to know when a piece is written. Invariant: whatever the order of the pieces, each item is added, filled and
-//! completed in turn, sequence numbers count the events, and the last event holds the whole response.
+//! Invariant: whatever the order of the pieces, each item is added, filled and completed in turn, sequence numbers
+//! count the events, and the last event holds the whole response.
 
 use crate::json_text::push_number;
 use crate::json_text::{push_escaped, push_string};
@@ -25,7 +25,7 @@ pub(crate) struct ResponsesEncoder {
     finish: Option<FinishReason>,
     usage: Option<Usage>,
     timings: Option<ServerTimings>,
-    /// Whether an error was told, which is the end.
+    /// Whether an error was written, which is the end.
     failed: bool,
 }
 
@@ -263,7 +263,7 @@ impl ResponsesEncoder {
 
 impl ResponseEncoder for ResponsesEncoder {
     /// Appends the events of a piece. Why the model stopped, the token counts and the times stand in the last event.
-    fn write(&mut self, piece: &Piece<'_>, out: &mut Vec<u8>) {
+    fn encode_event(&mut self, piece: &Piece<'_>, out: &mut Vec<u8>) {
         match *piece {
             Piece::Text { channel, text } => self.write_text(channel, text, out),
             Piece::ToolCall { index, id, name } => self.open_call(index, id, name, out),
@@ -275,7 +275,7 @@ impl ResponseEncoder for ResponsesEncoder {
             }
             Piece::Usage(usage) => self.usage = Some(self.usage.unwrap_or_default().updated_by(usage)),
             Piece::Timings(timings) => self.timings = Some(self.timings.unwrap_or_default().updated_by(timings)),
-            // The last event says that the response is complete, which one that failed is not.
+            // The last event marks the response as complete, which one that failed is not.
             Piece::Done if self.failed => {}
             Piece::Done => self.write_end(out),
             Piece::Failed { message } => {
@@ -289,7 +289,7 @@ impl ResponseEncoder for ResponsesEncoder {
     }
 
     /// The response as one JSON body.
-    fn whole(&self, answer: &Answer<'_>) -> Vec<u8> {
+    fn encode_whole(&self, answer: &Answer<'_>) -> Vec<u8> {
         let mut writer = self.clone();
         let mut add = |channel: Channel, call: u32, named: Vec<u8>, text: &str| {
             let mut escaped = Vec::with_capacity(text.len());

@@ -1,14 +1,13 @@
-//! One item of a response's output: a message, a thought, a call.
+//! One item of a response's output: a message, reasoning, a call.
 //!
-//! It refuses to know where in a stream it stands. Invariant: of a thought that stands as a summary and in full with the
-//! same words, the words are taken once.
+//! Invariant: reasoning that stands as a summary and in full with the same text is taken once.
 
 use crate::object::Object;
 use serde_json::Error;
 use std::borrow::Cow;
 use tokrate_core::Channel;
 
-/// What an item says.
+/// The content of an item.
 #[derive(Default)]
 pub(super) struct Item<'a> {
     /// Non-empty texts in their order.
@@ -47,7 +46,7 @@ pub(super) fn read_items<'a>(array: &[&'a str], malformed: &mut bool) -> Result<
     Ok(items)
 }
 
-/// Reads an item; one of a kind that holds no text of the model says nothing.
+/// Reads an item; one of a kind that holds no text of the model is empty.
 pub(super) fn read_item<'a>(object: &Object<'a>, malformed: &mut bool) -> Result<Item<'a>, Error> {
     let mut item = Item::default();
     let (input, client) = match &*object.text("type", malformed)?.unwrap_or_default() {
@@ -84,7 +83,7 @@ pub(super) fn read_item<'a>(object: &Object<'a>, malformed: &mut bool) -> Result
     Ok(item)
 }
 
-/// Reads a part of a message or of a thought.
+/// Reads a part of a message or of reasoning.
 pub(super) fn read_part<'a>(
     part: &Object<'a>,
     texts: &mut Vec<(Channel, Cow<'a, str>)>,

@@ -1,8 +1,9 @@
-//! Requests for the Responses API: written for a server, and read as a server.
+//! Requests for the Responses API: written for a server, and read as a server. Responses kept by the server are not
+//! resolved.
 //!
-//! It refuses to know limits and keys, and responses kept by the server. Invariant: a conversation that is read and written
-//! again is the same to the model. What the model said in one turn is one message here and several items there: a thought
-//! opens a message, a text joins a thought before it, a call joins whatever the model said before it.
+//! Invariant: a conversation that is read and written again is the same to the model. The output of one turn is one
+//! message here and several items there: reasoning opens a message, a text joins reasoning before it, a call joins
+//! whatever the model wrote before it.
 
 use crate::error::WireError;
 use crate::json_text::push_string;
@@ -201,7 +202,7 @@ fn push_message(role: Role, parts: &[Content], out: &mut Vec<u8>) {
     comma(out);
     out.extend_from_slice(match role {
         Role::System => br#"{"role":"system","content":"#,
-        // A tool's word without the name of a call.
+        // The result of a tool without the identifier of a call.
         Role::User | Role::Tool => br#"{"role":"user","content":"#,
         Role::Assistant => br#"{"role":"assistant","content":"#,
     });
@@ -302,56 +303,61 @@ fn read_input(json: &str, messages: &mut Vec<Message>) -> Result<(), WireError> 
     }
     let invalid = || WireError::Invalid { field: "input", expected: "a string or an array of items" };
     // Whether a call or a text may still join the last message.
-    let mut said = Said::Nothing;
+    let mut last = LastItem::Nothing;
     for json in read_array(json)?.ok_or_else(invalid)? {
         let item = Object::read(json)?.ok_or_else(invalid)?;
-        said = read_item(json, &item, said, messages)?;
+        last = read_item(json, &item, last, messages)?;
     }
     Ok(())
 }
 
-/// What the model said last.
+/// What the model wrote last.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Said {
-    /// Somebody else spoke.
+enum LastItem {
+    /// Nothing: the last item was not the model's.
     Nothing,
-    /// Thoughts only.
-    Thoughts,
+    /// Reasoning only.
+    Reasoning,
     /// Texts or calls.
     More,
 }
 
-fn read_item(json: &str, item: &Object<'_>, said: Said, messages: &mut Vec<Message>) -> Result<Said, WireError> {
+fn read_item(
+    json: &str,
+    item: &Object<'_>,
+    last: LastItem,
+    messages: &mut Vec<Message>,
+) -> Result<LastItem, WireError> {
     let kind = item.text("type", &mut false)?;
     let kind = kind.as_deref().unwrap_or("message");
-    let (content, joins, said) = match kind {
+    let (content, joins, last) = match kind {
         "message" => {
             let role = read_role(item)?;
             let content = read_message_content(item)?;
             if role != Role::Assistant {
                 messages.push(Message { role, content });
-                return Ok(Said::Nothing);
+                return Ok(LastItem::Nothing);
             }
-            (content, said == Said::Thoughts, Said::More)
+            (content, last == LastItem::Reasoning, LastItem::More)
         }
-        "function_call" => (vec![read_call(item)?], said != Said::Nothing, Said::More),
-        "reasoning" => (vec![read_reasoning(item)?], said == Said::Thoughts, Said::Thoughts),
+        "function_call" => (vec![read_call(item)?], last != LastItem::Nothing, LastItem::More),
+        "reasoning" => (vec![read_reasoning(item)?], last == LastItem::Reasoning, LastItem::Reasoning),
         "function_call_output" => {
             messages.push(Message { role: Role::Tool, content: read_result(item)? });
-            return Ok(Said::Nothing);
+            return Ok(LastItem::Nothing);
         }
         _ => {
             // Items of the server's own tools, references to what it keeps: as they are.
             let content = vec![Content::Other(json.to_owned())];
             messages.push(Message { role: Role::Assistant, content });
-            return Ok(Said::Nothing);
+            return Ok(LastItem::Nothing);
         }
     };
     match messages.last_mut().filter(|_| joins) {
         Some(message) => message.content.extend(content),
         None => messages.push(Message { role: Role::Assistant, content }),
     }
-    Ok(said)
+    Ok(last)
 }
 
 fn read_role(item: &Object<'_>) -> Result<Role, WireError> {
@@ -441,7 +447,7 @@ fn read_result(item: &Object<'_>) -> Result<Vec<Content>, WireError> {
     Ok(contents)
 }
 
-/// The client's functions, and whether that is all that the JSON says: tools of the server's own are not among them.
+/// The client's functions, and whether that is all of the JSON: tools of the server's own are not among them.
 fn read_tools(json: &str) -> Result<(Vec<Tool>, bool), WireError> {
     let invalid = || WireError::Invalid { field: "tools", expected: "an array of objects" };
     let (mut tools, mut whole) = (Vec::new(), true);

@@ -155,7 +155,7 @@ fn tools_of_the_servers_own_survive_beside_the_others() {
 }
 
 #[test]
-fn what_the_model_said_in_one_turn_becomes_one_message() {
+fn the_items_of_one_turn_become_one_message() {
     let json = json!({"model": "m", "input": [
         {"type": "reasoning", "summary": [], "encrypted_content": "a"},
         {"type": "function_call", "call_id": "1", "name": "n", "arguments": "{}"},
@@ -213,10 +213,10 @@ fn events_come_in_the_order_that_clients_rely_on() {
         Piece::Usage(USAGE),
         Piece::Done,
     ];
-    let mut writer = ResponsesEncoder::new("1", "gpt-tide-5", 1_784_300_000);
+    let mut encoder = ResponsesEncoder::new("1", "gpt-tide-5", 1_784_300_000);
     let mut out = Vec::new();
     for piece in &pieces {
-        writer.write(piece, &mut out);
+        encoder.encode_event(piece, &mut out);
     }
     insta::assert_snapshot!(String::from_utf8(out).expect("UTF-8"));
 }
@@ -232,7 +232,7 @@ fn a_whole_response_holds_an_item_of_each_kind() {
         usage: Some(USAGE),
         timings: None,
     };
-    let body: Value = serde_json::from_slice(&ResponsesEncoder::new("1", "m", 7).whole(&answer)).expect("JSON");
+    let body: Value = serde_json::from_slice(&ResponsesEncoder::new("1", "m", 7).encode_whole(&answer)).expect("JSON");
     assert_eq!(body["status"], "incomplete");
     assert_eq!(body["incomplete_details"], json!({"reason": "max_output_tokens"}));
     let kinds: Vec<&str> =
@@ -249,11 +249,11 @@ fn a_whole_response_holds_an_item_of_each_kind() {
 }
 
 #[test]
-fn a_response_that_failed_is_not_said_to_be_complete() {
-    let (mut writer, mut out) = (ResponsesEncoder::new("1", "m", 7), Vec::new());
-    writer.write(&Piece::Text { channel: Channel::Answer, text: "I lo" }, &mut out);
-    writer.write(&Piece::Failed { message: "no more" }, &mut out);
-    writer.write(&Piece::Done, &mut out);
+fn a_failed_response_is_not_marked_complete() {
+    let (mut encoder, mut out) = (ResponsesEncoder::new("1", "m", 7), Vec::new());
+    encoder.encode_event(&Piece::Text { channel: Channel::Answer, text: "I lo" }, &mut out);
+    encoder.encode_event(&Piece::Failed { message: "no more" }, &mut out);
+    encoder.encode_event(&Piece::Done, &mut out);
     let text = String::from_utf8(out).expect("text");
     assert!(text.contains("event: error\n") && !text.contains("response.completed"), "{text}");
 }

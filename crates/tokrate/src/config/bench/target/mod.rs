@@ -14,7 +14,7 @@ use crate::flags::bench as flags;
 use anyhow::{Context, Result, bail, ensure};
 use http::{HeaderName, HeaderValue};
 use tokrate_bench::{Embedded, Remote, Target};
-use tokrate_catalog::{Auth, Kind, PROVIDERS, Provider, Quirks, TargetName};
+use tokrate_catalog::{Auth, Kind, Provider, Quirks, TargetName};
 use tokrate_meter::Price;
 use tokrate_net::HttpVersion;
 use tokrate_sim::{Faults, Law};

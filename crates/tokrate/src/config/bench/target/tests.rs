@@ -1,6 +1,7 @@
 //! What the catalog says is what the dialects know.
 
 use super::*;
+use tokrate_catalog::PROVIDERS;
 
 #[test]
 fn every_dialect_of_the_catalog_is_spoken() {
@@ -40,7 +41,7 @@ fn the_usual_way_to_speak_a_dialect_is_that_of_its_maker() {
     for (dialect, maker) in
         [(Dialect::OpenAiChat, "openai"), (Dialect::Anthropic, "anthropic"), (Dialect::Gemini, "gemini")]
     {
-        let row = tokrate_catalog::PROVIDERS.iter().find(|row| row.name == maker).expect("a row of the maker");
+        let row = PROVIDERS.iter().find(|row| row.name == maker).expect("a row of the maker");
         let endpoint = row.endpoint(Some(dialect.name())).expect("an endpoint of the dialect");
         assert_eq!(endpoint.auth, usual_auth(dialect), "{maker}");
         assert_eq!(endpoint.headers, dialect.required_header().as_slice(), "{maker}");

@@ -74,21 +74,22 @@ fn what_is_changed_is_written_beside_what_was_kept() {
 }
 
 #[test]
-fn calls_and_results_keep_their_seals() {
+fn calls_and_results_keep_their_signatures() {
     let json = r#"{"contents":[{"role":"model","parts":[
         {"text":"Hm.","thought":true,"thoughtSignature":"s1"},{"text":"Let me look.","thoughtSignature":"s2"},
         {"functionCall":{"id":"c1","name":"look","args":{ "a b": [1, 2] }},"thoughtSignature":"s3"},{"text":"","thoughtSignature":"s4"}]},
         {"role":"user","parts":[{"functionResponse":{"id":"c1","name":"look","response":{"output":"found"}}}]},
         {"role":"user","parts":[{"functionResponse":{"name":"look","response":{"x": 1}}},{"functionResponse":{"name":"look","response":{"error":"no"}}}]}]}"#;
     let request = settled(json);
-    let sealed = |signature: &str| Content::Reasoning { text: String::new(), signature: Some(signature.into()) };
+    let signature_only =
+        |signature: &str| Content::Reasoning { text: String::new(), signature: Some(signature.into()) };
     let expected = [
         Content::Reasoning { text: "Hm.".into(), signature: Some("s1".into()) },
-        sealed("s2"),
+        signature_only("s2"),
         Content::Text("Let me look.".into()),
-        sealed("s3"),
+        signature_only("s3"),
         Content::ToolCall { id: "c1".into(), name: "look".into(), arguments: r#"{"a b":[1,2]}"#.into() },
-        sealed("s4"),
+        signature_only("s4"),
     ];
     assert_eq!(request.messages[0].content, expected);
     let result = |id: &str, text: &str, failed| {
@@ -171,7 +172,7 @@ fn a_schema_stands_where_the_server_takes_it() {
 
 #[test]
 fn unreadable_requests_say_what_is_wrong() {
-    for (json, said) in [
+    for (json, expected) in [
         ("{", "read the request as JSON: "),
         ("[]", "read the request: it must be a JSON object"),
         ("{}", "read the request: add the field `contents`"),
@@ -187,7 +188,7 @@ fn unreadable_requests_say_what_is_wrong() {
         (r#"{"contents":[{"parts":[{"functionResponse":{}}]}]}"#, "`contents[].parts[].functionResponse` must be"),
     ] {
         let error = decode(json.as_bytes()).unwrap_err().to_string();
-        assert!(error.contains(said), "{json}: {error}");
+        assert!(error.contains(expected), "{json}: {error}");
     }
     assert!(decode(b"\xFF").is_err());
 }

@@ -138,7 +138,7 @@ fn a_picture_by_address_is_left_to_the_server_to_refuse() {
 
 #[test]
 fn unreadable_requests_say_what_is_wrong() {
-    for (json, said) in [
+    for (json, expected) in [
         ("{", "read the request as JSON: "),
         ("7", "read the request: it must be a JSON object"),
         (r#"{"messages":[]}"#, "add the field `model`"),
@@ -156,7 +156,7 @@ fn unreadable_requests_say_what_is_wrong() {
         (r#"{"model":"m","messages":[],"tools":7}"#, "`tools` must be"),
     ] {
         let error = decode(Method::Chat, json.as_bytes()).unwrap_err().to_string();
-        assert!(error.contains(said), "{json}: {error}");
+        assert!(error.contains(expected), "{json}: {error}");
     }
     assert!(decode(Method::Generate, br#"{"model":"m","prompt":7}"#).is_err());
 }

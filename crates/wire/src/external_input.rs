@@ -1,15 +1,16 @@
-//! Whether a request has its provider read more than what stands in it.
+//! Whether a request has its provider read more than its own bytes.
 //!
-//! The tokens of a text are never more than its bytes, but a picture, a file kept elsewhere, an earlier conversation or a search on the
-//! web is billed as input too, and its tokens cannot be told from the body. It does not know how many those are, and does not take
-//! the body apart: a word of a text may be mistaken for such a reference. Invariant: none that the dialects of today have is missed,
-//! however its name is written.
+//! The tokens of a text are never more than its bytes, but a picture, a file kept elsewhere, an earlier conversation or
+//! a web search is billed as input too, and its tokens cannot be counted from the body. The body is searched, not
+//! parsed: a word of a text may be mistaken for such a reference.
+//!
+//! Invariant: no reference that today's dialects have is missed, however its name is written.
 
 use memchr::{memchr_iter, memmem};
 
-/// What a body's input comes to beside its own bytes.
+/// What the input of a request holds beside the bytes of its body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct BesideBody {
+pub struct ExternalInput {
     /// It refers to something whose tokens its bytes do not bound.
     pub references: bool,
     /// It has tools, for which providers put a text of their own before the prompt.
@@ -53,14 +54,14 @@ const REFERENCES: [&str; 32] = [
 ];
 /// Beginnings of names that are followed by a version.
 const VERSIONED: [&str; 6] = ["web_search", "web_fetch", "computer_", "code_execution_", "bash_20", "text_editor_20"];
-/// Kinds that are words of every day: they count as the value of `type` only.
+/// Kinds that are everyday words: they count as the value of `type` only.
 const KINDS: [&str; 6] = ["audio", "document", "file", "image", "mcp", "video"];
 /// The longest name that is looked for, and a version behind it (bytes).
 const NAME_BYTES_MOST: usize = 40;
 
 /// Looks for references in a request's body, which is known to be JSON.
-pub fn beside_body(body: &[u8]) -> BesideBody {
-    let mut found = BesideBody { references: has_escaped_letter(body), tools: false };
+pub fn external_input(body: &[u8]) -> ExternalInput {
+    let mut found = ExternalInput { references: has_escaped_letter(body), tools: false };
     let mut previous: &[u8] = b"";
     let mut quotes = memchr_iter(b'"', body);
     let Some(mut opened) = quotes.next() else { return found };
@@ -103,7 +104,7 @@ mod tests {
     use super::*;
 
     fn refers(body: &str) -> bool {
-        beside_body(body.as_bytes()).references
+        external_input(body.as_bytes()).references
     }
 
     #[test]
@@ -143,6 +144,6 @@ mod tests {
         ] {
             assert!(!refers(body), "{body}");
         }
-        assert!(beside_body(br#"{"tools":[]}"#).tools && !beside_body(b"{}").tools);
+        assert!(external_input(br#"{"tools":[]}"#).tools && !external_input(b"{}").tools);
     }
 }
