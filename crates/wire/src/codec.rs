@@ -175,8 +175,7 @@ pub(crate) struct ResponseFeatures {
 }
 
 /// The facts of a dialect.
-#[derive(Clone, Copy)]
-pub struct Descriptor {
+pub(crate) struct Descriptor {
     /// The name used in flags and records.
     pub(crate) name: &'static str,
     pub(crate) endpoint: Endpoint,

@@ -3,9 +3,7 @@
 //! Every answer comes from the dialect's descriptor. Invariant: `from_name(d.name())` is `d`, and `of_path` of any path that
 //! `path` gives is the dialect, model and shape that it was given for.
 
-use crate::codec::{
-    Codec, Descriptor, Endpoint, Framing, KeyHeader, ModelPath, Operation, ServerTimesField, Shape, UsageInStream,
-};
+use crate::codec::{Codec, Endpoint, Framing, KeyHeader, ModelPath, Operation, ServerTimesField, Shape, UsageInStream};
 use crate::glance::Lengths;
 
 pub use crate::dialects::Dialect;
@@ -172,12 +170,6 @@ impl Dialect {
     }
 }
 
-impl std::fmt::Debug for Descriptor {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_tuple("Descriptor").field(&self.name).finish()
-    }
-}
-
 impl Lengths {
     /// Tokens that one answer may have, as the provider of this dialect reads it; `None` without a limit.
     pub fn output_limit(&self, dialect: Dialect) -> Option<u64> {
@@ -211,6 +203,9 @@ fn split(path_and_query: &str) -> Option<(usize, Routed)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{encode_refusal, error_event};
+    use serde_json::Value;
+    use tokrate_core::FailureKind;
 
     #[test]
     fn every_dialect_is_found_by_its_name_and_its_paths() {
@@ -229,6 +224,22 @@ mod tests {
         assert_eq!(Dialect::from_name("OpenAI"), None);
         for nothing in ["/v1/models", "/v1/models/x:countTokens", "/completions2", "", "/"] {
             assert_eq!(Dialect::of_path(nothing), None, "{nothing}");
+        }
+    }
+
+    #[test]
+    fn descriptors_agree_with_what_is_written() {
+        for dialect in Dialect::ALL {
+            let body: Value = serde_json::from_slice(&encode_refusal(dialect, 429, "slow down")).expect("JSON");
+            let message = body.pointer(dialect.error_message_pointer()).and_then(Value::as_str);
+            assert_eq!(message, Some("slow down"), "{dialect:?}: {body}");
+            for shape in [Shape::Stream, Shape::Array] {
+                let event = error_event(dialect, shape, FailureKind::RateLimited, "slow down", b"");
+                let event = String::from_utf8(event).expect("text");
+                let event = event.trim_start_matches(['[', ',', '\n']);
+                assert!(event.starts_with(dialect.error_event_start(shape)), "{dialect:?}: {event}");
+            }
+            assert!(Dialect::ALL.iter().filter(|other| other.name() == dialect.name()).count() == 1);
         }
     }
 }
