@@ -246,8 +246,8 @@ impl<'a> Visitor<'a> for ParsedFields {
     }
 
     fn visit_map<A: MapAccess<'a>>(self, mut object: A) -> Result<Self::Value, A::Error> {
-        // Most documents have fewer fields.
-        let mut fields = Vec::with_capacity(12);
+        // Streamed events of the usual servers have up to eight.
+        let mut fields = Vec::with_capacity(8);
         while let Some(Name(name)) = object.next_key()? {
             fields.push((name, object.next_value::<&'a RawValue>()?.get()));
         }

@@ -3,6 +3,7 @@
 //! Invariant: a count is what the provider sent, never an estimate; the one change made is that reasoning tokens reported
 //! beside the output are added to it, because [`Usage::output`] includes them.
 
+use crate::counts::read_counts;
 use crate::document_decoder::UsageReading;
 use crate::object::{Object, fields, read_count};
 use std::borrow::Cow;
@@ -12,6 +13,9 @@ use tokrate_core::Usage;
 pub(crate) fn read_usage(json: &str) -> Result<Option<UsageReading>, ()> {
     if json == "null" {
         return Ok(None);
+    }
+    if let Some(block) = Block::of_counts(json) {
+        return Ok(block.reading());
     }
     let mut block = Block::default();
     let object = Object::read(json).ok().flatten().ok_or(())?;
@@ -58,33 +62,56 @@ impl Block {
         })
     }
 
-    fn read_field(&mut self, name: &str, json: &str) -> Result<(), ()> {
-        let slot = match name {
+    /// Reads a block of plain counts, which some servers send in every chunk.
+    fn of_counts(json: &str) -> Option<Block> {
+        let mut block = Block::default();
+        read_counts(json, |name, count| {
+            // Details are for the parser.
+            let is_plain = !name.ends_with(b"_details");
+            if let Some(slot) = block.slot(std::str::from_utf8(name).ok()?) {
+                *slot = Some(count?);
+            }
+            is_plain.then_some(())
+        })?;
+        Some(block)
+    }
+
+    /// Where the count of that name belongs.
+    fn slot(&mut self, name: &str) -> Option<&mut Option<u64>> {
+        Some(match name {
             "prompt_tokens" | "input_tokens" => &mut self.input,
             "completion_tokens" | "output_tokens" => &mut self.output,
             "total_tokens" => &mut self.total,
             "reasoning_tokens" => &mut self.reasoning,
             "cached_tokens" | "prompt_cache_hit_tokens" => &mut self.cached,
             "cache_write_tokens" => &mut self.written,
+            _ => return None,
+        })
+    }
+
+    fn read_field(&mut self, name: &str, json: &str) -> Result<(), ()> {
+        match name {
             "prompt_tokens_details" | "input_tokens_details" => {
                 let details = self.read_details(json)?;
                 self.cached = details.cached.or(self.cached);
                 self.written = details.written.or(self.written);
-                return Ok(());
             }
             "completion_tokens_details" | "output_tokens_details" => {
                 let details = self.read_details(json)?;
                 self.reasoning = details.reasoning.or(self.reasoning);
-                return Ok(());
             }
-            _ => return Ok(()),
-        };
+            _ => self.read_count(name, json),
+        }
+        Ok(())
+    }
+
+    fn read_count(&mut self, name: &str, json: &str) {
+        let Some(slot) = self.slot(name) else { return };
         match read_count(json) {
             None if json == "null" => {}
             None => self.no_counts = true,
             count => *slot = count,
         }
-        Ok(())
     }
 
     /// Reads one of the `…_details`, whose counts have the same names; `null` is as good as absent.
@@ -94,10 +121,7 @@ impl Block {
             Some(fields) => {
                 for field in fields {
                     let (name, json): (Cow<'_, str>, &str) = field.map_err(|_| ())?;
-                    // Details of details would go on for ever.
-                    if !name.ends_with("_details") {
-                        details.read_field(&name, json)?;
-                    }
+                    details.read_count(&name, json);
                 }
             }
             None => details.no_counts = json != "null",
