@@ -15,7 +15,7 @@ use std::task::{Context, Poll};
 use tokrate_core::{Channel, FinishReason, ServerTimings, Tick, Usage};
 use tokrate_net::server::ConnectionTap;
 use tokrate_sim::{Emission, Emitted, Outcome, Timings};
-use tokrate_wire::{Answer, Dialect, Encoder, Piece, Shape};
+use tokrate_wire::{Answer, Dialect, Encoder, Framing, Piece, Shape};
 
 /// A frame that has reached this size takes nothing more.
 const FRAME_BYTES: usize = 64 * 1024;
@@ -68,10 +68,10 @@ pub(crate) struct Scribe {
 impl Scribe {
     /// For a dialect and shape; `timings` where the dialect or the engine sends them.
     pub fn new(dialect: Dialect, shape: Shape, encoder: Encoder, timings: bool) -> Scribe {
-        let malformed = match (dialect, shape) {
-            (Dialect::OllamaChat | Dialect::OllamaGenerate, _) => MALFORMED_LINE,
-            (Dialect::Gemini, Shape::Array) => MALFORMED_ELEMENT,
-            _ => MALFORMED_EVENT,
+        let malformed = match dialect.framing(shape) {
+            Some(Framing::Lines) => MALFORMED_LINE,
+            Some(Framing::Array) => MALFORMED_ELEMENT,
+            Some(Framing::Sse) | None => MALFORMED_EVENT,
         };
         Scribe { encoder, malformed, timings }
     }

@@ -1,8 +1,8 @@
-//! What a gateway pays for a call: `cargo run --release -p tokrate-wire --example gateway_speed`, with a part of their
-//! names after it for some cases only.
+//! The gateway's own time in a call: `cargo run --release -p tokrate-wire --example gateway_speed`, with a part of
+//! their names after it for some cases only.
 //!
-//! It refuses to judge: it prints medians over rounds and, from the same run, what merely checking UTF-8 costs.
-//! Invariant: every case checks that it found what was to be found.
+//! It prints medians over rounds and, from the same run, what merely checking UTF-8 costs. Invariant: every case checks
+//! that it found what was to be found.
 #![allow(clippy::print_stdout)]
 
 use std::hint::black_box;

@@ -1,6 +1,6 @@
-//! Tool calls of dialects that say each call at once: its pieces are gathered until the answer goes on with something else.
+//! Collects tool calls for dialects that write each call at once, until the answer goes on with something else.
 //!
-//! It refuses to know how a call is written. Invariant: no text of a call is lost, and calls keep their order.
+//! Invariant: no text of a call is lost, and calls keep their order.
 
 use crate::json_text::push_string;
 use crate::object::Object;
@@ -84,8 +84,8 @@ mod tests {
         calls.push("x");
         calls.open(0, "", "");
         calls.push("}");
-        let told: Vec<_> = calls.take().into_iter().map(|call| (call.id, call.name, call.arguments)).collect();
-        assert_eq!(told, [("a".into(), "f".into(), "{}".to_owned()), (String::new(), "g".into(), "x".into())]);
+        let taken: Vec<_> = calls.take().into_iter().map(|call| (call.id, call.name, call.arguments)).collect();
+        assert_eq!(taken, [("a".into(), "f".into(), "{}".to_owned()), (String::new(), "g".into(), "x".into())]);
         assert!(calls.take().is_empty());
         calls.push("lost?");
         assert_eq!(calls.take()[0].arguments, "lost?");

@@ -1,8 +1,8 @@
-//! Blocks of counts in their usual form, read without a parser: names without escapes, whole numbers, and what is nested of
+//! A fast reader for blocks of counts in their usual form: names without escapes, whole numbers, and nested blocks of
 //! the same kind.
 //!
-//! It refuses to know any field's name. Invariant: what is read here is JSON, and a parser finds the same fields in it; in
-//! doubt it is refused and the parser decides.
+//! Invariant: what is read here is JSON, and a parser finds the same fields in it; in doubt it is refused and the
+//! parser decides.
 
 use crate::json_text::plain_length;
 
@@ -17,7 +17,7 @@ pub(crate) fn read_counts<'a>(
 ) -> Option<()> {
     let mut scanner = Scanner { rest: json.as_bytes() };
     scanner.object(MAX_DEPTH, &mut on_field)?;
-    scanner.skip_blanks();
+    scanner.skip_whitespace();
     scanner.rest.is_empty().then_some(())
 }
 
@@ -57,7 +57,7 @@ impl<'a> Scanner<'a> {
 
     /// Passes a value; gives it if it is a whole number.
     fn value(&mut self, depth: u32) -> Option<Option<u64>> {
-        self.skip_blanks();
+        self.skip_whitespace();
         match self.rest.first()? {
             b'0'..=b'9' => self.number().map(Some),
             b'"' => self.text().map(|_| None),
@@ -79,7 +79,7 @@ impl<'a> Scanner<'a> {
     }
 
     fn text(&mut self) -> Option<&'a [u8]> {
-        self.skip_blanks();
+        self.skip_whitespace();
         let inside = self.rest.strip_prefix(b"\"")?;
         let (text, rest) = inside.split_at(plain_length(inside));
         self.rest = rest.strip_prefix(b"\"")?;
@@ -87,7 +87,7 @@ impl<'a> Scanner<'a> {
     }
 
     fn take(&mut self, wanted: u8) -> Option<()> {
-        self.skip_blanks();
+        self.skip_whitespace();
         match self.rest {
             [first, rest @ ..] if *first == wanted => {
                 self.rest = rest;
@@ -97,7 +97,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    fn skip_blanks(&mut self) {
+    fn skip_whitespace(&mut self) {
         while let [b' ' | b'\n' | b'\r' | b'\t', rest @ ..] = self.rest {
             self.rest = rest;
         }

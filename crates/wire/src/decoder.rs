@@ -1,22 +1,16 @@
 //! Body bytes of one answer in, events out.
 //!
-//! It refuses to know status codes, headers and what the events are for. Invariant: `push` and `end` never fail and never
+//! Invariant: `push` and `end` never fail and never
 //! panic, memory stays below the event limit plus one push, and any chunking of the same bytes gives the same events (their
 //! ticks are those of the push that completed them).
 
-use crate::anthropic::Messages;
-use crate::dialect::{Dialect, Shape};
+use crate::codec::{Framing, Shape};
+use crate::dialect::Dialect;
 use crate::document::Documents;
+use crate::document_decoder::{Part, Source};
 use crate::elements::ElementFramer;
 use crate::frame::{DEFAULT_MAX_EVENT_BYTES, Frame, SseFramer};
-use crate::gemini::Candidates;
 use crate::lines::LineFramer;
-use crate::llama::CompletionSpeech;
-use crate::ollama::Lines;
-use crate::openai_chat::ChatSpeech;
-use crate::openai_completions::TextSpeech;
-use crate::openai_responses::Responses;
-use crate::speech::{Part, Pattern, Source, Speech, UsageReading};
 use tokrate_core::{EventBatch, Oddity, Tick, What};
 
 /// Decodes the body of one answer.
@@ -26,7 +20,7 @@ pub struct Decoder {
     shape: Shape,
     form: Form,
     limit: usize,
-    documents: Documents<Voice>,
+    documents: Documents,
     whole: Vec<u8>,
     /// Bytes of the byte order mark seen, and bytes seen in all before the form was known.
     mark_bytes: usize,
@@ -59,7 +53,7 @@ impl Decoder {
             shape,
             form: Form::Unknown,
             limit: DEFAULT_MAX_EVENT_BYTES,
-            documents: Documents::new(Voice::of(dialect)),
+            documents: Documents::new(dialect.codec().decoder()),
             whole: Vec::new(),
             mark_bytes: 0,
             sniffed_bytes: 0,
@@ -74,15 +68,15 @@ impl Decoder {
         self
     }
 
-    /// Reads every event in full. The events are the same; this is for checks of exactly that.
+    /// Parses every event in full. The events are the same; this is for checks of exactly that.
     pub fn without_template(mut self) -> Decoder {
         self.documents.disable_templates();
         self
     }
 
-    /// Says top-level fields that the dialect does not prescribe as [`What::Unknown`]. Every event is read in full then.
+    /// Emits top-level fields that the dialect does not have as [`What::Unknown`]. Every event is parsed in full then.
     pub fn with_unknown_fields(mut self) -> Decoder {
-        self.documents.tell_unknown();
+        self.documents.report_unknown_fields();
         self
     }
 
@@ -128,8 +122,8 @@ impl Decoder {
         }
     }
 
-    /// Says that the body ended, well or not, and adds what was still unsaid. Text that is said now carries the tick of
-    /// the last push, because that is when it arrived; `at` is used if nothing ever arrived.
+    /// The body ended, well or not: adds the events that were held back. Their text carries the tick of the last push, because
+    /// that is when it arrived; `at` is used if nothing ever arrived.
     pub fn end(&mut self, at: Tick, out: &mut EventBatch) {
         let at = if self.sniffed_bytes > 0 { self.last_at } else { at };
         let form = std::mem::replace(&mut self.form, Form::Over);
@@ -155,13 +149,13 @@ impl Decoder {
             }
             Form::Whole => {
                 let body = std::mem::take(whole);
-                take_whole(documents, *dialect, at, &body, out);
+                decode_body(documents, *dialect, at, &body, out);
             }
         }
         documents.end(at, out);
     }
 
-    /// Looks for the first byte that tells the form of the body, and gives the offset at which the body begins for the form
+    /// Looks for the first byte that shows the form of the body, and gives the offset at which the body begins for the form
     /// that was found.
     fn sniff(&mut self, bytes: &[u8]) -> usize {
         const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
@@ -179,7 +173,7 @@ impl Decoder {
     }
 
     fn form_of(&self, first: u8) -> Form {
-        let lines = matches!(self.dialect, Dialect::OllamaChat | Dialect::OllamaGenerate);
+        let descriptor = self.dialect.descriptor();
         // Also when a page or nothing of the kind came, which must not pass for a stream without events.
         let whole = match self.shape {
             Shape::Stream | Shape::Array => matches!(first, b'{' | b'[' | b'"' | b'<'),
@@ -187,20 +181,22 @@ impl Decoder {
             Shape::Whole => !matches!(first, b'd' | b'e' | b'i' | b'r' | b':'),
         };
         match first {
-            b'[' if self.dialect == Dialect::Gemini => Form::Elements(ElementFramer::new(self.limit)),
-            b'{' if lines && self.shape != Shape::Whole => Form::Lines(LineFramer::new(self.limit)),
+            b'[' if descriptor.array_streams => Form::Elements(ElementFramer::new(self.limit)),
+            b'{' if descriptor.framing == Framing::Lines && self.shape != Shape::Whole => {
+                Form::Lines(LineFramer::new(self.limit))
+            }
             _ if whole => Form::Whole,
             _ => Form::Events(SseFramer::new(self.limit)),
         }
     }
 }
 
-/// Whether an event only says that the stream ends: no answer is made of that alone.
+/// Whether an event only marks the end of the stream: no answer is made of that alone.
 fn is_end_mark(frame: &Frame<'_>) -> bool {
     matches!(frame, Frame::Event { data, .. } | Frame::Unfinished { data, .. } if data.trim_ascii() == b"[DONE]")
 }
 
-fn take_frame(documents: &mut Documents<Voice>, at: Tick, frame: Frame<'_>, out: &mut EventBatch) {
+fn take_frame(documents: &mut Documents, at: Tick, frame: Frame<'_>, out: &mut EventBatch) {
     match frame {
         Frame::Event { name, data } => documents.take(Source { at, name, part: Part::Event }, data, out),
         Frame::Unfinished { name, data } => documents.take(Source { at, name, part: Part::Unfinished }, data, out),
@@ -209,8 +205,8 @@ fn take_frame(documents: &mut Documents<Voice>, at: Tick, frame: Frame<'_>, out:
 }
 
 /// A body in one piece; where the dialect's streams are lines, lines that nobody asked for are read as such.
-fn take_whole(documents: &mut Documents<Voice>, dialect: Dialect, at: Tick, body: &[u8], out: &mut EventBatch) {
-    let lines = matches!(dialect, Dialect::OllamaChat | Dialect::OllamaGenerate);
+fn decode_body(documents: &mut Documents, dialect: Dialect, at: Tick, body: &[u8], out: &mut EventBatch) {
+    let lines = dialect.descriptor().framing == Framing::Lines;
     let first = memchr::memchr(b'\n', body.trim_ascii_end()).map(|end| &body[..end]);
     // The first line of an indented answer is no document.
     if lines && first.is_some_and(|line| serde_json::from_slice::<serde::de::IgnoredAny>(line).is_ok()) {
@@ -220,77 +216,4 @@ fn take_whole(documents: &mut Documents<Voice>, dialect: Dialect, at: Tick, body
         return framer.end(&mut take);
     }
     documents.take(Source { at, name: b"", part: Part::Whole }, body, out);
-}
-
-/// The dialects' readings of their documents.
-#[derive(Clone, Debug)]
-enum Voice {
-    Chat(ChatSpeech),
-    Text(TextSpeech),
-    Responses(Responses),
-    Messages(Messages),
-    Candidates(Candidates),
-    Lines(Lines),
-    Completion(CompletionSpeech),
-}
-
-impl Voice {
-    fn of(dialect: Dialect) -> Voice {
-        match dialect {
-            Dialect::OpenAiChat => Voice::Chat(ChatSpeech::default()),
-            Dialect::OpenAiCompletions => Voice::Text(TextSpeech::default()),
-            Dialect::OpenAiResponses => Voice::Responses(Responses::default()),
-            Dialect::Anthropic => Voice::Messages(Messages::default()),
-            Dialect::Gemini => Voice::Candidates(Candidates::default()),
-            Dialect::OllamaChat | Dialect::OllamaGenerate => Voice::Lines(Lines::default()),
-            Dialect::LlamaCompletion => Voice::Completion(CompletionSpeech::default()),
-        }
-    }
-
-    fn inner(&self) -> &dyn Speech {
-        match self {
-            Voice::Chat(speech) => speech,
-            Voice::Text(speech) => speech,
-            Voice::Responses(speech) => speech,
-            Voice::Messages(speech) => speech,
-            Voice::Candidates(speech) => speech,
-            Voice::Lines(speech) => speech,
-            Voice::Completion(speech) => speech,
-        }
-    }
-
-    fn inner_mut(&mut self) -> &mut dyn Speech {
-        match self {
-            Voice::Chat(speech) => speech,
-            Voice::Text(speech) => speech,
-            Voice::Responses(speech) => speech,
-            Voice::Messages(speech) => speech,
-            Voice::Candidates(speech) => speech,
-            Voice::Lines(speech) => speech,
-            Voice::Completion(speech) => speech,
-        }
-    }
-}
-
-impl Speech for Voice {
-    fn say(
-        &mut self,
-        source: Source<'_>,
-        json: &str,
-        out: &mut EventBatch,
-    ) -> Result<Option<Pattern>, serde_json::Error> {
-        self.inner_mut().say(source, json, out)
-    }
-
-    fn usage(&self, json: &str) -> Option<UsageReading> {
-        self.inner().usage(json)
-    }
-
-    fn end(&mut self, at: Tick, out: &mut EventBatch) {
-        self.inner_mut().end(at, out);
-    }
-
-    fn prescribes(&self, field: &str) -> bool {
-        self.inner().prescribes(field)
-    }
 }

@@ -1,11 +1,11 @@
 //! The documents of one answer, one after the other: what all dialects have in common, and the fast path.
 //!
-//! It refuses to know framing and any dialect's fields. Invariant: with and without templates the same documents give the
+//! Invariant: with and without templates the same documents give the
 //! same events, and whatever is broken is counted and survived.
 
+use crate::document_decoder::{DocumentDecoder, Part, Source, emit_failure, emit_usage};
 use crate::json_text::{lossy, without_lone_surrogates};
 use crate::object::Object;
-use crate::speech::{Part, Source, Speech, emit_usage, fail};
 use crate::template::{Hit, Template};
 use tokrate_core::{EventBatch, Oddity, StreamEvent, Tick, What};
 
@@ -14,19 +14,19 @@ const TEMPLATES: usize = 2;
 
 /// Takes the documents of one answer.
 #[derive(Clone, Debug)]
-pub(crate) struct Documents<S> {
-    speech: S,
+pub(crate) struct Documents {
+    decoder: Box<dyn DocumentDecoder>,
     finished: bool,
     templates: Option<[Template; TEMPLATES]>,
     /// The template to be replaced next.
     oldest: usize,
-    tell_unknown: bool,
+    report_unknown: bool,
 }
 
-impl<S: Speech> Documents<S> {
-    pub(crate) fn new(speech: S) -> Documents<S> {
+impl Documents {
+    pub(crate) fn new(decoder: Box<dyn DocumentDecoder>) -> Documents {
         let templates = Some(std::array::from_fn(|_| Template::new()));
-        Documents { speech, finished: false, templates, oldest: 0, tell_unknown: false }
+        Documents { decoder, finished: false, templates, oldest: 0, report_unknown: false }
     }
 
     /// Gives up the fast path.
@@ -34,9 +34,9 @@ impl<S: Speech> Documents<S> {
         self.templates = None;
     }
 
-    /// Says fields that the dialect does not prescribe, which takes a full look at every document.
-    pub(crate) fn tell_unknown(&mut self) {
-        self.tell_unknown = true;
+    /// Emits fields that the dialect does not have, which takes a full parse of every document.
+    pub(crate) fn report_unknown_fields(&mut self) {
+        self.report_unknown = true;
         self.templates = None;
     }
 
@@ -46,17 +46,17 @@ impl<S: Speech> Documents<S> {
             && let Some(templates) = &self.templates
         {
             for template in templates {
-                if let Some(hit) = template.recognise(source.name, data, &self.speech, out.arena()) {
+                if let Some(hit) = template.recognise(source.name, data, &*self.decoder, out.arena()) {
                     return self.emit_hit(source.at, hit, out);
                 }
             }
         }
-        self.take_slowly(source, data, out);
+        self.decode_in_full(source, data, out);
     }
 
-    /// Says that the body is over.
+    /// The body is over.
     pub(crate) fn end(&mut self, at: Tick, out: &mut EventBatch) {
-        self.speech.end(at, out);
+        self.decoder.end(at, out);
     }
 
     fn emit_hit(&mut self, at: Tick, hit: Hit, out: &mut EventBatch) {
@@ -69,7 +69,7 @@ impl<S: Speech> Documents<S> {
         }
     }
 
-    fn take_slowly(&mut self, source: Source<'_>, data: &[u8], out: &mut EventBatch) {
+    fn decode_in_full(&mut self, source: Source<'_>, data: &[u8], out: &mut EventBatch) {
         let Source { at, name, part } = source;
         let data = data.trim_ascii();
         if part == Part::Unfinished {
@@ -87,7 +87,7 @@ impl<S: Speech> Documents<S> {
         }
         let (text, replaced) = lossy(data);
         let before = out.events().len();
-        let error = match self.say(source, &text, !replaced, out) {
+        let error = match self.parse(source, &text, !replaced, out) {
             Ok(()) => {
                 let is_odd = |event: &StreamEvent| matches!(event.what, What::Odd(_));
                 if part == Part::Event && !text.starts_with('{') && out.events()[before..].iter().all(is_odd) {
@@ -101,14 +101,14 @@ impl<S: Speech> Documents<S> {
             Err(error) => error,
         };
         if let Some(repaired) = without_lone_surrogates(&text)
-            && self.say(source, &repaired, false, out).is_ok()
+            && self.parse(source, &repaired, false, out).is_ok()
         {
             return out.push(at, What::Odd(Oddity::InvalidUtf8));
         }
         match part {
             Part::Unfinished => {}
             Part::Whole if error.is_eof() || ends_in_number(&text) => out.push(at, What::Odd(Oddity::UnfinishedEvent)),
-            Part::Event if name == b"error" => fail(at, &text, out),
+            Part::Event if name == b"error" => emit_failure(at, &text, out),
             Part::Event | Part::Whole => {
                 if replaced {
                     out.push(at, What::Odd(Oddity::InvalidUtf8));
@@ -118,21 +118,21 @@ impl<S: Speech> Documents<S> {
         }
     }
 
-    /// Says a document in full; learns from it if these are the bytes as they came.
-    fn say(
+    /// Parses a document; learns a template from it if these are the bytes as they came.
+    fn parse(
         &mut self,
         source: Source<'_>,
         json: &str,
-        teachable: bool,
+        as_it_came: bool,
         out: &mut EventBatch,
     ) -> Result<(), serde_json::Error> {
         let before = out.events().len();
-        let pattern = self.speech.say(source, json, out)?;
-        let (mut text, mut turned, mut finished) = (false, false, false);
+        let pattern = self.decoder.decode(source, json, out)?;
+        let (mut text, mut changed, mut finished) = (false, false, false);
         for event in &out.events()[before..] {
             match event.what {
                 What::Text { .. } => text = true,
-                What::ToolCall { .. } | What::Model(_) => turned = true,
+                What::ToolCall { .. } | What::Model(_) => changed = true,
                 What::Finish(_) | What::Done => finished = true,
                 _ => {}
             }
@@ -141,24 +141,24 @@ impl<S: Speech> Documents<S> {
             out.push(source.at, What::Odd(Oddity::AfterFinish));
         }
         self.finished |= finished;
-        if self.tell_unknown {
-            self.say_unknown(source.at, json, out);
+        if self.report_unknown {
+            self.emit_unknown_fields(source.at, json, out);
         }
         let Some(templates) = &mut self.templates else { return Ok(()) };
-        if turned {
-            // They stand for documents before this one.
+        if changed {
+            // What text belongs to is another call or model now; the templates are of documents before that.
             templates.iter_mut().for_each(Template::forget);
         }
-        if let Some(pattern) = pattern.filter(|_| teachable && !turned && source.part == Part::Event) {
+        if let Some(pattern) = pattern.filter(|_| as_it_came && !changed && source.part == Part::Event) {
             templates[self.oldest].learn(source.name, json, &pattern);
             self.oldest = (self.oldest + 1) % TEMPLATES;
         }
         Ok(())
     }
 
-    fn say_unknown(&self, at: Tick, json: &str, out: &mut EventBatch) {
+    fn emit_unknown_fields(&self, at: Tick, json: &str, out: &mut EventBatch) {
         let Ok(Some(object)) = Object::read(json) else { return };
-        for (name, json) in object.fields().filter(|(name, _)| !self.speech.prescribes(name)) {
+        for (name, json) in object.fields().filter(|(name, _)| !self.decoder.is_known_field(name)) {
             let (name, json) = (out.store(name), out.store(json));
             out.push(at, What::Unknown { name, json });
         }

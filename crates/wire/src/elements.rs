@@ -1,7 +1,7 @@
-//! The elements of one JSON array: bytes in any chunking become its objects, each as soon as it is closed.
+//! Cuts a body that is one JSON array into its objects, each as soon as it is closed.
 //!
-//! It refuses to know what an element says. Invariant: the elements depend on the bytes alone, not on how they were cut, and
-//! never more than the limit plus one push is held in memory.
+//! Invariant: the elements depend on the bytes alone, not on how they were cut, and never more than the limit plus one
+//! push is held in memory.
 
 use crate::frame::Frame;
 use memchr::memchr2;
@@ -176,9 +176,9 @@ mod tests {
 
     fn framed(parts: &[&[u8]], limit: usize) -> Vec<String> {
         let mut framer = ElementFramer::new(limit);
-        let mut said = Vec::new();
+        let mut frames = Vec::new();
         let mut take = |frame: Frame<'_>| {
-            said.push(match frame {
+            frames.push(match frame {
                 Frame::Event { data, .. } => String::from_utf8_lossy(data).into_owned(),
                 Frame::Unfinished { data, .. } => format!("unfinished {}", String::from_utf8_lossy(data)),
                 Frame::TooLarge { bytes } => format!("too large {bytes}"),
@@ -188,7 +188,7 @@ mod tests {
             framer.push(part, &mut take);
         }
         framer.end(&mut take);
-        said
+        frames
     }
 
     #[test]
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn an_array_that_is_not_closed_says_so() {
+    fn an_array_that_is_not_closed_is_unfinished() {
         assert_eq!(framed(&[b"[{\"a\":1},"], 100), ["{\"a\":1}", "unfinished "]);
         assert_eq!(framed(&[b"[{\"a\":1"], 100), ["unfinished {\"a\":1"]);
         assert_eq!(framed(&[b"[]"], 100), [""; 0]);

@@ -1,7 +1,6 @@
-//! The ways in which a client's request can be unreadable.
+//! Why a client's request cannot be read.
 //!
-//! It refuses to know answers: a broken answer is data, never an error. Invariant: each message says which field and
-//! what it should have been, and fits after "failed to".
+//! Invariant: each message names the field and what it should have been, and fits after "failed to".
 
 use std::fmt;
 
@@ -9,7 +8,7 @@ use std::fmt;
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum WireError {
-    /// The body is not JSON; the text says where it breaks.
+    /// The body is not JSON; the text names the place.
     NotJson(String),
     /// The body is JSON, but not an object.
     NotAnObject,

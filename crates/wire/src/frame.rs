@@ -1,7 +1,7 @@
-//! Server-sent events: bytes in any chunking become events.
+//! Cuts a body into server-sent events.
 //!
-//! It refuses to know what the data of an event means. Invariant: the frames depend on the bytes alone, not on how
-//! they were cut, and never more than the limit plus one push is held in memory.
+//! Invariant: the frames depend on the bytes alone, not on how they were cut, and never more than the limit plus one
+//! push is held in memory.
 
 use memchr::{memchr, memchr2};
 

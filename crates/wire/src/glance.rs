@@ -1,9 +1,8 @@
-//! One look over a request's body: what a gateway must know of it, found without reading the rest into a tree.
+//! One scan of a request's body for what a gateway must know of it, without a parse tree.
 //!
-//! It refuses to know messages, tools and what else a model is told. Invariant: it accepts exactly the JSON objects that a
-//! parser accepts, but for refusals that keep two readers of one body from understanding it differently: nesting beyond
-//! [`MAX_DEPTH`], and a field of [`Glance`] that comes twice, whose name is written in other letters, or whose value is of a
-//! type that some servers would convert. It allocates nothing.
+//! Invariant: it accepts exactly the JSON objects that a parser accepts, except for what two readers of one body could
+//! understand differently: nesting beyond [`MAX_DEPTH`], and a field of [`Glance`] that comes twice, whose name is
+//! written in other letters, or whose value is of a type that some servers would convert. It allocates nothing.
 
 mod fault;
 mod lengths;
@@ -11,10 +10,11 @@ mod scan;
 mod splice;
 
 pub use fault::{Fault, GlanceError};
+pub(crate) use lengths::largest;
 pub use lengths::{Lengths, Limit};
 
 use crate::json_text::{append_unescaped, plain_length};
-use scan::{Key, Scan, likeness};
+use scan::{Key, Scan, matches_name};
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -96,7 +96,7 @@ impl Glance {
             return Err(GlanceError { at: error.valid_up_to(), fault: Fault::NotUtf8 });
         }
         let mut scan = Scan::new(body);
-        scan.skip_blanks();
+        scan.skip_whitespace();
         if scan.peek() != Some(b'{') {
             return Err(scan.not_an_object());
         }
@@ -107,7 +107,7 @@ impl Glance {
             check_name(key, FIELDS[field], exact, &mut seen[field])?;
             glance.take(FIELDS[field], scan)
         })?;
-        scan.skip_blanks();
+        scan.skip_whitespace();
         if scan.peek().is_some() {
             return Err(scan.fault(Fault::TrailingBytes));
         }
@@ -217,7 +217,7 @@ impl Glance {
 
 /// Which of the fields a key names, and whether it does so to the letter.
 fn field_of(key: &[u8], fields: &[&str]) -> Option<(usize, bool)> {
-    fields.iter().enumerate().find_map(|(index, name)| likeness(key, name).map(|exact| (index, exact)))
+    fields.iter().enumerate().find_map(|(index, name)| matches_name(key, name).map(|exact| (index, exact)))
 }
 
 /// Refuses a name that not all readers take for the same, and one that comes again.

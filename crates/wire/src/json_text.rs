@@ -1,6 +1,6 @@
-//! The insides of JSON strings: finding their end, unescaping into an arena, escaping into a buffer.
+//! JSON at the level of bytes: where strings and brackets end, unescaping into an arena, escaping into a buffer.
 //!
-//! It refuses to know JSON's other values. Invariant: what is accepted here is what a JSON parser accepts as the inside of
+//! Invariant: what is accepted here is what a JSON parser accepts as the inside of
 //! a string, with the same text; in doubt it is refused and the parser decides.
 
 use std::borrow::Cow;
@@ -37,6 +37,33 @@ pub(crate) fn string_end(bytes: &[u8]) -> Option<usize> {
             _ => return None,
         }
     }
+}
+
+/// One past the bracket that closes the one with which the bytes begin; brackets within texts do not count.
+pub(crate) fn bracket_end(bytes: &[u8]) -> Option<usize> {
+    let (mut depth, mut at) = (0_u32, 0);
+    if !matches!(bytes.first(), Some(b'{' | b'[')) {
+        return None;
+    }
+    loop {
+        match bytes.get(at)? {
+            b'"' => at += 1 + string_end(&bytes[at + 1..])?,
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => {
+                depth -= 1;
+                if depth == 0 {
+                    return Some(at + 1);
+                }
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+}
+
+/// Whether a byte is white space to JSON.
+pub(crate) fn is_whitespace(byte: &u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
 }
 
 /// Appends the text of a whole string's inside; false, and nothing appended, if it is not one.
@@ -132,6 +159,11 @@ pub(crate) fn push_string(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
     push_escaped(text, out);
     out.push(b'"');
+}
+
+/// Appends a whole number.
+pub(crate) fn push_number(number: u64, out: &mut Vec<u8>) {
+    out.extend_from_slice(number.to_string().as_bytes());
 }
 
 /// The same JSON with each lone half of a surrogate pair replaced by U+FFFD, or `None` if there is none.

@@ -1,7 +1,7 @@
-//! One document a line: bytes in any chunking become lines.
+//! Cuts a body into lines, one JSON document each.
 //!
-//! It refuses to know what a line says. Invariant: the lines depend on the bytes alone, not on how they were cut, and never
-//! more than the limit plus one push is held in memory.
+//! Invariant: the lines depend on the bytes alone, not on how they were cut, and never more than the limit plus one
+//! push is held in memory.
 
 use crate::frame::Frame;
 use memchr::memchr;
@@ -97,9 +97,9 @@ mod tests {
 
     fn framed(parts: &[&[u8]], limit: usize) -> Vec<String> {
         let mut framer = LineFramer::new(limit);
-        let mut said = Vec::new();
+        let mut frames = Vec::new();
         let mut take = |frame: Frame<'_>| {
-            said.push(match frame {
+            frames.push(match frame {
                 Frame::Event { data, .. } => String::from_utf8_lossy(data).into_owned(),
                 Frame::Unfinished { data, .. } => format!("unfinished {}", String::from_utf8_lossy(data)),
                 Frame::TooLarge { bytes } => format!("too large {bytes}"),
@@ -109,7 +109,7 @@ mod tests {
             framer.push(part, &mut take);
         }
         framer.end(&mut take);
-        said
+        frames
     }
 
     #[test]
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_breaks_off_is_said_to() {
+    fn a_line_that_breaks_off_is_unfinished() {
         assert_eq!(framed(&[b"{\"a\":1}\n{\"b\""], 100), ["{\"a\":1}", "unfinished {\"b\""]);
     }
 }

@@ -1,10 +1,13 @@
-//! One level of a JSON object at a time: a field stays the JSON it was until somebody asks for it.
+//! The JSON reader: one level of an object or array at a time; a value stays the JSON it was until somebody asks for it.
 //!
-//! It refuses to know any field's name. Invariant: only broken syntax is an error; a value of a wrong type sets the flag
-//! and costs that field only. Of a repeated name the last value counts, and `null` counts as absent.
+//! A document is parsed once, by serde_json, which checks all of its syntax. What lies within it is then only cut at its
+//! commas and colons ([`fields`], [`elements`]), because parsing each level again would cost as much as the first time.
+//!
+//! Invariant: only broken syntax is an error; a value of a wrong type sets the flag and costs that field only. Of a repeated
+//! name the last value counts, and `null` counts as absent.
 
-use crate::json_text::{append_unescaped, plain_length};
-use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use crate::json_text::{append_unescaped, bracket_end, is_whitespace, plain_length, string_end};
+use serde::de::{Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::fmt;
@@ -26,9 +29,22 @@ impl<'a> Object<'a> {
             return serde_json::from_str::<IgnoredAny>(json).map(|_| None);
         }
         let mut deserializer = serde_json::Deserializer::from_str(json);
-        let fields = deserializer.deserialize_map(Fields)?;
+        let fields = deserializer.deserialize_map(ParsedFields)?;
         deserializer.end()?;
         Ok(Some(Object { fields }))
+    }
+
+    /// An object within a document that was read; `None` for JSON of another kind.
+    ///
+    /// # Errors
+    /// On lone surrogates in a name.
+    pub(crate) fn within(json: &'a str) -> Result<Option<Object<'a>>, serde_json::Error> {
+        let Some(fields) = fields(json) else { return Ok(None) };
+        let mut object = Object { fields: Vec::with_capacity(8) };
+        for field in fields {
+            object.fields.push(field?);
+        }
+        Ok(Some(object))
     }
 
     /// The fields with their values as JSON.
@@ -53,7 +69,7 @@ impl<'a> Object<'a> {
     /// A field that is an object.
     pub(crate) fn object(&self, name: &str, wrong: &mut bool) -> Result<Option<Object<'a>>, serde_json::Error> {
         let Some(json) = self.get(name) else { return Ok(None) };
-        let object = Object::read(json)?;
+        let object = Object::within(json)?;
         *wrong |= object.is_none();
         Ok(object)
     }
@@ -61,7 +77,7 @@ impl<'a> Object<'a> {
     /// The elements of a field that is an array, as JSON.
     pub(crate) fn array(&self, name: &str, wrong: &mut bool) -> Result<Vec<&'a str>, serde_json::Error> {
         let Some(json) = self.get(name) else { return Ok(Vec::new()) };
-        let elements = read_array(json)?;
+        let elements = elements(json).map(Iterator::collect);
         *wrong |= elements.is_none();
         Ok(elements.unwrap_or_default())
     }
@@ -72,6 +88,85 @@ impl<'a> Object<'a> {
         let count = read_count(json);
         *wrong |= count.is_none();
         count
+    }
+}
+
+/// The fields of an object within a document that was read, name and value; `None` for JSON of another kind.
+pub(crate) fn fields(json: &str) -> Option<Fields<'_>> {
+    Some(Fields { json, at: opening(json, b'{')? })
+}
+
+/// The elements of an array within a document that was read; `None` for JSON of another kind.
+pub(crate) fn elements(json: &str) -> Option<Elements<'_>> {
+    Some(Elements { json, at: opening(json, b'[')? })
+}
+
+/// See [`fields`].
+pub(crate) struct Fields<'a> {
+    json: &'a str,
+    at: usize,
+}
+
+impl<'a> Iterator for Fields<'a> {
+    type Item = Result<(Cow<'a, str>, &'a str), serde_json::Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let bytes = self.json.as_bytes();
+        let start = separator_end(bytes, self.at);
+        if bytes.get(start)? != &b'"' {
+            return None;
+        }
+        let end = start + 2 + string_end(&bytes[start + 1..])?;
+        let value = separator_end(bytes, end);
+        self.at = value + value_length(&bytes[value..])?;
+        let name = match read_text(&self.json[start..end]) {
+            Ok(Some(name)) => name,
+            Ok(None) => return Some(Err(serde_json::Error::custom("a name must be a string"))),
+            Err(error) => return Some(Err(error)),
+        };
+        Some(Ok((name, &self.json[value..self.at])))
+    }
+}
+
+/// See [`elements`].
+pub(crate) struct Elements<'a> {
+    json: &'a str,
+    at: usize,
+}
+
+impl<'a> Iterator for Elements<'a> {
+    type Item = &'a str;
+
+    fn next(&mut self) -> Option<&'a str> {
+        let bytes = self.json.as_bytes();
+        let start = separator_end(bytes, self.at);
+        self.at = start + value_length(bytes.get(start..)?)?;
+        Some(&self.json[start..self.at])
+    }
+}
+
+/// One past the bracket with which the JSON begins.
+fn opening(json: &str, bracket: u8) -> Option<usize> {
+    let at = json.bytes().position(|byte| !is_whitespace(&byte))?;
+    (json.as_bytes()[at] == bracket).then_some(at + 1)
+}
+
+/// Where white space, and one comma or colon among it, ends.
+fn separator_end(bytes: &[u8], from: usize) -> usize {
+    let rest = bytes[from..].iter().take_while(|byte| is_whitespace(byte) || matches!(byte, b',' | b':'));
+    from + rest.count()
+}
+
+/// The length of a value of a document that was read; `None` at a closing bracket.
+fn value_length(bytes: &[u8]) -> Option<usize> {
+    match bytes.first()? {
+        b'"' => Some(string_end(&bytes[1..])? + 2),
+        b'{' | b'[' => bracket_end(bytes),
+        b'}' | b']' => None,
+        _ => {
+            let ends = |byte: &u8| is_whitespace(byte) || matches!(byte, b',' | b'}' | b']');
+            Some(bytes.iter().position(ends).unwrap_or(bytes.len()))
+        }
     }
 }
 
@@ -97,7 +192,7 @@ pub(crate) fn read_array(json: &str) -> Result<Option<Vec<&str>>, serde_json::Er
         return Ok(None);
     }
     let mut deserializer = serde_json::Deserializer::from_str(json);
-    let elements = deserializer.deserialize_seq(Elements)?;
+    let elements = deserializer.deserialize_seq(ParsedElements)?;
     deserializer.end()?;
     Ok(Some(elements))
 }
@@ -119,8 +214,8 @@ pub(crate) fn range_within(whole: &str, part: &str) -> Option<Range<usize>> {
     (end <= whole.len()).then_some(start..end)
 }
 
-/// The JSON without the blanks between its values.
-pub(crate) fn without_blanks(json: &str) -> Cow<'_, str> {
+/// The JSON without the white space between its values.
+pub(crate) fn without_whitespace(json: &str) -> Cow<'_, str> {
     let bytes = json.as_bytes();
     let (mut compact, mut kept, mut at) = (String::new(), 0, 0);
     while at < bytes.len() {
@@ -141,9 +236,9 @@ pub(crate) fn without_blanks(json: &str) -> Cow<'_, str> {
     Cow::Owned(compact)
 }
 
-struct Fields;
+struct ParsedFields;
 
-impl<'a> Visitor<'a> for Fields {
+impl<'a> Visitor<'a> for ParsedFields {
     type Value = Vec<(Cow<'a, str>, &'a str)>;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -151,6 +246,7 @@ impl<'a> Visitor<'a> for Fields {
     }
 
     fn visit_map<A: MapAccess<'a>>(self, mut object: A) -> Result<Self::Value, A::Error> {
+        // Streamed events of the usual servers have up to eight.
         let mut fields = Vec::with_capacity(8);
         while let Some(Name(name)) = object.next_key()? {
             fields.push((name, object.next_value::<&'a RawValue>()?.get()));
@@ -159,9 +255,9 @@ impl<'a> Visitor<'a> for Fields {
     }
 }
 
-struct Elements;
+struct ParsedElements;
 
-impl<'a> Visitor<'a> for Elements {
+impl<'a> Visitor<'a> for ParsedElements {
     type Value = Vec<&'a str>;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -185,6 +281,7 @@ struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn a_wrong_type_costs_its_field_only() {
@@ -203,6 +300,30 @@ mod tests {
         assert!(Object::read("{} {}").is_err());
     }
 
+    proptest! {
+        /// Whatever a parser accepts is cut where the parser cuts it.
+        #[test]
+        fn what_was_parsed_is_cut_as_a_parser_does(json in r#"\{("[a\\"{}\[\]]{0,3}" ?: ?(1|-2.5e3|null|"[b,:\\"}\]]{0,4}"|\[[1,{}" ]{0,5}\]|\{\}) ?,? ?){0,4}\}"#) {
+            if let Ok(Some(object)) = Object::read(&json) {
+                let within = Object::within(&json).unwrap().unwrap();
+                prop_assert!(object.fields().eq(within.fields()), "{}", json);
+                for (_, value) in object.fields() {
+                    let cut = elements(value).map(Iterator::collect::<Vec<_>>);
+                    prop_assert_eq!(cut, read_array(value).unwrap(), "{}", json);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_json_ends_the_cutting() {
+        for broken in ["", "{", "{\"", "{\"a", "{\"a\"", "{\"a\":", "{\"a\":[", "{1", "{,", "{\"a\":\"", "{:}"] {
+            assert_eq!(fields(broken).map_or(0, Iterator::count), 0, "{broken}");
+            let array = broken.replace('{', "[");
+            assert!(elements(&array).map_or(0, Iterator::count) < 3, "{array}");
+        }
+    }
+
     #[test]
     fn a_lone_surrogate_is_broken_syntax() {
         let object = Object::read(r#"{"a":"\ud83d"}"#).unwrap().unwrap();
@@ -217,7 +338,7 @@ mod tests {
 
     #[test]
     fn blanks_go_and_texts_stay() {
-        assert_eq!(without_blanks("{ \"a b\\\" c\" :\n [1, 2] }"), "{\"a b\\\" c\":[1,2]}");
-        assert!(matches!(without_blanks("{\"a b\":1}"), Cow::Borrowed(_)));
+        assert_eq!(without_whitespace("{ \"a b\\\" c\" :\n [1, 2] }"), "{\"a b\\\" c\":[1,2]}");
+        assert!(matches!(without_whitespace("{\"a b\":1}"), Cow::Borrowed(_)));
     }
 }

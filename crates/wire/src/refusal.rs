@@ -1,7 +1,6 @@
-//! Error bodies and error events: what kind of failure they mean, what they say, how long to wait.
+//! Error bodies and error events: the kind of failure, the message, and how long to wait.
 //!
-//! It refuses to know what is done about it. Invariant: the message is bounded and free of control characters, whatever
-//! the server sent.
+//! Invariant: the message is bounded and free of control characters, whatever the server sent.
 
 use crate::json_text::lossy;
 use serde_json::Value;
@@ -22,7 +21,7 @@ const LONGEST_WAIT_SECONDS: f64 = 1e8;
 pub struct Refusal {
     /// What kind of failure it is.
     pub kind: FailureKind,
-    /// What the server says, at most 500 bytes on one line.
+    /// The server's message, at most 500 bytes on one line.
     pub message: String,
     /// How long the server asks to wait.
     pub retry_after: Option<Span>,
@@ -30,14 +29,14 @@ pub struct Refusal {
     pub limits: Vec<(String, String)>,
 }
 
-/// Understands an answer whose status is not 2xx, in any dialect: their error bodies tell themselves apart. Header names are
+/// Understands an answer whose status is not 2xx, in any dialect: their error bodies are told apart by their form. Header names are
 /// expected in lower case.
 pub fn refusal(status: u16, headers: &[(&str, &str)], body: &[u8]) -> Refusal {
     // An error is short; a page of megabytes is not read to its end.
     let (text, _) = lossy(&body[..body.len().min(64 << 10)]);
     let error = ErrorBody::read(&text);
     let mut kind = kind_of_status(status);
-    // Some servers say 400 of a model that is not there or a key that is not valid.
+    // Some servers answer 400 about a model that is not there or a key that is not valid.
     if kind == FailureKind::BadRequest
         && let Some(named @ (FailureKind::NotFound | FailureKind::Unauthorized)) = error.kind()
     {
@@ -74,7 +73,7 @@ fn kind_of_status(status: u16) -> FailureKind {
 
 /// The error object of a body or an event, in any of the usual wrappings.
 pub(crate) struct ErrorBody {
-    /// What it says, bounded and on one line.
+    /// Its message, bounded and on one line.
     pub(crate) message: String,
     /// How long it asks to wait.
     pub(crate) retry_after: Option<Span>,
@@ -149,7 +148,7 @@ impl ErrorBody {
             ("bad_request", FailureKind::BadRequest),
             ("request_too_large", FailureKind::BadRequest),
             ("server_error", FailureKind::ServerError),
-            // Anthropic's words for 500 and 504.
+            // Anthropic's types for 500 and 504.
             ("api_error", FailureKind::ServerError),
             ("timeout_error", FailureKind::ServerError),
         ];

@@ -1,6 +1,6 @@
 //! Objects of a request of which some fields have a place in [`tokrate_core::ChatRequest`] and the rest has none.
 //!
-//! It refuses to know any field's name. Invariant: what has no place stays the JSON it was, and survives reading and writing.
+//! Invariant: what has no place stays the JSON it was, and survives reading and writing.
 
 use crate::json_text::push_string;
 use crate::object::Object;
@@ -51,7 +51,7 @@ impl Members {
         out.extend_from_slice(if texts.is_empty() { b"[]" } else { b"]" });
     }
 
-    /// Adds a number, unless it is one that JSON cannot say.
+    /// Adds a number, unless it is not finite: JSON has no such number.
     pub(crate) fn number(&mut self, name: &str, number: Option<f64>) {
         if let Some(number) = number.and_then(serde_json::Number::from_f64) {
             self.json(name, &number.to_string());
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_object_can_be_told() {
+    fn an_empty_object_is_recognised() {
         assert_eq!(Members::new().end_unless_empty(), None);
         let mut one = Members::new();
         one.number("x", Some(f64::NAN));

@@ -1,12 +1,12 @@
 //! The fast path: documents that differ from one that was read in full only where that is known to be harmless.
 //!
-//! It refuses to parse. Invariant: a hit is a proof. The bytes around the places that may differ equal those of a document
+//! Invariant: a hit is a proof. The bytes around the places that may differ equal those of a document
 //! that was read in full, and each place holds one value of the kind that stood there (the inside of a text, a value without
 //! meaning, a block of token counts), so a parser would find the same document with these values; whatever is not provable
 //! this way is left to the parser.
 
-use crate::json_text::{append_unescaped, plain_length, string_end};
-use crate::speech::{Pattern, Speech, UsageReading};
+use crate::document_decoder::{DocumentDecoder, Pattern, UsageReading};
+use crate::json_text::{append_unescaped, bracket_end, is_whitespace, plain_length, string_end};
 use serde::de::IgnoredAny;
 use std::ops::Range;
 use tokrate_core::Channel;
@@ -29,8 +29,8 @@ enum Place {
     Text,
     /// A value without meaning.
     Skip,
-    /// Blanks between values, or none.
-    Blanks,
+    /// White space between values, or none.
+    Whitespace,
     /// A block of token counts.
     Usage,
 }
@@ -58,8 +58,8 @@ impl Template {
         self.usable = false;
         let text = std::iter::once((pattern.text.clone(), Place::Text));
         let skips = pattern.skips.iter().map(|range| {
-            let blank = json.as_bytes().get(range.clone()).is_some_and(|bytes| bytes.iter().all(is_blank));
-            (range.clone(), if blank { Place::Blanks } else { Place::Skip })
+            let is_blank = json.as_bytes().get(range.clone()).is_some_and(|bytes| bytes.iter().all(is_whitespace));
+            (range.clone(), if is_blank { Place::Whitespace } else { Place::Skip })
         });
         let usage = pattern.usage.iter().map(|range| (range.clone(), Place::Usage));
         let mut places: Vec<(Range<usize>, Place)> = text.chain(skips).chain(usage).collect();
@@ -85,7 +85,13 @@ impl Template {
     }
 
     /// Recognises a document and appends its text to the arena; `None`, and nothing appended, if a parser must look at it.
-    pub(crate) fn recognise(&self, name: &[u8], data: &[u8], speech: &impl Speech, arena: &mut String) -> Option<Hit> {
+    pub(crate) fn recognise(
+        &self,
+        name: &[u8],
+        data: &[u8],
+        decoder: &dyn DocumentDecoder,
+        arena: &mut String,
+    ) -> Option<Hit> {
         if !self.usable {
             return None;
         }
@@ -98,7 +104,7 @@ impl Template {
         }
         let start = arena.len();
         if let [last] = others {
-            // An empty text is for the parser: what it says then may depend on the rest.
+            // An empty text is for the parser: its meaning may depend on the rest.
             let text = rest.strip_suffix(last.as_slice()).filter(|text| !text.is_empty())?;
             return append_unescaped(text, arena).then_some(Hit { channel: self.channel, start, usage: None });
         }
@@ -112,8 +118,8 @@ impl Template {
                 let length = match place {
                     Place::Text => string_end(rest)?,
                     Place::Skip => value_end(rest)?,
-                    Place::Blanks => rest.iter().take_while(|byte| is_blank(byte)).count(),
-                    // Whether it is an object is for its reader to say.
+                    Place::Whitespace => rest.iter().take_while(|byte| is_whitespace(byte)).count(),
+                    // Whether it is an object is for its reader to decide.
                     Place::Usage => bracket_end(rest)?,
                 };
                 let (value, behind) = rest.split_at(length);
@@ -123,18 +129,14 @@ impl Template {
             match place {
                 Place::Text => text = Some(value),
                 Place::Skip if n == last => is_whole_value(value).then_some(())?,
-                Place::Blanks if n == last => value.iter().all(is_blank).then_some(())?,
-                Place::Skip | Place::Blanks => {}
-                Place::Usage => usage = Some(speech.usage(std::str::from_utf8(value).ok()?)?),
+                Place::Whitespace if n == last => value.iter().all(is_whitespace).then_some(())?,
+                Place::Skip | Place::Whitespace => {}
+                Place::Usage => usage = Some(decoder.decode_usage(std::str::from_utf8(value).ok()?)?),
             }
         }
         let text = text.filter(|text: &&[u8]| !text.is_empty())?;
         append_unescaped(text, arena).then_some(Hit { channel: self.channel, start, usage })
     }
-}
-
-fn is_blank(byte: &u8) -> bool {
-    matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
 }
 
 /// Where the JSON value ends with which the bytes begin; `None` if a parser must look at it.
@@ -174,28 +176,6 @@ fn is_whole_value(bytes: &[u8]) -> bool {
 
 fn is_whole_number(bytes: &[u8]) -> bool {
     matches!(bytes, [b'1'..=b'9', rest @ ..] if rest.iter().all(u8::is_ascii_digit)) || bytes == b"0"
-}
-
-/// One past the bracket that closes the one with which the bytes begin; brackets within texts do not count.
-fn bracket_end(bytes: &[u8]) -> Option<usize> {
-    let (mut depth, mut at) = (0_u32, 0);
-    if !matches!(bytes.first(), Some(b'{' | b'[')) {
-        return None;
-    }
-    loop {
-        match bytes.get(at)? {
-            b'"' => at += 1 + string_end(&bytes[at + 1..])?,
-            b'{' | b'[' => depth += 1,
-            b'}' | b']' => {
-                depth -= 1;
-                if depth == 0 {
-                    return Some(at + 1);
-                }
-            }
-            _ => {}
-        }
-        at += 1;
-    }
 }
 
 /// Whether `bytes` are one JSON value.

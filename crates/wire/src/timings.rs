@@ -1,6 +1,6 @@
 //! Times that servers measured themselves, in the spellings seen in the wild.
 //!
-//! It refuses to know where in an answer they stand. Invariant: a time that is no number of zero or more is left out.
+//! Invariant: a time that is no number of zero or more is left out.
 
 use crate::object::Object;
 use tokrate_core::{ServerTimings, Span};
@@ -22,7 +22,7 @@ pub(crate) fn read_engine_timings(json: &str) -> Option<ServerTimings> {
         decode_tokens: times.count("predicted_n", &mut false),
         ..ServerTimings::default()
     };
-    said(timings)
+    non_empty(timings)
 }
 
 /// Groq's times within `usage` and Cerebras' `time_info`: seconds.
@@ -35,7 +35,7 @@ pub(crate) fn read_times_in_seconds(json: &str) -> Option<ServerTimings> {
         total: span(&times, "total_time", SECOND),
         ..ServerTimings::default()
     };
-    said(timings)
+    non_empty(timings)
 }
 
 /// Writes llama.cpp's `timings`.
@@ -74,7 +74,7 @@ fn span(times: &Object<'_>, field: &str, unit: f64) -> Option<Span> {
     (0.0..=LONGEST_NANOSECONDS).contains(&nanoseconds).then(|| Span::from_nanos(nanoseconds as u64))
 }
 
-fn said(timings: ServerTimings) -> Option<ServerTimings> {
+fn non_empty(timings: ServerTimings) -> Option<ServerTimings> {
     (timings != ServerTimings::default()).then_some(timings)
 }
 

@@ -1,8 +1,8 @@
-//! Token counts that a gateway asked for and its client did not: the one event that holds them, and nothing else, is taken
-//! out of a stream that otherwise passes byte for byte.
+//! Takes the token counts that a gateway asked for and its client did not out of a stream: the one event that holds
+//! nothing else.
 //!
-//! It refuses to know what else the events say. Invariant: the bytes that pass depend on the stream's bytes alone, not on
-//! how they were cut; of an event that cannot be the one nothing is held back longer than it takes to know that.
+//! Invariant: the bytes that pass depend on the stream's bytes alone, not on how they were cut; no event is held back
+//! longer than it takes to know that it is not the one.
 
 use crate::object::Object;
 use memchr::{memchr2, memmem};
@@ -197,7 +197,7 @@ impl UsageFilter {
 /// How an event begins its choices that has any.
 const CHOICE: &[u8] = br#""choices":[{"#;
 
-/// Whether an event, or its beginning, tells without being read that it is not the one; nothing is looked for before
+/// Whether an event, or its beginning, is certainly not the one, without being parsed; nothing is looked for before
 /// `seen`.
 fn cannot_be_counts(beginning: &[u8], seen: usize) -> bool {
     // No field of an event begins otherwise: "data", "event", "id", "retry", a comment, a byte order mark.

@@ -74,9 +74,8 @@ pub fn run(input: &[u8]) {
         Decision::Respond { status, body, dialect } => {
             assert!((400..500).contains(&status), "{status}");
             let told: Value = serde_json::from_slice(&body).expect("an error is JSON");
-            let lines = matches!(dialect, Dialect::OllamaChat | Dialect::OllamaGenerate);
-            let said = if lines { &told["error"] } else { &told["error"]["message"] };
-            assert!(said.as_str().is_some_and(|said| !said.is_empty()), "{dialect:?}: {told}");
+            let message = told.pointer(dialect.error_message_pointer()).and_then(Value::as_str);
+            assert!(message.is_some_and(|message| !message.is_empty()), "{dialect:?}: {told}");
         }
         Decision::Forward(requests) => {
             for upstream in requests {

@@ -426,7 +426,7 @@ fn request(rng: &mut Rng, dialect: Option<Dialect>, shape: Shape, model: &str, k
                 messages: vec![Message::text(Role::User, text.join(" "))],
                 stream: shape != Shape::Whole,
                 include_usage: rng.chance(0.5) && shape != Shape::Whole,
-                max_output_tokens: (dialect == Dialect::Anthropic || rng.chance(0.5))
+                max_output_tokens: (dialect.requires_max_tokens() || rng.chance(0.5))
                     .then(|| 1 + rng.below(200) as u32),
                 ..ChatRequest::default()
             };

@@ -17,7 +17,7 @@ use std::task::Poll;
 use tokrate_core::{ChatRequest, Span};
 use tokrate_net::server::{BodyError, ConnectionTap, HeldBody, RequestBody, hold_body};
 use tokrate_sim::{Allowance, Faults, Left, Outcome, Refusal, SimRequest};
-use tokrate_wire::{Dialect, Encoder, Routed, Shape, decode_request};
+use tokrate_wire::{Dialect, Encoder, Routed, ServerTimesField, Shape, decode_request};
 
 const FAULT: &str = "x-tokrate-fault";
 /// What the model is called in answers that name another one.
@@ -109,13 +109,9 @@ impl Routes {
 
     fn scribe(&self, served: &Served, dialect: Dialect, shape: Shape, model: &str, ticket: &Ticket) -> Scribe {
         let number = ticket.number();
-        let id = match dialect {
-            Dialect::OpenAiChat => format!("chatcmpl-sim-{number}"),
-            Dialect::OpenAiCompletions => format!("cmpl-sim-{number}"),
-            Dialect::OpenAiResponses => format!("resp_sim_{number}"),
-            Dialect::Anthropic => format!("msg_sim_{number}"),
-            _ => format!("sim-{number}"),
-        };
+        let prefix = dialect.id_prefix();
+        let separator = if prefix.ends_with('_') { '_' } else { '-' };
+        let id = format!("{prefix}sim{separator}{number}");
         let model = if ticket.poses() { OTHER_MODEL } else { model };
         let encoder = Encoder::new(dialect, shape, &id, model, self.house.clock.wall_seconds());
         Scribe::new(dialect, shape, encoder, sends_timings(served, dialect))
@@ -141,11 +137,10 @@ impl Routes {
 
 /// Whether answers in a dialect carry the engine's own times.
 fn sends_timings(served: &Served, dialect: Dialect) -> bool {
-    match dialect {
-        Dialect::OllamaChat | Dialect::OllamaGenerate | Dialect::LlamaCompletion => true,
-        // They have no place for them.
-        Dialect::Gemini | Dialect::Anthropic => false,
-        _ => served.provider.guise == Guise::LlamaCpp,
+    match dialect.server_times() {
+        ServerTimesField::Own => true,
+        ServerTimesField::None => false,
+        ServerTimesField::OfLlamaCpp => served.provider.guise == Guise::LlamaCpp,
     }
 }
 
@@ -201,7 +196,7 @@ fn refuse_as(dialect: Dialect, refusal: &Refusal) -> Response<AnswerBody> {
     response
 }
 
-/// Says what is left of the limits, if there are any: OpenAI's names, and Anthropic's in its dialect.
+/// Says what is left of the limits, if there are any: OpenAI's names, and the dialect's own beside them.
 fn add_limits(dialect: Dialect, allowance: Allowance, headers: &mut HeaderMap) {
     let [limit, remaining, reset] = ["x-ratelimit-limit-", "x-ratelimit-remaining-", "x-ratelimit-reset-"];
     for (what, left) in [("requests", allowance.requests), ("tokens", allowance.tokens)] {
@@ -213,9 +208,9 @@ fn add_limits(dialect: Dialect, allowance: Allowance, headers: &mut HeaderMap) {
         add(format!("{remaining}{what}"), rest.into());
         let wait = HeaderValue::try_from(written_wait(wait)).expect("digits and letters");
         add(format!("{reset}{what}"), wait);
-        if dialect == Dialect::Anthropic {
-            add(format!("anthropic-ratelimit-{what}-limit"), per_minute.into());
-            add(format!("anthropic-ratelimit-{what}-remaining"), rest.into());
+        if let Some(prefix) = dialect.rate_limit_prefix() {
+            add(format!("{prefix}{what}-limit"), per_minute.into());
+            add(format!("{prefix}{what}-remaining"), rest.into());
         }
     }
 }

@@ -179,12 +179,7 @@ fn local_endpoints(address: SocketAddr, only_chat: bool) -> Result<Vec<EndpointC
         if only_chat && dialect != Dialect::OpenAiChat {
             continue;
         }
-        let path = match dialect {
-            Dialect::OpenAiChat | Dialect::OpenAiCompletions | Dialect::OpenAiResponses | Dialect::Anthropic => "/v1",
-            Dialect::Gemini => "/v1beta",
-            Dialect::OllamaChat | Dialect::OllamaGenerate | Dialect::LlamaCompletion => "",
-        };
-        let base = Target::parse(&format!("http://{address}{path}"))?;
+        let base = Target::parse(&format!("http://{address}{}", dialect.base_path()))?;
         endpoints.push(EndpointConfig {
             dialect,
             base,

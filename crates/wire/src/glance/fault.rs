@@ -1,6 +1,6 @@
-//! Why a body was refused at one look, and at which byte.
+//! Why a scan refused a body, and at which byte.
 //!
-//! It refuses to know status codes. Invariant: each message names the byte and says what was expected there or what to do.
+//! Invariant: each message names the byte and what was expected there or what to do.
 
 use std::fmt;
 

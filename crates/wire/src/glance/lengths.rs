@@ -1,10 +1,9 @@
-//! How long an answer may become and how many are asked for, as the provider behind each dialect reads it.
+//! How long an answer may become and how many are asked for, by the fields of all dialects.
 //!
-//! It does not know prices. Invariant: a limit is reported only where the dialect's provider keeps to it; what a provider would read
+//! Which of them counts in a dialect is in its folder. Invariant: a limit is reported only where the dialect's provider keeps to it; what a provider would read
 //! as "no limit", or cannot be read, is no limit. Of several fields that could apply the largest counts.
 
 use super::{Glance, GlanceError, Scan, check_name, field_of};
-use crate::Dialect;
 use crate::object::read_count;
 
 /// A number of tokens or answers as it was set.
@@ -42,7 +41,7 @@ impl Limit {
     }
 }
 
-/// What a request says of the length and number of its answers.
+/// The limits of length and number of answers in a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Lengths {
     /// `max_tokens`.
@@ -73,38 +72,18 @@ pub struct Lengths {
 }
 
 impl Lengths {
-    /// Tokens that one answer may have, as the provider of this dialect reads it; `None` without a limit.
-    pub fn output_limit(&self, dialect: Dialect) -> Option<u64> {
-        match dialect {
-            Dialect::OpenAiChat => self.of_openai(&[self.max_completion_tokens, self.max_tokens]),
-            Dialect::OpenAiCompletions => self.of_openai(&[self.max_tokens]),
-            Dialect::OpenAiResponses => largest(&[self.max_output_tokens]),
-            Dialect::Anthropic => largest(&[self.max_tokens]),
-            Dialect::Gemini => largest(&[self.generation]),
-            Dialect::OllamaChat | Dialect::OllamaGenerate => largest(&[self.num_predict]),
-            Dialect::LlamaCompletion if self.n_predict != Limit::Unset => largest(&[self.n_predict]),
-            Dialect::LlamaCompletion => largest(&[self.max_tokens]),
-        }
-    }
-
-    /// The same for a server of OpenAI's chat that keeps to `max_tokens` alone.
+    /// Tokens that one answer may have for a server of OpenAI's chat that keeps to `max_tokens` alone.
     pub fn output_limit_as_max_tokens(&self) -> Option<u64> {
         self.of_openai(&[self.max_tokens])
     }
 
-    /// Answers that are written and billed: for each prompt as many as the largest of the fields says.
-    pub fn answers(&self, dialect: Dialect) -> u64 {
-        let each =
-            [self.n, self.best_of, self.n_cmpl, self.candidates].map(Limit::count).into_iter().max().unwrap_or(1);
-        let prompts = match dialect {
-            Dialect::OpenAiCompletions | Dialect::LlamaCompletion => self.prompts.max(1),
-            _ => 1,
-        };
-        each.saturating_mul(prompts)
+    /// Answers to each prompt that are written and billed: as many as the largest of the fields says.
+    pub(crate) fn answers_per_prompt(&self) -> u64 {
+        [self.n, self.best_of, self.n_cmpl, self.candidates].map(Limit::count).into_iter().max().unwrap_or(1)
     }
 
     /// In OpenAI's dialects llama.cpp's server lets `n_predict` win over the others; the other servers do not know it.
-    fn of_openai(&self, fields: &[Limit]) -> Option<u64> {
+    pub(crate) fn of_openai(&self, fields: &[Limit]) -> Option<u64> {
         let own = largest(fields)?;
         match self.n_predict {
             Limit::Unset => Some(own),
@@ -169,7 +148,7 @@ impl Lengths {
         scan.at = 1;
         let (mut elements, mut tokens) = (0_u64, 0_u64);
         loop {
-            scan.skip_blanks();
+            scan.skip_whitespace();
             match scan.peek() {
                 None | Some(b']') => break,
                 Some(b',') => scan.at += 1,
@@ -199,7 +178,7 @@ fn value_of<'b>(scan: &mut Scan<'b>) -> Result<&'b [u8], GlanceError> {
 }
 
 /// The largest limit; `None` if nothing is set, or one of them is endless.
-fn largest(limits: &[Limit]) -> Option<u64> {
+pub(crate) fn largest(limits: &[Limit]) -> Option<u64> {
     let mut largest = None;
     for limit in limits {
         match limit {

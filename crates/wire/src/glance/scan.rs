@@ -1,7 +1,7 @@
-//! JSON checked from value to value without a tree.
+//! A JSON scanner that goes from value to value without a tree.
 //!
-//! It refuses to know any field's name. Invariant: what it accepts is what `serde_json` accepts when it ignores a value;
-//! its place only moves forward, and it needs neither recursion nor memory.
+//! Invariant: what it accepts is what `serde_json` accepts when it ignores a value; its position only moves forward,
+//! and it needs neither recursion nor memory.
 
 use super::{Fault, GlanceError, MAX_DEPTH};
 use crate::json_text::{plain_length, read_escape};
@@ -28,7 +28,7 @@ impl<'b> Scan<'b> {
         self.bytes.get(self.at).copied()
     }
 
-    pub(super) fn skip_blanks(&mut self) {
+    pub(super) fn skip_whitespace(&mut self) {
         while let Some(b' ' | b'\n' | b'\r' | b'\t') = self.peek() {
             self.at += 1;
         }
@@ -59,7 +59,7 @@ impl<'b> Scan<'b> {
     ) -> Result<(usize, bool), GlanceError> {
         self.at += 1;
         let inside = self.at;
-        self.skip_blanks();
+        self.skip_whitespace();
         if self.peek() == Some(b'}') {
             self.at += 1;
             return Ok((inside, true));
@@ -67,7 +67,7 @@ impl<'b> Scan<'b> {
         loop {
             let key = self.key()?;
             take(self, key)?;
-            self.skip_blanks();
+            self.skip_whitespace();
             match self.peek() {
                 Some(b',') => self.at += 1,
                 Some(b'}') => {
@@ -76,7 +76,7 @@ impl<'b> Scan<'b> {
                 }
                 _ => return Err(self.expected("`,` or `}`")),
             }
-            self.skip_blanks();
+            self.skip_whitespace();
         }
     }
 
@@ -93,7 +93,7 @@ impl<'b> Scan<'b> {
                     return Err(self.fault(Fault::TooDeep));
                 }
                 objects = objects << 1 | u128::from(is_object);
-                self.skip_blanks();
+                self.skip_whitespace();
                 if self.peek() != Some(if is_object { b'}' } else { b']' }) {
                     if is_object {
                         self.key()?;
@@ -106,7 +106,7 @@ impl<'b> Scan<'b> {
                 if depth == outer {
                     return Ok(self.at);
                 }
-                self.skip_blanks();
+                self.skip_whitespace();
                 let is_object = objects & 1 == 1;
                 match (self.peek(), is_object) {
                     (Some(b'}'), true) | (Some(b']'), false) => {
@@ -116,7 +116,7 @@ impl<'b> Scan<'b> {
                     }
                     (Some(b','), _) => {
                         self.at += 1;
-                        self.skip_blanks();
+                        self.skip_whitespace();
                         if is_object {
                             self.key()?;
                         }
@@ -129,7 +129,7 @@ impl<'b> Scan<'b> {
         }
     }
 
-    /// Goes past a text, a number or a word; past the bracket only of an array or object, and says whether it is one.
+    /// Goes past a text, a number or a word; past the bracket only of an array or object, and returns which it is.
     fn scalar_or_opening(&mut self) -> Result<Option<bool>, GlanceError> {
         match self.peek() {
             Some(b'"') => self.string("a value").map(|_| None),
@@ -145,16 +145,16 @@ impl<'b> Scan<'b> {
         }
     }
 
-    /// Goes past a key, its colon and the blanks behind it.
+    /// Goes past a key, its colon and the white space behind it.
     fn key(&mut self) -> Result<Key<'b>, GlanceError> {
         let at = self.at;
         let text = self.string("a field's name in quotes")?;
-        self.skip_blanks();
+        self.skip_whitespace();
         if self.peek() != Some(b':') {
             return Err(self.expected("`:`"));
         }
         self.at += 1;
-        self.skip_blanks();
+        self.skip_whitespace();
         Ok(Key { at, text })
     }
 
@@ -268,7 +268,7 @@ fn text_length(bytes: &[u8]) -> usize {
 
 /// Whether a key names a field: `Some(true)` if it does so to the letter, written with escapes or not, `Some(false)` if
 /// only a reader that does not look at the case of letters takes it for the same (Go's does).
-pub(super) fn likeness(key: &[u8], name: &str) -> Option<bool> {
+pub(super) fn matches_name(key: &[u8], name: &str) -> Option<bool> {
     if key == name.as_bytes() {
         return Some(true);
     }

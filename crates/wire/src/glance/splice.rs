@@ -1,6 +1,6 @@
 //! A body with another model and with token counts asked for.
 //!
-//! It refuses to know what else the body says. Invariant: every byte that is not part of the two changes stays as it was.
+//! Invariant: every byte that is not part of the two changes stays as it was.
 
 use super::{Glance, Place};
 use crate::json_text::push_string;

@@ -164,13 +164,13 @@ fn refusals_say_where_and_why() {
         "\u{feff}{}",
         deep.as_str(),
     ];
-    let said: Vec<String> = cases
+    let messages: Vec<String> = cases
         .into_iter()
         .map(|body| {
             format!("{:<50} {}", body.chars().take(40).collect::<String>().escape_debug().to_string(), refused(body))
         })
         .collect();
-    insta::assert_snapshot!(said.join("\n"));
+    insta::assert_snapshot!(messages.join("\n"));
     let error = Glance::of(b"{\"a\":\"\xff\"}").unwrap_err();
     assert_eq!((error.at, error.fault), (6, Fault::NotUtf8));
 }
@@ -225,7 +225,7 @@ fn a_splice_changes_two_values_and_no_other_byte() {
     assert!(matches!(glance.splice(same, None, false), Cow::Borrowed(_)));
 }
 
-/// JSON as nobody writes it: blanks, escapes and nesting anywhere.
+/// JSON as nobody writes it: white space, escapes and nesting anywhere.
 fn value() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![
         Just("null".to_owned()),
@@ -348,8 +348,8 @@ proptest! {
         let again = Glance::of(&spliced).unwrap();
         prop_assert_eq!(again.include_usage, wanted || glance.include_usage);
         if let Some(model) = &model {
-            let told = again.model(&spliced);
-            prop_assert_eq!(told.as_deref(), Some(model.as_str()));
+            let written = again.model(&spliced);
+            prop_assert_eq!(written.as_deref(), Some(model.as_str()));
         }
         // What is not changed stays: without the two values the bytes are the same.
         let mut others = Vec::new();

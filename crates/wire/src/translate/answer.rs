@@ -1,16 +1,17 @@
-//! An upstream's answer, told to the client in the client's dialect while it comes.
+//! An upstream's answer, translated into the client's dialect while it comes.
 //!
-//! It refuses to know sockets, statuses and retries. Invariant: the bytes written depend on the upstream's bytes alone, not
-//! on how they were cut. Why the model stopped is said once, at the end, and so are the token counts; an answer that breaks
-//! off ends with an error and without the mark of a complete one.
+//! Invariant: the bytes written depend on the upstream's bytes alone, not on how they were cut. The finish reason is written
+//! once, at the end, and so are the token counts; an answer that breaks off ends with an error and without the mark of a
+//! complete one.
 
 use super::call_order::{CallOrder, Step};
 use super::collected::{Collected, MAX_WHOLE_BYTES};
-use super::fault::{Position, push_fault, status_of};
-use super::is_plain;
+use super::fault::status_of;
+use crate::codec::{ResponseFeatures, Shape, StreamPosition, UsageInStream};
 use crate::decoder::Decoder;
-use crate::dialect::{Dialect, Shape};
-use crate::encoder::{Answer, Encoder, Piece, ToolCall, encode_refusal};
+use crate::dialect::Dialect;
+use crate::encoder::{Encoder, encode_refusal};
+use crate::response::{Answer, Piece, ToolCall};
 use tokrate_core::{Channel, EventBatch, FailureKind, FinishReason, Oddity, Tick, Usage, What};
 
 /// How far an answer has come.
@@ -20,12 +21,12 @@ pub enum Progress {
     Open,
     /// All of it was written, end mark included.
     Complete,
-    /// It failed in that way, and the client was told.
+    /// It failed in that way, and the client got the error.
     Failed(FailureKind),
 }
 
 /// Translates one answer.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct AnswerTranslator {
     to: Dialect,
     shape: Shape,
@@ -33,7 +34,7 @@ pub struct AnswerTranslator {
     encoder: Encoder,
     include_usage: bool,
     /// What the identifiers of calls begin with, for servers that give none.
-    call_stem: String,
+    call_id_prefix: String,
     calls: CallOrder,
     /// Texts that wait: for the end of a whole answer, or for a call in the middle of its arguments.
     waiting: Vec<(Channel, String)>,
@@ -54,7 +55,7 @@ pub struct AnswerTranslator {
 }
 
 impl AnswerTranslator {
-    /// A translator at the start of an answer that `from` speaks, for a client of `to` that asked for it in `shape`. To the
+    /// A translator at the start of an answer in `from`, for a client of `to` that asked for it in `shape`. To the
     /// client it is the answer `id` of `model`, created at `created` seconds since 1970. `include_usage` says whether the
     /// client asked for token counts in a stream; it matters in OpenAI's older dialects only, the others always send them.
     pub fn new(
@@ -68,15 +69,15 @@ impl AnswerTranslator {
     ) -> AnswerTranslator {
         let asked = if shape == Shape::Whole { Shape::Whole } else { Shape::Stream };
         let letters: Vec<char> = id.chars().filter(char::is_ascii_alphanumeric).collect();
-        let stem: String = letters[letters.len().saturating_sub(24)..].iter().collect();
+        let suffix: String = letters[letters.len().saturating_sub(24)..].iter().collect();
         AnswerTranslator {
             to,
             shape,
             decoder: Decoder::new(from, asked).with_max_event_bytes(MAX_WHOLE_BYTES),
             encoder: Encoder::new(to, shape, id, model, created),
             include_usage,
-            call_stem: format!("call_{stem}"),
-            calls: CallOrder::new(to != Dialect::OpenAiChat),
+            call_id_prefix: format!("call_{suffix}"),
+            calls: CallOrder::new(!to.descriptor().response.interleaved_tool_calls),
             waiting: Vec::new(),
             collected: Collected::default(),
             held: 0,
@@ -109,7 +110,7 @@ impl AnswerTranslator {
         }
     }
 
-    /// Takes the next bytes of the upstream's body, which arrived at `at`; adds what they say to `events`, and what the
+    /// Takes the next bytes of the upstream's body, which arrived at `at`; adds the events in them to `events`, and what the
     /// client is to get for them to `out`. Nothing is written any more once the answer is complete or has failed.
     pub fn push(&mut self, at: Tick, bytes: &[u8], out: &mut Vec<u8>, events: &mut EventBatch) {
         let before = events.events().len();
@@ -117,8 +118,8 @@ impl AnswerTranslator {
         self.take(before, events, out);
     }
 
-    /// Says that the upstream's body ended as HTTP prescribes. If the answer is not complete then, it has failed, and
-    /// [`AnswerTranslator::progress`] says so. For a client that wants it whole, `out` gets the answer or, with the status
+    /// The upstream's body ended as HTTP prescribes. If the answer is not complete then, it has failed, and
+    /// [`AnswerTranslator::progress`] shows it. For a client that wants it whole, `out` gets the answer or, with the status
     /// that [`status_of`] gives, the error.
     pub fn end(&mut self, at: Tick, out: &mut Vec<u8>, events: &mut EventBatch) -> Progress {
         let before = events.events().len();
@@ -141,6 +142,11 @@ impl AnswerTranslator {
         if self.progress == Progress::Open {
             self.fail(kind, message, out);
         }
+    }
+
+    /// What an answer in the client's dialect may carry.
+    fn features(&self) -> &'static ResponseFeatures {
+        &self.to.descriptor().response
     }
 
     fn take(&mut self, from: usize, events: &EventBatch, out: &mut Vec<u8>) {
@@ -170,7 +176,7 @@ impl AnswerTranslator {
                 self.write_calls(out);
             }
             What::Text { channel, text } => self.text(channel, events.text(text), out),
-            What::ToolCall { .. } if is_plain(self.to) => {
+            What::ToolCall { .. } if !self.features().tool_calls => {
                 let message = format!("the answer calls a tool, which {} cannot say", self.to.name());
                 self.fail(FailureKind::Untranslatable, &message, out);
             }
@@ -206,8 +212,8 @@ impl AnswerTranslator {
     }
 
     fn text(&mut self, channel: Channel, text: &str, out: &mut Vec<u8>) {
-        if channel == Channel::Reasoning && is_plain(self.to) {
-            // Thoughts are not part of the text that was asked for.
+        if channel == Channel::Reasoning && !self.features().reasoning {
+            // Reasoning is not part of the text that was asked for.
             return;
         }
         if self.shape == Shape::Whole {
@@ -252,10 +258,10 @@ impl AnswerTranslator {
         let (Step::Open(index) | Step::Return(index) | Step::Text(index, _)) = *step;
         let call = &self.calls.calls[index];
         let ordinal = u32::try_from(index).unwrap_or(u32::MAX);
-        let made_up = if call.id.is_empty() { format!("{}_{index}", self.call_stem) } else { String::new() };
+        let generated = if call.id.is_empty() { format!("{}_{index}", self.call_id_prefix) } else { String::new() };
         let piece = match step {
             Step::Open(_) => {
-                let id = if call.id.is_empty() { &made_up } else { &call.id };
+                let id = if call.id.is_empty() { &generated } else { &call.id };
                 Piece::ToolCall { index: ordinal, id, name: &call.name }
             }
             Step::Return(_) => Piece::ToolCall { index: ordinal, id: "", name: "" },
@@ -270,7 +276,7 @@ impl AnswerTranslator {
         if std::mem::replace(&mut self.begun, true) {
             return;
         }
-        if let Some(usage) = self.usage.filter(|_| self.to == Dialect::Anthropic) {
+        if let Some(usage) = self.usage.filter(|_| self.features().usage == UsageInStream::OpeningAndEnd) {
             self.encoder.encode_event(&Piece::Usage(Usage { output: None, ..usage }), out);
         }
         self.encoder.encode_event(&Piece::Role, out);
@@ -299,10 +305,11 @@ impl AnswerTranslator {
     }
 
     fn write_end(&mut self, finish: FinishReason, out: &mut Vec<u8>) {
-        let usage = self.usage_to_tell().map(Piece::Usage);
+        let usage = self.usage_to_write().map(Piece::Usage);
         let finish = Some(Piece::Finish(finish));
-        // Anthropic has one event for both; in the others the counts come last.
-        let pieces = if self.to == Dialect::Anthropic { [usage, finish] } else { [finish, usage] };
+        // Where one event holds both, the counts must be known by then; elsewhere they come last.
+        let together = self.features().usage == UsageInStream::OpeningAndEnd;
+        let pieces = if together { [usage, finish] } else { [finish, usage] };
         for piece in pieces.into_iter().flatten() {
             self.encoder.encode_event(&piece, out);
         }
@@ -310,14 +317,15 @@ impl AnswerTranslator {
     }
 
     fn write_whole(&mut self, finish: FinishReason, out: &mut Vec<u8>) {
-        let ids: Vec<String> = (0..self.calls.calls.len()).map(|index| format!("{}_{index}", self.call_stem)).collect();
+        let ids: Vec<String> =
+            (0..self.calls.calls.len()).map(|index| format!("{}_{index}", self.call_id_prefix)).collect();
         let tools: Vec<ToolCall<'_>> = self
             .calls
             .calls
             .iter()
             .zip(&ids)
-            .map(|(call, made_up)| ToolCall {
-                id: if call.id.is_empty() { made_up } else { &call.id },
+            .map(|(call, generated)| ToolCall {
+                id: if call.id.is_empty() { generated } else { &call.id },
                 name: &call.name,
                 arguments: &call.arguments,
             })
@@ -327,19 +335,19 @@ impl AnswerTranslator {
             answer: &self.collected.answer,
             tools: &tools,
             finish,
-            usage: self.usage_to_tell(),
+            usage: self.usage_to_write(),
             timings: None,
         }));
     }
 
     /// The token counts, if the client is to get them.
-    fn usage_to_tell(&self) -> Option<Usage> {
-        let asked_for = matches!(self.to, Dialect::OpenAiChat | Dialect::OpenAiCompletions);
-        if asked_for && self.shape != Shape::Whole && !self.include_usage {
+    fn usage_to_write(&self) -> Option<Usage> {
+        let reported = self.features().usage;
+        if reported == UsageInStream::OnRequest && self.shape != Shape::Whole && !self.include_usage {
             return None;
         }
-        // Anthropic's clients read both counts without looking whether they are there.
-        let needed = (self.to == Dialect::Anthropic).then(Usage::default);
+        // Clients read both counts without looking whether they are there.
+        let needed = (reported == UsageInStream::OpeningAndEnd).then(Usage::default);
         let usage = self.usage.or(needed)?;
         Some(match needed {
             Some(_) => Usage { input: usage.input.or(Some(0)), output: usage.output.or(Some(0)), ..usage },
@@ -347,19 +355,15 @@ impl AnswerTranslator {
         })
     }
 
-    /// Why the model stopped, as the client's dialect can say it.
+    /// The finish reason in the client's dialect.
     fn finish_reason(&self) -> FinishReason {
         let called = !self.calls.calls.is_empty();
         match self.finish {
             // Not every server calls that a reason of its own.
             None | Some(FinishReason::Stop) if called => FinishReason::ToolCalls,
             None => FinishReason::Stop,
-            // These have no word for it, and clients that know theirs only fail on others.
-            Some(FinishReason::Other)
-                if !matches!(self.to, Dialect::Gemini | Dialect::OllamaChat | Dialect::OllamaGenerate) =>
-            {
-                FinishReason::Stop
-            }
+            // The others have no name for it, and their clients fail on names that they do not know.
+            Some(FinishReason::Other) if !self.features().other_finish_reason => FinishReason::Stop,
             Some(reason) => reason,
         }
     }
@@ -368,8 +372,8 @@ impl AnswerTranslator {
         if self.shape == Shape::Whole {
             out.extend_from_slice(&encode_refusal(self.to, status_of(kind), message));
         } else {
-            let position = Position { begun: self.begun, sequence: self.encoder.next_sequence() };
-            push_fault(self.to, self.shape, status_of(kind), message, position, out);
+            let position = StreamPosition { begun: self.begun, sequence: self.encoder.next_sequence() };
+            self.to.codec().push_error_event(self.shape, status_of(kind), message, position, out);
         }
         self.progress = Progress::Failed(kind);
         self.fault = message.to_owned();

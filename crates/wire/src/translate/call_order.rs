@@ -1,8 +1,7 @@
 //! Tool calls in the order in which the client's dialect can take them.
 //!
-//! It refuses to know how a call is written. Invariant: no piece of a call is lost or said twice, and a call without
-//! arguments has the arguments `{}`; where the dialect tells one call after the other, a call that comes while another is
-//! not complete waits for it.
+//! Invariant: no piece of a call is lost or repeated, and a call without arguments has the arguments `{}`; where the
+//! dialect writes one call after the other, a call that comes while another is not complete waits for it.
 
 use std::ops::Range;
 
@@ -98,7 +97,7 @@ impl CallOrder {
         self.advance(steps);
     }
 
-    /// Whether nothing but calls can be said now: one of them has more to come, or is not known well enough to begin.
+    /// Whether nothing but calls can be written now: one of them has more to come, or is not known well enough to begin.
     pub(super) fn blocks(&self) -> bool {
         self.sequential && self.calls.iter().any(|call| !call.closed && (!call.opened || !call.brackets.complete()))
     }
@@ -176,7 +175,7 @@ impl CallOrder {
 }
 
 impl Call {
-    /// Whether enough is known to begin it: most servers say identifier and name at once, and some no identifier at all.
+    /// Whether enough is known to begin it: most servers send identifier and name at once, and some no identifier at all.
     fn is_known(&self) -> bool {
         self.opened || !self.name.is_empty() && (!self.id.is_empty() || self.brackets.begun)
     }
@@ -186,7 +185,7 @@ impl Call {
 mod tests {
     use super::*;
 
-    fn told(order: &mut CallOrder, pieces: &[(u32, &str)]) -> Vec<Step> {
+    fn steps_of(order: &mut CallOrder, pieces: &[(u32, &str)]) -> Vec<Step> {
         let mut steps = Vec::new();
         let mut seen = Vec::new();
         for &(index, text) in pieces {
@@ -204,7 +203,7 @@ mod tests {
     fn who_can_go_back_does_and_who_cannot_waits() {
         use Step::{Open, Return, Text};
         let pieces = [(0, "{\"a\""), (1, "{"), (0, ":1}"), (1, "}"), (2, "")];
-        let free = told(&mut CallOrder::new(false), &pieces);
+        let free = steps_of(&mut CallOrder::new(false), &pieces);
         let expected = [
             Open(0),
             Text(0, 0..4),
@@ -218,7 +217,7 @@ mod tests {
             Text(2, 0..2),
         ];
         assert_eq!(free, expected);
-        let in_turn = told(&mut CallOrder::new(true), &pieces);
+        let in_turn = steps_of(&mut CallOrder::new(true), &pieces);
         let expected =
             [Open(0), Text(0, 0..4), Text(0, 4..7), Open(1), Text(1, 0..1), Text(1, 1..2), Open(2), Text(2, 0..2)];
         assert_eq!(in_turn, expected);
@@ -227,9 +226,9 @@ mod tests {
     #[test]
     fn what_goes_on_behind_its_end_is_noticed() {
         let mut order = CallOrder::new(true);
-        told(&mut order, &[(0, "{}")]);
+        steps_of(&mut order, &[(0, "{}")]);
         order.text("\n", &mut Vec::new());
-        assert!(!order.overran(), "blanks mean nothing");
+        assert!(!order.overran(), "white space means nothing");
         order.text("{}", &mut Vec::new());
         assert!(order.overran());
     }

@@ -1,113 +1,33 @@
 //! A request gone through field by field, by the table of its dialect: what is understood stays, what means nothing
 //! elsewhere goes, and anything else is an error that names its place.
 //!
-//! It refuses to know how the target spells anything. Invariant: no field is left out that its table does not name.
+//! Invariant: no field is left out that its table does not name.
 
 use super::TranslateError;
-use super::wish::{Wanted, read_wish};
+use super::setting::{LocatedSetting, SettingsRead, read_setting};
+use super::table::{Feature, Kind, Rule, Table};
 use crate::dialect::Dialect;
 use crate::error::WireError;
 use crate::object::{Object, read_array, read_text};
 use crate::remainder::Members;
 
-/// What becomes of a field.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Rule {
-    /// [`crate::decode_request`] understands it.
-    Keep,
-    /// Understood, unless its JSON is one of these, which mean nothing.
-    KeepUnless(&'static [&'static str]),
-    /// Its absence changes nothing.
-    Drop,
-    /// Its absence changes nothing if its JSON is one of these; any other value has no place elsewhere.
-    Only(&'static [&'static str]),
-    /// An object.
-    One(&'static Table),
-    /// An array of objects. Texts in it, and a text in its place, are understood.
-    Many(&'static Table),
-    /// Understood under another name.
-    Rename(&'static str),
-    /// Something that not every dialect has.
-    Needs(Need, &'static Rule),
-    /// The address of a picture, which may be the picture itself.
-    Picture,
-    /// An array of pictures in base64, as a dialect has them that tells the kind of none.
-    Pictures,
-    /// Something that every dialect says differently, or not at all.
-    Wish,
-    /// Whether the arguments of the tool around it must follow its schema.
-    Strict,
-}
-
-/// The kinds of object that may stand at a place.
-#[derive(Debug)]
-pub(super) struct Table {
-    /// The field that names the kind; empty if there is one kind.
-    pub(super) tag: &'static str,
-    /// The kind of an object without that field.
-    pub(super) default: &'static str,
-    pub(super) kinds: &'static [Kind],
-}
-
-/// One kind of object.
-#[derive(Debug)]
-pub(super) struct Kind {
-    pub(super) names: &'static [&'static str],
-    pub(super) fields: &'static [(&'static str, Rule)],
-    /// What becomes of fields that are not named; an error if nothing is said.
-    pub(super) rest: Option<Rule>,
-    /// What the whole object needs.
-    pub(super) need: Option<Need>,
-    /// The whole object goes.
-    pub(super) dropped: bool,
-}
-
-impl Kind {
-    pub(super) const fn of(names: &'static [&'static str], fields: &'static [(&'static str, Rule)]) -> Kind {
-        Kind { names, fields, rest: None, need: None, dropped: false }
-    }
-
-    pub(super) const fn needing(
-        need: Need,
-        names: &'static [&'static str],
-        fields: &'static [(&'static str, Rule)],
-    ) -> Kind {
-        Kind { names, fields, rest: None, need: Some(need), dropped: false }
+/// Whether requests of a dialect may carry a feature.
+fn is_met(need: Feature, to: Dialect) -> bool {
+    let features = to.descriptor().request;
+    match need {
+        Feature::Tools => features.tools,
+        Feature::Image => features.images,
+        Feature::ImageUrl => features.image_urls,
+        Feature::ToolResultImage => features.tool_result_images,
     }
 }
 
-/// What not every dialect has.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Need {
-    /// Tools, calls of them, and their results.
-    Tools,
-    /// A picture.
-    Picture,
-    /// A picture by its address.
-    PictureByAddress,
-    /// A picture in the result of a tool.
-    PictureInResult,
-}
-
-impl Need {
-    /// Whether a dialect has it.
-    fn is_met_by(self, to: Dialect) -> bool {
-        use Dialect::*;
-        match self {
-            Need::Tools => matches!(to, OpenAiChat | OpenAiResponses | Anthropic | Gemini | OllamaChat),
-            Need::Picture => !matches!(to, OpenAiCompletions | LlamaCompletion),
-            Need::PictureByAddress => matches!(to, OpenAiChat | OpenAiResponses | Anthropic | Gemini),
-            Need::PictureInResult => matches!(to, OpenAiResponses | Anthropic | Gemini),
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Need::Tools => "tools",
-            Need::Picture => "pictures",
-            Need::PictureByAddress => "pictures by their address",
-            Need::PictureInResult => "pictures in the result of a tool",
-        }
+fn name_of(need: Feature) -> &'static str {
+    match need {
+        Feature::Tools => "tools",
+        Feature::Image => "pictures",
+        Feature::ImageUrl => "pictures by their address",
+        Feature::ToolResultImage => "pictures in the result of a tool",
     }
 }
 
@@ -117,14 +37,14 @@ pub(super) struct Cleaner {
     pub(super) to: Dialect,
     /// The place that is looked at, such as `messages[2].content[0]`.
     path: String,
-    pub(super) wishes: Vec<Wanted>,
-    /// Whether the arguments of a tool must follow its schema: which tool, whether, and where it is said.
+    pub(super) settings: Vec<LocatedSetting>,
+    /// Whether the arguments of a tool must follow its schema: which tool, whether, and its path.
     pub(super) strict: Vec<(usize, bool, String)>,
 }
 
 impl Cleaner {
     pub(super) fn new(from: Dialect, to: Dialect) -> Cleaner {
-        Cleaner { from, to, path: String::new(), wishes: Vec::new(), strict: Vec::new() }
+        Cleaner { from, to, path: String::new(), settings: Vec::new(), strict: Vec::new() }
     }
 
     /// The body with what is understood.
@@ -145,11 +65,11 @@ impl Cleaner {
         TranslateError { from: self.from, to: self.to, field: self.path.clone(), why: why.into() }
     }
 
-    fn need(&self, need: Need) -> Result<(), TranslateError> {
-        if need.is_met_by(self.to) {
+    fn need(&self, need: Feature) -> Result<(), TranslateError> {
+        if is_met(need, self.to) {
             return Ok(());
         }
-        Err(self.no_place(format!("{} has no place for {}", self.to.name(), need.name())))
+        Err(self.no_place(format!("{} has no place for {}", self.to.name(), name_of(need))))
     }
 
     /// An object with what is understood of it; `None` if the whole of it goes.
@@ -179,9 +99,9 @@ impl Cleaner {
         Ok(Some(cleaned.end()))
     }
 
-    /// A name as the tables have it: Gemini's fields have two spellings.
+    /// A name as the tables have it: some dialects read each field in two spellings.
     fn spelling(&self, name: &str) -> String {
-        if self.from != Dialect::Gemini || !name.contains('_') {
+        if !self.from.descriptor().request.snake_case_aliases || !name.contains('_') {
             return name.to_owned();
         }
         let mut words = name.split('_');
@@ -214,7 +134,7 @@ impl Cleaner {
             Rule::KeepUnless(_) => out.json(name, json),
             Rule::Drop => {}
             Rule::Only(nothing) => {
-                let compact = crate::object::without_blanks(json);
+                let compact = crate::object::without_whitespace(json);
                 if !nothing.contains(&&*compact) {
                     let values = nothing.join(" or ");
                     let to = self.to.name();
@@ -222,7 +142,7 @@ impl Cleaner {
                 }
             }
             Rule::One(table) => {
-                // An object of which nothing stays (all of it were wishes) is none.
+                // An object of which nothing stays (all of it were settings) is none.
                 if let Some(cleaned) = self.one(json, table)?.filter(|cleaned| cleaned != "{}") {
                     out.json(name, &cleaned);
                 }
@@ -235,29 +155,34 @@ impl Cleaner {
                     self.field(name, json, *inner, out)?;
                 }
             }
-            Rule::Picture => {
-                let here = self.text(json)?.starts_with("data:");
-                self.need(if here { Need::Picture } else { Need::PictureByAddress })?;
+            Rule::Image => {
+                let is_data = self.text(json)?.starts_with("data:");
+                self.need(if is_data { Feature::Image } else { Feature::ImageUrl })?;
                 out.json(name, json);
             }
-            Rule::Pictures => {
+            Rule::Images => {
                 for picture in self.elements(json)? {
-                    let away = self.text(picture)?.starts_with("http");
-                    self.need(if away { Need::PictureByAddress } else { Need::Picture })?;
+                    let is_url = self.text(picture)?.starts_with("http");
+                    self.need(if is_url { Feature::ImageUrl } else { Feature::Image })?;
                 }
                 out.json(name, json);
             }
-            Rule::Wish => {
-                let wishes = read_wish(self.from, &self.path, json).map_err(|why| self.no_place(why))?;
-                let path = &self.path;
-                self.wishes.extend(wishes.into_iter().map(|wish| Wanted { wish, path: path.clone() }));
-            }
+            Rule::Setting => self.settings(read_setting(&self.path, json))?,
+            Rule::SettingBy(read) => self.settings(read(json))?,
             Rule::Strict => {
                 let tool = self.path.strip_prefix("tools[").and_then(|rest| rest.split_once(']')?.0.parse().ok());
                 let strict = json.parse().map_err(|_| self.no_place("it must be true or false"))?;
                 self.strict.push((tool.unwrap_or(0), strict, self.path.clone()));
             }
         }
+        Ok(())
+    }
+
+    /// Keeps the settings that a field holds.
+    fn settings(&mut self, read: SettingsRead) -> Result<(), TranslateError> {
+        let settings = read.map_err(|why| self.no_place(why))?;
+        let path = &self.path;
+        self.settings.extend(settings.into_iter().map(|setting| LocatedSetting { setting, path: path.clone() }));
         Ok(())
     }
 

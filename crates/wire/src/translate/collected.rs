@@ -1,6 +1,6 @@
-//! A whole answer, gathered piece by piece for a client that wants it in one.
+//! A whole answer, collected piece by piece for a client that does not stream.
 //!
-//! It refuses to know dialects. Invariant: its texts together never exceed [`MAX_WHOLE_BYTES`].
+//! Invariant: its texts together never exceed [`MAX_WHOLE_BYTES`].
 
 use tokrate_core::Channel;
 

@@ -1,20 +1,19 @@
 //! A client's request for a server of another dialect.
 //!
-//! It refuses to know models and servers. Invariant: see [`super`].
+//! Invariant: see [`super`].
 
 use super::clean::Cleaner;
 use super::conversation::adapt;
-use super::grant::grant;
-use super::schema::in_json_schema;
-use super::tables::table_of;
+use super::settings::write_settings;
+use crate::codec::StrictTools;
 use crate::dialect::{Dialect, Routed};
 use crate::error::WireError;
-use crate::remainder::{Members, array_of};
+use crate::remainder::array_of;
 use crate::request::{decode_request, encode_request};
 use std::fmt;
 use tokrate_core::{ChatRequest, Tool};
 
-/// Why a request cannot be put to a server of another dialect.
+/// Why a request cannot be translated for a server of another dialect.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TranslateError {
     /// The client's dialect.
@@ -52,9 +51,9 @@ impl std::error::Error for TranslateError {}
 /// A request in the server's dialect.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TranslatedRequest {
-    /// Its body. The path is [`Dialect::path`] of the model and of what `request` says about streaming.
+    /// Its body. The path is [`Dialect::path`] of the model and the shape that `request` asks for.
     pub body: Vec<u8>,
-    /// What it says; [`encode_request`] gives `body` again. A server of OpenAI's dialect that knows the older name of the
+    /// What it holds; [`encode_request`] gives `body` again. A server of OpenAI's dialect that knows the older name of the
     /// limit only wants `legacy_max_tokens` set first.
     pub request: ChatRequest,
     /// Whether the client asked for token counts, or its dialect has them always. The server is asked for them whenever it
@@ -62,10 +61,10 @@ pub struct TranslatedRequest {
     pub include_usage: bool,
 }
 
-/// Puts a client's request to `model` of a server that speaks `to`.
+/// Translates a client's request for `model` of a server of `to`.
 ///
 /// # Errors
-/// When the request cannot be read, or says something that `to` cannot carry and that could change the answer.
+/// When the request cannot be read, or holds something that `to` cannot carry and that could change the answer.
 pub fn translate_request(
     routed: &Routed,
     to: Dialect,
@@ -74,22 +73,18 @@ pub fn translate_request(
 ) -> Result<TranslatedRequest, TranslateError> {
     let from = routed.dialect;
     let mut cleaner = Cleaner::new(from, to);
-    let cleaned = cleaner.clean(body, table_of(from))?;
+    let cleaned = cleaner.clean(body, from.codec().request_fields())?;
     let decoded = decode_request(routed, cleaned.as_bytes());
     let mut request = decoded.map_err(|error| TranslateError::unreadable(from, to, &error))?;
-    let Cleaner { wishes, strict, .. } = cleaner;
+    let Cleaner { settings, strict, .. } = cleaner;
     let include_usage = request.include_usage;
     request.model = model.to_owned();
     request.legacy_max_tokens = false;
     check_remainder(&mut request, from, to)?;
-    if from == Dialect::Gemini {
-        for tool in &mut request.tools {
-            tool.parameters = tool.parameters.as_deref().map(in_json_schema);
-        }
-    }
+    from.codec().prepare_export(&mut request);
     adapt(&mut request, from, to)?;
     let refused = |(field, why)| TranslateError { from, to, field, why };
-    request.extra = grant(to, &wishes, &mut request).map_err(refused)?;
+    request.extra = write_settings(to, &settings, &mut request).map_err(refused)?;
     if let Some(tools) = strict_tools(to, &request.tools, &strict).map_err(refused)? {
         request.extra.push(("tools".to_owned(), tools));
     }
@@ -113,55 +108,23 @@ fn check_remainder(request: &mut ChatRequest, from: Dialect, to: Dialect) -> Res
     Ok(())
 }
 
-/// The tools with what is said about following their schemas, if it must be said: responses are strict unless told not to,
-/// the others the other way round.
+/// The tools with their `strict` flags, if those must be written. `flags` are those of the request: the tool's position, the
+/// flag and its path.
 fn strict_tools(
     to: Dialect,
     tools: &[Tool],
-    said: &[(usize, bool, String)],
+    flags: &[(usize, bool, String)],
 ) -> Result<Option<String>, (String, String)> {
-    let strict = said.iter().find(|(_, strict, _)| *strict);
-    let always = to == Dialect::OpenAiResponses && !tools.is_empty();
-    match (to, strict) {
-        (Dialect::OpenAiChat | Dialect::OpenAiResponses | Dialect::Anthropic, Some(_)) => {}
-        (_, Some((_, _, path))) => {
+    let demanded = flags.iter().find(|(_, strict, _)| *strict);
+    let encode = match (to.descriptor().request.strict_tools, demanded) {
+        (StrictTools::Unsupported, Some((_, _, path))) => {
             return Err((path.clone(), format!("{} cannot hold a model to it; set it to false", to.name())));
         }
-        (_, None) if always => {}
-        (_, None) => return Ok(None),
-    }
-    let written: Vec<String> = tools
-        .iter()
-        .enumerate()
-        .map(|(index, tool)| {
-            let strict = said.iter().any(|(said, strict, _)| *said == index && *strict);
-            written_tool(to, tool, strict)
-        })
-        .collect();
+        (StrictTools::Unsupported | StrictTools::OnRequest(_), None) => return Ok(None),
+        (StrictTools::OnRequest(encode), Some(_)) | (StrictTools::ByDefault(encode), _) => encode,
+    };
+    let is_strict = |position: usize| flags.iter().any(|(tool, strict, _)| *tool == position && *strict);
+    let written: Vec<String> =
+        tools.iter().enumerate().map(|(position, tool)| encode(tool, is_strict(position))).collect();
     Ok(array_of(&written.iter().map(String::as_str).collect::<Vec<_>>()))
-}
-
-fn written_tool(to: Dialect, tool: &Tool, strict: bool) -> String {
-    let mut own = Members::new();
-    if to == Dialect::OpenAiResponses {
-        own.text("type", "function");
-    }
-    own.text("name", &tool.name);
-    if let Some(description) = &tool.description {
-        own.text("description", description);
-    }
-    let schema = tool.parameters.as_deref();
-    match to {
-        Dialect::Anthropic => own.json("input_schema", schema.unwrap_or(r#"{"type":"object"}"#)),
-        _ => {
-            if let Some(schema) = schema {
-                own.json("parameters", schema);
-            }
-        }
-    }
-    own.json("strict", if strict { "true" } else { "false" });
-    match to {
-        Dialect::OpenAiChat => format!("{{\"type\":\"function\",\"function\":{}}}", own.end()),
-        _ => own.end(),
-    }
 }

@@ -1,7 +1,6 @@
 //! Google's schemas as JSON Schema.
 //!
-//! It refuses to know what a schema describes. Invariant: names of properties and their order stay, and anything that is
-//! not understood stays as it is.
+//! Invariant: names of properties and their order stay, and anything that is not understood stays as it is.
 
 use crate::json_text::push_string;
 use crate::object::{Object, read_array, read_text};
@@ -13,7 +12,7 @@ const TYPES: [&str; 7] = ["STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OB
 const MAX_DEPTH: u32 = 64;
 
 /// The schema with the names of types as JSON Schema has them.
-pub(super) fn in_json_schema(schema: &str) -> String {
+pub(crate) fn in_json_schema(schema: &str) -> String {
     let mut out = Vec::with_capacity(schema.len());
     push_schema(schema, MAX_DEPTH, &mut out);
     String::from_utf8(out).expect("it was put together from texts")

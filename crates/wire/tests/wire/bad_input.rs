@@ -1,8 +1,8 @@
 //! Input that no server should send, and that some do.
 //!
-//! It refuses to expect errors: a decoder has none. Invariant: what could be read is told, what could not is counted.
+//! Invariant: what can be read is decoded, what cannot is counted.
 
-use crate::body::{decoder, end, push, tell};
+use crate::body::{decoder, end, push, transcript_of};
 use tokrate_core::{EventBatch, Tick};
 use tokrate_wire::Shape;
 
@@ -13,11 +13,11 @@ fn chunk(content: &[u8]) -> Vec<u8> {
 /// What a stream of chunks with these contents says.
 fn contents(contents: &[&[u8]]) -> Vec<String> {
     let body: Vec<u8> = contents.iter().flat_map(|content| chunk(content)).collect();
-    let said = tell(decoder(Shape::Stream), &[&body]);
+    let lines = transcript_of(decoder(Shape::Stream), &[&body]);
     let bytes: Vec<&[u8]> = body.chunks(1).collect();
-    assert_eq!(tell(decoder(Shape::Stream), &bytes), said, "single bytes");
-    assert_eq!(tell(decoder(Shape::Stream).without_template(), &[&body]), said, "without the template");
-    said
+    assert_eq!(transcript_of(decoder(Shape::Stream), &bytes), lines, "single bytes");
+    assert_eq!(transcript_of(decoder(Shape::Stream).without_template(), &[&body]), lines, "without the template");
+    lines
 }
 
 #[test]
@@ -27,14 +27,14 @@ fn text_split_within_a_character_is_not_touched() {
 
 #[test]
 fn bytes_that_are_not_utf8_are_replaced_and_counted() {
-    let said = contents(&[b"a", b"\xFF", b"\xF0\x9F\x98", b"b", b"\xC3("]);
+    let lines = contents(&[b"a", b"\xFF", b"\xF0\x9F\x98", b"b", b"\xC3("]);
     let replaced = |text: &str| [format!("answer {text:?}"), "odd invalid_utf8".to_owned()];
     let mut expected = vec!["answer \"a\"".to_owned()];
     expected.extend(replaced("\u{fffd}"));
     expected.extend(replaced("\u{fffd}"));
     expected.push("answer \"b\"".to_owned());
     expected.extend(replaced("\u{fffd}("));
-    assert_eq!(said, expected);
+    assert_eq!(lines, expected);
 }
 
 #[test]
@@ -43,12 +43,12 @@ fn invalid_utf8_outside_the_text_is_counted_too() {
         [b"data: {\"x\":\"\xFF\",\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\n".as_slice(), b"data: \xFF\n\n"]
             .concat();
     let expected = ["answer \"a\"", "odd invalid_utf8", "odd invalid_utf8", "odd unreadable_event"];
-    assert_eq!(tell(decoder(Shape::Stream), &[&body]), expected);
+    assert_eq!(transcript_of(decoder(Shape::Stream), &[&body]), expected);
 }
 
 #[test]
 fn surrogates_are_joined_in_pairs_and_replaced_alone() {
-    let said = contents(&[
+    let lines = contents(&[
         b"x",
         b"\\ud83d\\ude00",
         b"\\ud83d",
@@ -69,12 +69,12 @@ fn surrogates_are_joined_in_pairs_and_replaced_alone() {
         "answer \"\\\\ud83d\"",
         "answer \"é\"",
     ];
-    assert_eq!(said, expected);
+    assert_eq!(lines, expected);
 }
 
 #[test]
 fn broken_strings_cost_their_event_only() {
-    let said = contents(&[b"a", b"\\x", b"b", b"\0", b"c", b"\"", b"\\", b"\\u00zz", b"d\\u0000\t"]);
+    let lines = contents(&[b"a", b"\\x", b"b", b"\0", b"c", b"\"", b"\\", b"\\u00zz", b"d\\u0000\t"]);
     let malformed = "odd unreadable_event";
     let expected = [
         "answer \"a\"",
@@ -87,7 +87,7 @@ fn broken_strings_cost_their_event_only() {
         malformed,
         malformed,
     ];
-    assert_eq!(said, expected);
+    assert_eq!(lines, expected);
     assert_eq!(contents(&[b"", b"", b"a", b""]), ["empty", "empty", "answer \"a\"", "empty"]);
 }
 
@@ -98,42 +98,42 @@ fn deep_nesting_and_huge_numbers_are_survived() {
         format!("data: {{\"{field}\":{value},\"choices\":[{{\"delta\":{{\"content\":\"a\"}}}}]}}\n\n")
     };
     let closed = format!("{deep}{}", "]".repeat(100_000));
-    assert_eq!(tell(decoder(Shape::Stream), &[event("x", &closed).as_bytes()]), ["answer \"a\""]);
-    assert_eq!(tell(decoder(Shape::Stream), &[event("x", &deep).as_bytes()]), ["odd unreadable_event"]);
-    assert_eq!(tell(decoder(Shape::Stream), &[event("created", "1e999").as_bytes()]), ["answer \"a\""]);
+    assert_eq!(transcript_of(decoder(Shape::Stream), &[event("x", &closed).as_bytes()]), ["answer \"a\""]);
+    assert_eq!(transcript_of(decoder(Shape::Stream), &[event("x", &deep).as_bytes()]), ["odd unreadable_event"]);
+    assert_eq!(transcript_of(decoder(Shape::Stream), &[event("created", "1e999").as_bytes()]), ["answer \"a\""]);
     let number = "9".repeat(10_000);
-    assert_eq!(tell(decoder(Shape::Stream), &[event("created", &number).as_bytes()]), ["answer \"a\""]);
+    assert_eq!(transcript_of(decoder(Shape::Stream), &[event("created", &number).as_bytes()]), ["answer \"a\""]);
     let nested = format!("data: {{\"choices\":[{{\"delta\":{{\"content\":{closed}}}}}]}}\n\n");
-    assert_eq!(tell(decoder(Shape::Stream), &[nested.as_bytes()]), ["odd malformed_event", "empty"][..1]);
+    assert_eq!(transcript_of(decoder(Shape::Stream), &[nested.as_bytes()]), ["odd malformed_event", "empty"][..1]);
     for root in [deep.as_str(), &closed] {
-        let said = tell(decoder(Shape::Stream), &[format!("data: {root}\n\n").as_bytes()]);
-        assert!(said.iter().any(|said| said == "odd unreadable_event"), "{said:?}");
+        let lines = transcript_of(decoder(Shape::Stream), &[format!("data: {root}\n\n").as_bytes()]);
+        assert!(lines.iter().any(|lines| lines == "odd unreadable_event"), "{lines:?}");
         let error = format!("data: {{\"error\":{root}}}\n\n");
-        assert_eq!(tell(decoder(Shape::Stream), &[error.as_bytes()]).len(), 1);
+        assert_eq!(transcript_of(decoder(Shape::Stream), &[error.as_bytes()]).len(), 1);
     }
 }
 
 #[test]
 fn an_event_of_a_hundred_megabytes_is_skipped_and_the_next_is_read() {
     let mut decoder = decoder(Shape::Stream);
-    let mut said = push(&mut decoder, &[&chunk(b"a"), b"data: {\"choices\":[{\"delta\":{\"content\":\""]);
+    let mut lines = push(&mut decoder, &[&chunk(b"a"), b"data: {\"choices\":[{\"delta\":{\"content\":\""]);
     let megabyte = vec![b'x'; 1 << 20];
     for _ in 0..100 {
-        said.extend(push(&mut decoder, &[&megabyte]));
+        lines.extend(push(&mut decoder, &[&megabyte]));
     }
-    said.extend(push(&mut decoder, &[b"\"}}]}\n\n", &chunk(b"b")]));
-    said.extend(end(&mut decoder));
-    assert_eq!(said, ["answer \"a\"", "odd event_too_large", "answer \"b\""]);
+    lines.extend(push(&mut decoder, &[b"\"}}]}\n\n", &chunk(b"b")]));
+    lines.extend(end(&mut decoder));
+    assert_eq!(lines, ["answer \"a\"", "odd event_too_large", "answer \"b\""]);
 }
 
 #[test]
 fn a_whole_body_over_the_limit_is_counted_once() {
     let body = format!("{{\"choices\":[{{\"message\":{{\"content\":\"{}\"}}}}]}}", "x".repeat(2000));
     let limited = |limit| decoder(Shape::Whole).with_max_event_bytes(limit);
-    assert_eq!(tell(limited(1000), &[body.as_bytes()]), ["odd event_too_large"]);
+    assert_eq!(transcript_of(limited(1000), &[body.as_bytes()]), ["odd event_too_large"]);
     let parts: Vec<&[u8]> = body.as_bytes().chunks(7).collect();
-    assert_eq!(tell(limited(body.len() - 1), &parts), ["odd event_too_large"]);
-    assert_eq!(tell(limited(body.len()), &parts).last().unwrap(), "done");
+    assert_eq!(transcript_of(limited(body.len() - 1), &parts), ["odd event_too_large"]);
+    assert_eq!(transcript_of(limited(body.len()), &parts).last().unwrap(), "done");
 }
 
 #[test]
@@ -148,30 +148,30 @@ fn a_body_that_is_no_stream_is_counted_as_malformed() {
         ("{\"a\":1} {}", "odd unreadable_event"),
     ] {
         for shape in [Shape::Stream, Shape::Whole] {
-            assert_eq!(tell(decoder(shape), &[body.as_bytes()]), [odd], "{body} {shape:?}");
+            assert_eq!(transcript_of(decoder(shape), &[body.as_bytes()]), [odd], "{body} {shape:?}");
         }
     }
     let unfinished = ["odd unfinished_event", "odd unreadable_event"];
-    assert_eq!(tell(decoder(Shape::Stream), &[b"no healthy upstream"]), unfinished);
-    assert_eq!(tell(decoder(Shape::Whole), &[b"no healthy upstream"]), malformed);
+    assert_eq!(transcript_of(decoder(Shape::Stream), &[b"no healthy upstream"]), unfinished);
+    assert_eq!(transcript_of(decoder(Shape::Whole), &[b"no healthy upstream"]), malformed);
     for body in ["", "\n \r\n", "\u{feff}"] {
-        assert_eq!(tell(decoder(Shape::Stream), &[body.as_bytes()]), [""; 0], "{body:?}");
+        assert_eq!(transcript_of(decoder(Shape::Stream), &[body.as_bytes()]), [""; 0], "{body:?}");
     }
 }
 
 #[test]
 fn an_event_that_is_no_object_is_unreadable_and_an_end_mark_hides_no_garbage() {
     for event in ["data: 7\n\n", "data: \"text\"\n\n", "data: []\n\n", "data: null\n\n", "data: {\"cut\":\n\n"] {
-        let said = tell(decoder(Shape::Stream), &[event.as_bytes()]);
-        assert_eq!(said.last().map(String::as_str), Some("odd unreadable_event"), "{event}");
+        let lines = transcript_of(decoder(Shape::Stream), &[event.as_bytes()]);
+        assert_eq!(lines.last().map(String::as_str), Some("odd unreadable_event"), "{event}");
     }
     // Comments, empty data and kinds of events that are newer than this are none of that.
     for event in [": ping\n\n", "data:\n\n", "event: ping\ndata: {}\n\n", "data: {\"object\":\"news\"}\n\n"] {
-        let said = tell(decoder(Shape::Stream), &[event.as_bytes()]);
-        assert!(said.iter().all(|said| said != "odd unreadable_event"), "{event}: {said:?}");
+        let lines = transcript_of(decoder(Shape::Stream), &[event.as_bytes()]);
+        assert!(lines.iter().all(|lines| lines != "odd unreadable_event"), "{event}: {lines:?}");
     }
-    let said = tell(decoder(Shape::Stream), &[b"upstream connect error\n\ndata: [DONE]\n\n"]);
-    assert_eq!(said, ["done", "odd unreadable_event"]);
+    let lines = transcript_of(decoder(Shape::Stream), &[b"upstream connect error\n\ndata: [DONE]\n\n"]);
+    assert_eq!(lines, ["done", "odd unreadable_event"]);
 }
 
 #[test]
@@ -179,9 +179,9 @@ fn a_whole_body_is_recognised_in_any_chunking() {
     let body = "\u{feff}\r\n  {\"error\":{\"message\":\"no\",\"code\":401}}\n";
     let expected = ["failed unauthorized \"no\""];
     for shape in [Shape::Stream, Shape::Whole] {
-        assert_eq!(tell(decoder(shape), &[body.as_bytes()]), expected);
+        assert_eq!(transcript_of(decoder(shape), &[body.as_bytes()]), expected);
         let bytes: Vec<&[u8]> = body.as_bytes().chunks(1).collect();
-        assert_eq!(tell(decoder(shape), &bytes), expected);
+        assert_eq!(transcript_of(decoder(shape), &bytes), expected);
     }
 }
 

@@ -1,6 +1,6 @@
-//! Decoding of whole bodies into a transcript, and the checks that hold for every body whatsoever.
+//! Decodes whole bodies into a transcript, and the checks that hold for every body whatsoever.
 //!
-//! It refuses to know what a body should say. Invariant: a transcript holds all that the events say, but their ticks.
+//! Invariant: a transcript holds everything of the events but their ticks.
 
 use tokrate_core::{Channel, EventBatch, Tick, What};
 use tokrate_wire::{Decoder, Dialect, Shape};
@@ -52,10 +52,10 @@ pub fn transcript(batch: &EventBatch) -> Vec<String> {
 }
 
 /// Pushes the parts, ends the body, and tells all.
-pub fn tell(mut decoder: Decoder, parts: &[&[u8]]) -> Vec<String> {
-    let mut said = push(&mut decoder, parts);
-    said.extend(end(&mut decoder));
-    said
+pub fn transcript_of(mut decoder: Decoder, parts: &[&[u8]]) -> Vec<String> {
+    let mut lines = push(&mut decoder, parts);
+    lines.extend(end(&mut decoder));
+    lines
 }
 
 pub fn push(decoder: &mut Decoder, parts: &[&[u8]]) -> Vec<String> {
@@ -77,8 +77,8 @@ struct Checkpoint {
     offset: usize,
     with_template: Decoder,
     without: Decoder,
-    /// Lines said until here.
-    said: usize,
+    /// The transcript until here.
+    lines: usize,
 }
 
 /// Checks what must hold for every body, and gives its transcript:
@@ -94,29 +94,29 @@ pub fn check_everywhere(body: &[u8], shape: Shape) -> Vec<String> {
 /// The same in any dialect whose events are server-sent.
 pub fn check_everywhere_in(dialect: Dialect, body: &[u8], shape: Shape) -> Vec<String> {
     let decoder = |shape| Decoder::new(dialect, shape);
-    let whole = tell(decoder(shape), &[body]);
-    assert_eq!(tell(decoder(shape).without_template(), &[body]), whole, "the template changes something");
+    let whole = transcript_of(decoder(shape), &[body]);
+    assert_eq!(transcript_of(decoder(shape).without_template(), &[body]), whole, "the template changes something");
     let bytes: Vec<&[u8]> = body.chunks(1).collect();
-    assert_eq!(tell(decoder(shape), &bytes), whole, "single bytes change something");
+    assert_eq!(transcript_of(decoder(shape), &bytes), whole, "single bytes change something");
     let points = checkpoints(dialect, body, shape);
     for (n, point) in points.iter().enumerate() {
         let next = points.get(n + 1).map_or(body.len(), |next| next.offset);
         let beyond = points.get(n + 2).map_or(body.len(), |next| next.offset);
         let ends_here = beyond == body.len();
         for at in point.offset..next.max(point.offset + 1).min(body.len()) {
-            check_cut(point, &body[point.offset..at], &whole[point.said..]);
+            check_cut(point, &body[point.offset..at], &whole[point.lines..]);
             // Long events are costly to read and alike all over: every eighth place in them will do.
             if beyond - point.offset > 4096 && at % 8 > 0 {
                 continue;
             }
             let mut split = point.with_template.clone();
-            let mut said = push(&mut split, &[&body[point.offset..at], &body[at..beyond]]);
+            let mut lines = push(&mut split, &[&body[point.offset..at], &body[at..beyond]]);
             if ends_here {
-                said.extend(end(&mut split));
+                lines.extend(end(&mut split));
             }
-            assert!(whole[point.said..].starts_with(&said), "split at {at}: {said:?}");
+            assert!(whole[point.lines..].starts_with(&lines), "split at {at}: {lines:?}");
             if ends_here {
-                assert_eq!(said.len(), whole.len() - point.said, "split at {at}");
+                assert_eq!(lines.len(), whole.len() - point.lines, "split at {at}");
             }
             check_garbled(point, &body[point.offset..beyond], at - point.offset);
         }
@@ -125,12 +125,12 @@ pub fn check_everywhere_in(dialect: Dialect, body: &[u8], shape: Shape) -> Vec<S
 }
 
 fn check_cut(point: &Checkpoint, part: &[u8], rest: &[String]) {
-    let said = tell(point.with_template.clone(), &[part]);
-    assert_eq!(said, tell(point.without.clone(), &[part]), "cut within {:?}", String::from_utf8_lossy(part));
-    let honest = said.iter().any(|line| line == UNFINISHED);
+    let lines = transcript_of(point.with_template.clone(), &[part]);
+    assert_eq!(lines, transcript_of(point.without.clone(), &[part]), "cut within {:?}", String::from_utf8_lossy(part));
+    let honest = lines.iter().any(|line| line == UNFINISHED);
     let finished = |lines: &[String]| lines.iter().filter(|line| *line != UNFINISHED).cloned().collect::<Vec<_>>();
-    let (kept, rest) = (finished(&said), finished(rest));
-    assert!(rest.starts_with(&kept), "cut after {:?}: {said:?}", String::from_utf8_lossy(part));
+    let (kept, rest) = (finished(&lines), finished(rest));
+    assert!(rest.starts_with(&kept), "cut after {:?}: {lines:?}", String::from_utf8_lossy(part));
     let inside_event = part.iter().any(|byte| !byte.is_ascii_whitespace()) && !part.starts_with(b":");
     let complete = part.ends_with(b"\n\n") || kept.len() == rest.len();
     assert!(honest || complete || !inside_event, "not honest after {:?}", String::from_utf8_lossy(part));
@@ -142,8 +142,8 @@ fn check_garbled(point: &Checkpoint, part: &[u8], at: usize) {
         let mut garbled = part.to_vec();
         garbled[at] = GARBLE[(at + round * 3) % GARBLE.len()];
         let parts = [&garbled[..], part];
-        let said = tell(point.with_template.clone(), &parts);
-        assert_eq!(said, tell(point.without.clone(), &parts), "{:?}", String::from_utf8_lossy(&garbled));
+        let lines = transcript_of(point.with_template.clone(), &parts);
+        assert_eq!(lines, transcript_of(point.without.clone(), &parts), "{:?}", String::from_utf8_lossy(&garbled));
     }
 }
 
@@ -155,14 +155,14 @@ fn checkpoints(dialect: Dialect, body: &[u8], shape: Shape) -> Vec<Checkpoint> {
         offsets.extend((2..body.len()).filter(|&at| &body[at - 2..at] == b"\n\n"));
     }
     let (mut with_template, mut without) = (decoder(shape), decoder(shape).without_template());
-    let (mut taken, mut said) = (0, 0);
+    let (mut taken, mut lines) = (0, 0);
     offsets
         .into_iter()
         .map(|offset| {
-            said += push(&mut with_template, &[&body[taken..offset]]).len();
+            lines += push(&mut with_template, &[&body[taken..offset]]).len();
             push(&mut without, &[&body[taken..offset]]);
             taken = offset;
-            Checkpoint { offset, with_template: with_template.clone(), without: without.clone(), said }
+            Checkpoint { offset, with_template: with_template.clone(), without: without.clone(), lines }
         })
         .collect()
 }

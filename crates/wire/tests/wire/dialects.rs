@@ -1,16 +1,16 @@
 //! What holds for every dialect alike, checked for all of them.
 //!
-//! It refuses to know any dialect's spelling. Invariant: what the encoder writes the decoder tells, in any chunking, with and
-//! without the fast path; and no bytes break it.
+//! Invariant: what the encoder writes the decoder reads, in any chunking, with and without the fast path; and no bytes
+//! break it.
 
-use crate::body::tell;
+use crate::body::transcript_of;
 use proptest::prelude::*;
 use tokrate_core::{Channel, EventBatch, FinishReason, Tick, Usage, What};
 use tokrate_wire::{Answer, Decoder, Dialect, Encoder, Piece, Shape, ToolCall};
 
 /// What an answer says, whatever the events it says it with.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Told {
+pub struct Decoded {
     pub reasoning: String,
     pub answer: String,
     /// Identifier, name and arguments of each call.
@@ -24,40 +24,40 @@ pub struct Told {
     pub trouble: Vec<String>,
 }
 
-pub fn told(dialect: Dialect, shape: Shape, body: &[u8]) -> Told {
+pub fn decoded(dialect: Dialect, shape: Shape, body: &[u8]) -> Decoded {
     let (mut decoder, mut batch) = (Decoder::new(dialect, shape), EventBatch::new());
     decoder.push(Tick::ZERO, body, &mut batch);
     decoder.end(Tick::ZERO, &mut batch);
-    let mut told = Told::default();
+    let mut decoded = Decoded::default();
     let mut open = 0;
     for event in batch.events() {
         match event.what {
-            What::Text { channel: Channel::Reasoning, text } => told.reasoning.push_str(batch.text(text)),
-            What::Text { channel: Channel::Answer, text } => told.answer.push_str(batch.text(text)),
+            What::Text { channel: Channel::Reasoning, text } => decoded.reasoning.push_str(batch.text(text)),
+            What::Text { channel: Channel::Answer, text } => decoded.answer.push_str(batch.text(text)),
             What::Text { channel: Channel::Tool, text } => {
                 // Code that the provider runs is no call that was announced.
-                told.calls.resize_with(told.calls.len().max(open + 1), Default::default);
-                told.calls[open].2.push_str(batch.text(text));
+                decoded.calls.resize_with(decoded.calls.len().max(open + 1), Default::default);
+                decoded.calls[open].2.push_str(batch.text(text));
             }
             What::ToolCall { index, id, name } => {
                 open = index as usize;
-                if told.calls.len() <= open {
-                    told.calls.resize(open + 1, Default::default());
+                if decoded.calls.len() <= open {
+                    decoded.calls.resize(open + 1, Default::default());
                 }
-                told.calls[open].0.push_str(batch.text(id));
-                told.calls[open].1.push_str(batch.text(name));
+                decoded.calls[open].0.push_str(batch.text(id));
+                decoded.calls[open].1.push_str(batch.text(name));
             }
-            What::Finish(reason) => told.finish = Some(reason),
-            What::Usage(usage) => told.usage = Some(told.usage.unwrap_or_default().updated_by(usage)),
-            What::Model(name) => told.model = Some(batch.text(name).to_owned()),
-            What::Done => told.done += 1,
-            What::Failed { message, .. } => told.trouble.push(batch.text(message).to_owned()),
-            What::Odd(oddity) => told.trouble.push(oddity.name().to_owned()),
-            What::Opaque => told.opaque = true,
+            What::Finish(reason) => decoded.finish = Some(reason),
+            What::Usage(usage) => decoded.usage = Some(decoded.usage.unwrap_or_default().updated_by(usage)),
+            What::Model(name) => decoded.model = Some(batch.text(name).to_owned()),
+            What::Done => decoded.done += 1,
+            What::Failed { message, .. } => decoded.trouble.push(batch.text(message).to_owned()),
+            What::Odd(oddity) => decoded.trouble.push(oddity.name().to_owned()),
+            What::Opaque => decoded.opaque = true,
             What::Empty | What::Timings(_) | What::Unknown { .. } => {}
         }
     }
-    told
+    decoded
 }
 
 /// Dialects with one channel and no tools.
@@ -67,7 +67,7 @@ pub fn is_plain(dialect: Dialect) -> bool {
 
 /// An answer in the order in which models write them: thoughts, text, calls.
 #[derive(Clone, Debug)]
-pub struct Said {
+pub struct Reply {
     pub reasoning: Vec<String>,
     pub answer: Vec<String>,
     pub calls: Vec<(String, Vec<String>)>,
@@ -75,7 +75,7 @@ pub struct Said {
     pub usage: Usage,
 }
 
-pub fn said() -> impl Strategy<Value = Said> {
+pub fn reply() -> impl Strategy<Value = Reply> {
     let text = || prop_oneof![3 => "[ a-z]{1,8}", 1 => any::<String>()];
     let texts = || prop::collection::vec(text(), 0..8);
     let arguments =
@@ -87,61 +87,61 @@ pub fn said() -> impl Strategy<Value = Said> {
         |(reasoning, answer, calls, finish, input, output)| {
             let finish = if calls.is_empty() { finish } else { FinishReason::ToolCalls };
             let usage = Usage { input: Some(input), output: Some(output), ..Usage::default() };
-            Said { reasoning, answer, calls, finish, usage }
+            Reply { reasoning, answer, calls, finish, usage }
         },
     )
 }
 
-pub fn encoded(dialect: Dialect, shape: Shape, said: &Said) -> Vec<u8> {
+pub fn encoded(dialect: Dialect, shape: Shape, reply: &Reply) -> Vec<u8> {
     let mut encoder = Encoder::new(dialect, shape, "id-1", "m/1", 1_784_300_000);
     let mut body = Vec::new();
     let mut write = |piece: Piece<'_>| encoder.encode_event(&piece, &mut body);
     write(Piece::Role);
-    for (channel, texts) in [(Channel::Reasoning, &said.reasoning), (Channel::Answer, &said.answer)] {
+    for (channel, texts) in [(Channel::Reasoning, &reply.reasoning), (Channel::Answer, &reply.answer)] {
         texts.iter().for_each(|text| write(Piece::Text { channel, text }));
     }
     let plain = is_plain(dialect);
-    for (index, (name, parts)) in said.calls.iter().enumerate().filter(|_| !plain) {
+    for (index, (name, parts)) in reply.calls.iter().enumerate().filter(|_| !plain) {
         let id = format!("call_{index}");
         write(Piece::ToolCall { index: index as u32, id: &id, name });
         parts.iter().for_each(|text| write(Piece::Text { channel: Channel::Tool, text }));
     }
-    let finish = if plain && said.finish == FinishReason::ToolCalls { FinishReason::Stop } else { said.finish };
+    let finish = if plain && reply.finish == FinishReason::ToolCalls { FinishReason::Stop } else { reply.finish };
     write(Piece::Finish(finish));
-    write(Piece::Usage(said.usage));
+    write(Piece::Usage(reply.usage));
     write(Piece::Done);
     body
 }
 
-fn expected(dialect: Dialect, said: &Said) -> Told {
-    let (reasoning, answer) = (said.reasoning.concat(), said.answer.concat());
-    let mut told = Told {
-        finish: Some(said.finish),
-        usage: Some(said.usage),
+fn expected(dialect: Dialect, reply: &Reply) -> Decoded {
+    let (reasoning, answer) = (reply.reasoning.concat(), reply.answer.concat());
+    let mut decoded = Decoded {
+        finish: Some(reply.finish),
+        usage: Some(reply.usage),
         model: Some("m/1".to_owned()),
         done: 1,
-        ..Told::default()
+        ..Decoded::default()
     };
     if is_plain(dialect) {
-        told.answer = reasoning + &answer;
-        told.finish =
-            told.finish.map(|reason| if reason == FinishReason::ToolCalls { FinishReason::Stop } else { reason });
+        decoded.answer = reasoning + &answer;
+        decoded.finish =
+            decoded.finish.map(|reason| if reason == FinishReason::ToolCalls { FinishReason::Stop } else { reason });
     } else {
-        (told.reasoning, told.answer) = (reasoning, answer);
+        (decoded.reasoning, decoded.answer) = (reasoning, answer);
         let call = |(index, (name, parts)): (usize, &(String, Vec<String>))| {
             (format!("call_{index}"), name.clone(), parts.concat())
         };
-        told.calls = said.calls.iter().enumerate().map(call).collect();
+        decoded.calls = reply.calls.iter().enumerate().map(call).collect();
     }
-    told
+    decoded
 }
 
 /// Ollama does not name its calls.
-fn without_ids(dialect: Dialect, mut told: Told) -> Told {
+fn without_ids(dialect: Dialect, mut decoded: Decoded) -> Decoded {
     if dialect == Dialect::OllamaChat || dialect == Dialect::OllamaGenerate {
-        told.calls.iter_mut().for_each(|call| call.0.clear());
+        decoded.calls.iter_mut().for_each(|call| call.0.clear());
     }
-    told
+    decoded
 }
 
 pub fn cut<'b>(body: &'b [u8], cuts: &[prop::sample::Index]) -> Vec<&'b [u8]> {
@@ -163,25 +163,25 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(800))]
 
     #[test]
-    fn a_stream_says_what_was_encoded(
+    fn a_stream_decodes_to_what_was_encoded(
         dialect in dialect(),
         array in any::<bool>(),
-        said in said(),
+        reply in reply(),
         cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..10),
     ) {
         let shape = if array { Shape::Array } else { Shape::Stream };
-        let body = encoded(dialect, shape, &said);
-        let expected = without_ids(dialect, expected(dialect, &said));
-        prop_assert_eq!(without_ids(dialect, told(dialect, shape, &body)), expected, "{:?} {}", dialect, String::from_utf8_lossy(&body));
-        let whole = tell(Decoder::new(dialect, shape), &[&body]);
-        prop_assert_eq!(&tell(Decoder::new(dialect, shape), &cut(&body, &cuts)), &whole, "{:?}", dialect);
-        prop_assert_eq!(&tell(Decoder::new(dialect, shape).without_template(), &[&body]), &whole, "{:?}", dialect);
+        let body = encoded(dialect, shape, &reply);
+        let expected = without_ids(dialect, expected(dialect, &reply));
+        prop_assert_eq!(without_ids(dialect, decoded(dialect, shape, &body)), expected, "{:?} {}", dialect, String::from_utf8_lossy(&body));
+        let whole = transcript_of(Decoder::new(dialect, shape), &[&body]);
+        prop_assert_eq!(&transcript_of(Decoder::new(dialect, shape), &cut(&body, &cuts)), &whole, "{:?}", dialect);
+        prop_assert_eq!(&transcript_of(Decoder::new(dialect, shape).without_template(), &[&body]), &whole, "{:?}", dialect);
     }
 
     #[test]
-    fn a_whole_answer_says_what_was_encoded(dialect in dialect(), said in said()) {
-        let expected = without_ids(dialect, expected(dialect, &said));
-        let calls: Vec<(String, &str, String)> = said
+    fn a_whole_answer_decodes_to_what_was_encoded(dialect in dialect(), reply in reply()) {
+        let expected = without_ids(dialect, expected(dialect, &reply));
+        let calls: Vec<(String, &str, String)> = reply
             .calls
             .iter()
             .enumerate()
@@ -190,40 +190,40 @@ proptest! {
             .collect();
         let tools: Vec<ToolCall<'_>> =
             calls.iter().map(|(id, name, arguments)| ToolCall { id, name, arguments }).collect();
-        let (reasoning, answer) = (said.reasoning.concat(), said.answer.concat());
+        let (reasoning, answer) = (reply.reasoning.concat(), reply.answer.concat());
         let whole = Answer {
             reasoning: &reasoning,
             answer: &answer,
             tools: &tools,
             finish: expected.finish.unwrap(),
-            usage: Some(said.usage),
+            usage: Some(reply.usage),
             timings: None,
         };
         let body = Encoder::new(dialect, Shape::Whole, "id-1", "m/1", 7).encode_whole(&whole);
         prop_assert!(serde_json::from_slice::<serde_json::Value>(&body).is_ok(), "{:?}", String::from_utf8_lossy(&body));
         for shape in [Shape::Whole, Shape::Stream] {
-            prop_assert_eq!(without_ids(dialect, told(dialect, shape, &body)), expected.clone(), "{:?} {}", dialect, String::from_utf8_lossy(&body));
+            prop_assert_eq!(without_ids(dialect, decoded(dialect, shape, &body)), expected.clone(), "{:?} {}", dialect, String::from_utf8_lossy(&body));
         }
     }
 
     #[test]
-    fn garbled_streams_say_the_same_on_both_paths(
+    fn garbled_streams_decode_to_the_same_on_both_paths(
         dialect in dialect(),
         shape in shape(),
-        said in said(),
+        reply in reply(),
         garbled in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
         cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..6),
     ) {
-        let mut body = encoded(dialect, if shape == Shape::Whole { Shape::Stream } else { shape }, &said);
+        let mut body = encoded(dialect, if shape == Shape::Whole { Shape::Stream } else { shape }, &reply);
         let length = body.len();
         garbled.iter().for_each(|(at, byte)| body[at.index(length)] = *byte);
-        let whole = tell(Decoder::new(dialect, shape), &[&body]);
-        prop_assert_eq!(&tell(Decoder::new(dialect, shape).without_template(), &[&body]), &whole, "{:?}", dialect);
-        prop_assert_eq!(&tell(Decoder::new(dialect, shape), &cut(&body, &cuts)), &whole, "{:?}", dialect);
+        let whole = transcript_of(Decoder::new(dialect, shape), &[&body]);
+        prop_assert_eq!(&transcript_of(Decoder::new(dialect, shape).without_template(), &[&body]), &whole, "{:?}", dialect);
+        prop_assert_eq!(&transcript_of(Decoder::new(dialect, shape), &cut(&body, &cuts)), &whole, "{:?}", dialect);
     }
 
     #[test]
-    fn any_bytes_in_any_chunking_say_the_same(
+    fn any_bytes_in_any_chunking_decode_to_the_same(
         dialect in dialect(),
         shape in shape(),
         body in any::<Vec<u8>>(),
@@ -231,6 +231,6 @@ proptest! {
         cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..6),
     ) {
         let body = [first.as_bytes(), &body].concat();
-        prop_assert_eq!(tell(Decoder::new(dialect, shape), &cut(&body, &cuts)), tell(Decoder::new(dialect, shape), &[&body]));
+        prop_assert_eq!(transcript_of(Decoder::new(dialect, shape), &cut(&body, &cuts)), transcript_of(Decoder::new(dialect, shape), &[&body]));
     }
 }

@@ -1,7 +1,7 @@
 //! Requests in every dialect, there and back.
 //!
-//! It refuses to know any dialect's spelling, only what it has words for. Invariant: a request that was read is written so
-//! that it is read as the same, and what a dialect has words for is not lost on the way.
+//! Invariant: a request that was read is written so that it is read as the same, and what a dialect has a field for is
+//! not lost on the way.
 
 use proptest::prelude::*;
 use std::collections::BTreeMap;

@@ -1,8 +1,9 @@
-//! Bodies written by this project in the manner of the engines and providers, and what they say.
+//! Bodies written by this project in the manner of the engines and providers, and their transcripts as snapshots that
+//! were read.
 //!
-//! It refuses to guess: each transcript is a snapshot that was read. Invariant: every fixture passes every general check.
+//! Invariant: every fixture passes every general check.
 
-use crate::body::{check_everywhere, check_everywhere_in, decoder, tell};
+use crate::body::{check_everywhere, check_everywhere_in, decoder, transcript_of};
 use std::path::{Path, PathBuf};
 use tokrate_wire::{Decoder, Dialect, Shape, refusal};
 
@@ -18,15 +19,19 @@ fn fixtures(folder: &str) -> Vec<(String, Vec<u8>)> {
 }
 
 #[test]
-fn each_fixture_says_what_its_snapshot_says() {
+fn each_fixture_decodes_to_its_snapshot() {
     let fixtures = fixtures("");
     assert!(fixtures.len() >= 12, "{} fixtures", fixtures.len());
     for (name, body) in fixtures {
         let shape = if name.ends_with(".json") { Shape::Whole } else { Shape::Stream };
-        let said = check_everywhere(&body, shape);
-        insta::assert_snapshot!(name.clone(), said.join("\n"));
+        let lines = check_everywhere(&body, shape);
+        insta::assert_snapshot!(name.clone(), lines.join("\n"));
         let other = if shape == Shape::Whole { Shape::Stream } else { Shape::Whole };
-        assert_eq!(tell(decoder(other), &[&body]), said, "{name}: what was asked for does not matter, only what came");
+        assert_eq!(
+            transcript_of(decoder(other), &[&body]),
+            lines,
+            "{name}: what was asked for does not matter, only what came"
+        );
     }
 }
 
@@ -39,26 +44,30 @@ const OTHERS: [(Dialect, &str); 4] = [
 ];
 
 #[test]
-fn each_fixture_of_the_other_dialects_of_events_says_what_its_snapshot_says() {
+fn each_fixture_of_the_other_dialects_of_events_decodes_to_its_snapshot() {
     for (dialect, folder) in OTHERS {
         let fixtures = fixtures(folder);
         assert!(fixtures.len() >= 3, "{} fixtures", fixtures.len());
         for (name, body) in fixtures {
             let shape = if name.ends_with(".json") { Shape::Whole } else { Shape::Stream };
-            let said = check_everywhere_in(dialect, &body, shape);
-            insta::assert_snapshot!(format!("{folder}-{name}"), said.join("\n"));
+            let lines = check_everywhere_in(dialect, &body, shape);
+            insta::assert_snapshot!(format!("{folder}-{name}"), lines.join("\n"));
             let other = if shape == Shape::Whole { Shape::Stream } else { Shape::Whole };
-            assert_eq!(tell(Decoder::new(dialect, other), &[&body]), said, "{name}: asked for otherwise");
+            assert_eq!(transcript_of(Decoder::new(dialect, other), &[&body]), lines, "{name}: asked for otherwise");
             if shape == Shape::Stream {
                 let text = String::from_utf8(body).unwrap().replace('\n', "\r\n");
-                assert_eq!(tell(Decoder::new(dialect, shape), &[text.as_bytes()]), said, "{name}: other line ends");
+                assert_eq!(
+                    transcript_of(Decoder::new(dialect, shape), &[text.as_bytes()]),
+                    lines,
+                    "{name}: other line ends"
+                );
             }
         }
     }
 }
 
 #[test]
-fn recorded_answers_of_llama_server_in_its_other_forms_say_what_their_snapshots_say() {
+fn recorded_answers_of_llama_server_in_its_other_forms_decode_to_their_snapshots() {
     let mut looked_at = 0;
     for (name, body) in fixtures("llama-server") {
         let dialect = match name.split('-').next() {
@@ -76,26 +85,26 @@ fn recorded_answers_of_llama_server_in_its_other_forms_say_what_their_snapshots_
 }
 
 #[test]
-fn other_line_ends_say_the_same() {
+fn other_line_ends_decode_to_the_same() {
     let mut streams = fixtures("");
     streams.retain(|(name, _)| name.ends_with(".sse"));
     assert!(streams.len() >= 10, "{} streams", streams.len());
     for (name, body) in streams {
         let text = String::from_utf8(body).unwrap();
-        let said = tell(decoder(Shape::Stream), &[text.as_bytes()]);
+        let lines = transcript_of(decoder(Shape::Stream), &[text.as_bytes()]);
         for end in ["\r\n", "\r"] {
             let other = text.replace('\n', end);
-            assert_eq!(tell(decoder(Shape::Stream), &[other.as_bytes()]), said, "{name} {end:?}");
+            assert_eq!(transcript_of(decoder(Shape::Stream), &[other.as_bytes()]), lines, "{name} {end:?}");
             let bytes: Vec<&[u8]> = other.as_bytes().chunks(1).collect();
-            assert_eq!(tell(decoder(Shape::Stream), &bytes), said, "{name} {end:?}");
+            assert_eq!(transcript_of(decoder(Shape::Stream), &bytes), lines, "{name} {end:?}");
         }
         let marked = format!("\u{feff}{text}");
-        assert_eq!(tell(decoder(Shape::Stream), &[marked.as_bytes()]), said, "{name} with a byte order mark");
+        assert_eq!(transcript_of(decoder(Shape::Stream), &[marked.as_bytes()]), lines, "{name} with a byte order mark");
     }
 }
 
 #[test]
-fn recorded_answers_of_llama_server_say_what_their_snapshots_say() {
+fn recorded_answers_of_llama_server_decode_to_their_snapshots() {
     let answers = fixtures("llama-server");
     assert!(answers.len() >= 22, "{} answers", answers.len());
     for (name, body) in answers {

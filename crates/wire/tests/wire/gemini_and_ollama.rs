@@ -1,9 +1,9 @@
-//! Gemini's and Ollama's answers: bodies written by this project in their manner, recordings, and what the encoder writes.
+//! Gemini's and Ollama's answers: bodies written by this project in their manner, recordings, and what the encoder
+//! writes. Each transcript is a snapshot that was read, each recording is compared with a second, simple reading.
 //!
-//! It refuses to guess: each transcript is a snapshot that was read, each recording is compared with a second, simple
-//! reading. Invariant: every body passes every general check.
+//! Invariant: every body passes every general check.
 
-use crate::body::{UNFINISHED, push, tell};
+use crate::body::{UNFINISHED, push, transcript_of};
 use crate::recorded::{ends_well, own_answers, own_requests, shared};
 use proptest::prelude::*;
 use serde_json::Value;
@@ -40,60 +40,64 @@ fn shape_of(name: &str) -> Shape {
 fn check_everywhere(dialect: Dialect, shape: Shape, body: &[u8]) -> Vec<String> {
     const GARBLE: [u8; 10] = [0, 0xFF, b'"', b'\\', b'\n', b'{', b'}', b',', 0xC3, b']'];
     let fresh = || Decoder::new(dialect, shape);
-    let whole = tell(fresh(), &[body]);
-    assert_eq!(tell(fresh().without_template(), &[body]), whole, "the template changes something");
+    let whole = transcript_of(fresh(), &[body]);
+    assert_eq!(transcript_of(fresh().without_template(), &[body]), whole, "the template changes something");
     let bytes: Vec<&[u8]> = body.chunks(1).collect();
-    assert_eq!(tell(fresh(), &bytes), whole, "single bytes change something");
+    assert_eq!(transcript_of(fresh(), &bytes), whole, "single bytes change something");
     // Gemini says at the end why it stopped, wherever that is.
     let at_end = |line: &str| dialect == Dialect::Gemini && (line.starts_with("finish ") || line == "done");
-    let told = |lines: Vec<String>| lines.into_iter().filter(|line| line != UNFINISHED && !at_end(line));
-    let expected: Vec<String> = told(whole.clone()).collect();
+    let decoded = |lines: Vec<String>| lines.into_iter().filter(|line| line != UNFINISHED && !at_end(line));
+    let expected: Vec<String> = decoded(whole.clone()).collect();
     for at in 0..body.len() {
-        assert_eq!(tell(fresh(), &[&body[..at], &body[at..]]), whole, "split at {at}");
-        let cut: Vec<String> = told(tell(fresh(), &[&body[..at]])).collect();
+        assert_eq!(transcript_of(fresh(), &[&body[..at], &body[at..]]), whole, "split at {at}");
+        let cut: Vec<String> = decoded(transcript_of(fresh(), &[&body[..at]])).collect();
         assert!(expected.starts_with(&cut), "cut at {at}: {cut:?}");
         let mut garbled = body.to_vec();
         garbled[at] = GARBLE[at % GARBLE.len()];
-        assert_eq!(tell(fresh(), &[&garbled]), tell(fresh().without_template(), &[&garbled]), "garbled at {at}");
+        assert_eq!(
+            transcript_of(fresh(), &[&garbled]),
+            transcript_of(fresh().without_template(), &[&garbled]),
+            "garbled at {at}"
+        );
     }
     whole
 }
 
 #[test]
-fn each_gemini_body_says_what_its_snapshot_says() {
+fn each_gemini_body_decodes_to_its_snapshot() {
     let bodies = fixtures("gemini");
     assert!(bodies.len() >= 12, "{} bodies", bodies.len());
     for (name, body) in bodies {
         let shape = shape_of(&name);
-        let said = check_everywhere(Dialect::Gemini, shape, &body);
-        insta::assert_snapshot!(format!("gemini-{name}"), said.join("\n"));
+        let lines = check_everywhere(Dialect::Gemini, shape, &body);
+        insta::assert_snapshot!(format!("gemini-{name}"), lines.join("\n"));
         for other in [Shape::Stream, Shape::Whole, Shape::Array] {
-            let told = tell(Decoder::new(Dialect::Gemini, other), &[&body]);
-            assert_eq!(told, said, "{name}: what was asked for does not matter, only what came");
+            let decoded = transcript_of(Decoder::new(Dialect::Gemini, other), &[&body]);
+            assert_eq!(decoded, lines, "{name}: what was asked for does not matter, only what came");
         }
     }
 }
 
 #[test]
-fn each_ollama_body_says_what_its_snapshot_says() {
+fn each_ollama_body_decodes_to_its_snapshot() {
     let bodies = fixtures("ollama");
     assert!(bodies.len() >= 11, "{} bodies", bodies.len());
     for (name, body) in bodies {
         let generate = name.starts_with("generate") || name.starts_with("error") || name.starts_with("load");
         let dialect = if generate { Dialect::OllamaGenerate } else { Dialect::OllamaChat };
         let shape = shape_of(&name);
-        let said = check_everywhere(dialect, shape, &body);
-        insta::assert_snapshot!(format!("ollama-{name}"), said.join("\n"));
+        let lines = check_everywhere(dialect, shape, &body);
+        insta::assert_snapshot!(format!("ollama-{name}"), lines.join("\n"));
         // Lines that nobody asked for are read as such. An indented answer is no line, and Ollama sends none.
         if shape == Shape::Stream || body.iter().filter(|byte| **byte == b'\n').count() <= 1 {
             let other = if shape == Shape::Whole { Shape::Stream } else { Shape::Whole };
-            assert_eq!(tell(Decoder::new(dialect, other), &[&body]), said, "{name}");
+            assert_eq!(transcript_of(Decoder::new(dialect, other), &[&body]), lines, "{name}");
         }
     }
 }
 
 #[test]
-fn other_line_ends_say_the_same() {
+fn other_line_ends_decode_to_the_same() {
     for (dialect, folder, ends) in
         [(Dialect::Gemini, "gemini", &["\r\n", "\r"][..]), (Dialect::OllamaChat, "ollama", &["\r\n"][..])]
     {
@@ -101,18 +105,26 @@ fn other_line_ends_say_the_same() {
         streams.retain(|(name, _)| !name.ends_with(".json"));
         assert!(streams.len() >= 6, "{} streams in {folder}", streams.len());
         for (name, body) in streams {
-            let said = tell(Decoder::new(dialect, Shape::Stream), &[&body]);
+            let lines = transcript_of(Decoder::new(dialect, Shape::Stream), &[&body]);
             let text = String::from_utf8(body).unwrap();
             for end in ends {
                 let other = text.replace('\n', end);
-                assert_eq!(tell(Decoder::new(dialect, Shape::Stream), &[other.as_bytes()]), said, "{name} {end:?}");
+                assert_eq!(
+                    transcript_of(Decoder::new(dialect, Shape::Stream), &[other.as_bytes()]),
+                    lines,
+                    "{name} {end:?}"
+                );
             }
             let marked = format!("\u{feff}{text}");
-            assert_eq!(tell(Decoder::new(dialect, Shape::Stream), &[marked.as_bytes()]), said, "{name}, marked");
-            let open = tell(Decoder::new(dialect, Shape::Stream), &[text.trim_end().as_bytes()]);
+            assert_eq!(
+                transcript_of(Decoder::new(dialect, Shape::Stream), &[marked.as_bytes()]),
+                lines,
+                "{name}, marked"
+            );
+            let open = transcript_of(Decoder::new(dialect, Shape::Stream), &[text.trim_end().as_bytes()]);
             let open: Vec<_> =
                 open.into_iter().filter(|line| dialect != Dialect::Gemini || line != UNFINISHED).collect();
-            assert_eq!(open, said, "{name} without its last line feed");
+            assert_eq!(open, lines, "{name} without its last line feed");
         }
     }
 }
@@ -126,8 +138,8 @@ fn the_end_of_a_stream_without_an_end_mark_is_its_last_read() {
         for (part, tick) in parts.iter().zip(5..) {
             decoder.push(Tick::from_nanos(tick), part, &mut batch);
         }
-        let said = |what| batch.events().iter().any(|event| event.what == what);
-        assert!(!said(What::Done) && !said(What::Finish(FinishReason::Stop)), "more could come");
+        let lines = |what| batch.events().iter().any(|event| event.what == what);
+        assert!(!lines(What::Done) && !lines(What::Finish(FinishReason::Stop)), "more could come");
         decoder.end(Tick::from_nanos(99), &mut batch);
         batch.events().last().filter(|event| event.what == What::Done).map(|event| event.at.as_nanos())
     };
@@ -136,7 +148,7 @@ fn the_end_of_a_stream_without_an_end_mark_is_its_last_read() {
 }
 
 #[test]
-fn fields_outside_the_dialect_are_told_when_asked_for() {
+fn fields_outside_the_dialect_are_reported_when_asked_for() {
     for (dialect, line) in [
         (
             Dialect::Gemini,
@@ -148,14 +160,14 @@ fn fields_outside_the_dialect_are_told_when_asked_for() {
         ),
     ] {
         let mut decoder = Decoder::new(dialect, Shape::Stream).with_unknown_fields();
-        let said = push(&mut decoder, &[line.as_bytes()]);
-        assert_eq!(said, [r#"model "m""#, r#"answer "x""#, r#"unknown "surprise" [1]"#], "{}", dialect.name());
+        let lines = push(&mut decoder, &[line.as_bytes()]);
+        assert_eq!(lines, [r#"model "m""#, r#"answer "x""#, r#"unknown "surprise" [1]"#], "{}", dialect.name());
     }
 }
 
 /// The second reading of a recording: whole JSON values.
 #[derive(PartialEq, Debug, Default)]
-struct Told {
+struct Decoded {
     reasoning: String,
     answer: String,
     /// Name, identifier and arguments of each call.
@@ -165,72 +177,72 @@ struct Told {
     model: String,
 }
 
-fn told_by_value(value: &Value, told: &mut Told) {
+fn decode_value(value: &Value, decoded: &mut Decoded) {
     let candidate = &value["candidates"][0];
     for part in candidate["content"]["parts"].as_array().into_iter().flatten() {
         let text = part["text"].as_str().unwrap_or("");
         if part["thought"] == true {
-            told.reasoning += text
+            decoded.reasoning += text
         } else {
-            told.answer += text
+            decoded.answer += text
         }
         if let Some(call) = part.get("functionCall") {
             let field = |name: &str| call[name].as_str().unwrap_or("").to_owned();
-            told.calls.push((field("name"), field("id"), call["args"].clone()));
+            decoded.calls.push((field("name"), field("id"), call["args"].clone()));
         }
     }
-    told.finish = match (candidate["finishReason"].as_str(), value["promptFeedback"]["blockReason"].as_str()) {
-        (Some("STOP"), _) if told.calls.is_empty() => Some(FinishReason::Stop),
+    decoded.finish = match (candidate["finishReason"].as_str(), value["promptFeedback"]["blockReason"].as_str()) {
+        (Some("STOP"), _) if decoded.calls.is_empty() => Some(FinishReason::Stop),
         (Some("STOP"), _) => Some(FinishReason::ToolCalls),
         (Some("MAX_TOKENS"), _) => Some(FinishReason::Length),
         // A stream says it with its last chunk.
-        (None, None) => told.finish,
+        (None, None) => decoded.finish,
         (None, Some("SAFETY")) => Some(FinishReason::ContentFilter),
         (reason, block) => panic!("finish reason {reason:?}, blocked {block:?}"),
     };
     let count = |name: &str| value["usageMetadata"][name].as_u64();
     let thoughts = count("thoughtsTokenCount");
     if value["usageMetadata"].is_object() {
-        told.usage = Usage {
+        decoded.usage = Usage {
             input: count("promptTokenCount"),
             output: count("candidatesTokenCount").map(|candidates| candidates + thoughts.unwrap_or(0)),
             reasoning: thoughts,
             ..Usage::default()
         };
     }
-    told.model = value["modelVersion"].as_str().unwrap_or("").to_owned();
+    decoded.model = value["modelVersion"].as_str().unwrap_or("").to_owned();
 }
 
-fn told_by_events(body: &[u8], shape: Shape) -> Told {
+fn told_by_events(body: &[u8], shape: Shape) -> Decoded {
     let mut batch = EventBatch::new();
     let mut decoder = Decoder::new(Dialect::Gemini, shape);
     decoder.push(Tick::ZERO, body, &mut batch);
     decoder.end(Tick::ZERO, &mut batch);
-    let (mut told, mut arguments) = (Told::default(), Vec::new());
+    let (mut decoded, mut arguments) = (Decoded::default(), Vec::new());
     for event in batch.events() {
         match event.what {
-            What::Text { channel: Channel::Reasoning, text } => told.reasoning.push_str(batch.text(text)),
-            What::Text { channel: Channel::Answer, text } => told.answer.push_str(batch.text(text)),
+            What::Text { channel: Channel::Reasoning, text } => decoded.reasoning.push_str(batch.text(text)),
+            What::Text { channel: Channel::Answer, text } => decoded.answer.push_str(batch.text(text)),
             What::Text { channel: Channel::Tool, text } => {
                 arguments.last_mut().map(|all: &mut String| *all += batch.text(text)).unwrap()
             }
             What::ToolCall { index, id, name } => {
                 assert_eq!(index as usize, arguments.len());
-                told.calls.push((batch.text(name).to_owned(), batch.text(id).to_owned(), Value::Null));
+                decoded.calls.push((batch.text(name).to_owned(), batch.text(id).to_owned(), Value::Null));
                 arguments.push(String::new());
             }
-            What::Finish(reason) => told.finish = Some(reason),
-            What::Usage(usage) => told.usage = told.usage.updated_by(usage),
-            What::Model(name) => told.model = batch.text(name).to_owned(),
+            What::Finish(reason) => decoded.finish = Some(reason),
+            What::Usage(usage) => decoded.usage = decoded.usage.updated_by(usage),
+            What::Model(name) => decoded.model = batch.text(name).to_owned(),
             What::Odd(oddity) => panic!("{}", oddity.name()),
             _ => {}
         }
     }
     assert_eq!(batch.events().last().map(|event| event.what), Some(What::Done));
-    for (call, arguments) in told.calls.iter_mut().zip(arguments) {
+    for (call, arguments) in decoded.calls.iter_mut().zip(arguments) {
         call.2 = serde_json::from_str(&arguments).unwrap();
     }
-    told
+    decoded
 }
 
 #[test]
@@ -251,19 +263,19 @@ fn every_recorded_gemini_answer_says_what_a_simple_reading_says() {
         answers.extend(further);
     }
     for (name, body) in &answers {
-        let mut expected = Told::default();
+        let mut expected = Decoded::default();
         let text = std::str::from_utf8(body).unwrap();
         if text.trim_start().starts_with('{') {
-            told_by_value(&serde_json::from_str(text).unwrap(), &mut expected);
+            decode_value(&serde_json::from_str(text).unwrap(), &mut expected);
         }
         if text.trim_start().starts_with('[') {
             let elements: Vec<Value> = serde_json::from_str(text).unwrap();
-            elements.iter().for_each(|element| told_by_value(element, &mut expected));
+            elements.iter().for_each(|element| decode_value(element, &mut expected));
         }
         for json in text.lines().filter_map(|line| line.strip_prefix("data: ")) {
-            told_by_value(&serde_json::from_str(json).unwrap(), &mut expected);
+            decode_value(&serde_json::from_str(json).unwrap(), &mut expected);
         }
-        assert_ne!(expected, Told::default(), "{name}");
+        assert_ne!(expected, Decoded::default(), "{name}");
         for shape in [Shape::Stream, Shape::Whole] {
             assert_eq!(told_by_events(body, shape), expected, "{name}");
         }
@@ -371,15 +383,15 @@ fn refusals_are_understood_in_both_dialects() {
 
 /// A part of an answer in the order in which it is written.
 #[derive(Clone, Debug)]
-enum Said {
+enum Reply {
     Role,
     Text(Channel, String),
     Call { id: String, name: String, arguments: Vec<String> },
 }
 
-fn said() -> impl Strategy<Value = Said> {
+fn lines() -> impl Strategy<Value = Reply> {
     let channel = prop::sample::select(vec![Channel::Reasoning, Channel::Answer]);
-    // What is an object is told without its blanks; what is none is told as it is.
+    // An object comes without its white space; anything else comes as it is.
     let plain = "[^{ ].{0,12}".prop_map(|text| vec![text]);
     let object = (any::<String>(), any::<String>(), 0_usize..20).prop_map(|(name, value, at)| {
         let json = serde_json::to_string(&serde_json::json!({ name: [value, 1.5] })).unwrap();
@@ -387,10 +399,10 @@ fn said() -> impl Strategy<Value = Said> {
         vec![json[..at].to_owned(), json[at..].to_owned()]
     });
     prop_oneof![
-        1 => Just(Said::Role),
-        6 => (channel, "(?s).{1,20}").prop_map(|(channel, text)| Said::Text(channel, text)),
+        1 => Just(Reply::Role),
+        6 => (channel, "(?s).{1,20}").prop_map(|(channel, text)| Reply::Text(channel, text)),
         2 => (".{0,8}", ".{1,8}", prop_oneof![object, plain, Just(vec![])])
-            .prop_map(|(id, name, arguments)| Said::Call { id, name, arguments }),
+            .prop_map(|(id, name, arguments)| Reply::Call { id, name, arguments }),
     ]
 }
 
@@ -454,7 +466,7 @@ proptest! {
     fn what_is_written_piece_by_piece_is_told(
         dialect in prop::sample::select(DIALECTS.to_vec()),
         array in any::<bool>(),
-        said in prop::collection::vec(said(), 1..12),
+        lines in prop::collection::vec(lines(), 1..12),
         finish in finish(),
         usage in usage(),
         timings in timings(),
@@ -466,17 +478,17 @@ proptest! {
         let mut body = Vec::new();
         let mut expected = vec![format!("model {model:?}")];
         let mut calls = 0;
-        for said in &said {
-            match said {
-                Said::Role => {
+        for lines in &lines {
+            match lines {
+                Reply::Role => {
                     encoder.encode_event(&Piece::Role, &mut body);
                     expected.push("empty".to_owned());
                 }
-                Said::Text(channel, text) => {
+                Reply::Text(channel, text) => {
                     encoder.encode_event(&Piece::Text { channel: *channel, text }, &mut body);
                     expected.push(format!("{} {text:?}", ["reasoning", "answer"][*channel as usize]));
                 }
-                Said::Call { id, name, arguments } => {
+                Reply::Call { id, name, arguments } => {
                     encoder.encode_event(&Piece::ToolCall { index: calls, id, name }, &mut body);
                     for text in arguments {
                         encoder.encode_event(&Piece::Text { channel: Channel::Tool, text }, &mut body);
@@ -495,8 +507,8 @@ proptest! {
         let mut ends: Vec<usize> = cuts.iter().map(|cut| cut.index(body.len() + 1)).chain([0, body.len()]).collect();
         ends.sort_unstable();
         let parts: Vec<&[u8]> = ends.windows(2).map(|pair| &body[pair[0]..pair[1]]).collect();
-        prop_assert_eq!(&tell(Decoder::new(dialect, shape), &parts), &expected);
-        prop_assert_eq!(&tell(Decoder::new(dialect, shape).without_template(), &parts), &expected);
+        prop_assert_eq!(&transcript_of(Decoder::new(dialect, shape), &parts), &expected);
+        prop_assert_eq!(&transcript_of(Decoder::new(dialect, shape).without_template(), &parts), &expected);
     }
 
     #[test]
@@ -522,11 +534,11 @@ proptest! {
             expected.extend([r#"tool call 0 "c" "f""#.to_owned(), format!("tool {:?}", call.arguments)]);
         }
         expected.extend(ending(dialect, tools.len(), finish, usage, timings));
-        prop_assert_eq!(tell(Decoder::new(dialect, Shape::Whole), &[&encoder.encode_whole(&whole)]), expected);
+        prop_assert_eq!(transcript_of(Decoder::new(dialect, Shape::Whole), &[&encoder.encode_whole(&whole)]), expected);
     }
 
     #[test]
-    fn any_bytes_in_any_chunking_say_the_same(
+    fn any_bytes_in_any_chunking_decode_to_the_same(
         dialect in prop::sample::select(DIALECTS.to_vec()),
         start in prop::sample::select(vec!["", "[", "{", "data: {", "[{\"error\":"]),
         rest in any::<Vec<u8>>(),
@@ -535,9 +547,9 @@ proptest! {
     ) {
         let body = [start.as_bytes(), &rest].concat();
         let (front, back) = body.split_at(at.index(body.len() + 1));
-        let expected = tell(Decoder::new(dialect, shape), &[&body]);
-        prop_assert_eq!(&tell(Decoder::new(dialect, shape), &[front, back]), &expected);
-        prop_assert_eq!(&tell(Decoder::new(dialect, shape).without_template(), &[front, back]), &expected);
+        let expected = transcript_of(Decoder::new(dialect, shape), &[&body]);
+        prop_assert_eq!(&transcript_of(Decoder::new(dialect, shape), &[front, back]), &expected);
+        prop_assert_eq!(&transcript_of(Decoder::new(dialect, shape).without_template(), &[front, back]), &expected);
     }
 }
 
@@ -554,10 +566,10 @@ fn an_answer_that_fails_on_the_way_says_so() {
             encoder.encode_event(&Piece::Text { channel: Channel::Answer, text: "x" }, &mut body);
             encoder.encode_event(&Piece::Failed { message: "no \"more\"" }, &mut body);
             encoder.encode_event(&Piece::Done, &mut body);
-            let said = tell(Decoder::new(dialect, shape), &[&body]);
+            let lines = transcript_of(Decoder::new(dialect, shape), &[&body]);
             let failed = format!("failed {kind} \"no \\\"more\\\"\"");
             assert_eq!(
-                said[..3],
+                lines[..3],
                 [r#"model "m""#.to_owned(), r#"answer "x""#.to_owned(), failed],
                 "{}",
                 dialect.name()

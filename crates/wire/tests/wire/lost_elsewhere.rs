@@ -1,9 +1,9 @@
-//! What gateways are known to have lost or garbled when they translated answers, one test for each kind.
+//! What gateways are known to have lost or garbled when they translated answers, one test for each kind; the issues are
+//! named where they are public.
 //!
-//! It refuses to know how it went wrong there; the issues are named where they are public. Invariant: each body here is one
-//! that a real server sends.
+//! Invariant: each body here is one that a real server sends.
 
-use crate::dialects::told;
+use crate::dialects::decoded;
 use crate::translate_answers::{check_blocks, translated};
 use serde_json::Value;
 use tokrate_core::{FailureKind, FinishReason};
@@ -35,8 +35,8 @@ fn client(from: Dialect, to: Dialect, body: &str) -> String {
 
 /// Name and arguments of each call that the client of a dialect reads.
 fn calls(to: Dialect, body: &str) -> Vec<(String, String)> {
-    let told = told(to, Shape::Stream, body.as_bytes());
-    told.calls.into_iter().map(|(_, name, arguments)| (name, arguments)).collect()
+    let decoded = decoded(to, Shape::Stream, body.as_bytes());
+    decoded.calls.into_iter().map(|(_, name, arguments)| (name, arguments)).collect()
 }
 
 fn call(name: &str, arguments: &str) -> (String, String) {
@@ -68,7 +68,7 @@ fn arguments_that_come_whole_reach_a_client_of_deltas() {
         for to in [Dialect::Anthropic, Dialect::OpenAiChat] {
             let out = client(from, to, body);
             assert_eq!(calls(to, &out), [call("add", r#"{"a":17}"#)], "{from:?} to {to:?}: {out}");
-            assert_eq!(told(to, Shape::Stream, out.as_bytes()).finish, Some(FinishReason::ToolCalls));
+            assert_eq!(decoded(to, Shape::Stream, out.as_bytes()).finish, Some(FinishReason::ToolCalls));
         }
     }
 }
@@ -86,8 +86,8 @@ fn a_chunk_that_says_several_things_says_all_of_them() {
     ];
     for to in [Dialect::Anthropic, Dialect::OpenAiResponses, Dialect::Gemini, Dialect::OllamaChat] {
         let out = client(Dialect::OpenAiChat, to, &chat(&deltas, "tool_calls"));
-        let told = told(to, Shape::Stream, out.as_bytes());
-        assert_eq!((told.reasoning.as_str(), told.answer.as_str()), ("Hm.", "First this."), "{to:?}: {out}");
+        let decoded = decoded(to, Shape::Stream, out.as_bytes());
+        assert_eq!((decoded.reasoning.as_str(), decoded.answer.as_str()), ("Hm.", "First this."), "{to:?}: {out}");
         assert_eq!(calls(to, &out), [call("Bash", r#"{"x":1}"#)], "{to:?}: {out}");
     }
 }
@@ -109,7 +109,7 @@ fn calls_that_come_in_turns_are_told_one_after_the_other() {
     for to in [Dialect::Anthropic, Dialect::OpenAiResponses, Dialect::Gemini, Dialect::OllamaChat] {
         let out = client(Dialect::OpenAiChat, to, &chat(&deltas, "tool_calls"));
         assert_eq!(calls(to, &out), expected, "{to:?}: {out}");
-        assert_eq!(told(to, Shape::Stream, out.as_bytes()).answer, "\nWait.", "{to:?}: {out}");
+        assert_eq!(decoded(to, Shape::Stream, out.as_bytes()).answer, "\nWait.", "{to:?}: {out}");
     }
     // The items of a response each have a place of their own.
     let out = client(Dialect::OpenAiChat, Dialect::OpenAiResponses, &chat(&deltas, "tool_calls"));
@@ -179,7 +179,7 @@ fn thoughts_stay_thoughts_whatever_they_are_called() {
     ]);
     for (from, body) in [(Dialect::OpenAiChat, &chat), (Dialect::OpenAiResponses, &responses)] {
         for to in Dialect::ALL.into_iter().filter(|to| *to != from) {
-            let read = told(to, Shape::Stream, client(from, to, body).as_bytes());
+            let read = decoded(to, Shape::Stream, client(from, to, body).as_bytes());
             let plain = matches!(to, Dialect::OpenAiCompletions | Dialect::LlamaCompletion);
             assert_eq!(read.reasoning, if plain { "" } else { "Hm." }, "{from:?} to {to:?}");
             assert_eq!(read.answer, "Yes.", "{from:?} to {to:?}");
@@ -221,23 +221,23 @@ fn a_broken_stream_is_an_error_and_an_ended_one_is_over() {
     let text = r#"{"choices":[{"index":0,"delta":{"role":"assistant","content":""}}]}"#;
     let more = r#"{"choices":[{"index":0,"delta":{"content":"Half of"}}]}"#;
     let error = r#"{"error":{"message":"overloaded","type":"overloaded_error","code":503}}"#;
-    let tell = |lines: &[&str]| {
+    let transcript_of = |lines: &[&str]| {
         let body = events(lines);
         let (out, progress) =
             translated(Dialect::OpenAiChat, Dialect::Anthropic, Shape::Stream, true, &[body.as_bytes()]);
         (String::from_utf8(out).unwrap(), progress)
     };
-    let (out, progress) = tell(&[text, more]);
+    let (out, progress) = transcript_of(&[text, more]);
     assert_eq!(progress, Progress::Failed(FailureKind::Truncated));
     assert!(
         out.contains("event: error") && !out.contains("message_stop") && !out.contains("stop_reason\":\""),
         "{out}"
     );
-    let (out, progress) = tell(&[text, error]);
+    let (out, progress) = transcript_of(&[text, error]);
     assert_eq!(progress, Progress::Failed(FailureKind::Overloaded));
     assert!(out.starts_with("event: error") && out.contains("overloaded_error"), "{out}");
     let ended = chat(&[r#"{"content":"x"}"#], "stop");
-    let (out, _) = tell(&[]);
+    let (out, _) = transcript_of(&[]);
     assert!(out.starts_with("event: error"), "nothing at all is no answer: {out}");
     let after = format!("{ended}{}", events(&[more, error]));
     assert_eq!(
@@ -251,7 +251,7 @@ fn a_broken_stream_is_an_error_and_an_ended_one_is_over() {
 fn refusals_are_told_and_reasons_stay_within_the_dialects_words() {
     let body = chat(&[r#"{"refusal":"I "}"#, r#"{"refusal":"cannot."}"#], "content_filter");
     let out = client(Dialect::OpenAiChat, Dialect::Anthropic, &body);
-    assert_eq!(told(Dialect::Anthropic, Shape::Stream, out.as_bytes()).answer, "I cannot.");
+    assert_eq!(decoded(Dialect::Anthropic, Shape::Stream, out.as_bytes()).answer, "I cannot.");
     assert!(out.contains(r#""stop_reason":"refusal""#), "{out}");
     let odd = events(&[r#"{"candidates":[{"content":{"parts":[{"text":"x"}]},"finishReason":"LANGUAGE"}]}"#]);
     assert!(client(Dialect::Gemini, Dialect::OpenAiChat, &odd).contains(r#""finish_reason":"stop""#));

@@ -1,10 +1,9 @@
 //! Output that is no text: pictures, sound, calls that only one dialect has.
 //!
-//! It refuses to know how they are coded. Invariant: a decoder says that there is some, and a translator that cannot carry it
-//! says so in place of leaving it out.
+//! Invariant: a decoder reports it, and a translator that cannot carry it fails in place of leaving it out.
 
-use crate::body::tell;
-use crate::dialects::told;
+use crate::body::transcript_of;
+use crate::dialects::decoded;
 use crate::translate_answers::translated;
 use tokrate_core::FailureKind;
 use tokrate_wire::{Decoder, Dialect, Progress, Shape};
@@ -28,14 +27,14 @@ const BODIES: &[(Dialect, Shape, &str, bool)] = &[
 ];
 
 #[test]
-fn output_that_is_no_text_is_said_once_and_is_no_text() {
+fn output_that_is_no_text_is_reported_once_and_is_no_text() {
     for (dialect, shape, body, is_there) in BODIES {
-        let lines = tell(Decoder::new(*dialect, *shape), &[body.as_bytes()]);
-        let said = lines.iter().filter(|line| *line == "opaque").count();
-        assert_eq!(said, usize::from(*is_there), "{body}: {lines:?}");
-        let told = told(*dialect, *shape, body.as_bytes());
-        assert_eq!((told.answer.as_str(), told.done), ("", 1), "{body}");
-        assert!(told.finish.is_some() && told.calls.is_empty(), "{body}: {told:?}");
+        let lines = transcript_of(Decoder::new(*dialect, *shape), &[body.as_bytes()]);
+        let lines = lines.iter().filter(|line| *line == "opaque").count();
+        assert_eq!(lines, usize::from(*is_there), "{body}: {lines:?}");
+        let decoded = decoded(*dialect, *shape, body.as_bytes());
+        assert_eq!((decoded.answer.as_str(), decoded.done), ("", 1), "{body}");
+        assert!(decoded.finish.is_some() && decoded.calls.is_empty(), "{body}: {decoded:?}");
     }
 }
 

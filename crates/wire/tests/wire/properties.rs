@@ -1,8 +1,8 @@
 //! Properties over arbitrary texts, shapes and chunkings.
 //!
-//! It refuses to look inside. Invariant: what the encoder writes the decoder tells, and the template is invisible.
+//! Invariant: what the encoder writes the decoder reads, with and without the template.
 
-use crate::body::{decoder, tell};
+use crate::body::{decoder, transcript_of};
 use proptest::prelude::*;
 use tokrate_core::{Channel, FinishReason, Usage};
 use tokrate_wire::{Answer, Dialect, Encoder, Piece, Shape};
@@ -56,13 +56,13 @@ fn pieces() -> impl Strategy<Value = Vec<Owned>> {
 fn encoded(pieces: &[Owned], id: &str, model: &str) -> (Vec<u8>, Vec<String>) {
     let mut encoder = Encoder::new(Dialect::OpenAiChat, Shape::Stream, id, model, 1_784_300_000);
     let mut body = Vec::new();
-    let mut told = Vec::new();
+    let mut decoded = Vec::new();
     let mut named = model.is_empty();
     let mut called = false;
     for piece in pieces {
         // Errors and the end mark name no model.
         if !named && !matches!(piece, Owned::Done | Owned::Failed(_)) {
-            told.push(format!("model {model:?}"));
+            decoded.push(format!("model {model:?}"));
             named = true;
         }
         let (piece, line) = match piece {
@@ -72,12 +72,12 @@ fn encoded(pieces: &[Owned], id: &str, model: &str) -> (Vec<u8>, Vec<String>) {
                 let first = *channel == Channel::Tool && !called;
                 if first {
                     called = true;
-                    told.push("tool call 0 \"\" \"\"".to_owned());
+                    decoded.push("tool call 0 \"\" \"\"".to_owned());
                 }
                 let line = if text.is_empty() { "empty".to_owned() } else { format!("{name} {text:?}") };
                 encoder.encode_event(&Piece::Text { channel: *channel, text }, &mut body);
                 if !text.is_empty() || !first {
-                    told.push(line);
+                    decoded.push(line);
                 }
                 continue;
             }
@@ -96,9 +96,9 @@ fn encoded(pieces: &[Owned], id: &str, model: &str) -> (Vec<u8>, Vec<String>) {
             }
         };
         encoder.encode_event(&piece, &mut body);
-        told.push(line);
+        decoded.push(line);
     }
-    (body, told)
+    (body, decoded)
 }
 
 fn cut<'b>(body: &'b [u8], cuts: &[prop::sample::Index]) -> Vec<&'b [u8]> {
@@ -166,23 +166,23 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
     #[test]
-    fn what_is_encoded_is_told_in_any_chunking(
+    fn what_is_encoded_is_decoded_in_any_chunking(
         pieces in pieces(),
         names in (any::<String>(), any::<String>()),
         cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..12),
     ) {
         let (body, expected) = encoded(&pieces, &names.0, &names.1);
-        prop_assert_eq!(&tell(decoder(Shape::Stream), &[&body]), &expected);
-        prop_assert_eq!(&tell(decoder(Shape::Stream), &cut(&body, &cuts)), &expected);
-        prop_assert_eq!(&tell(decoder(Shape::Stream).without_template(), &cut(&body, &cuts)), &expected);
+        prop_assert_eq!(&transcript_of(decoder(Shape::Stream), &[&body]), &expected);
+        prop_assert_eq!(&transcript_of(decoder(Shape::Stream), &cut(&body, &cuts)), &expected);
+        prop_assert_eq!(&transcript_of(decoder(Shape::Stream).without_template(), &cut(&body, &cuts)), &expected);
     }
 
     #[test]
-    fn a_whole_answer_is_told(reasoning in any::<String>(), answer in any::<String>(), finish in finish(), usage in prop::option::of(usage())) {
+    fn a_whole_answer_is_decoded(reasoning in any::<String>(), answer in any::<String>(), finish in finish(), usage in prop::option::of(usage())) {
         let encoder = Encoder::new(Dialect::OpenAiChat, Shape::Whole, "i", "m", 7);
         let whole = Answer { reasoning: &reasoning, answer: &answer, tools: &[], finish, usage, timings: None };
         let body = encoder.encode_whole(&whole);
-        let said = tell(decoder(Shape::Whole), &[&body]);
+        let reply = transcript_of(decoder(Shape::Whole), &[&body]);
         let mut expected = vec!["model \"m\"".to_owned()];
         if !reasoning.is_empty() {
             expected.push(format!("reasoning {reasoning:?}"));
@@ -191,9 +191,9 @@ proptest! {
             expected.push(format!("answer {answer:?}"));
         }
         expected.push(format!("finish {}", finish.name()));
-        prop_assert!(said.starts_with(&expected), "{:?}", said);
-        prop_assert_eq!(said.len(), expected.len() + 1 + usize::from(usage.is_some()));
-        prop_assert_eq!(said.last().unwrap(), "done");
+        prop_assert!(reply.starts_with(&expected), "{:?}", reply);
+        prop_assert_eq!(reply.len(), expected.len() + 1 + usize::from(usage.is_some()));
+        prop_assert_eq!(reply.last().unwrap(), "done");
     }
 
     #[test]
@@ -209,14 +209,14 @@ proptest! {
                 body[at.index(length)] = byte;
             }
         }
-        let expected = tell(decoder(Shape::Stream).without_template(), &[&body]);
-        prop_assert_eq!(&tell(decoder(Shape::Stream), &[&body]), &expected);
-        prop_assert_eq!(&tell(decoder(Shape::Stream), &cut(&body, &cuts)), &expected);
+        let expected = transcript_of(decoder(Shape::Stream).without_template(), &[&body]);
+        prop_assert_eq!(&transcript_of(decoder(Shape::Stream), &[&body]), &expected);
+        prop_assert_eq!(&transcript_of(decoder(Shape::Stream), &cut(&body, &cuts)), &expected);
     }
 
     #[test]
-    fn any_bytes_in_any_chunking_say_the_same(body in any::<Vec<u8>>(), cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..6), whole in any::<bool>()) {
+    fn any_bytes_in_any_chunking_decode_to_the_same(body in any::<Vec<u8>>(), cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..6), whole in any::<bool>()) {
         let shape = if whole { Shape::Whole } else { Shape::Stream };
-        prop_assert_eq!(tell(decoder(shape), &cut(&body, &cuts)), tell(decoder(shape), &[&body]));
+        prop_assert_eq!(transcript_of(decoder(shape), &cut(&body, &cuts)), transcript_of(decoder(shape), &[&body]));
     }
 }

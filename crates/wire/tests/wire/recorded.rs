@@ -1,8 +1,8 @@
-//! Recorded exchanges, each decoded and compared with a second, simple reading: those of the repository, and those of
-//! providers that lie beside it on some machines and may not be copied.
+//! Recorded exchanges, each decoded and compared with a second, simple reading that shares no code with the decoder:
+//! those of the repository, and those of providers that lie beside it on some machines and may not be copied.
 //!
-//! It refuses to share code with the decoder. Invariant: a test that reads recordings names some that must be there, so that
-//! none passes without having looked at anything.
+//! Invariant: a test that reads recordings names some that must be there, so that none passes without having looked at
+//! anything.
 
 use crate::body::{check_everywhere, decoder};
 use serde_json::Value;
@@ -21,7 +21,7 @@ pub fn shared() -> Option<PathBuf> {
     folder.is_dir().then_some(folder)
 }
 
-/// Every recorded answer of the repository whose name begins so: what the simulated engine and a scripted provider said.
+/// Every recorded answer of the repository whose name begins so: those of the simulated engine and a scripted provider.
 /// Fails unless those that are named are among them.
 pub fn own_answers(dialect: Dialect, named: &[&str]) -> Vec<(String, Vec<u8>)> {
     let begins = format!("{}-", dialect.name());
@@ -62,7 +62,7 @@ pub fn files(folder: &Path, wanted: impl Fn(&str) -> bool) -> Vec<(String, Vec<u
 
 /// What an answer says in all.
 #[derive(PartialEq, Debug, Default)]
-pub struct Told {
+pub struct Decoded {
     pub reasoning: String,
     pub answer: String,
     pub tool: String,
@@ -72,69 +72,69 @@ pub struct Told {
     pub done: bool,
 }
 
-fn told_by_events(body: &[u8], shape: Shape) -> Told {
+fn told_by_events(body: &[u8], shape: Shape) -> Decoded {
     told_by_events_of(Dialect::OpenAiChat, body, shape)
 }
 
 /// The same in any dialect.
-pub fn told_by_events_of(dialect: Dialect, body: &[u8], shape: Shape) -> Told {
+pub fn told_by_events_of(dialect: Dialect, body: &[u8], shape: Shape) -> Decoded {
     let mut batch = EventBatch::new();
     let mut decoder = Decoder::new(dialect, shape);
     decoder.push(Tick::ZERO, body, &mut batch);
     decoder.end(Tick::ZERO, &mut batch);
-    let mut told = Told::default();
+    let mut decoded = Decoded::default();
     for event in batch.events() {
         match event.what {
             What::Text { channel, text } => match channel {
-                Channel::Reasoning => told.reasoning.push_str(batch.text(text)),
-                Channel::Answer => told.answer.push_str(batch.text(text)),
-                Channel::Tool => told.tool.push_str(batch.text(text)),
+                Channel::Reasoning => decoded.reasoning.push_str(batch.text(text)),
+                Channel::Answer => decoded.answer.push_str(batch.text(text)),
+                Channel::Tool => decoded.tool.push_str(batch.text(text)),
             },
-            What::Finish(reason) => told.finish = Some(reason),
-            What::Usage(usage) => told.usage = Some(told.usage.unwrap_or_default().updated_by(usage)),
-            What::Model(name) => told.model = batch.text(name).to_owned(),
-            What::Done => told.done = true,
-            What::ToolCall { name, .. } => told.tool.push_str(batch.text(name)),
+            What::Finish(reason) => decoded.finish = Some(reason),
+            What::Usage(usage) => decoded.usage = Some(decoded.usage.unwrap_or_default().updated_by(usage)),
+            What::Model(name) => decoded.model = batch.text(name).to_owned(),
+            What::Done => decoded.done = true,
+            What::ToolCall { name, .. } => decoded.tool.push_str(batch.text(name)),
             What::Timings(_) | What::Unknown { .. } => {}
             What::Empty | What::Opaque | What::Failed { .. } | What::Odd(_) => {}
         }
     }
-    told
+    decoded
 }
 
 /// The second reading: whole lines, whole JSON values.
-fn told_by_values(body: &str) -> Told {
-    let mut told = Told::default();
+fn decoded_by_values(body: &str) -> Decoded {
+    let mut decoded = Decoded::default();
     if body.trim_start().starts_with('{') {
-        read_value(&serde_json::from_str(body).unwrap(), "message", &mut told);
-        told.done = true;
-        return told;
+        read_value(&serde_json::from_str(body).unwrap(), "message", &mut decoded);
+        decoded.done = true;
+        return decoded;
     }
     for line in body.lines() {
         match line.strip_prefix("data: ") {
-            Some("[DONE]") => told.done = true,
-            Some(json) => read_value(&serde_json::from_str(json).unwrap(), "delta", &mut told),
+            Some("[DONE]") => decoded.done = true,
+            Some(json) => read_value(&serde_json::from_str(json).unwrap(), "delta", &mut decoded),
             None => assert!(line.is_empty(), "a line of a kind that the second reading does not know: {line}"),
         }
     }
-    told
+    decoded
 }
 
-fn read_value(value: &Value, answer: &str, told: &mut Told) {
-    told.model = value["model"].as_str().map_or(std::mem::take(&mut told.model), str::to_owned);
+fn read_value(value: &Value, answer: &str, decoded: &mut Decoded) {
+    decoded.model = value["model"].as_str().map_or(std::mem::take(&mut decoded.model), str::to_owned);
     for choice in value["choices"].as_array().into_iter().flatten() {
-        let said = &choice[answer];
-        let text = |field: &str| said[field].as_str().unwrap_or("");
-        told.reasoning +=
+        let reply = &choice[answer];
+        let text = |field: &str| reply[field].as_str().unwrap_or("");
+        decoded.reasoning +=
             if text("reasoning_content").is_empty() { text("reasoning") } else { text("reasoning_content") };
-        told.answer += text("content");
-        told.answer += text("refusal");
-        for call in said["tool_calls"].as_array().into_iter().flatten() {
-            told.tool += call["function"]["name"].as_str().unwrap_or("");
-            told.tool += call["function"]["arguments"].as_str().unwrap_or("");
+        decoded.answer += text("content");
+        decoded.answer += text("refusal");
+        for call in reply["tool_calls"].as_array().into_iter().flatten() {
+            decoded.tool += call["function"]["name"].as_str().unwrap_or("");
+            decoded.tool += call["function"]["arguments"].as_str().unwrap_or("");
         }
-        told.finish = match choice["finish_reason"].as_str() {
-            None => told.finish,
+        decoded.finish = match choice["finish_reason"].as_str() {
+            None => decoded.finish,
             Some("stop") => Some(FinishReason::Stop),
             Some("length") => Some(FinishReason::Length),
             Some("tool_calls") => Some(FinishReason::ToolCalls),
@@ -152,7 +152,7 @@ fn read_value(value: &Value, answer: &str, told: &mut Told) {
         }
         let cached_input = usage["prompt_tokens_details"]["cached_tokens"].as_u64();
         let cache_write_input = usage["prompt_tokens_details"]["cache_write_tokens"].as_u64();
-        told.usage = Some(Usage { input, output, reasoning, cached_input, cache_write_input });
+        decoded.usage = Some(Usage { input, output, reasoning, cached_input, cache_write_input });
     }
 }
 
@@ -199,7 +199,7 @@ fn every_recorded_chat_answer_says_what_a_simple_reading_says() {
         assert!(answers.len() - before >= 26, "{} answers", answers.len());
     }
     for (name, body) in &answers {
-        let expected = told_by_values(std::str::from_utf8(body).unwrap());
+        let expected = decoded_by_values(std::str::from_utf8(body).unwrap());
         let empty = [&expected.reasoning, &expected.answer, &expected.tool].iter().all(|text| text.is_empty());
         assert!(!empty || name.ends_with("gemini_zero_completion_tokens.json"), "{name}: nothing is compared");
         for shape in [Shape::Stream, Shape::Whole] {
@@ -221,7 +221,7 @@ fn every_recorded_chat_answer_survives_splits_cuts_and_garbled_bytes() {
     for (_, body) in &bodies {
         if body.contains(&b'\r') || std::str::from_utf8(body).is_err() {
             // Binary recordings for other dialects: nothing is expected of them but that they are survived.
-            crate::body::tell(decoder(Shape::Stream), &[body]);
+            crate::body::transcript_of(decoder(Shape::Stream), &[body]);
         } else {
             check_everywhere(body, Shape::Stream);
         }

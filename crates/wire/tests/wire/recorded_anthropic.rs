@@ -1,9 +1,10 @@
-//! Recorded answers and requests in Anthropic's dialect, compared with a second, simple reading.
+//! Recorded answers and requests in Anthropic's dialect, compared with a second, simple reading that shares no code
+//! with the decoder.
 //!
-//! It refuses to share code with the decoder. Invariant: recordings that must be there are named.
+//! Invariant: recordings that must be there are named.
 
 use crate::body::check_everywhere_in;
-use crate::recorded::{Told, ends_well, files, own, own_answers, own_requests, shared, told_by_events_of};
+use crate::recorded::{Decoded, ends_well, files, own, own_answers, own_requests, shared, told_by_events_of};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use tokrate_core::{FinishReason, Usage};
@@ -12,20 +13,20 @@ use tokrate_wire::{Dialect, Shape, decode_request, encode_request};
 const DIALECT: Dialect = Dialect::Anthropic;
 
 /// The second reading: whole lines, whole JSON values.
-fn told_by_values(body: &str) -> Told {
-    let mut told = Told::default();
+fn decoded_by_values(body: &str) -> Decoded {
+    let mut decoded = Decoded::default();
     if body.trim_start().starts_with('{') {
         let message: Value = serde_json::from_str(body).unwrap();
         for block in message["content"].as_array().into_iter().flatten() {
-            read_block(block, &mut told);
+            read_block(block, &mut decoded);
             if block["type"] == "tool_use" {
-                told.tool += &block["input"].to_string();
+                decoded.tool += &block["input"].to_string();
             }
         }
-        read_end(&message, &message["usage"], &mut told);
-        told.model = message["model"].as_str().unwrap().to_owned();
-        told.done = true;
-        return told;
+        read_end(&message, &message["usage"], &mut decoded);
+        decoded.model = message["model"].as_str().unwrap().to_owned();
+        decoded.done = true;
+        return decoded;
     }
     for line in body.lines() {
         let Some(json) = line.strip_prefix("data:") else {
@@ -36,37 +37,37 @@ fn told_by_values(body: &str) -> Told {
         let text = |field: &str| event["delta"][field].as_str().unwrap();
         match event["type"].as_str().unwrap() {
             "message_start" => {
-                told.model = event["message"]["model"].as_str().unwrap().to_owned();
+                decoded.model = event["message"]["model"].as_str().unwrap().to_owned();
                 let mut usage = event["message"]["usage"].clone();
                 usage["output_tokens"] = Value::Null;
-                read_end(&Value::Null, &usage, &mut told);
+                read_end(&Value::Null, &usage, &mut decoded);
             }
-            "content_block_start" => read_block(&event["content_block"], &mut told),
+            "content_block_start" => read_block(&event["content_block"], &mut decoded),
             "content_block_delta" => match event["delta"]["type"].as_str().unwrap() {
-                "text_delta" => told.answer += text("text"),
-                "thinking_delta" => told.reasoning += text("thinking"),
-                "input_json_delta" => told.tool += text("partial_json"),
+                "text_delta" => decoded.answer += text("text"),
+                "thinking_delta" => decoded.reasoning += text("thinking"),
+                "input_json_delta" => decoded.tool += text("partial_json"),
                 "signature_delta" => {}
                 other => panic!("delta {other}"),
             },
-            "message_delta" => read_end(&event["delta"], &event["usage"], &mut told),
-            "message_stop" => told.done = true,
+            "message_delta" => read_end(&event["delta"], &event["usage"], &mut decoded),
+            "message_stop" => decoded.done = true,
             "content_block_stop" | "ping" => {}
             other => panic!("event {other}"),
         }
     }
-    told
+    decoded
 }
 
-fn read_block(block: &Value, told: &mut Told) {
-    told.answer += block["text"].as_str().unwrap_or("");
-    told.reasoning += block["thinking"].as_str().unwrap_or("");
-    told.tool += block["name"].as_str().unwrap_or("");
+fn read_block(block: &Value, decoded: &mut Decoded) {
+    decoded.answer += block["text"].as_str().unwrap_or("");
+    decoded.reasoning += block["thinking"].as_str().unwrap_or("");
+    decoded.tool += block["name"].as_str().unwrap_or("");
 }
 
-fn read_end(message: &Value, usage: &Value, told: &mut Told) {
-    told.finish = match message["stop_reason"].as_str() {
-        None => told.finish,
+fn read_end(message: &Value, usage: &Value, decoded: &mut Decoded) {
+    decoded.finish = match message["stop_reason"].as_str() {
+        None => decoded.finish,
         Some("end_turn" | "stop_sequence") => Some(FinishReason::Stop),
         Some("max_tokens") => Some(FinishReason::Length),
         Some("tool_use") => Some(FinishReason::ToolCalls),
@@ -77,7 +78,7 @@ fn read_end(message: &Value, usage: &Value, told: &mut Told) {
     let (cached_input, cache_write_input) = (count("cache_read_input_tokens"), count("cache_creation_input_tokens"));
     let input = count("input_tokens").map(|input| input + cached_input.unwrap_or(0) + cache_write_input.unwrap_or(0));
     let later = Usage { input, output: count("output_tokens"), reasoning: None, cached_input, cache_write_input };
-    told.usage = Some(told.usage.unwrap_or_default().updated_by(later));
+    decoded.usage = Some(decoded.usage.unwrap_or_default().updated_by(later));
 }
 
 /// Answers that must be there, of each kind.
@@ -109,8 +110,8 @@ fn answers() -> Vec<(String, Vec<u8>)> {
 }
 
 /// The JSON of tools without regard to the order of its fields and to how its letters are escaped.
-fn same(mut told: Told) -> Told {
-    let (mut tools, mut rest) = (String::new(), told.tool.as_str());
+fn same(mut decoded: Decoded) -> Decoded {
+    let (mut tools, mut rest) = (String::new(), decoded.tool.as_str());
     while let Some(start) = rest.find('{') {
         let mut values = serde_json::Deserializer::from_str(&rest[start..]).into_iter::<Value>();
         let Some(Ok(value)) = values.next() else { break };
@@ -118,12 +119,12 @@ fn same(mut told: Told) -> Told {
         rest = &rest[start + values.byte_offset()..];
     }
     tools += rest;
-    told.tool = tools;
-    told
+    decoded.tool = tools;
+    decoded
 }
 
 #[test]
-fn every_recorded_answer_says_what_a_simple_reading_says() {
+fn every_recorded_answer_decodes_as_a_simple_reading_does() {
     let mut answers = answers();
     answers.retain(|(name, _)| ends_well(name));
     assert!(answers.len() >= 20, "{} answers", answers.len());
@@ -131,7 +132,7 @@ fn every_recorded_answer_says_what_a_simple_reading_says() {
     assert_eq!(llama.len(), 2);
     answers.extend(llama);
     for (name, body) in &answers {
-        let expected = same(told_by_values(std::str::from_utf8(body).unwrap()));
+        let expected = same(decoded_by_values(std::str::from_utf8(body).unwrap()));
         let silent = [&expected.reasoning, &expected.answer, &expected.tool].iter().all(|text| text.is_empty());
         let is_refusal = expected.finish == Some(FinishReason::ContentFilter);
         assert!(

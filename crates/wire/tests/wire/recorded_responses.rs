@@ -1,9 +1,10 @@
-//! Recorded answers and requests of the Responses API, compared with a second, simple reading.
+//! Recorded answers and requests of the Responses API, compared with a second, simple reading that shares no code with
+//! the decoder.
 //!
-//! It refuses to share code with the decoder. Invariant: recordings that must be there are named.
+//! Invariant: recordings that must be there are named.
 
 use crate::body::check_everywhere_in;
-use crate::recorded::{Told, ends_well, files, own, own_answers, own_requests, shared, told_by_events_of};
+use crate::recorded::{Decoded, ends_well, files, own, own_answers, own_requests, shared, told_by_events_of};
 use serde_json::Value;
 use tokrate_core::{FinishReason, Usage};
 use tokrate_wire::{Dialect, Shape, decode_request, encode_request};
@@ -11,15 +12,15 @@ use tokrate_wire::{Dialect, Shape, decode_request, encode_request};
 const DIALECT: Dialect = Dialect::OpenAiResponses;
 
 /// The second reading: whole lines, whole JSON values; of a stream the deltas and the last event.
-fn told_by_values(body: &str) -> Told {
-    let mut told = Told::default();
+fn decoded_by_values(body: &str) -> Decoded {
+    let mut decoded = Decoded::default();
     if body.trim_start().starts_with('{') {
         let response: Value = serde_json::from_str(body).unwrap();
         for item in response["output"].as_array().into_iter().flatten() {
-            read_item(item, &mut told);
+            read_item(item, &mut decoded);
         }
-        read_end(&response, &mut told);
-        return told;
+        read_end(&response, &mut decoded);
+        return decoded;
     }
     for line in body.lines() {
         let Some(json) = line.strip_prefix("data: ") else {
@@ -32,37 +33,37 @@ fn told_by_values(body: &str) -> Told {
         let event: Value = serde_json::from_str(json).unwrap();
         let delta = event["delta"].as_str().unwrap_or("");
         match event["type"].as_str().unwrap() {
-            "response.output_text.delta" | "response.refusal.delta" => told.answer += delta,
-            "response.reasoning_text.delta" | "response.reasoning_summary_text.delta" => told.reasoning += delta,
-            "response.function_call_arguments.delta" | "response.custom_tool_call_input.delta" => told.tool += delta,
-            "response.output_item.added" => told.tool += event["item"]["name"].as_str().unwrap_or(""),
-            "response.completed" | "response.incomplete" => read_end(&event["response"], &mut told),
+            "response.output_text.delta" | "response.refusal.delta" => decoded.answer += delta,
+            "response.reasoning_text.delta" | "response.reasoning_summary_text.delta" => decoded.reasoning += delta,
+            "response.function_call_arguments.delta" | "response.custom_tool_call_input.delta" => decoded.tool += delta,
+            "response.output_item.added" => decoded.tool += event["item"]["name"].as_str().unwrap_or(""),
+            "response.completed" | "response.incomplete" => read_end(&event["response"], &mut decoded),
             other => assert!(!other.ends_with(".delta"), "{other}"),
         }
     }
-    told
+    decoded
 }
 
-fn read_item(item: &Value, told: &mut Told) {
+fn read_item(item: &Value, decoded: &mut Decoded) {
     let parts = ["summary", "content"].into_iter().flat_map(|field| item[field].as_array().into_iter().flatten());
     for part in parts {
         match part["type"].as_str().unwrap() {
-            "output_text" => told.answer += part["text"].as_str().unwrap(),
-            "refusal" => told.answer += part["refusal"].as_str().unwrap(),
-            "reasoning_text" | "summary_text" => told.reasoning += part["text"].as_str().unwrap(),
+            "output_text" => decoded.answer += part["text"].as_str().unwrap(),
+            "refusal" => decoded.answer += part["refusal"].as_str().unwrap(),
+            "reasoning_text" | "summary_text" => decoded.reasoning += part["text"].as_str().unwrap(),
             other => panic!("part {other}"),
         }
     }
     for field in ["name", "arguments", "input"] {
-        told.tool += item[field].as_str().unwrap_or("");
+        decoded.tool += item[field].as_str().unwrap_or("");
     }
 }
 
-fn read_end(response: &Value, told: &mut Told) {
-    told.model = response["model"].as_str().unwrap().to_owned();
-    told.done = true;
-    told.finish = match response["status"].as_str().unwrap() {
-        "completed" if told.tool.is_empty() => Some(FinishReason::Stop),
+fn read_end(response: &Value, decoded: &mut Decoded) {
+    decoded.model = response["model"].as_str().unwrap().to_owned();
+    decoded.done = true;
+    decoded.finish = match response["status"].as_str().unwrap() {
+        "completed" if decoded.tool.is_empty() => Some(FinishReason::Stop),
         "completed" => Some(FinishReason::ToolCalls),
         "incomplete" if response["incomplete_details"]["reason"] == "max_output_tokens" => Some(FinishReason::Length),
         "incomplete" => Some(FinishReason::Other),
@@ -70,7 +71,7 @@ fn read_end(response: &Value, told: &mut Told) {
     };
     let usage = &response["usage"];
     if usage.is_object() {
-        told.usage = Some(Usage {
+        decoded.usage = Some(Usage {
             input: usage["input_tokens"].as_u64(),
             output: usage["output_tokens"].as_u64(),
             reasoning: usage["output_tokens_details"]["reasoning_tokens"].as_u64(),
@@ -108,7 +109,7 @@ fn answers() -> Vec<(String, Vec<u8>)> {
 }
 
 #[test]
-fn every_recorded_answer_says_what_a_simple_reading_says() {
+fn every_recorded_answer_decodes_as_a_simple_reading_does() {
     let mut answers = answers();
     answers.retain(|(name, _)| ends_well(name));
     assert!(answers.len() >= 18, "{} answers", answers.len());
@@ -116,7 +117,7 @@ fn every_recorded_answer_says_what_a_simple_reading_says() {
     assert_eq!(llama.len(), 3);
     answers.extend(llama);
     for (name, body) in &answers {
-        let expected = told_by_values(std::str::from_utf8(body).unwrap());
+        let expected = decoded_by_values(std::str::from_utf8(body).unwrap());
         let silent = [&expected.reasoning, &expected.answer, &expected.tool].iter().all(|text| text.is_empty());
         assert!(!silent || name.ends_with("stream-image.json"), "{name}: nothing is compared");
         for shape in [Shape::Stream, Shape::Whole] {
@@ -169,11 +170,11 @@ fn every_recorded_request_is_read_and_written_again() {
 
 /// Every text of a conversation, in order. A text alone is the user's, and instructions are what the system says first.
 fn conversation(request: &Value) -> Vec<String> {
-    let said = |role: &str, field: &str| {
+    let reply = |role: &str, field: &str| {
         let role = request[field].is_string().then(|| role.to_owned());
         role.into_iter().chain(words(&request[field]))
     };
-    said("system", "instructions").chain(said("user", "input")).collect()
+    reply("system", "instructions").chain(reply("user", "input")).collect()
 }
 
 fn words(value: &Value) -> Vec<String> {
@@ -181,7 +182,7 @@ fn words(value: &Value) -> Vec<String> {
         Value::String(text) => vec![text.clone()],
         Value::Array(values) => values.iter().flat_map(words).collect(),
         Value::Object(fields) => {
-            let said = |field: &&str| fields.get(*field).map(words).unwrap_or_default();
+            let reply = |field: &&str| fields.get(*field).map(words).unwrap_or_default();
             let named = [
                 "role",
                 "text",
@@ -196,7 +197,7 @@ fn words(value: &Value) -> Vec<String> {
                 "output",
                 "content",
             ];
-            named.iter().flat_map(said).collect()
+            named.iter().flat_map(reply).collect()
         }
         _ => Vec::new(),
     }

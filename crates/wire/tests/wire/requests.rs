@@ -1,7 +1,7 @@
-//! Requests of the dialects that have more to say than texts: whatever is written is read again as it was.
+//! Requests of the dialects with structured content: whatever is written is read again as it was.
 //!
-//! It refuses to look at the bytes. Invariant: conversations are generated in the one form in which the dialects divide
-//! them into messages; what a dialect has no place for is left out.
+//! Invariant: conversations are generated in the one form in which the dialects divide them into messages; what a
+//! dialect has no place for is left out.
 
 use proptest::prelude::*;
 use tokrate_core::{ChatRequest, Content, Image, Message, Role, Tool, ToolChoice};
@@ -26,20 +26,20 @@ fn turn() -> impl Strategy<Value = Vec<Message>> {
         (any::<String>(), any::<String>(), any::<String>(), prop::collection::vec(picture(), 0..2), any::<bool>());
     (parts(), thought, prop::option::of(any::<String>()), prop::collection::vec(call, 0..3)).prop_map(
         |(asked, thought, text, calls)| {
-            let mut said: Vec<Content> =
+            let mut sent: Vec<Content> =
                 thought.into_iter().map(|(text, signature)| Content::Reasoning { text, signature }).collect();
-            said.extend(text.map(Content::Text));
+            sent.extend(text.map(Content::Text));
             let mut results = Vec::new();
             for (id, name, text, pictures, failed) in calls {
                 let arguments = serde_json::json!({ &name: [text] }).to_string();
                 let mut content = vec![Content::ToolResult { id: id.clone(), name: String::new(), text, failed }];
                 content.extend(pictures);
                 results.push(Message { role: Role::Tool, content });
-                said.push(Content::ToolCall { id, name, arguments });
+                sent.push(Content::ToolCall { id, name, arguments });
             }
             let mut messages = vec![Message { role: Role::User, content: asked }];
-            if !said.is_empty() {
-                messages.push(Message { role: Role::Assistant, content: said });
+            if !sent.is_empty() {
+                messages.push(Message { role: Role::Assistant, content: sent });
             }
             messages.extend(results);
             messages

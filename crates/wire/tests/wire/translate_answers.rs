@@ -1,9 +1,9 @@
-//! Answers of one dialect told in another, for every pair.
+//! Answers of one dialect translated into another, for every pair.
 //!
-//! It refuses to know any dialect's spelling, only what it has words for. Invariant: the client's decoder reads what the
-//! upstream's would have read, as far as the client's dialect can say it, and a broken answer never looks complete.
+//! Invariant: the client's decoder reads what the upstream's would have read, as far as the client's dialect has a
+//! place for it, and a broken answer never looks complete.
 
-use crate::dialects::{Said, Told, cut, dialect, encoded, is_plain, said, told};
+use crate::dialects::{Decoded, Reply, cut, decoded, dialect, encoded, is_plain, reply};
 use proptest::prelude::*;
 use tokrate_core::{EventBatch, FailureKind, FinishReason, Tick};
 use tokrate_wire::{AnswerTranslator, Dialect, Progress, Shape};
@@ -46,22 +46,22 @@ pub fn check_blocks(out: &[u8]) {
 }
 
 /// What the client should read of an upstream's answer.
-fn expected(from: Dialect, to: Dialect, shape: Shape, usage: bool, said: &Said) -> Told {
+fn expected(from: Dialect, to: Dialect, shape: Shape, usage: bool, reply: &Reply) -> Decoded {
     let asked_for = matches!(to, Dialect::OpenAiChat | Dialect::OpenAiCompletions) && shape != Shape::Whole;
-    let (reasoning, answer) = (said.reasoning.concat(), said.answer.concat());
-    let calls = if is_plain(from) { &[][..] } else { &said.calls[..] };
+    let (reasoning, answer) = (reply.reasoning.concat(), reply.answer.concat());
+    let calls = if is_plain(from) { &[][..] } else { &reply.calls[..] };
     let calls = calls.iter().map(|(name, parts)| (String::new(), name.clone(), parts.concat())).collect();
-    let finish = match said.finish {
+    let finish = match reply.finish {
         FinishReason::ToolCalls if is_plain(from) => FinishReason::Stop,
         reason => reason,
     };
-    // In a dialect with one text, thoughts come as part of it; to one they are not told.
-    Told {
+    // In a dialect with one text, reasoning comes as part of it; into such a dialect it is not translated.
+    Decoded {
         reasoning: if is_plain(from) || is_plain(to) { String::new() } else { reasoning.clone() },
         answer: if is_plain(from) { reasoning + &answer } else { answer },
         calls,
         finish: Some(finish),
-        usage: Some(said.usage).filter(|_| usage || !asked_for),
+        usage: Some(reply.usage).filter(|_| usage || !asked_for),
         model: Some("alias".to_owned()),
         done: 1,
         opaque: false,
@@ -70,9 +70,9 @@ fn expected(from: Dialect, to: Dialect, shape: Shape, usage: bool, said: &Said) 
 }
 
 /// The same without the identifiers of calls, which some dialects do not have.
-fn without_ids(mut told: Told) -> Told {
-    told.calls.iter_mut().for_each(|call| call.0.clear());
-    told
+fn without_ids(mut decoded: Decoded) -> Decoded {
+    decoded.calls.iter_mut().for_each(|call| call.0.clear());
+    decoded
 }
 
 fn shapes() -> impl Strategy<Value = Shape> {
@@ -87,15 +87,15 @@ proptest! {
         from in dialect(),
         shape in shapes(),
         usage: bool,
-        said in said(),
+        reply in reply(),
         cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..10),
     ) {
-        let upstream = encoded(from, Shape::Stream, &said);
+        let upstream = encoded(from, Shape::Stream, &reply);
         for to in Dialect::ALL {
             let (out, progress) = translated(from, to, shape, usage, &[&upstream]);
             let context = format!("{from:?} to {to:?}: {}", String::from_utf8_lossy(&out));
             prop_assert_eq!(&translated(from, to, shape, usage, &cut(&upstream, &cuts)).0, &out, "{}", context);
-            if is_plain(to) && !is_plain(from) && !said.calls.is_empty() {
+            if is_plain(to) && !is_plain(from) && !reply.calls.is_empty() {
                 prop_assert_eq!(progress, Progress::Failed(FailureKind::Untranslatable), "{}", context);
                 continue;
             }
@@ -103,13 +103,13 @@ proptest! {
             if to == Dialect::Anthropic && shape != Shape::Whole {
                 check_blocks(&out);
             }
-            let read = told(to, shape, &out);
+            let read = decoded(to, shape, &out);
             let calls: Vec<&str> = read.calls.iter().map(|call| call.0.as_str()).collect();
             if !matches!(to, Dialect::OllamaChat | Dialect::OllamaGenerate) {
                 prop_assert!(calls.iter().all(|id| !id.is_empty()), "{}", context);
                 prop_assert!(calls.windows(2).all(|pair| pair[0] != pair[1]), "{}", context);
             }
-            prop_assert_eq!(without_ids(read), expected(from, to, shape, usage, &said), "{}", context);
+            prop_assert_eq!(without_ids(read), expected(from, to, shape, usage, &reply), "{}", context);
         }
     }
 
@@ -118,12 +118,12 @@ proptest! {
         from in dialect(),
         to in dialect(),
         shape in shapes(),
-        said in said(),
+        reply in reply(),
         at in any::<prop::sample::Index>(),
     ) {
-        let upstream = encoded(from, Shape::Stream, &said);
+        let upstream = encoded(from, Shape::Stream, &reply);
         let (out, progress) = translated(from, to, shape, true, &[&upstream[..at.index(upstream.len())]]);
-        let read = told(to, shape, &out);
+        let read = decoded(to, shape, &out);
         let context = format!("{from:?} to {to:?}: {}", String::from_utf8_lossy(&out));
         match progress {
             Progress::Complete => prop_assert_eq!((read.done, read.trouble.len()), (1, 0), "{}", context),
@@ -139,11 +139,11 @@ proptest! {
         from in dialect(),
         to in dialect(),
         shape in shapes(),
-        said in said(),
+        reply in reply(),
         garbled in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
         cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..6),
     ) {
-        let mut upstream = encoded(from, Shape::Stream, &said);
+        let mut upstream = encoded(from, Shape::Stream, &reply);
         let length = upstream.len();
         garbled.iter().for_each(|(at, byte)| upstream[at.index(length)] = *byte);
         let whole = translated(from, to, shape, true, &[&upstream]);

@@ -1,9 +1,9 @@
-//! Recorded and hand-written answers of every dialect, told in every other.
+//! Recorded and hand-written answers of every dialect, translated into every other.
 //!
-//! It refuses to know what they should say. Invariant: what the client's decoder reads is what the upstream's would have
-//! read, as far as the client's dialect can say it.
+//! Invariant: what the client's decoder reads is what the upstream's would have read, as far as the client's dialect
+//! has a place for it.
 
-use crate::dialects::{Told, is_plain, told};
+use crate::dialects::{Decoded, decoded, is_plain};
 use crate::recorded::{own, shared};
 use crate::translate_answers::{check_blocks, translated};
 use std::path::{Path, PathBuf};
@@ -67,15 +67,15 @@ fn recording(path: &str) -> Option<Dialect> {
     })
 }
 
-/// What a client of `to` is to read of what was said; `None` if the answer cannot be told there.
-fn expected(to: Dialect, shape: Shape, mut said: Told) -> Option<Told> {
-    if said.opaque || is_plain(to) && !said.calls.is_empty() {
+/// What a client of `to` is to read of an answer; `None` if it cannot be translated.
+fn expected(to: Dialect, shape: Shape, mut reply: Decoded) -> Option<Decoded> {
+    if reply.opaque || is_plain(to) && !reply.calls.is_empty() {
         return None;
     }
     if is_plain(to) {
-        said.reasoning.clear();
+        reply.reasoning.clear();
     }
-    for (id, _, arguments) in &mut said.calls {
+    for (id, _, arguments) in &mut reply.calls {
         id.clear();
         if arguments.trim().is_empty() {
             "{}".clone_into(arguments);
@@ -87,19 +87,19 @@ fn expected(to: Dialect, shape: Shape, mut said: Told) -> Option<Told> {
         }
         without_blanks(arguments);
     }
-    let called = !said.calls.is_empty();
-    said.finish = Some(match said.finish {
+    let called = !reply.calls.is_empty();
+    reply.finish = Some(match reply.finish {
         None | Some(FinishReason::Stop) if called => FinishReason::ToolCalls,
         None => FinishReason::Stop,
         Some(FinishReason::Other) if !matches!(to, Dialect::Gemini) => FinishReason::Stop,
         Some(reason) => reason,
     });
-    if called && to == Dialect::OpenAiResponses && said.finish == Some(FinishReason::Stop) {
+    if called && to == Dialect::OpenAiResponses && reply.finish == Some(FinishReason::Stop) {
         // Here the calls themselves say it.
-        said.finish = Some(FinishReason::ToolCalls);
+        reply.finish = Some(FinishReason::ToolCalls);
     }
-    said.usage = said.usage.map(|usage| carried(usage, to));
-    Some(Told { model: Some("alias".to_owned()), done: 1, trouble: Vec::new(), ..said })
+    reply.usage = reply.usage.map(|usage| carried(usage, to));
+    Some(Decoded { model: Some("alias".to_owned()), done: 1, trouble: Vec::new(), ..reply })
 }
 
 /// The counts that every dialect has a place for.
@@ -116,12 +116,12 @@ fn without_blanks(arguments: &mut String) {
 }
 
 fn check(path: &Path, from: Dialect, body: &[u8]) -> usize {
-    // An answer in one piece is one that was asked for so: Ollama's streams are told from it by that alone.
+    // An answer in one piece is one that was asked for so: Ollama's streams differ from it in that alone.
     let whole = path.extension().is_some_and(|end| end == "json");
-    let said = told(from, if whole { Shape::Whole } else { Shape::Stream }, body);
+    let reply = decoded(from, if whole { Shape::Whole } else { Shape::Stream }, body);
     let mut told_well = 0;
-    if said.trouble.iter().any(|trouble| trouble == "text_after_finish") {
-        // What comes after the end is not told, so that there is nothing to compare.
+    if reply.trouble.iter().any(|trouble| trouble == "text_after_finish") {
+        // What comes after the end is not translated, so that there is nothing to compare.
         return 0;
     }
     for to in Dialect::ALL.into_iter().filter(|to| *to != from) {
@@ -134,11 +134,11 @@ fn check(path: &Path, from: Dialect, body: &[u8]) -> usize {
             let bytes: Vec<&[u8]> = body.chunks(7).collect();
             assert_eq!(translated(from, to, shape, true, &bytes), (out.clone(), progress), "{context}");
             if progress != Progress::Complete {
-                let read = told(to, shape, &out);
+                let read = decoded(to, shape, &out);
                 assert_eq!((read.done, read.trouble.len()), (0, 1), "{context}");
-                let own_tool = said.calls.iter().any(|call| call.1.is_empty());
+                let own_tool = reply.calls.iter().any(|call| call.1.is_empty());
                 assert!(
-                    own_tool || said.opaque || !said.trouble.is_empty() || said.finish.is_none() || is_plain(to),
+                    own_tool || reply.opaque || !reply.trouble.is_empty() || reply.finish.is_none() || is_plain(to),
                     "{context}"
                 );
                 continue;
@@ -146,16 +146,16 @@ fn check(path: &Path, from: Dialect, body: &[u8]) -> usize {
             if to == Dialect::Anthropic && shape == Shape::Stream {
                 check_blocks(&out);
             }
-            let mut read = told(to, shape, &out);
+            let mut read = decoded(to, shape, &out);
             for call in &mut read.calls {
                 call.0.clear();
                 without_blanks(&mut call.2);
             }
-            // Counts that do not fit together are told as they are.
+            // Counts that do not fit together are passed on as they are.
             read.trouble.retain(|trouble| trouble != "implausible_usage");
             read.usage = read.usage.map(|usage| carried(usage, to));
-            let mut expected = expected(to, shape, said.clone()).expect("an answer that was told can be");
-            if expected.usage.is_none() || said.trouble.iter().any(|trouble| trouble == "implausible_usage") {
+            let mut expected = expected(to, shape, reply.clone()).expect("an answer that was translated has a reading");
+            if expected.usage.is_none() || reply.trouble.iter().any(|trouble| trouble == "implausible_usage") {
                 // Anthropic's clients need counts, if only of nothing; what does not fit together does so nowhere.
                 (read.usage, expected.usage) = (None, None);
             }
@@ -174,8 +174,8 @@ fn check(path: &Path, from: Dialect, body: &[u8]) -> usize {
 fn every_fixture_keeps_its_meaning_in_every_other_dialect() {
     let mut answers = answers(&own(""), fixture);
     answers.retain(|(path, ..)| !is_recorded(path));
-    let told: usize = answers.iter().map(|(path, from, body)| check(path, *from, body)).sum();
-    assert!(answers.len() > 50 && told > 400, "{} answers, told {told} times", answers.len());
+    let decoded: usize = answers.iter().map(|(path, from, body)| check(path, *from, body)).sum();
+    assert!(answers.len() > 50 && decoded > 400, "{} answers, translated {decoded} times", answers.len());
 }
 
 #[test]
@@ -186,12 +186,12 @@ fn every_recording_keeps_its_meaning_in_every_other_dialect() {
         let stream = format!("sim/{}-stream.", dialect.name());
         assert!(own.iter().any(|(path, ..)| path.to_str().unwrap().contains(&stream)), "{stream} is missing");
     }
-    let told: usize = own.iter().map(|(path, from, body)| check(path, *from, body)).sum();
-    assert!(own.len() >= 160 && told > 1_000, "{} answers, told {told} times", own.len());
+    let decoded: usize = own.iter().map(|(path, from, body)| check(path, *from, body)).sum();
+    assert!(own.len() >= 160 && decoded > 1_000, "{} answers, translated {decoded} times", own.len());
     if let Some(folder) = shared() {
         let answers = answers(&folder, recording);
-        let told: usize = answers.iter().map(|(path, from, body)| check(path, *from, body)).sum();
-        assert!(answers.len() > 30 && told > 300, "{} answers, told {told} times", answers.len());
+        let decoded: usize = answers.iter().map(|(path, from, body)| check(path, *from, body)).sum();
+        assert!(answers.len() > 30 && decoded > 300, "{} answers, translated {decoded} times", answers.len());
     }
 }
 

@@ -1,7 +1,7 @@
-//! Requests of one dialect put into another.
+//! Requests of one dialect translated into another.
 //!
-//! It refuses to know any dialect's spelling but in the bodies that are shown. Invariant: what a server of the other dialect
-//! reads is what the client said, or the client is told which field stands in the way.
+//! Invariant: a server of the other dialect reads what the client sent, or the client gets an error that names the
+//! field.
 
 use crate::every_request::{calls, images, is_plain, request, routed, texts};
 use proptest::prelude::*;
@@ -15,7 +15,7 @@ fn translated(from: Dialect, to: Dialect, body: &str) -> Result<TranslatedReques
     translate_request(&Dialect::of_path(&path).unwrap(), to, "m", body.as_bytes())
 }
 
-/// Each target with the body it gets, or what the client is told.
+/// Each target with the body it gets, or the error for the client.
 fn shown(from: Dialect, targets: &[Dialect], body: &str) -> String {
     let line = |to: &Dialect| match translated(from, *to, body) {
         Ok(translated) => format!("{:<18} {}", to.name(), String::from_utf8(translated.body).unwrap()),
@@ -25,10 +25,10 @@ fn shown(from: Dialect, targets: &[Dialect], body: &str) -> String {
 }
 
 #[test]
-fn what_every_dialect_says_differently_is_said_in_its_words() {
+fn settings_that_every_dialect_spells_differently_are_translated() {
     use Dialect::*;
     let chat = [OpenAiResponses, Anthropic, Gemini, OllamaChat, LlamaCompletion];
-    let mut said = Vec::new();
+    let mut sent = Vec::new();
     for field in [
         r#""stop":["a","b"]"#,
         r#""stop":"a""#,
@@ -51,16 +51,16 @@ fn what_every_dialect_says_differently_is_said_in_its_words() {
         r#""web_search_options":{}"#,
     ] {
         let body = format!(r#"{{"model":"g","messages":[{{"role":"user","content":"Hi"}}],{field}}}"#);
-        said.push(shown(OpenAiChat, &chat, &body));
+        sent.push(shown(OpenAiChat, &chat, &body));
     }
-    insta::assert_snapshot!(said.join("\n\n"));
+    insta::assert_snapshot!(sent.join("\n\n"));
 }
 
 #[test]
-fn wishes_of_the_other_dialects_are_granted_or_named() {
+fn settings_of_the_other_dialects_are_translated_or_named() {
     use Dialect::*;
     let targets = [OpenAiChat, OpenAiResponses, Anthropic, Gemini, OllamaChat];
-    let mut said = Vec::new();
+    let mut sent = Vec::new();
     for field in [
         r#""thinking":{"type":"enabled","budget_tokens":10000},"top_k":5,"metadata":{"user_id":"u","x":1}"#,
         r#""thinking":{"type":"adaptive"},"output_config":{"effort":"max","format":{"type":"json_schema","schema":{"type":"object"}}}"#,
@@ -71,8 +71,8 @@ fn wishes_of_the_other_dialects_are_granted_or_named() {
         r#""stop_sequences":["a"],"system":[{"type":"text","text":"Be brief.","cache_control":{"type":"ephemeral"}},{"type":"text","text":"Be kind."}]"#,
     ] {
         let body = format!(r#"{{"model":"c","max_tokens":9,"messages":[{{"role":"user","content":"Hi"}}],{field}}}"#);
-        said.push(shown(Anthropic, &targets[..2], &body));
-        said.push(shown(Anthropic, &targets[3..], &body));
+        sent.push(shown(Anthropic, &targets[..2], &body));
+        sent.push(shown(Anthropic, &targets[3..], &body));
     }
     for field in [
         r#""reasoning":{"effort":"minimal","summary":"auto"},"text":{"format":{"type":"json_object"},"verbosity":"low"}"#,
@@ -81,7 +81,7 @@ fn wishes_of_the_other_dialects_are_granted_or_named() {
         r#""previous_response_id":"r""#,
         r#""tools":[{"type":"function","name":"f","strict":false},{"type":"web_search"}]"#,
     ] {
-        said.push(shown(OpenAiResponses, &targets, &format!(r#"{{"model":"g","input":"Hi",{field}}}"#)));
+        sent.push(shown(OpenAiResponses, &targets, &format!(r#"{{"model":"g","input":"Hi",{field}}}"#)));
     }
     for field in [
         r#""generationConfig":{"thinkingConfig":{"thinkingBudget":8192,"includeThoughts":true},"topK":3,"candidateCount":1}"#,
@@ -90,27 +90,27 @@ fn wishes_of_the_other_dialects_are_granted_or_named() {
         r#""tools":[{"googleSearch":{}}]"#,
         r#""cachedContent":"cachedContents/1""#,
     ] {
-        said.push(shown(Gemini, &targets, &format!(r#"{{"contents":[{{"parts":[{{"text":"Hi"}}]}}],{field}}}"#)));
+        sent.push(shown(Gemini, &targets, &format!(r#"{{"contents":[{{"parts":[{{"text":"Hi"}}]}}],{field}}}"#)));
     }
     for field in [
         r#""think":true,"keep_alive":"5m","options":{"num_ctx":4096,"num_predict":-1,"seed":-1,"temperature":0}"#,
         r#""think":"low","format":{"type":"object"},"options":{"repeat_penalty":1.1}"#,
         r#""think":false,"format":"json""#,
     ] {
-        said.push(shown(
+        sent.push(shown(
             OllamaChat,
             &targets,
             &format!(r#"{{"model":"l","messages":[{{"role":"user","content":"Hi"}}],{field}}}"#),
         ));
     }
-    insta::assert_snapshot!(said.join("\n\n"));
+    insta::assert_snapshot!(sent.join("\n\n"));
 }
 
 #[test]
-fn conversations_keep_who_said_what() {
+fn conversations_keep_roles_and_texts() {
     use Dialect::*;
     let chat = |messages: &str| format!(r#"{{"model":"g","messages":[{messages}]}}"#);
-    let mut said = Vec::new();
+    let mut sent = Vec::new();
     for messages in [
         r#"{"role":"developer","content":"D"},{"role":"system","content":[{"type":"text","text":"S"}]},{"role":"user","content":"U"}"#,
         r#"{"role":"user","content":"U"},{"role":"system","content":"late"},{"role":"user","content":"V"}"#,
@@ -127,7 +127,7 @@ fn conversations_keep_who_said_what() {
         r#"{"role":"function","name":"f","content":"R"}"#,
     ] {
         let targets = [OpenAiResponses, Anthropic, Gemini, OllamaChat, OllamaGenerate, OpenAiCompletions];
-        said.push(shown(OpenAiChat, &targets, &chat(messages)));
+        sent.push(shown(OpenAiChat, &targets, &chat(messages)));
     }
     for messages in [
         r#"{"role":"user","content":"U"},{"role":"assistant","content":[{"type":"thinking","thinking":"sealed","signature":"S"},{"type":"thinking","thinking":"open","signature":""},{"type":"redacted_thinking","data":"x"},{"type":"text","text":""},{"type":"tool_use","id":"a","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","is_error":true,"content":"not found"},{"type":"text","text":"Go on."}]}"#,
@@ -135,11 +135,11 @@ fn conversations_keep_who_said_what() {
         r#"{"role":"user","content":[{"type":"document","source":{"type":"text","media_type":"text/plain","data":"x"}}]}"#,
     ] {
         let body = format!(r#"{{"model":"c","max_tokens":9,"messages":[{messages}]}}"#);
-        said.push(shown(Anthropic, &[OpenAiChat, OpenAiResponses, Gemini, OllamaChat], &body));
+        sent.push(shown(Anthropic, &[OpenAiChat, OpenAiResponses, Gemini, OllamaChat], &body));
     }
     let gemini = r#"{"contents":[{"parts":[{"text":"U"}]},{"role":"model","parts":[{"functionCall":{"name":"f","args":{}},"thoughtSignature":"S"},{"functionCall":{"name":"f","args":{"a":1}}}]},{"role":"user","parts":[{"functionResponse":{"name":"f","response":{"output":"1"}}},{"functionResponse":{"name":"f","response":{"error":"2"}}}]}]}"#;
-    said.push(shown(Gemini, &[OpenAiChat, OpenAiResponses, Anthropic, OllamaChat], gemini));
-    insta::assert_snapshot!(said.join("\n\n"));
+    sent.push(shown(Gemini, &[OpenAiChat, OpenAiResponses, Anthropic, OllamaChat], gemini));
+    insta::assert_snapshot!(sent.join("\n\n"));
 }
 
 /// What may stand in the way of that request to that dialect: the part of the field's name that tells.
@@ -181,18 +181,18 @@ proptest! {
             let body = encode_request(from, sent);
             let path = routed(from, sent);
             // What the client's own dialect can say of it.
-            let said = decode_request(&path, &body).unwrap();
+            let sent = decode_request(&path, &body).unwrap();
             for to in Dialect::ALL.into_iter().filter(|to| *to != from) {
                 let context = format!("{from:?} to {to:?}: {}", String::from_utf8_lossy(&body));
                 let translated = match translate_request(&path, to, "alias", &body) {
                     Ok(translated) => translated,
                     Err(error) => {
-                        let known = obstacle(to, &said).iter().any(|field| error.field.contains(field));
+                        let known = obstacle(to, &sent).iter().any(|field| error.field.contains(field));
                         prop_assert!(known, "{error}\n{}", context);
                         continue;
                     }
                 };
-                check_meaning(to, &said, &translated, &context)?;
+                check_meaning(to, &sent, &translated, &context)?;
             }
         }
     }
@@ -225,7 +225,7 @@ proptest! {
 
 fn check_meaning(
     to: Dialect,
-    said: &ChatRequest,
+    sent: &ChatRequest,
     translated: &TranslatedRequest,
     context: &str,
 ) -> Result<(), TestCaseError> {
@@ -234,21 +234,21 @@ fn check_meaning(
     prop_assert!(read.is_ok(), "{read:?} {written}\n{context}");
     let read = read.unwrap();
     prop_assert_eq!(&read.model, "alias");
-    prop_assert_eq!(read.stream, said.stream, "{}", context);
-    prop_assert!(!said.stream || read.include_usage, "{} {}", written, context);
-    prop_assert_eq!(translated.include_usage, said.include_usage, "{}", context);
-    prop_assert_eq!(read.temperature, said.temperature, "{} {}", written, context);
-    prop_assert_eq!(read.top_p, said.top_p, "{} {}", written, context);
-    prop_assert_eq!(&read.stop, &said.stop, "{} {}", written, context);
-    prop_assert_eq!(read.seed, said.seed, "{} {}", written, context);
-    if said.max_output_tokens.is_some() {
-        prop_assert_eq!(read.max_output_tokens, said.max_output_tokens, "{} {}", written, context);
+    prop_assert_eq!(read.stream, sent.stream, "{}", context);
+    prop_assert!(!sent.stream || read.include_usage, "{} {}", written, context);
+    prop_assert_eq!(translated.include_usage, sent.include_usage, "{}", context);
+    prop_assert_eq!(read.temperature, sent.temperature, "{} {}", written, context);
+    prop_assert_eq!(read.top_p, sent.top_p, "{} {}", written, context);
+    prop_assert_eq!(&read.stop, &sent.stop, "{} {}", written, context);
+    prop_assert_eq!(read.seed, sent.seed, "{} {}", written, context);
+    if sent.max_output_tokens.is_some() {
+        prop_assert_eq!(read.max_output_tokens, sent.max_output_tokens, "{} {}", written, context);
     }
-    prop_assert_eq!(texts(&read, is_plain(to)), texts(said, is_plain(to)), "{} {}", written, context);
-    prop_assert_eq!(calls(&read), calls(said), "{} {}", written, context);
-    prop_assert_eq!(images(&read).len(), images(said).len(), "{} {}", written, context);
-    prop_assert_eq!(&read.tools, &said.tools, "{} {}", written, context);
-    let choice = said.tool_choice.clone().filter(|choice| to != Dialect::OllamaChat || *choice != ToolChoice::Auto);
+    prop_assert_eq!(texts(&read, is_plain(to)), texts(sent, is_plain(to)), "{} {}", written, context);
+    prop_assert_eq!(calls(&read), calls(sent), "{} {}", written, context);
+    prop_assert_eq!(images(&read).len(), images(sent).len(), "{} {}", written, context);
+    prop_assert_eq!(&read.tools, &sent.tools, "{} {}", written, context);
+    let choice = sent.tool_choice.clone().filter(|choice| to != Dialect::OllamaChat || *choice != ToolChoice::Auto);
     prop_assert_eq!(&read.tool_choice, &choice, "{} {}", written, context);
     prop_assert!(read.messages.iter().any(|message| message.role == Role::User), "{} {}", written, context);
     Ok(())

@@ -1,8 +1,8 @@
-//! Fields outside of a dialect, told to those who ask.
+//! Fields outside of a dialect, reported when asked for.
 //!
-//! It refuses to know what they mean. Invariant: what a dialect prescribes is never unknown, and what it does not always is.
+//! Invariant: a field of the dialect is never unknown, and any other always is.
 
-use crate::body::tell;
+use crate::body::transcript_of;
 use crate::recorded::{own, own_answers, shared};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -10,9 +10,14 @@ use tokrate_core::{Channel, FinishReason, ServerTimings, Span, Usage};
 use tokrate_wire::{Answer, Decoder, Dialect, Encoder, Piece, Shape, ToolCall};
 
 fn unknown(dialect: Dialect, shape: Shape, body: &[u8]) -> Vec<String> {
-    let told = tell(Decoder::new(dialect, shape).with_unknown_fields(), &[body]);
-    let (unknown, known): (Vec<String>, Vec<String>) = told.into_iter().partition(|line| line.starts_with("unknown "));
-    assert_eq!(known, tell(Decoder::new(dialect, shape), &[body]), "{dialect:?}: the rest is told as ever");
+    let decoded = transcript_of(Decoder::new(dialect, shape).with_unknown_fields(), &[body]);
+    let (unknown, known): (Vec<String>, Vec<String>) =
+        decoded.into_iter().partition(|line| line.starts_with("unknown "));
+    assert_eq!(
+        known,
+        transcript_of(Decoder::new(dialect, shape), &[body]),
+        "{dialect:?}: the rest is reported as ever"
+    );
     unknown
 }
 
@@ -46,7 +51,7 @@ fn bodies(dialect: Dialect) -> [(Shape, Vec<u8>); 2] {
 }
 
 #[test]
-fn what_we_write_ourselves_is_known_and_what_is_added_is_told() {
+fn what_we_write_ourselves_is_known_and_what_is_added_is_reported() {
     for dialect in Dialect::ALL {
         for (shape, body) in bodies(dialect) {
             assert_eq!(unknown(dialect, shape, &body), [""; 0], "{dialect:?} {shape:?}");

@@ -1,9 +1,9 @@
 //! Garbage put between the events of recorded streams, for every pair of dialects.
 //!
-//! It refuses to know what the streams say. Invariant: an answer in which something could not be read never looks complete,
-//! unless the client gets all that it would have got without it.
+//! Invariant: an answer in which something could not be read never looks complete, unless the client gets all that it
+//! would have got without it.
 
-use crate::dialects::told;
+use crate::dialects::decoded;
 use crate::translate_answers::translated;
 use crate::translate_recorded::{answers, fixture};
 use std::path::Path;
@@ -30,7 +30,7 @@ fn ends(body: &[u8], is_lines: bool) -> Vec<usize> {
 }
 
 #[test]
-fn an_answer_with_garbage_in_it_is_never_told_as_complete_unless_it_is() {
+fn an_answer_with_garbage_in_it_never_ends_as_complete_unless_it_is() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
     let (mut failed, mut whole) = (0, 0);
     for (path, from, body) in answers(&folder, fixture) {
@@ -57,7 +57,7 @@ fn an_answer_with_garbage_in_it_is_never_told_as_complete_unless_it_is() {
                         }
                         progress => {
                             assert_eq!(progress, Progress::Failed(FailureKind::NotJson), "{context}");
-                            let read = told(to, Shape::Stream, &out);
+                            let read = decoded(to, Shape::Stream, &out);
                             assert_eq!((read.done, read.trouble.len()), (0, 1), "{context}");
                             failed += 1;
                         }

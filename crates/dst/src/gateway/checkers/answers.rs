@@ -4,7 +4,7 @@
 
 use crate::gateway::{CallEnd, GatewayHistory, GatewayScenario, Outcome, Served};
 use tokrate_core::{EventBatch, Tick, What};
-use tokrate_wire::{Decoder, Dialect, Shape};
+use tokrate_wire::{Decoder, Dialect, Shape, UsageInStream};
 
 /// What a body says.
 pub(super) struct Said {
@@ -70,9 +70,8 @@ fn bytes_are_the_lanes(
     is_whole: bool,
 ) -> Option<String> {
     let asks_for_usage = |bytes: &[u8]| bytes.windows(20).any(|part| part == b"\"include_usage\":true");
-    let may_be_filtered = matches!(routed.0, Dialect::OpenAiChat | Dialect::OpenAiCompletions)
-        && routed.1 != Shape::Whole
-        && !asks_for_usage(request);
+    let may_be_filtered =
+        routed.0.usage_in_stream() == UsageInStream::OnRequest && routed.1 != Shape::Whole && !asks_for_usage(request);
     if served.routed != Some(routed) || may_be_filtered || !served.response.is_sound {
         return None;
     }
@@ -86,12 +85,7 @@ fn bytes_are_the_lanes(
 
 /// Whether `got` is the beginning of `wrote`, with nothing else behind it than the beginning of an error event.
 fn is_beginning_and_error((dialect, shape): (Dialect, Shape), got: &[u8], wrote: &[u8]) -> bool {
-    let event: &[u8] = match dialect {
-        Dialect::OllamaChat | Dialect::OllamaGenerate => b"{\"error\"",
-        Dialect::Gemini if shape == Shape::Array => b"{\"error\"",
-        Dialect::OpenAiResponses | Dialect::Anthropic => b"event: error\n",
-        _ => b"data: {\"error\"",
-    };
+    let event = dialect.error_event_start(shape).as_bytes();
     let common = got.iter().zip(wrote).take_while(|(got, wrote)| got == wrote).count();
     (0..=common).any(|lanes_own| {
         let between = |byte: &u8| matches!(byte, b'\n' | b',' | b'[');

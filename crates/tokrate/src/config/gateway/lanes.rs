@@ -3,7 +3,7 @@
 use super::amounts::Dollars;
 use super::rows::{LaneRow, PriceRow};
 use crate::config::bench::target::named;
-use crate::config::bench::target::{dialect_of, key_header, own_key, usual_endpoint};
+use crate::config::bench::target::{dialect_of, key_header, own_key, usual_auth};
 use crate::config::reading::{self, DATA_BYTES_MOST};
 use crate::config::secret::{KeyReference, Secret};
 use anyhow::{Context, Result, bail, ensure};
@@ -132,9 +132,7 @@ fn addressed(url: &str, row: &LaneRow) -> Result<Found> {
     };
     let mut endpoints = Vec::new();
     for dialect in dialects {
-        let spoken = usual_endpoint(dialect);
-        let (auth, further) = spoken.map_or((Auth::Bearer, &[][..]), |endpoint| (endpoint.auth, endpoint.headers));
-        let headers = headers(auth, further, key.as_ref(), row)?;
+        let headers = headers(usual_auth(dialect), dialect.required_header().as_slice(), key.as_ref(), row)?;
         endpoints.push(EndpointConfig {
             dialect,
             base: base.clone(),

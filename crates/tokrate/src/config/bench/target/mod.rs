@@ -14,11 +14,11 @@ use crate::flags::bench as flags;
 use anyhow::{Context, Result, bail, ensure};
 use http::{HeaderName, HeaderValue};
 use tokrate_bench::{Embedded, Remote, Target};
-use tokrate_catalog::{Auth, Endpoint, Kind, PROVIDERS, Provider, Quirks, TargetName};
+use tokrate_catalog::{Auth, Kind, Provider, Quirks, TargetName};
 use tokrate_meter::Price;
 use tokrate_net::HttpVersion;
 use tokrate_sim::{Faults, Law};
-use tokrate_wire::Dialect;
+use tokrate_wire::{Dialect, KeyHeader};
 
 /// A target and in what it departs from its dialect.
 pub(super) struct Found {
@@ -137,9 +137,7 @@ impl Typed {
             None => of_path.unwrap_or(Dialect::OpenAiChat),
         };
         let key = key_reference(flags, file);
-        let spoken = usual_endpoint(dialect);
-        let (auth, further) = spoken.map_or((Auth::Bearer, &[][..]), |endpoint| (endpoint.auth, endpoint.headers));
-        let headers = headers(auth, further, key, flags, file)?;
+        let headers = headers(usual_auth(dialect), dialect.required_header().as_slice(), key, flags, file)?;
         let place = Place { row: None, dialect, price: None, base, model, headers };
         Ok(Found { target: place.target(flags, environment, file)?, quirks: Quirks::default() })
     }
@@ -160,10 +158,12 @@ fn address(url: &Value<String>, typed: Option<&Value<String>>) -> Result<(tokrat
     Ok((target.at_path(base), Some(routed.dialect)))
 }
 
-/// How those who made a dialect want it spoken, at an address of which nothing else is known.
-pub(in crate::config) fn usual_endpoint(dialect: Dialect) -> Option<&'static Endpoint> {
-    let defaults = PROVIDERS.iter().filter_map(|row| row.endpoint(None));
-    defaults.into_iter().find(|endpoint| endpoint.dialect == dialect.name())
+/// Where those who made a dialect expect the key, for an address of which nothing else is known.
+pub(in crate::config) fn usual_auth(dialect: Dialect) -> Auth {
+    match dialect.key_header() {
+        KeyHeader::Bearer => Auth::Bearer,
+        KeyHeader::Named(name) => Auth::Header(name),
+    }
 }
 
 fn embedded() -> Target {

@@ -1,6 +1,7 @@
 //! What the catalog says is what the dialects know.
 
 use super::*;
+use tokrate_catalog::PROVIDERS;
 
 #[test]
 fn every_dialect_of_the_catalog_is_spoken() {
@@ -33,8 +34,16 @@ fn every_base_and_header_of_the_catalog_can_be_used() {
 
 #[test]
 fn the_usual_way_to_speak_a_dialect_is_that_of_its_maker() {
-    let auth = |dialect| usual_endpoint(dialect).map(|endpoint| endpoint.auth);
-    assert_eq!(auth(Dialect::OpenAiChat), Some(Auth::Bearer));
-    assert_eq!(auth(Dialect::Anthropic), Some(Auth::Header("x-api-key")));
-    assert_eq!(auth(Dialect::Gemini), Some(Auth::Header("x-goog-api-key")));
+    assert_eq!(usual_auth(Dialect::OpenAiChat), Auth::Bearer);
+    assert_eq!(usual_auth(Dialect::Anthropic), Auth::Header("x-api-key"));
+    assert_eq!(usual_auth(Dialect::Gemini), Auth::Header("x-goog-api-key"));
+    // The catalog's row of the maker, of which the dialect's folder in `wire` knows nothing, says the same.
+    for (dialect, maker) in
+        [(Dialect::OpenAiChat, "openai"), (Dialect::Anthropic, "anthropic"), (Dialect::Gemini, "gemini")]
+    {
+        let row = PROVIDERS.iter().find(|row| row.name == maker).expect("a row of the maker");
+        let endpoint = row.endpoint(Some(dialect.name())).expect("an endpoint of the dialect");
+        assert_eq!(endpoint.auth, usual_auth(dialect), "{maker}");
+        assert_eq!(endpoint.headers, dialect.required_header().as_slice(), "{maker}");
+    }
 }

@@ -1,0 +1,117 @@
+//! The trait with which a dialect decodes the documents of an answer (the data of an event, a line, a whole body), and what
+//! it gives back for the fast path.
+//!
+//! Invariant: a document with broken syntax emits no event at all.
+
+use crate::refusal::ErrorBody;
+use std::fmt::Debug;
+use std::ops::Range;
+use tokrate_core::{Channel, EventBatch, FailureKind, Oddity, Tick, Usage, What};
+
+/// How much of an answer a document is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Part {
+    /// One event of a stream.
+    Event,
+    /// The event in which the body ended; it may break off anywhere.
+    Unfinished,
+    /// The whole body.
+    Whole,
+}
+
+/// Where a document comes from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Source<'n> {
+    /// When the read that completed it returned.
+    pub(crate) at: Tick,
+    /// The name of its event; empty if it has none.
+    pub(crate) name: &'n [u8],
+    /// How much of an answer it is.
+    pub(crate) part: Part,
+}
+
+/// Decodes the documents of one answer; remembers what later documents refer to.
+pub(crate) trait DocumentDecoder: Debug + Send + Sync + BoxedClone {
+    /// Decodes a document into events. Everything is read before anything is emitted, so that an error emits nothing. A value
+    /// of a wrong type costs its field only and is counted as malformed.
+    ///
+    /// Gives the pattern of a document that is one text, perhaps with token counts, and nothing else of note; its events must
+    /// not depend on the documents before it, those with a tool call or a model excepted.
+    ///
+    /// # Errors
+    /// On broken syntax only.
+    fn decode(
+        &mut self,
+        source: Source<'_>,
+        json: &str,
+        out: &mut EventBatch,
+    ) -> Result<Option<Pattern>, serde_json::Error>;
+
+    /// Reads the block of token counts at the place that a pattern names; `None` if it must be looked at in full.
+    fn decode_usage(&self, _json: &str) -> Option<UsageReading> {
+        None
+    }
+
+    /// Emits what only the end of the body decides.
+    fn end(&mut self, _at: Tick, _out: &mut EventBatch) {}
+
+    /// Whether the dialect has a field of that name at the top of its documents.
+    fn is_known_field(&self, field: &str) -> bool;
+}
+
+/// A copy of a decoder whose type is not known.
+pub(crate) trait BoxedClone {
+    fn boxed_clone(&self) -> Box<dyn DocumentDecoder>;
+}
+
+impl<D: DocumentDecoder + Clone + 'static> BoxedClone for D {
+    fn boxed_clone(&self) -> Box<dyn DocumentDecoder> {
+        Box::new(self.clone())
+    }
+}
+
+impl Clone for Box<dyn DocumentDecoder> {
+    fn clone(&self) -> Self {
+        (**self).boxed_clone()
+    }
+}
+
+/// Byte ranges of a document that may differ in the next one of its kind.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Pattern {
+    /// Which of the answer's texts it carries.
+    pub(crate) channel: Channel,
+    /// Where the text stands, between its quotes.
+    pub(crate) text: Range<usize>,
+    /// Values without meaning: counters, times, padding. An empty range, or one of white space only, stands for any amount of
+    /// white space between two values.
+    pub(crate) skips: Vec<Range<usize>>,
+    /// The block of token counts, if there is one.
+    pub(crate) usage: Option<Range<usize>>,
+}
+
+/// Token counts as read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct UsageReading {
+    /// The counts.
+    pub(crate) usage: Usage,
+    /// Whether they fit together.
+    pub(crate) plausible: bool,
+}
+
+/// Emits token counts; one that is impossible is left out, as if it were absent.
+pub(crate) fn emit_usage(at: Tick, reading: UsageReading, out: &mut EventBatch) {
+    let possible = reading.usage.possible();
+    if !reading.plausible || possible != reading.usage {
+        out.push(at, What::Odd(Oddity::ImplausibleUsage));
+    }
+    out.push(at, What::Usage(possible));
+}
+
+/// Emits that the answer failed, for the reason that the JSON gives.
+pub(crate) fn emit_failure(at: Tick, json: &str, out: &mut EventBatch) {
+    let error = ErrorBody::read(json);
+    let message = out.store(&error.message);
+    let kind = error.kind().unwrap_or(FailureKind::ErrorInStream);
+    out.push(at, What::Failed { kind, message, retry_after: error.retry_after });
+}
