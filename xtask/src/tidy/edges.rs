@@ -92,7 +92,7 @@ const TABLE: &[Row] = &[
     Row {
         name: "gateway",
         internal: &["core", "tokens", "wire", "meter", "route", "net", "probe", "store"],
-        external: &["tokio", "bytes", "http", "http-body", "serde", "serde_json", "sha2", "thiserror"],
+        external: &["tokio", "bytes", "http", "http-body", "serde", "serde_json", "sha2", "thiserror", "tracing"],
     },
     Row {
         name: "admin",
@@ -137,6 +137,8 @@ const TABLE: &[Row] = &[
             "toml",
             "indicatif",
             "rustix",
+            "tracing",
+            "tracing-subscriber",
             "sha2",
             // Only with the feature `jemalloc`, which is on unless it is left out.
             "tikv-jemallocator",

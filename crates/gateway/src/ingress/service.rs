@@ -47,7 +47,13 @@ impl Handler for Ingress {
         let dialect = error_dialect(&route, &head.headers);
         match self.serve(route, head, body, &tap).await {
             Ok(response) => response,
-            Err(error) => error.into_response(dialect).map(CallBody::plain),
+            Err(error) => {
+                // What failed after a lane was asked is a row of the log.
+                if error.call.is_none() {
+                    self.refused(error.status, &error.message);
+                }
+                error.into_response(dialect).map(CallBody::plain)
+            }
         }
     }
 
@@ -58,11 +64,17 @@ impl Handler for Ingress {
     fn refusal(&self, head: &http::Request<RequestBody>, status: StatusCode, message: &str) -> Vec<u8> {
         let path = head.uri().path_and_query().map_or("/", |path| path.as_str());
         let dialect = error_dialect(&Route::of(head.method(), path), head.headers());
+        self.refused(status, message);
         encode_refusal(dialect, status.as_u16(), message)
     }
 }
 
 impl Ingress {
+    fn refused(&self, status: StatusCode, message: &str) {
+        let shared = &self.worker.shared;
+        shared.refusals.record(shared.clock.now(), status, message);
+    }
+
     async fn serve(
         &self,
         route: Route,

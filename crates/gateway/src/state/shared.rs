@@ -8,6 +8,7 @@ use crate::otel::status::ExportStatus;
 use crate::settle::stats::Stats;
 use crate::state::lane_health::BreakerNotices;
 use crate::state::plan::Plan;
+use crate::telemetry::refusals::Refusals;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use tokrate_meter::Attempt as Row;
@@ -23,6 +24,8 @@ pub(crate) struct Shared {
     pub stats: Stats,
     /// Breakers that have opened and were not reported yet.
     pub breaker_notices: BreakerNotices,
+    /// Requests refused before a lane was asked.
+    pub refusals: Refusals,
     /// How the metrics export fares.
     pub exports: ExportStatus,
     /// The budget for bodies of open calls.
@@ -50,6 +53,7 @@ impl Shared {
             log,
             stats: Stats::default(),
             breaker_notices: BreakerNotices::default(),
+            refusals: Refusals::default(),
             exports: ExportStatus::default(),
             open_calls: AtomicUsize::new(0),
             calls: AtomicU64::new(0),

@@ -221,6 +221,13 @@ fn gateway<'a>(snapshot: &'a Snapshot, families: &mut Vec<Family<'a>>) {
         Unit::Counted(calls),
         once(snapshot.open_calls as f64),
     ));
+    let refused = snapshot.refusals.iter();
+    families.push(Family::counters(
+        "tokrate.requests.refused",
+        "Requests that the gateway refused before it asked a lane, by reason",
+        "{request}",
+        refused.map(|(reason, count)| (Labels(vec![("reason", reason.name())]), *count as f64)).collect(),
+    ));
     families.push(Family::histograms(
         "tokrate.gateway.overhead",
         "The gateway's own time in an answered call, before and after the provider",

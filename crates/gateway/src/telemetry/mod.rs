@@ -2,6 +2,7 @@
 
 pub(crate) mod aliases;
 pub mod metrics;
+pub(crate) mod refusals;
 pub(crate) mod snapshot;
 
 pub use crate::otel::status::ExportCounts;
@@ -11,6 +12,7 @@ pub use crate::settle::stats::{
     OPEN_MINUTES, Operation, OperationStats, SPEED_STEPS, StatsSnapshot,
 };
 pub use aliases::AliasStatus;
+pub use refusals::RefusalReason;
 pub use snapshot::{LaneState, LaneStatus, LogStatus, Snapshot, blame_name};
 
 use crate::state::shared::Shared;

@@ -3,6 +3,7 @@
 //! Invariant: locks are held only while references and counters are copied; what is unknown is `None`.
 
 use super::aliases::{AliasStatus, aliases};
+use super::refusals::RefusalReason;
 use crate::settle::stats::{LaneStats, StatsSnapshot, first_minute_of_hour};
 use crate::state::lock::locked;
 use crate::state::plan::Plan;
@@ -27,6 +28,8 @@ pub struct Snapshot {
     pub lanes: Vec<LaneStatus>,
     /// Sorted by name.
     pub aliases: Vec<AliasStatus>,
+    /// Requests refused before a lane was asked, by reason; every reason once.
+    pub refusals: Vec<(RefusalReason, u64)>,
     /// Lanes of earlier configurations included.
     pub stats: StatsSnapshot,
     /// The throughput log, if one is kept.
@@ -115,6 +118,7 @@ impl Snapshot {
             open_calls: shared.open_calls.load(Ordering::Relaxed),
             lanes: lanes(&plan, now, &stats),
             aliases: aliases(shared, &plan, now, &stats),
+            refusals: shared.refusals.counts().to_vec(),
             stats,
             log,
             resident_bytes: resident_bytes(),

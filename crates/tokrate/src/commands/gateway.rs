@@ -4,6 +4,7 @@ use super::Verdict;
 use crate::config::gateway::aliases::{format_mode, format_policy};
 use crate::config::gateway::{Local, Resolved, Shown, resolve};
 use crate::flags::gateway::Flags;
+use crate::out::events;
 use anyhow::{Context, Result};
 use http::HeaderMap;
 use std::fmt::Write;
@@ -16,6 +17,8 @@ use tokrate_host::{FleetConfig, Guise, Host, MetricNames, Provider, RunningHost}
 use tokrate_net::Target;
 use tokrate_wire::Dialect;
 
+/// Of a lane whose host name has no address.
+const UNRESOLVED: &str = "left out until its name has an address";
 /// How often the log is asked how it does.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
@@ -24,10 +27,14 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
     let mut resolved = resolve(flags)?;
     if flags.check {
         anstream::print!("{}", check_shown(&resolved.shown));
-        warn_of_budgets(&check_budgets(&resolved.config)?);
-        warn(&unresolved_blocking(&resolved.config)?);
+        let warnings = check_budgets(&resolved.config)?.into_iter();
+        let unresolved = unresolved_blocking(&resolved.config)?.into_iter();
+        for warning in warnings.chain(unresolved.map(|lane| format!("{UNRESOLVED}: {lane}"))) {
+            anstream::eprintln!("tokrate: {warning}");
+        }
         return Ok(Verdict::Good);
     }
+    events::start(flags.log_level, flags.log_format);
     let stop = Stop::default();
     super::interrupt::watch_quietly(stop.clone())?;
     tokrate_net::server::raise_open_files();
@@ -42,7 +49,7 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
     tell_of_lanes(&gateway);
     anstream::println!("letting open calls end (again to end at once)");
     if let Some(trouble) = gateway.stop() {
-        anstream::eprintln!("tokrate: the throughput log had trouble at the end: {trouble}");
+        tracing::error!(error = %trouble, "the throughput log could not be ended");
     }
     Ok(Verdict::Good)
 }
@@ -50,21 +57,21 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
 /// Tells of lanes whose names have no address.
 fn warn(unresolved: &[String]) {
     for lane in unresolved {
-        anstream::eprintln!("tokrate: left out until its name has an address: {lane}");
+        tracing::warn!(%lane, "{UNRESOLVED}");
     }
 }
 
 /// Tells what users of keys with a limit in dollars may stumble over.
 fn warn_of_budgets(warnings: &[String]) {
     for warning in warnings {
-        anstream::eprintln!("tokrate: {warning}");
+        tracing::warn!("{warning}");
     }
 }
 
 /// Tells of lanes that are left alone after failures, each with the cause.
 fn tell_of_lanes(gateway: &RunningGateway) {
     for trouble in gateway.take_breaker_notices() {
-        anstream::eprintln!("tokrate: {trouble}");
+        tracing::warn!("{trouble}");
     }
 }
 
@@ -85,11 +92,11 @@ fn wait(stop: &Stop, gateway: &RunningGateway, flags: &Flags, serving: impl FnOn
                 () = hangups.next() => {}
                 _ = looks.tick() => {
                     while let Some(trouble) = gateway.take_log_error() {
-                        anstream::eprintln!("tokrate: calls go on, but the throughput log has trouble: {trouble}");
+                        tracing::error!(error = %trouble, "calls go on, but the throughput log is not written");
                     }
                     tell_of_lanes(gateway);
                     if let Some(trouble) = gateway.take_export_error() {
-                        anstream::eprintln!("tokrate: calls go on, but the export to OpenTelemetry does not: {trouble}");
+                        tracing::error!(error = %trouble, "calls go on, but the export to OpenTelemetry does not");
                     }
                     continue;
                 }
@@ -101,7 +108,7 @@ fn wait(stop: &Stop, gateway: &RunningGateway, flags: &Flags, serving: impl FnOn
                     warn_of_budgets(&check_budgets(&config).unwrap_or_default());
                     warn(&gateway.unresolved());
                 }
-                Err(error) => anstream::eprintln!("tokrate: kept the old settings: failed to {error:#}"),
+                Err(error) => tracing::error!("kept the old settings: failed to {error:#}"),
             }
         }
     })

@@ -1,6 +1,6 @@
 //! The flags of `tokrate gateway` and `tokrate init`.
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
 /// `tokrate gateway`, as typed.
@@ -33,6 +33,36 @@ pub struct Flags {
     /// Threads that serve [default: one a core]
     #[arg(long, value_name = "N")]
     pub workers: Option<usize>,
+    /// Least severe events that are written to standard error
+    #[arg(long, value_enum, value_name = "LEVEL", default_value_t)]
+    pub log_level: LogLevel,
+    /// How events are written
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
+    pub log_format: LogFormat,
+}
+
+/// How severe an event is.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum LogLevel {
+    /// What stops something from working.
+    Error,
+    /// What somebody should look at.
+    Warn,
+    /// What happened.
+    #[default]
+    Info,
+    /// All.
+    Debug,
+}
+
+/// How events are written.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum LogFormat {
+    /// A line for people.
+    #[default]
+    Text,
+    /// A JSON object a line.
+    Json,
 }
 
 /// `tokrate init`, as typed.

@@ -4,6 +4,7 @@ pub mod apply;
 pub mod badge;
 pub mod comparison;
 pub mod csv;
+pub mod events;
 pub mod files;
 pub mod forecast;
 pub mod headline;

@@ -27,6 +27,10 @@ struct Running {
 
 impl Running {
     fn start(name: &str) -> Running {
+        Running::start_with(name, &[])
+    }
+
+    fn start_with(name: &str, flags: &[&str]) -> Running {
         let folder = Folder::new(name);
         let lane = Server::saying(answer("200 OK", "application/json", ANSWER));
         folder.write(
@@ -39,8 +43,8 @@ impl Running {
                 lane.url()
             ),
         );
-        let mut process =
-            start(tokrate(&folder, &["gateway", "--config", "tokrate.toml"]).env("TEAM_KEY", "sk-team-and-secret"));
+        let arguments: Vec<&str> = ["gateway", "--config", "tokrate.toml"].iter().chain(flags).copied().collect();
+        let mut process = start(tokrate(&folder, &arguments).env("TEAM_KEY", "sk-team-and-secret"));
         let mut lines = BufReader::new(process.stdout.take().expect("piped"));
         let mut shown = String::new();
         while !shown.contains("/metrics") {
@@ -77,6 +81,21 @@ impl Running {
             let body = r#"{"model":"auto","messages":[{"role":"user","content":"hi"}]}"#;
             Running::ask(&self.address, "POST /v1/chat/completions", body);
         }
+    }
+
+    /// The status of an answer to a request with these further header lines.
+    fn status(&self, line: &str, headers: &str, body: &str) -> u16 {
+        let mut stream = TcpStream::connect(&self.address).expect("it listens");
+        stream.set_read_timeout(Some(LONG)).expect("a socket");
+        let (place, length) = (&self.address, body.len());
+        let request = format!(
+            "{line} HTTP/1.1\r\nhost: {place}\r\n{headers}connection: close\r\ncontent-type: application/json\r\n\
+             content-length: {length}\r\n\r\n{body}"
+        );
+        stream.write_all(request.as_bytes()).expect("it reads");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("it answers");
+        answer.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_else(|| panic!("{answer}"))
     }
 
     /// A count of `/metrics`.
@@ -148,10 +167,39 @@ fn a_log_whose_wal_is_removed_is_told_on_standard_error_and_counted() {
     let mut line = String::new();
     said.read_line(&mut line).expect("text");
     let line = line.replace(&gateway.folder.join("").display().to_string(), "");
-    insta::assert_snapshot!(line, @"tokrate: calls go on, but the throughput log has trouble: write the log tokrate-log.db: its -wal or -shm was removed or replaced while it was written; up to 3 rows went with it, and later ones go to the file that is there now; stop what writes the log before you touch its files (docs/throughput-log.md)");
+    // Behind the time.
+    let line = line.split_once("Z ").map_or("", |(_, line)| line.trim());
+    insta::assert_snapshot!(line, @"ERROR calls go on, but the throughput log is not written error=write the log tokrate-log.db: its -wal or -shm was removed or replaced while it was written; up to 3 rows went with it, and later ones go to the file that is there now; stop what writes the log before you touch its files (docs/throughput-log.md)");
     gateway.until_written(2);
     assert_eq!((gateway.metric("tokrate_log_rows_written"), gateway.metric("tokrate_log_rows_lost")), (2, 3));
     gateway.process.kill().expect("it runs");
     gateway.process.wait().expect("it was killed");
     assert_eq!(gateway.rows(), 2);
+}
+
+#[test]
+fn refused_requests_are_counted_by_reason_and_logged_without_a_key_or_a_prompt() {
+    let mut gateway = Running::start_with("refused", &["--log-format", "json"]);
+    let mut events = BufReader::new(gateway.process.stderr.take().expect("piped"));
+    let (call, chat) =
+        ("POST /v1/chat/completions", r#"{"model":"auto","messages":[{"role":"user","content":"my prompt"}]}"#);
+    let key = "authorization: Bearer sk-team-and-secret\r\n";
+    assert_eq!(gateway.status(call, "authorization: Bearer sk-wrong-and-secret\r\n", chat), 401);
+    assert_eq!(gateway.status("GET /nowhere", key, ""), 404);
+    assert_eq!(gateway.status("PUT /v1/chat/completions", key, chat), 405);
+    let another_site = format!("{key}origin: https://evil.example\r\nsec-fetch-site: cross-site\r\n");
+    assert_eq!(gateway.status(call, &another_site, chat), 403);
+    for reason in ["unauthorized", "not_found", "wrong_request", "forbidden"] {
+        let series = format!("tokrate_requests_refused_total{{reason=\"{reason}\"}}");
+        assert_eq!(gateway.metric(&series), 1, "{series}");
+        let mut line = String::new();
+        events.read_line(&mut line).expect("text");
+        let event: serde_json::Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        assert_eq!((&event["level"], &event["reason"], &event["count"]), (&"WARN".into(), &reason.into(), &1.into()));
+        assert!(event["message"].as_str().is_some_and(|text| text.starts_with("request refused: ")), "{line}");
+        assert!(!line.contains("sk-") && !line.contains("my prompt"), "{line}");
+    }
+    // What a lane was asked is a row of the log and no refusal.
+    gateway.call(1);
+    assert_eq!(gateway.metric("tokrate_requests_refused_total{reason=\"bad_request\"}"), 0);
 }
