@@ -40,7 +40,6 @@ pub use encoder::{Encoder, encode_refusal};
 pub use error::WireError;
 pub use external_input::{ExternalInput, external_input};
 // The names that the gateway still uses.
-pub use external_input::{ExternalInput as BesideBody, external_input as beside_body};
 pub use glance::{Glance, GlanceError, Lengths, Limit};
 
 pub use refusal::{Refusal, refusal};

@@ -16,7 +16,7 @@ use http::StatusCode;
 use std::sync::Arc;
 use tokrate_core::Span;
 use tokrate_route::{LaneId, Need, Refused, RefusedFor, Role};
-use tokrate_wire::{BesideBody, Dialect};
+use tokrate_wire::{Dialect, ExternalInput};
 
 /// Tokens of the longest prompt, assumed for calls that refer to images, files or stored conversations: the largest
 /// context window on offer (2026).
@@ -88,11 +88,11 @@ impl Account {
         let tokens = self.prompt_tokens.saturating_add(output);
         let price = lane.config.token_price().filter(|_| self.needs_prices());
         let Some(price) = price else { return Need { tokens, ..Need::default() } };
-        let beside = self.beside_body();
+        let external = self.external_input();
         let token_limits = lane.config.token_limits;
         let referenced = || token_limits.input.unwrap_or(MAX_INPUT_TOKENS);
-        let own_bytes = request.body.len() as u64 + TEMPLATE_TOKENS + if beside.tools { TOOL_TOKENS } else { 0 };
-        let max_input = match beside.references {
+        let own_bytes = request.body.len() as u64 + TEMPLATE_TOKENS + if external.tools { TOOL_TOKENS } else { 0 };
+        let max_input = match external.references {
             true => own_bytes.max(referenced()),
             false => own_bytes.min(token_limits.input.unwrap_or(u64::MAX)),
         };
@@ -100,7 +100,7 @@ impl Account {
         let per_answer = limit.map_or(longest, |limit| limit.min(token_limits.output.unwrap_or(u64::MAX)));
         let at_most = price.cost_at_most(max_input, per_answer.saturating_mul(answers));
         // Hedges and races are optional: they start only if the budget has room for the most they can cost.
-        let is_bounded = limit.is_some() && !beside.references;
+        let is_bounded = limit.is_some() && !external.references;
         let expected = match is_bounded || matches!(role, Role::Hedge | Role::Race) {
             true => at_most,
             false => price.cost_at_most(self.prompt_tokens, limit.unwrap_or(expected_output).min(expected_output)),
@@ -108,10 +108,10 @@ impl Account {
         Need { tokens, most: at_most, expected: expected.min(at_most) }
     }
 
-    fn beside_body(&self) -> BesideBody {
-        *self.beside.get_or_init(|| {
-            let beside = tokrate_wire::beside_body(&self.request.body);
-            BesideBody { references: beside.references || self.request.peek.lengths.has_stored_prompt, ..beside }
+    fn external_input(&self) -> ExternalInput {
+        *self.external_input.get_or_init(|| {
+            let external = tokrate_wire::external_input(&self.request.body);
+            ExternalInput { references: external.references || self.request.peek.lengths.has_stored_prompt, ..external }
         })
     }
 }
@@ -121,7 +121,7 @@ fn output_limit(lane: &Lane, dialect: Dialect, request: &crate::upstream::reques
     let lengths = request.peek.lengths;
     let endpoint = &lane.endpoints[lane.endpoint(Some(dialect))].config;
     // A translated request names the limit as the lane expects it.
-    match endpoint.max_tokens_field && endpoint.dialect == dialect && dialect == Dialect::OpenAiChat {
+    match endpoint.max_tokens_field && endpoint.dialect == dialect && dialect.has_legacy_max_tokens() {
         true => lengths.output_limit_as_max_tokens(),
         false => lengths.output_limit(dialect),
     }

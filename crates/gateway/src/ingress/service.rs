@@ -234,7 +234,7 @@ pub(crate) fn admit(plan: &Plan, route: Route, head: &Parts, tap: &ConnectionTap
 /// Whether the client wants a stream.
 fn shape_of(routed: Option<&Routed>, peek: &Glance) -> Shape {
     let Some(routed) = routed else { return Shape::Whole };
-    let default = matches!(routed.dialect, Dialect::OllamaChat | Dialect::OllamaGenerate);
+    let default = routed.dialect.streams_by_default();
     let requested = if peek.stream.unwrap_or(default) { Shape::Stream } else { Shape::Whole };
     routed.shape.unwrap_or(requested)
 }

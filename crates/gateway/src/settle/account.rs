@@ -15,7 +15,7 @@ use std::sync::Arc;
 use tokrate_core::{FailureKind, Money, Span, Tick};
 use tokrate_meter::{AttemptEnd, CostBasis};
 use tokrate_route::{Admitted, Came, LaneId, Outcome, Reserved, Started, Stood};
-use tokrate_wire::BesideBody;
+use tokrate_wire::ExternalInput;
 
 /// Expected output tokens before anything was measured.
 const DEFAULT_OUTPUT_TOKENS: f64 = 256.0;
@@ -33,8 +33,8 @@ pub(crate) struct Account {
     pub(super) key: Option<AdmittedKey>,
     /// Reserved for the first attempt, until that starts.
     pub first_reservation: RefCell<Option<KeyReservation>>,
-    /// What the body refers to beside itself, once it was looked for.
-    pub beside: OnceCell<BesideBody>,
+    /// What the body refers to outside itself, once it was looked for.
+    pub external_input: OnceCell<ExternalInput>,
     extra_usd: Cell<f64>,
     /// Input tokens as the last provider reported them: the best guess for one that did not.
     pub(super) reported_input: Cell<Option<u64>>,
@@ -113,7 +113,7 @@ impl Account {
             prompt_tokens,
             key,
             first_reservation: RefCell::default(),
-            beside: OnceCell::new(),
+            external_input: OnceCell::new(),
             extra_usd: Cell::new(0.0),
             reported_input: Cell::new(None),
             counted_input: Cell::new(None),

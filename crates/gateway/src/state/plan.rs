@@ -247,10 +247,7 @@ impl Lane {
 
     /// The endpoint for embeddings: one of OpenAI's dialects.
     pub fn openai_endpoint(&self) -> Option<usize> {
-        use Dialect::{OpenAiChat, OpenAiCompletions, OpenAiResponses};
-        let openai =
-            |endpoint: &Endpoint| matches!(endpoint.config.dialect, OpenAiChat | OpenAiCompletions | OpenAiResponses);
-        self.endpoints.iter().position(openai)
+        self.endpoints.iter().position(|endpoint| endpoint.config.dialect.has_embeddings())
     }
 }
 

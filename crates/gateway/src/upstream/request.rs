@@ -14,7 +14,9 @@ use std::cell::RefCell;
 use tokrate_core::Tick;
 use tokrate_net::Outgoing;
 use tokrate_route::LaneId;
-use tokrate_wire::{AnswerTranslator, Decoder, Dialect, Glance, Routed, Shape, encode_request, translate_request};
+use tokrate_wire::{
+    AnswerTranslator, Decoder, Dialect, Glance, Routed, Shape, UsageInStream, encode_request, translate_request,
+};
 
 /// Client headers that matter to providers and carry no credentials.
 const FORWARDED: [&str; 5] =
@@ -146,7 +148,7 @@ impl CallRequest {
             if endpoint.dialect == routed.dialect || self.shape == Shape::Whole { self.shape } else { Shape::Stream };
         let path = target(&endpoint.dialect.path(model, shape));
         if endpoint.dialect == routed.dialect {
-            let knows_usage = matches!(routed.dialect, Dialect::OpenAiChat | Dialect::OpenAiCompletions);
+            let knows_usage = routed.dialect.usage_in_stream() == UsageInStream::OnRequest;
             let adds_usage =
                 knows_usage && self.shape == Shape::Stream && !self.peek.include_usage && !endpoint.no_stream_options;
             // Gemini has the model in the path.

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokrate_core::FailureKind;
 use tokrate_meter::{Attempt as Row, AttemptEnd, AttemptRole, CostBasis};
+use tokrate_wire::Dialect;
 
 /// Minutes after which a minute's TTFT and speeds are reduced to quantiles: full sketches of an hour for a hundred busy
 /// lanes would take as much memory as the rest of the gateway.
@@ -200,11 +201,12 @@ fn is_lack_of_embeddings(row: &Row) -> bool {
 impl Operation {
     /// The operation of a client's dialect.
     fn of(dialect: &str) -> Operation {
-        match dialect {
-            "embeddings" => Operation::Embeddings,
-            "gemini" => Operation::GenerateContent,
-            "openai-completions" | "ollama-generate" | "llama-completion" => Operation::TextCompletion,
-            _ => Operation::Chat,
+        // Embeddings are no dialect of their own; the row has their name.
+        let Some(dialect) = Dialect::from_name(dialect) else { return Operation::Embeddings };
+        match dialect.operation() {
+            tokrate_wire::Operation::Chat => Operation::Chat,
+            tokrate_wire::Operation::TextCompletion => Operation::TextCompletion,
+            tokrate_wire::Operation::GenerateContent => Operation::GenerateContent,
         }
     }
 
