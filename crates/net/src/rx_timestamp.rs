@@ -185,6 +185,13 @@ mod tests {
             let (mut far, near) = connected().await;
             let mut near = Stamped::new(near, clock, ());
             let mut in_time = 0;
+            // The first socket that asks for timestamps has the kernel switch them on a little later.
+            let started = clock.now();
+            while near.inner_mut().rx_timestamp().is_none() {
+                assert!(clock.now() - started < tokrate_core::Span::from_secs(60), "the kernel gives no timestamps");
+                far.write_all(b"x").await.expect("the peer is there");
+                near.read_u8().await.expect("it came");
+            }
             for _ in 0..20 {
                 let before = clock.now();
                 far.write_all(b"event").await.expect("the peer is there");
