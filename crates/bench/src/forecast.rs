@@ -55,7 +55,9 @@ impl Forecast {
         };
         let listed = if searched { &[][..] } else { &config.phases };
         let price = config.target.remote().and_then(|remote| remote.price.as_ref());
-        Forecast { levels: listed.iter().map(|spec| level(config, spec, price, seen)).collect(), further }
+        let mut levels: Vec<Level> = listed.iter().map(|spec| level(config, spec, price, seen)).collect();
+        name_rounds(&mut levels);
+        Forecast { levels, further }
     }
 
     /// All levels as one; a number is there if every level has it.
@@ -71,6 +73,17 @@ impl Forecast {
             output_tokens: sum(|level| level.output_tokens),
             usd: sum(|level| level.usd),
             seconds: sum(|level| level.seconds),
+        }
+    }
+}
+
+/// Tells the rounds of a level apart, as their results will be.
+fn name_rounds(levels: &mut [Level]) {
+    let names: Vec<String> = levels.iter().map(|level| level.name.clone()).collect();
+    for (place, level) in levels.iter_mut().enumerate() {
+        let round = names[..=place].iter().filter(|name| **name == names[place]).count();
+        if round > 1 {
+            level.name = format!("{}, round {round}", level.name);
         }
     }
 }

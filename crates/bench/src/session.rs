@@ -236,7 +236,7 @@ impl<'a> Session<'a> {
             let rows = run_phase(&job)?.take_rows();
             self.spend(&rows);
             let Some(row) = rows.first().filter(|_| !self.stop.is_set()) else { return Ok(()) };
-            match probe::next(row, tries, self.config.limits.wait) {
+            match probe::next(row, tries, self.config.limits.wait, self.endpoint.has_key()) {
                 probe::Next::Begin(seen) => {
                     self.seen = seen;
                     return Ok(());
@@ -435,6 +435,7 @@ impl<'a> Session<'a> {
                 if spec.backoff == Backoff::Obey { config.limits.wait } else { Span::from_nanos(u64::MAX) },
                 Arc::clone(&self.progress),
             )
+            .with_key(self.endpoint.has_key())
             .endless(config.keep_going),
             clock: self.clock,
             stop: self.stop.clone(),

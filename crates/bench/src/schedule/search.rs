@@ -111,12 +111,12 @@ impl Search {
                 Turn::Over(SearchStatus::NoneMet)
             }
             (None, Some(missed)) => {
-                run(rounded(missed / 2.0), format!("{missed} req/s missed the objectives: half of it"))
+                run(rounded(missed / 2.0), format!("{missed} req/s missed the objectives, so half as much was tried"))
             }
             (Some(met), None) if met >= self.most => Turn::Over(SearchStatus::AllMet),
             (Some(met), None) => {
                 let level = (met * 2.0).min(self.most);
-                run(level, format!("{} {met} kept the objectives: twice that", self.axis.name()))
+                run(level, format!("{} {met} kept the objectives, so up to twice as much was tried", self.axis.name()))
             }
             (Some(met), Some(missed)) => match self.middle(met, missed) {
                 None => Turn::Over(SearchStatus::Found),

@@ -41,7 +41,9 @@ fn the_action_brings_one_comment_up_to_date() {
     assert_eq!(again.len(), 2, "{again:?}");
     assert!(again[1].starts_with("api --method PATCH repos/a/b/issues/comments/13 "), "{again:?}");
     // A second use in the same job, and a leg of a matrix.
-    for other in ["Speed \"x\", bench, __tokrate_2, null", "Speed \"x\", bench, __tokrate, {\n  \"gpu\": \"a --> b\"\n}"] {
+    for other in
+        ["Speed \"x\", bench, __tokrate_2, null", "Speed \"x\", bench, __tokrate, {\n  \"gpu\": \"a --> b\"\n}"]
+    {
         let calls = posted(&folder, other, there, "none");
         assert!(calls[1].starts_with("api --method POST"), "{calls:?}");
     }
