@@ -467,6 +467,7 @@ impl<'a> Session<'a> {
         record.warnings.extend(verdict::cautions(&record.phases));
         record.warnings.extend(verdict::unchecked(&self.config.target));
         record.notes = verdict::notes(&record.phases);
+        record.notes.extend(verdict::proxied(self.endpoint.client.proxy_place(&self.endpoint.base).as_deref()));
         record.search = self.schedule.found(&record.phases);
         record.notes.extend(self.reasons.iter().cloned());
         record.notes.extend(record.search.iter().map(|search| search.sentence.clone()));

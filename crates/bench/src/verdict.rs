@@ -57,6 +57,11 @@ pub(crate) fn invalidities(phases: &[PhaseResult]) -> Vec<String> {
     found
 }
 
+/// That a proxy stood between, whose time nobody can tell from the server's.
+pub(crate) fn proxied(place: Option<&str>) -> Option<String> {
+    place.map(|place| format!("every request went through the proxy {place}, and its time is part of every figure"))
+}
+
 /// That nobody knows who answered.
 pub(crate) fn unchecked(target: &Target) -> Option<String> {
     let remote = target.remote().filter(|remote| remote.insecure)?;

@@ -64,7 +64,7 @@ impl<T> Value<T> {
 pub fn url(text: &str) -> Result<tokrate_net::Target> {
     tokrate_net::Target::parse(text).map_err(|error| match error {
         tokrate_net::NetError::Url { url, reason } => {
-            anyhow!("`{url}` is no URL that can be used: {reason}; write for example http://127.0.0.1:8000/v1")
+            anyhow!("`{url}` cannot be used: {reason}; write for example http://127.0.0.1:8000/v1")
         }
         other => other.into(),
     })

@@ -91,7 +91,10 @@ pub struct Load {
 /// Reads one level of a sweep.
 fn level(text: &str) -> Result<u32, String> {
     let example = "write a list such as 1,10,50, or --ramp 1..50 for a load that rises";
-    text.trim().parse().map_err(|_| format!("it is no whole number; {example}"))
+    let text = text.trim();
+    let is_number = !text.is_empty() && text.bytes().all(|sign| sign.is_ascii_digit());
+    let wrong = if is_number { "it is too large" } else { "it is no whole number" };
+    text.parse().map_err(|_| format!("{wrong}; {example}"))
 }
 
 /// Arrival processes.
