@@ -51,7 +51,7 @@ impl Display {
         }
         let target = if self.visible { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(Some(1000), target);
-        let prefix = format!("[{label}] {}", level(spec));
+        let prefix = format!("[{label}] {}", spec.load.row().short());
         let columns = columns();
         let (template, bar_room) = match columns >= COLUMNS_WITH_BAR {
             true => ("{prefix} {bar:12} {msg}", BAR + 1),
@@ -207,24 +207,29 @@ fn share_done(spec: &PhaseSpec, snapshot: Snapshot, elapsed: Duration) -> f64 {
 
 /// The line, in so many columns; speeds are not known before the first answer.
 fn message(snapshot: Snapshot, speeds: Option<Speeds>, share: f64, elapsed: Duration, room: usize) -> String {
-    // Each with its rank: where there is no room for all, those with the highest are left out.
+    // Each with its rank: the lower, the sooner it gets its room.
     let mut parts = vec![(0, format!("{} done", snapshot.answered))];
     parts.extend((snapshot.failed > 0).then(|| (1, format!("{} failed", snapshot.failed))));
     parts.push((4, format!("{} in flight", snapshot.in_flight())));
     if let Some(speeds) = speeds {
         parts.push((3, format!("≈ {} tok/s in all", number(speeds.all))));
-        parts.extend(speeds.each.map(|each| (5, format!("≈ {} each", number(each)))));
+        parts.extend(speeds.each.map(|each| (5, format!("≈ {} tok/s each", number(each)))));
     }
     let left = (share > 0.02).then(|| elapsed.as_secs_f64() * (1.0 - share) / share);
     parts.extend(left.map(|left| (2, format!("{left:.0} s left"))));
     parts.extend(snapshot.held.map(|held| (1, format!("waits {:.0} s more (429)", held.as_secs_f64()))));
-    let wide =
-        |parts: &[(u32, String)]| parts.iter().map(|(_, part)| part.chars().count() + 2).sum::<usize>() > room + 2;
-    while parts.len() > 1 && wide(&parts) {
-        let last = parts.iter().enumerate().max_by_key(|(_, (rank, _))| *rank).map_or(0, |(place, _)| place);
-        parts.remove(last);
-    }
-    parts.into_iter().map(|(_, part)| part).collect::<Vec<String>>().join(", ")
+    let mut by_rank: Vec<&(u32, String)> = parts.iter().collect();
+    by_rank.sort_by_key(|(rank, _)| *rank);
+    let mut taken = 0;
+    let fits = by_rank.into_iter().filter(|(rank, part)| {
+        let length = part.chars().count() + if *rank == 0 { 0 } else { ", ".len() };
+        let fits = *rank == 0 || taken + length <= room;
+        taken += if fits { length } else { 0 };
+        fits
+    });
+    let shown: Vec<u32> = fits.map(|(rank, _)| *rank).collect();
+    let shown = parts.iter().filter(|(rank, _)| shown.contains(rank)).map(|(_, part)| part.as_str());
+    shown.collect::<Vec<&str>>().join(", ")
 }
 
 #[cfg(test)]
@@ -238,9 +243,10 @@ mod tests {
         let snapshot = Snapshot { started: 14, answered: 10, failed: 2, text_bytes: 0, held: None };
         let speeds = Some(Speeds { all: 200.0, each: Some(100.0) });
         let line = |room| message(snapshot, speeds, 0.5, Duration::from_secs(6), room);
-        assert_eq!(line(80), "10 done, 2 failed, 2 in flight, ≈ 200 tok/s in all, ≈ 100 each, 6 s left");
-        // `[1/4] concurrency 10` before it takes 20 of 60 columns.
-        assert_eq!(line(38), "10 done, 2 failed, 6 s left");
+        assert_eq!(line(80), "10 done, 2 failed, 2 in flight, ≈ 200 tok/s in all, ≈ 100 tok/s each, 6 s left");
+        // `[1/4] c = 10` before it takes 12 of 60 columns.
+        assert_eq!(line(46), "10 done, 2 failed, 2 in flight, 6 s left");
+        assert_eq!(line(48), "10 done, 2 failed, ≈ 200 tok/s in all, 6 s left");
         for room in 0..90 {
             assert!(line(room).chars().count() <= room.max("10 done".len()), "{}", line(room));
         }
