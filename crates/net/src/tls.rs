@@ -87,7 +87,9 @@ pub(crate) fn handshake_failure(error: &io::Error, http: HttpVersion) -> Exchang
             http.name()
         ),
         Some(reason) => reason.to_string(),
-        None => format!("the connection broke during the TLS handshake: {error}; look at the server's log"),
+        None => format!(
+            "the connection broke during the TLS handshake: {error}; use http:// if the server speaks no TLS on this port, else look at its log"
+        ),
     };
     ExchangeFailure { kind: FailureKind::Tls, detail }
 }

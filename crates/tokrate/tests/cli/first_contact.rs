@@ -116,6 +116,7 @@ fn a_wait_that_is_asked_for_during_the_load_is_bounded_too() {
     let finished = bench(&server.server.url(), "--model m --concurrency 1 --requests 100");
     assert_eq!((finished.code, server.asked()), (Some(3), 6), "{finished:?}");
     assert!(finished.stdout.contains("longer than --max-wait 120 s"), "{}", finished.stdout);
+    assert!(!finished.stderr.contains("waiting"), "nobody waits so long: {}", finished.stderr);
 }
 
 #[test]
