@@ -243,6 +243,8 @@ impl Worker {
         let failure = trace.failure.as_ref().map(|failure| (failure.kind, failure.retry_after));
         if let Some((FailureKind::RateLimited, Some(wait))) = failure
             && self.lane.job.spec.backoff == Backoff::Obey
+            // A longer one ends the run.
+            && wait <= self.lane.job.limits.wait
         {
             self.lane.job.progress.hold(wait);
         }

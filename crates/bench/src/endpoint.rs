@@ -26,6 +26,11 @@ pub(crate) struct Endpoint {
 }
 
 impl Endpoint {
+    /// Whether a header is sent that may hold a key.
+    pub(crate) fn has_key(&self) -> bool {
+        self.headers.values().any(http::HeaderValue::is_sensitive)
+    }
+
     /// The engine behind the server on loopback.
     pub(crate) fn embedded(host: &RunningHost, config: &Config) -> Result<Endpoint, BenchError> {
         let base = tokrate_net::Target::parse(&format!("http://{}/v1", host.address()))?;

@@ -1,11 +1,11 @@
 //! What a run will ask for before it has asked for anything: requests, tokens, money, time.
 //!
-//! It refuses to know results. Invariant: what cannot be known before is not there, never guessed; money is what is spent at
-//! most, if every answer is as long as it may be.
+//! It does not know results. Invariant: a number says whether it follows from the plan, is the most that can be, or is reckoned;
+//! money is what is spent at most, if every answer is as long as it may be.
 
 use crate::Config;
-use crate::plan::{Extent, Load, PhaseSpec};
-use crate::schedule::Agenda;
+use crate::plan::{Arrivals, Extent, Load, PhaseSpec};
+use crate::schedule::{Agenda, Schedule};
 use tokrate_meter::Price;
 
 /// How long one answer took, with nothing beside it.
@@ -17,13 +17,35 @@ pub struct Seen {
     pub per_token: f64,
 }
 
+/// Stands for an answer where none was seen yet and the number of requests hangs on how long one takes: a hosted model of medium
+/// size with nothing beside it. Whoever prints such a number says so.
+pub const ASSUMED: Seen = Seen { ttft: 0.5, per_token: 0.02 };
+
+/// How a number is known.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub enum Basis {
+    /// It follows from the plan.
+    #[default]
+    Exact,
+    /// It is no more than this.
+    AtMost,
+    /// It is reckoned.
+    About,
+}
+
 /// What a run against one target will ask for.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Forecast {
     /// Level by level, as far as they are listed.
     pub levels: Vec<Level>,
-    /// What is added to the listed levels, in words; empty if nothing is.
-    pub further: &'static str,
+    /// The levels that are added to those at most, rounds of one apart.
+    pub further: Vec<Level>,
+    /// How many levels those are.
+    pub further_levels: usize,
+    /// What all targets together may cost (USD).
+    pub usd_limit: Option<f64>,
+    /// Whether a number stands on [`ASSUMED`].
+    pub assumed: bool,
 }
 
 /// What one level will ask for.
@@ -31,6 +53,8 @@ pub struct Forecast {
 pub struct Level {
     /// Its name.
     pub name: String,
+    /// How the number of requests is known, and with it all but the time.
+    pub basis: Basis,
     /// Requests, warm-up included.
     pub requests: Option<f64>,
     /// Input tokens of all of them.
@@ -47,25 +71,65 @@ impl Forecast {
     /// Of a run; `seen` is how long one answer took, if that is known, and makes times known that hang on it.
     pub fn of(config: &Config, seen: Option<Seen>) -> Forecast {
         let searched = matches!(config.agenda, Agenda::Search(_) | Agenda::System { .. });
-        let further = match config.agenda {
-            Agenda::Listed => "",
-            Agenda::Refine { .. } => "and the levels that --refine adds",
-            Agenda::Search(_) => "as many levels as the search takes",
-            Agenda::System { .. } => "as many levels as throughput rises for",
-        };
         let listed = if searched { &[][..] } else { &config.phases };
-        let price = config.target.remote().and_then(|remote| remote.price.as_ref());
-        Forecast { levels: listed.iter().map(|spec| level(config, spec, price, seen)).collect(), further }
+        let added = Schedule::new(config.phases.clone(), config.agenda.clone(), config.seed).added_at_most();
+        let level = |spec: &PhaseSpec| level(config, spec, seen);
+        let mut levels: Vec<Level> = listed.iter().map(level).collect();
+        name_rounds(&mut levels);
+        let further = added.iter().map(level).map(|level| Level { basis: level.basis.max(Basis::AtMost), ..level });
+        let mut loads: Vec<f64> = added.iter().map(|spec| spec.load.row().amount()).collect();
+        if searched {
+            // Rounds of a level stand side by side; those that a refinement adds are not known yet, and all like the highest.
+            loads.dedup();
+        }
+        Forecast {
+            levels,
+            further_levels: loads.len(),
+            further: further.collect(),
+            usd_limit: config.max_cost_usd,
+            assumed: listed.iter().chain(&added).any(|spec| is_assumed(config, spec, seen)),
+        }
+    }
+
+    /// The levels that are added at most as one.
+    pub fn added(&self) -> Option<Level> {
+        let count = self.further_levels;
+        let name = match (self.levels.is_empty(), count) {
+            (true, 1) => "1 level".to_owned(),
+            (true, count) => format!("up to {count} levels"),
+            (false, count) => format!("up to {count} more"),
+        };
+        (count > 0).then(|| Level::sum(name, &self.further).within(self.usd_limit))
     }
 
     /// All levels as one; a number is there if every level has it.
     pub fn total(&self) -> Level {
+        Level::sum("all".to_owned(), self.levels.iter().chain(&self.further)).within(self.usd_limit)
+    }
+
+    /// The runs against several targets as one.
+    pub fn together(forecasts: &[Forecast]) -> Level {
+        let totals: Vec<Level> = forecasts.iter().map(Forecast::total).collect();
+        let limit = forecasts.iter().filter_map(|forecast| forecast.usd_limit).reduce(f64::min);
+        Level::sum(format!("all {} targets", totals.len()), &totals).within(limit)
+    }
+}
+
+impl Level {
+    /// The same with no more dollars than are allowed.
+    fn within(self, usd_limit: Option<f64>) -> Level {
+        Level { usd: self.usd.map(|usd| usd_limit.map_or(usd, |limit| usd.min(limit))), ..self }
+    }
+
+    /// Several as one; a number is there if every one has it.
+    fn sum<'a>(name: String, levels: impl IntoIterator<Item = &'a Level>) -> Level {
+        let levels: Vec<&Level> = levels.into_iter().collect();
         let sum = |of: fn(&Level) -> Option<f64>| {
-            let known = self.further.is_empty() && !self.levels.is_empty();
-            known.then(|| self.levels.iter().map(of).sum::<Option<f64>>()).flatten()
+            (!levels.is_empty()).then(|| levels.iter().map(|level| of(level)).sum::<Option<f64>>()).flatten()
         };
         Level {
-            name: "all".to_owned(),
+            name,
+            basis: levels.iter().map(|level| level.basis).max().unwrap_or_default(),
             requests: sum(|level| level.requests),
             input_tokens: sum(|level| level.input_tokens),
             output_tokens: sum(|level| level.output_tokens),
@@ -75,25 +139,68 @@ impl Forecast {
     }
 }
 
-fn level(config: &Config, spec: &PhaseSpec, price: Option<&Price>, seen: Option<Seen>) -> Level {
-    let input = f64::from(config.prompts.input_tokens());
-    let output = f64::from(config.prompts.output_tokens().unwrap_or(config.request.output_tokens));
-    let end_to_end = seen.map(|seen| seen.ttft + seen.per_token * (output - 1.0).max(0.0));
-    let in_flight = f64::from(spec.load.most_in_flight());
+/// Whether the number of requests hangs on an answer that nobody has seen. Those of the embedded engine cost nobody anything.
+fn is_assumed(config: &Config, spec: &PhaseSpec, seen: Option<Seen>) -> bool {
+    let by_time = matches!(spec.extent, Extent::Duration(_)) && spec.load.row().is_closed();
+    by_time && seen.is_none() && config.target.remote().is_some()
+}
+
+/// Tells the rounds of a level apart, as their results will be.
+fn name_rounds(levels: &mut [Level]) {
+    let names: Vec<String> = levels.iter().map(|level| level.name.clone()).collect();
+    for (place, level) in levels.iter_mut().enumerate() {
+        let round = names[..=place].iter().filter(|name| **name == names[place]).count();
+        if round > 1 {
+            level.name = format!("{}, round {round}", level.name);
+        }
+    }
+}
+
+/// The output tokens of an answer, at most.
+fn output_of(config: &Config) -> f64 {
+    f64::from(config.prompts.output_tokens().unwrap_or(config.request.output_tokens))
+}
+
+/// Requests of a phase, warm-up included, and how their number is known; an answer takes `end_to_end` seconds.
+fn requests_of(spec: &PhaseSpec, turns: f64, end_to_end: Option<f64>, assumed: bool) -> (Basis, Option<f64>) {
     let warmup = spec.warmup as f64;
+    match (spec.extent, &spec.load) {
+        (Extent::Requests(requests), _) => (Basis::Exact, Some(warmup + requests as f64)),
+        (Extent::Sessions(sessions), _) => (Basis::Exact, Some(sessions as f64 * turns)),
+        (Extent::Duration(time), Load::Open { rate, arrivals, .. }) => {
+            let basis = if *arrivals == Arrivals::Constant { Basis::Exact } else { Basis::About };
+            (basis, Some(warmup + rate.per_second() * time.as_secs_f64()))
+        }
+        (Extent::Duration(time), Load::OpenRamp { ramp, .. }) => (Basis::About, Some(ramp.mean() * time.as_secs_f64())),
+        (Extent::Duration(time), Load::Trace { due, .. }) => {
+            (Basis::Exact, Some(due.iter().filter(|due| **due < time).count() as f64))
+        }
+        (Extent::Duration(time), load) => {
+            let in_flight = f64::from(load.most_in_flight());
+            let each_slot = |each: f64| match load {
+                // What is in flight at the end counts too.
+                Load::ClosedRamp { ramp } => ramp.mean() * time.as_secs_f64() / each + in_flight,
+                _ => in_flight * (time.as_secs_f64() / each).ceil(),
+            };
+            // Under load an answer takes longer, so these are at most as many as an answer without load allows.
+            let basis = if assumed { Basis::About } else { Basis::AtMost };
+            (basis, end_to_end.map(|each| warmup + each_slot(each)))
+        }
+    }
+}
+
+fn level(config: &Config, spec: &PhaseSpec, seen: Option<Seen>) -> Level {
+    let price: Option<&Price> = config.target.remote().and_then(|remote| remote.price.as_ref());
+    let (input, output) = (f64::from(config.prompts.input_tokens()), output_of(config));
+    let time_of = |seen: Seen| seen.ttft + seen.per_token * (output - 1.0).max(0.0);
+    let end_to_end = seen.map(time_of);
+    let in_flight = f64::from(spec.load.most_in_flight());
     let turns = match spec.load {
         Load::Sessions { turns, .. } => f64::from(turns),
         _ => 1.0,
     };
-    let requests = match (spec.extent, &spec.load) {
-        (Extent::Requests(requests), _) => Some(warmup + requests as f64),
-        (Extent::Sessions(sessions), _) => Some(sessions as f64 * turns),
-        (Extent::Duration(time), Load::Open { rate, .. }) => Some(warmup + rate.per_second() * time.as_secs_f64()),
-        (Extent::Duration(time), Load::OpenRamp { ramp, .. }) => Some((ramp.from + ramp.to) / 2.0 * time.as_secs_f64()),
-        (Extent::Duration(time), Load::Trace { due, .. }) => Some(due.iter().filter(|due| **due < time).count() as f64),
-        // Under load an answer takes longer, so these are at most as many.
-        (Extent::Duration(time), _) => end_to_end.map(|each| warmup + in_flight * (time.as_secs_f64() / each).ceil()),
-    };
+    let assumed = is_assumed(config, spec, seen);
+    let (basis, requests) = requests_of(spec, turns, seen.or(assumed.then_some(ASSUMED)).map(time_of), assumed);
     let seconds = match (spec.extent, spec.load.rate()) {
         (Extent::Duration(time), _) => Some(time.as_secs_f64() + end_to_end.unwrap_or(0.0)),
         (_, Some(rate)) => requests.map(|requests| requests / rate + end_to_end.unwrap_or(0.0)),
@@ -105,14 +212,15 @@ fn level(config: &Config, spec: &PhaseSpec, price: Option<&Price>, seen: Option<
     let output_tokens = requests.map(|requests| requests * output);
     let usd = price.zip(input_tokens.zip(output_tokens));
     let usd = usd.map(|(price, (input, output))| price.cost_usd(input.ceil() as u64, 0, output.ceil() as u64));
-    Level { name: spec.load.name(), requests, input_tokens, output_tokens, usd, seconds }
+    Level { name: spec.load.name(), basis, requests, input_tokens, output_tokens, usd, seconds }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{Arrivals, Backoff, Think};
+    use crate::plan::{Backoff, Growth, Ramp, Think};
     use crate::prompts::{PromptSource, PromptSpec};
+    use crate::schedule::{Axis, Search};
     use crate::{Calibration, Embedded, Limits, RequestOptions, Target};
     use tokrate_core::{RequestsPerSecond, Span};
     use tokrate_sim::{Faults, Law};
@@ -177,6 +285,57 @@ mod tests {
         let minute = Extent::Duration(Span::from_secs(60));
         assert_eq!(total(load(), minute, 0, None), [Some(300.0), Some(15_000.0), Some(30_300.0), Some(60.0)]);
         assert_eq!(total(load(), Extent::Requests(50), 0, Some(SEEN))[3], Some(11.5));
+    }
+
+    #[test]
+    fn a_ramp_is_reckoned_by_its_mean() {
+        let ramp = Ramp { from: 1.0, to: 9.0, growth: Growth::Linear, over: Span::from_secs(60) };
+        let ramped = || config(Load::ClosedRamp { ramp }, Extent::Duration(Span::from_secs(60)), 0);
+        let level = Forecast::of(&ramped(), Some(SEEN)).total();
+        assert_eq!(
+            (level.basis, level.requests),
+            (Basis::AtMost, Some(209.0)),
+            "5 of 1.5 s for a minute, and the last 9"
+        );
+        let unseen = Forecast::of(&ramped(), None);
+        assert_eq!(
+            (unseen.total().requests, unseen.assumed),
+            (None, false),
+            "the embedded engine costs nobody anything"
+        );
+        let exponential = Ramp { growth: Growth::Exponential, ..ramp };
+        assert!((exponential.mean() - 8.0 / 9.0_f64.ln()).abs() < 1e-12);
+    }
+
+    #[test]
+    fn what_is_added_is_bounded() {
+        let closed = |agenda| Config { agenda, ..config(Load::Closed { concurrency: 1 }, Extent::Requests(20), 1) };
+        let total = |agenda| {
+            let forecast = Forecast::of(&closed(agenda), None);
+            let total = forecast.total();
+            assert_eq!(total.basis, Basis::AtMost);
+            (forecast.added().map(|added| added.name).unwrap_or_default(), total.requests)
+        };
+        assert_eq!(total(Agenda::Refine { most: 3 }), ("up to 3 more".to_owned(), Some(84.0)));
+        // 1 to 64 and 128: each as many as asked for, or three for each slot, and one for each to warm up.
+        let system = f64::from(20 + 20 + 20 + 24 + 48 + 96 + 192 + 384 + 255);
+        assert_eq!(total(Agenda::System { most: 130 }), ("up to 8 levels".to_owned(), Some(system)));
+        let search = |most, requests_most| {
+            total(Agenda::Search(Search { axis: Axis::Concurrency, share: 0.95, most, requests_most }))
+        };
+        let (name, few) = search(1.0, 88);
+        assert_eq!((name.as_str(), few), ("1 level", Some(89.0)), "88 tell 95 %, and one to warm up");
+        let (name, many) = search(8.0, 200);
+        // 1, 2, 4, 8, and 6 and 7 between the last two; each in two or three rounds.
+        assert_eq!(name, "up to 6 levels");
+        assert!(many.is_some_and(|many| (1200.0..1400.0).contains(&many)), "{many:?}");
+    }
+
+    #[test]
+    fn several_targets_are_summed_up_and_no_more_is_spent_than_allowed() {
+        let one = Forecast::of(&config(Load::Closed { concurrency: 4 }, Extent::Requests(20), 2), Some(SEEN));
+        let sum = Forecast::together(&[one.clone(), one]);
+        assert_eq!((sum.name.as_str(), sum.requests, sum.seconds), ("all 2 targets", Some(44.0), Some(18.0)));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //!
 //! Architecture Invariant: no other part is known here; numbers are made by `meter`, bytes by `wire` and `net`.
 
+mod advice;
 mod bad_input;
 mod bodies;
 mod calibrate;

@@ -5,6 +5,7 @@
 //! measured to the end, however often it fails.
 
 use crate::Stop;
+use crate::advice::{Circumstances, advised};
 use crate::progress::Progress;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokrate_core::{FailureKind, Span};
@@ -26,6 +27,8 @@ pub(crate) struct Patience {
     in_flight: Arc<Progress>,
     /// Nothing is enough.
     endless: bool,
+    /// A key is sent.
+    with_key: bool,
     /// Set when it is enough.
     over: Stop,
     state: Arc<Mutex<State>>,
@@ -42,12 +45,24 @@ struct State {
 impl Patience {
     /// With nothing counted yet.
     pub(crate) fn new(longest_wait: Span, in_flight: Arc<Progress>) -> Patience {
-        Patience { longest_wait, in_flight, endless: false, over: Stop::default(), state: Arc::default() }
+        Patience {
+            longest_wait,
+            in_flight,
+            endless: false,
+            with_key: true,
+            over: Stop::default(),
+            state: Arc::default(),
+        }
     }
 
     /// The same, which goes on whatever fails.
     pub(crate) fn endless(self, endless: bool) -> Patience {
         Patience { endless, ..self }
+    }
+
+    /// The same of requests with or without a key.
+    pub(crate) fn with_key(self, with_key: bool) -> Patience {
+        Patience { with_key, ..self }
     }
 
     /// Hears how a request ended, and whether any text had come: a server that breaks off its answers does answer.
@@ -81,7 +96,8 @@ impl Patience {
                     return;
                 }
                 mended_by_less_load = state.refusals < REFUSALS;
-                format!("{} requests in a row failed, the last with: {said}; {}", state.failures, kind.hint())
+                let advised = advised(kind, said, Circumstances { with_key: self.with_key, alone: false });
+                format!("{} requests in a row failed, the last with: {advised}", state.failures)
             }
         };
         if state.reason.is_none() {

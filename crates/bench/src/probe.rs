@@ -2,6 +2,7 @@
 //!
 //! It refuses to know levels. Invariant: its prompt is none of the run's, so no cache is warmer for it.
 
+use crate::advice::{Circumstances, advised};
 use crate::forecast::Seen;
 use crate::patience::is_refusal;
 use crate::plan::{Backoff, Extent, Load, PhaseSpec};
@@ -39,16 +40,16 @@ pub(crate) fn spec() -> PhaseSpec {
 }
 
 /// What is done after the `tries`-th probe has ended so. A wait is kept up to `longest_wait`.
-pub(crate) fn next(numbers: &RequestNumbers, tries: u32, longest_wait: Span) -> Next {
+pub(crate) fn next(numbers: &RequestNumbers, tries: u32, longest_wait: Span, with_key: bool) -> Next {
     let Some(failure) = &numbers.failure else { return Next::Begin(seen(numbers)) };
     match failure.kind {
         // Few tokens that hold no text are an answer, and the user's interrupt is no failure.
         FailureKind::Empty | FailureKind::Cancelled => Next::Begin(None),
         // Not asked again: a minute is long enough to wait for nothing, and the connection was refused for good.
         FailureKind::Stalled | FailureKind::TimedOut | FailureKind::Connect | FailureKind::BadRequest => {
-            give_up(failure, tries)
+            give_up(failure, tries, with_key)
         }
-        kind if is_refusal(kind) || tries >= TRIES => give_up(failure, tries),
+        kind if is_refusal(kind) || tries >= TRIES => give_up(failure, tries, with_key),
         _ => match failure.retry_after_ns.map_or(PAUSE, Span::from_nanos) {
             wait if wait > longest_wait => Next::GiveUp(format!(
                 "the provider asks to wait {wait} before the first request, longer than --max-wait {longest_wait}: {}",
@@ -59,9 +60,10 @@ pub(crate) fn next(numbers: &RequestNumbers, tries: u32, longest_wait: Span) -> 
     }
 }
 
-fn give_up(failure: &FailureRow, tries: u32) -> Next {
+fn give_up(failure: &FailureRow, tries: u32, with_key: bool) -> Next {
     let tried = if tries > 1 { format!(", {tries} times") } else { String::new() };
-    Next::GiveUp(format!("one request before the load failed{tried}: {}; {}", said(failure), failure.kind.hint()))
+    let advised = advised(failure.kind, &said(failure), Circumstances { with_key, alone: true });
+    Next::GiveUp(format!("one request before the load failed{tried}: {advised}"))
 }
 
 fn said(failure: &FailureRow) -> String {
@@ -95,7 +97,7 @@ mod tests {
         for kind in
             [FailureKind::Unauthorized, FailureKind::NotFound, FailureKind::UnexpectedStatus, FailureKind::Stalled]
         {
-            let Next::GiveUp(reason) = next(&failed(kind, None), 1, LONGEST) else { panic!("{kind:?} is final") };
+            let Next::GiveUp(reason) = next(&failed(kind, None), 1, LONGEST, true) else { panic!("{kind:?} is final") };
             assert!(reason.contains("HTTP 402: no credit"), "{reason}");
         }
     }
@@ -103,13 +105,13 @@ mod tests {
     #[test]
     fn what_may_pass_is_asked_again_after_the_time_that_the_provider_names() {
         for kind in [FailureKind::RateLimited, FailureKind::Overloaded, FailureKind::ServerError] {
-            assert_eq!(next(&failed(kind, None), 1, LONGEST), Next::Again(Span::from_secs(1)));
-            assert_eq!(next(&failed(kind, Some(LONGEST)), 2, LONGEST), Next::Again(LONGEST));
-            let Next::GiveUp(reason) = next(&failed(kind, None), 3, LONGEST) else { panic!("three are enough") };
+            assert_eq!(next(&failed(kind, None), 1, LONGEST, true), Next::Again(Span::from_secs(1)));
+            assert_eq!(next(&failed(kind, Some(LONGEST)), 2, LONGEST, true), Next::Again(LONGEST));
+            let Next::GiveUp(reason) = next(&failed(kind, None), 3, LONGEST, true) else { panic!("three are enough") };
             assert!(reason.contains("3 times"), "{reason}");
         }
         let hour = failed(FailureKind::RateLimited, Some(Span::from_secs(3600)));
-        let Next::GiveUp(reason) = next(&hour, 1, LONGEST) else { panic!("an hour is too long") };
+        let Next::GiveUp(reason) = next(&hour, 1, LONGEST, true) else { panic!("an hour is too long") };
         assert!(reason.contains("longer than --max-wait 120 s"), "{reason}");
     }
 
@@ -121,8 +123,8 @@ mod tests {
             tokens_std: 16,
             ..RequestNumbers::default()
         };
-        let Next::Begin(Some(seen)) = next(&numbers, 1, LONGEST) else { panic!("it answered") };
+        let Next::Begin(Some(seen)) = next(&numbers, 1, LONGEST, true) else { panic!("it answered") };
         assert!((seen.ttft - 0.2).abs() < 1e-12 && (seen.per_token - 0.01).abs() < 1e-12, "{seen:?}");
-        assert_eq!(next(&failed(FailureKind::Empty, None), 1, LONGEST), Next::Begin(None));
+        assert_eq!(next(&failed(FailureKind::Empty, None), 1, LONGEST, true), Next::Begin(None));
     }
 }

@@ -92,6 +92,26 @@ impl Schedule {
         listed.max(results.len() + usize::from(self.next(results).is_some()))
     }
 
+    /// The phases that come after the listed ones at most, those of a search and of a system load test included.
+    pub fn added_at_most(&self) -> Vec<PhaseSpec> {
+        let Some(template) = self.listed.first() else { return Vec::new() };
+        match &self.agenda {
+            Agenda::Listed => Vec::new(),
+            Agenda::Refine { most } => {
+                let loads = self.listed.iter().map(|spec| spec.load.row().amount());
+                let highest = loads.max_by(f64::total_cmp).and_then(|level| at_level(template, level));
+                highest.map_or_else(Vec::new, |spec| vec![spec; *most as usize])
+            }
+            Agenda::System { most } => {
+                let last = SYSTEM_FIRST[SYSTEM_FIRST.len() - 1];
+                let further = (last + SYSTEM_STEP..=*most).step_by(SYSTEM_STEP as usize);
+                let levels = SYSTEM_FIRST.into_iter().filter(|level| level <= most).chain(further);
+                levels.filter_map(|level| at_level(template, f64::from(level))).collect()
+            }
+            Agenda::Search(search) => search.phases_at_most(template),
+        }
+    }
+
     /// What a search has found so far.
     pub fn found(&self, results: &[PhaseResult]) -> Option<SearchResult> {
         match &self.agenda {

@@ -236,7 +236,7 @@ impl<'a> Session<'a> {
             let rows = run_phase(&job)?.take_rows();
             self.spend(&rows);
             let Some(row) = rows.first().filter(|_| !self.stop.is_set()) else { return Ok(()) };
-            match probe::next(row, tries, self.config.limits.wait) {
+            match probe::next(row, tries, self.config.limits.wait, self.endpoint.has_key()) {
                 probe::Next::Begin(seen) => {
                     self.seen = seen;
                     return Ok(());
@@ -435,6 +435,7 @@ impl<'a> Session<'a> {
                 if spec.backoff == Backoff::Obey { config.limits.wait } else { Span::from_nanos(u64::MAX) },
                 Arc::clone(&self.progress),
             )
+            .with_key(self.endpoint.has_key())
             .endless(config.keep_going),
             clock: self.clock,
             stop: self.stop.clone(),
@@ -466,6 +467,7 @@ impl<'a> Session<'a> {
         record.warnings.extend(verdict::cautions(&record.phases));
         record.warnings.extend(verdict::unchecked(&self.config.target));
         record.notes = verdict::notes(&record.phases);
+        record.notes.extend(verdict::proxied(self.endpoint.client.proxy_place(&self.endpoint.base).as_deref()));
         record.search = self.schedule.found(&record.phases);
         record.notes.extend(self.reasons.iter().cloned());
         record.notes.extend(record.search.iter().map(|search| search.sentence.clone()));

@@ -5,6 +5,7 @@
 
 use crate::config::Target;
 use crate::prompts::PromptSource;
+use tokrate_charts::format;
 use tokrate_meter::{PhaseResult, Suspicion};
 
 /// A sentence about one level.
@@ -29,7 +30,7 @@ fn said_once(all: Vec<Said>) -> Vec<String> {
     }
     let told = groups.into_iter().map(|(_, Said { level, sentence }, others)| match others.as_slice() {
         [] => format!("{level}: {sentence}"),
-        others => format!("{level}: {sentence} (and so at {})", others.join("; ")),
+        others => format!("{level}: {sentence}; the same at {}", others.join(", ")),
     });
     told.collect()
 }
@@ -54,6 +55,11 @@ pub(crate) fn invalidities(phases: &[PhaseResult]) -> Vec<String> {
         found.push(format!("not valid by the client's own error: {}; the other figures stand", each.join("; ")));
     }
     found
+}
+
+/// That a proxy stood between, whose time nobody can tell from the server's.
+pub(crate) fn proxied(place: Option<&str>) -> Option<String> {
+    place.map(|place| format!("every request went through the proxy {place}, and its time is part of every figure"))
 }
 
 /// That nobody knows who answered.
@@ -97,7 +103,10 @@ pub(crate) fn cautions(phases: &[PhaseResult]) -> Vec<String> {
             let share = share * 100.0;
             found.push(said(
                 phase,
-                format!("the load was held back for {seconds:.1} s ({share:.0} % of the level) because the provider asked to wait"),
+                format!(
+                    "the load was held back for {} ({share:.0} % of the level) because the provider asked to wait",
+                    format::seconds(seconds)
+                ),
             ));
         }
         if phase.counts.forfeited > 0 {
@@ -123,7 +132,8 @@ fn suspicions(phases: &[PhaseResult]) -> Vec<Suspicion> {
 pub(crate) fn reused(source: &PromptSource, used: u64) -> Option<String> {
     let prompts = source.len().filter(|prompts| used > *prompts)?;
     Some(format!(
-        "{used} requests used {prompts} prompts, so some were sent again; a server that caches prompts answers those faster"
+        "{used} requests used {prompts} {}, so some were sent again; a server that caches prompts answers those faster",
+        if prompts == 1 { "prompt" } else { "prompts" }
     ))
 }
 
@@ -195,7 +205,7 @@ mod tests {
         assert_eq!(
             said_once(all),
             [
-                "concurrency 1: 3 of 20 failed (and so at concurrency 8; concurrency 9)",
+                "concurrency 1: 3 of 20 failed; the same at concurrency 8, concurrency 9",
                 "concurrency 8: the model is another"
             ]
         );

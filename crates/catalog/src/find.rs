@@ -26,19 +26,27 @@ fn is_date(rest: &str) -> bool {
     rest.starts_with('-') && digits >= DATE_DIGITS && rest.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-')
 }
 
-/// Names of rows that are spelt much like `name`, the nearest first; at most three.
+/// Names of rows that are spelt much like `name` or host models of that name, the nearest first; at most three.
 pub fn nearest(name: &str) -> Vec<&'static str> {
     let name = name.to_lowercase();
     let mut found: Vec<(usize, &'static str)> = PROVIDERS
         .iter()
         .map(|row| {
             let within = name.len() >= 3 && (row.name.contains(&name) || name.contains(row.name));
-            (if within { 1 } else { distance(&name, row.name) }, row.name)
+            // Who hosts a model is asked for by the model's name too: `grok` is xAI's.
+            let hosts = PRICES.iter().any(|price| price.provider == row.name && is_family(price.model, &name));
+            let nearest = if within || hosts { 1 } else { distance(&name, row.name) };
+            (nearest, row.name)
         })
         .filter(|(distance, row)| *distance <= 1 + row.len() / 4)
         .collect();
     found.sort_unstable();
     found.into_iter().map(|(_, row)| row).take(3).collect()
+}
+
+/// Whether a model's name begins with this word.
+fn is_family(model: &str, word: &str) -> bool {
+    model.to_lowercase().strip_prefix(word).is_some_and(|rest| !word.is_empty() && rest.starts_with(['-', '.', ' ']))
 }
 
 /// Letters to insert, remove or replace between two words, or neighbours to swap (Damerau 1964, optimal string alignment).

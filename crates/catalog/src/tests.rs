@@ -201,6 +201,7 @@ fn a_misspelt_name_is_recognised() {
     assert_eq!(nearest("llamacpp")[0], "llama-cpp");
     assert_eq!(nearest("lmstudio")[0], "lm-studio");
     assert_eq!(nearest("google-gemini")[0], "gemini");
+    assert_eq!(nearest("grok")[..2], ["groq", "xai"], "who hosts the model of that name, beside what is spelt alike");
     assert_eq!(nearest("my-own-server"), [""; 0]);
 }
 

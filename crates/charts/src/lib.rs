@@ -11,7 +11,7 @@ mod bars;
 mod boxes;
 mod distribution;
 mod ends;
-pub mod format;
+pub use tokrate_core::format;
 mod heat;
 mod labels;
 mod line;

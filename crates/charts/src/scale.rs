@@ -36,17 +36,25 @@ pub struct Axis {
     pub scale: Scale,
     /// Values that it holds whatever is drawn, so that charts side by side have the same axis.
     pub holds: Option<(f64, f64)>,
+    /// Values that are labelled in place of round ones: the last always, the others where they fit.
+    pub labelled: Vec<f64>,
 }
 
 impl Axis {
     /// A linear axis.
     pub fn linear(label: impl Into<String>, unit: impl Into<String>) -> Axis {
-        Axis { label: label.into(), unit: unit.into(), scale: Scale::Linear, holds: None }
+        Axis { label: label.into(), unit: unit.into(), scale: Scale::Linear, holds: None, labelled: Vec::new() }
     }
 
     /// A logarithmic axis.
     pub fn log(label: impl Into<String>, unit: impl Into<String>) -> Axis {
-        Axis { label: label.into(), unit: unit.into(), scale: Scale::Log, holds: None }
+        Axis { label: label.into(), unit: unit.into(), scale: Scale::Log, holds: None, labelled: Vec::new() }
+    }
+
+    /// The same axis with these values labelled in place of round ones.
+    #[must_use]
+    pub fn labelled_at(self, values: impl IntoIterator<Item = f64>) -> Axis {
+        Axis { labelled: values.into_iter().collect(), ..self }
     }
 
     /// The same axis with room for all these values.
@@ -108,6 +116,8 @@ pub(crate) struct Mapping {
     /// Tick values, strictly increasing, inside the domain.
     pub(crate) ticks: Vec<f64>,
     labels: Vec<String>,
+    /// The last tick is labelled whatever else is.
+    last_counts: bool,
 }
 
 impl Mapping {
@@ -124,8 +134,13 @@ impl Mapping {
             Scale::Linear => linear_domain(bounds, origin, target),
             Scale::Log => log_domain(bounds, values, target),
         };
-        let labels = tick_labels(axis, &ticks);
-        Mapping { scale: axis.scale, low, high, from, to, ticks, labels }
+        let own = own_ticks(axis, low, high);
+        let last_counts = !own.is_empty();
+        let (ticks, labels) = match last_counts {
+            true => (own.clone(), own.iter().map(|tick| format::plain(*tick)).collect()),
+            false => (ticks.clone(), tick_labels(axis, &ticks)),
+        };
+        Mapping { scale: axis.scale, low, high, from, to, ticks, labels, last_counts }
     }
 
     /// The pixel of `value`; values outside the domain are placed on its edge, NaN on its start.
@@ -174,11 +189,30 @@ impl Mapping {
                 room >= (extent(pair[0].label) + extent(pair[1].label)) / 2.0 + gap
             })
         };
+        if self.last_counts {
+            let mut kept: Vec<Tick<'_>> = Vec::new();
+            for tick in all.into_iter().rev() {
+                kept.insert(0, tick);
+                if !fits(&kept) {
+                    kept.remove(0);
+                }
+            }
+            return kept;
+        }
         (1..=all.len().max(1))
             .map(|stride| all.iter().copied().step_by(stride).collect::<Vec<_>>())
             .find(|kept| fits(kept))
             .unwrap_or_default()
     }
+}
+
+/// The values that an axis wants labelled, rising, with zero where the axis begins there; the last are kept of too many.
+fn own_ticks(axis: &Axis, low: f64, high: f64) -> Vec<f64> {
+    let mut own: Vec<f64> = axis.labelled.iter().copied().filter(|value| (low..=high).contains(value)).collect();
+    own.extend((low == 0.0 && !own.is_empty()).then_some(0.0));
+    own.sort_by(f64::total_cmp);
+    let own = strictly_increasing(own);
+    own[own.len().saturating_sub(MAX_TICKS)..].to_vec()
 }
 
 /// A tick whose label was given a place.
@@ -201,6 +235,25 @@ fn linear_domain(bounds: Option<(f64, f64)>, origin: Origin, target: usize) -> (
         (low, high) = if low.abs() < SMALLEST { (0.0, room) } else { (low - room, high + room) };
     }
     let step = nice_step((high - low) / target as f64);
+    if origin == Origin::Near {
+        return laid(low, high, origin, step);
+    }
+    // A scale whose highest tick is far below the data says little of the data: finer steps come nearer.
+    let mut found = laid(low, high, origin, step);
+    for finer in [nice_step(step / 2.5), nice_step(step / 5.0)] {
+        if found.2.last().is_some_and(|tick| *tick >= TOP_TICK_LEAST * high) {
+            break;
+        }
+        found = laid(low, high, origin, finer);
+    }
+    found
+}
+
+/// The highest tick of an axis from zero stands at this share of the highest value at least.
+const TOP_TICK_LEAST: f64 = 0.75;
+
+/// The domain around `low` to `high` and its ticks, `step` apart.
+fn laid(mut low: f64, mut high: f64, origin: Origin, step: f64) -> (f64, f64, Vec<f64>) {
     let first = (low / step + 1e-9).floor();
     let last = (high / step - 1e-9).ceil();
     // Values count from the origin of the axis, so their domain ends on ticks unless that wastes room; positions end
@@ -354,6 +407,38 @@ mod tests {
         );
         assert_eq!(ticks(&Axis::log("t", "s"), &[0.23, 1.4]), ["200 ms", "500 ms", "1 s", "2 s"]);
         assert_eq!(ticks(&Axis::log("n", ""), &[1.0, 2.0, 4.0, 64.0]), ["1", "2", "4", "8", "16", "32", "64"]);
+    }
+
+    #[test]
+    fn a_scale_has_a_tick_near_its_highest_value() {
+        let few = |highest: f64| {
+            let map = Mapping::fit(&Axis::linear("y", "tok/s"), &[highest], Origin::Zero, (30.0, 1.0), 2);
+            map.labelled().map(|(_, label)| label.to_owned()).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(few(4130.0), "0 2,000 4,000");
+        assert_eq!(few(413.0), "0 200 400");
+        assert_eq!(few(2970.0), "0 1,000 2,000 3,000");
+        assert_eq!(few(1404.0), "0 500 1,000 1,500");
+        for highest in (1..2000).map(|n| f64::from(n) * 7.0) {
+            let map = Mapping::fit(&Axis::linear("y", ""), &[highest], Origin::Zero, (30.0, 1.0), 2);
+            let last = map.ticks.last().copied().unwrap_or_default();
+            assert!(last >= TOP_TICK_LEAST * highest && map.ticks.len() <= 8, "{highest}: {:?}", map.ticks);
+        }
+    }
+
+    #[test]
+    fn what_is_to_be_labelled_is_and_the_last_of_it_always() {
+        let labels = |levels: &[f64], room: f64| {
+            let axis = Axis::linear("Requests in flight", "").labelled_at(levels.to_vec());
+            let map = Mapping::fit(&axis, levels, Origin::Near, (0.0, 100.0), 9);
+            let placed = map.placed(|_| room, 1.0, (-50.0, 150.0));
+            placed.into_iter().map(|tick| tick.label.to_owned()).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(labels(&[1.0, 4.0], 2.0), "0 1 4", "no half requests");
+        assert_eq!(labels(&[1.0, 4.0, 16.0, 24.0], 2.0), "0 1 4 16 24");
+        assert_eq!(labels(&[1.0, 4.0, 16.0, 24.0], 20.0), "4 16 24");
+        assert_eq!(labels(&[1.0, 4.0, 16.0, 24.0], 40.0), "4 24");
+        assert_eq!(labels(&[1.0, 4.0, 16.0, 24.0], 1e3), "24");
     }
 
     proptest! {

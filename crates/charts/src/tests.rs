@@ -524,6 +524,15 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
     #[test]
+    fn any_number_is_readable(value in any::<f64>(), other in any::<f64>()) {
+        use crate::format::{interval, number, percent, plain, quantity, seconds};
+        for text in [number(value), plain(value), seconds(value), percent(value), interval(value, other), quantity(value, "tok")] {
+            prop_assert!(!text.is_empty() && text.chars().count() < 64, "{text}");
+            prop_assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
+        }
+    }
+
+    #[test]
     fn every_chart_of_anything_is_well_formed(
         names in prop::collection::vec(any::<String>(), 1..5),
         wild in prop::collection::vec(any::<f64>(), 0..14),

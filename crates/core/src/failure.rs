@@ -133,10 +133,10 @@ impl FailureKind {
             FailureKind::Closed => "look at the server's log: it, or something in between, ended the connection",
             FailureKind::ConnectTimeout => "check firewalls and routes to the host, or raise --connect-timeout",
             FailureKind::Tls => {
-                "check the certificate (--ca-file names your own) and the host name, or use http:// for a plain server"
+                "the message says what does not fit: TLS at all, its version of HTTP, or the certificate (--ca-file names your own)"
             }
             FailureKind::Proxy => "check HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY",
-            FailureKind::Unauthorized => "check the key that --key-env names, its rights and its credit",
+            FailureKind::Unauthorized => "check that a key is given (--key-env), and its rights and credit",
             FailureKind::NotFound => "check the path of --url (most end in /v1) and the name in --model",
             FailureKind::ModelNotFound => "check the lane's model in the settings; the provider does not have it",
             FailureKind::BadRequest => "read the server's message; the model may not take one of the options",

@@ -9,6 +9,7 @@ mod conditions;
 mod date;
 mod event;
 mod failure;
+pub mod format;
 mod money;
 mod request;
 mod rng;

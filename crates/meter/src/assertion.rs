@@ -11,6 +11,7 @@ pub(crate) use spelling::respelt;
 use crate::expression::{Cursor, ExpressionError, Relation, is_speed_unit, milliseconds_in, suggestion};
 use crate::metric::{Metric, MetricUnit};
 use crate::run::{Load, PhaseResult};
+use crate::stats::Level;
 use look_up::{Found, Subject, subject_of};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -146,6 +147,25 @@ impl Assertion {
         }
     }
 
+    /// Whether it is for some load from `low` to `high`, two of the same kind.
+    pub fn is_for_load_between(&self, low: Load, high: Load) -> bool {
+        match (self.place, low, high) {
+            (Place::Everywhere, ..) => true,
+            (Place::Concurrency(wanted), Load::Closed { concurrency: low }, Load::Closed { concurrency: high }) => {
+                (low..=high).contains(&wanted)
+            }
+            (Place::Rate(wanted), Load::Open { rate: low, .. }, Load::Open { rate: high, .. }) => {
+                (low..=high).contains(&wanted)
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether there is a percentile of the same metric that takes fewer requests.
+    pub fn has_easier_percentile(&self) -> bool {
+        self.requests_needed().is_some_and(|needed| needed > Level::P50.floor())
+    }
+
     fn unit(&self) -> MetricUnit {
         self.subject.unit_of(self.statistic)
     }
@@ -207,10 +227,15 @@ fn left_side<'t>(cursor: &mut Cursor<'t>) -> Result<(Subject, &'static str, Opti
     let at = cursor.here();
     let word = cursor.word(&['.']);
     let Some((name, statistic)) = word.split_once('.') else {
-        let message = if word.is_empty() {
-            format!("expected a metric and a statistic such as ttft_ms.p95{}", cursor.found(at))
-        } else {
-            format!("expected a statistic behind `{word}`, such as .p95 or .mean")
+        let bare = word.rsplit_once('_').filter(|(_, unit)| milliseconds_in(unit).is_some()).map_or(word, |it| it.0);
+        let message = match subject_of(word).or_else(|| subject_of(bare)) {
+            Some(subject) => {
+                format!("expected a statistic behind `{word}`; it has .{}", subject.statistics().join(", ."))
+            }
+            None if word.is_empty() => {
+                format!("expected a metric and a statistic such as ttft_ms.p95{}", cursor.found(at))
+            }
+            None => format!("expected a metric with its statistic, such as ttft_ms.p95, found `{word}`"),
         };
         return Err(cursor.error(at, message));
     };

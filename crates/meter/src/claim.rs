@@ -12,6 +12,7 @@ use crate::Comfort;
 use crate::record::Record;
 use crate::run::{Load, PhaseResult};
 use std::fmt;
+use tokrate_core::format;
 
 /// What a text states, as far as its words tell.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -201,8 +202,8 @@ impl Stated {
             Bound::AtLeast => "at least ",
         };
         match self.low < self.high {
-            true => format!("{before}{} to {} {unit}", rounded(self.low), rounded(self.high)),
-            false => format!("{before}{} {unit}", rounded(self.low)),
+            true => format!("{before}{} to {} {unit}", format::exact(self.low), format::exact(self.high)),
+            false => format!("{before}{} {unit}", format::exact(self.low)),
         }
     }
 
@@ -218,21 +219,24 @@ impl Meaning {
         match self {
             Meaning::OutputSpeed => vec![
                 format!(
-                    "{:.2} ms per token after the first; an answer of 500 tokens takes {:.1} s and the wait for its first token.",
-                    1e3 / speed,
-                    499.0 / speed
+                    "{} per token after the first; an answer of 500 tokens takes {} and the wait for its first token.",
+                    format::seconds(1.0 / speed),
+                    format::seconds(499.0 / speed)
                 ),
                 format!("For a reader: {} ({} tok/s).", Comfort::of(speed).name(), Comfort::of(speed).range()),
                 "It says nothing about the wait for the first token, nor about what others get at the same time."
                     .to_owned(),
             ],
             Meaning::EndToEndSpeed => vec![
-                format!("An answer of 500 tokens takes {:.1} s from asking to its end, waiting included.", 500.0 / speed),
+                format!(
+                    "An answer of 500 tokens takes {} from asking to its end, waiting included.",
+                    format::seconds(500.0 / speed)
+                ),
                 "It depends on the length: a short answer is nearly all waiting. Without the length it cannot be compared."
                     .to_owned(),
             ],
             Meaning::Throughput => {
-                let each = |users: f64| format!("{:.1} tok/s each for {users:.0}", speed / users);
+                let each = |users: f64| format!("{} tok/s each for {users:.0}", format::number(speed / users));
                 vec![
                     format!("Shared evenly: {}, {}, {}.", each(10.0), each(64.0), each(256.0)),
                     "It is what the machine does, not what anybody sees; how fast one request is depends on how many there were."
@@ -241,19 +245,14 @@ impl Meaning {
             }
             Meaning::PrefillSpeed => vec![
                 format!(
-                    "A prompt of 1,000 tokens is read in {:.0} ms, one of 100,000 in {:.1} s, if the speed holds (it falls with length).",
-                    1e6 / speed,
-                    1e5 / speed
+                    "A prompt of 1,000 tokens is read in {}, one of 100,000 in {}, if the speed holds (it falls with length).",
+                    format::seconds(1e3 / speed),
+                    format::seconds(1e5 / speed)
                 ),
                 "It says nothing about how fast the answer is written.".to_owned(),
             ],
         }
     }
-}
-
-/// At most three decimals, none that say nothing.
-fn rounded(number: f64) -> f64 {
-    (number * 1e3).round() / 1e3
 }
 
 impl Claim {
@@ -312,13 +311,15 @@ impl Stated {
                 format!("the claim is {} times that{why}", ratios.join(" to "))
             }
         };
-        let interval = low.zip(high).map_or_else(String::new, |(low, high)| format!(" [{low:.1}..{high:.1}]"));
+        let interval = low
+            .zip(high)
+            .map_or_else(String::new, |(low, high)| format!(" [{}..{}]", format::number(low), format::number(high)));
         let valid = if phase.is_valid() { "" } else { " (not valid)" };
         let load = match phase.load {
             Load::Closed { concurrency: 1 } => "alone".to_owned(),
             _ => format!("at {}", phase.name),
         };
-        format!("As {name} {load}: measured {value:.1} {unit}{interval}{valid}; {verdict}.")
+        format!("As {name} {load}: measured {} {unit}{interval}{valid}; {verdict}.", format::number(value))
     }
 }
 

@@ -5,7 +5,7 @@
 
 use crate::run::Moved;
 use serde::{Deserialize, Serialize};
-use tokrate_core::Span;
+use tokrate_core::{Span, format};
 
 /// How the client's error was found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -127,7 +127,7 @@ impl JudgedFigure {
     fn reason(&self) -> String {
         let said = |value: f64| match self.unit.as_str() {
             "ms" => Span::from_nanos((value * 1e6) as u64).to_string(),
-            unit => format!("{value:.1} {unit}"),
+            unit => format!("{} {unit}", format::number(value)),
         };
         format!("{} of {} could be off by {}", self.figure, said(self.value), said(self.moved))
     }
@@ -179,7 +179,7 @@ mod tests {
             JudgedFigure::speed("throughput", 2_000.0, 0.0, 60.0),
         ]);
         assert_eq!(error.figures.iter().map(|figure| figure.valid).collect::<Vec<bool>>(), [true, false, false]);
-        let said = "ITL p99 of 6.00 ms could be off by 500 µs, throughput of 2000.0 tok/s could be off by 60.0 tok/s";
+        let said = "ITL p99 of 6.00 ms could be off by 500 µs, throughput of 2,000 tok/s could be off by 60.0 tok/s";
         assert_eq!(error.reason.as_deref(), Some(said));
     }
 }

@@ -230,7 +230,7 @@ impl fmt::Display for CompareError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             CompareError::Unlike(unlike) => {
-                writeln!(formatter, "compare the two: they were measured under unlike conditions")?;
+                writeln!(formatter, "compare the two, which were measured under unlike conditions:")?;
                 for condition in unlike {
                     writeln!(formatter, "  {}: {:?} and {:?}", condition.name, condition.a, condition.b)?;
                 }
@@ -239,7 +239,7 @@ impl fmt::Display for CompareError {
             }
             CompareError::NoCommonLevel { a, b } => write!(
                 formatter,
-                "compare the two: they have no load level in common ({} and {}); measure both at the same loads",
+                "compare the two, which have no load level in common ({} and {}); measure both at the same loads",
                 a.join(", "),
                 b.join(", ")
             ),

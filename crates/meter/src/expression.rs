@@ -183,6 +183,14 @@ impl<'t> Cursor<'t> {
 /// The known names nearest to a misspelt one, as the end of a message: `; did you mean ...?` or the whole list.
 #[inline(never)]
 pub(crate) fn suggestion(word: &str, known: &[&str]) -> String {
+    match nearest(word, known).as_slice() {
+        [] => format!("; known are {}", known.join(", ")),
+        names => format!("; did you mean {}?", names.join(" or ")),
+    }
+}
+
+/// The known names that a misspelt one could stand for, the nearest first; at most three.
+pub fn nearest<'n>(word: &str, known: &[&'n str]) -> Vec<&'n str> {
     let mut near: Vec<(usize, &str)> = known
         .iter()
         .map(|name| (distance(word, name), *name))
@@ -190,11 +198,7 @@ pub(crate) fn suggestion(word: &str, known: &[&str]) -> String {
         .collect();
     near.sort_unstable();
     near.truncate(3);
-    let names: Vec<&str> = near.iter().map(|(_, name)| *name).collect();
-    match names.as_slice() {
-        [] => format!("; known are {}", known.join(", ")),
-        names => format!("; did you mean {}?", names.join(" or ")),
-    }
+    near.into_iter().map(|(_, name)| name).collect()
 }
 
 /// Letters to insert, delete or replace to get from one word to the other (Levenshtein 1966).
@@ -216,7 +220,7 @@ fn distance(a: &str, b: &str) -> usize {
 impl fmt::Display for ExpressionError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ExpressionError { text, column, message, example } = self;
-        write!(formatter, "understand `{text}` at column {column}: {message}; write for example '{example}'")
+        write!(formatter, "`{text}`, column {column}: {message}; write for example '{example}'")
     }
 }
 

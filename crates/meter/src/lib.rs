@@ -39,7 +39,7 @@ pub use attempt::{Attempt, AttemptEnd, AttemptRole, CostBasis, TEXT_BYTES_MOST};
 pub use claim::{Bound, Claim, ClaimError, Condition, Meaning, Stated};
 pub use client_error::{ClientError, ClientErrorSource, JudgedFigure};
 pub use comfort::Comfort;
-pub use expression::{ExpressionError, Relation};
+pub use expression::{ExpressionError, Relation, nearest};
 pub use fooling::{Suspicion, SuspicionKind};
 pub use gate::{GateCheck, GateViolation};
 pub use goodput::{Goodput, ShareVerdict, SloCount, share_interval};

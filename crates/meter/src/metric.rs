@@ -96,7 +96,8 @@ pub struct MetricRow {
     pub of_request: Option<fn(&RequestNumbers) -> Option<f64>>,
     /// Where a phase has it.
     pub of_phase: PhaseSource,
-    /// What other tools call it where they hold single requests against bounds (`--goodput` of vLLM, GenAI-Perf and AIPerf).
+    /// What other tools call it where they hold single requests against bounds (`--goodput` of vLLM, GenAI-Perf and AIPerf), and
+    /// what GuideLLM calls it in its results.
     pub foreign_names: &'static [&'static str],
 }
 

@@ -102,9 +102,11 @@ fn read(text: &str) -> Result<Slo, ExpressionError> {
 fn pair(cursor: &mut Cursor<'_>) -> Result<Slo, ExpressionError> {
     let at = cursor.here();
     let word = cursor.word(&[]);
-    let metric = Metric::from_foreign_name(&word.to_lowercase()).ok_or_else(|| {
+    let name = word.to_lowercase();
+    // The unit of this form may hang on the name.
+    let metric = Metric::from_foreign_name(name.strip_suffix("_ms").unwrap_or(&name)).ok_or_else(|| {
         let known = ["ttft", "tpot", "e2el"];
-        cursor.error(at, format!("`{word}` is no metric of a request{}", suggestion(&word.to_lowercase(), &known)))
+        cursor.error(at, format!("`{word}` is no metric of a request{}", suggestion(&name, &known)))
     })?;
     let sign_at = cursor.here();
     if !cursor.take(':') {
@@ -159,12 +161,14 @@ fn metric_name<'t>(cursor: &mut Cursor<'t>) -> Result<(Metric, Option<&'t str>),
         let message = format!("expected a metric such as ttft_ms{}", cursor.found(at));
         return Err(cursor.error(at, message));
     }
-    let found = match (Metric::of_requests_from_name(&word.to_lowercase()), word.rsplit_once('_')) {
+    let named = |name: &str| {
+        let name = name.to_lowercase();
+        Metric::of_requests_from_name(&name).or_else(|| Metric::from_foreign_name(&name))
+    };
+    let found = match (named(word), word.rsplit_once('_')) {
         (Some(metric), _) => Some((metric, None)),
         (None, Some((name, unit))) if milliseconds_in(unit).is_some() => {
-            Metric::of_requests_from_name(&name.to_lowercase())
-                .filter(|metric| !metric.is_speed())
-                .map(|it| (it, Some(unit)))
+            named(name).filter(|metric| !metric.is_speed()).map(|it| (it, Some(unit)))
         }
         _ => None,
     };
@@ -230,6 +234,12 @@ mod tests {
             "ttft_ms <= 75, tpot_ms <= 19.75, e2e_ms <= 900"
         );
         assert_eq!(told("output_token_throughput_per_user:30"), "output_speed >= 30");
+        assert_eq!(told("ttft_ms:400 e2el_ms:2000"), "ttft_ms <= 400, e2e_ms <= 2000");
+        // GuideLLM's.
+        assert_eq!(told("time_to_first_token_ms<400"), "ttft_ms < 400");
+        assert_eq!(told("inter_token_latency_ms<=20"), "tpot_ms <= 20");
+        assert_eq!(told("time_per_output_token_ms<20"), "tpot_ms < 20");
+        assert_eq!(told("request_latency<2s"), "e2e_ms < 2000");
         assert_eq!(told("ttft<400us"), "ttft_ms < 0.4");
         assert_eq!(told("ttft<5e8ns"), "ttft_ms < 500");
         // Nothing keeps it, and yet it is a bound.

@@ -70,6 +70,11 @@ impl ClientConfig {
         !matches!(self.proxy_of(target), Ok(None))
     }
 
+    /// Host and port of the proxy through which this target is reached, if any can be used.
+    pub fn proxy_place(&self, target: &Target) -> Option<String> {
+        self.proxy_of(target).ok().flatten().map(|proxy| proxy.place())
+    }
+
     /// The proxy through which this target is reached, if any.
     pub(crate) fn proxy_of(&self, target: &Target) -> Result<Option<Proxy>, NetError> {
         match (&self.unix_socket, &self.proxy) {

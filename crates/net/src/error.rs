@@ -23,7 +23,7 @@ pub enum NetError {
         reason: String,
     },
     /// A file of certificate authorities that cannot be used.
-    #[error("read certificate authorities from {}: {reason}; it must be a PEM file", path.display())]
+    #[error("read certificate authorities from {}: {reason}", path.display())]
     Authorities {
         /// The file.
         path: PathBuf,

@@ -82,9 +82,14 @@ pub(crate) fn handshake_failure(error: &io::Error, http: HttpVersion) -> Exchang
         Some(
             rustls::Error::NoApplicationProtocol
             | rustls::Error::AlertReceived(AlertDescription::NoApplicationProtocol),
-        ) => format!("the server does not offer {} over TLS", http.name()),
+        ) => format!(
+            "the server does not offer {} over TLS; ask for another version (--http; http in the settings)",
+            http.name()
+        ),
         Some(reason) => reason.to_string(),
-        None => format!("the connection broke during the TLS handshake: {error}"),
+        None => format!(
+            "the connection broke during the TLS handshake: {error}; use http:// if the server speaks no TLS on this port, else look at its log"
+        ),
     };
     ExchangeFailure { kind: FailureKind::Tls, detail }
 }
@@ -98,38 +103,50 @@ pub(crate) fn tls_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a rust
 fn certificate_fault(reason: &CertificateError) -> String {
     match reason {
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
-            format!("the server's certificate has expired: {reason}")
+            format!("the server's certificate has expired: {reason}; have the server show a new one")
         }
         CertificateError::UnknownIssuer => {
             "the server's certificate is signed by an unknown authority (its own or a private one); name a file with that \
              authority, or with the certificate itself, in --ca-file (ca_file in the settings)"
                 .to_owned()
         }
-        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
-            format!("the server's certificate is for another name: {reason}")
+        // The name in the subject (CN) counts for no client any more (RFC 9110, 4.3.4).
+        CertificateError::NotValidForNameContext { expected, presented } if presented.is_empty() => {
+            let kind = if matches!(expected, rustls::pki_types::ServerName::IpAddress(_)) { "IP" } else { "DNS" };
+            let name = expected.to_str();
+            format!(
+                "the server's certificate has no subjectAltName, so it is valid for no host; make one that has, such as with \
+                 `openssl req -x509 ... -addext subjectAltName={kind}:{name}`"
+            )
         }
-        other if verify::is_authority(other) => "the server's certificate is that of an authority; name a file with \
-             exactly this certificate in --ca-file (ca_file in the settings), or have the server show one that is no \
-             authority's"
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            format!("the server's certificate is for another name: {reason}; ask by a name that it holds")
+        }
+        other if verify::is_authority(other) => "the server's certificate is signed by itself, or an authority's own, and \
+             not known here; name a file with exactly this certificate in --ca-file (ca_file in the settings)"
             .to_owned(),
-        other => format!("the server's certificate is not good: {other}"),
+        other => format!("the server's certificate is not good: {other}; look at it with `openssl s_client`"),
     }
 }
+
+/// What a file of authorities has to be.
+const PEM: &str = "it must be a PEM file, which begins with -----BEGIN CERTIFICATE-----";
 
 /// Adds the certificates of a file to the authorities, and hands them back.
 fn add_authorities(roots: &mut rustls::RootCertStore, path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     let mut pem = Vec::new();
-    let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
+    let file = std::fs::File::open(path).map_err(|error| format!("{error}; check the path"))?;
     file.take(AUTHORITIES_BYTES_MOST + 1).read_to_end(&mut pem).map_err(|error| error.to_string())?;
     if pem.len() as u64 > AUTHORITIES_BYTES_MOST {
         return Err(format!("it has more than {AUTHORITIES_BYTES_MOST} bytes"));
     }
-    let named =
-        CertificateDer::pem_slice_iter(&pem).collect::<Result<Vec<_>, _>>().map_err(|error| error.to_string())?;
+    let named = CertificateDer::pem_slice_iter(&pem)
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|error| format!("{error}; {PEM}"))?;
     for certificate in &named {
         roots.add(certificate.clone()).map_err(|error| error.to_string())?;
     }
-    if named.is_empty() { Err("it holds no certificate".to_owned()) } else { Ok(named) }
+    if named.is_empty() { Err(format!("it holds no certificate; {PEM}")) } else { Ok(named) }
 }
 
 fn provider() -> Arc<rustls::crypto::CryptoProvider> {

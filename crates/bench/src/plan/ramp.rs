@@ -40,6 +40,15 @@ impl Growth {
 }
 
 impl Ramp {
+    /// Its mean over time.
+    pub fn mean(&self) -> f64 {
+        let ratio = self.to / self.from;
+        match self.growth {
+            Growth::Exponential if (ratio - 1.0).abs() > 1e-9 => (self.to - self.from) / ratio.ln(),
+            _ => f64::midpoint(self.from, self.to),
+        }
+    }
+
     /// When slot `slot` (from 0) of a closed loop on this ramp is open: from, until; `None` if it never is.
     ///
     /// Each whole level is held for its share of the time, the last one too: linear equally long, exponential so that equal

@@ -40,11 +40,10 @@ pub fn comparison_html(subjects: &[Subject<'_>], verdicts: Vec<Section>) -> Stri
         title: format!("{}: how fast they answer", names.join(", ")),
         subtitle: first.map_or_else(String::new, |record| {
             format!(
-                "Measured in turns from {} on {}, {} tokens in, {} tokens out",
+                "Measured in turns from {} on {}, {}",
                 record.conditions.host,
                 record.started_at,
-                record.conditions.input_tokens,
-                record.conditions.output_tokens
+                record.conditions.lengths()
             )
         }),
         notices: notices(subjects),

@@ -32,8 +32,8 @@ pub fn html(record: &Record, samples: &Samples) -> String {
     Page {
         title: format!("{}: how fast it answers", conditions.model),
         subtitle: format!(
-            "{}, measured from {} on {}, {} tokens in, {} tokens out",
-            conditions.endpoint, conditions.host, record.started_at, conditions.input_tokens, conditions.output_tokens
+            "{}, measured from {} on {}, {}",
+            conditions.endpoint, conditions.host, record.started_at, conditions.lengths()
         ),
         notices: notices(record),
         headline: headline(record),

@@ -186,6 +186,7 @@ fn axis(curve: &CurveResult) -> Axis {
         LoadAxis::Concurrency => Axis::linear("Requests in flight", ""),
         LoadAxis::Rate => Axis::linear("Arrivals", "req/s"),
     }
+    .labelled_at(curve.levels.iter().map(|level| level.level.load))
 }
 
 fn measured(name: &str, curve: &CurveResult, of: impl Fn(&LoadLevel) -> Option<Measured>) -> Series {

@@ -100,15 +100,15 @@ pub(super) fn degradation(curve: &CurveResult) -> Table {
 /// How well a model of throughput foretells levels that it was not fitted to.
 fn model_note(fit: &ModelFit) -> String {
     let error = match fit.held_out_error {
-        Some(error) => format!("misses levels that it was not fitted to by {}", format::percent(error)),
-        None => "has too few levels to be judged by".to_owned(),
+        Some(error) => format!("off by {} at levels left out of its fit", format::percent(error)),
+        None => "too few levels to judge it by".to_owned(),
     };
     let place = match (fit.chosen, fit.admitted) {
         (true, _) => " (drawn)",
         (false, true) => "",
-        (false, false) => " (ruled out)",
+        (false, false) => " (not used)",
     };
-    format!("Throughput as {}{place}: {error}.", fit.model.kind.text())
+    format!("Model of throughput, {}{place}: {error}.", fit.model.kind.text())
 }
 
 /// Failures by kind; `None` without any.

@@ -16,7 +16,7 @@ pub fn capacity_sentences(curve: &CurveResult) -> Vec<String> {
     let share = MOST_SHARE * 100.0;
     let said = |what: String, figure: &LoadFigure| match (figure.status, figure.load, figure.low, figure.high) {
         (FigureStatus::Found, Some(load), Some(low), Some(high)) => {
-            format!("{what}: {} {unit} {}.", format::number(load), format::interval(low, high))
+            format!("{what}: {} [{}..{}] {unit}.", format::number(load), format::number(low), format::number(high))
         }
         (FigureStatus::Between, _, Some(low), Some(high)) => {
             let (low, high) = (format::number(low), format::number(high));
@@ -36,25 +36,31 @@ pub fn capacity_sentences(curve: &CurveResult) -> Vec<String> {
 
 /// The signs of saturation that need no fit, a sentence each.
 pub fn sign_sentences(curve: &CurveResult) -> Vec<String> {
+    let (beyond, one_more) = match curve.axis {
+        LoadAxis::Concurrency => ("requests in flight", "each further one"),
+        LoadAxis::Rate => ("requests per second", "each further one a second"),
+    };
     let sentence = |sign: &SaturationSign| {
         let percent = sign.seen * 100.0;
         match sign.kind {
             SignKind::MarginalThroughput => {
                 format!(
-                    "Beyond load {}, each further unit adds {percent:.0} % of what the first level's units add.",
-                    sign.from
+                    "Beyond {} {beyond}, {one_more} adds {percent:.0} % of the throughput that each adds at the lowest level.",
+                    format::plain(sign.from)
                 )
             }
             SignKind::Queueing => {
                 format!(
-                    "Beyond load {}, TTFT grows by {percent:.0} % while throughput stands still: requests queue.",
-                    sign.from
+                    "Beyond {} {beyond}, TTFT grows by {percent:.0} % while throughput stands still: requests queue.",
+                    format::plain(sign.from)
                 )
             }
             SignKind::RateLimited => {
-                format!("Beyond load {}, {percent:.0} % of the requests are rate-limited.", sign.from)
+                format!("Beyond {} {beyond}, {percent:.0} % are rate-limited.", format::plain(sign.from))
             }
-            SignKind::Failures => format!("Beyond load {}, {percent:.0} % of the requests fail.", sign.from),
+            SignKind::Failures => {
+                format!("Beyond {} {beyond}, {percent:.0} % fail.", format::plain(sign.from))
+            }
         }
     };
     curve.signs.iter().map(sentence).collect()

@@ -56,13 +56,53 @@ impl Search {
         match self.turn(template, &self.levels(results)) {
             Turn::Over(_) => None,
             Turn::Run { level, requests, why } => {
-                let mut spec = at_level(template, level)?;
-                if let Extent::Requests(n) = &mut spec.extent {
-                    *n = (*n).max(requests);
-                }
-                Some(Next { spec, why: Some(why) })
+                Some(Next { spec: measuring(template, level, requests)?, why: Some(why) })
             }
         }
+    }
+
+    /// The phases of the search that sends most: as many levels as it can take, each measured as often as it may be.
+    pub(super) fn phases_at_most(&self, template: &PhaseSpec) -> Vec<PhaseSpec> {
+        let start = start_of(template).min(self.most);
+        let up = std::iter::successors(Some(start), |level| (*level < self.most).then(|| (level * 2.0).min(self.most)));
+        let mut levels: Vec<f64> = up.collect();
+        if !self.is_closed() {
+            let down =
+                std::iter::successors(Some(start), |level| (*level >= start / 64.0).then(|| rounded(level / 2.0)));
+            let down: Vec<f64> = down.take_while(|level| *level > 0.0).collect();
+            // Fewer arrivals a second take longer, so the way down is the longer of equals.
+            if down.len() >= levels.len() {
+                levels = down.into_iter().rev().collect();
+            }
+        }
+        // What lies between the last two, found by going as high as possible each time.
+        if let [.., met, missed] = levels[..] {
+            let between = std::iter::successors(self.middle(met, missed), |level| self.middle(*level, missed));
+            levels.extend(between.collect::<Vec<f64>>());
+        }
+        levels.into_iter().flat_map(|level| self.rounds_at_most(template, level)).collect()
+    }
+
+    /// A level measured again and again until no more requests are allowed.
+    fn rounds_at_most(&self, template: &PhaseSpec, level: f64) -> Vec<PhaseSpec> {
+        let (mut rounds, mut of, mut requests) = (Vec::new(), 0, self.first_requests(level));
+        while let Some(spec) = measuring(template, level, requests) {
+            let Extent::Requests(sent) = spec.extent else { return vec![spec] };
+            rounds.push(spec);
+            of += sent.max(1);
+            if of >= self.requests_most {
+                break;
+            }
+            requests = of.min(self.requests_most - of);
+        }
+        rounds
+    }
+
+    /// How many requests a level is measured with first: a fifth more than the fewest, so that a single miss does not make it
+    /// undecided.
+    fn first_requests(&self, level: f64) -> u64 {
+        let least = Goodput::fewest_requests(self.share).unwrap_or(1);
+        (least + least.div_ceil(5)).max(if self.is_closed() { 3 * level as u64 } else { 0 })
     }
 
     pub(super) fn found(&self, template: &PhaseSpec, results: &[PhaseResult]) -> SearchResult {
@@ -78,14 +118,8 @@ impl Search {
     }
 
     fn turn(&self, template: &PhaseSpec, levels: &[SearchLevel]) -> Turn {
-        let least = Goodput::fewest_requests(self.share).unwrap_or(1);
-        // A fifth more than the fewest, so that a single miss does not make a level undecided.
-        let first = |level: f64| (least + least.div_ceil(5)).max(if self.is_closed() { 3 * level as u64 } else { 0 });
-        let run = |level: f64, why: String| Turn::Run { level, requests: first(level), why };
-        let start = match template.load {
-            Load::Open { rate, .. } => rate.per_second(),
-            _ => 1.0,
-        };
+        let run = |level: f64, why: String| Turn::Run { level, requests: self.first_requests(level), why };
+        let start = start_of(template);
         if let Some(open) = levels.iter().find(|level| level.verdict == ShareVerdict::Undecided) {
             if lacks_metric(open) {
                 return Turn::Over(SearchStatus::LacksMetric);
@@ -111,12 +145,12 @@ impl Search {
                 Turn::Over(SearchStatus::NoneMet)
             }
             (None, Some(missed)) => {
-                run(rounded(missed / 2.0), format!("{missed} req/s missed the objectives: half of it"))
+                run(rounded(missed / 2.0), format!("{missed} req/s missed the objectives, so half as much was tried"))
             }
             (Some(met), None) if met >= self.most => Turn::Over(SearchStatus::AllMet),
             (Some(met), None) => {
                 let level = (met * 2.0).min(self.most);
-                run(level, format!("{} {met} kept the objectives: twice that", self.axis.name()))
+                run(level, format!("{} {met} kept the objectives, so up to twice as much was tried", self.axis.name()))
             }
             (Some(met), Some(missed)) => match self.middle(met, missed) {
                 None => Turn::Over(SearchStatus::Found),
@@ -163,6 +197,23 @@ impl Search {
         levels.sort_by(|a, b| a.load.total_cmp(&b.load));
         levels
     }
+}
+
+/// The load with which a search begins.
+fn start_of(template: &PhaseSpec) -> f64 {
+    match template.load {
+        Load::Open { rate, .. } => rate.per_second(),
+        _ => 1.0,
+    }
+}
+
+/// The phase that measures a level with so many requests at least.
+fn measuring(template: &PhaseSpec, level: f64, requests: u64) -> Option<PhaseSpec> {
+    let mut spec = at_level(template, level)?;
+    if let Extent::Requests(n) = &mut spec.extent {
+        *n = (*n).max(requests);
+    }
+    Some(spec)
 }
 
 /// Of more requests than this share nobody knows whether they keep the objectives: more requests tell no more.

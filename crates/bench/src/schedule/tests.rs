@@ -289,13 +289,25 @@ proptest! {
             }
         };
         let schedule = Schedule::new(levels.into_iter().map(spec).collect(), agenda, 0);
+        let requests = |specs: &[PhaseSpec]| {
+            let of = |spec: &PhaseSpec| match spec.extent {
+                Extent::Requests(n) => n + spec.warmup,
+                _ => panic!("requests"),
+            };
+            specs.iter().map(of).sum::<u64>()
+        };
+        let is_listed = matches!(schedule.agenda, Agenda::Listed | Agenda::Refine { .. });
+        let most = requests(&schedule.added_at_most()) + if is_listed { requests(&schedule.listed) } else { 0 };
+        let mut sent = 0;
         let mut said = results.into_iter().cycle();
         let (_, done, _) = run(&schedule, |spec| {
             let (tokens_per_second, share) = said.next().expect("it goes round");
             let Extent::Requests(n) = spec.extent else { panic!("requests") };
+            sent += n + spec.warmup;
             let goodput = with_goodput(spec, (share * n as f64) as u64, n).goodput;
             PhaseResult { goodput, ..with_throughput(spec, tokens_per_second) }
         });
         prop_assert!(!done.is_empty() || schedule.next(&[]).is_none());
+        prop_assert!(sent <= most, "{sent} were sent, {most} was said to be the most");
     }
 }

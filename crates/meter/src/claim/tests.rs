@@ -110,15 +110,15 @@ fn the_arithmetic_is_right() {
     assert_eq!(claim.speeds[0].meanings().len(), 4);
     assert!(
         Meaning::OutputSpeed.follows(800.0)[0]
-            .starts_with("1.25 ms per token after the first; an answer of 500 tokens takes 0.6 s")
+            .starts_with("1.25 ms per token after the first; an answer of 500 tokens takes 624 ms")
     );
     assert_eq!(
         Meaning::Throughput.follows(800.0)[0],
-        "Shared evenly: 80.0 tok/s each for 10, 12.5 tok/s each for 64, 3.1 tok/s each for 256."
+        "Shared evenly: 80.0 tok/s each for 10, 12.5 tok/s each for 64, 3.13 tok/s each for 256."
     );
     assert!(
         Meaning::PrefillSpeed.follows(800.0)[0]
-            .starts_with("A prompt of 1,000 tokens is read in 1250 ms, one of 100,000 in 125.0 s")
+            .starts_with("A prompt of 1,000 tokens is read in 1.25 s, one of 100,000 in 2 min 05 s")
     );
 }
 

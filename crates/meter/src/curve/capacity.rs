@@ -83,7 +83,7 @@ impl Capacity {
             if figure.high.is_some() || figure.status == FigureStatus::Below {
                 continue;
             }
-            figure.reason.push_str(&format!("; at {load} requests fail or are refused"));
+            figure.reason.push_str(&format!("; at a load of {load}, requests fail or are refused"));
             if figure.status == FigureStatus::Above {
                 figure.low = last;
                 figure.high = Some(load).filter(|_| last.is_some_and(|last| last < load));

@@ -34,6 +34,14 @@ macro_rules! mirror {
     };
 }
 
+impl ConditionsRow {
+    /// How long prompts and answers are, in words; of lengths that differ the means.
+    pub fn lengths(&self) -> String {
+        let means = if self.prompts == synthetic() { "" } else { " on average" };
+        format!("{} tokens in, {} out{means}", self.input_tokens, self.output_tokens)
+    }
+}
+
 /// Where prompts came from before records said so.
 fn synthetic() -> String {
     "synthetic".to_owned()

@@ -68,7 +68,7 @@ impl NoSpeed {
         match self {
             NoSpeed::FewTokens => "fewer than 16 tokens",
             NoSpeed::FewChunks => "fewer than 8 chunks",
-            NoSpeed::FewReads => "came in fewer than 8 reads",
+            NoSpeed::FewReads => "fewer than 8 reads",
             NoSpeed::ShortWindow => "decode window shorter than 10 ms",
             NoSpeed::NoLaterToken => "no token after the first chunk",
             NoSpeed::NotCounted => "tokens were not counted",
@@ -544,7 +544,7 @@ mod tests {
         let [tokens, chunks, reads, window, ..] = NoSpeed::ALL.map(NoSpeed::reason);
         assert_eq!(tokens, format!("fewer than {SPEED_TOKENS_LEAST} tokens"));
         assert_eq!(chunks, format!("fewer than {CHUNKS_LEAST} chunks"));
-        assert_eq!(reads, format!("came in fewer than {CHUNKS_LEAST} reads"));
+        assert_eq!(reads, format!("fewer than {CHUNKS_LEAST} reads"));
         assert_eq!(window, format!("decode window shorter than {} ms", window_least().as_nanos() / 1_000_000));
     }
 }

@@ -3,6 +3,7 @@
 //! It refuses to know requests. Invariant: every shape of load is closed or open, and says how many requests it allows.
 
 use super::Load;
+use tokrate_core::format;
 
 impl Load {
     /// The most requests in flight that the plan allows.
@@ -39,7 +40,7 @@ impl Load {
             Load::Open { rate, .. } => format!("{rate} req/s"),
             Load::ClosedRamp { from, to, .. } => format!("c = {from}..{to}"),
             Load::OpenRamp { from, to, .. } => format!("{from}..{to} req/s"),
-            Load::Trace { rate, .. } => format!("trace, {rate:.3} req/s"),
+            Load::Trace { rate, .. } => format!("trace, {} req/s", format::number(*rate)),
             Load::Sessions { sessions, turns } => format!("{sessions} sessions × {turns}"),
         }
     }

@@ -308,9 +308,7 @@ mod tests {
         let speed = phase(&closed(3), &[reads(0), reads(1), window(2)]).output_speed;
         assert_eq!(
             speed.refused.as_deref(),
-            Some(
-                "all 3 answers were too quick to be timed (came in fewer than 8 reads, decode window shorter than 10 ms)"
-            )
+            Some("all 3 answers were too quick to be timed (fewer than 8 reads, decode window shorter than 10 ms)")
         );
         assert_eq!((speed.n, speed.mean, speed.missing_share), (0, None, Some(1.0)));
     }

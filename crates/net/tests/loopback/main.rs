@@ -201,10 +201,12 @@ fn a_handshake_fails_with_what_is_wrong_with_the_certificate() {
     });
 }
 
-/// A certificate as `openssl req -x509` makes it, which says that it is an authority's, and a file that holds it.
+/// A certificate as `openssl req -x509` makes it, which says that it is an authority's, and a file that holds it. Without a name
+/// it has none for hosts, as with `-subj /CN=localhost` alone.
 fn own(test: &str, name: &str, years: (i32, i32)) -> Signed {
     let key = KeyPair::generate().unwrap();
-    let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
+    let names: Vec<String> = [name].into_iter().filter(|name| !name.is_empty()).map(str::to_owned).collect();
+    let mut params = CertificateParams::new(names).unwrap();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     params.not_before = rcgen::date_time_ymd(years.0, 1, 1);
     params.not_after = rcgen::date_time_ymd(years.1, 1, 1);
@@ -231,6 +233,7 @@ fn a_certificate_that_stands_in_the_file_itself_is_trusted_for_its_name_and_its_
     let (good, other) = (own("own-good", "localhost", (2020, 4000)), own("own-other", "other.test", (2020, 4000)));
     let (old, early) = (own("own-old", "localhost", (2019, 2020)), own("own-early", "localhost", (3999, 4000)));
     let twin = own("own-twin", "localhost", (2020, 4000));
+    let nameless = own("own-nameless", "", (2020, 4000));
     // What an authority has signed is no authority; its own certificate in the file is enough all the same.
     let mut leaf = signed("own-leaf", "localhost", false);
     leaf.ca_file = leaf.leaf_file.clone();
@@ -243,6 +246,7 @@ fn a_certificate_that_stands_in_the_file_itself_is_trusted_for_its_name_and_its_
             (good.tls, Some(twin.ca_file), "exactly this certificate"),
             (twin.tls, None, "exactly this certificate"),
             (other.tls, Some(other.ca_file), "another name"),
+            (nameless.tls, Some(nameless.ca_file), "-addext subjectAltName=DNS:localhost"),
             (old.tls, Some(old.ca_file), "expired"),
             (early.tls, Some(early.ca_file), "not valid yet"),
         ];

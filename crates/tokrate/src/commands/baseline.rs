@@ -76,7 +76,8 @@ impl Held {
     /// When the baseline cannot be compared with the run.
     pub fn verdict(self) -> Result<Verdict> {
         match self.failed {
-            Some(error) => Err(anyhow!("hold the run against the baseline: {error}")),
+            // The error says what could not be done to "the two".
+            Some(error) => Err(anyhow!("{}", error.to_string().replacen("the two", "the run and its baseline", 1))),
             None => Ok(self.reports.iter().map(verdict).max().unwrap_or(Verdict::Good)),
         }
     }

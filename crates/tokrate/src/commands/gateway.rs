@@ -238,9 +238,9 @@ fn serving_shown(resolved: &Resolved, gateway: &RunningGateway) -> String {
         );
     }
     let asked = aliases.first().map_or(&lanes[0].name, |alias| &alias.name);
-    let key = if keys.is_empty() { "none is needed" } else { "one of [gateway.keys]" };
+    let key = if keys.is_empty() { "none is needed" } else { "one of [gateway.keys], such as in OPENAI_API_KEY" };
     let _ = writeln!(text, "\npoint an SDK at base URL http://{address}/v1, model `{asked}`, key: {key}");
-    let shows = if keys.is_empty() { "" } else { " -H \"authorization: Bearer $KEY\"" };
+    let shows = if keys.is_empty() { "" } else { " -H \"authorization: Bearer $OPENAI_API_KEY\"" };
     let _ = writeln!(
         text,
         "try: curl -sN http://{address}/v1/chat/completions{shows} -H 'content-type: application/json' \\\n       \

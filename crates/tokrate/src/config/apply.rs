@@ -9,8 +9,8 @@ use std::net::SocketAddr;
 use tokrate_apply::Language;
 use tokrate_apply_host::{Fallback, FallbackConfig, HostConfig, OnRefuse};
 use tokrate_core::Span;
+use tokrate_net::ClientConfig;
 use tokrate_net::server::ApiKey;
-use tokrate_net::{ClientConfig, Target};
 
 /// Time for the answer of a model.
 const PATIENCE: Span = Span::from_secs(300);
@@ -65,7 +65,7 @@ fn fallback_config(flags: &FallbackFlags) -> Result<Option<FallbackConfig>> {
         .split_once(',')
         .filter(|(_, model)| !model.trim().is_empty())
         .with_context(|| "read --fallback: write URL,MODEL, for example http://127.0.0.1:8000/v1,qwen")?;
-    let target = Target::parse(url).context("read --fallback")?;
+    let target = crate::config::url(url).context("read --fallback")?;
     let mut headers = Vec::new();
     if let Some(key) = key_reference(flags) {
         let mut value = HeaderValue::from_str(&format!("Bearer {}", key.fetch()?.reveal()))

@@ -1,12 +1,14 @@
 //! `tokrate.toml`: settings that stay the same from run to run. Unknown keys are refused, with their place, and so is a file that
 //! merely lies there and names addresses, keys or commands, until its user trusts it.
 
+use super::lists;
 use super::quantity::Share;
 use super::reading::{self, SETTINGS_BYTES_MOST};
 use super::trust::{DEFAULT_NAME, Found};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
+use tokrate_meter::nearest;
 
 /// The whole file.
 #[derive(Deserialize, Debug, Default)]
@@ -23,12 +25,13 @@ pub struct File {
     pub path: PathBuf,
 }
 
-/// `[bench]`: the keys are the flags of the command line with `_` for `-`; what is asked of one run alone, such as where its results
-/// go, has none.
+/// `[bench]`: the keys are the flags of the command line with `_` for `-`. Where a flag takes a list, a single value may stand alone.
 #[derive(Deserialize, Debug, Default, Clone)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Bench {
+    #[serde(default, deserialize_with = "lists::one_or_many")]
+    #[cfg_attr(test, schemars(with = "Option<super::reference::forms::OneOrMany<String>>"))]
     pub targets: Option<Vec<String>>,
     pub dialect: Option<String>,
     pub url: Option<String>,
@@ -36,15 +39,21 @@ pub struct Bench {
     pub key_env: Option<String>,
     pub key_file: Option<PathBuf>,
     pub key_cmd: Option<String>,
-    #[serde(alias = "header")]
+    #[serde(rename = "header", alias = "headers", default, deserialize_with = "lists::one_or_many")]
+    #[cfg_attr(test, schemars(with = "Option<super::reference::forms::OneOrMany<String>>"))]
     pub headers: Option<Vec<String>>,
     pub http: Option<String>,
     pub new_connections: Option<bool>,
+    pub unix_socket: Option<PathBuf>,
     pub ca_file: Option<PathBuf>,
     pub insecure: Option<bool>,
     pub server_metrics: Option<String>,
     pub region: Option<String>,
+    #[serde(default, deserialize_with = "lists::one_or_many")]
+    #[cfg_attr(test, schemars(with = "Option<super::reference::forms::OneOrMany<u32>>"))]
     pub concurrency: Option<Vec<u32>>,
+    #[serde(default, deserialize_with = "lists::one_or_many")]
+    #[cfg_attr(test, schemars(with = "Option<super::reference::forms::OneOrMany<f64>>"))]
     pub rate: Option<Vec<f64>>,
     pub arrivals: Option<String>,
     pub burstiness: Option<f64>,
@@ -54,6 +63,8 @@ pub struct Bench {
     pub trace: Option<PathBuf>,
     pub trace_speed: Option<f64>,
     pub trace_limit: Option<u64>,
+    #[serde(default, deserialize_with = "lists::one_or_many")]
+    #[cfg_attr(test, schemars(with = "Option<super::reference::forms::OneOrMany<u32>>"))]
     pub sessions: Option<Vec<u32>>,
     pub turns: Option<u32>,
     pub think: Option<String>,
@@ -70,6 +81,8 @@ pub struct Bench {
     pub rounds: Option<u32>,
     pub seed: Option<u64>,
     pub workers: Option<u32>,
+    #[serde(default, deserialize_with = "lists::one_or_many")]
+    #[cfg_attr(test, schemars(with = "Option<super::reference::forms::OneOrMany<String>>"))]
     pub workload: Option<Vec<String>>,
     pub input_tokens: Option<u32>,
     pub output_tokens: Option<u32>,
@@ -81,6 +94,8 @@ pub struct Bench {
     pub ignore_eos: Option<bool>,
     pub max_tokens_field: Option<bool>,
     pub temperature: Option<f64>,
+    #[serde(default, deserialize_with = "lists::one_or_many")]
+    #[cfg_attr(test, schemars(with = "Option<super::reference::forms::OneOrMany<String>>"))]
     pub body: Option<Vec<String>>,
     pub connect_timeout: Option<String>,
     pub idle_timeout: Option<String>,
@@ -96,12 +111,30 @@ pub struct Bench {
     pub max_cost_usd: Option<f64>,
     pub price_input: Option<f64>,
     pub price_output: Option<f64>,
+    #[serde(default, deserialize_with = "lists::one_or_many")]
+    #[cfg_attr(test, schemars(with = "Option<super::reference::forms::OneOrMany<String>>"))]
     pub slo: Option<Vec<String>>,
+    #[serde(default, deserialize_with = "lists::one_or_many")]
+    #[cfg_attr(test, schemars(with = "Option<super::reference::forms::OneOrMany<String>>"))]
     pub assert: Option<Vec<String>>,
     pub baseline: Option<PathBuf>,
+    #[serde(default, deserialize_with = "lists::one_or_many")]
+    #[cfg_attr(test, schemars(with = "Option<super::reference::forms::OneOrMany<String>>"))]
     pub ignore: Option<Vec<String>>,
+    #[serde(default, deserialize_with = "lists::number_or_text")]
+    #[cfg_attr(test, schemars(with = "Option<super::reference::forms::Share>"))]
     pub threshold: Option<String>,
+    pub save_baseline: Option<PathBuf>,
+    pub json: Option<PathBuf>,
+    pub jsonl: Option<PathBuf>,
+    pub keep_unknown: Option<bool>,
+    pub html: Option<PathBuf>,
     pub no_html: Option<bool>,
+    pub csv: Option<PathBuf>,
+    pub markdown: Option<PathBuf>,
+    pub vllm_json: Option<PathBuf>,
+    pub junit: Option<PathBuf>,
+    pub badge: Option<PathBuf>,
     pub scorecard: Option<bool>,
     pub wide: Option<bool>,
     pub quiet: Option<bool>,
@@ -133,8 +166,8 @@ impl File {
     /// Understands the text of a file.
     pub fn parse(path: &Path, text: &str) -> Result<File> {
         // toml's message names line and column and shows the line.
-        let mut file: File =
-            toml::from_str(text).with_context(|| format!("understand the settings file {}", path.display()))?;
+        let mut file: File = toml::from_str(text)
+            .map_err(|error| anyhow!("understand the settings file {}: {}", path.display(), told(&error)))?;
         file.path = path.to_path_buf();
         Ok(file)
     }
@@ -145,14 +178,47 @@ impl File {
     }
 }
 
+/// The message, with the nearest key in place of all of them where one is not known.
+fn told(error: &toml::de::Error) -> String {
+    let shown = error.to_string();
+    let unknown = error.message().strip_prefix("unknown field `").and_then(|rest| rest.split_once("`, expected "));
+    let Some((typed, known)) = unknown else { return shown.trim_end().to_owned() };
+    let known: Vec<&str> = known.split('`').skip(1).step_by(2).collect();
+    let near = match nearest(typed, &known)[..] {
+        [] => "; docs/configuration.md lists those that there are".to_owned(),
+        ref near => format!("; did you mean {}?", near.join(" or ")),
+    };
+    shown.trim_end().replace(error.message(), &format!("there is no key `{typed}` here{near}"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn an_unknown_key_is_refused_with_its_place() {
-        let error = toml::from_str::<File>("[bench]\nmodel = \"m\"\nconcurency = [1]\n").expect_err("misspelt");
-        let message = error.to_string();
-        assert!(message.contains("line 3") && message.contains("concurency"), "{message}");
+        let refused = |text: &str| File::parse(Path::new("t.toml"), text).expect_err("misspelt").to_string();
+        let message = refused("[bench]\nmodel = \"m\"\nconcurency = [1]\n");
+        let end = "there is no key `concurency` here; did you mean concurrency?";
+        assert!(message.contains("line 3") && message.ends_with(end), "{message}");
+        let message = refused("[bench]\nmax-failures = 0.1\n");
+        assert!(message.ends_with("did you mean max_failures?"), "{message}");
+        let message = refused("[bench]\ncolour = 1\n");
+        assert!(message.ends_with("`colour` here; docs/configuration.md lists those that there are"), "{message}");
+    }
+
+    #[test]
+    fn a_single_value_stands_for_a_list_and_a_number_for_a_share() {
+        let bench = |text: &str| toml::from_str::<File>(&format!("[bench]\n{text}\n")).map(|file| file.bench);
+        let plain =
+            bench("rate = 5\nconcurrency = 1\nsessions = [2]\nthreshold = 0.05\nslo = \"ttft<1s\"").expect("read");
+        assert_eq!((plain.rate, plain.concurrency, plain.sessions), (Some(vec![5.0]), Some(vec![1]), Some(vec![2])));
+        assert_eq!((plain.threshold.as_deref(), plain.slo), (Some("0.05"), Some(vec!["ttft<1s".to_owned()])));
+        let lists = bench("rate = [5, 7.5]\nthreshold = \"5%\"\nheader = \"a: b\"").expect("read");
+        assert_eq!((lists.rate, lists.threshold.as_deref()), (Some(vec![5.0, 7.5]), Some("5%")));
+        assert_eq!(lists.headers, Some(vec!["a: b".to_owned()]));
+        for bad in ["concurrency = -1", "concurrency = \"many\"", "rate = true", "threshold = [1]", "slo = 5"] {
+            assert!(bench(bad).is_err(), "{bad}");
+        }
     }
 }

@@ -3,6 +3,7 @@
 //! It refuses to take them: they would mean almost the same, and the difference would be a wrong number. Invariant: what is named in
 //! an answer is a flag of `tokrate bench`, and no name of another tool is one of ours.
 
+use clap::CommandFactory;
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
@@ -136,6 +137,12 @@ pub fn explained(mut error: clap::Error, arguments: &[String]) -> clap::Error {
             None => format!("did you mean {ours}?"),
         };
         error.remove(ContextKind::SuggestedArg);
+        // The usage that clap has found belongs to the flag that it would have suggested.
+        let mut command = crate::flags::Flags::command();
+        command.build();
+        if let Some(bench) = command.find_subcommand_mut("bench") {
+            error.insert(ContextKind::Usage, ContextValue::StyledStr(bench.render_usage()));
+        }
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(text)]));
     }
     error
@@ -144,14 +151,18 @@ pub fn explained(mut error: clap::Error, arguments: &[String]) -> clap::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     fn refused(line: &str) -> String {
         let arguments: Vec<String> = line.split(' ').map(str::to_owned).collect();
         let mut command = crate::flags::Flags::command();
         let error = command.try_get_matches_from_mut(&arguments).expect_err(line);
         let text = explained(error, &arguments).to_string();
-        text.lines().take_while(|line| !line.starts_with("Usage")).collect::<Vec<_>>().join("\n")
+        text.lines()
+            .take_while(|line| !line.starts_with("For more"))
+            .collect::<Vec<_>>()
+            .join("\n")
+            .trim_end()
+            .to_owned()
     }
 
     #[test]

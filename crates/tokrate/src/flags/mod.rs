@@ -20,9 +20,12 @@ use clap::{Parser, Subcommand};
 /// How fast language models answer, measured truthfully.
 #[derive(Parser, Debug)]
 #[command(name = "tokrate", version, max_term_width = 100, disable_help_subcommand = true)]
-#[command(
-    after_help = "Exit codes: 0 measured; 1 below an asserted bar (by default: more than 1 % of the requests failed); 2 could not measure."
-)]
+#[command(after_help = "\
+Exit codes:
+  0  measured
+  1  below an asserted bar (by default: more than 1 % of the requests failed), or a regression
+  2  could not measure
+  3  measured in part: interrupted, stopped by its cost, or given up")]
 pub struct Flags {
     /// What to do.
     #[command(subcommand)]

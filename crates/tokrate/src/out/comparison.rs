@@ -173,7 +173,7 @@ fn verdict(row: &CompareRow, sides: Sides<'_>) -> String {
         (CompareVerdict::Worse, _) if twice => "worse, below the threshold".to_owned(),
         (CompareVerdict::NoDifference, Some(visible)) => {
             let unit = if row.metric == Metric::FailureShare { "points" } else { "%" };
-            format!("no difference seen ({:.1} {unit} would be)", visible * 100.0)
+            format!("no difference seen ({:.1} {unit} would show)", visible * 100.0)
         }
         (verdict, _) => verdict.words().to_owned(),
     }

@@ -1,54 +1,87 @@
 //! What a run will ask for, said before it asks: a line, and the table of `--dry-run`.
 //!
-//! It refuses to reckon. Invariant: what is not known is said to be so.
+//! Invariant: what is not known, bounded or reckoned is said to be so.
 
 use comfy_table::{Cell, CellAlignment, LineStyle, Table, presets};
 use tokrate_bench::Config;
-use tokrate_bench::forecast::{Forecast, Level};
+use tokrate_bench::forecast::{ASSUMED, Basis, Forecast, Level};
 use tokrate_charts::format;
 
 /// The plan of one target in a line.
 pub fn line(forecast: &Forecast) -> String {
-    let total = forecast.total();
-    let levels = match (forecast.levels.len(), forecast.further) {
-        (0, further) => further.to_owned(),
-        (1, "") => "1 level".to_owned(),
-        (n, "") => format!("{n} levels"),
-        (n, further) => format!("{n} levels {further}"),
+    let levels = match (forecast.levels.len(), forecast.added()) {
+        (0, Some(added)) => added.name,
+        (1, None) => "1 level".to_owned(),
+        (n, None) => format!("{n} levels"),
+        (1, Some(added)) => format!("1 level and {}", added.name),
+        (n, Some(added)) => format!("{n} levels and {}", added.name),
     };
     let mut parts = vec![levels];
-    parts.extend(total.requests.map(|n| format!("{} requests", format::count(n.ceil() as u64))));
-    parts.extend(total.input_tokens.zip(total.output_tokens).map(|(input, output)| {
-        format!(
-            "{} tokens in and up to {} out",
-            format::count(input.ceil() as u64),
-            format::count(output.ceil() as u64)
-        )
-    }));
-    parts.extend(total.usd.map(|usd| format!("up to ${usd:.4}")));
-    parts.extend(total.seconds.map(|seconds| format!("about {}", time(seconds))));
-    parts.join(", ")
+    parts.extend(numbers(&forecast.total(), !forecast.further.is_empty()));
+    let assumed = if forecast.assumed { format!("; {}", assumption()) } else { String::new() };
+    parts.join(", ") + &assumed
+}
+
+/// The plan of several targets in a line, with what it is a plan of.
+pub fn together(forecasts: &[Forecast]) -> String {
+    let sum = Forecast::together(forecasts);
+    let has_further = forecasts.iter().any(|forecast| !forecast.further.is_empty());
+    format!("{}: {}", sum.name, numbers(&sum, has_further).join(", "))
+}
+
+/// The numbers that are known, in words; a run that may add levels takes up to so long.
+fn numbers(level: &Level, has_further: bool) -> Vec<String> {
+    let (asked, answered) = match level.basis {
+        Basis::Exact => ("", "up to "),
+        Basis::AtMost => ("up to ", "up to "),
+        Basis::About => ("about ", "about "),
+    };
+    let bounded = if has_further { "up to " } else { "" };
+    let count = |n: f64| format::count(n.ceil() as u64);
+    let mut parts = Vec::new();
+    parts.extend(level.requests.map(|n| format!("{asked}{} requests", count(n))));
+    let tokens = level.input_tokens.zip(level.output_tokens);
+    parts.extend(
+        tokens.map(|(input, output)| format!("{asked}{} tokens in and {answered}{} out", count(input), count(output))),
+    );
+    parts.extend(level.usd.map(|usd| format!("{answered}${usd:.4}")));
+    parts.extend(level.seconds.map(|seconds| format!("{bounded}about {}", time(seconds))));
+    parts
+}
+
+/// What a number stands on that hangs on an answer which nobody has seen.
+fn assumption() -> String {
+    format!(
+        "reckoned for answers that begin after {} s and come at {:.0} tok/s each; a faster server is asked more",
+        ASSUMED.ttft,
+        1.0 / ASSUMED.per_token
+    )
 }
 
 /// What every target will be asked for, level by level.
 pub fn text(names: &[String], configs: &[Config]) -> String {
     let mut text = String::new();
-    for (name, config) in names.iter().zip(configs) {
-        let forecast = Forecast::of(config, None);
-        text += &format!("{name} at {}\n", place(config));
-        if !forecast.levels.is_empty() {
-            text += &format!("{}\n", table(&forecast));
-        }
-        if !forecast.further.is_empty() {
-            text += &format!("{}\n", forecast.further);
-        }
+    let forecasts: Vec<Forecast> = configs.iter().map(|config| Forecast::of(config, None)).collect();
+    for ((name, config), forecast) in names.iter().zip(configs).zip(&forecasts) {
+        text += &format!("{name} at {}\n{}\n", place(config), table(forecast));
         if config.probe && config.target.remote().is_some() {
             text += "One request of 16 tokens or less goes before them (--no-probe leaves it out).\n";
         }
         text += "\n";
     }
-    text + "Nothing was sent. Output tokens and dollars are the most that can be used; times that hang on the server's speed are \
-            not known before the first answer (-).\n"
+    if forecasts.len() > 1 {
+        text += &format!("{}\n\n", together(&forecasts));
+    }
+    text += "Nothing was sent. Output tokens and dollars are the most that can be used; times that hang on the server's speed are \
+             not known before the first answer (-).\n";
+    let levels = || forecasts.iter().flat_map(|forecast| forecast.levels.iter().chain(&forecast.further));
+    if levels().any(|level| level.basis != Basis::Exact) {
+        text += "≤ is an upper bound, ≈ an estimate.\n";
+    }
+    if forecasts.iter().any(|forecast| forecast.assumed) {
+        text += &format!("A level that goes by time is {}.\n", assumption());
+    }
+    text
 }
 
 fn place(config: &Config) -> String {
@@ -59,8 +92,9 @@ fn table(forecast: &Forecast) -> Table {
     let mut table = Table::new();
     table.load_style(presets::UTF8_HORIZONTAL_ONLY.row_separator(LineStyle::none()));
     table.set_header(["level", "requests", "tokens in", "tokens out", "USD", "time"]);
-    let total = (forecast.levels.len() > 1 && forecast.further.is_empty()).then(|| forecast.total());
-    for level in forecast.levels.iter().chain(&total) {
+    let added = forecast.added();
+    let total = (forecast.levels.len() + usize::from(added.is_some()) > 1).then(|| forecast.total());
+    for level in forecast.levels.iter().chain(&added).chain(&total) {
         let [name, numbers @ ..] = row(level);
         let numbers = numbers.map(|cell| Cell::new(cell).set_alignment(CellAlignment::Right));
         table.add_row(std::iter::once(Cell::new(name)).chain(numbers));
@@ -69,7 +103,14 @@ fn table(forecast: &Forecast) -> Table {
 }
 
 fn row(level: &Level) -> [String; 6] {
-    let known = |number: Option<String>| number.unwrap_or_else(|| "-".to_owned());
+    let sign = match level.basis {
+        Basis::Exact => "",
+        Basis::AtMost => "≤ ",
+        Basis::About => "≈ ",
+    };
+    // A time is no estimate because the number of requests is one.
+    let bounded = if level.basis == Basis::AtMost { sign } else { "" };
+    let known = |number: Option<String>| number.map_or_else(|| "-".to_owned(), |number| format!("{sign}{number}"));
     let count = |n: Option<f64>| known(n.map(|n| format::count(n.ceil() as u64)));
     [
         level.name.clone(),
@@ -77,7 +118,7 @@ fn row(level: &Level) -> [String; 6] {
         count(level.input_tokens),
         count(level.output_tokens),
         known(level.usd.map(|usd| format!("{usd:.4}"))),
-        known(level.seconds.map(time)),
+        level.seconds.map_or_else(|| "-".to_owned(), |seconds| format!("{bounded}{}", time(seconds))),
     ]
 }
 

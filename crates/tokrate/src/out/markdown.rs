@@ -34,9 +34,8 @@ fn target(text: &mut String, name: &str, record: &Record) -> std::fmt::Result {
     writeln!(text, "### {}\n", plain(name))?;
     writeln!(
         text,
-        "{} tokens in, {} out, {}, {}, {}; {:.0} s on {}, {} {}\n",
-        conditions.input_tokens,
-        conditions.output_tokens,
+        "{}, {}, {}, {}; {:.0} s on {}, {} {}\n",
+        conditions.lengths(),
         if conditions.streaming { "streamed" } else { "not streamed" },
         conditions.dialect,
         conditions.http_version,

@@ -1,14 +1,24 @@
 //! A live line on standard error while a phase runs; nothing when standard error is no terminal.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokrate_bench::plan::{Extent, Load, PhaseSpec};
 use tokrate_bench::{Progress, Snapshot};
+use tokrate_charts::format::number;
 
 const REFRESH: Duration = Duration::from_millis(200);
+/// Speeds are those of so much time, so that reads which come in bursts do not shake them.
+const WINDOW: Duration = Duration::from_secs(2);
+/// Columns of the line where the terminal does not tell how many it has.
+const COLUMNS: usize = 80;
+/// From so many columns on there is room for a bar.
+const COLUMNS_WITH_BAR: usize = 90;
+/// Columns of the bar.
+const BAR: usize = 12;
 /// A wait that a provider asks for is told without a terminal too, if it is longer than this.
 const WAIT_TOLD: Duration = Duration::from_secs(5);
 
@@ -41,13 +51,21 @@ impl Display {
         }
         let target = if self.visible { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(Some(1000), target);
-        let style = ProgressStyle::with_template("{prefix} {bar:24} {msg}").expect("the template is well-formed");
+        let prefix = format!("[{label}] {}", spec.load.row().short());
+        let columns = columns();
+        let (template, bar_room) = match columns >= COLUMNS_WITH_BAR {
+            true => ("{prefix} {bar:12} {msg}", BAR + 1),
+            false => ("{prefix} {msg}", 0),
+        };
+        let style = ProgressStyle::with_template(template).expect("the template is well-formed");
         bar.set_style(style.progress_chars("━━ "));
-        bar.set_prefix(format!("[{label}] {}", level(spec)));
+        let room = columns.saturating_sub(prefix.chars().count() + bar_room + 2);
+        bar.set_prefix(prefix);
         let over = Arc::new(AtomicBool::new(false));
         let watcher = Watcher {
             bar: bar.clone(),
             visible: self.visible,
+            room,
             spec: spec.clone(),
             progress: Arc::clone(progress),
             over: Arc::clone(&over),
@@ -94,6 +112,8 @@ pub fn level(spec: &PhaseSpec) -> String {
 struct Watcher {
     bar: ProgressBar,
     visible: bool,
+    /// Columns that the message may take.
+    room: usize,
     spec: PhaseSpec,
     progress: Arc<Progress>,
     over: Arc<AtomicBool>,
@@ -102,7 +122,7 @@ struct Watcher {
 impl Watcher {
     fn watch(self) {
         let started = Instant::now();
-        let mut last = (started, Snapshot::default());
+        let mut window = Window::default();
         let mut waits = false;
         while !self.over.load(Relaxed) {
             std::thread::park_timeout(REFRESH);
@@ -115,15 +135,59 @@ impl Watcher {
                 );
             }
             waits = snapshot.held.is_some();
-            let seconds = (now - last.0).as_secs_f64().max(1e-3);
-            let bytes = snapshot.text_bytes.saturating_sub(last.1.text_bytes) as f64;
-            let speed = self.progress.bytes_per_token().map(|length| bytes / length / seconds);
+            window.add(now, snapshot);
+            let speeds = self.progress.bytes_per_token().and_then(|length| window.speeds(length));
             let share = share_done(&self.spec, snapshot, now - started);
             self.bar.set_position((share * 1000.0) as u64);
-            self.bar.set_message(message(snapshot, speed, share, now - started));
-            last = (now, snapshot);
+            self.bar.set_message(message(snapshot, speeds, share, now - started, self.room));
         }
     }
+}
+
+/// What was seen in the past [`WINDOW`].
+#[derive(Default)]
+struct Window(VecDeque<(Instant, Snapshot)>);
+
+/// Tokens per second of all requests together, and of each that was in flight meanwhile.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Speeds {
+    all: f64,
+    each: Option<f64>,
+}
+
+impl Window {
+    fn add(&mut self, now: Instant, snapshot: Snapshot) {
+        self.0.push_back((now, snapshot));
+        while self.0.get(1).is_some_and(|(at, _)| now - *at >= WINDOW) {
+            self.0.pop_front();
+        }
+    }
+
+    /// By the requests that were in flight while the text came, and not by those that are left at the end.
+    fn speeds(&self, bytes_per_token: f64) -> Option<Speeds> {
+        let (first, last) = self.0.front().zip(self.0.back())?;
+        let seconds = (last.0 - first.0).as_secs_f64();
+        if seconds < REFRESH.as_secs_f64() / 2.0 {
+            return None;
+        }
+        let tokens = last.1.text_bytes.saturating_sub(first.1.text_bytes) as f64 / bytes_per_token;
+        let pairs = self.0.iter().zip(self.0.iter().skip(1));
+        let request_seconds = pairs.map(|((from, before), (until, after))| {
+            (*until - *from).as_secs_f64() * f64::midpoint(before.in_flight() as f64, after.in_flight() as f64)
+        });
+        let request_seconds: f64 = request_seconds.sum();
+        let each = (last.1.in_flight() > 0 && request_seconds > 0.0).then(|| tokens / request_seconds);
+        Some(Speeds { all: tokens / seconds, each })
+    }
+}
+
+/// Columns of the terminal that the line is shown on.
+fn columns() -> usize {
+    #[cfg(unix)]
+    let columns = rustix::termios::tcgetwinsize(std::io::stderr()).ok().map(|size| usize::from(size.ws_col));
+    #[cfg(not(unix))]
+    let columns: Option<usize> = None;
+    columns.filter(|columns| *columns > 0).unwrap_or(COLUMNS)
 }
 
 fn share_done(spec: &PhaseSpec, snapshot: Snapshot, elapsed: Duration) -> f64 {
@@ -141,21 +205,31 @@ fn share_done(spec: &PhaseSpec, snapshot: Snapshot, elapsed: Duration) -> f64 {
     share.clamp(0.0, 1.0)
 }
 
-/// The line; `speed` is not known before the first answer.
-fn message(snapshot: Snapshot, speed: Option<f64>, share: f64, elapsed: Duration) -> String {
-    let in_flight = snapshot.in_flight();
-    let mut parts = vec![format!("{} done", snapshot.answered)];
-    parts.extend((snapshot.failed > 0).then(|| format!("{} failed", snapshot.failed)));
-    parts.push(format!("{in_flight} in flight"));
-    if let Some(speed) = speed {
-        parts.push(format!("throughput ≈ {speed:.0} tok/s"));
-        parts.extend((in_flight > 0).then(|| format!("≈ {:.0} tok/s each", speed / in_flight as f64)));
+/// The line, in so many columns; speeds are not known before the first answer.
+fn message(snapshot: Snapshot, speeds: Option<Speeds>, share: f64, elapsed: Duration, room: usize) -> String {
+    // Each with its rank: the lower, the sooner it gets its room.
+    let mut parts = vec![(0, format!("{} done", snapshot.answered))];
+    parts.extend((snapshot.failed > 0).then(|| (1, format!("{} failed", snapshot.failed))));
+    parts.push((4, format!("{} in flight", snapshot.in_flight())));
+    if let Some(speeds) = speeds {
+        parts.push((3, format!("≈ {} tok/s in all", number(speeds.all))));
+        parts.extend(speeds.each.map(|each| (5, format!("≈ {} tok/s each", number(each)))));
     }
-    parts.extend((share > 0.02).then(|| format!("{:.0} s left", elapsed.as_secs_f64() * (1.0 - share) / share)));
-    let held =
-        snapshot.held.map(|held| format!("waiting {:.0} s more, as the provider asks (429)", held.as_secs_f64()));
-    parts.extend(held);
-    parts.join(", ")
+    let left = (share > 0.02).then(|| elapsed.as_secs_f64() * (1.0 - share) / share);
+    parts.extend(left.map(|left| (2, format!("{left:.0} s left"))));
+    parts.extend(snapshot.held.map(|held| (1, format!("waits {:.0} s more (429)", held.as_secs_f64()))));
+    let mut by_rank: Vec<&(u32, String)> = parts.iter().collect();
+    by_rank.sort_by_key(|(rank, _)| *rank);
+    let mut taken = 0;
+    let fits = by_rank.into_iter().filter(|(rank, part)| {
+        let length = part.chars().count() + if *rank == 0 { 0 } else { ", ".len() };
+        let fits = *rank == 0 || taken + length <= room;
+        taken += if fits { length } else { 0 };
+        fits
+    });
+    let shown: Vec<u32> = fits.map(|(rank, _)| *rank).collect();
+    let shown = parts.iter().filter(|(rank, _)| shown.contains(rank)).map(|(_, part)| part.as_str());
+    shown.collect::<Vec<&str>>().join(", ")
 }
 
 #[cfg(test)]
@@ -167,11 +241,38 @@ mod tests {
     #[test]
     fn the_line_says_what_is_estimated_and_what_is_left() {
         let snapshot = Snapshot { started: 14, answered: 10, failed: 2, text_bytes: 0, held: None };
-        let line = message(snapshot, Some(200.0), 0.5, Duration::from_secs(6));
-        assert_eq!(line, "10 done, 2 failed, 2 in flight, throughput ≈ 200 tok/s, ≈ 100 tok/s each, 6 s left");
+        let speeds = Some(Speeds { all: 200.0, each: Some(100.0) });
+        let line = |room| message(snapshot, speeds, 0.5, Duration::from_secs(6), room);
+        assert_eq!(line(80), "10 done, 2 failed, 2 in flight, ≈ 200 tok/s in all, ≈ 100 tok/s each, 6 s left");
+        // `[1/4] c = 10` before it takes 12 of 60 columns.
+        assert_eq!(line(46), "10 done, 2 failed, 2 in flight, 6 s left");
+        assert_eq!(line(48), "10 done, 2 failed, ≈ 200 tok/s in all, 6 s left");
+        for room in 0..90 {
+            assert!(line(room).chars().count() <= room.max("10 done".len()), "{}", line(room));
+        }
         let held = Snapshot { started: 1, held: Some(Duration::from_secs(40)), ..Snapshot::default() };
-        let line = message(held, None, 0.0, Duration::ZERO);
-        assert_eq!(line, "0 done, 1 in flight, waiting 40 s more, as the provider asks (429)");
+        let line = message(held, None, 0.0, Duration::ZERO, 60);
+        assert_eq!(line, "0 done, 1 in flight, waits 40 s more (429)");
+    }
+
+    #[test]
+    fn while_a_level_drains_speeds_are_of_the_requests_that_were_in_flight() {
+        let began = Instant::now();
+        let mut window = Window::default();
+        let seen = |answered, text_bytes| Snapshot { started: 64, answered, failed: 0, text_bytes, held: None };
+        // 64 in flight for a second and 8 for another; 4 bytes to a token.
+        for (seconds, answered, bytes) in [(0, 0, 0), (1, 0, 1600), (1, 56, 1600), (2, 56, 1800)] {
+            window.add(began + Duration::from_secs(seconds), seen(answered, bytes));
+        }
+        let speeds = window.speeds(4.0).expect("two seconds");
+        assert_eq!((speeds.all, speeds.each), (225.0, Some(450.0 / 72.0)));
+        window.add(began + Duration::from_millis(3_500), seen(64, 2000));
+        assert_eq!(window.speeds(4.0).map(|speeds| speeds.each), Some(None), "nobody is left");
+        assert_eq!(window.0.len(), 3, "what is older than the window is forgotten");
+        let mut short = Window::default();
+        short.add(began, seen(0, 0));
+        short.add(began + Duration::from_millis(1), seen(0, 4000));
+        assert_eq!(short.speeds(4.0), None, "a moment tells no speed");
     }
 
     #[test]

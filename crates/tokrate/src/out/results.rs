@@ -26,6 +26,8 @@ pub struct Results<'a> {
     display: Display,
     rows: Option<Rows>,
     targets: Vec<Measured>,
+    /// What each target will be asked for.
+    planned: Vec<Forecast>,
     /// The finished records, held against each other.
     judged: Option<Comparison>,
     /// Comparisons with the baseline, target by target.
@@ -63,6 +65,7 @@ impl<'a> Results<'a> {
             display,
             rows,
             targets: names.iter().map(target).collect(),
+            planned: Vec::new(),
             judged: None,
             held: Vec::new(),
             lost_rows: None,
@@ -194,6 +197,10 @@ impl Observer for Results<'_> {
         self.display.clear();
         if !self.outputs.quiet {
             anstream::eprintln!("{}: {}", self.targets[target].name, forecast::line(forecast));
+            self.planned.push(forecast.clone());
+            if self.planned.len() == self.targets.len() && self.targets.len() > 1 {
+                anstream::eprintln!("{}", forecast::together(&self.planned));
+            }
         }
     }
 

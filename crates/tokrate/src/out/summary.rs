@@ -77,9 +77,8 @@ fn target(text: &mut String, record: &Record, wide: bool, width: usize) -> std::
     writeln!(text, "{} at {}", conditions.model, conditions.endpoint)?;
     writeln!(
         text,
-        "{} tokens in, {} out, {}, {}, {}; {:.0} s on {}",
-        conditions.input_tokens,
-        conditions.output_tokens,
+        "{}, {}, {}, {}; {:.0} s on {}",
+        conditions.lengths(),
         if conditions.streaming { "streamed" } else { "not streamed" },
         conditions.http_version,
         conditions.dialect,
@@ -93,11 +92,11 @@ fn target(text: &mut String, record: &Record, wide: bool, width: usize) -> std::
             writeln!(text, "\n{label}: {}", reason.as_deref().unwrap_or("see the warnings"))?;
         }
     }
-    for warning in &record.warnings {
-        writeln!(text, "\n{YELLOW}warning:{RESET} {warning}")?;
+    for (place, warning) in record.warnings.iter().enumerate() {
+        writeln!(text, "{}{YELLOW}warning:{RESET} {warning}", if place == 0 { "\n" } else { "" })?;
     }
-    for note in &record.notes {
-        writeln!(text, "\nnote: {note}")?;
+    for (place, note) in record.notes.iter().enumerate() {
+        writeln!(text, "{}note: {note}", if place == 0 { "\n" } else { "" })?;
     }
     for (message, count) in first_messages(record) {
         writeln!(text, "  first message of {count}: {message}")?;

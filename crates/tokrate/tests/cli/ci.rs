@@ -3,39 +3,91 @@
 //! It refuses to know what is measured. Invariant: no network; `gh` is a script of the test.
 
 use crate::folder::Folder;
-use crate::tool::{finish, start};
-use crate::trust::step;
+use crate::tool::{Finished, finish, start};
+use crate::trust::{install, step};
+use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-/// Runs the posting step of the action where `gh` finds these comments; what `gh` was told, a line each.
-fn posted(folder: &Folder, comments: &str) -> Vec<String> {
-    let gh = "#!/bin/bash\necho \"$@\" >> \"$CALLS\"\ncase \"$*\" in *--paginate*) printf '%b' \"$COMMENTS\" ;; esac\n";
+/// Runs the posting step of the action where `gh` finds these comments and refuses the method; what `gh` was told, a line each.
+fn posted(folder: &Folder, name: &str, comments: &str, refused: &str) -> Vec<String> {
+    let gh = "#!/bin/bash\necho \"$@\" >> \"$CALLS\"\n\
+              case \"$*\" in *--paginate*) printf '%b' \"$COMMENTS\" ;; *\"--method $REFUSED\"*) exit 1 ;; esac\n";
     std::fs::create_dir_all(folder.join("bin")).expect("made");
     let script = folder.write("bin/gh", gh);
     std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).expect("it can be run");
     let calls = folder.write("calls", "");
     let result = folder.write("result.md", "| the table |\n");
-    let mut command = Command::new("bash");
-    command.args(["-c", &step("Post the table")]).current_dir(folder.path()).env_clear();
-    command.env("PATH", format!("{}:{}", folder.join("bin").display(), std::env::var("PATH").expect("set")));
-    command.env("CALLS", &calls).env("RESULT", &result).env("COMMENTS", comments);
+    let mut command = step(folder, "Post the table");
+    command.env("CALLS", &calls).env("RESULT", &result).env("COMMENTS", comments).env("REFUSED", refused);
     command.envs([("POST", "comment"), ("PULL_REQUEST", "7"), ("REPOSITORY", "a/b"), ("GH_TOKEN", "t")]);
-    command.envs([("GITHUB_WORKFLOW", "Speed \"x\""), ("GITHUB_JOB", "bench"), ("GITHUB_STEP_SUMMARY", "summary")]);
+    command.envs([("NAME", name), ("GITHUB_STEP_SUMMARY", "summary")]);
     let finished = finish(start(&mut command));
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    assert_eq!(folder.read("result.md.comment"), "<!-- tokrate: Speed \"x\", bench -->\n| the table |\n");
+    assert_eq!(folder.join("summary").exists(), finished.stdout.contains("::warning::"), "{finished:?}");
     folder.read("calls").lines().map(str::to_owned).collect()
 }
 
 #[test]
 fn the_action_brings_one_comment_up_to_date() {
     let folder = Folder::new("action-comment");
-    let first = posted(&folder, "11\\tanother comment\\n12\\t<!-- tokrate: Speed, other job -->\\n");
+    let name = "Speed \"x\", bench, __tokrate, null";
+    let other = "11\\tanother comment\\n12\\t<!-- tokrate: Speed, other job -->\\n";
+    let first = posted(&folder, name, other, "none");
     assert!(first[1].starts_with("api --method POST repos/a/b/issues/7/comments "), "{first:?}");
-    let again = posted(&folder, "11\\tanother\\n13\\t<!-- tokrate: Speed \"x\", bench -->\\r\\n");
+    assert_eq!(folder.read("result.md.comment"), "<!-- tokrate: Speed \"x\", bench, __tokrate -->\n| the table |\n");
+    let there = "11\\tanother\\n13\\t<!-- tokrate: Speed \"x\", bench, __tokrate -->\\r\\n";
+    let again = posted(&folder, name, there, "none");
     assert_eq!(again.len(), 2, "{again:?}");
     assert!(again[1].starts_with("api --method PATCH repos/a/b/issues/comments/13 "), "{again:?}");
+    // A second use in the same job, and a leg of a matrix.
+    for other in
+        ["Speed \"x\", bench, __tokrate_2, null", "Speed \"x\", bench, __tokrate, {\n  \"gpu\": \"a --> b\"\n}"]
+    {
+        let calls = posted(&folder, other, there, "none");
+        assert!(calls[1].starts_with("api --method POST"), "{calls:?}");
+    }
+    let mark = folder.read("result.md.comment");
+    assert!(mark.starts_with("<!-- tokrate: Speed \"x\", bench, __tokrate, { \"gpu\": \"a -) b\" } -->\n"), "{mark}");
+}
+
+#[test]
+fn a_token_that_may_only_read_puts_the_table_on_the_jobs_page() {
+    let folder = Folder::new("action-fork");
+    let calls = posted(&folder, "Speed", "", "POST");
+    assert_eq!(calls.len(), 2, "{calls:?}");
+    assert_eq!(folder.read("summary"), "| the table |\n");
+}
+
+/// Runs the measuring step of the action: how it ended, and what it handed on.
+fn measured(folder: &Folder, arguments: &str) -> (Finished, BTreeMap<String, String>) {
+    let mut command = step(folder, "Measure");
+    command.env("HOME", folder.path()).env("RUNNER_TEMP", folder.path());
+    command.env("GITHUB_OUTPUT", folder.write("output", ""));
+    command.envs([("TARGET", ""), ("ARGUMENTS", arguments), ("BASELINE", ""), ("CONFIG", "")]);
+    let finished = finish(start(&mut command));
+    let output = folder.read("output");
+    let pairs = output.lines().map(|line| line.split_once('=').expect("NAME=VALUE"));
+    (finished, pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
+}
+
+#[test]
+fn a_bar_that_is_not_met_hands_on_the_table_and_its_exit_code() {
+    let folder = Folder::new("action-bar");
+    install(&folder);
+    let small = "-c 1 -n 2 --warmup 0 --output-tokens 3 --calibration off";
+    let (missed, bar) = measured(&folder, &format!("{small} --assert 'ttft_ms.mean < 0.000001'"));
+    assert_eq!((missed.code, bar["exit-code"].as_str()), (Some(0), "1"), "{missed:?}");
+    let table = std::fs::read_to_string(&bar["result"]).expect("a table");
+    assert!(table.contains("missed"), "{table}");
+    // What a run leaves that measured nothing is not the table of the one before it.
+    let (_, nothing) = measured(&folder, "--url http://127.0.0.1:9/v1 --model m -c 1 -n 2 --no-such-flag");
+    assert_eq!(nothing["exit-code"], "2");
+    let table = std::fs::read_to_string(&nothing["result"]).expect("a sentence");
+    assert!(table.starts_with("tokrate measured nothing"), "{table}");
+    assert!(std::fs::exists(&bar["record"]).expect("it can be asked") && nothing["record"] != bar["record"]);
+    let (broken, none) = measured(&folder, "-c 1 --assert 'ttft");
+    assert_eq!((broken.code, none.len()), (Some(2), 0), "{broken:?}");
 }
 
 #[test]

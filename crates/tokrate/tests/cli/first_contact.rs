@@ -116,6 +116,7 @@ fn a_wait_that_is_asked_for_during_the_load_is_bounded_too() {
     let finished = bench(&server.server.url(), "--model m --concurrency 1 --requests 100");
     assert_eq!((finished.code, server.asked()), (Some(3), 6), "{finished:?}");
     assert!(finished.stdout.contains("longer than --max-wait 120 s"), "{}", finished.stdout);
+    assert!(!finished.stderr.contains("waiting"), "nobody waits so long: {}", finished.stderr);
 }
 
 #[test]
@@ -131,6 +132,21 @@ fn a_dry_run_says_what_would_be_asked_for_and_asks_nothing() {
     insta::assert_snapshot!("dry_run_open", open.stdout.replace(&place, "HOST:PORT"));
     let searched = bench(&server.server.url(), "--model m --search concurrency --slo ttft_ms<500 --dry-run");
     insta::assert_snapshot!("dry_run_search", searched.stdout.replace(&place, "HOST:PORT"));
+    let bounded = [
+        "--ramp 1..16 --duration 60s",
+        "--concurrency 1,4 --duration 30s --rounds 2",
+        "--concurrency 1,8 --requests 40 --refine",
+        "--search rate --slo ttft_ms<500 --max-load 8 --max-cost-usd 1",
+        "--workload system --max-load 200",
+    ];
+    let shown = bounded.map(|load| {
+        let finished = bench(&server.server.url(), &format!("--model m {load} {prices} --dry-run"));
+        format!("$ {load}\n{}{}", finished.stdout, finished.stderr)
+    });
+    insta::assert_snapshot!("dry_run_bounded", shown.join("\n").replace(&place, "HOST:PORT"));
+    let several = "bench vllm@127.0.0.1:9/m sglang@127.0.0.1:9/m -c 1,4 -n 20 --dry-run";
+    let several = run(&Folder::new("several"), &several.split(' ').collect::<Vec<&str>>());
+    insta::assert_snapshot!("dry_run_several", several.stdout);
     assert_eq!(server.asked(), 0);
 }
 

@@ -62,6 +62,25 @@ fn an_endpoint_at_a_unix_socket_is_measured_and_its_record_names_the_socket() {
 }
 
 #[test]
+fn a_proxy_that_stood_between_is_named_wherever_a_result_is_shown() {
+    // Who is asked for another host is a proxy.
+    let (server, folder) = (endpoint(), Folder::new("proxied"));
+    let place = server.place();
+    let mut words = bench_arguments("http://elsewhere.invalid/v1", 1, 2);
+    words.extend(["--markdown", "result.md", "--html", "page.html"].map(str::to_owned));
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let proxy = format!("http://user:geheim@{place}");
+    let finished = finish(start(tokrate(&folder, &words).env("ALL_PROXY", proxy)));
+    let bench = Bench::read(folder, finished);
+    bench.expect(0, &[]);
+    assert!(bench.record.conditions.proxied);
+    let named = format!("through the proxy {place}");
+    for text in [bench.finished.stdout.clone(), bench.folder.read("result.md"), bench.folder.read("page.html")] {
+        assert!(text.contains(&named) && !text.contains("geheim"), "{text}");
+    }
+}
+
+#[test]
 fn a_proxy_that_cannot_be_used_is_refused_where_it_would_be_used_and_shows_no_password() {
     let (server, folder) = (endpoint(), Folder::new("proxies"));
     let words = bench_arguments(&server.url(), 1, 2);

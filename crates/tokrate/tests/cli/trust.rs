@@ -281,8 +281,25 @@ fn a_running_gateway_takes_no_change_that_nobody_trusts() {
     assert!(named.line_with(&ends).contains("read the settings again: 3 lanes"));
 }
 
+/// A step of `action.yml`, to be run as GitHub runs it, with nothing of the environment but what it takes to find programs: those
+/// of the folder's `bin` first.
+pub fn step(folder: &Folder, name: &str) -> Command {
+    let script = folder.write("step.sh", &script(name));
+    let mut command = Command::new("bash");
+    command.args(["--noprofile", "--norc", "-eo", "pipefail"]).arg(script).current_dir(folder.path()).env_clear();
+    command.env("PATH", format!("{}:{}", folder.join("bin").display(), std::env::var("PATH").expect("set")));
+    command
+}
+
+/// Puts the built binary where the steps find it.
+#[cfg(unix)]
+pub fn install(folder: &Folder) {
+    std::fs::create_dir_all(folder.join("bin")).expect("made");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_tokrate"), folder.join("bin/tokrate")).expect("a link");
+}
+
 /// The script of a step of `action.yml`.
-pub fn step(name: &str) -> String {
+fn script(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../action.yml");
     let text = std::fs::read_to_string(path).expect("the action is there");
     let (_, behind) = text.split_once(&format!("- name: {name}\n")).expect("the step is there");
@@ -294,11 +311,9 @@ pub fn step(name: &str) -> String {
 #[cfg(unix)]
 #[test]
 fn the_action_reads_no_settings_that_the_workflow_has_not_named() {
-    use std::os::unix::fs::symlink;
     let folder = Folder::new("trust-action");
-    std::fs::create_dir(folder.join("bin")).expect("made");
+    install(&folder);
     std::fs::create_dir(folder.join("checkout")).expect("made");
-    symlink(env!("CARGO_BIN_EXE_tokrate"), folder.join("bin/tokrate")).expect("a link");
     // Were its harmless settings read, the bar would not be met.
     let assert = "assert = [\"failures.share > 2\"]\n";
     folder.write("checkout/tokrate.toml", &format!("{}{assert}", hostile("127.0.0.1:9")));
@@ -313,10 +328,8 @@ fn the_action_reads_no_settings_that_the_workflow_has_not_named() {
         ("named.toml", small, "exit-code=2", true),
         ("", named.as_str(), "exit-code=2", true),
     ] {
-        let path = format!("{}:{}", folder.join("bin").display(), std::env::var("PATH").expect("set"));
-        let mut command = Command::new("bash");
-        command.args(["-c", &step("Measure")]).current_dir(folder.join("checkout")).env_clear();
-        command.env("PATH", path).env("HOME", folder.path()).env("RUNNER_TEMP", folder.path());
+        let mut command = step(&folder, "Measure");
+        command.current_dir(folder.join("checkout")).env("HOME", folder.path()).env("RUNNER_TEMP", folder.path());
         command.env("GITHUB_OUTPUT", folder.write("output", "")).env("OPENAI_API_KEY", "sk-secret-0042");
         command.envs([("TARGET", ""), ("ARGUMENTS", arguments), ("BASELINE", ""), ("CONFIG", config)]);
         let finished = finish(start(&mut command));

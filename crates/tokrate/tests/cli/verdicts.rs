@@ -53,7 +53,7 @@ fn demands_are_listed_kept_in_the_record_and_decide_the_exit_code() {
         "--assert",
         "itl_ms.p99_9 < 9000",
         "--assert",
-        "counts.answered >= 12 @ concurrency 9",
+        "counts.answered >= 12 @ concurrency 2",
         "--slo",
         "ttft<9s",
         "--assert",
@@ -62,8 +62,8 @@ fn demands_are_listed_kept_in_the_record_and_decide_the_exit_code() {
     let seen = bench("demands", &url(&host), 2, 12, &demands);
     assert_eq!(seen.finished.code, Some(1), "{:?}", seen.finished);
     let statuses: Vec<AssertionStatus> = seen.record.assertions.iter().map(|outcome| outcome.status).collect();
-    use AssertionStatus::{Met, Missed, NotEnoughSamples, NotMeasured};
-    assert_eq!(statuses, [Met, Missed, NotEnoughSamples, NotMeasured, Met]);
+    use AssertionStatus::{Met, Missed, NotEnoughSamples};
+    assert_eq!(statuses, [Met, Missed, NotEnoughSamples, Met, Met]);
     let text = &seen.finished.stdout;
     assert!(text.contains("not enough samples (n = ") && text.contains("needs 6636"), "{text}");
     let kept = bench("demands-met", &url(&host), 2, 12, &["--assert", "failures.share < 1%"]);

@@ -186,8 +186,27 @@ fn what_is_refused_is_told_in_the_words_that_were_typed() {
     assert!(refused("ttft_foo.p95 < 500").message.contains("`ttft_foo` is no metric"), "a unit that is none");
     assert!(refused("throughput.requests_per_second > 3 ms").message.ends_with("expected req/s or no unit"));
     let shown = refused("ttft.p95 < 500").to_string();
-    assert!(shown.starts_with("understand `ttft.p95 < 500` at column 15: expected a unit"), "{shown}");
+    assert!(shown.starts_with("`ttft.p95 < 500`, column 15: expected a unit"), "{shown}");
     assert!(shown.contains("; write for example '"), "{shown}");
+    // What has other statistics is not asked for a percentile.
+    let shown = refused("throughput > 100").message;
+    assert!(shown.ends_with(
+        "it has .output_tokens_per_second, .tokens_per_second, .peak_tokens_per_second, .requests_per_second"
+    ));
+    assert!(refused("failures < 1%").message.ends_with("it has .share, .count"));
+}
+
+#[test]
+fn a_demand_may_be_for_a_load_in_between() {
+    let between = |place: &str, low, high| {
+        let text = format!("ttft_ms.p50 < 500{place}");
+        Assertion::parse(&text).expect("a demand").is_for_load_between(low, high)
+    };
+    let (closed, open) = (|concurrency| Load::Closed { concurrency }, |rate| Load::Open { rate, cap: None });
+    assert!(between("", closed(1), closed(9)) && between("", open(0.0), open(1.0)));
+    assert!(between(" @ concurrency 3", closed(1), closed(9)) && !between(" @ concurrency 10", closed(1), closed(9)));
+    assert!(between(" @ rate 2.5", open(0.0), open(2.5)) && !between(" @ rate 3", open(0.0), open(2.5)));
+    assert!(!between(" @ rate 3", closed(1), closed(9)) && !between(" @ concurrency 3", open(0.0), open(9.0)));
 }
 
 #[test]

@@ -15,7 +15,7 @@ fn typesetting_is_a_blank_unless_it_parts_thousands() {
         ("batch\u{a0}64, 90\u{202f}tok/s", "90 tok/s (?) | load: batch 64"),
         ("batch\u{a0}500, 90 tok/s", "90 tok/s (?) | load: batch 500"),
         ("\u{a0}500 tok/s", "500 tok/s (?)"),
-        ("10\u{202f}5000 tok/s", "5000 tok/s (?) | not understood: 10 5000"),
+        ("10\u{202f}5000 tok/s", "5,000 tok/s (?) | not understood: 10 5000"),
     ]);
 }
 
@@ -71,9 +71,9 @@ fn a_condition_is_said_once_and_whole() {
 #[test]
 fn scales_belong_to_their_number_and_are_shared_where_only_one_is_written() {
     all(&[
-        ("10ktok/s", "10000 tok/s (?)"),
-        ("800-1.2k tok/s", "800 to 1200 tok/s (?)"),
-        ("1k-2M tokens/min", "16.667 to 33333.333 tok/s (?)"),
+        ("10ktok/s", "10,000 tok/s (?)"),
+        ("800-1.2k tok/s", "800 to 1,200 tok/s (?)"),
+        ("1k-2M tokens/min", "16.667 to 33,333.333 tok/s (?)"),
         ("6000 TPM", "100 tok/s (?)"),
     ]);
     for unclear in ["100-10.500 tok/s", "10.500-20 tok/s", "1,55 tok/s"] {

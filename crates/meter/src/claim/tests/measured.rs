@@ -49,11 +49,11 @@ fn a_speed_without_a_meaning_is_held_against_each_that_was_measured() {
     assert_eq!(
         sentences,
         [
-            "As output speed at concurrency 4: measured 100.0 tok/s [95.0..105.0]; the claim is 4.00 times that, outside \
+            "As output speed at concurrency 4: measured 100 tok/s [95.0..105]; the claim is 4.00 times that, outside \
              the interval.",
             "As end-to-end speed at concurrency 4: measured 80.0 tok/s; the claim is 5.00 times that; too few samples for \
              an interval.",
-            "As throughput at concurrency 4: measured 320.0 tok/s [300.0..340.0]; the claim is 1.25 times that, outside \
+            "As throughput at concurrency 4: measured 320 tok/s [300..340]; the claim is 1.25 times that, outside \
              the interval.",
         ]
     );
@@ -79,7 +79,7 @@ fn a_range_lies_within_an_interval_if_it_touches_it() {
 #[test]
 fn a_time_to_first_token_is_held_against_the_median() {
     let mut record = measured(4);
-    let sentence = "As the median TTFT at concurrency 4: measured 200.0 ms [150.0..250.0]; the claim is 0.50 times that, outside the \
+    let sentence = "As the median TTFT at concurrency 4: measured 200 ms [150..250]; the claim is 0.50 times that, outside the \
          interval.";
     assert_eq!(against("TTFT 100 ms", &record), [sentence]);
     let second = record.phases[0].clone();

@@ -116,7 +116,7 @@ fn levels_that_refuse_are_left_out_and_named() {
     (levels[6].rate_limited, levels[6].throughput) = (30, Some(Measured::plain(1.0)));
     let capacity = capacity(&levels);
     assert_eq!(capacity.slows.status, FigureStatus::Above);
-    let reason = "a request does not slow yet at the highest load, 32; at 64 requests fail or are refused";
+    let reason = "a request does not slow yet at the highest load, 32; at a load of 64, requests fail or are refused";
     assert_eq!(capacity.slows.reason, reason);
     assert_eq!((capacity.slows.low, capacity.slows.high), (Some(32.0), Some(64.0)));
 }
@@ -132,7 +132,10 @@ fn waiting_is_told_from_noise_and_from_answers_that_did_not_stream() {
     unsure[6].mean_ttft = Some(Measured { value: 1_050.0, low: Some(40.0), high: Some(2_000.0) });
     assert_eq!(capacity(&unsure).waits.status, FigureStatus::Above);
     let whole = DOUBLING.map(|n| LoadLevel { mean_ttft: level(n, 1.0).mean_e2e, ..level(n, 80.0 * n) });
-    assert_eq!(capacity(&whole).waits.reason, "answers came at one moment, so nothing of them can be told apart");
+    assert_eq!(
+        capacity(&whole).waits.reason,
+        "each answer came all at once, so its time to first token does not tell waiting from work"
+    );
     // The level above the last that does not wait is the next whole number.
     let near = [1.0, 4.0, 8.0, 9.0, 16.0].map(|n| queued(n, 8.0, 1_000.0));
     assert_eq!(found(&capacity(&near).waits), 8.0);

@@ -7,7 +7,7 @@ use tokrate_bench::Config;
 use tokrate_bench::plan::Extent;
 use tokrate_bench::prompts::PromptSource;
 use tokrate_bench::schedule::{Agenda, Axis};
-use tokrate_meter::{Assertion, Metric};
+use tokrate_meter::{Assertion, Load, Metric};
 use tokrate_net::HttpVersion;
 use tokrate_wire::Dialect;
 
@@ -22,7 +22,8 @@ pub(super) fn check(config: &Config, assertions: &[Assertion]) -> Result<()> {
         if let Some(metric) = assertion.metric() {
             check_metric(&named, metric, config)?;
         }
-        check_sample(&named, assertion, config)?;
+        check_load(assertion, config)?;
+        check_sample(assertion, config)?;
     }
     Ok(())
 }
@@ -86,28 +87,60 @@ fn check_metric(named: &str, metric: Metric, config: &Config) -> Result<()> {
     let name = metric.name();
     ensure!(
         config.request.stream || !metric.row().needs_stream,
-        "read {named}: without streaming an answer comes in one piece, which has no {name}; leave out --no-stream, or use e2e"
+        "hold answers to {named}: without streaming an answer comes in one piece, which has no {name}; leave out --no-stream, or use e2e"
     );
     let tokens = u64::from(config.prompts.output_tokens().unwrap_or(config.request.output_tokens));
     let needed = metric.row().tokens_needed;
     ensure!(
         tokens >= needed,
-        "read {named}: an answer of {tokens} tokens has no {name}, which takes {needed}; ask for more with --output-tokens"
+        "hold answers to {named}: an answer of {tokens} tokens has no {name}, which takes {needed}; ask for more with --output-tokens"
     );
     Ok(())
 }
 
-fn check_sample(named: &str, assertion: &Assertion, config: &Config) -> Result<()> {
+/// Refuses a demand on a load that the plan does not run.
+fn check_load(assertion: &Assertion, config: &Config) -> Result<()> {
+    let rows = || config.phases.iter().map(|phase| phase.load.row());
+    let between = |low, high| assertion.is_for_load_between(low, high);
+    let is_run = match &config.agenda {
+        Agenda::Listed => rows().any(|load| assertion.is_for_load(load)),
+        // What is added lies between two of the listed levels.
+        Agenda::Refine { .. } => {
+            let least = rows().min_by(|a, b| a.amount().total_cmp(&b.amount()));
+            let most = rows().max_by(|a, b| a.amount().total_cmp(&b.amount()));
+            least.zip(most).is_some_and(|(least, most)| between(least, most))
+        }
+        Agenda::Search(search) => match search.axis {
+            Axis::Concurrency => {
+                between(Load::Closed { concurrency: 1 }, Load::Closed { concurrency: search.most as u32 })
+            }
+            Axis::Rate => between(Load::Open { rate: 0.0, cap: None }, Load::Open { rate: search.most, cap: None }),
+        },
+        Agenda::System { most } => between(Load::Closed { concurrency: 1 }, Load::Closed { concurrency: *most }),
+    };
+    let names: Vec<String> = config.phases.iter().map(|phase| phase.load.name()).collect();
+    let there = match &config.agenda {
+        Agenda::Listed => names.join(", "),
+        Agenda::Refine { .. } => format!("{} and levels between them", names.join(", ")),
+        Agenda::Search(search) => format!("{} up to {}", search.axis.name(), search.most),
+        Agenda::System { most } => format!("concurrency up to {most}"),
+    };
+    ensure!(is_run, "hold the run to --assert {assertion}: no level of the plan has this load; planned are {there}");
+    Ok(())
+}
+
+fn check_sample(assertion: &Assertion, config: &Config) -> Result<()> {
     let Some(needed) = assertion.requests_needed().filter(|_| !matches!(config.agenda, Agenda::Search(_))) else {
         // A search sends as many as it takes.
         return Ok(());
     };
     for phase in config.phases.iter().filter(|phase| assertion.is_for_load(phase.load.row())) {
         let Extent::Requests(requests) = phase.extent else { continue };
+        let easier = if assertion.has_easier_percentile() { ", or for a lower percentile" } else { "" };
         ensure!(
             requests >= needed,
-            "read {named}: it takes {needed} requests to state it, and {} has {requests}; ask for more with --requests, or for a \
-             percentile nearer to the middle",
+            "hold the run to --assert {assertion}: that takes {needed} requests a level, and {} has {requests}; ask for more with \
+             --requests{easier}",
             phase.load.name()
         );
     }

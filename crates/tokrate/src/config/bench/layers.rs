@@ -179,8 +179,19 @@ impl Layers {
             self.lay_list("ignore", |flags| &mut flags.verdict.ignore, bench.ignore.as_deref());
             self.lay("threshold", |flags| &mut flags.verdict.threshold, bench.threshold.clone());
         }
+        self.lay("save_baseline", |flags| &mut flags.verdict.save_baseline, bench.save_baseline.clone());
+        self.lay("json", |flags| &mut flags.output.json, bench.json.clone());
+        self.lay("jsonl", |flags| &mut flags.output.jsonl, bench.jsonl.clone());
+        let html = bench.html.clone().filter(|_| !self.flags.output.no_html);
+        self.lay("html", |flags| &mut flags.output.html, html);
+        self.lay("csv", |flags| &mut flags.output.csv, bench.csv.clone());
+        self.lay("markdown", |flags| &mut flags.output.markdown, bench.markdown.clone());
+        self.lay("vllm_json", |flags| &mut flags.output.vllm_json, bench.vllm_json.clone());
+        self.lay("junit", |flags| &mut flags.output.junit, bench.junit.clone());
+        self.lay("badge", |flags| &mut flags.output.badge, bench.badge.clone());
         let set = |value: Option<bool>| value.unwrap_or(false);
         let flags = &mut self.flags;
+        flags.output.keep_unknown |= set(bench.keep_unknown) && flags.output.jsonl.is_some();
         flags.target.new_connections |= set(bench.new_connections);
         flags.limits.strict |= set(bench.strict);
         flags.limits.no_probe |= set(bench.no_probe);

@@ -3,8 +3,8 @@
 use super::verdict::{self, Demands};
 use crate::config::file::File;
 use crate::flags::bench::Flags;
-use anyhow::{Result, ensure};
-use std::path::PathBuf;
+use anyhow::{Result, bail, ensure};
+use std::path::{Path, PathBuf};
 
 /// Where results go and how the run is judged.
 #[derive(Clone, PartialEq, Debug)]
@@ -80,7 +80,7 @@ pub(super) fn outputs(flags: &Flags, file: &File, embedded: bool) -> Result<Outp
         !(is_stdout(&output.json) && is_stdout(&output.markdown)),
         "read --markdown: standard output belongs to --json already; name a file"
     );
-    Ok(Outputs {
+    let outputs = Outputs {
         json: output.json.clone(),
         jsonl: output.jsonl.clone(),
         html: output.html.clone().or(default_html),
@@ -95,5 +95,62 @@ pub(super) fn outputs(flags: &Flags, file: &File, embedded: bool) -> Result<Outp
         max_failures,
         strict: flags.limits.strict,
         demands: verdict::demands(&flags.verdict, file)?,
-    })
+    };
+    check_apart(&outputs)?;
+    Ok(outputs)
+}
+
+/// Refuses two outputs in one file: the later would take the earlier's place.
+fn check_apart(outputs: &Outputs) -> Result<()> {
+    let baseline = outputs.demands.save_baseline.as_deref().map(|path| ("baseline", path));
+    let mut seen: Vec<(&str, PathBuf)> = Vec::new();
+    for (name, path) in outputs.files().filter(|(_, path)| *path != Path::new("-")).chain(baseline) {
+        // A device or a pipe takes whatever comes.
+        if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+            continue;
+        }
+        let place = place_of(path);
+        if let Some((other, _)) = seen.iter().find(|(_, known)| *known == place) {
+            bail!(
+                "write both {other} and {name} to {}: the later would replace the earlier; name a file for each",
+                path.display()
+            );
+        }
+        seen.push((name, place));
+    }
+    Ok(())
+}
+
+/// Where a file is or will be, links followed as far as there is anything.
+fn place_of(path: &Path) -> PathBuf {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+    let there = std::fs::canonicalize(&absolute).ok();
+    let in_folder = || Some(std::fs::canonicalize(absolute.parent()?).ok()?.join(absolute.file_name()?));
+    there.or_else(in_folder).unwrap_or(absolute)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flags::bench as flags;
+
+    #[test]
+    fn two_outputs_are_not_written_to_one_file() {
+        let outputs = |json: &str, csv: &str, kept: Option<&str>| {
+            let mut flags = Flags::default();
+            flags.output = flags::Output { json: Some(json.into()), csv: Some(csv.into()), ..flags::Output::default() };
+            flags.verdict.save_baseline = kept.map(PathBuf::from);
+            super::outputs(&flags, &File::default(), false).map(|_| ()).map_err(|error| error.to_string())
+        };
+        let refused = outputs("x", "./x", None).expect_err("the same file");
+        assert_eq!(
+            refused,
+            "write both record and levels to ./x: the later would replace the earlier; name a file for each"
+        );
+        assert!(outputs("x", "y", Some("x")).is_err_and(|error| error.contains("record and baseline")));
+        assert_eq!(outputs("x", "y", Some("z")), Ok(()));
+        assert_eq!(outputs("-", "y", None), Ok(()), "standard output is no file");
+        #[cfg(unix)]
+        assert_eq!(outputs("/dev/null", "/dev/null", None), Ok(()), "a device takes both");
+    }
 }

@@ -5,6 +5,7 @@
 use crate::config::gateway::{HTTP, aliases, lanes, simulated};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use std::borrow::Cow;
+use std::marker::PhantomData;
 
 /// A form of text: its name as a type, and its schema.
 macro_rules! form {
@@ -83,6 +84,32 @@ form!(
         "pattern": r"^\s*[0-9.]+\s*%?\s*$",
     })
 );
+/// A list, or its only item.
+pub struct OneOrMany<T>(PhantomData<T>);
+
+impl<T: JsonSchema> JsonSchema for OneOrMany<T> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        format!("OneOrMany{}", T::schema_name()).into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let item = T::json_schema(generator).to_value();
+        let mut schema = item.clone();
+        schema["title"] = match item["type"].as_str() {
+            Some("integer") => "whole number or a list of them".into(),
+            Some("number") => "number or a list of them".into(),
+            _ => "text or a list of texts".into(),
+        };
+        schema["type"] = serde_json::json!([item["type"], "array"]);
+        schema["items"] = item;
+        schema.try_into().expect("it is an object")
+    }
+}
+
 form!(
     /// A hash.
     Sha256,

@@ -86,7 +86,7 @@ fn add_flags(bench: &mut Value) {
                 setting["pattern"] = form["pattern"].clone();
                 setting["title"] = form["title"].clone();
             }
-            Some("FILE") if is_text => setting["title"] = "file".into(),
+            Some("FILE" | "PATH") if is_text => setting["title"] = "file".into(),
             _ => {}
         }
     }

@@ -26,6 +26,7 @@ pub const HARMLESS: &[&str] = &[
     "bench.ignore_eos",
     "bench.input_tokens",
     "bench.keep_going",
+    "bench.keep_unknown",
     "bench.max_cost_usd",
     "bench.max_failures",
     "bench.max_in_flight",
@@ -122,9 +123,10 @@ impl Sensitive {
     pub fn what(&self) -> &'static str {
         let last = self.key.rsplit('.').next().unwrap_or_default();
         match last {
-            "url" | "targets" | "target" | "endpoint" | "server_metrics" => "says where requests go",
+            "url" | "targets" | "target" | "endpoint" | "server_metrics" | "unix_socket" => "says where requests go",
             "listen" | "admin" | "hosts" => "says who can reach the gateway",
-            "log" => "names a file that is written",
+            "log" | "json" | "jsonl" | "html" | "csv" | "markdown" | "vllm_json" | "junit" | "badge"
+            | "save_baseline" => "names a file that is written",
             "insecure" => "lets anybody answer in the endpoint's place",
             "log_retention" => "deletes rows of the log",
             "sha256" => "lets a client in",
@@ -290,6 +292,15 @@ mod tests {
             "host",
             "otel",
             "insecure",
+            "bench.json",
+            "bench.html",
+            "bench.csv",
+            "bench.markdown",
+            "bench.vllm_json",
+            "bench.junit",
+            "bench.badge",
+            "bench.save_baseline",
+            "unix_socket",
         ];
         let named = |key: &&String| bad.iter().any(|word| key.contains(word));
         let sensitive: Vec<&String> = all.iter().filter(named).collect();

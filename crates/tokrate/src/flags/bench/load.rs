@@ -9,7 +9,7 @@ use std::path::PathBuf;
 #[command(next_help_heading = "Load")]
 pub struct Load {
     /// Closed loop: requests in flight; a list is a sweep [default: 1,10,25,50; where tokens are paid for: 1,2,4,8]
-    #[arg(long, short = 'c', value_name = "N,…", value_delimiter = ',', group = "shape")]
+    #[arg(long, short = 'c', value_name = "N,…", value_delimiter = ',', group = "shape", value_parser = level)]
     pub concurrency: Option<Vec<u32>>,
     /// Open loop: arrivals per second on an absolute schedule; a list is a sweep
     #[arg(long, allow_negative_numbers = true, value_name = "R,…", value_delimiter = ',', group = "shape")]
@@ -39,7 +39,7 @@ pub struct Load {
     #[arg(long, value_name = "N", requires = "trace")]
     pub trace_limit: Option<u64>,
     /// Conversations at the same time, each turn with all that was said before; a list is a sweep
-    #[arg(long, value_name = "N,…", value_delimiter = ',', group = "shape")]
+    #[arg(long, value_name = "N,…", value_delimiter = ',', group = "shape", value_parser = level)]
     pub sessions: Option<Vec<u32>>,
     /// Turns of each session [default: 5]
     #[arg(long, value_name = "N", requires = "sessions")]
@@ -86,6 +86,15 @@ pub struct Load {
     /// Client threads [default: chosen from the cores and the load]
     #[arg(long, value_name = "N")]
     pub workers: Option<u32>,
+}
+
+/// Reads one level of a sweep.
+fn level(text: &str) -> Result<u32, String> {
+    let example = "write a list such as 1,10,50, or --ramp 1..50 for a load that rises";
+    let text = text.trim();
+    let is_number = !text.is_empty() && text.bytes().all(|sign| sign.is_ascii_digit());
+    let wrong = if is_number { "it is too large" } else { "it is no whole number" };
+    text.parse().map_err(|_| format!("{wrong}; {example}"))
 }
 
 /// Arrival processes.

@@ -17,7 +17,7 @@ pub struct Output {
     /// event is then read in full
     #[arg(long, requires = "jsonl")]
     pub keep_unknown: bool,
-    /// Write the report (one self-contained HTML file) [default without --url: tokrate-report.html]
+    /// Write the report (one self-contained HTML file) [default: tokrate-report.html of the embedded engine, else none]
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
     /// Do not write an HTML report

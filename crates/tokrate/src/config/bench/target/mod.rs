@@ -9,10 +9,11 @@ use crate::config::environment::{self, Environment};
 use crate::config::file::File;
 use crate::config::machine;
 use crate::config::secret::{KeyReference, Secret};
-use crate::config::{Origin, Value};
+use crate::config::{Origin, Value, url as config_url};
 use crate::flags::bench as flags;
 use anyhow::{Context, Result, bail, ensure};
 use http::{HeaderName, HeaderValue};
+use std::path::PathBuf;
 use tokrate_bench::{Embedded, Remote, Target};
 use tokrate_catalog::{Auth, Kind, Provider, Quirks, TargetName};
 use tokrate_meter::Price;
@@ -29,6 +30,7 @@ pub(super) struct Found {
 /// Every target, in the order in which they were named; the embedded engine if none was.
 pub(super) fn targets(flags: &flags::Target, environment: &Environment, file: &File) -> Result<Vec<Found>> {
     let typed = Typed::read(flags, environment, file);
+    let flags = &flags::Target { unix_socket: typed.unix_socket.clone(), ..flags.clone() };
     if typed.names.is_empty() {
         return Ok(vec![typed.unnamed(flags, environment, file)?]);
     }
@@ -52,6 +54,8 @@ struct Typed {
     url: Option<Value<String>>,
     model: Option<Value<String>>,
     dialect: Option<Value<String>>,
+    /// The file's counts only where the file says who is asked: it must not catch the key of a target that somebody typed.
+    unix_socket: Option<PathBuf>,
 }
 
 impl Typed {
@@ -67,8 +71,13 @@ impl Typed {
         if names.is_empty() && url.as_ref().is_none_or(|url| matches!(url.origin, Origin::File(_))) {
             names = bench.targets.clone().unwrap_or_default();
         }
+        let of_file = match names.is_empty() {
+            true => url.as_ref().is_some_and(|url| matches!(url.origin, Origin::File(_))),
+            false => flags.targets.is_empty(),
+        };
         let model = ("TOKRATE_MODEL", &environment.model);
         Typed {
+            unix_socket: flags.unix_socket.clone().or_else(|| bench.unix_socket.clone().filter(|_| of_file)),
             names,
             url,
             model: pick_text("--model", &flags.model, Some(model), file, "model", &bench.model),
@@ -145,7 +154,7 @@ impl Typed {
 
 /// The base URL, and the dialect whose path it ended in: people copy the whole address of an API.
 fn address(url: &Value<String>, typed: Option<&Value<String>>) -> Result<(tokrate_net::Target, Option<Dialect>)> {
-    let target = url.clone().parse(|url| Ok(tokrate_net::Target::parse(&url)?))?.value;
+    let target = url.clone().parse(|text| config_url(&text))?.value;
     let Some((base, routed)) = Dialect::part(target.path()) else { return Ok((target, None)) };
     let other = typed.filter(|typed| typed.value != routed.dialect.name());
     if let Some(other) = other {

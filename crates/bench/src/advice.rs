@@ -1,0 +1,51 @@
+//! What can be done about a failure that ends a run.
+//!
+//! Invariant: it names nothing that was not there: no key of a run without one, no load that could be lowered before the load.
+
+use tokrate_core::FailureKind;
+
+/// What was known when requests failed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Circumstances {
+    /// A key, or another header that could hold one, was sent.
+    pub with_key: bool,
+    /// There was no load beside the request.
+    pub alone: bool,
+}
+
+/// A failure's message with what can be done about it.
+pub(crate) fn advised(kind: FailureKind, message: &str, seen: Circumstances) -> String {
+    let hint = match kind {
+        // The message says it.
+        FailureKind::Tls => return message.to_owned(),
+        FailureKind::Unauthorized if message.starts_with("HTTP 402") => "add credit to the account, or ask for less",
+        FailureKind::Unauthorized if !seen.with_key => {
+            "no key was sent: name its variable with --key-env, or its file with --key-file"
+        }
+        FailureKind::RateLimited if seen.alone => {
+            "there was no load yet: try again later, or ask the provider for a higher limit"
+        }
+        kind => kind.hint(),
+    };
+    format!("{message}; {hint}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_advised_that_was_not_there() {
+        let said = |kind, message, with_key, alone| advised(kind, message, Circumstances { with_key, alone });
+        let without = said(FailureKind::Unauthorized, "HTTP 401: who?", false, true);
+        assert!(without.contains("no key was sent"), "{without}");
+        let with = said(FailureKind::Unauthorized, "HTTP 401: who?", true, true);
+        assert!(with.starts_with("HTTP 401: who?; check that a key"), "{with}");
+        let poor = said(FailureKind::Unauthorized, "HTTP 402: no credit", true, true);
+        assert!(poor.ends_with("; add credit to the account, or ask for less"), "{poor}");
+        let early = said(FailureKind::RateLimited, "HTTP 429: slowly", true, true);
+        assert!(!early.contains("--concurrency"), "{early}");
+        assert!(said(FailureKind::RateLimited, "HTTP 429: slowly", true, false).contains("--concurrency"));
+        assert_eq!(said(FailureKind::Tls, "no TLS here; use http://", false, true), "no TLS here; use http://");
+    }
+}

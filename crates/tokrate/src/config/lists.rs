@@ -1,0 +1,71 @@
+//! Values that a settings file may write in two ways: a list or its only item, a number or a text that holds one.
+//!
+//! Invariant: what is wrong with an item is said as it would be of the item alone.
+
+use serde::de::value::SeqAccessDeserializer;
+use serde::de::{Error, IntoDeserializer, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use std::fmt;
+use std::marker::PhantomData;
+
+/// A list, or its only item.
+pub fn one_or_many<'de, T, D>(deserializer: D) -> Result<Option<Vec<T>>, D::Error>
+where
+    T: Deserialize<'de>,
+    D: Deserializer<'de>,
+{
+    deserializer.deserialize_any(Items(PhantomData)).map(Some)
+}
+
+struct Items<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for Items<T> {
+    type Value = Vec<T>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a value or a list of them")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, items: A) -> Result<Vec<T>, A::Error> {
+        Vec::deserialize(SeqAccessDeserializer::new(items))
+    }
+
+    fn visit_i64<E: Error>(self, item: i64) -> Result<Vec<T>, E> {
+        T::deserialize(item.into_deserializer()).map(|item| vec![item])
+    }
+
+    fn visit_f64<E: Error>(self, item: f64) -> Result<Vec<T>, E> {
+        T::deserialize(item.into_deserializer()).map(|item| vec![item])
+    }
+
+    fn visit_str<E: Error>(self, item: &str) -> Result<Vec<T>, E> {
+        T::deserialize(item.into_deserializer()).map(|item| vec![item])
+    }
+}
+
+/// A text, or a number as the text that would be typed.
+pub fn number_or_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    deserializer.deserialize_any(Typed).map(Some)
+}
+
+struct Typed;
+
+impl Visitor<'_> for Typed {
+    type Value = String;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a number or a text")
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<String, E> {
+        Ok(number.to_string())
+    }
+
+    fn visit_f64<E: Error>(self, number: f64) -> Result<String, E> {
+        Ok(number.to_string())
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<String, E> {
+        Ok(text.to_owned())
+    }
+}
