@@ -11,10 +11,10 @@ pub(crate) use spelling::respelt;
 use crate::expression::{Cursor, ExpressionError, Relation, is_speed_unit, milliseconds_in, suggestion};
 use crate::metric::{Metric, MetricUnit};
 use crate::run::{Load, PhaseResult};
-use crate::stats::Level;
 use look_up::{Found, Subject, subject_of};
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use tokrate_stats::Level;
 
 /// One demand.
 #[derive(Clone, PartialEq, Debug)]
