@@ -61,7 +61,8 @@ pub(super) struct Lane {
 impl Lane {
     pub fn new(lane: &FleetLane, seed: u64, started_at: Tick) -> Lane {
         Lane {
-            engine: Engine::of(lane.persona.clone(), seed, started_at).expect("a fleet's personas make sense"),
+            engine: Engine::with_persona(lane.persona.clone(), seed, started_at)
+                .expect("a fleet's personas make sense"),
             persona: lane.persona.clone(),
             latency: lane.latency,
             up: VecDeque::new(),
