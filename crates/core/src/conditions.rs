@@ -1,16 +1,16 @@
-//! The conditions under which a number was measured, and a fingerprint to tell like from unlike.
+//! The conditions of a measurement, and a fingerprint that tells comparable results from others.
 //!
-//! It refuses to know results: the number of samples, the window and the client's error stand beside the numbers in
-//! a record. Invariant: two results may be aggregated, ranked or compared in silence only if their fingerprints are equal.
+//! Sample counts, window and client error are stored next to the results instead. Invariant: results are aggregated, ranked
+//! or compared without a warning only if their fingerprints are equal.
 
 use std::fmt;
 
-/// What a number depends on. Every field enters the fingerprint, except those of [`Conditions::DESCRIPTIVE`].
+/// What a result depends on. Every field enters the fingerprint, except those of [`Conditions::DESCRIPTIVE`].
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Conditions {
     /// Model as asked for.
     pub model: String,
-    /// Provider or engine, as far as it is known (else the host of the endpoint).
+    /// Provider or engine if known, else the host of the endpoint.
     pub provider: String,
     /// Scheme, host, port and path of the endpoint, without credentials or query.
     pub endpoint: String,
@@ -22,35 +22,35 @@ pub struct Conditions {
     pub http_version: String,
     /// Whether the connection was encrypted.
     pub tls: bool,
-    /// Whether a proxy stood between.
+    /// Whether a proxy was used.
     pub proxied: bool,
     /// State of the connection when a request was sent: `reused` or `new`.
     pub connection: String,
-    /// Prompt length in `tokenizer` tokens; of prompts that differ in length the mean, rounded.
+    /// Prompt length in `tokenizer` tokens; the rounded mean if prompts differ in length.
     pub input_tokens: u32,
-    /// Output tokens asked for.
+    /// Requested output tokens.
     pub output_tokens: u32,
-    /// Leading prompt tokens that all requests share; the rest is unique per request.
+    /// Leading prompt tokens shared by all requests; the rest is unique per request.
     pub shared_prefix_tokens: u32,
-    /// Where prompts come from: `synthetic`, or a file or trace with a hash of what is in it.
+    /// Source of the prompts: `synthetic`, or a file or trace with a hash of its content.
     pub prompts: String,
-    /// Whether the engine was told to go on past its end token.
+    /// Whether the engine was asked to continue past its end token.
     pub ignore_eos: bool,
-    /// Arrival process: `closed`, `constant`, `poisson`, or a longer phrase for gamma, ramps, traces and sessions.
+    /// Arrival process: `closed`, `constant`, `poisson`, or a longer description of gamma, ramps, traces and sessions.
     pub arrivals: String,
     /// Requests in flight (closed loop).
     pub concurrency: Option<u32>,
     /// Requests per second (open loop).
     pub rate: Option<f64>,
-    /// Tokenizer of every token count that is not the provider's own.
+    /// Tokenizer of all token counts except those reported by the provider.
     pub tokenizer: String,
     /// Further request options, as sent (temperature, extra body fields).
     pub options: String,
-    /// Host name of the measuring machine. Machines of CI systems have a new one each time, so it makes no results unlike.
+    /// Host name of the measuring machine. It is only descriptive, because CI machines have a new one each time.
     pub host: String,
-    /// What kind of machine measures, such as `linux x86_64, 4 cores`; empty if that is not known.
+    /// Kind of machine, such as `linux x86_64, 4 cores`; empty if unknown.
     pub machine: String,
-    /// Region, if the user names one.
+    /// Region, if the user names it.
     pub region: String,
     /// Seed of prompts and arrivals.
     pub seed: u64,
@@ -59,10 +59,10 @@ pub struct Conditions {
 }
 
 impl Conditions {
-    /// Fields that describe a run without making it unlike another.
+    /// Fields that describe a run without affecting comparability.
     pub const DESCRIPTIVE: [&'static str; 3] = ["host", "seed", "version"];
 
-    /// Every condition as name and value, in a fixed order.
+    /// All conditions as name and value, in a fixed order.
     pub fn entries(&self) -> Vec<(&'static str, String)> {
         let number = |value: Option<String>| value.unwrap_or_else(|| "none".to_owned());
         vec![
@@ -93,7 +93,7 @@ impl Conditions {
         ]
     }
 
-    /// A hash that is equal for like conditions (FNV-1a over the canonical entries, 64 bits).
+    /// A hash that is equal for equal conditions (FNV-1a over the canonical entries, 64 bits).
     pub fn fingerprint(&self) -> Fingerprint {
         let mut hash = 0xcbf2_9ce4_8422_2325_u64;
         for (name, value) in self.entries() {
@@ -107,8 +107,8 @@ impl Conditions {
         Fingerprint(hash)
     }
 
-    /// The names of the conditions in which two differ, those that only describe left out. A machine that is not known, as in
-    /// records of earlier versions, differs from none.
+    /// The names of the conditions that differ, descriptive ones excluded. An unknown machine, as in records of earlier
+    /// versions, differs from none.
     pub fn differences(&self, other: &Conditions) -> Vec<&'static str> {
         let (mine, theirs) = (self.entries(), other.entries());
         mine.iter()
@@ -120,7 +120,7 @@ impl Conditions {
     }
 }
 
-/// Identifies like conditions. Prints as 16 hexadecimal digits.
+/// Identifies equal conditions. Prints as 16 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Fingerprint(pub u64);
 
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_fingerprint_sees_what_matters_and_only_that() {
+    fn the_fingerprint_covers_all_but_descriptive_fields() {
         let one = Conditions { model: "m".into(), concurrency: Some(10), ..Conditions::default() };
         let more = Conditions { concurrency: Some(25), ..one.clone() };
         let later = Conditions { version: "9".into(), seed: 3, host: "runner-7".into(), ..one.clone() };

@@ -1,13 +1,12 @@
-//! Dates of the Gregorian calendar in UTC, to days since 1970 and back.
+//! Converts dates of the Gregorian calendar (UTC) to days since 1970 and back.
 //!
-//! It refuses to know time zones, leap seconds and clocks. Invariant: `Date::of_day(date.day_number())` is the date, for every
-//! date of the calendar from 1970 on.
+//! Invariant: `Date::of_day(date.day_number())` is the date, for every date from 1970 on.
 //!
 //! After Howard Hinnant, "chrono-compatible low-level date algorithms" (public domain): years are counted from the first of
 //! March, in eras of 400 years.
 
 const DAY_SECONDS: u64 = 86_400;
-/// Days of an era, and those from its beginning in year 0 to 1970.
+/// Days of an era of 400 years, and from the beginning of era 0 to 1970.
 const ERA_DAYS: u64 = 146_097;
 const DAYS_TO_1970: u64 = 719_468;
 
@@ -35,13 +34,12 @@ impl Date {
         Date { year: year_of_era + era * 400 + u64::from(month <= 2), month, day }
     }
 
-    /// The date of a wall time in seconds since 1970.
+    /// The date of a Unix time in seconds.
     pub fn of_seconds(seconds: u64) -> Date {
         Date::of_day(seconds / DAY_SECONDS)
     }
 
-    /// Days since 1970; negative before. A date that the calendar lacks, such as the 30th of February, gives the day that it
-    /// would be if the month went on.
+    /// Days since 1970; negative before. An invalid date such as the 30th of February counts on into the next month.
     pub fn day_number(self) -> i64 {
         let Date { year, month, day } = self;
         let (year, month_from_march) = if month > 2 { (year, month - 3) } else { (year.saturating_sub(1), month + 9) };
@@ -52,7 +50,7 @@ impl Date {
     }
 }
 
-/// A wall time in seconds since 1970 as RFC 3339 writes it, in UTC. Years beyond 9999 are written as they come.
+/// A Unix time in RFC 3339 format, UTC. Years beyond 9999 have more digits.
 pub fn rfc3339(seconds: u64) -> String {
     let Date { year, month, day } = Date::of_seconds(seconds);
     let rest = seconds % DAY_SECONDS;
@@ -65,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dates_are_those_of_the_calendar_both_ways() {
+    fn dates_convert_both_ways() {
         let mut before = Date { year: 1969, month: 12, day: 31 };
         assert_eq!(before.day_number(), -1);
         for number in 0..200_000 {

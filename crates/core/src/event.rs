@@ -1,16 +1,15 @@
-//! What a stream says, one event at a time, with the tick at which its bytes arrived.
+//! The events of a response stream, with the tick at which their bytes arrived, independent of the wire dialect.
 //!
-//! It refuses to know how a dialect spells these events on the wire.
-//! Invariant: events of one read share one tick; text is stored once, in the batch's arena, in order of arrival.
+//! Invariant: events of one read share one tick; text is stored once, in the arena of the batch, in order of arrival.
 
 use crate::{BilledTokens, FailureKind, Span, Tick};
 
-/// One thing that an answer said, stamped with the read that completed it.
+/// One event of an answer, stamped with the read that completed it.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct StreamEvent {
     /// When the read that completed this event returned.
     pub at: Tick,
-    /// What was said.
+    /// The content.
     pub what: What,
 }
 
@@ -21,38 +20,38 @@ pub enum What {
     Empty,
     /// Non-empty output text on one channel; the bytes lie in the batch.
     Text {
-        /// Which of the answer's texts it belongs to.
+        /// The channel of the text.
         channel: Channel,
         /// Where its bytes lie in [`EventBatch::text`].
         text: TextRange,
     },
-    /// Output that is no text and whose tokens nobody can count: a picture, sound, a call of a kind that only the dialect has.
+    /// Output other than text, whose tokens cannot be counted: an image, audio, or a call type specific to the dialect.
     Opaque,
-    /// A tool call begins, or the stream goes back to one that began earlier. The tool text that follows belongs to it.
+    /// A tool call begins, or the stream returns to an earlier one. The tool text that follows belongs to it.
     ToolCall {
         /// Which call of the answer, from 0.
         index: u32,
         /// The call's identifier, if the event carries it.
         id: TextRange,
-        /// The tool's name, if the event carries it. It is output text as well ([`Channel::Tool`]), and not said twice.
+        /// The tool's name, if the event carries it. It is output text too ([`Channel::Tool`]), but not emitted twice.
         name: TextRange,
     },
-    /// The model that the answer names.
+    /// The model named by the answer.
     Model(TextRange),
-    /// Token counts as the provider reports them; of each count the last one seen wins.
+    /// Token counts reported by the provider; the last value of each count wins.
     Usage(Usage),
-    /// Times that the server itself took, to be found with [`EventBatch::timings`].
+    /// Timings reported by the server, to be looked up with [`EventBatch::timings`].
     Timings(u32),
-    /// A top-level field that the dialect does not prescribe; said only by decoders that are asked to.
+    /// A top-level field that the dialect does not define; only emitted by decoders that are configured to.
     Unknown {
         /// Its name.
         name: TextRange,
         /// Its value as JSON.
         json: TextRange,
     },
-    /// The model stopped, and says why.
+    /// The model stopped, with its reason.
     Finish(FinishReason),
-    /// The dialect's own end mark (`data: [DONE]`), or a complete whole answer.
+    /// The end marker of the dialect (`data: [DONE]`), or a complete non-streamed answer.
     Done,
     /// The stream itself reported an error; the message lies in the batch.
     Failed {
@@ -60,21 +59,21 @@ pub enum What {
         kind: FailureKind,
         /// Where its message lies in [`EventBatch::text`].
         message: TextRange,
-        /// How long the provider asks to wait, if it says so.
+        /// The retry-after time, if given.
         retry_after: Option<Span>,
     },
-    /// Something that does not fit the dialect, survived and counted.
+    /// A tolerated deviation from the dialect, which is counted.
     Odd(Oddity),
 }
 
-/// The texts of an answer. All of them are output tokens; they are kept apart.
+/// The channels of an answer. All of them are output tokens, counted separately.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Channel {
-    /// Thinking text shown before or between the answer.
+    /// Reasoning shown before or within the answer.
     Reasoning,
     /// The answer itself (refusals included).
     Answer,
-    /// Arguments of tool calls; their names stand in [`What::ToolCall`].
+    /// Arguments of tool calls; their names are in [`What::ToolCall`].
     Tool,
 }
 
@@ -99,65 +98,65 @@ impl TextRange {
     }
 }
 
-/// Times that a server measured itself and sent along with an answer. What it does not say is `None`.
+/// Timings measured and reported by the server. Missing ones are `None`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct ServerTimings {
-    /// Waiting before the prompt was read.
+    /// Queueing before prefill.
     pub queue: Option<Span>,
     /// Loading the model.
     pub load: Option<Span>,
-    /// Reading the prompt.
+    /// Prefill.
     pub prefill: Option<Span>,
-    /// Writing the answer.
+    /// Decoding.
     pub decode: Option<Span>,
-    /// All of it.
+    /// Total.
     pub total: Option<Span>,
-    /// Prompt tokens that were read during `prefill` (those from a cache left out, where the server leaves them out).
+    /// Prompt tokens processed during `prefill` (without cached ones, if the server excludes them).
     pub prefill_tokens: Option<u64>,
-    /// Tokens that were written during `decode`.
+    /// Tokens generated during `decode`.
     pub decode_tokens: Option<u64>,
 }
 
-/// Token counts as a provider reports them, brought to one meaning whatever the dialect counts together.
+/// Token counts reported by a provider, normalised across dialects.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Usage {
-    /// Prompt tokens, those from a cache and those written to one included.
+    /// Prompt tokens, including those read from or written to a cache.
     pub input: Option<u64>,
     /// Output tokens, reasoning included.
     pub output: Option<u64>,
-    /// Those of `output` that were reasoning.
+    /// Reasoning tokens, part of `output`.
     pub reasoning: Option<u64>,
-    /// Those of `input` that came from a cache.
+    /// Cached tokens, part of `input`.
     pub cached_input: Option<u64>,
-    /// Those of `input` that were written to a cache, where that costs extra.
+    /// Tokens written to a cache, part of `input`, where they cost extra.
     pub cache_write_input: Option<u64>,
 }
 
-/// More tokens than this are no count of one answer's: ten times the longest context that is sold (10 million, Llama 4 Scout).
-const TOKENS_MOST: u64 = 100_000_000;
+/// Higher counts cannot belong to one answer: ten times the longest context on offer (10 million, Llama 4 Scout).
+const MAX_PLAUSIBLE_TOKENS: u64 = 100_000_000;
 
 impl Usage {
-    /// The same without counts that no answer can have: money is reckoned by them.
-    pub fn possible(self) -> Usage {
-        let possible = |count: Option<u64>| count.filter(|&count| count <= TOKENS_MOST);
+    /// Drops implausible counts, because money is computed from them.
+    pub fn plausible(self) -> Usage {
+        let plausible = |count: Option<u64>| count.filter(|&count| count <= MAX_PLAUSIBLE_TOKENS);
         // No part of a prompt is longer than the prompt.
-        let part = |count: Option<u64>| possible(count).filter(|&count| self.input.is_none_or(|input| count <= input));
+        let part = |count: Option<u64>| plausible(count).filter(|&count| self.input.is_none_or(|input| count <= input));
         Usage {
-            input: possible(self.input),
-            output: possible(self.output),
-            reasoning: possible(self.reasoning),
+            input: plausible(self.input),
+            output: plausible(self.output),
+            reasoning: plausible(self.reasoning),
             cached_input: part(self.cached_input),
             cache_write_input: part(self.cache_write_input),
         }
     }
 
-    /// What is billed; `None` unless prompt and answer are both counted.
+    /// The billed tokens; `None` unless both prompt and answer are counted.
     pub fn billed(&self) -> Option<BilledTokens> {
         let (cached_input, cache_write) = (self.cached_input.unwrap_or(0), self.cache_write_input.unwrap_or(0));
         Some(BilledTokens { input: self.input?, output: self.output?, cached_input, cache_write })
     }
 
-    /// The counts of `later`, and those of `self` where `later` says nothing.
+    /// The counts of `later`, falling back to those of `self`.
     pub fn updated_by(self, later: Usage) -> Usage {
         Usage {
             input: later.input.or(self.input),
@@ -170,7 +169,7 @@ impl Usage {
 }
 
 impl ServerTimings {
-    /// The times of `later`, and those of `self` where `later` says nothing.
+    /// The timings of `later`, falling back to those of `self`.
     pub fn updated_by(self, later: ServerTimings) -> ServerTimings {
         ServerTimings {
             queue: later.queue.or(self.queue),
@@ -187,7 +186,7 @@ impl ServerTimings {
 /// Why the model stopped.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum FinishReason {
-    /// It was done.
+    /// The answer is complete.
     Stop,
     /// The output limit was reached.
     Length,
@@ -195,14 +194,14 @@ pub enum FinishReason {
     ToolCalls,
     /// A content filter cut it off.
     ContentFilter,
-    /// A reason outside this list.
+    /// Any other reason.
     Other,
 }
 
 /// Deviations from the dialect that do not end the stream.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Oddity {
-    /// An event of an unknown shape, or with a field of a wrong type, which is left out.
+    /// An event of unknown shape or with a field of a wrong type, which is skipped.
     Malformed,
     /// An event over the size limit; its bytes were skipped.
     EventTooLarge,
@@ -212,13 +211,13 @@ pub enum Oddity {
     AfterFinish,
     /// A second choice (`index` other than 0); its text is not measured.
     ExtraChoice,
-    /// The body ended inside an event; the part was decoded as if it had been ended.
+    /// The body ended inside an event; the partial event was decoded as if complete.
     UnfinishedEvent,
-    /// The stream ended without the dialect's end mark, but after a finish reason.
+    /// The stream ended without the end marker of the dialect, but after a finish reason.
     MissingDone,
-    /// A usage block whose numbers do not fit together.
+    /// A usage block with inconsistent numbers.
     ImplausibleUsage,
-    /// An event, or a whole body, that is no JSON or no object: what it was to say is lost.
+    /// An event or body that is no JSON object; its content is lost.
     Unreadable,
 }
 
@@ -265,13 +264,13 @@ impl FinishReason {
     }
 }
 
-/// Events of one or more reads with the text they refer to. Reused from read to read, so that a delta costs no
+/// Events of one or more reads and the text they refer to. Reused from read to read, so that an event costs no
 /// allocation.
 #[derive(Clone, Debug, Default)]
 pub struct EventBatch {
     events: Vec<StreamEvent>,
     text: String,
-    /// Rare and large, so that they do not make every event larger.
+    /// Stored apart because they are rare and large.
     timings: Vec<ServerTimings>,
 }
 
@@ -281,7 +280,7 @@ impl EventBatch {
         EventBatch::default()
     }
 
-    /// Forgets all events and text, keeping the allocations.
+    /// Removes all events and text but keeps the allocations.
     pub fn clear(&mut self) {
         self.events.clear();
         self.text.clear();
@@ -293,7 +292,7 @@ impl EventBatch {
         self.events.push(StreamEvent { at, what });
     }
 
-    /// Adds output text; nothing is added for the empty text.
+    /// Adds output text; empty text is ignored.
     pub fn push_text(&mut self, at: Tick, channel: Channel, text: &str) {
         if !text.is_empty() {
             let text = self.store(text);
@@ -301,19 +300,19 @@ impl EventBatch {
         }
     }
 
-    /// Adds the server's own times.
+    /// Adds timings reported by the server.
     pub fn push_timings(&mut self, at: Tick, timings: ServerTimings) {
         let index = u32::try_from(self.timings.len()).expect("a batch is cleared between reads");
         self.timings.push(timings);
         self.push(at, What::Timings(index));
     }
 
-    /// The times that a [`What::Timings`] refers to.
+    /// The timings that a [`What::Timings`] refers to.
     pub fn timings(&self, index: u32) -> ServerTimings {
         self.timings[index as usize]
     }
 
-    /// Copies text into the arena and says where it lies.
+    /// Copies text into the arena and returns its range.
     pub fn store(&mut self, text: &str) -> TextRange {
         let start = self.text.len();
         self.text.push_str(text);
@@ -321,7 +320,7 @@ impl EventBatch {
         TextRange { start: bound(start), end: bound(self.text.len()) }
     }
 
-    /// The arena, for decoders that unescape text straight into it; see [`EventBatch::push_stored`].
+    /// The arena, for decoders that unescape directly into it; see [`EventBatch::push_stored`].
     pub fn arena(&mut self) -> &mut String {
         &mut self.text
     }

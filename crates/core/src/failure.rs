@@ -1,16 +1,16 @@
 //! The ways in which a request can fail, as data.
 //!
-//! It refuses to know how a failure is noticed. Invariant: a failed measurement is a value in a record, never an `Err`.
+//! Invariant: a failed measurement is a value in a record, never an `Err`.
 
-/// One kind of failure. A request has at most one; the first that was noticed.
+/// A kind of failure. A request has at most one: the first that was noticed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[non_exhaustive]
 pub enum FailureKind {
     /// The host name has no address.
     Dns,
-    /// No connection could be opened (refused, unreachable, reset while connecting).
+    /// The connection could not be opened (refused, unreachable, reset while connecting).
     Connect,
-    /// A connection was open, and was closed or reset before any byte of an answer.
+    /// An open connection was closed or reset before any byte of a response.
     Closed,
     /// Opening the connection took longer than the limit.
     ConnectTimeout,
@@ -20,25 +20,25 @@ pub enum FailureKind {
     Proxy,
     /// 401, 402 or 403: the key is missing, wrong, or lacks a right or credit.
     Unauthorized,
-    /// 404: the path, or something that the request names, does not exist.
+    /// 404: the path, or something named in the request, does not exist.
     NotFound,
-    /// The server does not have the model, as a gateway's settings name it.
+    /// The provider does not have the model that the lane is configured with.
     ModelNotFound,
     /// 400, 413, 422: the request was understood and refused.
     BadRequest,
-    /// 429 or the dialect's like: a state of its own, neither an error of the model nor a slow answer.
+    /// 429 or its equivalent in the dialect: neither an error of the model nor a slow answer.
     RateLimited,
-    /// 503, 529 or the dialect's like: the server says that it is overloaded.
+    /// 503, 529 or its equivalent in the dialect: the server reports overload.
     Overloaded,
     /// Any other 5xx.
     ServerError,
-    /// A status outside the kinds above (redirects included).
+    /// Any other unexpected status (redirects included).
     UnexpectedStatus,
-    /// A body that is not what the dialect prescribes.
+    /// A body that is not valid for the dialect.
     NotJson,
-    /// An answer that was well, and that the client's dialect cannot say.
+    /// A valid answer that cannot be expressed in the client's dialect.
     Untranslatable,
-    /// An error reported inside a stream that had begun well.
+    /// An error reported within a stream.
     ErrorInStream,
     /// A well-formed answer without any output text.
     Empty,
@@ -46,17 +46,17 @@ pub enum FailureKind {
     Truncated,
     /// No byte for longer than the limit.
     Stalled,
-    /// No output text within the limit for the first of it.
+    /// No output text within the first-token limit.
     FirstTokenTimeout,
     /// The whole request took longer than its limit.
     TimedOut,
-    /// The peer broke the rules of HTTP.
+    /// The peer violated HTTP.
     Protocol,
     /// An answer over the size limit.
     TooLarge,
-    /// The gateway's own client took nothing of its answer for longer than the limit.
+    /// The client of the gateway read nothing for longer than the limit.
     ClientStalled,
-    /// Ended by us: the run was interrupted or its time was up.
+    /// Cancelled by us: the run was interrupted or its time was up.
     Cancelled,
 }
 
@@ -123,14 +123,14 @@ impl FailureKind {
         }
     }
 
-    /// What a user can do about it, as half a sentence.
+    /// What a user can do about it; completes a sentence.
     pub const fn hint(self) -> &'static str {
         match self {
             FailureKind::Dns => "check the host name in --url and the machine's resolver",
             FailureKind::Connect => {
                 "check that the server runs and that host and port of --url (or --unix-socket) are right"
             }
-            FailureKind::Closed => "look at the server's log: it, or something in between, ended the connection",
+            FailureKind::Closed => "look at the server's log: it, or a proxy in between, closed the connection",
             FailureKind::ConnectTimeout => "check firewalls and routes to the host, or raise --connect-timeout",
             FailureKind::Tls => {
                 "the message says what does not fit: TLS at all, its version of HTTP, or the certificate (--ca-file names your own)"
@@ -138,7 +138,9 @@ impl FailureKind {
             FailureKind::Proxy => "check HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY",
             FailureKind::Unauthorized => "check that a key is given (--key-env), and its rights and credit",
             FailureKind::NotFound => "check the path of --url (most end in /v1) and the name in --model",
-            FailureKind::ModelNotFound => "check the lane's model in the settings; the provider does not have it",
+            FailureKind::ModelNotFound => {
+                "check the model of the lane in the configuration; the provider does not have it"
+            }
             FailureKind::BadRequest => "read the server's message; the model may not take one of the options",
             FailureKind::RateLimited => "lower --concurrency or --rate, or ask the provider for a higher limit",
             FailureKind::Overloaded => "the server sheds load; try later or lower the load",
@@ -146,20 +148,20 @@ impl FailureKind {
             FailureKind::UnexpectedStatus => "check --url; redirects are not followed",
             FailureKind::NotJson => "check that --url is an OpenAI-compatible endpoint, not a web page",
             FailureKind::Untranslatable => {
-                "ask the gateway in the lane's own dialect; the client's cannot say this answer"
+                "call the gateway in the lane's own dialect; the client's dialect cannot express this answer"
             }
             FailureKind::ErrorInStream => "read the server's message and log",
             FailureKind::Empty => "raise --output-tokens (reasoning may have used them up) or check the model",
             FailureKind::Truncated => "look for a proxy or server time limit that cuts connections",
             FailureKind::Stalled => "look at the server's log, or raise --idle-timeout",
-            FailureKind::FirstTokenTimeout => "the lane took too long to begin; raise the limit for the first token",
+            FailureKind::FirstTokenTimeout => "the lane was too slow to start; raise the limit for the first token",
             FailureKind::TimedOut => "raise --timeout or lower the load",
             FailureKind::Protocol => "look for a proxy that rewrites answers, or try --http 1.1",
             FailureKind::TooLarge => "check the endpoint; answers of this size are refused",
             FailureKind::ClientStalled => {
                 "the client read nothing; raise `send` under [gateway.limits] if it needs longer"
             }
-            FailureKind::Cancelled => "the run was ended before this request was",
+            FailureKind::Cancelled => "the run ended before this request did",
         }
     }
 }

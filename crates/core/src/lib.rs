@@ -1,9 +1,7 @@
-//! The vocabulary that every part of tokrate shares: time, units, money, stream events, requests, failures,
-//! conditions, sketches and randomness.
+//! The types that every part of tokrate shares: time, units, money, stream events, requests, failures, conditions, sketches
+//! and random numbers.
 //!
-//! It refuses to know about I/O, clocks, serialisation formats and every other crate.
-//!
-//! Architecture Invariant: this crate depends on nothing but `std`, reads no clock and holds no global state.
+//! Architecture Invariant: this crate depends on nothing but `std`, does no I/O, reads no clock and holds no global state.
 
 mod conditions;
 mod date;

@@ -1,9 +1,8 @@
-//! Money in whole units, and what a token costs.
+//! Exact amounts of money, and token prices.
 //!
-//! It does not know who charges whom. The unit is the pico-dollar (10^-12 USD): a price of 0.000001 USD per million tokens is one
-//! pico-dollar per token, so that every price list can be written without rounding, where a micro-dollar would be too coarse for
-//! one token of a small model (0.05 micro-dollars). 128 bits hold more than 10^26 USD. Invariant: sums and products saturate, they
-//! never wrap and never become negative.
+//! The unit is the pico-dollar (10^-12 USD): a price of 0.000001 USD per million tokens is one pico-dollar per token, so
+//! that every price list is exact. A micro-dollar would be too coarse for one token of a small model (0.05 micro-dollars).
+//! 128 bits hold more than 10^26 USD. Invariant: sums and products saturate; they never wrap or become negative.
 
 use std::fmt;
 
@@ -13,57 +12,57 @@ pub struct Money(u128);
 
 /// Pico-dollars in a dollar.
 const PER_USD: f64 = 1e12;
-/// Tokens that prices are written for.
+/// Prices are given per million tokens.
 const PER_MILLION: f64 = 1e6;
-/// The largest amount that is read (USD): beyond any budget, and far enough below the end of the unit that a few sums stay exact.
-const USD_MOST: f64 = 1e15;
+/// The largest accepted amount (USD): beyond any budget, and far enough from overflow that sums of a few stay exact.
+const MAX_USD: f64 = 1e15;
 
 impl Money {
-    /// Nothing.
+    /// Zero.
     pub const ZERO: Money = Money(0);
-    /// More than anybody has: what a sum that is too large comes to.
+    /// The largest amount, the result of a saturated sum.
     pub const MAX: Money = Money(u128::MAX);
 
-    /// The amount nearest to so many dollars, never nothing for something; `None` unless it is a number from 0 to 10^15.
+    /// The nearest amount, at least one unit for a positive one; `None` unless it is a number from 0 to 10^15.
     pub fn from_usd(usd: f64) -> Option<Money> {
-        if !(0.0..=USD_MOST).contains(&usd) {
+        if !(0.0..=MAX_USD).contains(&usd) {
             return None;
         }
         let nearest = (usd * PER_USD).round() as u128;
         Some(Money(if usd > 0.0 { nearest.max(1) } else { nearest }))
     }
 
-    /// The same in dollars.
+    /// The amount in dollars.
     pub fn as_usd(self) -> f64 {
         self.0 as f64 / PER_USD
     }
 
-    /// The same in pico-dollars.
+    /// The amount in pico-dollars.
     pub fn as_pico_usd(self) -> u128 {
         self.0
     }
 
-    /// Both together.
+    /// The sum.
     #[must_use]
     pub fn saturating_add(self, other: Money) -> Money {
         Money(self.0.saturating_add(other.0))
     }
 
-    /// What is left when `other` is taken away; nothing if that is more.
+    /// The difference, at least zero.
     #[must_use]
     pub fn saturating_sub(self, other: Money) -> Money {
         Money(self.0.saturating_sub(other.0))
     }
 
-    /// So many times the amount.
+    /// The product.
     #[must_use]
-    pub fn saturating_mul(self, times: u64) -> Money {
-        Money(self.0.saturating_mul(u128::from(times)))
+    pub fn saturating_mul(self, factor: u64) -> Money {
+        Money(self.0.saturating_mul(u128::from(factor)))
     }
 }
 
 impl fmt::Display for Money {
-    /// Dollars and cents; of less than a dollar four digits that count.
+    /// Dollars and cents; below one dollar, four significant digits.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let usd = self.as_usd();
         if self.0 == 0 || usd >= 1.0 {
@@ -75,59 +74,59 @@ impl fmt::Display for Money {
     }
 }
 
-/// What a provider charges for a token of each kind.
+/// Prices per token of each kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct TokenPrice {
-    /// A token of the prompt.
+    /// A prompt token.
     pub input: Money,
-    /// A token of the answer.
+    /// An output token.
     pub output: Money,
-    /// A token of the prompt that came from a cache.
+    /// A prompt token read from a cache.
     pub cached_input: Money,
-    /// A token of the prompt that was written to a cache.
+    /// A prompt token written to a cache.
     pub cache_write: Money,
 }
 
-/// Tokens as they are billed.
+/// Billed token counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct BilledTokens {
-    /// Of the prompt, those of the next two fields included.
+    /// Prompt tokens, the next two fields included.
     pub input: u64,
-    /// Those of `input` that came from a cache.
+    /// Cached tokens, part of `input`.
     pub cached_input: u64,
-    /// Those of `input` that were written to a cache.
+    /// Tokens written to a cache, part of `input`.
     pub cache_write: u64,
-    /// Of the answer.
+    /// Output tokens.
     pub output: u64,
 }
 
 impl TokenPrice {
-    /// The price of a token where a million cost so much (USD).
+    /// The price of one token, given the price of a million (USD).
     pub fn per_token(usd_per_million: f64) -> Option<Money> {
-        // Division would round twice.
+        // Dividing first would round twice.
         let pico = usd_per_million * (PER_USD / PER_MILLION);
         Money::from_usd(usd_per_million)?;
         let nearest = pico.round() as u128;
         Some(Money(if usd_per_million > 0.0 { nearest.max(1) } else { nearest }))
     }
 
-    /// What so many tokens cost. Counts that do not fit together are read so that no token is free: what is more than the input
-    /// is left out of the cheaper kind first.
+    /// Cost of these tokens. Inconsistent counts are resolved so that no token is free: the excess over the input is
+    /// taken from the cheaper kind first.
     pub fn cost(&self, tokens: BilledTokens) -> Money {
         let written = tokens.cache_write.min(tokens.input);
         let cached = tokens.cached_input.min(tokens.input - written);
-        let plain = tokens.input - written - cached;
+        let uncached = tokens.input - written - cached;
         self.input
-            .saturating_mul(plain)
+            .saturating_mul(uncached)
             .saturating_add(self.cached_input.saturating_mul(cached))
             .saturating_add(self.cache_write.saturating_mul(written))
             .saturating_add(self.output.saturating_mul(tokens.output))
     }
 
-    /// What so many tokens cost at most, whatever becomes of the prompt in the provider's cache.
+    /// Highest cost of these tokens, whatever the provider caches.
     pub fn cost_at_most(&self, input: u64, output: u64) -> Money {
-        let dearest = self.input.max(self.cached_input).max(self.cache_write);
-        dearest.saturating_mul(input).saturating_add(self.output.saturating_mul(output))
+        let highest_input = self.input.max(self.cached_input).max(self.cache_write);
+        highest_input.saturating_mul(input).saturating_add(self.output.saturating_mul(output))
     }
 }
 
@@ -142,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn prices_of_every_list_are_exact_in_whole_units() {
+    fn list_prices_are_exact() {
         for (usd_per_million, pico) in [(0.0, 0), (0.005, 5_000), (0.05, 50_000), (0.0375, 37_500), (0.07, 70_000)] {
             assert_eq!(TokenPrice::per_token(usd_per_million), Some(Money(pico)), "{usd_per_million}");
         }
@@ -156,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_from_a_cache_are_cheaper_and_those_written_to_one_dearer() {
+    fn cached_tokens_and_cache_writes_have_their_own_prices() {
         let price = price(3.0, 15.0, 0.3, 3.75);
         let tokens = BilledTokens { input: 1_000, cached_input: 600, cache_write: 300, output: 10 };
         assert_eq!(price.cost(tokens), Money(100 * 3_000_000 + 600 * 300_000 + 300 * 3_750_000 + 10 * 15_000_000));
@@ -179,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn amounts_are_shown_with_the_digits_that_count() {
+    fn amounts_are_shown_with_significant_digits() {
         let shown = |usd| Money::from_usd(usd).expect("an amount").to_string();
         let said = [100.0, 1.005, 0.5, 0.001, 0.038_512_34, 1e-9, 0.0].map(shown);
         assert_eq!(said, ["100.00", "1.00", "0.5", "0.001", "0.03851", "0.000000001", "0.00"]);

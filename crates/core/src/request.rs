@@ -1,47 +1,48 @@
-//! A chat request, independent of how a dialect spells it.
+//! A chat request, independent of its dialect.
 //!
-//! It refuses to know JSON: fields without a name of their own travel as raw JSON text.
-//! Invariant: what is not set is not sent.
+//! Fields without a name of their own are kept as raw JSON text. Invariant: what is not set is not sent.
 
 /// One chat request.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct ChatRequest {
-    /// The model's name as the endpoint knows it.
+    /// The model name, as the endpoint knows it.
     pub model: String,
     /// The conversation, oldest first.
     pub messages: Vec<Message>,
-    /// Ask for the answer piece by piece.
+    /// Request a streamed answer.
     pub stream: bool,
-    /// Ask for token counts in the stream (`stream_options.include_usage`).
+    /// Request token counts in the stream (`stream_options.include_usage`).
     pub include_usage: bool,
-    /// Upper limit of output tokens.
+    /// Limit of output tokens.
     pub max_output_tokens: Option<u32>,
-    /// Send the limit under the older name `max_tokens`, which many engines still want.
+    /// Send the limit under the older name `max_tokens`, which many engines still require.
     pub legacy_max_tokens: bool,
-    /// Ask the engine to go on past its end token, so that the output has the length asked for (vLLM, SGLang, llama.cpp).
+    /// Ask the engine to continue past its end token, so that the output has the requested length (vLLM, SGLang,
+    /// llama.cpp).
     pub ignore_eos: bool,
     /// Sampling temperature.
     pub temperature: Option<f64>,
-    /// Nucleus sampling: share of the probability mass that is drawn from.
+    /// Nucleus sampling: share of the probability mass to sample from.
     pub top_p: Option<f64>,
-    /// Texts at which the answer ends.
+    /// Stop sequences.
     pub stop: Vec<String>,
     /// Sampling seed.
     pub seed: Option<u64>,
     /// Tools that the model may call.
     pub tools: Vec<Tool>,
-    /// Which of them it should call.
+    /// Which tools it should call.
     pub tool_choice: Option<ToolChoice>,
-    /// Further top-level fields: name and JSON text, in the dialect that the request was read from or is written in.
+    /// Further top-level fields as name and JSON text, in the dialect that the request was read from or will be written
+    /// in.
     pub extra: Vec<(String, String)>,
 }
 
 /// One message of a conversation.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Message {
-    /// Who speaks.
+    /// The role.
     pub role: Role,
-    /// What is said, in order.
+    /// The parts, in order.
     pub content: Vec<Content>,
 }
 
@@ -50,16 +51,16 @@ pub struct Message {
 pub enum Content {
     /// Text.
     Text(String),
-    /// The model's earlier thinking, sent back to it.
+    /// Earlier reasoning of the model, sent back to it.
     Reasoning {
-        /// What it thought; may be empty when only a signature stands for it.
+        /// The text; may be empty if there is only a signature.
         text: String,
-        /// The provider's seal on it.
+        /// The signature of the provider.
         signature: Option<String>,
     },
-    /// A picture.
+    /// An image.
     Image(Image),
-    /// A call that the model made.
+    /// A tool call by the model.
     ToolCall {
         /// Its identifier.
         id: String,
@@ -68,27 +69,27 @@ pub enum Content {
         /// The arguments, as JSON text.
         arguments: String,
     },
-    /// What a called tool answered.
+    /// The result of a tool call.
     ToolResult {
         /// The identifier of the call.
         id: String,
-        /// The tool's name, in dialects that repeat it; may be empty.
+        /// The tool's name, for dialects that repeat it; may be empty.
         name: String,
-        /// The answer's text.
+        /// The text of the result.
         text: String,
         /// Whether the tool failed.
         failed: bool,
     },
-    /// A part of another kind, as the JSON it was in its dialect.
+    /// Another kind of part, as JSON of its dialect.
     Other(String),
 }
 
-/// A picture, by reference or whole.
+/// An image, by reference or inline.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Image {
-    /// Where it lies.
+    /// Its URL.
     Url(String),
-    /// The picture itself.
+    /// Inline data.
     Data {
         /// Its media type, such as `image/png`.
         media_type: String,
@@ -122,12 +123,12 @@ pub enum ToolChoice {
 }
 
 impl Message {
-    /// A message that is one text.
+    /// A message with a single text part.
     pub fn text(role: Role, text: impl Into<String>) -> Message {
         Message { role, content: vec![Content::Text(text.into())] }
     }
 
-    /// Every text of it that a model reads as words: texts, thinking, arguments, results.
+    /// All texts that the model reads: text, reasoning, arguments, results.
     pub fn texts(&self) -> impl Iterator<Item = &str> {
         self.content.iter().filter_map(|content| match content {
             Content::Text(text) | Content::Reasoning { text, .. } | Content::ToolResult { text, .. } => {
@@ -139,7 +140,7 @@ impl Message {
     }
 }
 
-/// Who speaks in a conversation.
+/// The role of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Role {
     /// Instructions.

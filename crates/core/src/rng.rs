@@ -1,7 +1,7 @@
-//! Reproducible randomness: a root seed and named children.
+//! Reproducible random numbers: a root seed and named child generators.
 //!
-//! It refuses to know any source of entropy; a seed is always handed in. Invariant: the same seed and names give
-//! the same numbers on every platform and in every version that keeps the tests below.
+//! Invariant: the same seed and names give the same numbers on every platform and in every version; the tests below pin
+//! them.
 
 use crate::Span;
 
@@ -19,8 +19,8 @@ impl Rng {
         Rng { seed, state: std::array::from_fn(|_| splitmix64(&mut mixer)) }
     }
 
-    /// A generator of its own for one purpose. It depends on this generator's seed and the name alone, not on how
-    /// many numbers were drawn.
+    /// A child generator for one purpose. It depends only on the seed of this generator and the name, not on how many
+    /// numbers were drawn.
     pub fn child(&self, name: &str) -> Rng {
         let mut hash = self.seed ^ 0xcbf2_9ce4_8422_2325;
         for byte in name.bytes() {
@@ -29,7 +29,7 @@ impl Rng {
         Rng::root(splitmix64(&mut hash))
     }
 
-    /// A generator of its own for the `index`-th thing of a kind.
+    /// A child generator for the `index`-th item of a kind.
     pub fn nth(&self, index: u64) -> Rng {
         let mut mixer = self.seed ^ index.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(17);
         Rng::root(splitmix64(&mut mixer))
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn children_differ_by_name_and_not_by_draws() {
+    fn child_generators_depend_on_the_name_and_not_on_draws() {
         let mut root = Rng::root(7);
         let before = root.child("arrivals").next_u64();
         root.next_u64();
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn draws_have_the_moments_they_should() {
+    fn draws_have_the_expected_moments() {
         let mut rng = Rng::root(42);
         let n = 200_000;
         let mean = Span::from_millis(10);

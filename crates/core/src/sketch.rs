@@ -1,14 +1,14 @@
-//! A mergeable histogram of nanosecond values with a stated relative error.
+//! A mergeable histogram of nanosecond values with a bounded relative error.
 //!
-//! It refuses to know what the values mean. Invariant: merging is associative and commutative, and a quantile lies
-//! within [`Sketch::RELATIVE_ERROR`] of the exact one.
+//! Invariant: merging is associative and commutative, and a quantile lies within [`Sketch::RELATIVE_ERROR`] of the exact
+//! one.
 //!
-//! The buckets are those of OpenTelemetry's exponential histogram at scale 6: 64 per octave, bucket `i` covers
-//! `(2^(i/64), 2^((i+1)/64)]`.
+//! The buckets are those of OpenTelemetry's exponential histogram at scale 6: 64 per octave, bucket `i` covers `(2^(i/64),
+//! 2^((i+1)/64)]`.
 
 use std::collections::BTreeMap;
 
-/// A histogram of whole values (nanoseconds, as a rule), 64 buckets per power of two.
+/// A histogram of integers (usually nanoseconds) with 64 buckets per power of two.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Sketch {
     buckets: BTreeMap<u16, u64>,
@@ -22,7 +22,7 @@ pub struct Sketch {
 impl Sketch {
     /// Buckets per power of two.
     pub const BUCKETS_PER_OCTAVE: u32 = 64;
-    /// OpenTelemetry's name for that resolution.
+    /// The OpenTelemetry scale of this resolution.
     pub const SCALE: i32 = 6;
     /// Largest relative error of a quantile: half a bucket, `2^(1/128) - 1`.
     pub const RELATIVE_ERROR: f64 = 0.005_430;
@@ -32,7 +32,7 @@ impl Sketch {
         Sketch::default()
     }
 
-    /// Builds a sketch from the parts that a record holds; `None` if they do not fit together.
+    /// Restores a sketch from the parts stored in a record; `None` if they are inconsistent.
     pub fn from_parts(
         zeros: u64,
         buckets: impl IntoIterator<Item = (u16, u64)>,
@@ -73,11 +73,11 @@ impl Sketch {
         }
         self.count += n;
         self.sum += u128::from(value) * u128::from(n);
-        self.min = Some(self.min.map_or(value, |least| least.min(value)));
-        self.max = Some(self.max.map_or(value, |most| most.max(value)));
+        self.min = Some(self.min.map_or(value, |min| min.min(value)));
+        self.max = Some(self.max.map_or(value, |max| max.max(value)));
     }
 
-    /// Adds everything that another sketch holds.
+    /// Adds all values of another sketch.
     pub fn merge(&mut self, other: &Sketch) {
         for (&index, &n) in &other.buckets {
             *self.buckets.entry(index).or_insert(0) += n;
@@ -104,13 +104,13 @@ impl Sketch {
         for (&index, &n) in &self.buckets {
             seen += n;
             if rank <= seen {
-                return Some(middle_of(index).clamp(min, max));
+                return Some(midpoint_of(index).clamp(min, max));
             }
         }
         Some(max)
     }
 
-    /// How many values were added.
+    /// Number of values.
     pub fn count(&self) -> u64 {
         self.count
     }
@@ -135,7 +135,7 @@ impl Sketch {
         self.max
     }
 
-    /// How many values were zero.
+    /// Number of zeros.
     pub fn zeros(&self) -> u64 {
         self.zeros
     }
@@ -152,13 +152,13 @@ fn index_of(value: u64) -> u16 {
     let mantissa = value << (63 - octave);
     let step = LOWER_BOUNDS.partition_point(|&bound| bound <= mantissa) - 1;
     let index = (octave * Sketch::BUCKETS_PER_OCTAVE) as u16 + step as u16;
-    // Of the bounds only powers of two are whole numbers, and they close the bucket below. For 1 that would be bucket
-    // -1; it shares bucket 0, which holds no other whole number.
+    // Only powers of two are integer bounds, and they belong to the bucket below. For 1 that would be bucket -1; it
+    // goes to bucket 0, which holds no other integer.
     if value.is_power_of_two() { index.saturating_sub(1) } else { index }
 }
 
-/// The geometric middle of a bucket, rounded.
-fn middle_of(index: u16) -> u64 {
+/// The geometric midpoint of a bucket, rounded.
+fn midpoint_of(index: u16) -> u64 {
     ((f64::from(index) + 0.5) / f64::from(Sketch::BUCKETS_PER_OCTAVE)).exp2().round() as u64
 }
 
@@ -236,7 +236,7 @@ mod tests {
     use crate::Rng;
 
     #[test]
-    fn quantiles_lie_within_the_stated_error_of_the_sort() {
+    fn quantiles_are_within_the_stated_error() {
         let mut rng = Rng::root(1);
         for spread in [10, 1_000, 100_000_000, u64::MAX] {
             let mut values: Vec<u64> = (0..5_000).map(|_| rng.below(spread)).collect();
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn merging_is_the_same_as_recording_everything_in_one() {
+    fn merging_equals_recording_everything_in_one() {
         let mut rng = Rng::root(2);
         let mut parts = vec![Sketch::new(); 3];
         let mut whole = Sketch::new();
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bucket_holds_its_upper_end_and_not_its_lower_one() {
+    fn buckets_include_their_upper_bound() {
         assert_eq!((index_of(1), index_of(2), index_of(3)), (0, 63, 101));
         assert!(index_of(1025) > index_of(1024), "1024 = 2^10 closes its bucket");
         assert_eq!(Sketch::new().quantile(0.5), None);

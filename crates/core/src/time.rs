@@ -1,19 +1,19 @@
-//! Points in time and distances between them, in whole nanoseconds.
+//! Points in time and durations, in whole nanoseconds.
 //!
-//! It refuses to know where time comes from: a [`Tick`] is handed in by whoever holds a clock, real or simulated.
-//! Invariant: arithmetic saturates, it never wraps and never panics.
+//! A [`Tick`] always comes from the caller, who owns the real or simulated clock. Invariant: arithmetic saturates; it never
+//! wraps or panics.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
 
-/// A point in time: nanoseconds since an origin that is fixed for the process (or simulated world).
+/// A point in time: nanoseconds since an origin that is fixed for the process (or simulation).
 ///
-/// On a real clock the origin is that of the operating system's monotonic clock, so ticks of two processes of
-/// one machine can be compared. Ticks of two machines never can.
+/// On a real clock the origin is that of the operating system's monotonic clock, so that ticks of two processes on one
+/// machine can be compared. Ticks of different machines cannot.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Tick(u64);
 
-/// A length of time in nanoseconds, never negative.
+/// A duration in nanoseconds, never negative.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Span(u64);
 
@@ -23,7 +23,7 @@ impl Tick {
     /// Later than every other tick: "never".
     pub const MAX: Tick = Tick(u64::MAX);
 
-    /// The tick `nanoseconds` after the origin.
+    /// A tick `nanoseconds` after the origin.
     pub const fn from_nanos(nanoseconds: u64) -> Tick {
         Tick(nanoseconds)
     }
@@ -51,7 +51,7 @@ impl Tick {
 }
 
 impl Span {
-    /// No time at all.
+    /// Zero.
     pub const ZERO: Span = Span(0);
     /// Longer than every other span.
     pub const MAX: Span = Span(u64::MAX);
@@ -101,7 +101,7 @@ impl Span {
         self.0 == 0
     }
 
-    /// The same as the standard library's duration, for interfaces outside this project.
+    /// As a duration of the standard library, for external interfaces.
     pub const fn as_duration(self) -> std::time::Duration {
         std::time::Duration::from_nanos(self.0)
     }
@@ -177,7 +177,7 @@ impl fmt::Debug for Span {
     }
 }
 
-/// Prints with the unit that suits the size: `812 ns`, `4.20 µs`, `13.1 ms`, `2.50 s`.
+/// Prints with a unit that fits: `812 ns`, `4.20 µs`, `13.1 ms`, `2.50 s`.
 impl fmt::Display for Span {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let nanoseconds = self.0 as f64;
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_span_prints_with_the_unit_that_suits_it() {
+    fn a_span_prints_with_a_fitting_unit() {
         let shown: Vec<String> = [812, 4_200, 13_100_000, 250_000_000, 2_500_000_000]
             .map(|nanoseconds| Span::from_nanos(nanoseconds).to_string())
             .to_vec();

@@ -1,7 +1,7 @@
-//! Rates as types of their own, so that a speed of one request and a rate of arrivals cannot be swapped.
+//! Rates as types, so that the speed of a request and an arrival rate cannot be swapped.
 //!
-//! It refuses to know which of the speeds of the glossary a value is: the field that holds it says so.
-//! Invariant: a value is finite and not negative.
+//! Which speed of the glossary a value is, is said by the field that holds it. Invariant: a value is finite and not
+//! negative.
 
 use crate::Span;
 use std::fmt;
@@ -32,7 +32,7 @@ macro_rules! rate {
                 self.0
             }
 
-            /// The mean time between two of them; `None` for a rate of zero.
+            /// The mean interval; `None` for a rate of zero.
             pub fn interval(self) -> Option<Span> {
                 (self.0 > 0.0).then(|| Span::from_secs_f64(1.0 / self.0))
             }

@@ -19,7 +19,7 @@ const POLICIES: [(&str, Chooser); 9] = [
     ("selfless oracle", Chooser::SelflessOracle),
 ];
 
-const CHEAPEST: Policy = Policy::Cheapest { ttft_most: Some(Span::from_secs(1)), speed_least: Some(40.0) };
+const CHEAPEST: Policy = Policy::Cheapest { max_ttft: Some(Span::from_secs(1)), min_speed: Some(40.0) };
 
 fn main() {
     let seeds: u64 = std::env::args().nth(1).and_then(|seeds| seeds.parse().ok()).unwrap_or(5);

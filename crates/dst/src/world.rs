@@ -155,7 +155,7 @@ impl<'a> World<'a> {
             limits: scenario.rate_limits,
             ..Persona::default()
         };
-        let engine = Engine::of(persona, scenario.seed, STARTED_AT).expect("it makes sense");
+        let engine = Engine::with_persona(persona, scenario.seed, STARTED_AT).expect("it makes sense");
         let shares = (0..scenario.workers).map(|worker| Share { worker, of: scenario.workers });
         let plan = |share| Plan::new(&scenario.spec, share, STARTED_AT, root.child("arrivals"));
         let mut situations = Situations::default();
@@ -252,7 +252,7 @@ impl<'a> World<'a> {
                 exchange.status = 200;
                 self.by_request.insert(request, number);
                 let id = format!("chatcmpl-{number}");
-                let model = if self.engine.poses(request) { "another-model" } else { "sim" };
+                let model = if self.engine.claims_other_model(request) { "another-model" } else { "sim" };
                 self.encoders
                     .insert(number, Encoder::new(self.scenario.dialect, Shape::Stream, &id, model, 1_790_000_000));
             }

@@ -106,7 +106,7 @@ impl Driver {
                 return Err(refusal);
             }
         };
-        let poses = self.engine.borrow().poses(id);
+        let poses = self.engine.borrow().claims_other_model(id);
         self.log.borrow_mut().request(&truth);
         let answer = Rc::new(Answer {
             driver: Rc::clone(&self),

@@ -204,7 +204,7 @@ impl Prepared {
         let engine = |provider: &Provider| {
             // The only provider of a host has the host's own seed.
             let seed = if alone { config.seed } else { seeds.child(&provider.persona.name).next_u64() };
-            Engine::of(provider.persona.clone(), seed, clock.now()).map_err(|source| match alone {
+            Engine::with_persona(provider.persona.clone(), seed, clock.now()).map_err(|source| match alone {
                 true => HostError::Law(source),
                 false => HostError::Persona { name: provider.persona.name.clone(), source },
             })

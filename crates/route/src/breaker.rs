@@ -1,22 +1,22 @@
-//! The breaker of one lane: who is to blame for a failure, and when the lane is left alone for a while.
+//! The circuit breaker of one lane: who is to blame for a failure, and how long the lane is out of rotation.
 //!
-//! It refuses to know why a lane is asked. Invariant: a client's own fault, a call that was cancelled and a good end never open
-//! it; a wait that the provider asked for is never cut short; after the wait one call at a time tries the lane.
+//! Invariant: client errors, cancelled calls and successes never open it; a wait that the provider asked for is kept, up to
+//! `max_retry_after`; after the wait one probe at a time is let through.
 
 use tokrate_core::{FailureKind, Span, Tick};
 
 /// Whose fault a failure is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Blame {
-    /// The client's: no lane can answer such a request, and no lane is worse for it.
+    /// The client: no lane can answer such a request.
     Client,
-    /// That of this lane's settings, its key or its model: nobody can use it until they are put right.
+    /// The configuration of the lane (key or model): it fails for everybody until that is corrected.
     Key,
-    /// The load's: the lane works and wants fewer calls.
+    /// The load: the lane works but wants fewer calls.
     Load,
-    /// The lane's: host, network, server or model.
+    /// The lane: host, network, server or model.
     Lane,
-    /// Nobody's.
+    /// Nobody.
     Nobody,
 }
 
@@ -26,9 +26,9 @@ pub fn blame(kind: FailureKind) -> Blame {
         FailureKind::BadRequest => Blame::Client,
         FailureKind::Unauthorized | FailureKind::ModelNotFound => Blame::Key,
         FailureKind::RateLimited | FailureKind::Overloaded => Blame::Load,
-        // What does not exist at one provider may exist at another, and says nothing of either.
+        // A resource missing at one provider may exist at another; that is no fault of either.
         FailureKind::NotFound => Blame::Nobody,
-        // The lane answered well; another client would have got it.
+        // The lane answered correctly, only not for this client's dialect.
         FailureKind::Untranslatable => Blame::Nobody,
         FailureKind::Cancelled | FailureKind::TooLarge | FailureKind::ClientStalled => Blame::Nobody,
         _ => Blame::Lane,
@@ -38,54 +38,54 @@ pub fn blame(kind: FailureKind) -> Blame {
 /// The settings of a breaker.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct BreakerConfig {
-    /// Failures of the lane in a row that open it.
-    pub failures_in_a_row: u32,
-    /// Share of failures among the latest outcomes that opens it, once there are [`BreakerConfig::outcomes_least`].
-    pub failure_share: f64,
-    /// Outcomes before the share counts; at most 64 are remembered.
-    pub outcomes_least: u32,
-    /// How long it stays open the first time; each failed try after that doubles it.
+    /// Consecutive failures of the lane that open it.
+    pub consecutive_failures: u32,
+    /// Failure rate over the latest outcomes that opens it, once there are [`BreakerConfig::min_outcomes`].
+    pub failure_rate_limit: f64,
+    /// Outcomes needed before the rate counts; the latest 63 are kept.
+    pub min_outcomes: u32,
+    /// How long it stays open the first time; each failed probe doubles it.
     pub cool_down: Span,
-    /// But never longer than this.
-    pub cool_down_most: Span,
-    /// How long a lane is left alone whose key or model was refused, the first time.
+    /// Upper limit of the cool-down.
+    pub max_cool_down: Span,
+    /// How long a lane stays out of rotation the first time after its key or model was refused.
     pub key_cool_down: Span,
-    /// The longest wait asked for by a provider that is believed.
-    pub retry_after_most: Span,
-    /// After how long a try that nobody has heard of again does not count any more.
-    pub probe_most: Span,
+    /// Limit for a wait that a provider asks for.
+    pub max_retry_after: Span,
+    /// After this time a probe without a result no longer blocks another one.
+    pub probe_timeout: Span,
 }
 
 impl Default for BreakerConfig {
     fn default() -> BreakerConfig {
         BreakerConfig {
-            failures_in_a_row: 5,
-            failure_share: 0.5,
-            outcomes_least: 20,
+            consecutive_failures: 5,
+            failure_rate_limit: 0.5,
+            min_outcomes: 20,
             cool_down: Span::from_secs(2),
-            cool_down_most: Span::from_secs(120),
+            max_cool_down: Span::from_secs(120),
             key_cool_down: Span::from_secs(600),
-            retry_after_most: Span::from_secs(3_600),
-            probe_most: Span::from_secs(60),
+            max_retry_after: Span::from_secs(3_600),
+            probe_timeout: Span::from_secs(60),
         }
     }
 }
 
-/// Whether a lane may be asked.
+/// State of a breaker.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BreakerState {
-    /// It may.
+    /// Calls pass.
     Closed,
-    /// It may not.
+    /// No calls pass.
     Open {
-        /// Until then.
+        /// Until this time.
         until: Tick,
         /// Who is to blame.
-        why: Blame,
+        blame: Blame,
     },
-    /// The wait is over: one call may try it.
+    /// The cool-down is over: one call may probe the lane.
     HalfOpen {
-        /// Whether one is trying.
+        /// Whether a probe is in flight.
         probing: bool,
     },
 }
@@ -94,37 +94,37 @@ pub enum BreakerState {
 #[derive(Clone, Debug)]
 pub struct Breaker {
     config: BreakerConfig,
-    /// Since when it is open, until when, and who is to blame; `None` when it is closed.
-    open: Option<Opening>,
-    /// Openings since the last good end.
+    /// Set while it is open or half-open.
+    open: Option<OpenPeriod>,
+    /// Openings since the last success.
     trips: u32,
-    failures_in_a_row: u32,
-    /// The latest outcomes, the newest in the lowest bit; 1 is a failure.
+    consecutive_failures: u32,
+    /// The latest outcomes, newest in the lowest bit; 1 is a failure.
     outcomes: u64,
     outcomes_seen: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Opening {
+struct OpenPeriod {
     at: Tick,
     until: Tick,
-    why: Blame,
+    blame: Blame,
     probe_at: Option<Tick>,
 }
 
 impl Breaker {
-    /// A closed one.
+    /// A closed breaker.
     pub fn new(config: BreakerConfig) -> Breaker {
-        Breaker { config, open: None, trips: 0, failures_in_a_row: 0, outcomes: 0, outcomes_seen: 0 }
+        Breaker { config, open: None, trips: 0, consecutive_failures: 0, outcomes: 0, outcomes_seen: 0 }
     }
 
-    /// Whether the lane may be asked at `now`, and why not.
+    /// The state at `now`.
     pub fn state(&self, now: Tick) -> BreakerState {
         match self.open {
             None => BreakerState::Closed,
-            Some(opening) if now < opening.until => BreakerState::Open { until: opening.until, why: opening.why },
-            Some(opening) => {
-                let probing = opening.probe_at.is_some_and(|at| now.since(at) < self.config.probe_most);
+            Some(period) if now < period.until => BreakerState::Open { until: period.until, blame: period.blame },
+            Some(period) => {
+                let probing = period.probe_at.is_some_and(|at| now.since(at) < self.config.probe_timeout);
                 BreakerState::HalfOpen { probing }
             }
         }
@@ -135,106 +135,106 @@ impl Breaker {
         matches!(self.state(now), BreakerState::Closed | BreakerState::HalfOpen { probing: false })
     }
 
-    /// A call starts at `now`; if the wait is over, it is the one that tries the lane.
+    /// A call starts at `now`; if the breaker is half-open, it is the probe.
     pub fn start(&mut self, now: Tick) {
         if self.state(now) == (BreakerState::HalfOpen { probing: false })
-            && let Some(opening) = &mut self.open
+            && let Some(period) = &mut self.open
         {
-            opening.probe_at = Some(now);
+            period.probe_at = Some(now);
         }
     }
 
-    /// A call that was started at `started` got its first token: enough for a lane that is being tried.
+    /// A call started at `started` got its first token: enough for a probe to close the breaker.
     pub fn first_token(&mut self, started: Tick) {
-        if self.open.is_some_and(|opening| started >= opening.until) {
+        if self.open.is_some_and(|period| started >= period.until) {
             self.open = None;
-            self.failures_in_a_row = 0;
+            self.consecutive_failures = 0;
             (self.outcomes, self.outcomes_seen) = (0, 0);
         }
     }
 
-    /// A call that was started at `started` ended well.
+    /// A call started at `started` succeeded.
     pub fn ended(&mut self, started: Tick) {
         self.first_token(started);
         if self.open.is_none() {
             self.trips = 0;
-            self.failures_in_a_row = 0;
-            self.remember(false);
+            self.consecutive_failures = 0;
+            self.record(false);
         }
     }
 
-    /// A call that was started at `started` was given up or went to nobody's blame: a try is free again.
+    /// A call started at `started` was cancelled or failed through nobody's fault: another probe may start.
     pub fn cancelled(&mut self, started: Tick) {
-        if let Some(opening) = &mut self.open
-            && opening.probe_at == Some(started)
+        if let Some(period) = &mut self.open
+            && period.probe_at == Some(started)
         {
-            opening.probe_at = None;
+            period.probe_at = None;
         }
     }
 
-    /// A call that was started at `started` failed at `now`.
+    /// A call started at `started` failed at `now`.
     pub fn failed(&mut self, now: Tick, started: Tick, blame: Blame, retry_after: Option<Span>) {
         match blame {
             Blame::Client | Blame::Nobody => self.cancelled(started),
             Blame::Key => self.trip(now, started, blame, self.config.key_cool_down),
             Blame::Load => match retry_after {
-                // It was told when to come again: then, and not later.
+                // The provider said when to retry: then, and not later.
                 Some(asked) => {
-                    self.open_for(now, started, blame, asked.min(self.config.retry_after_most));
+                    self.open_for(now, started, blame, asked.min(self.config.max_retry_after));
                 }
                 None => self.trip(now, started, blame, Span::ZERO),
             },
             Blame::Lane => {
-                self.failures_in_a_row = self.failures_in_a_row.saturating_add(1);
-                self.remember(true);
-                if self.is_broken() || self.open.is_some_and(|opening| started >= opening.until) {
+                self.consecutive_failures = self.consecutive_failures.saturating_add(1);
+                self.record(true);
+                if self.should_open() || self.open.is_some_and(|period| started >= period.until) {
                     self.trip(now, started, blame, Span::ZERO);
                 }
             }
         }
     }
 
-    fn is_broken(&self) -> bool {
-        let share = f64::from(self.outcomes.count_ones()) / f64::from(self.outcomes_seen.max(1));
-        self.failures_in_a_row >= self.config.failures_in_a_row
-            || self.outcomes_seen >= self.config.outcomes_least && share >= self.config.failure_share
+    fn should_open(&self) -> bool {
+        let rate = f64::from(self.outcomes.count_ones()) / f64::from(self.outcomes_seen.max(1));
+        self.consecutive_failures >= self.config.consecutive_failures
+            || self.outcomes_seen >= self.config.min_outcomes && rate >= self.config.failure_rate_limit
     }
 
-    fn remember(&mut self, failed: bool) {
-        let kept = 64 - 1;
-        self.outcomes_seen = (self.outcomes_seen + 1).min(kept);
-        self.outcomes = ((self.outcomes << 1) | u64::from(failed)) & ((1 << kept) - 1);
+    fn record(&mut self, failed: bool) {
+        let window = 64 - 1;
+        self.outcomes_seen = (self.outcomes_seen + 1).min(window);
+        self.outcomes = ((self.outcomes << 1) | u64::from(failed)) & ((1 << window) - 1);
     }
 
-    /// Opens it for at least `floor`, twice as long each time; or makes the wait of an open one longer.
-    fn trip(&mut self, now: Tick, started: Tick, why: Blame, floor: Span) {
+    /// Opens the breaker for at least `floor`, twice as long each time, or prolongs the wait if it is open.
+    fn trip(&mut self, now: Tick, started: Tick, blame: Blame, floor: Span) {
         let doubled = self.config.cool_down.as_nanos().saturating_mul(1 << self.trips.min(20));
-        let cool_down = Span::from_nanos(doubled).min(self.config.cool_down_most).max(floor);
-        if self.is_news(started) {
-            self.open_for(now, started, why, cool_down);
+        let cool_down = Span::from_nanos(doubled).min(self.config.max_cool_down).max(floor);
+        if self.is_new_failure(started) {
+            self.open_for(now, started, blame, cool_down);
             self.trips = self.trips.saturating_add(1);
         } else {
-            self.open_for(now, started, why, floor);
+            self.open_for(now, started, blame, floor);
         }
     }
 
-    /// Whether a call was started when the lane was thought to be sound, or as a try: that one which was under way when the lane
-    /// was closed off has failed too is no news.
-    fn is_news(&self, started: Tick) -> bool {
-        self.open.is_none_or(|opening| started >= opening.until)
+    /// Whether the call was started while the breaker was closed, or as a probe. Calls that were already in flight when
+    /// it opened say nothing new.
+    fn is_new_failure(&self, started: Tick) -> bool {
+        self.open.is_none_or(|period| started >= period.until)
     }
 
-    fn open_for(&mut self, now: Tick, started: Tick, why: Blame, wait: Span) {
+    fn open_for(&mut self, now: Tick, started: Tick, blame: Blame, wait: Span) {
         let until = now + wait;
         match &mut self.open {
-            Some(opening) if started < opening.until => opening.until = opening.until.max(until),
-            _ => self.open = Some(Opening { at: now, until, why, probe_at: None }),
+            Some(period) if started < period.until => period.until = period.until.max(until),
+            _ => self.open = Some(OpenPeriod { at: now, until, blame, probe_at: None }),
         }
     }
 
-    /// Since when it is open, if it is.
+    /// When it opened, if it is open.
     pub fn open_since(&self) -> Option<Tick> {
-        self.open.map(|opening| opening.at)
+        self.open.map(|period| period.at)
     }
 }
 

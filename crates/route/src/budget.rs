@@ -1,16 +1,16 @@
-//! What extra requests may cost: a share of the calls, a share of the spending, dollars in an hour.
+//! The budget for extra requests (hedges and races): a share of the calls, a share of the spending, dollars per hour.
 //!
-//! It refuses to know lanes and races. Invariant: extra requests never exceed their share of the calls plus one burst, and
-//! extra dollars, those of requests under way included, never exceed their limits by more than an estimate was wrong.
+//! Invariant: extra requests never exceed their share of the calls plus one burst; extra dollars, reservations included,
+//! exceed their limits by no more than the error of an estimate.
 
 use tokrate_core::{Span, Tick};
 
 /// The settings of a budget.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct BudgetConfig {
-    /// Extra requests as a share of calls: each call adds so much to the bucket.
+    /// Extra requests as a share of calls: each call adds this much to the bucket.
     pub extra_share: f64,
-    /// The most that the bucket holds, in requests.
+    /// Capacity of the bucket, in requests.
     pub burst: f64,
     /// Extra dollars of the last hour as a percentage of what the calls of that hour would have cost without them; `None` for
     /// no limit.
@@ -25,33 +25,33 @@ impl Default for BudgetConfig {
     }
 }
 
-/// An extra request that was granted, to be handed back with [`Budget::spent`] when its cost is known.
+/// The reservation of an extra request, to be returned with [`Budget::settle`] when its cost is known.
 #[derive(PartialEq, Debug)]
-#[must_use = "what is never handed back is held for ever"]
-pub struct Reserved {
+#[must_use = "a reservation that is never settled or released stays reserved"]
+pub struct ExtraReservation {
     usd: f64,
 }
 
-/// How a request stood in its call when it ended.
+/// The outcome of an attempt within its call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Stood {
+pub enum AttemptResult {
     /// Its answer went to the client.
     Won,
-    /// Another one's did.
+    /// Another attempt won.
     Lost,
-    /// It failed, or the client left before any had won.
+    /// It failed, or the client disconnected before any attempt had won.
     Neither,
 }
 
-/// What one more request can make a call cost beyond its winner (USD), beside those that are under way: the dearest of them lose, so
-/// it is its own cost or that of the cheapest one, whichever is more. `None` if a cost is not known.
+/// The most that one more attempt can add to the cost of a call beyond its winner (USD): if the most expensive attempts
+/// lose, either its own cost or that of the cheapest one under way, whichever is higher. `None` if a cost is not known.
 pub fn extra_usd(own: Option<f64>, under_way: impl Iterator<Item = Option<f64>>) -> Option<f64> {
     let costs = under_way.collect::<Option<Vec<f64>>>()?;
     let cheapest = costs.into_iter().reduce(f64::min).unwrap_or(0.0);
     own.map(|own| own.max(cheapest))
 }
 
-/// What is left for extra requests.
+/// The budget for extra requests of one alias.
 #[derive(Clone, Debug)]
 pub struct Budget {
     config: BudgetConfig,
@@ -59,29 +59,29 @@ pub struct Budget {
     level: f64,
     reserved_usd: f64,
     extra: HourlySum,
-    base: HourlySum,
+    regular: HourlySum,
 }
 
 impl Budget {
     /// A budget with an empty bucket: extra requests are earned by calls.
     pub fn new(config: BudgetConfig) -> Budget {
-        Budget { config, level: 0.0, reserved_usd: 0.0, extra: HourlySum::default(), base: HourlySum::default() }
+        Budget { config, level: 0.0, reserved_usd: 0.0, extra: HourlySum::default(), regular: HourlySum::default() }
     }
 
-    /// A call came in.
-    pub fn call(&mut self) {
+    /// A call has arrived: the bucket earns its share.
+    pub fn on_call(&mut self) {
         self.level = (self.level + self.config.extra_share.max(0.0)).min(self.config.burst.max(1.0));
     }
 
-    /// A call's own request, the one that would have been made anyway, cost so much (USD).
-    pub fn paid(&mut self, now: Tick, usd: f64) {
-        self.base.add(now, usd);
+    /// A regular request (one that would have been sent anyway) cost this much (USD).
+    pub fn record_regular(&mut self, now: Tick, usd: f64) {
+        self.regular.add(now, usd);
     }
 
-    /// Whether an extra request of that expected cost (USD) may be started. One of unknown cost may not where dollars are
-    /// limited: unknown is not nothing.
+    /// Whether an extra request of this expected cost (USD) may start. An unknown cost is not allowed where dollars are
+    /// limited: unknown is not zero.
     pub fn permits(&mut self, now: Tick, expected_usd: Option<f64>) -> bool {
-        // A tenth added ten times is a hair less than one.
+        // Ten times 0.1 is slightly less than 1 in floating point.
         if self.level < 1.0 - 1e-9 {
             return false;
         }
@@ -90,73 +90,74 @@ impl Budget {
         }
         let Some(expected_usd) = expected_usd else { return false };
         let extra = self.extra.last_hour(now) + self.reserved_usd + expected_usd;
-        let base = self.base.last_hour(now);
-        self.config.max_extra_cost_pct.is_none_or(|percent| extra <= base * percent / 100.0)
-            && self.config.max_extra_usd_per_hour.is_none_or(|most| extra <= most)
+        let regular = self.regular.last_hour(now);
+        self.config.max_extra_cost_pct.is_none_or(|percent| extra <= regular * percent / 100.0)
+            && self.config.max_extra_usd_per_hour.is_none_or(|limit| extra <= limit)
     }
 
-    /// Takes an extra request out of the budget if it is permitted.
-    pub fn reserve(&mut self, now: Tick, expected_usd: Option<f64>) -> Option<Reserved> {
+    /// Reserves an extra request if it is permitted.
+    pub fn reserve(&mut self, now: Tick, expected_usd: Option<f64>) -> Option<ExtraReservation> {
         if !self.permits(now, expected_usd) {
             return None;
         }
         self.level = (self.level - 1.0).max(0.0);
         let usd = expected_usd.unwrap_or(0.0).max(0.0);
         self.reserved_usd += usd;
-        Some(Reserved { usd })
+        Some(ExtraReservation { usd })
     }
 
-    /// An extra request has ended and cost so much (USD; 0 if nobody bills it).
-    pub fn spent(&mut self, now: Tick, reserved: Reserved, usd: f64) {
+    /// An extra request has ended and cost this much (USD; 0 if it is not billed).
+    pub fn settle_extra(&mut self, now: Tick, reserved: ExtraReservation, usd: f64) {
         self.reserved_usd = (self.reserved_usd - reserved.usd).max(0.0);
+        debug_assert!(self.reserved_usd >= 0.0 && self.level >= 0.0, "a budget is never negative");
         self.extra.add(now, usd);
     }
 
-    /// A request has ended and cost so much (USD; 0 if nobody bills it). Extra is what a call cost beyond its winner: if the extra
-    /// request has won, the one that would have been made anyway is what was spent on racing.
-    pub fn settle(&mut self, now: Tick, reserved: Option<Reserved>, usd: f64, stood: Stood) {
-        match (reserved, stood) {
-            (Some(reserved), Stood::Won) => {
-                self.spent(now, reserved, 0.0);
-                self.paid(now, usd);
+    /// A request has ended and cost this much (USD; 0 if it is not billed). Extra is what a call cost beyond its
+    /// winner: if the extra request won, the cost of the regular one counts as extra.
+    pub fn settle(&mut self, now: Tick, reserved: Option<ExtraReservation>, usd: f64, result: AttemptResult) {
+        match (reserved, result) {
+            (Some(reserved), AttemptResult::Won) => {
+                self.settle_extra(now, reserved, 0.0);
+                self.record_regular(now, usd);
             }
-            (Some(reserved), Stood::Lost | Stood::Neither) => self.spent(now, reserved, usd),
-            (None, Stood::Lost) => self.extra.add(now, usd),
-            (None, Stood::Won | Stood::Neither) => self.paid(now, usd),
+            (Some(reserved), AttemptResult::Lost | AttemptResult::Neither) => self.settle_extra(now, reserved, usd),
+            (None, AttemptResult::Lost) => self.extra.add(now, usd),
+            (None, AttemptResult::Won | AttemptResult::Neither) => self.record_regular(now, usd),
         }
     }
 
-    /// An extra request that was granted was never sent: its place and its dollars are free again.
-    pub fn give_back(&mut self, reserved: Reserved) {
+    /// An extra request was never sent: returns its reservation.
+    pub fn release(&mut self, reserved: ExtraReservation) {
         self.reserved_usd = (self.reserved_usd - reserved.usd).max(0.0);
         self.level = (self.level + 1.0).min(self.config.burst.max(1.0));
     }
 
-    /// Extra requests that could be started now, dollars aside.
+    /// Extra requests that could start now, dollars aside.
     pub fn level(&self) -> f64 {
         self.level
     }
 
-    /// Dollars held for extra requests under way.
+    /// Dollars reserved for extra requests in flight.
     pub fn reserved_usd(&self) -> f64 {
         self.reserved_usd
     }
 
-    /// Dollars that went to extra requests in the last hour.
+    /// Dollars spent on extra requests in the last hour.
     pub fn extra_usd_last_hour(&mut self, now: Tick) -> f64 {
         self.extra.last_hour(now)
     }
 }
 
 const MINUTE: Span = Span::from_secs(60);
-/// One more than an hour has: the minute that the hour began in counts as a whole, so that the sum is never too small.
+/// One more than an hour has: the minute in which the hour began counts in full, so that the sum is never too small.
 const MINUTES: usize = 61;
 
-/// A sum over the last hour, in steps of a minute.
+/// A sum over the last hour, by minute.
 #[derive(Clone, Debug)]
 struct HourlySum {
     minutes: [f64; MINUTES],
-    /// The latest minute that anything was added in, counted from the origin of the clock.
+    /// The latest minute with a sample, counted from the origin of the clock.
     latest: u64,
 }
 
@@ -179,7 +180,7 @@ impl HourlySum {
         self.minutes.iter().sum()
     }
 
-    /// Forgets the minutes that are too long ago. A clock that went back adds to the latest minute known.
+    /// Clears the minutes that are too old. A clock that goes back adds to the latest known minute.
     fn advance(&mut self, now: Tick) {
         let minute = now.as_nanos() / MINUTE.as_nanos();
         for passed in 1..=minute.saturating_sub(self.latest).min(MINUTES as u64) {

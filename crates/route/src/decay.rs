@@ -1,133 +1,134 @@
-//! Weights that halve with time, and a histogram of them.
+//! Exponentially decaying means and histograms.
 //!
-//! It refuses to know what is weighed. Invariant: what was seen one half-life ago counts half; weights are finite and never
-//! negative.
+//! Invariant: a sample of one half-life ago weighs half; weights are finite and never negative.
 
 use tokrate_core::{Span, Tick};
 
-/// What is left of a weight of 1 after a time.
-pub(crate) fn left_after(elapsed: Span, half_life: Span) -> f64 {
+/// The factor by which a weight decays in a time.
+pub(crate) fn decay_factor(elapsed: Span, half_life: Span) -> f64 {
     if elapsed.is_zero() {
         return 1.0;
     }
     (-(elapsed.as_nanos() as f64) / (half_life.as_nanos().max(1) as f64)).exp2()
 }
 
-/// A mean whose samples fade.
+/// An exponentially weighted mean.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct FadingMean {
+pub(crate) struct DecayingMean {
     weight: f64,
     sum: f64,
     at: Tick,
 }
 
-impl FadingMean {
+impl DecayingMean {
     pub fn add(&mut self, now: Tick, value: f64, weight: f64, half_life: Span) {
-        self.fade(now, half_life);
+        self.decay(now, half_life);
         self.weight += weight;
         self.sum += weight * value;
     }
 
-    /// The mean with so much weight of something else added to it.
-    pub fn shrunk_to(&self, other: f64, now: Tick, half_life: Span, weight: f64) -> f64 {
-        let left = left_after(now.since(self.at), half_life);
+    /// The mean, shrunk towards `other` with this much weight.
+    pub fn shrunk_towards(&self, other: f64, now: Tick, half_life: Span, weight: f64) -> f64 {
+        let left = decay_factor(now.since(self.at), half_life);
         (self.sum * left + weight * other) / (self.weight * left + weight).max(f64::MIN_POSITIVE)
     }
 
-    fn fade(&mut self, now: Tick, half_life: Span) {
-        let left = left_after(now.since(self.at), half_life);
+    fn decay(&mut self, now: Tick, half_life: Span) {
+        let left = decay_factor(now.since(self.at), half_life);
         self.weight *= left;
         self.sum *= left;
         self.at = self.at.max(now);
     }
 }
 
-/// Buckets of an octave.
-const PER_OCTAVE: f64 = 8.0;
+/// Buckets per octave: each is 9 % wide.
+const BINS_PER_OCTAVE: f64 = 8.0;
 const BUCKETS: usize = 168;
 
-/// A histogram of positive numbers whose samples fade: 21 octaves, 8 buckets each.
+/// A histogram of positive numbers with decaying weights: 21 octaves of 8 buckets.
 #[derive(Clone, Debug)]
-pub(crate) struct FadingHistogram {
-    /// The lower end of the first bucket is two to this power.
+pub(crate) struct DecayingHistogram {
+    /// The first bucket begins at two to this power.
     lowest_octave: i32,
     half_life: Span,
     weights: Box<[f64; BUCKETS]>,
     total: f64,
     /// The sum of weights times values.
     sum: f64,
-    /// What a sample of that tick would weigh is 1; a later one weighs more instead of the earlier ones less.
+    /// A sample at this tick weighs 1; later ones weigh more, instead of all earlier ones less.
     reference: Tick,
-    /// Median and 90th percentile, as of some samples ago.
-    middle_and_tail: Option<(f64, f64)>,
-    /// Samples until they are looked up again.
-    stale_in: u32,
+    /// Median and 90th percentile, computed a few samples ago.
+    median_and_p90: Option<(f64, f64)>,
+    /// Samples until they are computed again.
+    refresh_in: u32,
 }
 
-/// Up to so many samples may come before the kept quantiles are looked up again.
-const STALE_MOST: u32 = 8;
+/// The cached quantiles are computed again after this many samples: a scan of all buckets for each sample would cost
+/// more than the rest of a decision.
+const QUANTILE_REFRESH_SAMPLES: u32 = 8;
 
-impl FadingHistogram {
-    pub fn new(lowest_octave: i32, half_life: Span) -> FadingHistogram {
-        FadingHistogram {
+impl DecayingHistogram {
+    pub fn new(lowest_octave: i32, half_life: Span) -> DecayingHistogram {
+        DecayingHistogram {
             lowest_octave,
             half_life,
             weights: Box::new([0.0; BUCKETS]),
             total: 0.0,
             sum: 0.0,
             reference: Tick::ZERO,
-            middle_and_tail: None,
-            stale_in: 0,
+            median_and_p90: None,
+            refresh_in: 0,
         }
     }
 
     pub fn add(&mut self, now: Tick, value: f64, weight: f64) {
-        let weight = weight * self.growth(now);
+        let weight = weight * self.relative_weight(now);
         let bucket = self.bucket(value);
         self.weights[bucket] += weight;
         self.total += weight;
         self.sum += weight * value;
-        self.keep_quantiles();
+        self.refresh_quantiles();
     }
 
-    /// A sample of which only is known that it is at least this: it is spread over what was seen beyond (Efron, "The two sample
-    /// problem with censored data", 1967).
-    pub fn add_at_least(&mut self, now: Tick, value: f64, weight: f64) {
+    /// A censored sample, known only to be at least `value`: its weight is distributed over the larger samples (Efron,
+    /// "The two sample problem with censored data", 1967).
+    pub fn add_censored(&mut self, now: Tick, value: f64, weight: f64) {
         let first = self.bucket(value);
-        let growth = self.growth(now);
+        let relative_weight = self.relative_weight(now);
         let beyond: f64 = self.weights[first + 1..].iter().sum();
-        self.total += weight * growth;
+        self.total += weight * relative_weight;
         if beyond <= 0.0 {
-            self.weights[first] += weight * growth;
-            self.sum += weight * growth * value;
-            self.keep_quantiles();
+            self.weights[first] += weight * relative_weight;
+            self.sum += weight * relative_weight * value;
+            self.refresh_quantiles();
             return;
         }
-        let added = weight * growth / beyond;
-        for (place, held) in self.weights.iter_mut().enumerate().skip(first + 1).filter(|(_, held)| **held > 0.0) {
-            self.sum += *held * added * centre(place, self.lowest_octave);
-            *held += *held * added;
+        let added = weight * relative_weight / beyond;
+        for (index, mass) in self.weights.iter_mut().enumerate().skip(first + 1).filter(|(_, mass)| **mass > 0.0) {
+            self.sum += *mass * added * centre(index, self.lowest_octave);
+            *mass += *mass * added;
         }
-        self.keep_quantiles();
+        self.refresh_quantiles();
     }
 
     /// Median and 90th percentile, at most a few samples old; `None` when it is empty.
-    pub fn middle_and_tail(&self) -> Option<(f64, f64)> {
-        self.middle_and_tail
+    pub fn median_and_p90(&self) -> Option<(f64, f64)> {
+        self.median_and_p90
     }
 
-    fn keep_quantiles(&mut self) {
-        if self.stale_in == 0 {
-            self.middle_and_tail = self.quantiles(0.5, 0.9);
-            // Of the first few each one counts.
-            self.stale_in = if self.total < 4.0 * f64::from(STALE_MOST) { 1 } else { STALE_MOST };
+    fn refresh_quantiles(&mut self) {
+        if self.refresh_in == 0 {
+            self.median_and_p90 = self.quantiles(0.5, 0.9);
+            // Each of the first few matters.
+            self.refresh_in =
+                if self.total < 4.0 * f64::from(QUANTILE_REFRESH_SAMPLES) { 1 } else { QUANTILE_REFRESH_SAMPLES };
         }
-        self.stale_in -= 1;
+        self.refresh_in -= 1;
     }
 
-    /// How many samples' worth it holds now.
+    /// Total weight now, in samples.
     pub fn weight(&self, now: Tick) -> f64 {
-        self.total * left_after(now.since(self.reference), self.half_life)
+        self.total * decay_factor(now.since(self.reference), self.half_life)
     }
 
     /// Two quantiles, the lower one first, each interpolated within its bucket; `None` when it is empty.
@@ -137,22 +138,22 @@ impl FadingHistogram {
         }
         let (mut below, mut found) = (0.0, None);
         let mut last = 0;
-        for (place, held) in self.weights.iter().enumerate().filter(|(_, held)| **held > 0.0) {
+        for (index, mass) in self.weights.iter().enumerate().filter(|(_, mass)| **mass > 0.0) {
             let value_at = |share: f64| {
-                let within = ((share * self.total - below) / held).clamp(0.0, 1.0);
-                (f64::from(self.lowest_octave) + (place as f64 + within) / PER_OCTAVE).exp2()
+                let within = ((share * self.total - below) / mass).clamp(0.0, 1.0);
+                (f64::from(self.lowest_octave) + (index as f64 + within) / BINS_PER_OCTAVE).exp2()
             };
-            if found.is_none() && below + held >= low * self.total {
+            if found.is_none() && below + mass >= low * self.total {
                 found = Some(value_at(low));
             }
-            if below + held >= high * self.total {
+            if below + mass >= high * self.total {
                 return Some((found.unwrap_or_else(|| value_at(low)), value_at(high)));
             }
-            below += held;
-            last = place;
+            below += mass;
+            last = index;
         }
-        // The sum of the buckets may be a hair below the total.
-        let top = (f64::from(self.lowest_octave) + (last + 1) as f64 / PER_OCTAVE).exp2();
+        // The sum of the buckets may be slightly below the total.
+        let top = (f64::from(self.lowest_octave) + (last + 1) as f64 / BINS_PER_OCTAVE).exp2();
         Some((found.unwrap_or(top), top))
     }
 
@@ -162,29 +163,29 @@ impl FadingHistogram {
     }
 
     fn bucket(&self, value: f64) -> usize {
-        let place = (value.max(f64::MIN_POSITIVE).log2() - f64::from(self.lowest_octave)) * PER_OCTAVE;
-        // A cast saturates: below the first is the first.
-        (place as usize).min(BUCKETS - 1)
+        let index = (value.max(f64::MIN_POSITIVE).log2() - f64::from(self.lowest_octave)) * BINS_PER_OCTAVE;
+        // A cast saturates: smaller values go to the first bucket.
+        (index as usize).min(BUCKETS - 1)
     }
 
-    /// What a sample of now weighs against one of the reference.
-    fn growth(&mut self, now: Tick) -> f64 {
-        let halves = now.since(self.reference).as_nanos() as f64 / self.half_life.as_nanos().max(1) as f64;
-        if halves > 30.0 {
-            let left = (-halves).exp2();
-            self.weights.iter_mut().for_each(|held| *held *= left);
+    /// Weight of a sample at `now`, relative to the reference.
+    fn relative_weight(&mut self, now: Tick) -> f64 {
+        let half_lives = now.since(self.reference).as_nanos() as f64 / self.half_life.as_nanos().max(1) as f64;
+        if half_lives > 30.0 {
+            let left = (-half_lives).exp2();
+            self.weights.iter_mut().for_each(|mass| *mass *= left);
             self.total *= left;
             self.sum *= left;
             self.reference = now;
             return 1.0;
         }
-        halves.exp2()
+        half_lives.exp2()
     }
 }
 
-/// The middle of a bucket, on the scale of its logarithm.
-fn centre(place: usize, lowest_octave: i32) -> f64 {
-    (f64::from(lowest_octave) + (place as f64 + 0.5) / PER_OCTAVE).exp2()
+/// The geometric centre of a bucket.
+fn centre(index: usize, lowest_octave: i32) -> f64 {
+    (f64::from(lowest_octave) + (index as f64 + 0.5) / BINS_PER_OCTAVE).exp2()
 }
 
 #[cfg(test)]
@@ -199,18 +200,21 @@ mod tests {
 
     #[test]
     fn a_half_life_halves() {
-        assert_eq!(left_after(MINUTE, MINUTE), 0.5);
-        assert_eq!(left_after(Span::ZERO, MINUTE), 1.0);
-        let mut mean = FadingMean::default();
+        assert_eq!(decay_factor(MINUTE, MINUTE), 0.5);
+        assert_eq!(decay_factor(Span::ZERO, MINUTE), 1.0);
+        let mut mean = DecayingMean::default();
         mean.add(at(0), 10.0, 1.0, MINUTE);
         mean.add(at(60), 40.0, 1.0, MINUTE);
-        assert!((mean.shrunk_to(0.0, at(60), MINUTE, 0.0) - 30.0).abs() < 1e-9);
-        assert!((mean.shrunk_to(0.0, at(60), MINUTE, 1.5) - 15.0).abs() < 1e-9, "shrunk by as much weight of zeros");
+        assert!((mean.shrunk_towards(0.0, at(60), MINUTE, 0.0) - 30.0).abs() < 1e-9);
+        assert!(
+            (mean.shrunk_towards(0.0, at(60), MINUTE, 1.5) - 15.0).abs() < 1e-9,
+            "shrunk by as much weight of zeros"
+        );
     }
 
     #[test]
     fn quantiles_are_within_a_bucket_of_the_truth_and_follow_the_latest_samples() {
-        let mut histogram = FadingHistogram::new(0, MINUTE);
+        let mut histogram = DecayingHistogram::new(0, MINUTE);
         (1..=1_000).for_each(|value| histogram.add(at(0), f64::from(value), 1.0));
         let (median, p90) = histogram.quantiles(0.5, 0.9).expect("full");
         assert!((median / 500.0 - 1.0).abs() < 0.03 && (p90 / 900.0 - 1.0).abs() < 0.03, "{median} {p90}");
@@ -223,18 +227,18 @@ mod tests {
         // So long after that the scale is begun anew.
         histogram.add(at(6_000), 8.0, 1.0);
         assert!((histogram.weight(at(6_000)) - 1.0).abs() < 1e-3);
-        assert!(FadingHistogram::new(0, MINUTE).quantiles(0.5, 0.9).is_none());
+        assert!(DecayingHistogram::new(0, MINUTE).quantiles(0.5, 0.9).is_none());
     }
 
     #[test]
-    fn what_was_cut_short_counts_as_what_was_seen_beyond() {
-        let mut cut = FadingHistogram::new(0, MINUTE);
-        let mut whole = FadingHistogram::new(0, MINUTE);
+    fn censored_samples_reproduce_the_uncensored_tail() {
+        let mut cut = DecayingHistogram::new(0, MINUTE);
+        let mut whole = DecayingHistogram::new(0, MINUTE);
         for value in (1..=1_000).map(|step| step * 617 % 1_001) {
             whole.add(at(0), f64::from(value), 1.0);
             // Every other one is given up at 500.
             if value > 500 && value % 2 == 0 {
-                cut.add_at_least(at(0), 500.0, 1.0);
+                cut.add_censored(at(0), 500.0, 1.0);
             } else {
                 cut.add(at(0), f64::from(value), 1.0);
             }
@@ -254,7 +258,7 @@ mod tests {
 
     #[test]
     fn a_bucket_is_an_eighth_of_an_octave_above_the_lowest() {
-        let mut histogram = FadingHistogram::new(3, MINUTE);
+        let mut histogram = DecayingHistogram::new(3, MINUTE);
         histogram.add(at(0), 16.0, 1.0);
         // The ninth bucket of those from 8 on goes from 2^4 to 2^4.125; of one sample each share lies as far within it.
         let (median, p90) = histogram.quantiles(0.5, 0.9).expect("one sample");
@@ -268,19 +272,19 @@ mod tests {
     }
 
     #[test]
-    fn what_is_beyond_the_last_bucket_is_in_the_last() {
-        let mut histogram = FadingHistogram::new(0, MINUTE);
+    fn values_beyond_the_last_bucket_go_to_the_last() {
+        let mut histogram = DecayingHistogram::new(0, MINUTE);
         histogram.add(at(0), 1e9, 1.0);
         let (_, top) = histogram.quantiles(0.5, 1.0).expect("one sample");
         assert!(is_near(top, two_to(21.0)), "{top}");
     }
 
     #[test]
-    fn what_was_cut_short_beyond_all_others_counts_as_its_own_time() {
-        let mut histogram = FadingHistogram::new(0, MINUTE);
+    fn a_censored_sample_beyond_all_others_counts_at_its_own_value() {
+        let mut histogram = DecayingHistogram::new(0, MINUTE);
         histogram.add(at(0), 10.0, 1.0);
         // A half-life later a sample counts twice what one of the beginning does: 3 x 2 of 20 beside 1 of 10.
-        histogram.add_at_least(at(60), 20.0, 3.0);
+        histogram.add_censored(at(60), 20.0, 3.0);
         assert!(is_near(histogram.mean().expect("two"), 130.0 / 7.0), "{:?}", histogram.mean());
         assert!(is_near(histogram.weight(at(60)), 3.5));
         let (median, _) = histogram.quantiles(0.5, 0.9).expect("two");
@@ -289,13 +293,13 @@ mod tests {
     }
 
     #[test]
-    fn what_was_cut_short_is_spread_over_what_was_seen_beyond_by_its_weight() {
-        let mut histogram = FadingHistogram::new(0, MINUTE);
+    fn a_censored_sample_is_distributed_over_the_larger_ones_by_weight() {
+        let mut histogram = DecayingHistogram::new(0, MINUTE);
         // Of its own bucket, so not beyond it.
         histogram.add(at(0), 2.0, 5.0);
         histogram.add(at(0), 8.0, 1.0);
         histogram.add(at(0), 64.0, 3.0);
-        histogram.add_at_least(at(60), 2.0, 6.0);
+        histogram.add_censored(at(60), 2.0, 6.0);
         // 6 x 2 are spread over 1 + 3: each of these gets three times as much again, at the middle of its bucket.
         let sum = 10.0 + 8.0 + 192.0 + 3.0 * two_to(3.0 + 0.5 / 8.0) + 9.0 * two_to(6.0 + 0.5 / 8.0);
         assert!(is_near(histogram.mean().expect("four"), sum / 21.0), "{:?}", histogram.mean());
@@ -305,8 +309,8 @@ mod tests {
     }
 
     #[test]
-    fn a_scale_that_is_begun_anew_changes_no_number() {
-        let mut histogram = FadingHistogram::new(0, MINUTE);
+    fn rescaling_changes_no_result() {
+        let mut histogram = DecayingHistogram::new(0, MINUTE);
         histogram.add(at(0), 100.0, two_to(31.0));
         histogram.add(at(31 * 60), 10.0, 3.0);
         // Of the first one is left: 1 of 100 and 3 of 10.
@@ -320,13 +324,13 @@ mod tests {
     }
 
     #[test]
-    fn of_the_first_samples_each_one_moves_the_kept_quantiles() {
-        let mut histogram = FadingHistogram::new(0, MINUTE);
+    fn each_of_the_first_samples_updates_the_cached_quantiles() {
+        let mut histogram = DecayingHistogram::new(0, MINUTE);
         for sample in 1..=31 {
             histogram.add(at(0), f64::from(sample * sample), 1.0);
-            assert_eq!(histogram.middle_and_tail(), histogram.quantiles(0.5, 0.9), "after {sample}");
+            assert_eq!(histogram.median_and_p90(), histogram.quantiles(0.5, 0.9), "after {sample}");
         }
-        (0..STALE_MOST + 1).for_each(|_| histogram.add(at(0), 5_000.0, 4.0));
-        assert!(histogram.middle_and_tail().expect("full").1 > 4_500.0, "and later they are a few samples old at most");
+        (0..QUANTILE_REFRESH_SAMPLES + 1).for_each(|_| histogram.add(at(0), 5_000.0, 4.0));
+        assert!(histogram.median_and_p90().expect("full").1 > 4_500.0, "and later they are a few samples old at most");
     }
 }

@@ -1,9 +1,10 @@
-//! Decisions of a gateway: which lane a call goes to, when a second one starts, who won, what it may cost.
+//! Routing decisions of a gateway: which lane a call goes to, when another attempt starts, which one wins, and what it may
+//! cost.
 //!
-//! It refuses to know sockets, clocks, dialects and configuration files: ticks, events and settings are handed in, actions
-//! come out.
+//! Sans-IO: ticks, events and settings are passed in, actions are returned. There are no sockets, clocks, dialects or
+//! configuration files here.
 //!
-//! Architecture Invariant: every decision is a function of what was handed in and of a seeded generator; the same calls in
+//! Architecture Invariant: every decision is a function of what was passed in and of a seeded generator; the same calls in
 //! the same order give the same actions.
 
 #![forbid(unsafe_code)]
@@ -21,11 +22,15 @@ mod replay;
 mod router;
 
 pub use breaker::{Blame, Breaker, BreakerConfig, BreakerState, blame};
-pub use budget::{Budget, BudgetConfig, Reserved, Stood, extra_usd};
-pub use lane::{LaneConfig, LaneId, Started};
+pub use budget::{AttemptResult, Budget, BudgetConfig, ExtraReservation, extra_usd};
+pub use lane::{InFlightAttempt, LaneConfig, LaneId};
 pub use lane_model::{CurvePoint, Expectation, LaneModel, ModelConfig, WholeAnswer};
-pub use limits::{Admitted, HeldForAttempt, KeyLimits, KeyMeter, Month, Need, Refused, RefusedFor, Spending};
+pub use limits::{
+    Admitted, KeyLimits, KeyMeter, KeyReservation, LimitKind, Month, Refused, ReservationRequest, Spending,
+};
 pub use pick::{CallShape, Policy, Ranked};
-pub use race::{Action, Candidate, Commit, Failed, LoserPolicy, Mode, Race, RaceConfig, Role, Why};
-pub use replay::{Instead, LEVELS as REPLAY_LEVELS, LoggedAttempt, Means, Percentile, ReplayConfig, Report, replay};
-pub use router::{Came, LaneSnapshot, Outcome, OutputLength, Router, RouterConfig, SnapshotPoint};
+pub use race::{Action, AttemptFailure, CancelReason, Candidate, Commit, LoserPolicy, Mode, Race, RaceConfig, Role};
+pub use replay::{
+    Alternative, LEVELS as REPLAY_LEVELS, LoggedAttempt, Means, Percentile, ReplayConfig, Report, replay,
+};
+pub use router::{Delivery, LaneSnapshot, Outcome, OutputLength, Router, RouterConfig, SnapshotPoint};

@@ -1,23 +1,22 @@
-//! The limits of one virtual key: requests and tokens a minute, streams at once, dollars a month.
+//! The limits of one virtual key: requests and tokens per minute, concurrent streams, dollars per month.
 //!
-//! It refuses to know keys, prices and calendars: amounts and the month are handed in. Invariant: what an attempt may cost at
-//! most is held from before its start until it is settled, so that spent and held together never exceed the budget by more than
-//! one attempt may cost beyond what was expected of it; a clock that jumps neither locks a key out for ever nor gives a month's
-//! budget twice.
+//! Invariant: the highest cost of an attempt is reserved before it starts and until it is settled, so that spent and
+//! reserved together exceed the budget by at most one attempt's `max_cost - expected_cost`; a clock that jumps neither
+//! locks a key out for good nor grants a month's budget twice.
 
 use std::collections::BTreeMap;
 use tokrate_core::{Money, Span, Tick};
 
-/// What a key may use; `None` for no limit.
+/// Limits of a key; `None` for no limit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct KeyLimits {
-    /// Requests a minute.
+    /// Requests per minute.
     pub requests_per_minute: Option<u32>,
-    /// Tokens a minute, those of prompt and answer.
+    /// Tokens per minute, of prompt and answer.
     pub tokens_per_minute: Option<u64>,
-    /// Calls at once.
+    /// Concurrent calls.
     pub streams: Option<u32>,
-    /// Dollars a calendar month.
+    /// Dollars per calendar month.
     pub usd_per_month: Option<Money>,
 }
 
@@ -32,73 +31,73 @@ pub struct Month {
 
 /// Which limit refused a call.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum RefusedFor {
-    /// Requests a minute.
+pub enum LimitKind {
+    /// Requests per minute.
     Requests,
-    /// Tokens a minute.
+    /// Tokens per minute.
     Tokens,
-    /// Calls at once.
+    /// Concurrent calls.
     Streams,
-    /// Dollars a month.
+    /// Dollars per month.
     Budget,
 }
 
 /// A call that was not admitted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Refused {
-    /// The limit that is used up.
-    pub what: RefusedFor,
-    /// How long to wait; `None` if it cannot be said, or no wait helps.
+    /// The limit that is exhausted.
+    pub limit: LimitKind,
+    /// How long to wait; `None` if that is not known or does not help.
     pub retry_after: Option<Span>,
 }
 
-/// A call that was admitted, to be handed back with [`KeyMeter::leave`].
+/// An admitted call, to be returned with [`KeyMeter::end_call`].
 #[derive(PartialEq, Debug)]
-#[must_use = "a call that is never handed back is under way for ever"]
+#[must_use = "a call that is never ended counts as in flight forever"]
 pub struct Admitted(());
 
-/// What an attempt may use.
+/// What an attempt may use, to be reserved before it starts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Need {
+pub struct ReservationRequest {
     /// Tokens of prompt and answer.
     pub tokens: u64,
-    /// What it may cost at most; so much is held for it.
-    pub most: Money,
-    /// What must fit into the budget for it to begin: the same, or less where nobody set a limit to its answer.
-    pub expected: Money,
+    /// The highest cost, which is reserved.
+    pub max_cost: Money,
+    /// What must fit into the budget for it to start: the same, or less if its answer has no output limit.
+    pub expected_cost: Money,
 }
 
-/// What is held for an attempt, to be handed back with [`KeyMeter::settle`] or [`KeyMeter::release`].
+/// The reservation of an attempt, to be returned with [`KeyMeter::settle`] or [`KeyMeter::release`].
 #[derive(PartialEq, Debug)]
-#[must_use = "what is never settled is held for ever"]
-pub struct HeldForAttempt {
+#[must_use = "a reservation that is never settled stays reserved"]
+pub struct KeyReservation {
     month: Month,
     tokens: u64,
-    most: Money,
+    max_cost: Money,
 }
 
 /// Dollars of one month.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Spending {
-    /// What attempts cost that are settled.
+    /// Cost of the settled attempts.
     pub spent: Money,
-    /// What attempts under way may cost at most.
-    pub held: Money,
+    /// Highest cost of the attempts in flight.
+    pub reserved: Money,
 }
 
-/// What one key has used.
+/// Usage of one key.
 #[derive(Clone, Debug)]
 pub struct KeyMeter {
     limits: KeyLimits,
     requests: Bucket,
     tokens: Bucket,
     streams: u32,
-    /// By month; the latest few.
+    /// By month; only the latest few are kept.
     months: BTreeMap<Month, Spending>,
 }
 
-/// Months that are remembered: a clock that goes back and forth finds its month again.
-const MONTHS_MOST: usize = 4;
+/// Months that are kept: a clock that goes back and forth across a month end finds its month again.
+const MAX_MONTHS: usize = 4;
 
 impl KeyMeter {
     /// A key that has used nothing yet.
@@ -117,88 +116,89 @@ impl KeyMeter {
         self.limits
     }
 
-    /// Other limits from now on; what was used stays used.
+    /// Changes the limits; usage stays counted.
     pub fn set_limits(&mut self, now: Tick, limits: KeyLimits) {
         self.limits = limits;
         self.requests.set_limit(now, limits.requests_per_minute.map(f64::from));
         self.tokens.set_limit(now, limits.tokens_per_minute.map(|tokens| tokens as f64));
     }
 
-    /// What was spent in a month before this meter was made, as the log has it.
+    /// Sets what was spent in a month before this meter was created, as the log has it.
     pub fn restore(&mut self, month: Month, spent: Money) {
         let known = self.month(month);
         known.spent = known.spent.max(spent);
     }
 
-    /// Whether a call may begin, by requests a minute and calls at once; if so, it is counted.
+    /// Admits and counts a call if requests per minute and concurrent calls allow it.
     ///
     /// # Errors
-    /// The limit that is used up; nothing is counted then.
+    /// The limit that is exhausted; nothing is counted then.
     pub fn admit(&mut self, now: Tick) -> Result<Admitted, Refused> {
-        if self.limits.streams.is_some_and(|most| self.streams >= most) {
-            return Err(Refused { what: RefusedFor::Streams, retry_after: None });
+        if self.limits.streams.is_some_and(|limit| self.streams >= limit) {
+            return Err(Refused { limit: LimitKind::Streams, retry_after: None });
         }
-        if let Err(retry_after) = self.requests.has(now, 1.0) {
-            return Err(Refused { what: RefusedFor::Requests, retry_after });
+        if let Err(retry_after) = self.requests.check(now, 1.0) {
+            return Err(Refused { limit: LimitKind::Requests, retry_after });
         }
         self.requests.take(1.0);
         self.streams += 1;
         Ok(Admitted(()))
     }
 
-    /// A call has ended. The request itself stays counted.
-    pub fn leave(&mut self, _: Admitted) {
+    /// A call has ended. The request stays counted.
+    pub fn end_call(&mut self, _: Admitted) {
+        debug_assert!(self.streams > 0, "a call ends once");
         self.streams = self.streams.saturating_sub(1);
     }
 
-    /// Holds what an attempt may use, if tokens a minute and dollars a month allow it to begin. One that costs nothing always
-    /// fits the budget.
+    /// Reserves what an attempt may use if tokens per minute and dollars per month allow it to start. A free attempt
+    /// always fits the budget.
     ///
-    /// At any time spent and held together are at most the budget plus `most - expected` of one attempt: whoever begins fits in
-    /// with what is expected of it beside the most of all others.
+    /// Spent and reserved together are at most the budget plus `max_cost - expected_cost` of one attempt: each start
+    /// fits with its expected cost beside the highest cost of all others.
     ///
     /// # Errors
-    /// The limit that is used up; nothing is held then.
-    pub fn reserve(&mut self, now: Tick, month: Month, need: Need) -> Result<HeldForAttempt, Refused> {
-        let Need { tokens, most, expected } = need;
-        let Spending { spent, held } = *self.month(month);
-        if let Some(budget) = self.limits.usd_per_month.filter(|_| most > Money::ZERO) {
-            let used = spent.saturating_add(held);
-            if used >= budget || used.saturating_add(expected) > budget {
-                return Err(Refused { what: RefusedFor::Budget, retry_after: None });
+    /// The limit that is exhausted; nothing is reserved then.
+    pub fn reserve(&mut self, now: Tick, month: Month, need: ReservationRequest) -> Result<KeyReservation, Refused> {
+        let ReservationRequest { tokens, max_cost, expected_cost } = need;
+        let Spending { spent, reserved } = *self.month(month);
+        if let Some(budget) = self.limits.usd_per_month.filter(|_| max_cost > Money::ZERO) {
+            let used = spent.saturating_add(reserved);
+            if used >= budget || used.saturating_add(expected_cost) > budget {
+                return Err(Refused { limit: LimitKind::Budget, retry_after: None });
             }
         }
-        if let Err(retry_after) = self.tokens.has(now, tokens as f64) {
-            return Err(Refused { what: RefusedFor::Tokens, retry_after });
+        if let Err(retry_after) = self.tokens.check(now, tokens as f64) {
+            return Err(Refused { limit: LimitKind::Tokens, retry_after });
         }
         self.tokens.take(tokens as f64);
-        self.month(month).held = held.saturating_add(most);
-        Ok(HeldForAttempt { month, tokens, most })
+        self.month(month).reserved = reserved.saturating_add(max_cost);
+        Ok(KeyReservation { month, tokens, max_cost })
     }
 
-    /// An attempt may cost no more than so much, as has become known; it never holds more than before.
-    pub fn lower(&mut self, attempt: &mut HeldForAttempt, most: Money) {
-        let freed = attempt.most.saturating_sub(most);
+    /// The highest cost of an attempt has turned out to be lower. A reservation never grows.
+    pub fn lower(&mut self, attempt: &mut KeyReservation, max_cost: Money) {
+        let freed = attempt.max_cost.saturating_sub(max_cost);
         let month = self.month(attempt.month);
-        month.held = month.held.saturating_sub(freed);
-        attempt.most = attempt.most.min(most);
+        month.reserved = month.reserved.saturating_sub(freed);
+        attempt.max_cost = attempt.max_cost.min(max_cost);
     }
 
-    /// An attempt has ended, and this is what it used.
-    pub fn settle(&mut self, now: Tick, attempt: HeldForAttempt, tokens: u64, cost: Money) {
-        self.tokens.fill(now);
+    /// An attempt has ended and used this much.
+    pub fn settle(&mut self, now: Tick, attempt: KeyReservation, tokens: u64, cost: Money) {
+        self.tokens.refill(now);
         self.tokens.take(tokens as f64 - attempt.tokens as f64);
         let month = self.month(attempt.month);
-        month.held = month.held.saturating_sub(attempt.most);
+        month.reserved = month.reserved.saturating_sub(attempt.max_cost);
         month.spent = month.spent.saturating_add(cost);
     }
 
-    /// An attempt used nothing: it was never begun.
-    pub fn release(&mut self, now: Tick, attempt: HeldForAttempt) {
+    /// An attempt was never started and used nothing.
+    pub fn release(&mut self, now: Tick, attempt: KeyReservation) {
         self.settle(now, attempt, 0, Money::ZERO);
     }
 
-    /// Calls under way.
+    /// Calls in flight.
     pub fn streams(&self) -> u32 {
         self.streams
     }
@@ -208,10 +208,10 @@ impl KeyMeter {
         self.months.get(&month).copied().unwrap_or_default()
     }
 
-    /// A month's dollars. One that is earlier than all that are remembered counts as the earliest of them: its own would be
-    /// forgotten at once, and with it what is spent in it.
+    /// Spending of a month. A month before all that are kept counts as the earliest of them: its own entry would be
+    /// dropped at once, and what is spent in it forgotten.
     fn month(&mut self, month: Month) -> &mut Spending {
-        let is_full = self.months.len() >= MONTHS_MOST;
+        let is_full = self.months.len() >= MAX_MONTHS;
         let earliest = self.months.keys().next().copied().filter(|_| is_full);
         let month = earliest.map_or(month, |earliest| month.max(earliest));
         if is_full && !self.months.contains_key(&month) {
@@ -221,40 +221,40 @@ impl KeyMeter {
     }
 }
 
-/// What fills steadily, up to one minute's worth. It may owe.
+/// A token bucket that holds up to one minute's worth. Its level may be negative.
 #[derive(Clone, Debug)]
 struct Bucket {
     per_minute: Option<f64>,
     level: f64,
-    filled_at: Tick,
+    refilled_at: Tick,
 }
 
 impl Bucket {
     fn full(per_minute: Option<f64>, now: Tick) -> Bucket {
-        Bucket { per_minute, level: per_minute.unwrap_or(0.0), filled_at: now }
+        Bucket { per_minute, level: per_minute.unwrap_or(0.0), refilled_at: now }
     }
 
     fn set_limit(&mut self, now: Tick, per_minute: Option<f64>) {
-        self.fill(now);
+        self.refill(now);
         self.level = match (self.per_minute, per_minute) {
-            (Some(_), Some(most)) => self.level.min(most),
-            (_, most) => most.unwrap_or(0.0),
+            (Some(_), Some(capacity)) => self.level.min(capacity),
+            (_, capacity) => capacity.unwrap_or(0.0),
         };
         self.per_minute = per_minute;
     }
 
-    fn fill(&mut self, now: Tick) {
+    fn refill(&mut self, now: Tick) {
         if let Some(per_minute) = self.per_minute {
-            self.level = (self.level + now.since(self.filled_at).as_secs_f64() * per_minute / 60.0).min(per_minute);
+            self.level = (self.level + now.since(self.refilled_at).as_secs_f64() * per_minute / 60.0).min(per_minute);
         }
-        self.filled_at = self.filled_at.max(now);
+        self.refilled_at = self.refilled_at.max(now);
     }
 
-    /// Whether so many are there; if not, how long until they are (`None` for never).
-    fn has(&mut self, now: Tick, wanted: f64) -> Result<(), Option<Span>> {
-        self.fill(now);
+    /// Whether the bucket holds `wanted`; if not, how long until it does (`None` for never).
+    fn check(&mut self, now: Tick, wanted: f64) -> Result<(), Option<Span>> {
+        self.refill(now);
         let Some(per_minute) = self.per_minute else { return Ok(()) };
-        // A rounding error of a fill must not make anybody wait.
+        // A rounding error must not make a call wait.
         let missing = wanted - self.level;
         if missing <= 1e-6 {
             return Ok(());

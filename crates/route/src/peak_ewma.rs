@@ -1,12 +1,12 @@
-//! The latency of a lane as power-of-two-choices balancers keep it: up at once, down slowly.
+//! Peak-EWMA latency of a lane, as power-of-two-choices balancers use it: it rises at once and falls slowly.
 //!
-//! It refuses to know what the latency is of. Invariant: a sample above the average replaces it; without samples it fades.
+//! Invariant: a sample above the average replaces it; without samples it decays.
 //!
 //! After Twitter's Finagle ("peak exponentially weighted moving average"), which linkerd and tower follow.
 
 use tokrate_core::{Span, Tick};
 
-/// A load that is larger than any latency: for lanes that are busy and have never answered.
+/// Larger than any latency: ranks lanes last that are busy and have never answered.
 const UNKNOWN_BUT_BUSY_SECONDS: f64 = 1e6;
 
 #[derive(Clone, Copy, Debug)]
@@ -24,24 +24,25 @@ impl PeakEwma {
     /// A sample.
     pub fn observe(&mut self, now: Tick, latency: Span) {
         let seconds = latency.as_secs_f64();
-        let kept = self.kept(now);
-        self.seconds = if seconds > self.seconds { seconds } else { self.seconds * kept + seconds * (1.0 - kept) };
+        let decay_factor = self.decay_factor(now);
+        self.seconds =
+            if seconds > self.seconds { seconds } else { self.seconds * decay_factor + seconds * (1.0 - decay_factor) };
         self.at = self.at.max(now);
     }
 
-    /// A sample that is only a lower bound: it lifts the average and never lowers it.
+    /// A censored sample (a lower bound): it may raise the average but never lowers it.
     pub fn at_least(&mut self, now: Tick, latency: Span) {
-        if latency.as_secs_f64() > self.seconds * self.kept(now) {
+        if latency.as_secs_f64() > self.seconds * self.decay_factor(now) {
             self.observe(now, latency);
         }
     }
 
     /// The average now.
     pub fn seconds(&self, now: Tick) -> f64 {
-        self.seconds * self.kept(now)
+        self.seconds * self.decay_factor(now)
     }
 
-    /// What one more call would find, with `pending` calls in flight.
+    /// Expected load for one more call, with `pending` calls in flight.
     pub fn load(&self, now: Tick, pending: u32) -> f64 {
         match self.seconds(now) {
             0.0 if pending > 0 => UNKNOWN_BUT_BUSY_SECONDS + f64::from(pending),
@@ -49,7 +50,7 @@ impl PeakEwma {
         }
     }
 
-    fn kept(&self, now: Tick) -> f64 {
+    fn decay_factor(&self, now: Tick) -> f64 {
         (-(now.since(self.at).as_nanos() as f64) / self.decay.as_nanos().max(1) as f64).exp()
     }
 }

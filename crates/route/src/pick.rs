@@ -1,7 +1,7 @@
-//! The order in which a call's lanes are to be asked, by policy.
+//! Sorts the lanes of a call by policy.
 //!
-//! It refuses to know how lanes are measured and kept: each comes as a view of the present. Invariant: every candidate is in the
-//! order once, lanes that may be asked before those that may not, and what is unknown is neither best nor worst but tried.
+//! Invariant: every candidate appears once, usable lanes before unusable ones; a lane without samples is tried a few times
+//! instead of being ranked best or worst.
 
 use crate::lane::LaneId;
 use crate::lane_model::Expectation;
@@ -10,33 +10,33 @@ use tokrate_core::{Rng, Span};
 /// How lanes are chosen.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub enum Policy {
-    /// The least time for all calls together: the expected time to the end of this answer at the load that it would join, times
-    /// what it does to the others there; see [`crate::LaneModel::shared_seconds`].
+    /// Least total time for all calls: the expected completion time of this call at the load it would cause, times how
+    /// much it slows the others down; see [`crate::LaneModel::marginal_seconds`].
     #[default]
     Completion,
-    /// The least expected time to the end of this answer, whatever it does to the others.
+    /// Least expected completion time of this call alone.
     OwnCompletion,
-    /// The cheapest lane that keeps both limits by what is expected of it; those that do not come after, the quickest first.
+    /// The cheapest lane that is expected to meet both limits; the others follow, fastest first.
     Cheapest {
         /// Longest mean time to first token.
-        ttft_most: Option<Span>,
-        /// Least output speed (tokens per second).
-        speed_least: Option<f64>,
+        max_ttft: Option<Span>,
+        /// Lowest output speed (tokens per second).
+        min_speed: Option<f64>,
     },
-    /// The least sum of price and time.
+    /// Least sum of price and weighted time.
     Weighted {
-        /// What a second is worth (USD).
+        /// Value of a second (USD).
         usd_per_second: f64,
     },
-    /// The better of two lanes drawn at random, by peak-EWMA latency times calls in flight plus one.
+    /// The better of two random lanes, by peak-EWMA latency times (calls in flight + 1).
     PeakEwma,
-    /// One after the other.
+    /// In turn.
     RoundRobin,
     /// The fewest calls in flight.
     LeastBusy,
-    /// The least average latency, whatever the load.
+    /// Lowest average latency, regardless of load.
     LowestLatency,
-    /// As they are listed.
+    /// In the listed order.
     Fixed,
 }
 
@@ -45,53 +45,60 @@ pub enum Policy {
 pub struct CallShape {
     /// Tokens of its prompt.
     pub prompt_tokens: u64,
-    /// Output tokens to expect: the alias's average, as [`crate::OutputLength`] keeps it, or a guess.
+    /// Expected output tokens: the average of the alias, as [`crate::OutputLength`] keeps it, or a guess.
     pub output_tokens: f64,
 }
 
-/// A lane in its place.
+/// A lane in the order.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Ranked {
     /// Which one.
     pub lane: LaneId,
-    /// Whether it may be asked now: its breaker is not open and its cap not reached.
+    /// Whether it may be used now: its breaker is not open and its cap not reached.
     pub usable: bool,
-    /// What the call may expect of it; `None` if too little is known.
+    /// What the call can expect of it; `None` if too little is known.
     pub expectation: Option<Expectation>,
 }
 
-/// A lane as it is at the moment of a choice.
+/// A lane at the time of a decision.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct View {
+pub(crate) struct LaneView {
     pub ranked: Ranked,
     pub in_flight: u32,
     /// Expected cost of the call (USD).
     pub usd: Option<f64>,
-    /// What it costs all calls of the lane together (seconds), where the policy asks.
-    pub shared_seconds: Option<f64>,
-    /// Share of calls that fail of late.
-    pub failing: f64,
+    /// Time that this call costs all calls of the lane together (seconds), if the policy needs it.
+    pub marginal_seconds: Option<f64>,
+    /// Recent share of failed calls.
+    pub failure_rate: f64,
     /// Peak-EWMA load.
     pub peak: f64,
     /// Average latency (seconds); `None` before the first.
     pub latency: Option<f64>,
-    /// Its place in a round.
+    /// Its position in the round-robin order.
     pub turn: u32,
 }
 
-/// Tiers of an order, best first; within a tier the score decides, the lowest first.
+/// Tier, best first, and the score within it, lowest first.
 type Rank = (u8, f64);
 
-const TRY: u8 = 0;
+const EXPLORE: u8 = 0;
 const KNOWN: u8 = 1;
-const BELOW_LIMITS: u8 = 2;
+const OVER_LIMITS: u8 = 2;
 const UNKNOWN: u8 = 3;
 const UNUSABLE: u8 = 4;
-/// Calls that a lane of which nothing is known gets at once.
-const UNKNOWN_IN_FLIGHT_MOST: u32 = 2;
+/// Calls that a lane without samples gets at once: enough to learn from, few enough not to bet on it.
+const MAX_UNKNOWN_IN_FLIGHT: u32 = 2;
 
-/// Brings the lanes into order. `exploration` is the share of calls that go to a lane which is not the best, to know it.
-pub(crate) fn order(views: &mut [(Rank, View)], shape: &CallShape, policy: &Policy, exploration: f64, rng: &mut Rng) {
+/// Sorts the lanes. `exploration` is the share of calls that go to a lane other than the best, to keep its estimate
+/// current.
+pub(crate) fn order(
+    views: &mut [(Rank, LaneView)],
+    shape: &CallShape,
+    policy: &Policy,
+    exploration: f64,
+    rng: &mut Rng,
+) {
     let all_unknown = views.iter().all(|(_, view)| view.ranked.expectation.is_none());
     let by_peak = matches!(policy, Policy::PeakEwma) || needs_model(policy) && all_unknown;
     for (place, (rank, view)) in views.iter_mut().enumerate() {
@@ -104,8 +111,8 @@ pub(crate) fn order(views: &mut [(Rank, View)], shape: &CallShape, policy: &Poli
     views.sort_by(|(one, _), (other, _)| one.0.cmp(&other.0).then(one.1.total_cmp(&other.1)));
     let usable = views.partition_point(|(rank, _)| rank.0 < UNUSABLE);
     if by_peak {
-        draw_two(views, usable, rng);
-    } else if needs_model(policy) && usable > 1 && views[0].0.0 != TRY && rng.chance(exploration) {
+        put_better_of_two_first(views, usable, rng);
+    } else if needs_model(policy) && usable > 1 && views[0].0.0 != EXPLORE && rng.chance(exploration) {
         let chosen = 1 + rng.below(usable as u64 - 1) as usize;
         views[..=chosen].rotate_right(1);
     }
@@ -115,8 +122,8 @@ fn needs_model(policy: &Policy) -> bool {
     matches!(policy, Policy::Completion | Policy::OwnCompletion | Policy::Cheapest { .. } | Policy::Weighted { .. })
 }
 
-/// Puts the better of two lanes drawn at random first. They are in order of their loads already.
-fn draw_two(views: &mut [(Rank, View)], usable: usize, rng: &mut Rng) {
+/// Moves the better of two random lanes to the front. They are sorted by load already.
+fn put_better_of_two_first(views: &mut [(Rank, LaneView)], usable: usize, rng: &mut Rng) {
     if usable > 2 {
         let one = rng.below(usable as u64) as usize;
         let other = (one + 1 + rng.below(usable as u64 - 1) as usize) % usable;
@@ -124,7 +131,7 @@ fn draw_two(views: &mut [(Rank, View)], usable: usize, rng: &mut Rng) {
     }
 }
 
-fn score(view: &View, place: usize, shape: &CallShape, policy: &Policy) -> Rank {
+fn score(view: &LaneView, place: usize, shape: &CallShape, policy: &Policy) -> Rank {
     match policy {
         Policy::Fixed => return (KNOWN, place as f64),
         Policy::RoundRobin => return (KNOWN, f64::from(view.turn)),
@@ -137,36 +144,36 @@ fn score(view: &View, place: usize, shape: &CallShape, policy: &Policy) -> Rank 
         | Policy::PeakEwma => {}
     }
     let Some(expectation) = view.ranked.expectation else {
-        // Few at a time, until the first have answered.
-        let tier = if view.in_flight < UNKNOWN_IN_FLIGHT_MOST { TRY } else { UNKNOWN };
+        // A few at a time, until the first have answered.
+        let tier = if view.in_flight < MAX_UNKNOWN_IN_FLIGHT { EXPLORE } else { UNKNOWN };
         return (tier, f64::from(view.in_flight));
     };
     let seconds = seconds(&expectation, view, shape);
     match *policy {
-        Policy::Cheapest { ttft_most, speed_least } => {
-            let in_time = ttft_most.is_none_or(|most| expectation.ttft <= most);
-            let quick = speed_least.is_none_or(|least| expectation.speed >= least);
+        Policy::Cheapest { max_ttft, min_speed } => {
+            let in_time = max_ttft.is_none_or(|most| expectation.ttft <= most);
+            let quick = min_speed.is_none_or(|least| expectation.speed >= least);
             match view.usd {
-                // A hair of time, so that the quicker one of two of the same price comes first.
+                // A negligible term for time, so that the faster of two lanes with equal prices comes first.
                 Some(usd) if in_time && quick => (KNOWN, usd + seconds * 1e-12),
-                _ => (BELOW_LIMITS, seconds),
+                _ => (OVER_LIMITS, seconds),
             }
         }
         Policy::Weighted { usd_per_second } => match view.usd {
             Some(usd) => (KNOWN, usd + seconds * usd_per_second),
-            None => (BELOW_LIMITS, seconds),
+            None => (OVER_LIMITS, seconds),
         },
         Policy::Completion => {
             let own = expectation.completion_seconds(shape.output_tokens);
-            (KNOWN, seconds * view.shared_seconds.unwrap_or(own) / own.max(f64::MIN_POSITIVE))
+            (KNOWN, seconds * view.marginal_seconds.unwrap_or(own) / own.max(f64::MIN_POSITIVE))
         }
         _ => (KNOWN, seconds),
     }
 }
 
-/// Expected time to the end; a lane that fails is worth as much less as it has to be asked again.
-fn seconds(expectation: &Expectation, view: &View, shape: &CallShape) -> f64 {
-    expectation.completion_seconds(shape.output_tokens) / (1.0 - view.failing.min(0.95))
+/// Expected completion time, divided by the success rate: a failed call has to be retried.
+fn seconds(expectation: &Expectation, view: &LaneView, shape: &CallShape) -> f64 {
+    expectation.completion_seconds(shape.output_tokens) / (1.0 - view.failure_rate.min(0.95))
 }
 
 #[cfg(test)]
@@ -177,15 +184,15 @@ mod tests {
     const SHAPE: CallShape = CallShape { prompt_tokens: 1_000, output_tokens: 200.0 };
 
     /// A lane that takes 1 s to its first token and 2 s for 200 more.
-    fn view(failing: f64, shared_seconds: Option<f64>) -> View {
+    fn view(failure_rate: f64, marginal_seconds: Option<f64>) -> LaneView {
         let second = Span::from_secs(1);
         let expectation = Expectation { ttft: second, ttft_p50: second, ttft_p90: second, speed: 100.0, weight: 9.0 };
-        View {
+        LaneView {
             ranked: Ranked { lane: LaneId(0), usable: true, expectation: Some(expectation) },
             in_flight: 0,
             usd: Some(0.01),
-            shared_seconds,
-            failing,
+            marginal_seconds,
+            failure_rate,
             peak: 0.0,
             latency: None,
             turn: 0,
@@ -193,7 +200,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn scores(view: &View, policy: &Policy, expected: f64) {
+    fn scores(view: &LaneView, policy: &Policy, expected: f64) {
         let (tier, found) = score(view, 0, &SHAPE, policy);
         assert!(tier == KNOWN && (found - expected).abs() < 1e-9, "{found} of tier {tier} instead of {expected}");
     }

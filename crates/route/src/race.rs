@@ -1,40 +1,41 @@
-//! One call: which lanes are asked, when the next one starts, who won, and how it ends.
+//! The state machine of one call: which lanes are tried, when the next attempt starts, which one wins, and how the call
+//! ends.
 //!
-//! It refuses to know sockets, dialects, breakers and budgets: events and ticks come in, actions go out, and whoever drives
-//! it is asked before every start. Invariant: at most one attempt wins and nothing starts after that; every attempt that was
-//! started ends exactly once (it won, it was cancelled or drained, or its failure was told); a race that nobody can win any
-//! more says so at the next poll.
+//! Breakers and budgets are the caller's: it is asked before every start. Invariant: at most one attempt wins and nothing
+//! starts after that; every attempt ends exactly once (it won, was cancelled or drained, or failed); a race that can no
+//! longer be won says so at the next poll.
 
 use crate::breaker::{Blame, blame};
 use crate::lane::LaneId;
 use std::collections::VecDeque;
 use tokrate_core::{FailureKind, FinishReason, Span, StreamEvent, Tick, What};
 
-/// A hedge that was refused is asked for again after this time at the earliest.
-const ASKED_AGAIN_AFTER: Span = Span::from_millis(1);
+/// A refused hedge is tried again after this time at the earliest, so that a slow attempt that has just begun does not
+/// make the caller poll in a busy loop.
+const MIN_HEDGE_RETRY_INTERVAL: Span = Span::from_millis(1);
 
-/// How many lanes one call may ask.
+/// How many lanes one call may use at once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Mode {
-    /// One at a time; the next one when it fails.
+    /// One at a time; the next one when it fails (failover).
     #[default]
     Off,
-    /// So many at once.
+    /// Several at once; the first token wins.
     Race {
         /// How many, at least 1.
         lanes: usize,
     },
-    /// One; the next one when it takes longer than [`Candidate::hedge_after`], or at once when it fails.
+    /// One; a second one when the first takes longer than [`Candidate::hedge_after`], or at once when it fails.
     Hedge,
 }
 
 /// What makes an attempt the winner.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Commit {
-    /// Its first output text or tool call: for answers that are streamed.
+    /// Its first output text or tool call: for streamed answers.
     #[default]
     FirstToken,
-    /// Its good end: for answers that come whole. The limits of the first token and of gaps do not hold then, and
+    /// Its successful end: for answers that are not streamed. First-token and gap limits do not apply then, and
     /// [`Candidate::hedge_after`] counts to the end.
     End,
 }
@@ -44,19 +45,19 @@ pub enum Commit {
 pub struct RaceConfig {
     /// How many lanes may be asked.
     pub mode: Mode,
-    /// The most attempts of the call, failed ones included; at least 1.
-    pub attempts_most: usize,
+    /// Limit for the attempts of the call, failed ones included; at least 1.
+    pub max_attempts: usize,
     /// An attempt without output text for longer than this has failed.
     pub first_token_limit: Span,
-    /// An attempt without a sign of progress for longer than this after its first token has failed. Chunks without text are
-    /// no progress.
+    /// After its first token, an attempt that makes no progress for longer than this has failed. Chunks without text
+    /// are no progress.
     pub gap_limit: Span,
     /// The whole call, from [`Race::new`] on.
     pub total_limit: Span,
-    /// What makes the winner.
+    /// What makes an attempt the winner.
     pub commit: Commit,
-    /// How long after the first token of one attempt another one may still take over, if by its lane's speed it will be done
-    /// earlier. The first token waits meanwhile.
+    /// How long the first token of one attempt is held back for another attempt that, by the speed of its lane, will
+    /// complete earlier.
     pub second_look: Option<Span>,
 }
 
@@ -64,7 +65,7 @@ impl Default for RaceConfig {
     fn default() -> RaceConfig {
         RaceConfig {
             mode: Mode::Off,
-            attempts_most: 3,
+            max_attempts: 3,
             first_token_limit: Span::from_secs(60),
             gap_limit: Span::from_secs(60),
             total_limit: Span::from_secs(600),
@@ -77,44 +78,44 @@ impl Default for RaceConfig {
 /// What becomes of an attempt that lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum LoserPolicy {
-    /// It is cancelled, and what the provider bills for it is estimated.
+    /// It is cancelled; what the provider bills for it is estimated.
     #[default]
     CancelEstimate,
-    /// It is read on in the background, so that its usage is exact.
+    /// It is read to its end in the background, so that its usage is exact.
     DrainExact {
-        /// For at most so long.
-        time_most: Span,
-        /// And at most so many bytes.
-        bytes_most: u64,
+        /// For at most this long.
+        max_time: Span,
+        /// And at most this many bytes.
+        max_bytes: u64,
     },
     /// It is cancelled; the provider bills nothing.
     Free,
 }
 
-/// A lane that may be asked.
+/// A lane that the call may use.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Candidate {
-    /// Which one.
+    /// Which lane.
     pub lane: LaneId,
-    /// How long it may take to its first token (with [`Commit::End`]: to its end) before the next one is asked as well; its
-    /// own 90th percentile as a rule. `None` for never.
+    /// How long it may take to its first token (with [`Commit::End`]: to its end) before a hedge starts, usually its
+    /// own 90th percentile. `None` for never.
     pub hedge_after: Option<Span>,
     /// What becomes of it when it loses.
     pub loser: LoserPolicy,
-    /// Output speed to expect (tokens per second), for the second look.
+    /// Expected output speed (tokens per second), for `second_look`.
     pub expected_speed: Option<f64>,
-    /// Output tokens to expect, for the second look.
+    /// Expected output tokens, for `second_look`.
     pub expected_output_tokens: Option<f64>,
 }
 
-/// Why an attempt is started.
+/// Why an attempt was started.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Role {
     /// The call's first.
     First,
-    /// One before it has failed.
+    /// An earlier one has failed.
     Failover,
-    /// One before it is slow.
+    /// An earlier one is slow.
     Hedge,
     /// Together with the first.
     Race,
@@ -122,8 +123,8 @@ pub enum Role {
 
 /// How an attempt failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Failed {
-    /// In which way.
+pub struct AttemptFailure {
+    /// The kind of failure.
     pub kind: FailureKind,
     /// How long the provider asked to wait.
     pub retry_after: Option<Span>,
@@ -131,68 +132,68 @@ pub struct Failed {
 
 /// Why an attempt is cancelled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Why {
+pub enum CancelReason {
     /// Another one won.
     Lost,
-    /// It failed: over a limit of time, or by an error in its stream.
+    /// It failed: a time limit has passed, or its stream reported an error.
     Failed(FailureKind),
 }
 
-/// What is to be done.
+/// What the caller has to do.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Action {
     /// Begin an attempt.
     Start {
         /// Its number, from 0 in order of starts.
         attempt: usize,
-        /// Place of its candidate in the list.
+        /// Index of its candidate.
         candidate: usize,
         /// The candidate's lane.
         lane: LaneId,
-        /// Why.
+        /// Why it is started.
         role: Role,
     },
-    /// From here on its bytes go to the client, those that came before first.
+    /// Forward its bytes to the client from now on, those buffered so far first.
     Win {
-        /// Whose.
+        /// The winner.
         attempt: usize,
     },
-    /// Give an attempt up: close its connection.
+    /// Abort an attempt: close its connection.
     Cancel {
-        /// Which one.
+        /// Its number.
         attempt: usize,
         /// Why.
-        why: Why,
+        reason: CancelReason,
     },
-    /// Read an attempt that lost to its end, in the background. The race takes no more interest in it.
+    /// Read a losing attempt to its end in the background. The race no longer follows it.
     Drain {
-        /// Which one.
+        /// Its number.
         attempt: usize,
-        /// Until when at most.
+        /// Until this time at the latest.
         until: Tick,
-        /// How many bytes at most, from now on.
-        bytes_most: u64,
+        /// At most this many bytes from now on.
+        max_bytes: u64,
     },
-    /// The winner ended well; its connection is to be closed if it is open after the end mark. Nothing comes after it.
+    /// The winner succeeded; close its connection if it is still open after the end marker. The last action.
     Finish {
         /// The winner.
         attempt: usize,
     },
-    /// The winner failed after it had won; its connection is to be closed if it is open. Nothing comes after it.
+    /// The winner failed after it had won; close its connection if it is open. The last action.
     Break {
         /// The winner.
         attempt: usize,
         /// How it failed.
         kind: FailureKind,
-        /// Whether its own stream has said so already, and the client with it.
-        told: bool,
+        /// Whether its own stream has reported the error, so that the client has seen it.
+        reported: bool,
     },
-    /// No attempt can win any more. Nothing comes after it.
+    /// No attempt can win any more. The last action.
     Fail {
-        /// How the call failed. [`FailureKind::Overloaded`] without an attempt if no lane could be asked at all.
+        /// How the call failed. [`FailureKind::Overloaded`] without an attempt if no lane could be used at all.
         kind: FailureKind,
-        /// Whose error is to be shown: a client's own fault first, or else the last one; `None` if there was no attempt, or the
-        /// time of the whole call was up.
+        /// The attempt whose error is reported to the client: a client error first, else the latest one; `None` if
+        /// there was no attempt or the time limit of the call has passed.
         attempt: Option<usize>,
     },
 }
@@ -202,9 +203,9 @@ enum State {
     Running,
     /// The body ended well.
     Ended,
-    Failed(Failed),
+    Failed(AttemptFailure),
     /// Cancelled or drained.
-    Left,
+    Abandoned,
 }
 
 #[derive(Clone, Debug)]
@@ -212,14 +213,14 @@ struct Attempt {
     candidate: usize,
     started: Tick,
     first_at: Option<Tick>,
-    /// The last event that carried anything.
+    /// When the last event with content came.
     progress_at: Tick,
     finish: Option<FinishReason>,
-    /// Whether the answer's end mark was seen: what breaks after it breaks nothing.
+    /// Whether the end marker of the answer was seen: a connection that breaks after it is no failure.
     done: bool,
-    /// An error that its stream told after it had won.
-    told: Option<FailureKind>,
-    /// From when on its slowness may start another one; `None` once it has, or if it never may.
+    /// An error in its stream after it had won.
+    reported: Option<FailureKind>,
+    /// When it counts as slow enough for a hedge; `None` once it had one, or if it may never have one.
     hedge_at: Option<Tick>,
     state: State,
 }
@@ -229,22 +230,22 @@ struct Attempt {
 pub struct Race {
     config: RaceConfig,
     candidates: Vec<Candidate>,
-    /// Whether a candidate was started, by its place.
+    /// Whether a candidate was started, by index.
     started: Vec<bool>,
-    began: Tick,
+    started_at: Tick,
     attempts: Vec<Attempt>,
     winner: Option<usize>,
     pending: VecDeque<Action>,
     over: bool,
-    /// How many are to run at once: grows with each hedge.
-    wanted: usize,
+    /// How many attempts should run at once: grows with each hedge.
+    target_running: usize,
 }
 
 impl Race {
-    /// A race that begins now, with its candidates in order of preference. A lane may stand there twice, to be asked again
-    /// when it has failed.
+    /// A race that begins now, with its candidates in order of preference. A lane may be listed twice, to be retried
+    /// after a failure.
     pub fn new(config: RaceConfig, candidates: Vec<Candidate>, now: Tick) -> Race {
-        let wanted = match config.mode {
+        let target_running = match config.mode {
             Mode::Race { lanes } => lanes.max(1),
             Mode::Off | Mode::Hedge => 1,
         };
@@ -252,19 +253,19 @@ impl Race {
             started: vec![false; candidates.len()],
             config,
             candidates,
-            began: now,
+            started_at: now,
             attempts: Vec::new(),
             winner: None,
             pending: VecDeque::new(),
             over: false,
-            wanted,
+            target_running,
         }
     }
 
-    /// An event of an attempt's answer. An error in the stream ends an attempt that has not won.
-    pub fn on(&mut self, attempt: usize, event: &StreamEvent) {
+    /// An event in the response of an attempt. An error in the stream ends an attempt that has not won.
+    pub fn on_event(&mut self, attempt: usize, event: &StreamEvent) {
         let (at, won) = (event.at, self.winner == Some(attempt));
-        let Some(run) = self.live(attempt) else { return };
+        let Some(run) = self.running_mut(attempt) else { return };
         match event.what {
             What::Empty => return,
             What::Text { .. } | What::ToolCall { .. } | What::Opaque => {
@@ -272,10 +273,10 @@ impl Race {
             }
             What::Finish(reason) => run.finish = Some(reason),
             What::Done => run.done = true,
-            What::Failed { kind, .. } if won => run.told = Some(kind),
+            What::Failed { kind, .. } if won => run.reported = Some(kind),
             What::Failed { kind, retry_after, .. } => {
-                run.state = State::Failed(Failed { kind, retry_after });
-                self.pending.push_back(Action::Cancel { attempt, why: Why::Failed(kind) });
+                run.state = State::Failed(AttemptFailure { kind, retry_after });
+                self.pending.push_back(Action::Cancel { attempt, reason: CancelReason::Failed(kind) });
                 return;
             }
             _ => {}
@@ -283,33 +284,33 @@ impl Race {
         run.progress_at = run.progress_at.max(at);
     }
 
-    /// An attempt's answer ended well at `now`. Without effect on one that has ended.
+    /// The response of an attempt ended without an error at `now`. Ignored if the attempt has ended already.
     pub fn ended(&mut self, attempt: usize, now: Tick) {
-        if let Some(run) = self.live(attempt) {
+        if let Some(run) = self.running_mut(attempt) {
             run.progress_at = run.progress_at.max(now);
-            run.state = match run.told {
-                Some(kind) => State::Failed(Failed { kind, retry_after: None }),
+            run.state = match run.reported {
+                Some(kind) => State::Failed(AttemptFailure { kind, retry_after: None }),
                 None => State::Ended,
             };
         }
     }
 
-    /// An attempt failed at `now`, as whoever drives it noticed. Without effect on one that has ended.
-    pub fn failed(&mut self, attempt: usize, now: Tick, failed: Failed) {
-        if let Some(run) = self.live(attempt) {
+    /// An attempt failed at `now`, as seen by the caller. Ignored if the attempt has ended already.
+    pub fn failed(&mut self, attempt: usize, now: Tick, failed: AttemptFailure) {
+        if let Some(run) = self.running_mut(attempt) {
             run.progress_at = run.progress_at.max(now);
-            run.state = match run.told {
-                Some(kind) => State::Failed(Failed { kind, ..failed }),
-                // An end mark behind what nobody can read ends no answer.
+            run.state = match run.reported {
+                Some(kind) => State::Failed(AttemptFailure { kind, ..failed }),
+                // An end marker after unreadable data does not make the answer complete.
                 None if run.done && failed.kind != FailureKind::NotJson => State::Ended,
                 None => State::Failed(failed),
             };
         }
     }
 
-    /// What is to be done at `now`, one action a time, until `None`. `allow` is asked before every start; a candidate that it
-    /// refuses is passed over, and asked again for the next start. If it refuses every one for a hedge, it is asked again when
-    /// the slow attempt has run for a quarter longer: the longer it takes, the more a hedge is worth.
+    /// The next action at `now`; to be called until it returns `None`. `allow` is asked before every start; a candidate
+    /// that it refuses is skipped, and asked about again for the next start. If it refuses all of them for a hedge, it
+    /// is asked again when the slow attempt has run a quarter longer: the longer that takes, the more a hedge is worth.
     pub fn poll(&mut self, now: Tick, allow: &mut dyn FnMut(&Candidate, Role) -> bool) -> Option<Action> {
         loop {
             if let Some(action) = self.pending.pop_front() {
@@ -319,8 +320,8 @@ impl Race {
                 return None;
             }
             match self.winner {
-                Some(winner) => self.follow(winner, now),
-                None => self.compete(now, allow),
+                Some(winner) => self.poll_won(winner, now),
+                None => self.poll_undecided(now, allow),
             }
             if self.pending.is_empty() {
                 return None;
@@ -328,8 +329,7 @@ impl Race {
         }
     }
 
-    /// When [`Race::poll`] has something to say although nothing happens: later than a poll that gave `None`, if nothing was
-    /// told to the race since.
+    /// When [`Race::poll`] must be called next if no event comes first. Always later than a poll that returned `None`.
     pub fn wake_at(&self) -> Option<Tick> {
         if !self.pending.is_empty() {
             return Some(Tick::ZERO);
@@ -337,19 +337,19 @@ impl Race {
         if self.over {
             return None;
         }
-        let mut wake_at = self.began + self.config.total_limit;
-        // While a win is held back nothing more is started.
+        let mut wake_at = self.started_at + self.config.total_limit;
+        // Nothing is started while a win is held back.
         let undecided = self.winner.is_none() && self.leader().is_none();
         for (number, run) in self.attempts.iter().enumerate().filter(|(_, run)| run.state == State::Running) {
-            wake_at = wake_at.min(self.limit_of(run).0);
-            if let Some(hedge_at) = run.hedge_at.filter(|_| undecided && self.may_hedge(number)) {
+            wake_at = wake_at.min(self.deadline_of(run).0);
+            if let Some(hedge_at) = run.hedge_at.filter(|_| undecided && self.can_hedge(number)) {
                 wake_at = wake_at.min(hedge_at);
             }
         }
         if self.winner.is_none()
             && let Some(leader) = self.leader()
         {
-            wake_at = wake_at.min(self.hold_until(leader));
+            wake_at = wake_at.min(self.held_until(leader));
         }
         Some(wake_at)
     }
@@ -359,40 +359,40 @@ impl Race {
         self.winner
     }
 
-    /// Whether the last action was said.
+    /// Whether the last action was returned.
     pub fn is_over(&self) -> bool {
         self.over && self.pending.is_empty()
     }
 
-    /// The attempts that go on, for a caller that gives the whole call up.
+    /// The attempts that are running, for a caller that aborts the whole call.
     pub fn running(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.attempts.len()).filter(|&attempt| self.attempts[attempt].state == State::Running)
     }
 
-    /// Attempts that were started.
+    /// How many attempts were started.
     pub fn attempts(&self) -> usize {
         self.attempts.len()
     }
 
-    /// Place of an attempt's candidate in the list.
+    /// Index of the candidate of an attempt.
     pub fn candidate_of(&self, attempt: usize) -> Option<usize> {
         self.attempts.get(attempt).map(|run| run.candidate)
     }
 
     /// How an attempt failed, if it did.
-    pub fn failure_of(&self, attempt: usize) -> Option<Failed> {
+    pub fn failure_of(&self, attempt: usize) -> Option<AttemptFailure> {
         match self.attempts.get(attempt)?.state {
             State::Failed(failed) => Some(failed),
             _ => None,
         }
     }
 
-    /// The shortest wait that any failed attempt's provider asked for.
+    /// The shortest wait that the provider of a failed attempt asked for.
     pub fn retry_after(&self) -> Option<Span> {
         (0..self.attempts.len()).filter_map(|attempt| self.failure_of(attempt)?.retry_after).min()
     }
 
-    fn live(&mut self, attempt: usize) -> Option<&mut Attempt> {
+    fn running_mut(&mut self, attempt: usize) -> Option<&mut Attempt> {
         self.attempts.get_mut(attempt).filter(|run| run.state == State::Running)
     }
 
@@ -400,26 +400,26 @@ impl Race {
         self.attempts.iter().any(|run| run.state == State::Running)
     }
 
-    /// After the win: the winner's end, good or bad.
-    fn follow(&mut self, winner: usize, now: Tick) {
+    /// After the win: waits for the winner to end.
+    fn poll_won(&mut self, winner: usize, now: Tick) {
         let run = &self.attempts[winner];
-        let broken = |kind, told: Option<FailureKind>| Action::Break {
+        let broken = |kind, reported: Option<FailureKind>| Action::Break {
             attempt: winner,
-            kind: told.unwrap_or(kind),
-            told: told.is_some(),
+            kind: reported.unwrap_or(kind),
+            reported: reported.is_some(),
         };
-        let total_at = self.began + self.config.total_limit;
+        let total_at = self.started_at + self.config.total_limit;
         let action = match run.state {
             State::Ended => Action::Finish { attempt: winner },
-            State::Failed(failed) => broken(failed.kind, run.told),
-            State::Running | State::Left => {
-                let (limit_at, kind) = self.limit_of(run);
-                if run.done && run.told.is_none() && now >= limit_at.min(total_at) {
+            State::Failed(failed) => broken(failed.kind, run.reported),
+            State::Running | State::Abandoned => {
+                let (limit_at, kind) = self.deadline_of(run);
+                if run.done && run.reported.is_none() && now >= limit_at.min(total_at) {
                     Action::Finish { attempt: winner }
                 } else if now >= total_at {
-                    broken(FailureKind::TimedOut, run.told)
+                    broken(FailureKind::TimedOut, run.reported)
                 } else if now >= limit_at {
-                    broken(kind, run.told)
+                    broken(kind, run.reported)
                 } else {
                     return;
                 }
@@ -428,15 +428,15 @@ impl Race {
         self.end(action);
     }
 
-    /// Before the win: limits, the win itself, starts, and the end if there is nothing left.
-    fn compete(&mut self, now: Tick, allow: &mut dyn FnMut(&Candidate, Role) -> bool) {
-        // Whoever has a token has it, even if the poll comes late; so the winner is looked for before the limits.
-        if let Some(leader) = self.leader().filter(|&leader| now >= self.hold_until(leader)) {
-            let best = self.best_of_those_with_tokens(leader);
+    /// Before the win: checks time limits, picks the winner, starts attempts, or fails.
+    fn poll_undecided(&mut self, now: Tick, allow: &mut dyn FnMut(&Candidate, Role) -> bool) {
+        // An attempt with a token wins even if the poll is late, so the winner is determined before the limits.
+        if let Some(leader) = self.leader().filter(|&leader| now >= self.held_until(leader)) {
+            let best = self.earliest_to_complete(leader);
             return self.win(best, now);
         }
-        if now >= self.began + self.config.total_limit {
-            self.leave_all(Why::Failed(FailureKind::TimedOut), now);
+        if now >= self.started_at + self.config.total_limit {
+            self.abandon_all(CancelReason::Failed(FailureKind::TimedOut), now);
             self.end(Action::Fail { kind: FailureKind::TimedOut, attempt: None });
             return;
         }
@@ -445,11 +445,11 @@ impl Race {
             return;
         }
         if !self.start_more(now, allow) && !self.is_running() {
-            self.give_up(now);
+            self.conclude(now);
         }
     }
 
-    /// The attempt that would win now: of those with a first token (or a good end) the earliest one.
+    /// The attempt that would win now: the earliest with a first token (or a successful end).
     fn leader(&self) -> Option<usize> {
         let ready = self.attempts.iter().enumerate().filter_map(|(number, run)| Some((self.ready_at(run)?, number)));
         ready.min().map(|(_, number)| number)
@@ -459,20 +459,20 @@ impl Race {
         match (self.config.commit, run.state) {
             (Commit::End, State::Ended) => Some(run.progress_at),
             (Commit::FirstToken, State::Running) => run.first_at,
-            // An answer that ended without text is one only if the model meant it so.
+            // An answer without text counts only if its finish reason explains it.
             (Commit::FirstToken, State::Ended) => {
-                let meant = matches!(
+                let explained = matches!(
                     run.finish,
                     Some(FinishReason::Length | FinishReason::ToolCalls | FinishReason::ContentFilter)
                 );
-                run.first_at.or(meant.then_some(run.progress_at))
+                run.first_at.or(explained.then_some(run.progress_at))
             }
             _ => None,
         }
     }
 
-    /// Until when the leader's win is held back: no longer than some other attempt could still be done earlier.
-    fn hold_until(&self, leader: usize) -> Tick {
+    /// Until when the win of the leader is held back: no longer than another attempt could still complete earlier.
+    fn held_until(&self, leader: usize) -> Tick {
         let run = &self.attempts[leader];
         let ready_at = self.ready_at(run).expect("a leader is ready");
         let (Some(window), Commit::FirstToken, State::Running) =
@@ -492,46 +492,47 @@ impl Race {
         Some(Span::from_secs_f64(candidate.expected_output_tokens? / speed))
     }
 
-    /// When an attempt with a first token will be done, by its lane's speed.
+    /// Expected end of an attempt with a first token, by the speed of its lane.
     fn expected_end(&self, attempt: usize) -> Option<Tick> {
         let run = &self.attempts[attempt];
         Some(run.first_at? + self.decode_time(run)?)
     }
 
-    fn best_of_those_with_tokens(&self, leader: usize) -> usize {
-        let (true, Some(leads_at)) = (self.config.second_look.is_some(), self.expected_end(leader)) else {
+    fn earliest_to_complete(&self, leader: usize) -> usize {
+        let (true, Some(leader_ends_at)) = (self.config.second_look.is_some(), self.expected_end(leader)) else {
             return leader;
         };
-        let rivals = (0..self.attempts.len()).filter(|&other| self.ready_at(&self.attempts[other]).is_some());
-        let ends = rivals.filter_map(|other| Some((self.expected_end(other)?, other)));
-        ends.min().filter(|(ends_at, _)| *ends_at < leads_at).map_or(leader, |(_, best)| best)
+        let ready = (0..self.attempts.len()).filter(|&other| self.ready_at(&self.attempts[other]).is_some());
+        let ends = ready.filter_map(|other| Some((self.expected_end(other)?, other)));
+        ends.min().filter(|(ends_at, _)| *ends_at < leader_ends_at).map_or(leader, |(_, best)| best)
     }
 
     fn win(&mut self, winner: usize, now: Tick) {
+        debug_assert!(self.winner.is_none(), "a race has one winner");
         self.winner = Some(winner);
         self.pending.push_back(Action::Win { attempt: winner });
-        self.leave_all(Why::Lost, now);
+        self.abandon_all(CancelReason::Lost, now);
     }
 
-    /// Ends every running attempt but the winner.
-    fn leave_all(&mut self, why: Why, now: Tick) {
+    /// Ends every running attempt except the winner.
+    fn abandon_all(&mut self, reason: CancelReason, now: Tick) {
         for (number, run) in self.attempts.iter_mut().enumerate() {
             if Some(number) == self.winner || run.state != State::Running {
                 continue;
             }
-            run.state = State::Left;
-            let action = match (why, self.candidates[run.candidate].loser) {
-                (Why::Lost, LoserPolicy::DrainExact { time_most, bytes_most }) => {
-                    Action::Drain { attempt: number, until: now + time_most, bytes_most }
+            run.state = State::Abandoned;
+            let action = match (reason, self.candidates[run.candidate].loser) {
+                (CancelReason::Lost, LoserPolicy::DrainExact { max_time, max_bytes }) => {
+                    Action::Drain { attempt: number, until: now + max_time, max_bytes }
                 }
-                _ => Action::Cancel { attempt: number, why },
+                _ => Action::Cancel { attempt: number, reason },
             };
             self.pending.push_back(action);
         }
     }
 
-    /// When an attempt will have failed if it goes on in silence, and how.
-    fn limit_of(&self, run: &Attempt) -> (Tick, FailureKind) {
+    /// When an attempt without further events fails, and how.
+    fn deadline_of(&self, run: &Attempt) -> (Tick, FailureKind) {
         match (self.config.commit, run.first_at) {
             (Commit::End, _) => (Tick::MAX, FailureKind::TimedOut),
             (Commit::FirstToken, None) => (run.started + self.config.first_token_limit, FailureKind::FirstTokenTimeout),
@@ -542,24 +543,26 @@ impl Race {
     fn enforce_limits(&mut self, now: Tick) {
         for attempt in 0..self.attempts.len() {
             let run = &self.attempts[attempt];
-            let (limit_at, kind) = self.limit_of(run);
+            let (limit_at, kind) = self.deadline_of(run);
             if run.state == State::Running && now >= limit_at {
-                self.attempts[attempt].state = State::Failed(Failed { kind, retry_after: None });
-                self.pending.push_back(Action::Cancel { attempt, why: Why::Failed(kind) });
+                self.attempts[attempt].state = State::Failed(AttemptFailure { kind, retry_after: None });
+                self.pending.push_back(Action::Cancel { attempt, reason: CancelReason::Failed(kind) });
             }
         }
     }
 
-    /// Starts the next attempt if one is wanted and allowed.
+    /// Starts the next attempt if one is needed and allowed.
     fn start_more(&mut self, now: Tick, allow: &mut dyn FnMut(&Candidate, Role) -> bool) -> bool {
         let running = self.attempts.iter().filter(|run| run.state == State::Running).count();
-        if !self.may_start() {
+        if !self.can_start() {
             return false;
         }
-        if running < self.wanted {
+        if running < self.target_running {
             let role = match self.attempts.len() {
                 0 => Role::First,
-                started if started < self.wanted && self.attempts.iter().all(|run| run.state == State::Running) => {
+                started
+                    if started < self.target_running && self.attempts.iter().all(|run| run.state == State::Running) =>
+                {
                     Role::Race
                 }
                 _ => Role::Failover,
@@ -567,28 +570,31 @@ impl Race {
             if self.start(now, role, allow) {
                 return true;
             }
-            // What is refused now is not asked for again: the race goes on with fewer.
-            self.wanted = running.max(1);
+            // A refused start is not retried: the race continues with fewer attempts.
+            self.target_running = running.max(1);
         }
         let Some(slow) = self.attempts.iter().rposition(|run| run.state == State::Running) else { return false };
-        if !self.may_hedge(slow) || self.attempts[slow].hedge_at.is_none_or(|hedge_at| now < hedge_at) {
+        if !self.can_hedge(slow) || self.attempts[slow].hedge_at.is_none_or(|hedge_at| now < hedge_at) {
             return false;
         }
-        let granted = self.start(now, Role::Hedge, allow);
+        let started = self.start(now, Role::Hedge, allow);
         let slow = &mut self.attempts[slow];
-        slow.hedge_at = match granted {
+        slow.hedge_at = match started {
             true => None,
-            false => {
-                Some(now + Span::from_nanos((now.since(slow.started).as_nanos() / 4).max(ASKED_AGAIN_AFTER.as_nanos())))
-            }
+            false => Some(
+                now + Span::from_nanos(
+                    (now.since(slow.started).as_nanos() / 4).max(MIN_HEDGE_RETRY_INTERVAL.as_nanos()),
+                ),
+            ),
         };
-        self.wanted += usize::from(granted);
-        granted
+        self.target_running += usize::from(started);
+        started
     }
 
     fn start(&mut self, now: Tick, role: Role, allow: &mut dyn FnMut(&Candidate, Role) -> bool) -> bool {
-        let mut waiting = (0..self.candidates.len()).filter(|&place| !self.started[place]);
-        let Some(candidate) = waiting.find(|&place| allow(&self.candidates[place], role)) else { return false };
+        let mut waiting = (0..self.candidates.len()).filter(|&index| !self.started[index]);
+        let Some(candidate) = waiting.find(|&index| allow(&self.candidates[index], role)) else { return false };
+        debug_assert!(self.winner.is_none(), "nothing starts after the win");
         self.started[candidate] = true;
         let attempt = self.attempts.len();
         let hedge_at = self.candidates[candidate].hedge_after.map(|after| now + after);
@@ -599,7 +605,7 @@ impl Race {
             progress_at: now,
             finish: None,
             done: false,
-            told: None,
+            reported: None,
             hedge_at,
             state: State::Running,
         });
@@ -607,23 +613,23 @@ impl Race {
         true
     }
 
-    /// Whether the call may have another attempt. What one lane refused as the client's own fault is not tried on another.
-    fn may_start(&self) -> bool {
-        self.attempts.len() < self.config.attempts_most.max(1)
+    /// Whether the call may have another attempt. A client error from one lane is not retried on another.
+    fn can_start(&self) -> bool {
+        self.attempts.len() < self.config.max_attempts.max(1)
             && self.started.iter().any(|started| !started)
-            && !self.attempts.iter().any(|run| matches!(run.state, State::Failed(failed) if !is_curable(failed.kind)))
+            && !self.attempts.iter().any(|run| matches!(run.state, State::Failed(failed) if !is_retryable(failed.kind)))
     }
 
-    /// Whether the slowness of an attempt may start another one. Only the latest one's does.
-    fn may_hedge(&self, attempt: usize) -> bool {
+    /// Whether a slow attempt may be hedged. Only the latest one.
+    fn can_hedge(&self, attempt: usize) -> bool {
         self.config.mode == Mode::Hedge
-            && self.may_start()
+            && self.can_start()
             && self.attempts.iter().rposition(|run| run.state == State::Running) == Some(attempt)
             && self.attempts[attempt].first_at.is_none()
     }
 
-    /// Nothing runs and nothing can start: a good answer without text is better than none, or else the call fails.
-    fn give_up(&mut self, now: Tick) {
+    /// Nothing runs and nothing can start: an answer without text wins if there is one, else the call fails.
+    fn conclude(&mut self, now: Tick) {
         if let Some(empty) = self.attempts.iter().position(|run| run.state == State::Ended) {
             self.win(empty, now);
             return;
@@ -634,10 +640,10 @@ impl Race {
                 _ => None,
             })
         };
-        let shown = failures()
-            .find(|(_, kind)| !is_curable(*kind))
+        let failure = failures()
+            .find(|(_, kind)| !is_retryable(*kind))
             .or_else(|| failures().max_by_key(|(number, _)| (self.attempts[*number].progress_at, *number)));
-        let action = match shown {
+        let action = match failure {
             Some((attempt, kind)) => Action::Fail { kind, attempt: Some(attempt) },
             None => Action::Fail { kind: FailureKind::Overloaded, attempt: None },
         };
@@ -645,13 +651,15 @@ impl Race {
     }
 
     fn end(&mut self, action: Action) {
+        debug_assert!(!self.over, "a race ends once");
+        debug_assert!(self.winner.is_some() || !self.is_running(), "no attempt runs on after a failed call");
         self.over = true;
         self.pending.push_back(action);
     }
 }
 
-/// Whether another lane may answer where one failed in this way: not if the client is at fault or has left.
-fn is_curable(kind: FailureKind) -> bool {
+/// Whether another lane could answer after this failure: not if the client caused it or has disconnected.
+fn is_retryable(kind: FailureKind) -> bool {
     blame(kind) != Blame::Client && kind != FailureKind::Cancelled
 }
 

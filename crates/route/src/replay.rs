@@ -1,202 +1,207 @@
-//! What a log of attempts says another policy would have done: cost, time to the first token, time to the end.
+//! Estimates from a log of attempts what another policy would have given: cost, time to first token, completion time.
 //!
-//! It refuses to guess where nothing was measured: a call counts only if enough attempts of a lane were measured near its time,
-//! and the report says how many calls that are. Invariant: every figure of another policy is an estimate from neighbouring
-//! attempts and is named so; a policy never sees what came after the call that it decides.
+//! Only calls with enough attempts measured near them on the chosen lanes are covered; the report says how many. Invariant:
+//! every figure of another policy is an estimate and is labelled so; a policy never sees what came after the call it
+//! decides.
 //!
-//! What it cannot know: that other choices would have made other loads. The further a policy departs from what was done, the less
-//! its estimate is worth; [`Report::as_done`] says how often it would have done the same.
+//! It cannot know the loads that other choices would have caused. The more a policy differs from what was done, the less
+//! its estimate is worth; [`Report::same_choice`] says how often it agreed.
 
 mod estimate;
-mod spread;
+mod percentile;
 
 use crate::lane::{LaneConfig, LaneId};
 use crate::pick::{CallShape, Policy};
-use crate::router::{Came, Outcome, Router, RouterConfig};
-use estimate::{Measured, Met, Neighbours, Way};
-pub use spread::{LEVELS, Percentile};
-use spread::{Mixture, percentile, root_of_squares};
+use crate::router::{Delivery, Outcome, Router, RouterConfig};
+use estimate::{LaneHistories, Neighbours, PossibleOutcome, Strategy};
+pub use percentile::{LEVELS, Percentile};
+use percentile::{Mixture, percentile, root_sum_of_squares};
 use tokrate_core::{FailureKind, Span, Tick};
 
-/// A logged attempt. Rows of one call stand together, in order of their starts.
+/// A logged attempt. Rows of one call are adjacent, in order of their starts.
 #[derive(Clone, PartialEq, Debug)]
 pub struct LoggedAttempt {
     /// Which call it belongs to.
     pub call: u64,
-    /// Where it went.
+    /// Its lane.
     pub lane: LaneId,
-    /// When it was begun.
+    /// When it was started.
     pub started: Tick,
-    /// Whether it came token by token, and not at once.
+    /// Whether it was streamed.
     pub stream: bool,
-    /// To its first token; `None` if none came.
+    /// Time to first token; `None` if none came.
     pub ttft: Option<Span>,
-    /// To its end.
+    /// Total time.
     pub total: Span,
     /// Tokens of the prompt.
     pub prompt_tokens: u64,
-    /// Tokens of the answer, as far as it came.
+    /// Output tokens received.
     pub output_tokens: u64,
-    /// Output speed (tokens per second), where one was measured.
+    /// Output speed (tokens per second), if measured.
     pub output_speed: Option<f64>,
-    /// What it cost (USD), where that is known.
+    /// Its cost (USD), if known.
     pub usd: Option<f64>,
     /// How it failed; [`FailureKind::Cancelled`] if it lost.
     pub failure: Option<FailureKind>,
-    /// Whether the client was given its answer.
+    /// Whether the client got its answer.
     pub won: bool,
 }
 
-/// What is to be tried instead.
+/// The alternative to estimate.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Instead {
-    /// One lane a call, by a policy.
-    By(Policy),
-    /// The best so many lanes by a policy at once; the losers are billed for their prompts and what they had said.
+pub enum Alternative {
+    /// One lane per call, by a policy.
+    Single(Policy),
+    /// The best lanes by a policy at once; losers are billed for their prompts and their output so far.
     Race {
         /// How the lanes are chosen.
         policy: Policy,
         /// How many.
         lanes: usize,
     },
-    /// The best lane, and the second best once the first is slower than nine in ten of its measured neighbours.
+    /// The best lane, and the second best once the first is slower than the 90th percentile of its neighbours.
     Hedge {
         /// How the lanes are chosen.
         policy: Policy,
     },
 }
 
-/// How the replay looks for neighbours.
+/// Settings for finding neighbours.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ReplayConfig {
-    /// Attempts of a lane that were begun so shortly before or after a call are its neighbours.
-    pub near: Span,
-    /// So many of a lane are needed for an estimate.
-    pub neighbours_least: usize,
+    /// Attempts of a lane started within this time before or after a call are its neighbours.
+    pub window: Span,
+    /// Neighbours on a lane needed for an estimate.
+    pub min_neighbours: usize,
 }
 
 impl Default for ReplayConfig {
     fn default() -> ReplayConfig {
-        ReplayConfig { near: Span::from_secs(300), neighbours_least: 5 }
+        ReplayConfig { window: Span::from_secs(300), min_neighbours: 5 }
     }
 }
 
-/// Means over the calls that count.
+/// Means over the covered calls.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Means {
     /// Time to the first token (seconds).
     pub ttft: f64,
-    /// Time to the end (seconds).
+    /// Completion time (seconds).
     pub completion: f64,
-    /// Cost (USD); `None` if it is not known of every call.
+    /// Cost (USD); `None` if that of any call is unknown.
     pub usd: Option<f64>,
-    /// Attempts.
+    /// Attempts per call.
     pub attempts: f64,
 }
 
-/// What a replay found.
+/// Result of a replay.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Report {
     /// Answered calls in the log.
     pub calls: usize,
-    /// Those of which the other policy could be estimated; all figures below are of these.
+    /// Calls for which the alternative could be estimated; all figures below are of these.
     pub covered: usize,
-    /// Those of them for which it chose what was done.
-    pub as_done: usize,
+    /// Covered calls for which it made the choice that was made.
+    pub same_choice: usize,
     /// What was measured.
     pub measured: Means,
-    /// What the other policy is estimated to have given.
+    /// Estimates for the alternative.
     pub estimated: Means,
     /// Percentiles of the time to the first token.
     pub ttft: [Percentile; 3],
-    /// Percentiles of the time to the end.
+    /// Percentiles of the completion time.
     pub completion: [Percentile; 3],
-    /// Attempts that the estimate rests on: what it says beyond their number is no more than what they were.
+    /// Distinct attempts that the estimate rests on.
     pub attempts: usize,
-    /// Standard error of the difference of the mean completion times (seconds): what chance among calls and neighbours alone
-    /// would make of it, not what other loads would.
+    /// Standard error of the difference of the mean completion times (seconds). It covers chance among calls and
+    /// neighbours, not the effect of other loads.
     pub completion_error: f64,
     /// That of the mean times to the first token (seconds).
     pub ttft_error: f64,
-    /// That of the mean costs (USD); `None` if one of them is not known.
+    /// That of the mean costs (USD); `None` if one of them is unknown.
     pub usd_error: Option<f64>,
 }
 
 impl Report {
-    /// Share of calls that count.
+    /// Share of the calls that are covered.
     pub fn coverage(&self) -> f64 {
         self.covered as f64 / self.calls.max(1) as f64
     }
 }
 
-/// What another policy would have made of a log. Rows must be sorted by their calls' first starts.
+/// Estimates what an alternative would have given. Rows must be sorted by the first starts of their calls.
 pub fn replay(
     rows: &[LoggedAttempt],
     lanes: &[LaneConfig],
-    instead: &Instead,
+    alternative: &Alternative,
     config: &ReplayConfig,
     seed: u64,
 ) -> Report {
-    let measured = Measured::new(rows, lanes, config);
+    let measured = LaneHistories::new(rows, lanes, config);
     let settings = RouterConfig { exploration: 0.0, ..RouterConfig::default() };
-    let mut past = Past::new(Router::with_config(settings, lanes.to_vec(), seed), rows);
+    let mut playback = LogPlayback::new(Router::with_config(settings, lanes.to_vec(), seed), rows);
     let ids: Vec<LaneId> = (0..lanes.len()).map(|number| LaneId(number as u32)).collect();
-    let (policy, wanted) = match *instead {
-        Instead::By(policy) => (policy, 1),
-        Instead::Race { policy, lanes } => (policy, lanes.max(1)),
-        Instead::Hedge { policy } => (policy, 2),
+    let (policy, wanted) = match *alternative {
+        Alternative::Single(policy) => (policy, 1),
+        Alternative::Race { policy, lanes } => (policy, lanes.max(1)),
+        Alternative::Hedge { policy } => (policy, 2),
     };
-    let way = if matches!(instead, Instead::Hedge { .. }) { Way::Hedge } else { Way::Race };
+    let strategy = if matches!(alternative, Alternative::Hedge { .. }) { Strategy::Hedge } else { Strategy::Race };
     let mut tally = Tally::new();
-    let mut decided = Vec::new();
-    let mut units = 0;
-    for (unit, call) in rows.chunk_by(|one, other| one.call == other.call).enumerate() {
-        units = unit + 1;
+    let mut covered_calls = Vec::new();
+    let mut log_calls = 0;
+    for (call_index, call) in rows.chunk_by(|one, other| one.call == other.call).enumerate() {
+        log_calls = call_index + 1;
         let now = call[0].started;
-        past.play(now);
+        playback.play(now);
         let Some(answered) = call.iter().find(|row| row.won && row.failure.is_none()) else { continue };
         tally.report.calls += 1;
         let shape = CallShape { prompt_tokens: call[0].prompt_tokens, output_tokens: answered.output_tokens as f64 };
-        let order = past.router.order(now, &shape, &ids, &policy);
+        let order = playback.router.order(now, &shape, &ids, &policy);
         let chosen: Vec<LaneId> = order.iter().take(wanted).map(|ranked| ranked.lane).collect();
-        let Some(neighbours) = near(&measured, &chosen, now, unit).filter(|lanes| lanes.len() == wanted) else {
+        let Some(neighbours) = near(&measured, &chosen, now, call_index).filter(|lanes| lanes.len() == wanted) else {
             continue;
         };
-        let begun: Vec<LaneId> = call.iter().map(|row| row.lane).collect();
-        let as_done = matches!(instead, Instead::By(_)) && begun == chosen;
-        let was = Was::of(call, answered);
-        tally.add(&was, &neighbours, way, &shape, as_done);
-        decided.push(Decided { unit, now, shape, chosen, was });
+        let lanes_used: Vec<LaneId> = call.iter().map(|row| row.lane).collect();
+        let same_choice = matches!(alternative, Alternative::Single(_)) && lanes_used == chosen;
+        let actual = MeasuredCall::of(call, answered);
+        tally.add(&actual, &neighbours, strategy, &shape, same_choice);
+        covered_calls.push(CoveredCall { call_index, now, shape, chosen, actual });
     }
-    tally.finish(units, way, &measured, &decided)
+    tally.finish(log_calls, strategy, &measured, &covered_calls)
 }
 
-fn near<'a>(measured: &Measured<'a>, chosen: &[LaneId], now: Tick, unit: usize) -> Option<Vec<Neighbours<'a>>> {
-    chosen.iter().map(|lane| measured.near(*lane, now, unit)).collect()
+fn near<'a>(
+    measured: &LaneHistories<'a>,
+    chosen: &[LaneId],
+    now: Tick,
+    call_index: usize,
+) -> Option<Vec<Neighbours<'a>>> {
+    chosen.iter().map(|lane| measured.near(*lane, now, call_index)).collect()
 }
 
-/// A call that counts.
-struct Decided {
-    unit: usize,
+/// A covered call.
+struct CoveredCall {
+    call_index: usize,
     now: Tick,
     shape: CallShape,
     chosen: Vec<LaneId>,
-    was: Was,
+    actual: MeasuredCall,
 }
 
 /// What was measured of a call.
 #[derive(Clone, Copy)]
-struct Was {
+struct MeasuredCall {
     ttft: f64,
     completion: f64,
     usd: Option<f64>,
     attempts: f64,
 }
 
-impl Was {
-    fn of(call: &[LoggedAttempt], answered: &LoggedAttempt) -> Was {
+impl MeasuredCall {
+    fn of(call: &[LoggedAttempt], answered: &LoggedAttempt) -> MeasuredCall {
         let waited = answered.started.since(call[0].started).as_secs_f64();
-        Was {
+        MeasuredCall {
             ttft: waited + answered.ttft.unwrap_or(answered.total).as_secs_f64(),
             completion: waited + answered.total.as_secs_f64(),
             usd: call.iter().map(|row| row.usd).sum(),
@@ -205,26 +210,26 @@ impl Was {
     }
 }
 
-/// A router that sees the log go by.
-struct Past<'a> {
+/// Feeds the log to a router in order of time.
+struct LogPlayback<'a> {
     router: Router,
-    /// Ends and starts in order of their times: row, and whether it is the end.
+    /// Starts and ends by time: row, and whether it is the end.
     moments: Vec<(Tick, bool, &'a LoggedAttempt, usize)>,
     played: usize,
-    open: Vec<Option<crate::lane::Started>>,
+    open: Vec<Option<crate::lane::InFlightAttempt>>,
 }
 
-impl<'a> Past<'a> {
-    fn new(router: Router, rows: &'a [LoggedAttempt]) -> Past<'a> {
+impl<'a> LogPlayback<'a> {
+    fn new(router: Router, rows: &'a [LoggedAttempt]) -> LogPlayback<'a> {
         let known = rows.iter().enumerate().filter(|(_, row)| row.lane.index() < router.lanes());
         let mut moments: Vec<_> = known
             .flat_map(|(place, row)| [(row.started, false, row, place), (row.started + row.total, true, row, place)])
             .collect();
         moments.sort_by_key(|(at, ends, _, place)| (*at, *ends, *place));
-        Past { router, moments, played: 0, open: rows.iter().map(|_| None).collect() }
+        LogPlayback { router, moments, played: 0, open: rows.iter().map(|_| None).collect() }
     }
 
-    /// Everything that had happened before `now`.
+    /// Feeds everything before `now`.
     fn play(&mut self, now: Tick) {
         while let Some(&(at, ends, row, place)) = self.moments.get(self.played).filter(|(at, ..)| *at < now) {
             self.played += 1;
@@ -240,10 +245,10 @@ impl<'a> Past<'a> {
                     prompt_tokens: row.prompt_tokens,
                     output_tokens: row.output_tokens,
                     output_speed: row.output_speed,
-                    came: match row.stream {
-                        true => Came::Streamed,
-                        // What was expected of it is not in the log; its own length is what its time is measured by.
-                        false => Came::Whole { expected_tokens: row.output_tokens as f64 },
+                    delivery: match row.stream {
+                        true => Delivery::Streamed,
+                        // The expected length is not in the log; the actual one stands for it.
+                        false => Delivery::Whole { expected_tokens: row.output_tokens as f64 },
                     },
                 };
                 self.router.finish(started, at, &outcome);
@@ -271,26 +276,39 @@ impl Tally {
         }
     }
 
-    fn add(&mut self, was: &Was, neighbours: &[Neighbours<'_>], way: Way, shape: &CallShape, as_done: bool) {
+    fn add(
+        &mut self,
+        actual: &MeasuredCall,
+        neighbours: &[Neighbours<'_>],
+        strategy: Strategy,
+        shape: &CallShape,
+        same_choice: bool,
+    ) {
         let report = &mut self.report;
         report.covered += 1;
-        report.as_done += usize::from(as_done);
-        report.measured.ttft += was.ttft;
-        report.measured.completion += was.completion;
-        report.measured.attempts += was.attempts;
-        self.measured_usd = self.measured_usd.zip(was.usd).map(|(sum, usd)| sum + usd);
+        report.same_choice += usize::from(same_choice);
+        report.measured.ttft += actual.ttft;
+        report.measured.completion += actual.completion;
+        report.measured.attempts += actual.attempts;
+        self.measured_usd = self.measured_usd.zip(actual.usd).map(|(sum, usd)| sum + usd);
         let usd = &mut self.estimated_usd;
-        let attempts = estimate::outcomes(way, neighbours, shape, &mut |share, met| {
-            report.estimated.ttft += share * met.ttft;
-            report.estimated.completion += share * met.completion();
-            *usd = usd.zip(met.usd).map(|(sum, usd)| sum + share * usd);
-            self.ttfts.add(met.ttft, share);
-            met.ends().for_each(|(part, seconds)| self.completions.add(seconds, share * part));
+        let attempts = estimate::outcomes(strategy, neighbours, shape, &mut |share, outcome| {
+            report.estimated.ttft += share * outcome.ttft;
+            report.estimated.completion += share * outcome.completion();
+            *usd = usd.zip(outcome.usd).map(|(sum, usd)| sum + share * usd);
+            self.ttfts.add(outcome.ttft, share);
+            outcome.completion_times().for_each(|(part, seconds)| self.completions.add(seconds, share * part));
         });
         report.estimated.attempts += attempts;
     }
 
-    fn finish(mut self, units: usize, way: Way, measured: &Measured<'_>, decided: &[Decided]) -> Report {
+    fn finish(
+        mut self,
+        log_calls: usize,
+        strategy: Strategy,
+        measured: &LaneHistories<'_>,
+        covered_calls: &[CoveredCall],
+    ) -> Report {
         let n = self.report.covered as f64;
         if self.report.covered == 0 {
             return self.report;
@@ -302,53 +320,59 @@ impl Tally {
             means.attempts /= n;
             means.usd = usd.map(|usd| usd / n);
         }
-        self.add_errors(units, way, measured, decided);
+        self.add_errors(log_calls, strategy, measured, covered_calls);
         self.report
     }
 
-    /// Standard errors and percentiles, by what each call of the log contributes (the infinitesimal jackknife).
-    fn add_errors(&mut self, units: usize, way: Way, measured: &Measured<'_>, decided: &[Decided]) {
-        let cuts = [&self.ttfts, &self.completions].map(|mixture| LEVELS.map(|level| mixture.quantile(level)));
-        let value = |met: &Met| figures(met, &cuts);
-        let n = decided.len() as f64;
-        let mut influences = vec![[0.0; FIGURES]; units];
-        let mut used = vec![false; units];
-        let mut sums = [0.0; FIGURES];
-        for call in decided {
-            let Some(lanes) = near(measured, &call.chosen, call.now, call.unit) else { continue };
-            let projected = estimate::projections(way, &lanes, &call.shape, &value);
+    /// Standard errors and percentiles, from the influence of each call (infinitesimal jackknife).
+    fn add_errors(
+        &mut self,
+        log_calls: usize,
+        strategy: Strategy,
+        measured: &LaneHistories<'_>,
+        covered_calls: &[CoveredCall],
+    ) {
+        let cut_points = [&self.ttfts, &self.completions].map(|mixture| LEVELS.map(|level| mixture.quantile(level)));
+        let value = |outcome: &PossibleOutcome| statistics(outcome, &cut_points);
+        let n = covered_calls.len() as f64;
+        let mut influences = vec![[0.0; STATISTICS]; log_calls];
+        let mut used = vec![false; log_calls];
+        let mut sums = [0.0; STATISTICS];
+        for call in covered_calls {
+            let Some(lanes) = near(measured, &call.chosen, call.now, call.call_index) else { continue };
+            let projected = estimate::projections(strategy, &lanes, &call.shape, &value);
             let mean = mean_of(&projected[0]);
             for (lane, projected) in lanes.iter().zip(&projected) {
                 let m = projected.len() as f64;
-                // A mean of few is nearer to each of them than the truth is.
-                let widened = (m / (m - 1.0).max(1.0)).sqrt() / m / n;
+                // Bessel's correction: few samples lie nearer to their own mean than to the true one.
+                let scale = (m / (m - 1.0).max(1.0)).sqrt() / m / n;
                 let centre = mean_of(projected);
                 for (neighbour, projected) in lane.attempts().iter().zip(projected) {
-                    used[neighbour.unit] = true;
-                    let influence = &mut influences[neighbour.unit];
-                    (0..FIGURES).for_each(|which| influence[which] += (projected[which] - centre[which]) * widened);
+                    used[neighbour.call_index] = true;
+                    let influence = &mut influences[neighbour.call_index];
+                    (0..STATISTICS).for_each(|which| influence[which] += (projected[which] - centre[which]) * scale);
                 }
             }
-            let was = [call.was.completion, call.was.ttft, call.was.usd.unwrap_or(0.0)];
-            for which in 0..FIGURES {
-                let own = mean[which] - was.get(which).unwrap_or(&0.0);
+            let actual = [call.actual.completion, call.actual.ttft, call.actual.usd.unwrap_or(0.0)];
+            for which in 0..STATISTICS {
+                let own = mean[which] - actual.get(which).unwrap_or(&0.0);
                 sums[which] += own / n;
-                influences[call.unit][which] += own / n;
+                influences[call.call_index][which] += own / n;
             }
         }
-        for call in decided {
-            let influence = &mut influences[call.unit];
-            (0..FIGURES).for_each(|which| influence[which] -= sums[which] / n);
+        for call in covered_calls {
+            let influence = &mut influences[call.call_index];
+            (0..STATISTICS).for_each(|which| influence[which] -= sums[which] / n);
         }
-        let error = |which: usize| root_of_squares(influences.iter().map(|influence| influence[which]));
+        let error = |which: usize| root_sum_of_squares(influences.iter().map(|influence| influence[which]));
         let report = &mut self.report;
         (report.completion_error, report.ttft_error) = (error(0), error(1));
         report.usd_error = report.measured.usd.and(report.estimated.usd).map(|_| error(2));
         report.attempts = used.into_iter().filter(|used| *used).count();
-        let (mut ttfts, mut completions) = (vec![None; units], vec![None; units]);
-        for call in decided {
-            ttfts[call.unit] = Some(call.was.ttft);
-            completions[call.unit] = Some(call.was.completion);
+        let (mut ttfts, mut completions) = (vec![None; log_calls], vec![None; log_calls]);
+        for call in covered_calls {
+            ttfts[call.call_index] = Some(call.actual.ttft);
+            completions[call.call_index] = Some(call.actual.completion);
         }
         for (place, level) in LEVELS.into_iter().enumerate() {
             let of = |figure: usize| influences.iter().map(|influence| influence[figure]).collect::<Vec<f64>>();
@@ -358,17 +382,17 @@ impl Tally {
     }
 }
 
-/// Completion, time to the first token, cost, and whether each of both times is at most its percentiles.
-const FIGURES: usize = 3 + 2 * LEVELS.len();
+/// Completion time, time to first token, cost, and for each percentile of both times whether the time is at most that.
+const STATISTICS: usize = 3 + 2 * LEVELS.len();
 
-fn figures(met: &Met, cuts: &[[f64; 3]; 2]) -> [f64; FIGURES] {
-    let [ttfts, completions] = cuts;
-    let [t50, t90, t99] = ttfts.map(|cut| f64::from(met.ttft <= cut));
-    let [c50, c90, c99] = completions.map(|cut| met.share_by(cut));
-    [met.completion(), met.ttft, met.usd.unwrap_or(0.0), t50, t90, t99, c50, c90, c99]
+fn statistics(outcome: &PossibleOutcome, cut_points: &[[f64; 3]; 2]) -> [f64; STATISTICS] {
+    let [ttfts, completions] = cut_points;
+    let [t50, t90, t99] = ttfts.map(|cut| f64::from(outcome.ttft <= cut));
+    let [c50, c90, c99] = completions.map(|cut| outcome.probability_by(cut));
+    [outcome.completion(), outcome.ttft, outcome.usd.unwrap_or(0.0), t50, t90, t99, c50, c90, c99]
 }
 
-fn mean_of(projected: &[[f64; FIGURES]]) -> [f64; FIGURES] {
+fn mean_of(projected: &[[f64; STATISTICS]]) -> [f64; STATISTICS] {
     let sum = |which: usize| projected.iter().map(|values| values[which]).sum::<f64>();
     std::array::from_fn(|which| sum(which) / projected.len() as f64)
 }

@@ -1,16 +1,16 @@
-//! All lanes as they are now: what is in flight, how quick, how sound; and the order in which a call should ask them.
+//! The state of all lanes (in-flight calls, speed, health) and the order in which a call should try them.
 //!
-//! It refuses to know sockets, clocks and aliases. Invariant: every start is in flight until it is finished, once; a lane is
-//! judged by the attempts that went to it and by nothing else.
+//! Invariant: every started attempt counts as in flight until it is finished, once; a lane is judged only by the attempts
+//! that went to it.
 
 mod lane_state;
 mod snapshot;
 
 use crate::breaker::{Breaker, BreakerConfig, BreakerState};
-use crate::decay::FadingHistogram;
-use crate::lane::{LaneConfig, LaneId, Started};
+use crate::decay::DecayingHistogram;
+use crate::lane::{InFlightAttempt, LaneConfig, LaneId};
 use crate::lane_model::{CurvePoint, Expectation, ModelConfig};
-use crate::pick::{self, CallShape, Policy, Ranked, View};
+use crate::pick::{self, CallShape, LaneView, Policy, Ranked};
 use lane_state::LaneState;
 pub use snapshot::{LaneSnapshot, SnapshotPoint};
 use tokrate_core::{FailureKind, Rng, Span, Tick};
@@ -18,16 +18,16 @@ use tokrate_core::{FailureKind, Rng, Span, Tick};
 /// The settings of a router.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct RouterConfig {
-    /// Of every lane's breaker.
+    /// The breaker of every lane.
     pub breaker: BreakerConfig,
-    /// Of every lane's model.
+    /// The performance model of every lane.
     pub model: ModelConfig,
-    /// Share of calls that go to another lane than the best, so that the others stay known.
+    /// Share of calls that go to another lane than the best, so that the estimates of the others stay current.
     pub exploration: f64,
-    /// How fast the peak-EWMA latency forgets.
+    /// Decay time of the peak-EWMA latency.
     pub peak_decay: Span,
-    /// Attempts to be seen before a lane's 90th percentile of the time to first token is believed.
-    pub hedge_samples_least: f64,
+    /// Samples needed before the 90th percentile of a lane's time to first token is used for hedges.
+    pub min_hedge_samples: f64,
 }
 
 impl Default for RouterConfig {
@@ -37,7 +37,7 @@ impl Default for RouterConfig {
             model: ModelConfig::default(),
             exploration: 0.01,
             peak_decay: Span::from_secs(10),
-            hedge_samples_least: 5.0,
+            min_hedge_samples: 5.0,
         }
     }
 }
@@ -45,30 +45,30 @@ impl Default for RouterConfig {
 /// How an attempt ended.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Outcome {
-    /// How it failed; `None` if it ended well, [`FailureKind::Cancelled`] if it was given up although nothing was wrong with
-    /// it (a lost race, a client that left).
+    /// How it failed; `None` if it succeeded, [`FailureKind::Cancelled`] if it was aborted without fault of the lane
+    /// (it lost a race, the client disconnected).
     pub failure: Option<FailureKind>,
     /// How long the provider asked to wait.
     pub retry_after: Option<Span>,
     /// Tokens of its prompt.
     pub prompt_tokens: u64,
-    /// Output tokens that came.
+    /// Output tokens received.
     pub output_tokens: u64,
-    /// Output speed as the glossary has it (tokens per second); `None` if there were too few tokens to tell.
+    /// Output speed (tokens per second, see the glossary); `None` if there were too few tokens.
     pub output_speed: Option<f64>,
-    /// How it was to come.
-    pub came: Came,
+    /// Whether it was streamed.
+    pub delivery: Delivery,
 }
 
-/// How an answer comes.
+/// How an answer is delivered.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub enum Came {
+pub enum Delivery {
     /// Token by token.
     #[default]
     Streamed,
-    /// At once, when it is complete: its first token tells nothing.
+    /// In one piece when it is complete: its time to first token says nothing.
     Whole {
-        /// Output tokens that it had been expected to have.
+        /// Output tokens that were expected.
         expected_tokens: f64,
     },
 }
@@ -79,18 +79,18 @@ pub struct Router {
     config: RouterConfig,
     lanes: Vec<LaneState>,
     rng: Rng,
-    /// Starts of all lanes, for the round.
+    /// Calls ordered so far, for round robin.
     turns: u64,
-    scratch: Vec<((u8, f64), View)>,
+    scratch: Vec<((u8, f64), LaneView)>,
 }
 
 impl Router {
-    /// A router that knows nothing of its lanes' speed yet.
+    /// A router without any measurements yet.
     pub fn new(lanes: Vec<LaneConfig>, seed: u64) -> Router {
         Router::with_config(RouterConfig::default(), lanes, seed)
     }
 
-    /// The same with other settings.
+    /// Like [`Router::new`], with other settings.
     pub fn with_config(config: RouterConfig, lanes: Vec<LaneConfig>, seed: u64) -> Router {
         Router {
             lanes: lanes.into_iter().map(|lane| LaneState::new(&config, lane)).collect(),
@@ -106,8 +106,8 @@ impl Router {
         self.lanes.len()
     }
 
-    /// The candidates in the order in which a call should ask them. Lanes whose breaker is open, or whose cap is reached, come
-    /// last and are marked; numbers that are no lanes are left out.
+    /// The candidates in the order in which a call should try them. Lanes whose breaker is open or whose cap is reached
+    /// come last and are marked; unknown lane numbers are left out.
     pub fn order(&mut self, now: Tick, shape: &CallShape, candidates: &[LaneId], policy: &Policy) -> Vec<Ranked> {
         let mut views = std::mem::take(&mut self.scratch);
         views.clear();
@@ -115,7 +115,7 @@ impl Router {
         let lanes = candidates.iter().filter_map(|id| Some((*id, self.lanes.get(id.index())?)));
         views.extend(lanes.map(|(id, lane)| ((0, 0.0), lane.view(now, id, shape, shared))));
         if matches!(policy, Policy::RoundRobin) {
-            self.number(&mut views);
+            self.number_turns(&mut views);
             self.turns += 1;
         }
         pick::order(&mut views, shape, policy, self.config.exploration, &mut self.rng);
@@ -124,24 +124,24 @@ impl Router {
         order
     }
 
-    /// The order in which a call would ask the candidates if it came now and nobody explored: for who looks, since nothing moves.
+    /// The order that a call would get now without exploration, for display: nothing changes.
     pub fn preview(&self, now: Tick, shape: &CallShape, candidates: &[LaneId], policy: &Policy) -> Vec<Ranked> {
         let shared = matches!(policy, Policy::Completion);
         let lanes = candidates.iter().filter_map(|id| Some((*id, self.lanes.get(id.index())?)));
         let mut views: Vec<_> = lanes.map(|(id, lane)| ((0, 0.0), lane.view(now, id, shape, shared))).collect();
         if matches!(policy, Policy::RoundRobin) {
-            self.number(&mut views);
+            self.number_turns(&mut views);
         }
         pick::order(&mut views, shape, policy, 0.0, &mut self.rng.clone());
         views.iter().map(|(_, view)| view.ranked).collect()
     }
 
-    /// Whether a lane may be asked at `now`: its breaker lets it and its cap is not reached.
+    /// Whether a lane is usable at `now`: its breaker allows it and its cap is not reached.
     pub fn allows(&self, lane: LaneId, now: Tick) -> bool {
         self.lanes.get(lane.index()).is_some_and(|lane| lane.is_usable(now))
     }
 
-    /// How a lane's breaker stands; `None` if there is no such lane.
+    /// State of the breaker of a lane; `None` if there is no such lane.
     pub fn breaker(&self, lane: LaneId, now: Tick) -> Option<BreakerState> {
         self.lanes.get(lane.index()).map(|lane| lane.breaker.state(now))
     }
@@ -150,12 +150,12 @@ impl Router {
     ///
     /// # Panics
     /// If there is no such lane.
-    pub fn start(&mut self, lane: LaneId, now: Tick) -> Started {
+    pub fn start(&mut self, lane: LaneId, now: Tick) -> InFlightAttempt {
         self.lanes[lane.index()].start(lane, now)
     }
 
-    /// An attempt got its first token, so long after it was sent.
-    pub fn first_token(&mut self, started: &mut Started, now: Tick, ttft: Span, prompt_tokens: u64) {
+    /// An attempt got its first token `ttft` after it was sent.
+    pub fn first_token(&mut self, started: &mut InFlightAttempt, now: Tick, ttft: Span, prompt_tokens: u64) {
         if started.first_token_at.is_none() {
             started.first_token_at = Some(now);
             self.lanes[started.lane.index()].first_token(started, now, ttft, prompt_tokens);
@@ -163,48 +163,48 @@ impl Router {
     }
 
     /// An attempt ended.
-    pub fn finish(&mut self, started: Started, now: Tick, outcome: &Outcome) {
+    pub fn finish(&mut self, started: InFlightAttempt, now: Tick, outcome: &Outcome) {
         self.lanes[started.lane.index()].finish(&started, now, outcome);
     }
 
-    /// Takes over what another router knows of a lane that is the same: its model, breaker and learned cap. What is in flight
-    /// there stays there.
-    pub fn inherit(&mut self, lane: LaneId, from: &Router, theirs: LaneId) {
-        if let (Some(heir), Some(known)) = (self.lanes.get_mut(lane.index()), from.lanes.get(theirs.index())) {
+    /// Copies what another router has learned about the same lane: model, breaker and learned cap. In-flight calls are
+    /// not copied.
+    pub fn inherit(&mut self, lane: LaneId, from: &Router, source: LaneId) {
+        if let (Some(heir), Some(known)) = (self.lanes.get_mut(lane.index()), from.lanes.get(source.index())) {
             heir.inherit(known);
         }
     }
 
-    /// Forgets why a lane was left alone: what was wrong with it has been changed.
+    /// Closes the breaker of a lane, after its configuration was changed.
     pub fn reset_breaker(&mut self, lane: LaneId) {
         if let Some(lane) = self.lanes.get_mut(lane.index()) {
             lane.breaker = Breaker::new(self.config.breaker);
         }
     }
 
-    /// Takes in a curve of a lane that was measured before.
+    /// Adds a curve of a lane that was measured before.
     pub fn learn(&mut self, lane: LaneId, now: Tick, points: &[CurvePoint]) {
         if let Some(lane) = self.lanes.get_mut(lane.index()) {
             lane.model.learn(now, points);
         }
     }
 
-    /// What one more call may expect of a lane at the load that it would join.
+    /// What one more call can expect of a lane at the load it would cause.
     pub fn expect(&self, lane: LaneId, now: Tick, prompt_tokens: u64) -> Option<Expectation> {
         let lane = self.lanes.get(lane.index())?;
         lane.model.expect(now, prompt_tokens, lane.in_flight + 1)
     }
 
-    /// How long one more call may wait for its first token in nine cases of ten: the time after which a hedge may start.
+    /// 90th percentile of the time to first token of one more call: the time after which a hedge may start.
     pub fn hedge_after(&self, lane: LaneId, now: Tick, prompt_tokens: u64) -> Option<Span> {
         let lane = self.lanes.get(lane.index())?;
-        lane.model.ttft_p90(now, prompt_tokens, lane.in_flight + 1, self.config.hedge_samples_least)
+        lane.model.ttft_p90(now, prompt_tokens, lane.in_flight + 1, self.config.min_hedge_samples)
     }
 
-    /// The same for an answer that comes whole: the 90th percentile of the time to its end.
+    /// The same for a non-streamed answer: the 90th percentile of the total time.
     pub fn hedge_after_whole(&self, lane: LaneId, now: Tick, shape: &CallShape) -> Option<Span> {
         let lane = self.lanes.get(lane.index())?;
-        let least = self.config.hedge_samples_least;
+        let least = self.config.min_hedge_samples;
         lane.model.whole_p90(now, shape.prompt_tokens, shape.output_tokens, lane.in_flight + 1, least)
     }
 
@@ -213,18 +213,18 @@ impl Router {
         self.lanes.get(lane.index())?.config.cost_usd(prompt_tokens, output_tokens)
     }
 
-    /// Calls of a lane in flight.
+    /// Calls in flight on a lane.
     pub fn in_flight(&self, lane: LaneId) -> u32 {
         self.lanes.get(lane.index()).map_or(0, |lane| lane.in_flight)
     }
 
-    /// How every lane stands, for pages and metrics.
+    /// The state of every lane, for pages and metrics.
     pub fn snapshot(&self, now: Tick) -> Vec<LaneSnapshot> {
         self.lanes.iter().map(|lane| lane.snapshot(now)).collect()
     }
 
-    /// Numbers the candidates from the one whose turn it is.
-    fn number(&self, views: &mut [((u8, f64), View)]) {
+    /// Numbers the candidates in round-robin order.
+    fn number_turns(&self, views: &mut [((u8, f64), LaneView)]) {
         let count = views.len().max(1) as u64;
         for (place, (_, view)) in views.iter_mut().enumerate() {
             view.turn = ((place as u64 + count - self.turns % count) % count) as u32;
@@ -232,25 +232,25 @@ impl Router {
     }
 }
 
-/// How long answers are, of an alias as a rule: the latest count most.
+/// Distribution of answer lengths, usually of an alias; recent answers weigh most.
 #[derive(Clone, Debug)]
 pub struct OutputLength {
-    seen: FadingHistogram,
+    seen: DecayingHistogram,
 }
 
 impl Default for OutputLength {
     fn default() -> OutputLength {
-        OutputLength { seen: FadingHistogram::new(0, Span::from_secs(1_800)) }
+        OutputLength { seen: DecayingHistogram::new(0, Span::from_secs(1_800)) }
     }
 }
 
 impl OutputLength {
-    /// An answer of so many tokens ended well.
-    pub fn saw(&mut self, now: Tick, output_tokens: u64) {
+    /// A successful answer had this many output tokens.
+    pub fn observe(&mut self, now: Tick, output_tokens: u64) {
         self.seen.add(now, output_tokens as f64, 1.0);
     }
 
-    /// The mean length, no longer than the limit that the call names; `None` before the first answer.
+    /// The mean length, capped by the output limit of the call; `None` before the first answer.
     pub fn expected(&self, limit: Option<u64>) -> Option<f64> {
         let mean = self.seen.mean()?;
         Some(limit.map_or(mean, |limit| mean.min(limit as f64)))

@@ -1,26 +1,26 @@
-//! The other users of an engine: streams that nobody reads and that slow ours.
+//! Background load: streams of other users that slow down the measured ones.
 //!
-//! It refuses to know our requests. Invariant: how many there are at a moment follows from the seed and the time alone.
+//! Invariant: the number of streams depends only on the seed and the time.
 
 use crate::law::LawError;
 use crate::timetable::Curve;
 use tokrate_core::{Rng, Span};
 
-/// Streams of other users, which count as decoding and take no slot.
+/// Streams of other users. They count as decoding and take no slot.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Background {
-    /// How many on average; 0 for none.
+    /// Mean number of streams; 0 for none.
     pub streams: f64,
-    /// Coefficient of variation from one draw to the next (log-normal, the mean is kept); 0 for always the same.
+    /// Coefficient of variation between draws (log-normal with the same mean); 0 for a constant number.
     pub jitter: f64,
-    /// How long a draw holds.
+    /// How long each draw lasts.
     pub every: Span,
-    /// How the average goes up and down.
+    /// How the mean varies over time.
     pub curve: Option<Curve>,
 }
 
-/// More streams than this are no load that an engine could have.
-const STREAMS_MOST: f64 = 1e6;
+/// Limit for the number of streams, far beyond any engine, so that the count fits its type.
+const MAX_STREAMS: f64 = 1e6;
 
 impl Default for Background {
     fn default() -> Background {
@@ -29,36 +29,36 @@ impl Default for Background {
 }
 
 impl Background {
-    /// Streams at a time since the engine's start: the average at the beginning of the draw times its factor, rounded.
-    /// `rng` is the generator that the engine keeps for this.
+    /// Streams at a time since the engine's start: the mean at the beginning of the draw times its random factor,
+    /// rounded. `rng` is the engine's generator for this.
     pub fn streams_at(&self, elapsed: Span, rng: &Rng) -> u32 {
         if self.streams == 0.0 {
             return 0;
         }
         let draw = elapsed.as_nanos() / self.every.as_nanos();
-        let begun = Span::from_nanos(draw * self.every.as_nanos());
-        let mean = self.streams * self.curve.map_or(1.0, |curve| curve.at(begun));
+        let draw_start = Span::from_nanos(draw * self.every.as_nanos());
+        let mean = self.streams * self.curve.map_or(1.0, |curve| curve.at(draw_start));
         let factor = if self.jitter == 0.0 { 1.0 } else { rng.nth(draw).log_normal(self.jitter) };
-        (mean * factor).round().min(STREAMS_MOST) as u32
+        (mean * factor).round().min(MAX_STREAMS) as u32
     }
 
-    /// Whether the numbers make sense.
+    /// Checks the settings.
     ///
     /// # Errors
-    /// Names the first value that does not.
+    /// The first invalid value.
     pub fn check(&self) -> Result<(), LawError> {
         let settings = [
-            ("streams of the background", self.streams, STREAMS_MOST, "a number from 0 to 1000000"),
+            ("streams of the background", self.streams, MAX_STREAMS, "a number from 0 to 1000000"),
             ("jitter of the background", self.jitter, 5.0, "a number from 0 to 5"),
         ];
-        for (name, value, most, wanted) in settings {
-            if !(0.0..=most).contains(&value) {
-                return Err(LawError::Setting { name, value, wanted });
+        for (name, value, max, allowed) in settings {
+            if !(0.0..=max).contains(&value) {
+                return Err(LawError::Setting { name, value, allowed });
             }
         }
         if self.every == Span::ZERO {
             let name = "time for which a background holds";
-            return Err(LawError::Setting { name, value: 0.0, wanted: "a time above 0" });
+            return Err(LawError::Setting { name, value: 0.0, allowed: "a time above 0" });
         }
         self.curve.as_ref().map_or(Ok(()), Curve::check)
     }
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn without_jitter_it_is_the_curve_at_the_beginning_of_each_draw() {
+    fn without_jitter_it_follows_the_curve_at_the_start_of_each_draw() {
         let curve = Curve { period: Span::from_secs(240), amplitude: 1.0, peak: Span::from_secs(60) };
         let background =
             Background { streams: 10.0, every: Span::from_secs(30), curve: Some(curve), ..Background::default() };
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_draw_holds_and_the_draws_have_the_mean_and_the_variation_asked_for() {
+    fn draws_have_the_configured_mean_and_variation() {
         let background = Background { streams: 100.0, jitter: 0.5, ..Background::default() };
         let seen: Vec<f64> = (0..20_000).map(|second| f64::from(at(&background, second))).collect();
         let mean = seen.iter().sum::<f64>() / 20_000.0;
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_background_that_makes_no_sense_is_refused() {
+    fn an_invalid_background_is_rejected() {
         for wrong in [
             Background { streams: -1.0, ..Background::default() },
             Background { streams: f64::NAN, ..Background::default() },

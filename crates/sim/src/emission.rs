@@ -1,7 +1,6 @@
-//! What goes into an engine and what comes out of it, as data.
+//! Inputs and outputs of the engine as plain data, independent of any wire format.
 //!
-//! It refuses to know how an emission is spelled on a wire. Invariant: an emission is complete; nothing has to be looked
-//! up in the engine to write it.
+//! Invariant: an emission is complete; nothing has to be looked up in the engine to encode it.
 
 use crate::faults::Faults;
 use crate::words::Words;
@@ -12,28 +11,28 @@ use tokrate_core::{Channel, FinishReason, Span, Tick, Usage};
 pub struct SimRequest {
     /// Prompt tokens.
     pub input_tokens: u32,
-    /// Limit of output tokens; the answer has exactly so many, up to the law's own limit.
+    /// Limit of output tokens; the answer has exactly that many, up to the limit of the law.
     pub output_tokens: Option<u32>,
-    /// Whether usage is to be reported.
+    /// Whether to report usage.
     pub include_usage: bool,
-    /// Whether the engine's own times are to be reported.
+    /// Whether to report the engine's own timings.
     pub include_timings: bool,
-    /// Faults of this request in place of the engine's.
+    /// Faults of this request, instead of the engine's.
     pub faults: Option<Box<Faults>>,
 }
 
-/// Number of a request, in the order of submission, from 0. Requests that were refused have one too.
+/// Number of a request in order of submission, from 0. Refused requests are counted too.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct RequestId(pub u64);
 
-/// One thing that the engine says, and when.
+/// One output of the engine and its due time.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Emission {
-    /// Whose answer it belongs to.
+    /// The request it belongs to.
     pub request: RequestId,
-    /// When it is to be written.
+    /// When it has to be written.
     pub due: Tick,
-    /// What is said.
+    /// The content.
     pub what: Emitted,
 }
 
@@ -42,9 +41,9 @@ pub struct Emission {
 pub enum Emitted {
     /// The opening chunk, which carries no text.
     Role,
-    /// Output text: so many words are so many o200k tokens.
+    /// Output text; each word is one o200k token.
     Text {
-        /// Which of the answer's texts it belongs to.
+        /// The channel of the text.
         channel: Channel,
         /// The words, each with the space before it.
         words: Words,
@@ -55,23 +54,23 @@ pub enum Emitted {
     Finish(FinishReason),
     /// Token counts.
     Usage(Usage),
-    /// The times that it took, as the engine knows them.
+    /// Timings of the engine.
     Timings(Timings),
-    /// The end mark.
+    /// The end marker.
     Done,
-    /// The stream breaks off with an error.
+    /// The stream ends with an error.
     Failed {
-        /// What is said about it.
+        /// The error message.
         message: &'static str,
     },
-    /// Nothing comes any more; always the last emission of a request that was not cancelled and has not stalled.
+    /// Always the last emission of a request, unless it was cancelled or has stalled.
     End(Outcome),
 }
 
-/// Where the time of an answer went.
+/// Timings of an answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Timings {
-    /// From submission to a slot.
+    /// From submission to getting a slot.
     pub queue: Span,
     /// From the slot to the first token.
     pub prefill: Span,
@@ -79,7 +78,7 @@ pub struct Timings {
     pub decode: Span,
     /// Prompt tokens.
     pub input_tokens: u32,
-    /// Tokens that were made, hidden ones included.
+    /// Generated tokens, hidden ones included.
     pub output_tokens: u32,
 }
 
@@ -93,20 +92,20 @@ impl Timings {
 /// How an answer ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
-    /// As the protocol wants it.
+    /// With the end of the response body.
     Complete,
     /// The connection breaks.
     Disconnected,
 }
 
-/// A request that was not taken.
+/// A refused request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Refusal {
-    /// The number that the request had got.
+    /// The number of the request.
     pub request: RequestId,
     /// HTTP status.
     pub status: u16,
-    /// How long the client is asked to wait.
+    /// The retry-after time.
     pub retry_after: Option<Span>,
     /// What is said about it.
     pub message: &'static str,

@@ -1,15 +1,15 @@
-//! The engine: requests in, emissions out, in the order in which they are due.
+//! The engine: turns requests into emissions in the order of their due ticks.
 //!
-//! It refuses to know real time: every call brings its own tick, and ticks that go backwards count as the latest one
-//! seen. Invariant: each call first settles everything due up to its tick, so the trace does not depend on polling.
+//! Every call brings its own tick; a tick in the past counts as the latest one seen. Invariant: each call first processes
+//! everything due up to its tick, so the trace does not depend on polling.
 
 use crate::emission::{Emission, Emitted, Outcome, Refusal, RequestId, SimRequest, Timings};
 use crate::faults::Faults;
 use crate::law::{Law, LawError};
 use crate::limits::{Allowance, Buckets};
-use crate::persona::{Moment, Persona};
+use crate::persona::{Deviation, Persona};
 use crate::schedule::Schedule;
-use crate::script::{BreakOff, Refused, Script};
+use crate::script::{Interruption, Refused, Script};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use tokrate_core::{Channel, Rng, Span, Tick, Usage};
@@ -35,43 +35,43 @@ use tokrate_core::{Channel, Rng, Span, Tick, Usage};
 pub struct Engine {
     persona: Persona,
     root: Rng,
-    /// For the background.
-    others: Rng,
+    /// Generator of the background load.
+    background_rng: Rng,
     buckets: Buckets,
     started_at: Tick,
     now: Tick,
     next_request: u64,
     streams: Vec<Option<Stream>>,
-    vacant: Vec<usize>,
-    places: BTreeMap<RequestId, usize>,
+    free_indices: Vec<usize>,
+    indices: BTreeMap<RequestId, usize>,
     schedule: Schedule,
-    /// Due tick, ticket and place of the next step of each stream that has one. A step whose ticket is not the
-    /// stream's is void.
+    /// Due tick, ticket and index of the next step of each stream that has one. A step whose ticket is not that of its
+    /// stream is stale.
     steps: BinaryHeap<Reverse<(Tick, u64, usize)>>,
     next_ticket: u64,
-    /// Emissions not handed out yet; their due ticks never fall.
+    /// Emissions not yet returned; their due ticks never decrease.
     outbox: VecDeque<Emission>,
-    /// Places whose steps fall on the tick being settled; kept for its allocation.
+    /// Indices of the streams with steps at the tick being processed; kept for its allocation.
     group: Vec<usize>,
     stats: Stats,
 }
 
-/// What an engine holds and has done.
+/// Counters of an engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Stats {
     /// Requests with a slot: in prefill, decoding or stalled.
     pub running: u32,
-    /// Those of `running` that are between their first and last chunk and have not stalled.
+    /// Running requests between their first and last chunk that have not stalled.
     pub decoding: u32,
-    /// Requests that wait for a slot.
+    /// Requests waiting for a slot.
     pub queued: u32,
-    /// Requests that were submitted, in total.
+    /// Requests submitted in total.
     pub submitted: u64,
-    /// Those that were refused.
+    /// Requests refused.
     pub refused: u64,
-    /// Those that ended by themselves, broken connections included.
+    /// Requests that ended by themselves, broken connections included.
     pub ended: u64,
-    /// Those that were cancelled.
+    /// Requests cancelled.
     pub cancelled: u64,
 }
 
@@ -97,7 +97,7 @@ struct Stream {
     submitted_at: Tick,
     /// When it got a slot.
     admitted_at: Tick,
-    /// When its first token was made.
+    /// When its first token was generated.
     first_at: Tick,
     /// Tokens emitted.
     sent: u32,
@@ -105,8 +105,8 @@ struct Stream {
     /// Ticket of its next step.
     ticket: u64,
     jitter: Rng,
-    /// What a burst holds back.
-    held: Vec<Emitted>,
+    /// Emissions buffered by the burst fault.
+    buffered: Vec<Emitted>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -118,7 +118,7 @@ enum Phase {
 }
 
 impl Stream {
-    /// Where its time went, with its last token at `at`.
+    /// Timings, with the last token at `at`.
     fn timings(&self, at: Tick) -> Timings {
         Timings {
             queue: self.admitted_at.since(self.submitted_at),
@@ -134,20 +134,20 @@ impl Engine {
     /// An idle engine.
     ///
     /// # Errors
-    /// If a value of the law or of a fault makes no sense.
+    /// If a value of the law or of a fault is invalid.
     pub fn new(law: Law, faults: Faults, seed: u64) -> Result<Engine, LawError> {
-        Engine::of(Persona { law, faults, ..Persona::default() }, seed, Tick::ZERO)
+        Engine::with_persona(Persona { law, faults, ..Persona::default() }, seed, Tick::ZERO)
     }
 
-    /// An idle engine with a persona, whose time begins at `started_at`.
+    /// An idle engine with a persona that starts at `started_at`.
     ///
     /// # Errors
-    /// If a value of the persona makes no sense.
-    pub fn of(persona: Persona, seed: u64, started_at: Tick) -> Result<Engine, LawError> {
+    /// If a value of the persona is invalid.
+    pub fn with_persona(persona: Persona, seed: u64, started_at: Tick) -> Result<Engine, LawError> {
         persona.check()?;
         let root = Rng::root(seed);
         Ok(Engine {
-            others: root.child("background"),
+            background_rng: root.child("background"),
             buckets: Buckets::new(persona.limits),
             persona,
             root,
@@ -155,8 +155,8 @@ impl Engine {
             now: started_at,
             next_request: 0,
             streams: Vec::new(),
-            vacant: Vec::new(),
-            places: BTreeMap::new(),
+            free_indices: Vec::new(),
+            indices: BTreeMap::new(),
             schedule: Schedule::default(),
             steps: BinaryHeap::new(),
             next_ticket: 0,
@@ -166,16 +166,16 @@ impl Engine {
         })
     }
 
-    /// Takes a request at `now`, after everything that is due by then.
+    /// Submits a request at `now`, after everything that is due by then.
     ///
     /// # Errors
-    /// The refusal, if a fault or the queue's limit wants one. Nothing is emitted for a refused request.
+    /// The refusal, by a fault, a rate limit or a full queue. Nothing is emitted for a refused request.
     pub fn submit(&mut self, now: Tick, request: SimRequest) -> Result<RequestId, Refusal> {
-        self.settle(now);
+        self.advance(now);
         let id = RequestId(self.next_request);
         self.next_request += 1;
         self.stats.submitted += 1;
-        let script = self.draw(id, &request).inspect_err(|_| self.stats.refused += 1)?;
+        let script = self.draw_script(id, &request).inspect_err(|_| self.stats.refused += 1)?;
         let stream = Stream {
             id,
             script,
@@ -187,80 +187,80 @@ impl Engine {
             malformed_sent: false,
             ticket: u64::MAX,
             jitter: self.root.child("jitter").nth(id.0),
-            held: Vec::new(),
+            buffered: Vec::new(),
         };
-        let place = match self.vacant.pop() {
-            Some(place) => {
-                self.streams[place] = Some(stream);
-                place
+        let index = match self.free_indices.pop() {
+            Some(index) => {
+                self.streams[index] = Some(stream);
+                index
             }
             None => {
                 self.streams.push(Some(stream));
                 self.streams.len() - 1
             }
         };
-        self.places.insert(id, place);
-        self.schedule.enqueue(place);
+        self.indices.insert(id, index);
+        self.schedule.enqueue(index);
         self.admit(self.now);
         Ok(id)
     }
 
-    /// Ends a request at `now`; its slot goes to the next in the queue. What was due by then is still handed out.
-    /// Without effect on a request that has ended.
+    /// Cancels a request at `now`; its slot goes to the next in the queue. Emissions that were due by then are still
+    /// returned. Ignored if the request has ended.
     pub fn cancel(&mut self, now: Tick, id: RequestId) {
-        self.settle(now);
-        let Some(place) = self.places.get(&id).copied() else { return };
+        self.advance(now);
+        let Some(index) = self.indices.get(&id).copied() else { return };
         self.stats.cancelled += 1;
-        self.remove(place);
+        self.remove(index);
         self.admit(self.now);
     }
 
     /// Appends everything due by `now`, in due order.
     pub fn poll(&mut self, now: Tick, out: &mut Vec<Emission>) {
-        self.settle(now);
+        self.advance(now);
         let due = self.outbox.partition_point(|emission| emission.due <= self.now);
         out.extend(self.outbox.drain(..due));
     }
 
-    /// When [`Engine::poll`] has something to hand out next; `None` if not before another request comes.
+    /// When [`Engine::poll`] has something to return next; `None` if not before another request is submitted.
     pub fn wake_at(&self) -> Option<Tick> {
-        let step = self.steps.peek().map(|Reverse((due, ..))| self.release_at(*due));
+        let step = self.steps.peek().map(|Reverse((due, ..))| self.flush_at(*due));
         let emission = self.outbox.front().map(|emission| emission.due);
         step.into_iter().chain(emission).min()
     }
 
-    /// What the engine holds and has done, as of the latest call.
+    /// Counters as of the latest call.
     pub fn stats(&self) -> Stats {
         Stats {
-            running: self.schedule.holding(),
+            running: self.schedule.running(),
             decoding: self.schedule.decoding(),
             queued: self.schedule.queued(),
             ..self.stats
         }
     }
 
-    /// The law that the engine obeys.
+    /// The law of the engine.
     pub fn law(&self) -> &Law {
         &self.persona.law
     }
 
-    /// What its limits still let through, as of the latest call.
+    /// What its rate limits still allow, as of the latest call.
     pub fn allowance(&self) -> Allowance {
         self.buckets.allowance(self.now)
     }
 
-    /// Whether the answer to a request that goes on names another model.
-    pub fn poses(&self, id: RequestId) -> bool {
-        let stream = self.places.get(&id).and_then(|&place| self.streams[place].as_ref());
-        stream.is_some_and(|stream| stream.script.poses)
+    /// Whether the answer to a running request names another model.
+    pub fn claims_other_model(&self, id: RequestId) -> bool {
+        let stream = self.indices.get(&id).and_then(|&index| self.streams[index].as_ref());
+        stream.is_some_and(|stream| stream.script.claims_other_model)
     }
 
-    /// What is said to a request, or why it is refused.
-    fn draw(&mut self, id: RequestId, request: &SimRequest) -> Result<Script, Refusal> {
+    /// Draws the script of a request, or refuses it.
+    fn draw_script(&mut self, id: RequestId, request: &SimRequest) -> Result<Script, Refusal> {
         let refusal = |status, retry_after, message| Refusal { request: id, status, retry_after, message };
         let law = &self.persona.law;
-        let most = request.output_tokens.unwrap_or(law.default_output_tokens).min(law.output_tokens_most);
-        let taken = self.buckets.take(self.now, u64::from(request.input_tokens) + u64::from(most));
+        let output_tokens = request.output_tokens.unwrap_or(law.default_output_tokens).min(law.max_output_tokens);
+        let taken = self.buckets.take(self.now, u64::from(request.input_tokens) + u64::from(output_tokens));
         taken.map_err(|denied| refusal(429, denied.wait, denied.message))?;
         let drawn = self.persona.faults_at(self.now.since(self.started_at));
         let faults = request.faults.as_deref().unwrap_or(&drawn);
@@ -272,67 +272,67 @@ impl Engine {
         }
     }
 
-    fn moment(&self, at: Tick) -> Moment {
-        self.persona.at(at.since(self.started_at), &self.others)
+    fn deviation(&self, at: Tick) -> Deviation {
+        self.persona.at(at.since(self.started_at), &self.background_rng)
     }
 
-    /// Carries out every step due by `now`, tick by tick.
-    fn settle(&mut self, now: Tick) {
+    /// Processes every step due by `now`, tick by tick.
+    fn advance(&mut self, now: Tick) {
         self.now = self.now.max(now);
         let mut group = std::mem::take(&mut self.group);
         while let Some(&Reverse((at, ..))) = self.steps.peek()
             && at <= self.now
         {
-            while let Some(&Reverse((due, ticket, place))) = self.steps.peek()
+            while let Some(&Reverse((due, ticket, index))) = self.steps.peek()
                 && due == at
             {
                 self.steps.pop();
-                if self.streams[place].as_ref().is_some_and(|stream| stream.ticket == ticket) {
-                    group.push(place);
+                if self.streams[index].as_ref().is_some_and(|stream| stream.ticket == ticket) {
+                    group.push(index);
                 }
             }
-            for &place in &group {
-                self.step(place, at);
+            for &index in &group {
+                self.step(index, at);
             }
-            // Only now is it known how many decode at this tick, which is what the next gaps depend on.
-            for place in group.drain(..) {
-                self.schedule_gap(place, at);
+            // The number of decoding streams at this tick, which the next gaps depend on, is known only now.
+            for index in group.drain(..) {
+                self.schedule_gap(index, at);
             }
             self.admit(at);
         }
         self.group = group;
     }
 
-    /// Gives free slots to those who wait.
+    /// Gives free slots to queued streams.
     fn admit(&mut self, at: Tick) {
-        while let Some(place) = self.schedule.admit(&self.persona.law) {
-            let factor = self.moment(at).ttft;
+        while let Some(index) = self.schedule.admit(&self.persona.law) {
+            let factor = self.deviation(at).ttft;
             let law = &self.persona.law;
-            let stream = self.streams[place].as_mut().expect("only live streams queue");
+            let stream = self.streams[index].as_mut().expect("only live streams queue");
             stream.phase = Phase::Prefill;
             stream.admitted_at = at;
-            let delay = stretched(law.first_chunk_delay(stream.script.input_tokens), factor);
+            let delay = scaled(law.first_chunk_delay(stream.script.input_tokens), factor);
             let delay = jittered(delay, law.ttft_jitter, &mut stream.jitter);
             if law.role_first {
-                self.emit(place, at, Emitted::Role);
+                self.emit(index, at, Emitted::Role);
             }
-            self.schedule_step(place, at + delay);
+            self.schedule_step(index, at + delay);
         }
     }
 
-    /// Carries out what a stream has to do at `at`: a chunk, a fault, the end.
-    fn step(&mut self, place: usize, at: Tick) {
+    /// Processes the step of a stream at `at`: a chunk, a fault, or the end.
+    fn step(&mut self, index: usize, at: Tick) {
         let law_chunk = self.persona.law.tokens_per_chunk;
-        let stream = self.streams[place].as_mut().expect("a valid step belongs to a live stream");
+        let stream = self.streams[index].as_mut().expect("a valid step belongs to a live stream");
         if stream.phase == Phase::Prefill {
             stream.phase = Phase::Decoding;
             stream.first_at = at;
             self.schedule.start_decoding();
         }
-        self.emit_malformed(place, at);
-        let stream = self.streams[place].as_mut().expect("still live");
-        if let Some(how) = stream.script.breaks_after(stream.sent) {
-            return self.break_off(place, at, how);
+        self.emit_malformed(index, at);
+        let stream = self.streams[index].as_mut().expect("still live");
+        if let Some(how) = stream.script.interruption_after(stream.sent) {
+            return self.interrupt(index, at, how);
         }
         let tokens = stream.script.next_chunk(stream.sent, law_chunk);
         if tokens > 0 {
@@ -341,108 +341,108 @@ impl Engine {
             stream.sent += tokens;
             let usage = self.persona.law.usage_every_chunk && stream.script.report_usage;
             if !(stream.script.hides_reasoning && channel == Channel::Reasoning) {
-                self.emit(place, at, Emitted::Text { channel, words });
+                self.emit(index, at, Emitted::Text { channel, words });
             }
             if usage {
-                self.emit_usage(place, at);
+                self.emit_usage(index, at);
             }
         }
-        let stream = self.streams[place].as_ref().expect("still live");
-        if stream.sent == stream.script.tokens && stream.script.breaks_after(stream.sent).is_none() {
-            self.finish(place, at);
+        let stream = self.streams[index].as_ref().expect("still live");
+        if stream.sent == stream.script.tokens && stream.script.interruption_after(stream.sent).is_none() {
+            self.finish(index, at);
         }
     }
 
-    fn finish(&mut self, place: usize, at: Tick) {
-        self.emit_malformed(place, at);
-        let stream = self.streams[place].as_ref().expect("still live");
+    fn finish(&mut self, index: usize, at: Tick) {
+        self.emit_malformed(index, at);
+        let stream = self.streams[index].as_ref().expect("still live");
         let (finish, usage, done) = (stream.script.finish, stream.script.report_usage, stream.script.done);
         let timings = stream.script.report_timings.then(|| stream.timings(at));
-        self.emit(place, at, Emitted::Finish(finish));
+        self.emit(index, at, Emitted::Finish(finish));
         if let Some(timings) = timings {
-            self.emit(place, at, Emitted::Timings(timings));
+            self.emit(index, at, Emitted::Timings(timings));
         }
         if usage
             && !(self.persona.law.usage_every_chunk
-                && self.streams[place].as_ref().is_some_and(|stream| stream.sent > 0))
+                && self.streams[index].as_ref().is_some_and(|stream| stream.sent > 0))
         {
-            self.emit_usage(place, at);
+            self.emit_usage(index, at);
         }
         if done {
-            self.emit(place, at, Emitted::Done);
+            self.emit(index, at, Emitted::Done);
         }
-        self.end(place, at, Outcome::Complete);
+        self.end(index, at, Outcome::Complete);
     }
 
-    fn break_off(&mut self, place: usize, at: Tick, how: BreakOff) {
+    fn interrupt(&mut self, index: usize, at: Tick, how: Interruption) {
         match how {
-            BreakOff::Stall => {
-                if let Some(stream) = &mut self.streams[place] {
+            Interruption::Stall => {
+                if let Some(stream) = &mut self.streams[index] {
                     stream.phase = Phase::Stalled;
                     self.schedule.stop_decoding();
                 }
             }
-            BreakOff::Disconnect => self.end(place, at, Outcome::Disconnected),
-            BreakOff::ErrorEvent => {
-                self.emit(place, at, Emitted::Failed { message: "the engine failed while it answered" });
-                self.emit(place, at, Emitted::Done);
-                self.end(place, at, Outcome::Complete);
+            Interruption::Disconnect => self.end(index, at, Outcome::Disconnected),
+            Interruption::ErrorEvent => {
+                self.emit(index, at, Emitted::Failed { message: "the engine failed while it answered" });
+                self.emit(index, at, Emitted::Done);
+                self.end(index, at, Outcome::Complete);
             }
         }
     }
 
-    fn end(&mut self, place: usize, at: Tick, outcome: Outcome) {
-        self.emit(place, at, Emitted::End(outcome));
+    fn end(&mut self, index: usize, at: Tick, outcome: Outcome) {
+        self.emit(index, at, Emitted::End(outcome));
         self.stats.ended += 1;
-        self.remove(place);
+        self.remove(index);
     }
 
-    /// Forgets a stream and gives back what it holds.
-    fn remove(&mut self, place: usize) {
-        let Some(stream) = self.streams[place].take() else { return };
+    /// Removes a stream and releases what it holds.
+    fn remove(&mut self, index: usize) {
+        let Some(stream) = self.streams[index].take() else { return };
         if stream.phase == Phase::Decoding {
             self.schedule.stop_decoding();
         }
         match stream.phase {
-            Phase::Queued => self.schedule.leave_queue(place),
+            Phase::Queued => self.schedule.remove_from_queue(index),
             Phase::Prefill | Phase::Decoding | Phase::Stalled => self.schedule.release(),
         }
-        self.places.remove(&stream.id);
-        self.vacant.push(place);
+        self.indices.remove(&stream.id);
+        self.free_indices.push(index);
     }
 
-    fn schedule_gap(&mut self, place: usize, at: Tick) {
-        let moment = self.moment(at);
-        let Some(stream) = &mut self.streams[place] else { return };
+    fn schedule_gap(&mut self, index: usize, at: Tick) {
+        let deviation = self.deviation(at);
+        let Some(stream) = &mut self.streams[index] else { return };
         if stream.phase != Phase::Decoding {
             return;
         }
-        // A fault behind the last token comes when one more token would.
+        // A fault after the last token comes when one more token would.
         let tokens = stream.script.next_chunk(stream.sent, self.persona.law.tokens_per_chunk).max(1);
-        let decoding = self.schedule.decoding().saturating_add(moment.others);
-        let gap = self.persona.law.gap_at(tokens, decoding, moment.speed);
+        let decoding = self.schedule.decoding().saturating_add(deviation.background_streams);
+        let gap = self.persona.law.gap_at(tokens, decoding, deviation.speed);
         let gap = jittered(gap, self.persona.law.gap_jitter, &mut stream.jitter);
-        self.schedule_step(place, at + gap);
+        self.schedule_step(index, at + gap);
     }
 
-    fn schedule_step(&mut self, place: usize, due: Tick) {
-        if let Some(stream) = &mut self.streams[place] {
+    fn schedule_step(&mut self, index: usize, due: Tick) {
+        if let Some(stream) = &mut self.streams[index] {
             stream.ticket = self.next_ticket;
-            self.steps.push(Reverse((due, self.next_ticket, place)));
+            self.steps.push(Reverse((due, self.next_ticket, index)));
             self.next_ticket += 1;
         }
     }
 
-    fn emit_malformed(&mut self, place: usize, at: Tick) {
-        let Some(stream) = &mut self.streams[place] else { return };
+    fn emit_malformed(&mut self, index: usize, at: Tick) {
+        let Some(stream) = &mut self.streams[index] else { return };
         if stream.script.malformed == Some(stream.sent) && !stream.malformed_sent {
             stream.malformed_sent = true;
-            self.emit(place, at, Emitted::Malformed);
+            self.emit(index, at, Emitted::Malformed);
         }
     }
 
-    fn emit_usage(&mut self, place: usize, at: Tick) {
-        let Some(stream) = &self.streams[place] else { return };
+    fn emit_usage(&mut self, index: usize, at: Tick) {
+        let Some(stream) = &self.streams[index] else { return };
         let reasoning = stream.sent.min(stream.script.reasoning);
         let usage = Usage {
             input: Some(u64::from(stream.script.input_tokens)),
@@ -451,23 +451,24 @@ impl Engine {
             cached_input: None,
             cache_write_input: None,
         };
-        self.emit(place, at, Emitted::Usage(usage));
+        self.emit(index, at, Emitted::Usage(usage));
     }
 
-    fn emit(&mut self, place: usize, at: Tick, what: Emitted) {
-        let due = self.release_at(at);
-        let Some(stream) = &mut self.streams[place] else { return };
+    fn emit(&mut self, index: usize, at: Tick, what: Emitted) {
+        let due = self.flush_at(at);
+        let Some(stream) = &mut self.streams[index] else { return };
         let request = stream.id;
         if stream.script.burst && !matches!(what, Emitted::End(_)) {
-            stream.held.push(what);
+            stream.buffered.push(what);
             return;
         }
-        let held = std::mem::take(&mut stream.held);
-        self.outbox.extend(held.into_iter().chain([what]).map(|what| Emission { request, due, what }));
+        let buffered = std::mem::take(&mut stream.buffered);
+        debug_assert!(self.outbox.back().is_none_or(|last| last.due <= due), "due ticks never decrease");
+        self.outbox.extend(buffered.into_iter().chain([what]).map(|what| Emission { request, due, what }));
     }
 
-    /// When something said at `at` leaves the engine: the next multiple of the coalescing span.
-    fn release_at(&self, at: Tick) -> Tick {
+    /// When something emitted at `at` leaves the engine: the next multiple of the coalescing interval.
+    fn flush_at(&self, at: Tick) -> Tick {
         match self.persona.law.coalesce.as_nanos() {
             0 => at,
             span => at.as_nanos().checked_next_multiple_of(span).map_or(Tick::MAX, Tick::from_nanos),
@@ -475,14 +476,14 @@ impl Engine {
     }
 }
 
-fn stretched(span: Span, factor: f64) -> Span {
+fn scaled(span: Span, factor: f64) -> Span {
     match factor {
         1.0 => span,
         factor => Span::from_nanos((span.as_nanos() as f64 * factor).round() as u64),
     }
 }
 
-/// A span times a log-normal factor of mean 1 and the given coefficient of variation.
+/// Multiplies a span by a log-normal factor of mean 1 with the given coefficient of variation.
 fn jittered(span: Span, variation: f64, rng: &mut Rng) -> Span {
     if variation == 0.0 {
         return span;

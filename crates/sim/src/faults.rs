@@ -1,62 +1,61 @@
-//! What can go wrong, how often, and where in the answer.
+//! The faults that can be injected: what goes wrong, how often, and where in the answer.
 //!
-//! It refuses to know when: faults are drawn per request from the engine's seed. Invariant: the faults of a request
-//! depend on the seed and its number alone, not on other requests.
+//! Invariant: the faults of a request depend on the seed and its number alone, not on other requests.
 
 use crate::law::LawError;
 use tokrate_core::Span;
 
-/// The faults of an engine. All are off by default; each is drawn on its own for every request.
+/// The faults of an engine. All are off by default; each is drawn independently for every request.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Faults {
     /// Probability that a request is refused with 429.
     pub rate_limited: f64,
-    /// What a 429 asks to wait.
+    /// Retry-after time of a 429.
     pub retry_after: Span,
     /// Probability that a request is refused with a server error.
     pub server_error: f64,
     /// The status of a server error, 500 to 599.
     pub server_error_status: u16,
-    /// The stream stops after so many tokens and never goes on; it keeps its slot until it is cancelled.
+    /// The stream stops after this many tokens and never continues; it keeps its slot until it is cancelled.
     pub stall: AtToken,
-    /// The connection breaks after so many tokens, when the next chunk is due.
+    /// The connection breaks after this many tokens, when the next chunk is due.
     pub disconnect: AtToken,
-    /// An event with broken JSON comes after so many tokens; the stream goes on.
+    /// An event with invalid JSON comes after this many tokens; the stream continues.
     pub malformed: AtToken,
-    /// An error object comes after so many tokens instead of the next chunk, then the end mark.
+    /// An error event comes after this many tokens instead of the next chunk, then the end marker.
     pub error_event: AtToken,
-    /// Probability that usage is not reported although it was asked for.
+    /// Probability that requested usage is not reported.
     pub missing_usage: f64,
     /// Probability of an answer without any text.
     pub empty: f64,
-    /// Probability that the end mark is missing.
+    /// Probability that the end marker is missing.
     pub no_done: f64,
-    /// Probability that all is generated at its pace but delivered at once at the end ("fake streaming").
+    /// Probability that the answer is generated at normal speed but delivered at once at the end ("fake streaming").
     pub burst: f64,
-    /// Probability that the text is the engine's only one, whatever is asked.
+    /// Probability that the text is the same for every request, whatever the prompt.
     pub replay: f64,
-    /// Probability that the text begins with the same [`Words::START`](crate::Words::START) words, whatever is asked.
+    /// Probability that the text begins with the same [`Words::START`](crate::Words::START) words, whatever the prompt.
     pub same_start: f64,
-    /// Probability that the text goes round and round over [`Words::LOOP`](crate::Words::LOOP) words.
+    /// Probability that the text repeats the same [`Words::LOOP`](crate::Words::LOOP) words over and over.
     pub repeat: f64,
     /// Probability that the answer names another model.
     pub other_model: f64,
-    /// Probability that the answer stops by itself after a quarter to three quarters of the tokens asked for.
+    /// Probability that the answer stops by itself after a quarter to three quarters of the requested tokens.
     pub short: f64,
-    /// Probability that half as many output tokens again are reported as were made.
+    /// Probability that 1.5 times the generated output tokens are reported.
     pub usage_inflated: f64,
-    /// Probability that reasoning is made, takes its time and is reported, and is never sent: the law's reasoning
-    /// tokens, or half of the answer where the law has none.
+    /// Probability that reasoning is generated and reported but never sent: the reasoning tokens of the law, or half of
+    /// the answer if it has none.
     pub hidden_reasoning: f64,
 }
 
-/// A fault at a place in the answer.
+/// A fault at a position in the answer.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct AtToken {
     /// Probability, per request.
     pub probability: f64,
-    /// Output tokens that come before it; `None` to draw it between the first token and the last. A number beyond the
-    /// answer's length means behind the last token.
+    /// Output tokens before it; `None` to draw a position between the first token and the last. A number beyond the
+    /// length of the answer means after the last token.
     pub token: Option<u32>,
 }
 
@@ -87,7 +86,7 @@ impl Default for Faults {
 }
 
 impl Faults {
-    /// Names of all faults, as [`Faults::set`] reads them.
+    /// Names of all faults, as [`Faults::set`] parses them.
     pub const KINDS: [&'static str; 17] = [
         "rate_limited",
         "server_error",
@@ -108,10 +107,10 @@ impl Faults {
         "same_start",
     ];
 
-    /// Sets one fault from `KIND=P`, `KIND@TOKEN=P`, or without `=P` for a probability of 1.
+    /// Parses one fault from `KIND=P`, `KIND@TOKEN=P`, or without `=P` for a probability of 1.
     ///
     /// # Errors
-    /// [`LawError::Fault`] for an unknown kind, a place where the kind has none, or a broken number;
+    /// [`LawError::Fault`] for an unknown kind, a position for a kind that has none, or an invalid number;
     /// [`LawError::Probability`] for one outside of 0 to 1.
     pub fn set(&mut self, text: &str) -> Result<(), LawError> {
         let wrong = |reason: &'static str| LawError::Fault { text: text.to_owned(), reason, kinds: &Self::KINDS };
@@ -129,10 +128,10 @@ impl Faults {
             }
         };
         let mut changed = self.clone();
-        if let Some(placed) = changed.placed(kind) {
+        if let Some(placed) = changed.at_token_mut(kind) {
             *placed = AtToken { probability, token };
         } else {
-            *changed.whole_request(kind).ok_or_else(|| wrong("there is no such kind"))? = probability;
+            *changed.per_request_mut(kind).ok_or_else(|| wrong("there is no such kind"))? = probability;
             if token.is_some() {
                 return Err(wrong("this kind has no place in the answer"));
             }
@@ -140,14 +139,14 @@ impl Faults {
         changed.check().map(|()| *self = changed)
     }
 
-    /// These faults, each so many times as likely, and none more than certain.
+    /// These faults with every probability multiplied by `factor`, up to 1.
     #[must_use]
-    pub fn times(&self, factor: f64) -> Faults {
+    pub fn scaled(&self, factor: f64) -> Faults {
         let mut faults = self.clone();
         for kind in Faults::KINDS {
-            let probability = match faults.placed(kind) {
+            let probability = match faults.at_token_mut(kind) {
                 Some(placed) => Some(&mut placed.probability),
-                None => faults.whole_request(kind),
+                None => faults.per_request_mut(kind),
             };
             if let Some(probability) = probability {
                 *probability = (*probability * factor).min(1.0);
@@ -156,10 +155,10 @@ impl Faults {
         faults
     }
 
-    /// Whether every probability is one.
+    /// Checks probabilities and the server error status.
     ///
     /// # Errors
-    /// Names the first that is not, or a status of server errors outside of 500 to 599.
+    /// The first probability outside of 0 to 1, or a status outside of 500 to 599.
     pub fn check(&self) -> Result<(), LawError> {
         let probabilities = [
             self.rate_limited,
@@ -191,7 +190,7 @@ impl Faults {
         }
     }
 
-    fn placed(&mut self, kind: &str) -> Option<&mut AtToken> {
+    fn at_token_mut(&mut self, kind: &str) -> Option<&mut AtToken> {
         match kind {
             "stall" => Some(&mut self.stall),
             "disconnect" => Some(&mut self.disconnect),
@@ -201,7 +200,7 @@ impl Faults {
         }
     }
 
-    fn whole_request(&mut self, kind: &str) -> Option<&mut f64> {
+    fn per_request_mut(&mut self, kind: &str) -> Option<&mut f64> {
         match kind {
             "rate_limited" => Some(&mut self.rate_limited),
             "server_error" => Some(&mut self.server_error),
@@ -226,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn faults_are_read_from_text() {
+    fn faults_are_parsed_from_text() {
         let mut faults = Faults::default();
         for text in ["rate_limited=0.05", "disconnect@20=0.01", "stall", "no_done = 1", "malformed@0"] {
             faults.set(text).expect("well written");
@@ -243,14 +242,14 @@ mod tests {
     }
 
     #[test]
-    fn a_factor_makes_every_fault_likelier_up_to_certainty() {
+    fn a_factor_scales_probabilities_up_to_one() {
         let mut faults = Faults::default();
         Faults::KINDS.iter().for_each(|kind| faults.set(&format!("{kind}=0.25")).expect("a kind"));
         let mut half = Faults::default();
         Faults::KINDS.iter().for_each(|kind| half.set(&format!("{kind}=0.5")).expect("a kind"));
-        assert_eq!(faults.times(2.0), half);
-        assert_eq!(faults.times(9.0).short, 1.0);
-        assert_eq!(faults.times(0.0), Faults::default());
+        assert_eq!(faults.scaled(2.0), half);
+        assert_eq!(faults.scaled(9.0).short, 1.0);
+        assert_eq!(faults.scaled(0.0), Faults::default());
     }
 
     #[test]

@@ -1,51 +1,50 @@
-//! The law that an engine obeys: how long a request waits and how fast it is answered.
+//! The performance law of an engine: how long a request waits and how fast it is answered.
 //!
-//! It refuses to know single requests. Invariant: a law that passed [`Law::check`] gives finite waiting times, never
-//! negative ones.
+//! Invariant: a law that passed [`Law::check`] gives finite, non-negative times.
 
 use std::fmt;
 use tokrate_core::Span;
 
-/// How requests get to run.
+/// How requests are scheduled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub enum Scheduler {
-    /// A fixed number of slots. Who has one prefills and decodes independently of the others but for the speed law.
-    /// Who has none waits in order of arrival.
+    /// A fixed number of slots. Running requests affect each other only through the speed law; the others wait in order
+    /// of arrival.
     #[default]
     Slots,
 }
 
-/// How an engine behaves when nothing goes wrong.
+/// The performance of an engine without faults.
 ///
-/// With `n` streams decoding, each one runs at `v(n) = v1 / (1 + alpha (n-1) + beta n (n-1))` tokens per second, so that
-/// all of them together follow the Universal Scalability Law (Gunther 1993), `n v(n)`. Here `v1` is
-/// `stream_tokens_per_second`, `alpha` is `contention` and `beta` is `coherency`.
+/// With `n` streams decoding, each runs at `v(n) = v1 / (1 + alpha (n-1) + beta n (n-1))` tokens per second, so that
+/// the total `n v(n)` follows the Universal Scalability Law (Gunther 1993). `v1` is `stream_tokens_per_second`, `alpha`
+/// is `contention` and `beta` is `coherency`.
 ///
 /// A stream *decodes* from the tick of its first chunk to that of its last. The gap before a chunk of `k` tokens lasts
-/// `k / v(n)`, with the `n` of the tick at which the gap begins: streams whose first chunk falls on that tick are
-/// counted, streams whose last chunk does are not. A gap that has begun is not changed by who comes or goes.
+/// `k / v(n)`, with `n` at the tick where the gap begins: streams whose first chunk falls on that tick are counted,
+/// streams whose last chunk does are not. A gap that has begun does not change.
 ///
 /// TTFT = wait for a slot + `base_delay` + `input_tokens / prefill_tokens_per_second`.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Law {
     /// How requests get to run.
     pub scheduler: Scheduler,
-    /// Requests that run (prefill or decode) at once; the others queue.
+    /// Requests that run (prefill or decode) concurrently; the others queue.
     pub slots: u32,
-    /// Requests that may queue; one more is refused with 503. `None` for no limit.
+    /// Limit of the queue; one more request is refused with 503. `None` for no limit.
     pub queue_limit: Option<u32>,
-    /// From the start of prefill to the first chunk, apart from the time that the prompt takes.
+    /// From the start of prefill to the first chunk, without the time for the prompt.
     pub base_delay: Span,
     /// Prompt tokens per second; may be infinite.
     pub prefill_tokens_per_second: f64,
-    /// Tokens per second of a stream that runs alone (`v1`); infinite for gaps of zero.
+    /// Tokens per second of a single stream (`v1`); infinite for gaps of zero.
     pub stream_tokens_per_second: f64,
     /// How much each further stream slows every stream (`alpha`).
     pub contention: f64,
     /// How much each pair of streams slows every stream (`beta`).
     pub coherency: f64,
-    /// Tokens of one chunk. The last one, and the last of the reasoning, may have fewer.
+    /// Tokens per chunk. The last one, and the last of the reasoning, may have fewer.
     pub tokens_per_chunk: u32,
     /// Coefficient of variation of the gaps (log-normal, the mean is kept); 0 for none.
     pub gap_jitter: f64,
@@ -53,20 +52,21 @@ pub struct Law {
     pub ttft_jitter: f64,
     /// Output tokens that are reasoning, before the answer; they count towards the output limit.
     pub reasoning_tokens: u32,
-    /// Chunks leave the engine only at ticks that are multiples of this span; zero for at once.
+    /// Chunks leave the engine only at multiples of this interval; zero for immediately.
     pub coalesce: Span,
     /// Send a chunk with nothing but the role when prefill begins.
     pub role_first: bool,
     /// Report usage after every chunk, if usage was asked for.
     pub usage_every_chunk: bool,
-    /// Output tokens of a request that names no limit; it ends with `stop`, one with a limit ends with `length`.
+    /// Output tokens of a request without a limit. It finishes with `stop`, one with a limit with `length`.
     pub default_output_tokens: u32,
-    /// No answer is longer than this.
-    pub output_tokens_most: u32,
+    /// Upper limit of output tokens.
+    pub max_output_tokens: u32,
 }
 
 impl Default for Law {
-    /// An engine that shows in a minute what load does: alone 120 tok/s, 67 tok/s at 25 streams, and a queue above 32.
+    /// An engine that shows the effect of load within a minute: 120 tok/s for a single stream, 67 tok/s for each of 25,
+    /// and a queue above 32.
     fn default() -> Law {
         Law {
             scheduler: Scheduler::Slots,
@@ -85,13 +85,13 @@ impl Default for Law {
             role_first: true,
             usage_every_chunk: false,
             default_output_tokens: 128,
-            output_tokens_most: 131_072,
+            max_output_tokens: 131_072,
         }
     }
 }
 
 impl Law {
-    /// Everything as fast as it can be handed out: no delay, no gaps, a slot for every request.
+    /// No delays, no gaps, and a slot for every request.
     pub fn unlimited() -> Law {
         Law {
             slots: u32::MAX,
@@ -104,16 +104,16 @@ impl Law {
         }
     }
 
-    /// Whether the numbers make sense.
+    /// Checks the settings.
     ///
     /// # Errors
-    /// Names the first value that does not, and what it may be.
+    /// The first invalid value and its valid range.
     pub fn check(&self) -> Result<(), LawError> {
         let whole = [
             ("slots", self.slots),
             ("tokens per chunk", self.tokens_per_chunk),
             ("output tokens by default", self.default_output_tokens),
-            ("largest number of output tokens", self.output_tokens_most),
+            ("largest number of output tokens", self.max_output_tokens),
         ];
         if let Some((name, _)) = whole.into_iter().find(|(_, value)| *value == 0) {
             return Err(LawError::Zero { name });
@@ -129,8 +129,8 @@ impl Law {
             ("gap jitter", self.gap_jitter, 5.0),
             ("ttft jitter", self.ttft_jitter, 5.0),
         ];
-        match factors.into_iter().find(|(_, value, most)| value.is_nan() || *value < 0.0 || value > most) {
-            Some((name, value, most)) => Err(LawError::Factor { name, value, most }),
+        match factors.into_iter().find(|(_, value, max)| value.is_nan() || *value < 0.0 || value > max) {
+            Some((name, value, max)) => Err(LawError::Factor { name, value, max }),
             None => Ok(()),
         }
     }
@@ -141,26 +141,28 @@ impl Law {
         self.stream_tokens_per_second / (1.0 + self.contention * (n - 1.0) + self.coherency * n * (n - 1.0))
     }
 
-    /// Time of the gap before a chunk of `tokens`, begun with `decoding` streams, without jitter; rounded to the nanosecond.
+    /// The gap before a chunk of `tokens` that begins with `decoding` streams, without jitter; rounded to the
+    /// nanosecond.
     pub fn gap(&self, tokens: u32, decoding: u32) -> Span {
         self.gap_at(tokens, decoding, 1.0)
     }
 
-    /// The same with every speed `factor` times the law's.
+    /// The same with all speeds multiplied by `factor`.
     pub fn gap_at(&self, tokens: u32, decoding: u32, factor: f64) -> Span {
         Span::from_secs_f64(f64::from(tokens) / (self.stream_speed(decoding) * factor))
     }
 
-    /// Time from a slot to the first chunk, without jitter; the prompt's part is rounded to the nanosecond.
+    /// Time from getting a slot to the first chunk, without jitter; the part for the prompt is rounded to the
+    /// nanosecond.
     pub fn first_chunk_delay(&self, input_tokens: u32) -> Span {
         self.base_delay + Span::from_secs_f64(f64::from(input_tokens) / self.prefill_tokens_per_second)
     }
 }
 
-/// A value of a law or of a fault that makes no sense. Messages fit behind "failed to".
+/// An invalid value of a law, fault or persona. Messages complete "failed to ...".
 #[derive(Clone, PartialEq, Debug)]
 pub enum LawError {
-    /// A number of things that must not be zero.
+    /// A count that must not be zero.
     Zero {
         /// What it counts.
         name: &'static str,
@@ -172,14 +174,14 @@ pub enum LawError {
         /// Tokens per second as given.
         value: f64,
     },
-    /// A factor out of its range.
+    /// A factor outside its range.
     Factor {
         /// Which factor.
         name: &'static str,
         /// As given.
         value: f64,
-        /// The largest that is allowed.
-        most: f64,
+        /// The highest allowed value.
+        max: f64,
     },
     /// A probability outside of 0 to 1.
     Probability {
@@ -188,29 +190,29 @@ pub enum LawError {
         /// As given.
         value: f64,
     },
-    /// A setting of a persona that makes no sense.
+    /// An invalid setting of a persona.
     Setting {
         /// Which one.
         name: &'static str,
         /// As given.
         value: f64,
-        /// What it may be.
-        wanted: &'static str,
+        /// The valid values.
+        allowed: &'static str,
     },
-    /// Changes of a timetable that are not in the order of their times.
+    /// Changes of a timetable that are not sorted by time.
     Order,
-    /// A status that is not of the 500s.
+    /// A status outside of 500 to 599.
     Status {
         /// As given.
         value: u16,
     },
-    /// A fault written in a way that is not understood.
+    /// A fault that cannot be parsed.
     Fault {
         /// As written.
         text: String,
         /// What is wrong with it.
         reason: &'static str,
-        /// The kinds that there are.
+        /// The known kinds.
         kinds: &'static [&'static str],
     },
 }
@@ -222,14 +224,14 @@ impl fmt::Display for LawError {
             LawError::Speed { name, value } => {
                 write!(formatter, "set the {name} to {value} tok/s; give a number above 0, or inf")
             }
-            LawError::Factor { name, value, most } => {
-                write!(formatter, "set the {name} to {value}; give a number from 0 to {most}")
+            LawError::Factor { name, value, max } => {
+                write!(formatter, "set the {name} to {value}; give a number from 0 to {max}")
             }
             LawError::Probability { name, value } => {
                 write!(formatter, "set the probability of {name} to {value}; give a number from 0 to 1")
             }
-            LawError::Setting { name, value, wanted } => {
-                write!(formatter, "set the {name} to {value}; give {wanted}")
+            LawError::Setting { name, value, allowed } => {
+                write!(formatter, "set the {name} to {value}; give {allowed}")
             }
             LawError::Order => formatter.write_str("order the changes: each must come later than the one before it"),
             LawError::Status { value } => {
@@ -251,7 +253,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_default_law_and_the_unlimited_one_make_sense() {
+    fn the_default_law_and_the_unlimited_one_are_valid() {
         assert_eq!(Law::default().check(), Ok(()));
         assert_eq!(Law::unlimited().check(), Ok(()));
         assert_eq!(Law::unlimited().gap(1, 1_000), Span::ZERO);
@@ -269,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_makes_no_sense_is_named() {
+    fn an_invalid_value_is_named() {
         let said = |law: Law| law.check().expect_err("refused").to_string();
         let law = Law::default;
         assert_eq!(said(Law { slots: 0, ..law() }), "set the slots to 0; give at least 1");

@@ -1,9 +1,9 @@
-//! A simulated inference engine whose every emission is known to the nanosecond before it happens.
+//! A simulated inference engine: a pure state machine that knows the time of every emission to the nanosecond.
 //!
-//! It refuses to know sockets, wire formats and real time: requests come in with a tick, emissions go out with one.
+//! There are no sockets, wire formats or clocks here: requests come in with a tick, emissions go out with one.
 //!
-//! Architecture Invariant: a pure state machine. Law, faults, seed and the ticks of submissions and cancellations
-//! determine the whole trace; how often the engine is polled does not.
+//! Architecture Invariant: law, faults, seed and the ticks of submissions and cancellations determine the whole trace; how
+//! often the engine is polled does not.
 
 mod background;
 mod emission;
@@ -22,7 +22,7 @@ pub use emission::{Emission, Emitted, Outcome, Refusal, RequestId, SimRequest, T
 pub use engine::{Engine, Stats};
 pub use faults::{AtToken, Faults};
 pub use law::{Law, LawError, Scheduler};
-pub use limits::{Allowance, Left, Limits};
-pub use persona::{Moment, Persona, Price};
+pub use limits::{Allowance, LimitStatus, Limits};
+pub use persona::{Deviation, Persona, Price};
 pub use timetable::{Change, Curve, Timetable};
 pub use words::{WORDS, Words};

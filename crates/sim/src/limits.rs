@@ -1,45 +1,45 @@
-//! Rate limits: what a provider lets through in a minute, and what it says about that.
+//! Rate limits of a provider, and the state that rate-limit headers report.
 //!
-//! It refuses to know headers. Invariant: exact in whole nanoseconds; never more than the limit and one full bucket in any
-//! minute, and a request that waits as long as it was told is let through if no other comes before it.
+//! Invariant: token buckets are exact in whole nanoseconds; no minute admits more than the limit plus one full bucket, and
+//! a request that waits as long as it was told to is admitted if no other comes first.
 
 use tokrate_core::{Span, Tick};
 
 const MINUTE_NS: u128 = 60_000_000_000;
 
-/// What is let through in a minute; `None` for no limit.
+/// Limits per minute; `None` for no limit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Limits {
     /// Requests.
     pub requests_per_minute: Option<u32>,
-    /// Tokens: those of the prompt and all that the answer may have, counted when the request comes in.
+    /// Tokens: those of the prompt plus the output limit, counted on submission.
     pub tokens_per_minute: Option<u32>,
 }
 
-/// What is left at one moment, as rate-limit headers tell it.
+/// One token bucket per limit, full at first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Allowance {
-    /// Of requests, if they are limited.
-    pub requests: Option<Left>,
-    /// Of tokens, if they are limited.
-    pub tokens: Option<Left>,
+    /// Requests, if limited.
+    pub requests: Option<LimitStatus>,
+    /// Tokens, if limited.
+    pub tokens: Option<LimitStatus>,
 }
 
-/// What is left of one limit.
+/// The state of one limit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Left {
+pub struct LimitStatus {
     /// The limit per minute.
     pub limit: u32,
-    /// How many may come now.
+    /// How many are allowed now.
     pub remaining: u32,
-    /// How long until all of it is there again.
+    /// How long until the bucket is full.
     pub reset: Span,
 }
 
-/// Why a request is not let through.
+/// Why a request is rate-limited.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Denied {
-    /// How long to wait; `None` when no wait helps.
+    /// How long to wait; `None` if waiting does not help.
     pub wait: Option<Span>,
     pub message: &'static str,
 }
@@ -54,26 +54,26 @@ pub(crate) struct Buckets {
 #[derive(Clone, Debug)]
 struct Bucket {
     per_minute: u32,
-    /// What is in it, in units times nanoseconds of a minute, so that every nanosecond adds `per_minute`.
+    /// The fill level in units times the nanoseconds of a minute, so that every nanosecond adds `per_minute`.
     level: u128,
-    filled_at: Tick,
+    refilled_at: Tick,
 }
 
 impl Buckets {
     pub fn new(limits: Limits) -> Buckets {
         let bucket =
-            |per_minute: u32| Bucket { per_minute, level: u128::from(per_minute) * MINUTE_NS, filled_at: Tick::ZERO };
+            |per_minute: u32| Bucket { per_minute, level: u128::from(per_minute) * MINUTE_NS, refilled_at: Tick::ZERO };
         Buckets { requests: limits.requests_per_minute.map(bucket), tokens: limits.tokens_per_minute.map(bucket) }
     }
 
-    /// Takes what a request needs, or nothing at all.
+    /// Takes what a request needs, or nothing.
     pub fn take(&mut self, now: Tick, tokens: u64) -> Result<(), Denied> {
-        let lacking = [(&mut self.requests, 1), (&mut self.tokens, tokens)].map(|(bucket, wanted)| {
+        let waits = [(&mut self.requests, 1), (&mut self.tokens, tokens)].map(|(bucket, wanted)| {
             let bucket = bucket.as_mut()?;
-            bucket.fill(now);
-            bucket.lacks(wanted)
+            bucket.refill(now);
+            bucket.wait_for(wanted)
         });
-        match lacking {
+        match waits {
             [None, None] => {}
             [_, Some(None)] => {
                 return Err(Denied { wait: None, message: "the request alone is over the limit of tokens per minute" });
@@ -95,10 +95,10 @@ impl Buckets {
         Ok(())
     }
 
-    /// What is left at `now`.
+    /// The state at `now`.
     pub fn allowance(&self, now: Tick) -> Allowance {
-        let left = |bucket: &Option<Bucket>| bucket.clone().map(|bucket| bucket.left(now));
-        Allowance { requests: left(&self.requests), tokens: left(&self.tokens) }
+        let status = |bucket: &Option<Bucket>| bucket.clone().map(|bucket| bucket.status(now));
+        Allowance { requests: status(&self.requests), tokens: status(&self.tokens) }
     }
 }
 
@@ -107,14 +107,14 @@ impl Bucket {
         u128::from(self.per_minute) * MINUTE_NS
     }
 
-    fn fill(&mut self, now: Tick) {
-        let added = u128::from(now.since(self.filled_at).as_nanos()) * u128::from(self.per_minute);
+    fn refill(&mut self, now: Tick) {
+        let added = u128::from(now.since(self.refilled_at).as_nanos()) * u128::from(self.per_minute);
         self.level = (self.level + added).min(self.full());
-        self.filled_at = self.filled_at.max(now);
+        self.refilled_at = self.refilled_at.max(now);
     }
 
-    /// How long until so many are there, if they are not; `Some(None)` if they never will be.
-    fn lacks(&self, wanted: u64) -> Option<Option<Span>> {
+    /// How long until `wanted` are available, if they are not; `Some(None)` if they never will be.
+    fn wait_for(&self, wanted: u64) -> Option<Option<Span>> {
         let wanted = u128::from(wanted) * MINUTE_NS;
         if wanted > self.full() {
             return Some(None);
@@ -127,10 +127,10 @@ impl Bucket {
         Span::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX))
     }
 
-    fn left(mut self, now: Tick) -> Left {
-        self.fill(now);
+    fn status(mut self, now: Tick) -> LimitStatus {
+        self.refill(now);
         let remaining = u32::try_from(self.level / MINUTE_NS).unwrap_or(u32::MAX);
-        Left { limit: self.per_minute, remaining, reset: self.time_for(self.full() - self.level) }
+        LimitStatus { limit: self.per_minute, remaining, reset: self.time_for(self.full() - self.level) }
     }
 }
 
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_come_back_one_by_one_at_the_nanosecond() {
+    fn request_tokens_refill_one_by_one_to_the_nanosecond() {
         let mut buckets = buckets(Some(3), None);
         (0..3).for_each(|_| buckets.take(at(1_000_000), 5).expect("a full bucket"));
         let denied = buckets.take(at(1_000_000), 5).expect_err("empty");
@@ -157,8 +157,8 @@ mod tests {
         let early = at(1_020_000) - Span::from_nanos(1);
         assert_eq!(buckets.take(early, 5).expect_err("a nanosecond early").wait, Some(Span::from_nanos(1)));
         assert_eq!(buckets.take(at(1_020_000), 5), Ok(()));
-        let left = buckets.allowance(at(1_030_000)).requests.expect("limited");
-        assert_eq!(left, Left { limit: 3, remaining: 0, reset: Span::from_secs(50) });
+        let status = buckets.allowance(at(1_030_000)).requests.expect("limited");
+        assert_eq!(status, LimitStatus { limit: 3, remaining: 0, reset: Span::from_secs(50) });
         assert_eq!(buckets.allowance(at(1_030_000)).tokens, None);
     }
 
@@ -172,20 +172,20 @@ mod tests {
             (denied.wait, denied.message),
             (Some(Span::from_secs(20)), "the limit of tokens per minute is reached")
         );
-        let left = buckets.allowance(at(0));
-        assert_eq!(left.requests.map(|left| left.remaining), Some(9));
-        assert_eq!(left.tokens.map(|left| (left.remaining, left.reset)), Some((100, Span::from_secs(50))));
+        let status = buckets.allowance(at(0));
+        assert_eq!(status.requests.map(|status| status.remaining), Some(9));
+        assert_eq!(status.tokens.map(|status| (status.remaining, status.reset)), Some((100, Span::from_secs(50))));
     }
 
     #[test]
-    fn what_is_over_the_limit_alone_never_waits() {
+    fn a_request_above_the_limit_never_fits() {
         let denied = buckets(None, Some(100)).take(at(0), 101).expect_err("never");
         assert_eq!(denied.wait, None);
         assert!(denied.message.contains("alone"));
     }
 
     #[test]
-    fn a_limit_of_none_lets_everything_through() {
+    fn without_limits_everything_is_admitted() {
         let mut buckets = buckets(None, None);
         assert!((0..1_000).all(|_| buckets.take(at(0), u64::MAX).is_ok()));
         assert_eq!(buckets.allowance(at(0)), Allowance::default());

@@ -1,6 +1,6 @@
-//! A virtual provider's character: law, faults, prices, other users, limits, and how all of it changes.
+//! A virtual provider: law, faults, prices, background load, rate limits, and how they change over time.
 //!
-//! It refuses to know ports and files. Invariant: with its seed, a persona determines an engine.
+//! Invariant: a persona and a seed determine an engine.
 
 use crate::background::Background;
 use crate::faults::Faults;
@@ -10,25 +10,25 @@ use crate::timetable::Timetable;
 use std::borrow::Cow;
 use tokrate_core::{Rng, Span};
 
-/// Everything that makes one virtual provider differ from another.
+/// The settings of one virtual provider.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Persona {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// How it behaves when nothing goes wrong.
+    /// Its performance without faults.
     pub law: Law,
-    /// What goes wrong.
+    /// Its faults.
     pub faults: Faults,
-    /// What it charges.
+    /// Its prices.
     pub price: Price,
-    /// The other users.
+    /// Its background load.
     pub background: Background,
     /// How it changes over time.
     pub timetable: Timetable,
-    /// What it lets through.
+    /// Its rate limits.
     pub limits: Limits,
-    /// How much faster than real time its timetable and the background go by: at 1440, a day takes a minute. Law and
-    /// limits stay in real time.
+    /// Speed of the clock of timetable and background load: at 1440, a day takes a minute. Law and limits stay in real
+    /// time.
     pub time_scale: f64,
 }
 
@@ -41,19 +41,19 @@ pub struct Price {
     pub output: f64,
 }
 
-/// What holds at one moment.
+/// How the persona deviates from its law at one time.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Moment {
+pub struct Deviation {
     /// Factor on the speed of streams.
     pub speed: f64,
     /// Factor on the time from slot to first chunk.
     pub ttft: f64,
-    /// Streams of other users.
-    pub others: u32,
+    /// Background streams.
+    pub background_streams: u32,
 }
 
 impl Default for Persona {
-    /// The default engine without a name, which never changes.
+    /// The default engine, without a name, which never changes.
     fn default() -> Persona {
         Persona {
             name: String::new(),
@@ -69,34 +69,34 @@ impl Default for Persona {
 }
 
 impl Persona {
-    /// What holds at a time since the engine's start. `rng` is the generator that the engine keeps for the background.
-    pub fn at(&self, elapsed: Span, rng: &Rng) -> Moment {
+    /// The state at a time since the engine's start. `rng` is the engine's generator for the background load.
+    pub fn at(&self, elapsed: Span, rng: &Rng) -> Deviation {
         if self.timetable.is_empty() && self.background.streams == 0.0 {
-            return Moment { speed: 1.0, ttft: 1.0, others: 0 };
+            return Deviation { speed: 1.0, ttft: 1.0, background_streams: 0 };
         }
-        let played = self.played(elapsed);
-        Moment {
-            speed: self.timetable.speed_at(played),
-            ttft: self.timetable.ttft_at(played),
-            others: self.background.streams_at(played, rng),
+        let scaled_time = self.scaled_time(elapsed);
+        Deviation {
+            speed: self.timetable.speed_at(scaled_time),
+            ttft: self.timetable.ttft_at(scaled_time),
+            background_streams: self.background.streams_at(scaled_time, rng),
         }
     }
 
     /// The faults at a time since the engine's start.
     pub fn faults_at(&self, elapsed: Span) -> Cow<'_, Faults> {
-        match self.timetable.change_at(self.played(elapsed)) {
+        match self.timetable.change_at(self.scaled_time(elapsed)) {
             None => Cow::Borrowed(&self.faults),
-            Some(change) => match (change.instead.as_ref().unwrap_or(&self.faults), change.faults) {
+            Some(change) => match (change.replacement.as_ref().unwrap_or(&self.faults), change.faults) {
                 (faults, 1.0) => Cow::Borrowed(faults),
-                (faults, factor) => Cow::Owned(faults.times(factor)),
+                (faults, factor) => Cow::Owned(faults.scaled(factor)),
             },
         }
     }
 
-    /// Whether its numbers make sense.
+    /// Checks the settings.
     ///
     /// # Errors
-    /// Names the first value that does not.
+    /// The first invalid value.
     pub fn check(&self) -> Result<(), LawError> {
         self.law.check()?;
         self.faults.check()?;
@@ -107,9 +107,9 @@ impl Persona {
             ("price of input", self.price.input, 0.0, f64::MAX, "US dollars per million tokens"),
             ("price of output", self.price.output, 0.0, f64::MAX, "US dollars per million tokens"),
         ];
-        for (name, value, least, most, wanted) in settings {
-            if !(least..=most).contains(&value) {
-                return Err(LawError::Setting { name, value, wanted });
+        for (name, value, min, max, allowed) in settings {
+            if !(min..=max).contains(&value) {
+                return Err(LawError::Setting { name, value, allowed });
             }
         }
         let limits = [
@@ -122,8 +122,8 @@ impl Persona {
         }
     }
 
-    /// Time as timetable and background know it.
-    fn played(&self, elapsed: Span) -> Span {
+    /// Time on the scaled clock.
+    fn scaled_time(&self, elapsed: Span) -> Span {
         match self.time_scale {
             1.0 => elapsed,
             scale => Span::from_nanos((elapsed.as_nanos() as f64 * scale).round() as u64),
@@ -137,14 +137,14 @@ mod tests {
     use crate::timetable::{Change, Curve};
 
     fn regression(at: Span) -> Timetable {
-        let mut instead = Faults::default();
-        instead.set("short=0.1").expect("a fault");
-        let change = Change { at, speed: 0.5, ttft: 3.0, faults: 2.0, instead: Some(instead) };
+        let mut replacement = Faults::default();
+        replacement.set("short=0.1").expect("a fault");
+        let change = Change { at, speed: 0.5, ttft: 3.0, faults: 2.0, replacement: Some(replacement) };
         Timetable { changes: vec![change], speed: None }
     }
 
     #[test]
-    fn a_day_can_be_played_in_a_minute() {
+    fn a_day_can_be_simulated_in_a_minute() {
         let curve = Curve { period: Span::from_secs(86_400), amplitude: 0.5, peak: Span::ZERO };
         let timetable = Timetable { speed: Some(curve), ..Timetable::default() };
         let persona = Persona { timetable, time_scale: 1440.0, ..Persona::default() };
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_regression_changes_speed_and_faults_at_its_minute() {
+    fn a_regression_changes_speed_and_faults_at_its_time() {
         let persona = Persona { timetable: regression(Span::from_secs(600)), ..Persona::default() };
         assert_eq!(persona.check(), Ok(()));
         let before = Span::from_secs(600) - Span::from_nanos(1);
@@ -161,12 +161,12 @@ mod tests {
         assert_eq!(persona.faults_at(before).short, 0.0);
         assert_eq!(persona.faults_at(after).short, 0.2, "twice what takes its place");
         let rng = Rng::root(0);
-        assert_eq!(persona.at(before, &rng), Moment { speed: 1.0, ttft: 1.0, others: 0 });
-        assert_eq!(persona.at(after, &rng), Moment { speed: 0.5, ttft: 3.0, others: 0 });
+        assert_eq!(persona.at(before, &rng), Deviation { speed: 1.0, ttft: 1.0, background_streams: 0 });
+        assert_eq!(persona.at(after, &rng), Deviation { speed: 0.5, ttft: 3.0, background_streams: 0 });
     }
 
     #[test]
-    fn what_makes_no_sense_is_named() {
+    fn invalid_settings_are_named() {
         let said = |persona: Persona| persona.check().expect_err("refused").to_string();
         let persona = Persona::default;
         let none = Limits { requests_per_minute: Some(0), tokens_per_minute: None };

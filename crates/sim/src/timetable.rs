@@ -1,26 +1,25 @@
-//! How an engine changes while time goes by: sudden changes, a daily curve.
+//! Changes of an engine over time: step changes and a periodic curve.
 //!
-//! It refuses to know the engine's state. Invariant: what holds at a moment follows from the time alone, so it does not
-//! matter who asks how often.
+//! Invariant: the state at a time depends on the time alone, not on how often it is queried.
 
 use crate::faults::Faults;
 use crate::law::LawError;
 use std::f64::consts::TAU;
 use tokrate_core::Span;
 
-/// What becomes of an engine over time. The empty timetable changes nothing.
+/// How an engine changes over time. An empty timetable changes nothing.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Timetable {
-    /// Changes in the order of their times.
+    /// Changes, sorted by time.
     pub changes: Vec<Change>,
     /// A curve that multiplies every speed.
     pub speed: Option<Curve>,
 }
 
-/// What holds from a time on, until the next change.
+/// The state from a time on until the next change.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Change {
-    /// From when on, since the engine's start.
+    /// When it begins, since the engine's start.
     pub at: Span,
     /// Factor on the speed of streams (1 for the law's).
     pub speed: f64,
@@ -28,23 +27,23 @@ pub struct Change {
     pub ttft: f64,
     /// Factor on the probability of every fault.
     pub faults: f64,
-    /// Faults in place of the engine's own.
-    pub instead: Option<Faults>,
+    /// Faults that replace the engine's own.
+    pub replacement: Option<Faults>,
 }
 
 /// A wave around 1: `1 + amplitude cos(2 pi (t - peak) / period)`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Curve {
-    /// Time of one round.
+    /// Period.
     pub period: Span,
-    /// How far it goes up and down, 0 to 1.
+    /// Amplitude, 0 to 1.
     pub amplitude: f64,
-    /// When it is highest (its phase).
+    /// Time of the maximum (phase).
     pub peak: Span,
 }
 
 impl Timetable {
-    /// Whether the engine is always the same.
+    /// Whether the engine never changes.
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty() && self.speed.is_none()
     }
@@ -61,38 +60,38 @@ impl Timetable {
         changed * self.speed.map_or(1.0, |curve| curve.at(elapsed))
     }
 
-    /// Factor on the time from slot to first chunk; what slows the streams slows this too.
+    /// Factor on the time from slot to first chunk; a slowdown of the streams applies to it too.
     pub fn ttft_at(&self, elapsed: Span) -> f64 {
         let changed = self.change_at(elapsed).map_or(1.0, |change| change.ttft);
         changed / self.speed.map_or(1.0, |curve| curve.at(elapsed))
     }
 
-    /// Whether the numbers make sense.
+    /// Checks the settings.
     ///
     /// # Errors
-    /// Names the first value that does not.
+    /// The first invalid value.
     pub fn check(&self) -> Result<(), LawError> {
         for change in &self.changes {
             let factors = [("factor on the speed", change.speed), ("factor on the ttft", change.ttft)];
             for (name, value) in factors {
                 if !(value.is_finite() && value > 0.0) {
-                    return Err(LawError::Setting { name, value, wanted: "a number above 0" });
+                    return Err(LawError::Setting { name, value, allowed: "a number above 0" });
                 }
             }
             if !(change.faults.is_finite() && change.faults >= 0.0) {
                 let (name, value) = ("factor on the faults", change.faults);
-                return Err(LawError::Setting { name, value, wanted: "a number from 0 on" });
+                return Err(LawError::Setting { name, value, allowed: "a number from 0 on" });
             }
-            change.instead.as_ref().map_or(Ok(()), Faults::check)?;
+            change.replacement.as_ref().map_or(Ok(()), Faults::check)?;
         }
         if !self.changes.is_sorted_by(|a, b| a.at < b.at) {
             return Err(LawError::Order);
         }
         match self.speed {
-            // A speed of 0 would never come to an end.
+            // With a speed of 0 a stream would never end.
             Some(curve) if curve.amplitude >= 1.0 => {
                 let (name, value) = ("amplitude of the speed", curve.amplitude);
-                Err(LawError::Setting { name, value, wanted: "a number from 0 to below 1" })
+                Err(LawError::Setting { name, value, allowed: "a number from 0 to below 1" })
             }
             Some(curve) => curve.check(),
             None => Ok(()),
@@ -101,10 +100,10 @@ impl Timetable {
 }
 
 impl Curve {
-    /// Its height at a time.
+    /// Its value at a time.
     pub fn at(&self, elapsed: Span) -> f64 {
         let period = self.period.as_nanos() as i128;
-        // Taken modulo the period in whole nanoseconds, so that the last day is as exact as the first.
+        // Modulo the period in whole nanoseconds, so that it stays exact over long times.
         let since_peak = (elapsed.as_nanos() as i128 - self.peak.as_nanos() as i128).rem_euclid(period);
         1.0 + self.amplitude * (TAU * since_peak as f64 / period as f64).cos()
     }
@@ -112,14 +111,14 @@ impl Curve {
     /// Whether the numbers make sense.
     ///
     /// # Errors
-    /// Names the value that does not.
+    /// The invalid value.
     pub fn check(&self) -> Result<(), LawError> {
         if self.period == Span::ZERO {
-            return Err(LawError::Setting { name: "period of a curve", value: 0.0, wanted: "a time above 0" });
+            return Err(LawError::Setting { name: "period of a curve", value: 0.0, allowed: "a time above 0" });
         }
         if !(0.0..=1.0).contains(&self.amplitude) {
             let (name, value) = ("amplitude of a curve", self.amplitude);
-            return Err(LawError::Setting { name, value, wanted: "a number from 0 to 1" });
+            return Err(LawError::Setting { name, value, allowed: "a number from 0 to 1" });
         }
         Ok(())
     }
@@ -134,11 +133,11 @@ mod tests {
     }
 
     fn change(at: u64, speed: f64) -> Change {
-        Change { at: minutes(at), speed, ttft: 1.0 / speed, faults: 1.0, instead: None }
+        Change { at: minutes(at), speed, ttft: 1.0 / speed, faults: 1.0, replacement: None }
     }
 
     #[test]
-    fn a_change_holds_from_its_minute_to_the_next() {
+    fn a_change_lasts_until_the_next() {
         let table = Timetable { changes: vec![change(10, 0.5), change(20, 2.0)], speed: None };
         assert_eq!(table.check(), Ok(()));
         let speeds = [0, 9, 10, 19, 20, 999].map(|minute| table.speed_at(minutes(minute)));
@@ -149,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_curve_has_its_peak_where_it_says_and_comes_round() {
+    fn a_curve_peaks_at_its_phase_and_is_periodic() {
         let curve = Curve { period: minutes(24 * 60), amplitude: 0.25, peak: minutes(4 * 60) };
         assert_eq!(curve.at(minutes(4 * 60)), 1.25);
         assert_eq!(curve.at(minutes(16 * 60)), 0.75);
@@ -161,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timetable_that_makes_no_sense_is_refused() {
+    fn an_invalid_timetable_is_rejected() {
         let wrong = |changes, speed| Timetable { changes, speed }.check().expect_err("refused").to_string();
         assert_eq!(wrong(vec![change(10, 0.0)], None), "set the factor on the speed to 0; give a number above 0");
         let order = "order the changes: each must come later than the one before it";

@@ -1,39 +1,38 @@
 //! The vocabulary of simulated answers: English words that are one o200k token each, with the space before them.
 //!
-//! It refuses to know why a word is said. Invariant: any sequence of the words, from its first one on, has exactly as
-//! many o200k tokens as words.
+//! Invariant: any sequence of these words has exactly as many o200k tokens as words.
 
 use tokrate_core::Rng;
 
-/// Some words of an answer, by their place in it.
+/// A range of words of an answer.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Words {
     seed: u64,
     first: u32,
     count: u32,
-    /// Whether the text goes round over its first words.
+    /// Whether the text repeats its first words.
     looped: bool,
 }
 
 impl Words {
-    /// Words of one round of a text that repeats itself.
+    /// Period of a repeating text, in words.
     pub const LOOP: u32 = 4;
 
-    /// Words that answers with the same beginning share: 256 bytes and more.
+    /// Words shared by answers with the same beginning: at least 256 bytes.
     pub const START: u32 = 100;
 
-    /// The `count` words from place `first` on of the text that `seed` gives.
+    /// The `count` words from position `first` on of the text of a seed.
     pub fn new(seed: u64, first: u32, count: u32) -> Words {
         Words { seed, first, count, looped: false }
     }
 
-    /// The same, of the text that says its first [`Words::LOOP`] words again and again.
+    /// The same for a text that repeats its first [`Words::LOOP`] words.
     #[must_use]
     pub fn looped(self) -> Words {
         Words { looped: true, ..self }
     }
 
-    /// How many words, which is how many tokens.
+    /// The number of words, which is the number of tokens.
     pub fn count(self) -> u32 {
         self.count
     }

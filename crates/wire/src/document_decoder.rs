@@ -101,7 +101,7 @@ pub(crate) struct UsageReading {
 
 /// Emits token counts; one that is impossible is left out, as if it were absent.
 pub(crate) fn emit_usage(at: Tick, reading: UsageReading, out: &mut EventBatch) {
-    let possible = reading.usage.possible();
+    let possible = reading.usage.plausible();
     if !reading.plausible || possible != reading.usage {
         out.push(at, What::Odd(Oddity::ImplausibleUsage));
     }

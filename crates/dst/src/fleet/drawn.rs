@@ -100,7 +100,8 @@ impl FleetLane {
         let mut regressing = lane("regressing", quick, (0.2, 0.8), ms(15));
         regressing.persona.faults = faults(&["server_error=0.01", "stall=0.002"]);
         // Published for ten minutes and thirty; played eight times as fast, so that both fall into the run.
-        let change = |at, speed, ttft, faults| Change { at: Span::from_secs(at), speed, ttft, faults, instead: None };
+        let change =
+            |at, speed, ttft, faults| Change { at: Span::from_secs(at), speed, ttft, faults, replacement: None };
         regressing.persona.timetable.changes = vec![change(600, 0.7, 1.8, 3.0), change(1_800, 1.0, 1.0, 1.0)];
         regressing.persona.time_scale = 8.0;
         let day = Law { base_delay: ms(120), stream_tokens_per_second: 110.0, ..law() };

@@ -38,10 +38,10 @@ impl Truth<'_> {
             return f64::INFINITY;
         }
         let law = &self.persona.law;
-        let moment = self.persona.at(now.since(self.started_at), self.others);
+        let deviation = self.persona.at(now.since(self.started_at), self.others);
         let running = in_flight.min(law.slots);
-        let speed = law.stream_speed(running.saturating_add(moment.others)) * moment.speed;
-        let first = law.first_chunk_delay(prompt_tokens).as_secs_f64() * moment.ttft;
+        let speed = law.stream_speed(running.saturating_add(deviation.background_streams)) * deviation.speed;
+        let first = law.first_chunk_delay(prompt_tokens).as_secs_f64() * deviation.ttft;
         let ahead = f64::from(in_flight - running);
         let service = first + mean / speed;
         let queue = ahead * service / f64::from(law.slots);

@@ -15,8 +15,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use tokrate_core::{FailureKind, Rng, Span, Tick};
 use tokrate_route::{
-    Action, Budget, CallShape, Candidate, LaneId, OutputLength, Policy, Race, Ranked, Role, Router, Stood, Why,
-    extra_usd,
+    Action, AttemptResult, Budget, CallShape, CancelReason, Candidate, LaneId, OutputLength, Policy, Race, Ranked,
+    Role, Router, extra_usd,
 };
 
 /// When every fleet begins; not 0, so that a tick that was never set shows.
@@ -168,7 +168,7 @@ impl<'a> World<'a> {
             attempts: Vec::new(),
         };
         if let Some(budget) = &mut self.budget {
-            budget.call();
+            budget.on_call();
         }
         let race = Race::new(self.scenario.race.clone(), candidates, self.now);
         self.calls.push(Call { race, record, attempts: Vec::new(), shape, woken_at: Tick::MAX, over: false });
@@ -243,8 +243,8 @@ impl<'a> World<'a> {
             return;
         }
         match said {
-            Said::Event(what) => race.on(attempt, &tokrate_core::StreamEvent { at: now, what }),
-            Said::Text(_, what) => race.on(attempt, &tokrate_core::StreamEvent { at: now, what }),
+            Said::Event(what) => race.on_event(attempt, &tokrate_core::StreamEvent { at: now, what }),
+            Said::Text(_, what) => race.on_event(attempt, &tokrate_core::StreamEvent { at: now, what }),
             Said::End => race.ended(attempt, now),
             Said::Failed(failed) => race.failed(attempt, now, failed),
         }
@@ -288,19 +288,19 @@ impl<'a> World<'a> {
                     record.ttft = Some(now - record.arrived);
                     record.shown_tokens = attempts[attempt].tokens();
                 }
-                Action::Cancel { attempt, why } => {
-                    let failure = match why {
-                        Why::Lost => FailureKind::Cancelled,
-                        Why::Failed(kind) => kind,
+                Action::Cancel { attempt, reason } => {
+                    let failure = match reason {
+                        CancelReason::Lost => FailureKind::Cancelled,
+                        CancelReason::Failed(kind) => kind,
                     };
                     self.leave(call, attempt, failure);
                 }
-                Action::Drain { attempt, until, bytes_most } => {
-                    self.calls[call].attempts[attempt].drain(until, bytes_most);
+                Action::Drain { attempt, until, max_bytes } => {
+                    self.calls[call].attempts[attempt].drain(until, max_bytes);
                     self.wakes.push(Reverse((until, call)));
                 }
                 Action::Finish { attempt } => {
-                    self.lengths.saw(now, u64::from(self.calls[call].attempts[attempt].tokens()));
+                    self.lengths.observe(now, u64::from(self.calls[call].attempts[attempt].tokens()));
                     self.leave(call, attempt, FailureKind::Cancelled);
                     self.end(call, CallEnd::Whole);
                 }
@@ -324,8 +324,8 @@ impl<'a> World<'a> {
         call: usize,
         lane: LaneId,
         role: Role,
-        started: tokrate_route::Started,
-        reserved: Option<tokrate_route::Reserved>,
+        started: tokrate_route::InFlightAttempt,
+        reserved: Option<tokrate_route::ExtraReservation>,
     ) {
         let Call { record, attempts, .. } = &mut self.calls[call];
         let ticket = (call, attempts.len());
@@ -349,12 +349,12 @@ impl<'a> World<'a> {
         let closed = self.calls[call].attempts[attempt].close(now, failure, retry_after);
         self.router.finish(closed.started, now, &closed.outcome);
         if let Some(budget) = &mut self.budget {
-            let stood = match self.calls[call].record.winner {
-                Some(winner) if winner == attempt => Stood::Won,
-                Some(_) => Stood::Lost,
-                None => Stood::Neither,
+            let result = match self.calls[call].record.winner {
+                Some(winner) if winner == attempt => AttemptResult::Won,
+                Some(_) => AttemptResult::Lost,
+                None => AttemptResult::Neither,
             };
-            budget.settle(now, closed.reserved, closed.usd, stood);
+            budget.settle(now, closed.reserved, closed.usd, result);
         }
     }
 

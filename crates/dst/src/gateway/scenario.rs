@@ -231,8 +231,8 @@ fn config(rng: &mut Rng, lanes: usize, budgets: &[bool]) -> Config {
     let losers = [
         LoserPolicy::CancelEstimate,
         LoserPolicy::Free,
-        LoserPolicy::DrainExact { time_most: Span::from_secs(5), bytes_most: 100_000 },
-        LoserPolicy::DrainExact { time_most: Span::from_millis(200), bytes_most: 500 },
+        LoserPolicy::DrainExact { max_time: Span::from_secs(5), max_bytes: 100_000 },
+        LoserPolicy::DrainExact { max_time: Span::from_millis(200), max_bytes: 500 },
     ];
     let lane_configs = (0..lanes).map(|place| {
         let loser = losers[rng.below(4) as usize];

@@ -8,7 +8,7 @@ use tokrate_sim::{Faults, Law, Persona, Price};
 
 const MODES: [Mode; 3] = [Mode::Off, Mode::Hedge, Mode::Race { lanes: 2 }];
 const LOSERS: [LoserPolicy; 2] =
-    [LoserPolicy::CancelEstimate, LoserPolicy::DrainExact { time_most: Span::from_secs(60), bytes_most: u64::MAX }];
+    [LoserPolicy::CancelEstimate, LoserPolicy::DrainExact { max_time: Span::from_secs(60), max_bytes: u64::MAX }];
 
 /// Every fault, those that have a place at the beginning, within, and behind the last token.
 fn faults() -> Vec<String> {
@@ -47,8 +47,8 @@ fn scenario(fault: &str, others: f64, mode: Mode, loser: LoserPolicy) -> FleetSc
     };
     let mut router = RouterConfig::default();
     // The lane is to be asked in spite of what it does.
-    router.breaker.failures_in_a_row = u32::MAX;
-    router.breaker.failure_share = 2.0;
+    router.breaker.consecutive_failures = u32::MAX;
+    router.breaker.failure_rate_limit = 2.0;
     FleetScenario {
         race,
         router,

@@ -14,7 +14,7 @@ use http::request::Parts;
 use http::{HeaderMap, StatusCode};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
-use tokrate_route::Need;
+use tokrate_route::ReservationRequest;
 
 /// Longest key that is hashed (bytes), to bound the work for a hostile header.
 const MAX_KEY_BYTES: usize = 512;
@@ -67,7 +67,9 @@ impl Credentials {
         let admitted = locked(&key.meter).admit(shared.clock.now());
         match admitted {
             Ok(admitted) => Ok(Some(AdmittedKey::new(Arc::clone(key), admitted))),
-            Err(refused) => Err(limit_exceeded(key, refused, Need::default(), shared.clock.wall_seconds())),
+            Err(refused) => {
+                Err(limit_exceeded(key, refused, ReservationRequest::default(), shared.clock.wall_seconds()))
+            }
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::state::plan::{Key, Lane};
 use http::StatusCode;
 use std::sync::Arc;
 use tokrate_core::Span;
-use tokrate_route::{LaneId, Need, Refused, RefusedFor, Role};
+use tokrate_route::{LaneId, LimitKind, Refused, ReservationRequest, Role};
 use tokrate_wire::{Dialect, ExternalInput};
 
 /// Tokens of the longest prompt, assumed for calls that refer to images, files or stored conversations: the largest
@@ -62,11 +62,11 @@ impl Account {
     /// The reservation of the first attempt, lowered to what its lane may cost.
     pub fn take_first(&self, lane: LaneId) -> Option<KeyReservation> {
         let mut reservation = self.first_reservation.take()?;
-        reservation.lower(self.need(self.plan.lane(lane), Role::First).most);
+        reservation.lower(self.need(self.plan.lane(lane), Role::First).max_cost);
         Some(reservation)
     }
 
-    fn reserve(&self, need: Need) -> Result<Option<KeyReservation>, Refused> {
+    fn reserve(&self, need: ReservationRequest) -> Result<Option<KeyReservation>, Refused> {
         let Some(key) = self.key() else { return Ok(None) };
         let clock = self.shared.clock;
         let reservation = locked(&key.meter).reserve(clock.now(), month_of(clock.wall_seconds()), need)?;
@@ -74,7 +74,7 @@ impl Account {
     }
 
     /// What an attempt may use on a lane.
-    fn need(&self, lane: &Lane, role: Role) -> Need {
+    fn need(&self, lane: &Lane, role: Role) -> ReservationRequest {
         let request = &self.request;
         let lengths = request.peek.lengths;
         let routed = request.routed.as_ref().map(|routed| routed.dialect);
@@ -87,7 +87,7 @@ impl Account {
         let output = limit.map_or(expected_output, |limit| limit.saturating_mul(answers));
         let tokens = self.prompt_tokens.saturating_add(output);
         let price = lane.config.token_price().filter(|_| self.needs_prices());
-        let Some(price) = price else { return Need { tokens, ..Need::default() } };
+        let Some(price) = price else { return ReservationRequest { tokens, ..ReservationRequest::default() } };
         let external = self.external_input();
         let token_limits = lane.config.token_limits;
         let referenced = || token_limits.input.unwrap_or(MAX_INPUT_TOKENS);
@@ -105,7 +105,7 @@ impl Account {
             true => at_most,
             false => price.cost_at_most(self.prompt_tokens, limit.unwrap_or(expected_output).min(expected_output)),
         };
-        Need { tokens, most: at_most, expected: expected.min(at_most) }
+        ReservationRequest { tokens, max_cost: at_most, expected_cost: expected.min(at_most) }
     }
 
     fn external_input(&self) -> ExternalInput {
@@ -128,36 +128,41 @@ fn output_limit(lane: &Lane, dialect: Dialect, request: &crate::upstream::reques
 }
 
 /// The highest need in each respect.
-fn highest_need(needs: impl Iterator<Item = Need>) -> Need {
-    needs.fold(Need::default(), |highest_need, need| Need {
+fn highest_need(needs: impl Iterator<Item = ReservationRequest>) -> ReservationRequest {
+    needs.fold(ReservationRequest::default(), |highest_need, need| ReservationRequest {
         tokens: highest_need.tokens.max(need.tokens),
-        most: highest_need.most.max(need.most),
-        expected: highest_need.expected.max(need.expected),
+        max_cost: highest_need.max_cost.max(need.max_cost),
+        expected_cost: highest_need.expected_cost.max(need.expected_cost),
     })
 }
 
 /// The error for a key that has reached a limit.
-pub(crate) fn limit_exceeded(key: &Key, refused: Refused, need: Need, wall_seconds: u64) -> ErrorResponse {
+pub(crate) fn limit_exceeded(
+    key: &Key,
+    refused: Refused,
+    need: ReservationRequest,
+    wall_seconds: u64,
+) -> ErrorResponse {
     let name = &key.config.name;
     let limits = locked(&key.meter).limits();
-    let message = match (refused.what, limits.usd_per_month) {
-        (RefusedFor::Budget, Some(budget)) => {
+    let message = match (refused.limit, limits.usd_per_month) {
+        (LimitKind::Budget, Some(budget)) => {
             let spending = locked(&key.meter).spending(month_of(wall_seconds));
             let next = date_of(next_month_start(wall_seconds));
             let state = format!(
                 "{} of {budget} USD spent, {} USD reserved for calls in progress; the next month begins on {next} (UTC)",
-                spending.spent, spending.held
+                spending.spent, spending.reserved
             );
             match spending.spent >= budget {
                 true => format!("key `{name}` has spent its monthly budget: {state}"),
                 false => format!(
                     "key `{name}` has too little of its monthly budget left for this call, which may cost {} USD: {state}; \
                      ask for fewer output tokens, or retry when calls in progress have ended",
-                    need.most
+                    need.max_cost
                 ),
             }
         }
-        (RefusedFor::Tokens, _) if refused.retry_after.is_none() => format!(
+        (LimitKind::Tokens, _) if refused.retry_after.is_none() => format!(
             "key `{name}` may use {} tokens per minute, and this call may need {}; ask for fewer output tokens",
             limits.tokens_per_minute.unwrap_or_default(),
             need.tokens
@@ -168,11 +173,11 @@ pub(crate) fn limit_exceeded(key: &Key, refused: Refused, need: Need, wall_secon
     ErrorResponse { retry_after, ..ErrorResponse::new(StatusCode::TOO_MANY_REQUESTS, message) }
 }
 
-fn limit_name(what: RefusedFor) -> &'static str {
+fn limit_name(what: LimitKind) -> &'static str {
     match what {
-        RefusedFor::Requests => "requests per minute",
-        RefusedFor::Tokens => "tokens per minute",
-        RefusedFor::Streams => "concurrent calls",
-        RefusedFor::Budget => "dollars per month",
+        LimitKind::Requests => "requests per minute",
+        LimitKind::Tokens => "tokens per minute",
+        LimitKind::Streams => "concurrent calls",
+        LimitKind::Budget => "dollars per month",
     }
 }

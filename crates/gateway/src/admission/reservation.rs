@@ -7,17 +7,16 @@ use crate::state::plan::Key;
 use std::sync::Arc;
 use tokrate_core::Money;
 use tokrate_net::Clock;
-use tokrate_route::HeldForAttempt;
 
 /// A reservation for one attempt; released if it is dropped without being settled.
 pub(crate) struct KeyReservation {
     key: Arc<Key>,
     clock: Clock,
-    held: Option<HeldForAttempt>,
+    held: Option<tokrate_route::KeyReservation>,
 }
 
 impl KeyReservation {
-    pub fn new(key: Arc<Key>, clock: Clock, held: HeldForAttempt) -> KeyReservation {
+    pub fn new(key: Arc<Key>, clock: Clock, held: tokrate_route::KeyReservation) -> KeyReservation {
         KeyReservation { key, clock, held: Some(held) }
     }
 

@@ -7,9 +7,9 @@ pub fn format_policy(policy: &Policy) -> String {
     match policy {
         Policy::Completion => "completion".to_owned(),
         Policy::OwnCompletion => "own-completion".to_owned(),
-        Policy::Cheapest { ttft_most, speed_least } => {
-            let ttft = ttft_most.map_or(String::new(), |most| format!(", TTFT at most {most}"));
-            let speed = speed_least.map_or(String::new(), |least| format!(", at least {least} tok/s of output speed"));
+        Policy::Cheapest { max_ttft, min_speed } => {
+            let ttft = max_ttft.map_or(String::new(), |most| format!(", TTFT at most {most}"));
+            let speed = min_speed.map_or(String::new(), |least| format!(", at least {least} tok/s of output speed"));
             format!("cheapest{ttft}{speed}")
         }
         Policy::Weighted { usd_per_second } => format!("weighted, ${usd_per_second} a second"),

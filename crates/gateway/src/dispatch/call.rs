@@ -28,7 +28,8 @@ use tokrate_meter::AttemptEnd;
 use tokrate_net::server::{ConnectionTap, WriteSink};
 use tokrate_net::{Limits, Redactor};
 use tokrate_route::{
-    Action, Blame, BreakerState, Candidate, Failed, LaneId, Race, Reserved, Role, Why, blame, extra_usd,
+    Action, AttemptFailure, Blame, BreakerState, CancelReason, Candidate, ExtraReservation, LaneId, Race, Role, blame,
+    extra_usd,
 };
 use tokrate_wire::error_event;
 
@@ -70,7 +71,7 @@ pub(crate) struct Call {
 #[derive(Default)]
 struct Granted {
     /// From the alias's budget for hedges and races.
-    extra: Option<Reserved>,
+    extra: Option<ExtraReservation>,
     /// From the limits of the client's key.
     key: Option<KeyReservation>,
 }
@@ -79,7 +80,7 @@ struct Granted {
 pub(crate) struct Entry {
     pub attempt: Attempt,
     lease: Option<AttemptLease>,
-    failed: Option<Failed>,
+    failed: Option<AttemptFailure>,
 }
 
 /// What the client's connection has to do next.
@@ -238,7 +239,7 @@ impl Call {
         let lane = self.account.plan.lane(self.lanes.only?);
         let breaker = locked(&self.account.plan.router).breaker(lane.id, self.now())?;
         let failure = lane.health.last_failure().filter(|failure| blame(failure.kind) == Blame::Key)?;
-        if !matches!(breaker, BreakerState::Open { why: Blame::Key, .. }) {
+        if !matches!(breaker, BreakerState::Open { blame: Blame::Key, .. }) {
             return None;
         }
         let (status, refusal) = (failure.status?, failure.refusal.as_ref()?);
@@ -293,7 +294,7 @@ impl Call {
             }
             let has_ended = entry.attempt.poll(context);
             for event in entry.attempt.body.borrow_mut().take_race_events() {
-                self.race.on(number, &event);
+                self.race.on_event(number, &event);
             }
             if has_ended {
                 let now = self.account.shared.clock.now();
@@ -347,26 +348,26 @@ impl Call {
                 // Reported after the losers are settled, so that the head can say what they cost.
                 self.has_just_won = true;
             }
-            Action::Cancel { attempt, why } => {
+            Action::Cancel { attempt, reason } => {
                 let now = self.now();
                 self.attempts[attempt].attempt.cancel(now);
-                let end = match why {
-                    Why::Lost => AttemptEnd::Lost,
-                    Why::Failed(kind) => {
-                        self.attempts[attempt].failed = Some(Failed { kind, retry_after: None });
+                let end = match reason {
+                    CancelReason::Lost => AttemptEnd::Lost,
+                    CancelReason::Failed(kind) => {
+                        self.attempts[attempt].failed = Some(AttemptFailure { kind, retry_after: None });
                         AttemptEnd::Failed
                     }
                 };
                 self.settle(attempt, end);
             }
-            Action::Drain { attempt, until, bytes_most } => self.drain(attempt, until, bytes_most),
+            Action::Drain { attempt, until, max_bytes } => self.drain(attempt, until, max_bytes),
             Action::Finish { .. } => self.ending = Some(Step::Finished),
-            Action::Break { attempt, kind, told } => {
+            Action::Break { attempt, kind, reported } => {
                 let now = self.now();
                 self.attempts[attempt].attempt.cancel(now);
-                self.attempts[attempt].failed.get_or_insert(Failed { kind, retry_after: None });
+                self.attempts[attempt].failed.get_or_insert(AttemptFailure { kind, retry_after: None });
                 self.settle(attempt, AttemptEnd::Failed);
-                self.ending = Some(Step::Broken { kind, reported: told });
+                self.ending = Some(Step::Broken { kind, reported });
             }
             Action::Fail { kind, attempt } => self.ending = Some(Step::Failed { kind, attempt }),
         }
@@ -408,7 +409,7 @@ impl Call {
                 (Attempt::start(attempt_start, client, outgoing, body, limits), None)
             }
             (Err((kind, message)), _) | (_, Err((kind, message))) => {
-                let failed = Failed { kind, retry_after: None };
+                let failed = AttemptFailure { kind, retry_after: None };
                 self.race.failed(number, now, failed);
                 (Attempt::unsendable(attempt_start, batch, kind, message), Some(failed))
             }
@@ -518,7 +519,7 @@ impl Drop for Call {
             self.settle(number, end);
         }
         if let Some(reserved) = self.granted.extra.take() {
-            locked(&self.account.alias.budget).give_back(reserved);
+            locked(&self.account.alias.budget).release(reserved);
         }
     }
 }

@@ -48,7 +48,7 @@ pub(crate) fn start(
     };
     let config = RaceConfig {
         mode,
-        attempts_most: account.alias.max_attempts.max(match mode {
+        max_attempts: account.alias.max_attempts.max(match mode {
             Mode::Race { lanes } => lanes,
             Mode::Hedge => 2,
             Mode::Off => 1,
@@ -59,7 +59,7 @@ pub(crate) fn start(
         commit,
         second_look: account.alias.second_look,
     };
-    locked(&account.alias.budget).call();
+    locked(&account.alias.budget).on_call();
     let race = Race::new(config, candidates, now);
     Ok(Call::new(Rc::clone(worker), account, race, EligibleLanes { endpoints, only }, Rc::clone(tap)))
 }

@@ -133,11 +133,11 @@ impl ErrorResponse {
         let open: Vec<(Tick, Blame)> = lanes
             .iter()
             .filter_map(|lane| match lane.breaker {
-                BreakerState::Open { until, why } => Some((until, why)),
+                BreakerState::Open { until, blame } => Some((until, blame)),
                 _ => None,
             })
             .collect();
-        let is_rate_limited = open.len() == lanes.len() && open.iter().all(|(_, why)| *why == Blame::Load);
+        let is_rate_limited = open.len() == lanes.len() && open.iter().all(|(_, blame)| *blame == Blame::Load);
         let (status, summary) = match is_rate_limited {
             true => (StatusCode::TOO_MANY_REQUESTS, "all of its lanes are rate-limited"),
             false => (StatusCode::SERVICE_UNAVAILABLE, "none of its lanes is available"),
@@ -193,7 +193,7 @@ mod tests {
     #[test]
     fn lanes_that_are_all_rate_limited_say_when_to_retry() {
         let at = |format_seconds| Tick::ZERO + Span::from_secs(format_seconds);
-        let open = |format_seconds, why| BreakerState::Open { until: at(format_seconds), why };
+        let open = |format_seconds, blame| BreakerState::Open { until: at(format_seconds), blame };
         let error = |breakers: &[BreakerState]| {
             let lane = |breaker: &BreakerState| UnavailableLane {
                 name: "l".to_owned(),
@@ -221,7 +221,7 @@ mod tests {
             message: "no such key".to_owned(),
             refusal: None,
         };
-        let open = BreakerState::Open { until: now + Span::from_millis(1_500), why: Blame::Key };
+        let open = BreakerState::Open { until: now + Span::from_millis(1_500), blame: Blame::Key };
         let refused = UnavailableLane { last_failure: Some(Arc::new(last_failure)), ..lane("one", open) };
         let lanes =
             [refused, lane("two", BreakerState::HalfOpen { probing: true }), lane("three", BreakerState::Closed)];

@@ -14,7 +14,7 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::sync::Arc;
 use tokrate_core::{FailureKind, Money, Span, Tick};
 use tokrate_meter::{AttemptEnd, CostBasis};
-use tokrate_route::{Admitted, Came, LaneId, Outcome, Reserved, Started, Stood};
+use tokrate_route::{Admitted, AttemptResult, Delivery, ExtraReservation, InFlightAttempt, LaneId, Outcome};
 use tokrate_wire::ExternalInput;
 
 /// Expected output tokens before anything was measured.
@@ -57,15 +57,15 @@ impl AdmittedKey {
 impl Drop for AdmittedKey {
     fn drop(&mut self) {
         if let Some(admitted) = self.admitted.take() {
-            locked(&self.key.meter).leave(admitted);
+            locked(&self.key.meter).end_call(admitted);
         }
     }
 }
 
 /// What an attempt holds until it is settled.
 pub(crate) struct AttemptLease {
-    pub started: Started,
-    pub reserved: Option<Reserved>,
+    pub started: InFlightAttempt,
+    pub reserved: Option<ExtraReservation>,
     /// From the key's limits, until the attempt has ended.
     pub key: Option<KeyReservation>,
     /// Known once the attempt has ended.
@@ -169,12 +169,12 @@ impl Account {
         let output = numbers.usage.output.unwrap_or(numbers.tokens_std);
         let is_extra = lease.reserved.is_some();
         let mut budget = locked(&self.alias.budget);
-        let stood = match outcome.end {
-            _ if outcome.won => Stood::Won,
-            AttemptEnd::Lost => Stood::Lost,
-            _ => Stood::Neither,
+        let result = match outcome.end {
+            _ if outcome.won => AttemptResult::Won,
+            AttemptEnd::Lost => AttemptResult::Lost,
+            _ => AttemptResult::Neither,
         };
-        budget.settle(now, lease.reserved, cost_usd.unwrap_or(0.0), stood);
+        budget.settle(now, lease.reserved, cost_usd.unwrap_or(0.0), result);
         drop(budget);
         // Of a pair of attempts the one that did not win was extra.
         if !outcome.won && (is_extra || outcome.end == AttemptEnd::Lost) {
@@ -189,9 +189,9 @@ impl Account {
             prompt_tokens: self.prompt_tokens,
             output_tokens: output,
             output_speed: numbers.output_speed,
-            came: match self.request.is_stream() {
-                true => Came::Streamed,
-                false => Came::Whole { expected_tokens: self.expected_output_tokens() },
+            delivery: match self.request.is_stream() {
+                true => Delivery::Streamed,
+                false => Delivery::Whole { expected_tokens: self.expected_output_tokens() },
             },
         };
         let mut started = lease.started;
@@ -208,7 +208,7 @@ impl Account {
             self.shared.breaker_notices.record(&lane.config.name, &lane.health, before, after, now);
         }
         if outcome.end == AttemptEnd::Answered {
-            locked(&self.alias.output_length).saw(now, output);
+            locked(&self.alias.output_length).observe(now, output);
         }
         self.shared.write(self.log_row(attempt, numbers, outcome, cost, now));
     }

@@ -101,13 +101,13 @@ pub(crate) struct BreakerNotices(Mutex<VecDeque<String>>);
 impl BreakerNotices {
     /// Adds a line if the breaker opened with the end of an attempt.
     pub fn record(&self, lane: &str, health: &LaneHealth, before: BreakerState, after: BreakerState, now: Tick) {
-        let BreakerState::Open { until, why } = after else { return };
+        let BreakerState::Open { until, blame } = after else { return };
         if matches!(before, BreakerState::Open { .. }) {
             return;
         }
         let cause = health.last_failure().map_or_else(|| "it failed".to_owned(), |failure| failure.summary());
         let mut line = format!("lane {lane} is out of rotation for {}: {cause}", format_seconds(until - now));
-        if why == Blame::Key {
+        if blame == Blame::Key {
             line.push_str(&format!("; correct its key or model under [gateway.lanes.{lane}] and send SIGHUP"));
         }
         let mut lines = locked(&self.0);
@@ -146,7 +146,7 @@ mod tests {
         let (breaker_notices, health) = (BreakerNotices::default(), LaneHealth::default());
         health.record_failure(last_failure("no such key"));
         let now = Tick::ZERO + Span::from_secs(1);
-        let open = BreakerState::Open { until: now + Span::from_millis(599_001), why: Blame::Key };
+        let open = BreakerState::Open { until: now + Span::from_millis(599_001), blame: Blame::Key };
         breaker_notices.record("one", &health, BreakerState::Closed, BreakerState::Closed, now);
         breaker_notices.record("one", &health, BreakerState::Closed, open, now);
         breaker_notices.record("one", &health, open, open, now);

@@ -146,7 +146,7 @@ impl LaneState {
     fn of(snapshot: &LaneSnapshot, now: Tick) -> LaneState {
         let is_full = snapshot.cap.is_some_and(|cap| snapshot.in_flight >= cap);
         match snapshot.breaker {
-            BreakerState::Open { until, why } => LaneState::CoolingDown { left: until - now, why },
+            BreakerState::Open { until, blame } => LaneState::CoolingDown { left: until - now, why: blame },
             BreakerState::HalfOpen { .. } => LaneState::OnTrial,
             BreakerState::Closed if is_full => LaneState::Full,
             BreakerState::Closed => LaneState::Ready,
@@ -197,7 +197,7 @@ fn lanes(plan: &Plan, now: Tick, stats: &StatsSnapshot) -> Vec<LaneStatus> {
             in_flight: snapshot.in_flight,
             cap: snapshot.cap,
             learned_cap: snapshot.learned_cap,
-            failing: snapshot.failing,
+            failing: snapshot.failure_rate,
             expected,
             curve: snapshot.curve,
             stats: stats.lane(&config.name, &config.provider, &config.model).cloned(),
@@ -225,10 +225,10 @@ mod tests {
             learned_cap: None,
             breaker,
             peak_ewma_seconds: 0.0,
-            failing: 0.0,
+            failure_rate: 0.0,
             curve: Vec::new(),
             started: 0,
-            ended_well: 0,
+            succeeded: 0,
             failed: 0,
             cancelled: 0,
         }
@@ -238,7 +238,7 @@ mod tests {
     fn an_open_breaker_takes_precedence_over_a_full_lane() {
         let now = Tick::from_nanos(1_000);
         let until = now + Span::from_secs(3);
-        let open = BreakerState::Open { until, why: Blame::Key };
+        let open = BreakerState::Open { until, blame: Blame::Key };
         assert_eq!(
             LaneState::of(&snapshot(open, 4, Some(4)), now),
             LaneState::CoolingDown { left: Span::from_secs(3), why: Blame::Key }

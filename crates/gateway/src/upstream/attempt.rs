@@ -19,7 +19,7 @@ use tokrate_core::{EventBatch, FailureKind, Oddity, Span, Tick};
 use tokrate_meter::{AttemptRole, Ending, LiveNumbers};
 use tokrate_net::{Client, ConnectionUse, Exchange, Limits, Outgoing};
 use tokrate_probe::{REFUSAL_BYTES_MOST, deliver};
-use tokrate_route::Failed;
+use tokrate_route::AttemptFailure;
 use tokrate_wire::Dialect;
 
 const NO_ROOM: &str = "the gateway buffers as many bytes of answers as its limit `answers_bytes` allows";
@@ -173,12 +173,12 @@ impl Attempt {
     }
 
     /// How it failed. An answer without text that gives a finish reason is no failure.
-    pub fn failure(&self) -> Option<Failed> {
+    pub fn failure(&self) -> Option<AttemptFailure> {
         let measured = self.measured.as_ref()?;
         let failure = measured.failure.as_ref()?;
         let has_reason = measured.finish.is_some() && self.body.borrow().is_good();
         let is_empty_answer = failure.kind == FailureKind::Empty && has_reason;
-        (!is_empty_answer).then_some(Failed { kind: failure.kind, retry_after: failure.retry_after })
+        (!is_empty_answer).then_some(AttemptFailure { kind: failure.kind, retry_after: failure.retry_after })
     }
 
     /// The failure as measured; an answer without text counts as one.

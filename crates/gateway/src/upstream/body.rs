@@ -196,7 +196,7 @@ impl UpstreamBody {
         let embeddings: Embeddings = serde_json::from_slice(&self.ready).unwrap_or_default();
         let input = embeddings.usage.prompt_tokens;
         // Embeddings have no output tokens; the count is zero as soon as the input is known.
-        let usage = Usage { input, ..Usage::default() }.possible();
+        let usage = Usage { input, ..Usage::default() }.plausible();
         (Usage { output: usage.input.map(|_| 0), ..usage }, embeddings.model)
     }
 

@@ -331,7 +331,7 @@ fn never_more_than_one_answer(dialect: Dialect, case: &Case) -> Result<(), TestC
         lane.price = Some(Price { input, output, ..Price::default() });
         lane.token_limits = TokenLimits { output: Some(LONGEST), input: None };
         if *is_drained {
-            lane.loser = LoserPolicy::DrainExact { time_most: Span::from_secs(20), bytes_most: 1 << 20 };
+            lane.loser = LoserPolicy::DrainExact { max_time: Span::from_secs(20), max_bytes: 1 << 20 };
         }
         lane
     });

@@ -90,7 +90,7 @@ fn tokens_and_costs_of_the_log_match_the_engines_ledger() {
     };
     let engines = [engine(2), engine(3)];
     let names = ["one", "two"];
-    let drained = LoserPolicy::DrainExact { time_most: tokrate_core::Span::from_secs(20), bytes_most: 1 << 20 };
+    let drained = LoserPolicy::DrainExact { max_time: tokrate_core::Span::from_secs(20), max_bytes: 1 << 20 };
     for loser in [drained, LoserPolicy::CancelEstimate] {
         let mut lanes: Vec<_> =
             engines.iter().zip(names).map(|(engine, name)| lane(name, engine.address(), SPOKEN)).collect();

@@ -55,7 +55,7 @@ fn a_drained_loser_stays_within_the_time_limit_of_its_call() {
     let quick = Scripted::start(vec![Script::Send(vec![whole("200 OK", &chat_whole("yes"))])]);
     let endless = Scripted::start(vec![Script::SendAndStall(stream_start(&chat_events(&["one"])))]);
     let mut lanes = vec![lane("endless", endless.address, CHAT), lane("quick", quick.address, CHAT)];
-    lanes[0].loser = LoserPolicy::DrainExact { time_most: Span::from_secs(3_600), bytes_most: 1 << 20 };
+    lanes[0].loser = LoserPolicy::DrainExact { max_time: Span::from_secs(3_600), max_bytes: 1 << 20 };
     let mut config = configured(lanes, Mode::Race { lanes: 2 });
     config.limits.total = Span::from_millis(300);
     let mut gateway = TestGateway::start(config);

@@ -16,7 +16,7 @@ use std::rc::Rc;
 use std::task::Poll;
 use tokrate_core::{ChatRequest, Span};
 use tokrate_net::server::{BodyError, ConnectionTap, HeldBody, RequestBody, hold_body};
-use tokrate_sim::{Allowance, Faults, Left, Outcome, Refusal, SimRequest};
+use tokrate_sim::{Allowance, Faults, LimitStatus, Outcome, Refusal, SimRequest};
 use tokrate_wire::{Dialect, Encoder, Routed, ServerTimesField, Shape, decode_request};
 
 const FAULT: &str = "x-tokrate-fault";
@@ -200,7 +200,7 @@ fn refuse_as(dialect: Dialect, refusal: &Refusal) -> Response<AnswerBody> {
 fn add_limits(dialect: Dialect, allowance: Allowance, headers: &mut HeaderMap) {
     let [limit, remaining, reset] = ["x-ratelimit-limit-", "x-ratelimit-remaining-", "x-ratelimit-reset-"];
     for (what, left) in [("requests", allowance.requests), ("tokens", allowance.tokens)] {
-        let Some(Left { limit: per_minute, remaining: rest, reset: wait }) = left else { continue };
+        let Some(LimitStatus { limit: per_minute, remaining: rest, reset: wait }) = left else { continue };
         let mut add = |name: String, value: HeaderValue| {
             headers.insert(HeaderName::try_from(name).expect("letters and dashes"), value);
         };

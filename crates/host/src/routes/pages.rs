@@ -82,7 +82,7 @@ impl Routes {
             json!({
                 "name": format!("models/{name}"),
                 "displayName": name,
-                "outputTokenLimit": served.provider.persona.law.output_tokens_most,
+                "outputTokenLimit": served.provider.persona.law.max_output_tokens,
                 "supportedGenerationMethods": ["generateContent"],
             })
         };

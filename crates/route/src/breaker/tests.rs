@@ -11,12 +11,12 @@ fn breaker() -> Breaker {
     Breaker::new(BreakerConfig::default())
 }
 
-fn open_until(milliseconds: u64, why: Blame) -> BreakerState {
-    BreakerState::Open { until: at(milliseconds), why }
+fn open_until(milliseconds: u64, blame: Blame) -> BreakerState {
+    BreakerState::Open { until: at(milliseconds), blame }
 }
 
 #[test]
-fn every_kind_of_failure_has_somebody_to_blame() {
+fn every_failure_kind_is_assigned() {
     let of = |wanted| -> Vec<&str> {
         FailureKind::ALL.into_iter().filter(|kind| blame(*kind) == wanted).map(FailureKind::name).collect()
     };
@@ -28,7 +28,7 @@ fn every_kind_of_failure_has_somebody_to_blame() {
 }
 
 #[test]
-fn five_failures_in_a_row_open_it_and_a_good_end_between_them_does_not_let_it_come_to_five() {
+fn five_consecutive_failures_open_it_and_a_success_resets_the_count() {
     let mut lane = breaker();
     for time in 0..4 {
         lane.failed(at(time), at(time), Blame::Lane, None);
@@ -43,7 +43,7 @@ fn five_failures_in_a_row_open_it_and_a_good_end_between_them_does_not_let_it_co
 }
 
 #[test]
-fn half_of_the_latest_calls_failing_opens_it_although_others_end_well() {
+fn a_failure_rate_at_the_limit_opens_it() {
     let mut lane = breaker();
     let mut opened_at = None;
     for call in 0..40 {
@@ -59,7 +59,7 @@ fn half_of_the_latest_calls_failing_opens_it_although_others_end_well() {
 }
 
 #[test]
-fn a_wait_that_was_asked_for_is_kept_and_one_that_is_absurd_is_not_believed() {
+fn retry_after_is_honoured_up_to_its_limit() {
     let mut lane = breaker();
     lane.failed(at(0), at(0), Blame::Load, Some(Span::from_secs(30)));
     assert_eq!(lane.state(at(0)), open_until(30_000, Blame::Load));
@@ -75,14 +75,14 @@ fn a_wait_that_was_asked_for_is_kept_and_one_that_is_absurd_is_not_believed() {
 }
 
 #[test]
-fn a_bad_key_puts_the_lane_aside_for_long() {
+fn a_rejected_key_opens_it_for_the_key_cool_down() {
     let mut lane = breaker();
     lane.failed(at(0), at(0), Blame::Key, None);
     assert_eq!(lane.state(at(599_999)), open_until(600_000, Blame::Key));
 }
 
 #[test]
-fn after_the_wait_one_call_tries_it_and_its_first_token_closes_it() {
+fn after_the_cool_down_one_probe_is_allowed_and_its_first_token_closes_it() {
     let mut lane = breaker();
     lane.failed(at(0), at(0), Blame::Load, None);
     assert_eq!(lane.state(at(2_000)), BreakerState::HalfOpen { probing: false });
@@ -99,7 +99,7 @@ fn after_the_wait_one_call_tries_it_and_its_first_token_closes_it() {
 }
 
 #[test]
-fn each_try_that_fails_doubles_the_wait_up_to_its_bound_and_a_good_end_forgets_it() {
+fn each_failed_probe_doubles_the_wait_up_to_its_limit_and_a_success_resets_it() {
     let mut lane = breaker();
     let mut now = 0;
     let mut waits = Vec::new();
@@ -118,7 +118,7 @@ fn each_try_that_fails_doubles_the_wait_up_to_its_bound_and_a_good_end_forgets_i
 }
 
 #[test]
-fn fewer_than_half_of_the_latest_calls_failing_leave_it_closed() {
+fn a_failure_rate_below_the_limit_leaves_it_closed() {
     let outcomes = |failures: u64, calls: u64| {
         let mut lane = breaker();
         for call in 0..calls {
@@ -138,7 +138,7 @@ fn fewer_than_half_of_the_latest_calls_failing_leave_it_closed() {
 }
 
 #[test]
-fn a_try_that_fails_by_the_lanes_fault_opens_it_again_and_is_followed_by_another_try() {
+fn a_failed_probe_opens_it_again_and_another_probe_follows() {
     let mut lane = breaker();
     lane.failed(at(0), at(0), Blame::Load, None);
     assert_eq!(lane.open_since(), Some(at(0)));
@@ -153,7 +153,7 @@ fn a_try_that_fails_by_the_lanes_fault_opens_it_again_and_is_followed_by_another
 }
 
 #[test]
-fn a_failure_of_a_call_that_was_under_way_when_it_opened_does_not_double_the_wait() {
+fn a_failure_of_a_call_in_flight_when_it_opened_does_not_double_the_wait() {
     let mut lane = breaker();
     lane.failed(at(0), at(0), Blame::Load, None);
     lane.failed(at(10), at(0), Blame::Load, None);
@@ -166,7 +166,7 @@ fn a_failure_of_a_call_that_was_under_way_when_it_opened_does_not_double_the_wai
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
     #[test]
-    fn clients_and_good_ends_never_open_it(script in proptest::collection::vec((0..4u8, 0..5_000u64), 0..200)) {
+    fn client_errors_and_successes_never_open_it(script in proptest::collection::vec((0..4u8, 0..5_000u64), 0..200)) {
         let (mut lane, mut now) = (breaker(), 0);
         for (what, passes) in script {
             now += passes;

@@ -1,4 +1,4 @@
-//! Tests of the budget: shares, bursts, dollars, and calls at once.
+//! Tests of the budget: shares, bursts, dollars, and concurrent calls.
 
 use super::*;
 use proptest::prelude::*;
@@ -11,33 +11,33 @@ fn budget(config: BudgetConfig) -> Budget {
     Budget::new(config)
 }
 
-fn dollars(most: f64) -> BudgetConfig {
-    BudgetConfig { extra_share: 1.0, burst: 1e9, max_extra_usd_per_hour: Some(most), ..BudgetConfig::default() }
+fn dollars(limit: f64) -> BudgetConfig {
+    BudgetConfig { extra_share: 1.0, burst: 1e9, max_extra_usd_per_hour: Some(limit), ..BudgetConfig::default() }
 }
 
 #[test]
-fn ten_calls_earn_one_extra_request_and_a_burst_is_the_most_that_is_saved_up() {
+fn ten_calls_earn_one_extra_request_up_to_one_burst() {
     let mut budget = budget(BudgetConfig::default());
     assert!(!budget.permits(at(0), None), "nothing before the first call");
-    (0..9).for_each(|_| budget.call());
+    (0..9).for_each(|_| budget.on_call());
     assert!(!budget.permits(at(0), None));
-    budget.call();
+    budget.on_call();
     assert!(budget.reserve(at(0), None).is_some() && !budget.permits(at(0), None));
-    (0..1_000).for_each(|_| budget.call());
-    let granted: Vec<Reserved> = (0..20).map_while(|_| budget.reserve(at(0), None)).collect();
+    (0..1_000).for_each(|_| budget.on_call());
+    let granted: Vec<ExtraReservation> = (0..20).map_while(|_| budget.reserve(at(0), None)).collect();
     assert_eq!(granted.len(), 10);
-    granted.into_iter().take(1).for_each(|reserved| budget.give_back(reserved));
+    granted.into_iter().take(1).for_each(|reserved| budget.release(reserved));
     assert!(budget.permits(at(0), None));
 }
 
 #[test]
-fn dollars_of_requests_under_way_are_held_and_the_hour_slides() {
+fn dollars_of_requests_in_flight_are_reserved_and_the_hour_slides() {
     let mut budget = budget(dollars(1.0));
-    (0..10).for_each(|_| budget.call());
+    (0..10).for_each(|_| budget.on_call());
     let first = budget.reserve(at(0), Some(0.6)).expect("within the limit");
     assert!(budget.reserve(at(0), Some(0.6)).is_none(), "two at once would overshoot");
     assert!(!budget.permits(at(0), None), "of unknown cost");
-    budget.spent(at(10), first, 0.5);
+    budget.settle_extra(at(10), first, 0.5);
     assert!(budget.permits(at(10), Some(0.5)) && !budget.permits(at(10), Some(0.51)));
     assert!(!budget.permits(at(3_599), Some(0.51)), "the hour is not over");
     assert!(budget.permits(at(3_660), Some(1.0)), "an hour and its minute later");
@@ -45,34 +45,34 @@ fn dollars_of_requests_under_way_are_held_and_the_hour_slides() {
 }
 
 #[test]
-fn what_was_granted_and_never_sent_frees_its_place_and_its_dollars() {
+fn a_released_reservation_frees_its_place_and_its_dollars() {
     let mut budget = budget(dollars(1.0));
-    (0..2).for_each(|_| budget.call());
+    (0..2).for_each(|_| budget.on_call());
     assert_eq!(budget.level(), 2.0);
     let unsent = budget.reserve(at(0), Some(0.75)).expect("within the limit");
     assert_eq!((budget.level(), budget.reserved_usd()), (1.0, 0.75));
     assert!(!budget.permits(at(0), Some(0.5)));
-    budget.give_back(unsent);
+    budget.release(unsent);
     assert_eq!((budget.level(), budget.reserved_usd()), (2.0, 0.0));
     assert!(budget.permits(at(0), Some(1.0)) && !budget.permits(at(0), Some(1.01)));
 }
 
 #[test]
-fn extra_dollars_keep_their_share_of_what_the_calls_cost_anyway() {
+fn extra_dollars_keep_to_their_share_of_the_regular_cost() {
     let config =
         BudgetConfig { extra_share: 1.0, burst: 100.0, max_extra_cost_pct: Some(5.0), ..BudgetConfig::default() };
     let mut budget = budget(config);
-    (0..10).for_each(|_| budget.call());
+    (0..10).for_each(|_| budget.on_call());
     assert!(!budget.permits(at(0), Some(0.01)), "nothing was paid yet");
-    budget.paid(at(0), 1.0);
+    budget.record_regular(at(0), 1.0);
     let reserved = budget.reserve(at(1), Some(0.05)).expect("five in a hundred");
     assert!(!budget.permits(at(1), Some(0.001)));
-    budget.spent(at(2), reserved, 0.01);
+    budget.settle_extra(at(2), reserved, 0.01);
     assert!(budget.permits(at(2), Some(0.04)));
 }
 
 #[test]
-fn a_clock_that_jumps_back_or_far_ahead_does_not_free_what_was_spent_within_the_hour() {
+fn a_clock_jump_does_not_free_what_was_spent_within_the_hour() {
     let mut sum = HourlySum::default();
     sum.add(at(7_200), 1.0);
     sum.add(at(60), 1.0);
@@ -85,7 +85,7 @@ fn a_clock_that_jumps_back_or_far_ahead_does_not_free_what_was_spent_within_the_
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
     #[test]
-    fn neither_the_share_nor_the_dollars_of_any_hour_are_exceeded(
+    fn neither_the_share_nor_the_dollars_per_hour_are_exceeded(
         share in 0.0..0.5f64,
         burst in 1.0..8.0f64,
         script in proptest::collection::vec((any::<bool>(), 0..900u64, 0..40u32), 1..200),
@@ -93,18 +93,18 @@ proptest! {
         let config = BudgetConfig { extra_share: share, burst, max_extra_usd_per_hour: Some(1.0), ..BudgetConfig::default() };
         let mut budget = budget(config);
         let (mut now, mut calls, mut extra) = (0, 0u32, 0u32);
-        let mut open: Vec<(Reserved, f64)> = Vec::new();
+        let mut open: Vec<(ExtraReservation, f64)> = Vec::new();
         let mut paid: Vec<(u64, f64)> = Vec::new();
         for (asks, passes, cents) in script {
             now += passes;
             calls += 1;
-            budget.call();
+            budget.on_call();
             let usd = f64::from(cents) / 100.0;
             if asks && let Some(reserved) = budget.reserve(at(now), Some(usd)) {
                 extra += 1;
                 open.push((reserved, usd));
             } else if let Some((reserved, usd)) = open.pop() {
-                budget.spent(at(now), reserved, usd);
+                budget.settle_extra(at(now), reserved, usd);
                 paid.push((now, usd));
             }
             prop_assert!(f64::from(extra) <= f64::from(calls) * share + 1e-6);
@@ -116,30 +116,30 @@ proptest! {
 }
 
 #[test]
-fn a_hedge_that_wins_costs_what_the_first_one_cost() {
+fn if_the_hedge_wins_the_regular_attempt_counts_as_extra() {
     let mut budget = budget(BudgetConfig { max_extra_cost_pct: Some(50.0), ..dollars(1.0) });
-    (0..10).for_each(|_| budget.call());
-    budget.paid(at(0), 1.0);
+    (0..10).for_each(|_| budget.on_call());
+    budget.record_regular(at(0), 1.0);
     let hedge = budget.reserve(at(0), extra_usd(Some(0.1), [Some(0.4)].into_iter())).expect("within the limits");
     // The first one, which is dearer, may lose: so much is held.
     assert!(!budget.permits(at(0), Some(0.2)) && budget.permits(at(0), Some(0.1)));
-    budget.settle(at(1), None, 0.3, Stood::Lost);
-    budget.settle(at(1), Some(hedge), 0.1, Stood::Won);
+    budget.settle(at(1), None, 0.3, AttemptResult::Lost);
+    budget.settle(at(1), Some(hedge), 0.1, AttemptResult::Won);
     assert_eq!(budget.extra_usd_last_hour(at(1)), 0.3);
     // 1.1 dollars went to winners, so that half of it less 0.3 is left.
     assert!(budget.permits(at(1), Some(0.249)) && !budget.permits(at(1), Some(0.251)));
 }
 
 #[test]
-fn what_failed_or_was_left_is_extra_only_if_it_was_granted() {
+fn failed_and_abandoned_attempts_are_extra_only_with_a_reservation() {
     let mut budget = budget(dollars(10.0));
-    (0..10).for_each(|_| budget.call());
+    (0..10).for_each(|_| budget.on_call());
     let mut reserved = || budget.reserve(at(0), Some(0.5));
     let (failed, lost) = (reserved(), reserved());
-    budget.settle(at(1), None, 4.0, Stood::Neither);
-    budget.settle(at(1), None, 2.0, Stood::Won);
-    budget.settle(at(1), failed, 0.25, Stood::Neither);
-    budget.settle(at(1), lost, 0.5, Stood::Lost);
+    budget.settle(at(1), None, 4.0, AttemptResult::Neither);
+    budget.settle(at(1), None, 2.0, AttemptResult::Won);
+    budget.settle(at(1), failed, 0.25, AttemptResult::Neither);
+    budget.settle(at(1), lost, 0.5, AttemptResult::Lost);
     assert_eq!(budget.extra_usd_last_hour(at(1)), 0.75);
 }
 
@@ -148,7 +148,7 @@ proptest! {
 
     /// Whoever of a race wins: what is held is enough for all others.
     #[test]
-    fn what_is_held_is_enough_whoever_wins(costs in proptest::collection::vec(0.0_f64..1.0, 2..6), winner in 0usize..6) {
+    fn the_reservation_suffices_whoever_wins(costs in proptest::collection::vec(0.0_f64..1.0, 2..6), winner in 0usize..6) {
         let winner = winner % costs.len();
         let held: f64 = (1..costs.len())
             .map(|place| {

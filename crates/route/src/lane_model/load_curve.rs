@@ -1,60 +1,60 @@
-//! A quantity against the calls in flight: a law fitted to all samples, bent to what was seen near the load in question.
+//! A quantity as a function of the calls in flight: a scaling law fitted to all samples, corrected by the samples near the
+//! load in question.
 //!
-//! It refuses to know what the quantity is. Invariant: it does not fall with load beyond what was seen, and it is `None` until
-//! there is a sample.
+//! Invariant: it does not fall with load beyond what was observed, and is `None` until there is a sample.
 //!
-//! The law is that of the Universal Scalability Law for time per token, `c0 + c1 (n - 1) + c2 n (n - 1)` with no coefficient
-//! below zero: linear in its coefficients, so that it is kept as fading sums and solved at once.
+//! The law is the Universal Scalability Law for time per token, `c0 + c1 (n - 1) + c2 n (n - 1)` with non-negative
+//! coefficients. It is linear in them, so decaying sums and a small linear system are enough.
 
-use crate::decay::left_after;
+use crate::decay::decay_factor;
 use tokrate_core::{Span, Tick};
 
-/// Contention that is assumed where nothing is known: each further call makes all of them so much slower.
+/// Contention assumed without data: each further call slows all of them down by this share.
 const ASSUMED_CONTENTION: f64 = 0.02;
-/// So many samples' worth of belief that the law has no more than that, at the loads of [`PRIOR_LOAD`].
+/// Prior weight (in samples) for that contention, placed at a load of [`PRIOR_LOAD`].
 const PRIOR_WEIGHT: f64 = 0.5;
 const PRIOR_LOAD: f64 = 8.0;
-/// Cells of an octave of load, and how many there are: up to 2,000 calls in flight.
-const PER_OCTAVE: f64 = 4.0;
-const CELLS: usize = 45;
-/// What was seen at a load says something of loads up to half an octave from it.
-const REACH: usize = 2;
+/// Bins per octave of load, and their number: up to about 2,000 calls in flight.
+const BINS_PER_OCTAVE: f64 = 4.0;
+const BINS: usize = 45;
+/// Samples count for loads up to half an octave away.
+const SMOOTHING_BINS: usize = 2;
 
 #[derive(Clone, Debug)]
 pub(crate) struct LoadCurve {
     half_life: Span,
-    /// Weight of the law, in samples, against what was seen near a load.
+    /// Weight of the law, in samples, against samples near a load.
     law_weight: f64,
-    /// What a sample of that tick weighs is 1; a later one weighs more instead of the earlier ones less, so that a look-up needs
+    /// A sample at this tick weighs 1; later ones weigh more instead of the earlier ones less, so that a lookup needs
     /// no powers.
     reference: Tick,
-    /// What the latest sample weighs.
+    /// Weight of the latest sample.
     scale: f64,
-    /// Sums of the products of the law's terms, upper triangle by rows.
+    /// Normal equations of the law: sums of products of its terms, upper triangle by rows.
     products: [f64; 6],
-    /// Sums of the terms times the quantity.
+    /// Right-hand side of the normal equations: sums of terms times values.
     right: [f64; 3],
     weight: f64,
     law: [f64; 3],
-    /// The highest load that was seen.
-    load_most: f64,
-    cells: [Cell; CELLS],
+    /// The highest load observed.
+    max_load: f64,
+    bins: [Bin; BINS],
 }
 
-/// What was seen at loads of one range.
+/// Samples of one range of loads.
 #[derive(Clone, Copy, Debug, Default)]
-struct Cell {
+struct Bin {
     weight: f64,
     load: f64,
-    /// Of `load`, to the base of two.
-    octave: f64,
+    /// Binary logarithm of `load`.
+    log2_load: f64,
     value: f64,
-    /// By how much of the law's value it departs from the law.
-    bend: f64,
+    /// Deviation from the law, relative to its value.
+    residual: f64,
 }
 
-/// Half-lives after which the scale is begun anew.
-const HALVES_MOST: f64 = 40.0;
+/// Weights are rescaled after this many half-lives, long before they overflow.
+const MAX_HALF_LIVES: f64 = 40.0;
 
 impl LoadCurve {
     pub fn new(half_life: Span, law_weight: f64) -> LoadCurve {
@@ -67,14 +67,14 @@ impl LoadCurve {
             right: [0.0; 3],
             weight: 0.0,
             law: [0.0; 3],
-            load_most: 1.0,
-            cells: [Cell::default(); CELLS],
+            max_load: 1.0,
+            bins: [Bin::default(); BINS],
         }
     }
 
     pub fn add(&mut self, now: Tick, load: f64, value: f64, weight: f64) {
         let load = load.max(1.0);
-        self.load_most = self.load_most.max(load);
+        self.max_load = self.max_load.max(load);
         self.rescale(now);
         let weight = weight * self.scale;
         let [one, first, second] = terms(load);
@@ -82,73 +82,73 @@ impl LoadCurve {
         self.products.iter_mut().zip(products).for_each(|(sum, product)| *sum += weight * product);
         self.right.iter_mut().zip([one, first, second]).for_each(|(sum, term)| *sum += weight * term * value);
         self.weight += weight;
-        let cell = &mut self.cells[cell_of(load.log2())];
-        let held = cell.weight;
-        cell.weight += weight;
-        cell.load = (cell.load * held + load * weight) / cell.weight;
-        cell.value = (cell.value * held + value * weight) / cell.weight;
-        cell.octave = cell.load.log2();
+        let bin = &mut self.bins[bin_of(load.log2())];
+        let held = bin.weight;
+        bin.weight += weight;
+        bin.load = (bin.load * held + load * weight) / bin.weight;
+        bin.value = (bin.value * held + value * weight) / bin.weight;
+        bin.log2_load = bin.load.log2();
         self.law = self.solve();
-        // Here and not at every look-up, of which there are many more.
-        for place in 0..CELLS {
-            let Cell { weight, load, value, .. } = self.cells[place];
+        // Here and not at lookup, which is far more frequent.
+        for place in 0..BINS {
+            let Bin { weight, load, value, .. } = self.bins[place];
             if weight > 0.0 {
-                self.cells[place].bend = value / self.law_at(load) - 1.0;
+                self.bins[place].residual = value / self.law_at(load) - 1.0;
             }
         }
     }
 
-    /// Samples' worth of knowledge now.
+    /// Total weight now, in samples.
     pub fn weight(&self, now: Tick) -> f64 {
-        self.weight * left_after(now.since(self.reference), self.half_life)
+        self.weight * decay_factor(now.since(self.reference), self.half_life)
     }
 
-    /// The quantity at a load.
+    /// The value at a load.
     pub fn value(&self, load: f64) -> Option<f64> {
         let load = load.max(1.0);
         self.value_at(load, load.log2())
     }
 
-    /// The same for a load of at least 1 whose logarithm to the base of two is known.
-    pub fn value_at(&self, load: f64, octave: f64) -> Option<f64> {
+    /// The value at a load of at least 1 whose binary logarithm is known.
+    pub fn value_at(&self, load: f64, log2_load: f64) -> Option<f64> {
         if self.weight <= 0.0 {
             return None;
         }
-        let middle = cell_of(octave);
-        let (mut weights, mut bend) = (self.law_weight * self.scale, 0.0);
-        for cell in &self.cells[middle.saturating_sub(REACH)..(middle + REACH + 1).min(CELLS)] {
-            let near = 1.0 - (octave - cell.octave).abs() * (PER_OCTAVE / REACH as f64);
-            if cell.weight > 0.0 && near > 0.0 {
-                // Relative to the law, so that a bend at one load means as much at another.
-                weights += near * cell.weight;
-                bend += near * cell.weight * cell.bend;
+        let centre = bin_of(log2_load);
+        let (mut weights, mut residual) = (self.law_weight * self.scale, 0.0);
+        for bin in &self.bins[centre.saturating_sub(SMOOTHING_BINS)..(centre + SMOOTHING_BINS + 1).min(BINS)] {
+            let near = 1.0 - (log2_load - bin.log2_load).abs() * (BINS_PER_OCTAVE / SMOOTHING_BINS as f64);
+            if bin.weight > 0.0 && near > 0.0 {
+                // Relative to the law, so that residuals at different loads are comparable.
+                weights += near * bin.weight;
+                residual += near * bin.weight * bin.residual;
             }
         }
-        Some(self.law_at(load) * (1.0 + bend / weights))
+        Some(self.law_at(load) * (1.0 + residual / weights))
     }
 
-    /// Brings the scale to what a sample of now weighs.
+    /// Updates the weight of a sample at `now`.
     fn rescale(&mut self, now: Tick) {
-        let halves = now.since(self.reference).as_nanos() as f64 / self.half_life.as_nanos().max(1) as f64;
-        if halves <= HALVES_MOST {
-            self.scale = self.scale.max(halves.exp2());
+        let half_lives = now.since(self.reference).as_nanos() as f64 / self.half_life.as_nanos().max(1) as f64;
+        if half_lives <= MAX_HALF_LIVES {
+            self.scale = self.scale.max(half_lives.exp2());
             return;
         }
-        let left = (-halves).exp2();
+        let left = (-half_lives).exp2();
         self.products.iter_mut().chain(&mut self.right).for_each(|sum| *sum *= left);
-        self.cells.iter_mut().for_each(|cell| cell.weight *= left);
+        self.bins.iter_mut().for_each(|bin| bin.weight *= left);
         self.weight *= left;
         (self.reference, self.scale) = (now, 1.0);
     }
 
     fn law_at(&self, load: f64) -> f64 {
-        // Far beyond what was seen, throughput is taken to stay as it is.
-        let within = load.min(2.0 * self.load_most);
+        // Far beyond the observed loads, throughput is assumed to stay constant.
+        let within = load.min(2.0 * self.max_load);
         let law: f64 = self.law.iter().zip(terms(within)).map(|(factor, term)| factor * term).sum();
         law.max(1e-9) * (load / within)
     }
 
-    /// The law's coefficients by least squares: of all three terms, or of as many as give none below zero.
+    /// Least-squares coefficients of the law, of as many terms as give no negative one.
     fn solve(&self) -> [f64; 3] {
         let [p00, p01, p02, p11, p12, p22] = self.products;
         let prior = |term: f64| PRIOR_WEIGHT * self.scale * term * term;
@@ -165,7 +165,7 @@ impl LoadCurve {
         if fits(c0, c1, c2) {
             return [c0, c1, c2];
         }
-        // Without the square, or without the line.
+        // Without the quadratic term, or without the linear one.
         for (p0, pp, r, square) in [(p01, p11, r1, false), (p02, p22, r2, true)] {
             let determinant = p00 * pp - p0 * p0;
             let c0 = (pp * r0 - p0 * r) / determinant;
@@ -175,22 +175,22 @@ impl LoadCurve {
                 return [c0, c1, c2];
             }
         }
-        // It seems to fall with load: then it is flat.
-        let weight: f64 = self.cells.iter().map(|cell| cell.weight).sum();
-        let sum: f64 = self.cells.iter().map(|cell| cell.weight * cell.value).sum();
+        // A value that seems to fall with load is taken as constant.
+        let weight: f64 = self.bins.iter().map(|bin| bin.weight).sum();
+        let sum: f64 = self.bins.iter().map(|bin| bin.weight * bin.value).sum();
         let mean = sum / weight;
         [mean, -ASSUMED_CONTENTION * mean, 0.0]
     }
 }
 
-/// The law's terms. The first one carries the contention that is assumed, so that the second one is what departs from it.
+/// Terms of the law. The first includes the assumed contention, so that the second measures the deviation from it.
 fn terms(load: f64) -> [f64; 3] {
     [1.0 + ASSUMED_CONTENTION * (load - 1.0), load - 1.0, load * (load - 1.0)]
 }
 
-/// The cell of a load's logarithm.
-fn cell_of(octave: f64) -> usize {
-    ((octave * PER_OCTAVE + 0.5) as usize).min(CELLS - 1)
+/// The bin of a load, by its logarithm.
+fn bin_of(log2_load: f64) -> usize {
+    ((log2_load * BINS_PER_OCTAVE + 0.5) as usize).min(BINS - 1)
 }
 
 #[cfg(test)]
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_law_of_three_terms_is_bent_to_what_was_seen_nearby() {
+    fn a_law_of_three_terms_is_corrected_by_nearby_samples() {
         let samples = [
             (0, 1.0, 10.0, 1.0),
             (10, 2.0, 11.2, 2.0),
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_law_without_a_square_is_a_line() {
+    fn a_law_with_a_negative_quadratic_term_is_linear() {
         let samples = [(0, 1.0, 10.0, 1.0), (20, 4.0, 13.0, 1.0), (40, 16.0, 20.0, 1.0), (60, 64.0, 38.0, 1.0)];
         let values = [
             (1.0, 11.632663816),
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_law_whose_line_would_fall_is_a_square() {
+    fn a_law_with_a_negative_linear_term_is_fitted_without_it() {
         let samples = [(0, 1.0, 10.0, 1.0), (0, 2.0, 9.6, 2.0), (0, 8.0, 4.5, 4.0), (30, 32.0, 15.0, 0.1)];
         let values = [
             (1.0, 7.13932287286),
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_law_that_would_fall_with_load_is_flat() {
+    fn a_law_that_would_fall_with_load_is_constant() {
         let samples = [(0, 1.0, 10.0, 1.0), (30, 8.0, 7.0, 1.0), (60, 32.0, 4.0, 3.0)];
         let values = [
             (1.0, 6.17384176061),
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn loads_are_told_apart_by_cells_of_a_quarter_of_an_octave_and_reach_two_of_them() {
+    fn bins_are_a_quarter_of_an_octave_wide_and_smoothing_reaches_two_of_them() {
         let samples = [
             (0, 1.0, 10.0, 1.0),
             (0, 1.19, 12.0, 1.0),
@@ -329,13 +329,13 @@ mod tests {
     }
 
     #[test]
-    fn less_contention_than_is_assumed_is_believed() {
+    fn less_contention_than_assumed_can_be_learned() {
         let samples = [1.0, 4.0, 16.0, 64.0].map(|load| (0, load, 10.0 + 0.1 * (load - 1.0), 5.0));
         expect(&samples, &[(1.0, 9.99775531401), (4.0, 10.2979845967), (10.0, 10.8945510676), (64.0, 16.3025702511)]);
     }
 
     #[test]
-    fn a_lane_that_was_not_asked_for_a_long_time_begins_anew() {
+    fn after_a_long_pause_old_samples_do_not_count() {
         let curve = curve(&[(0, 1.0, 50.0, 1.0), (2_000 * 60, 1.0, 10.0, 1.0)]);
         assert!(curve.value(1.0).is_some_and(|value| (value - 10.0).abs() < 1e-9), "{:?}", curve.value(1.0));
         assert!((curve.weight(at(2_000 * 60)) - 1.0).abs() < 1e-9);

@@ -1,10 +1,10 @@
-//! Tests of a lane's model: laws that are known, found again from noisy samples.
+//! Tests of the lane model: known laws are recovered from noisy samples.
 
 use super::*;
 use proptest::prelude::*;
 use tokrate_core::Rng;
 
-mod worked;
+mod reference;
 
 fn at(seconds: u64) -> Tick {
     Tick::from_nanos(seconds * 1_000_000_000)
@@ -31,8 +31,8 @@ fn taught(loads: &[u32], samples: usize, noise: f64) -> LaneModel {
         let n = loads[sample % loads.len()];
         let prompt = 100 + rng.below(3_000);
         let ttft = Span::from_secs_f64(true_ttft(prompt, n) * rng.log_normal(noise));
-        model.saw_ttft(at(sample as u64 / 4), prompt, f64::from(n), ttft);
-        model.saw_speed(at(sample as u64 / 4), f64::from(n), true_speed(n) / rng.log_normal(noise), 300);
+        model.observe_ttft(at(sample as u64 / 4), prompt, f64::from(n), ttft);
+        model.observe_speed(at(sample as u64 / 4), f64::from(n), true_speed(n) / rng.log_normal(noise), 300);
     }
     model
 }
@@ -42,12 +42,12 @@ fn off(is: f64, should: f64) -> f64 {
 }
 
 #[test]
-fn what_was_never_seen_is_unknown_and_what_was_seen_long_ago_is_so_again() {
+fn without_recent_samples_nothing_is_known() {
     let mut model = model();
     assert_eq!(model.expect(at(0), 100, 1), None);
-    model.saw_ttft(at(0), 100, 1.0, Span::from_millis(300));
+    model.observe_ttft(at(0), 100, 1.0, Span::from_millis(300));
     assert_eq!(model.expect(at(0), 100, 1), None, "no speed yet");
-    model.saw_speed(at(0), 1.0, 80.0, 300);
+    model.observe_speed(at(0), 1.0, 80.0, 300);
     let known = model.expect(at(0), 100, 1).expect("one sample of each");
     assert!(off(known.ttft.as_secs_f64(), 0.3) < 0.01 && off(known.speed, 80.0) < 0.01, "{known:?}");
     assert!(model.expect(at(300), 100, 1).expect("half of it").weight < 0.51);
@@ -55,7 +55,7 @@ fn what_was_never_seen_is_unknown_and_what_was_seen_long_ago_is_so_again() {
 }
 
 #[test]
-fn a_law_is_found_again_from_noisy_samples_at_all_loads() {
+fn a_known_law_is_recovered_from_noisy_samples() {
     let model = taught(&[1, 2, 3, 5, 8, 12, 16, 20, 26, 32], 2_000, 0.3);
     for n in [1, 2, 4, 8, 16, 32] {
         let found = model.expect(at(500), 1_000, n).expect("taught");
@@ -74,7 +74,7 @@ fn a_law_is_found_again_from_noisy_samples_at_all_loads() {
 }
 
 #[test]
-fn from_few_loads_it_is_carried_on_to_others_without_getting_faster() {
+fn extrapolation_from_few_loads_never_gets_faster() {
     for loads in [&[1][..], &[1, 2], &[6, 7, 8]] {
         let model = taught(loads, 200, 0.1);
         let speed = |n| model.expect(at(50), 1_000, n).expect("taught").speed;
@@ -86,25 +86,25 @@ fn from_few_loads_it_is_carried_on_to_others_without_getting_faster() {
 }
 
 #[test]
-fn a_call_costs_all_of_them_its_own_time_where_load_changes_nothing_and_far_more_where_it_only_slows() {
+fn the_marginal_cost_is_the_own_time_without_contention_and_far_more_under_saturation() {
     let (mut flat, mut full) = (model(), model());
     for second in 0..400u32 {
         let n = 1 + second % 40;
         for (model, speed) in [(&mut flat, 100.0), (&mut full, 800.0 / f64::from(n.max(8)))] {
-            model.saw_ttft(at(u64::from(second)), 100, f64::from(n), Span::from_millis(200));
-            model.saw_speed(at(u64::from(second)), f64::from(n), speed, 300);
+            model.observe_ttft(at(u64::from(second)), 100, f64::from(n), Span::from_millis(200));
+            model.observe_speed(at(u64::from(second)), f64::from(n), speed, 300);
         }
     }
-    let shared = |model: &LaneModel, n| model.shared_seconds(at(400), 100, 200.0, n).expect("taught");
+    let shared = |model: &LaneModel, n| model.marginal_seconds(at(400), 100, 200.0, n).expect("taught");
     let own = |model: &LaneModel, n| model.expect(at(400), 100, n).expect("taught").completion_seconds(200.0);
     assert!(shared(&flat, 20) < own(&flat, 20) * 1.5, "{} of {}", shared(&flat, 20), own(&flat, 20));
     assert!(shared(&full, 4) < own(&full, 4) * 2.0, "{} of {}", shared(&full, 4), own(&full, 4));
     assert!(shared(&full, 30) > own(&full, 30) * 4.9, "{} of {}", shared(&full, 30), own(&full, 30));
-    assert_eq!(model().shared_seconds(at(0), 1, 1.0, 1), None);
+    assert_eq!(model().marginal_seconds(at(0), 1, 1.0, 1), None);
 }
 
 #[test]
-fn quantiles_follow_the_spread() {
+fn quantiles_follow_the_distribution() {
     let model = taught(&[2], 3_000, 0.8);
     let found = model.expect(at(750), 1_000, 2).expect("taught");
     // Log-normal with a coefficient of variation of 0.8: median 0.781 of the mean, 90th percentile 1.927 of it.
@@ -116,14 +116,14 @@ fn quantiles_follow_the_spread() {
 }
 
 #[test]
-fn requests_that_were_given_up_do_not_make_a_lane_look_quicker() {
+fn cancelled_requests_do_not_make_a_lane_look_faster() {
     let (mut cut, mut whole, mut rng) = (model(), model(), Rng::root(8));
     for sample in 0..2_000 {
         let seconds = rng.log_normal(1.5);
-        whole.saw_ttft(at(sample / 8), 0, 1.0, Span::from_secs_f64(seconds));
+        whole.observe_ttft(at(sample / 8), 0, 1.0, Span::from_secs_f64(seconds));
         match seconds > 2.0 {
-            true => cut.gave_up(at(sample / 8), 0, 1.0, Span::from_secs(2)),
-            false => cut.saw_ttft(at(sample / 8), 0, 1.0, Span::from_secs_f64(seconds)),
+            true => cut.observe_cancelled(at(sample / 8), 0, 1.0, Span::from_secs(2)),
+            false => cut.observe_ttft(at(sample / 8), 0, 1.0, Span::from_secs_f64(seconds)),
         }
     }
     let p90 = |model: &LaneModel| model.ttft_p90(at(250), 0, 1, 10.0).expect("taught").as_secs_f64();
@@ -132,21 +132,21 @@ fn requests_that_were_given_up_do_not_make_a_lane_look_quicker() {
 }
 
 #[test]
-fn a_lane_that_slows_down_is_followed_within_seconds_and_recovers_as_fast() {
+fn a_slowdown_is_tracked_within_seconds_and_so_is_the_recovery() {
     let mut model = taught(&[4], 1_200, 0.1);
     let speed = |model: &LaneModel, now| model.expect(at(now), 1_000, 4).expect("taught").speed;
     for sample in 0..60 {
-        model.saw_speed(at(300 + sample / 4), 4.0, true_speed(4) / 2.0, 300);
+        model.observe_speed(at(300 + sample / 4), 4.0, true_speed(4) / 2.0, 300);
     }
     assert!(speed(&model, 315) < true_speed(4) * 0.65, "{}", speed(&model, 315));
     for sample in 0..160 {
-        model.saw_speed(at(315 + sample / 4), 4.0, true_speed(4), 300);
+        model.observe_speed(at(315 + sample / 4), 4.0, true_speed(4), 300);
     }
     assert!(off(speed(&model, 355), true_speed(4)) < 0.1, "{}", speed(&model, 355));
 }
 
 #[test]
-fn a_curve_that_was_measured_before_is_known_at_once_and_outweighed_by_what_is_seen() {
+fn a_measured_curve_is_used_at_once_and_outweighed_by_live_samples() {
     let mut model = model();
     let point = |in_flight| CurvePoint {
         in_flight,
@@ -163,8 +163,8 @@ fn a_curve_that_was_measured_before_is_known_at_once_and_outweighed_by_what_is_s
         assert!(known.ttft_p90 > known.ttft_p50);
     }
     for second in 0..300 {
-        model.saw_speed(at(second), 4.0, 30.0, 300);
-        model.saw_ttft(at(second), 1_000, 4.0, Span::from_millis(400));
+        model.observe_speed(at(second), 4.0, 30.0, 300);
+        model.observe_ttft(at(second), 1_000, 4.0, Span::from_millis(400));
     }
     assert!(off(model.expect(at(300), 1_000, 4).expect("seen").speed, 30.0) < 0.1);
     model.learn(at(300), &[CurvePoint { n: 0, output_speed: 0.0, ..point(1) }]);
@@ -173,7 +173,7 @@ fn a_curve_that_was_measured_before_is_known_at_once_and_outweighed_by_what_is_s
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
     #[test]
-    fn whatever_it_sees_it_expects_something_finite_and_positive(
+    fn expectations_are_finite_and_positive_for_any_input(
         samples in proptest::collection::vec((0..40u64, 1..300u32, 1..1_000_000u64, 0..90_000u64, 1e-3..1e6f64), 1..80),
         in_flight in 0..5_000u32,
     ) {
@@ -182,10 +182,10 @@ proptest! {
             now += passes;
             let load = f64::from(n);
             match microseconds % 3 {
-                0 => model.gave_up(at(now), prompt, load, Span::from_micros(microseconds)),
-                _ => model.saw_ttft(at(now), prompt, load, Span::from_micros(microseconds)),
+                0 => model.observe_cancelled(at(now), prompt, load, Span::from_micros(microseconds)),
+                _ => model.observe_ttft(at(now), prompt, load, Span::from_micros(microseconds)),
             }
-            model.saw_speed(at(now), load, speed, 200);
+            model.observe_speed(at(now), load, speed, 200);
             if let Some(expected) = model.expect(at(now), prompt, in_flight) {
                 prop_assert!(expected.speed.is_finite() && expected.speed > 0.0, "{expected:?}");
                 prop_assert!(expected.ttft > Span::ZERO && expected.ttft < Span::MAX, "{expected:?}");
@@ -196,19 +196,19 @@ proptest! {
     }
 }
 
-/// An answer of a lane whose first token takes `first` seconds and each further one `pace`.
-fn whole(first: f64, pace: f64, tokens: u64, expected_tokens: f64) -> WholeAnswer {
-    let took = Span::from_secs_f64(first + pace * tokens as f64);
-    WholeAnswer { prompt_tokens: 0, in_flight: 1.0, expected_tokens, took }
+/// An answer of a lane whose first token takes `first` seconds and each further one `tpot`.
+fn whole(first: f64, tpot: f64, tokens: u64, expected_tokens: f64) -> WholeAnswer {
+    let duration = Span::from_secs_f64(first + tpot * tokens as f64);
+    WholeAnswer { prompt_tokens: 0, in_flight: 1.0, expected_tokens, duration }
 }
 
 #[test]
-fn answers_that_come_whole_teach_how_long_answers_take_and_when_to_hedge_them() {
+fn non_streamed_answers_give_total_times_and_hedge_times() {
     let mut learned = model();
     let mut rng = Rng::root(4);
     for call in 0..300 {
         let tokens = 20 + rng.below(400);
-        learned.saw_whole(at(call), &whole(0.4, 0.01, tokens, 220.0), tokens);
+        learned.observe_whole(at(call), &whole(0.4, 0.01, tokens, 220.0), tokens);
     }
     let expected = learned.expect(at(300), 0, 1).expect("it is known");
     for tokens in [20.0, 100.0, 220.0, 400.0] {
@@ -223,15 +223,15 @@ fn answers_that_come_whole_teach_how_long_answers_take_and_when_to_hedge_them() 
 }
 
 #[test]
-fn an_answer_that_came_whole_is_no_first_token() {
+fn a_non_streamed_answer_is_no_first_token() {
     let mut streamed = model();
     for call in 0..60 {
-        streamed.saw_ttft(at(call), 0, 1.0, Span::from_millis(300));
-        streamed.saw_speed(at(call), 1.0, 100.0, 200);
+        streamed.observe_ttft(at(call), 0, 1.0, Span::from_millis(300));
+        streamed.observe_speed(at(call), 1.0, 100.0, 200);
     }
     let mut mixed = streamed.clone();
     for call in 60..120 {
-        mixed.saw_whole(at(call), &whole(0.3, 0.01, 500, 200.0), 500);
+        mixed.observe_whole(at(call), &whole(0.3, 0.01, 500, 200.0), 500);
     }
     let before = streamed.expect(at(120), 0, 1).expect("it is known");
     let after = mixed.expect(at(120), 0, 1).expect("it is known");
@@ -242,28 +242,28 @@ fn an_answer_that_came_whole_is_no_first_token() {
 }
 
 #[test]
-fn an_answer_that_was_given_up_puts_the_time_to_hedge_off() {
+fn a_cancelled_answer_delays_hedges() {
     let learned = || {
         let mut model = model();
-        (0..20).for_each(|call| model.saw_whole(at(call), &whole(0.5, 0.01, 50, 50.0), 50));
+        (0..20).for_each(|call| model.observe_whole(at(call), &whole(0.5, 0.01, 50, 50.0), 50));
         model
     };
     let (plain, mut slow) = (learned(), learned());
     for call in 20..26 {
-        slow.gave_up_whole(at(call), &whole(3.0, 0.0, 0, 50.0));
+        slow.observe_cancelled_whole(at(call), &whole(3.0, 0.0, 0, 50.0));
     }
     let p90 = |model: &LaneModel| model.whole_p90(at(26), 0, 50.0, 1, 10.0).expect("it is known").as_secs_f64();
     assert!(p90(&slow) > 2.0 * p90(&plain), "{} after {}", p90(&slow), p90(&plain));
 }
 
 #[test]
-fn answers_without_output_teach_no_pace_and_break_nothing() {
+fn answers_without_output_do_not_change_the_time_per_token() {
     let mut embeddings = model();
     for call in 0..20 {
-        embeddings.saw_whole(at(call), &whole(0.05, 0.0, 0, 0.0), 0);
+        embeddings.observe_whole(at(call), &whole(0.05, 0.0, 0, 0.0), 0);
     }
     assert!(embeddings.expect(at(20), 0, 1).is_none(), "there is no output speed");
-    embeddings.saw_speed(at(21), 1.0, 100.0, 200);
+    embeddings.observe_speed(at(21), 1.0, 100.0, 200);
     let expected = embeddings.expect(at(22), 0, 1).expect("now it is known");
     assert!((expected.ttft.as_secs_f64() / 0.05 - 1.0).abs() < 0.1, "{expected:?}");
 }

@@ -1,10 +1,10 @@
-//! Tests of the race: tales of single calls, and what holds of every call whatever happens.
+//! Tests of the race: scenarios of single calls, and properties of every call.
 
 use super::*;
 use proptest::prelude::*;
 use tokrate_core::{Channel, TextRange};
 
-mod standing;
+mod queries;
 
 fn at(milliseconds: u64) -> Tick {
     Tick::from_nanos(milliseconds * 1_000_000)
@@ -34,28 +34,32 @@ fn lanes(hedge_after: &[Option<u64>]) -> Vec<Candidate> {
     hedge_after.iter().enumerate().map(candidate).collect()
 }
 
-fn failed(kind: FailureKind) -> Failed {
-    Failed { kind, retry_after: None }
+fn failed(kind: FailureKind) -> AttemptFailure {
+    AttemptFailure { kind, retry_after: None }
 }
 
 /// Everything that is to be done at a time, as a line of text.
-fn told(race: &mut Race, milliseconds: u64) -> String {
-    told_if(race, milliseconds, &mut |_, _| true)
+fn actions_at(race: &mut Race, milliseconds: u64) -> String {
+    actions_at_if(race, milliseconds, &mut |_, _| true)
 }
 
-fn told_if(race: &mut Race, milliseconds: u64, allow: &mut dyn FnMut(&Candidate, Role) -> bool) -> String {
+fn actions_at_if(race: &mut Race, milliseconds: u64, allow: &mut dyn FnMut(&Candidate, Role) -> bool) -> String {
     let mut lines = Vec::new();
     while let Some(action) = race.poll(at(milliseconds), allow) {
         lines.push(match action {
             Action::Start { attempt, lane, role, .. } => format!("start {attempt} on {} ({role:?})", lane.0),
             Action::Win { attempt } => format!("win {attempt}"),
-            Action::Cancel { attempt, why: Why::Lost } => format!("cancel {attempt}"),
-            Action::Cancel { attempt, why: Why::Failed(kind) } => format!("cancel {attempt} ({})", kind.name()),
-            Action::Drain { attempt, until, bytes_most } => {
-                format!("drain {attempt} until {} ms, {bytes_most} bytes", until.as_nanos() / 1_000_000)
+            Action::Cancel { attempt, reason: CancelReason::Lost } => format!("cancel {attempt}"),
+            Action::Cancel { attempt, reason: CancelReason::Failed(kind) } => {
+                format!("cancel {attempt} ({})", kind.name())
+            }
+            Action::Drain { attempt, until, max_bytes } => {
+                format!("drain {attempt} until {} ms, {max_bytes} bytes", until.as_nanos() / 1_000_000)
             }
             Action::Finish { attempt } => format!("finish {attempt}"),
-            Action::Break { attempt, kind, told } => format!("break {attempt} ({}, told {told})", kind.name()),
+            Action::Break { attempt, kind, reported } => {
+                format!("break {attempt} ({}, reported {reported})", kind.name())
+            }
             Action::Fail { kind, attempt } => format!("fail ({} of {attempt:?})", kind.name()),
         });
     }
@@ -68,263 +72,263 @@ fn race(mode: Mode, candidates: Vec<Candidate>) -> Race {
 }
 
 #[test]
-fn one_lane_that_answers_wins_with_its_first_token_and_not_before() {
+fn a_single_lane_wins_with_its_first_token_and_not_before() {
     let mut race = race(Mode::Off, lanes(&[None, None]));
-    assert_eq!(told(&mut race, 0), "start 0 on 0 (First)");
-    race.on(0, &event(5, What::Empty));
-    race.on(0, &event(5, What::Model(TextRange::default())));
-    race.on(0, &event(6, What::Usage(tokrate_core::Usage::default())));
-    assert_eq!(told(&mut race, 6), "");
-    race.on(0, &text(7));
-    assert_eq!(told(&mut race, 7), "win 0");
+    assert_eq!(actions_at(&mut race, 0), "start 0 on 0 (First)");
+    race.on_event(0, &event(5, What::Empty));
+    race.on_event(0, &event(5, What::Model(TextRange::default())));
+    race.on_event(0, &event(6, What::Usage(tokrate_core::Usage::default())));
+    assert_eq!(actions_at(&mut race, 6), "");
+    race.on_event(0, &text(7));
+    assert_eq!(actions_at(&mut race, 7), "win 0");
     race.ended(0, at(9));
-    assert_eq!(told(&mut race, 9), "finish 0");
+    assert_eq!(actions_at(&mut race, 9), "finish 0");
     assert!(race.is_over());
-    assert_eq!(told(&mut race, 10), "");
+    assert_eq!(actions_at(&mut race, 10), "");
     let mut tools = self::race(Mode::Off, lanes(&[None]));
-    told(&mut tools, 0);
+    actions_at(&mut tools, 0);
     let call = What::ToolCall { index: 0, id: TextRange::default(), name: TextRange::default() };
-    tools.on(0, &event(3, call));
-    assert_eq!(told(&mut tools, 3), "win 0");
+    tools.on_event(0, &event(3, call));
+    assert_eq!(actions_at(&mut tools, 3), "win 0");
 }
 
 #[test]
-fn a_lane_that_fails_is_followed_by_the_next_until_attempts_run_out() {
+fn failover_goes_on_until_attempts_run_out() {
     let mut race = race(Mode::Off, lanes(&[None, None, None, None]));
-    assert_eq!(told(&mut race, 0), "start 0 on 0 (First)");
+    assert_eq!(actions_at(&mut race, 0), "start 0 on 0 (First)");
     race.failed(0, at(1), failed(FailureKind::Unauthorized));
-    assert_eq!(told(&mut race, 1), "start 1 on 1 (Failover)");
-    race.failed(1, at(2), Failed { kind: FailureKind::RateLimited, retry_after: Some(ms(900)) });
-    assert_eq!(told(&mut race, 2), "start 2 on 2 (Failover)");
+    assert_eq!(actions_at(&mut race, 1), "start 1 on 1 (Failover)");
+    race.failed(1, at(2), AttemptFailure { kind: FailureKind::RateLimited, retry_after: Some(ms(900)) });
+    assert_eq!(actions_at(&mut race, 2), "start 2 on 2 (Failover)");
     race.failed(2, at(3), failed(FailureKind::Connect));
-    assert_eq!(told(&mut race, 3), "fail (connect of Some(2))");
+    assert_eq!(actions_at(&mut race, 3), "fail (connect of Some(2))");
     assert_eq!(race.retry_after(), Some(ms(900)));
 }
 
 #[test]
-fn a_fault_of_the_client_is_not_tried_elsewhere_and_is_what_is_shown() {
+fn a_client_error_is_not_retried_and_is_the_one_reported() {
     let mut alone = race(Mode::Off, lanes(&[None, None]));
-    told(&mut alone, 0);
+    actions_at(&mut alone, 0);
     alone.failed(0, at(1), failed(FailureKind::BadRequest));
-    assert_eq!(told(&mut alone, 1), "fail (bad_request of Some(0))");
+    assert_eq!(actions_at(&mut alone, 1), "fail (bad_request of Some(0))");
     // Those that run already may still answer it.
     let mut both = race(Mode::Race { lanes: 2 }, lanes(&[None, None, None]));
-    assert_eq!(told(&mut both, 0), "start 0 on 0 (First); start 1 on 1 (Race)");
+    assert_eq!(actions_at(&mut both, 0), "start 0 on 0 (First); start 1 on 1 (Race)");
     both.failed(0, at(1), failed(FailureKind::BadRequest));
-    assert_eq!(told(&mut both, 1), "");
+    assert_eq!(actions_at(&mut both, 1), "");
     let mut lucky = both.clone();
-    lucky.on(1, &text(2));
-    assert_eq!(told(&mut lucky, 2), "win 1");
+    lucky.on_event(1, &text(2));
+    assert_eq!(actions_at(&mut lucky, 2), "win 1");
     both.failed(1, at(2), failed(FailureKind::ServerError));
-    assert_eq!(told(&mut both, 2), "fail (bad_request of Some(0))");
+    assert_eq!(actions_at(&mut both, 2), "fail (bad_request of Some(0))");
 }
 
 #[test]
-fn racing_keeps_as_many_lanes_running_as_it_was_told() {
+fn a_race_keeps_the_configured_number_of_lanes_running() {
     let mut race = race(Mode::Race { lanes: 2 }, lanes(&[None, None, None]));
-    assert_eq!(told(&mut race, 0), "start 0 on 0 (First); start 1 on 1 (Race)");
+    assert_eq!(actions_at(&mut race, 0), "start 0 on 0 (First); start 1 on 1 (Race)");
     race.failed(0, at(1), failed(FailureKind::Overloaded));
-    assert_eq!(told(&mut race, 1), "start 2 on 2 (Failover)");
-    race.on(1, &text(5));
-    race.on(2, &text(4));
-    assert_eq!(told(&mut race, 5), "win 2; cancel 1", "by the stamp, not by the order of the reports");
+    assert_eq!(actions_at(&mut race, 1), "start 2 on 2 (Failover)");
+    race.on_event(1, &text(5));
+    race.on_event(2, &text(4));
+    assert_eq!(actions_at(&mut race, 5), "win 2; cancel 1", "by the stamp, not by the order of the reports");
     race.failed(2, at(6), failed(FailureKind::Truncated));
-    assert_eq!(told(&mut race, 6), "break 2 (truncated, told false)");
+    assert_eq!(actions_at(&mut race, 6), "break 2 (truncated, reported false)");
 }
 
 #[test]
-fn a_hedge_starts_after_the_lanes_own_time_and_at_once_when_it_fails() {
+fn a_hedge_starts_after_its_delay_and_at_once_on_failure() {
     let mut slow = race(Mode::Hedge, lanes(&[Some(20), Some(10), None]));
-    assert_eq!(told(&mut slow, 0), "start 0 on 0 (First)");
+    assert_eq!(actions_at(&mut slow, 0), "start 0 on 0 (First)");
     assert_eq!(slow.wake_at(), Some(at(20)));
-    assert_eq!(told(&mut slow, 19), "");
-    assert_eq!(told(&mut slow, 20), "start 1 on 1 (Hedge)");
-    assert_eq!(told(&mut slow, 30), "start 2 on 2 (Hedge)");
-    slow.on(0, &text(31));
-    assert_eq!(told(&mut slow, 31), "win 0; cancel 1; cancel 2");
+    assert_eq!(actions_at(&mut slow, 19), "");
+    assert_eq!(actions_at(&mut slow, 20), "start 1 on 1 (Hedge)");
+    assert_eq!(actions_at(&mut slow, 30), "start 2 on 2 (Hedge)");
+    slow.on_event(0, &text(31));
+    assert_eq!(actions_at(&mut slow, 31), "win 0; cancel 1; cancel 2");
     let mut broken = race(Mode::Hedge, lanes(&[Some(20), None]));
-    told(&mut broken, 0);
+    actions_at(&mut broken, 0);
     broken.failed(0, at(4), failed(FailureKind::ServerError));
-    assert_eq!(told(&mut broken, 4), "start 1 on 1 (Failover)");
+    assert_eq!(actions_at(&mut broken, 4), "start 1 on 1 (Failover)");
     let mut unknown = race(Mode::Hedge, lanes(&[None, None]));
-    told(&mut unknown, 0);
+    actions_at(&mut unknown, 0);
     assert_eq!(unknown.wake_at(), Some(at(60_000)), "only the limit: what is unknown is not slow");
 }
 
 #[test]
-fn a_start_that_is_refused_passes_to_the_next_candidate_and_is_asked_for_again_a_quarter_later() {
+fn a_refused_start_goes_to_the_next_candidate_and_is_retried_a_quarter_later() {
     let mut race = race(Mode::Hedge, lanes(&[Some(20), Some(20), Some(20)]));
-    assert_eq!(told_if(&mut race, 0, &mut |candidate, _| candidate.lane.0 != 0), "start 0 on 1 (First)");
+    assert_eq!(actions_at_if(&mut race, 0, &mut |candidate, _| candidate.lane.0 != 0), "start 0 on 1 (First)");
     let mut asked = 0;
     let mut refuse = |_: &Candidate, role| {
         assert_eq!(role, Role::Hedge);
         asked += 1;
         false
     };
-    assert_eq!(told_if(&mut race, 20, &mut refuse), "");
+    assert_eq!(actions_at_if(&mut race, 20, &mut refuse), "");
     assert_eq!(race.wake_at(), Some(at(25)));
-    assert_eq!(told_if(&mut race, 24, &mut refuse), "");
-    assert_eq!(told_if(&mut race, 25, &mut refuse), "");
+    assert_eq!(actions_at_if(&mut race, 24, &mut refuse), "");
+    assert_eq!(actions_at_if(&mut race, 25, &mut refuse), "");
     assert_eq!(asked, 4, "two candidates, twice each");
-    let mut granted = race.clone();
-    assert_eq!(told(&mut granted, 40), "start 1 on 0 (Hedge)");
+    let mut started = race.clone();
+    assert_eq!(actions_at(&mut started, 40), "start 1 on 0 (Hedge)");
     race.failed(0, at(30), failed(FailureKind::Connect));
-    assert_eq!(told(&mut race, 30), "start 1 on 0 (Failover)", "a failover asks anew");
+    assert_eq!(actions_at(&mut race, 30), "start 1 on 0 (Failover)", "a failover asks anew");
     let mut none = self::race(Mode::Race { lanes: 3 }, lanes(&[None, None]));
-    assert_eq!(told_if(&mut none, 0, &mut |_, _| false), "fail (overloaded of None)");
+    assert_eq!(actions_at_if(&mut none, 0, &mut |_, _| false), "fail (overloaded of None)");
 }
 
 #[test]
-fn every_limit_has_a_kind_of_its_own() {
+fn each_time_limit_has_its_own_failure_kind() {
     let config = RaceConfig {
         first_token_limit: ms(50),
         gap_limit: ms(30),
         total_limit: ms(200),
-        attempts_most: 2,
+        max_attempts: 2,
         ..RaceConfig::default()
     };
     let mut race = Race::new(config.clone(), lanes(&[None, None]), at(0));
-    assert_eq!(told(&mut race, 0), "start 0 on 0 (First)");
-    race.on(0, &event(40, What::Empty));
-    assert_eq!(told(&mut race, 50), "cancel 0 (first_token_timeout); start 1 on 1 (Failover)");
-    race.on(1, &text(60));
-    assert_eq!(told(&mut race, 60), "win 1");
-    race.on(1, &event(80, What::Empty));
+    assert_eq!(actions_at(&mut race, 0), "start 0 on 0 (First)");
+    race.on_event(0, &event(40, What::Empty));
+    assert_eq!(actions_at(&mut race, 50), "cancel 0 (first_token_timeout); start 1 on 1 (Failover)");
+    race.on_event(1, &text(60));
+    assert_eq!(actions_at(&mut race, 60), "win 1");
+    race.on_event(1, &event(80, What::Empty));
     assert_eq!(race.wake_at(), Some(at(90)), "a chunk without text is no progress");
-    assert_eq!(told(&mut race, 90), "break 1 (stalled, told false)");
+    assert_eq!(actions_at(&mut race, 90), "break 1 (stalled, reported false)");
     let mut long = Race::new(config.clone(), lanes(&[None, None]), at(0));
-    told(&mut long, 0);
+    actions_at(&mut long, 0);
     for step in 1..8 {
-        long.on(0, &text(step * 25));
-        told(&mut long, step * 25);
+        long.on_event(0, &text(step * 25));
+        actions_at(&mut long, step * 25);
     }
-    assert_eq!(told(&mut long, 200), "break 0 (timed_out, told false)");
+    assert_eq!(actions_at(&mut long, 200), "break 0 (timed_out, reported false)");
     let whole = RaceConfig { commit: Commit::End, ..config };
     let mut whole = Race::new(whole, lanes(&[None]), at(0));
-    told(&mut whole, 0);
-    assert_eq!(told(&mut whole, 199), "");
-    assert_eq!(told(&mut whole, 200), "cancel 0 (timed_out); fail (timed_out of None)");
+    actions_at(&mut whole, 0);
+    assert_eq!(actions_at(&mut whole, 199), "");
+    assert_eq!(actions_at(&mut whole, 200), "cancel 0 (timed_out); fail (timed_out of None)");
 }
 
 #[test]
-fn an_answer_that_comes_whole_wins_by_its_end() {
+fn a_non_streamed_answer_wins_when_it_ends() {
     let config = RaceConfig { mode: Mode::Race { lanes: 2 }, commit: Commit::End, ..RaceConfig::default() };
     let mut race = Race::new(config, lanes(&[None, None]), at(0));
-    told(&mut race, 0);
-    race.on(0, &text(3));
-    assert_eq!(told(&mut race, 3), "");
+    actions_at(&mut race, 0);
+    race.on_event(0, &text(3));
+    assert_eq!(actions_at(&mut race, 3), "");
     race.ended(1, at(4));
-    assert_eq!(told(&mut race, 4), "win 1; cancel 0; finish 1");
+    assert_eq!(actions_at(&mut race, 4), "win 1; cancel 0; finish 1");
 }
 
 #[test]
-fn an_error_in_the_stream_before_the_win_is_a_failure_and_after_it_was_told_by_the_lane_itself() {
+fn a_stream_error_before_the_win_is_a_failure_and_after_it_is_already_reported() {
     let error = What::Failed { kind: FailureKind::ErrorInStream, message: TextRange::default(), retry_after: None };
     let mut before = race(Mode::Off, lanes(&[None, None]));
-    told(&mut before, 0);
-    before.on(0, &event(2, error));
-    assert_eq!(told(&mut before, 2), "cancel 0 (error_in_stream); start 1 on 1 (Failover)");
+    actions_at(&mut before, 0);
+    before.on_event(0, &event(2, error));
+    assert_eq!(actions_at(&mut before, 2), "cancel 0 (error_in_stream); start 1 on 1 (Failover)");
     let mut after = race(Mode::Off, lanes(&[None, None]));
-    told(&mut after, 0);
-    after.on(0, &text(2));
-    told(&mut after, 2);
-    after.on(0, &event(3, error));
-    assert_eq!(told(&mut after, 3), "", "the rest of the stream still goes to the client");
+    actions_at(&mut after, 0);
+    after.on_event(0, &text(2));
+    actions_at(&mut after, 2);
+    after.on_event(0, &event(3, error));
+    assert_eq!(actions_at(&mut after, 3), "", "the rest of the stream still goes to the client");
     after.ended(0, at(4));
-    assert_eq!(told(&mut after, 4), "break 0 (error_in_stream, told true)");
+    assert_eq!(actions_at(&mut after, 4), "break 0 (error_in_stream, reported true)");
 }
 
 #[test]
-fn an_empty_answer_is_tried_elsewhere_unless_the_model_meant_it_and_kept_for_want_of_a_better_one() {
+fn an_empty_answer_is_retried_unless_its_finish_reason_explains_it_and_wins_if_nothing_else_does() {
     let mut race = race(Mode::Off, lanes(&[None, None]));
-    told(&mut race, 0);
-    race.on(0, &event(1, What::Finish(FinishReason::Stop)));
+    actions_at(&mut race, 0);
+    race.on_event(0, &event(1, What::Finish(FinishReason::Stop)));
     race.ended(0, at(1));
-    assert_eq!(told(&mut race, 1), "start 1 on 1 (Failover)");
+    assert_eq!(actions_at(&mut race, 1), "start 1 on 1 (Failover)");
     let mut better = race.clone();
-    better.on(1, &text(2));
-    assert_eq!(told(&mut better, 2), "win 1");
+    better.on_event(1, &text(2));
+    assert_eq!(actions_at(&mut better, 2), "win 1");
     race.failed(1, at(2), failed(FailureKind::Connect));
-    assert_eq!(told(&mut race, 2), "win 0; finish 0");
-    let mut meant = self::race(Mode::Off, lanes(&[None, None]));
-    told(&mut meant, 0);
-    meant.on(0, &event(1, What::Finish(FinishReason::ContentFilter)));
-    meant.ended(0, at(1));
-    assert_eq!(told(&mut meant, 1), "win 0; finish 0");
+    assert_eq!(actions_at(&mut race, 2), "win 0; finish 0");
+    let mut explained = self::race(Mode::Off, lanes(&[None, None]));
+    actions_at(&mut explained, 0);
+    explained.on_event(0, &event(1, What::Finish(FinishReason::ContentFilter)));
+    explained.ended(0, at(1));
+    assert_eq!(actions_at(&mut explained, 1), "win 0; finish 0");
 }
 
 #[test]
-fn a_picture_is_content() {
+fn images_are_content() {
     let mut race = race(Mode::Off, lanes(&[None, None]));
-    told(&mut race, 0);
-    race.on(0, &event(1, What::Opaque));
-    assert_eq!(told(&mut race, 1), "win 0");
-    race.on(0, &event(2, What::Finish(FinishReason::Stop)));
+    actions_at(&mut race, 0);
+    race.on_event(0, &event(1, What::Opaque));
+    assert_eq!(actions_at(&mut race, 1), "win 0");
+    race.on_event(0, &event(2, What::Finish(FinishReason::Stop)));
     race.ended(0, at(2));
-    assert_eq!(told(&mut race, 2), "finish 0");
+    assert_eq!(actions_at(&mut race, 2), "finish 0");
 }
 
 #[test]
-fn what_breaks_after_the_end_mark_breaks_nothing() {
+fn a_failure_after_the_end_marker_is_ignored() {
     let mut reset = race(Mode::Off, lanes(&[None]));
-    told(&mut reset, 0);
-    reset.on(0, &text(1));
-    reset.on(0, &event(1, What::Done));
+    actions_at(&mut reset, 0);
+    reset.on_event(0, &text(1));
+    reset.on_event(0, &event(1, What::Done));
     let mut silent = reset.clone();
     reset.failed(0, at(2), failed(FailureKind::Truncated));
-    assert_eq!(told(&mut reset, 2), "win 0; finish 0");
-    assert_eq!(told(&mut silent, 2), "win 0");
-    assert_eq!(told(&mut silent, 60_001), "finish 0", "a connection that stays open");
+    assert_eq!(actions_at(&mut reset, 2), "win 0; finish 0");
+    assert_eq!(actions_at(&mut silent, 2), "win 0");
+    assert_eq!(actions_at(&mut silent, 60_001), "finish 0", "a connection that stays open");
 }
 
 #[test]
-fn a_loser_is_drained_where_its_bill_is_to_be_exact() {
+fn a_loser_is_drained_if_its_cost_must_be_exact() {
     let mut candidates = lanes(&[None, None, None]);
-    candidates[1].loser = LoserPolicy::DrainExact { time_most: ms(500), bytes_most: 9_000 };
+    candidates[1].loser = LoserPolicy::DrainExact { max_time: ms(500), max_bytes: 9_000 };
     candidates[2].loser = LoserPolicy::Free;
     let mut race = race(Mode::Race { lanes: 3 }, candidates);
-    told(&mut race, 0);
-    race.on(0, &text(10));
-    assert_eq!(told(&mut race, 10), "win 0; drain 1 until 510 ms, 9000 bytes; cancel 2");
+    actions_at(&mut race, 0);
+    race.on_event(0, &text(10));
+    assert_eq!(actions_at(&mut race, 10), "win 0; drain 1 until 510 ms, 9000 bytes; cancel 2");
     // A lane that is over its limit is not read on.
     let config = RaceConfig { first_token_limit: ms(10), ..RaceConfig::default() };
-    let loser = LoserPolicy::DrainExact { time_most: ms(500), bytes_most: 9_000 };
+    let loser = LoserPolicy::DrainExact { max_time: ms(500), max_bytes: 9_000 };
     let mut late = Race::new(config, vec![Candidate { loser, ..Candidate::default() }], at(0));
-    told(&mut late, 0);
-    assert_eq!(told(&mut late, 10), "cancel 0 (first_token_timeout); fail (first_token_timeout of Some(0))");
+    actions_at(&mut late, 0);
+    assert_eq!(actions_at(&mut late, 10), "cancel 0 (first_token_timeout); fail (first_token_timeout of Some(0))");
 }
 
 #[test]
-fn a_second_look_lets_the_lane_win_that_will_be_done_first_and_waits_no_longer_than_that_can_be() {
+fn a_second_look_prefers_the_earlier_expected_end_and_waits_no_longer_than_useful() {
     let candidate =
         |speed| Candidate { expected_speed: speed, expected_output_tokens: Some(100.0), ..Candidate::default() };
     // 100 tokens take 10 s here and 2 s there.
     let config = RaceConfig { mode: Mode::Race { lanes: 2 }, second_look: Some(ms(300)), ..RaceConfig::default() };
     let slow_first = |second| {
         let mut race = Race::new(config.clone(), vec![candidate(Some(10.0)), candidate(second)], at(0));
-        told(&mut race, 0);
-        race.on(0, &text(100));
+        actions_at(&mut race, 0);
+        race.on_event(0, &text(100));
         race
     };
     let mut taken_over = slow_first(Some(50.0));
-    assert_eq!(told(&mut taken_over, 100), "");
+    assert_eq!(actions_at(&mut taken_over, 100), "");
     assert_eq!(taken_over.wake_at(), Some(at(400)));
-    taken_over.on(1, &text(250));
-    assert_eq!(told(&mut taken_over, 250), "win 1; cancel 0");
+    taken_over.on_event(1, &text(250));
+    assert_eq!(actions_at(&mut taken_over, 250), "win 1; cancel 0");
     let mut in_vain = slow_first(Some(50.0));
-    assert_eq!(told(&mut in_vain, 399), "");
-    assert_eq!(told(&mut in_vain, 400), "win 0; cancel 1");
+    assert_eq!(actions_at(&mut in_vain, 399), "");
+    assert_eq!(actions_at(&mut in_vain, 400), "win 0; cancel 1");
     // 100 tokens at 10.1 tok/s: nothing could be gained after 199 ms.
     let mut hardly = slow_first(Some(10.1));
-    assert_eq!(told(&mut hardly, 100), "");
+    assert_eq!(actions_at(&mut hardly, 100), "");
     assert!(hardly.wake_at().is_some_and(|wake_at| wake_at > at(198) && wake_at < at(200)));
     for hopeless in [Some(9.0), None] {
-        assert_eq!(told(&mut slow_first(hopeless), 100), "win 0; cancel 1");
+        assert_eq!(actions_at(&mut slow_first(hopeless), 100), "win 0; cancel 1");
     }
     let mut failed_meanwhile = slow_first(Some(50.0));
-    told(&mut failed_meanwhile, 100);
+    actions_at(&mut failed_meanwhile, 100);
     failed_meanwhile.failed(0, at(150), failed(FailureKind::Truncated));
-    assert_eq!(told(&mut failed_meanwhile, 150), "", "nothing was sent, so the other one may still answer");
+    assert_eq!(actions_at(&mut failed_meanwhile, 150), "", "nothing was sent, so the other one may still answer");
 }
 
 #[test]
@@ -337,13 +341,13 @@ fn nothing_more_is_started_while_a_win_is_held_back() {
     };
     let config = RaceConfig { mode: Mode::Hedge, second_look: Some(ms(300)), ..RaceConfig::default() };
     let mut race = Race::new(config, vec![candidate(10.0), candidate(50.0), candidate(50.0)], at(0));
-    told(&mut race, 0);
-    assert_eq!(told(&mut race, 20), "start 1 on 0 (Hedge)");
-    race.on(0, &text(30));
-    assert_eq!(told(&mut race, 30), "");
-    assert_eq!(told(&mut race, 40), "", "the second hedge would be due");
+    actions_at(&mut race, 0);
+    assert_eq!(actions_at(&mut race, 20), "start 1 on 0 (Hedge)");
+    race.on_event(0, &text(30));
+    assert_eq!(actions_at(&mut race, 30), "");
+    assert_eq!(actions_at(&mut race, 40), "", "the second hedge would be due");
     race.failed(0, at(50), failed(FailureKind::Truncated));
-    assert_eq!(told(&mut race, 50), "start 2 on 0 (Failover)");
+    assert_eq!(actions_at(&mut race, 50), "start 2 on 0 (Failover)");
 }
 
 /// One thing that happens to a race.
@@ -370,9 +374,9 @@ fn any_config() -> impl Strategy<Value = RaceConfig> {
     let mode = prop_oneof![Just(Mode::Off), (1..4usize).prop_map(|lanes| Mode::Race { lanes }), Just(Mode::Hedge)];
     let limits = (5..100u64, 5..100u64, 20..400u64);
     let rest = (0..5usize, any::<bool>(), proptest::option::of(1..50u64));
-    (mode, limits, rest).prop_map(|(mode, (first, gap, total), (attempts_most, end, look))| RaceConfig {
+    (mode, limits, rest).prop_map(|(mode, (first, gap, total), (max_attempts, end, look))| RaceConfig {
         mode,
-        attempts_most,
+        max_attempts,
         first_token_limit: ms(first),
         gap_limit: ms(gap),
         total_limit: ms(total),
@@ -385,7 +389,7 @@ fn any_candidate() -> impl Strategy<Value = Candidate> {
     let loser = prop_oneof![
         Just(LoserPolicy::CancelEstimate),
         Just(LoserPolicy::Free),
-        Just(LoserPolicy::DrainExact { time_most: ms(40), bytes_most: 100 })
+        Just(LoserPolicy::DrainExact { max_time: ms(40), max_bytes: 100 })
     ];
     (0..4u32, proptest::option::of(0..60u64), loser, proptest::option::of(1..2_000u32)).prop_map(
         |(lane, after, loser, speed)| Candidate {
@@ -455,20 +459,20 @@ fn what(number: u8) -> What {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
     #[test]
-    fn whatever_happens_a_race_ends_once_and_leaves_nothing_running(
+    fn any_race_ends_once_and_leaves_nothing_running(
         config in any_config(),
         candidates in proptest::collection::vec(any_candidate(), 0..5),
         script in proptest::collection::vec(happens(), 0..60),
         grants in any::<u64>(),
     ) {
-        let most = config.attempts_most.max(1);
+        let most = config.max_attempts.max(1);
         let end = at(0) + config.total_limit;
         let mut race = Race::new(config, candidates, at(0));
         let (mut ledger, mut now, mut asked) = (Ledger::default(), at(0), 0u32);
         for step in script.into_iter().map(Some).chain([None]) {
             match step {
                 Some(Happens::Event(attempt, number)) => {
-                    race.on(attempt, &StreamEvent { at: now, what: what(number) });
+                    race.on_event(attempt, &StreamEvent { at: now, what: what(number) });
                 }
                 Some(Happens::Ends(attempt)) => {
                     race.ended(attempt, now);

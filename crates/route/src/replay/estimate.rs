@@ -1,7 +1,6 @@
-//! What one call would have met on lanes that were measured near its time: estimates from its neighbours there.
+//! Estimates one call on a lane from the attempts that were measured there around the same time (its neighbours).
 //!
-//! It refuses to know policies. Invariant: a lane is estimated from its own attempts and from no other's; the attempts of the call
-//! itself are not among its neighbours.
+//! Invariant: a lane is estimated from its own attempts only; the attempts of the call itself are not among its neighbours.
 
 use super::{LoggedAttempt, ReplayConfig};
 use crate::lane::{LaneConfig, LaneId};
@@ -9,188 +8,200 @@ use crate::pick::CallShape;
 use tokrate_core::{FailureKind, Tick};
 
 /// The attempts of each lane, by time.
-pub(super) struct Measured<'a> {
-    /// With the call of the log that each is from, counted from 0.
+pub(super) struct LaneHistories<'a> {
+    /// Attempts with the index of their call in the log.
     lanes: Vec<Vec<(&'a LoggedAttempt, usize)>>,
     prices: &'a [LaneConfig],
     config: ReplayConfig,
 }
 
-/// What a lane did near a time.
+/// Attempts of a lane near the time of a call.
 pub(super) struct Neighbours<'a> {
-    /// Those that came to a first token, by their times to it.
+    /// Attempts with a first token, sorted by it.
     attempts: Vec<Neighbour>,
-    /// How often they failed.
-    failing: f64,
+    /// Share of failed attempts.
+    failure_rate: f64,
     price: &'a LaneConfig,
 }
 
-/// An attempt that stands for what the call would have met.
+/// An attempt that stands for the call.
 #[derive(Clone, Copy)]
 pub(super) struct Neighbour {
-    /// To the first token (seconds).
+    /// Time to first token (seconds).
     pub ttft: f64,
-    /// Seconds per token; the mean of the others where it was not measured.
-    pace: f64,
-    /// Which call of the log it is from.
-    pub unit: usize,
+    /// Seconds per token; the mean of the others if it was not measured.
+    tpot: f64,
+    /// Index of its call in the log.
+    pub call_index: usize,
 }
 
-/// One thing that a call might have met.
+/// One possible outcome of a call.
 #[derive(Clone, Copy)]
-pub(super) struct Met {
+pub(super) struct PossibleOutcome {
     /// To the first token (seconds).
     pub ttft: f64,
-    /// To the end, if it does not fail (seconds).
-    once: f64,
-    failing: f64,
-    /// Cost (USD), that of losers included.
+    /// Completion time of one try without a failure (seconds).
+    per_try: f64,
+    failure_rate: f64,
+    /// Cost (USD), losers included.
     pub usd: Option<f64>,
 }
 
-impl Met {
-    /// To the end (seconds). A call that fails is asked again: as long once more, as often as that happens.
+impl PossibleOutcome {
+    /// Expected completion time (seconds). A failed try is repeated and takes as long again.
     pub fn completion(&self) -> f64 {
-        self.once / (1.0 - self.failing)
+        self.per_try / (1.0 - self.failure_rate)
     }
 
-    /// How likely its end is to come by then.
-    pub fn share_by(&self, completion: f64) -> f64 {
-        let tries = (completion / self.once.max(f64::MIN_POSITIVE)).floor();
-        if tries < 1.0 { 0.0 } else { 1.0 - self.failing.powf(tries) }
+    /// Probability that it has completed by then.
+    pub fn probability_by(&self, completion: f64) -> f64 {
+        let tries = (completion / self.per_try.max(f64::MIN_POSITIVE)).floor();
+        if tries < 1.0 { 0.0 } else { 1.0 - self.failure_rate.powf(tries) }
     }
 
-    /// Times to the end with their shares: of the first try, of the second one, and so on.
-    pub fn ends(&self) -> impl Iterator<Item = (f64, f64)> {
-        let Met { once, failing, .. } = *self;
-        let tries = if failing > 0.0 { TRIES_MOST } else { 1 };
+    /// Completion times with their probabilities: of the first try, the second one, and so on.
+    pub fn completion_times(&self) -> impl Iterator<Item = (f64, f64)> {
+        let PossibleOutcome { per_try, failure_rate, .. } = *self;
+        let tries = if failure_rate > 0.0 { MAX_TRIES } else { 1 };
         (0..tries).map(move |tried| {
-            let share = failing.powi(tried) * if tried + 1 < tries { 1.0 - failing } else { 1.0 };
-            (share, once * f64::from(tried + 1))
+            let share = failure_rate.powi(tried) * if tried + 1 < tries { 1.0 - failure_rate } else { 1.0 };
+            (share, per_try * f64::from(tried + 1))
         })
     }
 }
 
-/// More tries are counted as so many.
-const TRIES_MOST: i32 = 12;
+/// Further tries are counted as this one, to bound the work; at a failure rate of 50 % they have a probability of
+/// 0.0005.
+const MAX_TRIES: i32 = 12;
 
-impl<'a> Measured<'a> {
-    pub fn new(rows: &'a [LoggedAttempt], prices: &'a [LaneConfig], config: &ReplayConfig) -> Measured<'a> {
+impl<'a> LaneHistories<'a> {
+    pub fn new(rows: &'a [LoggedAttempt], prices: &'a [LaneConfig], config: &ReplayConfig) -> LaneHistories<'a> {
         let mut lanes: Vec<Vec<(&LoggedAttempt, usize)>> = prices.iter().map(|_| Vec::new()).collect();
-        for (unit, call) in rows.chunk_by(|one, other| one.call == other.call).enumerate() {
+        for (call_index, call) in rows.chunk_by(|one, other| one.call == other.call).enumerate() {
             for row in call {
                 if let Some(lane) = lanes.get_mut(row.lane.index()) {
-                    lane.push((row, unit));
+                    lane.push((row, call_index));
                 }
             }
         }
         lanes.iter_mut().for_each(|lane| lane.sort_by_key(|(row, _)| row.started));
-        Measured { lanes, prices, config: *config }
+        LaneHistories { lanes, prices, config: *config }
     }
 
-    /// The neighbours of a call on a lane; `None` if they are too few.
-    pub fn near(&self, lane: LaneId, now: Tick, unit: usize) -> Option<Neighbours<'a>> {
+    /// The neighbours of a call on a lane; `None` if there are too few.
+    pub fn near(&self, lane: LaneId, now: Tick, call_index: usize) -> Option<Neighbours<'a>> {
         let rows = self.lanes.get(lane.index())?;
-        let begin = rows.partition_point(|(row, _)| row.started < now - self.config.near);
-        let near = rows[begin..].iter().take_while(|(row, _)| row.started <= now + self.config.near);
-        let near: Vec<&(&LoggedAttempt, usize)> = near.filter(|(_, other)| *other != unit).collect();
-        let pace = |row: &LoggedAttempt| row.output_speed.filter(|speed| *speed > 0.0).map(|speed| 1.0 / speed);
-        let paces: Vec<f64> = near.iter().filter_map(|(row, _)| pace(row)).collect();
-        let usual = paces.iter().sum::<f64>() / paces.len() as f64;
-        let attempt = |&&(row, unit): &&(&LoggedAttempt, usize)| {
+        let begin = rows.partition_point(|(row, _)| row.started < now - self.config.window);
+        let near = rows[begin..].iter().take_while(|(row, _)| row.started <= now + self.config.window);
+        let near: Vec<&(&LoggedAttempt, usize)> = near.filter(|(_, other)| *other != call_index).collect();
+        let tpot = |row: &LoggedAttempt| row.output_speed.filter(|speed| *speed > 0.0).map(|speed| 1.0 / speed);
+        let tpots: Vec<f64> = near.iter().filter_map(|(row, _)| tpot(row)).collect();
+        let mean_tpot = tpots.iter().sum::<f64>() / tpots.len() as f64;
+        let attempt = |&&(row, call_index): &&(&LoggedAttempt, usize)| {
             let ttft = row.ttft?.as_secs_f64();
-            Some(Neighbour { ttft, pace: pace(row).unwrap_or(usual), unit })
+            Some(Neighbour { ttft, tpot: tpot(row).unwrap_or(mean_tpot), call_index })
         };
         let mut attempts: Vec<Neighbour> = near.iter().filter_map(attempt).collect();
-        if attempts.len().min(paces.len()) < self.config.neighbours_least.max(1) {
+        if attempts.len().min(tpots.len()) < self.config.min_neighbours.max(1) {
             return None;
         }
         attempts.sort_by(|one, other| one.ttft.total_cmp(&other.ttft));
         let failed = near.iter().filter(|(row, _)| row.failure.is_some_and(|kind| kind != FailureKind::Cancelled));
-        let failing = (failed.count() as f64 / near.len() as f64).min(FAILING_MOST);
-        Some(Neighbours { attempts, failing, price: self.prices.get(lane.index())? })
+        let failure_rate = (failed.count() as f64 / near.len() as f64).min(MAX_FAILURE_RATE);
+        Some(Neighbours { attempts, failure_rate, price: self.prices.get(lane.index())? })
     }
 }
 
-/// A lane that fails more often than this would never end.
-const FAILING_MOST: f64 = 0.95;
+/// Limit of the failure rate: with a higher one the expected number of tries explodes.
+const MAX_FAILURE_RATE: f64 = 0.95;
 
 impl Neighbours<'_> {
-    /// Those that stand for the call.
+    /// The attempts that stand for the call.
     pub fn attempts(&self) -> &[Neighbour] {
         &self.attempts
     }
 
-    fn met(&self, neighbour: &Neighbour, ttft: f64, shape: &CallShape, losers: Option<f64>) -> Met {
+    fn outcome(&self, neighbour: &Neighbour, ttft: f64, shape: &CallShape, losers: Option<f64>) -> PossibleOutcome {
         let own = self.price.cost_usd(shape.prompt_tokens, shape.output_tokens as u64);
         let usd = own.zip(losers).map(|(own, losers)| own + losers);
-        Met { ttft, once: ttft + shape.output_tokens * neighbour.pace, failing: self.failing, usd }
+        PossibleOutcome {
+            ttft,
+            per_try: ttft + shape.output_tokens * neighbour.tpot,
+            failure_rate: self.failure_rate,
+            usd,
+        }
     }
 
-    /// Share of its times to first token that are above a value; ties count half.
+    /// Share of its times to first token above a value; ties count half.
     fn share_above(&self, value: f64) -> f64 {
-        1.0 - (self.below(value) + self.upto(value)) as f64 / 2.0 / self.attempts.len() as f64
+        1.0 - (self.count_below(value) + self.count_up_to(value)) as f64 / 2.0 / self.attempts.len() as f64
     }
 
-    fn below(&self, value: f64) -> usize {
+    fn count_below(&self, value: f64) -> usize {
         self.attempts.partition_point(|other| other.ttft < value)
     }
 
-    fn upto(&self, value: f64) -> usize {
+    fn count_up_to(&self, value: f64) -> usize {
         self.attempts.partition_point(|other| other.ttft <= value)
     }
 }
 
-/// How lanes are asked.
+/// How the lanes of a call are used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Way {
-    /// All at once; the first token wins, and the losers are billed for their prompts. Of one lane: that lane.
+pub(super) enum Strategy {
+    /// All at once; the first token wins and losers are billed for their prompts. With one lane: that lane.
     Race,
-    /// The first one, and the second one from the first one's 90th percentile on.
+    /// The first lane, and the second from the 90th percentile of the first on.
     Hedge,
 }
 
-/// What a call would have met: every outcome with its share, and how many attempts that takes.
-pub(super) fn outcomes(way: Way, lanes: &[Neighbours<'_>], shape: &CallShape, visit: &mut dyn FnMut(f64, &Met)) -> f64 {
-    match way {
-        Way::Race => {
+/// Visits every outcome of a call with its probability; returns the expected number of attempts.
+pub(super) fn outcomes(
+    strategy: Strategy,
+    lanes: &[Neighbours<'_>],
+    shape: &CallShape,
+    visit: &mut dyn FnMut(f64, &PossibleOutcome),
+) -> f64 {
+    match strategy {
+        Strategy::Race => {
             for (place, lane) in lanes.iter().enumerate() {
-                let losers = losers(lanes, place, shape);
-                // Every measured time of the lane, as often as it would have been the first of independent draws.
+                let losers = losers_cost(lanes, place, shape);
+                // Every measured time of the lane, weighted by the probability that it is the first of independent
+                // draws.
                 for neighbour in &lane.attempts {
-                    let share = first(lanes, &[place], neighbour.ttft) / lane.attempts.len() as f64;
-                    visit(share, &lane.met(neighbour, neighbour.ttft, shape, losers));
+                    let share = probability_first(lanes, &[place], neighbour.ttft) / lane.attempts.len() as f64;
+                    visit(share, &lane.outcome(neighbour, neighbour.ttft, shape, losers));
                 }
             }
             lanes.len() as f64
         }
-        Way::Hedge => {
+        Strategy::Hedge => {
             let (own, other) = (lanes[0].attempts.len() as f64, lanes[1].attempts.len() as f64);
             let hedge = Hedge::new(lanes, shape);
-            for neighbour in &lanes[0].attempts[..hedge.alone] {
-                visit(1.0 / own, &hedge.quick(neighbour));
+            for neighbour in &lanes[0].attempts[..hedge.unhedged] {
+                visit(1.0 / own, &hedge.without_hedge(neighbour));
             }
-            for slow in &lanes[0].attempts[hedge.alone..] {
+            for slow in &lanes[0].attempts[hedge.unhedged..] {
                 for second in &lanes[1].attempts {
-                    visit(1.0 / own / other, &hedge.slow(slow, second));
+                    visit(1.0 / own / other, &hedge.with_hedge(slow, second));
                 }
             }
-            1.0 + (own - hedge.alone as f64) / own
+            1.0 + (own - hedge.unhedged as f64) / own
         }
     }
 }
 
-/// For each lane and each of its neighbours: the mean of `value` over all outcomes in which that neighbour is what the lane does.
-/// How it differs from neighbour to neighbour is how sure the estimate can be (Hoeffding's projection).
+/// For each neighbour of each lane, the mean of `value` over all outcomes in which the lane behaves like that neighbour
+/// (Hoeffding projection). Their variation gives the uncertainty of the estimate.
 pub(super) fn projections<const N: usize>(
-    way: Way,
+    strategy: Strategy,
     lanes: &[Neighbours<'_>],
     shape: &CallShape,
-    value: &dyn Fn(&Met) -> [f64; N],
+    value: &dyn Fn(&PossibleOutcome) -> [f64; N],
 ) -> Vec<Vec<[f64; N]>> {
-    match way {
-        Way::Race => (0..lanes.len()).map(|place| in_race(lanes, place, shape, value)).collect(),
-        Way::Hedge => in_hedge(lanes, shape, value),
+    match strategy {
+        Strategy::Race => (0..lanes.len()).map(|place| in_race(lanes, place, shape, value)).collect(),
+        Strategy::Hedge => in_hedge(lanes, shape, value),
     }
 }
 
@@ -198,28 +209,28 @@ fn in_race<const N: usize>(
     lanes: &[Neighbours<'_>],
     place: usize,
     shape: &CallShape,
-    value: &dyn Fn(&Met) -> [f64; N],
+    value: &dyn Fn(&PossibleOutcome) -> [f64; N],
 ) -> Vec<[f64; N]> {
-    // For every other lane: what it adds when it is the first, summed up in order of its times.
+    // For every other lane: cumulative contributions when it is first, sorted by time.
     let others = (0..lanes.len()).filter(|other| *other != place).map(|other| {
-        let (lane, losers) = (&lanes[other], losers(lanes, other, shape));
+        let (lane, losers) = (&lanes[other], losers_cost(lanes, other, shape));
         let mut sums = vec![[0.0; N]];
         for neighbour in &lane.attempts {
-            let share = first(lanes, &[place, other], neighbour.ttft) / lane.attempts.len() as f64;
-            let met = value(&lane.met(neighbour, neighbour.ttft, shape, losers));
+            let share = probability_first(lanes, &[place, other], neighbour.ttft) / lane.attempts.len() as f64;
+            let outcome = value(&lane.outcome(neighbour, neighbour.ttft, shape, losers));
             let before = sums[sums.len() - 1];
-            sums.push(std::array::from_fn(|which| before[which] + share * met[which]));
+            sums.push(std::array::from_fn(|which| before[which] + share * outcome[which]));
         }
         (lane, sums)
     });
     let others: Vec<_> = others.collect();
-    let losers = losers(lanes, place, shape);
+    let losers = losers_cost(lanes, place, shape);
     let projected = |neighbour: &Neighbour| {
-        let share = first(lanes, &[place], neighbour.ttft);
-        let own = value(&lanes[place].met(neighbour, neighbour.ttft, shape, losers));
+        let share = probability_first(lanes, &[place], neighbour.ttft);
+        let own = value(&lanes[place].outcome(neighbour, neighbour.ttft, shape, losers));
         std::array::from_fn(|which| {
             let lost = |(lane, sums): &(&Neighbours<'_>, Vec<[f64; N]>)| {
-                (sums[lane.below(neighbour.ttft)][which] + sums[lane.upto(neighbour.ttft)][which]) / 2.0
+                (sums[lane.count_below(neighbour.ttft)][which] + sums[lane.count_up_to(neighbour.ttft)][which]) / 2.0
             };
             share * own[which] + others.iter().map(lost).sum::<f64>()
         })
@@ -230,21 +241,21 @@ fn in_race<const N: usize>(
 fn in_hedge<const N: usize>(
     lanes: &[Neighbours<'_>],
     shape: &CallShape,
-    value: &dyn Fn(&Met) -> [f64; N],
+    value: &dyn Fn(&PossibleOutcome) -> [f64; N],
 ) -> Vec<Vec<[f64; N]>> {
     let hedge = Hedge::new(lanes, shape);
     let (own, other) = (lanes[0].attempts.len() as f64, lanes[1].attempts.len() as f64);
     let mut of_first: Vec<[f64; N]> =
-        lanes[0].attempts[..hedge.alone].iter().map(|quick| value(&hedge.quick(quick))).collect();
-    let alone: [f64; N] = std::array::from_fn(|which| of_first.iter().map(|value| value[which]).sum::<f64>() / own);
-    let mut of_second = vec![alone; lanes[1].attempts.len()];
-    for slow in &lanes[0].attempts[hedge.alone..] {
+        lanes[0].attempts[..hedge.unhedged].iter().map(|quick| value(&hedge.without_hedge(quick))).collect();
+    let unhedged: [f64; N] = std::array::from_fn(|which| of_first.iter().map(|value| value[which]).sum::<f64>() / own);
+    let mut of_second = vec![unhedged; lanes[1].attempts.len()];
+    for slow in &lanes[0].attempts[hedge.unhedged..] {
         let mut mean = [0.0; N];
         for (second, sum) in lanes[1].attempts.iter().zip(&mut of_second) {
-            let met = value(&hedge.slow(slow, second));
+            let outcome = value(&hedge.with_hedge(slow, second));
             for which in 0..N {
-                mean[which] += met[which] / other;
-                sum[which] += met[which] / own;
+                mean[which] += outcome[which] / other;
+                sum[which] += outcome[which] / own;
             }
         }
         of_first.push(mean);
@@ -256,9 +267,9 @@ fn in_hedge<const N: usize>(
 struct Hedge<'a> {
     lanes: &'a [Neighbours<'a>],
     shape: &'a CallShape,
-    /// So many of the first lane's neighbours need no second lane.
-    alone: usize,
-    /// When the second one begins (seconds).
+    /// Neighbours of the first lane that need no hedge.
+    unhedged: usize,
+    /// When the hedge starts (seconds).
     after: f64,
 }
 
@@ -266,30 +277,30 @@ impl<'a> Hedge<'a> {
     fn new(lanes: &'a [Neighbours<'a>], shape: &'a CallShape) -> Hedge<'a> {
         let first = &lanes[0];
         let after = first.attempts[(first.attempts.len() * 9).div_ceil(10) - 1].ttft;
-        Hedge { lanes, shape, alone: first.upto(after), after }
+        Hedge { lanes, shape, unhedged: first.count_up_to(after), after }
     }
 
-    fn quick(&self, neighbour: &Neighbour) -> Met {
-        self.lanes[0].met(neighbour, neighbour.ttft, self.shape, Some(0.0))
+    fn without_hedge(&self, neighbour: &Neighbour) -> PossibleOutcome {
+        self.lanes[0].outcome(neighbour, neighbour.ttft, self.shape, Some(0.0))
     }
 
-    fn slow(&self, slow: &Neighbour, second: &Neighbour) -> Met {
+    fn with_hedge(&self, slow: &Neighbour, second: &Neighbour) -> PossibleOutcome {
         let (winner, neighbour, ttft) = match self.after + second.ttft < slow.ttft {
             true => (1, second, self.after + second.ttft),
             false => (0, slow, slow.ttft),
         };
-        self.lanes[winner].met(neighbour, ttft, self.shape, losers(self.lanes, winner, self.shape))
+        self.lanes[winner].outcome(neighbour, ttft, self.shape, losers_cost(self.lanes, winner, self.shape))
     }
 }
 
-/// What the lanes cost that do not answer: their prompts.
-fn losers(lanes: &[Neighbours<'_>], winner: usize, shape: &CallShape) -> Option<f64> {
+/// Cost of the lanes that lose: their prompts.
+fn losers_cost(lanes: &[Neighbours<'_>], winner: usize, shape: &CallShape) -> Option<f64> {
     let others = lanes.iter().enumerate().filter(|(place, _)| *place != winner);
     others.map(|(_, lane)| lane.price.cost_usd(shape.prompt_tokens, 0)).sum()
 }
 
-/// How likely a first token is the first of all lanes but these.
-fn first(lanes: &[Neighbours<'_>], but: &[usize], ttft: f64) -> f64 {
+/// Probability that this time to first token beats all lanes except the listed ones.
+fn probability_first(lanes: &[Neighbours<'_>], but: &[usize], ttft: f64) -> f64 {
     let others = lanes.iter().enumerate().filter(|(place, _)| !but.contains(place));
     others.map(|(_, lane)| lane.share_above(ttft)).product()
 }

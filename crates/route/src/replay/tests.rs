@@ -1,6 +1,6 @@
-//! Tests of the replay: known lanes, what is not covered, and that the future is not seen.
+//! Tests of the replay: known lanes, calls that are not covered, and that the future is not seen.
 
-use super::spread::of_sorted;
+use super::percentile::quantile_of_sorted;
 use super::*;
 use tokrate_core::Rng;
 
@@ -44,25 +44,25 @@ fn log(calls: u64, lanes: &[(f64, f64, f64)]) -> Vec<LoggedAttempt> {
     (0..calls).map(row).collect()
 }
 
-fn run(rows: &[LoggedAttempt], count: usize, instead: Instead) -> Report {
-    replay(rows, &lanes(count), &instead, &ReplayConfig::default(), 1)
+fn run(rows: &[LoggedAttempt], count: usize, alternative: Alternative) -> Report {
+    replay(rows, &lanes(count), &alternative, &ReplayConfig::default(), 1)
 }
 
 #[test]
-fn what_was_done_replays_as_what_was_measured() {
+fn replaying_the_logged_choices_gives_the_measured_figures() {
     let rows = log(600, &[(0.5, 0.2, 50.0)]);
-    let report = run(&rows, 1, Instead::By(Policy::Fixed));
-    assert_eq!((report.calls, report.covered, report.as_done), (600, 600, 600));
+    let report = run(&rows, 1, Alternative::Single(Policy::Fixed));
+    assert_eq!((report.calls, report.covered, report.same_choice), (600, 600, 600));
     assert!((report.estimated.completion / report.measured.completion - 1.0).abs() < 0.01, "{report:?}");
     assert!((report.estimated.ttft / report.measured.ttft - 1.0).abs() < 0.02, "{report:?}");
-    let (was, would) = (report.measured.usd.expect("priced"), report.estimated.usd.expect("priced"));
-    assert!((was - would).abs() < 1e-12 && (was - 0.002).abs() < 1e-12);
+    let (actual, would) = (report.measured.usd.expect("priced"), report.estimated.usd.expect("priced"));
+    assert!((actual - would).abs() < 1e-12 && (actual - 0.002).abs() < 1e-12);
 }
 
 #[test]
-fn a_quicker_lane_is_found_and_the_saving_told_with_its_error() {
+fn a_faster_lane_is_found_and_the_saving_has_an_error() {
     let rows = log(800, &[(0.5, 0.3, 25.0), (0.5, 0.3, 100.0)]);
-    let report = run(&rows, 2, Instead::By(Policy::OwnCompletion));
+    let report = run(&rows, 2, Alternative::Single(Policy::OwnCompletion));
     // Half the calls took 4.5 s and the others 1.5 s; all of them would have taken 1.5 s, less the first few.
     assert!(report.coverage() > 0.98, "{report:?}");
     assert!(
@@ -71,19 +71,19 @@ fn a_quicker_lane_is_found_and_the_saving_told_with_its_error() {
     );
     let saved = report.measured.completion - report.estimated.completion;
     assert!(report.completion_error > 0.0 && saved > 10.0 * report.completion_error);
-    assert!((380..=410).contains(&report.as_done), "{}", report.as_done);
+    assert!((380..=410).contains(&report.same_choice), "{}", report.same_choice);
 }
 
 #[test]
-fn a_race_has_the_least_of_two_times_and_pays_both_prompts() {
+fn a_race_has_the_minimum_of_two_times_and_pays_both_prompts() {
     let rows = log(1_000, &[(1.0, 1.0, 50.0), (1.0, 1.0, 50.0)]);
-    let race = run(&rows, 2, Instead::Race { policy: Policy::Fixed, lanes: 2 });
+    let race = run(&rows, 2, Alternative::Race { policy: Policy::Fixed, lanes: 2 });
     // The mean of the lesser of two log-normal draws of mean 1 and variation 1, by numerical integration: 0.556.
     assert!((race.estimated.ttft - 0.556).abs() < 0.05, "{race:?}");
     assert!((race.estimated.usd.expect("priced") - (1_000.0 + 2_000.0 + 1_000.0) / 1e6).abs() < 1e-9);
-    assert_eq!((race.estimated.attempts, race.as_done), (2.0, 0));
-    let hedge = run(&rows, 2, Instead::Hedge { policy: Policy::Fixed });
-    let alone = run(&rows, 2, Instead::By(Policy::Fixed));
+    assert_eq!((race.estimated.attempts, race.same_choice), (2.0, 0));
+    let hedge = run(&rows, 2, Alternative::Hedge { policy: Policy::Fixed });
+    let alone = run(&rows, 2, Alternative::Single(Policy::Fixed));
     assert!((hedge.estimated.attempts - 1.1).abs() < 0.01, "{hedge:?}");
     assert!(hedge.estimated.ttft < alone.estimated.ttft && hedge.estimated.ttft > race.estimated.ttft);
     let (hedged, single) = (hedge.estimated.usd.expect("priced"), alone.estimated.usd.expect("priced"));
@@ -95,10 +95,10 @@ fn a_lane_that_was_not_measured_near_the_time_is_not_covered() {
     let mut rows = log(600, &[(0.5, 0.2, 50.0), (0.5, 0.2, 500.0)]);
     // The second lane was used only in the first hundred seconds.
     rows.retain(|row| row.lane.0 == 0 || row.started < at(100.0));
-    let config = ReplayConfig { near: Span::from_secs(60), ..ReplayConfig::default() };
-    let report = replay(&rows, &lanes(2), &Instead::By(Policy::OwnCompletion), &config, 1);
+    let config = ReplayConfig { window: Span::from_secs(60), ..ReplayConfig::default() };
+    let report = replay(&rows, &lanes(2), &Alternative::Single(Policy::OwnCompletion), &config, 1);
     assert!(report.covered < report.calls && report.covered > 90, "{report:?}");
-    assert_eq!(replay(&[], &lanes(1), &Instead::By(Policy::Fixed), &config, 1), Report::default());
+    assert_eq!(replay(&[], &lanes(1), &Alternative::Single(Policy::Fixed), &config, 1), Report::default());
 }
 
 #[test]
@@ -111,18 +111,19 @@ fn a_choice_does_not_see_what_came_after_it() {
         started: row.started + Span::from_secs(10_000),
         ..row
     }));
-    let first = run(&rows, 2, Instead::By(Policy::OwnCompletion));
-    let both = run(&longer, 2, Instead::By(Policy::OwnCompletion));
+    let first = run(&rows, 2, Alternative::Single(Policy::OwnCompletion));
+    let both = run(&longer, 2, Alternative::Single(Policy::OwnCompletion));
     let late = both.covered - first.covered;
-    let late_as_done = both.as_done - first.as_done;
+    let late_as_done = both.same_choice - first.same_choice;
     assert!(late > 1_900 && late_as_done > 0);
-    assert!(first.as_done > 150, "{first:?}");
+    assert!(first.same_choice > 150, "{first:?}");
 }
 
 #[test]
-fn without_a_price_the_cost_is_unknown_and_not_nothing() {
+fn without_a_price_the_cost_is_unknown_and_not_zero() {
     let rows = log(100, &[(0.5, 0.2, 50.0)]);
-    let report = replay(&rows, &[LaneConfig::default()], &Instead::By(Policy::Fixed), &ReplayConfig::default(), 1);
+    let report =
+        replay(&rows, &[LaneConfig::default()], &Alternative::Single(Policy::Fixed), &ReplayConfig::default(), 1);
     assert!(report.estimated.usd.is_none() && report.measured.usd.is_some() && report.covered == 100);
 }
 
@@ -152,12 +153,12 @@ fn known(rng: &mut Rng, calls: u64) -> Vec<LoggedAttempt> {
 fn drawn(rng: &mut Rng, lane: u64) -> (f64, f64, u64) {
     let tokens = 50 + rng.below(101);
     let ttft = 0.5 * rng.log_normal(0.8);
-    let pace = [0.02, 0.01][lane as usize] * rng.log_normal(0.3);
-    (ttft, ttft + tokens as f64 * pace, tokens)
+    let tpot = [0.02, 0.01][lane as usize] * rng.log_normal(0.3);
+    (ttft, ttft + tokens as f64 * tpot, tokens)
 }
 
 /// What truly comes of a way to ask: times to the first token and to the end, sorted, of many calls.
-fn truth(instead: &Instead, late: f64) -> [Vec<f64>; 2] {
+fn truth(alternative: &Alternative, late: f64) -> [Vec<f64>; 2] {
     let mut rng = Rng::root(99);
     let call = |_| {
         let (first, second) = (drawn(&mut rng, 0), drawn(&mut rng, 1));
@@ -166,10 +167,10 @@ fn truth(instead: &Instead, late: f64) -> [Vec<f64>; 2] {
         };
         let (alone, other) = (answer(first, 0.0, first.2), answer(second, 0.0, first.2));
         let hedge = answer(second, late, first.2);
-        match instead {
-            Instead::By(_) => alone,
-            Instead::Race { .. } if other.0 < alone.0 => other,
-            Instead::Hedge { .. } if alone.0 > late && hedge.0 < alone.0 => hedge,
+        match alternative {
+            Alternative::Single(_) => alone,
+            Alternative::Race { .. } if other.0 < alone.0 => other,
+            Alternative::Hedge { .. } if alone.0 > late && hedge.0 < alone.0 => hedge,
             _ => alone,
         }
     };
@@ -181,44 +182,44 @@ fn truth(instead: &Instead, late: f64) -> [Vec<f64>; 2] {
 
 /// How many of so many logs have the truth in the interval that a replay gives: of both times the three percentiles, then the
 /// difference of the means.
-fn held(instead: &Instead, logs: u64, calls: u64) -> [[u64; 4]; 2] {
-    let alone = truth(&Instead::By(Policy::Fixed), 0.0);
-    let truth = truth(instead, of_sorted(&alone[0], 0.9));
+fn held(alternative: &Alternative, logs: u64, calls: u64) -> [[u64; 4]; 2] {
+    let alone = truth(&Alternative::Single(Policy::Fixed), 0.0);
+    let truth = truth(alternative, quantile_of_sorted(&alone[0], 0.9));
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     // Half the calls were on either lane; the second one writes twice as fast.
-    let was = [mean(&alone[0]), (mean(&alone[1]) + mean(&alone[0]) + 100.0 * 0.01) / 2.0];
+    let actual = [mean(&alone[0]), (mean(&alone[1]) + mean(&alone[0]) + 100.0 * 0.01) / 2.0];
     let mut held = [[0; 4]; 2];
     for seed in 0..logs {
-        let report = run(&known(&mut Rng::root(seed), calls), 2, *instead);
+        let report = run(&known(&mut Rng::root(seed), calls), 2, *alternative);
         let means = [
             (report.estimated.ttft - report.measured.ttft, report.ttft_error),
             (report.estimated.completion - report.measured.completion, report.completion_error),
         ];
         for (time, percentiles) in [report.ttft, report.completion].iter().enumerate() {
             for (place, found) in percentiles.iter().enumerate() {
-                let value = of_sorted(&truth[time], found.level);
+                let value = quantile_of_sorted(&truth[time], found.level);
                 held[time][place] += u64::from((found.low..=found.high).contains(&value));
             }
             let (difference, error) = means[time];
-            held[time][3] += u64::from((difference - (mean(&truth[time]) - was[time])).abs() <= 1.96 * error);
+            held[time][3] += u64::from((difference - (mean(&truth[time]) - actual[time])).abs() <= 1.96 * error);
         }
     }
     held
 }
 
-const WAYS: [Instead; 3] = [
-    Instead::By(Policy::Fixed),
-    Instead::Race { policy: Policy::Fixed, lanes: 2 },
-    Instead::Hedge { policy: Policy::Fixed },
+const WAYS: [Alternative; 3] = [
+    Alternative::Single(Policy::Fixed),
+    Alternative::Race { policy: Policy::Fixed, lanes: 2 },
+    Alternative::Hedge { policy: Policy::Fixed },
 ];
 
 #[test]
-fn intervals_hold_the_truth_as_often_as_they_say() {
-    for instead in WAYS {
-        let held = held(&instead, 100, 400);
+fn intervals_have_their_nominal_coverage() {
+    for alternative in WAYS {
+        let held = held(&alternative, 100, 400);
         for [p50, p90, _, mean] in held {
             for held in [p50, p90, mean] {
-                assert!((85..=100).contains(&held), "{instead:?}: {held} of 100 logs");
+                assert!((85..=100).contains(&held), "{alternative:?}: {held} of 100 logs");
             }
         }
     }
@@ -226,10 +227,10 @@ fn intervals_hold_the_truth_as_often_as_they_say() {
 
 /// Of few attempts the interval of the 99th percentile is too narrow. So it is of a hedge: when that begins is itself uncertain.
 #[test]
-fn the_interval_of_a_high_percentile_holds_once_there_are_calls_enough() {
-    for instead in &WAYS[..2] {
-        for [_, _, p99, _] in held(instead, 20, 1_600) {
-            assert!(p99 >= 17, "{instead:?}: {p99} of 20 logs");
+fn the_interval_of_a_high_percentile_covers_with_enough_calls() {
+    for alternative in &WAYS[..2] {
+        for [_, _, p99, _] in held(alternative, 20, 1_600) {
+            assert!(p99 >= 17, "{alternative:?}: {p99} of 20 logs");
         }
     }
 }

@@ -1,6 +1,6 @@
-//! How a lane stands, as pages and metrics show it.
+//! The state of a lane for pages and metrics.
 //!
-//! It refuses to know how it is shown. Invariant: what is unknown is `None`.
+//! Invariant: what is unknown is `None`.
 
 use super::lane_state::LaneState;
 use crate::breaker::BreakerState;
@@ -12,25 +12,25 @@ use tokrate_core::Tick;
 pub struct LaneSnapshot {
     /// Calls in flight.
     pub in_flight: u32,
-    /// The most that may be, by configuration and by what refusals taught.
+    /// Limit for calls in flight, configured or learned.
     pub cap: Option<u32>,
-    /// The part of it that refusals taught.
+    /// The learned limit.
     pub learned_cap: Option<f64>,
-    /// Its breaker.
+    /// State of the breaker.
     pub breaker: BreakerState,
     /// Peak-EWMA latency of whole calls (seconds); 0 before the first.
     pub peak_ewma_seconds: f64,
-    /// Share of calls that failed of late, 0 to 1.
-    pub failing: f64,
-    /// What a call with a prompt of [`LaneSnapshot::PROMPT_TOKENS`] may expect at loads of 1, 2, 4 and so on.
+    /// Recent share of failed calls, 0 to 1.
+    pub failure_rate: f64,
+    /// What a call with a prompt of [`LaneSnapshot::PROMPT_TOKENS`] can expect at each of [`LaneSnapshot::LOADS`].
     pub curve: Vec<SnapshotPoint>,
-    /// Attempts that were begun.
+    /// Attempts started.
     pub started: u64,
-    /// Those that ended well.
-    pub ended_well: u64,
-    /// Those that failed.
+    /// Attempts that succeeded.
+    pub succeeded: u64,
+    /// Attempts that failed.
     pub failed: u64,
-    /// Those that were given up.
+    /// Attempts that were cancelled.
     pub cancelled: u64,
 }
 
@@ -39,14 +39,14 @@ pub struct LaneSnapshot {
 pub struct SnapshotPoint {
     /// Calls in flight, this one included.
     pub in_flight: u32,
-    /// What it may expect; `None` if too little is known.
+    /// What the call can expect; `None` if too little is known.
     pub expectation: Option<Expectation>,
 }
 
 impl LaneSnapshot {
-    /// The prompt that the curve is told for.
+    /// Prompt length of the curve.
     pub const PROMPT_TOKENS: u64 = 1_000;
-    /// The loads that the curve is told for.
+    /// Loads of the curve.
     pub const LOADS: [u32; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
 }
 
@@ -62,10 +62,10 @@ impl LaneState {
             learned_cap: self.learned_cap,
             breaker: self.breaker.state(now),
             peak_ewma_seconds: self.peak.seconds(now),
-            failing: self.failing(now),
+            failure_rate: self.failure_rate(now),
             curve: LaneSnapshot::LOADS.map(point).to_vec(),
             started: self.counts.started,
-            ended_well: self.counts.ended_well,
+            succeeded: self.counts.succeeded,
             failed: self.counts.failed,
             cancelled: self.counts.cancelled,
         }

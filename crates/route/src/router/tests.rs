@@ -1,4 +1,4 @@
-//! Tests of the router: orders by policy, what is in flight, caps, breakers, and what a page shows.
+//! Tests of the router: order by policy, in-flight counts, caps, breakers and snapshots.
 
 use super::*;
 use crate::breaker::{Blame, BreakerState};
@@ -53,7 +53,7 @@ fn well() -> Outcome {
 }
 
 #[test]
-fn completion_follows_the_curves_to_the_load_at_which_another_lane_is_better() {
+fn completion_switches_lanes_at_the_load_where_the_curves_cross() {
     let mut router = router(2);
     // Alone twice as fast, but every further call slows all by a quarter of that.
     router.learn(LaneId(0), at(0), &curve(200.0, 0.25));
@@ -80,16 +80,16 @@ fn completion_follows_the_curves_to_the_load_at_which_another_lane_is_better() {
 }
 
 #[test]
-fn the_cheapest_lane_that_keeps_both_limits_comes_first_and_then_the_quickest() {
+fn the_cheapest_lane_within_both_limits_comes_first_then_the_fastest() {
     let mut router = router(3);
     router.learn(LaneId(0), at(0), &curve(20.0, 0.0));
     router.learn(LaneId(1), at(0), &curve(60.0, 0.0));
     router.learn(LaneId(2), at(0), &curve(150.0, 0.0));
-    let cheapest = |speed| Policy::Cheapest { ttft_most: Some(Span::from_secs(1)), speed_least: Some(speed) };
+    let cheapest = |speed| Policy::Cheapest { max_ttft: Some(Span::from_secs(1)), min_speed: Some(speed) };
     assert_eq!(order(&mut router, 0, cheapest(10.0)), [0, 1, 2]);
     assert_eq!(order(&mut router, 0, cheapest(50.0)), [1, 2, 0]);
     assert_eq!(order(&mut router, 0, cheapest(999.0)), [2, 1, 0]);
-    let late = Policy::Cheapest { ttft_most: Some(Span::from_millis(1)), speed_least: None };
+    let late = Policy::Cheapest { max_ttft: Some(Span::from_millis(1)), min_speed: None };
     assert_eq!(order(&mut router, 0, late), [2, 1, 0]);
     // 200 tokens cost 0.9 millidollars more a lane and take 10, 3.3 and 1.3 s.
     assert_eq!(order(&mut router, 0, Policy::Weighted { usd_per_second: 1e-6 }), [0, 1, 2]);
@@ -97,7 +97,7 @@ fn the_cheapest_lane_that_keeps_both_limits_comes_first_and_then_the_quickest() 
 }
 
 #[test]
-fn the_simple_policies_do_what_their_names_say() {
+fn the_simple_policies_sort_as_documented() {
     let mut router = router(3);
     assert_eq!(order(&mut router, 0, Policy::Fixed), [0, 1, 2]);
     let round: Vec<u32> = (0..4).map(|_| order(&mut router, 0, Policy::RoundRobin)[0]).collect();
@@ -112,7 +112,7 @@ fn the_simple_policies_do_what_their_names_say() {
 }
 
 #[test]
-fn of_two_lanes_of_which_only_the_latency_is_known_the_quicker_comes_first() {
+fn with_only_latencies_known_the_faster_lane_comes_first() {
     let mut router = router(2);
     let started = [router.start(LaneId(0), at(0)), router.start(LaneId(1), at(0))];
     for (started, milliseconds) in started.into_iter().zip([900, 100]) {
@@ -124,7 +124,7 @@ fn of_two_lanes_of_which_only_the_latency_is_known_the_quicker_comes_first() {
 }
 
 #[test]
-fn of_two_lanes_at_one_price_the_quicker_comes_first() {
+fn of_two_lanes_at_one_price_the_faster_comes_first() {
     let lane = LaneConfig {
         price_input_usd_per_million: Some(1.0),
         price_output_usd_per_million: Some(4.0),
@@ -133,12 +133,12 @@ fn of_two_lanes_at_one_price_the_quicker_comes_first() {
     let mut router = Router::new(vec![lane; 2], 1);
     router.learn(LaneId(0), at(0), &curve(20.0, 0.0));
     router.learn(LaneId(1), at(0), &curve(60.0, 0.0));
-    let cheapest = Policy::Cheapest { ttft_most: None, speed_least: None };
+    let cheapest = Policy::Cheapest { max_ttft: None, min_speed: None };
     assert_eq!(order(&mut router, 0, cheapest)[0], 1);
 }
 
 #[test]
-fn of_two_lanes_drawn_at_random_the_better_one_comes_first() {
+fn the_better_of_two_random_lanes_comes_first() {
     let mut router = router(4);
     for lane in 0..4u32 {
         let started = router.start(LaneId(lane), at(0));
@@ -157,7 +157,7 @@ fn of_two_lanes_drawn_at_random_the_better_one_comes_first() {
 }
 
 #[test]
-fn lanes_of_which_nothing_is_known_are_tried_two_calls_at_a_time() {
+fn unknown_lanes_are_tried_with_two_calls_at_a_time() {
     let mut router = router(3);
     router.learn(LaneId(0), at(0), &curve(100.0, 0.1));
     let mut open = Vec::new();
@@ -172,7 +172,7 @@ fn lanes_of_which_nothing_is_known_are_tried_two_calls_at_a_time() {
 }
 
 #[test]
-fn one_call_in_a_hundred_goes_elsewhere_to_keep_the_others_known() {
+fn one_call_in_a_hundred_explores() {
     let config = RouterConfig::default();
     let mut router = Router::with_config(config, vec![LaneConfig::default(); 3], 3);
     (0..3).for_each(|lane| router.learn(LaneId(lane), at(0), &curve(100.0 - f64::from(lane), 0.1)));
@@ -189,7 +189,7 @@ fn a_lane_with_an_open_breaker_or_at_its_cap_comes_last_and_is_marked() {
     assert!(!router.allows(LaneId(0), at(0)) && router.allows(LaneId(1), at(0)));
     let refused = Outcome { failure: Some(FailureKind::Unauthorized), ..Outcome::default() };
     router.finish(started, at(1), &refused);
-    let closed_off = BreakerState::Open { until: at(600_001), why: Blame::Key };
+    let closed_off = BreakerState::Open { until: at(600_001), blame: Blame::Key };
     assert_eq!(router.snapshot(at(1))[0].breaker, closed_off);
     assert_eq!(order(&mut router, 2, Policy::Fixed), [1, 0]);
     assert_eq!(router.order(at(2), &SHAPE, &[LaneId(9), LaneId(1)], &Policy::Fixed).len(), 1, "no such lane");
@@ -197,16 +197,16 @@ fn a_lane_with_an_open_breaker_or_at_its_cap_comes_last_and_is_marked() {
 }
 
 #[test]
-fn a_refusal_for_the_load_lowers_the_cap_and_calls_that_go_well_at_it_lift_it_again() {
+fn an_overload_lowers_the_cap_and_successes_near_it_raise_it_again() {
     let mut router = router(1);
-    let mut open: Vec<Started> = (0..20).map(|_| router.start(LaneId(0), at(0))).collect();
+    let mut open: Vec<InFlightAttempt> = (0..20).map(|_| router.start(LaneId(0), at(0))).collect();
     let refused = Outcome { failure: Some(FailureKind::RateLimited), ..Outcome::default() };
     router.finish(open.pop().expect("twenty"), at(1), &refused);
     assert_eq!(router.snapshot(at(1))[0].cap, Some(15));
     open.drain(..).for_each(|started| router.finish(started, at(5_000), &well()));
     for round in 1..=4 {
         let now = 5_000 + round;
-        let open: Vec<Started> = (0..30)
+        let open: Vec<InFlightAttempt> = (0..30)
             .map_while(|_| router.allows(LaneId(0), at(now)).then(|| router.start(LaneId(0), at(now))))
             .collect();
         open.into_iter().for_each(|started| router.finish(started, at(now), &well()));
@@ -216,7 +216,7 @@ fn a_refusal_for_the_load_lowers_the_cap_and_calls_that_go_well_at_it_lift_it_ag
 }
 
 #[test]
-fn a_look_at_the_order_moves_nothing() {
+fn a_preview_changes_nothing() {
     let shape = CallShape { prompt_tokens: 100, output_tokens: 100.0 };
     let lanes = [LaneId(0), LaneId(1), LaneId(2)];
     let names = |order: Vec<Ranked>| order.iter().map(|ranked| ranked.lane).collect::<Vec<_>>();
@@ -233,7 +233,7 @@ fn a_look_at_the_order_moves_nothing() {
 }
 
 #[test]
-fn faults_of_the_client_and_lost_races_are_held_against_nobody() {
+fn client_errors_and_lost_races_are_no_failures_of_the_lane() {
     let mut router = router(1);
     for failure in [FailureKind::BadRequest, FailureKind::Cancelled, FailureKind::NotFound] {
         for _ in 0..50 {
@@ -248,12 +248,12 @@ fn faults_of_the_client_and_lost_races_are_held_against_nobody() {
         router.finish(started, at(10), &Outcome { failure: Some(FailureKind::TimedOut), ..Outcome::default() });
     }
     let lane = &router.snapshot(at(10))[0];
-    assert_eq!((lane.breaker, lane.failing, lane.in_flight), (BreakerState::Closed, 0.0, 0));
+    assert_eq!((lane.breaker, lane.failure_rate, lane.in_flight), (BreakerState::Closed, 0.0, 0));
     assert_eq!((lane.started, lane.failed, lane.cancelled), (200, 150, 50));
 }
 
 #[test]
-fn a_speed_is_booked_at_the_load_that_the_call_met_on_average() {
+fn a_speed_is_recorded_at_the_mean_load_of_its_call() {
     let mut router = router(1);
     // One call for 1 s alone and for 1 s with two others: 2 on average.
     let mut long = router.start(LaneId(0), at(0));
@@ -271,7 +271,7 @@ fn a_speed_is_booked_at_the_load_that_the_call_met_on_average() {
 }
 
 #[test]
-fn a_hedge_time_is_told_once_enough_first_tokens_were_seen() {
+fn a_hedge_time_needs_enough_first_tokens() {
     let mut router = router(1);
     for call in 0..10 {
         assert!(call >= 5 || router.hedge_after(LaneId(0), at(call), 1_000).is_none());
@@ -284,10 +284,10 @@ fn a_hedge_time_is_told_once_enough_first_tokens_were_seen() {
 }
 
 #[test]
-fn the_length_of_answers_is_their_mean_and_no_longer_than_the_limit() {
+fn the_expected_length_is_the_mean_capped_by_the_limit() {
     let mut length = OutputLength::default();
     assert_eq!(length.expected(None), None);
-    (1..=200).for_each(|tokens| length.saw(at(0), tokens));
+    (1..=200).for_each(|tokens| length.observe(at(0), tokens));
     let mean = length.expected(None).expect("seen");
     assert!((mean / 100.5 - 1.0).abs() < 0.03, "{mean}");
     assert_eq!(length.expected(Some(16)), Some(16.0));
@@ -297,14 +297,14 @@ fn the_length_of_answers_is_their_mean_and_no_longer_than_the_limit() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
     #[test]
-    fn every_candidate_is_in_the_order_once_and_the_usable_ones_first(
+    fn every_candidate_appears_once_and_usable_ones_first(
         script in proptest::collection::vec((0..5u32, 0..4_000u64, 0..7u8), 0..120),
         policy in 0..9usize,
     ) {
         let policies = [
             Policy::Completion,
             Policy::OwnCompletion,
-            Policy::Cheapest { ttft_most: Some(Span::from_secs(1)), speed_least: Some(40.0) },
+            Policy::Cheapest { max_ttft: Some(Span::from_secs(1)), min_speed: Some(40.0) },
             Policy::Weighted { usd_per_second: 0.001 },
             Policy::PeakEwma,
             Policy::RoundRobin,
@@ -319,7 +319,7 @@ proptest! {
                 0..3 => open.push(router.start(LaneId(lane), at(now))),
                 _ if open.is_empty() => {}
                 3 => {
-                    let started: &mut Started = open.last_mut().expect("not empty");
+                    let started: &mut InFlightAttempt = open.last_mut().expect("not empty");
                     let ttft = at(now).since(started.at);
                     router.first_token(started, at(now), ttft, 500);
                 }
@@ -341,7 +341,7 @@ proptest! {
 }
 
 #[test]
-fn what_a_router_learned_of_a_lane_is_taken_over_by_another() {
+fn a_lane_inherits_what_another_router_learned() {
     let mut old = Router::new(vec![LaneConfig::default(); 2], 1);
     let point = CurvePoint {
         in_flight: 1,
@@ -361,7 +361,7 @@ fn what_a_router_learned_of_a_lane_is_taken_over_by_another() {
 }
 
 #[test]
-fn a_lane_that_answers_briefly_does_not_stay_unknown() {
+fn a_lane_with_short_answers_does_not_stay_unknown() {
     let mut router = router(1);
     for second in 0..10 {
         let mut started = router.start(LaneId(0), at(second * 1_000));

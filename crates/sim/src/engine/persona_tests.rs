@@ -1,9 +1,9 @@
-//! The engine with a persona: what time, other users, limits and tricks make of it, to the nanosecond.
+//! Tests of the engine with a persona: timetable, background load, rate limits and faults, to the nanosecond.
 
 use super::tests::{MS, ask, at, kinds, plain, run, texts};
 use super::*;
 use crate::background::Background;
-use crate::limits::{Left, Limits};
+use crate::limits::{LimitStatus, Limits};
 use crate::timetable::{Change, Curve, Timetable};
 use tokrate_core::FinishReason;
 
@@ -12,17 +12,17 @@ fn persona() -> Persona {
 }
 
 fn start(persona: Persona) -> Engine {
-    Engine::of(persona, 7, Tick::ZERO).expect("makes sense")
+    Engine::with_persona(persona, 7, Tick::ZERO).expect("makes sense")
 }
 
-fn tricked(fault: &str) -> Engine {
+fn engine_with_fault(fault: &str) -> Engine {
     let mut persona = persona();
     persona.faults.set(fault).expect("a fault");
     start(persona)
 }
 
 /// The text of one request.
-fn said(emissions: &[Emission], id: RequestId) -> String {
+fn text_of(emissions: &[Emission], id: RequestId) -> String {
     let mut text = String::new();
     for emission in emissions.iter().filter(|emission| emission.request == id) {
         if let Emitted::Text { words, .. } = emission.what {
@@ -49,11 +49,11 @@ fn finish(emissions: &[Emission]) -> FinishReason {
 }
 
 #[test]
-fn a_regression_slows_what_begins_after_its_minute() {
-    let change = Change { at: Span::from_millis(12), speed: 0.5, ttft: 3.0, faults: 1.0, instead: None };
+fn a_regression_slows_what_begins_after_it() {
+    let change = Change { at: Span::from_millis(12), speed: 0.5, ttft: 3.0, faults: 1.0, replacement: None };
     let timetable = Timetable { changes: vec![change], speed: None };
     let started_at = at(5 * MS);
-    let mut engine = Engine::of(Persona { timetable, ..persona() }, 7, started_at).expect("makes sense");
+    let mut engine = Engine::with_persona(Persona { timetable, ..persona() }, 7, started_at).expect("makes sense");
     let one = engine.submit(started_at, ask(0, 6)).expect("taken");
     let two = engine.submit(started_at + Span::from_millis(12), ask(0, 2)).expect("taken");
     let emissions = run(&mut engine);
@@ -65,8 +65,8 @@ fn a_regression_slows_what_begins_after_its_minute() {
 }
 
 #[test]
-fn a_change_can_be_played_in_fast_time() {
-    let change = Change { at: Span::from_secs(600), speed: 0.5, ttft: 1.0, faults: 1.0, instead: None };
+fn a_change_follows_the_scaled_clock() {
+    let change = Change { at: Span::from_secs(600), speed: 0.5, ttft: 1.0, faults: 1.0, replacement: None };
     let timetable = Timetable { changes: vec![change], speed: None };
     // 600 s in 12 ms.
     let mut engine = start(Persona { timetable, time_scale: 50_000.0, ..persona() });
@@ -76,10 +76,10 @@ fn a_change_can_be_played_in_fast_time() {
 }
 
 #[test]
-fn a_change_brings_its_own_faults() {
-    let mut instead = Faults::default();
-    instead.set("server_error").expect("a fault");
-    let change = Change { at: Span::from_secs(1), speed: 1.0, ttft: 1.0, faults: 1.0, instead: Some(instead) };
+fn a_change_replaces_the_faults() {
+    let mut replacement = Faults::default();
+    replacement.set("server_error").expect("a fault");
+    let change = Change { at: Span::from_secs(1), speed: 1.0, ttft: 1.0, faults: 1.0, replacement: Some(replacement) };
     let mut engine = start(Persona { timetable: Timetable { changes: vec![change], speed: None }, ..persona() });
     assert!(engine.submit(at(999 * MS), ask(0, 1)).is_ok());
     assert_eq!(engine.submit(at(1_000 * MS), ask(0, 1)).expect_err("refused").status, 500);
@@ -111,12 +111,13 @@ fn the_background_follows_its_curve_and_its_seed() {
     let texts = texts(&run(&mut engine), id);
     for pair in texts.windows(2) {
         // 0 others in the first 100 ms, 10 in the next, and so on.
-        let others = if (pair[0].0 / (100 * MS)).is_multiple_of(2) { 0 } else { 10 };
-        assert_eq!(pair[1].0 - pair[0].0, law.gap(1, 1 + others).as_nanos(), "at {} ns", pair[0].0);
+        let background_streams = if (pair[0].0 / (100 * MS)).is_multiple_of(2) { 0 } else { 10 };
+        assert_eq!(pair[1].0 - pair[0].0, law.gap(1, 1 + background_streams).as_nanos(), "at {} ns", pair[0].0);
     }
     let jittery = |seed| {
         let background = Background { jitter: 0.8, ..background };
-        let mut engine = Engine::of(Persona { law: law.clone(), background, ..Persona::default() }, seed, Tick::ZERO);
+        let mut engine =
+            Engine::with_persona(Persona { law: law.clone(), background, ..Persona::default() }, seed, Tick::ZERO);
         let engine = engine.as_mut().expect("makes sense");
         engine.submit(Tick::ZERO, ask(0, 160)).expect("taken");
         run(engine)
@@ -126,7 +127,7 @@ fn the_background_follows_its_curve_and_its_seed() {
 }
 
 #[test]
-fn limits_let_through_what_they_say_and_name_the_wait() {
+fn rate_limits_admit_their_number_and_report_the_wait() {
     let limits = Limits { requests_per_minute: Some(2), tokens_per_minute: Some(1_000) };
     let mut engine = start(Persona { limits, ..persona() });
     engine.submit(Tick::ZERO, ask(100, 100)).expect("the first of two");
@@ -135,10 +136,10 @@ fn limits_let_through_what_they_say_and_name_the_wait() {
     assert_eq!((refusal.status, refusal.retry_after), (429, Some(Span::from_secs(30))));
     assert_eq!(refusal.message, "the limit of requests per minute is reached");
     assert_eq!(engine.stats().refused, 1);
-    let left = engine.allowance();
-    assert_eq!(left.requests, Some(Left { limit: 2, remaining: 0, reset: Span::from_secs(60) }));
+    let allowance = engine.allowance();
+    assert_eq!(allowance.requests, Some(LimitStatus { limit: 2, remaining: 0, reset: Span::from_secs(60) }));
     // 400 of 1,000 tokens take 24 s to come back.
-    assert_eq!(left.tokens, Some(Left { limit: 1_000, remaining: 600, reset: Span::from_secs(24) }));
+    assert_eq!(allowance.tokens, Some(LimitStatus { limit: 1_000, remaining: 600, reset: Span::from_secs(24) }));
     engine.submit(at(30_000 * MS), ask(100, 800)).expect("after the wait");
     let refusal = engine.submit(at(60_000 * MS), ask(100, 801)).expect_err("no tokens");
     assert_eq!(refusal.message, "the limit of tokens per minute is reached");
@@ -150,24 +151,24 @@ fn limits_let_through_what_they_say_and_name_the_wait() {
 }
 
 #[test]
-fn a_replay_says_the_same_to_everybody() {
-    let mut engine = tricked("replay");
+fn a_replay_gives_everyone_the_same_text() {
+    let mut engine = engine_with_fault("replay");
     let ids: Vec<RequestId> = (0..3).map(|i| engine.submit(at(i), ask(i as u32, 40)).expect("taken")).collect();
     let emissions = run(&mut engine);
-    let text = said(&emissions, ids[0]);
-    assert!(ids.iter().all(|&id| said(&emissions, id) == text));
+    let text = text_of(&emissions, ids[0]);
+    assert!(ids.iter().all(|&id| text_of(&emissions, id) == text));
     let mut honest = start(persona());
     let ids: Vec<RequestId> = (0..2).map(|i| honest.submit(at(i), ask(0, 40)).expect("taken")).collect();
     let emissions = run(&mut honest);
-    assert_ne!(said(&emissions, ids[0]), said(&emissions, ids[1]));
+    assert_ne!(text_of(&emissions, ids[0]), text_of(&emissions, ids[1]));
 }
 
 #[test]
-fn answers_with_the_same_start_go_their_own_ways_after_it() {
-    let mut engine = tricked("same_start");
+fn answers_with_the_same_start_differ_after_it() {
+    let mut engine = engine_with_fault("same_start");
     let ids: Vec<RequestId> = (0..2).map(|_| engine.submit(Tick::ZERO, ask(0, 140)).expect("taken")).collect();
     let emissions = run(&mut engine);
-    let [one, other] = [ids[0], ids[1]].map(|id| said(&emissions, id));
+    let [one, other] = [ids[0], ids[1]].map(|id| text_of(&emissions, id));
     let words: [Vec<&str>; 2] = [&one, &other].map(|text| text.split(' ').skip(1).collect());
     let alike = words[0].iter().zip(&words[1]).take_while(|(one, other)| one == other).count();
     assert_eq!(words.each_ref().map(Vec::len), [140, 140]);
@@ -177,10 +178,10 @@ fn answers_with_the_same_start_go_their_own_ways_after_it() {
 }
 
 #[test]
-fn a_repetition_goes_round_over_four_words() {
-    let mut engine = tricked("repeat");
+fn a_repetition_has_a_period_of_four_words() {
+    let mut engine = engine_with_fault("repeat");
     let id = engine.submit(Tick::ZERO, ask(0, 40)).expect("taken");
-    let text = said(&run(&mut engine), id);
+    let text = text_of(&run(&mut engine), id);
     let words: Vec<&str> = text.split(' ').skip(1).collect();
     assert_eq!(words.len(), 40);
     assert!(words.chunks(4).all(|round| round == &words[..4]));
@@ -188,31 +189,31 @@ fn a_repetition_goes_round_over_four_words() {
 
 #[test]
 fn a_short_answer_stops_by_itself_before_the_limit() {
-    let mut engine = tricked("short");
+    let mut engine = engine_with_fault("short");
     let ids: Vec<RequestId> = (0..50).map(|_| engine.submit(Tick::ZERO, ask(0, 100)).expect("taken")).collect();
     let emissions = run(&mut engine);
     let lengths: Vec<usize> = ids.iter().map(|&id| texts(&emissions, id).len()).collect();
     assert!(lengths.iter().all(|tokens| (25..=75).contains(tokens)), "{lengths:?}");
     assert!(lengths.iter().max() > lengths.iter().min(), "{lengths:?}");
     assert_eq!(finish(&emissions), FinishReason::Stop);
-    let mut engine = tricked("short");
+    let mut engine = engine_with_fault("short");
     let id = engine.submit(Tick::ZERO, ask(0, 1)).expect("taken");
     assert_eq!(texts(&run(&mut engine), id).len(), 1, "never nothing");
 }
 
 #[test]
-fn another_model_is_named_while_the_request_goes_on() {
-    let mut engine = tricked("other_model=0.5");
+fn another_model_is_named_while_the_request_runs() {
+    let mut engine = engine_with_fault("other_model=0.5");
     let ids: Vec<RequestId> = (0..100).map(|_| engine.submit(Tick::ZERO, ask(0, 1)).expect("taken")).collect();
-    let posing = ids.iter().filter(|&&id| engine.poses(id)).count();
+    let posing = ids.iter().filter(|&&id| engine.claims_other_model(id)).count();
     assert!((30..70).contains(&posing), "{posing}");
     run(&mut engine);
-    assert!(!engine.poses(ids[0]) && !engine.poses(RequestId(999)));
+    assert!(!engine.claims_other_model(ids[0]) && !engine.claims_other_model(RequestId(999)));
 }
 
 #[test]
 fn inflated_usage_reports_half_as_much_again() {
-    let mut engine = tricked("usage_inflated");
+    let mut engine = engine_with_fault("usage_inflated");
     let id = engine.submit(Tick::ZERO, ask(9, 11)).expect("taken");
     let emissions = run(&mut engine);
     assert_eq!(texts(&emissions, id).len(), 11);
@@ -221,8 +222,8 @@ fn inflated_usage_reports_half_as_much_again() {
 }
 
 #[test]
-fn hidden_reasoning_takes_its_time_and_is_reported_and_never_sent() {
-    let mut engine = tricked("hidden_reasoning");
+fn hidden_reasoning_takes_time_and_is_reported_but_never_sent() {
+    let mut engine = engine_with_fault("hidden_reasoning");
     let id = engine.submit(Tick::ZERO, ask(0, 20)).expect("taken");
     let emissions = run(&mut engine);
     let texts = texts(&emissions, id);
@@ -239,7 +240,7 @@ fn hidden_reasoning_takes_its_time_and_is_reported_and_never_sent() {
 }
 
 #[test]
-fn timings_say_where_the_time_went() {
+fn timings_add_up() {
     let law = Law { slots: 1, prefill_tokens_per_second: 1_000.0, ..plain() };
     let mut engine = start(Persona { law, ..Persona::default() });
     let asked = |input, output| SimRequest { include_timings: true, ..ask(input, output) };

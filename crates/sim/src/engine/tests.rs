@@ -1,4 +1,4 @@
-//! The engine against its law, to the nanosecond, and against its own promises.
+//! Tests of the engine against its law, to the nanosecond, and of its invariants.
 
 use super::*;
 use crate::faults::AtToken;
@@ -111,7 +111,7 @@ fn a_request_without_a_limit_gets_the_default_length_and_stops() {
 }
 
 #[test]
-fn streams_that_start_together_run_at_the_speed_of_all_of_them() {
+fn streams_that_start_together_share_the_speed() {
     for n in [1u32, 2, 7, 25] {
         let law = Law { slots: 25, ..Law::default() };
         let mut engine = engine(law.clone(), &[]);
@@ -131,7 +131,7 @@ fn streams_that_start_together_run_at_the_speed_of_all_of_them() {
 }
 
 #[test]
-fn a_gap_counts_who_begins_and_not_who_ends_at_its_tick() {
+fn a_gap_counts_streams_that_begin_and_not_those_that_end_at_its_tick() {
     let law = Law { contention: 1.0, ..plain() };
     let mut engine = engine(law, &[]);
     let one = engine.submit(Tick::ZERO, ask(0, 4)).expect("taken");
@@ -147,7 +147,7 @@ fn a_gap_counts_who_begins_and_not_who_ends_at_its_tick() {
 }
 
 #[test]
-fn who_finds_no_slot_waits_in_order_of_arrival() {
+fn requests_without_a_slot_wait_in_order_of_arrival() {
     let mut engine = engine(Law { slots: 2, ..plain() }, &[]);
     let ids: Vec<RequestId> = (0..5).map(|i| engine.submit(at(i * 1_000), ask(0, 11)).expect("taken")).collect();
     assert_eq!((engine.stats().running, engine.stats().queued), (2, 3));
@@ -175,7 +175,7 @@ fn a_full_queue_refuses_and_cancelling_makes_room() {
 }
 
 #[test]
-fn cancelling_in_the_queue_lets_the_others_move_up() {
+fn cancelling_in_the_queue_moves_the_others_up() {
     let mut engine = engine(Law { slots: 1, ..plain() }, &[]);
     let ids: Vec<RequestId> = (0..3).map(|_| engine.submit(Tick::ZERO, ask(0, 1)).expect("taken")).collect();
     engine.cancel(at(1), ids[1]);
@@ -185,14 +185,14 @@ fn cancelling_in_the_queue_lets_the_others_move_up() {
 }
 
 #[test]
-fn chunks_hold_several_tokens_and_never_reach_over_the_end_of_reasoning() {
+fn chunks_never_cross_the_end_of_the_reasoning() {
     let mut engine = engine(Law { tokens_per_chunk: 4, reasoning_tokens: 6, ..plain() }, &[]);
     let id = engine.submit(Tick::ZERO, ask(0, 13)).expect("taken");
     let emissions = run(&mut engine);
     let expected = [(10 * MS, 4), (12 * MS, 2), (16 * MS, 4), (19 * MS, 3)];
     assert_eq!(texts(&emissions, id), expected, "the gap before a chunk is that of its tokens");
-    let said = ["role", "reasoning", "reasoning", "text", "text", "finish", "usage", "done", "end"];
-    assert_eq!(kinds(&emissions), said);
+    let text_of = ["role", "reasoning", "reasoning", "text", "text", "finish", "usage", "done", "end"];
+    assert_eq!(kinds(&emissions), text_of);
     assert!(
         emissions.iter().any(|emission| matches!(
             emission.what,
@@ -202,7 +202,7 @@ fn chunks_hold_several_tokens_and_never_reach_over_the_end_of_reasoning() {
 }
 
 #[test]
-fn coalescing_hands_out_at_multiples_of_the_span() {
+fn coalescing_emits_at_multiples_of_the_interval() {
     let law = Law { coalesce: Span::from_millis(4), ..plain() };
     let mut engine = engine(law, &[]);
     let id = engine.submit(at(1), ask(0, 6)).expect("taken");
@@ -213,7 +213,7 @@ fn coalescing_hands_out_at_multiples_of_the_span() {
 }
 
 #[test]
-fn jitter_keeps_the_mean_and_has_the_variation_asked_for() {
+fn jitter_keeps_the_mean_and_has_the_configured_variation() {
     let mut engine = engine(Law { gap_jitter: 0.3, ..plain() }, &[]);
     let id = engine.submit(Tick::ZERO, ask(0, 40_001)).expect("taken");
     let texts = texts(&run(&mut engine), id);
@@ -225,7 +225,7 @@ fn jitter_keeps_the_mean_and_has_the_variation_asked_for() {
 }
 
 #[test]
-fn an_unlimited_engine_says_everything_at_once() {
+fn an_unlimited_engine_emits_everything_at_once() {
     let mut engine = Engine::new(Law::unlimited(), Faults::default(), 0).expect("makes sense");
     let id = engine.submit(at(5), ask(1_000, 10_000)).expect("taken");
     let mut out = Vec::new();
@@ -237,13 +237,13 @@ fn an_unlimited_engine_says_everything_at_once() {
 
 #[test]
 fn an_answer_is_never_longer_than_the_law_allows() {
-    let mut engine = engine(Law { output_tokens_most: 2, ..plain() }, &[]);
+    let mut engine = engine(Law { max_output_tokens: 2, ..plain() }, &[]);
     let id = engine.submit(Tick::ZERO, ask(0, u32::MAX)).expect("taken");
     assert_eq!(texts(&run(&mut engine), id).len(), 2);
 }
 
 #[test]
-fn refusals_name_their_status() {
+fn refusals_have_their_status() {
     let refused = |fault: &str| engine(plain(), &[fault]).submit(Tick::ZERO, ask(0, 1)).expect_err("refused");
     let limited = refused("rate_limited");
     assert_eq!((limited.status, limited.retry_after), (429, Some(Span::from_secs(1))));
@@ -262,7 +262,7 @@ fn a_stall_keeps_its_slot_until_it_is_cancelled() {
 }
 
 #[test]
-fn each_fault_shows_where_it_should() {
+fn each_fault_shows_at_its_position() {
     let with = |fault: &str| kinds_with(plain(), &[fault], 3);
     assert_eq!(with("disconnect@1"), ["role", "text", "disconnected"]);
     assert_eq!(with("disconnect@0"), ["role", "disconnected"]);
@@ -280,7 +280,7 @@ fn each_fault_shows_where_it_should() {
 }
 
 #[test]
-fn a_fault_inside_cuts_a_chunk_so_that_its_place_is_exact() {
+fn a_fault_splits_a_chunk_so_that_its_position_is_exact() {
     let mut engine = engine(Law { tokens_per_chunk: 8, ..plain() }, &["disconnect@11"]);
     let id = engine.submit(Tick::ZERO, ask(0, 32)).expect("taken");
     let emissions = run(&mut engine);
@@ -290,7 +290,7 @@ fn a_fault_inside_cuts_a_chunk_so_that_its_place_is_exact() {
 }
 
 #[test]
-fn a_burst_comes_at_once_when_the_last_token_is_made() {
+fn a_burst_is_emitted_with_the_last_token() {
     let mut engine = engine(plain(), &["burst"]);
     engine.submit(Tick::ZERO, ask(0, 11)).expect("taken");
     let emissions = run(&mut engine);
@@ -299,7 +299,7 @@ fn a_burst_comes_at_once_when_the_last_token_is_made() {
 }
 
 #[test]
-fn faults_come_as_often_as_they_should() {
+fn faults_have_their_probability() {
     let mut faults = with_faults(&["rate_limited=0.3"]);
     faults.malformed = AtToken { probability: 0.5, token: None };
     let mut engine = Engine::new(Law::unlimited(), faults, 3).expect("makes sense");
@@ -317,9 +317,9 @@ fn the_faults_of_a_request_replace_those_of_the_engine() {
     assert_eq!(kinds(&run(&mut engine)), ["role", "finish", "usage", "done", "end"]);
 }
 
-/// A world of requests and cancellations at given ticks.
+/// Requests and cancellations at given ticks.
 #[derive(Clone, Debug)]
-struct Story {
+struct Scenario {
     law: Law,
     faults: Faults,
     seed: u64,
@@ -327,7 +327,7 @@ struct Story {
     requests: Vec<(u64, u32, Option<u64>)>,
 }
 
-fn story() -> impl Strategy<Value = Story> {
+fn scenario() -> impl Strategy<Value = Scenario> {
     let law = (1u32..5, 0u64..4, 1u32..4, prop_oneof![Just(0.0), Just(0.5)], 0u64..3, 0u32..6).prop_map(
         |(slots, delay, tokens_per_chunk, jitter, coalesce, reasoning_tokens)| Law {
             slots,
@@ -350,26 +350,26 @@ fn story() -> impl Strategy<Value = Story> {
     let request = (0u64..30 * MS, 1u32..20, proptest::option::of(0u64..20 * MS));
     (law, any::<u64>(), proptest::collection::vec(request, 1..20)).prop_map(move |(law, seed, mut requests)| {
         requests.sort_unstable();
-        Story { law, faults: faults.clone(), seed, requests }
+        Scenario { law, faults: faults.clone(), seed, requests }
     })
 }
 
-/// Lives through a story, polling at the given ticks as well.
-fn live(story: &Story, polls: &[u64]) -> (Vec<Emission>, Stats) {
-    let mut engine = Engine::new(story.law.clone(), story.faults.clone(), story.seed).expect("makes sense");
+/// Runs a scenario, polling at the given ticks as well.
+fn run_scenario(scenario: &Scenario, polls: &[u64]) -> (Vec<Emission>, Stats) {
+    let mut engine = Engine::new(scenario.law.clone(), scenario.faults.clone(), scenario.seed).expect("makes sense");
     let mut out = Vec::new();
     // Tick, order within the tick, and what happens: a poll, a submission or a cancellation.
-    let mut deeds: Vec<(u64, u8, usize)> = Vec::new();
-    for (index, &(submitted, _, cancelled)) in story.requests.iter().enumerate() {
-        deeds.push((submitted, 1, index));
-        deeds.extend(cancelled.map(|after| (submitted + after, 2, index)));
+    let mut actions: Vec<(u64, u8, usize)> = Vec::new();
+    for (index, &(submitted, _, cancelled)) in scenario.requests.iter().enumerate() {
+        actions.push((submitted, 1, index));
+        actions.extend(cancelled.map(|after| (submitted + after, 2, index)));
     }
-    deeds.extend(polls.iter().enumerate().map(|(index, &tick)| (tick, [0, 3][index % 2], 0)));
-    deeds.sort_unstable();
-    let mut ids = vec![None; story.requests.len()];
-    for (tick, deed, index) in deeds {
-        match deed {
-            1 => ids[index] = engine.submit(at(tick), ask(3, story.requests[index].1)).ok(),
+    actions.extend(polls.iter().enumerate().map(|(index, &tick)| (tick, [0, 3][index % 2], 0)));
+    actions.sort_unstable();
+    let mut ids = vec![None; scenario.requests.len()];
+    for (tick, action, index) in actions {
+        match action {
+            1 => ids[index] = engine.submit(at(tick), ask(3, scenario.requests[index].1)).ok(),
             2 => {
                 if let Some(id) = ids[index] {
                     engine.cancel(at(tick), id);
@@ -385,17 +385,17 @@ fn live(story: &Story, polls: &[u64]) -> (Vec<Emission>, Stats) {
 
 proptest! {
     #[test]
-    fn any_polling_gives_the_same_trace(story in story(), polls in proptest::collection::vec(0u64..80 * MS, 0..60)) {
-        let (trace, stats) = live(&story, &[]);
+    fn any_polling_gives_the_same_trace(scenario in scenario(), polls in proptest::collection::vec(0u64..80 * MS, 0..60)) {
+        let (trace, stats) = run_scenario(&scenario, &[]);
         prop_assert!(trace.windows(2).all(|pair| pair[0].due <= pair[1].due), "due ticks never fall");
         prop_assert_eq!(stats.submitted, stats.refused + stats.ended + stats.cancelled + u64::from(stats.running) + u64::from(stats.queued));
-        prop_assert_eq!(live(&story, &polls), (trace, stats));
+        prop_assert_eq!(run_scenario(&scenario, &polls), (trace, stats));
     }
 
     #[test]
-    fn polling_when_the_engine_wants_it_is_never_late(story in story()) {
-        let mut engine = Engine::new(story.law.clone(), story.faults.clone(), story.seed).expect("makes sense");
-        for &(_, tokens, _) in &story.requests {
+    fn polling_at_wake_up_times_is_never_late(scenario in scenario()) {
+        let mut engine = Engine::new(scenario.law.clone(), scenario.faults.clone(), scenario.seed).expect("makes sense");
+        for &(_, tokens, _) in &scenario.requests {
             engine.submit(Tick::ZERO, ask(3, tokens)).ok();
         }
         let mut out = Vec::new();
@@ -408,19 +408,19 @@ proptest! {
     }
 
     #[test]
-    fn a_slot_is_held_by_no_more_than_the_law_allows(story in story()) {
-        let mut engine = Engine::new(story.law.clone(), Faults::default(), story.seed).expect("makes sense");
+    fn no_more_streams_run_than_there_are_slots(scenario in scenario()) {
+        let mut engine = Engine::new(scenario.law.clone(), Faults::default(), scenario.seed).expect("makes sense");
         let mut out = Vec::new();
-        for &(submitted, tokens, _) in &story.requests {
+        for &(submitted, tokens, _) in &scenario.requests {
             engine.submit(at(submitted), ask(3, tokens)).expect("no faults");
-            prop_assert!(engine.stats().running <= story.law.slots);
+            prop_assert!(engine.stats().running <= scenario.law.slots);
         }
         engine.poll(at(10_000 * MS), &mut out);
-        let asked: u32 = story.requests.iter().map(|request| request.1).sum();
-        let said: u32 = (0..story.requests.len() as u64)
+        let asked: u32 = scenario.requests.iter().map(|request| request.1).sum();
+        let text_of: u32 = (0..scenario.requests.len() as u64)
             .flat_map(|id| texts(&out, RequestId(id)))
             .map(|(_, tokens)| tokens)
             .sum();
-        prop_assert_eq!(said, asked);
+        prop_assert_eq!(text_of, asked);
     }
 }

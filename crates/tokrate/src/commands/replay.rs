@@ -17,7 +17,7 @@ use logged::Logged;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use tokrate_net::Clock;
-use tokrate_route::{Instead, Mode, Policy, ReplayConfig};
+use tokrate_route::{Alternative, Mode, Policy, ReplayConfig};
 use tokrate_store::{Attempt, Query, Sqlite, Store, StoreError};
 
 /// So far back it is looked if nothing else is said.
@@ -29,8 +29,8 @@ const SEED: u64 = 1;
 pub fn run(flags: &Flags) -> Result<Verdict> {
     let words = PolicyWords {
         name: &flags.policy,
-        ttft_most: flags.ttft_most.as_deref(),
-        speed_least: flags.speed_least,
+        max_ttft: flags.max_ttft.as_deref(),
+        min_speed: flags.min_speed,
         usd_per_second: flags.usd_per_second,
     };
     let policy = policy(&words).context("read --policy")?;
@@ -69,9 +69,9 @@ fn shown(policy: &Policy, mode: Mode) -> String {
 fn replay(alias: String, rows: &[Attempt], wanted: &[String], policy: Policy, mode: Mode) -> Result<Replayed> {
     let lanes = lanes(&alias, rows, wanted)?;
     let instead = match mode {
-        Mode::Off => Instead::By(policy),
-        Mode::Hedge => Instead::Hedge { policy },
-        Mode::Race { lanes } => Instead::Race { policy, lanes },
+        Mode::Off => Alternative::Single(policy),
+        Mode::Hedge => Alternative::Hedge { policy },
+        Mode::Race { lanes } => Alternative::Race { policy, lanes },
     };
     let at_once = match mode {
         Mode::Off => 1,
@@ -106,8 +106,8 @@ fn replay(alias: String, rows: &[Attempt], wanted: &[String], policy: Policy, mo
         policy,
         one_lane: mode == Mode::Off,
         hedged: mode == Mode::Hedge,
-        near: config.near,
-        neighbours_least: config.neighbours_least,
+        near: config.window,
+        neighbours_least: config.min_neighbours,
         report,
     })
 }

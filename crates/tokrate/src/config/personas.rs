@@ -154,7 +154,7 @@ fn law(row: &LawRow) -> Law {
         role_first: row.role_first.unwrap_or(default.role_first),
         usage_every_chunk: row.usage_every_chunk.unwrap_or(default.usage_every_chunk),
         default_output_tokens: row.output_tokens.unwrap_or(default.default_output_tokens),
-        output_tokens_most: row.output_tokens_most.unwrap_or(default.output_tokens_most),
+        max_output_tokens: row.output_tokens_most.unwrap_or(default.max_output_tokens),
         ..default
     }
 }
@@ -191,14 +191,14 @@ fn timetable(text: &str, row: &PersonaRow, own: &Faults) -> Result<Timetable> {
         let before = table.changes.last();
         let instead = match instead {
             Some(given) => Some(faults(given)),
-            None => before.and_then(|before| before.instead.clone()),
+            None => before.and_then(|before| before.replacement.clone()),
         };
         let next = Change {
             at: at.0,
             speed: speed.unwrap_or(before.map_or(1.0, |before| before.speed)),
             ttft: ttft.unwrap_or(before.map_or(1.0, |before| before.ttft)),
             faults: faults_times.unwrap_or(before.map_or(1.0, |before| before.faults)),
-            instead: instead.filter(|instead| instead != own),
+            replacement: instead.filter(|instead| instead != own),
         };
         table.changes.push(next);
         table = checked(text, place, table, Timetable::check)?;

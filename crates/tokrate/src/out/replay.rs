@@ -129,7 +129,7 @@ impl Replayed {
             "calls_covered": report.covered,
             "coverage": report.coverage(),
             "coverage_least": COVERAGE_LEAST,
-            "as_done": (told && self.one_lane).then_some(report.as_done),
+            "as_done": (told && self.one_lane).then_some(report.same_choice),
             "measured_all": { "ttft_ms": quantiles(&self.ttft_ms), "completion_ms": quantiles(&self.completion_ms) },
             "measured_covered": told.then(|| means(&report.measured)),
             "estimated": told.then(|| means(&report.estimated)),
@@ -262,7 +262,7 @@ fn notes(replayed: &Replayed) -> Vec<String> {
     if replayed.one_lane {
         notes.push(format!(
             "in {} of them it would have done what was done",
-            share(report.as_done as f64 / report.covered as f64)
+            share(report.same_choice as f64 / report.covered as f64)
         ));
     }
     let order = if replayed.listed { "as listed" } else { "by name; --lanes sets another order" };

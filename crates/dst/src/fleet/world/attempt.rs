@@ -5,7 +5,7 @@
 use super::lane::Said;
 use crate::fleet::calls::AttemptRecord;
 use tokrate_core::{FailureKind, Span, Tick, Usage, What};
-use tokrate_route::{Came, LaneId, Outcome, Reserved, Role, Started};
+use tokrate_route::{Delivery, ExtraReservation, InFlightAttempt, LaneId, Outcome, Role};
 use tokrate_sim::Price;
 
 /// Fewer tokens than this after the first chunk tell no speed.
@@ -13,8 +13,8 @@ const TOKENS_FOR_SPEED: u32 = 8;
 
 pub(super) struct Attempt {
     /// `None` once it is closed.
-    started: Option<Started>,
-    reserved: Option<Reserved>,
+    started: Option<InFlightAttempt>,
+    reserved: Option<ExtraReservation>,
     prompt_tokens: u32,
     price: Price,
     lane: LaneId,
@@ -32,14 +32,20 @@ pub(super) struct Attempt {
 
 /// What an attempt leaves behind.
 pub(super) struct Closed {
-    pub started: Started,
-    pub reserved: Option<Reserved>,
+    pub started: InFlightAttempt,
+    pub reserved: Option<ExtraReservation>,
     pub outcome: Outcome,
     pub usd: f64,
 }
 
 impl Attempt {
-    pub fn new(started: Started, role: Role, reserved: Option<Reserved>, prompt_tokens: u32, price: Price) -> Attempt {
+    pub fn new(
+        started: InFlightAttempt,
+        role: Role,
+        reserved: Option<ExtraReservation>,
+        prompt_tokens: u32,
+        price: Price,
+    ) -> Attempt {
         let record = AttemptRecord {
             lane: started.lane,
             role,
@@ -80,13 +86,13 @@ impl Attempt {
         self.started.is_none()
     }
 
-    pub fn started_mut(&mut self) -> Option<&mut Started> {
+    pub fn started_mut(&mut self) -> Option<&mut InFlightAttempt> {
         self.started.as_mut()
     }
 
     /// Reads on in the background. There are no bytes in this world: four of them are taken for a token.
-    pub fn drain(&mut self, until: Tick, bytes_most: u64) {
-        let until = if bytes_most == 0 { Tick::ZERO } else { until };
+    pub fn drain(&mut self, until: Tick, max_bytes: u64) {
+        let until = if max_bytes == 0 { Tick::ZERO } else { until };
         self.drained_until = Some(until);
     }
 
@@ -142,7 +148,7 @@ impl Attempt {
             prompt_tokens: u64::from(self.prompt_tokens),
             output_tokens: u64::from(self.tokens),
             output_speed: (paced >= TOKENS_FOR_SPEED && span > 0.0).then(|| f64::from(paced) / span),
-            came: Came::Streamed,
+            delivery: Delivery::Streamed,
         };
         Closed { started, reserved: self.reserved.take(), outcome, usd }
     }

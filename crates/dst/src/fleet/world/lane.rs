@@ -6,7 +6,7 @@ use crate::fleet::FleetLane;
 use crate::fleet::calls::LaneLedger;
 use std::collections::{BTreeMap, VecDeque};
 use tokrate_core::{FailureKind, Span, TextRange, Tick, What};
-use tokrate_route::{Failed, LaneConfig};
+use tokrate_route::{AttemptFailure, LaneConfig};
 use tokrate_sim::{Emission, Emitted, Engine, Outcome, Persona, Refusal, RequestId, SimRequest};
 
 /// A call and its attempt.
@@ -31,7 +31,7 @@ pub(super) enum Said {
     /// The body ended.
     End,
     /// It was refused, or the connection broke.
-    Failed(Failed),
+    Failed(AttemptFailure),
 }
 
 impl Said {
@@ -61,7 +61,8 @@ pub(super) struct Lane {
 impl Lane {
     pub fn new(lane: &FleetLane, seed: u64, started_at: Tick) -> Lane {
         Lane {
-            engine: Engine::of(lane.persona.clone(), seed, started_at).expect("a fleet's personas make sense"),
+            engine: Engine::with_persona(lane.persona.clone(), seed, started_at)
+                .expect("a fleet's personas make sense"),
             persona: lane.persona.clone(),
             latency: lane.latency,
             up: VecDeque::new(),
@@ -171,17 +172,17 @@ impl Lane {
             }
             Emitted::End(Outcome::Complete) => Said::End,
             Emitted::End(Outcome::Disconnected) => {
-                Said::Failed(Failed { kind: FailureKind::Truncated, retry_after: None })
+                Said::Failed(AttemptFailure { kind: FailureKind::Truncated, retry_after: None })
             }
         })
     }
 }
 
-fn failed(refusal: Refusal) -> Failed {
+fn failed(refusal: Refusal) -> AttemptFailure {
     let kind = match refusal.status {
         429 => FailureKind::RateLimited,
         503 | 529 => FailureKind::Overloaded,
         _ => FailureKind::ServerError,
     };
-    Failed { kind, retry_after: refusal.retry_after }
+    AttemptFailure { kind, retry_after: refusal.retry_after }
 }

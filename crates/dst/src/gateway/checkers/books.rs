@@ -160,7 +160,7 @@ fn money_is_the_same(history: &GatewayHistory, wrong: &mut Vec<String>) {
 fn budgets_are_kept(scenario: &GatewayScenario, history: &GatewayHistory, wrong: &mut Vec<String>) {
     let configs = || scenario.reloads.iter().map(|(_, reload)| &reload.config).chain([&scenario.config]);
     for (name, months) in months(history) {
-        let held: f64 = months.values().map(|dollars| dollars.held.as_usd()).sum();
+        let held: f64 = months.values().map(|dollars| dollars.reserved.as_usd()).sum();
         if held > 0.0 {
             wrong.push(format!("{name} still holds {held} USD at the end"));
         }

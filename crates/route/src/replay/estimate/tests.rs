@@ -1,4 +1,4 @@
-//! Tests of what a call would have met: which attempts stand for it, and races and hedges against every combination of them.
+//! Tests of the estimates of one call: its neighbours, and races and hedges against an enumeration of all combinations.
 
 use super::*;
 use tokrate_core::Span;
@@ -17,9 +17,9 @@ const fn price(input: f64, output: f64) -> LaneConfig {
 const SHAPE: CallShape = CallShape { prompt_tokens: 500_000, output_tokens: 100.0 };
 
 /// A lane by the times to the first token and the seconds per token of its attempts, the quickest first.
-fn lane(place: usize, failing: f64, attempts: &[(f64, f64)]) -> Neighbours<'static> {
-    let neighbour = |(unit, &(ttft, pace)): (usize, &(f64, f64))| Neighbour { ttft, pace, unit };
-    Neighbours { attempts: attempts.iter().enumerate().map(neighbour).collect(), failing, price: &PRICES[place] }
+fn lane(place: usize, failure_rate: f64, attempts: &[(f64, f64)]) -> Neighbours<'static> {
+    let neighbour = |(call_index, &(ttft, tpot)): (usize, &(f64, f64))| Neighbour { ttft, tpot, call_index };
+    Neighbours { attempts: attempts.iter().enumerate().map(neighbour).collect(), failure_rate, price: &PRICES[place] }
 }
 
 fn near(one: f64, other: f64) -> bool {
@@ -27,14 +27,14 @@ fn near(one: f64, other: f64) -> bool {
 }
 
 /// Time to the end, time to the first token, cost.
-fn figures(met: &Met) -> [f64; 3] {
-    [met.completion(), met.ttft, met.usd.expect("priced")]
+fn statistics(outcome: &PossibleOutcome) -> [f64; 3] {
+    [outcome.completion(), outcome.ttft, outcome.usd.expect("priced")]
 }
 
 /// The same of a lane's attempt that answers after so many seconds, worked out from what it stands for.
 fn answered(lanes: &[Neighbours<'_>], place: usize, attempt: usize, ttft: f64, lost: &[usize]) -> [f64; 3] {
     let own = lanes[place].attempts[attempt];
-    let completion = (ttft + 100.0 * own.pace) / (1.0 - lanes[place].failing);
+    let completion = (ttft + 100.0 * own.tpot) / (1.0 - lanes[place].failure_rate);
     let dollars = |lane: usize| f64::from(1 << lane);
     let prompts: f64 = lost.iter().map(|lane| 0.5 * dollars(*lane)).sum();
     [completion, ttft, 0.5 * dollars(place) + 100.0 * 16.0 * dollars(place) / 1e6 + prompts]
@@ -80,17 +80,17 @@ fn mean(of: impl Iterator<Item = [f64; 3]>) -> [f64; 3] {
 }
 
 /// Holds a way to ask against all draws: the means over them, and those over all in which a lane does a certain thing.
-fn check(way: Way, lanes: &[Neighbours<'_>], attempts: f64, comes: &dyn Fn(&[usize]) -> [f64; 3]) {
+fn check(strategy: Strategy, lanes: &[Neighbours<'_>], attempts: f64, comes: &dyn Fn(&[usize]) -> [f64; 3]) {
     let (mut shares, mut sums) = (0.0, [0.0; 3]);
-    let asked = outcomes(way, lanes, &SHAPE, &mut |share, met| {
+    let asked = outcomes(strategy, lanes, &SHAPE, &mut |share, outcome| {
         shares += share;
-        (0..3).for_each(|which| sums[which] += share * figures(met)[which]);
+        (0..3).for_each(|which| sums[which] += share * statistics(outcome)[which]);
     });
     let drawn = draws(lanes);
     let all = mean(drawn.iter().map(|draw| comes(draw)));
     assert!(near(asked, attempts) && near(shares, 1.0), "{asked} attempts, {shares} in all");
     assert!((0..3).all(|which| near(sums[which], all[which])), "{sums:?} and not {all:?}");
-    let projected = projections(way, lanes, &SHAPE, &figures);
+    let projected = projections(strategy, lanes, &SHAPE, &statistics);
     assert_eq!(projected.len(), lanes.len());
     for (place, lane) in lanes.iter().enumerate() {
         assert_eq!(projected[place].len(), lane.attempts.len());
@@ -103,7 +103,7 @@ fn check(way: Way, lanes: &[Neighbours<'_>], attempts: f64, comes: &dyn Fn(&[usi
 }
 
 #[test]
-fn a_race_is_the_mean_over_all_that_its_lanes_might_have_done() {
+fn a_race_is_the_mean_over_all_combinations() {
     // The first two lanes may come at the same moment; the second has done the same twice.
     let lanes = [
         lane(0, 0.25, &[(0.5, 0.01), (1.0, 0.02), (3.0, 0.005)]),
@@ -111,42 +111,42 @@ fn a_race_is_the_mean_over_all_that_its_lanes_might_have_done() {
         lane(2, 0.5, &[(0.75, 0.02), (2.0, 0.001)]),
     ];
     for count in 1..=3 {
-        check(Way::Race, &lanes[..count], count as f64, &|draw| raced(&lanes[..count], draw));
+        check(Strategy::Race, &lanes[..count], count as f64, &|draw| raced(&lanes[..count], draw));
     }
 }
 
 #[test]
-fn a_lane_that_is_always_the_first_answers_and_the_others_are_billed_for_their_prompts() {
+fn the_fastest_lane_answers_and_the_others_are_billed_for_their_prompts() {
     let lanes = [lane(0, 0.0, &[(2.0, 0.01)]), lane(1, 0.5, &[(1.0, 0.02)]), lane(2, 0.0, &[(3.0, 0.01)])];
-    let mut met = Vec::new();
-    outcomes(Way::Race, &lanes, &SHAPE, &mut |share, one| met.push((share, figures(one))));
+    let mut outcome = Vec::new();
+    outcomes(Strategy::Race, &lanes, &SHAPE, &mut |share, one| outcome.push((share, statistics(one))));
     // Half a million tokens of prompt at 1, 2 and 4 USD a million, and a hundred of answer at 32: 3.5032 USD. Half of its
     // tries fail, so its 3 s become 6.
-    let likely: Vec<_> = met.iter().filter(|(share, _)| *share > 0.0).collect();
-    let [(share, [completion, ttft, usd])] = likely[..] else { panic!("{met:?}") };
-    assert!(near(*share, 1.0) && near(*completion, 6.0) && near(*ttft, 1.0) && near(*usd, 3.5032), "{met:?}");
+    let likely: Vec<_> = outcome.iter().filter(|(share, _)| *share > 0.0).collect();
+    let [(share, [completion, ttft, usd])] = likely[..] else { panic!("{outcome:?}") };
+    assert!(near(*share, 1.0) && near(*completion, 6.0) && near(*ttft, 1.0) && near(*usd, 3.5032), "{outcome:?}");
 }
 
 #[test]
-fn a_hedge_is_the_mean_over_all_that_its_two_lanes_might_have_done() {
+fn a_hedge_is_the_mean_over_all_combinations() {
     // Of twenty times the 90th percentile is the eighteenth: 2 s. Two are slower.
     let quick = (1..=18).map(|n| (f64::from(n) / 9.0, 0.001 * f64::from(n)));
     let first: Vec<(f64, f64)> = quick.chain([(3.0, 0.05), (5.0, 0.01)]).collect();
     // After those 2 s the second lane beats both, only the slowest, or none of them.
     let second = [(0.5, 0.02), (1.25, 0.04), (8.0, 0.01)];
     let lanes = [lane(0, 0.2, &first), lane(1, 0.5, &second)];
-    check(Way::Hedge, &lanes, 1.1, &|draw| hedged(&lanes, draw, 2.0));
+    check(Strategy::Hedge, &lanes, 1.1, &|draw| hedged(&lanes, draw, 2.0));
 }
 
 #[test]
-fn the_end_of_a_lane_that_fails_comes_by_so_many_tries() {
-    let met = Met { ttft: 0.5, once: 2.0, failing: 0.75, usd: None };
-    assert!(near(met.completion(), 8.0));
+fn completion_times_of_a_failing_lane_follow_its_tries() {
+    let outcome = PossibleOutcome { ttft: 0.5, per_try: 2.0, failure_rate: 0.75, usd: None };
+    assert!(near(outcome.completion(), 8.0));
     let shares = [(0.0, 0.0), (1.99, 0.0), (2.0, 0.25), (3.99, 0.25), (4.0, 0.4375), (6.5, 0.578_125)];
     for (seconds, share) in shares {
-        assert!(near(met.share_by(seconds), share), "{seconds} s: {}", met.share_by(seconds));
+        assert!(near(outcome.probability_by(seconds), share), "{seconds} s: {}", outcome.probability_by(seconds));
     }
-    let ends: Vec<(f64, f64)> = met.ends().collect();
+    let ends: Vec<(f64, f64)> = outcome.completion_times().collect();
     // 1/4 at once, 3/16 the second time, 9/64 the third; what is left after many is not lost.
     for (place, (share, seconds)) in [(0.25, 2.0), (0.1875, 4.0), (0.140_625, 6.0)].into_iter().enumerate() {
         assert!(near(ends[place].0, share) && near(ends[place].1, seconds), "{ends:?}");
@@ -155,10 +155,14 @@ fn the_end_of_a_lane_that_fails_comes_by_so_many_tries() {
 }
 
 #[test]
-fn a_lane_that_never_fails_ends_once() {
-    let met = Met { ttft: 0.5, once: 2.0, failing: 0.0, usd: None };
-    assert_eq!(met.ends().collect::<Vec<_>>(), [(1.0, 2.0)]);
-    assert!(near(met.share_by(1.99), 0.0) && near(met.share_by(2.0), 1.0) && near(met.completion(), 2.0));
+fn a_lane_that_never_fails_needs_one_try() {
+    let outcome = PossibleOutcome { ttft: 0.5, per_try: 2.0, failure_rate: 0.0, usd: None };
+    assert_eq!(outcome.completion_times().collect::<Vec<_>>(), [(1.0, 2.0)]);
+    assert!(
+        near(outcome.probability_by(1.99), 0.0)
+            && near(outcome.probability_by(2.0), 1.0)
+            && near(outcome.completion(), 2.0)
+    );
 }
 
 fn at(milliseconds: u64) -> Tick {
@@ -183,41 +187,42 @@ fn row(call: u64, milliseconds: u64, ttft: f64, speed: Option<f64>) -> LoggedAtt
     }
 }
 
-fn config(seconds: u64, neighbours_least: usize) -> ReplayConfig {
-    ReplayConfig { near: Span::from_secs(seconds), neighbours_least }
+fn config(seconds: u64, min_neighbours: usize) -> ReplayConfig {
+    ReplayConfig { window: Span::from_secs(seconds), min_neighbours }
 }
 
 #[test]
-fn neighbours_begin_no_longer_before_or_after_a_call_than_is_near_and_are_not_itself() {
+fn neighbours_lie_within_the_window_and_exclude_the_call_itself() {
     let starts = [89_999, 90_000, 95_000, 100_000, 110_000, 110_001];
     let rows: Vec<LoggedAttempt> =
         (0..6).map(|call| row(call, starts[call as usize], 6.0 - call as f64, Some(10.0))).collect();
-    let measured = Measured::new(&rows, &PRICES[..2], &config(10, 1));
+    let measured = LaneHistories::new(&rows, &PRICES[..2], &config(10, 1));
     let found = measured.near(LaneId(0), at(100_000), 3).expect("neighbours");
     // By their times to the first token, the quickest first.
-    let units: Vec<(usize, f64)> = found.attempts().iter().map(|attempt| (attempt.unit, attempt.ttft)).collect();
-    assert_eq!(units, [(4, 2.0), (2, 4.0), (1, 5.0)]);
+    let log_calls: Vec<(usize, f64)> =
+        found.attempts().iter().map(|attempt| (attempt.call_index, attempt.ttft)).collect();
+    assert_eq!(log_calls, [(4, 2.0), (2, 4.0), (1, 5.0)]);
     assert!(measured.near(LaneId(1), at(100_000), 3).is_none(), "nothing was measured there");
     assert!(measured.near(LaneId(9), at(100_000), 3).is_none(), "no such lane");
 }
 
 #[test]
-fn an_attempt_without_a_speed_is_taken_to_write_at_the_mean_pace_of_the_others() {
+fn an_attempt_without_a_speed_gets_the_mean_time_per_token_of_the_others() {
     let speeds = [Some(10.0), None, Some(50.0), Some(0.0)];
     let rows: Vec<LoggedAttempt> =
         (0..4).map(|call| row(call, call, 1.0 + call as f64, speeds[call as usize])).collect();
-    let measured = Measured::new(&rows, &PRICES[..1], &config(10, 2));
+    let measured = LaneHistories::new(&rows, &PRICES[..1], &config(10, 2));
     let found = measured.near(LaneId(0), at(5), 4).expect("neighbours");
     // A tenth and a fiftieth of a second per token: 0.06 s on average. No speed at all is as good as none.
-    let paces: Vec<f64> = found.attempts().iter().map(|attempt| attempt.pace).collect();
-    assert!(paces.iter().zip([0.1, 0.06, 0.02, 0.06]).all(|(found, known)| near(*found, known)), "{paces:?}");
+    let tpots: Vec<f64> = found.attempts().iter().map(|attempt| attempt.tpot).collect();
+    assert!(tpots.iter().zip([0.1, 0.06, 0.02, 0.06]).all(|(found, known)| near(*found, known)), "{tpots:?}");
 }
 
 #[test]
-fn a_lane_is_estimated_from_so_many_times_and_speeds_and_no_fewer() {
+fn a_lane_needs_the_minimum_number_of_neighbours() {
     let mut rows: Vec<LoggedAttempt> = (0..4).map(|call| row(call, call, 1.0, Some(10.0))).collect();
     let enough = |rows: &[LoggedAttempt], least: usize| {
-        Measured::new(rows, &PRICES[..1], &config(10, least)).near(LaneId(0), at(5), 9).is_some()
+        LaneHistories::new(rows, &PRICES[..1], &config(10, least)).near(LaneId(0), at(5), 9).is_some()
     };
     assert_eq!([3, 4, 5].map(|least| enough(&rows, least)), [true, true, false]);
     rows[0].output_speed = None;
@@ -229,15 +234,18 @@ fn a_lane_is_estimated_from_so_many_times_and_speeds_and_no_fewer() {
 }
 
 #[test]
-fn a_lane_fails_as_often_as_its_neighbours_did_and_lost_races_are_no_failures() {
+fn the_failure_rate_is_that_of_the_neighbours_without_lost_races() {
     let mut rows: Vec<LoggedAttempt> = (0..5).map(|call| row(call, call, 1.0, Some(10.0))).collect();
     rows[1].failure = Some(FailureKind::Truncated);
     rows[3].failure = Some(FailureKind::Cancelled);
-    let failing = |rows: &[LoggedAttempt]| {
-        Measured::new(rows, &PRICES[..1], &config(10, 1)).near(LaneId(0), at(5), 9).expect("neighbours").failing
+    let failure_rate = |rows: &[LoggedAttempt]| {
+        LaneHistories::new(rows, &PRICES[..1], &config(10, 1))
+            .near(LaneId(0), at(5), 9)
+            .expect("neighbours")
+            .failure_rate
     };
-    assert!(near(failing(&rows), 0.2));
+    assert!(near(failure_rate(&rows), 0.2));
     // A lane that always fails would never end: it is taken to answer one time in twenty.
     rows.iter_mut().for_each(|row| row.failure = Some(FailureKind::Truncated));
-    assert!(near(failing(&rows), 0.95));
+    assert!(near(failure_rate(&rows), 0.95));
 }

@@ -1,4 +1,4 @@
-//! What a router says of its lanes, and what each kind of end does to one.
+//! Tests of what a router reports about its lanes, and of the effect of each kind of end.
 
 use super::*;
 
@@ -24,11 +24,11 @@ fn off(is: f64, should: f64) -> f64 {
 }
 
 #[test]
-fn one_more_call_is_expected_to_meet_the_calls_in_flight_and_itself() {
+fn an_expectation_includes_the_calls_in_flight_and_itself() {
     let mut router = router(1);
     router.learn(LaneId(0), at(0), &queueing());
     let lane = LaneId(0);
-    let open: Vec<Started> = (0..3).map(|_| router.start(lane, at(0))).collect();
+    let open: Vec<InFlightAttempt> = (0..3).map(|_| router.start(lane, at(0))).collect();
     assert_eq!(router.in_flight(lane), 3);
     // It makes four: 400 ms, 100 / 1.75 tok/s.
     let expected = router.expect(lane, at(0), 1_000).expect("learned");
@@ -41,15 +41,15 @@ fn one_more_call_is_expected_to_meet_the_calls_in_flight_and_itself() {
     assert!(off(whole.as_secs_f64(), after.as_secs_f64() + 200.0 / expected.speed) < 1e-6, "{whole:?}");
     let view = router.lanes[0].view(at(0), lane, &SHAPE, true);
     assert_eq!(view.ranked.expectation, Some(expected));
-    assert_eq!(view.shared_seconds, model.shared_seconds(at(0), 1_000, 200.0, 4));
-    assert_ne!(view.shared_seconds, model.shared_seconds(at(0), 1_000, 200.0, 3));
+    assert_eq!(view.marginal_seconds, model.marginal_seconds(at(0), 1_000, 200.0, 4));
+    assert_ne!(view.marginal_seconds, model.marginal_seconds(at(0), 1_000, 200.0, 3));
     assert_eq!(router.hedge_after_whole(LaneId(9), at(0), &SHAPE), None);
     open.into_iter().for_each(|started| router.finish(started, at(0), &fails(FailureKind::Cancelled)));
     assert!(router.hedge_after_whole(lane, at(0), &SHAPE).is_some_and(|alone| alone < whole), "nobody is in flight");
 }
 
 #[test]
-fn a_call_costs_what_its_lane_asks_and_an_unknown_amount_without_a_price() {
+fn a_cost_needs_a_price() {
     // 1 and 4 dollars for a million, 2 and 8 on the other.
     let router = router(2);
     assert!(router.cost_usd(LaneId(0), 1_000, 200).is_some_and(|usd| off(usd, 0.001_8) < 1e-12));
@@ -59,14 +59,14 @@ fn a_call_costs_what_its_lane_asks_and_an_unknown_amount_without_a_price() {
 }
 
 #[test]
-fn a_breaker_is_told_and_can_be_forgotten() {
+fn a_breaker_is_reported_and_can_be_reset() {
     let mut router = router(2);
     assert_eq!(router.breaker(LaneId(0), at(0)), Some(BreakerState::Closed));
     assert_eq!(router.breaker(LaneId(7), at(0)), None);
     let started = router.start(LaneId(0), at(0));
     router.finish(started, at(1), &fails(FailureKind::Unauthorized));
     let until = at(600_001);
-    assert_eq!(router.breaker(LaneId(0), at(1)), Some(BreakerState::Open { until, why: Blame::Key }));
+    assert_eq!(router.breaker(LaneId(0), at(1)), Some(BreakerState::Open { until, blame: Blame::Key }));
     assert_eq!(router.breaker(LaneId(1), at(1)), Some(BreakerState::Closed));
     router.reset_breaker(LaneId(0));
     assert_eq!(router.breaker(LaneId(0), at(1)), Some(BreakerState::Closed));
@@ -74,28 +74,28 @@ fn a_breaker_is_told_and_can_be_forgotten() {
 }
 
 #[test]
-fn the_share_that_failed_counts_four_good_calls_beforehand_and_fades() {
+fn the_failure_rate_assumes_four_prior_successes_and_decays() {
     let mut router = router(1);
     let end = |router: &mut Router, outcome: &Outcome| {
         let started = router.start(LaneId(0), at(0));
         router.finish(started, at(0), outcome);
     };
-    let failing = |router: &Router, now| router.snapshot(at(now))[0].failing;
-    assert_eq!(failing(&router, 0), 0.0);
+    let failure_rate = |router: &Router, now| router.snapshot(at(now))[0].failure_rate;
+    assert_eq!(failure_rate(&router, 0), 0.0);
     end(&mut router, &fails(FailureKind::Connect));
-    assert!((failing(&router, 0) - 1.0 / 5.0).abs() < 1e-12);
+    assert!((failure_rate(&router, 0) - 1.0 / 5.0).abs() < 1e-12);
     end(&mut router, &well());
-    assert!((failing(&router, 0) - 1.0 / 6.0).abs() < 1e-12);
-    assert!((failing(&router, 60_000) - 0.5 / 5.0).abs() < 1e-12, "after a half-life");
+    assert!((failure_rate(&router, 0) - 1.0 / 6.0).abs() < 1e-12);
+    assert!((failure_rate(&router, 60_000) - 0.5 / 5.0).abs() < 1e-12, "after a half-life");
     // A limit of the whole call that ran out in silence is the lane's fault.
     end(&mut router, &fails(FailureKind::TimedOut));
-    assert!((failing(&router, 0) - 2.0 / 7.0).abs() < 1e-12);
+    assert!((failure_rate(&router, 0) - 2.0 / 7.0).abs() < 1e-12);
     let lane = &router.snapshot(at(0))[0];
-    assert_eq!((lane.started, lane.ended_well, lane.failed, lane.cancelled), (3, 1, 2, 0));
+    assert_eq!((lane.started, lane.succeeded, lane.failed, lane.cancelled), (3, 1, 2, 0));
 }
 
 #[test]
-fn the_plain_latency_moves_by_a_tenth_of_each_surprise() {
+fn the_plain_latency_moves_by_a_tenth_of_each_difference() {
     let mut router = router(1);
     for milliseconds in [1_000, 2_000, 600] {
         let started = router.start(LaneId(0), at(0));
@@ -103,13 +103,13 @@ fn the_plain_latency_moves_by_a_tenth_of_each_surprise() {
     }
     // 1; 1 + (2 - 1) / 10 = 1.1; 1.1 + (0.6 - 1.1) / 10 = 1.05.
     assert!(router.lanes[0].latency.is_some_and(|latency| (latency - 1.05).abs() < 1e-12));
-    assert_eq!(router.snapshot(at(2_000))[0].ended_well, 3);
+    assert_eq!(router.snapshot(at(2_000))[0].succeeded, 3);
 }
 
 #[test]
-fn a_cap_rises_by_calls_of_its_upper_half_alone() {
+fn only_calls_in_the_upper_half_raise_the_cap() {
     let mut router = router(1);
-    let mut open: Vec<Started> = (0..20).map(|_| router.start(LaneId(0), at(0))).collect();
+    let mut open: Vec<InFlightAttempt> = (0..20).map(|_| router.start(LaneId(0), at(0))).collect();
     router.finish(open.pop().expect("twenty"), at(1), &fails(FailureKind::RateLimited));
     let learned = |router: &Router| router.snapshot(at(1))[0].learned_cap.expect("a refusal");
     assert_eq!(learned(&router), 15.0);
@@ -124,13 +124,13 @@ fn a_cap_rises_by_calls_of_its_upper_half_alone() {
 }
 
 #[test]
-fn an_answer_that_came_whole_teaches_how_long_answers_take_only_if_it_ended_well() {
-    let whole = Came::Whole { expected_tokens: 200.0 };
+fn a_non_streamed_answer_is_learned_only_if_it_succeeded() {
+    let whole = Delivery::Whole { expected_tokens: 200.0 };
     let taught = |failure| {
         let mut router = router(1);
         for call in 0..10 {
             let started = router.start(LaneId(0), at(call * 5_000));
-            let outcome = Outcome { failure, came: whole, output_speed: None, ..well() };
+            let outcome = Outcome { failure, delivery: whole, output_speed: None, ..well() };
             router.finish(started, at(call * 5_000 + 2_300), &outcome);
         }
         router
@@ -141,7 +141,7 @@ fn an_answer_that_came_whole_teaches_how_long_answers_take_only_if_it_ended_well
 }
 
 #[test]
-fn only_silence_that_was_given_up_says_how_long_a_first_token_takes() {
+fn only_attempts_cancelled_before_a_token_are_censored_samples() {
     let after = |failure, spoke: bool| {
         let mut router = router(1);
         router.learn(LaneId(0), at(0), &curve(100.0, 0.1));
@@ -164,16 +164,16 @@ fn only_silence_that_was_given_up_says_how_long_a_first_token_takes() {
 }
 
 #[test]
-fn the_length_of_answers_has_its_median_and_90th_percentile() {
+fn the_output_length_has_a_median_and_90th_percentile() {
     let mut length = OutputLength::default();
     assert_eq!(length.quantiles(), None);
-    (1..=200).for_each(|tokens| length.saw(at(0), tokens));
+    (1..=200).for_each(|tokens| length.observe(at(0), tokens));
     let (median, tail) = length.quantiles().expect("seen");
     assert!((median - 100.0).abs() < 5.0 && (tail - 180.0).abs() < 9.0, "{median}, {tail}");
 }
 
 #[test]
-fn nobody_is_sent_elsewhere_to_explore_where_no_model_is_asked_or_one_lane_is_left() {
+fn no_exploration_without_a_model_or_with_a_single_lane() {
     let config = RouterConfig { exploration: 1.0, ..RouterConfig::default() };
     let mut router = Router::with_config(config, vec![LaneConfig::default(); 3], 3);
     (0..3).for_each(|lane| router.learn(LaneId(lane), at(0), &curve(100.0 - f64::from(lane), 0.1)));

@@ -52,8 +52,8 @@ fn alias(name: &str, row: &AliasRow, lanes: &[LaneConfig]) -> Result<AliasConfig
     ensure!(share.is_finite() && share >= 0.0, "`extra_share` is a share of calls, such as 0.1");
     let wanted = PolicyWords {
         name: row.objective.as_deref().unwrap_or(OBJECTIVES[0]),
-        ttft_most: row.ttft_most.as_deref(),
-        speed_least: row.speed_least,
+        max_ttft: row.max_ttft.as_deref(),
+        min_speed: row.min_speed,
         usd_per_second: row.usd_per_second,
     };
     let max_attempts = row.attempts.unwrap_or(ATTEMPTS);
@@ -90,9 +90,9 @@ pub struct PolicyWords<'a> {
     /// Its name.
     pub name: &'a str,
     /// Of `cheapest`: the longest mean TTFT.
-    pub ttft_most: Option<&'a str>,
+    pub max_ttft: Option<&'a str>,
     /// Of `cheapest`: the least output speed (tokens per second).
-    pub speed_least: Option<f64>,
+    pub min_speed: Option<f64>,
     /// Of `weighted`: what a second is worth (USD).
     pub usd_per_second: Option<f64>,
 }
@@ -108,8 +108,8 @@ pub fn policy(words: &PolicyWords<'_>) -> Result<Policy> {
         "completion" => Policy::Completion,
         "own-completion" => Policy::OwnCompletion,
         "cheapest" => Policy::Cheapest {
-            ttft_most: words.ttft_most.map(|text| span("ttft_most", text)).transpose()?,
-            speed_least: words.speed_least,
+            max_ttft: words.max_ttft.map(|text| span("ttft_most", text)).transpose()?,
+            min_speed: words.min_speed,
         },
         "weighted" => Policy::Weighted {
             usd_per_second: words.usd_per_second.context("the policy `weighted` needs `usd_per_second`")?,
@@ -124,8 +124,8 @@ pub fn policy(words: &PolicyWords<'_>) -> Result<Policy> {
             bail!("`{other}` is no policy; there are {} and {last}", listed(first))
         }
     };
-    belongs("ttft_most", words.ttft_most.is_some(), "cheapest")?;
-    belongs("speed_least", words.speed_least.is_some(), "cheapest")?;
+    belongs("ttft_most", words.max_ttft.is_some(), "cheapest")?;
+    belongs("speed_least", words.min_speed.is_some(), "cheapest")?;
     belongs("usd_per_second", words.usd_per_second.is_some(), "weighted")?;
     Ok(policy)
 }

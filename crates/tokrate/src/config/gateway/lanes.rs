@@ -22,7 +22,7 @@ const DRAIN_BYTES: u64 = 4 << 20;
 /// What can become of a loser, the usual first.
 pub(in crate::config) const LOSERS: [(&str, LoserPolicy); 3] = [
     ("cancel", LoserPolicy::CancelEstimate),
-    ("drain", LoserPolicy::DrainExact { time_most: DRAIN_TIME, bytes_most: DRAIN_BYTES }),
+    ("drain", LoserPolicy::DrainExact { max_time: DRAIN_TIME, max_bytes: DRAIN_BYTES }),
     ("free", LoserPolicy::Free),
 ];
 

@@ -57,7 +57,7 @@ pub fn aliases() -> Vec<AliasConfig> {
     vec![
         alias("auto", Policy::Completion, Mode::Hedge, 0.1),
         alias("race", Policy::Completion, Mode::Race { lanes: 3 }, 2.0),
-        alias("cheap", Policy::Cheapest { ttft_most: None, speed_least: None }, Mode::Off, 0.0),
+        alias("cheap", Policy::Cheapest { max_ttft: None, min_speed: None }, Mode::Off, 0.0),
     ]
 }
 

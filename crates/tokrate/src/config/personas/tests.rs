@@ -127,7 +127,7 @@ fn every_key_has_its_effect() {
             role_first: false,
             usage_every_chunk: true,
             default_output_tokens: 15,
-            output_tokens_most: 16,
+            max_output_tokens: 16,
             ..Law::default()
         },
         faults,
@@ -140,9 +140,9 @@ fn every_key_has_its_effect() {
         },
         timetable: Timetable {
             changes: vec![
-                Change { at: minutes(10), speed: 0.5, ttft: 1.0, faults: 1.0, instead: None },
-                Change { at: minutes(20), speed: 0.5, ttft: 2.0, faults: 3.0, instead: Some(empty.clone()) },
-                Change { at: minutes(30), speed: 1.0, ttft: 2.0, faults: 3.0, instead: Some(empty) },
+                Change { at: minutes(10), speed: 0.5, ttft: 1.0, faults: 1.0, replacement: None },
+                Change { at: minutes(20), speed: 0.5, ttft: 2.0, faults: 3.0, replacement: Some(empty.clone()) },
+                Change { at: minutes(30), speed: 1.0, ttft: 2.0, faults: 3.0, replacement: Some(empty) },
             ],
             speed: Some(Curve { period: hours(24), amplitude: 0.3, peak: hours(4) }),
         },

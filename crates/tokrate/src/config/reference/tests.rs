@@ -62,7 +62,7 @@ fn every_key_has_a_meaning_and_a_type() {
 fn every_name_that_is_listed_is_understood() {
     for name in OBJECTIVES {
         let usd_per_second = (name == "weighted").then_some(0.001);
-        let words = PolicyWords { name, ttft_most: None, speed_least: None, usd_per_second };
+        let words = PolicyWords { name, max_ttft: None, min_speed: None, usd_per_second };
         let policy = aliases::policy(&words).expect("a listed objective");
         assert!(aliases::format_policy(&policy).starts_with(name), "{policy:?}");
     }

@@ -8,7 +8,7 @@ use std::sync::{Condvar, Mutex};
 /// A window of work.
 pub struct Window {
     lines_most: usize,
-    bytes_most: usize,
+    max_bytes: usize,
     open: Mutex<Open>,
     changed: Condvar,
 }
@@ -22,15 +22,15 @@ struct Open {
 
 impl Window {
     /// An empty window.
-    pub fn new(lines_most: usize, bytes_most: usize) -> Window {
-        Window { lines_most, bytes_most, open: Mutex::default(), changed: Condvar::new() }
+    pub fn new(lines_most: usize, max_bytes: usize) -> Window {
+        Window { lines_most, max_bytes, open: Mutex::default(), changed: Condvar::new() }
     }
 
     /// Waits for room; `false` if the window was closed.
     pub fn admit(&self, bytes: usize) -> bool {
         let open = self.open.lock().expect("nobody panics while it holds this");
         let full = |open: &mut Open| {
-            !open.closed && open.lines > 0 && (open.lines >= self.lines_most || open.bytes + bytes > self.bytes_most)
+            !open.closed && open.lines > 0 && (open.lines >= self.lines_most || open.bytes + bytes > self.max_bytes)
         };
         let mut open = self.changed.wait_while(open, full).expect("nobody panics while it holds this");
         open.lines += 1;

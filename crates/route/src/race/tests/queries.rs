@@ -1,33 +1,33 @@
-//! How a race stands: what it says of itself, who takes over, and whose error it is.
+//! Tests of what a race reports about itself, which attempt takes over, and whose error is shown.
 
 use super::*;
 
 #[test]
-fn a_race_says_how_it_stands() {
+fn a_race_reports_attempts_winner_and_candidates() {
     let mut race = race(Mode::Off, lanes(&[None, None]));
     assert_eq!((race.attempts(), race.winner(), race.candidate_of(0)), (0, None, None));
-    told_if(&mut race, 0, &mut |candidate, _| candidate.lane == LaneId(1));
+    actions_at_if(&mut race, 0, &mut |candidate, _| candidate.lane == LaneId(1));
     assert_eq!((race.attempts(), race.winner()), (1, None));
     assert_eq!((race.candidate_of(0), race.candidate_of(1)), (Some(1), None), "the first candidate was passed over");
     assert!(!race.is_over());
     race.failed(0, at(5), failed(FailureKind::Connect));
-    told(&mut race, 5);
+    actions_at(&mut race, 5);
     assert_eq!((race.attempts(), race.candidate_of(1)), (2, Some(0)));
-    race.on(1, &text(7));
-    told(&mut race, 7);
+    race.on_event(1, &text(7));
+    actions_at(&mut race, 7);
     assert_eq!(race.winner(), Some(1));
     assert!(!race.is_over(), "it has won and goes on");
     race.ended(1, at(9));
-    assert_eq!(told(&mut race, 9), "finish 1");
+    assert_eq!(actions_at(&mut race, 9), "finish 1");
     assert!(race.is_over());
 }
 
 #[test]
-fn a_race_is_over_when_its_last_action_was_said() {
+fn a_race_is_over_when_its_last_action_was_returned() {
     let config =
         RaceConfig { mode: Mode::Race { lanes: 2 }, total_limit: Span::from_millis(50), ..RaceConfig::default() };
     let mut race = Race::new(config, lanes(&[None, None]), at(0));
-    told(&mut race, 0);
+    actions_at(&mut race, 0);
     let mut actions = 0;
     while !race.is_over() {
         assert!(race.poll(at(50), &mut |_, _| true).is_some(), "after {actions} actions");
@@ -37,17 +37,17 @@ fn a_race_is_over_when_its_last_action_was_said() {
 }
 
 #[test]
-fn what_a_stream_told_is_its_failure_whatever_its_connection_does() {
+fn a_stream_error_is_the_failure_whatever_the_connection_does() {
     let mut race = race(Mode::Off, lanes(&[None]));
-    told(&mut race, 0);
-    race.on(0, &text(2));
-    told(&mut race, 2);
+    actions_at(&mut race, 0);
+    race.on_event(0, &text(2));
+    actions_at(&mut race, 2);
     let error = What::Failed { kind: FailureKind::Overloaded, message: TextRange::default(), retry_after: None };
-    race.on(0, &event(3, error));
-    race.failed(0, at(4), Failed { kind: FailureKind::Truncated, retry_after: Some(ms(70)) });
-    let known = Failed { kind: FailureKind::Overloaded, retry_after: Some(ms(70)) };
+    race.on_event(0, &event(3, error));
+    race.failed(0, at(4), AttemptFailure { kind: FailureKind::Truncated, retry_after: Some(ms(70)) });
+    let known = AttemptFailure { kind: FailureKind::Overloaded, retry_after: Some(ms(70)) };
     assert_eq!(race.failure_of(0), Some(known));
-    assert_eq!(told(&mut race, 4), "break 0 (overloaded, told true)");
+    assert_eq!(actions_at(&mut race, 4), "break 0 (overloaded, reported true)");
 }
 
 fn paced(speed: f64, tokens: f64) -> Candidate {
@@ -57,29 +57,29 @@ fn paced(speed: f64, tokens: f64) -> Candidate {
 fn two(first: Candidate, second: Candidate) -> Race {
     let config = RaceConfig { mode: Mode::Race { lanes: 2 }, second_look: Some(ms(300)), ..RaceConfig::default() };
     let mut race = Race::new(config, vec![first, second], at(0));
-    told(&mut race, 0);
+    actions_at(&mut race, 0);
     race
 }
 
 #[test]
-fn of_two_that_would_be_done_at_once_the_one_that_began_first_wins() {
+fn of_two_equal_expected_ends_the_earlier_token_wins() {
     // 100 tokens at 100 tok/s from 100 ms on and 90 tokens from 200 ms on: both are done at 1,100 ms.
     let mut race = two(paced(100.0, 90.0), paced(100.0, 100.0));
-    race.on(1, &text(100));
-    assert_eq!(told(&mut race, 100), "");
-    race.on(0, &text(200));
-    assert_eq!(told(&mut race, 200), "win 1; cancel 0");
+    race.on_event(1, &text(100));
+    assert_eq!(actions_at(&mut race, 100), "");
+    race.on_event(0, &text(200));
+    assert_eq!(actions_at(&mut race, 200), "win 1; cancel 0");
 }
 
 #[test]
-fn a_lane_without_a_speed_is_not_waited_with() {
+fn a_win_is_not_held_back_for_a_lane_without_known_speed() {
     let mut race = two(paced(0.0, 100.0), paced(50.0, 100.0));
-    race.on(0, &text(100));
-    assert_eq!(told(&mut race, 100), "win 0; cancel 1");
+    race.on_event(0, &text(100));
+    assert_eq!(actions_at(&mut race, 100), "win 0; cancel 1");
 }
 
 #[test]
-fn a_start_that_makes_up_for_one_that_has_failed_is_a_failover_in_a_race_too() {
+fn a_replacement_for_a_failed_attempt_is_a_failover_in_a_race_too() {
     let mut race = race(Mode::Race { lanes: 2 }, lanes(&[None, None, None]));
     let next = |race: &mut Race| match race.poll(at(0), &mut |_, _| true) {
         Some(Action::Start { attempt, role, .. }) => (attempt, role),

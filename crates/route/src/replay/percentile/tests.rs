@@ -1,4 +1,4 @@
-//! Tests of the distribution: its quantiles against what is known of them, and the errors of a percentile against their formulas.
+//! Tests of the distribution: quantiles against known ones, errors of a percentile against their formulas.
 
 use super::*;
 
@@ -32,7 +32,7 @@ fn quantiles_of_an_even_distribution_lie_between_its_times() {
 }
 
 #[test]
-fn a_time_is_told_to_half_a_percent_whatever_lies_beside_it() {
+fn times_are_accurate_to_half_a_percent() {
     let mut mixture = Mixture::new();
     mixture.add(4.0, 0.5);
     mixture.add(0.02, 1.5);
@@ -45,7 +45,7 @@ fn a_time_is_told_to_half_a_percent_whatever_lies_beside_it() {
 }
 
 #[test]
-fn no_time_at_all_and_one_beyond_all_bins_are_kept() {
+fn zero_and_out_of_range_times_are_counted() {
     let mut mixture = Mixture::new();
     mixture.add(0.0, 1.0);
     assert!(mixture.quantile(0.5) < 1.01e-5);
@@ -55,17 +55,17 @@ fn no_time_at_all_and_one_beyond_all_bins_are_kept() {
 }
 
 #[test]
-fn the_quantile_of_a_list_is_the_least_value_that_the_share_reaches() {
+fn the_quantile_of_a_list_is_the_lowest_value_that_reaches_the_share() {
     let ten: Vec<f64> = (1..=10).map(f64::from).collect();
     for (share, value) in [(-1.0, 1.0), (0.0, 1.0), (0.1, 1.0), (0.11, 2.0), (0.5, 5.0), (0.91, 10.0), (2.0, 10.0)] {
-        assert!(near(of_sorted(&ten, share), value), "{share}");
+        assert!(near(quantile_of_sorted(&ten, share), value), "{share}");
     }
-    assert!(of_sorted(&[], 0.5).abs() < f64::MIN_POSITIVE);
+    assert!(quantile_of_sorted(&[], 0.5).abs() < f64::MIN_POSITIVE);
 }
 
 #[test]
-fn independent_contributions_add_up_by_their_squares() {
-    assert!(near(root_of_squares([3.0, -4.0, 12.0].into_iter()), 13.0));
+fn independent_contributions_add_in_quadrature() {
+    assert!(near(root_sum_of_squares([3.0, -4.0, 12.0].into_iter()), 13.0));
 }
 
 /// Calls that took 1 s, 2 s, up to 100 s. Their 90th percentile is 90 s; the share below it has a standard error of
@@ -77,7 +77,7 @@ fn hundred() -> Vec<Option<f64>> {
 const OF_HUNDRED: f64 = (96.0 - 85.0) / (2.0 * Z);
 
 #[test]
-fn an_interval_is_where_the_share_might_be_and_independent_errors_add() {
+fn intervals_are_inverted_from_shares_and_independent_errors_add() {
     let (mixture, least, longest) = even();
     // What the estimate rests on are other calls than those that were measured: errors of 3 and 4 in a hundred make 5.
     let mut measured = hundred();
@@ -93,7 +93,7 @@ fn an_interval_is_where_the_share_might_be_and_independent_errors_add() {
 }
 
 #[test]
-fn errors_that_both_sides_share_cancel_out() {
+fn shared_errors_cancel() {
     let (mixture, least, longest) = even();
     // Each call says of the estimate what it says of the measured percentile: it is below (90 calls) or above it (10).
     let influences: Vec<f64> = (1..=100).map(|call| if call <= 90 { 0.001 } else { -0.009 }).collect();
@@ -105,7 +105,7 @@ fn errors_that_both_sides_share_cancel_out() {
 }
 
 #[test]
-fn an_estimate_of_which_nothing_is_uncertain_has_no_interval() {
+fn a_certain_estimate_has_an_empty_interval() {
     let (mixture, least, longest) = even();
     let found = percentile(0.9, &mixture, &[0.0; 100], &hundred());
     let estimated = even_quantile(least, longest, 0.9);
