@@ -23,9 +23,9 @@ mod probe;
 mod progress;
 pub mod prompts;
 pub mod report;
+mod run;
 pub mod schedule;
 mod scrape;
-mod session;
 mod stop;
 pub mod trace;
 pub mod truth;
@@ -36,5 +36,5 @@ pub use config::{Calibration, Config, Embedded, Limits, Remote, RequestOptions, 
 pub use error::BenchError;
 pub use levels::curve_of;
 pub use progress::{Progress, Snapshot};
-pub use session::{Observer, Place, run};
+pub use run::{Observer, Place, run};
 pub use stop::Stop;
