@@ -24,7 +24,7 @@ pub struct Progress {
 /// So many answers tell how long a token is.
 const TEXTS_MOST: usize = 16;
 /// So much of each is looked at (bytes).
-const TEXT_BYTES_MOST: usize = 4096;
+const MAX_TEXT_BYTES: usize = 4096;
 
 #[derive(Debug, Default)]
 struct Texts {
@@ -86,7 +86,7 @@ impl Progress {
         let mut texts = self.texts();
         if texts.kept < TEXTS_MOST && !text.is_empty() {
             texts.kept += 1;
-            texts.uncounted.push(text[..text.floor_char_boundary(TEXT_BYTES_MOST)].to_owned());
+            texts.uncounted.push(text[..text.floor_char_boundary(MAX_TEXT_BYTES)].to_owned());
         }
     }
 

@@ -5,7 +5,7 @@
 use tokrate_core::{Sketch, Tick};
 use tokrate_host::{Kinds, Truth};
 use tokrate_meter::request::Chunk;
-use tokrate_meter::{ClientError, ClientErrorSource, Moved, RequestNumbers};
+use tokrate_meter::{ClientBias, ClientError, ClientErrorSource, RequestNumbers};
 
 /// The requests of the client with the same as the engine's log has them; `id_prefix` and its index name a request there.
 fn logged<'a>(rows: &'a [RequestNumbers], id_prefix: &str, truth: &Truth) -> Vec<(&'a RequestNumbers, RequestNumbers)> {
@@ -15,7 +15,7 @@ fn logged<'a>(rows: &'a [RequestNumbers], id_prefix: &str, truth: &Truth) -> Vec
         let chunks =
             texts.map(|write| Chunk { at: write.written_at, tokens: write.tokens, events: write.events }).collect();
         let done = written.writes.iter().rfind(|write| write.kinds.contains(Kinds::DONE)).or(written.writes.last())?;
-        Some((row, row.as_logged(written.received_at, chunks, done.written_at)))
+        Some((row, row.with_server_times(written.received_at, chunks, done.written_at)))
     });
     pairs.collect()
 }
@@ -46,7 +46,7 @@ pub fn against_truth(
         ttft_added_p99_ns: rank(&ttft_added, 0.99),
         gap_added_p50_ns: rank(&gap_added, 0.5),
         gap_added_p99_ns: rank(&gap_added, 0.99),
-        moved: (!seen.is_empty()).then(|| Moved::between(&seen, &logged)),
+        moved: (!seen.is_empty()).then(|| ClientBias::between(&seen, &logged)),
         engine_lateness_p99_ns: lateness.quantile(0.99),
         n: ttft_added.len() as u64,
         ..ClientError::default()

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use tokrate_core::{FailureKind, FinishReason, is_one_line, one_line};
 
 /// Longest text of a row (bytes): names of models and lanes have fewer than a hundred, and a provider may say anything.
-pub const TEXT_BYTES_MOST: usize = 256;
+pub const MAX_TEXT_BYTES: usize = 256;
 
 /// Why an attempt was begun.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
@@ -164,7 +164,7 @@ pub struct Attempt {
 }
 
 impl Attempt {
-    /// Cuts every text to [`TEXT_BYTES_MOST`], on one line, without what a terminal would obey.
+    /// Cuts every text to [`MAX_TEXT_BYTES`], on one line, without what a terminal would obey.
     pub fn bound_texts(&mut self) {
         let names = [
             &mut self.call,
@@ -177,8 +177,8 @@ impl Attempt {
             &mut self.version,
         ];
         let texts = names.into_iter().chain(&mut self.key).chain(&mut self.model_answered);
-        for text in texts.filter(|text| !is_one_line(text, TEXT_BYTES_MOST)) {
-            *text = one_line(text, TEXT_BYTES_MOST);
+        for text in texts.filter(|text| !is_one_line(text, MAX_TEXT_BYTES)) {
+            *text = one_line(text, MAX_TEXT_BYTES);
         }
     }
 }
@@ -287,7 +287,7 @@ mod tests {
             row.bound_texts();
             let written = serde_json::to_value(&row).expect("plain data");
             let bounded = written[&field].as_str().expect("a text");
-            assert!(bounded.len() <= TEXT_BYTES_MOST && !bounded.contains('\u{1b}'), "{field}");
+            assert!(bounded.len() <= MAX_TEXT_BYTES && !bounded.contains('\u{1b}'), "{field}");
             texts += 1;
         }
         assert_eq!(texts, 10);

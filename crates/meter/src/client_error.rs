@@ -3,7 +3,7 @@
 //! It refuses to know how the error was found (the embedded engine measured against its own truth log is bench's work).
 //! Invariant: a figure is disowned by one rule, alone, and never without a reason; what was not measured disowns nothing.
 
-use crate::run::Moved;
+use crate::run::ClientBias;
 use serde::{Deserialize, Serialize};
 use tokrate_core::Span;
 
@@ -43,7 +43,7 @@ pub struct ClientError {
     pub gap_added_p99_ns: Option<u64>,
     /// By how much each figure was moved in the requests that it was found on.
     #[serde(default)]
-    pub moved: Option<Moved>,
+    pub moved: Option<ClientBias>,
     /// How late a 1 ms timer of the client fired during the measurement, median (ns).
     pub timer_lag_p50_ns: Option<u64>,
     /// The same, 99th percentile (ns).
@@ -58,13 +58,13 @@ pub struct ClientError {
     pub reason: Option<String>,
     /// Every figure that was judged; none where nothing was measured.
     #[serde(default)]
-    pub figures: Vec<JudgedFigure>,
+    pub figures: Vec<FigureValidity>,
 }
 
 /// A figure of a phase beside what the client's error could do to it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct JudgedFigure {
+pub struct FigureValidity {
     /// Which one, such as `TTFT p50`.
     pub figure: String,
     /// Unit of every number here: `ms` or `tok/s`.
@@ -80,41 +80,41 @@ pub struct JudgedFigure {
 }
 
 /// A figure may be off by this share of itself, however narrow its interval is.
-const SHARE_ALLOWED: f64 = 0.02;
+const MAX_RELATIVE_ERROR: f64 = 0.02;
 
 impl ClientError {
     /// This calibration, with each figure moved only as far as an earlier one of the same load agrees to.
     #[must_use]
-    pub fn agreed(mut self, earlier: &ClientError) -> ClientError {
+    pub fn combined_with(mut self, earlier: &ClientError) -> ClientError {
         if let (Some(moved), Some(before)) = (&mut self.moved, &earlier.moved) {
-            moved.limit_to(before);
+            moved.keep_smaller(before);
         }
         self
     }
 
     /// Keeps these figures, and says which of them are no measurement of the server.
-    pub(crate) fn judge(&mut self, figures: Vec<JudgedFigure>) {
-        let reasons: Vec<String> = figures.iter().filter(|figure| !figure.valid).map(JudgedFigure::reason).collect();
+    pub(crate) fn judge(&mut self, figures: Vec<FigureValidity>) {
+        let reasons: Vec<String> = figures.iter().filter(|figure| !figure.valid).map(FigureValidity::reason).collect();
         self.reason = (!reasons.is_empty()).then(|| reasons.join(", "));
         self.client_limited = self.reason.is_some();
         self.figures = figures;
     }
 }
 
-impl JudgedFigure {
+impl FigureValidity {
     /// A time in milliseconds with half of its interval (0 if it has none), and by how much it could be moved.
-    pub(crate) fn time(figure: &str, value: f64, half_interval: f64, moved: f64) -> JudgedFigure {
-        JudgedFigure::new(figure, "ms", [value, half_interval, moved])
+    pub(crate) fn time(figure: &str, value: f64, half_interval: f64, moved: f64) -> FigureValidity {
+        FigureValidity::new(figure, "ms", [value, half_interval, moved])
     }
 
     /// The same of tokens per second.
-    pub(crate) fn speed(figure: &str, value: f64, half_interval: f64, moved: f64) -> JudgedFigure {
-        JudgedFigure::new(figure, "tok/s", [value, half_interval, moved])
+    pub(crate) fn speed(figure: &str, value: f64, half_interval: f64, moved: f64) -> FigureValidity {
+        FigureValidity::new(figure, "tok/s", [value, half_interval, moved])
     }
 
-    fn new(figure: &str, unit: &str, [value, half_interval, moved]: [f64; 3]) -> JudgedFigure {
-        let (moved, allowed) = (moved.abs(), half_interval.max(SHARE_ALLOWED * value));
-        JudgedFigure {
+    fn new(figure: &str, unit: &str, [value, half_interval, moved]: [f64; 3]) -> FigureValidity {
+        let (moved, allowed) = (moved.abs(), half_interval.max(MAX_RELATIVE_ERROR * value));
+        FigureValidity {
             figure: figure.to_owned(),
             unit: unit.to_owned(),
             value,
@@ -139,7 +139,7 @@ mod tests {
 
     fn said(half_interval: f64, moved: f64) -> Option<String> {
         let mut error = ClientError::default();
-        error.judge(vec![JudgedFigure::time("TTFT p50", 100.0, half_interval, moved)]);
+        error.judge(vec![FigureValidity::time("TTFT p50", 100.0, half_interval, moved)]);
         assert_eq!(error.client_limited, error.reason.is_some());
         error.reason
     }
@@ -160,23 +160,23 @@ mod tests {
     #[test]
     fn two_calibrations_disown_only_what_both_do() {
         let error = |ttft_p50_ms, itl_p50_ms| ClientError {
-            moved: Some(Moved { ttft_p50_ms, itl_p50_ms, ..Moved::default() }),
+            moved: Some(ClientBias { ttft_p50_ms, itl_p50_ms, ..ClientBias::default() }),
             ..ClientError::default()
         };
-        let both = error(Some(-3.0), Some(0.5)).agreed(&error(Some(2.0), None)).moved.expect("both have it");
+        let both = error(Some(-3.0), Some(0.5)).combined_with(&error(Some(2.0), None)).moved.expect("both have it");
         assert_eq!((both.ttft_p50_ms, both.itl_p50_ms, both.e2e_p50_ms), (Some(2.0), Some(0.5), None));
-        let both = error(Some(1.0), None).agreed(&error(Some(-2.0), Some(0.1))).moved.expect("both have it");
+        let both = error(Some(1.0), None).combined_with(&error(Some(-2.0), Some(0.1))).moved.expect("both have it");
         assert_eq!((both.ttft_p50_ms, both.itl_p50_ms), (Some(1.0), Some(0.1)));
-        assert_eq!(error(Some(1.0), None).agreed(&ClientError::default()), error(Some(1.0), None));
+        assert_eq!(error(Some(1.0), None).combined_with(&ClientError::default()), error(Some(1.0), None));
     }
 
     #[test]
     fn figures_are_judged_one_by_one_in_their_own_units() {
         let mut error = ClientError::default();
         error.judge(vec![
-            JudgedFigure::time("ITL p50", 5.0, 0.0, 0.05),
-            JudgedFigure::time("ITL p99", 6.0, 0.0, 0.5),
-            JudgedFigure::speed("throughput", 2_000.0, 0.0, 60.0),
+            FigureValidity::time("ITL p50", 5.0, 0.0, 0.05),
+            FigureValidity::time("ITL p99", 6.0, 0.0, 0.5),
+            FigureValidity::speed("throughput", 2_000.0, 0.0, 60.0),
         ]);
         assert_eq!(error.figures.iter().map(|figure| figure.valid).collect::<Vec<bool>>(), [true, false, false]);
         let said = "ITL p99 of 6.00 ms could be off by 500 µs, throughput of 2000.0 tok/s could be off by 60.0 tok/s";

@@ -142,8 +142,8 @@ impl SloCount {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixtures::{closed, failed_request, phase, rate_limited_request, steady_request};
     use crate::run::PhaseInput;
-    use crate::sample::{closed, failed_request, phase, refused_for_rate, steady_request};
     use tokrate_core::Span;
 
     fn slos(texts: &[&str]) -> Vec<Slo> {
@@ -158,7 +158,7 @@ mod tests {
             steady_request(1, 1_000, 300, 20, 40),
             steady_request(2, 3_000, 100, 20, 10), // too short for an output speed
             failed_request(3, 5_000, 5_100, FailureKind::Stalled),
-            refused_for_rate(4, 5_200, 5_210, Span::from_secs(1)),
+            rate_limited_request(4, 5_200, 5_210, Span::from_secs(1)),
             failed_request(5, 5_300, 5_400, FailureKind::Cancelled),
         ];
         let phase = phase(&input, &requests);

@@ -17,6 +17,8 @@ mod comfort;
 pub mod compare;
 pub mod curve;
 mod expression;
+#[cfg(test)]
+mod fixtures;
 mod fooling;
 pub mod gate;
 mod goodput;
@@ -27,17 +29,15 @@ pub mod record;
 pub mod request;
 pub mod run;
 #[cfg(test)]
-mod sample;
-#[cfg(test)]
 mod schema;
 pub mod scorecard;
 pub mod server_metrics;
 mod slo;
 
 pub use assertion::{Assertion, AssertionOutcome, AssertionStatus};
-pub use attempt::{Attempt, AttemptEnd, AttemptRole, CostBasis, TEXT_BYTES_MOST};
+pub use attempt::{Attempt, AttemptEnd, AttemptRole, CostBasis, MAX_TEXT_BYTES};
 pub use claim::{Bound, Claim, ClaimError, Condition, Meaning, Stated};
-pub use client_error::{ClientError, ClientErrorSource, JudgedFigure};
+pub use client_error::{ClientError, ClientErrorSource, FigureValidity};
 pub use comfort::Comfort;
 pub use expression::{ExpressionError, Relation};
 pub use fooling::{Suspicion, SuspicionKind};
@@ -52,5 +52,5 @@ pub use record::{
 pub use request::{
     Arrival, Chunk, Ending, Failure, FailureRow, Oddities, RequestMeter, RequestNumbers, RequestTrace, Timing,
 };
-pub use run::{Load, Moved, PhaseInput, PhaseResult, Warmup, mark_warmup};
+pub use run::{ClientBias, Load, PhaseInput, PhaseResult, Warmup, mark_warmup};
 pub use slo::Slo;

@@ -4,7 +4,7 @@
 //! request or a phase lacks is `None`, never 0; times are in milliseconds, speeds in tokens per second.
 
 use crate::names::Named;
-use crate::request::{RequestNumbers, SPEED_TOKENS_LEAST};
+use crate::request::{MIN_SPEED_TOKENS, RequestNumbers};
 use crate::run::{PhaseResult, SpeedSummary};
 use tokrate_stats::Distribution;
 
@@ -205,7 +205,7 @@ static CATALOGUE: [MetricRow; 13] = [
         label: "TPOT",
         words: "time per output token",
         definition: "1 / output speed of a request",
-        tokens_needed: SPEED_TOKENS_LEAST,
+        tokens_needed: MIN_SPEED_TOKENS,
         needs_stream: true,
         of_request: Some(|request| request.tpot_ms),
         of_phase: PhaseSource::Times(|phase| &phase.tpot, Some(|phase| &phase.adj_tpot)),
@@ -240,7 +240,7 @@ static CATALOGUE: [MetricRow; 13] = [
         label: "output speed",
         words: "output speed",
         definition: "tokens per second of a request after its first chunk",
-        tokens_needed: SPEED_TOKENS_LEAST,
+        tokens_needed: MIN_SPEED_TOKENS,
         needs_stream: true,
         of_request: Some(|request| request.output_speed),
         of_phase: PhaseSource::Speeds(|phase| &phase.output_speed),

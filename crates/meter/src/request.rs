@@ -5,16 +5,16 @@
 //! and an arrival costs 16 bytes and no allocation of its own.
 
 mod chunks;
+mod fingerprint;
+mod metadata;
 mod numbers;
-mod said;
-mod traits;
 
 pub use chunks::Chunk;
-pub(crate) use numbers::Seen;
+pub(crate) use metadata::StreamMetadata;
+pub(crate) use numbers::SpeedInput;
 pub use numbers::{
-    ConnectionState, FailureRow, LONG_TEXT_TOKENS, NoSpeed, Provenance, RequestNumbers, SPEED_TOKENS_LEAST,
+    ConnectionState, FailureRow, LONG_TEXT_TOKENS, MIN_SPEED_TOKENS, NoSpeedReason, Provenance, RequestNumbers,
 };
-pub(crate) use said::Said;
 
 use std::collections::BTreeMap;
 use tokrate_core::{
@@ -109,7 +109,7 @@ impl Oddities {
 /// Gathers one request's events. [`RequestMeter::on`] is the hot path: it appends, and decides nothing.
 #[derive(Clone, Debug, Default)]
 pub struct RequestMeter {
-    said: Said,
+    metadata: StreamMetadata,
     arrivals: Vec<Arrival>,
     text: String,
     unknown: BTreeMap<String, String>,
@@ -159,7 +159,7 @@ impl RequestMeter {
 
     /// True once the dialect's end mark was seen.
     pub fn is_done(&self) -> bool {
-        self.said.done_at.is_some()
+        self.metadata.done_at.is_some()
     }
 
     /// Closes the trace and reaches the verdict.
@@ -168,7 +168,7 @@ impl RequestMeter {
     /// A body that ended well is `truncated` if it held text but neither finish reason nor end mark, `not_json` if nothing
     /// in it was understood, and `empty` if it held no text.
     pub fn finish(mut self, timing: Timing, ending: Ending) -> RequestTrace {
-        self.said.close(ending, !self.arrivals.is_empty());
+        self.metadata.close(ending, !self.arrivals.is_empty());
         // Traces are kept until the run is over; growing has left up to half of their memory unused.
         self.arrivals.shrink_to_fit();
         self.text.shrink_to_fit();
@@ -176,20 +176,20 @@ impl RequestMeter {
             timing,
             arrivals: self.arrivals,
             text: self.text,
-            usage: self.said.usage,
-            timings: self.said.timings,
+            usage: self.metadata.usage,
+            timings: self.metadata.timings,
             unknown: self.unknown,
-            finish: self.said.finish,
-            done_at: self.said.done_at,
-            model: self.said.model,
-            model_changes: self.said.model_changes,
-            oddities: self.said.oddities,
-            failure: self.said.failure,
+            finish: self.metadata.finish,
+            done_at: self.metadata.done_at,
+            model: self.metadata.model,
+            model_changes: self.metadata.model_changes,
+            oddities: self.metadata.oddities,
+            failure: self.metadata.failure,
         }
     }
 
     fn on_event(&mut self, event: &StreamEvent, batch: &EventBatch) {
-        if let Some((channel, text)) = self.said.on(event, batch, !self.arrivals.is_empty()) {
+        if let Some((channel, text)) = self.metadata.on(event, batch, !self.arrivals.is_empty()) {
             self.on_text(event.at, channel, text);
         } else if let What::Unknown { name, json } = event.what {
             self.unknown.insert(batch.text(name).to_owned(), batch.text(json).to_owned());
@@ -201,7 +201,7 @@ impl RequestMeter {
             return;
         }
         let Ok(text_end) = u32::try_from(self.text.len() + text.len()) else {
-            self.said.fail_too_large();
+            self.metadata.fail_too_large();
             return;
         };
         self.text.push_str(text);

@@ -207,7 +207,7 @@ pub(crate) fn scaled(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::{failed_request, refused_for_rate, steady_request};
+    use crate::fixtures::{failed_request, rate_limited_request, steady_request};
     use proptest::prelude::*;
     use tokrate_core::{FailureKind, Span};
 
@@ -295,7 +295,7 @@ mod tests {
         assert_eq!(kept("ttft_ms<200", &short), Some(true));
         assert_eq!(kept("tpot_ms<1000", &short), None, "two tokens have no tpot");
         let failed = failed_request(0, 0, 50, FailureKind::Stalled);
-        let refused = refused_for_rate(0, 0, 5, Span::from_secs(1));
+        let refused = rate_limited_request(0, 0, 5, Span::from_secs(1));
         for request in [failed, refused] {
             assert_eq!((kept("e2e_ms<1000", &request), kept("tpot_ms<1000", &request)), (Some(false), Some(false)));
         }

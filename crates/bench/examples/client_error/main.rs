@@ -19,7 +19,7 @@ use tokrate_bench::{Observer, Place, Progress, Stop, run, truth};
 use tokrate_core::{Conditions, Sketch, Span, Tick};
 use tokrate_host::{Host, HostConfig, TruthLog};
 use tokrate_meter::{
-    ClientError, ClientErrorSource, JudgedFigure, PhaseInput, PhaseResult, Record, RequestNumbers, Warmup,
+    ClientError, ClientErrorSource, FigureValidity, PhaseInput, PhaseResult, Record, RequestNumbers, Warmup,
 };
 use tokrate_net::Clock;
 
@@ -58,7 +58,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// Every figure of a situation as the calibration judges it, with the same as the engine's log does.
-fn pairs(seed: u64, situation: &Situation) -> Result<Vec<(JudgedFigure, JudgedFigure)>, Box<dyn Error>> {
+fn pairs(seed: u64, situation: &Situation) -> Result<Vec<(FigureValidity, FigureValidity)>, Box<dyn Error>> {
     let busy = situation.keep_busy();
     let law = situation.law.clone();
     let host = Host::start(HostConfig { law, truth: TruthLog::Memory, seed, ..HostConfig::default() })?;
@@ -73,7 +73,7 @@ fn pairs(seed: u64, situation: &Situation) -> Result<Vec<(JudgedFigure, JudgedFi
     let figures = |error: Option<ClientError>| error.map_or_else(Vec::new, |error| error.figures);
     let by_truth = figures(judged(phase, error, &mut heard.rows).client_error);
     let by_calibration = figures(phase.client_error.clone());
-    let same = |judged: &JudgedFigure| by_truth.iter().find(|truth| truth.figure == judged.figure).cloned();
+    let same = |judged: &FigureValidity| by_truth.iter().find(|truth| truth.figure == judged.figure).cloned();
     Ok(by_calibration.into_iter().filter_map(|judged| Some((judged.clone(), same(&judged)?))).collect())
 }
 

@@ -3,7 +3,7 @@
 use crate::situation::Situation;
 use std::collections::BTreeMap;
 use std::fmt;
-use tokrate_meter::JudgedFigure;
+use tokrate_meter::FigureValidity;
 
 /// A verdict beside the truth.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -22,7 +22,7 @@ impl Outcome {
     const ALL: [Outcome; 4] = [Outcome::Stated, Outcome::WronglyDisowned, Outcome::Disowned, Outcome::WronglyPassed];
 
     /// The verdict of a calibration beside that of the engine's log.
-    pub fn of(judged: &JudgedFigure, truth: &JudgedFigure) -> Outcome {
+    pub fn of(judged: &FigureValidity, truth: &FigureValidity) -> Outcome {
         match (truth.valid, judged.valid) {
             (true, true) => Outcome::Stated,
             (true, false) => Outcome::WronglyDisowned,

@@ -179,7 +179,7 @@ fn absent_figure(load: &Rounds<'_>, metric: Metric, label: String) -> Figure {
         value: NOT_MEASURED.to_owned(),
         unit: String::new(),
         interval: String::new(),
-        note: load.absent(metric).unwrap_or_default(),
+        note: load.missing_reason(metric).unwrap_or_default(),
     }
 }
 

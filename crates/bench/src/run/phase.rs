@@ -51,7 +51,7 @@ impl Session<'_> {
         if let Some(first) = result.client_error.as_ref().filter(by_calibration)
             && let Some(second) = self.calibrator.error_now(&rows, spec, job.workers, self.stop, calibrating)
         {
-            let both = second.agreed(first);
+            let both = second.combined_with(first);
             result = self.result(spec, &conditions, &output, Some(both), &mut rows);
         }
         result.server = server;

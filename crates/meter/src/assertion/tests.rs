@@ -1,7 +1,7 @@
 //! The language of demands, and their outcome on small phases.
 
 use super::*;
-use crate::sample::{closed, failed_request, phase, steady_request};
+use crate::fixtures::{closed, failed_request, phase, steady_request};
 use proptest::prelude::*;
 use tokrate_core::FailureKind;
 

@@ -6,7 +6,7 @@
 use crate::metric::Metric;
 use crate::record::Record;
 use crate::request::RequestNumbers;
-use crate::run::{Load, PhaseResult, speed_refusal};
+use crate::run::{Load, PhaseResult, unrepresentative_speeds};
 use std::collections::BTreeMap;
 use tokrate_core::{Conditions, Sketch};
 use tokrate_stats::Distribution;
@@ -43,12 +43,12 @@ pub struct LevelSamples {
     /// Requests started and not cancelled.
     pub ended: u64,
     /// Throughput with its standard error, from the parts of the steady windows.
-    pub throughput: Option<ThroughputSeen>,
+    pub throughput: Option<ObservedThroughput>,
 }
 
 /// Throughput of all rounds of a level together.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct ThroughputSeen {
+pub struct ObservedThroughput {
     /// Output tokens per second.
     pub tokens_per_second: f64,
     /// Its standard error; absent if a window had too few parts.
@@ -131,7 +131,7 @@ impl LevelSamples {
             times: times_of(|metric| metric.times(phase).map(Samples::of_distribution).unwrap_or_default()),
             failed: phase.counts.failed,
             ended: phase.counts.started.saturating_sub(phase.counts.cancelled),
-            throughput: ThroughputSeen::of(phase),
+            throughput: ObservedThroughput::of(phase),
         }
     }
 
@@ -139,7 +139,7 @@ impl LevelSamples {
         let measured: Vec<&RequestNumbers> = rows.iter().filter(|row| row.is_answered() && !row.warmup).collect();
         let of_all = |metric: Metric| measured.iter().filter_map(|row| metric.of(row)).collect();
         // Speeds of those that have one would not speak for all.
-        let is_refused = |metric| metric == Metric::Tpot && speed_refusal(&measured).is_some();
+        let is_refused = |metric| metric == Metric::Tpot && unrepresentative_speeds(&measured).is_some();
         LevelSamples {
             times: times_of(
                 |metric| if is_refused(metric) { Samples::default() } else { Samples::exact(of_all(metric)) },
@@ -161,11 +161,11 @@ impl LevelSamples {
     }
 }
 
-impl ThroughputSeen {
-    fn of(phase: &PhaseResult) -> Option<ThroughputSeen> {
+impl ObservedThroughput {
+    fn of(phase: &PhaseResult) -> Option<ObservedThroughput> {
         let throughput = phase.throughput.as_ref()?;
         let error = throughput.interval.map(|interval| (interval.high - interval.low) / (2.0 * 1.959_964));
-        let seen = ThroughputSeen {
+        let seen = ObservedThroughput {
             tokens_per_second: throughput.tokens_per_second,
             standard_error: error,
             seconds: throughput.window_seconds,
@@ -174,11 +174,11 @@ impl ThroughputSeen {
     }
 
     /// Both windows as one.
-    fn with(self, other: ThroughputSeen) -> ThroughputSeen {
+    fn with(self, other: ObservedThroughput) -> ObservedThroughput {
         let seconds = self.seconds + other.seconds;
         let (mine, theirs) = (self.seconds / seconds, other.seconds / seconds);
         let errors = self.standard_error.zip(other.standard_error);
-        ThroughputSeen {
+        ObservedThroughput {
             tokens_per_second: mine * self.tokens_per_second + theirs * other.tokens_per_second,
             standard_error: errors.map(|(one, other)| (mine * one).hypot(theirs * other)),
             seconds,

@@ -4,11 +4,11 @@ mod gathered;
 mod rows;
 mod worked;
 
-use super::sides::ThroughputSeen;
+use super::sides::ObservedThroughput;
 use super::*;
+use crate::fixtures::{self, closed, phase, steady_request};
 use crate::record::Record;
 use crate::run::Load;
-use crate::sample::{self, closed, phase, steady_request};
 use std::collections::BTreeMap;
 use tokrate_core::Rng;
 use tokrate_stats::{fisher_p, holm, permutation_p, ratio_of_medians, share_difference};
@@ -32,7 +32,7 @@ fn level(ttft: Vec<f64>, tpot: Vec<f64>, failed: u64) -> LevelSamples {
         ]),
         failed,
         ended,
-        throughput: Some(ThroughputSeen { tokens_per_second: 400.0, standard_error: Some(2.0), seconds: 30.0 }),
+        throughput: Some(ObservedThroughput { tokens_per_second: 400.0, standard_error: Some(2.0), seconds: 30.0 }),
     }
 }
 
@@ -205,7 +205,7 @@ fn levels_are_matched_by_load_and_the_others_are_named() {
 fn record(ttft: u64) -> (Record, Vec<Vec<crate::RequestNumbers>>) {
     let requests: Vec<_> = (0..40).map(|i| steady_request(i, i * 2_000, ttft + i % 7, 10, 40)).collect();
     let phases = (0..2).map(|_| phase(&closed(1), &requests)).collect();
-    (sample::record(phases), vec![requests.clone(), requests])
+    (fixtures::record(phases), vec![requests.clone(), requests])
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Honest and cheating answers, one sign each; what a sign must not say is in the runs of docs/method.md.
 
 use super::*;
-use crate::sample::{closed, phase, steady_request};
+use crate::fixtures::{closed, phase, steady_request};
 use tokrate_core::Conditions;
 
 /// An answer without any sign, of its own text.

@@ -1,8 +1,8 @@
 //! Every check of the gate holds for honest numbers and fails for wrong ones.
 
 use super::*;
+use crate::fixtures::{closed, failed_request, phase, rate_limited_request, steady_request};
 use crate::run::Load;
-use crate::sample::{closed, failed_request, phase, refused_for_rate, steady_request};
 use tokrate_core::{Span, Tick};
 
 fn honest() -> (PhaseResult, Vec<RequestNumbers>) {
@@ -11,7 +11,7 @@ fn honest() -> (PhaseResult, Vec<RequestNumbers>) {
         steady_request(1, 0, 120, 20, 50),
         steady_request(2, 700, 90, 15, 60),
         failed_request(3, 1_300, 1_400, FailureKind::Stalled),
-        refused_for_rate(4, 1_400, 1_450, Span::from_secs(1)),
+        rate_limited_request(4, 1_400, 1_450, Span::from_secs(1)),
         failed_request(5, 1_500, 1_600, FailureKind::Cancelled),
     ];
     (phase(&closed(2), &requests), requests)

@@ -111,7 +111,7 @@ fn is_refusal(kind: FailureKind) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::{Story, numbers};
+    use crate::fixtures::{RequestBuilder, numbers};
     use tokrate_core::{Usage, What};
 
     #[test]
@@ -137,7 +137,7 @@ mod tests {
     fn answered(input: Option<u64>, cached_input: Option<u64>, output: Option<u64>) -> RequestTrace {
         let usage = Usage { input, output, cached_input, ..Usage::default() };
         let said = input.is_some() || output.is_some();
-        let story = Story::sent(0, 0).answer(5, &" a".repeat(7));
+        let story = RequestBuilder::sent(0, 0).answer(5, &" a".repeat(7));
         (if said { story.event(6, What::Usage(usage)) } else { story }).done(7, 7)
     }
 
@@ -160,9 +160,9 @@ mod tests {
         assert_eq!(half, Billed { input: 1_000, cached: 0, output: 7, reported: false });
         let other_half = billed(&answered(None, None, Some(9)));
         assert_eq!(other_half, Billed { input: 990, cached: 0, output: 9, reported: false });
-        let refused = billed(&Story::sent(0, 0).failed(FailureKind::RateLimited, 3));
+        let refused = billed(&RequestBuilder::sent(0, 0).failed(FailureKind::RateLimited, 3));
         assert_eq!(refused, Billed::default());
-        let stalled = billed(&Story::sent(0, 0).answer(5, " a a").failed(FailureKind::Stalled, 9));
+        let stalled = billed(&RequestBuilder::sent(0, 0).answer(5, " a a").failed(FailureKind::Stalled, 9));
         assert_eq!(stalled, Billed { input: 990, cached: 0, output: 2, reported: false }, "it was taken");
         let unknown = Billed::of_row(&numbers(&answered(None, None, None)));
         assert_eq!((unknown.input, unknown.output), (0, 7), "nobody knows how long its prompt was");

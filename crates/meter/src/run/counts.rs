@@ -208,7 +208,7 @@ pub(super) fn is_failed(kind: Option<FailureKind>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::{MS, failed_request, steady_request};
+    use crate::fixtures::{MS, failed_request, steady_request};
 
     #[test]
     fn the_first_message_of_a_kind_that_says_anything_stands() {

@@ -79,8 +79,8 @@ impl Pool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixtures::at;
     use crate::request::Chunk;
-    use crate::sample::at;
 
     /// A request whose chunk gaps are these (ms), a token in each chunk.
     fn with_gaps(gaps: impl IntoIterator<Item = u64>) -> RequestNumbers {

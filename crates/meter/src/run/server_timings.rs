@@ -109,7 +109,7 @@ fn median(values: impl Iterator<Item = f64>) -> Option<TimingMedian> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::{MS, closed, phase, steady_request};
+    use crate::fixtures::{MS, closed, phase, steady_request};
 
     #[test]
     fn gaps_are_those_of_each_request_and_may_be_negative() {

@@ -100,7 +100,7 @@ impl TurnSummary {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::{closed, failed_request, phase, steady_request};
+    use crate::fixtures::{closed, failed_request, phase, steady_request};
     use FailureKind::{Cancelled, RateLimited, ServerError};
 
     const PLAN: Load = Load::Sessions { sessions: 2, turns: 2 };

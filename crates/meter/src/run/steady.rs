@@ -194,7 +194,7 @@ pub(crate) fn in_flight(requests: &[RequestNumbers]) -> Sweep {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::{MS, at, closed, phase, steady_request};
+    use crate::fixtures::{MS, at, closed, phase, steady_request};
 
     #[test]
     fn requests_of_a_wave_that_the_window_cuts_are_counted_in_part() {

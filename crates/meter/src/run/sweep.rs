@@ -9,7 +9,7 @@ use tokrate_core::{Span, Tick};
 /// Concurrency as it was, in requests in flight (sent, and not yet ended).
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct ConcurrencySeen {
+pub struct ObservedConcurrency {
     /// Average over the time from the first request sent to the last one ended; absent without requests.
     pub mean: Option<f64>,
     /// The largest number at any moment.

@@ -1,7 +1,7 @@
 //! Pages as engines write them, pages that nobody writes, and differences worked out by hand.
 
 use super::*;
-use crate::sample::{failed_request, steady_request};
+use crate::fixtures::{failed_request, steady_request};
 use proptest::prelude::*;
 use tokrate_core::FailureKind;
 

@@ -1,8 +1,8 @@
 //! Claims held against what was measured.
 
 use super::*;
+use crate::fixtures::{closed, phase, record, steady_request};
 use crate::run::{SpeedQuantile, Throughput};
-use crate::sample::{closed, phase, record, steady_request};
 use tokrate_stats::{Interval, IntervalMethod, QuantileStatus};
 
 fn speed(value: f64, ends: Option<(f64, f64)>) -> SpeedQuantile {

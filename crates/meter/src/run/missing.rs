@@ -6,11 +6,11 @@ use super::PhaseResult;
 use crate::metric::{Metric, PhaseSource};
 
 /// The metrics whose absence is explained, in the order in which it is.
-const EXPLAINED: [Metric; 4] = [Metric::Ttft, Metric::Itl, Metric::OutputSpeed, Metric::Throughput];
+const EXPLAINED_METRICS: [Metric; 4] = [Metric::Ttft, Metric::Itl, Metric::OutputSpeed, Metric::Throughput];
 
 impl PhaseResult {
     /// Why the phase lacks a metric; `None` if it has it.
-    pub fn absent(&self, metric: Metric) -> Option<String> {
+    pub fn missing_reason(&self, metric: Metric) -> Option<String> {
         let row = metric.row();
         let is_there = match row.of_phase {
             PhaseSource::Times(of, _) => !of(self).is_empty(),
@@ -29,7 +29,7 @@ impl PhaseResult {
                 self.steady_missing.clone().unwrap_or(no_tokens)
             }
             _ if self.counts.measured == 0 => "every answer was part of the warm-up".to_owned(),
-            PhaseSource::Speeds(_) => self.speedless(),
+            PhaseSource::Speeds(_) => self.missing_speed_reason(),
             PhaseSource::Times(..) if row.needs_stream && !self.conditions.streaming => "not streamed".to_owned(),
             PhaseSource::Times(..) if row.tokens_needed > 1 => "no answer came in more than one piece".to_owned(),
             PhaseSource::Times(..) => "no answer had any text".to_owned(),
@@ -37,7 +37,7 @@ impl PhaseResult {
     }
 
     /// Why no speed is stated: it would be one of the slow answers only, or no answer has one.
-    fn speedless(&self) -> String {
+    fn missing_speed_reason(&self) -> String {
         let speed = &self.output_speed;
         let most = speed.missing.iter().max_by_key(|missing| missing.count);
         let reason = speed.refused.clone().or_else(|| most.map(|missing| missing.reason.clone()));
@@ -46,11 +46,11 @@ impl PhaseResult {
 }
 
 /// Every figure that phases lack, a sentence each: which, why, and at which phases if not at all of them.
-pub fn absences(phases: &[PhaseResult]) -> Vec<String> {
+pub fn missing_figures(phases: &[PhaseResult]) -> Vec<String> {
     let mut found: Vec<(Metric, String, Vec<&str>)> = Vec::new();
-    for figure in EXPLAINED {
+    for figure in EXPLAINED_METRICS {
         for phase in phases {
-            let Some(reason) = phase.absent(figure) else { continue };
+            let Some(reason) = phase.missing_reason(figure) else { continue };
             match found.iter_mut().find(|(known, why, _)| *known == figure && *why == reason) {
                 Some((_, _, places)) => places.push(&phase.name),
                 None => found.push((figure, reason, vec![&phase.name])),
@@ -67,25 +67,25 @@ pub fn absences(phases: &[PhaseResult]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::{closed, failed_request, phase, steady_request};
+    use crate::fixtures::{closed, failed_request, phase, steady_request};
     use tokrate_core::FailureKind;
 
     #[test]
     fn what_is_there_has_no_reason_and_what_is_not_there_has_one() {
         let steady: Vec<_> = (1..=20).map(|i| steady_request(i, i * 2_000, 100, 10, 40)).collect();
         let whole = phase(&closed(1), &steady);
-        assert_eq!(EXPLAINED.map(|figure| whole.absent(figure)), [None, None, None, None]);
-        assert!(absences(std::slice::from_ref(&whole)).is_empty());
+        assert_eq!(EXPLAINED_METRICS.map(|figure| whole.missing_reason(figure)), [None, None, None, None]);
+        assert!(missing_figures(std::slice::from_ref(&whole)).is_empty());
 
         let failed = phase(&closed(1), &[failed_request(1, 0, 10, FailureKind::TimedOut)]);
-        let said = EXPLAINED.map(|figure| failed.absent(figure));
+        let said = EXPLAINED_METRICS.map(|figure| failed.missing_reason(figure));
         let why = Some("no request was answered");
         // A window in which nothing was answered has a throughput: none.
         assert_eq!(said.each_ref().map(Option::as_deref), [why, why, why, None]);
         let one = PhaseResult { name: "one".to_owned(), ..whole };
         let two = PhaseResult { name: "two".to_owned(), ..failed };
         assert_eq!(
-            absences(&[one, two]),
+            missing_figures(&[one, two]),
             [
                 "No time to first token at two: no request was answered.",
                 "No time between tokens at two: no request was answered.",
@@ -98,8 +98,8 @@ mod tests {
     fn answers_that_are_too_short_say_so() {
         let short: Vec<_> = (1..=20).map(|i| steady_request(i, i * 2_000, 100, 40, 2)).collect();
         let phase = phase(&closed(1), &short);
-        let reason = phase.absent(Metric::OutputSpeed).expect("two tokens have no speed");
+        let reason = phase.missing_reason(Metric::OutputSpeed).expect("two tokens have no speed");
         assert_eq!(reason, phase.output_speed.missing[0].reason);
-        assert_eq!(absences(std::slice::from_ref(&phase)), [format!("No output speed: {reason}.")]);
+        assert_eq!(missing_figures(std::slice::from_ref(&phase)), [format!("No output speed: {reason}.")]);
     }
 }

@@ -10,7 +10,7 @@ use tokrate_core::{
 
 /// Everything that one stream said, but for its text.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Said {
+pub(crate) struct StreamMetadata {
     pub usage: Option<Usage>,
     pub timings: Option<ServerTimings>,
     pub finish: Option<FinishReason>,
@@ -23,7 +23,7 @@ pub(crate) struct Said {
     understood: bool,
 }
 
-impl Said {
+impl StreamMetadata {
     /// Takes in one event, and hands back the text that it holds. `has_text` says whether there was text before it.
     #[inline]
     pub fn on<'b>(&mut self, event: &StreamEvent, batch: &'b EventBatch, has_text: bool) -> Option<(Channel, &'b str)> {

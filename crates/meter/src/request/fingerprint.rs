@@ -10,13 +10,13 @@ const PREFIX_BYTES: usize = 256;
 /// Length of the windows that repetition looks for again.
 const WINDOW_BYTES: usize = 32;
 /// The shortest text of which repetition is stated.
-const REPETITION_FLOOR: usize = 512;
+const MIN_REPETITION_BYTES: usize = 512;
 /// So much of a text is examined at most, so that a huge answer costs no more than a large one.
-const EXAMINED_MOST: usize = 64 * 1024;
+const MAX_EXAMINED_BYTES: usize = 64 * 1024;
 
 /// The traits of one text.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub(super) struct TextTraits {
+pub(super) struct TextFingerprint {
     /// Hash of the whole text; absent without text.
     pub hash: Option<String>,
     /// Hash of its first 256 bytes; absent if it is shorter.
@@ -25,13 +25,13 @@ pub(super) struct TextTraits {
     pub repetition: Option<f64>,
 }
 
-impl TextTraits {
-    pub fn of(text: &str) -> TextTraits {
+impl TextFingerprint {
+    pub fn of(text: &str) -> TextFingerprint {
         let bytes = text.as_bytes();
-        TextTraits {
+        TextFingerprint {
             hash: (!bytes.is_empty()).then(|| hex(bytes)),
             prefix_hash: bytes.get(..PREFIX_BYTES).map(hex),
-            repetition: repetition(&bytes[..bytes.len().min(EXAMINED_MOST)]),
+            repetition: repetition(&bytes[..bytes.len().min(MAX_EXAMINED_BYTES)]),
         }
     }
 }
@@ -45,7 +45,7 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 fn repetition(bytes: &[u8]) -> Option<f64> {
-    if bytes.len() < REPETITION_FLOOR {
+    if bytes.len() < MIN_REPETITION_BYTES {
         return None;
     }
     let mut windows = rolling_hashes(bytes);
@@ -80,38 +80,38 @@ mod tests {
     #[test]
     fn equal_texts_and_equal_beginnings_are_told() {
         let (one, other) = ("x".repeat(300), format!("{}y", "x".repeat(299)));
-        let traits = [&one, &other].map(|text| TextTraits::of(text));
-        assert_ne!(traits[0].hash, traits[1].hash);
-        assert_eq!(traits[0].prefix_hash, traits[1].prefix_hash);
-        assert_eq!(TextTraits::of("short").prefix_hash, None);
-        assert_eq!(TextTraits::of(""), TextTraits::default());
+        let fingerprint = [&one, &other].map(|text| TextFingerprint::of(text));
+        assert_ne!(fingerprint[0].hash, fingerprint[1].hash);
+        assert_eq!(fingerprint[0].prefix_hash, fingerprint[1].prefix_hash);
+        assert_eq!(TextFingerprint::of("short").prefix_hash, None);
+        assert_eq!(TextFingerprint::of(""), TextFingerprint::default());
         // The published value of FNV-1a for "a".
-        assert_eq!(TextTraits::of("a").hash.as_deref(), Some("af63dc4c8601ec8c"));
+        assert_eq!(TextFingerprint::of("a").hash.as_deref(), Some("af63dc4c8601ec8c"));
     }
 
     #[test]
     fn repetition_is_the_share_of_windows_seen_before() {
         let sentence = "The quick brown fox jumps over the lazy dog, and nobody sees it. ";
-        assert_eq!(TextTraits::of(&sentence.repeat(2)).repetition, None, "too short to judge");
+        assert_eq!(TextFingerprint::of(&sentence.repeat(2)).repetition, None, "too short to judge");
         // 10 times 65 bytes: 65 distinct windows among 619.
-        let looped = TextTraits::of(&sentence.repeat(10)).repetition.expect("long enough");
+        let looped = TextFingerprint::of(&sentence.repeat(10)).repetition.expect("long enough");
         assert_eq!(looped, (619.0 - 65.0) / 619.0);
         let mut rng = Rng::root(3);
         let varied: String = (0..2_000).map(|_| char::from(b'a' + rng.below(26) as u8)).collect();
-        assert_eq!(TextTraits::of(&varied).repetition, Some(0.0));
+        assert_eq!(TextFingerprint::of(&varied).repetition, Some(0.0));
     }
 
     #[test]
     fn repetition_is_stated_from_512_bytes_on() {
-        assert_eq!(TextTraits::of(&"x".repeat(511)).repetition, None);
+        assert_eq!(TextFingerprint::of(&"x".repeat(511)).repetition, None);
         // 481 windows, all alike.
-        assert_eq!(TextTraits::of(&"x".repeat(512)).repetition, Some(480.0 / 481.0));
+        assert_eq!(TextFingerprint::of(&"x".repeat(512)).repetition, Some(480.0 / 481.0));
     }
 
     #[test]
     fn the_beginning_is_compared_from_256_bytes_on() {
-        assert_eq!(TextTraits::of(&"x".repeat(255)).prefix_hash, None);
-        let exactly = TextTraits::of(&"x".repeat(256));
+        assert_eq!(TextFingerprint::of(&"x".repeat(255)).prefix_hash, None);
+        let exactly = TextFingerprint::of(&"x".repeat(256));
         assert!(exactly.prefix_hash.is_some() && exactly.prefix_hash == exactly.hash);
     }
 }

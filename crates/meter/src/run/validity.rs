@@ -2,15 +2,15 @@
 //!
 //! It refuses to know how that error was found. Invariant: a figure is judged alone, by what is stated of it.
 
-use super::moved::mean;
+use super::client_bias::mean;
 use super::{Load, PhaseInput, Throughput};
-use crate::client_error::{ClientError, JudgedFigure};
+use crate::client_error::{ClientError, FigureValidity};
 use crate::metric::Metric;
 use crate::request::RequestNumbers;
 use tokrate_stats::{Distribution, Level, Quantile};
 
 /// What the client's error is held against.
-struct Judged<'a> {
+struct PhaseFigures<'a> {
     ttft: &'a Distribution,
     itl: &'a Distribution,
     tpot: &'a Distribution,
@@ -21,7 +21,7 @@ struct Judged<'a> {
 
 /// The client's error with the lag of this phase and the verdict on its figures; a lag alone disowns none. The distributions are
 /// those of TTFT, ITL, TPOT and E2E.
-pub(super) fn judged(
+pub(super) fn with_validity(
     input: &PhaseInput<'_>,
     measured: &[&RequestNumbers],
     [ttft, itl, tpot, e2e]: [&Distribution; 4],
@@ -36,13 +36,13 @@ pub(super) fn judged(
         error.timer_lag_p50_ns = lag.quantile(0.5);
         error.timer_lag_p99_ns = lag.quantile(0.99);
     }
-    let figures = Judged { ttft, itl, tpot, e2e, throughput, measured }.figures(&error, &input.load);
+    let figures = PhaseFigures { ttft, itl, tpot, e2e, throughput, measured }.figures(&error, &input.load);
     error.judge(figures);
     Some(error)
 }
 
-impl Judged<'_> {
-    fn figures(&self, error: &ClientError, load: &Load) -> Vec<JudgedFigure> {
+impl PhaseFigures<'_> {
+    fn figures(&self, error: &ClientError, load: &Load) -> Vec<FigureValidity> {
         let Some(moved) = &error.moved else { return Vec::new() };
         let later = self.measured.iter().map(|request| (request.tokens_std - request.tokens_first_chunk) as f64);
         let later = mean(later).unwrap_or(0.0);
@@ -66,17 +66,17 @@ impl Judged<'_> {
     }
 
     /// In a closed loop a client that is slow to end a request and to begin the next keeps the server from work.
-    fn throughput_of(&self, slot_mean_ms: Option<f64>, load: &Load) -> Option<JudgedFigure> {
+    fn throughput_of(&self, slot_mean_ms: Option<f64>, load: &Load) -> Option<FigureValidity> {
         let throughput = self.throughput.filter(|_| matches!(load, Load::Closed { .. }))?;
         let held = self.measured.iter().map(|request| (request.ended_at_ns - request.due_at_ns) as f64 / 1e6);
         let value = throughput.tokens_per_second;
         let half = throughput.interval.map_or(0.0, |interval| (interval.high - interval.low) / 2.0);
-        Some(JudgedFigure::speed(Metric::Throughput.label(), value, half, value * slot_mean_ms? / mean(held)?))
+        Some(FigureValidity::speed(Metric::Throughput.label(), value, half, value * slot_mean_ms? / mean(held)?))
     }
 }
 
-fn time(metric: Metric, level: Level, quantile: &Quantile, moved: f64) -> Option<JudgedFigure> {
+fn time(metric: Metric, level: Level, quantile: &Quantile, moved: f64) -> Option<FigureValidity> {
     let half = quantile.low.zip(quantile.high).map_or(0.0, |(low, high)| (high - low) / 2.0);
     let name = format!("{} {}", metric.label(), level.name());
-    Some(JudgedFigure::time(&name, quantile.nearest_rank()?, half, moved))
+    Some(FigureValidity::time(&name, quantile.nearest_rank()?, half, moved))
 }

@@ -15,39 +15,39 @@ pub(crate) fn at(milliseconds: u64) -> Tick {
 }
 
 /// One request, told as it happens; all times in milliseconds.
-pub(crate) struct Story {
+pub(crate) struct RequestBuilder {
     meter: RequestMeter,
     timing: Timing,
 }
 
-impl Story {
-    pub(crate) fn sent(due_at: u64, sent_at: u64) -> Story {
+impl RequestBuilder {
+    pub(crate) fn sent(due_at: u64, sent_at: u64) -> RequestBuilder {
         let timing = Timing { due_at: at(due_at), sent_at: Some(at(sent_at)), ..Timing::default() };
-        Story { meter: RequestMeter::new(), timing }
+        RequestBuilder { meter: RequestMeter::new(), timing }
     }
 
-    pub(crate) fn first_byte(mut self, tick: u64) -> Story {
+    pub(crate) fn first_byte(mut self, tick: u64) -> RequestBuilder {
         self.timing.first_byte_at = Some(at(tick));
         self
     }
 
     /// One read with several events.
-    pub(crate) fn read(mut self, fill: impl FnOnce(&mut EventBatch)) -> Story {
+    pub(crate) fn read(mut self, fill: impl FnOnce(&mut EventBatch)) -> RequestBuilder {
         let mut batch = EventBatch::new();
         fill(&mut batch);
         self.meter.on(&batch);
         self
     }
 
-    pub(crate) fn event(self, tick: u64, what: What) -> Story {
+    pub(crate) fn event(self, tick: u64, what: What) -> RequestBuilder {
         self.read(|batch| batch.push(at(tick), what))
     }
 
-    pub(crate) fn say(self, tick: u64, channel: Channel, text: &str) -> Story {
+    pub(crate) fn say(self, tick: u64, channel: Channel, text: &str) -> RequestBuilder {
         self.read(|batch| batch.push_text(at(tick), channel, text))
     }
 
-    pub(crate) fn answer(self, tick: u64, text: &str) -> Story {
+    pub(crate) fn answer(self, tick: u64, text: &str) -> RequestBuilder {
         self.say(tick, Channel::Answer, text)
     }
 
@@ -74,7 +74,7 @@ pub(crate) fn numbers(trace: &RequestTrace) -> RequestNumbers {
 /// An answered request: due and sent at `start`, first text after `ttft`, then `tokens - 1` more, one each `gap`, end mark
 /// with the last one (all in ms).
 pub(crate) fn steady_request(index: u64, start: u64, ttft: u64, gap: u64, tokens: u64) -> RequestNumbers {
-    let mut story = Story::sent(start, start).first_byte(start + ttft);
+    let mut story = RequestBuilder::sent(start, start).first_byte(start + ttft);
     for token in 0..tokens {
         story = story.answer(start + ttft + token * gap, " a");
     }
@@ -83,13 +83,13 @@ pub(crate) fn steady_request(index: u64, start: u64, ttft: u64, gap: u64, tokens
 }
 
 pub(crate) fn failed_request(index: u64, start: u64, end: u64, kind: FailureKind) -> RequestNumbers {
-    RequestNumbers { index, ..numbers(&Story::sent(start, start).failed(kind, end)) }
+    RequestNumbers { index, ..numbers(&RequestBuilder::sent(start, start).failed(kind, end)) }
 }
 
-pub(crate) fn refused_for_rate(index: u64, start: u64, end: u64, wait: Span) -> RequestNumbers {
+pub(crate) fn rate_limited_request(index: u64, start: u64, end: u64, wait: Span) -> RequestNumbers {
     let ending =
         Ending::Failed { kind: FailureKind::RateLimited, message: "slow down".into(), retry_after: Some(wait) };
-    RequestNumbers { index, ..numbers(&Story::sent(start, start).end(end, ending)) }
+    RequestNumbers { index, ..numbers(&RequestBuilder::sent(start, start).end(end, ending)) }
 }
 
 fn conditions() -> Conditions {

@@ -11,7 +11,7 @@ use tokrate_stats::{Distribution, Quantile, Unit};
 /// The client's figure minus the server's, for each figure that is judged; `None` where one of them has none.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Moved {
+pub struct ClientBias {
     /// Median of TTFT (ms).
     pub ttft_p50_ms: Option<f64>,
     /// 99th percentile of TTFT (ms).
@@ -42,15 +42,15 @@ struct Times {
     e2e: Distribution,
 }
 
-impl Moved {
+impl ClientBias {
     /// Compares the same answered requests as the client saw them and as the server's log has them
-    /// ([`RequestNumbers::as_logged`]).
-    pub fn between(seen: &[&RequestNumbers], logged: &[&RequestNumbers]) -> Moved {
+    /// ([`RequestNumbers::with_server_times`]).
+    pub fn between(seen: &[&RequestNumbers], logged: &[&RequestNumbers]) -> ClientBias {
         let (ours, theirs) = (Times::of(seen), Times::of(logged));
         let moved = |of: fn(&Times) -> &Quantile| Some(of(&ours).nearest_rank()? - of(&theirs).nearest_rank()?);
         let held = mean(seen.iter().map(|request| (request.ended_at_ns - request.due_at_ns) as f64 / 1e6));
         let later = seen.iter().map(|request| (request.tokens_std - request.tokens_first_chunk) as f64);
-        Moved {
+        ClientBias {
             ttft_p50_ms: moved(|times| &times.ttft.p50),
             ttft_p99_ms: moved(|times| &times.ttft.p99),
             itl_p50_ms: moved(|times| &times.itl.p50),
@@ -65,7 +65,7 @@ impl Moved {
     }
 
     /// Takes each figure from the one of two calibrations that moved it less; a figure that only one has is taken from that.
-    pub(crate) fn limit_to(&mut self, other: &Moved) {
+    pub(crate) fn keep_smaller(&mut self, other: &ClientBias) {
         let pairs = [
             (&mut self.ttft_p50_ms, other.ttft_p50_ms),
             (&mut self.ttft_p99_ms, other.ttft_p99_ms),
