@@ -1,16 +1,16 @@
-//! What a run will ask for before it has asked for anything: requests, tokens, money, time.
+//! Forecast of a run before it starts: requests, tokens, cost, time.
 //!
-//! It refuses to know results. Invariant: what cannot be known before is not there, never guessed; money is what is spent at
-//! most, if every answer is as long as it may be.
+//! Invariant: what cannot be known in advance is absent; the cost is an upper bound, with every answer at its maximum
+//! length.
 
 use crate::Config;
 use crate::plan::{Extent, Load, PhaseSpec};
-use crate::schedule::Agenda;
+use crate::schedule::ScheduleMode;
 use tokrate_meter::Price;
 
 /// How long one answer took, with nothing beside it.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Seen {
+pub struct ProbeTiming {
     /// Time to the first token (s); of an answer that is not streamed, to its end.
     pub ttft: f64,
     /// Time of each further token (s).
@@ -23,7 +23,7 @@ pub struct Forecast {
     /// Level by level, as far as they are listed.
     pub levels: Vec<Level>,
     /// What is added to the listed levels, in words; empty if nothing is.
-    pub further: &'static str,
+    pub additional: &'static str,
 }
 
 /// What one level will ask for.
@@ -45,23 +45,23 @@ pub struct Level {
 
 impl Forecast {
     /// Of a run; `seen` is how long one answer took, if that is known, and makes times known that hang on it.
-    pub fn of(config: &Config, seen: Option<Seen>) -> Forecast {
-        let searched = matches!(config.agenda, Agenda::Search(_) | Agenda::System { .. });
-        let further = match config.agenda {
-            Agenda::Listed => "",
-            Agenda::Refine { .. } => "and the levels that --refine adds",
-            Agenda::Search(_) => "as many levels as the search takes",
-            Agenda::System { .. } => "as many levels as throughput rises for",
+    pub fn of(config: &Config, seen: Option<ProbeTiming>) -> Forecast {
+        let searched = matches!(config.schedule_mode, ScheduleMode::Search(_) | ScheduleMode::System { .. });
+        let additional = match config.schedule_mode {
+            ScheduleMode::Listed => "",
+            ScheduleMode::Refine { .. } => "and the levels that --refine adds",
+            ScheduleMode::Search(_) => "as many levels as the search takes",
+            ScheduleMode::System { .. } => "as many levels as throughput rises for",
         };
         let listed = if searched { &[][..] } else { &config.phases };
         let price = config.target.remote().and_then(|remote| remote.price.as_ref());
-        Forecast { levels: listed.iter().map(|spec| level(config, spec, price, seen)).collect(), further }
+        Forecast { levels: listed.iter().map(|spec| level(config, spec, price, seen)).collect(), additional }
     }
 
     /// All levels as one; a number is there if every level has it.
     pub fn total(&self) -> Level {
         let sum = |of: fn(&Level) -> Option<f64>| {
-            let known = self.further.is_empty() && !self.levels.is_empty();
+            let known = self.additional.is_empty() && !self.levels.is_empty();
             known.then(|| self.levels.iter().map(of).sum::<Option<f64>>()).flatten()
         };
         Level {
@@ -75,11 +75,11 @@ impl Forecast {
     }
 }
 
-fn level(config: &Config, spec: &PhaseSpec, price: Option<&Price>, seen: Option<Seen>) -> Level {
+fn level(config: &Config, spec: &PhaseSpec, price: Option<&Price>, seen: Option<ProbeTiming>) -> Level {
     let input = f64::from(config.prompts.input_tokens());
     let output = f64::from(config.prompts.output_tokens().unwrap_or(config.request.output_tokens));
     let end_to_end = seen.map(|seen| seen.ttft + seen.per_token * (output - 1.0).max(0.0));
-    let in_flight = f64::from(spec.load.most_in_flight());
+    let in_flight = f64::from(spec.load.max_in_flight());
     let warmup = spec.warmup as f64;
     let turns = match spec.load {
         Load::Sessions { turns, .. } => f64::from(turns),
@@ -122,7 +122,7 @@ mod tests {
         Config {
             target: Target::Embedded(Box::new(Embedded { law: Law::default(), faults: Faults::default() })),
             phases: vec![PhaseSpec { load, extent, warmup, backoff: Backoff::Obey }],
-            agenda: Agenda::Listed,
+            schedule_mode: ScheduleMode::Listed,
             request: RequestOptions {
                 stream: true,
                 include_usage: true,
@@ -150,9 +150,9 @@ mod tests {
     }
 
     /// An answer takes 0.5 s to its first token and 100 more of 10 ms: 1.5 s.
-    const SEEN: Seen = Seen { ttft: 0.5, per_token: 0.01 };
+    const SEEN: ProbeTiming = ProbeTiming { ttft: 0.5, per_token: 0.01 };
 
-    fn total(load: Load, extent: Extent, warmup: u64, seen: Option<Seen>) -> [Option<f64>; 4] {
+    fn total(load: Load, extent: Extent, warmup: u64, seen: Option<ProbeTiming>) -> [Option<f64>; 4] {
         let total = Forecast::of(&config(load, extent, warmup), seen).total();
         [total.requests, total.input_tokens, total.output_tokens, total.seconds.map(|s| (s * 1e6).round() / 1e6)]
     }

@@ -13,7 +13,7 @@ use crate::plan::{Budget, PhaseSpec};
 use crate::progress::Progress;
 use crate::{BenchError, Stop};
 use std::sync::{Arc, Mutex};
-use target::Session;
+use target::TargetRun;
 use tokrate_meter::{Record, RequestNumbers};
 use tokrate_net::Clock;
 
@@ -28,11 +28,11 @@ pub struct Place {
     pub of: usize,
 }
 
-/// Hears how a run goes on.
+/// Receives the progress of a run.
 pub trait Observer {
-    /// A target is asked once, before the load.
+    /// The probe request before the load begins.
     fn probing(&mut self, target: usize);
-    /// The load begins; this is what a target will be asked for.
+    /// The load begins, with the forecast for the target.
     fn planned(&mut self, target: usize, forecast: &Forecast);
     /// A phase begins; its counters can be watched.
     fn phase_started(&mut self, place: Place, spec: &PhaseSpec, progress: &Arc<Progress>);
@@ -45,7 +45,7 @@ pub trait Observer {
 /// Carries out a run against one target or several, and returns a record for each. Blocks. What fails within it is in the
 /// record.
 ///
-/// Several targets take turns, and the order is turned round each time (A-B, B-A, …), so that what drifts during the run
+/// Targets alternate, in reversed order each time (A-B, B-A, …), so that drift during the run
 /// does not favour one of them.
 ///
 /// # Errors
@@ -60,27 +60,27 @@ pub fn run(
         return Err(BenchError::NoPhases);
     }
     let mut sessions =
-        configs.iter().map(|config| Session::open(config, clock, stop)).collect::<Result<Vec<_>, BenchError>>()?;
+        configs.iter().map(|config| TargetRun::open(config, clock, stop)).collect::<Result<Vec<_>, BenchError>>()?;
     let limit = configs.iter().filter_map(|config| config.max_cost_usd).reduce(f64::min);
     if let Some(budget) = limit.map(|limit| Arc::new(Mutex::new(Budget::new(limit)))) {
         sessions.iter_mut().for_each(|session| session.spend_from(&budget));
     }
     for (target, session) in sessions.iter_mut().enumerate() {
-        session.guarded(|session| session.begin(target, observer))?;
+        session.catching(|session| session.begin(target, observer))?;
     }
     for turn in 0.. {
         let mut any = false;
         for target in order_of(turn, configs.len()) {
-            any |= sessions[target].guarded(|session| session.turn(target, observer))?;
+            any |= sessions[target].catching(|session| session.turn(target, observer))?;
         }
         if !any {
             break;
         }
     }
-    Ok(sessions.into_iter().map(Session::close).collect())
+    Ok(sessions.into_iter().map(TargetRun::close).collect())
 }
 
-/// The order of the targets in a turn: turned round from turn to turn.
+/// The order of the targets in a turn; reversed every other turn.
 fn order_of(turn: usize, targets: usize) -> impl Iterator<Item = usize> {
     (0..targets).map(move |place| if turn.is_multiple_of(2) { place } else { targets - 1 - place })
 }

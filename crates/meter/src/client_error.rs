@@ -1,7 +1,7 @@
-//! The client's own error: what measuring itself adds to the numbers, and when that makes them worthless.
+//! The client's own error: what measuring adds to the figures, and which figures that makes invalid. `bench` measures it,
+//! against the embedded engine's log.
 //!
-//! It refuses to know how the error was found (the embedded engine measured against its own truth log is bench's work).
-//! Invariant: a figure is disowned by one rule, alone, and never without a reason; what was not measured disowns nothing.
+//! Invariant: every figure is judged by the same rule, with a reason; an error that was not measured invalidates nothing.
 
 use crate::run::ClientBias;
 use serde::{Deserialize, Serialize};
@@ -61,29 +61,29 @@ pub struct ClientError {
     pub figures: Vec<FigureValidity>,
 }
 
-/// A figure of a phase beside what the client's error could do to it.
+/// A figure of a phase and the client's bias on it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FigureValidity {
-    /// Which one, such as `TTFT p50`.
+    /// Name, such as `TTFT p50`.
     pub figure: String,
     /// Unit of every number here: `ms` or `tok/s`.
     pub unit: String,
-    /// What is stated of the server.
+    /// The reported value.
     pub value: f64,
-    /// By how much the client could have moved it.
+    /// The client's bias.
     pub moved: f64,
-    /// By how much it may be off: half its interval, or 2 % of it, whichever is larger.
+    /// Tolerance: half its interval or 2 % of it, whichever is larger.
     pub allowed: f64,
-    /// Whether it is a measurement of the server.
+    /// Whether the bias is within the tolerance.
     pub valid: bool,
 }
 
-/// A figure may be off by this share of itself, however narrow its interval is.
+/// Relative tolerance of a figure, however narrow its interval is; the client error is specified to 2 % (docs/method.md).
 const MAX_RELATIVE_ERROR: f64 = 0.02;
 
 impl ClientError {
-    /// This calibration, with each figure moved only as far as an earlier one of the same load agrees to.
+    /// This calibration, with each bias reduced to the smaller of it and an earlier one at the same load.
     #[must_use]
     pub fn combined_with(mut self, earlier: &ClientError) -> ClientError {
         if let (Some(moved), Some(before)) = (&mut self.moved, &earlier.moved) {
@@ -92,7 +92,7 @@ impl ClientError {
         self
     }
 
-    /// Keeps these figures, and says which of them are no measurement of the server.
+    /// Stores the judged figures, and the reason if any is invalid.
     pub(crate) fn judge(&mut self, figures: Vec<FigureValidity>) {
         let reasons: Vec<String> = figures.iter().filter(|figure| !figure.valid).map(FigureValidity::reason).collect();
         self.reason = (!reasons.is_empty()).then(|| reasons.join(", "));
@@ -125,11 +125,11 @@ impl FigureValidity {
     }
 
     fn reason(&self) -> String {
-        let said = |value: f64| match self.unit.as_str() {
+        let with_unit = |value: f64| match self.unit.as_str() {
             "ms" => Span::from_nanos((value * 1e6) as u64).to_string(),
             unit => format!("{value:.1} {unit}"),
         };
-        format!("{} of {} could be off by {}", self.figure, said(self.value), said(self.moved))
+        format!("{} of {} could be off by {}", self.figure, with_unit(self.value), with_unit(self.moved))
     }
 }
 
@@ -137,7 +137,7 @@ impl FigureValidity {
 mod tests {
     use super::*;
 
-    fn said(half_interval: f64, moved: f64) -> Option<String> {
+    fn reason_of(half_interval: f64, moved: f64) -> Option<String> {
         let mut error = ClientError::default();
         error.judge(vec![FigureValidity::time("TTFT p50", 100.0, half_interval, moved)]);
         assert_eq!(error.client_limited, error.reason.is_some());
@@ -146,15 +146,15 @@ mod tests {
 
     #[test]
     fn a_figure_is_disowned_when_it_could_be_off_by_more_than_two_percent() {
-        assert_eq!(said(0.0, 2.0), None);
-        assert_eq!(said(0.0, 2.1).as_deref(), Some("TTFT p50 of 100 ms could be off by 2.10 ms"));
-        assert_eq!(said(0.0, -2.1).as_deref(), Some("TTFT p50 of 100 ms could be off by 2.10 ms"));
+        assert_eq!(reason_of(0.0, 2.0), None);
+        assert_eq!(reason_of(0.0, 2.1).as_deref(), Some("TTFT p50 of 100 ms could be off by 2.10 ms"));
+        assert_eq!(reason_of(0.0, -2.1).as_deref(), Some("TTFT p50 of 100 ms could be off by 2.10 ms"));
     }
 
     #[test]
     fn a_wide_interval_allows_for_more() {
-        assert_eq!(said(4.0, 4.0), None);
-        assert_eq!(said(4.0, 4.1).as_deref(), Some("TTFT p50 of 100 ms could be off by 4.10 ms"));
+        assert_eq!(reason_of(4.0, 4.0), None);
+        assert_eq!(reason_of(4.0, 4.1).as_deref(), Some("TTFT p50 of 100 ms could be off by 4.10 ms"));
     }
 
     #[test]
@@ -179,7 +179,8 @@ mod tests {
             FigureValidity::speed("throughput", 2_000.0, 0.0, 60.0),
         ]);
         assert_eq!(error.figures.iter().map(|figure| figure.valid).collect::<Vec<bool>>(), [true, false, false]);
-        let said = "ITL p99 of 6.00 ms could be off by 500 µs, throughput of 2000.0 tok/s could be off by 60.0 tok/s";
-        assert_eq!(error.reason.as_deref(), Some(said));
+        let expected =
+            "ITL p99 of 6.00 ms could be off by 500 µs, throughput of 2000.0 tok/s could be off by 60.0 tok/s";
+        assert_eq!(error.reason.as_deref(), Some(expected));
     }
 }

@@ -1,6 +1,4 @@
-//! Requests and phases for tests, built event by event.
-//!
-//! It refuses to be random. Invariant: what is built goes the way of real requests, through [`RequestMeter`].
+//! Deterministic requests and phases for tests, built event by event through [`RequestMeter`].
 
 use crate::record::{Record, Status, Tool};
 use crate::request::{Ending, RequestMeter, RequestNumbers, RequestTrace, Timing};
@@ -14,7 +12,7 @@ pub(crate) fn at(milliseconds: u64) -> Tick {
     Tick::from_nanos(milliseconds * MS)
 }
 
-/// One request, told as it happens; all times in milliseconds.
+/// Builds one request event by event; all times in milliseconds.
 pub(crate) struct RequestBuilder {
     meter: RequestMeter,
     timing: Timing,
@@ -53,8 +51,8 @@ impl RequestBuilder {
 
     /// Finish reason and end mark at one tick, then the end of the body at another.
     pub(crate) fn done(self, tick: u64, ended_at: u64) -> RequestTrace {
-        let told = self.event(tick, What::Finish(FinishReason::Stop)).event(tick, What::Done);
-        told.end(ended_at, Ending::Complete)
+        let actual = self.event(tick, What::Finish(FinishReason::Stop)).event(tick, What::Done);
+        actual.end(ended_at, Ending::Complete)
     }
 
     pub(crate) fn failed(self, kind: FailureKind, ended_at: u64) -> RequestTrace {

@@ -1,16 +1,16 @@
-//! One stream measured in bounded memory, for whoever passes it on.
+//! Measures one stream in bounded memory while it is forwarded.
 //!
-//! It refuses to know clocks, sockets and dialects, and keeps no text but the last few words. Invariant: what it says of a
-//! stream is what [`crate::RequestMeter`] and [`crate::RequestNumbers`] would say; gap quantiles within a stated error.
+//! Invariant: the results equal those of [`crate::RequestMeter`] and [`crate::RequestNumbers`]; quantiles of gaps have a
+//! stated error.
 
 mod gaps;
-mod tally;
+mod token_counter;
 
 pub use gaps::GapSketch;
 
 use crate::request::{Ending, Failure, NoSpeedReason, Oddities, SpeedInput, StreamMetadata, Timing};
 use gaps::GapCounts;
-use tally::{Tallied, TokenTally};
+use token_counter::{TokenCount, TokenCounter};
 use tokrate_core::{Channel, EventBatch, FinishReason, Span, Tick, Usage};
 use tokrate_tokens::Encoding;
 
@@ -19,7 +19,7 @@ use tokrate_tokens::Encoding;
 #[derive(Clone, Debug)]
 pub struct LiveMeter {
     metadata: StreamMetadata,
-    tally: Option<TokenTally>,
+    token_counter: Option<TokenCounter>,
     first_text_at: Option<Tick>,
     first_answer_at: Option<Tick>,
     last_text_at: Tick,
@@ -78,14 +78,14 @@ pub struct LiveNumbers {
 impl LiveMeter {
     /// A meter that has seen nothing; it counts o200k_base tokens.
     pub fn new() -> LiveMeter {
-        LiveMeter { tally: Some(TokenTally::new(Encoding::O200kBase)), ..LiveMeter::without_tokens() }
+        LiveMeter { token_counter: Some(TokenCounter::new(Encoding::O200kBase)), ..LiveMeter::without_tokens() }
     }
 
     /// The same without counting tokens, so that there is no output speed either.
     pub fn without_tokens() -> LiveMeter {
         LiveMeter {
             metadata: StreamMetadata::default(),
-            tally: None,
+            token_counter: None,
             first_text_at: None,
             first_answer_at: None,
             last_text_at: Tick::ZERO,
@@ -97,7 +97,7 @@ impl LiveMeter {
         }
     }
 
-    /// Takes in the events of one read.
+    /// Processes the events of one read.
     #[inline]
     pub fn on(&mut self, batch: &EventBatch) {
         for event in batch.events() {
@@ -135,13 +135,13 @@ impl LiveMeter {
         self.metadata.failure.as_ref()
     }
 
-    /// Reaches the verdict, as [`crate::RequestMeter::finish`] does, and works out the numbers.
+    /// Derives the outcome, as [`crate::RequestMeter::finish`] does, and computes the figures.
     pub fn finish(mut self, timing: &Timing, ending: Ending) -> LiveNumbers {
         self.metadata.close(ending, self.first_text_at.is_some());
         let since_sent = |tick: Option<Tick>| tick.zip(timing.sent_at).map(|(tick, sent)| (tick - sent).as_nanos());
-        let counts = self.tally.is_some();
-        let nothing = Tallied { tokens: 0, of_first_chunk: 0, exact: true };
-        let tallied = self.tally.map_or(nothing, TokenTally::finish);
+        let counts = self.token_counter.is_some();
+        let nothing = TokenCount { tokens: 0, of_first_chunk: 0, exact: true };
+        let tallied = self.token_counter.map_or(nothing, TokenCounter::finish);
         let window = self.first_text_at.map_or(Span::ZERO, |first| self.last_text_at - first);
         let seen = SpeedInput {
             tokens: tallied.tokens,
@@ -209,8 +209,8 @@ impl LiveMeter {
         if channel != Channel::Reasoning {
             self.first_answer_at.get_or_insert(at);
         }
-        if let Some(tally) = &mut self.tally {
-            tally.push(channel, text, first);
+        if let Some(token_counter) = &mut self.token_counter {
+            token_counter.push(channel, text, first);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The catalogue of metrics: what each is called, its unit, which direction is better, and where a request and a phase have it.
+//! The catalogue of metrics: name, unit, direction, and where a request and a phase hold the value.
 //!
 //! Flags, tables, CSV, reports, comparisons and docs/metric-catalogue.md take names, labels and units from here. Invariant: a metric that a
 //! request or a phase lacks is `None`, never 0; times are in milliseconds, speeds in tokens per second.
@@ -345,7 +345,7 @@ impl Metric {
     }
 
     /// The metric that other tools call so where they hold single requests against bounds, if it is one of ours.
-    pub fn from_foreign_name(name: &str) -> Option<Metric> {
+    pub fn from_other_tools_name(name: &str) -> Option<Metric> {
         let foreign = Metric::of_requests().find(|metric| metric.row().foreign_names.contains(&name));
         // Their `itl` is neither ours nor, in all of them, the same.
         foreign.or_else(|| Metric::of_requests_from_name(name).filter(|metric| *metric != Metric::Itl))
@@ -411,7 +411,7 @@ mod tests {
 
     #[test]
     fn names_of_other_tools_are_understood() {
-        let of = Metric::from_foreign_name;
+        let of = Metric::from_other_tools_name;
         assert_eq!(of("e2el"), Some(Metric::E2e));
         assert_eq!((of("itl"), of("inter_token_latency")), (None, Some(Metric::Tpot)));
         assert_eq!(of("ttft"), Some(Metric::Ttft));

@@ -1,8 +1,8 @@
-//! One request: what its stream said and when, gathered cheaply while the clock runs.
+//! One request while it runs: collects text arrivals and stream metadata with ticks. Tokens are counted afterwards
+//! ([`RequestNumbers`]).
 //!
-//! It refuses to know clocks, sockets, dialects and tokens; ticks are handed in, and counting comes after the end
-//! ([`RequestNumbers`]). Invariant: what arrived at one tick on one channel is one [`Arrival`], gaps are never invented,
-//! and an arrival costs 16 bytes and no allocation of its own.
+//! Invariant: text of one tick and channel is one [`Arrival`] of 16 bytes without an allocation of its own; gaps are never
+//! invented.
 
 mod chunks;
 mod fingerprint;
@@ -21,7 +21,7 @@ use tokrate_core::{
     Channel, EventBatch, FailureKind, FinishReason, Oddity, ServerTimings, Span, StreamEvent, Tick, Usage, What,
 };
 
-/// When the outside of a request happened, as net saw it.
+/// Transport timing of a request, as reported by `net`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Timing {
     /// When the plan wanted the request.
@@ -30,7 +30,7 @@ pub struct Timing {
     pub sent_at: Option<Tick>,
     /// When the first byte of the response body arrived.
     pub first_byte_at: Option<Tick>,
-    /// When the exchange was over, well or badly.
+    /// When the exchange ended.
     pub ended_at: Tick,
     /// Whether a connection had to be opened for it.
     pub connection_new: bool,
@@ -44,7 +44,7 @@ pub struct Timing {
     pub tls: Span,
 }
 
-/// How the exchange ended, as net saw it.
+/// How the exchange ended, as reported by `net`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Ending {
     /// A good status, and the body ended as HTTP prescribes.
@@ -53,9 +53,9 @@ pub enum Ending {
     Failed {
         /// What went wrong.
         kind: FailureKind,
-        /// The server's or the transport's own words, bounded.
+        /// Message of the server or the transport, bounded.
         message: String,
-        /// How long the provider asks to wait.
+        /// `Retry-After`, if given.
         retry_after: Option<Span>,
     },
 }
@@ -65,9 +65,9 @@ pub enum Ending {
 pub struct Failure {
     /// What went wrong.
     pub kind: FailureKind,
-    /// The server's or the transport's own words; may be empty.
+    /// Message of the server or the transport; may be empty.
     pub message: String,
-    /// How long the provider asks to wait.
+    /// `Retry-After`, if given.
     pub retry_after: Option<Span>,
 }
 
@@ -115,10 +115,10 @@ pub struct RequestMeter {
     unknown: BTreeMap<String, String>,
 }
 
-/// Everything that one request's stream said, with ticks; the raw material of [`RequestNumbers`].
+/// The trace of one request with ticks; input of [`RequestNumbers`].
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct RequestTrace {
-    /// When the outside of it happened.
+    /// Transport timing.
     pub timing: Timing,
     /// Arrivals of text, in order; ticks never fall.
     pub arrivals: Vec<Arrival>,
@@ -126,11 +126,11 @@ pub struct RequestTrace {
     pub text: String,
     /// The last token counts that the provider reported.
     pub usage: Option<Usage>,
-    /// The times that the server says it took.
+    /// The times reported by the server.
     pub timings: Option<ServerTimings>,
     /// Top-level fields outside the dialect, the last JSON value of each, if the decoder was asked for them.
     pub unknown: BTreeMap<String, String>,
-    /// Why the model stopped, if it said so.
+    /// The finish reason, if reported.
     pub finish: Option<FinishReason>,
     /// When the dialect's end mark arrived.
     pub done_at: Option<Tick>,
@@ -145,12 +145,12 @@ pub struct RequestTrace {
 }
 
 impl RequestMeter {
-    /// A meter that has seen nothing.
+    /// An empty meter.
     pub fn new() -> RequestMeter {
         RequestMeter::default()
     }
 
-    /// Takes in the events of one read. Costs no allocation beyond the growth of the trace.
+    /// Processes the events of one read. Costs no allocation beyond the growth of the trace.
     pub fn on(&mut self, batch: &EventBatch) {
         for event in batch.events() {
             self.on_event(event, batch);
@@ -162,7 +162,7 @@ impl RequestMeter {
         self.metadata.done_at.is_some()
     }
 
-    /// Closes the trace and reaches the verdict.
+    /// Closes the trace and derives the outcome.
     ///
     /// The first failure noticed stands. The end mark makes an answer whole whatever the transport does afterwards.
     /// A body that ended well is `truncated` if it held text but neither finish reason nor end mark, `not_json` if nothing

@@ -1,8 +1,7 @@
-//! One phase of a run: all requests of one load level, summed up.
+//! One phase of a run: all requests of one load level, summarised.
 //!
-//! It refuses to know how requests were sent and how results are shown. Invariant: distributions hold answered requests
-//! outside the warm-up and nothing else; every request that was started is counted in exactly one place; what was cut
-//! is cut by a rule that the result states.
+//! Invariant: distributions hold answered requests outside the warm-up only; every started request is counted exactly once;
+//! cuts follow rules that the result states.
 
 mod client_bias;
 mod counts;
@@ -94,7 +93,7 @@ pub enum Warmup {
     /// Nothing.
     #[default]
     None,
-    /// The first so many requests, in order of `due_at`.
+    /// The first requests, in order of `due_at`.
     Requests(u64),
     /// Requests due within this time from the start of the phase.
     Time(Span),

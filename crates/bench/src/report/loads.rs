@@ -1,6 +1,6 @@
-//! The table that most readers want: a row for each load, its rounds pooled.
+//! The summary table: one row per load, rounds pooled.
 //!
-//! It refuses to judge. Invariant: a column that no load has is left out, and a figure that is missing says why below the table.
+//! Invariant: columns without values are omitted, and a note below the table says why a figure is missing.
 
 use super::tables::MISSING;
 use tokrate_charts::{Column, Table, format};

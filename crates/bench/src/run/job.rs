@@ -1,9 +1,9 @@
 //! What the workers of a phase, or of the probe before the load, are given to carry it out.
 
-use super::target::Session;
+use super::target::TargetRun;
+use crate::abort::AbortPolicy;
 use crate::bodies::Bodies;
 use crate::job::Job;
-use crate::patience::Patience;
 use crate::plan::{Backoff, PhaseSpec};
 use crate::probe;
 use crate::prompts::{FileKind, PromptFile, PromptSource, Prompts};
@@ -13,10 +13,10 @@ use tokrate_net::Secrets;
 use tokrate_sim::WORDS;
 use tokrate_wire::Shape;
 
-/// Requests that one client thread carries without trouble.
+/// Requests in flight per client thread; well within one thread's capacity.
 const REQUESTS_PER_WORKER: u32 = 1000;
 
-impl Session<'_> {
+impl TargetRun<'_> {
     pub(super) fn probe_job(&self) -> Job {
         let mut job = self.job(0, &probe::spec());
         let mut options = self.config.request.clone();
@@ -50,33 +50,33 @@ impl Session<'_> {
             secrets: Secrets::of(&self.endpoint.headers),
             id_prefix: number.to_string(),
             limits: config.limits,
-            workers: config.workers.unwrap_or_else(|| workers_for(spec)).min(most_workers(spec)),
+            workers: config.workers.unwrap_or_else(|| workers_for(spec)).min(max_workers(spec)),
             arrivals: root.child("arrivals").nth(number as u64),
             first_prompt: self.next_prompt,
-            money: self.money.clone(),
+            cost_limit: self.cost_limit.clone(),
             progress: Arc::clone(&self.progress),
-            patience: Patience::new(
+            abort: AbortPolicy::new(
                 if spec.backoff == Backoff::Obey { config.limits.wait } else { Span::from_nanos(u64::MAX) },
                 Arc::clone(&self.progress),
             )
-            .endless(config.keep_going),
+            .keep_going(config.keep_going),
             clock: self.clock,
             stop: self.stop.clone(),
         }
     }
 }
 
-/// How many threads a level needs: one, until its requests are more than one thread should carry.
+/// Client threads of a level, by its requests in flight.
 fn workers_for(spec: &PhaseSpec) -> u32 {
     let wanted = match spec.load.rate() {
-        None => spec.load.most_in_flight().div_ceil(REQUESTS_PER_WORKER),
+        None => spec.load.max_in_flight().div_ceil(REQUESTS_PER_WORKER),
         Some(rate) => (rate / f64::from(REQUESTS_PER_WORKER)).ceil() as u32,
     };
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
     wanted.clamp(1, cores.saturating_sub(1).max(1))
 }
 
-/// More threads than this would have nothing to do.
-fn most_workers(spec: &PhaseSpec) -> u32 {
-    spec.load.most_in_flight().max(1)
+/// More threads than requests in flight would be idle.
+fn max_workers(spec: &PhaseSpec) -> u32 {
+    spec.load.max_in_flight().max(1)
 }

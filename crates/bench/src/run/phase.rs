@@ -1,22 +1,22 @@
 //! One phase of a target: the load is run, its rows are measured, the client's own error is determined, and the result is
 //! added to the record.
 
-use super::target::Session;
+use super::target::TargetRun;
+use crate::abort::AbortPolicy;
 use crate::drive::{PhaseOutput, run_phase};
 use crate::endpoint::conditions;
-use crate::patience::Patience;
 use crate::plan::{Backoff, PhaseSpec, held_back};
-use crate::schedule::Agenda;
+use crate::schedule::ScheduleMode;
 use crate::scrape::Scraper;
-use crate::{BenchError, history, truth};
+use crate::{BenchError, ground_truth, history};
 use std::sync::Arc;
 use tokrate_core::{Conditions, Span};
 use tokrate_meter::{ClientError, ClientErrorSource, Goodput, PhaseInput, PhaseResult, RequestNumbers, Warmup};
 
-/// An arrival that was sent this much after it was due counts as late.
-const LATE: Span = Span::from_millis(1);
+/// Delay from due to sent above which an arrival counts as late; timers are accurate to about 1 ms.
+const LATE_AFTER: Span = Span::from_millis(1);
 
-impl Session<'_> {
+impl TargetRun<'_> {
     /// Measures one load level and adds its result to the record.
     pub(super) fn phase(
         &mut self,
@@ -28,25 +28,25 @@ impl Session<'_> {
         let job = Arc::new(self.job(number, spec));
         let page = self.scraper.as_mut().and_then(Scraper::page);
         let mut output = run_phase(&job)?;
-        self.hear(&job.patience, spec);
+        self.handle_abort(&job.abort, spec);
         let prompts: Vec<u64> =
             output.requests.iter().map(|finished| job.first_prompt + finished.start.prompt).collect();
         self.next_prompt = prompts.iter().max().map_or(self.next_prompt, |last| last + 1);
         let mut rows = output.take_rows();
-        history::ask(&mut rows, &prompts, &job.bodies.prompts);
+        history::set_requested_tokens(&mut rows, &prompts, &job.bodies.prompts);
         self.spend(&rows);
-        let server = page.and_then(|page| self.scraper.as_mut()?.truth_since(&page, &rows));
+        let server = page.and_then(|page| self.scraper.as_mut()?.report_since(&page, &rows));
         let client_error = match &self.host {
             Some(host) => {
                 let (truth, lateness) = (host.truth(), host.lateness());
-                Some(truth::against_truth(ClientErrorSource::Truth, &rows, &job.id_prefix, &truth, &lateness))
+                Some(ground_truth::compare_with_log(ClientErrorSource::Truth, &rows, &job.id_prefix, &truth, &lateness))
             }
-            None if self.stop.is_set() || self.given_up.is_some() => None,
+            None if self.stop.is_set() || self.abort_reason.is_some() => None,
             None => self.calibrator.error_at(&rows, spec, job.workers, self.stop, calibrating),
         };
         let conditions = conditions(self.config, &self.endpoint, Some(spec));
         let mut result = self.result(spec, &conditions, &output, client_error, &mut rows);
-        // A calibration is another run than the phase, and may have met a busy moment: one alone disowns no figure.
+        // A calibration may coincide with other work on the machine, so a figure is invalid only if two of them agree.
         let by_calibration = |error: &&ClientError| error.client_limited && error.source != ClientErrorSource::Truth;
         if let Some(first) = result.client_error.as_ref().filter(by_calibration)
             && let Some(second) = self.calibrator.error_now(&rows, spec, job.workers, self.stop, calibrating)
@@ -59,14 +59,14 @@ impl Session<'_> {
         Ok(rows)
     }
 
-    /// A search goes on at a lower load; any other run ends.
-    fn hear(&mut self, patience: &Patience, spec: &PhaseSpec) {
-        let Some(reason) = patience.reason() else { return };
+    /// Handles an abort: a search continues at a lower load, any other run ends.
+    fn handle_abort(&mut self, abort: &AbortPolicy, spec: &PhaseSpec) {
+        let Some(reason) = abort.reason() else { return };
         let reason = format!("{}: {reason}", spec.load.name());
-        if patience.is_mended_by_less_load() && matches!(self.config.agenda, Agenda::Search(_)) {
+        if abort.may_succeed_at_lower_load() && matches!(self.config.schedule_mode, ScheduleMode::Search(_)) {
             self.reasons.push(reason);
         } else {
-            self.given_up = Some(reason);
+            self.abort_reason = Some(reason);
         }
     }
 
@@ -78,7 +78,8 @@ impl Session<'_> {
         client_error: Option<ClientError>,
         rows: &mut [RequestNumbers],
     ) -> PhaseResult {
-        let late = |row: &&RequestNumbers| row.sent_at_ns.is_some_and(|sent| sent > row.due_at_ns + LATE.as_nanos());
+        let late =
+            |row: &&RequestNumbers| row.sent_at_ns.is_some_and(|sent| sent > row.due_at_ns + LATE_AFTER.as_nanos());
         let late = if !spec.load.is_closed() { rows.iter().filter(late).count() as u64 } else { 0 };
         let (name, load) = (spec.load.name(), spec.load.row());
         let earlier = self.record.phases.iter().filter(|phase| phase.load == load).count();
@@ -90,7 +91,7 @@ impl Session<'_> {
             warmup: if spec.warmup == 0 { Warmup::None } else { Warmup::Requests(spec.warmup) },
             started_at: output.started_at,
             ended_at: output.ended_at,
-            interrupted: output.interrupted || self.is_broke() || self.given_up.is_some(),
+            interrupted: output.interrupted || self.is_over_budget() || self.abort_reason.is_some(),
             client_error,
             timer_lag: &output.timer_lag,
             client_cpu: output.cpu,
@@ -98,7 +99,7 @@ impl Session<'_> {
             forfeited: output.forfeited,
             withheld: output.withheld,
             held_back: (spec.backoff == Backoff::Obey).then(|| {
-                let slots = spec.load.is_closed().then(|| spec.load.most_in_flight());
+                let slots = spec.load.is_closed().then(|| spec.load.max_in_flight());
                 held_back(&output.waits, slots, output.ended_at)
             }),
         };

@@ -5,13 +5,13 @@
 use super::{Observer, Place};
 use crate::calibrate::Calibrator;
 use crate::config::{Config, Target};
+use crate::cost_limit::CostLimit;
 use crate::drive::run_phase;
 use crate::endpoint::{Endpoint, conditions};
-use crate::forecast::{Forecast, Seen};
-use crate::money::Money;
+use crate::forecast::{Forecast, ProbeTiming};
 use crate::plan::Budget;
 use crate::progress::Progress;
-use crate::schedule::{Next, Schedule};
+use crate::schedule::{NextPhase, Schedule};
 use crate::scrape::Scraper;
 use crate::{BenchError, Stop, probe};
 use std::any::Any;
@@ -22,7 +22,7 @@ use tokrate_host::{Host, HostConfig, RunningHost, TruthLog};
 use tokrate_meter::{ConditionsRow, Record, Status, Tool};
 use tokrate_net::{Clock, Route};
 
-pub(super) struct Session<'a> {
+pub(super) struct TargetRun<'a> {
     pub(super) config: &'a Config,
     pub(super) clock: Clock,
     pub(super) stop: &'a Stop,
@@ -37,18 +37,18 @@ pub(super) struct Session<'a> {
     /// Reads what the server counts, where it publishes that.
     pub(super) scraper: Option<Scraper>,
     pub(super) next_prompt: u64,
-    pub(super) money: Option<Money>,
+    pub(super) cost_limit: Option<CostLimit>,
     pub(super) schedule: Schedule,
     /// Why phases were added.
     pub(super) reasons: Vec<String>,
-    /// Why no further phase is run, if none is.
-    pub(super) given_up: Option<String>,
-    /// How long one answer took before the load.
-    pub(super) seen: Option<Seen>,
+    /// Why the run was aborted, if it was.
+    pub(super) abort_reason: Option<String>,
+    /// Duration of the probe request.
+    pub(super) seen: Option<ProbeTiming>,
 }
 
-impl<'a> Session<'a> {
-    pub(super) fn open(config: &'a Config, clock: Clock, stop: &'a Stop) -> Result<Session<'a>, BenchError> {
+impl<'a> TargetRun<'a> {
+    pub(super) fn open(config: &'a Config, clock: Clock, stop: &'a Stop) -> Result<TargetRun<'a>, BenchError> {
         let started_at = clock.now();
         let (endpoint, host) = match &config.target {
             Target::Embedded(engine) => {
@@ -89,7 +89,7 @@ impl<'a> Session<'a> {
         let metrics = config.target.remote().and_then(|remote| remote.server_metrics.clone());
         let scraper = metrics
             .map(|metrics| Scraper::new(metrics, &endpoint.client, &endpoint.model, config.request.stream, clock));
-        Ok(Session {
+        Ok(TargetRun {
             config,
             clock,
             stop,
@@ -102,19 +102,19 @@ impl<'a> Session<'a> {
             record,
             scraper,
             next_prompt: 0,
-            money: None,
-            schedule: Schedule::new(config.phases.clone(), config.agenda.clone(), config.seed),
+            cost_limit: None,
+            schedule: Schedule::new(config.phases.clone(), config.schedule_mode.clone(), config.seed),
             reasons: Vec::new(),
-            given_up: None,
+            abort_reason: None,
             seen: None,
         })
     }
 
-    /// Carries out a step. One that fails or panics ends the run of this target, and what was measured before stands.
+    /// Runs a step. An error or panic ends the run of this target; earlier phases stay valid.
     ///
     /// # Errors
     /// The step's own, if nothing was measured before it.
-    pub(super) fn guarded<T: Default>(
+    pub(super) fn catching<T: Default>(
         &mut self,
         step: impl FnOnce(&mut Self) -> Result<T, BenchError>,
     ) -> Result<T, BenchError> {
@@ -123,29 +123,29 @@ impl<'a> Session<'a> {
             Ok(Ok(done)) => return Ok(done),
             Ok(Err(error)) => format!("tokrate failed to {error}"),
             Err(panic) => {
-                format!("tokrate broke, which is a defect of its own; please report it: {}", words_of(&*panic))
+                format!("internal error in tokrate, please report it: {}", panic_message(&*panic))
             }
         };
-        self.given_up = Some(format!("{reason}; the levels before it stand"));
-        self.sum_up();
+        self.abort_reason = Some(format!("{reason}; the levels before it stand"));
+        self.update_record();
         Ok(T::default())
     }
 
-    /// Asks the endpoint once and says what is to come.
+    /// Probes the endpoint and reports the forecast.
     pub(super) fn begin(&mut self, target: usize, observer: &mut dyn Observer) -> Result<(), BenchError> {
         if self.config.probe && self.host.is_none() {
             observer.probing(target);
             self.probe()?;
         }
-        if self.given_up.is_none() {
+        if self.abort_reason.is_none() {
             observer.planned(target, &Forecast::of(self.config, self.seen));
         }
         Ok(())
     }
 
-    /// Asks the endpoint until it answers or there is no use in a load.
+    /// Probes the endpoint until it answers or fails permanently.
     fn probe(&mut self) -> Result<(), BenchError> {
-        for tries in 1..=probe::TRIES {
+        for tries in 1..=probe::MAX_TRIES {
             let job = Arc::new(self.probe_job());
             let rows = run_phase(&job)?.take_rows();
             self.spend(&rows);
@@ -157,8 +157,8 @@ impl<'a> Session<'a> {
                 }
                 probe::Next::Again(wait) => self.stop.wait_blocking(wait),
                 probe::Next::GiveUp(reason) => {
-                    self.given_up = Some(reason);
-                    self.sum_up();
+                    self.abort_reason = Some(reason);
+                    self.update_record();
                     return Ok(());
                 }
             }
@@ -166,23 +166,23 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Runs the phase that is next; whether there was one.
+    /// Runs the next phase; false if there is none.
     pub(super) fn turn(&mut self, target: usize, observer: &mut dyn Observer) -> Result<bool, BenchError> {
-        if self.stop.is_set() || self.is_broke() || self.given_up.is_some() {
+        if self.stop.is_set() || self.is_over_budget() || self.abort_reason.is_some() {
             return Ok(false);
         }
         let Some(next) = self.next() else { return Ok(false) };
         let place = Place { target, phase: self.record.phases.len(), of: self.planned() };
-        self.reasons.extend(next.why);
+        self.reasons.extend(next.reason);
         observer.phase_started(place, &next.spec, &self.progress);
         let rows = self.phase(place.phase, &next.spec, &mut || observer.calibrating(place))?;
-        self.sum_up();
+        self.update_record();
         observer.phase_ended(place, &self.record, &rows);
         Ok(true)
     }
 
-    /// The phase that is next.
-    fn next(&self) -> Option<Next> {
+    /// The next phase.
+    fn next(&self) -> Option<NextPhase> {
         self.schedule.next(&self.record.phases)
     }
 
@@ -191,21 +191,21 @@ impl<'a> Session<'a> {
         self.schedule.planned(&self.record.phases)
     }
 
-    /// Requests are paid for out of a budget, if their price is known.
+    /// Limits the cost of requests by a shared budget, if their price is known.
     pub(super) fn spend_from(&mut self, budget: &Arc<Mutex<Budget>>) {
-        self.money = self.endpoint.price.clone().map(|price| Money { budget: Arc::clone(budget), price });
+        self.cost_limit = self.endpoint.price.clone().map(|price| CostLimit { budget: Arc::clone(budget), price });
     }
 
-    /// Whether a request was not sent because it might have cost too much.
-    pub(super) fn is_broke(&self) -> bool {
-        self.money.as_ref().is_some_and(Money::is_exhausted)
+    /// Whether a request was withheld because it might have exceeded the cost limit.
+    pub(super) fn is_over_budget(&self) -> bool {
+        self.cost_limit.as_ref().is_some_and(CostLimit::is_exhausted)
     }
 
     pub(super) fn close(mut self) -> Record {
         if let Some(host) = self.host.take() {
             host.stop();
         }
-        if self.stop.is_set() && self.given_up.is_none() && self.next().is_some() {
+        if self.stop.is_set() && self.abort_reason.is_none() && self.next().is_some() {
             self.record.status = Status::Partial;
             self.record.reason = Some("interrupted".to_owned());
         }
@@ -213,8 +213,8 @@ impl<'a> Session<'a> {
     }
 }
 
-/// What a panic said.
-fn words_of(panic: &(dyn Any + Send)) -> String {
-    let said = panic.downcast_ref::<String>().map(String::as_str);
-    said.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("it said nothing").to_owned()
+/// The message of a panic.
+fn panic_message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message").to_owned()
 }

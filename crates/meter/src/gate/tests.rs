@@ -1,4 +1,4 @@
-//! Every check of the gate holds for honest numbers and fails for wrong ones.
+//! Every check passes for correct figures and fails for wrong ones.
 
 use super::*;
 use crate::fixtures::{closed, failed_request, phase, rate_limited_request, steady_request};
@@ -117,7 +117,7 @@ fn violations_of_many_requests_are_listed_up_to_a_limit() {
         })
         .collect();
     let result = phase(&closed(1), &requests);
-    assert_eq!(result.gate.len(), LISTED);
+    assert_eq!(result.gate.len(), MAX_LISTED);
     let first = &result.gate[0];
     assert_eq!((first.place.as_str(), first.expected.as_str()), ("request 0", "4 tokens"));
     assert_eq!(first.seen, "4 tokens in chunks, 3 in channels");

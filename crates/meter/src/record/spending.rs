@@ -1,7 +1,6 @@
-//! What requests cost, by what the provider reported of them, else by what was counted.
+//! Cost of requests, from reported usage, else from counted tokens.
 //!
-//! It refuses to know limits. Invariant: a request that the provider refused costs nothing; one that it took costs its input
-//! at least, whatever became of the answer.
+//! Invariant: a rejected request costs nothing; an accepted one costs at least its input, however the answer ended.
 
 use super::Price;
 use crate::request::{RequestNumbers, RequestTrace};
@@ -136,9 +135,9 @@ mod tests {
     /// An answer of seven tokens of which the provider says so much.
     fn answered(input: Option<u64>, cached_input: Option<u64>, output: Option<u64>) -> RequestTrace {
         let usage = Usage { input, output, cached_input, ..Usage::default() };
-        let said = input.is_some() || output.is_some();
+        let actual = input.is_some() || output.is_some();
         let story = RequestBuilder::sent(0, 0).answer(5, &" a".repeat(7));
-        (if said { story.event(6, What::Usage(usage)) } else { story }).done(7, 7)
+        (if actual { story.event(6, What::Usage(usage)) } else { story }).done(7, 7)
     }
 
     /// What is paid for a request, by its trace and by its row, which must agree.

@@ -1,4 +1,4 @@
-//! A record reads back as it was written, and what is not one is refused with its place.
+//! Records read back as written, and invalid ones are rejected with their position.
 
 use super::*;
 use crate::fixtures::{closed, failed_request, phase, rate_limited_request, steady_request};

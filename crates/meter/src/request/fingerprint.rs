@@ -1,17 +1,15 @@
-//! What the text of an answer looks like, without keeping the text: whether it is another answer's, and whether it repeats
-//! itself.
+//! Hashes and repetition of an answer's text, so that the text itself need not be kept.
 //!
-//! It refuses to know what the text means. Invariant: equal texts have equal hashes; a text too short to judge has no
-//! measure of repetition, never 0.
+//! Invariant: equal texts have equal hashes; the repetition of a short text is absent, never 0.
 
 /// Bytes of the beginning that are compared on their own: long enough that two answers to different prompts do not share
 /// them by a common opening sentence.
 const PREFIX_BYTES: usize = 256;
 /// Length of the windows that repetition looks for again.
 const WINDOW_BYTES: usize = 32;
-/// The shortest text of which repetition is stated.
+/// Shortest text with a repetition figure; shorter ones repeat by chance.
 const MIN_REPETITION_BYTES: usize = 512;
-/// So much of a text is examined at most, so that a huge answer costs no more than a large one.
+/// Bytes examined at most, to bound the cost of huge answers.
 const MAX_EXAMINED_BYTES: usize = 64 * 1024;
 
 /// The traits of one text.

@@ -1,14 +1,13 @@
-//! What a stream says besides text, and the verdict on it.
+//! Everything in a stream but its text: usage, timings, model, finish reason, oddities; and the outcome derived from it.
 //!
-//! It refuses to know text: only whether there was any. Invariant: the verdict is the same for everyone who meters a stream,
-//! whether the text is kept or not.
+//! Invariant: the outcome does not depend on whether the text is kept.
 
 use super::{Ending, Failure, Oddities};
 use tokrate_core::{
     Channel, EventBatch, FailureKind, FinishReason, Oddity, ServerTimings, Span, StreamEvent, Tick, Usage, What,
 };
 
-/// Everything that one stream said, but for its text.
+/// Everything in a stream but its text.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct StreamMetadata {
     pub usage: Option<Usage>,
@@ -24,7 +23,7 @@ pub(crate) struct StreamMetadata {
 }
 
 impl StreamMetadata {
-    /// Takes in one event, and hands back the text that it holds. `has_text` says whether there was text before it.
+    /// Processes one event, and returns its text, if any. `has_text` is whether there was text before it.
     #[inline]
     pub fn on<'b>(&mut self, event: &StreamEvent, batch: &'b EventBatch, has_text: bool) -> Option<(Channel, &'b str)> {
         if let What::Text { channel, text } = event.what {
@@ -91,7 +90,7 @@ impl StreamMetadata {
         self.fail(FailureKind::TooLarge, "more than 4 GiB of output text", None);
     }
 
-    /// Reaches the verdict, as [`super::RequestMeter::finish`] says.
+    /// Derives the outcome; the rules are at [`super::RequestMeter::finish`].
     pub fn close(&mut self, ending: Ending, has_text: bool) {
         if self.failure.is_none() {
             self.failure = self.verdict(ending, has_text);

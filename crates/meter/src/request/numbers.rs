@@ -1,7 +1,7 @@
-//! The numbers of one request, in the words of the glossary.
+//! The figures of one request.
 //!
-//! It refuses to know other requests: what it says holds for one. Invariant: ticks and gaps stay whole nanoseconds, floats
-//! appear only in the quotients; what could not be measured is `None` with a reason, never 0.
+//! Invariant: ticks and gaps stay whole nanoseconds, floats appear only in quotients; what could not be measured is `None`
+//! with a reason, never 0.
 
 use super::chunks::{ChannelTokens, chunks_of};
 use super::fingerprint::TextFingerprint;
@@ -12,19 +12,19 @@ use std::collections::BTreeMap;
 use tokrate_core::{Channel, FailureKind, FinishReason, ServerTimings, Span, Tick};
 use tokrate_tokens::Encoding;
 
-/// A text of fewer tokens says too little to be called one that came at once, or the same as another.
+/// Shortest text, in tokens, that is checked for single-burst delivery or equality with another.
 pub const LONG_TEXT_TOKENS: u64 = 32;
 
-/// Fewest tokens of an answer that has an output speed: of fewer, one token more or less in the first chunk changes it by much.
+/// Fewest tokens for an output speed: with fewer, one token more or less in the first chunk changes it too much.
 pub const MIN_SPEED_TOKENS: u64 = 16;
-/// Fewest reads, and fewest chunks, that its text came in.
+/// Fewest reads and fewest text events for an output speed.
 const MIN_CHUNKS: u64 = 8;
 /// Why an answer that was not asked for as a stream has no time to first token and no speed of writing.
 const NOT_STREAMED: &str = "not streamed: the answer came in one piece";
 /// How far the time of one read may be off (measured against an engine that logs its writes: 0.03 to 0.085 ms at 600 to 2,500
 /// tokens a second).
 const TIMESTAMP_ERROR: Span = Span::from_micros(100);
-/// By so much of itself a speed may be off.
+/// Largest relative error of an output speed.
 const MAX_SPEED_ERROR: f64 = 0.02;
 
 /// The shortest time from first text to last of which a speed is stated: at both ends the time may be off.
@@ -45,7 +45,7 @@ pub enum NoSpeedReason {
     ShortWindow,
     /// All of it came with the first chunk.
     NoLaterToken,
-    /// Nobody counted its tokens.
+    /// Its tokens were not counted.
     NotCounted,
     /// It was not asked for as a stream.
     NotStreamed,
@@ -63,7 +63,7 @@ impl NoSpeedReason {
         NoSpeedReason::NotStreamed,
     ];
 
-    /// In words, as rows have it.
+    /// The reason, as written in rows.
     pub const fn reason(self) -> &'static str {
         match self {
             NoSpeedReason::FewTokens => "fewer than 16 tokens",
@@ -76,7 +76,7 @@ impl NoSpeedReason {
         }
     }
 
-    /// Whether it is the fast answers that lose their speed by it, so that those with a speed are not like all.
+    /// Whether it affects fast answers, so that the remaining speeds are biased.
     pub const fn depends_on_speed(self) -> bool {
         matches!(self, NoSpeedReason::FewReads | NoSpeedReason::ShortWindow)
     }
@@ -116,9 +116,9 @@ pub struct FailureRow {
     #[serde(with = "names::one")]
     #[cfg_attr(test, schemars(schema_with = "crate::schema::name::<FailureKind>"))]
     pub kind: FailureKind,
-    /// The server's or the transport's own words; may be empty.
+    /// Message of the server or the transport; may be empty.
     pub message: String,
-    /// How long the provider asks to wait (ns).
+    /// `Retry-After`, if given (ns).
     pub retry_after_ns: Option<u64>,
 }
 
@@ -331,7 +331,7 @@ impl RequestNumbers {
         events_in_bursts(&self.chunk_list)
     }
 
-    /// Takes back what only a stream has: the whole answer comes with its first token, so the time to it would be `e2e` by
+    /// Clears the figures that only a stream has: a whole answer comes with its first token, so its TTFT would be `e2e` by
     /// another name.
     pub(crate) fn clear_streaming_figures(&mut self) {
         if self.ttft_ns.take().is_some() {
@@ -365,7 +365,7 @@ impl RequestNumbers {
         logged
     }
 
-    /// Everything that does not depend on text.
+    /// Everything that does not depend on the text.
     fn without_text(trace: &RequestTrace) -> RequestNumbers {
         let timing = &trace.timing;
         let finished_at = trace.finished_at();
@@ -486,7 +486,7 @@ fn events_in_bursts(chunks: &[Chunk]) -> u64 {
     chunks.iter().filter(|chunk| chunk.events > 1).map(|chunk| u64::from(chunk.events)).sum()
 }
 
-/// What was seen of an answer's text.
+/// Inputs of the output speed.
 pub(crate) struct SpeedInput {
     pub tokens: u64,
     /// Those of them that the first chunk completed.

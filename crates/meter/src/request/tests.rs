@@ -1,4 +1,4 @@
-//! Worked examples of every number of one request, and properties that hold for any stream.
+//! Worked examples of every figure of a request, and properties that hold for any stream.
 
 use super::*;
 use crate::fixtures::{MS, RequestBuilder, at, numbers, steady_request};
@@ -82,8 +82,8 @@ fn a_window_too_small_has_no_speed_but_a_reason() {
     assert_eq!(missing(steady_request(0, 0, 1, 10, 15)), reason("fewer than 16 tokens"));
     assert!(steady_request(0, 0, 1, 1, 16).output_speed.is_some(), "15 ms");
     let chunks = |count: u64| {
-        let told = (0..count).fold(RequestBuilder::sent(0, 0), |story, i| story.answer(i * 100, &" a".repeat(10)));
-        numbers(&told.done(900, 900))
+        let actual = (0..count).fold(RequestBuilder::sent(0, 0), |story, i| story.answer(i * 100, &" a".repeat(10)));
+        numbers(&actual.done(900, 900))
     };
     assert_eq!(missing(chunks(7)), reason("fewer than 8 chunks"));
     assert_eq!(chunks(8).output_speed, Some(100.0));
@@ -179,16 +179,16 @@ fn reported_tokens_stand_beside_the_counted_ones_and_hidden_reasoning_enters_no_
         cached_input: Some(4),
         cache_write_input: None,
     };
-    let told = |reasoning| {
+    let actual = |reasoning| {
         let story = (0..40).fold(RequestBuilder::sent(0, 0), |story, i| story.answer(100 + i * 10, " a"));
         numbers(&story.event(490, What::Usage(usage(reasoning))).done(490, 490))
     };
-    let row = told(1_114);
+    let row = actual(1_114);
     assert_eq!((row.tokens_std, row.tokens_reported, row.reasoning_reported), (40, Some(1_154), Some(1_114)));
     assert_eq!((row.input_reported, row.cached_input_reported), (Some(9), Some(4)));
     assert_eq!((row.output_speed, row.speed_tokens), (Some(100.0), Provenance::Counted));
     assert!(row.reasoning_hidden);
-    assert!(!told(0).reasoning_hidden);
+    assert!(!actual(0).reasoning_hidden);
     let silent = steady_request(0, 0, 1, 10, 40);
     assert_eq!((silent.tokens_reported, silent.input_reported), (None, None), "null, not 0");
 }
@@ -202,8 +202,8 @@ fn verdicts_follow_the_rules() {
     let unmarked = ended(say().event(6, finish));
     assert_eq!((kind_of(&unmarked), unmarked.oddities.count(Oddity::MissingDone)), (None, 1));
     assert_eq!(unmarked.finished_at(), at(9), "without an end mark the answer ends with its body");
-    let told = ended(say().event(6, finish).event(9, What::Odd(Oddity::MissingDone)));
-    assert_eq!(told.oddities.count(Oddity::MissingDone), 1, "counted once, whoever notices");
+    let actual = ended(say().event(6, finish).event(9, What::Odd(Oddity::MissingDone)));
+    assert_eq!(actual.oddities.count(Oddity::MissingDone), 1, "counted once, whoever notices");
     assert_eq!(kind_of(&ended(say().event(6, What::Done))), None, "some servers give no finish reason");
     assert_eq!(kind_of(&ended(RequestBuilder::sent(0, 0))), Some(FailureKind::Empty));
     assert_eq!(
@@ -293,8 +293,8 @@ fn the_first_model_named_is_kept_and_changes_are_counted() {
         RequestBuilder::sent(0, 0).read(named("one")).read(named("one")).read(named("two")).answer(2, "x").done(3, 3);
     assert_eq!((trace.model.as_deref(), trace.model_changes), (Some("one"), 1));
     let changes = |names: &[&'static str]| {
-        let told = names.iter().fold(RequestBuilder::sent(0, 0), |story, name| story.read(named(name)));
-        told.answer(2, "x").done(3, 3).model_changes
+        let actual = names.iter().fold(RequestBuilder::sent(0, 0), |story, name| story.read(named(name)));
+        actual.answer(2, "x").done(3, 3).model_changes
     };
     assert_eq!((changes(&["one", "one", "one"]), changes(&["one", "two", "two", "one"])), (0, 2));
 }

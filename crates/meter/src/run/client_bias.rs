@@ -1,7 +1,6 @@
-//! By how much the client's figures differ from those that the server's own clock gives.
+//! Bias of the client: its figures minus those from the server's own clock.
 //!
-//! It refuses to know how the server's times were come by. Invariant: both sides are the same requests, and each figure is made
-//! by the code that makes the figures of a phase.
+//! Invariant: both sides cover the same requests, and each figure is computed by the code that computes those of a phase.
 
 use super::pooled::Pool;
 use crate::request::RequestNumbers;
@@ -30,7 +29,7 @@ pub struct ClientBias {
     pub e2e_p99_ms: Option<f64>,
     /// Mean time that a request held its place in the load, minus the mean time that the server worked on it (ms).
     pub slot_mean_ms: Option<f64>,
-    /// Mean tokens of an answer after the first: what is off in TPOT is off once in all of them together.
+    /// Mean tokens of an answer after the first: an error in TPOT is shared by all of them.
     pub later_tokens: f64,
 }
 
@@ -64,7 +63,7 @@ impl ClientBias {
         }
     }
 
-    /// Takes each figure from the one of two calibrations that moved it less; a figure that only one has is taken from that.
+    /// Keeps the smaller bias of two calibrations for each figure; a figure that only one has is taken from it.
     pub(crate) fn keep_smaller(&mut self, other: &ClientBias) {
         let pairs = [
             (&mut self.ttft_p50_ms, other.ttft_p50_ms),
@@ -83,7 +82,7 @@ impl ClientBias {
         }
     }
 
-    /// What TPOT would be off by in answers of so many tokens after the first.
+    /// The bias of TPOT in answers with this many tokens after the first.
     pub(crate) fn tpot_at(&self, moved: Option<f64>, later_tokens: f64) -> Option<f64> {
         moved.filter(|_| later_tokens > 0.0).map(|moved| moved * self.later_tokens / later_tokens)
     }

@@ -1,6 +1,6 @@
 //! A phase as one level of the degradation curve.
 //!
-//! It refuses to know the other levels. Invariant: what the phase does not state, the level does not have.
+//! Invariant: what the phase does not state, the level does not have.
 
 use super::{PhaseResult, SpeedQuantile};
 use crate::curve::{LoadAxis, LoadLevel, Measured};

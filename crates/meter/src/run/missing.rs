@@ -1,6 +1,6 @@
 //! Why a phase lacks a figure.
 //!
-//! It refuses to know where figures are shown. Invariant: a figure that is there has no reason, and one that is not there has one.
+//! Invariant: exactly the figures that are missing have a reason.
 
 use super::PhaseResult;
 use crate::metric::{Metric, PhaseSource};
@@ -57,11 +57,11 @@ pub fn missing_figures(phases: &[PhaseResult]) -> Vec<String> {
             }
         }
     }
-    let told = found.into_iter().map(|(figure, reason, places)| {
+    let actual = found.into_iter().map(|(figure, reason, places)| {
         let place = if places.len() == phases.len() { String::new() } else { format!(" at {}", places.join("; ")) };
         format!("No {}{place}: {reason}.", figure.row().words)
     });
-    told.collect()
+    actual.collect()
 }
 
 #[cfg(test)]
@@ -78,10 +78,10 @@ mod tests {
         assert!(missing_figures(std::slice::from_ref(&whole)).is_empty());
 
         let failed = phase(&closed(1), &[failed_request(1, 0, 10, FailureKind::TimedOut)]);
-        let said = EXPLAINED_METRICS.map(|figure| failed.missing_reason(figure));
+        let actual = EXPLAINED_METRICS.map(|figure| failed.missing_reason(figure));
         let why = Some("no request was answered");
         // A window in which nothing was answered has a throughput: none.
-        assert_eq!(said.each_ref().map(Option::as_deref), [why, why, why, None]);
+        assert_eq!(actual.each_ref().map(Option::as_deref), [why, why, why, None]);
         let one = PhaseResult { name: "one".to_owned(), ..whole };
         let two = PhaseResult { name: "two".to_owned(), ..failed };
         assert_eq!(

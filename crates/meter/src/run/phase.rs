@@ -1,7 +1,7 @@
-//! From the requests of a phase to its result.
+//! From the requests of a phase to its result. What only the driver knows (late and forfeited arrivals, timer lag) is
+//! passed in.
 //!
-//! It refuses to know how anything was sent; what only the driver can know (lateness, forfeited arrivals, the timer's lag)
-//! is handed in. Invariant: the result is a function of its input, whatever the order of the requests.
+//! Invariant: the result does not depend on the order of the requests.
 
 use super::counts::{connections_of, failures_of, is_failed, names_of, rate_limited_of};
 use super::pooled::Pool;
@@ -13,12 +13,12 @@ use super::{
     ServerTimingSummary, SessionSummary, SpeedSummary, Steady, Throughput, TokenSummary, Warmup,
 };
 use crate::client_error::ClientError;
-use crate::fooling::{self, Suspicion};
 use crate::gate::{self, GateViolation};
 use crate::goodput::Goodput;
+use crate::integrity::{self, Suspicion};
 use crate::record::ConditionsRow;
 use crate::request::RequestNumbers;
-use crate::server_metrics::ServerTruth;
+use crate::server_metrics::ServerReport;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use tokrate_core::{Conditions, Sketch, Span, Tick};
@@ -74,14 +74,14 @@ pub struct TimerLag {
     pub sketch: SketchParts,
 }
 
-/// Everything that a record says about one phase.
+/// The result of one phase.
 ///
 /// Distributions hold answered requests outside the warm-up. In those named `adj_`, failed requests and forfeited arrivals
 /// outside the warm-up stand as +infinity; rate-limited and cancelled requests are in none.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PhaseResult {
-    /// More than 1 % of the requests failed: to be said before anything else.
+    /// More than 1 % of the requests failed; shown before anything else.
     pub failures_above_limit: bool,
     /// Name of the phase.
     pub name: String,
@@ -101,7 +101,7 @@ pub struct PhaseResult {
     pub counts: Counts,
     /// Failures by kind.
     pub failures: Vec<FailureCount>,
-    /// Requests that were refused for their rate.
+    /// Rate-limited requests.
     pub rate_limited: RateLimited,
     /// The conversations, if the load was made of them.
     pub sessions: Option<SessionSummary>,
@@ -170,9 +170,9 @@ pub struct PhaseResult {
     /// Requests that kept every objective, if there were objectives.
     #[serde(default)]
     pub goodput: Option<Goodput>,
-    /// What the server says of itself, if it publishes metrics.
-    pub server: Option<ServerTruth>,
-    /// What the server said it took, beside what the client saw; absent if no answer carried times.
+    /// The server's own metrics, if it publishes them.
+    pub server: Option<ServerReport>,
+    /// Times reported by the server, next to the client's; absent if no answer carried any.
     #[serde(default)]
     pub server_timings: Option<ServerTimingSummary>,
     /// Signs that the answers are not what a measurement takes them for; empty when there are none.
@@ -269,7 +269,7 @@ impl PhaseResult {
             goodput: None,
             server: None,
             server_timings: ServerTimingSummary::of(&measured),
-            suspicions: fooling::examine(&ConditionsRow::from(input.conditions), &measured),
+            suspicions: integrity::examine(&ConditionsRow::from(input.conditions), &measured),
             gate: Vec::new(),
         };
         result.gate = gate::check(&result, requests);
@@ -297,7 +297,7 @@ impl From<&Sketch> for TimerLag {
 /// The measured requests.
 struct Times<'a> {
     measured: &'a [&'a RequestNumbers],
-    /// Why the speeds of those that have one are not those of all, if so.
+    /// Why the speeds are not representative, if they are not.
     unrepresentative: Option<String>,
 }
 
@@ -310,7 +310,7 @@ impl Times<'_> {
         Distribution::of_nanos_adjusted(&mut self.samples(of), infinite)
     }
 
-    /// Empty where those that have it would not speak for all.
+    /// Empty where the values would not be representative.
     fn tpot(&self, infinite: u64) -> Distribution {
         if self.unrepresentative.is_some() {
             return Distribution::of_values(&mut Vec::new(), Unit::Milliseconds);
@@ -325,7 +325,7 @@ impl Times<'_> {
         SpeedSummary::of(tpot, speeds, missing, self.unrepresentative.clone())
     }
 
-    /// The bands of the speeds, if these speak for all.
+    /// Comfort bands, if the speeds are representative.
     fn comfort(&self) -> ComfortBands {
         let stated = self.measured.iter().filter(|_| self.unrepresentative.is_none());
         ComfortBands::of(stated.filter_map(|request| request.output_speed))
@@ -342,7 +342,7 @@ impl Times<'_> {
     }
 }
 
-/// Takes from answers that were not streamed what only a stream has; says whether they were.
+/// Clears streaming figures of answers that were not streamed; returns whether they were streamed.
 fn clear_unless_streamed(input: &PhaseInput<'_>, requests: &mut [RequestNumbers]) -> bool {
     let streamed = input.conditions.streaming;
     if !streamed {

@@ -1,14 +1,14 @@
-//! Phases at one load, pooled: the rounds of it count as one.
+//! Pools the phases at one load: its rounds count as one.
 //!
-//! Invariant: pooled are requests, never figures. A round in which nothing was measured takes nothing from the others; what a round lacks
-//! although it measured requests (speeds of answers that were too quick), the rounds together lack.
+//! Invariant: requests are pooled, never figures. A round without measured requests is skipped; if a round measured
+//! requests but lacks a figure, the pool lacks it too.
 
 use super::{Load, PhaseResult, SpeedQuantile};
 use crate::goodput::Goodput;
 use crate::metric::{Metric, PhaseSource};
 use tokrate_stats::Distribution;
 
-/// With more requests than this share undecided, those that are decided may be the slow ones only; as for output speeds.
+/// Largest share of undecided requests: above it, the decided ones may be the slow ones only. As for output speeds.
 const MAX_UNDECIDED_SHARE: f64 = 0.02;
 
 /// The phases of a run at one load.

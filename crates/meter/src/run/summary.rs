@@ -1,8 +1,6 @@
-//! Speeds, comfort bands and tokens of a phase.
+//! Summaries of speeds, comfort bands and tokens of a phase.
 //!
-//! It refuses to know one speed from another by name: the field that holds a summary says which it is. Invariant: speed
-//! percentiles are those of time per token turned over and named by what they mean ("slowest 5 %"), so that none can be
-//! read in the wrong direction.
+//! Invariant: percentiles of a speed are inverted percentiles of time per token, named by what they mean ("slowest 5 %").
 
 use crate::comfort::Comfort;
 use crate::request::{NoSpeedReason, Provenance, RequestNumbers};
@@ -161,10 +159,10 @@ impl SpeedSummary {
     }
 }
 
-/// Above this share of answers that were too quick to be timed, the others do not speak for all.
+/// Above this share of answers too quick to be timed, the speeds of the others are not representative.
 const MAX_UNTIMED_SHARE: f64 = 0.02;
 
-/// Why the output speeds of these requests are not those of all of them; `None` if they are.
+/// Why the output speeds of these requests are not representative; `None` if they are.
 pub(crate) fn unrepresentative_speeds(measured: &[&RequestNumbers]) -> Option<String> {
     let n = measured.iter().filter(|request| request.output_speed.is_some()).count();
     let missing = |why: NoSpeedReason| {
@@ -279,7 +277,7 @@ impl InputTokens {
     }
 }
 
-/// The sum of those that are known; `None` if none is.
+/// Sum of the known values; `None` without any.
 fn sum_known(values: impl Iterator<Item = Option<u64>>) -> Option<u64> {
     values.flatten().reduce(u64::saturating_add)
 }

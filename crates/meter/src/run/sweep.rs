@@ -1,7 +1,7 @@
-//! How many requests were in flight at every moment, exactly: a sweep over starts and ends.
+//! Requests in flight over time, exactly: a sweep over starts and ends.
 //!
-//! It refuses to know what the intervals mean. Invariant: intervals are half open, so one that ends at the tick at which
-//! another starts never overlaps it; no buckets, no sampling.
+//! Invariant: intervals are half open, so that one that ends at a tick does not overlap one that starts at it; no buckets,
+//! no sampling.
 
 use serde::{Deserialize, Serialize};
 use tokrate_core::{Span, Tick};

@@ -1,4 +1,4 @@
-//! Worked examples of every number of a phase, and its properties.
+//! Worked examples of every figure of a phase, and properties.
 
 use super::*;
 use crate::client_error::{ClientError, ClientErrorSource};

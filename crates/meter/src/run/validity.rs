@@ -1,6 +1,6 @@
-//! Which figures of a phase the client's own error could have moved by more than they may be off.
+//! Which figures of a phase the client's own error could have moved beyond their tolerance.
 //!
-//! It refuses to know how that error was found. Invariant: a figure is judged alone, by what is stated of it.
+//! Invariant: every figure is judged separately.
 
 use super::client_bias::mean;
 use super::{Load, PhaseInput, Throughput};
@@ -9,7 +9,7 @@ use crate::metric::Metric;
 use crate::request::RequestNumbers;
 use tokrate_stats::{Distribution, Level, Quantile};
 
-/// What the client's error is held against.
+/// Figures whose validity is judged.
 struct PhaseFigures<'a> {
     ttft: &'a Distribution,
     itl: &'a Distribution,
@@ -58,14 +58,14 @@ impl PhaseFigures<'_> {
             (Metric::Tpot, Level::P99, &self.tpot.p99, moved.tpot_at(moved.tpot_p99_ms, later)),
             (Metric::E2e, Level::P99, &self.e2e.p99, moved.e2e_p99_ms),
         ];
-        // A tail that is not stated claims nothing that could be wrong.
+        // A tail percentile that is not stated needs no verdict.
         let stated = tails.into_iter().filter(|(_, _, quantile, _)| quantile.stated().is_some());
         let times = medians.into_iter().chain(stated);
         let times = times.filter_map(|(metric, level, quantile, moved)| time(metric, level, quantile, moved?));
         times.chain(self.throughput_of(moved.slot_mean_ms, load)).collect()
     }
 
-    /// In a closed loop a client that is slow to end a request and to begin the next keeps the server from work.
+    /// In a closed loop a client that is slow to start the next request leaves the server idle.
     fn throughput_of(&self, slot_mean_ms: Option<f64>, load: &Load) -> Option<FigureValidity> {
         let throughput = self.throughput.filter(|_| matches!(load, Load::Closed { .. }))?;
         let held = self.measured.iter().map(|request| (request.ended_at_ns - request.due_at_ns) as f64 / 1e6);

@@ -1,4 +1,4 @@
-//! Places of made-up targets whose order is known.
+//! Ranks of synthetic targets with a known order.
 
 mod ranks;
 
@@ -18,7 +18,7 @@ fn target(ttft: u64, gaps: &[(u32, u64)], n: u64) -> Record {
     fixtures::record(phases.collect())
 }
 
-fn places(standings: impl Iterator<Item = Standing>) -> Vec<Option<(u32, u32)>> {
+fn places(standings: impl Iterator<Item = RankedMedian>) -> Vec<Option<(u32, u32)>> {
     standings.map(|standing| standing.first.zip(standing.last)).collect()
 }
 
@@ -135,7 +135,7 @@ fn conditions_that_differ_are_listed_but_for_those_that_name_the_target() {
     };
     let records = [with("m", 1, "", 40), with("n", 2, "", 40), with("o", 3, "hot", 80)];
     let listed = |records: &[&Record]| -> Vec<(String, Vec<String>)> {
-        unlike_conditions(records).into_iter().map(|unlike| (unlike.name, unlike.values)).collect()
+        differing_conditions(records).into_iter().map(|unlike| (unlike.name, unlike.values)).collect()
     };
     let values = |all: [&str; 3]| all.map(str::to_owned).to_vec();
     let expected =
@@ -178,12 +178,12 @@ fn without_any_request_there_is_no_share_and_no_price_of_an_answer() {
 
 #[test]
 fn each_suspicion_of_any_level_is_named_once() {
-    let told = |kinds: &[SuspicionKind]| {
+    let actual = |kinds: &[SuspicionKind]| {
         let suspicion = |&kind| Suspicion { kind, count: 1, of: 2, share: 0.5, sentence: String::new() };
         let suspicions = kinds.iter().map(suspicion).collect();
         PhaseResult { suspicions, ..fixtures::phase(&closed(1), &[]) }
     };
     use SuspicionKind::{OneBurst, OtherModel, Replayed};
-    let record = fixtures::record(vec![told(&[OneBurst, Replayed]), told(&[]), told(&[OtherModel, Replayed])]);
+    let record = fixtures::record(vec![actual(&[OneBurst, Replayed]), actual(&[]), actual(&[OtherModel, Replayed])]);
     assert_eq!(Scorecard::of(&[("t", &record)]).rows[0].suspicions, [Replayed, OtherModel, OneBurst]);
 }

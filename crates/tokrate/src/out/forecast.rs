@@ -10,7 +10,7 @@ use tokrate_charts::format;
 /// The plan of one target in a line.
 pub fn line(forecast: &Forecast) -> String {
     let total = forecast.total();
-    let levels = match (forecast.levels.len(), forecast.further) {
+    let levels = match (forecast.levels.len(), forecast.additional) {
         (0, further) => further.to_owned(),
         (1, "") => "1 level".to_owned(),
         (n, "") => format!("{n} levels"),
@@ -39,8 +39,8 @@ pub fn text(names: &[String], configs: &[Config]) -> String {
         if !forecast.levels.is_empty() {
             text += &format!("{}\n", table(&forecast));
         }
-        if !forecast.further.is_empty() {
-            text += &format!("{}\n", forecast.further);
+        if !forecast.additional.is_empty() {
+            text += &format!("{}\n", forecast.additional);
         }
         if config.probe && config.target.remote().is_some() {
             text += "One request of 16 tokens or less goes before them (--no-probe leaves it out).\n";
@@ -59,7 +59,7 @@ fn table(forecast: &Forecast) -> Table {
     let mut table = Table::new();
     table.load_style(presets::UTF8_HORIZONTAL_ONLY.row_separator(LineStyle::none()));
     table.set_header(["level", "requests", "tokens in", "tokens out", "USD", "time"]);
-    let total = (forecast.levels.len() > 1 && forecast.further.is_empty()).then(|| forecast.total());
+    let total = (forecast.levels.len() > 1 && forecast.additional.is_empty()).then(|| forecast.total());
     for level in forecast.levels.iter().chain(&total) {
         let [name, numbers @ ..] = row(level);
         let numbers = numbers.map(|cell| Cell::new(cell).set_alignment(CellAlignment::Right));

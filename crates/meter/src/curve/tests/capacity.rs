@@ -1,4 +1,4 @@
-//! Tests of the three loads: known engines, what levels cannot tell, and what is never said.
+//! Capacity of engines with known parameters, and of levels that do not determine it.
 
 use super::super::model::fit_model;
 use super::*;
@@ -132,7 +132,10 @@ fn waiting_is_told_from_noise_and_from_answers_that_did_not_stream() {
     unsure[6].mean_ttft = Some(Measured { value: 1_050.0, low: Some(40.0), high: Some(2_000.0) });
     assert_eq!(capacity(&unsure).waits.status, FigureStatus::Above);
     let whole = DOUBLING.map(|n| LoadLevel { mean_ttft: level(n, 1.0).mean_e2e, ..level(n, 80.0 * n) });
-    assert_eq!(capacity(&whole).waits.reason, "answers came at one moment, so nothing of them can be told apart");
+    assert_eq!(
+        capacity(&whole).waits.reason,
+        "answers arrived in one piece, so waiting cannot be separated from decoding"
+    );
     // The level above the last that does not wait is the next whole number.
     let near = [1.0, 4.0, 8.0, 9.0, 16.0].map(|n| queued(n, 8.0, 1_000.0));
     assert_eq!(found(&capacity(&near).waits), 8.0);

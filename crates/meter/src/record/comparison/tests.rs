@@ -1,4 +1,4 @@
-//! Several records in one document, written, read back and held against the first.
+//! Several records in one document: written, read back, compared with the first.
 
 use super::*;
 use crate::compare::CompareVerdict;

@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use tokrate_bench::Config;
 use tokrate_bench::plan::Extent;
 use tokrate_bench::prompts::PromptSource;
-use tokrate_bench::schedule::{Agenda, Axis};
+use tokrate_bench::schedule::{Axis, ScheduleMode};
 use tokrate_meter::{Assertion, Metric};
 use tokrate_net::HttpVersion;
 use tokrate_wire::Dialect;
@@ -34,12 +34,12 @@ fn check_pictures(config: &Config) -> Result<()> {
     let dialect = remote.dialect;
     if dialect == Dialect::OllamaChat {
         ensure!(
-            !file.has_linked_pictures(),
+            !file.has_linked_images(),
             "read the prompts: Ollama takes pictures as data only; write `data:image/png;base64,...` instead of an address"
         );
     }
     ensure!(
-        file.with_pictures() == 0
+        file.with_images() == 0
             || !matches!(dialect, Dialect::OpenAiCompletions | Dialect::LlamaCompletion | Dialect::OllamaGenerate),
         "read the prompts: they hold pictures, for which {} has no place; use --dialect openai-chat",
         dialect.name()
@@ -64,11 +64,11 @@ pub fn check_open_files(configs: &[Config], open_files: u64) -> Result<()> {
             None => (2, false),
             Some(remote) => (1, remote.http == HttpVersion::Http2),
         };
-        let listed = config.phases.iter().map(|phase| u64::from(phase.load.most_in_flight())).max().unwrap_or(0);
-        let most = match &config.agenda {
-            Agenda::Search(search) if search.axis == Axis::Concurrency => search.most as u64,
-            Agenda::System { most } => u64::from(*most),
-            Agenda::Search(_) | Agenda::Listed | Agenda::Refine { .. } => listed,
+        let listed = config.phases.iter().map(|phase| u64::from(phase.load.max_in_flight())).max().unwrap_or(0);
+        let most = match &config.schedule_mode {
+            ScheduleMode::Search(search) if search.axis == Axis::Concurrency => search.max_load as u64,
+            ScheduleMode::System { max_concurrency: most } => u64::from(*most),
+            ScheduleMode::Search(_) | ScheduleMode::Listed | ScheduleMode::Refine { .. } => listed,
         };
         let allowed = connections_most(open_files) / ends;
         ensure!(
@@ -98,7 +98,8 @@ fn check_metric(named: &str, metric: Metric, config: &Config) -> Result<()> {
 }
 
 fn check_sample(named: &str, assertion: &Assertion, config: &Config) -> Result<()> {
-    let Some(needed) = assertion.requests_needed().filter(|_| !matches!(config.agenda, Agenda::Search(_))) else {
+    let Some(needed) = assertion.requests_needed().filter(|_| !matches!(config.schedule_mode, ScheduleMode::Search(_)))
+    else {
         // A search sends as many as it takes.
         return Ok(());
     };

@@ -1,6 +1,6 @@
-//! What the client measured beside what the engine's log has of the same requests.
+//! Compares the client's measurements with the engine's log of the same requests.
 //!
-//! It refuses to know how either came about. Invariant: a request that the log lacks is left out, never guessed.
+//! Invariant: a request that the log lacks is left out.
 
 use tokrate_core::{Sketch, Tick};
 use tokrate_host::{Kinds, Truth};
@@ -24,7 +24,7 @@ fn logged<'a>(rows: &'a [RequestNumbers], id_prefix: &str, truth: &Truth) -> Vec
 ///
 /// Added TTFT = the client's TTFT minus (first text written minus request received). Added gap = how much the delay
 /// between a write and its arrival changed from one chunk to the next.
-pub fn against_truth(
+pub fn compare_with_log(
     source: ClientErrorSource,
     rows: &[RequestNumbers],
     id_prefix: &str,
@@ -136,7 +136,7 @@ mod tests {
 
     fn error(rows: &[RequestNumbers]) -> ClientError {
         let truth = Truth::new(vec![logged_request("7-0"), logged_request("7-1")], 0);
-        against_truth(ClientErrorSource::Truth, rows, "7", &truth, &Sketch::new())
+        compare_with_log(ClientErrorSource::Truth, rows, "7", &truth, &Sketch::new())
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Tests of which models the levels speak for, against another program and by hand.
+//! Model selection, against an independent program and by hand.
 
 use super::*;
 use crate::curve::{LoadAxis, UslParameters};
@@ -69,7 +69,7 @@ fn held_out_errors_and_what_is_admitted_are_those_of_another_program() {
 fn a_model_is_judged_when_what_is_left_has_a_load_more_than_it_has_parameters() {
     let of = |kind, loads: &[f64]| {
         let throughputs: Vec<f64> = loads.iter().map(|n| 80.0 * n).collect();
-        held_out(kind, &observed(loads, &throughputs, None)).map(|errors| errors.len())
+        leave_one_out_errors(kind, &observed(loads, &throughputs, None)).map(|errors| errors.len())
     };
     assert_eq!(of(ModelKind::Proportional, &[1.0, 2.0]), None);
     assert_eq!(of(ModelKind::Proportional, &[1.0, 2.0, 2.0]), None);
@@ -77,8 +77,10 @@ fn a_model_is_judged_when_what_is_left_has_a_load_more_than_it_has_parameters() 
     assert_eq!(of(ModelKind::Contention, &[1.0, 2.0, 4.0]), None);
     assert_eq!(of(ModelKind::Contention, &[1.0, 2.0, 4.0, 4.0, 8.0]), Some(5));
     // Of equal loads all are left out: 80 and 160 foretell 320, not what was seen there.
-    let errors =
-        held_out(ModelKind::Proportional, &observed(&[1.0, 2.0, 4.0, 4.0], &[80.0, 160.0, 160.0, 640.0], None));
+    let errors = leave_one_out_errors(
+        ModelKind::Proportional,
+        &observed(&[1.0, 2.0, 4.0, 4.0], &[80.0, 160.0, 160.0, 640.0], None),
+    );
     let errors = errors.expect("three loads");
     assert!((errors[2] + 2.0_f64.ln()).abs() < 1e-12 && (errors[3] - 2.0_f64.ln()).abs() < 1e-12, "{errors:?}");
 }
@@ -87,16 +89,20 @@ fn a_model_is_judged_when_what_is_left_has_a_load_more_than_it_has_parameters() 
 fn the_rules_by_hand() {
     assert_eq!([mean(&[]), mean(&[3.0]), mean(&[1.0, 2.0, 6.0])], [0.0, 3.0, 3.0]);
     // Differences 1, 2, 3, 4: their mean 2.5 has the standard error sqrt(5 / 3 / 4) = 0.645.
-    assert!(!is_as_good(&[2.0, 4.0, 6.0, 8.0], &[1.0, 2.0, 3.0, 4.0]));
+    assert!(!is_within_two_standard_errors(&[2.0, 4.0, 6.0, 8.0], &[1.0, 2.0, 3.0, 4.0]));
     // Differences 0, 0, 0, 4: mean 1, standard error 1.
-    assert!(is_as_good(&[1.0, 2.0, 3.0, 8.0], &[1.0, 2.0, 3.0, 4.0]));
+    assert!(is_within_two_standard_errors(&[1.0, 2.0, 3.0, 8.0], &[1.0, 2.0, 3.0, 4.0]));
     // Differences 1, 1, 1, 4: mean 1.75, standard error 0.75.
-    assert!(!is_as_good(&[2.0, 3.0, 4.0, 8.0], &[1.0, 2.0, 3.0, 4.0]));
+    assert!(!is_within_two_standard_errors(&[2.0, 3.0, 4.0, 8.0], &[1.0, 2.0, 3.0, 4.0]));
     // Differences 0, 0, 1, 4: mean 1.25, standard error 0.946.
-    assert!(is_as_good(&[1.0, 2.0, 4.0, 8.0], &[1.0, 2.0, 3.0, 4.0]));
+    assert!(is_within_two_standard_errors(&[1.0, 2.0, 4.0, 8.0], &[1.0, 2.0, 3.0, 4.0]));
     // Differences 1, 4: mean 2.5, standard error 1.5.
-    assert!(is_as_good(&[2.0, 6.0], &[1.0, 2.0]));
-    assert!(is_as_good(&[1.0, 2.0], &[1.0, 2.0]) && is_as_good(&[1.0], &[1.0]) && !is_as_good(&[2.0], &[1.0]));
+    assert!(is_within_two_standard_errors(&[2.0, 6.0], &[1.0, 2.0]));
+    assert!(
+        is_within_two_standard_errors(&[1.0, 2.0], &[1.0, 2.0])
+            && is_within_two_standard_errors(&[1.0], &[1.0])
+            && !is_within_two_standard_errors(&[2.0], &[1.0])
+    );
     // ln 2 / 0.5 and ln 4 / 0.25, squared, and 2 for each of four parameters.
     let parameters = UslParameters { lambda: 100.0, alpha: 0.0, beta: 0.0 };
     let model = ThroughputModel { kind: ModelKind::ScalingLawLimit, parameters, limit: Some(2.0) };

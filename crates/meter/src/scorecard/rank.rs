@@ -1,7 +1,6 @@
-//! Places among targets, as ranges that chance does not explain away.
+//! Rank ranges of targets, from permutation tests; less is better.
 //!
-//! It refuses to know what is ranked; less is better. Invariant: two targets get places that do not overlap only when a
-//! permutation test of their ranks, corrected for all tests, tells them apart.
+//! Invariant: two ranges do not overlap only if a permutation test, corrected for all tests, separates the targets.
 
 use crate::compare::Samples;
 use crate::curve::Measured;
@@ -13,7 +12,7 @@ use tokrate_stats::{holm, permutation_p, ratio_of_medians};
 /// One number of a target and where it stands among the others.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Standing {
+pub struct RankedMedian {
     /// Requests that it rests on.
     pub n: u64,
     /// The median with its 95 % interval; without an interval it only describes too few requests.
@@ -24,8 +23,8 @@ pub struct Standing {
     pub last: Option<u32>,
 }
 
-impl Standing {
-    fn of_sorted(sorted: &[f64]) -> Standing {
+impl RankedMedian {
+    fn of_sorted(sorted: &[f64]) -> RankedMedian {
         let median = Quantile::of_sorted(sorted, 0, Level::P50);
         let ends = median.low.zip(median.high);
         let median = median.nearest_rank().map(|value| Measured {
@@ -33,23 +32,27 @@ impl Standing {
             low: ends.map(|ends| ends.0),
             high: ends.map(|ends| ends.1),
         });
-        Standing { n: sorted.len() as u64, median, first: None, last: None }
+        RankedMedian { n: sorted.len() as u64, median, first: None, last: None }
     }
 
     /// Milliseconds for each token as tokens per second.
-    pub(super) fn into_speed(self) -> Standing {
+    pub(super) fn into_speed(self) -> RankedMedian {
         let speed = |milliseconds: f64| (milliseconds > 0.0).then(|| 1e3 / milliseconds);
         let median = self.median.and_then(|time| {
             let value = speed(time.value)?;
             // The slowest token time is the lowest speed.
             Some(Measured { value, low: time.high.and_then(speed), high: time.low.and_then(speed) })
         });
-        Standing { median, ..self }
+        RankedMedian { median, ..self }
     }
 }
 
 /// Standings for several metrics, each with the rising samples of every target, and the number of tests made.
-pub(super) fn places<const M: usize>(metrics: [&[&[f64]]; M], alpha: f64, rng: &Rng) -> ([Vec<Standing>; M], u64) {
+pub(super) fn rank_targets<const M: usize>(
+    metrics: [&[&[f64]]; M],
+    alpha: f64,
+    rng: &Rng,
+) -> ([Vec<RankedMedian>; M], u64) {
     let mut pairs = Vec::new();
     let mut p = Vec::new();
     for (metric, samples) in metrics.iter().enumerate() {
@@ -67,14 +70,14 @@ pub(super) fn places<const M: usize>(metrics: [&[&[f64]]; M], alpha: f64, rng: &
     let standings = metrics.map(|samples| {
         let apart = apart.iter().filter(|pair| pair.0 == metric).map(|&(_, a, b)| (a, b)).collect::<Vec<_>>();
         metric += 1;
-        ranked(samples, &apart)
+        rank_ranges(samples, &apart)
     });
     (standings, p.len() as u64)
 }
 
 /// `apart` are the pairs that a test tells apart.
-fn ranked(samples: &[&[f64]], apart: &[(usize, usize)]) -> Vec<Standing> {
-    let mut standings: Vec<Standing> = samples.iter().map(|sorted| Standing::of_sorted(sorted)).collect();
+fn rank_ranges(samples: &[&[f64]], apart: &[(usize, usize)]) -> Vec<RankedMedian> {
+    let mut standings: Vec<RankedMedian> = samples.iter().map(|sorted| RankedMedian::of_sorted(sorted)).collect();
     let among = samples.iter().filter(|sorted| can_be_ranked(sorted)).count() as u32;
     if among < 2 {
         return standings;
@@ -117,7 +120,7 @@ pub(super) fn speed_ratio(alone: &Samples, crowded: &Samples, rng: &Rng) -> Opti
     }
     let enough = can_be_ranked(&alone.sorted) && can_be_ranked(&crowded.sorted);
     let interval = enough.then(|| ratio_of_medians(&crowded.sorted, &alone.sorted, rng)).flatten();
-    // What a sketch does not tell apart is uncertain besides.
+    // The resolution of sketches widens the interval.
     let slack = (1.0 + alone.resolution) * (1.0 + crowded.resolution);
     Some(Measured {
         value,

@@ -1,7 +1,7 @@
-//! Anti-fooling checks: signs that an answer is not what a measurement takes it for.
+//! Integrity checks: signs that answers are not what they seem (replayed, repetitive, another model, fake streaming). A
+//! finding says what was seen in how many answers, not why.
 //!
-//! It refuses to judge intent: a finding says what was seen in how many answers, and what it could mean. Invariant: only
-//! answered requests outside the warm-up are examined, and `of` counts those in which the sign could have shown.
+//! Invariant: only answered requests outside the warm-up are checked, and `of` counts those that could show the sign.
 
 use crate::record::ConditionsRow;
 use crate::request::{LONG_TEXT_TOKENS, RequestNumbers};
@@ -16,14 +16,14 @@ const REPETITION_LIMIT: f64 = 0.5;
 /// A first chunk with more than this share of the tokens makes the stream one in name only.
 const BURST_LIMIT: f64 = 0.5;
 /// Fewer tokens at once are no burst: an engine of 2,500 tok/s behind a proxy that holds text back for 60 ms hands over 150.
-const BURST_TOKENS_LEAST: u64 = 160;
-/// In this share of the answers a network may hold an honest stream back from its first chunk on.
+const MIN_BURST_TOKENS: u64 = 160;
+/// Share of answers in which a network may delay a genuine stream from its first chunk on.
 const HELD_BACK_SHARE: f64 = 0.05;
-/// The chance of an accusation that is wrong, where answers may show a sign without anybody's doing.
+/// Probability of a false alarm, where answers may show a sign by chance.
 const FALSE_ALARM: f64 = 0.001;
 /// Above this relative difference reported and counted tokens are not the same text in two tokenizers any more.
 const USAGE_LIMIT: f64 = 0.2;
-/// Signs that single answers may show by chance are told from this share of the answers on.
+/// Signs that single answers may show by chance are reported from this share of the answers on.
 const NOTABLE_SHARE: f64 = 0.05;
 
 /// A sign that was seen.
@@ -66,7 +66,7 @@ pub enum SuspicionKind {
 }
 
 impl SuspicionKind {
-    /// Every sign, in the order in which they are told.
+    /// Every sign, in the order of reporting.
     pub const ALL: [SuspicionKind; 8] = [
         SuspicionKind::Replayed,
         SuspicionKind::SharedPrefix,
@@ -144,7 +144,7 @@ pub(crate) fn examine(conditions: &ConditionsRow, measured: &[&RequestNumbers]) 
         })
         .map(|(kind, count, of)| Suspicion::new(kind, count, of))
         .collect();
-    // Whole texts that recur begin alike too; that is not told twice.
+    // Identical texts share their prefix too; that is not reported twice.
     let replayed = found.iter().find(|it| it.kind == SuspicionKind::Replayed).map_or(0, |it| it.count);
     found.retain(|it| it.kind != SuspicionKind::SharedPrefix || it.count > replayed);
     found
@@ -185,9 +185,9 @@ fn seen(kind: SuspicionKind, conditions: &ConditionsRow, request: &RequestNumber
         }
         SuspicionKind::LengthNotHonoured => length_missed(conditions, request),
         SuspicionKind::OneBurst => {
-            let long = conditions.streaming && request.tokens_std >= BURST_TOKENS_LEAST;
+            let long = conditions.streaming && request.tokens_std >= MIN_BURST_TOKENS;
             let first = request.tokens_first_chunk;
-            long.then_some(first >= BURST_TOKENS_LEAST && first as f64 > BURST_LIMIT * request.tokens_std as f64)
+            long.then_some(first >= MIN_BURST_TOKENS && first as f64 > BURST_LIMIT * request.tokens_std as f64)
         }
         SuspicionKind::ReasoningHidden => request.reasoning_reported.map(|_| request.reasoning_hidden),
         SuspicionKind::UsageDisagrees => {
@@ -232,8 +232,8 @@ fn is_same_model(asked: &str, named: &str) -> bool {
     asked.contains(&named) || named.contains(&asked)
 }
 
-/// Whether an answer is far from the length asked for. One that ended of its own accord may be shorter, unless the engine
-/// was told to go on. Counts of another tokenizer get more room than the provider's own.
+/// Whether an answer is far from the requested length. One with finish reason `stop` may be shorter, unless the engine
+/// ignores its end token. Counts of another tokenizer get a larger tolerance than the provider's own.
 fn length_missed(conditions: &ConditionsRow, request: &RequestNumbers) -> Option<bool> {
     let asked = request.output_asked.unwrap_or(u64::from(conditions.output_tokens)) as f64;
     let least = match request.finish? {

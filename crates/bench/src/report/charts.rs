@@ -1,7 +1,6 @@
-//! The charts of a report, from a record and samples of its rows.
+//! Charts of a report.
 //!
-//! It refuses to know HTML. Invariant: a line that was fitted is drawn as a fit, a point that was measured with its
-//! interval.
+//! Invariant: fitted lines are drawn as fits, measured points with their intervals.
 
 use super::samples::{LoadSamples, Samples};
 use tokrate_charts::{
@@ -150,10 +149,10 @@ pub(super) fn distributions(record: &Record, samples: &Samples) -> Vec<Distribut
 pub(super) fn timelines(record: &Record, samples: &Samples) -> Vec<TimelineChart> {
     let phases = record.phases.iter().zip(&samples.phases);
     phases
-        .map(|(phase, drawn)| TimelineChart {
-            title: drawn.name.clone(),
-            description: thinned_note(phase, drawn.requests.len()),
-            rows: drawn
+        .map(|(phase, random)| TimelineChart {
+            title: random.name.clone(),
+            description: thinned_note(phase, random.requests.len()),
+            rows: random
                 .requests
                 .iter()
                 .map(|request| TimelineRow {
@@ -172,12 +171,12 @@ pub(super) fn timelines(record: &Record, samples: &Samples) -> Vec<TimelineChart
         .collect()
 }
 
-fn thinned_note(phase: &PhaseResult, drawn: usize) -> String {
+fn thinned_note(phase: &PhaseResult, random: usize) -> String {
     let all = phase.counts.started;
-    if drawn as u64 == all {
+    if random as u64 == all {
         format!("All {all} requests.")
     } else {
-        format!("{drawn} of {all} requests, evenly chosen.")
+        format!("{random} of {all} requests, evenly chosen.")
     }
 }
 

@@ -1,7 +1,6 @@
-//! What is known of one measurement, level by level, for comparing.
+//! Samples of one measurement, level by level.
 //!
-//! It refuses to know the other side. Invariant: rounds of one load are one level; samples say whether they are exact or
-//! stem from a sketch.
+//! Invariant: rounds at one load are one level; samples say whether they are exact or come from a sketch.
 
 use crate::metric::Metric;
 use crate::record::Record;
@@ -22,7 +21,7 @@ pub struct Samples {
 
 /// One measurement.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Side {
+pub struct RunSamples {
     /// Conditions of the whole run.
     pub conditions: Conditions,
     /// Its levels, in the order in which they were first run.
@@ -65,7 +64,7 @@ impl Samples {
         Samples { sorted: values, resolution: 0.0 }
     }
 
-    /// The values that a sketch stands for: each bucket's middle as often as it was hit, within 0.55 % of the truth.
+    /// The values of a sketch: each bucket's middle, repeated by its count, within 0.55 % of the true values.
     fn of_distribution(distribution: &Distribution) -> Samples {
         Samples { sorted: distribution.values(), resolution: Sketch::RELATIVE_ERROR }
     }
@@ -82,24 +81,24 @@ impl Samples {
     }
 }
 
-impl Side {
+impl RunSamples {
     /// From a record alone: samples stem from its sketches.
-    pub fn of_record(record: &Record) -> Side {
-        Side::collect(record, LevelSamples::of_phase)
+    pub fn of_record(record: &Record) -> RunSamples {
+        RunSamples::collect(record, LevelSamples::of_phase)
     }
 
     /// From a record and the rows of its phases, which come in the order of the phases: samples are exact. A phase whose
     /// rows are not all there is taken from its sketches.
-    pub fn of_rows(record: &Record, rows: &[Vec<RequestNumbers>]) -> Side {
+    pub fn of_rows(record: &Record, rows: &[Vec<RequestNumbers>]) -> RunSamples {
         let mut place = 0;
-        Side::collect(record, |phase| {
+        RunSamples::collect(record, |phase| {
             let mine = rows.get(place).filter(|rows| rows.len() as u64 == phase.counts.started);
             place += 1;
             mine.map_or_else(|| LevelSamples::of_phase(phase), |rows| LevelSamples::of_rows(phase, rows))
         })
     }
 
-    fn collect(record: &Record, mut of: impl FnMut(&PhaseResult) -> LevelSamples) -> Side {
+    fn collect(record: &Record, mut of: impl FnMut(&PhaseResult) -> LevelSamples) -> RunSamples {
         let mut levels: Vec<LevelSamples> = Vec::new();
         for phase in &record.phases {
             let level = of(phase);
@@ -108,7 +107,7 @@ impl Side {
                 None => levels.push(level),
             }
         }
-        Side { conditions: Conditions::from(&record.conditions), levels }
+        RunSamples { conditions: Conditions::from(&record.conditions), levels }
     }
 }
 
@@ -138,7 +137,7 @@ impl LevelSamples {
     fn of_rows(phase: &PhaseResult, rows: &[RequestNumbers]) -> LevelSamples {
         let measured: Vec<&RequestNumbers> = rows.iter().filter(|row| row.is_answered() && !row.warmup).collect();
         let of_all = |metric: Metric| measured.iter().filter_map(|row| metric.of(row)).collect();
-        // Speeds of those that have one would not speak for all.
+        // The speeds that exist would not be representative.
         let is_refused = |metric| metric == Metric::Tpot && unrepresentative_speeds(&measured).is_some();
         LevelSamples {
             times: times_of(

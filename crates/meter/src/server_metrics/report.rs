@@ -1,26 +1,25 @@
-//! The difference between two readings, beside what the client saw in the same time.
+//! What the server counted during a phase, next to what the client measured.
 //!
-//! It refuses to decide which of the two is right. Invariant: a number that the server does not publish is absent; a quantile
-//! of a histogram is an interval, because that is all a histogram knows.
+//! Invariant: what the server does not publish is absent; a quantile from a histogram is an interval.
 
-use super::reading::Histogram;
-use super::{Quantity, Reading};
+use super::snapshot::Histogram;
+use super::{MetricsSnapshot, Quantity};
 use crate::request::RequestNumbers;
 use serde::{Deserialize, Serialize};
 use tokrate_stats::Level;
 
-/// Token counts that differ by more than this are warned of.
-const TOKENS_APART: f64 = 0.02;
+/// Relative difference of token counts above which a warning is given.
+const MAX_TOKEN_DIFFERENCE: f64 = 0.02;
 
-/// What the server says of a phase, warm-up and failures included, beside what the client says of the same requests.
+/// The server's counts of a phase, warm-up and failures included, next to the client's figures for the same requests.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct ServerTruth {
+pub struct ServerReport {
     /// Where the metrics were read.
     pub endpoint: String,
     /// Whose names they have, such as `vllm`.
     pub family: String,
-    /// The server's counters began anew during the phase; what is here is what came in since.
+    /// The server's counters were reset during the phase; these are the counts since.
     pub restarted: bool,
     /// Requests that the server finished well.
     pub requests: Option<u64>,
@@ -46,14 +45,14 @@ pub struct ServerTruth {
     pub prefill_seconds: Option<f64>,
     /// Time that it spent writing, over all requests (s).
     pub decode_seconds: Option<f64>,
-    /// The client's side of the same requests.
-    pub client: ClientSide,
+    /// The client's figures for the same requests.
+    pub client: ClientTotals,
     /// Mean TTFT of the client minus that of the server (ms): network, client, and whatever stands in front of the server's
     /// own clock.
     pub ttft_gap_ms: Option<f64>,
     /// The same for E2E (ms).
     pub e2e_gap_ms: Option<f64>,
-    /// What does not fit together, in sentences.
+    /// Contradictions, as sentences.
     pub warnings: Vec<String>,
 }
 
@@ -84,7 +83,7 @@ pub struct Between {
 /// The client's numbers over all requests of a phase, as the server counts them: warm-up included.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct ClientSide {
+pub struct ClientTotals {
     /// Requests sent.
     pub started: u64,
     /// Requests answered.
@@ -101,9 +100,14 @@ pub struct ClientSide {
     pub input_tokens: Option<u64>,
 }
 
-impl ServerTruth {
-    /// Holds the difference of two readings beside the client's numbers.
-    pub fn between(endpoint: &str, before: &Reading<'_>, after: &Reading<'_>, client: ClientSide) -> ServerTruth {
+impl ServerReport {
+    /// The difference of two snapshots, next to the client's figures.
+    pub fn between(
+        endpoint: &str,
+        before: &MetricsSnapshot<'_>,
+        after: &MetricsSnapshot<'_>,
+        client: ClientTotals,
+    ) -> ServerReport {
         let mut counters = Counters { before, after, restarted: false };
         let requests = counters.whole(Quantity::Requests);
         let input_tokens = counters.whole(Quantity::InputTokens);
@@ -116,7 +120,7 @@ impl ServerTruth {
         let open = [Quantity::Running, Quantity::Waiting].map(|quantity| before.number(quantity));
         let gap = |client: Option<f64>, server: &Option<ServerTimes>| Some(client? - server.as_ref()?.mean_ms);
         let apart = |server: u64, client: u64| (server as f64 - client as f64) / client as f64;
-        let mut truth = ServerTruth {
+        let mut truth = ServerReport {
             endpoint: endpoint.to_owned(),
             family: after.family().name.to_owned(),
             requests,
@@ -172,7 +176,7 @@ impl ServerTruth {
         {
             warnings.push(format!("the server counts {missing} requests less than were answered"));
         }
-        if let Some(apart) = self.output_tokens_apart.filter(|apart| apart.abs() > TOKENS_APART) {
+        if let Some(apart) = self.output_tokens_apart.filter(|apart| apart.abs() > MAX_TOKEN_DIFFERENCE) {
             let (server, client) = (self.output_tokens.unwrap_or(0), self.client.output_tokens.unwrap_or(0));
             let unanswered = self.client.started - self.client.answered;
             let why = match (apart > 0.0, foreign, unanswered) {
@@ -189,9 +193,9 @@ impl ServerTruth {
     }
 }
 
-impl ClientSide {
+impl ClientTotals {
     /// Sums up the requests of a phase.
-    pub fn of(rows: &[RequestNumbers]) -> ClientSide {
+    pub fn of(rows: &[RequestNumbers]) -> ClientTotals {
         let answered: Vec<&RequestNumbers> = rows.iter().filter(|row| row.is_answered()).collect();
         let all = |of: fn(&RequestNumbers) -> Option<u64>| {
             let values: Option<Vec<u64>> = answered.iter().map(|row| of(row)).collect();
@@ -204,7 +208,7 @@ impl ClientSide {
             (!values.is_empty()).then(|| sum as f64 / values.len() as f64 / 1e6)
         };
         let e2e: Vec<u64> = answered.iter().filter_map(|row| row.e2e_ns).collect();
-        ClientSide {
+        ClientTotals {
             started: rows.len() as u64,
             answered: answered.len() as u64,
             ttft_mean_ms: mean(&ttft),
@@ -218,8 +222,8 @@ impl ClientSide {
 
 /// Two readings, and whether a counter fell between them.
 struct Counters<'a> {
-    before: &'a Reading<'a>,
-    after: &'a Reading<'a>,
+    before: &'a MetricsSnapshot<'a>,
+    after: &'a MetricsSnapshot<'a>,
     restarted: bool,
 }
 

@@ -1,6 +1,6 @@
-//! Situations in which a client may err: few streams and many, slow and fast engines, cores that others use.
+//! Test scenarios for the client error: few and many streams, slow and fast engines, cores busy with other work.
 //!
-//! Invariant: a seed gives the same situation on every machine; what the machine makes of it differs.
+//! Invariant: a seed gives the same scenario on every machine; how the machine copes with it differs.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokrate_bench::plan::{Backoff, Extent, Load, PhaseSpec};
 use tokrate_bench::prompts::{PromptSource, PromptSpec};
-use tokrate_bench::schedule::Agenda;
+use tokrate_bench::schedule::ScheduleMode;
 use tokrate_bench::{Calibration, Config, Limits, Remote, RequestOptions, Target};
 use tokrate_core::{Rng, Span};
 use tokrate_net::HttpVersion;
@@ -18,7 +18,7 @@ use tokrate_wire::Dialect;
 
 /// An engine, the load on it, and what else the machine does.
 #[derive(Clone, Debug)]
-pub struct Situation {
+pub struct Scenario {
     /// The engine.
     pub law: Law,
     concurrency: u32,
@@ -31,9 +31,9 @@ pub struct Situation {
     http: HttpVersion,
 }
 
-impl Situation {
-    /// The situation of this seed: 1 to 256 streams, 15 to 3,000 tokens a second of each, at most 60,000 of all.
-    pub fn drawn(seed: u64) -> Situation {
+impl Scenario {
+    /// The scenario of this seed: 1 to 256 streams, 15 to 3,000 tokens a second of each, at most 60,000 of all.
+    pub fn random(seed: u64) -> Scenario {
         let mut rng = Rng::root(seed);
         let mut between = |least: f64, most: f64| least * (most / least).powf(rng.unit());
         let concurrency = between(1.0, 257.0) as u32;
@@ -44,7 +44,7 @@ impl Situation {
         let rounds = between(1.0, 3.0) / (delay + f64::from(output_tokens) / speed);
         let requests = (rounds * f64::from(concurrency)) as u64;
         let mut pick = |of: &[f64]| of[rng.below(of.len() as u64) as usize];
-        Situation {
+        Scenario {
             law: Law {
                 slots: concurrency + 8,
                 base_delay: Span::from_secs_f64(delay),
@@ -66,7 +66,7 @@ impl Situation {
         }
     }
 
-    /// What kind of situation it is.
+    /// What kind of scenario it is.
     pub fn kind(&self) -> String {
         let cores = if self.busy == 0 { "idle cores" } else { "busy cores" };
         let load = match (self.law.stream_tokens_per_second, self.concurrency) {
@@ -123,7 +123,7 @@ impl Situation {
                 warmup: u64::from(self.concurrency),
                 backoff: Backoff::Obey,
             }],
-            agenda: Agenda::Listed,
+            schedule_mode: ScheduleMode::Listed,
             request: RequestOptions {
                 stream: true,
                 include_usage: true,

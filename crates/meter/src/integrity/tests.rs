@@ -1,4 +1,4 @@
-//! Honest and cheating answers, one sign each; what a sign must not say is in the runs of docs/method.md.
+//! Genuine and manipulated answers, one sign each; rates of false alarms are in docs/method.md.
 
 use super::*;
 use crate::fixtures::{closed, phase, steady_request};

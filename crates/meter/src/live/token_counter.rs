@@ -1,11 +1,11 @@
-//! Tokens of a stream's texts, counted in small parts as it goes, in bounded memory.
+//! Counts the tokens of a stream incrementally, in bounded memory.
 //!
-//! It refuses to know time: only which bytes came with the first chunk. Invariant: the counts are those of each channel's
-//! whole text, as long as no stretch of [`LONGEST`] bytes is without a border; such a stretch is cut, and said to be.
+//! Invariant: counts equal those of each channel's whole text, unless a stretch of [`LONGEST`] bytes has no boundary; such
+//! a stretch is cut, and the result marked as inexact.
 //!
-//! A border is a place at which every way of splitting the text into pieces begins a new piece, whatever comes after: tokens
-//! never cross it, so that the texts before and after it may be counted apart. Here only such borders are used as are told
-//! by the characters on both sides: before a space that no white space precedes, between a letter or digit and a sign that is
+//! A boundary is a position at which the pre-tokenizer always starts a new piece, whatever follows: tokens
+//! never cross it, so the texts before and after it can be counted separately. Only boundaries determined
+//! by the characters on both sides are used: before a space not preceded by white space, between a letter or digit and a sign that is
 //! no apostrophe (all ASCII), and before a CJK stop after a CJK letter.
 
 use tokrate_core::Channel;
@@ -19,7 +19,7 @@ const LONGEST: usize = 16 * 1024;
 
 /// Counts what is pushed.
 #[derive(Clone, Debug)]
-pub(super) struct TokenTally {
+pub(super) struct TokenCounter {
     encoding: Encoding,
     active: usize,
     /// Text of the active channel that is not counted yet.
@@ -28,13 +28,13 @@ pub(super) struct TokenTally {
     searched: usize,
     /// At this length it is searched again.
     enough: usize,
-    channels: [ChannelTally; 3],
+    channels: [ChannelCounter; 3],
     cut: bool,
 }
 
 /// Of one channel.
 #[derive(Clone, Debug, Default)]
-struct ChannelTally {
+struct ChannelCounter {
     /// Bytes counted.
     counted: u64,
     tokens: u64,
@@ -48,16 +48,16 @@ struct ChannelTally {
 
 /// What a tally comes to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Tallied {
+pub(super) struct TokenCount {
     pub tokens: u64,
     pub of_first_chunk: u64,
     /// False if a stretch had to be cut.
     pub exact: bool,
 }
 
-impl TokenTally {
-    pub fn new(encoding: Encoding) -> TokenTally {
-        TokenTally {
+impl TokenCounter {
+    pub fn new(encoding: Encoding) -> TokenCounter {
+        TokenCounter {
             encoding,
             active: Channel::Answer as usize,
             held: String::new(),
@@ -88,20 +88,24 @@ impl TokenTally {
     }
 
     /// Counts what is left.
-    pub fn finish(mut self) -> Tallied {
+    pub fn finish(mut self) -> TokenCount {
         for channel in 0..self.channels.len() {
             self.activate(channel);
             let rest = std::mem::take(&mut self.held);
             self.count(&rest);
         }
-        let sum = |of: fn(&ChannelTally) -> u64| self.channels.iter().map(of).sum();
-        Tallied { tokens: sum(|tally| tally.tokens), of_first_chunk: sum(|tally| tally.first_tokens), exact: !self.cut }
+        let sum = |of: fn(&ChannelCounter) -> u64| self.channels.iter().map(of).sum();
+        TokenCount {
+            tokens: sum(|token_counter| token_counter.tokens),
+            of_first_chunk: sum(|token_counter| token_counter.first_tokens),
+            exact: !self.cut,
+        }
     }
 
     /// Bytes of memory beyond its own size.
     #[cfg(test)]
     pub fn heap(&self) -> usize {
-        self.held.capacity() + self.channels.iter().map(|tally| tally.tail.len()).sum::<usize>()
+        self.held.capacity() + self.channels.iter().map(|token_counter| token_counter.tail.len()).sum::<usize>()
     }
 
     #[cold]
@@ -132,7 +136,7 @@ impl TokenTally {
 
     /// Counts the held text up to its last border.
     fn settle(&mut self) {
-        let border = match last_border(&self.held, self.searched) {
+        let border = match last_boundary(&self.held, self.searched) {
             None if self.held.len() >= LONGEST => {
                 self.cut = true;
                 Some(self.held.len())
@@ -153,31 +157,32 @@ impl TokenTally {
 
     /// Counts text of the active channel that begins and ends at borders.
     fn count(&mut self, text: &str) {
-        let tally = &mut self.channels[self.active];
-        let (from, to) = (tally.counted, tally.counted + text.len() as u64);
-        tally.counted = to;
-        if from < tally.first_bytes && tally.first_bytes < to {
+        let token_counter = &mut self.channels[self.active];
+        let (from, to) = (token_counter.counted, token_counter.counted + text.len() as u64);
+        token_counter.counted = to;
+        if from < token_counter.first_bytes && token_counter.first_bytes < to {
             let mut ends = Vec::new();
             token_ends(self.encoding, text, &mut ends);
-            tally.tokens += ends.len() as u64;
-            tally.first_tokens += ends.iter().filter(|end| from + **end as u64 <= tally.first_bytes).count() as u64;
+            token_counter.tokens += ends.len() as u64;
+            token_counter.first_tokens +=
+                ends.iter().filter(|end| from + **end as u64 <= token_counter.first_bytes).count() as u64;
             return;
         }
         let tokens = count(self.encoding, text) as u64;
-        tally.tokens += tokens;
-        if to <= tally.first_bytes {
-            tally.first_tokens += tokens;
+        token_counter.tokens += tokens;
+        if to <= token_counter.first_bytes {
+            token_counter.first_tokens += tokens;
         }
     }
 }
 
 /// The last border in `text` at `from` or later, but not at its beginning.
-fn last_border(text: &str, from: usize) -> Option<usize> {
-    (from.max(1)..text.len()).rev().find(|&at| is_border(text, at))
+fn last_boundary(text: &str, from: usize) -> Option<usize> {
+    (from.max(1)..text.len()).rev().find(|&at| is_boundary(text, at))
 }
 
 /// Whether a piece ends at a byte and another begins, whatever follows the text.
-fn is_border(text: &str, at: usize) -> bool {
+fn is_boundary(text: &str, at: usize) -> bool {
     let bytes = text.as_bytes();
     let (before, after) = (bytes[at - 1], bytes[at]);
     match after {
@@ -270,7 +275,7 @@ mod tests {
         fn no_token_crosses_a_border_whatever_follows(text in text(), more in text()) {
             let whole = text.clone() + &more;
             let tokens = count(Encoding::O200kBase, &whole);
-            for at in (1..text.len()).filter(|&at| is_border(&text, at)) {
+            for at in (1..text.len()).filter(|&at| is_boundary(&text, at)) {
                 let apart = count(Encoding::O200kBase, &whole[..at]) + count(Encoding::O200kBase, &whole[at..]);
                 prop_assert_eq!(apart, tokens, "{:?} | {:?}", &whole[..at], &whole[at..]);
             }
@@ -279,26 +284,26 @@ mod tests {
         #[test]
         fn a_text_in_parts_counts_as_the_whole(texts in proptest::collection::vec((0..3_usize, text(), 1..9_usize), 0..8)) {
             let channels = [Channel::Reasoning, Channel::Answer, Channel::Tool];
-            let mut tally = TokenTally::new(Encoding::O200kBase);
+            let mut token_counter = TokenCounter::new(Encoding::O200kBase);
             let mut whole = [const { String::new() }; 3];
             for (channel, text, repeats) in &texts {
                 let text = text.repeat(*repeats);
-                tally.push(channels[*channel], &text, false);
+                token_counter.push(channels[*channel], &text, false);
                 whole[*channel].push_str(&text);
             }
             let expected: u64 = whole.iter().map(|text| count(Encoding::O200kBase, text) as u64).sum();
-            prop_assert_eq!(tally.finish(), Tallied { tokens: expected, of_first_chunk: 0, exact: true });
+            prop_assert_eq!(token_counter.finish(), TokenCount { tokens: expected, of_first_chunk: 0, exact: true });
         }
     }
 
     #[test]
     fn a_stretch_without_a_border_is_cut_and_said_to_be() {
-        let mut tally = TokenTally::new(Encoding::O200kBase);
+        let mut token_counter = TokenCounter::new(Encoding::O200kBase);
         for _ in 0..100_000 {
-            tally.push(Channel::Answer, "=", false);
-            assert!(tally.heap() <= LONGEST + 4);
+            token_counter.push(Channel::Answer, "=", false);
+            assert!(token_counter.heap() <= LONGEST + 4);
         }
-        let tallied = tally.finish();
+        let tallied = token_counter.finish();
         assert!(!tallied.exact);
         let whole = count(Encoding::O200kBase, &"=".repeat(100_000)) as f64;
         assert!((tallied.tokens as f64 / whole - 1.0).abs() < 0.01, "{tallied:?} of {whole}");
@@ -315,19 +320,19 @@ mod tests {
             "Быстрая коричневая лиса прыгает через ленивую собаку. ",
         ];
         for text in texts {
-            let mut tally = TokenTally::new(Encoding::O200kBase);
+            let mut token_counter = TokenCounter::new(Encoding::O200kBase);
             for character in text.repeat(200).chars() {
-                tally.push(Channel::Answer, character.encode_utf8(&mut [0; 4]), false);
-                assert!(tally.heap() <= BATCH, "{} for {text:?}", tally.heap());
+                token_counter.push(Channel::Answer, character.encode_utf8(&mut [0; 4]), false);
+                assert!(token_counter.heap() <= BATCH, "{} for {text:?}", token_counter.heap());
             }
             let expected = count(Encoding::O200kBase, &text.repeat(200)) as u64;
-            assert_eq!(tally.finish(), Tallied { tokens: expected, of_first_chunk: 0, exact: true });
+            assert_eq!(token_counter.finish(), TokenCount { tokens: expected, of_first_chunk: 0, exact: true });
         }
     }
 
     #[test]
     fn a_space_behind_anything_but_white_space_is_a_border() {
-        let border = |text: &str| is_border(text, text.rfind(' ').expect("a space"));
+        let border = |text: &str| is_boundary(text, text.rfind(' ').expect("a space"));
         for text in ["a ", "! ", "\u{44f} ", "\u{4e16} ", "\u{301} "] {
             assert!(border(text), "{text:?}");
         }

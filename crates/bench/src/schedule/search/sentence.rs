@@ -1,12 +1,12 @@
-//! What a search has found, in one sentence that stands alone: the load, how sure it is, and what kept a higher one from it.
+//! The result of a search in one sentence: the load, its certainty, and what missed at the next higher load.
 //!
-//! It refuses to judge: levels come judged. Invariant: every share that it names has its counts and its interval beside it.
+//! Invariant: every share comes with its counts and interval.
 
 use super::{Search, needed};
 use tokrate_meter::{PhaseResult, SearchLevel, SearchStatus, ShareVerdict};
 
 /// A search and its levels.
-pub(super) struct Told<'a> {
+pub(super) struct SearchSentence<'a> {
     pub search: &'a Search,
     pub levels: &'a [SearchLevel],
     pub results: &'a [PhaseResult],
@@ -14,7 +14,7 @@ pub(super) struct Told<'a> {
     pub missed: Option<f64>,
 }
 
-impl Told<'_> {
+impl SearchSentence<'_> {
     /// All of it in a sentence.
     pub fn sentence(&self, status: SearchStatus) -> String {
         let objectives = self.objectives();
@@ -23,7 +23,7 @@ impl Told<'_> {
             SearchStatus::Found => format!(
                 "the highest {} at which at least {share} % of the requests keep {objectives} is {}: {}; {}",
                 self.search.axis.name(),
-                said(self.met),
+                load_text(self.met),
                 self.seen(self.met),
                 self.why_missed()
             ),
@@ -42,7 +42,7 @@ impl Told<'_> {
             SearchStatus::LacksMetric => {
                 let open = self.open();
                 format!(
-                    "cannot be told: at {}, {} of {} answers lack a metric that an objective is about (the result says why); {}",
+                    "cannot be determined: at {}, {} of {} answers lack a metric that an objective is about (the result says why); {}",
                     self.load(open.map(|level| level.load)),
                     open.map_or(0, |level| level.undecided),
                     open.map_or(0, |level| level.of),
@@ -134,11 +134,11 @@ impl Told<'_> {
     }
 
     fn load(&self, load: Option<f64>) -> String {
-        format!("{} {}", self.search.axis.name(), said(load))
+        format!("{} {}", self.search.axis.name(), load_text(load))
     }
 }
 
-fn said(load: Option<f64>) -> String {
+fn load_text(load: Option<f64>) -> String {
     load.map_or_else(|| "none".to_owned(), |load| load.to_string())
 }
 

@@ -1,11 +1,11 @@
-//! Reads a text: every number is a speed, a time to first token, a condition, part of a name, or is told as not understood.
+//! Parses a claim: every number becomes a speed, a time to first token, a condition, part of a name, or is reported as not
+//! understood.
 //!
-//! It refuses to guess: what a number is about stands right before or right behind it. Invariant: no number is dropped silently
-//! and none is read twice.
+//! Invariant: no number is dropped silently, and none is parsed twice.
 
 use super::figure::{Figure, begins, ends, figure, per_token_unit, speed_unit, time_unit};
-use super::words::*;
-use super::{Bound, Claim, ClaimError, Condition, Meaning, Stated};
+use super::vocabulary::*;
+use super::{Bound, Claim, ClaimError, Condition, Meaning, StatedValue};
 
 /// Words between a name and its number.
 const FILLERS: [&str; 12] =
@@ -27,20 +27,20 @@ const PER_TOKEN: [&str; 7] =
 pub(super) fn read(text: &str) -> Result<Claim, ClaimError> {
     let text = plain_text(text);
     let lower = text.to_ascii_lowercase();
-    let mut reader = Reader { text: &text, lower: &lower, at: 0, taken: 0, claim: Claim::default() };
-    while let Some(start) = reader.next_word() {
+    let mut parser = Parser { text: &text, lower: &lower, at: 0, taken: 0, claim: Claim::default() };
+    while let Some(start) = parser.next_word() {
         let rest = &lower[start..];
         let end = if rest.starts_with(|first: char| first.is_ascii_digit()) {
-            reader.number(start)?
+            parser.number(start)?
         } else {
-            reader.word(start)
+            parser.word(start)
         };
-        reader.at = end.max(start + 1);
-        while !lower.is_char_boundary(reader.at) {
-            reader.at += 1;
+        parser.at = end.max(start + 1);
+        while !lower.is_char_boundary(parser.at) {
+            parser.at += 1;
         }
     }
-    Ok(reader.claim)
+    Ok(parser.claim)
 }
 
 /// The signs that typesetting has in place of plain ones.
@@ -64,7 +64,7 @@ fn plain_text(text: &str) -> String {
     signs.iter().enumerate().map(plain).collect()
 }
 
-pub(super) struct Reader<'t> {
+pub(super) struct Parser<'t> {
     text: &'t str,
     /// The same in lower case, at the same places.
     pub(super) lower: &'t str,
@@ -74,14 +74,14 @@ pub(super) struct Reader<'t> {
     claim: Claim,
 }
 
-impl<'t> Reader<'t> {
+impl<'t> Parser<'t> {
     /// Where the next word begins.
     fn next_word(&self) -> Option<usize> {
         let rest = &self.lower[self.at..];
         rest.find(|sign: char| sign.is_alphanumeric() || sign == '$').map(|skipped| self.at + skipped)
     }
 
-    pub(super) fn said(&mut self, condition: Condition, start: usize, end: usize) {
+    pub(super) fn add_condition(&mut self, condition: Condition, start: usize, end: usize) {
         let said = self.text[start..end].trim().to_owned();
         match self.claim.conditions.iter_mut().find(|(named, _)| *named == condition) {
             Some((_, known)) if known.split(", ").any(|part| part == said) => {}
@@ -131,7 +131,7 @@ impl<'t> Reader<'t> {
     fn word(&mut self, start: usize) -> usize {
         let rest = &self.lower[start..];
         if rest.starts_with('$') {
-            return self.unread(start, start + 1);
+            return self.not_understood(start, start + 1);
         }
         let lists: [(Condition, &[&str]); 7] = [
             (Condition::Provider, PROVIDERS),
@@ -152,13 +152,13 @@ impl<'t> Reader<'t> {
             } else if CHIPS.contains(&word) {
                 end += begins(&self.lower[end..], &[" pro", " max", " ultra"]).map_or(0, str::len);
             }
-            self.said(condition, start, end);
+            self.add_condition(condition, start, end);
             return end;
         }
         let begins_with = |list: &[&str]| list.iter().any(|name| rest.starts_with(name));
         if begins_with(HARDWARE) {
             let end = start + self.hardware(start);
-            self.said(Condition::Provider, start, end);
+            self.add_condition(Condition::Provider, start, end);
             return end;
         }
         let family = MODELS.iter().filter_map(|family| rest.strip_prefix(family));
@@ -175,7 +175,9 @@ impl<'t> Reader<'t> {
             Some(end) => end,
             None => match self.time(start, &figure)? {
                 Some(end) => end,
-                None => self.condition(start, &figure).unwrap_or_else(|| self.unread(start, start + figure.with_scale)),
+                None => self
+                    .condition(start, &figure)
+                    .unwrap_or_else(|| self.not_understood(start, start + figure.with_scale)),
             },
         };
         self.taken = end;
@@ -201,7 +203,7 @@ impl<'t> Reader<'t> {
         Err(ClaimError { message })
     }
 
-    fn stated(&self, start: usize, end: usize, low: f64, high: f64) -> Stated {
+    fn stated(&self, start: usize, end: usize, low: f64, high: f64) -> StatedValue {
         let behind = &self.lower[end..];
         let bound = if self.named_before(start, AT_MOST).is_some() || self.sign_before(start) == Some('<') {
             Bound::AtMost
@@ -213,7 +215,7 @@ impl<'t> Reader<'t> {
         } else {
             Bound::Plain
         };
-        Stated { low, high, bound, meaning: None }
+        StatedValue { low, high, bound, meaning: None }
     }
 
     fn sign_before(&self, start: usize) -> Option<char> {
@@ -236,7 +238,7 @@ impl<'t> Reader<'t> {
                 Bound::AtMost => Bound::AtLeast,
                 Bound::AtLeast => Bound::AtMost,
             };
-            (Stated { bound, ..stated }, String::new(), end)
+            (StatedValue { bound, ..stated }, String::new(), end)
         } else {
             return Ok(None);
         };
@@ -259,10 +261,10 @@ impl<'t> Reader<'t> {
         let end = end + begins(&self.lower[end..], &each).map_or(0, str::len);
         stated.meaning = self.meaning(start, end, &kind);
         if let Some(at) = self.named_before(start, UP_TO) {
-            self.said(Condition::Statistic, at, start);
+            self.add_condition(Condition::Statistic, at, start);
         }
         if kind == "total" {
-            self.said(Condition::Tokens, start + figure.with_scale, end);
+            self.add_condition(Condition::Tokens, start + figure.with_scale, end);
         }
         self.claim.speeds.push(stated);
         Ok(Some(end))
@@ -375,20 +377,20 @@ impl<'t> Reader<'t> {
             }
         }
         if let Some(at) = self.named_before(start, &["for", "over", "during", "in the last", "run"]) {
-            self.said(Condition::Sample, at, end);
+            self.add_condition(Condition::Sample, at, end);
             return Ok(Some(end));
         }
-        Ok(Some(self.unread(start, end)))
+        Ok(Some(self.not_understood(start, end)))
     }
 
     /// A number that nothing is made of, with what stands around it; where reading goes on.
-    pub(super) fn unread(&mut self, start: usize, end: usize) -> usize {
+    pub(super) fn not_understood(&mut self, start: usize, end: usize) -> usize {
         let tail = &self.lower[end..];
         let word = word_length(tail);
         let next = &tail[word..];
         let further = next.strip_prefix(' ').map_or(0, |next| 1 + word_length(next));
         let shown = self.text[start..end + word + further].trim_end_matches(['.', ' ']);
-        self.claim.unread.push(shown.to_owned());
+        self.claim.not_understood.push(shown.to_owned());
         end + word
     }
 }

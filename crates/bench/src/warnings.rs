@@ -1,41 +1,40 @@
-//! What a reader must know before trusting a run's numbers, in sentences.
+//! Warnings and notes on a run's results, as sentences.
 //!
-//! It refuses to measure: everything is read off the phases. Invariant: what makes a result worthless is never mixed with
-//! what only asks for care.
+//! Invariant: what makes a result invalid is kept apart from what only asks for care.
 
 use crate::config::Target;
 use crate::prompts::PromptSource;
 use tokrate_meter::{PhaseResult, Suspicion};
 
 /// A sentence about one level.
-struct Said {
+struct LevelSentence {
     level: String,
     sentence: String,
 }
 
-fn said(phase: &PhaseResult, sentence: String) -> Said {
-    Said { level: phase.name.clone(), sentence }
+fn at_level(phase: &PhaseResult, sentence: String) -> LevelSentence {
+    LevelSentence { level: phase.name.clone(), sentence }
 }
 
-/// Each sentence once, with its level, and the levels of which the same is to be said with other numbers.
-fn said_once(all: Vec<Said>) -> Vec<String> {
-    let mut groups: Vec<(String, Said, Vec<String>)> = Vec::new();
-    for said in all {
-        let skeleton: String = said.sentence.chars().filter(|symbol| !symbol.is_ascii_digit()).collect();
+/// Merges sentences that differ in their numbers only: the first one, then the levels of the others.
+fn merge_repeated(all: Vec<LevelSentence>) -> Vec<String> {
+    let mut groups: Vec<(String, LevelSentence, Vec<String>)> = Vec::new();
+    for at_level in all {
+        let skeleton: String = at_level.sentence.chars().filter(|symbol| !symbol.is_ascii_digit()).collect();
         match groups.iter_mut().find(|(known, ..)| *known == skeleton) {
-            Some((_, _, others)) => others.push(said.level),
-            None => groups.push((skeleton, said, Vec::new())),
+            Some((_, _, others)) => others.push(at_level.level),
+            None => groups.push((skeleton, at_level, Vec::new())),
         }
     }
-    let told = groups.into_iter().map(|(_, Said { level, sentence }, others)| match others.as_slice() {
+    let sentences = groups.into_iter().map(|(_, LevelSentence { level, sentence }, others)| match others.as_slice() {
         [] => format!("{level}: {sentence}"),
         others => format!("{level}: {sentence} (and so at {})", others.join("; ")),
     });
-    told.collect()
+    sentences.collect()
 }
 
-/// What must not be used: phases that contradict themselves, and figures that the client's own error could have moved.
-pub(crate) fn invalidities(phases: &[PhaseResult]) -> Vec<String> {
+/// Invalid results: phases with contradictory figures, and figures distorted by the client's own error.
+pub(crate) fn invalid_results(phases: &[PhaseResult]) -> Vec<String> {
     let mut found = Vec::new();
     for phase in phases {
         for violation in &phase.gate {
@@ -56,8 +55,8 @@ pub(crate) fn invalidities(phases: &[PhaseResult]) -> Vec<String> {
     found
 }
 
-/// That nobody knows who answered.
-pub(crate) fn unchecked(target: &Target) -> Option<String> {
+/// A warning if certificates were not checked.
+pub(crate) fn insecure(target: &Target) -> Option<String> {
     let remote = target.remote().filter(|remote| remote.insecure)?;
     Some(match remote.base.is_tls() {
         true => "the certificate of the endpoint was not checked (--insecure)".to_owned(),
@@ -65,7 +64,7 @@ pub(crate) fn unchecked(target: &Target) -> Option<String> {
     })
 }
 
-/// What asks for care: failures, rate limits, arrivals that were never sent.
+/// Warnings: failures, rate limits, arrivals that were not sent.
 pub(crate) fn cautions(phases: &[PhaseResult]) -> Vec<String> {
     let mut found = Vec::new();
     for phase in phases.iter().filter(|phase| phase.failures_above_limit) {
@@ -73,19 +72,19 @@ pub(crate) fn cautions(phases: &[PhaseResult]) -> Vec<String> {
         let kinds: Vec<String> =
             phase.failures.iter().map(|failure| format!("{} {}", failure.count, failure.kind.name())).collect();
         let hint = phase.failures.first().map_or("", |failure| failure.hint.as_str());
-        found.push(said(phase, format!("{share:.1} % of the requests failed ({}); {hint}", kinds.join(", "))));
+        found.push(at_level(phase, format!("{share:.1} % of the requests failed ({}); {hint}", kinds.join(", "))));
     }
     for phase in phases {
         if phase.rate_limited.count > 0 {
             let limited = phase.rate_limited.count;
-            found.push(said(
+            found.push(at_level(
                 phase,
                 format!("{limited} requests were rate-limited; the level measures the provider's limit, not its speed"),
             ));
         }
         if phase.counts.withheld > 0 {
             let withheld = phase.counts.withheld;
-            found.push(said(
+            found.push(at_level(
                 phase,
                 format!(
                     "{withheld} arrivals were not sent because the provider had asked to wait (--no-backoff sends them)"
@@ -95,20 +94,21 @@ pub(crate) fn cautions(phases: &[PhaseResult]) -> Vec<String> {
         let held = phase.rate_limited.held_back_share.filter(|share| *share > 0.0);
         if let (Some(share), Some(seconds)) = (held, phase.rate_limited.held_back_seconds) {
             let share = share * 100.0;
-            found.push(said(
+            found.push(at_level(
                 phase,
                 format!("the load was held back for {seconds:.1} s ({share:.0} % of the level) because the provider asked to wait"),
             ));
         }
         if phase.counts.forfeited > 0 {
-            found.push(said(phase, format!("{} arrivals were forfeited (--max-in-flight)", phase.counts.forfeited)));
+            found
+                .push(at_level(phase, format!("{} arrivals were forfeited (--max-in-flight)", phase.counts.forfeited)));
         }
     }
     for phase in phases {
         let warnings = phase.server.iter().flat_map(|server| &server.warnings);
-        found.extend(warnings.map(|warning| said(phase, warning.clone())));
+        found.extend(warnings.map(|warning| at_level(phase, warning.clone())));
     }
-    let mut found = said_once(found);
+    let mut found = merge_repeated(found);
     let doubtful = suspicions(phases).into_iter().filter(|suspicion| !suspicion.is_note());
     found.extend(doubtful.map(|suspicion| suspicion.sentence));
     found
@@ -120,7 +120,7 @@ fn suspicions(phases: &[PhaseResult]) -> Vec<Suspicion> {
 }
 
 /// That prompts were sent more than once, if they were.
-pub(crate) fn reused(source: &PromptSource, used: u64) -> Option<String> {
+pub(crate) fn reused_prompts(source: &PromptSource, used: u64) -> Option<String> {
     let prompts = source.len().filter(|prompts| used > *prompts)?;
     Some(format!(
         "{used} requests used {prompts} prompts, so some were sent again; a server that caches prompts answers those faster"
@@ -128,7 +128,7 @@ pub(crate) fn reused(source: &PromptSource, used: u64) -> Option<String> {
 }
 
 /// That a trace held requests without tokens, if it did.
-pub(crate) fn left_out(source: &PromptSource) -> Option<String> {
+pub(crate) fn omitted_trace_requests(source: &PromptSource) -> Option<String> {
     let PromptSource::Trace(trace) = source else { return None };
     (trace.left_out > 0).then(|| {
         format!(
@@ -138,15 +138,15 @@ pub(crate) fn left_out(source: &PromptSource) -> Option<String> {
     })
 }
 
-/// Why a run without streaming has hardly any times of tokens.
+/// Note for a run without streaming.
 const NOT_STREAMED: &str = "the answers were not streamed: each came in one piece, so there is no TTFT, TPOT, ITL or output speed; E2E is \
      the wait for all of it";
 
-/// What a reader may want to know.
+/// Notes on the results.
 pub(crate) fn notes(phases: &[PhaseResult]) -> Vec<String> {
     let stale = phases.iter().filter(|phase| phase.connections.stale > 0).map(|phase| {
         let stale = phase.connections.stale;
-        said(
+        at_level(
             phase,
             format!(
                 "the server had closed {stale} kept connections without saying so; their requests were sent on others and are timed from then"
@@ -156,26 +156,26 @@ pub(crate) fn notes(phases: &[PhaseResult]) -> Vec<String> {
     let mismatched = phases.iter().filter_map(|phase| {
         let asked = &phase.conditions.model;
         let other = phase.models.iter().filter_map(|seen| seen.name.as_ref()).find(|name| *name != asked)?;
-        Some(said(phase, format!("the answers name the model `{other}`, asked for was `{asked}`")))
+        Some(at_level(phase, format!("the answers name the model `{other}`, requested was `{asked}`")))
     });
     let whole = phases.iter().find(|phase| !phase.conditions.streaming).map(|_| NOT_STREAMED.to_owned());
-    let speeds = phases.iter().filter(|phase| phase.conditions.streaming).filter_map(without_speed);
-    let told = suspicions(phases).into_iter().filter(Suspicion::is_note).map(|suspicion| suspicion.sentence);
-    let by_level = said_once(stale.chain(mismatched).chain(speeds).collect());
-    whole.into_iter().chain(by_level).chain(told).collect()
+    let speeds = phases.iter().filter(|phase| phase.conditions.streaming).filter_map(missing_speeds);
+    let sentences = suspicions(phases).into_iter().filter(Suspicion::is_note).map(|suspicion| suspicion.sentence);
+    let by_level = merge_repeated(stale.chain(mismatched).chain(speeds).collect());
+    whole.into_iter().chain(by_level).chain(sentences).collect()
 }
 
 /// Why the output speed of a level is missing, or is that of some of its answers.
-fn without_speed(phase: &PhaseResult) -> Option<Said> {
+fn missing_speeds(phase: &PhaseResult) -> Option<LevelSentence> {
     let speed = &phase.output_speed;
     if let Some(why) = &speed.refused {
-        return Some(said(phase, format!("output speed and TPOT are not stated: {why}")));
+        return Some(at_level(phase, format!("output speed and TPOT are not stated: {why}")));
     }
     let without: u64 = speed.missing.iter().map(|missing| missing.count).sum();
     let why: Vec<&str> = speed.missing.iter().map(|missing| missing.reason.as_str()).collect();
     (without > 0).then(|| {
         let all = speed.n + without;
-        said(phase, format!("{without} of {all} answers have no output speed ({})", why.join(", ")))
+        at_level(phase, format!("{without} of {all} answers have no output speed ({})", why.join(", ")))
     })
 }
 
@@ -185,15 +185,16 @@ mod tests {
 
     #[test]
     fn what_is_to_be_said_of_several_levels_is_said_once() {
-        let said = |level: &str, sentence: &str| Said { level: level.to_owned(), sentence: sentence.to_owned() };
+        let at_level =
+            |level: &str, sentence: &str| LevelSentence { level: level.to_owned(), sentence: sentence.to_owned() };
         let all = vec![
-            said("concurrency 1", "3 of 20 failed"),
-            said("concurrency 8", "70 of 160 failed"),
-            said("concurrency 8", "the model is another"),
-            said("concurrency 9", "1 of 2 failed"),
+            at_level("concurrency 1", "3 of 20 failed"),
+            at_level("concurrency 8", "70 of 160 failed"),
+            at_level("concurrency 8", "the model is another"),
+            at_level("concurrency 9", "1 of 2 failed"),
         ];
         assert_eq!(
-            said_once(all),
+            merge_repeated(all),
             [
                 "concurrency 1: 3 of 20 failed (and so at concurrency 8; concurrency 9)",
                 "concurrency 8: the model is another"

@@ -1,9 +1,9 @@
-//! Sentences of a report.
-//!
-//! It refuses to know layout. Invariant: a sentence never claims more than the record does.
+//! Sentences of a report: capacity, saturation, sample sizes.
 
 use tokrate_charts::format;
-use tokrate_meter::curve::{CurveResult, FigureStatus, LoadAxis, LoadFigure, MOST_SHARE, SaturationSign, SignKind};
+use tokrate_meter::curve::{
+    CurveResult, FigureStatus, LoadAxis, LoadFigure, NEARLY_ALL_SHARE, SaturationSign, SignKind,
+};
 use tokrate_stats::QuantileStatus;
 
 /// What the endpoint carries: where a request slows, where nearly all throughput is reached, where waiting begins.
@@ -13,8 +13,8 @@ pub fn capacity_sentences(curve: &CurveResult) -> Vec<String> {
         LoadAxis::Concurrency => "in flight",
         LoadAxis::Rate => "req/s",
     };
-    let share = MOST_SHARE * 100.0;
-    let said = |what: String, figure: &LoadFigure| match (figure.status, figure.load, figure.low, figure.high) {
+    let share = NEARLY_ALL_SHARE * 100.0;
+    let sentence = |what: String, figure: &LoadFigure| match (figure.status, figure.load, figure.low, figure.high) {
         (FigureStatus::Found, Some(load), Some(low), Some(high)) => {
             format!("{what}: {} {unit} {}.", format::number(load), format::interval(low, high))
         }
@@ -28,9 +28,9 @@ pub fn capacity_sentences(curve: &CurveResult) -> Vec<String> {
         _ => format!("{what}: not found; {}.", figure.reason),
     };
     vec![
-        said("A request slows by more than throughput gains beyond".to_owned(), &capacity.slows),
-        said(format!("{share:.0} % of the most throughput is reached at"), &capacity.nearly_all),
-        said("Requests begin to wait beyond".to_owned(), &capacity.waits),
+        sentence("A request slows by more than throughput gains beyond".to_owned(), &capacity.slows),
+        sentence(format!("{share:.0} % of the most throughput is reached at"), &capacity.nearly_all),
+        sentence("Requests begin to wait beyond".to_owned(), &capacity.waits),
     ]
 }
 

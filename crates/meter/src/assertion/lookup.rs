@@ -1,7 +1,6 @@
-//! Which numbers of a phase can be demanded, and where they stand.
+//! The values of a phase that an assertion can name.
 //!
-//! It refuses to know bounds. Invariant: a name here is the name of the record, and a number that the record does not state
-//! is never found.
+//! Invariant: names are those of the record, and a value that the record does not state is never found.
 
 use crate::metric::{Metric, MetricUnit, PhaseSource};
 use crate::run::{PhaseResult, SpeedQuantile, SpeedSummary};
@@ -18,7 +17,7 @@ pub(super) enum Subject {
     Group(Group),
 }
 
-/// What a phase is held to beside metrics.
+/// Values of a phase that are not metrics.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Group {
     Failures,
@@ -38,11 +37,11 @@ enum Source {
 }
 
 /// A number, or why there is none.
-pub(super) enum Found {
+pub(super) enum Lookup {
     Value(f64),
     Infinite,
     TooFew { n: u64, floor: u64 },
-    Nothing(String),
+    Missing(String),
 }
 
 impl Group {
@@ -76,8 +75,8 @@ pub(super) fn subject_names() -> Vec<String> {
     subjects().map(Subject::name).collect()
 }
 
-/// A demand on what a text names somewhere; of a time if it names nothing.
-pub(super) fn example_like(text: &str) -> String {
+/// A valid example for the metric that a text mentions; TTFT if it mentions none.
+pub(super) fn example_for(text: &str) -> String {
     let lower = text.split(['<', '>', '@']).next().unwrap_or_default().to_lowercase();
     let named = subjects().filter(|subject| lower.contains(&subject.name())).max_by_key(|subject| subject.name().len());
     let subject = named.unwrap_or(Subject::Metric(Metric::Ttft));
@@ -134,7 +133,7 @@ impl Subject {
 
     /// The fewest requests from which a statistic is stated, where it needs a number of them. Gaps and `itl` are pooled over
     /// tokens, of which one request has many.
-    pub fn floor_of(self, statistic: &str) -> Option<u64> {
+    pub fn min_requests(self, statistic: &str) -> Option<u64> {
         let level = match (self.source(), statistic) {
             (Source::Times(_), _) if self.metric().is_some_and(|metric| metric.row().is_pooled) => return None,
             (Source::Speeds(_), "median") => Level::P50,
@@ -179,8 +178,8 @@ impl Subject {
     }
 
     /// The number in a phase.
-    pub fn find(self, statistic: &str, phase: &PhaseResult) -> Found {
-        let count = |count: u64| Found::Value(count as f64);
+    pub fn find(self, statistic: &str, phase: &PhaseResult) -> Lookup {
+        let count = |count: u64| Lookup::Value(count as f64);
         match (self.source(), statistic) {
             (Source::Times(of), statistic) => find_time(of(phase), statistic),
             (Source::Speeds(of), statistic) => find_speed(of(phase), statistic),
@@ -204,18 +203,18 @@ impl Subject {
     }
 }
 
-fn maybe(value: Option<f64>, otherwise: &str) -> Found {
-    value.map_or_else(|| Found::Nothing(otherwise.to_owned()), Found::Value)
+fn maybe(value: Option<f64>, otherwise: &str) -> Lookup {
+    value.map_or_else(|| Lookup::Missing(otherwise.to_owned()), Lookup::Value)
 }
 
-fn find_time(times: &Distribution, statistic: &str) -> Found {
+fn find_time(times: &Distribution, statistic: &str) -> Lookup {
     if let Some(level) = Level::ALL.into_iter().find(|level| level.name() == statistic) {
         return find_quantile(times.quantile(level), times.n);
     }
     let unbounded = times.infinite > 0 && statistic != "min" && statistic != "n";
     match statistic {
-        "n" => Found::Value(times.n as f64),
-        _ if unbounded => Found::Infinite,
+        "n" => Lookup::Value(times.n as f64),
+        _ if unbounded => Lookup::Infinite,
         "mean" => maybe(times.mean, "no request has it"),
         "min" => maybe(times.min, "no request has it"),
         "max" => maybe(times.max, "no request has it"),
@@ -223,23 +222,23 @@ fn find_time(times: &Distribution, statistic: &str) -> Found {
     }
 }
 
-fn find_quantile(quantile: &Quantile, n: u64) -> Found {
+fn find_quantile(quantile: &Quantile, n: u64) -> Lookup {
     match (quantile.status, quantile.value) {
-        (QuantileStatus::NoSamples, _) => Found::Nothing("no request has it".to_owned()),
-        (QuantileStatus::NotEnoughSamples, _) => Found::TooFew { n, floor: quantile.floor },
-        (QuantileStatus::Stated, Some(value)) => Found::Value(value),
-        (QuantileStatus::Stated, None) => Found::Infinite,
+        (QuantileStatus::NoSamples, _) => Lookup::Missing("no request has it".to_owned()),
+        (QuantileStatus::NotEnoughSamples, _) => Lookup::TooFew { n, floor: quantile.floor },
+        (QuantileStatus::Stated, Some(value)) => Lookup::Value(value),
+        (QuantileStatus::Stated, None) => Lookup::Infinite,
     }
 }
 
-fn find_speed(speeds: &SpeedSummary, statistic: &str) -> Found {
+fn find_speed(speeds: &SpeedSummary, statistic: &str) -> Lookup {
     let quantile = |quantile: &SpeedQuantile| match (quantile.status, quantile.value) {
-        (QuantileStatus::NotEnoughSamples, _) => Found::TooFew { n: speeds.n, floor: quantile.floor },
-        (_, Some(value)) => Found::Value(value),
+        (QuantileStatus::NotEnoughSamples, _) => Lookup::TooFew { n: speeds.n, floor: quantile.floor },
+        (_, Some(value)) => Lookup::Value(value),
         _ => {
             let reason = speeds.missing.first().map_or("no request has it", |missing| missing.reason.as_str());
             let reason = speeds.refused.as_deref().unwrap_or(reason);
-            Found::Nothing(reason.to_owned())
+            Lookup::Missing(reason.to_owned())
         }
     };
     match statistic {
@@ -247,31 +246,31 @@ fn find_speed(speeds: &SpeedSummary, statistic: &str) -> Found {
         "slowest_5_percent" => quantile(&speeds.slowest_5_percent),
         "slowest_1_percent" => quantile(&speeds.slowest_1_percent),
         "mean" => maybe(speeds.mean, "no request has it"),
-        _ => Found::Value(speeds.n as f64),
+        _ => Lookup::Value(speeds.n as f64),
     }
 }
 
-fn find_throughput(phase: &PhaseResult, statistic: &str) -> Found {
+fn find_throughput(phase: &PhaseResult, statistic: &str) -> Lookup {
     let Some(throughput) = &phase.throughput else {
         let reason = phase.steady_missing.as_deref().unwrap_or("there is no steady window");
-        return Found::Nothing(reason.to_owned());
+        return Lookup::Missing(reason.to_owned());
     };
-    Found::Value(match statistic {
+    Lookup::Value(match statistic {
         "peak_tokens_per_second" => throughput.peak_tokens_per_second,
         "requests_per_second" => throughput.requests_per_second,
         _ => throughput.tokens_per_second,
     })
 }
 
-fn find_goodput(phase: &PhaseResult, statistic: &str) -> Found {
+fn find_goodput(phase: &PhaseResult, statistic: &str) -> Lookup {
     let Some(goodput) = &phase.goodput else {
-        return Found::Nothing("no objective was set; name one with --slo".to_owned());
+        return Lookup::Missing("no objective was set; name one with --slo".to_owned());
     };
     match statistic {
         "share" => maybe(goodput.share, "no request was judged"),
         "per_second" => maybe(goodput.per_second, "there is no steady window"),
-        "met" => Found::Value(goodput.met as f64),
-        _ => Found::Value(goodput.of as f64),
+        "met" => Lookup::Value(goodput.met as f64),
+        _ => Lookup::Value(goodput.of as f64),
     }
 }
 

@@ -1,17 +1,16 @@
-//! What one page of metrics says, in our words.
+//! The known quantities on one metrics page, at one moment.
 //!
-//! It refuses to know time: a reading is of one moment. Invariant: series of one metric are added up, those of other models
-//! left out; a value that is no number counts for nothing.
+//! Invariant: series of one metric are summed, those of other models left out; a value that is not a number is ignored.
 
-use super::family::alike;
+use super::family::same_name;
 use super::{Exposition, Family, Quantity, Sample};
 
 /// Labels under which engines name the model.
 const MODEL_LABELS: [&str; 3] = ["model_name", "model", "served_model_name"];
 
-/// What a page says.
+/// The quantities on a page.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Reading<'a> {
+pub struct MetricsSnapshot<'a> {
     page: &'a Exposition,
     family: Family,
     /// The model whose series count; `None` counts all.
@@ -29,20 +28,20 @@ pub struct Histogram {
     pub buckets: Vec<(f64, f64)>,
 }
 
-impl<'a> Reading<'a> {
+impl<'a> MetricsSnapshot<'a> {
     /// Reads a page; `None` where it has no metric of the family, or, without one, of any that is known. If there are series
     /// of the model asked for, only those count.
-    pub fn of(page: &'a Exposition, family: Option<Family>, model: &str) -> Option<Reading<'a>> {
+    pub fn of(page: &'a Exposition, family: Option<Family>, model: &str) -> Option<MetricsSnapshot<'a>> {
         let names = || page.samples.iter().map(|sample| sample.name.as_str());
         let family = Family::of(names()).filter(|found| family.is_none_or(|family| family == *found))?;
         let named = |sample: &Sample| MODEL_LABELS.iter().any(|label| sample.label(label) == Some(model));
         let model = page.samples.iter().any(named).then(|| model.to_owned());
-        Some(Reading { page, family, model })
+        Some(MetricsSnapshot { page, family, model })
     }
 
-    /// A page of the same server from before it had anything to say.
-    pub fn before_anything(&self, empty: &'a Exposition) -> Reading<'a> {
-        Reading { page: empty, ..self.clone() }
+    /// The same server's page before its first request: all zero.
+    pub fn zeroed(&self, empty: &'a Exposition) -> MetricsSnapshot<'a> {
+        MetricsSnapshot { page: empty, ..self.clone() }
     }
 
     /// Whose names the page has.
@@ -92,7 +91,7 @@ impl<'a> Reading<'a> {
         self.page
             .samples
             .iter()
-            .filter(move |sample| alike(&sample.name, name) && sample.value.is_finite() && counts(sample))
+            .filter(move |sample| same_name(&sample.name, name) && sample.value.is_finite() && counts(sample))
     }
 }
 

@@ -1,6 +1,6 @@
-//! Words that people use around speeds, in lower case.
+//! Words used around speeds, in lower case.
 //!
-//! It refuses to know where they stand. Invariant: no word names two conditions.
+//! Invariant: no word names two conditions.
 
 /// Beginnings of names of models; what follows such as `3.3 70b instruct` belongs to the name.
 pub(super) const MODELS: &[&str] = &[
@@ -224,7 +224,7 @@ pub(super) const PRECISIONS: &[&str] = &[
 pub(super) const LOAD_BEFORE: &[&str] =
     &["batch", "bs", "concurrency", "concurrent requests", "concurrent users", "batch-size", "max concurrency"];
 /// Behind such a number.
-pub(super) const LOAD_BEHIND: &[&str] = &[
+pub(super) const LOAD_AFTER: &[&str] = &[
     "concurrent requests",
     "concurrent users",
     "concurrent streams",
@@ -272,7 +272,7 @@ pub(super) const INPUT_BEFORE: &[&str] = &[
     "input sequence",
 ];
 /// Behind it.
-pub(super) const INPUT_BEHIND: &[&str] = &[
+pub(super) const INPUT_AFTER: &[&str] = &[
     "input tokens",
     "input",
     "prompt tokens",
@@ -299,7 +299,7 @@ pub(super) const INPUT_BEHIND: &[&str] = &[
 pub(super) const OUTPUT_BEFORE: &[&str] =
     &["output", "osl", "answers", "output tokens", "max tokens", "max_tokens", "responses", "completions"];
 /// Behind it.
-pub(super) const OUTPUT_BEHIND: &[&str] = &[
+pub(super) const OUTPUT_AFTER: &[&str] = &[
     "output tokens",
     "output",
     "tokens out",
@@ -318,7 +318,7 @@ pub(super) const OUTPUT_BEHIND: &[&str] = &[
 ];
 
 /// Behind the size of a sample.
-pub(super) const SAMPLE_BEHIND: &[&str] = &[
+pub(super) const SAMPLE_AFTER: &[&str] = &[
     "requests",
     "runs",
     "samples",

@@ -1,6 +1,6 @@
-//! How far the slowest are from the usual ones.
+//! Tail ratio: p99 as a multiple of the median.
 //!
-//! It refuses to state a 99th percentile that the sample does not carry. Invariant: a ratio of too few samples is marked.
+//! Invariant: a ratio of too few samples is marked.
 
 use crate::run::PhaseResult;
 use serde::{Deserialize, Serialize};

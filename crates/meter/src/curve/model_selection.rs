@@ -1,6 +1,6 @@
-//! Which models the levels speak for.
+//! Selects the throughput models that the levels support.
 //!
-//! It refuses to know what is done with them. Invariant: a model is judged by levels that it was not fitted to.
+//! Invariant: a model is judged by levels that it was not fitted to.
 //!
 //! Each level is left out once, the model is fitted to the others, and what it says of the one left out is compared with what
 //! was measured (leave-one-out cross-validation, Stone 1974). The best is the one with the least error; all whose error is
@@ -10,17 +10,17 @@ use super::model::{ModelKind, ThroughputModel, fit_model};
 use serde::{Deserialize, Serialize};
 use tokrate_stats::usl::Observation;
 
-/// Errors of a level that are smaller than this share are not told apart: machines differ by as much from minute to minute.
-const SCATTER: f64 = 0.01;
+/// Relative errors below this are ignored: machines vary by as much from minute to minute.
+const LEVEL_SCATTER: f64 = 0.01;
 
-/// A model and how well it foretells levels.
+/// A model and how well it predicts levels.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ModelFit {
     /// The model, fitted to all levels.
     #[serde(flatten)]
     pub model: ThroughputModel,
-    /// Root mean square of ln(measured / foretold) over levels that were left out: 0.05 is 5 %. Absent where the levels that
+    /// Root mean square of ln(measured / predicted) over levels that were left out: 0.05 is 5 %. Absent where the levels that
     /// remain would not be more than the model has parameters.
     pub held_out_error: Option<f64>,
     /// Whether the levels admit it: its error is not clearly above the least, or they are too few to judge it by.
@@ -33,12 +33,12 @@ pub struct ModelFit {
 /// Observations rise by load.
 pub(super) fn choose(kinds: &[ModelKind], observations: &[Observation], noise: Option<&[f64]>) -> Vec<ModelFit> {
     let scale: Vec<f64> = match noise {
-        Some(noise) => noise.iter().map(|s| s.hypot(SCATTER)).collect(),
-        None => vec![SCATTER; observations.len()],
+        Some(noise) => noise.iter().map(|s| s.hypot(LEVEL_SCATTER)).collect(),
+        None => vec![LEVEL_SCATTER; observations.len()],
     };
     let judged = kinds.iter().filter_map(|&kind| {
         let model = fit_model(kind, observations)?;
-        Some((model, held_out(kind, observations)))
+        Some((model, leave_one_out_errors(kind, observations)))
     });
     let judged: Vec<(ThroughputModel, Option<Vec<f64>>)> = judged.collect();
     let misses = |errors: &[f64]| -> Vec<f64> {
@@ -51,7 +51,10 @@ pub(super) fn choose(kinds: &[ModelKind], observations: &[Observation], noise: O
         model: *model,
         held_out_error: errors.as_ref().map(|errors| mean(&errors.iter().map(|e| e * e).collect::<Vec<_>>()).sqrt()),
         // What cannot be judged is not ruled out.
-        admitted: best.as_ref().zip(misses.as_ref()).is_none_or(|(best, misses)| is_as_good(misses, best)),
+        admitted: best
+            .as_ref()
+            .zip(misses.as_ref())
+            .is_none_or(|(best, misses)| is_within_two_standard_errors(misses, best)),
         chosen: false,
     });
     let mut fits: Vec<ModelFit> = fits.collect();
@@ -76,9 +79,9 @@ fn akaike(model: &ThroughputModel, observations: &[Observation], scale: &[f64]) 
     observations.iter().zip(scale).map(error).sum::<f64>() + 2.0 * model.kind.parameters() as f64
 }
 
-/// ln(measured / foretold) of each level by a fit to the others; `None` if what remains has no level more than
-/// parameters, or foretells nothing finite.
-fn held_out(kind: ModelKind, observations: &[Observation]) -> Option<Vec<f64>> {
+/// ln(measured / predicted) of each level by a fit to the others; `None` if what remains has no level more than
+/// parameters, or predicts nothing finite.
+fn leave_one_out_errors(kind: ModelKind, observations: &[Observation]) -> Option<Vec<f64>> {
     let loads = observations.chunk_by(|a, b| a.n == b.n).count();
     if loads <= kind.parameters() + 1 {
         return None;
@@ -94,7 +97,7 @@ fn held_out(kind: ModelKind, observations: &[Observation]) -> Option<Vec<f64>> {
 
 /// Whether the misses are not larger than the best ones by more than two standard errors of that difference (the rule of one
 /// standard error of Breiman et al. 1984, level by level, and twice as wide because levels are few).
-fn is_as_good(misses: &[f64], best: &[f64]) -> bool {
+fn is_within_two_standard_errors(misses: &[f64], best: &[f64]) -> bool {
     let differences: Vec<f64> = misses.iter().zip(best).map(|(a, b)| a - b).collect();
     let (count, middle) = (differences.len() as f64, mean(&differences));
     let spread = differences.iter().map(|d| (d - middle).powi(2)).sum::<f64>() / (count - 1.0).max(1.0);

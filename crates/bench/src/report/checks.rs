@@ -1,6 +1,7 @@
-//! The tables of what a result is held against from inside: objectives, signs of fooling, the server's own times.
+//! Tables of the checks on a result: goodput, assertions, integrity findings, the server's own times. All verdicts come
+//! from the record.
 //!
-//! It refuses to judge anew: every verdict is in the record. Invariant: a table without anything to say is not there.
+//! Invariant: a table without rows is omitted.
 
 use super::tables::MISSING;
 use tokrate_charts::{Column, Table, format};
@@ -39,8 +40,8 @@ pub(super) fn goodput(phases: &[PhaseResult]) -> Option<Table> {
             .collect(),
         rows: rows.collect(),
         notes: vec![
-            "Failed, rate-limited and forfeited requests miss; of answers without the metric nobody knows, and the interval \
-             allows for both; warm-up and cancelled requests are not judged. Goodput counts each request with the share of its time that lies in the steady window."
+            "Failed, rate-limited and forfeited requests miss; answers without the metric are undecided, and the interval \
+             covers both outcomes; warm-up and cancelled requests are not judged. Goodput counts each request with the share of its time that lies in the steady window."
                 .to_owned(),
         ],
     })
@@ -57,11 +58,11 @@ pub(super) fn assertions(record: &Record) -> Option<Table> {
         ]
     });
     (!record.assertions.is_empty()).then(|| Table {
-        caption: "Demands on the result".to_owned(),
-        columns: ["demand", "level", "outcome", "what is there"].map(Column::words).to_vec(),
+        caption: "Assertions".to_owned(),
+        columns: ["assertion", "level", "outcome", "detail"].map(Column::words).to_vec(),
         rows: rows.collect(),
         notes: vec![
-            "A number that too few samples support, or that was not measured, does not meet a demand.".to_owned(),
+            "A number that too few samples support, or that was not measured, does not meet an assertion.".to_owned(),
         ],
     })
 }
@@ -116,8 +117,8 @@ pub(super) fn server_timings(phases: &[PhaseResult]) -> Option<Table> {
     };
     let rows = lines.iter().filter_map(|(label, of)| {
         let cells: Vec<String> = summaries.iter().map(|(_, summary)| cell(of(summary))).collect();
-        let told = cells.iter().any(|cell| cell != MISSING);
-        told.then(|| std::iter::once((*label).to_owned()).chain(cells).collect())
+        let is_reported = cells.iter().any(|cell| cell != MISSING);
+        is_reported.then(|| std::iter::once((*label).to_owned()).chain(cells).collect())
     });
     let speed = |label: &str, of: fn(&ServerTimingSummary) -> Option<f64>| {
         let cells: Vec<String> = summaries
@@ -126,8 +127,8 @@ pub(super) fn server_timings(phases: &[PhaseResult]) -> Option<Table> {
                 of(summary).map_or_else(|| MISSING.to_owned(), |speed| format!("{} tok/s", format::number(speed)))
             })
             .collect();
-        let told = cells.iter().any(|cell| cell != MISSING);
-        told.then(|| std::iter::once(label.to_owned()).chain(cells).collect::<Vec<_>>())
+        let is_reported = cells.iter().any(|cell| cell != MISSING);
+        is_reported.then(|| std::iter::once(label.to_owned()).chain(cells).collect::<Vec<_>>())
     };
     let speeds = [
         speed("server: prefill speed", |summary| summary.prefill_tokens_per_second),
