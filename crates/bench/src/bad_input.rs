@@ -1,6 +1,6 @@
-//! Why a file that was given cannot be used: the place and what belongs there.
+//! Error for an unusable input file: position and what was expected there. The caller adds the file name.
 //!
-//! It refuses to know the file's name, which its reader puts before. Invariant: line and column count from 1.
+//! Invariant: line and column count from 1.
 
 use std::fmt;
 

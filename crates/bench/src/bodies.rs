@@ -1,6 +1,6 @@
-//! The bodies of a phase's requests.
+//! Encodes the request bodies of a phase.
 //!
-//! It does not know when they are sent. Invariant: the body of a number is the same whenever it is asked for.
+//! Invariant: the same prompt number always gives the same body.
 
 use crate::config::RequestOptions;
 use crate::prompts::Prompts;
@@ -27,7 +27,7 @@ impl Bodies {
         u64::from(self.prompts.output_tokens(number).unwrap_or(self.options.output_tokens))
     }
 
-    /// The body of a request with the prompt of that number in the run, after what was said before it.
+    /// The body of a request: the session's history, then the prompt of that number.
     pub fn encode(&self, number: u64, history: &[Message]) -> Bytes {
         let options = &self.options;
         let prompt = self.prompts.prompt(number);

@@ -1,19 +1,18 @@
-//! The client's own error: what it adds to TTFT and gaps, found against an engine whose every write is logged.
+//! Measures the client's own error: the same load is repeated against the embedded engine, which logs every write.
 //!
-//! It refuses to know the endpoint that is measured: only the load on the client is repeated. Invariant: an error that
-//! could not be measured is absent, never 0.
+//! Invariant: an error that could not be measured is absent, never 0.
 
 mod load;
 
+use crate::abort::AbortPolicy;
 use crate::bodies::Bodies;
 use crate::config::{Calibration, Limits, RequestOptions};
 use crate::drive::run_phase;
+use crate::ground_truth::compare_with_log;
 use crate::job::Job;
-use crate::patience::Patience;
 use crate::plan::{Backoff, Extent, Load, PhaseSpec};
 use crate::progress::Progress;
 use crate::prompts::{PromptSource, PromptSpec, Prompts};
-use crate::truth::against_truth;
 use crate::{BenchError, Stop};
 use http::HeaderMap;
 use load::ClientLoad;
@@ -155,8 +154,8 @@ impl Calibrator {
             workers: load.workers,
             arrivals: Rng::root(0),
             first_prompt: 0,
-            money: None,
-            patience: Patience::new(Span::ZERO, Arc::clone(&progress)),
+            cost_limit: None,
+            abort: AbortPolicy::new(Span::ZERO, Arc::clone(&progress)),
             progress,
             clock: self.clock,
             stop: stop.clone(),
@@ -164,7 +163,7 @@ impl Calibrator {
         let mut output = run_phase(&job)?;
         let rows = output.take_rows();
         let mut error =
-            against_truth(ClientErrorSource::Calibrated, &rows, &job.id_prefix, &host.truth(), &host.lateness());
+            compare_with_log(ClientErrorSource::Calibrated, &rows, &job.id_prefix, &host.truth(), &host.lateness());
         host.stop();
         error.concurrency = Some(load.concurrency);
         error.events_per_second = Some(load.event_rate * f64::from(load.concurrency));
@@ -200,7 +199,7 @@ fn bodies(output_tokens: u32) -> Bodies {
 }
 
 fn read_cache(file: &PathBuf) -> Cache {
-    // A cache that cannot be read is as good as none: the calibration runs again.
+    // An unreadable cache is ignored: the calibration runs again.
     std::fs::read_to_string(file).ok().and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
 }
 
@@ -208,7 +207,7 @@ fn write_cache(file: &PathBuf, key: String, error: &ClientError) {
     let mut cache = read_cache(file);
     cache.entries.insert(key, error.clone());
     let Ok(text) = serde_json::to_string_pretty(&cache) else { return };
-    // A cache that cannot be written costs time in the next run and nothing else.
+    // If the cache cannot be written, the next run calibrates again.
     if let Some(folder) = file.parent() {
         let _ = std::fs::create_dir_all(folder);
     }

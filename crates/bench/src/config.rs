@@ -1,11 +1,10 @@
-//! What a bench run is told to do, as plain values.
+//! Configuration of a bench run as plain values.
 //!
-//! It refuses to know flags, files and the environment. Invariant: a `Config` holds no default of its own; the binary
-//! has decided everything.
+//! Invariant: no defaults here; the binary resolves flags, files and environment before.
 
 use crate::plan::PhaseSpec;
 use crate::prompts::PromptSource;
-use crate::schedule::Agenda;
+use crate::schedule::ScheduleMode;
 use std::path::PathBuf;
 use tokrate_core::Span;
 use tokrate_meter::Slo;
@@ -19,18 +18,18 @@ pub struct Config {
     /// Load levels, in the order in which they run.
     pub phases: Vec<PhaseSpec>,
     /// What comes after them.
-    pub agenda: Agenda,
+    pub schedule_mode: ScheduleMode,
     /// What is asked for.
     pub request: RequestOptions,
     /// Where prompts come from.
     pub prompts: PromptSource,
-    /// When to give up on a request.
+    /// Limits of a request.
     pub limits: Limits,
-    /// Ask an endpoint once before the load: what refuses one request refuses them all.
+    /// Send one probe request before the load, to find permanent errors early.
     pub probe: bool,
-    /// Go on whatever fails, to measure failures themselves.
+    /// Never abort on failures, to measure the failures themselves.
     pub keep_going: bool,
-    /// What a good request keeps; goodput is judged by them.
+    /// Objectives of a request, for goodput.
     pub slos: Vec<Slo>,
     /// What the run may cost at most (USD), all targets together.
     pub max_cost_usd: Option<f64>,
@@ -103,7 +102,7 @@ pub struct Remote {
     pub new_connections: bool,
     /// PEM file with further certificate authorities, or with the endpoint's own certificate.
     pub ca_file: Option<PathBuf>,
-    /// Whether any certificate will do.
+    /// Accept any certificate.
     pub insecure: bool,
     /// Unix socket at which it listens, in place of the host and port of the base.
     pub unix_socket: Option<PathBuf>,
@@ -114,7 +113,7 @@ pub struct Remote {
 /// Where a server publishes what it counts.
 #[derive(Clone, Debug)]
 pub struct ServerMetrics {
-    /// The server; its path counts for nothing.
+    /// The server; its path is ignored.
     pub target: tokrate_net::Target,
     /// Path of the page.
     pub path: String,
@@ -147,7 +146,7 @@ pub struct RequestOptions {
     pub keep_unknown: bool,
 }
 
-/// When to give up on a request.
+/// Limits of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
     /// To open a connection.

@@ -1,13 +1,12 @@
-//! Carries out one phase: worker threads, each with a runtime, a client and a share of the plan.
+//! Runs one phase: worker threads, each with a runtime, an HTTP client and a share of the plan.
 //!
-//! It refuses to know statistics: it returns traces. Invariant: every request that a plan started is returned exactly
-//! once, interrupted or not.
+//! Invariant: every request that was started is returned exactly once, also after an interrupt.
 
 use crate::BenchError;
-use crate::exchange::{Finished, Lane};
+use crate::exchange::{Finished, WorkerContext};
 use crate::history::History;
 use crate::job::Job;
-use crate::plan::{Backoff, Claim, Outcome, Plan, Share, Start, Step, Wait};
+use crate::plan::{Backoff, Outcome, Plan, Reservation, Share, Start, Step, Wait};
 use bytes::Bytes;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -99,7 +98,7 @@ pub(crate) fn run_phase(job: &Arc<Job>) -> Result<PhaseOutput, BenchError> {
     Ok(whole)
 }
 
-struct ShareOutput {
+struct WorkerOutput {
     requests: Vec<Finished>,
     forfeited: u64,
     withheld: u64,
@@ -109,7 +108,7 @@ struct ShareOutput {
 }
 
 /// `hold` is until when no worker of an open loop sends anything (ns).
-fn run_worker(job: Arc<Job>, share: Share, started_at: Tick, hold: Arc<AtomicU64>) -> Result<ShareOutput, BenchError> {
+fn run_worker(job: Arc<Job>, share: Share, started_at: Tick, hold: Arc<AtomicU64>) -> Result<WorkerOutput, BenchError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(BenchError::Worker)?;
     let cpu_before = tokrate_net::thread_cpu_time();
     let tasks = LocalSet::new();
@@ -118,12 +117,12 @@ fn run_worker(job: Arc<Job>, share: Share, started_at: Tick, hold: Arc<AtomicU64
         let lag = LagProbe::start(&pacer);
         let plan = Plan::new(&job.spec, share, started_at, job.arrivals.clone());
         let client = Client::new(job.client.clone(), job.route.clone(), job.clock)?;
-        let lane = Rc::new(Lane { job: Arc::clone(&job), client, batch: RefCell::default() });
-        let mut worker = Worker::new(lane, plan, hold);
+        let context = Rc::new(WorkerContext { job: Arc::clone(&job), client, batch: RefCell::default() });
+        let mut worker = Worker::new(context, plan, hold);
         worker.run(&pacer).await;
         Ok::<_, BenchError>((worker, lag.stop()))
     })?;
-    Ok(ShareOutput {
+    Ok(WorkerOutput {
         forfeited: worker.plan.forfeited(),
         withheld: worker.plan.withheld(),
         waits: worker.plan.waits().to_vec(),
@@ -133,33 +132,33 @@ fn run_worker(job: Arc<Job>, share: Share, started_at: Tick, hold: Arc<AtomicU64
     })
 }
 
-/// The loop of one worker: asks its plan, starts requests, hears of their ends.
+/// The loop of one worker: polls its plan, starts requests and receives the finished ones.
 struct Worker {
-    lane: Rc<Lane>,
+    context: Rc<WorkerContext>,
     plan: Plan,
     hold: Arc<AtomicU64>,
-    /// What the sessions have said so far.
+    /// Message histories of its sessions.
     history: History,
     /// The next request's body, encoded while there was time.
     prepared: Option<(Start, Bytes)>,
-    /// What the requests in flight may cost, by index.
-    claims: HashMap<u64, Claim>,
+    /// Cost reservations of the requests in flight, by index.
+    reservations: HashMap<u64, Reservation>,
     requests: Vec<Finished>,
     ended: mpsc::UnboundedReceiver<Finished>,
-    /// Kept to make more of them; so the receiver never sees the channel closed.
+    /// Kept for cloning, so that the channel never closes.
     end_sender: mpsc::UnboundedSender<Finished>,
 }
 
 impl Worker {
-    fn new(lane: Rc<Lane>, plan: Plan, hold: Arc<AtomicU64>) -> Worker {
+    fn new(context: Rc<WorkerContext>, plan: Plan, hold: Arc<AtomicU64>) -> Worker {
         let (end_sender, ended) = mpsc::unbounded_channel();
         Worker {
-            lane,
+            context,
             plan,
             hold,
             history: History::default(),
             prepared: None,
-            claims: HashMap::new(),
+            reservations: HashMap::new(),
             requests: Vec::new(),
             ended,
             end_sender,
@@ -167,8 +166,8 @@ impl Worker {
     }
 
     async fn run(&mut self, pacer: &Pacer) {
-        let clock = self.lane.job.clock;
-        let job = Arc::clone(&self.lane.job);
+        let clock = self.context.job.clock;
+        let job = Arc::clone(&self.context.job);
         loop {
             if job.is_over() {
                 self.plan.stop();
@@ -207,20 +206,20 @@ impl Worker {
             Some((prepared, body)) if is_same(&prepared, &start) => body,
             _ => self.encode(&start),
         };
-        if let Some(money) = &self.lane.job.money {
+        if let Some(cost_limit) = &self.context.job.cost_limit {
             let prompt = self.prompt_number(&start);
-            let input = self.history.tokens(&start) + self.lane.job.bodies.prompts.input_tokens(prompt);
-            let Some(claim) = money.claim(input, self.lane.job.bodies.output_tokens(prompt)) else {
+            let input = self.history.tokens(&start) + self.context.job.bodies.prompts.input_tokens(prompt);
+            let Some(reservation) = cost_limit.reserve(input, self.context.job.bodies.output_tokens(prompt)) else {
                 self.plan.withdraw();
                 return;
             };
-            self.claims.insert(start.index, claim);
+            self.reservations.insert(start.index, reservation);
         }
-        self.lane.job.progress.start();
-        let (lane, sender) = (Rc::clone(&self.lane), self.end_sender.clone());
+        self.context.job.progress.start();
+        let (context, sender) = (Rc::clone(&self.context), self.end_sender.clone());
         tokio::task::spawn_local(async move {
-            let job = Arc::clone(&lane.job);
-            let trace = lane.carry_out(start.index, start.due_at, body, job.over()).await;
+            let job = Arc::clone(&context.job);
+            let trace = context.execute(start.index, start.due_at, body, job.over()).await;
             // The receiver lives as long as the plan has requests in flight.
             let _ = sender.send(Finished { start, trace });
         });
@@ -228,25 +227,27 @@ impl Worker {
 
     fn end(&mut self, finished: Finished, now: Tick) {
         let Finished { start, trace } = &finished;
-        self.lane.job.progress.end(trace.failure.is_none());
-        self.lane.job.progress.keep(&trace.text);
+        self.context.job.progress.end(trace.failure.is_none());
+        self.context.job.progress.keep(&trace.text);
         let number = self.prompt_number(start);
-        if let (Some(money), Some(claim)) = (&self.lane.job.money, self.claims.remove(&start.index)) {
-            let asked = self.history.tokens(start) + self.lane.job.bodies.prompts.input_tokens(number);
-            money.settle(claim, asked, trace);
+        if let (Some(cost_limit), Some(reservation)) =
+            (&self.context.job.cost_limit, self.reservations.remove(&start.index))
+        {
+            let asked = self.history.tokens(start) + self.context.job.bodies.prompts.input_tokens(number);
+            cost_limit.settle(reservation, asked, trace);
         }
         if start.turn.is_some() {
-            let counted = self.lane.job.money.is_some();
-            self.history.add(start, trace, &self.lane.job.bodies.prompts, number, counted);
+            let counted = self.context.job.cost_limit.is_some();
+            self.history.record_turn(start, trace, &self.context.job.bodies.prompts, number, counted);
         }
-        self.lane.job.patience.hear(trace.failure.as_ref(), !trace.text.is_empty());
+        self.context.job.abort.record(trace.failure.as_ref(), !trace.text.is_empty());
         let failure = trace.failure.as_ref().map(|failure| (failure.kind, failure.retry_after));
         if let Some((FailureKind::RateLimited, Some(wait))) = failure
-            && self.lane.job.spec.backoff == Backoff::Obey
+            && self.context.job.spec.backoff == Backoff::Obey
             // A longer one ends the run.
-            && wait <= self.lane.job.limits.wait
+            && wait <= self.context.job.limits.wait
         {
-            self.lane.job.progress.hold(wait);
+            self.context.job.progress.hold(wait);
         }
         self.plan.completed(start, now, Outcome::of(failure));
         if let Some(until) = self.plan.held_until() {
@@ -264,12 +265,12 @@ impl Worker {
     }
 
     fn encode(&self, start: &Start) -> Bytes {
-        self.lane.job.bodies.encode(self.prompt_number(start), self.history.of(start))
+        self.context.job.bodies.encode(self.prompt_number(start), self.history.messages(start))
     }
 
     /// Number of a request's prompt in the run.
     fn prompt_number(&self, start: &Start) -> u64 {
-        self.lane.job.first_prompt + start.prompt
+        self.context.job.first_prompt + start.prompt
     }
 }
 

@@ -1,6 +1,6 @@
-//! An endpoint as requests see it, and the conditions that a record names.
+//! How an endpoint is reached, and the conditions that the record lists for it.
 //!
-//! It refuses to know phases. Invariant: whatever changes what an engine does stands in the conditions.
+//! Invariant: everything that changes what the engine does is part of the conditions.
 
 use crate::BenchError;
 use crate::config::{Config, Remote, RequestOptions};

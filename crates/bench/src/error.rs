@@ -1,4 +1,4 @@
-//! Why a run could not be carried out at all. What goes wrong with single requests is data, not an error.
+//! Errors that prevent a run. Failures of single requests are data, not errors.
 
 /// Reasons for which there is no record. Messages fit behind "failed to".
 #[derive(Debug, thiserror::Error)]

@@ -1,7 +1,6 @@
-//! One request from start to trace: the body that is sent, the sink that decodes and meters what comes back.
+//! One request from start to trace: sends the body, decodes and meters the response.
 //!
-//! It refuses to know plans and statistics. Invariant: whatever happens to the exchange, what was measured before is
-//! kept in the trace, with the failure named.
+//! Invariant: whatever ends the exchange, the trace keeps what was measured before, and names the failure.
 
 use crate::job::Job;
 use crate::plan::Start;
@@ -22,25 +21,25 @@ use tokrate_wire::{Decoder, Shape};
 const GRACE_AFTER_DONE: Span = Span::from_secs(1);
 
 /// What all requests of a worker share.
-pub(crate) struct Lane {
+pub(crate) struct WorkerContext {
     pub job: Arc<Job>,
     pub client: Client,
-    /// One arena for all decoders of a worker: a batch is emptied before the next read is decoded.
+    /// One event arena per worker: a batch is consumed before the next read is decoded.
     pub batch: RefCell<EventBatch>,
 }
 
 /// A request that has ended.
 #[derive(Debug)]
 pub struct Finished {
-    /// What the plan said.
+    /// The plan's entry.
     pub start: Start,
     /// Everything that was measured.
     pub trace: RequestTrace,
 }
 
-impl Lane {
+impl WorkerContext {
     /// Sends one request and measures its answer until it ends, fails, or `cancelled` completes.
-    pub async fn carry_out(
+    pub async fn execute(
         &self,
         index: u64,
         due_at: Tick,
@@ -49,7 +48,7 @@ impl Lane {
     ) -> RequestTrace {
         let job = &self.job;
         let mut headers = job.headers.clone();
-        // Some servers take no body that does not say what it is.
+        // Some servers reject a body without a content type.
         headers.entry(CONTENT_TYPE).or_insert(HeaderValue::from_static("application/json"));
         let id = format!("{}-{index}", job.id_prefix);
         if let Ok(value) = HeaderValue::from_str(&id) {
@@ -74,7 +73,7 @@ impl Lane {
     }
 }
 
-/// Completes when the answer has ended and its body still has not, a while later.
+/// Completes some time after the end of the answer, if the body has not ended by then.
 async fn overdue(done: Rc<Notify>) {
     done.notified().await;
     tokio::time::sleep(GRACE_AFTER_DONE.as_duration()).await;
@@ -82,7 +81,7 @@ async fn overdue(done: Rc<Notify>) {
 
 /// Decodes and meters one answer.
 struct AnswerSink<'a> {
-    lane: &'a Lane,
+    context: &'a WorkerContext,
     answer: Answer,
     decoder: Decoder,
     meter: RequestMeter,
@@ -90,19 +89,19 @@ struct AnswerSink<'a> {
 }
 
 impl<'a> AnswerSink<'a> {
-    fn new(lane: &'a Lane, shape: Shape) -> AnswerSink<'a> {
-        let bodies = &lane.job.bodies;
+    fn new(context: &'a WorkerContext, shape: Shape) -> AnswerSink<'a> {
+        let bodies = &context.job.bodies;
         let decoder = Decoder::new(bodies.dialect, shape);
         AnswerSink {
-            lane,
+            context,
             decoder: if bodies.options.keep_unknown { decoder.with_unknown_fields() } else { decoder },
-            answer: Answer::new(Redactor::new(lane.job.secrets.clone(), Bytes::new())),
+            answer: Answer::new(Redactor::new(context.job.secrets.clone(), Bytes::new())),
             meter: RequestMeter::new(),
             done: Rc::new(Notify::new()),
         }
     }
 
-    /// Hands what the decoder said to the meter.
+    /// Passes the decoded events to the meter.
     fn meter_batch(&mut self, batch: &mut EventBatch) {
         let was_done = self.meter.is_done();
         self.meter.on(batch);
@@ -117,7 +116,7 @@ impl<'a> AnswerSink<'a> {
                 _ => 0,
             })
             .sum();
-        self.lane.job.progress.text(text);
+        self.context.job.progress.text(text);
         batch.clear();
     }
 
@@ -129,7 +128,7 @@ impl<'a> AnswerSink<'a> {
         self.decode(last_read, &held);
         let complete = exchange.as_ref().is_some_and(|exchange| exchange.outcome.is_ok());
         if self.answer.refusal().is_none() && (complete || self.answer.first_byte_at().is_some()) {
-            let mut batch = self.lane.batch.borrow_mut();
+            let mut batch = self.context.batch.borrow_mut();
             self.decoder.end(last_read, &mut batch);
             self.meter_batch(&mut batch);
         }
@@ -162,7 +161,7 @@ impl<'a> AnswerSink<'a> {
 
     fn decode(&mut self, at: Tick, bytes: &[u8]) {
         if !bytes.is_empty() {
-            let mut batch = self.lane.batch.borrow_mut();
+            let mut batch = self.context.batch.borrow_mut();
             self.decoder.push(at, bytes, &mut batch);
             self.meter_batch(&mut batch);
         }

@@ -1,16 +1,16 @@
-//! What a run will ask for before it has asked for anything: requests, tokens, money, time.
+//! Forecast of a run before it starts: requests, tokens, cost, time.
 //!
 //! It does not know results. Invariant: a number says whether it follows from the plan, is the most that can be, or is reckoned;
 //! money is what is spent at most, if every answer is as long as it may be.
 
 use crate::Config;
 use crate::plan::{Arrivals, Extent, Load, PhaseSpec};
-use crate::schedule::{Agenda, Schedule};
+use crate::schedule::{Schedule, ScheduleMode};
 use tokrate_meter::Price;
 
 /// How long one answer took, with nothing beside it.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Seen {
+pub struct ProbeTiming {
     /// Time to the first token (s); of an answer that is not streamed, to its end.
     pub ttft: f64,
     /// Time of each further token (s).
@@ -19,7 +19,7 @@ pub struct Seen {
 
 /// Stands for an answer where none was seen yet and the number of requests hangs on how long one takes: a hosted model of medium
 /// size with nothing beside it. Whoever prints such a number says so.
-pub const ASSUMED: Seen = Seen { ttft: 0.5, per_token: 0.02 };
+pub const ASSUMED: ProbeTiming = ProbeTiming { ttft: 0.5, per_token: 0.02 };
 
 /// How a number is known.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
@@ -69,10 +69,10 @@ pub struct Level {
 
 impl Forecast {
     /// Of a run; `seen` is how long one answer took, if that is known, and makes times known that hang on it.
-    pub fn of(config: &Config, seen: Option<Seen>) -> Forecast {
-        let searched = matches!(config.agenda, Agenda::Search(_) | Agenda::System { .. });
+    pub fn of(config: &Config, seen: Option<ProbeTiming>) -> Forecast {
+        let searched = matches!(config.schedule_mode, ScheduleMode::Search(_) | ScheduleMode::System { .. });
         let listed = if searched { &[][..] } else { &config.phases };
-        let added = Schedule::new(config.phases.clone(), config.agenda.clone(), config.seed).added_at_most();
+        let added = Schedule::new(config.phases.clone(), config.schedule_mode.clone(), config.seed).added_at_most();
         let level = |spec: &PhaseSpec| level(config, spec, seen);
         let mut levels: Vec<Level> = listed.iter().map(level).collect();
         name_rounds(&mut levels);
@@ -140,7 +140,7 @@ impl Level {
 }
 
 /// Whether the number of requests hangs on an answer that nobody has seen. Those of the embedded engine cost nobody anything.
-fn is_assumed(config: &Config, spec: &PhaseSpec, seen: Option<Seen>) -> bool {
+fn is_assumed(config: &Config, spec: &PhaseSpec, seen: Option<ProbeTiming>) -> bool {
     let by_time = matches!(spec.extent, Extent::Duration(_)) && spec.load.row().is_closed();
     by_time && seen.is_none() && config.target.remote().is_some()
 }
@@ -176,7 +176,7 @@ fn requests_of(spec: &PhaseSpec, turns: f64, end_to_end: Option<f64>, assumed: b
             (Basis::Exact, Some(due.iter().filter(|due| **due < time).count() as f64))
         }
         (Extent::Duration(time), load) => {
-            let in_flight = f64::from(load.most_in_flight());
+            let in_flight = f64::from(load.max_in_flight());
             let each_slot = |each: f64| match load {
                 // What is in flight at the end counts too.
                 Load::ClosedRamp { ramp } => ramp.mean() * time.as_secs_f64() / each + in_flight,
@@ -189,12 +189,12 @@ fn requests_of(spec: &PhaseSpec, turns: f64, end_to_end: Option<f64>, assumed: b
     }
 }
 
-fn level(config: &Config, spec: &PhaseSpec, seen: Option<Seen>) -> Level {
+fn level(config: &Config, spec: &PhaseSpec, seen: Option<ProbeTiming>) -> Level {
     let price: Option<&Price> = config.target.remote().and_then(|remote| remote.price.as_ref());
     let (input, output) = (f64::from(config.prompts.input_tokens()), output_of(config));
-    let time_of = |seen: Seen| seen.ttft + seen.per_token * (output - 1.0).max(0.0);
+    let time_of = |seen: ProbeTiming| seen.ttft + seen.per_token * (output - 1.0).max(0.0);
     let end_to_end = seen.map(time_of);
-    let in_flight = f64::from(spec.load.most_in_flight());
+    let in_flight = f64::from(spec.load.max_in_flight());
     let turns = match spec.load {
         Load::Sessions { turns, .. } => f64::from(turns),
         _ => 1.0,
@@ -230,7 +230,7 @@ mod tests {
         Config {
             target: Target::Embedded(Box::new(Embedded { law: Law::default(), faults: Faults::default() })),
             phases: vec![PhaseSpec { load, extent, warmup, backoff: Backoff::Obey }],
-            agenda: Agenda::Listed,
+            schedule_mode: ScheduleMode::Listed,
             request: RequestOptions {
                 stream: true,
                 include_usage: true,
@@ -258,9 +258,9 @@ mod tests {
     }
 
     /// An answer takes 0.5 s to its first token and 100 more of 10 ms: 1.5 s.
-    const SEEN: Seen = Seen { ttft: 0.5, per_token: 0.01 };
+    const SEEN: ProbeTiming = ProbeTiming { ttft: 0.5, per_token: 0.01 };
 
-    fn total(load: Load, extent: Extent, warmup: u64, seen: Option<Seen>) -> [Option<f64>; 4] {
+    fn total(load: Load, extent: Extent, warmup: u64, seen: Option<ProbeTiming>) -> [Option<f64>; 4] {
         let total = Forecast::of(&config(load, extent, warmup), seen).total();
         [total.requests, total.input_tokens, total.output_tokens, total.seconds.map(|s| (s * 1e6).round() / 1e6)]
     }
@@ -309,19 +309,22 @@ mod tests {
 
     #[test]
     fn what_is_added_is_bounded() {
-        let closed = |agenda| Config { agenda, ..config(Load::Closed { concurrency: 1 }, Extent::Requests(20), 1) };
-        let total = |agenda| {
-            let forecast = Forecast::of(&closed(agenda), None);
+        let closed = |schedule_mode| Config {
+            schedule_mode,
+            ..config(Load::Closed { concurrency: 1 }, Extent::Requests(20), 1)
+        };
+        let total = |mode| {
+            let forecast = Forecast::of(&closed(mode), None);
             let total = forecast.total();
             assert_eq!(total.basis, Basis::AtMost);
             (forecast.added().map(|added| added.name).unwrap_or_default(), total.requests)
         };
-        assert_eq!(total(Agenda::Refine { most: 3 }), ("up to 3 more".to_owned(), Some(84.0)));
+        assert_eq!(total(ScheduleMode::Refine { max_levels: 3 }), ("up to 3 more".to_owned(), Some(84.0)));
         // 1 to 64 and 128: each as many as asked for, or three for each slot, and one for each to warm up.
         let system = f64::from(20 + 20 + 20 + 24 + 48 + 96 + 192 + 384 + 255);
-        assert_eq!(total(Agenda::System { most: 130 }), ("up to 8 levels".to_owned(), Some(system)));
-        let search = |most, requests_most| {
-            total(Agenda::Search(Search { axis: Axis::Concurrency, share: 0.95, most, requests_most }))
+        assert_eq!(total(ScheduleMode::System { max_concurrency: 130 }), ("up to 8 levels".to_owned(), Some(system)));
+        let search = |max_load, max_requests| {
+            total(ScheduleMode::Search(Search { axis: Axis::Concurrency, share: 0.95, max_load, max_requests }))
         };
         let (name, few) = search(1.0, 88);
         assert_eq!((name.as_str(), few), ("1 level", Some(89.0)), "88 tell 95 %, and one to warm up");

@@ -1,7 +1,6 @@
-//! What the sessions of one worker have said and heard so far.
+//! Message histories of a worker's multi-turn sessions.
 //!
-//! It refuses to know when a turn is due. Invariant: a history holds the prompts that were answered and the answers as they
-//! came, reasoning left out; a turn that was not answered leaves no mark.
+//! Invariant: a history holds answered turns only, without reasoning; a failed turn ends its session.
 
 use crate::plan::Start;
 use crate::prompts::Prompts;
@@ -13,39 +12,46 @@ use tokrate_tokens::{Encoding, count};
 /// Histories by session.
 #[derive(Debug, Default)]
 pub(crate) struct History {
-    sessions: HashMap<u64, Said>,
+    sessions: HashMap<u64, Conversation>,
 }
 
 #[derive(Debug, Default)]
-struct Said {
+struct Conversation {
     messages: Vec<Message>,
     tokens: u64,
 }
 
 impl History {
-    /// What was said before this request.
-    pub(crate) fn of(&self, start: &Start) -> &[Message] {
-        self.said(start).map_or(&[], |said| &said.messages)
+    /// Messages before this request.
+    pub(crate) fn messages(&self, start: &Start) -> &[Message] {
+        self.conversation(start).map_or(&[], |conversation| &conversation.messages)
     }
 
-    /// The o200k tokens of that, if they were counted.
+    /// Their o200k tokens, if counted.
     pub(crate) fn tokens(&self, start: &Start) -> u64 {
-        self.said(start).map_or(0, |said| said.tokens)
+        self.conversation(start).map_or(0, |conversation| conversation.tokens)
     }
 
-    /// Takes in how a turn ended. The tokens of the answer are counted only if asked for: that takes time.
-    pub(crate) fn add(&mut self, start: &Start, trace: &RequestTrace, prompts: &Prompts, number: u64, counted: bool) {
+    /// Records the end of a turn. Tokens of the answer are counted only on request, because that takes time.
+    pub(crate) fn record_turn(
+        &mut self,
+        start: &Start,
+        trace: &RequestTrace,
+        prompts: &Prompts,
+        number: u64,
+        counted: bool,
+    ) {
         let Some(turn) = start.turn else { return };
         match trace.failure.as_ref().map(|failure| failure.kind) {
             None => {
                 let prompt = prompts.prompt(number);
                 let answer = answer_of(trace);
-                let said = self.sessions.entry(turn.session).or_default();
+                let conversation = self.sessions.entry(turn.session).or_default();
                 if counted {
-                    said.tokens += prompt.input_tokens + count(Encoding::O200kBase, &answer) as u64;
+                    conversation.tokens += prompt.input_tokens + count(Encoding::O200kBase, &answer) as u64;
                 }
-                said.messages.extend(prompt.messages);
-                said.messages.push(Message::text(Role::Assistant, answer));
+                conversation.messages.extend(prompt.messages);
+                conversation.messages.push(Message::text(Role::Assistant, answer));
             }
             // It may be sent again.
             Some(FailureKind::RateLimited) => {}
@@ -53,22 +59,22 @@ impl History {
         }
     }
 
-    fn said(&self, start: &Start) -> Option<&Said> {
+    fn conversation(&self, start: &Start) -> Option<&Conversation> {
         self.sessions.get(&start.turn?.session)
     }
 }
 
-/// Tells every row how many input tokens its prompt had, by the numbers of the prompts (what was said before it in its
-/// session counts too), and how many output tokens were asked for, where the prompt says so itself.
-pub(crate) fn ask(rows: &mut [RequestNumbers], numbers: &[u64], prompts: &Prompts) {
-    let mut said: HashMap<u64, u64> = HashMap::new();
+/// Sets each row's input tokens from the prompt numbers (earlier messages of its
+/// session included), and its requested output tokens, where the prompt specifies them.
+pub(crate) fn set_requested_tokens(rows: &mut [RequestNumbers], numbers: &[u64], prompts: &Prompts) {
+    let mut conversation: HashMap<u64, u64> = HashMap::new();
     // Turns of a session follow each other, and rows are in order of their starts.
     let mut order: Vec<usize> = (0..rows.len().min(numbers.len())).collect();
     order.sort_by_key(|&place| (rows[place].due_at_ns, rows[place].index));
     for place in order {
         let own = prompts.input_tokens(numbers[place]);
         let row = &mut rows[place];
-        let before = row.session.map(|session| said.entry(session).or_default());
+        let before = row.session.map(|session| conversation.entry(session).or_default());
         row.input_asked = Some(own + before.as_deref().copied().unwrap_or(0));
         row.output_asked = prompts.output_tokens(numbers[place]).map(u64::from);
         if let Some(before) = before.filter(|_| row.failure.is_none()) {
@@ -124,7 +130,7 @@ mod tests {
         let trace = crate::trace::Trace::parse(lines, None).expect("a trace");
         let prompts = Prompts::new(&PromptSource::Trace(trace.into()), WORDS, Rng::root(1));
         let mut rows = vec![RequestNumbers::measure(&RequestTrace::default(), Encoding::O200kBase); 2];
-        ask(&mut rows, &[1, 0], &prompts);
+        set_requested_tokens(&mut rows, &[1, 0], &prompts);
         assert_eq!([rows[0].output_asked, rows[1].output_asked], [Some(900), Some(7)]);
         assert_eq!([rows[0].input_asked, rows[1].input_asked], [Some(30), Some(40)]);
     }
@@ -134,17 +140,18 @@ mod tests {
         let source = PromptSource::Synthetic(PromptSpec { input_tokens: 30, shared_prefix_tokens: 0 });
         let prompts = Prompts::new(&source, WORDS, Rng::root(1));
         let mut history = History::default();
-        assert!(history.of(&turn(0)).is_empty());
-        let said = trace(&[(Channel::Reasoning, "hm "), (Channel::Answer, "two"), (Channel::Answer, " words")], None);
-        history.add(&turn(0), &said, &prompts, 0, true);
-        let before = history.of(&turn(1));
+        assert!(history.messages(&turn(0)).is_empty());
+        let conversation =
+            trace(&[(Channel::Reasoning, "hm "), (Channel::Answer, "two"), (Channel::Answer, " words")], None);
+        history.record_turn(&turn(0), &conversation, &prompts, 0, true);
+        let before = history.messages(&turn(1));
         assert_eq!(before.len(), 2);
         assert_eq!(before[0], prompts.prompt(0).messages[0]);
         assert_eq!(before[1], Message::text(Role::Assistant, "two words"));
         assert_eq!(history.tokens(&turn(1)), 32);
-        history.add(&turn(1), &trace(&[], Some(FailureKind::RateLimited)), &prompts, 1, true);
-        assert_eq!(history.of(&turn(1)).len(), 2, "the turn may be sent again");
-        history.add(&turn(1), &trace(&[], Some(FailureKind::Stalled)), &prompts, 1, true);
-        assert!(history.of(&turn(2)).is_empty());
+        history.record_turn(&turn(1), &trace(&[], Some(FailureKind::RateLimited)), &prompts, 1, true);
+        assert_eq!(history.messages(&turn(1)).len(), 2, "the turn may be sent again");
+        history.record_turn(&turn(1), &trace(&[], Some(FailureKind::Stalled)), &prompts, 1, true);
+        assert!(history.messages(&turn(2)).is_empty());
     }
 }

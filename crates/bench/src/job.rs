@@ -1,12 +1,12 @@
-//! What the workers of a phase share.
+//! Everything the workers of a phase share.
 //!
-//! It does not know how requests are carried out. Invariant: nothing in it changes while a phase runs but the flags that end it.
+//! Invariant: constant during a phase, but for the flags that stop it.
 
 use crate::Stop;
+use crate::abort::AbortPolicy;
 use crate::bodies::Bodies;
 use crate::config::Limits;
-use crate::money::Money;
-use crate::patience::Patience;
+use crate::cost_limit::CostLimit;
 use crate::plan::PhaseSpec;
 use crate::progress::Progress;
 use http::HeaderMap;
@@ -32,9 +32,9 @@ pub(crate) struct Job {
     /// Number of the first prompt: prompts stay unique across the phases of a run.
     pub first_prompt: u64,
     /// What may be spent, if there is a limit.
-    pub money: Option<Money>,
+    pub cost_limit: Option<CostLimit>,
     pub progress: Arc<Progress>,
-    pub patience: Patience,
+    pub abort: AbortPolicy,
     pub clock: Clock,
     pub stop: Stop,
 }
@@ -42,14 +42,14 @@ pub(crate) struct Job {
 impl Job {
     /// Whether nothing more is to be sent: the run was interrupted or given up.
     pub fn is_over(&self) -> bool {
-        self.stop.is_set() || self.patience.is_over()
+        self.stop.is_set() || self.abort.is_over()
     }
 
     /// Completes when nothing more is to be sent.
     pub async fn over(&self) {
         tokio::select! {
             () = self.stop.wait() => {}
-            () = self.patience.over() => {}
+            () = self.abort.over() => {}
         }
     }
 }

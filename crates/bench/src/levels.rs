@@ -1,6 +1,6 @@
-//! Phases as the levels of a curve: rounds at one load are one level.
+//! Groups phases into the levels of a curve: all rounds at one load are one level.
 //!
-//! It refuses to know how a curve is fitted. Invariant: loads of two kinds give no curve.
+//! Invariant: closed and open loads are never mixed in one curve.
 
 use tokrate_core::Rng;
 use tokrate_meter::PhaseResult;
@@ -14,13 +14,13 @@ pub fn curve_of(phases: &[PhaseResult], seed: u64) -> Option<CurveResult> {
         return None;
     }
     let axis = if closed > 0 { LoadAxis::Concurrency } else { LoadAxis::Rate };
-    let levels = one_level_a_load(phases.iter().map(PhaseResult::load_level));
+    let levels = merge_rounds(phases.iter().map(PhaseResult::load_level));
     (levels.len() > 1).then(|| CurveResult::of(axis, &levels, &Rng::root(seed).child("curve")))
 }
 
 /// Rounds at the same load become one level: numbers and interval ends are averaged, which leaves intervals wider than
 /// those of all requests together would be.
-fn one_level_a_load(rounds: impl Iterator<Item = LoadLevel>) -> Vec<LoadLevel> {
+fn merge_rounds(rounds: impl Iterator<Item = LoadLevel>) -> Vec<LoadLevel> {
     let mut levels: Vec<(LoadLevel, f64)> = Vec::new();
     for round in rounds {
         match levels.iter_mut().find(|(level, _)| level.load == round.load) {
@@ -68,7 +68,7 @@ mod tests {
         };
         let rounds =
             [level(1.0, 10.0, 9.0, 5), level(2.0, 4.0, 3.0, 1), level(1.0, 20.0, 17.0, 7), level(1.0, 60.0, 40.0, 8)];
-        let levels = one_level_a_load(rounds.into_iter());
+        let levels = merge_rounds(rounds.into_iter());
         assert_eq!(levels.len(), 2);
         assert_eq!(levels[0].throughput, Some(Measured { value: 30.0, low: Some(22.0), high: None }));
         assert_eq!((levels[0].requests, levels[0].failures), (20, 3));

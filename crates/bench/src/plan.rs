@@ -1,7 +1,7 @@
-//! When requests start: closed loops, open loops, ramps, traces and sessions as one state machine.
+//! When requests start: closed and open loops, ramps, traces and sessions as one state machine. Time and completions are
+//! passed in.
 //!
-//! It refuses to know sockets, clocks and answers: ticks and completions are told to it. Invariant: an open loop's
-//! due ticks depend on its start, shape and seed alone, never on what happened to earlier requests.
+//! Invariant: due times of an open loop depend on start, shape and seed only, never on earlier responses.
 
 mod arrivals;
 mod backoff;
@@ -11,7 +11,7 @@ mod ramp;
 mod slots;
 
 pub use backoff::{Outcome, Wait, held_back};
-pub use budget::{Budget, Claim};
+pub use budget::{Budget, Reservation};
 pub use load::{Arrivals, Backoff, Load, Think};
 pub use ramp::{Growth, Ramp};
 pub use slots::Turn;
@@ -41,7 +41,7 @@ pub struct PhaseSpec {
     pub extent: Extent,
     /// Requests sent first and kept out of the distributions.
     pub warmup: u64,
-    /// What is done about refusals for the rate.
+    /// Reaction to 429 responses.
     pub backoff: Backoff,
 }
 
@@ -95,13 +95,13 @@ impl Share {
     }
 }
 
-/// The state machine of one worker's share of a phase. Ask [`Plan::poll`] until it waits; tell it every completion.
+/// The state machine of one worker's share of a phase. Call [`Plan::poll`] until it waits; report every completion to it.
 #[derive(Debug)]
 pub struct Plan {
     extent: Extent,
     warmup: u64,
     backoff: Backoff,
-    arriving: Arriving,
+    arrivals_state: ArrivalKind,
     turns: u64,
     share: Share,
     /// Requests taken from the schedule so far, of this share.
@@ -113,7 +113,7 @@ pub struct Plan {
 }
 
 #[derive(Debug)]
-enum Arriving {
+enum ArrivalKind {
     Closed(Slots),
     Open(Open),
 }
@@ -136,16 +136,16 @@ impl Plan {
             Extent::Sessions(sessions) => Some(sessions),
             Extent::Requests(_) | Extent::Duration(_) => None,
         };
-        let arriving = match Slots::of(&spec.load, share, start, &rng, sessions) {
-            Some(slots) => Arriving::Closed(slots),
+        let arrivals_state = match Slots::of(&spec.load, share, start, &rng, sessions) {
+            Some(slots) => ArrivalKind::Closed(slots),
             None => {
                 let mut schedule = Schedule::of(&spec.load, start, rng).expect("a load is closed or open");
                 // Every share walks the whole schedule and takes its own arrivals, so that the arrivals of a run do
                 // not depend on the number of workers.
                 schedule.skip(u64::from(share.worker));
-                let in_flight_limit = share.part_of(u64::from(spec.load.most_in_flight())) as u32;
+                let in_flight_limit = share.part_of(u64::from(spec.load.max_in_flight())) as u32;
                 let held_until = Tick::ZERO;
-                Arriving::Open(Open { schedule, in_flight_limit, forfeited: 0, held_until, withheld: 0 })
+                ArrivalKind::Open(Open { schedule, in_flight_limit, forfeited: 0, held_until, withheld: 0 })
             }
         };
         let extent = match spec.extent {
@@ -162,7 +162,7 @@ impl Plan {
             extent,
             warmup: share.part_of(spec.warmup),
             backoff: spec.backoff,
-            arriving,
+            arrivals_state,
             turns,
             share,
             taken: 0,
@@ -176,17 +176,18 @@ impl Plan {
     /// What to do at `now`. Call again after each [`Step::Start`].
     pub fn poll(&mut self, now: Tick) -> Step {
         loop {
-            let next = match &self.arriving {
-                Arriving::Closed(slots) => slots.first().map(|(since, _)| since),
-                Arriving::Open(open) => open.schedule.next_due(),
+            let next = match &self.arrivals_state {
+                ArrivalKind::Closed(slots) => slots.first().map(|(since, _)| since),
+                ArrivalKind::Open(open) => open.schedule.next_due(),
             };
             let waiting = if self.in_flight == 0 { Step::Finished } else { Step::WaitForCompletion };
             let Some(due_at) = next.filter(|_| !self.stopped) else {
                 return waiting;
             };
             if self.is_over(due_at) {
-                // A slot that waits beyond the end says nothing about those that are busy now.
-                self.stopped |= due_at <= now || self.in_flight == 0 || matches!(self.arriving, Arriving::Open(_));
+                // A slot that waits beyond the end does not affect the busy ones.
+                self.stopped |=
+                    due_at <= now || self.in_flight == 0 || matches!(self.arrivals_state, ArrivalKind::Open(_));
                 return waiting;
             }
             if due_at > now {
@@ -206,12 +207,12 @@ impl Plan {
             _ => outcome,
         };
         let refused = matches!(outcome, Outcome::RateLimited { .. });
-        match &mut self.arriving {
-            Arriving::Closed(slots) => {
+        match &mut self.arrivals_state {
+            ArrivalKind::Closed(slots) => {
                 let wait = self.waits.after(start.slot, now, outcome);
                 slots.release(start.slot, now + wait, refused, outcome == Outcome::Answered);
             }
-            Arriving::Open(open) => {
+            ArrivalKind::Open(open) => {
                 // Several refusals of one moment are one: only what asks for more says more.
                 let news = now >= open.held_until || matches!(outcome, Outcome::RateLimited { retry_after: Some(_) });
                 if news {
@@ -233,16 +234,16 @@ impl Plan {
 
     /// An open loop sends nothing that is due before this: another share was asked to wait.
     pub fn hold_until(&mut self, tick: Tick) {
-        if let Arriving::Open(open) = &mut self.arriving {
+        if let ArrivalKind::Open(open) = &mut self.arrivals_state {
             open.held_until = open.held_until.max(tick);
         }
     }
 
     /// Until when an open loop sends nothing.
     pub fn held_until(&self) -> Option<Tick> {
-        match &self.arriving {
-            Arriving::Open(open) => Some(open.held_until).filter(|until| *until > Tick::ZERO),
-            Arriving::Closed(_) => None,
+        match &self.arrivals_state {
+            ArrivalKind::Open(open) => Some(open.held_until).filter(|until| *until > Tick::ZERO),
+            ArrivalKind::Closed(_) => None,
         }
     }
 
@@ -253,17 +254,17 @@ impl Plan {
 
     /// Arrivals that were due and not sent because too many requests were in flight.
     pub fn forfeited(&self) -> u64 {
-        match &self.arriving {
-            Arriving::Closed(_) => 0,
-            Arriving::Open(open) => open.forfeited,
+        match &self.arrivals_state {
+            ArrivalKind::Closed(_) => 0,
+            ArrivalKind::Open(open) => open.forfeited,
         }
     }
 
     /// Arrivals that were due and not sent because the provider had asked to wait.
     pub fn withheld(&self) -> u64 {
-        match &self.arriving {
-            Arriving::Closed(_) => 0,
-            Arriving::Open(open) => open.withheld,
+        match &self.arrivals_state {
+            ArrivalKind::Closed(_) => 0,
+            ArrivalKind::Open(open) => open.withheld,
         }
     }
 
@@ -279,12 +280,12 @@ impl Plan {
 
     /// The request that will be started next as things stand, unless the phase ends before: lets the driver prepare it.
     pub fn upcoming(&self) -> Start {
-        let (due_at, slot, turn) = match &self.arriving {
-            Arriving::Closed(slots) => {
+        let (due_at, slot, turn) = match &self.arrivals_state {
+            ArrivalKind::Closed(slots) => {
                 let (since, slot) = slots.first().unwrap_or_default();
                 (since, slot, slots.turn(slot))
             }
-            Arriving::Open(open) => (open.schedule.next_due().unwrap_or_default(), 0, None),
+            ArrivalKind::Open(open) => (open.schedule.next_due().unwrap_or_default(), 0, None),
         };
         let index = self.taken * u64::from(self.share.of.max(1)) + u64::from(self.share.worker);
         let prompt = turn.map_or(index, |turn| turn.session * self.turns + u64::from(turn.turn));
@@ -298,9 +299,9 @@ impl Plan {
         if !start.warmup && self.measuring_since.is_none() {
             self.measuring_since = Some(due_at);
         }
-        match &mut self.arriving {
-            Arriving::Closed(slots) => slots.take(),
-            Arriving::Open(open) => {
+        match &mut self.arrivals_state {
+            ArrivalKind::Closed(slots) => slots.take(),
+            ArrivalKind::Open(open) => {
                 open.schedule.skip(u64::from(self.share.of.max(1)));
                 if due_at < open.held_until {
                     open.withheld += 1;

@@ -1,31 +1,31 @@
-//! One request before the load: what refuses it would refuse all of them, and what it took says how long the run will be.
+//! One request before the load: finds permanent errors early, and its duration feeds the forecast.
 //!
-//! It refuses to know levels. Invariant: its prompt is none of the run's, so no cache is warmer for it.
+//! Invariant: its prompt is not one of the run's, so that it warms no prompt cache.
 
+use crate::abort::is_permanent;
 use crate::advice::{Circumstances, advised};
-use crate::forecast::Seen;
-use crate::patience::is_refusal;
+use crate::forecast::ProbeTiming;
 use crate::plan::{Backoff, Extent, Load, PhaseSpec};
 use tokrate_core::{FailureKind, Span};
 use tokrate_meter::{FailureRow, RequestNumbers};
 
-/// What is asked: something that every chat model answers at some length.
+/// The probe's prompt: every chat model answers it at some length.
 pub(crate) const PROMPT: &str = "Count from one to twenty, in words.";
-/// Output tokens that are asked for at most: the fewest that every provider takes (OpenAI's Responses API refuses less).
+/// Output token limit of the probe: the lowest that every provider accepts (OpenAI's Responses API rejects less).
 pub(crate) const OUTPUT_TOKENS: u32 = 16;
-/// So many times a server is asked that fails in a way that may pass.
-pub(crate) const TRIES: u32 = 3;
-/// Time between two of them, unless the provider names one.
-const PAUSE: Span = Span::from_secs(1);
+/// Probes of a server with transient failures.
+pub(crate) const MAX_TRIES: u32 = 3;
+/// Pause between two of them, without `Retry-After`.
+const RETRY_PAUSE: Span = Span::from_secs(1);
 
-/// What is done after an answer or a failure.
+/// What to do after a probe.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Next {
     /// The load may begin.
-    Begin(Option<Seen>),
+    Begin(Option<ProbeTiming>),
     /// Ask again after this time.
     Again(Span),
-    /// There is no use in a load.
+    /// The error is permanent: do not start the load.
     GiveUp(String),
 }
 
@@ -41,16 +41,16 @@ pub(crate) fn spec() -> PhaseSpec {
 
 /// What is done after the `tries`-th probe has ended so. A wait is kept up to `longest_wait`.
 pub(crate) fn next(numbers: &RequestNumbers, tries: u32, longest_wait: Span, with_key: bool) -> Next {
-    let Some(failure) = &numbers.failure else { return Next::Begin(seen(numbers)) };
+    let Some(failure) = &numbers.failure else { return Next::Begin(timing_of(numbers)) };
     match failure.kind {
         // Few tokens that hold no text are an answer, and the user's interrupt is no failure.
         FailureKind::Empty | FailureKind::Cancelled => Next::Begin(None),
-        // Not asked again: a minute is long enough to wait for nothing, and the connection was refused for good.
+        // Not retried: a timeout took long enough, and a refused connection or request is permanent.
         FailureKind::Stalled | FailureKind::TimedOut | FailureKind::Connect | FailureKind::BadRequest => {
             give_up(failure, tries, with_key)
         }
-        kind if is_refusal(kind) || tries >= TRIES => give_up(failure, tries, with_key),
-        _ => match failure.retry_after_ns.map_or(PAUSE, Span::from_nanos) {
+        kind if is_permanent(kind) || tries >= MAX_TRIES => give_up(failure, tries, with_key),
+        _ => match failure.retry_after_ns.map_or(RETRY_PAUSE, Span::from_nanos) {
             wait if wait > longest_wait => Next::GiveUp(format!(
                 "the provider asks to wait {wait} before the first request, longer than --max-wait {longest_wait}: {}",
                 failure.message
@@ -62,22 +62,22 @@ pub(crate) fn next(numbers: &RequestNumbers, tries: u32, longest_wait: Span, wit
 
 fn give_up(failure: &FailureRow, tries: u32, with_key: bool) -> Next {
     let tried = if tries > 1 { format!(", {tries} times") } else { String::new() };
-    let advised = advised(failure.kind, &said(failure), Circumstances { with_key, alone: true });
+    let advised = advised(failure.kind, &failure_text(failure), Circumstances { with_key, alone: true });
     Next::GiveUp(format!("one request before the load failed{tried}: {advised}"))
 }
 
-fn said(failure: &FailureRow) -> String {
+fn failure_text(failure: &FailureRow) -> String {
     match failure.message.as_str() {
         "" => failure.kind.name().replace('_', " "),
         message => message.to_owned(),
     }
 }
 
-fn seen(numbers: &RequestNumbers) -> Option<Seen> {
+fn timing_of(numbers: &RequestNumbers) -> Option<ProbeTiming> {
     let end_to_end = numbers.e2e_ns? as f64 / 1e9;
     let ttft = numbers.ttft_ns.map_or(end_to_end, |ttft| ttft as f64 / 1e9);
     let further = numbers.tokens_reported.unwrap_or(numbers.tokens_std).checked_sub(1).filter(|tokens| *tokens > 0)?;
-    Some(Seen { ttft, per_token: (end_to_end - ttft).max(0.0) / further as f64 })
+    Some(ProbeTiming { ttft, per_token: (end_to_end - ttft).max(0.0) / further as f64 })
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! What a run tells while it goes on, for a display on another thread.
+//! Live counters of a run, for a display on another thread.
 //!
-//! It refuses to know terminals. Invariant: counters only rise within a phase; reading them disturbs nothing.
+//! Invariant: counters only rise within a phase.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -15,16 +15,16 @@ pub struct Progress {
     answered: AtomicU64,
     failed: AtomicU64,
     text_bytes: AtomicU64,
-    /// Texts of answers, to learn how long a token is.
+    /// Sampled answers, for the bytes per token.
     texts: Mutex<Texts>,
-    /// The latest moment until which a provider asked to wait.
+    /// End of the latest backoff wait.
     held_until: Mutex<Option<Instant>>,
 }
 
-/// So many answers tell how long a token is.
-const TEXTS_MOST: usize = 16;
-/// So much of each is looked at (bytes).
-const TEXT_BYTES_MOST: usize = 4096;
+/// Answers sampled to estimate the bytes per token; enough for a display.
+const MAX_TEXTS: usize = 16;
+/// Bytes sampled of each, so that counting them stays cheap.
+const MAX_TEXT_BYTES: usize = 4096;
 
 #[derive(Debug, Default)]
 struct Texts {
@@ -45,7 +45,7 @@ pub struct Snapshot {
     pub failed: u64,
     /// Bytes of output text received.
     pub text_bytes: u64,
-    /// How long somebody still waits because a provider asked for it.
+    /// Remaining backoff time requested by the provider.
     pub held: Option<Duration>,
 }
 
@@ -74,7 +74,7 @@ impl Progress {
         *self.held_until() = None;
     }
 
-    /// A provider asked to wait so long.
+    /// Records a backoff wait requested by the provider.
     pub(crate) fn hold(&self, wait: Span) {
         let until = Instant::now() + wait.as_duration();
         let mut held = self.held_until();
@@ -84,9 +84,9 @@ impl Progress {
     /// Keeps a part of an answer's text.
     pub(crate) fn keep(&self, text: &str) {
         let mut texts = self.texts();
-        if texts.kept < TEXTS_MOST && !text.is_empty() {
+        if texts.kept < MAX_TEXTS && !text.is_empty() {
             texts.kept += 1;
-            texts.uncounted.push(text[..text.floor_char_boundary(TEXT_BYTES_MOST)].to_owned());
+            texts.uncounted.push(text[..text.floor_char_boundary(MAX_TEXT_BYTES)].to_owned());
         }
     }
 

@@ -1,6 +1,6 @@
-//! What requests say: made-up words of an exact length, the lengths of a trace, or prompts out of a file.
+//! Prompts of a run: synthetic text of exact length, lengths from a trace, or prompts from a file.
 //!
-//! It refuses to know dialects and files. Invariant: the n-th prompt of a run is a function of source, seed and n.
+//! Invariant: the n-th prompt is a function of source, seed and n.
 
 mod file;
 mod synthetic;
@@ -95,7 +95,7 @@ impl PromptSource {
             PromptSource::File(file) => {
                 let lengths = || file.prompts().iter().map(|prompt| prompt.input_tokens);
                 let (least, most) = (lengths().min().unwrap_or(0), lengths().max().unwrap_or(0));
-                let pictures = match file.with_pictures() {
+                let pictures = match file.with_images() {
                     0 => String::new(),
                     n => format!(" ({n} with pictures, which are not counted)"),
                 };

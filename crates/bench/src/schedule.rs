@@ -1,8 +1,7 @@
-//! Which phase runs next, given the results so far: a fixed list, levels where the loads that matter are not known well, the
-//! search for the highest load that keeps the objectives, and the protocol of a system load test.
+//! Which phase runs next, given the results so far: a fixed list, refinement, a search for the highest load that meets the
+//! objectives, or a system load test.
 //!
-//! It refuses to run anything. Invariant: the next phase is a function of what was asked for and of the results, so a record
-//! tells why each of its levels is there.
+//! Invariant: the next phase is a function of configuration and results, and the record says why each level was added.
 
 mod search;
 
@@ -14,31 +13,31 @@ use tokrate_meter::curve::{Capacity, CurveResult, FigureStatus, LoadFigure, Load
 use tokrate_meter::{PhaseResult, SearchResult};
 
 /// Levels that the protocol of a system load test runs through first.
-const SYSTEM_FIRST: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
-/// By how much it goes on after them, while throughput rises.
+const SYSTEM_LEVELS: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
+/// Concurrency step after them, while throughput rises.
 const SYSTEM_STEP: u32 = 64;
-/// Without intervals, throughput rises if it grows by this factor.
-const RISE: f64 = 1.02;
-/// Levels nearer than this to each other (as a share) are not told apart.
-const NEAREST: f64 = 0.1;
+/// Without intervals, throughput counts as rising if it grows by this factor.
+const MIN_RISE: f64 = 1.02;
+/// Smallest relative distance between two levels.
+const MIN_LEVEL_DISTANCE: f64 = 0.1;
 
-/// What comes after the listed phases.
+/// How further phases are chosen after the listed ones.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub enum Agenda {
+pub enum ScheduleMode {
     /// Nothing.
     #[default]
     Listed,
-    /// So many further levels at most, where one of the loads of [`Capacity`] is not known well.
+    /// Further levels where one of the loads of [`Capacity`] is uncertain.
     Refine {
         /// Levels that may be added.
-        most: u32,
+        max_levels: u32,
     },
     /// Levels of the first phase's kind until the highest that keeps the objectives is known.
     Search(Search),
     /// Concurrency 1, 2, 4 … 64, then 64 more at a time while throughput rises.
     System {
-        /// Concurrency that is never passed.
-        most: u32,
+        /// Highest concurrency.
+        max_concurrency: u32,
     },
 }
 
@@ -46,48 +45,50 @@ pub enum Agenda {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Schedule {
     listed: Vec<PhaseSpec>,
-    agenda: Agenda,
+    mode: ScheduleMode,
     seed: u64,
 }
 
 /// A phase that is to run.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Next {
+pub struct NextPhase {
     /// The phase.
     pub spec: PhaseSpec,
-    /// Why it was added, if it was not asked for by name.
-    pub why: Option<String>,
+    /// Why it was added, if it was not listed.
+    pub reason: Option<String>,
 }
 
 impl Schedule {
     /// A schedule of these phases; those that are added are like the first but for their level.
-    pub fn new(listed: Vec<PhaseSpec>, agenda: Agenda, seed: u64) -> Schedule {
-        Schedule { listed, agenda, seed }
+    pub fn new(listed: Vec<PhaseSpec>, mode: ScheduleMode, seed: u64) -> Schedule {
+        Schedule { listed, mode, seed }
     }
 
     /// The phase after these results; `None` when the run is over.
-    pub fn next(&self, results: &[PhaseResult]) -> Option<Next> {
+    pub fn next(&self, results: &[PhaseResult]) -> Option<NextPhase> {
         let template = self.listed.first()?;
-        match &self.agenda {
-            Agenda::Search(search) => search.next(template, results),
-            Agenda::System { most } => system(template, *most, results),
-            Agenda::Listed | Agenda::Refine { .. } if results.len() < self.listed.len() => {
-                Some(Next { spec: self.listed[results.len()].clone(), why: None })
+        match &self.mode {
+            ScheduleMode::Search(search) => search.next(template, results),
+            ScheduleMode::System { max_concurrency } => system(template, *max_concurrency, results),
+            ScheduleMode::Listed | ScheduleMode::Refine { .. } if results.len() < self.listed.len() => {
+                Some(NextPhase { spec: self.listed[results.len()].clone(), reason: None })
             }
-            Agenda::Listed => None,
-            Agenda::Refine { most } => {
+            ScheduleMode::Listed => None,
+            ScheduleMode::Refine { max_levels } => {
                 let added = results.len() - self.listed.len();
-                if added < *most as usize { self.refine(template, results) } else { None }
+                if added < *max_levels as usize { self.refine(template, results) } else { None }
             }
         }
     }
 
     /// How many phases there are at least, given the results so far.
     pub fn planned(&self, results: &[PhaseResult]) -> usize {
-        let listed = match &self.agenda {
-            Agenda::Listed | Agenda::Refine { .. } => self.listed.len(),
-            Agenda::System { most } => SYSTEM_FIRST.iter().filter(|level| **level <= *most).count(),
-            Agenda::Search(_) => 0,
+        let listed = match &self.mode {
+            ScheduleMode::Listed | ScheduleMode::Refine { .. } => self.listed.len(),
+            ScheduleMode::System { max_concurrency } => {
+                SYSTEM_LEVELS.iter().filter(|level| **level <= *max_concurrency).count()
+            }
+            ScheduleMode::Search(_) => 0,
         };
         listed.max(results.len() + usize::from(self.next(results).is_some()))
     }
@@ -95,33 +96,33 @@ impl Schedule {
     /// The phases that come after the listed ones at most, those of a search and of a system load test included.
     pub fn added_at_most(&self) -> Vec<PhaseSpec> {
         let Some(template) = self.listed.first() else { return Vec::new() };
-        match &self.agenda {
-            Agenda::Listed => Vec::new(),
-            Agenda::Refine { most } => {
+        match &self.mode {
+            ScheduleMode::Listed => Vec::new(),
+            ScheduleMode::Refine { max_levels } => {
                 let loads = self.listed.iter().map(|spec| spec.load.row().amount());
                 let highest = loads.max_by(f64::total_cmp).and_then(|level| at_level(template, level));
-                highest.map_or_else(Vec::new, |spec| vec![spec; *most as usize])
+                highest.map_or_else(Vec::new, |spec| vec![spec; *max_levels as usize])
             }
-            Agenda::System { most } => {
-                let last = SYSTEM_FIRST[SYSTEM_FIRST.len() - 1];
-                let further = (last + SYSTEM_STEP..=*most).step_by(SYSTEM_STEP as usize);
-                let levels = SYSTEM_FIRST.into_iter().filter(|level| level <= most).chain(further);
+            ScheduleMode::System { max_concurrency } => {
+                let last = SYSTEM_LEVELS[SYSTEM_LEVELS.len() - 1];
+                let further = (last + SYSTEM_STEP..=*max_concurrency).step_by(SYSTEM_STEP as usize);
+                let levels = SYSTEM_LEVELS.into_iter().filter(|level| level <= max_concurrency).chain(further);
                 levels.filter_map(|level| at_level(template, f64::from(level))).collect()
             }
-            Agenda::Search(search) => search.phases_at_most(template),
+            ScheduleMode::Search(search) => search.phases_at_most(template),
         }
     }
 
     /// What a search has found so far.
     pub fn found(&self, results: &[PhaseResult]) -> Option<SearchResult> {
-        match &self.agenda {
-            Agenda::Search(search) => Some(search.found(self.listed.first()?, results)),
+        match &self.mode {
+            ScheduleMode::Search(search) => Some(search.found(self.listed.first()?, results)),
             _ => None,
         }
     }
 
-    /// A level between two others, where a load that matters is known worst.
-    fn refine(&self, template: &PhaseSpec, results: &[PhaseResult]) -> Option<Next> {
+    /// A level between two others, where a capacity load is most uncertain.
+    fn refine(&self, template: &PhaseSpec, results: &[PhaseResult]) -> Option<NextPhase> {
         let first = results.first()?;
         let mut levels: Vec<LoadLevel> = results.iter().map(PhaseResult::load_level).collect();
         levels.sort_by(|a, b| a.load.total_cmp(&b.load));
@@ -145,11 +146,11 @@ impl Schedule {
         };
         let level = between(template, pair.0, pair.1)?;
         let why = format!("level {level} was added between {} and {}: {reason}", pair.0, pair.1);
-        Some(Next { spec: at_level(template, level)?, why: Some(why) })
+        Some(NextPhase { spec: at_level(template, level)?, reason: Some(why) })
     }
 }
 
-/// The loads that are known to lie between two others only, or to be where requests are refused; the widest first.
+/// The capacity loads without a narrow interval; the widest first.
 fn open_figures(capacity: &Capacity) -> Vec<(&'static str, f64, f64)> {
     let figures: [(&'static str, &LoadFigure); 3] = [
         ("requests begin to wait", &capacity.waits),
@@ -173,21 +174,21 @@ fn steepest(levels: &[LoadLevel]) -> Option<(f64, f64)> {
 }
 
 /// The protocol of a system load test.
-fn system(template: &PhaseSpec, most: u32, results: &[PhaseResult]) -> Option<Next> {
-    let level = match SYSTEM_FIRST.get(results.len()) {
+fn system(template: &PhaseSpec, most: u32, results: &[PhaseResult]) -> Option<NextPhase> {
+    let level = match SYSTEM_LEVELS.get(results.len()) {
         Some(&level) => {
-            return (level <= most).then_some(Next { spec: at_level(template, f64::from(level))?, why: None });
+            return (level <= most).then_some(NextPhase { spec: at_level(template, f64::from(level))?, reason: None });
         }
-        None => SYSTEM_FIRST[6] + SYSTEM_STEP * (results.len() - SYSTEM_FIRST.len() + 1) as u32,
+        None => SYSTEM_LEVELS[6] + SYSTEM_STEP * (results.len() - SYSTEM_LEVELS.len() + 1) as u32,
     };
     let [.., before, last] = results else { return None };
     if level > most {
         return None;
     }
     let why = rise(&before.load_level(), &last.load_level())?;
-    Some(Next {
+    Some(NextPhase {
         spec: at_level(template, f64::from(level))?,
-        why: Some(format!("concurrency {level} was added: {why}")),
+        reason: Some(format!("concurrency {level} was added: {why}")),
     })
 }
 
@@ -196,7 +197,7 @@ fn rise(before: &LoadLevel, last: &LoadLevel) -> Option<String> {
     let (a, b) = (before.throughput?, last.throughput?);
     let rises = match (a.high, b.low) {
         (Some(high), Some(low)) => low > high,
-        _ => b.value > a.value * RISE,
+        _ => b.value > a.value * MIN_RISE,
     };
     rises.then(|| {
         format!(
@@ -208,7 +209,7 @@ fn rise(before: &LoadLevel, last: &LoadLevel) -> Option<String> {
 
 /// A level between two; `None` if they are next to each other.
 fn between(template: &PhaseSpec, low: f64, high: f64) -> Option<f64> {
-    if (high - low) / high <= NEAREST {
+    if (high - low) / high <= MIN_LEVEL_DISTANCE {
         return None;
     }
     let middle = (low * high).sqrt();

@@ -1,20 +1,19 @@
-//! Reads a server's metrics before and after a phase.
+//! Reads a server's metrics page before and after a phase. A page that cannot be read is a note, not an error.
 //!
-//! It refuses to fail: what cannot be read is a note. Invariant: nothing is asked while a phase runs, and the page is asked
-//! for with GET and nothing else.
+//! Invariant: nothing is requested during a phase, and requests are GET only.
 
 use crate::config::ServerMetrics;
 use http::HeaderMap;
 use std::time::Duration;
 use tokrate_core::Span;
 use tokrate_meter::RequestNumbers;
-use tokrate_meter::server_metrics::{ClientSide, Exposition, Family, Reading, ServerTruth};
+use tokrate_meter::server_metrics::{ClientTotals, Exposition, Family, MetricsSnapshot, ServerReport};
 use tokrate_net::{Client, ClientConfig, Clock, Limits};
 
 const LIMITS: Limits = Limits { idle: Span::from_secs(2), total: Span::from_secs(5), max_body_bytes: 16 * 1024 * 1024 };
-/// Engines count a request a little after its last byte; so often the page is read again until all are counted.
-const READ_AGAIN_MOST: u32 = 5;
-const READ_AGAIN_AFTER: Duration = Duration::from_millis(100);
+/// Engines count a request slightly after its last byte, so the page is read again until all are counted.
+const MAX_RETRIES: u32 = 5;
+const RETRY_AFTER: Duration = Duration::from_millis(100);
 
 /// The page of one server.
 pub(crate) struct Scraper {
@@ -25,7 +24,7 @@ pub(crate) struct Scraper {
     /// Whether answers are streamed; the first token of one that is not comes with the last.
     streaming: bool,
     clock: Clock,
-    /// Why the page could not be read, told once.
+    /// Why the page could not be read.
     pub note: Option<String>,
 }
 
@@ -49,29 +48,29 @@ impl Scraper {
     }
 
     /// What the server counted since `before`, beside what these requests say.
-    pub fn truth_since(&mut self, before: &Exposition, rows: &[RequestNumbers]) -> Option<ServerTruth> {
-        let mut client = ClientSide::of(rows);
+    pub fn report_since(&mut self, before: &Exposition, rows: &[RequestNumbers]) -> Option<ServerReport> {
+        let mut client = ClientTotals::of(rows);
         if !self.streaming {
             (client.ttft_mean_ms, client.ttft_p50_ms) = (None, None);
         }
-        for _ in 0..READ_AGAIN_MOST {
+        for _ in 0..MAX_RETRIES {
             let truth = self.truth(before, &client)?;
             if counts_all(&truth) {
                 return Some(truth);
             }
-            std::thread::sleep(READ_AGAIN_AFTER);
+            std::thread::sleep(RETRY_AFTER);
         }
         self.truth(before, &client)
     }
 
-    fn truth(&mut self, before: &Exposition, client: &ClientSide) -> Option<ServerTruth> {
+    fn truth(&mut self, before: &Exposition, client: &ClientTotals) -> Option<ServerReport> {
         let after = self.page()?;
         let family = self.metrics.family.as_deref().and_then(Family::by_name);
-        let reading = Reading::of(&after, family, &self.model)?;
-        // A server that has not answered anything yet may publish nothing yet.
+        let reading = MetricsSnapshot::of(&after, family, &self.model)?;
+        // A server may publish its metrics only after the first request.
         let empty = Exposition::default();
-        let earlier = Reading::of(before, family, &self.model).unwrap_or_else(|| reading.before_anything(&empty));
-        Some(ServerTruth::between(&self.url(), &earlier, &reading, client.clone()))
+        let earlier = MetricsSnapshot::of(before, family, &self.model).unwrap_or_else(|| reading.zeroed(&empty));
+        Some(ServerReport::between(&self.url(), &earlier, &reading, client.clone()))
     }
 
     fn read(&self) -> Result<Exposition, String> {
@@ -83,8 +82,8 @@ impl Scraper {
         }
         let page = Exposition::parse(&answer.body);
         let family = self.metrics.family.as_deref().and_then(Family::by_name);
-        let known = Reading::of(&page, family, &self.model).is_some();
-        // A page of other metrics may be that of an engine that has not answered anything yet.
+        let known = MetricsSnapshot::of(&page, family, &self.model).is_some();
+        // A page without known metrics may be that of an engine before its first request.
         if known || !page.samples.is_empty() { Ok(page) } else { Err(format!("{} holds no metrics", self.url())) }
     }
 
@@ -95,7 +94,7 @@ impl Scraper {
 }
 
 /// Whether the server has counted everything that the client saw.
-fn counts_all(truth: &ServerTruth) -> bool {
+fn counts_all(truth: &ServerReport) -> bool {
     let requests = truth.requests.is_none_or(|requests| requests >= truth.client.answered);
     let tokens = truth.output_tokens.zip(truth.client.output_tokens).is_none_or(|(server, client)| server >= client);
     requests && tokens

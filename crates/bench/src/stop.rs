@@ -1,15 +1,15 @@
-//! The wish to end a run early, carried across threads and runtimes.
+//! Stop signal of a run, shared by threads and runtimes.
 //!
-//! It refuses to know signals. Invariant: once set it stays set, and everyone who waits is told.
+//! Invariant: once set it stays set, and all waiters wake.
 
 use std::time::Duration;
 use tokio::sync::watch;
 use tokrate_core::Span;
 
-/// How often a thread that waits looks whether the run is to end.
+/// Polling interval of a blocking wait; short enough for a user's interrupt.
 const STEP: Duration = Duration::from_millis(50);
 
-/// A switch that can be set once and waited for.
+/// A stop flag that can be set once and awaited.
 #[derive(Clone, Debug)]
 pub struct Stop {
     sender: std::sync::Arc<watch::Sender<bool>>,
@@ -22,7 +22,7 @@ impl Default for Stop {
 }
 
 impl Stop {
-    /// Ends the run: nothing more is started, what is in flight is cancelled and kept as far as it came.
+    /// Ends the run: nothing more is started, requests in flight are cancelled and kept as far as they got.
     pub fn set(&self) {
         self.sender.send_replace(true);
     }
@@ -35,7 +35,7 @@ impl Stop {
     /// Returns when the run is to end or the time is over.
     pub fn wait_blocking(&self, time: Span) {
         let until = std::time::Instant::now() + time.as_duration();
-        // Looked at often enough for a user who wants to end.
+        // Polled, so that an interrupt is noticed.
         while !self.is_set() && std::time::Instant::now() < until {
             std::thread::sleep(STEP.min(until.saturating_duration_since(std::time::Instant::now())));
         }

@@ -1,7 +1,7 @@
-//! Recorded traces of requests: when each came and how long it was, read from three published layouts.
+//! Recorded request traces: arrival times and lengths, in three published formats.
 //!
-//! It refuses to know where the text was read from. Invariant: times count from the first request and never fall; a line
-//! that is not understood is refused with its place, never skipped.
+//! Invariant: times count from the first request and never fall; a line that cannot be parsed is an error with its
+//! position, never skipped.
 //!
 //! Layouts, recognised by their columns:
 //! - Mooncake (kvcache-ai/Mooncake, FAST25-release): JSON Lines with `timestamp` in ms, `input_length`, `output_length`, and
@@ -21,7 +21,7 @@ use tokrate_core::Span;
 /// Tokens of a block of the Mooncake layout.
 pub const BLOCK_TOKENS: u32 = 512;
 /// Longer prompts and answers than this are mistakes.
-const TOKENS_MOST: u32 = 10_000_000;
+const MAX_TOKENS: u32 = 10_000_000;
 
 /// The layout of a trace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -144,7 +144,7 @@ fn mooncake(content: &str, limit: usize) -> Result<Vec<Row>, BadInput> {
             serde_json::from_str(line).map_err(|error| BadInput::json(number, &error, EXPECTED))?;
         let place = |field: &str| line.find(field).map_or(1, |at| line[..at].chars().count() + 1);
         let tokens = |field: &str, value: u64| {
-            u32::try_from(value).ok().filter(|value| (1..=TOKENS_MOST).contains(value)).ok_or_else(|| {
+            u32::try_from(value).ok().filter(|value| (1..=MAX_TOKENS).contains(value)).ok_or_else(|| {
                 BadInput::at(number, place(field), format!("{field} between 1 and 10,000,000, and it is {value}"))
             })
         };
@@ -177,7 +177,7 @@ fn mooncake(content: &str, limit: usize) -> Result<Vec<Row>, BadInput> {
 fn tokens_of(text: &str, line: usize, column: usize, name: &str) -> Result<u32, BadInput> {
     // Some exports write whole numbers with a decimal point.
     let whole = text.trim().strip_suffix(".0").unwrap_or(text.trim());
-    whole.parse().ok().filter(|tokens: &u32| *tokens <= TOKENS_MOST).ok_or_else(|| {
+    whole.parse().ok().filter(|tokens: &u32| *tokens <= MAX_TOKENS).ok_or_else(|| {
         BadInput::at(line, column, format!("{name}, a whole number up to 10,000,000; there is {}", shown(text)))
     })
 }

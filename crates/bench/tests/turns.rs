@@ -1,27 +1,27 @@
-//! Several targets in one run: they take turns, each keeps its own record, and the page shows them side by side.
+//! Several targets in one run: they alternate, each has its own record, and the report shows them side by side.
 
 use std::sync::Arc;
 use tokrate_bench::forecast::Forecast;
 use tokrate_bench::plan::{Backoff, Extent, Load, PhaseSpec};
 use tokrate_bench::prompts::{PromptSource, PromptSpec};
 use tokrate_bench::report::{Samples, Subject, comparison_html};
-use tokrate_bench::schedule::Agenda;
+use tokrate_bench::schedule::ScheduleMode;
 use tokrate_bench::{
     Calibration, Config, Embedded, Limits, Observer, Place, Progress, RequestOptions, Stop, Target, run,
 };
 use tokrate_core::Span;
-use tokrate_meter::scorecard::unlike_conditions;
+use tokrate_meter::scorecard::differing_conditions;
 use tokrate_meter::{Record, RequestNumbers, Status};
 use tokrate_net::Clock;
 use tokrate_sim::{Faults, Law};
 
 #[derive(Default)]
-struct Heard {
+struct RowCollector {
     started: Vec<(usize, usize)>,
     samples: [Samples; 2],
 }
 
-impl Observer for Heard {
+impl Observer for RowCollector {
     fn probing(&mut self, _: usize) {
         unreachable!("the embedded engine is not asked before");
     }
@@ -66,7 +66,7 @@ fn config(speed: f64) -> Config {
         },
         prompts: PromptSource::Synthetic(PromptSpec { input_tokens: 30, shared_prefix_tokens: 0 }),
         max_cost_usd: None,
-        agenda: Agenda::Listed,
+        schedule_mode: ScheduleMode::Listed,
         limits: Limits {
             connect: Span::from_secs(5),
             idle: Span::from_secs(10),
@@ -89,11 +89,11 @@ fn config(speed: f64) -> Config {
 
 #[test]
 fn two_targets_take_turns_and_share_a_page() {
-    let mut heard = Heard::default();
+    let mut collector = RowCollector::default();
     // Answers of 55 and of 405 ms, so that no stumble of the machine makes them alike.
     let configs = [config(800.0), config(100.0)];
-    let records = run(&configs, Clock::monotonic(), &Stop::default(), &mut heard).expect("both ran");
-    assert_eq!(heard.started, [(0, 0), (1, 0), (1, 1), (0, 1), (0, 2), (1, 2), (1, 3), (0, 3)], "A-B-B-A");
+    let records = run(&configs, Clock::monotonic(), &Stop::default(), &mut collector).expect("both ran");
+    assert_eq!(collector.started, [(0, 0), (1, 0), (1, 1), (0, 1), (0, 2), (1, 2), (1, 3), (0, 3)], "A-B-B-A");
     let began = |target: usize, phase: usize| records[target].phases[phase].started_at_ns;
     assert!(began(0, 0) < began(1, 0) && began(1, 0) < began(1, 1) && began(1, 1) < began(0, 1), "one after the other");
     let names: Vec<&str> = records[0].phases.iter().map(|phase| phase.name.as_str()).collect();
@@ -103,11 +103,11 @@ fn two_targets_take_turns_and_share_a_page() {
     let e2e = |record: &Record| record.phases[0].e2e.p50.nearest_rank().expect("measured");
     assert!(1.5 * e2e(&records[0]) < e2e(&records[1]), "each record is its own target's");
 
-    assert!(unlike_conditions(&[&records[0], &records[1]]).is_empty(), "only the endpoints differ");
+    assert!(differing_conditions(&[&records[0], &records[1]]).is_empty(), "only the endpoints differ");
     let subjects = [("fast <one>", 0), ("slow one", 1)].map(|(name, place)| Subject {
         name,
         record: &records[place],
-        samples: &heard.samples[place],
+        samples: &collector.samples[place],
     });
     let page = comparison_html(&subjects, Vec::new());
     for said in ["fast &lt;one&gt;, slow one: how fast they answer", "<h4>c = 3</h4>", "Where the targets differ"] {

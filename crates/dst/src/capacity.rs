@@ -8,7 +8,7 @@ use crate::scenarios::Scenario;
 use crate::world::run;
 use tokrate_bench::curve_of;
 use tokrate_bench::plan::{Backoff, Extent, Load, PhaseSpec};
-use tokrate_bench::schedule::{Agenda, Schedule};
+use tokrate_bench::schedule::{Schedule, ScheduleMode};
 use tokrate_core::{Rng, Span};
 use tokrate_meter::PhaseResult;
 use tokrate_meter::curve::{CurveResult, FigureStatus, LoadFigure, LoadLevel};
@@ -145,7 +145,7 @@ impl Sweep {
     /// If the levels make no curve.
     pub fn run(&self) -> CurveResult {
         let listed = self.levels.iter().map(|level| phase(*level)).collect();
-        let schedule = Schedule::new(listed, Agenda::Refine { most: ADDED }, self.scenario.seed);
+        let schedule = Schedule::new(listed, ScheduleMode::Refine { max_levels: ADDED }, self.scenario.seed);
         let mut results: Vec<PhaseResult> = Vec::new();
         while let Some(next) = schedule.next(&results) {
             let seed = Rng::root(self.scenario.seed).nth(results.len() as u64).next_u64();

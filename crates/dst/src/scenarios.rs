@@ -108,7 +108,7 @@ impl Scenario {
     pub fn swarm(seed: u64) -> Scenario {
         let mut rng = Rng::root(seed).child("swarm");
         let spec = draw_spec(&mut rng);
-        let most_workers = spec.load.most_in_flight();
+        let most_workers = spec.load.max_in_flight();
         let workers = if rng.chance(0.3) { 1 + rng.below(u64::from(most_workers.min(4))) as u32 } else { 1 };
         let stop_after = Span::from_millis(rng.below(3_000));
         Scenario {
@@ -150,7 +150,7 @@ impl Scenario {
             (spec.extent, spec.warmup) = (extent, 0);
         }
         spec.backoff = if rng.chance(0.6) { Backoff::Obey } else { Backoff::Ignore };
-        scenario.workers = scenario.workers.min(scenario.spec.load.most_in_flight());
+        scenario.workers = scenario.workers.min(scenario.spec.load.max_in_flight());
         if rng.chance(0.3) {
             scenario.faults.rate_limited = rng.unit() * 0.4;
         }

@@ -1,7 +1,7 @@
-//! What metering a stream costs while it is passed on: `cargo run --release -p tokrate-meter --example live`.
+//! Cost of metering a stream while it is forwarded: `cargo run --release -p tokrate-meter --example live`.
 //!
-//! It refuses to know sockets. Printed is the time of one `on` with one text event of a token, with and without counting
-//! tokens, and of the meter that keeps everything.
+//! Prints the time of one `on` call with one text event of one token, with and without token counting, and of the meter
+//! that keeps the text.
 
 #![allow(clippy::print_stdout, reason = "examples print what they measure")]
 

@@ -1,22 +1,22 @@
-//! Demands on a whole phase, such as `ttft_ms.p95 < 500 @ concurrency 10`.
+//! Assertions on a phase, such as `ttft_ms.p95 < 500 @ concurrency 10`.
 //!
-//! It refuses to know who asked and what an exit code is. Invariant: what cannot be stated is not met, and the outcome says
-//! why: a percentile of too few samples, a number that the phase does not have, a load that was not run.
+//! Invariant: an assertion whose value is missing is not met, and the outcome says why: too few samples, no such value,
+//! load not run.
 
-mod look_up;
+mod lookup;
 mod spelling;
 
-pub(crate) use spelling::respelt;
+pub(crate) use spelling::canonical_spelling;
 
 use crate::expression::{Cursor, ExpressionError, Relation, is_speed_unit, milliseconds_in, suggestion};
 use crate::metric::{Metric, MetricUnit};
 use crate::run::{Load, PhaseResult};
-use look_up::{Found, Subject, subject_of};
+use lookup::{Lookup, Subject, subject_of};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use tokrate_stats::Level;
 
-/// One demand.
+/// One assertion.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Assertion {
     subject: Subject,
@@ -24,28 +24,28 @@ pub struct Assertion {
     relation: Relation,
     /// In the subject's unit; a share is 0 to 1.
     bound: f64,
-    place: Place,
+    place: LoadFilter,
 }
 
-/// Which phases a demand is for.
+/// Which phases an assertion applies to.
 #[derive(Clone, Copy, PartialEq, Debug)]
-enum Place {
-    Everywhere,
+enum LoadFilter {
+    Any,
     Concurrency(u32),
     Rate(f64),
 }
 
-/// How a demand came out in one phase.
+/// Outcome of an assertion in one phase.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct AssertionOutcome {
-    /// The demand, as it was understood.
+    /// The assertion, as parsed.
     pub assertion: String,
     /// Name of the phase; absent if no phase has the load that it names.
     pub phase: Option<String>,
     /// Whether it is met.
     pub status: AssertionStatus,
-    /// The number that was held against the bound, in `unit`.
+    /// The value compared with the bound, in `unit`.
     pub value: Option<f64>,
     /// Unit of the value and the bound: `ms`, `tok/s`, `1/s`, or empty for counts and shares.
     pub unit: String,
@@ -53,7 +53,7 @@ pub struct AssertionOutcome {
     pub detail: String,
 }
 
-/// How a demand came out. Only [`AssertionStatus::Met`] is good.
+/// Outcome of an assertion. Only [`AssertionStatus::Met`] is a pass.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -81,21 +81,21 @@ impl AssertionStatus {
 }
 
 impl Assertion {
-    /// Reads a demand: `METRIC.STATISTIC RELATION NUMBER [UNIT] [@ concurrency N | @ rate R]`.
+    /// Parses an assertion: `METRIC.STATISTIC RELATION NUMBER [UNIT] [@ concurrency N | @ rate R]`.
     ///
     /// Times are those of the record, with or without their unit (`ttft_ms.p95 < 500`, `ttft.p95 < 0.5s`); speeds have no
     /// percentiles but `median`, `slowest_5_percent` and `slowest_1_percent`; shares may be written in per cent. Without a
-    /// load the demand is one on every phase. `ttft_p95`, `p95_ttft_ms` and `p95(ttft)` are read as `ttft.p95`.
+    /// load the assertion applies to every phase. `ttft_p95`, `p95_ttft_ms` and `p95(ttft)` are read as `ttft.p95`.
     ///
     /// # Errors
     /// The column, what was expected there, and the nearest known name.
     pub fn parse(text: &str) -> Result<Assertion, ExpressionError> {
         let example = |error: ExpressionError| {
-            let example = look_up::example_like(&error.text);
+            let example = lookup::example_for(&error.text);
             error.with_example(example)
         };
         let left = text.find(['<', '>', '≤', '≥']).unwrap_or(text.len());
-        let Some(plain) = respelt(&text[..left]).filter(|_| left < text.len()) else {
+        let Some(plain) = canonical_spelling(&text[..left]).filter(|_| left < text.len()) else {
             return read(text).map_err(example);
         };
         read(&format!("{plain} {}", &text[left..])).map_err(|error| {
@@ -106,7 +106,7 @@ impl Assertion {
         })
     }
 
-    /// Holds the demand against every phase that it is for; never empty.
+    /// Checks every phase that the assertion applies to; never empty.
     pub fn judge(&self, phases: &[PhaseResult]) -> Vec<AssertionOutcome> {
         let outcomes: Vec<AssertionOutcome> =
             phases.iter().filter(|phase| self.is_for_load(phase.load)).map(|phase| self.judge_phase(phase)).collect();
@@ -129,7 +129,7 @@ impl Assertion {
     /// The fewest requests of a phase from which the number can be stated; `None` for what does not depend on how many there are,
     /// or is not one for each request.
     pub fn requests_needed(&self) -> Option<u64> {
-        self.subject.floor_of(self.statistic)
+        self.subject.min_requests(self.statistic)
     }
 
     /// The metric of single requests that it is about, if it is.
@@ -140,9 +140,9 @@ impl Assertion {
     /// Whether it is for phases of this load.
     pub fn is_for_load(&self, load: Load) -> bool {
         match (self.place, load) {
-            (Place::Everywhere, _) => true,
-            (Place::Concurrency(wanted), Load::Closed { concurrency }) => wanted == concurrency,
-            (Place::Rate(wanted), Load::Open { rate, .. }) => (wanted - rate).abs() <= 1e-9 * wanted.abs(),
+            (LoadFilter::Any, _) => true,
+            (LoadFilter::Concurrency(wanted), Load::Closed { concurrency }) => wanted == concurrency,
+            (LoadFilter::Rate(wanted), Load::Open { rate, .. }) => (wanted - rate).abs() <= 1e-9 * wanted.abs(),
             _ => false,
         }
     }
@@ -150,11 +150,13 @@ impl Assertion {
     /// Whether it is for some load from `low` to `high`, two of the same kind.
     pub fn is_for_load_between(&self, low: Load, high: Load) -> bool {
         match (self.place, low, high) {
-            (Place::Everywhere, ..) => true,
-            (Place::Concurrency(wanted), Load::Closed { concurrency: low }, Load::Closed { concurrency: high }) => {
-                (low..=high).contains(&wanted)
-            }
-            (Place::Rate(wanted), Load::Open { rate: low, .. }, Load::Open { rate: high, .. }) => {
+            (LoadFilter::Any, ..) => true,
+            (
+                LoadFilter::Concurrency(wanted),
+                Load::Closed { concurrency: low },
+                Load::Closed { concurrency: high },
+            ) => (low..=high).contains(&wanted),
+            (LoadFilter::Rate(wanted), Load::Open { rate: low, .. }, Load::Open { rate: high, .. }) => {
                 (low..=high).contains(&wanted)
             }
             _ => false,
@@ -172,20 +174,20 @@ impl Assertion {
 
     fn judge_phase(&self, phase: &PhaseResult) -> AssertionOutcome {
         let (status, value, detail) = match self.subject.find(self.statistic, phase) {
-            Found::Value(value) => {
+            Lookup::Value(value) => {
                 let met = self.relation.holds(value, self.bound);
                 let status = if met { AssertionStatus::Met } else { AssertionStatus::Missed };
                 (status, Some(value), self.unit().shown(value))
             }
-            Found::Infinite => {
+            Lookup::Infinite => {
                 let detail = "infinite: failed requests count as never answered";
                 (AssertionStatus::Missed, None, detail.to_owned())
             }
-            Found::TooFew { n, floor } => {
+            Lookup::TooFew { n, floor } => {
                 let detail = format!("not enough samples (n = {n}), needs {floor}");
                 (AssertionStatus::NotEnoughSamples, None, detail)
             }
-            Found::Nothing(reason) => (AssertionStatus::NotMeasured, None, reason),
+            Lookup::Missing(reason) => (AssertionStatus::NotMeasured, None, reason),
         };
         AssertionOutcome {
             assertion: self.to_string(),
@@ -204,26 +206,28 @@ impl fmt::Display for Assertion {
         let (subject, statistic) = (self.subject.name(), self.statistic);
         write!(formatter, "{subject}{unit}.{statistic} {} {}", self.relation.symbol(), self.bound)?;
         match self.place {
-            Place::Everywhere => Ok(()),
-            Place::Concurrency(concurrency) => write!(formatter, " @ concurrency {concurrency}"),
-            Place::Rate(rate) => write!(formatter, " @ rate {rate}"),
+            LoadFilter::Any => Ok(()),
+            LoadFilter::Concurrency(concurrency) => write!(formatter, " @ concurrency {concurrency}"),
+            LoadFilter::Rate(rate) => write!(formatter, " @ rate {rate}"),
         }
     }
 }
 
 fn read(text: &str) -> Result<Assertion, ExpressionError> {
     let mut cursor = Cursor::new(text);
-    let (subject, statistic, named_unit) = left_side(&mut cursor)?;
+    let (subject, statistic, named_unit) = metric_and_statistic(&mut cursor)?;
     let relation = cursor.relation()?;
     let number = cursor.number()?;
     let bound = number * unit_factor(&mut cursor, subject.unit_of(statistic), named_unit)?;
-    let place = place(&mut cursor)?;
+    let place = load_filter(&mut cursor)?;
     cursor.end("@ and a load, or the end")?;
     Ok(Assertion { subject, statistic, relation, bound, place })
 }
 
 /// The metric and its statistic, with the unit that may hang on the metric's name.
-fn left_side<'t>(cursor: &mut Cursor<'t>) -> Result<(Subject, &'static str, Option<&'t str>), ExpressionError> {
+fn metric_and_statistic<'t>(
+    cursor: &mut Cursor<'t>,
+) -> Result<(Subject, &'static str, Option<&'t str>), ExpressionError> {
     let at = cursor.here();
     let word = cursor.word(&['.']);
     let Some((name, statistic)) = word.split_once('.') else {
@@ -248,7 +252,7 @@ fn left_side<'t>(cursor: &mut Cursor<'t>) -> Result<(Subject, &'static str, Opti
     };
     let Some(subject) = subject else {
         let plain = name.rsplit_once('_').filter(|(_, unit)| milliseconds_in(unit).is_some()).map_or(name, |it| it.0);
-        let near = suggestion(plain, &look_up::subject_names().iter().map(String::as_str).collect::<Vec<&str>>());
+        let near = suggestion(plain, &lookup::subject_names().iter().map(String::as_str).collect::<Vec<&str>>());
         let message = format!("`{name}` is no metric of a phase{near}");
         return Err(cursor.error(at, message));
     };
@@ -300,9 +304,9 @@ fn unit_factor(cursor: &mut Cursor<'_>, wanted: MetricUnit, named: Option<&str>)
     }
 }
 
-fn place(cursor: &mut Cursor<'_>) -> Result<Place, ExpressionError> {
+fn load_filter(cursor: &mut Cursor<'_>) -> Result<LoadFilter, ExpressionError> {
     if cursor.is_over() || !cursor.take('@') {
-        return Ok(Place::Everywhere);
+        return Ok(LoadFilter::Any);
     }
     let at = cursor.here();
     let word = cursor.word(&[]);
@@ -311,12 +315,12 @@ fn place(cursor: &mut Cursor<'_>) -> Result<Place, ExpressionError> {
             let at = cursor.here();
             let number = cursor.number()?;
             if number.fract() == 0.0 && (1.0..=f64::from(u32::MAX)).contains(&number) {
-                Ok(Place::Concurrency(number as u32))
+                Ok(LoadFilter::Concurrency(number as u32))
             } else {
                 Err(cursor.error(at, "a concurrency is a whole number from 1 on".to_owned()))
             }
         }
-        "rate" => Ok(Place::Rate(cursor.number()?)),
+        "rate" => Ok(LoadFilter::Rate(cursor.number()?)),
         _ => {
             let message = format!("expected a load, `concurrency 10` or `rate 5`{}", cursor.found(at));
             Err(cursor.error(at, message))

@@ -1,17 +1,16 @@
-//! One attempt of one call through a gateway: a row of the throughput log, numbers with their conditions.
+//! One upstream attempt of a gateway call: a row of the throughput log. It holds no text of prompts or answers.
 //!
-//! It refuses to know prompts and answers: no text of either is in it. Invariant: every attempt that was begun becomes
-//! exactly one of these, however it ended; what could not be measured is absent, never 0.
+//! Invariant: every attempt becomes exactly one row, however it ended; what could not be measured is absent, never 0.
 
 use crate::live::{GapSketch, LiveNumbers};
 use crate::names;
 use serde::{Deserialize, Serialize};
 use tokrate_core::{FailureKind, FinishReason, is_one_line, one_line};
 
-/// Longest text of a row (bytes): names of models and lanes have fewer than a hundred, and a provider may say anything.
-pub const TEXT_BYTES_MOST: usize = 256;
+/// Longest text of a row (bytes): names of models and lanes have fewer than a hundred, and provider texts are untrusted.
+pub const MAX_TEXT_BYTES: usize = 256;
 
-/// Why an attempt was begun.
+/// Why an attempt was started.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -19,11 +18,11 @@ pub enum AttemptRole {
     /// The call's first.
     #[default]
     First,
-    /// One before it had failed.
+    /// An earlier one failed.
     Failover,
-    /// One before it was slow.
+    /// An earlier one was slow.
     Hedge,
-    /// Begun together with the first.
+    /// Started together with the first.
     Race,
 }
 
@@ -32,14 +31,14 @@ pub enum AttemptRole {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum AttemptEnd {
-    /// Its answer was given to the client, whole.
+    /// Its whole answer was forwarded to the client.
     #[default]
     Answered,
-    /// It failed; `failure` says how. If `won`, the client had seen its beginning.
+    /// It failed; `failure` says how. If `won`, part of its answer had reached the client.
     Failed,
-    /// Another attempt of the call won; this one was given up or read to its end in the background.
+    /// Another attempt of the call won; this one was cancelled or drained in the background.
     Lost,
-    /// The client went away first.
+    /// The client disconnected first.
     Abandoned,
 }
 
@@ -67,16 +66,16 @@ pub struct Attempt {
     pub call: String,
     /// Place among the call's attempts, from 0.
     pub attempt: u32,
-    /// Why it was begun.
+    /// Why it was started.
     pub role: AttemptRole,
     /// How it ended.
     pub end: AttemptEnd,
-    /// Whether its bytes were given to the client.
+    /// Whether its bytes were forwarded to the client.
     pub won: bool,
-    /// Wall time at which it was begun (ms since 1970).
+    /// Wall time of its start (ms since 1970).
     pub started_unix_ms: u64,
 
-    /// Name of the virtual key that was shown; absent if none is needed.
+    /// Name of the client's virtual key; absent if none is needed.
     pub key: Option<String>,
     /// What the client asked for as `model`.
     pub alias: String,
@@ -92,9 +91,9 @@ pub struct Attempt {
     pub dialect_in: String,
     /// Dialect of the lane.
     pub dialect_out: String,
-    /// Whether the answer was asked for piece by piece.
+    /// Whether a stream was requested.
     pub stream: bool,
-    /// Calls that the lane had open when this one was begun, this one included.
+    /// Calls in flight on the lane at its start, this one included.
     pub in_flight: u32,
     /// Whether a connection had to be opened for it.
     pub connection_new: bool,
@@ -116,16 +115,16 @@ pub struct Attempt {
     #[serde(with = "names::maybe")]
     #[cfg_attr(test, schemars(schema_with = "crate::schema::name_or_null::<FailureKind>"))]
     pub failure: Option<FailureKind>,
-    /// Begun to sent (ns): waiting for a connection.
+    /// Start to sent (ns): waiting for a connection.
     pub wait_ns: Option<u64>,
     /// Sent to first byte of the body (ns).
     pub ttfb_ns: Option<u64>,
     /// Sent to first output text, reasoning and tool calls included (ns).
     pub ttft_ns: Option<u64>,
-    /// Begun to its end (ns).
+    /// Start to end (ns).
     pub total_ns: u64,
     /// Time that the gateway itself took: the call's arrival to this attempt's being sent on a connection that was open, plus
-    /// the end of the answer to its being handed on (ns).
+    /// the end of the answer to its being forwarded (ns).
     pub overhead_ns: Option<u64>,
     /// (tokens - tokens of the first chunk) / (last text - first text), in tokens per second.
     pub output_speed: Option<f64>,
@@ -164,7 +163,7 @@ pub struct Attempt {
 }
 
 impl Attempt {
-    /// Cuts every text to [`TEXT_BYTES_MOST`], on one line, without what a terminal would obey.
+    /// Cuts every text to [`MAX_TEXT_BYTES`], on one line, without control characters.
     pub fn bound_texts(&mut self) {
         let names = [
             &mut self.call,
@@ -177,8 +176,8 @@ impl Attempt {
             &mut self.version,
         ];
         let texts = names.into_iter().chain(&mut self.key).chain(&mut self.model_answered);
-        for text in texts.filter(|text| !is_one_line(text, TEXT_BYTES_MOST)) {
-            *text = one_line(text, TEXT_BYTES_MOST);
+        for text in texts.filter(|text| !is_one_line(text, MAX_TEXT_BYTES)) {
+            *text = one_line(text, MAX_TEXT_BYTES);
         }
     }
 }
@@ -231,7 +230,7 @@ impl CostBasis {
 }
 
 impl Attempt {
-    /// Takes over everything that the stream said: times since it was sent, speed, events, gaps, tokens,
+    /// Takes over the stream's figures: times since sent, speed, events, gaps, tokens,
     /// usage, model, finish reason and kind of failure.
     pub fn fill(&mut self, numbers: LiveNumbers) {
         self.ttfb_ns = numbers.ttfb_ns;
@@ -287,7 +286,7 @@ mod tests {
             row.bound_texts();
             let written = serde_json::to_value(&row).expect("plain data");
             let bounded = written[&field].as_str().expect("a text");
-            assert!(bounded.len() <= TEXT_BYTES_MOST && !bounded.contains('\u{1b}'), "{field}");
+            assert!(bounded.len() <= MAX_TEXT_BYTES && !bounded.contains('\u{1b}'), "{field}");
             texts += 1;
         }
         assert_eq!(texts, 10);

@@ -1,12 +1,11 @@
-//! A speed that somebody states: what it could mean, what is missing to know it, and what would follow.
+//! A published speed claim: its possible meanings, the conditions it leaves out, and what follows from it.
 //!
-//! It refuses to believe or to doubt: it does arithmetic on what was said. Invariant: a number is never given a meaning that
-//! the words beside it do not have; where several are possible, all of them are listed.
+//! Invariant: a number never gets a meaning that its words do not support; where several are possible, all are listed.
 
 mod conditions;
 mod figure;
-mod reading;
-mod words;
+mod parser;
+mod vocabulary;
 
 use crate::Comfort;
 use crate::record::Record;
@@ -14,27 +13,27 @@ use crate::run::{Load, PhaseResult};
 use std::fmt;
 use tokrate_core::format;
 
-/// What a text states, as far as its words tell.
+/// A parsed claim.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Claim {
     /// Speeds, in tokens per second, in the order of the text.
-    pub speeds: Vec<Stated>,
+    pub speeds: Vec<StatedValue>,
     /// Times to the first token, in milliseconds.
-    pub first_tokens: Vec<Stated>,
-    /// The conditions that the words name, and what was said of each.
+    pub first_tokens: Vec<StatedValue>,
+    /// The stated conditions, each with its text.
     pub conditions: Vec<(Condition, String)>,
-    /// Pieces with a number of which nothing was made.
-    pub unread: Vec<String>,
+    /// Pieces with a number that were not understood.
+    pub not_understood: Vec<String>,
 }
 
 /// A number that a text states, or a range of them.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Stated {
+pub struct StatedValue {
     /// The number, or the lower end of the range.
     pub low: f64,
     /// The number, or the upper end of the range.
     pub high: f64,
-    /// Whether it is the most or the least there is.
+    /// Whether it is an upper or a lower bound.
     pub bound: Bound,
     /// Which speed the words name, if they do.
     pub meaning: Option<Meaning>,
@@ -90,7 +89,7 @@ pub enum Condition {
     Place,
 }
 
-/// Why a text is not a claim.
+/// Why a text cannot be parsed as a claim.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ClaimError {
     /// What is wrong with it.
@@ -171,7 +170,7 @@ impl Claim {
     /// # Errors
     /// When there is neither, and when such a number can be read in two ways (`10.500 tok/s`).
     pub fn parse(text: &str) -> Result<Claim, ClaimError> {
-        let claim = reading::read(text)?;
+        let claim = parser::read(text)?;
         if claim.speeds.is_empty() && claim.first_tokens.is_empty() {
             let message = format!(
                 "`{text}` holds no number with a unit of tokens per second, nor a time to first token; write for example \
@@ -182,13 +181,13 @@ impl Claim {
         Ok(claim)
     }
 
-    /// What would have to be asked.
+    /// The conditions that the claim leaves out.
     pub fn missing(&self) -> impl Iterator<Item = Condition> + '_ {
         Condition::ALL.into_iter().filter(|condition| !self.conditions.iter().any(|(named, _)| named == condition))
     }
 }
 
-impl Stated {
+impl StatedValue {
     /// The meanings that the words allow.
     pub fn meanings(&self) -> Vec<Meaning> {
         self.meaning.map_or_else(|| Meaning::ALL.to_vec(), |meaning| vec![meaning])
@@ -215,7 +214,7 @@ impl Stated {
 
 impl Meaning {
     /// What follows if a speed (tok/s) has this meaning, in sentences.
-    pub fn follows(self, speed: f64) -> Vec<String> {
+    pub fn implications(self, speed: f64) -> Vec<String> {
         match self {
             Meaning::OutputSpeed => vec![
                 format!(
@@ -256,9 +255,9 @@ impl Meaning {
 }
 
 impl Claim {
-    /// Holds the claim against what was measured: a sentence for each number, each load level and each meaning that a record can
+    /// Compares the claim with a measurement: a sentence for each number, load level and meaning that a record can
     /// judge.
-    pub fn against(&self, record: &Record) -> Vec<String> {
+    pub fn compare_with(&self, record: &Record) -> Vec<String> {
         let mut sentences = Vec::new();
         for phase in &record.phases {
             for stated in &self.speeds {
@@ -273,10 +272,10 @@ impl Claim {
 /// What was measured: the value and the ends of its interval.
 type Measured = (f64, Option<f64>, Option<f64>);
 
-impl Stated {
+impl StatedValue {
     fn judge_first_token(&self, phase: &PhaseResult) -> Option<String> {
         let p50 = &phase.ttft.p50;
-        Some(self.held("the median TTFT", "ms", (p50.nearest_rank()?, p50.low, p50.high), phase))
+        Some(self.comparison_sentence("the median TTFT", "ms", (p50.nearest_rank()?, p50.low, p50.high), phase))
     }
 
     fn judge(&self, meaning: Meaning, phase: &PhaseResult) -> Option<String> {
@@ -296,10 +295,10 @@ impl Stated {
             }
             Meaning::PrefillSpeed => return None,
         };
-        Some(self.held(meaning.name(), "tok/s", seen, phase))
+        Some(self.comparison_sentence(meaning.name(), "tok/s", seen, phase))
     }
 
-    fn held(&self, name: &str, unit: &str, (value, low, high): Measured, phase: &PhaseResult) -> String {
+    fn comparison_sentence(&self, name: &str, unit: &str, (value, low, high): Measured, phase: &PhaseResult) -> String {
         let verdict = match low.zip(high) {
             Some((low, high)) if self.low <= high && low <= self.high => {
                 "the claim lies within the interval".to_owned()

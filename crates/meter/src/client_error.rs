@@ -1,9 +1,9 @@
-//! The client's own error: what measuring itself adds to the numbers, and when that makes them worthless.
+//! The client's own error: what measuring adds to the figures, and which figures that makes invalid. `bench` measures it,
+//! against the embedded engine's log.
 //!
-//! It refuses to know how the error was found (the embedded engine measured against its own truth log is bench's work).
-//! Invariant: a figure is disowned by one rule, alone, and never without a reason; what was not measured disowns nothing.
+//! Invariant: every figure is judged by the same rule, with a reason; an error that was not measured invalidates nothing.
 
-use crate::run::Moved;
+use crate::run::ClientBias;
 use serde::{Deserialize, Serialize};
 use tokrate_core::{Span, format};
 
@@ -43,7 +43,7 @@ pub struct ClientError {
     pub gap_added_p99_ns: Option<u64>,
     /// By how much each figure was moved in the requests that it was found on.
     #[serde(default)]
-    pub moved: Option<Moved>,
+    pub moved: Option<ClientBias>,
     /// How late a 1 ms timer of the client fired during the measurement, median (ns).
     pub timer_lag_p50_ns: Option<u64>,
     /// The same, 99th percentile (ns).
@@ -58,63 +58,63 @@ pub struct ClientError {
     pub reason: Option<String>,
     /// Every figure that was judged; none where nothing was measured.
     #[serde(default)]
-    pub figures: Vec<JudgedFigure>,
+    pub figures: Vec<FigureValidity>,
 }
 
-/// A figure of a phase beside what the client's error could do to it.
+/// A figure of a phase and the client's bias on it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct JudgedFigure {
-    /// Which one, such as `TTFT p50`.
+pub struct FigureValidity {
+    /// Name, such as `TTFT p50`.
     pub figure: String,
     /// Unit of every number here: `ms` or `tok/s`.
     pub unit: String,
-    /// What is stated of the server.
+    /// The reported value.
     pub value: f64,
-    /// By how much the client could have moved it.
+    /// The client's bias.
     pub moved: f64,
-    /// By how much it may be off: half its interval, or 2 % of it, whichever is larger.
+    /// Tolerance: half its interval or 2 % of it, whichever is larger.
     pub allowed: f64,
-    /// Whether it is a measurement of the server.
+    /// Whether the bias is within the tolerance.
     pub valid: bool,
 }
 
-/// A figure may be off by this share of itself, however narrow its interval is.
-const SHARE_ALLOWED: f64 = 0.02;
+/// Relative tolerance of a figure, however narrow its interval is; the client error is specified to 2 % (docs/method.md).
+const MAX_RELATIVE_ERROR: f64 = 0.02;
 
 impl ClientError {
-    /// This calibration, with each figure moved only as far as an earlier one of the same load agrees to.
+    /// This calibration, with each bias reduced to the smaller of it and an earlier one at the same load.
     #[must_use]
-    pub fn agreed(mut self, earlier: &ClientError) -> ClientError {
+    pub fn combined_with(mut self, earlier: &ClientError) -> ClientError {
         if let (Some(moved), Some(before)) = (&mut self.moved, &earlier.moved) {
-            moved.limit_to(before);
+            moved.keep_smaller(before);
         }
         self
     }
 
-    /// Keeps these figures, and says which of them are no measurement of the server.
-    pub(crate) fn judge(&mut self, figures: Vec<JudgedFigure>) {
-        let reasons: Vec<String> = figures.iter().filter(|figure| !figure.valid).map(JudgedFigure::reason).collect();
+    /// Stores the judged figures, and the reason if any is invalid.
+    pub(crate) fn judge(&mut self, figures: Vec<FigureValidity>) {
+        let reasons: Vec<String> = figures.iter().filter(|figure| !figure.valid).map(FigureValidity::reason).collect();
         self.reason = (!reasons.is_empty()).then(|| reasons.join(", "));
         self.client_limited = self.reason.is_some();
         self.figures = figures;
     }
 }
 
-impl JudgedFigure {
+impl FigureValidity {
     /// A time in milliseconds with half of its interval (0 if it has none), and by how much it could be moved.
-    pub(crate) fn time(figure: &str, value: f64, half_interval: f64, moved: f64) -> JudgedFigure {
-        JudgedFigure::new(figure, "ms", [value, half_interval, moved])
+    pub(crate) fn time(figure: &str, value: f64, half_interval: f64, moved: f64) -> FigureValidity {
+        FigureValidity::new(figure, "ms", [value, half_interval, moved])
     }
 
     /// The same of tokens per second.
-    pub(crate) fn speed(figure: &str, value: f64, half_interval: f64, moved: f64) -> JudgedFigure {
-        JudgedFigure::new(figure, "tok/s", [value, half_interval, moved])
+    pub(crate) fn speed(figure: &str, value: f64, half_interval: f64, moved: f64) -> FigureValidity {
+        FigureValidity::new(figure, "tok/s", [value, half_interval, moved])
     }
 
-    fn new(figure: &str, unit: &str, [value, half_interval, moved]: [f64; 3]) -> JudgedFigure {
-        let (moved, allowed) = (moved.abs(), half_interval.max(SHARE_ALLOWED * value));
-        JudgedFigure {
+    fn new(figure: &str, unit: &str, [value, half_interval, moved]: [f64; 3]) -> FigureValidity {
+        let (moved, allowed) = (moved.abs(), half_interval.max(MAX_RELATIVE_ERROR * value));
+        FigureValidity {
             figure: figure.to_owned(),
             unit: unit.to_owned(),
             value,
@@ -125,11 +125,11 @@ impl JudgedFigure {
     }
 
     fn reason(&self) -> String {
-        let said = |value: f64| match self.unit.as_str() {
+        let with_unit = |value: f64| match self.unit.as_str() {
             "ms" => Span::from_nanos((value * 1e6) as u64).to_string(),
             unit => format!("{} {unit}", format::number(value)),
         };
-        format!("{} of {} could be off by {}", self.figure, said(self.value), said(self.moved))
+        format!("{} of {} could be off by {}", self.figure, with_unit(self.value), with_unit(self.moved))
     }
 }
 
@@ -137,46 +137,46 @@ impl JudgedFigure {
 mod tests {
     use super::*;
 
-    fn said(half_interval: f64, moved: f64) -> Option<String> {
+    fn reason_of(half_interval: f64, moved: f64) -> Option<String> {
         let mut error = ClientError::default();
-        error.judge(vec![JudgedFigure::time("TTFT p50", 100.0, half_interval, moved)]);
+        error.judge(vec![FigureValidity::time("TTFT p50", 100.0, half_interval, moved)]);
         assert_eq!(error.client_limited, error.reason.is_some());
         error.reason
     }
 
     #[test]
     fn a_figure_is_disowned_when_it_could_be_off_by_more_than_two_percent() {
-        assert_eq!(said(0.0, 2.0), None);
-        assert_eq!(said(0.0, 2.1).as_deref(), Some("TTFT p50 of 100 ms could be off by 2.10 ms"));
-        assert_eq!(said(0.0, -2.1).as_deref(), Some("TTFT p50 of 100 ms could be off by 2.10 ms"));
+        assert_eq!(reason_of(0.0, 2.0), None);
+        assert_eq!(reason_of(0.0, 2.1).as_deref(), Some("TTFT p50 of 100 ms could be off by 2.10 ms"));
+        assert_eq!(reason_of(0.0, -2.1).as_deref(), Some("TTFT p50 of 100 ms could be off by 2.10 ms"));
     }
 
     #[test]
     fn a_wide_interval_allows_for_more() {
-        assert_eq!(said(4.0, 4.0), None);
-        assert_eq!(said(4.0, 4.1).as_deref(), Some("TTFT p50 of 100 ms could be off by 4.10 ms"));
+        assert_eq!(reason_of(4.0, 4.0), None);
+        assert_eq!(reason_of(4.0, 4.1).as_deref(), Some("TTFT p50 of 100 ms could be off by 4.10 ms"));
     }
 
     #[test]
     fn two_calibrations_disown_only_what_both_do() {
         let error = |ttft_p50_ms, itl_p50_ms| ClientError {
-            moved: Some(Moved { ttft_p50_ms, itl_p50_ms, ..Moved::default() }),
+            moved: Some(ClientBias { ttft_p50_ms, itl_p50_ms, ..ClientBias::default() }),
             ..ClientError::default()
         };
-        let both = error(Some(-3.0), Some(0.5)).agreed(&error(Some(2.0), None)).moved.expect("both have it");
+        let both = error(Some(-3.0), Some(0.5)).combined_with(&error(Some(2.0), None)).moved.expect("both have it");
         assert_eq!((both.ttft_p50_ms, both.itl_p50_ms, both.e2e_p50_ms), (Some(2.0), Some(0.5), None));
-        let both = error(Some(1.0), None).agreed(&error(Some(-2.0), Some(0.1))).moved.expect("both have it");
+        let both = error(Some(1.0), None).combined_with(&error(Some(-2.0), Some(0.1))).moved.expect("both have it");
         assert_eq!((both.ttft_p50_ms, both.itl_p50_ms), (Some(1.0), Some(0.1)));
-        assert_eq!(error(Some(1.0), None).agreed(&ClientError::default()), error(Some(1.0), None));
+        assert_eq!(error(Some(1.0), None).combined_with(&ClientError::default()), error(Some(1.0), None));
     }
 
     #[test]
     fn figures_are_judged_one_by_one_in_their_own_units() {
         let mut error = ClientError::default();
         error.judge(vec![
-            JudgedFigure::time("ITL p50", 5.0, 0.0, 0.05),
-            JudgedFigure::time("ITL p99", 6.0, 0.0, 0.5),
-            JudgedFigure::speed("throughput", 2_000.0, 0.0, 60.0),
+            FigureValidity::time("ITL p50", 5.0, 0.0, 0.05),
+            FigureValidity::time("ITL p99", 6.0, 0.0, 0.5),
+            FigureValidity::speed("throughput", 2_000.0, 0.0, 60.0),
         ]);
         assert_eq!(error.figures.iter().map(|figure| figure.valid).collect::<Vec<bool>>(), [true, false, false]);
         let said = "ITL p99 of 6.00 ms could be off by 500 µs, throughput of 2,000 tok/s could be off by 60.0 tok/s";

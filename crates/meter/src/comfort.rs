@@ -1,6 +1,6 @@
-//! How an output speed reads: the comfort bands.
+//! Comfort bands: how an output speed reads.
 //!
-//! It refuses to know requests. Invariant: every speed lies in exactly one band, and a band's words are the glossary's.
+//! Invariant: every speed lies in exactly one band.
 
 /// A band of output speeds of one request.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

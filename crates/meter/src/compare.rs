@@ -1,8 +1,7 @@
-//! Two measurements held against each other, level by level and metric by metric.
+//! Statistical comparison of two measurements, level by level and metric by metric.
 //!
-//! It refuses to compare what was measured under unlike conditions unless it is told which of them to ignore, and to call a
-//! difference one that chance would make. Invariant: a verdict other than "undecided" rests on a test, and "no difference
-//! seen" always says which difference would have been seen.
+//! Invariant: conditions must match unless they are ignored by name; a verdict other than "undecided" rests on a test, and
+//! "no difference seen" states the smallest difference that would have been seen.
 //!
 //! Times and speeds: the ratio of the medians with a bootstrap interval, and a permutation test of the rank sum. Throughput:
 //! the ratio with an interval from the equal parts of the windows. Failures: the difference of the shares with Newcombe's
@@ -10,10 +9,10 @@
 //! Requests are taken as independent; within one closed loop they are so only nearly.
 
 mod judge;
-mod sides;
+mod samples;
 
 pub use judge::compare;
-pub use sides::{LevelSamples, Samples, Side};
+pub use samples::{LevelSamples, RunSamples, Samples};
 
 use crate::expression::suggestion;
 use crate::metric::Metric;
@@ -23,14 +22,14 @@ use tokrate_core::Conditions;
 use tokrate_stats::Interval;
 
 /// What is compared unless other metrics are asked for.
-pub const USUAL: [Metric; 5] =
+pub const DEFAULT_METRICS: [Metric; 5] =
     [Metric::Ttft, Metric::OutputSpeed, Metric::E2e, Metric::Throughput, Metric::FailureShare];
 
 /// What can be compared; time per token is the output speed turned over.
 pub fn comparable() -> impl Iterator<Item = Metric> {
     Metric::ALL.into_iter().filter(|metric| match metric {
         Metric::Tpot => false,
-        metric => USUAL.contains(metric) || metric.is_time_of_requests(),
+        metric => DEFAULT_METRICS.contains(metric) || metric.is_time_of_requests(),
     })
 }
 
@@ -61,14 +60,14 @@ pub struct CompareOptions {
     pub seed: u64,
 }
 
-/// Everything that a comparison says.
+/// The result of a comparison.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CompareReport {
     /// Which form this is: `tokrate.compare.v1`.
     pub schema: String,
     /// Conditions in which the two differ and that were ignored.
-    pub unlike: Vec<UnlikeCondition>,
+    pub unlike: Vec<DifferingCondition>,
     /// One row for each level and metric.
     pub rows: Vec<CompareRow>,
     /// Levels that only the first measurement has.
@@ -81,7 +80,7 @@ pub struct CompareReport {
     pub alpha: f64,
     /// The relative change for the worse above which a difference is a regression.
     pub threshold: f64,
-    /// What it comes to.
+    /// The verdict.
     pub outcome: CompareOutcome,
     /// What must be known to read the numbers.
     pub notes: Vec<String>,
@@ -90,7 +89,7 @@ pub struct CompareReport {
 /// A condition in which two measurements differ.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct UnlikeCondition {
+pub struct DifferingCondition {
     /// Its name.
     pub name: String,
     /// What it is in the first.
@@ -129,7 +128,7 @@ pub struct CompareRow {
     pub p_adjusted: Option<f64>,
     /// The smallest relative change that would be seen with 80 % probability (for the failure share: the difference).
     pub smallest_visible: Option<f64>,
-    /// What it comes to.
+    /// The verdict.
     pub verdict: CompareVerdict,
     /// Whether it is worse by more than the threshold.
     pub regression: bool,
@@ -137,7 +136,7 @@ pub struct CompareRow {
     pub note: Option<String>,
 }
 
-/// What one row comes to.
+/// Verdict of a row.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -152,7 +151,7 @@ pub enum CompareVerdict {
     Undecided,
 }
 
-/// What a comparison comes to.
+/// Outcome of a comparison.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -170,7 +169,7 @@ pub enum CompareOutcome {
 #[non_exhaustive]
 pub enum CompareError {
     /// Their conditions differ.
-    Unlike(Vec<UnlikeCondition>),
+    DifferingConditions(Vec<DifferingCondition>),
     /// They have no level in common.
     NoCommonLevel {
         /// Levels of the first.
@@ -201,7 +200,7 @@ impl CompareVerdict {
 
 impl Default for CompareOptions {
     fn default() -> CompareOptions {
-        CompareOptions { metrics: USUAL.to_vec(), ignore: Vec::new(), threshold: 0.05, alpha: 0.05, seed: 0 }
+        CompareOptions { metrics: DEFAULT_METRICS.to_vec(), ignore: Vec::new(), threshold: 0.05, alpha: 0.05, seed: 0 }
     }
 }
 
@@ -210,11 +209,11 @@ impl Default for CompareOptions {
 ///
 /// # Errors
 /// When a name to be ignored is none of a condition.
-pub fn unlike(
+pub fn differing_conditions(
     a: &Conditions,
     b: &Conditions,
     ignore: &[String],
-) -> Result<(Vec<UnlikeCondition>, Vec<UnlikeCondition>), CompareError> {
+) -> Result<(Vec<DifferingCondition>, Vec<DifferingCondition>), CompareError> {
     let (mine, theirs) = (a.entries(), b.entries());
     let names: Vec<&str> = mine.iter().map(|(name, _)| *name).collect();
     if let Some(name) = ignore.iter().find(|name| *name != "all" && !names.contains(&name.as_str())) {
@@ -222,15 +221,15 @@ pub fn unlike(
     }
     let left_out = |name: &str| matches!(name, "concurrency" | "rate") || Conditions::DESCRIPTIVE.contains(&name);
     let differing = mine.iter().zip(&theirs).filter(|(a, b)| a.1 != b.1 && !left_out(a.0));
-    let all = differing.map(|(a, b)| UnlikeCondition { name: a.0.to_owned(), a: a.1.clone(), b: b.1.clone() });
+    let all = differing.map(|(a, b)| DifferingCondition { name: a.0.to_owned(), a: a.1.clone(), b: b.1.clone() });
     Ok(all.partition(|unlike| ignore.iter().any(|name| name == "all" || *name == unlike.name)))
 }
 
 impl fmt::Display for CompareError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            CompareError::Unlike(unlike) => {
-                writeln!(formatter, "compare the two, which were measured under unlike conditions:")?;
+            CompareError::DifferingConditions(unlike) => {
+                writeln!(formatter, "compare the two, which were measured under different conditions:")?;
                 for condition in unlike {
                     writeln!(formatter, "  {}: {:?} and {:?}", condition.name, condition.a, condition.b)?;
                 }

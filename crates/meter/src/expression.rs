@@ -1,12 +1,12 @@
-//! Reading short demands such as `ttft_ms<500`: words, comparisons, numbers, units, each with its column.
+//! Tokenizer for short expressions such as `ttft_ms<500`: words, comparisons, numbers, units, each with its column.
 //!
-//! It refuses to know what is demanded of what. Invariant: every error names the column (counted from 1, in characters),
-//! what was expected there, and the nearest known name where a name was misspelt.
+//! Invariant: every error has the column (from 1, in characters), what was expected there, and the nearest known name for a
+//! misspelt one.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Why a demand could not be understood.
+/// Syntax error in an expression.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ExpressionError {
     /// The whole text.

@@ -1,7 +1,6 @@
-//! The self-consistency gate: numbers of one phase that must agree, whatever was measured.
+//! Consistency checks on the figures of a phase. A violation is a bug of tokrate and fails the run.
 //!
-//! It refuses to know why they would disagree: a violation is a bug of ours, and it fails the run. Invariant: every check is
-//! computed from the requests anew, not from the intermediate values it checks.
+//! Invariant: every check is computed from the requests, not from the intermediate values that it checks.
 
 use crate::request::RequestNumbers;
 use crate::run::{PhaseResult, in_flight, slots};
@@ -58,8 +57,8 @@ impl GateCheck {
     }
 }
 
-/// Of violations of single requests, at most so many are listed per check.
-const LISTED: usize = 3;
+/// Most violations of single requests listed per check.
+const MAX_LISTED: usize = 3;
 
 /// Largest relative deviation from Little's law.
 const LITTLE_TOLERANCE: f64 = 0.02;
@@ -84,7 +83,7 @@ fn sums_of_gaps(requests: &[RequestNumbers], violations: &mut Vec<GateViolation>
         let gaps: i128 = request.gaps().map(|(gap, _)| i128::from(gap)).sum();
         let itl: i128 = request.itl_samples().map(|(value, count)| i128::from(value) * i128::from(count)).sum();
         for (slot, (check, seen)) in [(GateCheck::GapSum, gaps), (GateCheck::ItlSum, itl)].into_iter().enumerate() {
-            if seen != expected && listed[slot] < LISTED {
+            if seen != expected && listed[slot] < MAX_LISTED {
                 listed[slot] += 1;
                 violations.push(violation(
                     check,
@@ -155,7 +154,7 @@ fn tokens_in_tokens_out(result: &PhaseResult, requests: &[RequestNumbers], viola
     for request in requests {
         let of_chunks: u64 = request.chunk_list.iter().map(|chunk| u64::from(chunk.tokens)).sum();
         let of_channels = request.tokens_std_reasoning + request.tokens_std_answer + request.tokens_std_tool;
-        if (of_chunks != request.tokens_std || of_channels != request.tokens_std) && listed < LISTED {
+        if (of_chunks != request.tokens_std || of_channels != request.tokens_std) && listed < MAX_LISTED {
             listed += 1;
             violations.push(violation(
                 GateCheck::TokensInTokensOut,

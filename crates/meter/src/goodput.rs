@@ -1,7 +1,7 @@
-//! Goodput: the requests of a phase that keep every objective.
+//! Goodput: the requests of a phase that meet every objective.
 //!
-//! It refuses to know why an objective was set. Invariant: every request that somebody waited for is judged: answered,
-//! failed and rate-limited ones outside the warm-up, and forfeited arrivals; only what we cancelled ourselves is not.
+//! Invariant: every request outside the warm-up counts, answered, failed, rate-limited or forfeited; only those cancelled
+//! by us do not.
 
 use crate::request::RequestNumbers;
 use crate::run::PhaseResult;
@@ -22,7 +22,7 @@ pub struct Goodput {
     pub met: u64,
     /// Requests judged: outside the warm-up and not cancelled, failed ones, rate-limited ones and forfeited arrivals included.
     pub of: u64,
-    /// Those of `of` of which nobody knows: they lack a metric and miss no other objective.
+    /// Those of `of` that are undecided: they lack a metric and miss no other objective.
     #[serde(default)]
     pub undecided: u64,
     /// Those of `of` that missed because they were refused for their rate.
@@ -46,7 +46,7 @@ pub struct SloCount {
     pub slo: String,
     /// Requests that kept it.
     pub met: u64,
-    /// Answered requests that lack the metric, of which nobody knows.
+    /// Answered requests that lack the metric: undecided.
     pub without_metric: u64,
 }
 
@@ -64,7 +64,7 @@ pub enum ShareVerdict {
 }
 
 impl ShareVerdict {
-    /// What an interval of the share says.
+    /// Verdict by the interval of a share.
     pub fn of(interval: Option<&Interval>, share: f64) -> ShareVerdict {
         match interval {
             Some(interval) if interval.low >= share => ShareVerdict::Met,
@@ -122,7 +122,7 @@ impl Goodput {
 
     /// The fewest requests from which `share` can be met at all, if every request keeps every objective: the n at which the
     /// lower end of Wilson's interval of n out of n, n / (n + z^2), reaches it. `None` for a share of 1 or more.
-    pub fn fewest_requests(share: f64) -> Option<u64> {
+    pub fn min_requests(share: f64) -> Option<u64> {
         let z = normal_quantile(0.5 + CONFIDENCE / 2.0)?;
         (share < 1.0).then(|| (z * z * share / (1.0 - share)).ceil().max(1.0) as u64)
     }
@@ -142,8 +142,8 @@ impl SloCount {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixtures::{closed, failed_request, phase, rate_limited_request, steady_request};
     use crate::run::PhaseInput;
-    use crate::sample::{closed, failed_request, phase, refused_for_rate, steady_request};
     use tokrate_core::Span;
 
     fn slos(texts: &[&str]) -> Vec<Slo> {
@@ -158,7 +158,7 @@ mod tests {
             steady_request(1, 1_000, 300, 20, 40),
             steady_request(2, 3_000, 100, 20, 10), // too short for an output speed
             failed_request(3, 5_000, 5_100, FailureKind::Stalled),
-            refused_for_rate(4, 5_200, 5_210, Span::from_secs(1)),
+            rate_limited_request(4, 5_200, 5_210, Span::from_secs(1)),
             failed_request(5, 5_300, 5_400, FailureKind::Cancelled),
         ];
         let phase = phase(&input, &requests);
@@ -183,7 +183,7 @@ mod tests {
         assert!((low - 100.0 / (100.0 + 3.841_459)).abs() < 1e-6, "{low}");
         assert_eq!((all.verdict(0.95), all.verdict(0.99)), (ShareVerdict::Met, ShareVerdict::Undecided));
         assert_eq!(goodput("ttft_ms<50").verdict(0.95), ShareVerdict::Missed);
-        assert_eq!((Goodput::fewest_requests(0.95), Goodput::fewest_requests(1.0)), (Some(73), None));
+        assert_eq!((Goodput::min_requests(0.95), Goodput::min_requests(1.0)), (Some(73), None));
     }
 
     #[test]

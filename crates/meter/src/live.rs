@@ -1,16 +1,16 @@
-//! One stream measured in bounded memory, for whoever passes it on.
+//! Measures one stream in bounded memory while it is forwarded.
 //!
-//! It refuses to know clocks, sockets and dialects, and keeps no text but the last few words. Invariant: what it says of a
-//! stream is what [`crate::RequestMeter`] and [`crate::RequestNumbers`] would say; gap quantiles within a stated error.
+//! Invariant: the results equal those of [`crate::RequestMeter`] and [`crate::RequestNumbers`]; quantiles of gaps have a
+//! stated error.
 
 mod gaps;
-mod tally;
+mod token_counter;
 
 pub use gaps::GapSketch;
 
-use crate::request::{Ending, Failure, NoSpeed, Oddities, Said, Seen, Timing};
+use crate::request::{Ending, Failure, NoSpeedReason, Oddities, SpeedInput, StreamMetadata, Timing};
 use gaps::GapCounts;
-use tally::{Tallied, TokenTally};
+use token_counter::{TokenCount, TokenCounter};
 use tokrate_core::{Channel, EventBatch, FinishReason, Span, Tick, Usage};
 use tokrate_tokens::Encoding;
 
@@ -18,8 +18,8 @@ use tokrate_tokens::Encoding;
 /// break or a sign now and then; a stretch of text without one adds its own length, up to 16 KiB.
 #[derive(Clone, Debug)]
 pub struct LiveMeter {
-    said: Said,
-    tally: Option<TokenTally>,
+    metadata: StreamMetadata,
+    token_counter: Option<TokenCounter>,
     first_text_at: Option<Tick>,
     first_answer_at: Option<Tick>,
     last_text_at: Tick,
@@ -78,14 +78,14 @@ pub struct LiveNumbers {
 impl LiveMeter {
     /// A meter that has seen nothing; it counts o200k_base tokens.
     pub fn new() -> LiveMeter {
-        LiveMeter { tally: Some(TokenTally::new(Encoding::O200kBase)), ..LiveMeter::without_tokens() }
+        LiveMeter { token_counter: Some(TokenCounter::new(Encoding::O200kBase)), ..LiveMeter::without_tokens() }
     }
 
     /// The same without counting tokens, so that there is no output speed either.
     pub fn without_tokens() -> LiveMeter {
         LiveMeter {
-            said: Said::default(),
-            tally: None,
+            metadata: StreamMetadata::default(),
+            token_counter: None,
             first_text_at: None,
             first_answer_at: None,
             last_text_at: Tick::ZERO,
@@ -97,12 +97,12 @@ impl LiveMeter {
         }
     }
 
-    /// Takes in the events of one read.
+    /// Processes the events of one read.
     #[inline]
     pub fn on(&mut self, batch: &EventBatch) {
         for event in batch.events() {
             let has_text = self.first_text_at.is_some();
-            if let Some((channel, text)) = self.said.on(event, batch, has_text)
+            if let Some((channel, text)) = self.metadata.on(event, batch, has_text)
                 && !text.is_empty()
             {
                 self.on_text(event.at, channel, text);
@@ -122,35 +122,35 @@ impl LiveMeter {
 
     /// True once the dialect's end mark was seen.
     pub fn is_done(&self) -> bool {
-        self.said.done_at.is_some()
+        self.metadata.done_at.is_some()
     }
 
     /// Token counts as far as the provider has reported them.
     pub fn usage(&self) -> Option<Usage> {
-        self.said.usage
+        self.metadata.usage
     }
 
     /// The failure that the stream itself has reported so far.
     pub fn failure(&self) -> Option<&Failure> {
-        self.said.failure.as_ref()
+        self.metadata.failure.as_ref()
     }
 
-    /// Reaches the verdict, as [`crate::RequestMeter::finish`] does, and works out the numbers.
+    /// Derives the outcome, as [`crate::RequestMeter::finish`] does, and computes the figures.
     pub fn finish(mut self, timing: &Timing, ending: Ending) -> LiveNumbers {
-        self.said.close(ending, self.first_text_at.is_some());
+        self.metadata.close(ending, self.first_text_at.is_some());
         let since_sent = |tick: Option<Tick>| tick.zip(timing.sent_at).map(|(tick, sent)| (tick - sent).as_nanos());
-        let counts = self.tally.is_some();
-        let nothing = Tallied { tokens: 0, of_first_chunk: 0, exact: true };
-        let tallied = self.tally.map_or(nothing, TokenTally::finish);
+        let counts = self.token_counter.is_some();
+        let nothing = TokenCount { tokens: 0, of_first_chunk: 0, exact: true };
+        let tallied = self.token_counter.map_or(nothing, TokenCounter::finish);
         let window = self.first_text_at.map_or(Span::ZERO, |first| self.last_text_at - first);
-        let seen = Seen {
+        let seen = SpeedInput {
             tokens: tallied.tokens,
-            of_first: tallied.of_first_chunk,
+            tokens_first_chunk: tallied.of_first_chunk,
             chunks: self.chunks,
             events: self.text_events,
             window,
         };
-        let speed = if counts { seen.speed() } else { Err(NoSpeed::NotCounted) };
+        let speed = if counts { seen.speed() } else { Err(NoSpeedReason::NotCounted) };
         let gaps = self.gaps.sketch();
         let longest = self.longest_gap.as_nanos();
         let gap = |share: f64| gaps.quantile(share).map(|gap| gap.min(longest));
@@ -169,12 +169,12 @@ impl LiveMeter {
             tokens_std: tallied.tokens,
             tokens_first_chunk: tallied.of_first_chunk,
             tokens_exact: tallied.exact,
-            usage: self.said.usage.unwrap_or_default(),
-            finish: self.said.finish,
-            model: self.said.model,
-            model_changes: self.said.model_changes,
-            oddities: self.said.oddities,
-            failure: self.said.failure,
+            usage: self.metadata.usage.unwrap_or_default(),
+            finish: self.metadata.finish,
+            model: self.metadata.model,
+            model_changes: self.metadata.model_changes,
+            oddities: self.metadata.oddities,
+            failure: self.metadata.failure,
         }
     }
 
@@ -183,7 +183,7 @@ impl LiveMeter {
         // The bound of RequestMeter, so that both say the same.
         let text_bytes = self.text_bytes + text.len() as u64;
         if text_bytes > u64::from(u32::MAX) {
-            self.said.fail_too_large();
+            self.metadata.fail_too_large();
             return;
         }
         self.text_bytes = text_bytes;
@@ -209,8 +209,8 @@ impl LiveMeter {
         if channel != Channel::Reasoning {
             self.first_answer_at.get_or_insert(at);
         }
-        if let Some(tally) = &mut self.tally {
-            tally.push(channel, text, first);
+        if let Some(token_counter) = &mut self.token_counter {
+            token_counter.push(channel, text, first);
         }
     }
 }

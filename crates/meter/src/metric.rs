@@ -1,10 +1,10 @@
-//! The catalogue of metrics: what each is called, its unit, which direction is better, and where a request and a phase have it.
+//! The catalogue of metrics: name, unit, direction, and where a request and a phase hold the value.
 //!
 //! Flags, tables, CSV, reports, comparisons and docs/metric-catalogue.md take names, labels and units from here. Invariant: a metric that a
 //! request or a phase lacks is `None`, never 0; times are in milliseconds, speeds in tokens per second.
 
 use crate::names::Named;
-use crate::request::{RequestNumbers, SPEED_TOKENS_LEAST};
+use crate::request::{MIN_SPEED_TOKENS, RequestNumbers};
 use crate::run::{PhaseResult, SpeedSummary};
 use tokrate_stats::Distribution;
 
@@ -206,7 +206,7 @@ static CATALOGUE: [MetricRow; 13] = [
         label: "TPOT",
         words: "time per output token",
         definition: "1 / output speed of a request",
-        tokens_needed: SPEED_TOKENS_LEAST,
+        tokens_needed: MIN_SPEED_TOKENS,
         needs_stream: true,
         of_request: Some(|request| request.tpot_ms),
         of_phase: PhaseSource::Times(|phase| &phase.tpot, Some(|phase| &phase.adj_tpot)),
@@ -241,7 +241,7 @@ static CATALOGUE: [MetricRow; 13] = [
         label: "output speed",
         words: "output speed",
         definition: "tokens per second of a request after its first chunk",
-        tokens_needed: SPEED_TOKENS_LEAST,
+        tokens_needed: MIN_SPEED_TOKENS,
         needs_stream: true,
         of_request: Some(|request| request.output_speed),
         of_phase: PhaseSource::Speeds(|phase| &phase.output_speed),
@@ -346,7 +346,7 @@ impl Metric {
     }
 
     /// The metric that other tools call so where they hold single requests against bounds, if it is one of ours.
-    pub fn from_foreign_name(name: &str) -> Option<Metric> {
+    pub fn from_other_tools_name(name: &str) -> Option<Metric> {
         let foreign = Metric::of_requests().find(|metric| metric.row().foreign_names.contains(&name));
         // Their `itl` is neither ours nor, in all of them, the same.
         foreign.or_else(|| Metric::of_requests_from_name(name).filter(|metric| *metric != Metric::Itl))
@@ -412,7 +412,7 @@ mod tests {
 
     #[test]
     fn names_of_other_tools_are_understood() {
-        let of = Metric::from_foreign_name;
+        let of = Metric::from_other_tools_name;
         assert_eq!(of("e2el"), Some(Metric::E2e));
         assert_eq!((of("itl"), of("inter_token_latency")), (None, Some(Metric::Tpot)));
         assert_eq!(of("ttft"), Some(Metric::Ttft));

@@ -1,7 +1,6 @@
-//! The names of core's enumerations in JSON.
+//! JSON names of `core`'s enumerations.
 //!
-//! It refuses to know what they are used for. Invariant: what is written is the name that tables show, and reading a name
-//! that does not exist is an error that lists those that do.
+//! Invariant: written names are those shown in tables, and an unknown name is an error that lists the known ones.
 
 use serde::{Deserialize, Deserializer, Serializer, de};
 use tokrate_core::{FailureKind, FinishReason};

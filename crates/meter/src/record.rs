@@ -1,8 +1,7 @@
-//! Record v1: the only form of a measurement that outlives a process.
+//! Record v1: the stored form of a measurement.
 //!
-//! It refuses to know files and how a record is shown. Invariant: what was written reads back equal; a record of an unknown
-//! schema is refused, never guessed at; no number in it is NaN or infinite: what is missing is null, and what is infinite
-//! (an `adj_` quantile among failures) is null with `"infinite": true` beside it.
+//! Invariant: a record reads back equal; an unknown schema is rejected; no number is NaN or infinite: missing values are
+//! null, infinite ones (`adj_` quantiles among failures) are null with `"infinite": true`.
 
 mod comparison;
 mod conditions;
@@ -12,7 +11,7 @@ mod price;
 mod search;
 mod spending;
 
-pub use comparison::{Against, Comparison};
+pub use comparison::{Comparison, ComparisonWithFirst};
 pub use conditions::ConditionsRow;
 pub use engine_host::{EngineHost, Gpu};
 pub use price::Price;
@@ -65,7 +64,7 @@ pub struct Record {
     pub assertions: Vec<AssertionOutcome>,
     /// What a reader must know before trusting the numbers, most important first.
     pub warnings: Vec<String>,
-    /// What a reader may want to know.
+    /// Notes on the results.
     pub notes: Vec<String>,
 }
 

@@ -1,27 +1,27 @@
-//! One request: what its stream said and when, gathered cheaply while the clock runs.
+//! One request while it runs: collects text arrivals and stream metadata with ticks. Tokens are counted afterwards
+//! ([`RequestNumbers`]).
 //!
-//! It refuses to know clocks, sockets, dialects and tokens; ticks are handed in, and counting comes after the end
-//! ([`RequestNumbers`]). Invariant: what arrived at one tick on one channel is one [`Arrival`], gaps are never invented,
-//! and an arrival costs 16 bytes and no allocation of its own.
+//! Invariant: text of one tick and channel is one [`Arrival`] of 16 bytes without an allocation of its own; gaps are never
+//! invented.
 
 mod chunks;
+mod fingerprint;
+mod metadata;
 mod numbers;
-mod said;
-mod traits;
 
 pub use chunks::Chunk;
-pub(crate) use numbers::Seen;
+pub(crate) use metadata::StreamMetadata;
+pub(crate) use numbers::SpeedInput;
 pub use numbers::{
-    ConnectionState, FailureRow, LONG_TEXT_TOKENS, NoSpeed, Provenance, RequestNumbers, SPEED_TOKENS_LEAST,
+    ConnectionState, FailureRow, LONG_TEXT_TOKENS, MIN_SPEED_TOKENS, NoSpeedReason, Provenance, RequestNumbers,
 };
-pub(crate) use said::Said;
 
 use std::collections::BTreeMap;
 use tokrate_core::{
     Channel, EventBatch, FailureKind, FinishReason, Oddity, ServerTimings, Span, StreamEvent, Tick, Usage, What,
 };
 
-/// When the outside of a request happened, as net saw it.
+/// Transport timing of a request, as reported by `net`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Timing {
     /// When the plan wanted the request.
@@ -30,7 +30,7 @@ pub struct Timing {
     pub sent_at: Option<Tick>,
     /// When the first byte of the response body arrived.
     pub first_byte_at: Option<Tick>,
-    /// When the exchange was over, well or badly.
+    /// When the exchange ended.
     pub ended_at: Tick,
     /// Whether a connection had to be opened for it.
     pub connection_new: bool,
@@ -44,7 +44,7 @@ pub struct Timing {
     pub tls: Span,
 }
 
-/// How the exchange ended, as net saw it.
+/// How the exchange ended, as reported by `net`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Ending {
     /// A good status, and the body ended as HTTP prescribes.
@@ -53,9 +53,9 @@ pub enum Ending {
     Failed {
         /// What went wrong.
         kind: FailureKind,
-        /// The server's or the transport's own words, bounded.
+        /// Message of the server or the transport, bounded.
         message: String,
-        /// How long the provider asks to wait.
+        /// `Retry-After`, if given.
         retry_after: Option<Span>,
     },
 }
@@ -65,9 +65,9 @@ pub enum Ending {
 pub struct Failure {
     /// What went wrong.
     pub kind: FailureKind,
-    /// The server's or the transport's own words; may be empty.
+    /// Message of the server or the transport; may be empty.
     pub message: String,
-    /// How long the provider asks to wait.
+    /// `Retry-After`, if given.
     pub retry_after: Option<Span>,
 }
 
@@ -109,16 +109,16 @@ impl Oddities {
 /// Gathers one request's events. [`RequestMeter::on`] is the hot path: it appends, and decides nothing.
 #[derive(Clone, Debug, Default)]
 pub struct RequestMeter {
-    said: Said,
+    metadata: StreamMetadata,
     arrivals: Vec<Arrival>,
     text: String,
     unknown: BTreeMap<String, String>,
 }
 
-/// Everything that one request's stream said, with ticks; the raw material of [`RequestNumbers`].
+/// The trace of one request with ticks; input of [`RequestNumbers`].
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct RequestTrace {
-    /// When the outside of it happened.
+    /// Transport timing.
     pub timing: Timing,
     /// Arrivals of text, in order; ticks never fall.
     pub arrivals: Vec<Arrival>,
@@ -126,11 +126,11 @@ pub struct RequestTrace {
     pub text: String,
     /// The last token counts that the provider reported.
     pub usage: Option<Usage>,
-    /// The times that the server says it took.
+    /// The times reported by the server.
     pub timings: Option<ServerTimings>,
     /// Top-level fields outside the dialect, the last JSON value of each, if the decoder was asked for them.
     pub unknown: BTreeMap<String, String>,
-    /// Why the model stopped, if it said so.
+    /// The finish reason, if reported.
     pub finish: Option<FinishReason>,
     /// When the dialect's end mark arrived.
     pub done_at: Option<Tick>,
@@ -145,12 +145,12 @@ pub struct RequestTrace {
 }
 
 impl RequestMeter {
-    /// A meter that has seen nothing.
+    /// An empty meter.
     pub fn new() -> RequestMeter {
         RequestMeter::default()
     }
 
-    /// Takes in the events of one read. Costs no allocation beyond the growth of the trace.
+    /// Processes the events of one read. Costs no allocation beyond the growth of the trace.
     pub fn on(&mut self, batch: &EventBatch) {
         for event in batch.events() {
             self.on_event(event, batch);
@@ -159,16 +159,16 @@ impl RequestMeter {
 
     /// True once the dialect's end mark was seen.
     pub fn is_done(&self) -> bool {
-        self.said.done_at.is_some()
+        self.metadata.done_at.is_some()
     }
 
-    /// Closes the trace and reaches the verdict.
+    /// Closes the trace and derives the outcome.
     ///
     /// The first failure noticed stands. The end mark makes an answer whole whatever the transport does afterwards.
     /// A body that ended well is `truncated` if it held text but neither finish reason nor end mark, `not_json` if nothing
     /// in it was understood, and `empty` if it held no text.
     pub fn finish(mut self, timing: Timing, ending: Ending) -> RequestTrace {
-        self.said.close(ending, !self.arrivals.is_empty());
+        self.metadata.close(ending, !self.arrivals.is_empty());
         // Traces are kept until the run is over; growing has left up to half of their memory unused.
         self.arrivals.shrink_to_fit();
         self.text.shrink_to_fit();
@@ -176,20 +176,20 @@ impl RequestMeter {
             timing,
             arrivals: self.arrivals,
             text: self.text,
-            usage: self.said.usage,
-            timings: self.said.timings,
+            usage: self.metadata.usage,
+            timings: self.metadata.timings,
             unknown: self.unknown,
-            finish: self.said.finish,
-            done_at: self.said.done_at,
-            model: self.said.model,
-            model_changes: self.said.model_changes,
-            oddities: self.said.oddities,
-            failure: self.said.failure,
+            finish: self.metadata.finish,
+            done_at: self.metadata.done_at,
+            model: self.metadata.model,
+            model_changes: self.metadata.model_changes,
+            oddities: self.metadata.oddities,
+            failure: self.metadata.failure,
         }
     }
 
     fn on_event(&mut self, event: &StreamEvent, batch: &EventBatch) {
-        if let Some((channel, text)) = self.said.on(event, batch, !self.arrivals.is_empty()) {
+        if let Some((channel, text)) = self.metadata.on(event, batch, !self.arrivals.is_empty()) {
             self.on_text(event.at, channel, text);
         } else if let What::Unknown { name, json } = event.what {
             self.unknown.insert(batch.text(name).to_owned(), batch.text(json).to_owned());
@@ -201,7 +201,7 @@ impl RequestMeter {
             return;
         }
         let Ok(text_end) = u32::try_from(self.text.len() + text.len()) else {
-            self.said.fail_too_large();
+            self.metadata.fail_too_large();
             return;
         };
         self.text.push_str(text);

@@ -1,15 +1,13 @@
-//! One phase of a run: all requests of one load level, summed up.
+//! One phase of a run: all requests of one load level, summarised.
 //!
-//! It refuses to know how requests were sent and how results are shown. Invariant: distributions hold answered requests
-//! outside the warm-up and nothing else; every request that was started is counted in exactly one place; what was cut
-//! is cut by a rule that the result states.
+//! Invariant: distributions hold answered requests outside the warm-up only; every started request is counted exactly once;
+//! cuts follow rules that the result states.
 
-mod absent;
+mod client_bias;
 mod counts;
-mod judged;
 mod level;
 mod load;
-mod moved;
+mod missing;
 mod phase;
 mod pooled;
 mod rounds;
@@ -18,19 +16,20 @@ mod sessions;
 mod steady;
 mod summary;
 mod sweep;
+mod validity;
 
-pub use absent::absences;
+pub use client_bias::ClientBias;
 pub use counts::{Connections, Counts, FailureCount, NameCount, RateLimited};
-pub use moved::Moved;
+pub use missing::missing_figures;
 pub use phase::{PhaseInput, PhaseResult, TimerLag, mark_warmup};
 pub use rounds::{Rounds, by_load};
 pub use server_timings::{ServerTimingSummary, TimingMedian};
 pub use sessions::{SessionSummary, TurnSummary};
 pub use steady::{Steady, Throughput};
 pub(crate) use steady::{in_flight, slots};
-pub(crate) use summary::speed_refusal;
+pub(crate) use summary::unrepresentative_speeds;
 pub use summary::{ComfortBands, InputTokens, MissingSpeed, SpeedQuantile, SpeedSummary, TokenSummary};
-pub use sweep::{ConcurrencySeen, Sweep};
+pub use sweep::{ObservedConcurrency, Sweep};
 
 use serde::{Deserialize, Serialize};
 use tokrate_core::Span;
@@ -94,7 +93,7 @@ pub enum Warmup {
     /// Nothing.
     #[default]
     None,
-    /// The first so many requests, in order of `due_at`.
+    /// The first requests, in order of `due_at`.
     Requests(u64),
     /// Requests due within this time from the start of the phase.
     Time(Span),

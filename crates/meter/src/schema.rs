@@ -1,7 +1,6 @@
-//! The JSON Schemas in docs, made from the types that are written.
+//! JSON Schemas in docs, generated from the types. Tests only: deriving schemas dominates the build time of this crate.
 //!
-//! It is built for tests only: deriving schemas takes longer than all else in this crate, and everybody waits for it.
-//! Invariant: the files in docs are what the types say; `cargo xtask docs` writes them anew.
+//! Invariant: the files in docs match the types; `cargo xtask docs` writes them.
 
 use crate::names::Named;
 use schemars::{Schema, SchemaGenerator, json_schema};

@@ -1,18 +1,17 @@
-//! Several targets that were measured in one run, side by side: who is first, and who cannot be told apart.
+//! Scorecard of several targets measured in one run: ranks, and which targets are tied. There is no combined score.
 //!
-//! It refuses to give a place that chance could have given, and to fold its columns into one score. Invariant: a place is a
-//! range, from one more than the targets that are better beyond chance to as many as are not worse beyond chance; all tests
-//! of a scorecard are one family, corrected by Holm (1979).
+//! Invariant: a rank is a range, from one more than the number of significantly better targets to the number of those not
+//! significantly worse; all tests of a scorecard are one family, corrected by Holm (1979).
 
-mod standing;
-mod steadiness;
+mod rank;
+mod tail;
 
-pub use standing::Standing;
-pub use steadiness::Tail;
+pub use rank::RankedMedian;
+pub use tail::Tail;
 
-use crate::compare::{LevelSamples, Side};
+use crate::compare::{LevelSamples, RunSamples};
 use crate::curve::Measured;
-use crate::fooling::SuspicionKind;
+use crate::integrity::SuspicionKind;
 use crate::metric::Metric;
 use crate::record::{Price, Record, Spending};
 use crate::run::{Counts, Load, PhaseResult};
@@ -35,7 +34,7 @@ pub struct Scorecard {
     /// One row for each target, in the order in which they were named.
     pub rows: Vec<ScoreRow>,
     /// Conditions in which the targets differ, beyond those that name them.
-    pub unlike: Vec<UnlikeValues>,
+    pub unlike: Vec<DifferingValues>,
     /// How many tests the places rest on.
     pub family: u64,
     /// The chance of a false difference among all of them.
@@ -49,12 +48,12 @@ pub struct ScoreRow {
     /// What it is called.
     pub target: String,
     /// Median output speed of its requests (tok/s).
-    pub output_speed: Standing,
+    pub output_speed: RankedMedian,
     /// Median time to first token (ms).
-    pub ttft: Standing,
+    pub ttft: RankedMedian,
     /// What is left of the output speed at higher concurrencies that all targets were measured at: the lowest of them, a middle one
     /// and the highest.
-    pub degradation: Vec<SpeedKept>,
+    pub degradation: Vec<SpeedUnderLoad>,
     /// How far the slowest first tokens are from the usual ones.
     pub ttft_tail: Tail,
     /// How far the longest chunk gaps are from the usual ones.
@@ -74,10 +73,10 @@ pub struct ScoreRow {
 /// Output speed under load as a share of the speed at the lowest concurrency that all targets have.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct SpeedKept {
+pub struct SpeedUnderLoad {
     /// Requests in flight.
     pub concurrency: u32,
-    /// Requests in flight at the speed that it is held against.
+    /// Requests in flight at the reference speed.
     #[serde(default = "alone")]
     pub of: u32,
     /// Ratio of the median output speeds, at this concurrency to `of`, with its 95 % bootstrap interval.
@@ -86,7 +85,7 @@ pub struct SpeedKept {
     pub per_doubling: f64,
 }
 
-/// What cards of earlier versions held speeds against.
+/// Reference concurrency of scorecards that predate the field.
 const fn alone() -> u32 {
     1
 }
@@ -108,7 +107,7 @@ pub struct Share {
 /// A condition in which targets differ.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct UnlikeValues {
+pub struct DifferingValues {
     /// Its name.
     pub name: String,
     /// What it is for each target.
@@ -122,14 +121,14 @@ impl Scorecard {
     /// The scorecard of records, each with the name of its target. The same records give the same scorecard.
     pub fn of(targets: &[(&str, &Record)]) -> Scorecard {
         let root = Rng::root(0).child("scorecard");
-        let sides: Vec<Side> = targets.iter().map(|(_, record)| Side::of_record(record)).collect();
+        let sides: Vec<RunSamples> = targets.iter().map(|(_, record)| RunSamples::of_record(record)).collect();
         let load = common_load(&sides);
         let steps = common_steps(&sides);
         let levels: Vec<Option<&LevelSamples>> = sides.iter().map(|side| level_at(side, load?)).collect();
         let of_all = |metric: Metric| -> Vec<&[f64]> {
             levels.iter().map(|level| level.map_or(&[][..], |level| &level.times(metric).sorted)).collect()
         };
-        let (standings, family) = standing::places([&of_all(Metric::Tpot), &of_all(Metric::Ttft)], ALPHA, &root);
+        let (standings, family) = rank::rank_targets([&of_all(Metric::Tpot), &of_all(Metric::Ttft)], ALPHA, &root);
         let [speeds, times] = standings;
         let rows = targets.iter().zip(&sides).zip(speeds.into_iter().zip(times));
         let rows = rows.map(|(((name, record), side), (speed, ttft))| ScoreRow {
@@ -151,7 +150,7 @@ impl Scorecard {
             schema: Scorecard::SCHEMA.to_owned(),
             level: levels.first().copied().flatten().map(|level| level.name.clone()),
             rows: rows.collect(),
-            unlike: unlike_conditions(&records),
+            unlike: differing_conditions(&records),
             family,
             alpha: ALPHA,
         }
@@ -162,14 +161,14 @@ impl Scorecard {
 pub const NAMING: [&str; 3] = ["model", "provider", "endpoint"];
 
 /// The conditions in which records differ, beyond those that name the target.
-pub fn unlike_conditions(records: &[&Record]) -> Vec<UnlikeValues> {
+pub fn differing_conditions(records: &[&Record]) -> Vec<DifferingValues> {
     let all: Vec<Vec<(&'static str, String)>> =
         records.iter().map(|record| Conditions::from(&record.conditions).entries()).collect();
     let Some(first) = all.first() else { return Vec::new() };
     let compared = |name: &str| !NAMING.contains(&name) && !Conditions::DESCRIPTIVE.contains(&name);
     (0..first.len())
         .filter(|&place| compared(first[place].0) && all.iter().any(|entries| entries[place].1 != first[place].1))
-        .map(|place| UnlikeValues {
+        .map(|place| DifferingValues {
             name: first[place].0.to_owned(),
             values: all.iter().map(|entries| entries[place].1.clone()).collect(),
         })
@@ -177,17 +176,17 @@ pub fn unlike_conditions(records: &[&Record]) -> Vec<UnlikeValues> {
 }
 
 /// The lowest load that every side has; levels of one run are measured in rising order unless asked otherwise.
-fn common_load(sides: &[Side]) -> Option<Load> {
+fn common_load(sides: &[RunSamples]) -> Option<Load> {
     let (first, others) = sides.split_first()?;
     let common = first.levels.iter().filter(|level| others.iter().all(|side| level_at(side, level.load).is_some()));
     common.map(|level| level.load).min_by(|a, b| a.amount().total_cmp(&b.amount()))
 }
 
-fn level_at(side: &Side, load: Load) -> Option<&LevelSamples> {
+fn level_at(side: &RunSamples, load: Load) -> Option<&LevelSamples> {
     side.levels.iter().find(|level| level.load == load)
 }
 
-fn level_at_or_none(side: &Side, load: Option<Load>) -> Option<&LevelSamples> {
+fn level_at_or_none(side: &RunSamples, load: Option<Load>) -> Option<&LevelSamples> {
     level_at(side, load?)
 }
 
@@ -196,7 +195,7 @@ fn phases_at(record: &Record, load: Option<Load>) -> impl Iterator<Item = &Phase
 }
 
 /// The lowest concurrency that every side has, and at most three above it: the next, a middle one and the highest.
-fn common_steps(sides: &[Side]) -> Vec<u32> {
+fn common_steps(sides: &[RunSamples]) -> Vec<u32> {
     let Some((first, others)) = sides.split_first() else { return Vec::new() };
     let closed = first.levels.iter().filter_map(|level| match level.load {
         Load::Closed { concurrency } => Some(concurrency),
@@ -212,15 +211,15 @@ fn common_steps(sides: &[Side]) -> Vec<u32> {
     }
 }
 
-fn degradation(side: &Side, steps: &[u32], rng: &Rng) -> Vec<SpeedKept> {
+fn degradation(side: &RunSamples, steps: &[u32], rng: &Rng) -> Vec<SpeedUnderLoad> {
     let at = |concurrency: u32| level_at(side, Load::Closed { concurrency });
     let Some((&of, crowded)) = steps.split_first() else { return Vec::new() };
     let Some(base) = at(of) else { return Vec::new() };
     let kept = |&concurrency: &u32| {
         let level = at(concurrency)?;
-        let kept = standing::speed_ratio(base.times(Metric::Tpot), level.times(Metric::Tpot), &rng.child(&level.name))?;
+        let kept = rank::speed_ratio(base.times(Metric::Tpot), level.times(Metric::Tpot), &rng.child(&level.name))?;
         let per_doubling = kept.value.powf(1.0 / (f64::from(concurrency) / f64::from(of)).log2()) - 1.0;
-        Some(SpeedKept { concurrency, of, kept, per_doubling })
+        Some(SpeedUnderLoad { concurrency, of, kept, per_doubling })
     };
     crowded.iter().filter_map(kept).collect()
 }

@@ -1,7 +1,6 @@
-//! Service level objectives: what one request must keep to be a good one.
+//! Service level objectives of single requests. How many requests must meet them is [`Goodput`](crate::Goodput)'s concern.
 //!
-//! It refuses to know how many requests must keep them: that is [`Goodput`](crate::Goodput)'s. Invariant: one that
-//! failed or was refused for its rate misses, whatever it measured before; of an answer that lacks the metric nothing is said.
+//! Invariant: a failed or rate-limited request misses; an answer that lacks the metric is undecided.
 //!
 //! Why a rate-limited request misses: whoever sent it got no answer, and a provider that refuses nine requests in ten must
 //! not look as if it met every objective. They are counted apart beside the misses all the same.
@@ -104,7 +103,7 @@ fn pair(cursor: &mut Cursor<'_>) -> Result<Slo, ExpressionError> {
     let word = cursor.word(&[]);
     let name = word.to_lowercase();
     // The unit of this form may hang on the name.
-    let metric = Metric::from_foreign_name(name.strip_suffix("_ms").unwrap_or(&name)).ok_or_else(|| {
+    let metric = Metric::from_other_tools_name(name.strip_suffix("_ms").unwrap_or(&name)).ok_or_else(|| {
         let known = ["ttft", "tpot", "e2el"];
         cursor.error(at, format!("`{word}` is no metric of a request{}", suggestion(&name, &known)))
     })?;
@@ -139,7 +138,7 @@ fn metric_in(text: &str) -> Option<Metric> {
 /// A percentile, a mean or an extreme, which are of many requests: what is said of them in place of an objective.
 fn of_many(text: &str) -> Option<String> {
     let left = text.split(['<', '>', '=', '≤', '≥']).next().unwrap_or_default();
-    let demand = crate::assertion::respelt(left).unwrap_or_else(|| left.trim().to_lowercase());
+    let demand = crate::assertion::canonical_spelling(left).unwrap_or_else(|| left.trim().to_lowercase());
     let (metric, statistic) = demand.split_once('.')?;
     Metric::of_requests_from_name(metric)?;
     let share = statistic.strip_prefix('p').and_then(|percent| percent.replace('_', ".").parse::<f64>().ok());
@@ -163,7 +162,7 @@ fn metric_name<'t>(cursor: &mut Cursor<'t>) -> Result<(Metric, Option<&'t str>),
     }
     let named = |name: &str| {
         let name = name.to_lowercase();
-        Metric::of_requests_from_name(&name).or_else(|| Metric::from_foreign_name(&name))
+        Metric::of_requests_from_name(&name).or_else(|| Metric::from_other_tools_name(&name))
     };
     let found = match (named(word), word.rsplit_once('_')) {
         (Some(metric), _) => Some((metric, None)),
@@ -211,11 +210,11 @@ pub(crate) fn scaled(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::{failed_request, refused_for_rate, steady_request};
+    use crate::fixtures::{failed_request, rate_limited_request, steady_request};
     use proptest::prelude::*;
     use tokrate_core::{FailureKind, Span};
 
-    fn told(text: &str) -> String {
+    fn actual(text: &str) -> String {
         match Slo::parse_all(text) {
             Ok(slos) => slos.iter().map(Slo::to_string).collect::<Vec<String>>().join(", "),
             Err(error) => {
@@ -227,23 +226,23 @@ mod tests {
 
     #[test]
     fn pairs_of_other_tools_are_read_as_they_mean_them() {
-        assert_eq!(told("ttft:200 tpot:50"), "ttft_ms <= 200, tpot_ms <= 50");
-        assert_eq!(told("ttft:200,e2el:1000"), "ttft_ms <= 200, e2e_ms <= 1000");
+        assert_eq!(actual("ttft:200 tpot:50"), "ttft_ms <= 200, tpot_ms <= 50");
+        assert_eq!(actual("ttft:200,e2el:1000"), "ttft_ms <= 200, e2e_ms <= 1000");
         assert_eq!(
-            told("time_to_first_token:75 inter_token_latency:19.75 request_latency:900ms"),
+            actual("time_to_first_token:75 inter_token_latency:19.75 request_latency:900ms"),
             "ttft_ms <= 75, tpot_ms <= 19.75, e2e_ms <= 900"
         );
-        assert_eq!(told("output_token_throughput_per_user:30"), "output_speed >= 30");
-        assert_eq!(told("ttft_ms:400 e2el_ms:2000"), "ttft_ms <= 400, e2e_ms <= 2000");
+        assert_eq!(actual("output_token_throughput_per_user:30"), "output_speed >= 30");
+        assert_eq!(actual("ttft_ms:400 e2el_ms:2000"), "ttft_ms <= 400, e2e_ms <= 2000");
         // GuideLLM's.
-        assert_eq!(told("time_to_first_token_ms<400"), "ttft_ms < 400");
-        assert_eq!(told("inter_token_latency_ms<=20"), "tpot_ms <= 20");
-        assert_eq!(told("time_per_output_token_ms<20"), "tpot_ms < 20");
-        assert_eq!(told("request_latency<2s"), "e2e_ms < 2000");
-        assert_eq!(told("ttft<400us"), "ttft_ms < 0.4");
-        assert_eq!(told("ttft<5e8ns"), "ttft_ms < 500");
+        assert_eq!(actual("time_to_first_token_ms<400"), "ttft_ms < 400");
+        assert_eq!(actual("inter_token_latency_ms<=20"), "tpot_ms <= 20");
+        assert_eq!(actual("time_per_output_token_ms<20"), "tpot_ms < 20");
+        assert_eq!(actual("request_latency<2s"), "e2e_ms < 2000");
+        assert_eq!(actual("ttft<400us"), "ttft_ms < 0.4");
+        assert_eq!(actual("ttft<5e8ns"), "ttft_ms < 500");
         // Nothing keeps it, and yet it is a bound.
-        assert_eq!((told("ttft:0"), told("ttft_ms<=0")), ("ttft_ms <= 0".to_owned(), "ttft_ms <= 0".to_owned()));
+        assert_eq!((actual("ttft:0"), actual("ttft_ms<=0")), ("ttft_ms <= 0".to_owned(), "ttft_ms <= 0".to_owned()));
         for odd in ["ttft:200s", "itl:20", "ttft:", "ttft:200 tpot", "p95:3", "ttft:-1"] {
             assert!(Slo::parse_all(odd).is_err(), "{odd}");
         }
@@ -252,12 +251,12 @@ mod tests {
     #[test]
     fn objectives_are_read_with_the_unit_in_either_place() {
         for text in ["ttft_ms<500", "ttft<500ms", "TTFT < 0.5 s", "ttft_s<0.5", "ttft_ms < 500 ms"] {
-            assert_eq!(told(text), "ttft_ms < 500", "{text}");
+            assert_eq!(actual(text), "ttft_ms < 500", "{text}");
         }
-        assert_eq!(told("output_speed>30"), "output_speed > 30");
-        assert_eq!(told("output_speed >= 30 tok/s"), "output_speed >= 30");
-        assert_eq!(told("e2e_from_due<=1min"), "e2e_from_due_ms <= 60000");
-        assert_eq!(told("itl<40ms"), "itl_ms < 40");
+        assert_eq!(actual("output_speed>30"), "output_speed > 30");
+        assert_eq!(actual("output_speed >= 30 tok/s"), "output_speed >= 30");
+        assert_eq!(actual("e2e_from_due<=1min"), "e2e_from_due_ms <= 60000");
+        assert_eq!(actual("itl<40ms"), "itl_ms < 40");
     }
 
     #[test]
@@ -286,7 +285,7 @@ mod tests {
                 "itl:20",
                 "ttft:200s",
             ]
-            .map(told)
+            .map(actual)
             .join("\n")
         );
     }
@@ -305,7 +304,7 @@ mod tests {
         assert_eq!(kept("ttft_ms<200", &short), Some(true));
         assert_eq!(kept("tpot_ms<1000", &short), None, "two tokens have no tpot");
         let failed = failed_request(0, 0, 50, FailureKind::Stalled);
-        let refused = refused_for_rate(0, 0, 5, Span::from_secs(1));
+        let refused = rate_limited_request(0, 0, 5, Span::from_secs(1));
         for request in [failed, refused] {
             assert_eq!((kept("e2e_ms<1000", &request), kept("tpot_ms<1000", &request)), (Some(false), Some(false)));
         }

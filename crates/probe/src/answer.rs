@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 use std::rc::Rc;
 use tokrate_core::{Tick, one_line};
-use tokrate_meter::{Ending, Failure, TEXT_BYTES_MOST, Timing};
+use tokrate_meter::{Ending, Failure, MAX_TEXT_BYTES, Timing};
 use tokrate_net::{ConnectionUse, Departure, ExchangeFailure, Head, Redactor};
 use tokrate_wire::{Refusal, refusal};
 
@@ -165,7 +165,7 @@ impl Answer {
             let message = std::mem::take(&mut failure.message);
             failure.message = one_line(&secrets.redacted(message), MESSAGE_BYTES_MOST);
         }
-        *model = model.take().map(|model| one_line(&secrets.redacted(model), TEXT_BYTES_MOST));
+        *model = model.take().map(|model| one_line(&secrets.redacted(model), MAX_TEXT_BYTES));
     }
 }
 

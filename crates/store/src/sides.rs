@@ -6,7 +6,7 @@
 use crate::{Query, Sqlite, StoreError};
 use std::collections::BTreeMap;
 use tokrate_core::Conditions;
-use tokrate_meter::compare::{LevelSamples, Samples, Side};
+use tokrate_meter::compare::{LevelSamples, RunSamples, Samples};
 use tokrate_meter::run::Load;
 use tokrate_meter::{AttemptEnd, Metric};
 
@@ -51,7 +51,7 @@ impl Sqlite {
     ///
     /// # Errors
     /// When the store cannot be read, or a row in it is damaged.
-    pub fn sides(&self, query: &Query, split_unix_ms: u64) -> Result<(Side, Side), StoreError> {
+    pub fn sides(&self, query: &Query, split_unix_ms: u64) -> Result<(RunSamples, RunSamples), StoreError> {
         let mut levels: BTreeMap<Likeness, [Window; 2]> = BTreeMap::new();
         self.visit_all(&COLUMNS, query, |mut row| {
             let started: u64 = row.count()?;
@@ -78,7 +78,7 @@ impl Sqlite {
             before.extend(earlier.level(&likeness, number));
             after.extend(later.level(&likeness, number));
         }
-        let side = |levels| Side { conditions: Conditions::default(), levels };
+        let side = |levels| RunSamples { conditions: Conditions::default(), levels };
         Ok((side(before), side(after)))
     }
 }

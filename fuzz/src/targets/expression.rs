@@ -30,7 +30,7 @@ pub fn run(input: &[u8]) {
                 );
                 assert!(!stated.meanings().is_empty());
                 for meaning in Meaning::ALL {
-                    assert!(!meaning.follows(stated.high).is_empty());
+                    assert!(!meaning.implications(stated.high).is_empty());
                 }
             }
             assert_eq!(claim.missing().count() + claim.conditions.len(), tokrate_meter::Condition::ALL.len());

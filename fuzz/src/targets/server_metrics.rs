@@ -3,7 +3,7 @@
 //! It does not know what engines publish. Invariant: a difference of any two pages has no number that JSON cannot hold; the first
 //! two bytes of the input say where the second page begins.
 
-use tokrate_meter::server_metrics::{ClientSide, Exposition, Reading, ServerTruth};
+use tokrate_meter::server_metrics::{ClientTotals, Exposition, MetricsSnapshot, ServerReport};
 
 /// Panics if a property does not hold.
 pub fn run(input: &[u8]) {
@@ -11,11 +11,11 @@ pub fn run(input: &[u8]) {
     let cut = usize::from(u16::from_le_bytes([fine, cut])).min(pages.len());
     let (before, after) = pages.split_at(cut);
     let (before, after) = (Exposition::parse(before), Exposition::parse(after));
-    let readings = (Reading::of(&before, None, "m"), Reading::of(&after, None, "m"));
+    let readings = (MetricsSnapshot::of(&before, None, "m"), MetricsSnapshot::of(&after, None, "m"));
     let (Some(before), Some(after)) = readings else { return };
-    let truth = ServerTruth::between("u", &before, &after, ClientSide::default());
+    let truth = ServerReport::between("u", &before, &after, ClientTotals::default());
     let text = serde_json::to_string(&truth).expect("it can be written");
-    let back: ServerTruth = serde_json::from_str(&text).expect("what was written is read");
+    let back: ServerReport = serde_json::from_str(&text).expect("what was written is read");
     assert_eq!(back.requests, truth.requests);
     assert_eq!(serde_json::to_string(&back).expect("it can be written"), text);
 }

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// A module by its path below the crate, such as `["report", "pictures"]`.
+/// A module by its path below the crate, such as `["report", "charts"]`.
 type Module = Vec<String>;
 
 /// Cycles that stand: a crate, and one of the modules in it. To be taken out when they are broken.

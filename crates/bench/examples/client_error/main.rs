@@ -1,35 +1,35 @@
-//! How often the client's own error is judged wrongly, and prints the table of docs/method.md:
-//! `cargo run --release -p tokrate-bench --example client_error [SITUATIONS] [FIRST SEED]`.
+//! Counts how often the client's own error is judged wrongly, and prints the table of docs/method.md:
+//! `cargo run --release -p tokrate-bench --example client_error [SCENARIOS] [FIRST SEED]`.
 //!
-//! Each situation is an engine of known law on loopback, measured as any other endpoint is: the client's error comes from a
-//! calibration. Then the same requests are held against the engine's own log, which is the truth.
+//! Each scenario is an engine of known law on loopback, measured as any other endpoint is: the client's error comes from a
+//! calibration. The same requests are then compared with the engine's log (the ground truth).
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "it prints what it finds")]
 
-mod situation;
+mod scenario;
 mod table;
 
-use situation::Situation;
+use scenario::Scenario;
 use std::error::Error;
 use std::sync::Arc;
 use table::{Outcome, Table};
 use tokrate_bench::forecast::Forecast;
 use tokrate_bench::plan::PhaseSpec;
-use tokrate_bench::{Observer, Place, Progress, Stop, run, truth};
+use tokrate_bench::{Observer, Place, Progress, Stop, ground_truth, run};
 use tokrate_core::{Conditions, Sketch, Span, Tick};
 use tokrate_host::{Host, HostConfig, TruthLog};
 use tokrate_meter::{
-    ClientError, ClientErrorSource, JudgedFigure, PhaseInput, PhaseResult, Record, RequestNumbers, Warmup,
+    ClientError, ClientErrorSource, FigureValidity, PhaseInput, PhaseResult, Record, RequestNumbers, Warmup,
 };
 use tokrate_net::Clock;
 
 /// Keeps the rows of the only phase.
 #[derive(Default)]
-struct Heard {
+struct RowCollector {
     rows: Vec<RequestNumbers>,
 }
 
-impl Observer for Heard {
+impl Observer for RowCollector {
     fn probing(&mut self, _: usize) {}
     fn planned(&mut self, _: usize, _: &Forecast) {}
     fn phase_started(&mut self, _: Place, _: &PhaseSpec, _: &Arc<Progress>) {}
@@ -44,36 +44,36 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (count, from) = (number(1, 200)?, number(2, 0)?);
     let mut table = Table::default();
     for seed in from..from + count {
-        let situation = Situation::drawn(seed);
-        for (judged, truth) in pairs(seed, &situation)? {
+        let scenario = Scenario::random(seed);
+        for (judged, truth) in pairs(seed, &scenario)? {
             let outcome = Outcome::of(&judged, &truth);
             if outcome.is_wrong() {
-                eprintln!("{seed} {outcome:?} {judged:?} truly moved by {:.3}; {situation:?}", truth.moved);
+                eprintln!("{seed} {outcome:?} {judged:?} truly moved by {:.3}; {scenario:?}", truth.moved);
             }
-            table.add(&situation, &judged.figure, outcome);
+            table.add(&scenario, &judged.figure, outcome);
         }
     }
     println!("{table}");
     Ok(())
 }
 
-/// Every figure of a situation as the calibration judges it, with the same as the engine's log does.
-fn pairs(seed: u64, situation: &Situation) -> Result<Vec<(JudgedFigure, JudgedFigure)>, Box<dyn Error>> {
-    let busy = situation.keep_busy();
-    let law = situation.law.clone();
+/// Every figure of a scenario as the calibration judges it, with the same as the engine's log does.
+fn pairs(seed: u64, scenario: &Scenario) -> Result<Vec<(FigureValidity, FigureValidity)>, Box<dyn Error>> {
+    let busy = scenario.keep_busy();
+    let law = scenario.law.clone();
     let host = Host::start(HostConfig { law, truth: TruthLog::Memory, seed, ..HostConfig::default() })?;
-    let config = situation.config(&format!("http://{}/v1", host.address()))?;
-    let mut heard = Heard::default();
-    let record = run(&[config], Clock::monotonic(), &Stop::default(), &mut heard)?.remove(0);
+    let config = scenario.config(&format!("http://{}/v1", host.address()))?;
+    let mut collector = RowCollector::default();
+    let record = run(&[config], Clock::monotonic(), &Stop::default(), &mut collector)?.remove(0);
     busy.stop();
     let (log, lateness) = (host.truth(), host.lateness());
     host.stop();
     let phase = record.phases.first().ok_or("nothing was measured")?;
-    let error = truth::against_truth(ClientErrorSource::Truth, &heard.rows, "0", &log, &lateness);
+    let error = ground_truth::compare_with_log(ClientErrorSource::Truth, &collector.rows, "0", &log, &lateness);
     let figures = |error: Option<ClientError>| error.map_or_else(Vec::new, |error| error.figures);
-    let by_truth = figures(judged(phase, error, &mut heard.rows).client_error);
+    let by_truth = figures(judged(phase, error, &mut collector.rows).client_error);
     let by_calibration = figures(phase.client_error.clone());
-    let same = |judged: &JudgedFigure| by_truth.iter().find(|truth| truth.figure == judged.figure).cloned();
+    let same = |judged: &FigureValidity| by_truth.iter().find(|truth| truth.figure == judged.figure).cloned();
     Ok(by_calibration.into_iter().filter_map(|judged| Some((judged.clone(), same(&judged)?))).collect())
 }
 

@@ -1,9 +1,9 @@
-//! Verdicts on figures beside the truth, counted.
+//! Counts of the verdicts on figures, compared with the ground truth.
 
-use crate::situation::Situation;
+use crate::scenario::Scenario;
 use std::collections::BTreeMap;
 use std::fmt;
-use tokrate_meter::JudgedFigure;
+use tokrate_meter::FigureValidity;
 
 /// A verdict beside the truth.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -22,7 +22,7 @@ impl Outcome {
     const ALL: [Outcome; 4] = [Outcome::Stated, Outcome::WronglyDisowned, Outcome::Disowned, Outcome::WronglyPassed];
 
     /// The verdict of a calibration beside that of the engine's log.
-    pub fn of(judged: &JudgedFigure, truth: &JudgedFigure) -> Outcome {
+    pub fn of(judged: &FigureValidity, truth: &FigureValidity) -> Outcome {
         match (truth.valid, judged.valid) {
             (true, true) => Outcome::Stated,
             (true, false) => Outcome::WronglyDisowned,
@@ -37,7 +37,7 @@ impl Outcome {
     }
 }
 
-/// How often each came about, by figure and by kind of situation.
+/// How often each came about, by figure and by kind of scenario.
 #[derive(Default)]
 pub struct Table {
     counts: BTreeMap<(u8, String), BTreeMap<Outcome, u64>>,
@@ -45,8 +45,8 @@ pub struct Table {
 
 impl Table {
     /// Counts a verdict.
-    pub fn add(&mut self, situation: &Situation, figure: &str, outcome: Outcome) {
-        for row in [(0, figure.to_owned()), (1, situation.kind()), (2, "all".to_owned())] {
+    pub fn add(&mut self, scenario: &Scenario, figure: &str, outcome: Outcome) {
+        for row in [(0, figure.to_owned()), (1, scenario.kind()), (2, "all".to_owned())] {
             *self.counts.entry(row).or_default().entry(outcome).or_default() += 1;
         }
     }

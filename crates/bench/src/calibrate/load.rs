@@ -1,34 +1,34 @@
-//! What of a phase's load a calibration repeats: all that decides when the client has to do several things at once.
+//! The load that a calibration repeats, derived from the rows of the measured phase: concurrency, event rate, TTFT,
+//! variation.
 //!
-//! It refuses to know how the load is put on. Invariant: it is read off the rows alone, and a few stalls of the client do not
-//! change it.
+//! Invariant: medians and quartiles only, so that a few stalls of the client do not change it.
 
 use crate::plan::{Load, PhaseSpec};
 use tokrate_core::Span;
 use tokrate_meter::RequestNumbers;
 
-/// The longest TTFT of the calibration's engine: a client that waits longer has no more to do.
-const DELAY_MOST: Span = Span::from_millis(250);
+/// Longest TTFT of the calibration's engine: longer waits put no further load on the client.
+const MAX_DELAY: Span = Span::from_millis(250);
 /// The longest stream of a calibration (s).
-const STREAM_MOST: f64 = 2.0;
-/// How long a calibration may take, about (s): at low concurrency streams are shorter for it.
-const SECONDS_MOST: f64 = 5.0;
-/// Text events of a calibration's stream: enough gaps, never too many.
+const MAX_STREAM_SECONDS: f64 = 2.0;
+/// Approximate time limit of a calibration (s); at low concurrency streams are shortened to fit.
+const MAX_SECONDS: f64 = 5.0;
+/// Text events of a calibration's stream: enough gaps, bounded time.
 const EVENTS: std::ops::RangeInclusive<f64> = 2.0..=400.0;
-/// How long the load lasts at least, about (s).
+/// Approximate minimum duration of the load (s).
 const SECONDS: f64 = 1.5;
 /// Requests beside the warm-up, so that low concurrencies have samples too, and short answers end.
 const REQUESTS: std::ops::RangeInclusive<f64> = 12.0..=4_000.0;
 /// Cached calibrations serve rates and sizes of the same step; rates are rounded up.
 const STEP: f64 = 1.25;
-/// And spreads that are nearest to the same of these.
-const SPREADS: [f64; 7] = [0.0, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6];
-/// A smaller spread may be the client's own. Without any, requests go in step, which is the worst for a client.
-const SPREAD_LEAST: f64 = 0.04;
-/// A larger one would make a few requests as long as the whole calibration.
-const SPREAD_MOST: f64 = 2.0;
+/// Steps to which cached calibrations round coefficients of variation.
+const VARIATION_STEPS: [f64; 7] = [0.0, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6];
+/// Smaller variation may be the client's own, and counts as 0: requests in lockstep are the worst case for a client.
+const MIN_VARIATION: f64 = 0.04;
+/// Larger variation would make single requests as long as the calibration.
+const MAX_VARIATION: f64 = 2.0;
 
-/// The load on the client that a calibration repeats: what is in step in the one is in step in the other.
+/// The load on the client that a calibration repeats, with its synchronisation between requests.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct ClientLoad {
     pub concurrency: u32,
@@ -82,13 +82,13 @@ impl ClientLoad {
     /// Text events of a calibration's answer: as many as the phase's had, if there is time for them.
     pub fn events_of_answer(&self) -> f64 {
         let rounds = 1.0 + REQUESTS.start() / f64::from(self.concurrency);
-        let stream = (SECONDS_MOST / rounds - self.delay().as_secs_f64()).min(STREAM_MOST);
+        let stream = (MAX_SECONDS / rounds - self.delay().as_secs_f64()).min(MAX_STREAM_SECONDS);
         self.events.min(self.event_rate * stream).clamp(*EVENTS.start(), *EVENTS.end()).round()
     }
 
     /// TTFT of the calibration's engine.
     pub fn delay(&self) -> Span {
-        self.ttft.min(DELAY_MOST)
+        self.ttft.min(MAX_DELAY)
     }
 
     /// Requests of a calibration, beside the warm-up.
@@ -103,7 +103,7 @@ impl ClientLoad {
         let step = |value: f64, round: fn(f64) -> f64| STEP.powf(round(value.max(1.0).log(STEP)));
         let nearest = |spread: f64| {
             let distance = |known: &f64| (known - spread).abs();
-            SPREADS.into_iter().min_by(|one, other| distance(one).total_cmp(&distance(other))).unwrap_or(spread)
+            VARIATION_STEPS.into_iter().min_by(|one, other| distance(one).total_cmp(&distance(other))).unwrap_or(spread)
         };
         ClientLoad {
             event_rate: step(self.event_rate, f64::ceil),
@@ -116,7 +116,7 @@ impl ClientLoad {
     }
 }
 
-/// The middle half of a sample, which a few stalls of the client do not change.
+/// Quartiles of a sample; robust against a few stalls of the client.
 struct Quartiles {
     low: f64,
     median: f64,
@@ -136,7 +136,7 @@ impl Quartiles {
         // The quartiles of a normal distribution lie 1.349 standard deviations apart.
         let sigma = (self.high.max(1.0) / self.low.max(1.0)).ln() / 1.349;
         let spread = ((sigma * sigma).exp() - 1.0).sqrt();
-        if spread < SPREAD_LEAST { 0.0 } else { spread.min(SPREAD_MOST) }
+        if spread < MIN_VARIATION { 0.0 } else { spread.min(MAX_VARIATION) }
     }
 }
 

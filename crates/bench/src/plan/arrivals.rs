@@ -1,6 +1,6 @@
-//! The absolute schedule of an open loop: fixed rates, ramps and traces.
+//! Arrival schedule of an open loop: constant rates, ramps, traces.
 //!
-//! It refuses to know answers. Invariant: due ticks depend on start, shape and seed alone.
+//! Invariant: due times depend on start, shape and seed only.
 
 use super::load::{Arrivals, Load};
 use super::ramp::Ramp;

@@ -1,15 +1,14 @@
-//! What a polite client does when it is refused for its rate (429): it waits as long as it is asked to.
+//! Backoff after 429 responses.
 //!
-//! It refuses to know slots and schedules. Invariant: a wait that is asked for is kept in full; one that is not asked for
-//! doubles from 1 s to 60 s and starts anew after an answer.
+//! Invariant: `Retry-After` is honoured in full; without it waits double from 1 s to 60 s and reset after an answer.
 
 use std::collections::BTreeMap;
 use tokrate_core::{FailureKind, Span, Tick};
 
-/// The wait after a first refusal that names none.
-const FIRST: Span = Span::from_secs(1);
-/// The longest wait that nobody asked for.
-const MOST: Span = Span::from_secs(60);
+/// First wait without `Retry-After`.
+const FIRST_WAIT: Span = Span::from_secs(1);
+/// Longest wait without `Retry-After`; 60 s is a common rate-limit window.
+const MAX_WAIT: Span = Span::from_secs(60);
 
 /// How a request ended, as far as a plan must know.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,7 +19,7 @@ pub enum Outcome {
     Failed,
     /// Refused for the rate.
     RateLimited {
-        /// How long the provider asks to wait.
+        /// `Retry-After`, if given.
         retry_after: Option<Span>,
     },
 }
@@ -39,16 +38,16 @@ impl Outcome {
 /// A time in which nothing was sent because of a refusal: from, until.
 pub type Wait = (Tick, Tick);
 
-/// Waits by whoever has to keep them.
+/// Backoff waits, by slot.
 #[derive(Debug, Default)]
 pub(super) struct Waits {
-    /// Refusals without an answer between them, by slot.
+    /// Consecutive 429 responses, by slot.
     refusals: BTreeMap<u32, u32>,
     kept: Vec<Wait>,
 }
 
 impl Waits {
-    /// Hears how a request ended; how long its slot has to wait.
+    /// Records the outcome of a request, and returns how long its slot must wait.
     pub(super) fn after(&mut self, slot: u32, now: Tick, outcome: Outcome) -> Span {
         let Outcome::RateLimited { retry_after } = outcome else {
             if outcome == Outcome::Answered {
@@ -57,7 +56,7 @@ impl Waits {
             return Span::ZERO;
         };
         let earlier = self.refusals.entry(slot).or_insert(0);
-        let doubled = Span::from_nanos(FIRST.as_nanos() << (*earlier).min(10)).min(MOST);
+        let doubled = Span::from_nanos(FIRST_WAIT.as_nanos() << (*earlier).min(10)).min(MAX_WAIT);
         *earlier += 1;
         let wait = retry_after.unwrap_or(doubled);
         self.kept.push((now, now + wait));

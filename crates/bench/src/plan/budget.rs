@@ -1,7 +1,6 @@
-//! Money: what a run has spent, what is under way, and whether one more request fits.
+//! Cost budget: money spent, money reserved by requests in flight, and whether another request fits.
 //!
-//! It refuses to know where prices come from. Invariant: spent + the worst that requests in flight can cost never exceeds
-//! the limit by a request's own fault: each one claims its worst case before it starts.
+//! Invariant: every request reserves its worst case before it starts, so spent + reserved stays within the limit.
 
 use tokrate_meter::{Billed, Price};
 
@@ -10,39 +9,39 @@ use tokrate_meter::{Billed, Price};
 pub struct Budget {
     limit_usd: f64,
     spent_usd: f64,
-    claimed_usd: f64,
+    reserved_usd: f64,
     /// The most that input tokens as billed exceeded input tokens as counted: tokenizers differ, and templates add some.
     input_ratio: f64,
     exhausted: bool,
 }
 
-/// The worst that one request can cost (USD); handed back when it has ended.
+/// The reserved worst-case cost of one request (USD); returned when it ends.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Claim(f64);
+pub struct Reservation(f64);
 
 impl Budget {
-    /// A budget of which nothing is used.
+    /// A new budget.
     pub fn new(limit_usd: f64) -> Budget {
-        Budget { limit_usd, spent_usd: 0.0, claimed_usd: 0.0, input_ratio: 1.0, exhausted: false }
+        Budget { limit_usd, spent_usd: 0.0, reserved_usd: 0.0, input_ratio: 1.0, exhausted: false }
     }
 
-    /// Claims the worst case of a request: its input, none of it cached, and all the output that it asks for. `None` if that
-    /// does not fit beside what is spent and claimed; then nothing fits any more.
-    pub fn claim(&mut self, price: &Price, input_tokens: u64, output_tokens: u64) -> Option<Claim> {
+    /// Reserves the worst case of a request: its input uncached, and its full output limit. `None` if that
+    /// exceeds the limit; the budget is exhausted then.
+    pub fn reserve(&mut self, price: &Price, input_tokens: u64, output_tokens: u64) -> Option<Reservation> {
         let input = (input_tokens as f64 * self.input_ratio).ceil() as u64;
         let worst = price.cost_usd(input, 0, output_tokens);
-        // A billionth of a cent of float noise is no overspending.
-        if self.exhausted || self.spent_usd + self.claimed_usd + worst > self.limit_usd + 1e-11 {
+        // Tolerates rounding errors of floats.
+        if self.exhausted || self.spent_usd + self.reserved_usd + worst > self.limit_usd + 1e-11 {
             self.exhausted = true;
             return None;
         }
-        self.claimed_usd += worst;
-        Some(Claim(worst))
+        self.reserved_usd += worst;
+        Some(Reservation(worst))
     }
 
-    /// Settles a claim with what the request is billed for; `asked` is the length of its prompt as counted.
-    pub fn settle(&mut self, price: &Price, claim: Claim, asked: u64, billed: &Billed) {
-        self.claimed_usd = (self.claimed_usd - claim.0).max(0.0);
+    /// Replaces a reservation by the billed cost; `asked` is the counted length of the prompt.
+    pub fn settle(&mut self, price: &Price, reservation: Reservation, asked: u64, billed: &Billed) {
+        self.reserved_usd = (self.reserved_usd - reservation.0).max(0.0);
         self.spent_usd += price.cost_usd(billed.input, billed.cached, billed.output);
         if asked > 0 {
             self.input_ratio = self.input_ratio.max(billed.input as f64 / asked as f64);
@@ -59,7 +58,7 @@ impl Budget {
         self.limit_usd
     }
 
-    /// Whether a request was refused for lack of money.
+    /// Whether a request exceeded the budget.
     pub fn is_exhausted(&self) -> bool {
         self.exhausted
     }
@@ -87,21 +86,21 @@ mod tests {
     #[test]
     fn prompts_that_are_billed_longer_than_they_were_counted_are_claimed_so() {
         let mut budget = Budget::new(0.01);
-        let claim = budget.claim(&price(), 1000, 0).expect("fits");
-        budget.settle(&price(), claim, 1000, &billed(1500, 0, 0));
+        let reservation = budget.reserve(&price(), 1000, 0).expect("fits");
+        budget.settle(&price(), reservation, 1000, &billed(1500, 0, 0));
         assert!((budget.spent_usd() - 0.0015).abs() < 1e-12);
-        assert_eq!(budget.claim(&price(), 6000, 0), None, "9,000 tokens would be billed, and 8,500 are left");
+        assert_eq!(budget.reserve(&price(), 6000, 0), None, "9,000 tokens would be billed, and 8,500 are left");
     }
 
     #[test]
     fn a_request_that_may_cost_too_much_is_not_started_and_none_after_it() {
         // Each may cost 1000 + 4 * 1000 millionths of a dollar.
         let mut budget = Budget::new(0.0149);
-        let first = budget.claim(&price(), 1000, 1000).expect("fits");
-        let second = budget.claim(&price(), 1000, 1000).expect("fits");
-        assert_eq!(budget.claim(&price(), 1000, 1000), None, "0.015 is over 0.0149");
+        let first = budget.reserve(&price(), 1000, 1000).expect("fits");
+        let second = budget.reserve(&price(), 1000, 1000).expect("fits");
+        assert_eq!(budget.reserve(&price(), 1000, 1000), None, "0.015 is over 0.0149");
         budget.settle(&price(), first, 1000, &billed(1000, 0, 10));
-        assert!(budget.is_exhausted() && budget.claim(&price(), 1, 1).is_none(), "stopped is stopped");
+        assert!(budget.is_exhausted() && budget.reserve(&price(), 1, 1).is_none(), "stopped is stopped");
         budget.settle(&price(), second, 1000, &billed(1000, 1000, 0));
         assert!((budget.spent_usd() - (0.00104 + 0.0001)).abs() < 1e-12, "{}", budget.spent_usd());
     }
@@ -114,16 +113,16 @@ mod tests {
             let mut budget = Budget::new(limit);
             let mut open = Vec::new();
             for (input, output, share) in requests {
-                if let Some(claim) = budget.claim(&price(), input, output) {
-                    open.push((claim, input, output * share / 100));
+                if let Some(reservation) = budget.reserve(&price(), input, output) {
+                    open.push((reservation, input, output * share / 100));
                 }
                 if open.len() > 3 {
-                    let (claim, input, output) = open.remove(0);
-                    budget.settle(&price(), claim, input, &billed(input, 0, output));
+                    let (reservation, input, output) = open.remove(0);
+                    budget.settle(&price(), reservation, input, &billed(input, 0, output));
                 }
             }
-            for (claim, input, output) in open {
-                budget.settle(&price(), claim, input, &billed(input, 0, output));
+            for (reservation, input, output) in open {
+                budget.settle(&price(), reservation, input, &billed(input, 0, output));
             }
             prop_assert!(budget.spent_usd() <= limit + 1e-9);
         }

@@ -1,7 +1,6 @@
-//! The shapes that load can have, as plain values.
+//! Load shapes as plain values.
 //!
-//! It refuses to know when anything happens: that is the plan's. Invariant: a shape says everything that the plan needs,
-//! so that two runs of one shape differ by their seed alone.
+//! Invariant: a shape holds everything the plan needs; two runs of one shape differ by their seed only.
 
 use super::ramp::Ramp;
 use std::sync::Arc;
@@ -98,7 +97,7 @@ impl Load {
     }
 
     /// The most requests that may be in flight.
-    pub fn most_in_flight(&self) -> u32 {
+    pub fn max_in_flight(&self) -> u32 {
         match self {
             Load::Closed { concurrency } => *concurrency,
             Load::ClosedRamp { ramp } => ramp.from.max(ramp.to) as u32,

@@ -1,7 +1,6 @@
-//! Load that grows or falls with time.
+//! Load that rises or falls over time.
 //!
-//! It refuses to know requests. Invariant: a ramp is a function of time alone, so an open loop on it keeps an absolute
-//! schedule like any other.
+//! Invariant: a ramp is a function of time only, so an open loop on a ramp keeps an absolute schedule too.
 
 use std::fmt;
 use tokrate_core::Span;

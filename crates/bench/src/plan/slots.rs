@@ -1,7 +1,6 @@
-//! The slots of a closed loop: fixed, on a ramp, or one session each.
+//! Slots of a closed loop: constant, on a ramp, or one session each.
 //!
-//! It refuses to know the extent of the phase. Invariant: a slot holds one request at a time, and the numbers of slots and
-//! sessions do not depend on how workers share them.
+//! Invariant: one request per slot at a time; slot and session numbers do not depend on the number of workers.
 
 use super::Share;
 use super::load::{Load, Think};
@@ -55,7 +54,7 @@ impl Slots {
             }
             Load::ClosedRamp { ramp } => {
                 let opens = |slot| Some((start + ramp.slot(slot)?.0, slot));
-                let slots = own(load.most_in_flight());
+                let slots = own(load.max_in_flight());
                 Slots { free: slots.filter_map(opens).collect(), kind: Kind::Ramp { ramp: *ramp, start } }
             }
             Load::Sessions { sessions: at_once, turns, think } => {

@@ -1,4 +1,4 @@
-//! The plan, driven by hand in virtual time.
+//! The plan, driven in virtual time.
 
 use super::*;
 use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};

@@ -1,7 +1,7 @@
-//! Prompts out of files: ShareGPT JSON, JSON Lines, plain text.
+//! Prompts from files: ShareGPT JSON, JSON Lines, plain text.
 //!
-//! It refuses to know where the text was read from. Invariant: every prompt has text, and its length is counted; what is not
-//! a prompt is refused with its place, never skipped.
+//! Invariant: every prompt has text and a token count; an entry that is not a prompt is an error with its position, never
+//! skipped.
 
 use super::Prompt;
 use crate::bad_input::{BadInput, hash, shown};
@@ -80,14 +80,14 @@ impl PromptFile {
         &self.prompts
     }
 
-    /// How many prompts hold pictures, whose tokens nobody here can count.
-    pub fn with_pictures(&self) -> usize {
+    /// How many prompts hold images, whose tokens cannot be counted here.
+    pub fn with_images(&self) -> usize {
         let pictured = |message: &Message| message.content.iter().any(|part| matches!(part, Content::Image(_)));
         self.prompts.iter().filter(|prompt| prompt.messages.iter().any(pictured)).count()
     }
 
-    /// Whether a picture is named by its address instead of given as data.
-    pub fn has_linked_pictures(&self) -> bool {
+    /// Whether an image is given by URL instead of as data.
+    pub fn has_linked_images(&self) -> bool {
         let linked = |part: &Content| matches!(part, Content::Image(Image::Url(_)));
         self.prompts.iter().flat_map(|prompt| &prompt.messages).flat_map(|message| &message.content).any(linked)
     }
@@ -106,8 +106,8 @@ impl PromptFile {
 /// An object that holds a prompt in one of the usual ways.
 #[derive(Deserialize)]
 struct Entry {
-    conversations: Option<Vec<Said>>,
-    messages: Option<Vec<Spoken>>,
+    conversations: Option<Vec<ShareGptTurn>>,
+    messages: Option<Vec<ChatMessage>>,
     prompt: Option<String>,
     text: Option<String>,
     question: Option<String>,
@@ -115,21 +115,21 @@ struct Entry {
 
 /// A turn as ShareGPT spells it.
 #[derive(Deserialize)]
-struct Said {
+struct ShareGptTurn {
     from: String,
     value: String,
 }
 
 /// A message as chat APIs spell it.
 #[derive(Deserialize)]
-struct Spoken {
+struct ChatMessage {
     role: String,
-    content: SpokenContent,
+    content: ChatContent,
 }
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum SpokenContent {
+enum ChatContent {
     Text(String),
     Parts(Vec<serde_json::Value>),
 }
@@ -182,8 +182,9 @@ fn json_lines(content: &str) -> Result<Vec<Prompt>, BadInput> {
 impl Entry {
     /// The prompt: of a conversation what precedes its first answer.
     fn prompt(self) -> Result<Prompt, String> {
-        let messages: Vec<Message> = if let Some(said) = self.conversations {
-            let turns = said.into_iter().map(|said| Ok((role_of(&said.from), vec![Content::Text(said.value)])));
+        let messages: Vec<Message> = if let Some(turns_of) = self.conversations {
+            let turns =
+                turns_of.into_iter().map(|turns_of| Ok((role_of(&turns_of.from), vec![Content::Text(turns_of.value)])));
             until_answered(turns)?
         } else if let Some(spoken) = self.messages {
             until_answered(spoken.into_iter().map(|spoken| Ok((role_of(&spoken.role), spoken.content.read()?))))?
@@ -199,12 +200,12 @@ impl Entry {
     }
 }
 
-impl SpokenContent {
+impl ChatContent {
     /// The parts, as the OpenAI chat API spells them: text and pictures. What cannot be sent to every server is refused.
     fn read(self) -> Result<Vec<Content>, String> {
         let parts = match self {
-            SpokenContent::Text(text) => return Ok(vec![Content::Text(text)]),
-            SpokenContent::Parts(parts) => parts,
+            ChatContent::Text(text) => return Ok(vec![Content::Text(text)]),
+            ChatContent::Parts(parts) => parts,
         };
         let message = serde_json::json!({ "role": "user", "content": parts });
         let body = serde_json::json!({ "model": "", "messages": [message] }).to_string();
@@ -221,7 +222,7 @@ impl SpokenContent {
     }
 }
 
-/// Who speaks, if that is known, and what is said.
+/// Role, if known, and content.
 type Turn = (Option<Role>, Vec<Content>);
 
 fn until_answered(turns: impl Iterator<Item = Result<Turn, String>>) -> Result<Vec<Message>, String> {
@@ -310,7 +311,7 @@ mod tests {
             file.prompts()[0].messages[0].content,
             [Content::Text("What is this?".to_owned()), Content::Image(picture), Content::Image(url)]
         );
-        assert_eq!(file.with_pictures(), 1);
+        assert_eq!(file.with_images(), 1);
         let audio = r#"{"messages": [{"role": "user", "content": [{"type": "input_audio", "input_audio": {}}]}]}"#;
         let message = refused(audio, FileKind::JsonLines);
         assert!(message.contains("`url` alone; there is `{\"input_audio\""), "{message}");

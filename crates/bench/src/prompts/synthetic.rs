@@ -1,7 +1,7 @@
-//! Made-up prompts of an exact o200k length, unique per request.
+//! Synthetic prompts with an exact o200k token count, unique per request.
 //!
-//! It refuses to know requests and dialects. Invariant: the content has exactly the tokens asked for by
-//! `tokens::count`, and two indices of a run never share more than the shared prefix and a coincidence of words.
+//! Invariant: `tokens::count` of the content is the requested length; two prompts of a run share no more than the shared
+//! prefix and words that coincide by chance.
 
 use tokrate_core::Rng;
 use tokrate_tokens::{Encoding, count};

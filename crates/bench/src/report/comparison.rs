@@ -1,10 +1,9 @@
-//! The report of several targets measured in turns: one HTML page, every chart with a line for each target.
+//! HTML report of several targets: every chart with one line per target. Ranks and tests come from the scorecard and the
+//! comparisons.
 //!
-//! It refuses to rank: ties and tests are those of the scorecard and the comparisons that it is handed. Invariant: what
-//! any target's record warns of stands above every number, with the target's name; conditions in which the targets differ
-//! beyond their names are listed.
+//! Invariant: warnings of every target stand above all numbers; conditions that differ between targets are listed.
 
-use super::pictures::{comfort_bands, each_against_all, measured_level};
+use super::charts::{comfort_bands, each_against_all, measured_level};
 use super::samples::{LoadSamples, Samples};
 use super::{capacity_sentences, record_notices, tables};
 use tokrate_charts::{
@@ -13,7 +12,7 @@ use tokrate_charts::{
 };
 use tokrate_meter::curve::{CurveResult, LoadAxis, LoadLevel, Measured};
 use tokrate_meter::run::by_load;
-use tokrate_meter::scorecard::unlike_conditions;
+use tokrate_meter::scorecard::differing_conditions;
 use tokrate_meter::{PhaseResult, Record};
 
 /// One target of a comparison.
@@ -60,27 +59,27 @@ pub fn comparison_html(subjects: &[Subject<'_>], verdicts: Vec<Section>) -> Stri
 }
 
 fn notices(subjects: &[Subject<'_>]) -> Vec<Notice> {
-    let mut said: Vec<(Notice, Vec<&str>)> = Vec::new();
+    let mut sentence: Vec<(Notice, Vec<&str>)> = Vec::new();
     for subject in subjects {
         for notice in record_notices(subject.record) {
-            match said.iter_mut().find(|(known, _)| *known == notice) {
+            match sentence.iter_mut().find(|(known, _)| *known == notice) {
                 Some((_, names)) => names.push(subject.name),
-                None => said.push((notice, vec![subject.name])),
+                None => sentence.push((notice, vec![subject.name])),
             }
         }
     }
     // What must not be used stands first.
-    said.sort_by_key(|(notice, _)| std::cmp::Reverse(notice.level as u8));
+    sentence.sort_by_key(|(notice, _)| std::cmp::Reverse(notice.level as u8));
     let named = |(notice, names): (Notice, Vec<&str>)| {
         let names = if names.len() == subjects.len() { "all".to_owned() } else { names.join(", ") };
         Notice { text: format!("{names}: {}", notice.text), ..notice }
     };
-    let mut notices: Vec<Notice> = said.into_iter().map(named).collect();
+    let mut notices: Vec<Notice> = sentence.into_iter().map(named).collect();
     let records: Vec<&Record> = subjects.iter().map(|subject| subject.record).collect();
-    let unlike = unlike_conditions(&records);
+    let unlike = differing_conditions(&records);
     let unlike: Vec<&str> = unlike.iter().map(|unlike| unlike.name.as_str()).collect();
     if !unlike.is_empty() {
-        let text = format!("The targets were measured under unlike conditions ({}); see below.", unlike.join(", "));
+        let text = format!("The targets were measured under different conditions ({}); see below.", unlike.join(", "));
         notices.insert(0, Notice { level: Level::Warning, text });
     }
     notices
@@ -156,8 +155,8 @@ fn distributions(subjects: &[Subject<'_>]) -> Option<Section> {
     let axis = Axis::log("TTFT", "s").holding(values);
     let charts = loads.into_iter().filter_map(|load| {
         let samples = all.iter().filter_map(|(target, loads)| {
-            let drawn = loads.iter().find(|drawn| drawn.name() == load && !drawn.ttft.is_empty())?;
-            Some(Sample { name: (*target).to_owned(), values: drawn.ttft.clone(), failed: drawn.failed })
+            let random = loads.iter().find(|random| random.name() == load && !random.ttft.is_empty())?;
+            Some(Sample { name: (*target).to_owned(), values: random.ttft.clone(), failed: random.failed })
         });
         let samples: Vec<Sample> = samples.collect();
         (samples.len() > 1).then(|| DistributionChart {
@@ -214,7 +213,7 @@ fn client_error(subjects: &[Subject<'_>]) -> Option<Section> {
 
 fn conditions(subjects: &[Subject<'_>]) -> Section {
     let records: Vec<&Record> = subjects.iter().map(|subject| subject.record).collect();
-    let unlike = unlike_conditions(&records);
+    let unlike = differing_conditions(&records);
     let columns = std::iter::once(Column::words("condition"));
     let names = subjects.iter().map(|subject| Column::words(subject.name.to_owned()));
     let mut rows: Vec<Vec<String>> = Vec::new();

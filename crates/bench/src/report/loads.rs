@@ -1,10 +1,10 @@
-//! The table that most readers want: a row for each load, its rounds pooled.
+//! The summary table: one row per load, rounds pooled.
 //!
-//! It refuses to judge. Invariant: a column that no load has is left out, and a figure that is missing says why below the table.
+//! Invariant: columns without values are omitted, and a note below the table says why a figure is missing.
 
 use super::tables::MISSING;
 use tokrate_charts::{Column, Table, format};
-use tokrate_meter::run::{Rounds, absences, by_load};
+use tokrate_meter::run::{Rounds, by_load, missing_figures};
 use tokrate_meter::{Metric, PhaseResult, PhaseSource};
 use tokrate_stats::{Distribution, Level};
 
@@ -31,7 +31,7 @@ const FIGURES: [Figure; 9] = [
     Figure::Quantile(Metric::E2e, Level::P50),
     Figure::Own("each", "tok/s", |rounds| quantile(rounds, |phase| &phase.tpot, Level::P50, |time| 1e3 / time)),
     Figure::Own("in all", "tok/s", |rounds| rounds.throughput().map(format::number)),
-    Figure::Own("--slo kept", "%", |rounds| rounds.kept_share().map(|share| format::number(100.0 * share))),
+    Figure::Own("--slo kept", "%", |rounds| rounds.goodput_share().map(|share| format::number(100.0 * share))),
 ];
 
 impl Figure {
@@ -77,7 +77,7 @@ pub fn loads(phases: &[PhaseResult]) -> Table {
         caption: "By load".to_owned(),
         columns: std::iter::once(Column::words("load")).chain(figures).collect(),
         rows: rows.collect(),
-        notes: absences(phases).into_iter().chain(loads.iter().flat_map(partial)).collect(),
+        notes: missing_figures(phases).into_iter().chain(loads.iter().flat_map(partial)).collect(),
     }
 }
 
@@ -86,7 +86,7 @@ fn partial(rounds: &Rounds<'_>) -> Vec<String> {
     let (n, with_speed, name) = (rounds.count(|phase| phase.counts.measured), rounds.with_speed(), rounds.name());
     let speed = (rounds.output_speed().is_some() && with_speed < n)
         .then(|| format!("Output speed at {name} is that of {with_speed} of {n} answers; the others have none."));
-    let (_, undecided, of) = rounds.kept();
+    let (_, undecided, of) = rounds.goodput_counts();
     let kept = (undecided > 0).then(|| {
         format!("Of {undecided} of {of} requests at {name} it is not known whether they keep every --slo: they lack a metric.")
     });

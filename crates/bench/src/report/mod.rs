@@ -1,23 +1,22 @@
-//! The report of a run: one HTML page made of charts' pieces.
+//! HTML report of a run. Everything shown is taken from the record and the samples; nothing is computed here.
 //!
-//! It refuses to know files and to compute statistics: everything shown is in the record or in the samples of its rows.
-//! Invariant: what the record warns of stands above every number.
+//! Invariant: warnings stand above all numbers.
 
+mod charts;
+mod checks;
 mod comparison;
-mod doubts;
 mod loads;
-mod pictures;
 mod ranking;
 mod samples;
+mod sentences;
 mod tables;
-mod words;
 
+pub use charts::throughput_chart;
 pub use comparison::{Subject, comparison_html};
 pub use loads::loads;
-pub use pictures::throughput_chart;
 pub use ranking::ranking;
 pub use samples::Samples;
-pub use words::{capacity_sentences, sign_sentences};
+pub use sentences::{capacity_sentences, sign_sentences};
 
 use tokrate_charts::{Block, Figure, Level, Notice, Page, Section, format};
 use tokrate_meter::curve::{FigureStatus, LoadAxis, LoadFigure};
@@ -41,9 +40,9 @@ pub fn html(record: &Record, samples: &Samples) -> String {
             degradation(record),
             distributions(record, samples),
             timeline(record, samples),
-            demands(record),
+            assertions(record),
             objectives(record),
-            doubts(record),
+            checks(record),
             every_number(record),
             server_times(record),
             failures(record),
@@ -65,13 +64,13 @@ pub fn html(record: &Record, samples: &Samples) -> String {
 fn notices(record: &Record) -> Vec<Notice> {
     let mut notices = record_notices(record);
     if notices.iter().all(|notice| notice.level == Level::Info) {
-        notices.push(no_doubt(record));
+        notices.push(no_warnings(record));
     }
     notices
 }
 
-/// That nothing speaks against the numbers. Where the client's own error was not measured, that is no praise.
-fn no_doubt(record: &Record) -> Notice {
+/// The notice of a result without warnings; not a positive one where the client's own error was not measured.
+fn no_warnings(record: &Record) -> Notice {
     let is_known = |phase: &PhaseResult| phase.client_error.as_ref().is_some_and(|error| error.moved.is_some());
     let complete = "All phases are complete, the numbers agree with each other";
     match record.phases.iter().all(is_known) {
@@ -83,7 +82,7 @@ fn no_doubt(record: &Record) -> Notice {
     }
 }
 
-/// What a record says about itself: its status, its warnings, its notes.
+/// A record's status, warnings and notes.
 fn record_notices(record: &Record) -> Vec<Notice> {
     let mut notices = Vec::new();
     let reason = record.reason.clone().unwrap_or_default();
@@ -94,7 +93,7 @@ fn record_notices(record: &Record) -> Vec<Notice> {
             notices.push(Notice { level: Level::Bad, text: format!("Nothing could be measured: {reason}.") })
         }
     }
-    let invalid = crate::verdict::invalidities(&record.phases);
+    let invalid = crate::warnings::invalid_results(&record.phases);
     notices.extend(record.warnings.iter().map(|text| {
         match text.strip_prefix("not valid by ") {
             // The word of the level says it.
@@ -107,7 +106,7 @@ fn record_notices(record: &Record) -> Vec<Notice> {
     notices
 }
 
-/// The few numbers to take home: the lowest level's speed and TTFT, the best throughput, the loads that were found.
+/// Key figures: speed and TTFT at the lowest level, highest throughput, capacity loads.
 fn headline(record: &Record) -> Vec<Figure> {
     let mut figures = Vec::new();
     let loads = by_load(&record.phases);
@@ -141,7 +140,7 @@ fn load_figure(label: &str, figure: &LoadFigure, unit: &str) -> Option<Figure> {
         label: label.to_owned(),
         value: format::number(figure.load.filter(|_| figure.status == FigureStatus::Found)?),
         unit: unit.to_owned(),
-        interval: words::interval(figure.low, figure.high, 0.95),
+        interval: sentences::interval(figure.low, figure.high, 0.95),
         note: String::new(),
     })
 }
@@ -153,8 +152,8 @@ fn speed_figure(load: &Rounds<'_>, label: String) -> Figure {
         label,
         value: speed.value.or(speed.descriptive).map_or_else(|| NOT_MEASURED.to_owned(), format::number),
         unit: Metric::OutputSpeed.unit().to_owned(),
-        interval: words::interval(speed.low, speed.high, speed.confidence),
-        note: words::sample(speed.status, speed.floor, load.with_speed()),
+        interval: sentences::interval(speed.low, speed.high, speed.confidence),
+        note: sentences::sample(speed.status, speed.floor, load.with_speed()),
     }
 }
 
@@ -167,8 +166,8 @@ fn ttft_figure(load: &Rounds<'_>) -> Figure {
         label,
         value: ttft.nearest_rank().map_or_else(|| NOT_MEASURED.to_owned(), format::number),
         unit: Metric::Ttft.unit().to_owned(),
-        interval: words::interval(ttft.low, ttft.high, ttft.confidence),
-        note: words::sample(ttft.status, ttft.floor, times.n),
+        interval: sentences::interval(ttft.low, ttft.high, ttft.confidence),
+        note: sentences::sample(ttft.status, ttft.floor, times.n),
     }
 }
 
@@ -179,13 +178,13 @@ fn absent_figure(load: &Rounds<'_>, metric: Metric, label: String) -> Figure {
         value: NOT_MEASURED.to_owned(),
         unit: String::new(),
         interval: String::new(),
-        note: load.absent(metric).unwrap_or_default(),
+        note: load.missing_reason(metric).unwrap_or_default(),
     }
 }
 
 fn degradation(record: &Record) -> Option<Section> {
     let curve = record.curve.as_ref()?;
-    let mut blocks: Vec<Block> = pictures::degradation(record, curve).iter().map(Block::chart).collect();
+    let mut blocks: Vec<Block> = charts::degradation(record, curve).iter().map(Block::chart).collect();
     blocks.extend(capacity_sentences(curve).into_iter().map(Block::Paragraph));
     blocks.extend(sign_sentences(curve).into_iter().map(Block::Paragraph));
     blocks.push(Block::Table(tables::degradation(curve)));
@@ -197,7 +196,7 @@ fn degradation(record: &Record) -> Option<Section> {
 }
 
 fn distributions(record: &Record, samples: &Samples) -> Option<Section> {
-    let charts = pictures::distributions(record, samples);
+    let charts = charts::distributions(record, samples);
     (!charts.is_empty()).then(|| Section {
         title: "Distributions".to_owned(),
         intro: "The share of requests (or gaps) that are at most as long as x; failed requests never arrive."
@@ -207,7 +206,7 @@ fn distributions(record: &Record, samples: &Samples) -> Option<Section> {
 }
 
 fn timeline(record: &Record, samples: &Samples) -> Option<Section> {
-    let charts = pictures::timelines(record, samples);
+    let charts = charts::timelines(record, samples);
     (!charts.is_empty()).then(|| Section {
         title: "Requests over time".to_owned(),
         intro: "Each request from sent to end; the first part is its TTFT.".to_owned(),
@@ -215,27 +214,27 @@ fn timeline(record: &Record, samples: &Samples) -> Option<Section> {
     })
 }
 
-fn demands(record: &Record) -> Option<Section> {
-    let table = doubts::assertions(record)?;
-    Some(Section { title: "Demands".to_owned(), intro: String::new(), blocks: vec![Block::Table(table)] })
+fn assertions(record: &Record) -> Option<Section> {
+    let table = checks::assertions(record)?;
+    Some(Section { title: "Assertions".to_owned(), intro: String::new(), blocks: vec![Block::Table(table)] })
 }
 
 fn objectives(record: &Record) -> Option<Section> {
-    let table = doubts::goodput(&record.phases)?;
+    let table = checks::goodput(&record.phases)?;
     Some(Section { title: "Goodput".to_owned(), intro: String::new(), blocks: vec![Block::Table(table)] })
 }
 
-fn doubts(record: &Record) -> Option<Section> {
-    let table = doubts::suspicions(&record.phases)?;
+fn checks(record: &Record) -> Option<Section> {
+    let table = checks::suspicions(&record.phases)?;
     Some(Section {
-        title: "Is the text what it seems?".to_owned(),
-        intro: "A sign is no proof: it says what was seen, and what it could mean.".to_owned(),
+        title: "Integrity checks".to_owned(),
+        intro: "A finding is not proof: it says what was seen, and what it could mean.".to_owned(),
         blocks: vec![Block::Table(table)],
     })
 }
 
 fn server_times(record: &Record) -> Option<Section> {
-    let table = doubts::server_timings(&record.phases)?;
+    let table = checks::server_timings(&record.phases)?;
     Some(Section { title: "What the server says".to_owned(), intro: String::new(), blocks: vec![Block::Table(table)] })
 }
 

@@ -1,10 +1,10 @@
-//! Targets side by side: their speeds and times as bars, the best first, and speed against cost.
+//! Bar charts of targets, best first, and speed against cost. Ranks come from the scorecard.
 //!
-//! It refuses to give places: those are the scorecard's, by test. Invariant: a target without a number has a bar that says so.
+//! Invariant: a target without a value has a bar that says so.
 
 use tokrate_charts::{Axis, Bar, BarChart, Block, LineChart, Point, Series, SeriesStyle};
 use tokrate_meter::curve::Measured;
-use tokrate_meter::scorecard::{ScoreRow, Scorecard, Standing};
+use tokrate_meter::scorecard::{RankedMedian, ScoreRow, Scorecard};
 
 /// The cost of one is too small a number to read.
 const ANSWERS: f64 = 1_000.0;
@@ -12,7 +12,7 @@ const ANSWERS: f64 = 1_000.0;
 /// The pictures of a scorecard.
 pub fn ranking(card: &Scorecard) -> Vec<Block> {
     let Some(level) = &card.level else { return Vec::new() };
-    let bars = |title: String, axis, of: fn(&ScoreRow) -> &Standing, more_is_better| {
+    let bars = |title: String, axis, of: fn(&ScoreRow) -> &RankedMedian, more_is_better| {
         Block::chart(&BarChart {
             title,
             description: "The best first. Bars whose intervals overlap may well stand the other way round: the places below say so."
@@ -31,7 +31,7 @@ pub fn ranking(card: &Scorecard) -> Vec<Block> {
     blocks
 }
 
-fn ranked(card: &Scorecard, of: fn(&ScoreRow) -> &Standing, more_is_better: bool) -> Vec<Bar> {
+fn ranked(card: &Scorecard, of: fn(&ScoreRow) -> &RankedMedian, more_is_better: bool) -> Vec<Bar> {
     let mut rows: Vec<(&str, Option<Measured>)> =
         card.rows.iter().map(|row| (row.target.as_str(), of(row).median)).collect();
     let worst = if more_is_better { f64::NEG_INFINITY } else { f64::INFINITY };
@@ -87,7 +87,7 @@ mod tests {
 
     fn row(target: &str, speed: Option<f64>, usd: Option<f64>) -> ScoreRow {
         let median = speed.map(|value| Measured { value, low: Some(value - 1.0), high: Some(value + 1.0) });
-        let standing = Standing { n: 30, median, ..Standing::default() };
+        let standing = RankedMedian { n: 30, median, ..RankedMedian::default() };
         ScoreRow {
             target: target.to_owned(),
             output_speed: standing.clone(),

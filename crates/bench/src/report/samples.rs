@@ -1,14 +1,13 @@
-//! Samples of a run's rows for the report's pictures, thinned so that a page stays small.
+//! Samples for the report's charts, thinned to keep the page small.
 //!
-//! It refuses to know charts. Invariant: thinning is even and deterministic, and failed requests are never thinned away
-//! silently: their number is kept.
+//! Invariant: thinning is even and deterministic, and the number of failed requests is kept.
 
 use tokrate_meter::run::Load;
 use tokrate_meter::{PhaseResult, RequestNumbers};
 
 /// Most values kept of a distribution and of a timeline, for each phase.
-const MOST_VALUES: usize = 2_000;
-const MOST_REQUESTS: usize = 1_500;
+const MAX_VALUES: usize = 2_000;
+const MAX_REQUESTS: usize = 1_500;
 
 /// What the pictures of all phases are drawn from.
 #[derive(Clone, Debug, Default)]
@@ -26,7 +25,7 @@ pub(super) struct PhaseSamples {
     /// Seconds.
     pub gaps: Vec<f64>,
     pub failed: usize,
-    pub requests: Vec<RequestPicture>,
+    pub requests: Vec<RequestTimeline>,
 }
 
 /// The samples of all rounds at one load.
@@ -49,7 +48,7 @@ impl LoadSamples {
 
 /// One request of a timeline, in seconds since the phase began.
 #[derive(Clone, Debug)]
-pub(super) struct RequestPicture {
+pub(super) struct RequestTimeline {
     pub index: u64,
     pub sent: f64,
     pub first: Option<f64>,
@@ -67,9 +66,9 @@ impl Samples {
         let mut gaps: Vec<f64> = measured.iter().flat_map(|row| row.gaps().map(|(gap, _)| seconds(gap))).collect();
         ttft.sort_unstable_by(f64::total_cmp);
         gaps.sort_unstable_by(f64::total_cmp);
-        let requests: Vec<RequestPicture> = rows
+        let requests: Vec<RequestTimeline> = rows
             .iter()
-            .map(|row| RequestPicture {
+            .map(|row| RequestTimeline {
                 index: row.index,
                 sent: since(row.sent_at_ns.unwrap_or(row.due_at_ns)),
                 first: row.first_text_at_ns.map(since),
@@ -81,10 +80,10 @@ impl Samples {
         self.phases.push(PhaseSamples {
             name: phase.name.clone(),
             load: phase.load,
-            ttft: thinned(ttft, MOST_VALUES),
-            gaps: thinned(gaps, MOST_VALUES),
+            ttft: thinned(ttft, MAX_VALUES),
+            gaps: thinned(gaps, MAX_VALUES),
             failed,
-            requests: thinned(requests, MOST_REQUESTS),
+            requests: thinned(requests, MAX_REQUESTS),
         });
     }
 }

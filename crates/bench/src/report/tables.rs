@@ -1,6 +1,6 @@
-//! The tables of a report.
+//! Tables of a report.
 //!
-//! It refuses to know HTML. Invariant: a missing number is shown as missing, never as 0.
+//! Invariant: a missing value is shown as missing, never as 0.
 
 use tokrate_charts::{Column, Table, format};
 use tokrate_meter::curve::{CurveResult, ModelFit};

@@ -1,4 +1,4 @@
-//! The report of a record without any phase, and of one that failed: never a panic, warnings first.
+//! Reports of records without phases and of failed runs: no panic, warnings first.
 
 use super::*;
 use tokrate_core::Conditions;

@@ -1,16 +1,16 @@
-//! The highest load at which a share of the requests keeps every objective, by doubling and then halving.
+//! Search for the highest load at which a given share of requests meets every objective: doubling, then bisection. A level
+//! whose interval includes the share is measured again, up to the request limit.
 //!
-//! It refuses to guess: a level whose interval lies on both sides of the share is measured again until it does not, or until
-//! as many requests as allowed were sent. Invariant: all rounds of a level count together.
+//! Invariant: all rounds of a level count together.
 
-mod told;
+mod sentence;
 
-use super::{Next, at_level};
+use super::{NextPhase, at_level};
 use crate::plan::{Extent, Load, PhaseSpec};
+use sentence::SearchSentence;
 use tokrate_meter::{Goodput, PhaseResult, SearchLevel, SearchResult, SearchStatus, ShareVerdict, share_interval};
-use told::Told;
 
-/// Rates nearer than this to each other (as a factor) are not told apart.
+/// Smallest factor between two rates.
 const RATE_STEP: f64 = 1.05;
 
 /// What is varied.
@@ -30,15 +30,15 @@ pub struct Search {
     /// The share of requests that has to keep every objective, below 1.
     pub share: f64,
     /// The highest level that is tried.
-    pub most: f64,
+    pub max_load: f64,
     /// Requests after which a level is not measured again.
-    pub requests_most: u64,
+    pub max_requests: u64,
 }
 
-/// What to do next, and why.
-enum Turn {
+/// The next step of a search, and why.
+enum Decision {
     Run { level: f64, requests: u64, why: String },
-    Over(SearchStatus),
+    Done(SearchStatus),
 }
 
 impl Axis {
@@ -52,19 +52,21 @@ impl Axis {
 }
 
 impl Search {
-    pub(super) fn next(&self, template: &PhaseSpec, results: &[PhaseResult]) -> Option<Next> {
+    pub(super) fn next(&self, template: &PhaseSpec, results: &[PhaseResult]) -> Option<NextPhase> {
         match self.turn(template, &self.levels(results)) {
-            Turn::Over(_) => None,
-            Turn::Run { level, requests, why } => {
-                Some(Next { spec: measuring(template, level, requests)?, why: Some(why) })
+            Decision::Done(_) => None,
+            Decision::Run { level, requests, why } => {
+                Some(NextPhase { spec: measuring(template, level, requests)?, reason: Some(why) })
             }
         }
     }
 
     /// The phases of the search that sends most: as many levels as it can take, each measured as often as it may be.
     pub(super) fn phases_at_most(&self, template: &PhaseSpec) -> Vec<PhaseSpec> {
-        let start = start_of(template).min(self.most);
-        let up = std::iter::successors(Some(start), |level| (*level < self.most).then(|| (level * 2.0).min(self.most)));
+        let start = start_of(template).min(self.max_load);
+        let up = std::iter::successors(Some(start), |level| {
+            (*level < self.max_load).then(|| (level * 2.0).min(self.max_load))
+        });
         let mut levels: Vec<f64> = up.collect();
         if !self.is_closed() {
             let down =
@@ -90,10 +92,10 @@ impl Search {
             let Extent::Requests(sent) = spec.extent else { return vec![spec] };
             rounds.push(spec);
             of += sent.max(1);
-            if of >= self.requests_most {
+            if of >= self.max_requests {
                 break;
             }
-            requests = of.min(self.requests_most - of);
+            requests = of.min(self.max_requests - of);
         }
         rounds
     }
@@ -101,33 +103,33 @@ impl Search {
     /// How many requests a level is measured with first: a fifth more than the fewest, so that a single miss does not make it
     /// undecided.
     fn first_requests(&self, level: f64) -> u64 {
-        let least = Goodput::fewest_requests(self.share).unwrap_or(1);
+        let least = Goodput::min_requests(self.share).unwrap_or(1);
         (least + least.div_ceil(5)).max(if self.is_closed() { 3 * level as u64 } else { 0 })
     }
 
     pub(super) fn found(&self, template: &PhaseSpec, results: &[PhaseResult]) -> SearchResult {
         let levels = self.levels(results);
         let status = match self.turn(template, &levels) {
-            Turn::Run { .. } => SearchStatus::Unfinished,
-            Turn::Over(status) => status,
+            Decision::Run { .. } => SearchStatus::Unfinished,
+            Decision::Done(status) => status,
         };
         let (met, missed) = bounds(&levels);
-        let sentence = Told { search: self, levels: &levels, results, met, missed }.sentence(status);
+        let sentence = SearchSentence { search: self, levels: &levels, results, met, missed }.sentence(status);
         let axis = self.axis.name().to_owned();
         SearchResult { axis, share: self.share, highest_met: met, lowest_missed: missed, status, levels, sentence }
     }
 
-    fn turn(&self, template: &PhaseSpec, levels: &[SearchLevel]) -> Turn {
-        let run = |level: f64, why: String| Turn::Run { level, requests: self.first_requests(level), why };
+    fn turn(&self, template: &PhaseSpec, levels: &[SearchLevel]) -> Decision {
+        let run = |level: f64, why: String| Decision::Run { level, requests: self.first_requests(level), why };
         let start = start_of(template);
         if let Some(open) = levels.iter().find(|level| level.verdict == ShareVerdict::Undecided) {
             if lacks_metric(open) {
-                return Turn::Over(SearchStatus::LacksMetric);
+                return Decision::Done(SearchStatus::LacksMetric);
             }
-            if open.of >= self.requests_most || open.of == 0 {
-                return Turn::Over(SearchStatus::NeedsMoreRequests);
+            if open.of >= self.max_requests || open.of == 0 {
+                return Decision::Done(SearchStatus::NeedsMoreRequests);
             }
-            let requests = open.of.min(self.requests_most - open.of).max(1);
+            let requests = open.of.min(self.max_requests - open.of).max(1);
             let why = format!(
                 "{} {} was measured again: {} of {} requests kept the objectives, too few to tell whether {} do",
                 self.axis.name(),
@@ -136,24 +138,24 @@ impl Search {
                 open.of,
                 self.share
             );
-            return Turn::Run { level: open.load, requests, why };
+            return Decision::Run { level: open.load, requests, why };
         }
         match bounds(levels) {
-            (None, None) => run(start.min(self.most), "the search begins at the lowest load".to_owned()),
+            (None, None) => run(start.min(self.max_load), "the search begins at the lowest load".to_owned()),
             (None, Some(missed)) if self.is_closed() || missed < start / 64.0 => {
                 debug_assert!(missed > 0.0);
-                Turn::Over(SearchStatus::NoneMet)
+                Decision::Done(SearchStatus::NoneMet)
             }
             (None, Some(missed)) => {
                 run(rounded(missed / 2.0), format!("{missed} req/s missed the objectives, so half as much was tried"))
             }
-            (Some(met), None) if met >= self.most => Turn::Over(SearchStatus::AllMet),
+            (Some(met), None) if met >= self.max_load => Decision::Done(SearchStatus::AllMet),
             (Some(met), None) => {
-                let level = (met * 2.0).min(self.most);
+                let level = (met * 2.0).min(self.max_load);
                 run(level, format!("{} {met} kept the objectives, so up to twice as much was tried", self.axis.name()))
             }
             (Some(met), Some(missed)) => match self.middle(met, missed) {
-                None => Turn::Over(SearchStatus::Found),
+                None => Decision::Done(SearchStatus::Found),
                 Some(level) => {
                     run(level, format!("between {met}, which kept the objectives, and {missed}, which did not"))
                 }
@@ -217,10 +219,10 @@ fn measuring(template: &PhaseSpec, level: f64, requests: u64) -> Option<PhaseSpe
 }
 
 /// Of more requests than this share nobody knows whether they keep the objectives: more requests tell no more.
-const UNDECIDED_MOST: f64 = 0.02;
+const MAX_UNDECIDED_SHARE: f64 = 0.02;
 
 fn lacks_metric(level: &SearchLevel) -> bool {
-    level.undecided as f64 > UNDECIDED_MOST * level.of as f64
+    level.undecided as f64 > MAX_UNDECIDED_SHARE * level.of as f64
 }
 
 /// The highest level below all that miss which is met, and the lowest that is missed.
@@ -231,7 +233,7 @@ fn bounds(levels: &[SearchLevel]) -> (Option<f64>, Option<f64>) {
     (met, missed)
 }
 
-/// How many requests would tell, if the share stayed as it is: the normal interval's half-width is the distance then.
+/// Requests needed to decide, if the share stays the same: the half-width of the normal interval then equals the distance.
 fn needed(level: &SearchLevel, share: f64) -> Option<u64> {
     let seen = level.met as f64 / level.of.max(1) as f64;
     let distance = seen - share;

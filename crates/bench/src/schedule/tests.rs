@@ -1,4 +1,4 @@
-//! Schedules against servers whose curve is known.
+//! Schedules against servers with a known curve.
 
 use super::*;
 use crate::plan::{Arrivals, Backoff};
@@ -82,7 +82,7 @@ fn run(
     while let Some(next) = schedule.next(&results) {
         assert!(schedule.planned(&results) > results.len());
         levels.push(level(&next.spec));
-        reasons.extend(next.why);
+        reasons.extend(next.reason);
         results.push(measure(&next.spec));
         assert!(results.len() < 200, "it does not end: {levels:?}");
     }
@@ -92,7 +92,7 @@ fn run(
 
 #[test]
 fn listed_phases_run_as_listed() {
-    let schedule = Schedule::new(vec![closed(1), closed(10), closed(1)], Agenda::Listed, 0);
+    let schedule = Schedule::new(vec![closed(1), closed(10), closed(1)], ScheduleMode::Listed, 0);
     assert_eq!(run(&schedule, |spec| with_throughput(spec, 1.0)).0, [1.0, 10.0, 1.0]);
 }
 
@@ -101,21 +101,21 @@ fn a_system_load_test_goes_on_while_throughput_rises_and_not_beyond_its_cap() {
     let saturating = |at: f64| move |spec: &PhaseSpec| with_throughput(spec, 30.0 * level(spec).min(at));
     let first = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0];
     let with = |more: &[f64]| first.iter().chain(more).copied().collect::<Vec<f64>>();
-    let schedule = Schedule::new(vec![closed(1)], Agenda::System { most: 1024 }, 0);
+    let schedule = Schedule::new(vec![closed(1)], ScheduleMode::System { max_concurrency: 1024 }, 0);
     assert_eq!(run(&schedule, saturating(20.0)).0, first, "it fell asleep at 20");
     let (levels, _, reasons) = run(&schedule, saturating(150.0));
     assert_eq!(levels, with(&[128.0, 192.0, 256.0]), "192 is no better than 150, and 256 no better than 192");
     assert!(reasons[0].starts_with("concurrency 128 was added: throughput still rose from 960 to 1920"), "{reasons:?}");
-    let capped = Schedule::new(vec![closed(1)], Agenda::System { most: 200 }, 0);
+    let capped = Schedule::new(vec![closed(1)], ScheduleMode::System { max_concurrency: 200 }, 0);
     assert_eq!(run(&capped, saturating(1e9)).0, with(&[128.0, 192.0]));
-    let small = Schedule::new(vec![closed(1)], Agenda::System { most: 5 }, 0);
+    let small = Schedule::new(vec![closed(1)], ScheduleMode::System { max_concurrency: 5 }, 0);
     assert_eq!(run(&small, saturating(1e9)).0, [1.0, 2.0, 4.0]);
 }
 
 #[test]
 fn refinement_adds_levels_where_a_load_that_matters_is_not_known_well_and_says_why() {
     let listed = [1, 2, 4, 8, 80].map(closed).to_vec();
-    let schedule = Schedule::new(listed, Agenda::Refine { most: 3 }, 0);
+    let schedule = Schedule::new(listed, ScheduleMode::Refine { max_levels: 3 }, 0);
     let (levels, _, reasons) = run(&schedule, |spec| with_throughput(spec, 50.0 * level(spec).min(28.0)));
     let added = &levels[5..];
     assert!(!added.is_empty() && added.len() <= 3, "{levels:?}");
@@ -130,7 +130,7 @@ fn refinement_adds_levels_where_a_load_that_matters_is_not_known_well_and_says_w
 
 #[test]
 fn refinement_of_a_line_adds_nothing() {
-    let schedule = Schedule::new([1, 5, 10, 20, 40].map(closed).to_vec(), Agenda::Refine { most: 3 }, 0);
+    let schedule = Schedule::new([1, 5, 10, 20, 40].map(closed).to_vec(), ScheduleMode::Refine { max_levels: 3 }, 0);
     assert_eq!(run(&schedule, |spec| with_throughput(spec, 50.0 * level(spec))).0.len(), 5);
 }
 
@@ -158,8 +158,8 @@ fn what_a_search_found_stands_alone_in_a_sentence() {
     insta::assert_snapshot!("unfinished", schedule.found(&[]).expect("a search").sentence);
 }
 
-fn search(axis: Axis, most: f64) -> Agenda {
-    Agenda::Search(Search { axis, share: 0.95, most, requests_most: 2_000 })
+fn search(axis: Axis, most: f64) -> ScheduleMode {
+    ScheduleMode::Search(Search { axis, share: 0.95, max_load: most, max_requests: 2_000 })
 }
 
 /// A server that keeps the objectives up to a level, and misses them by far above it.
@@ -241,7 +241,7 @@ fn a_metric_that_answers_lack_is_not_an_objective_that_they_miss() {
     assert_eq!((levels, found.status), (vec![1.0, 2.0, 4.0], SearchStatus::LacksMetric));
     assert_eq!((found.highest_met, found.lowest_missed), (Some(2.0), None));
     assert!(
-        found.sentence.starts_with("cannot be told: at concurrency 4, 44 of 88 answers lack"),
+        found.sentence.starts_with("cannot be determined: at concurrency 4, 44 of 88 answers lack"),
         "{}",
         found.sentence
     );
@@ -251,19 +251,20 @@ fn a_metric_that_answers_lack_is_not_an_objective_that_they_miss() {
 fn levels_that_double_from_one_can_be_refined() {
     let listed = [1, 2, 4, 8, 16, 32].map(closed).to_vec();
     for slots in [1.0, 2.0, 5.0, 20.0, 31.0] {
-        let schedule = Schedule::new(listed.clone(), Agenda::Refine { most: 4 }, 0);
+        let schedule = Schedule::new(listed.clone(), ScheduleMode::Refine { max_levels: 4 }, 0);
         let (levels, ..) = run(&schedule, |spec| with_throughput(spec, 50.0 * level(spec).min(slots)));
         assert!(levels.len() >= 6, "{slots}: {levels:?}");
     }
 }
 
 /// What may be asked for beside levels of one kind.
-fn agendas(axis: Axis) -> impl Strategy<Value = Agenda> {
-    let search = move |(share, most, requests_most)| Agenda::Search(Search { axis, share, most, requests_most });
+fn modes(axis: Axis) -> impl Strategy<Value = ScheduleMode> {
+    let search =
+        move |(share, most, max_requests)| ScheduleMode::Search(Search { axis, share, max_load: most, max_requests });
     prop_oneof![
-        Just(Agenda::Listed),
-        (0..6_u32).prop_map(|most| Agenda::Refine { most }),
-        (1..300_u32).prop_map(|most| Agenda::System { most }),
+        Just(ScheduleMode::Listed),
+        (0..6_u32).prop_map(|max_levels| ScheduleMode::Refine { max_levels }),
+        (1..300_u32).prop_map(|max_concurrency| ScheduleMode::System { max_concurrency }),
         (0.5..0.99, 1.0..300.0, 1..500_u64).prop_map(search),
     ]
 }
@@ -274,9 +275,9 @@ proptest! {
     #[test]
     fn whatever_was_asked_and_measured_levels_are_chosen_to_an_end(
         levels in prop::collection::vec(prop_oneof![1..9_u32, 1..600_u32], 1..12),
-        (is_open, agenda) in prop_oneof![
-            agendas(Axis::Concurrency).prop_map(|agenda| (false, agenda)),
-            agendas(Axis::Rate).prop_map(|agenda| (true, agenda)),
+        (is_open, mode) in prop_oneof![
+            modes(Axis::Concurrency).prop_map(|mode| (false, mode)),
+            modes(Axis::Rate).prop_map(|mode| (true, mode)),
         ],
         results in prop::collection::vec((prop_oneof![Just(0.0), 0.1..1e5], 0.0..=1.0), 30),
     ) {
@@ -288,7 +289,7 @@ proptest! {
                 PhaseSpec { load, ..closed(1) }
             }
         };
-        let schedule = Schedule::new(levels.into_iter().map(spec).collect(), agenda, 0);
+        let schedule = Schedule::new(levels.into_iter().map(spec).collect(), mode, 0);
         let requests = |specs: &[PhaseSpec]| {
             let of = |spec: &PhaseSpec| match spec.extent {
                 Extent::Requests(n) => n + spec.warmup,
@@ -296,7 +297,7 @@ proptest! {
             };
             specs.iter().map(of).sum::<u64>()
         };
-        let is_listed = matches!(schedule.agenda, Agenda::Listed | Agenda::Refine { .. });
+        let is_listed = matches!(schedule.mode, ScheduleMode::Listed | ScheduleMode::Refine { .. });
         let most = requests(&schedule.added_at_most()) + if is_listed { requests(&schedule.listed) } else { 0 };
         let mut sent = 0;
         let mut said = results.into_iter().cycle();

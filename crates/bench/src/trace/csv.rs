@@ -1,6 +1,6 @@
-//! The CSV layouts of traces, told apart by their header.
+//! CSV trace formats, recognised by their header.
 //!
-//! It refuses to know JSON. Invariant: columns are found by name, in whatever order they stand.
+//! Invariant: columns are found by name, in any order.
 
 use super::{Row, TraceFormat, tokens_of};
 use crate::bad_input::{BadInput, shown};

@@ -1,4 +1,4 @@
-//! Each layout, and what is refused.
+//! Each format, and what is rejected.
 
 use super::*;
 use proptest::prelude::{prop_assert, prop_assert_eq, proptest};

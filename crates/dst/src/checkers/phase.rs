@@ -34,7 +34,7 @@ pub fn input_of<'a>(
         forfeited: history.forfeited,
         withheld: history.withheld,
         held_back: (scenario.spec.backoff == Backoff::Obey).then(|| {
-            let slots = scenario.spec.load.is_closed().then(|| scenario.spec.load.most_in_flight());
+            let slots = scenario.spec.load.is_closed().then(|| scenario.spec.load.max_in_flight());
             held_back(&history.waits, slots, history.ended_at)
         }),
     }

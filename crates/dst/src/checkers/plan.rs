@@ -54,7 +54,7 @@ fn closed(scenario: &Scenario, history: &History, wrong: &mut Violations) {
     wrong.equal("closed loop", "forfeited", history.forfeited, 0);
     wrong.equal("closed loop", "withheld", history.withheld, 0);
     let ended = |exchange: &Exchange| exchange.trace.timing.ended_at;
-    let most = scenario.spec.load.most_in_flight();
+    let most = scenario.spec.load.max_in_flight();
     let frees = |exchange: &Exchange| {
         let ended = ended(exchange);
         waits(scenario, exchange).into_iter().map(move |wait| ended + wait).collect::<Vec<Tick>>()
@@ -217,7 +217,7 @@ fn open(scenario: &Scenario, history: &History, wrong: &mut Violations) {
         }
         if scenario.workers == 1 {
             // What ends at this very tick may count or not.
-            let limit = scenario.spec.load.most_in_flight() as usize;
+            let limit = scenario.spec.load.max_in_flight() as usize;
             let before = || history.exchanges.iter().filter(|other| other.start.index < index);
             let surely = before().filter(|other| other.trace.timing.ended_at > due_at).count();
             let perhaps = before().filter(|other| other.trace.timing.ended_at >= due_at).count();

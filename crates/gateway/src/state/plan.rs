@@ -12,7 +12,7 @@ use http::HeaderValue;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use tokrate_core::{Money, Tick, is_one_line, one_line};
-use tokrate_meter::TEXT_BYTES_MOST;
+use tokrate_meter::MAX_TEXT_BYTES;
 use tokrate_net::{ClientConfig, Clock, Route, Secrets};
 use tokrate_route::BudgetConfig;
 use tokrate_route::{Budget, KeyMeter, LaneId, Mode, Month, OutputLength, Policy, Router};
@@ -305,8 +305,8 @@ fn validate(config: &Config) -> Result<(), GatewayError> {
     let names = lanes.flat_map(|lane| [("lane", &lane.name), ("provider", &lane.provider), ("model", &lane.model)]);
     let names = names.chain(config.aliases.iter().map(|alias| ("alias", &alias.name)));
     let mut names = names.chain(config.keys.iter().map(|key| ("key", &key.name)));
-    if let Some((what, name)) = names.find(|(_, name)| !is_one_line(name, TEXT_BYTES_MOST)) {
-        return Err(GatewayError::InvalidName { what, name: one_line(name, 40), max_bytes: TEXT_BYTES_MOST });
+    if let Some((what, name)) = names.find(|(_, name)| !is_one_line(name, MAX_TEXT_BYTES)) {
+        return Err(GatewayError::InvalidName { what, name: one_line(name, 40), max_bytes: MAX_TEXT_BYTES });
     }
     match config.aliases.iter().find(|alias| alias.lanes.is_empty()) {
         Some(alias) => Err(GatewayError::EmptyAlias(alias.name.clone())),

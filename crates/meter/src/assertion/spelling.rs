@@ -1,13 +1,13 @@
-//! Other spellings of a metric and its statistic: `ttft_p95`, `p95_ttft_ms`, `p95(ttft)`, `median_tpot_ms`.
+//! Alternative spellings of a metric and its statistic: `ttft_p95`, `p95_ttft_ms`, `p95(ttft)`, `median_tpot_ms`.
 //!
-//! It refuses to guess: both halves have to be known. Invariant: what it returns is the plain spelling of the same number.
+//! Invariant: both parts must be known, and the result is the canonical spelling of the same value.
 
-use super::look_up::subject_of;
+use super::lookup::subject_of;
 use crate::expression::milliseconds_in;
 use crate::metric::Metric;
 
 /// The plain spelling (`ttft_ms.p95`) of a left side that is spelt otherwise; `None` of any other text, the plain spelling too.
-pub(crate) fn respelt(left: &str) -> Option<String> {
+pub(crate) fn canonical_spelling(left: &str) -> Option<String> {
     let lower = left.trim().to_lowercase().replace("p99.9", "p99_9");
     let name = lower.split('.').next().unwrap_or_default();
     let bare = name.rsplit_once('_').filter(|(_, unit)| milliseconds_in(unit).is_some()).map_or(name, |(bare, _)| bare);
@@ -32,7 +32,7 @@ pub(crate) fn respelt(left: &str) -> Option<String> {
 }
 
 fn plain(name: &str, statistic: &str, unit: Option<&str>) -> Option<String> {
-    let foreign = Metric::from_foreign_name(name).map(Metric::name);
+    let foreign = Metric::from_other_tools_name(name).map(Metric::name);
     let subject = subject_of(name).or_else(|| subject_of(foreign?))?;
     let statistic = match statistic {
         "avg" | "average" => "mean",

@@ -1,13 +1,13 @@
-//! The language of demands, and their outcome on small phases.
+//! Syntax of assertions, and their outcome on small phases.
 
 use super::*;
-use crate::sample::{closed, failed_request, phase, steady_request};
+use crate::fixtures::{closed, failed_request, phase, steady_request};
 use proptest::prelude::*;
 use tokrate_core::FailureKind;
 
 mod numbers;
 
-fn told(text: &str) -> String {
+fn actual(text: &str) -> String {
     match Assertion::parse(text) {
         Ok(assertion) => assertion.to_string(),
         Err(error) => {
@@ -25,16 +25,16 @@ fn outcome(text: &str, phases: &[PhaseResult]) -> Vec<(AssertionStatus, String)>
 #[test]
 fn demands_are_read_with_the_unit_in_either_place() {
     for text in ["ttft_ms.p95 < 500", "ttft.p95<500ms", "ttft.p95 < 0.5 s", "ttft_s.p95<0.5"] {
-        assert_eq!(told(text), "ttft_ms.p95 < 500", "{text}");
+        assert_eq!(actual(text), "ttft_ms.p95 < 500", "{text}");
     }
-    assert_eq!(told("ttft_ms.p99.9 <= 1e3"), "ttft_ms.p99_9 <= 1000");
-    assert_eq!(told("failures.share < 1 %"), "failures.share < 0.01");
-    assert_eq!(told("goodput.share>=0.95@concurrency 10"), "goodput.share >= 0.95 @ concurrency 10");
+    assert_eq!(actual("ttft_ms.p99.9 <= 1e3"), "ttft_ms.p99_9 <= 1000");
+    assert_eq!(actual("failures.share < 1 %"), "failures.share < 0.01");
+    assert_eq!(actual("goodput.share>=0.95@concurrency 10"), "goodput.share >= 0.95 @ concurrency 10");
     assert_eq!(
-        told("output_speed.slowest_5_percent > 30 tok/s @ rate 2.5"),
+        actual("output_speed.slowest_5_percent > 30 tok/s @ rate 2.5"),
         "output_speed.slowest_5_percent > 30 @ rate 2.5"
     );
-    assert_eq!(told("throughput.output_tokens_per_second > 100"), "throughput.output_tokens_per_second > 100");
+    assert_eq!(actual("throughput.output_tokens_per_second > 100"), "throughput.output_tokens_per_second > 100");
 }
 
 #[test]
@@ -47,12 +47,12 @@ fn other_spellings_of_a_percentile_are_read_as_it() {
         "P95 TTFT<400000us",
         "ttft_ms_p95<400",
     ] {
-        assert_eq!(told(text), "ttft_ms.p95 < 400", "{text}");
+        assert_eq!(actual(text), "ttft_ms.p95 < 400", "{text}");
     }
-    assert_eq!(told("median_tpot_ms<50"), "tpot_ms.p50 < 50");
-    assert_eq!(told("p99.9(e2el)<3s @ concurrency 4"), "e2e_ms.p99_9 < 3000 @ concurrency 4");
-    assert_eq!(told("mean(output_speed)>30"), "output_speed.mean > 30");
-    assert_eq!(told("e2e_from_due_p99<1s"), "e2e_from_due_ms.p99 < 1000");
+    assert_eq!(actual("median_tpot_ms<50"), "tpot_ms.p50 < 50");
+    assert_eq!(actual("p99.9(e2el)<3s @ concurrency 4"), "e2e_ms.p99_9 < 3000 @ concurrency 4");
+    assert_eq!(actual("mean(output_speed)>30"), "output_speed.mean > 30");
+    assert_eq!(actual("e2e_from_due_p99<1s"), "e2e_from_due_ms.p99 < 1000");
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn what_is_no_demand_is_refused_with_its_column() {
         "p95(ttft) 400ms",
         "goodput.part > 3",
     ];
-    insta::assert_snapshot!("refused", bad.map(told).join("\n"));
+    insta::assert_snapshot!("refused", bad.map(actual).join("\n"));
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn a_load_selects_its_phases_and_one_that_was_not_run_is_not_met() {
 #[test]
 fn every_name_can_be_looked_up() {
     let phases = [phase(&closed(1), &[steady_request(0, 0, 100, 10, 40)])];
-    for name in look_up::subject_names() {
+    for name in lookup::subject_names() {
         let subject = subject_of(&name).expect("it is listed");
         for statistic in subject.statistics() {
             let unit = if subject.unit_of(statistic) == MetricUnit::Milliseconds { "ms" } else { "" };
@@ -151,6 +151,6 @@ proptest! {
     #[test]
     fn what_is_written_reads_back(bound in 0.0..1e6_f64, concurrency in 1_u32..1_000) {
         let written = format!("ttft_ms.p99 < {bound} @ concurrency {concurrency}");
-        prop_assert_eq!(told(&written), written);
+        prop_assert_eq!(actual(&written), written);
     }
 }

@@ -1,17 +1,17 @@
-//! Numbers and names that say under which conditions a speed was measured.
+//! Parses the conditions of a claim: model, hardware, load, lengths, statistic, date.
 //!
-//! It refuses to know speeds. Invariant: a number belongs to the words right before or right behind it.
+//! Invariant: a number belongs to the words directly before or after it.
 
 use super::Condition;
 use super::figure::{Figure, begins, ends, figure};
-use super::reading::{Reader, has_unit, word_length};
-use super::words::*;
+use super::parser::{Parser, has_unit, word_length};
+use super::vocabulary::*;
 
-impl Reader<'_> {
+impl Parser<'_> {
     /// Reads the number as a condition; where it ends.
     pub(super) fn condition(&mut self, start: usize, figure: &Figure) -> Option<usize> {
         let at = start + figure.with_scale;
-        if let Some(end) = self.machine(start, start + figure.length) {
+        if let Some(end) = self.hardware_count(start, start + figure.length) {
             return Some(end);
         }
         let size = self.lower[start + figure.length..].strip_prefix('b').map(|rest| rest.trim_start_matches("-a"));
@@ -21,7 +21,7 @@ impl Reader<'_> {
         let bits = self.lower[start + figure.length..].trim_start_matches(['-', ' ']);
         if begins(bits, &["bit", "bits"]).is_some() {
             let end = self.lower.len() - bits.len() + "bit".len();
-            self.said(Condition::Precision, start, end);
+            self.add_condition(Condition::Precision, start, end);
             return Some(end);
         }
         let behind = self.lower[at..].trim_start_matches(['-', ' ']);
@@ -29,14 +29,14 @@ impl Reader<'_> {
             begins(behind, &["req/s", "requests/s", "rps", "qps", "requests per second", "requests/sec", "req/sec"])
         {
             let end = self.lower.len() - behind.len() + rate.len();
-            self.said(Condition::Load, start, end);
+            self.add_condition(Condition::Load, start, end);
             return Some(end);
         }
-        self.labelled(start, at, behind).or_else(|| self.dated(start, at))
+        self.labelled_condition(start, at, behind).or_else(|| self.date_or_percentile(start, at))
     }
 
     /// `8 x H100`, `64 GPUs`, `a 4090`: where it ends.
-    fn machine(&mut self, start: usize, at: usize) -> Option<usize> {
+    fn hardware_count(&mut self, start: usize, at: usize) -> Option<usize> {
         let behind = self.lower[at..].trim_start_matches([' ', '-']);
         let times = behind
             .strip_prefix('x')
@@ -55,24 +55,24 @@ impl Reader<'_> {
         } else {
             return None;
         };
-        self.said(Condition::Provider, start, end);
+        self.add_condition(Condition::Provider, start, end);
         Some(end)
     }
 
     /// Named right before or right behind.
-    fn labelled(&mut self, start: usize, at: usize, behind: &str) -> Option<usize> {
+    fn labelled_condition(&mut self, start: usize, at: usize, behind: &str) -> Option<usize> {
         // `1k/1k`: in and out.
         if let Some(out) = self.lower[at..].strip_prefix('/').and_then(figure) {
             let end = at + 1 + out.with_scale;
-            self.said(Condition::InputTokens, start, at);
-            self.said(Condition::OutputTokens, at + 1, end);
+            self.add_condition(Condition::InputTokens, start, at);
+            self.add_condition(Condition::OutputTokens, at + 1, end);
             return Some(end);
         }
         let lists: [(Condition, &[&str], &[&str]); 4] = [
-            (Condition::Load, LOAD_BEFORE, LOAD_BEHIND),
-            (Condition::InputTokens, INPUT_BEFORE, INPUT_BEHIND),
-            (Condition::OutputTokens, OUTPUT_BEFORE, OUTPUT_BEHIND),
-            (Condition::Sample, &["n", "over runs"], SAMPLE_BEHIND),
+            (Condition::Load, LOAD_BEFORE, LOAD_AFTER),
+            (Condition::InputTokens, INPUT_BEFORE, INPUT_AFTER),
+            (Condition::OutputTokens, OUTPUT_BEFORE, OUTPUT_AFTER),
+            (Condition::Sample, &["n", "over runs"], SAMPLE_AFTER),
         ];
         let before =
             lists.iter().find_map(|(condition, before, _)| Some((*condition, self.named_before(start, before)?)));
@@ -91,11 +91,11 @@ impl Reader<'_> {
                 if let Some(word) = begins(behind, &["tokens", "token", "requests", "users"]) {
                     end = self.lower.len() - behind.len() + word.len();
                 }
-                self.said(condition, from, end);
+                self.add_condition(condition, from, end);
             }
             (_, Some((word, condition))) => {
                 end = self.lower.len() - behind.len() + word.len();
-                self.said(condition, start, end);
+                self.add_condition(condition, start, end);
             }
             _ => return None,
         }
@@ -103,16 +103,16 @@ impl Reader<'_> {
     }
 
     /// A year, a date, or a percentile.
-    fn dated(&mut self, start: usize, at: usize) -> Option<usize> {
+    fn date_or_percentile(&mut self, start: usize, at: usize) -> Option<usize> {
         let word = &self.lower[start..start + word_length(&self.lower[start..])];
         let year = |text: &str| text.len() == 4 && ("2020".."2040").contains(&text);
         if word.get(..4).is_some_and(year) && (word.len() == 4 || word.as_bytes()[4] == b'-') {
-            self.said(Condition::Place, start, start + word.len());
+            self.add_condition(Condition::Place, start, start + word.len());
             return Some(start + word.len());
         }
         let rest = ["th", "st", "nd", "rd"].iter().find_map(|end| self.lower[at..].strip_prefix(end))?;
         let end = self.lower.len() - rest.trim_start().strip_prefix("percentile")?.len();
-        self.said(Condition::Statistic, start, end);
+        self.add_condition(Condition::Statistic, start, end);
         Some(end)
     }
 
@@ -148,7 +148,7 @@ impl Reader<'_> {
             }
             end += 1 + word.len();
         }
-        self.said(Condition::Model, start, end);
+        self.add_condition(Condition::Model, start, end);
         end
     }
 }

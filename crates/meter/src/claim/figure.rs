@@ -1,6 +1,6 @@
-//! Numbers as people write them, and the units behind them.
+//! Numbers with thousands separators, ranges and scales, and the units after them.
 //!
-//! It refuses to know what a number is about. Invariant: a number that can be read in two ways says so.
+//! Invariant: a number that can be read in two ways is marked as ambiguous.
 
 /// A number or a range of them.
 #[derive(Clone, Copy, Debug)]
@@ -17,7 +17,7 @@ pub(super) struct Figure {
     pub is_ambiguous: bool,
 }
 
-/// What a unit of speed says besides.
+/// A parsed unit of speed.
 pub(super) struct SpeedUnit<'t> {
     /// Units per second.
     pub per_second: f64,

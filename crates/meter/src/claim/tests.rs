@@ -1,4 +1,4 @@
-//! Sentences as press releases, model cards and benchmark posts write them.
+//! Claims in the style of press releases, model cards and benchmark posts.
 
 use super::*;
 use proptest::prelude::*;
@@ -12,12 +12,12 @@ fn read(text: &str) -> String {
         Ok(claim) => claim,
         Err(error) => return error.to_string(),
     };
-    let meaning = |stated: &Stated| stated.meaning.map_or("?", Meaning::name);
+    let meaning = |stated: &StatedValue| stated.meaning.map_or("?", Meaning::name);
     let mut parts: Vec<String> =
         claim.speeds.iter().map(|stated| format!("{} ({})", stated.shown("tok/s"), meaning(stated))).collect();
     parts.extend(claim.first_tokens.iter().map(|stated| format!("TTFT {}", stated.shown("ms"))));
     parts.extend(claim.conditions.iter().map(|(condition, said)| format!("{}: {said}", condition.name())));
-    parts.extend(claim.unread.iter().map(|said| format!("not understood: {said}")));
+    parts.extend(claim.not_understood.iter().map(|said| format!("not understood: {said}")));
     parts.join(" | ")
 }
 
@@ -109,15 +109,15 @@ fn the_arithmetic_is_right() {
     let claim = Claim::parse("800 tok/s").expect("a claim");
     assert_eq!(claim.speeds[0].meanings().len(), 4);
     assert!(
-        Meaning::OutputSpeed.follows(800.0)[0]
+        Meaning::OutputSpeed.implications(800.0)[0]
             .starts_with("1.25 ms per token after the first; an answer of 500 tokens takes 624 ms")
     );
     assert_eq!(
-        Meaning::Throughput.follows(800.0)[0],
+        Meaning::Throughput.implications(800.0)[0],
         "Shared evenly: 80.0 tok/s each for 10, 12.5 tok/s each for 64, 3.13 tok/s each for 256."
     );
     assert!(
-        Meaning::PrefillSpeed.follows(800.0)[0]
+        Meaning::PrefillSpeed.implications(800.0)[0]
             .starts_with("A prompt of 1,000 tokens is read in 1.25 s, one of 100,000 in 2 min 05 s")
     );
 }

@@ -1,9 +1,11 @@
-//! From two sides to rows and a verdict.
+//! Tests the samples of two measurements, and derives rows and verdicts.
 //!
-//! It refuses to know where the sides come from. Invariant: the same two sides and seed give the same report.
+//! Invariant: the same samples and seed give the same report.
 
-use super::sides::{LevelSamples, Samples, Side};
-use super::{CompareError, CompareOptions, CompareOutcome, CompareReport, CompareRow, CompareVerdict, unlike};
+use super::samples::{LevelSamples, RunSamples, Samples};
+use super::{
+    CompareError, CompareOptions, CompareOutcome, CompareReport, CompareRow, CompareVerdict, differing_conditions,
+};
 use crate::metric::Metric;
 use crate::run::Counts;
 use tokrate_core::Rng;
@@ -17,19 +19,20 @@ use tokrate_stats::{
 /// # Errors
 /// When their conditions differ in more than `options.ignore` names, when they have no level in common, or when a name to be
 /// ignored is none of a condition.
-pub fn compare(a: &Side, b: &Side, options: &CompareOptions) -> Result<CompareReport, CompareError> {
-    let (ignored, refused) = unlike(&a.conditions, &b.conditions, &options.ignore)?;
+pub fn compare(a: &RunSamples, b: &RunSamples, options: &CompareOptions) -> Result<CompareReport, CompareError> {
+    let (ignored, refused) = differing_conditions(&a.conditions, &b.conditions, &options.ignore)?;
     if !refused.is_empty() {
-        return Err(CompareError::Unlike(refused));
+        return Err(CompareError::DifferingConditions(refused));
     }
-    let twin = |level: &LevelSamples, side: &Side| side.levels.iter().find(|other| other.load == level.load).cloned();
+    let twin =
+        |level: &LevelSamples, side: &RunSamples| side.levels.iter().find(|other| other.load == level.load).cloned();
     let pairs: Vec<(&LevelSamples, LevelSamples)> =
         a.levels.iter().filter_map(|level| Some((level, twin(level, b)?))).collect();
-    let names = |side: &Side| side.levels.iter().map(|level| level.name.clone()).collect::<Vec<_>>();
+    let names = |side: &RunSamples| side.levels.iter().map(|level| level.name.clone()).collect::<Vec<_>>();
     if pairs.is_empty() {
         return Err(CompareError::NoCommonLevel { a: names(a), b: names(b) });
     }
-    let alone = |side: &Side, other: &Side| {
+    let alone = |side: &RunSamples, other: &RunSamples| {
         let lacks = |level: &&LevelSamples| twin(level, other).is_none();
         side.levels.iter().filter(lacks).map(|level| level.name.clone()).collect()
     };
@@ -101,7 +104,7 @@ impl Judge<'_> {
         let Some((interval, error)) = ratio_of_medians(&a.sorted, &b.sorted, &rng) else {
             return CompareRow { note: Some("the ratio of the medians cannot be resampled".to_owned()), ..row };
         };
-        // What a sketch does not tell apart is uncertain besides.
+        // The resolution of sketches widens the interval.
         let slack = (1.0 + a.resolution) * (1.0 + b.resolution);
         let (low, high) = (interval.low / slack, interval.high * slack);
         let (low, high) = if speed { (1.0 / high, 1.0 / low) } else { (low, high) };
@@ -171,7 +174,7 @@ impl Judge<'_> {
         }
     }
 
-    /// Corrects the p for their family and reaches the verdicts; says how large the family is.
+    /// Corrects p for the family of tests and sets the verdicts; returns the size of the family.
     fn decide(&self, rows: &mut [CompareRow]) -> u64 {
         let mut tested: Vec<&mut CompareRow> = rows.iter_mut().filter(|row| row.p.is_some()).collect();
         let p: Vec<f64> = tested.iter().filter_map(|row| row.p).collect();

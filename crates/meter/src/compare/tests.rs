@@ -1,14 +1,14 @@
-//! Worked examples of every test, and whole comparisons of made-up measurements.
+//! Worked examples of every test, and whole comparisons of synthetic measurements.
 
 mod gathered;
 mod rows;
 mod worked;
 
-use super::sides::ThroughputSeen;
+use super::samples::ObservedThroughput;
 use super::*;
+use crate::fixtures::{self, closed, phase, steady_request};
 use crate::record::Record;
 use crate::run::Load;
-use crate::sample::{self, closed, phase, steady_request};
 use std::collections::BTreeMap;
 use tokrate_core::Rng;
 use tokrate_stats::{fisher_p, holm, permutation_p, ratio_of_medians, share_difference};
@@ -32,12 +32,12 @@ fn level(ttft: Vec<f64>, tpot: Vec<f64>, failed: u64) -> LevelSamples {
         ]),
         failed,
         ended,
-        throughput: Some(ThroughputSeen { tokens_per_second: 400.0, standard_error: Some(2.0), seconds: 30.0 }),
+        throughput: Some(ObservedThroughput { tokens_per_second: 400.0, standard_error: Some(2.0), seconds: 30.0 }),
     }
 }
 
-fn side(level: LevelSamples) -> Side {
-    Side { conditions: Conditions { model: "m".into(), ..Conditions::default() }, levels: vec![level] }
+fn side(level: LevelSamples) -> RunSamples {
+    RunSamples { conditions: Conditions { model: "m".into(), ..Conditions::default() }, levels: vec![level] }
 }
 
 fn verdicts(a: LevelSamples, b: LevelSamples) -> Vec<(Metric, CompareVerdict, bool)> {
@@ -173,9 +173,9 @@ fn unlike_conditions_are_refused_unless_they_are_to_be_ignored() {
         let ignore = ignore.iter().map(|name| (*name).to_owned()).collect();
         compare(&a, &b, &CompareOptions { ignore, ..CompareOptions::default() })
     };
-    insta::assert_snapshot!("unlike", with(&[]).expect_err("two differ").to_string());
+    insta::assert_snapshot!("differing_conditions", with(&[]).expect_err("two differ").to_string());
     insta::assert_snapshot!("misspelt", with(&["modle"]).expect_err("no such condition").to_string());
-    assert!(matches!(with(&["model"]), Err(CompareError::Unlike(left)) if left.len() == 1));
+    assert!(matches!(with(&["model"]), Err(CompareError::DifferingConditions(left)) if left.len() == 1));
     let names = |report: CompareReport| report.unlike.into_iter().map(|it| it.name).collect::<Vec<_>>();
     assert_eq!(with(&["model", "input_tokens"]).map(names), Ok(vec!["model".to_owned(), "input_tokens".to_owned()]));
     assert!(with(&["all"]).is_ok());
@@ -189,7 +189,7 @@ fn levels_are_matched_by_load_and_the_others_are_named() {
         load: Load::Closed { concurrency },
         ..base.clone()
     };
-    let with = |levels: Vec<LevelSamples>| Side { levels, ..side(base.clone()) };
+    let with = |levels: Vec<LevelSamples>| RunSamples { levels, ..side(base.clone()) };
     let report =
         compare(&with(vec![other(1), base.clone()]), &with(vec![base.clone(), other(9)]), &CompareOptions::default());
     let report = report.expect("one level is in both");
@@ -205,13 +205,13 @@ fn levels_are_matched_by_load_and_the_others_are_named() {
 fn record(ttft: u64) -> (Record, Vec<Vec<crate::RequestNumbers>>) {
     let requests: Vec<_> = (0..40).map(|i| steady_request(i, i * 2_000, ttft + i % 7, 10, 40)).collect();
     let phases = (0..2).map(|_| phase(&closed(1), &requests)).collect();
-    (sample::record(phases), vec![requests.clone(), requests])
+    (fixtures::record(phases), vec![requests.clone(), requests])
 }
 
 #[test]
 fn sketches_and_rows_of_one_record_agree_within_the_stated_error() {
     let (record, rows) = record(100);
-    let (coarse, exact) = (Side::of_record(&record), Side::of_rows(&record, &rows));
+    let (coarse, exact) = (RunSamples::of_record(&record), RunSamples::of_rows(&record, &rows));
     assert_eq!((coarse.levels.len(), exact.levels.len()), (1, 1), "two rounds of one load are one level");
     let (coarse, exact) = (coarse.levels[0].times(Metric::Ttft), exact.levels[0].times(Metric::Ttft));
     assert_eq!((coarse.n(), exact.n()), (80, 80));
@@ -219,14 +219,14 @@ fn sketches_and_rows_of_one_record_agree_within_the_stated_error() {
     for (coarse, exact) in coarse.sorted.iter().zip(&exact.sorted) {
         assert!((coarse / exact - 1.0).abs() <= 0.0055 * 2.0, "{coarse} for {exact}");
     }
-    let cut = Side::of_rows(&record, &[rows[0].clone(), Vec::new()]);
+    let cut = RunSamples::of_rows(&record, &[rows[0].clone(), Vec::new()]);
     assert!(cut.levels[0].times(Metric::Ttft).resolution > 0.0, "rows that are not all there are not used");
 }
 
 #[test]
 fn a_record_is_no_different_from_itself() {
     let (record, rows) = record(100);
-    for side in [Side::of_record(&record), Side::of_rows(&record, &rows)] {
+    for side in [RunSamples::of_record(&record), RunSamples::of_rows(&record, &rows)] {
         let report = compare(&side, &side, &CompareOptions::default()).expect("like conditions");
         assert_eq!(report.outcome, CompareOutcome::NoRegression);
         assert!(report.rows.iter().all(|row| row.p.is_none_or(|p| p > 0.9)), "{:?}", report.rows);

@@ -1,24 +1,24 @@
-//! The three loads that say what an endpoint carries: where a request slows, where throughput is nearly all there is, and where
-//! requests begin to wait.
+//! The three loads that describe an endpoint's capacity: where a request slows, where throughput is nearly at its maximum,
+//! and where requests begin to wait.
 //!
-//! It refuses to state a load that the levels do not carry. Invariant: what is `found` has an interval of at most a tenth
-//! of it to either side, and the interval is wide enough for every model that the levels admit.
+//! Invariant: a load is `found` only if its interval reaches at most a tenth to either side, for every model that the
+//! levels admit.
 
 use super::LoadAxis;
-use super::choice::{ModelFit, choose};
 use super::model::{ModelKind, ThroughputModel, fit_model, model_loss, reached};
+use super::model_selection::{ModelFit, choose};
 use serde::{Deserialize, Serialize};
 use tokrate_core::Rng;
 use tokrate_stats::usl::Observation;
 
-/// The share of the most throughput whose load is stated.
-pub const MOST_SHARE: f64 = 0.9;
-/// A load is found when its interval goes no further than this factor to either side.
-pub const FOUND_FACTOR: f64 = 1.1;
-/// Throughput has come to its end when the loads that were run reach this share of what the model can reach at all.
-const REACHED_SHARE: f64 = 0.97;
-/// Fewer different loads do not tell a bend from a limit.
-const LOADS_LEAST: usize = 4;
+/// The share of the maximum throughput that counts as nearly all of it.
+pub const NEARLY_ALL_SHARE: f64 = 0.9;
+/// A load is found when its interval stays within this factor on either side.
+pub const MAX_INTERVAL_FACTOR: f64 = 1.1;
+/// Throughput counts as saturated when the measured loads reach this share of the model's ceiling.
+const MIN_CEILING_SHARE: f64 = 0.97;
+/// Fewer different loads cannot distinguish a bend from a limit.
+const MIN_LOADS: usize = 4;
 /// Resamples of each admitted model.
 const RESAMPLES: usize = 100;
 const CONFIDENCE: f64 = 0.95;
@@ -78,7 +78,7 @@ impl Capacity {
     }
 
     /// Says of what lies above `last`, the highest level that is left, that requests are refused from a load on.
-    pub(super) fn refused_from(&mut self, last: Option<f64>, load: f64) {
+    pub(super) fn bound_by_refusals(&mut self, last: Option<f64>, load: f64) {
         for figure in [&mut self.slows, &mut self.nearly_all, &mut self.waits] {
             if figure.high.is_some() || figure.status == FigureStatus::Below {
                 continue;
@@ -100,7 +100,7 @@ impl LoadFigure {
     /// Found if the interval is narrow, or holds one whole number of requests only; between its ends if it is not.
     pub(super) fn with_interval(axis: LoadAxis, load: f64, low: f64, high: f64) -> LoadFigure {
         let same = axis == LoadAxis::Concurrency && low.round() == high.round();
-        let narrow = same || (low * FOUND_FACTOR >= load && high <= load * FOUND_FACTOR);
+        let narrow = same || (low * MAX_INTERVAL_FACTOR >= load && high <= load * MAX_INTERVAL_FACTOR);
         let (low, high) = (Some(low), Some(high));
         match narrow {
             true => LoadFigure { status: FigureStatus::Found, load: Some(load), low, high, reason: String::new() },
@@ -114,7 +114,7 @@ impl LoadFigure {
 
 /// What the levels say of throughput: the models, and the two loads that follow from those that are admitted. Loads rise;
 /// `noise` is the relative standard error of each throughput, if all are known.
-pub(super) fn of_throughput(
+pub(super) fn fit_throughput(
     axis: LoadAxis,
     observations: &[Observation],
     noise: Option<&[f64]>,
@@ -127,18 +127,18 @@ pub(super) fn of_throughput(
         return (models, unknown(), unknown());
     };
     let loads = observations.chunk_by(|a, b| a.n == b.n).count();
-    if loads < LOADS_LEAST {
+    if loads < MIN_LOADS {
         let few = || {
             LoadFigure::without(
                 FigureStatus::Unknown,
-                format!("too few levels; {LOADS_LEAST} different loads are needed"),
+                format!("too few levels; {MIN_LOADS} different loads are needed"),
             )
         };
         return (models, few(), few());
     }
     let admitted = models.iter().filter(|fit| fit.admitted);
     let drawn: Vec<Vec<ThroughputModel>> = admitted.map(|fit| resample(&fit.model, observations, noise, rng)).collect();
-    let slows = figure(axis, (&chosen, &drawn), range, most_power, "a request does not slow yet");
+    let slows = figure(axis, (&chosen, &drawn), range, max_power_load, "a request does not slow yet");
     let nearly_all = figure(axis, (&chosen, &drawn), range, nearly_all, "throughput still grows");
     (models, slows, nearly_all)
 }
@@ -169,7 +169,7 @@ fn figure(
         high = rank(1.0 - tail).map_or(high, |found| high.max(*found));
     }
     // What all models put at the highest load itself is not told from what lies beyond.
-    if load.is_infinite() && low * FOUND_FACTOR > last {
+    if load.is_infinite() && low * MAX_INTERVAL_FACTOR > last {
         return LoadFigure::without(FigureStatus::Above, format!("{beyond} at the highest load, {last}"));
     }
     // A thousandth is what rounding may leave.
@@ -187,7 +187,7 @@ fn figure(
 ///
 /// By Little's law a request takes n / X(n), so that power is X(n)^2 / n. Beyond a limit it falls as 1 / n; up to it, it
 /// is greatest where (1 - alpha) - (alpha - beta) n - 3 beta n^2 = 0.
-fn most_power(model: &ThroughputModel, _last: f64) -> Option<f64> {
+fn max_power_load(model: &ThroughputModel, _last: f64) -> Option<f64> {
     let (alpha, beta) = (model.parameters.alpha, model.parameters.beta);
     let (a, b, c) = (3.0 * beta, alpha - beta, 1.0 - alpha);
     let root = b.hypot((4.0 * a * c).max(0.0).sqrt());
@@ -205,10 +205,10 @@ fn most_power(model: &ThroughputModel, _last: f64) -> Option<f64> {
 fn nearly_all(model: &ThroughputModel, last: f64) -> Option<f64> {
     let ceiling = model.ceiling()?;
     let top = model.top().map_or(last, |top| top.min(last));
-    if model.at(top) < REACHED_SHARE * ceiling {
+    if model.at(top) < MIN_CEILING_SHARE * ceiling {
         return None;
     }
-    reached(&model.parameters, MOST_SHARE * ceiling, 0.0, top)
+    reached(&model.parameters, NEARLY_ALL_SHARE * ceiling, 0.0, top)
 }
 
 /// The model fitted again to itself with noise drawn anew.

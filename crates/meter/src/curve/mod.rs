@@ -1,20 +1,20 @@
-//! From load levels to a curve: degradation, models of throughput, and the three loads that say what an endpoint carries.
+//! From load levels to a curve: degradation, throughput models, capacity.
 //!
-//! It refuses to know single requests; a level comes as numbers with intervals. Invariant: any finite input gives a
-//! result without NaN, and an estimate that the levels cannot carry is absent with the reason beside it.
+//! Invariant: any finite input gives a result without NaN; an estimate that the levels do not support is absent, with a
+//! reason.
 
 mod capacity;
-mod choice;
 mod model;
+mod model_selection;
 mod saturation;
 mod usl_fit;
 mod waiting;
 
-pub use capacity::{Capacity, FOUND_FACTOR, FigureStatus, LoadFigure, MOST_SHARE};
-pub use choice::ModelFit;
+pub use capacity::{Capacity, FigureStatus, LoadFigure, MAX_INTERVAL_FACTOR, NEARLY_ALL_SHARE};
 pub use model::{ModelKind, ThroughputModel};
+pub use model_selection::ModelFit;
 pub use saturation::{
-    MARGINAL_SHARE, QUEUE_GROWTH, REFUSAL_FLOOR, REFUSAL_RISE, STANDSTILL_GROWTH, SaturationSign, SignKind,
+    MARGINAL_SHARE, PLATEAU_GROWTH, QUEUE_GROWTH, REFUSAL_FLOOR, REFUSAL_RISE, SaturationSign, SignKind,
 };
 pub use tokrate_stats::usl::{UslParameters, usl};
 pub use usl_fit::{CurvePoint, UslFit, UslInterval, UslNote, UslStatus};
@@ -63,8 +63,8 @@ impl Measured {
     }
 }
 
-/// A level that refuses or fails more than this share of its requests is left out of the models.
-const LOST_MOST: f64 = 0.05;
+/// Levels with a larger share of failed or rejected requests are left out of the models.
+const MAX_LOST_SHARE: f64 = 0.05;
 
 /// What was measured at one load.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -126,7 +126,7 @@ pub struct CurveResult {
     pub left_out: u64,
     /// The fit of the Universal Scalability Law.
     pub usl: UslFit,
-    /// Models of throughput, simplest first, with how well each foretells levels that it was not fitted to. None in records of
+    /// Models of throughput, simplest first, with how well each predicts levels that it was not fitted to. None in records of
     /// versions that stated a knee instead.
     #[serde(default)]
     pub models: Vec<ModelFit>,
@@ -144,20 +144,20 @@ impl CurveResult {
             levels.iter().filter(|level| (1e-6..=1e9).contains(&level.load)).map(plausible).collect();
         kept.sort_by(|a, b| a.load.total_cmp(&b.load));
         let signs = saturation::signs(&kept);
-        // What a level throws away says nothing of what the endpoint carries there.
+        // A level that rejects requests does not show what the endpoint can carry.
         let (carried, refused): (Vec<LoadLevel>, Vec<LoadLevel>) =
-            kept.iter().cloned().partition(|level| level.lost_share() <= LOST_MOST);
+            kept.iter().cloned().partition(|level| level.lost_share() <= MAX_LOST_SHARE);
         let points = Points::of(&carried);
         let usl = match axis {
             LoadAxis::Concurrency => usl_fit::fit(&points, rng),
             LoadAxis::Rate => UslFit::without(UslStatus::NotApplicable),
         };
         let (models, slows, nearly_all) =
-            capacity::of_throughput(axis, &points.observations, points.noise.as_deref(), rng);
-        let slows = if axis == LoadAxis::Rate { waiting::most_power(&carried) } else { slows };
+            capacity::fit_throughput(axis, &points.observations, points.noise.as_deref(), rng);
+        let slows = if axis == LoadAxis::Rate { waiting::max_power_load(&carried) } else { slows };
         let mut capacity = Capacity { slows, nearly_all, waits: waiting::waits(axis, &carried) };
         if let Some(level) = refused.first() {
-            capacity.refused_from(carried.last().map(|level| level.load), level.load);
+            capacity.bound_by_refusals(carried.last().map(|level| level.load), level.load);
         }
         let left_out = (levels.len() - kept.len()) as u64;
         CurveResult { axis, levels: degradation(kept), left_out, usl, models, signs, capacity }

@@ -1,6 +1,6 @@
 //! Models of throughput against load: a scaling law, a hard limit, and both.
 //!
-//! It refuses to know which model is believed. Invariant: a fitted model is finite, above 0 and never falls below its limit.
+//! Invariant: a fitted model is finite, positive and never falls beyond its limit.
 //!
 //! An engine that batches has slots: up to them throughput follows a law of scaling, beyond them requests wait and throughput
 //! stands. Every model here is X(n) = usl(min(n, limit)) with some parameters left out: lambda alone (perfect scaling),
@@ -10,8 +10,8 @@ use super::{LoadAxis, UslParameters, usl};
 use serde::{Deserialize, Serialize};
 use tokrate_stats::usl::{Form, Observation, fit};
 
-/// Halving a gap so often leaves nothing of it that a number of 53 bits can tell.
-const HALVINGS: u32 = 60;
+/// Bisection steps: 60 halvings exhaust the 53 bits of an f64.
+const BISECTION_STEPS: u32 = 60;
 
 /// The models that are tried.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -172,7 +172,7 @@ fn met(parameters: &UslParameters, throughput: f64, low: f64, high: f64) -> Opti
     if !(usl(far, parameters)..=usl(near, parameters)).contains(&throughput) || near >= far {
         return None;
     }
-    for _ in 0..HALVINGS {
+    for _ in 0..BISECTION_STEPS {
         let middle = f64::midpoint(near, far);
         if usl(middle, parameters) > throughput { near = middle } else { far = middle }
     }
@@ -185,7 +185,7 @@ pub(super) fn reached(parameters: &UslParameters, throughput: f64, low: f64, hig
         return None;
     }
     let (mut low, mut high) = (low, high);
-    for _ in 0..HALVINGS {
+    for _ in 0..BISECTION_STEPS {
         let middle = f64::midpoint(low, high);
         if usl(middle, parameters) < throughput { low = middle } else { high = middle }
     }

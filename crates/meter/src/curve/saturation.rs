@@ -1,6 +1,6 @@
-//! Signs of saturation that need no fitted law.
+//! Signs of saturation that need no fitted model.
 //!
-//! It refuses to know any fit. Invariant: each sign names the load from which it holds and the two numbers compared.
+//! Invariant: each sign names the load from which it holds and the two values compared.
 
 use super::LoadLevel;
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// A unit of load that adds less than this share of what a unit added at the first level no longer pays.
 pub const MARGINAL_SHARE: f64 = 0.10;
 /// Throughput that grows by less than this share from one level to the next stands still.
-pub const STANDSTILL_GROWTH: f64 = 0.05;
+pub const PLATEAU_GROWTH: f64 = 0.05;
 /// TTFT that grows by at least this share while throughput stands still shows a queue.
 pub const QUEUE_GROWTH: f64 = 0.25;
 /// A share of refused or failed requests this far above that of the first level is a sign.
@@ -77,7 +77,7 @@ fn queueing(levels: &[LoadLevel]) -> Option<SaturationSign> {
         };
         let throughput = grown(|level| level.throughput.map(|x| x.value))?;
         let ttft = grown(|level| level.ttft.map(|x| x.value))?;
-        let queues = pair[1].load > pair[0].load && throughput < STANDSTILL_GROWTH && ttft >= QUEUE_GROWTH;
+        let queues = pair[1].load > pair[0].load && throughput < PLATEAU_GROWTH && ttft >= QUEUE_GROWTH;
         let sign = SaturationSign { kind: SignKind::Queueing, from: pair[0].load, seen: ttft, limit: QUEUE_GROWTH };
         queues.then_some(sign)
     })

@@ -1,4 +1,4 @@
-//! Tests of the curve: known parameters recovered, minima against brute force, and every odd input survived.
+//! The curve: known parameters recovered, minima against brute force, arbitrary input.
 
 use super::*;
 use tokrate_stats::usl::{Form, Observation, fit, loss};

@@ -1,7 +1,6 @@
-//! The scaling law fitted to levels: parameters, intervals, what they imply, and how far they can be trusted.
+//! Fit of the Universal Scalability Law to levels: parameters, intervals, derived loads, and caveats.
 //!
-//! It refuses to know other models. Invariant: no interval without a loss to take it from, and everything that
-//! weakens the fit is listed in its notes.
+//! Invariant: no interval without residuals to derive it from, and everything that weakens the fit is in its notes.
 
 use super::{Points, UslParameters, usl as throughput_at};
 use serde::{Deserialize, Serialize};
@@ -52,9 +51,9 @@ pub enum UslNote {
     RoughIntervals,
     /// Levels without throughput were left out.
     LevelsWithoutThroughput,
-    /// Contention cannot be told from none.
+    /// Contention is not distinguishable from 0.
     AlphaNotDistinct,
-    /// Coherency cannot be told from none: throughput may never fall.
+    /// Coherency is not distinguishable from 0: throughput may never fall.
     BetaNotDistinct,
     /// The peak lies beyond the highest load that was run.
     PeakExtrapolated,
@@ -72,8 +71,10 @@ impl UslNote {
             UslNote::NoIntervalsFromThreeLevels => "3 levels fix the 3 parameters exactly; no intervals can be given",
             UslNote::RoughIntervals => "4 levels leave one degree of freedom; the intervals are rough",
             UslNote::LevelsWithoutThroughput => "levels without throughput were left out of the scaling law",
-            UslNote::AlphaNotDistinct => "contention (alpha) cannot be told from 0",
-            UslNote::BetaNotDistinct => "coherency cost (beta) cannot be told from 0; throughput may never fall",
+            UslNote::AlphaNotDistinct => "contention (alpha) is not distinguishable from 0",
+            UslNote::BetaNotDistinct => {
+                "coherency cost (beta) is not distinguishable from 0; throughput may never fall"
+            }
             UslNote::PeakExtrapolated => "the peak lies beyond the highest load that was run",
             UslNote::SaturationExtrapolated => "the saturation point lies beyond the highest load that was run",
             UslNote::PoorFit => "the scaling law misses the levels by more than 10 %",

@@ -1,6 +1,6 @@
-//! Where requests begin to wait before they run, from time to first token; no model is needed.
+//! Where requests begin to queue, from time to first token; needs no model.
 //!
-//! It refuses to know throughput's models. Invariant: a level shows waiting only beyond what its intervals allow for.
+//! Invariant: a level counts as waiting only beyond its intervals.
 //!
 //! By Little's law, of `n` requests that are in flight the share `wait / time of a request` is waiting, so that
 //! n (1 - wait / time) run: where requests begin to wait, all of them did. The wait is what TTFT has grown by since the
@@ -9,14 +9,14 @@
 use super::capacity::{FigureStatus, LoadFigure};
 use super::{LoadAxis, LoadLevel, Measured};
 
-/// A level waits when its requests do for more than this share of their time: other causes move TTFT by less.
-const WAITS_LEAST: f64 = 0.03;
-/// A level does not wait when its requests do for at most this share of their time, whatever its intervals allow for.
-const QUIET_MOST: f64 = 0.05;
+/// A level counts as waiting if its requests wait longer than this share of their time; other causes change TTFT by less.
+const MIN_WAITING_SHARE: f64 = 0.03;
+/// A level counts as not waiting if its requests wait at most this share of their time, whatever its intervals.
+const MAX_QUIET_SHARE: f64 = 0.05;
 /// The estimates of levels that wait agree when they are within this factor of one another.
-const AGREE: f64 = 1.1;
-/// An answer whose first token comes after more than this share of its time did not stream: nothing can be told apart.
-const STREAMED_MOST: f64 = 0.98;
+const AGREEMENT_FACTOR: f64 = 1.1;
+/// An answer whose first token comes later than this share of its time did not stream, so waiting cannot be separated.
+const MAX_STREAMED_SHARE: f64 = 0.98;
 
 /// What a level says about waiting.
 struct Wait {
@@ -33,18 +33,18 @@ pub(super) fn waits(axis: LoadAxis, levels: &[LoadLevel]) -> LoadFigure {
     if timed.len() < 2 {
         return unknown("a single level has nothing to be compared with");
     }
-    if base.value >= STREAMED_MOST * e2e.value {
+    if base.value >= MAX_STREAMED_SHARE * e2e.value {
         return unknown("each answer came all at once, so its time to first token does not tell waiting from work");
     }
     let seen: Vec<Wait> = timed.iter().map(|(level, ttft, e2e)| wait(level.load, base, *ttft, *e2e)).collect();
     // From the first level on, all must wait: one slow level amid quick ones is noise.
-    let first = seen.iter().rposition(|wait| wait.share[1] <= WAITS_LEAST).map_or(0, |last| last + 1);
+    let first = seen.iter().rposition(|wait| wait.share[1] <= MIN_WAITING_SHARE).map_or(0, |last| last + 1);
     let Some(waiting) = seen.get(first..).filter(|waiting| !waiting.is_empty()) else {
         let reason = format!("no request waits at the highest load, {}", levels[levels.len() - 1].load);
         return LoadFigure::without(FigureStatus::Above, reason);
     };
     // What may wait or not is on neither side.
-    let quiet = seen[..first].iter().rev().find(|wait| wait.share[2] <= QUIET_MOST);
+    let quiet = seen[..first].iter().rev().find(|wait| wait.share[2] <= MAX_QUIET_SHARE);
     let before = quiet.map_or(lowest.load, |wait| wait.load);
     match axis {
         // Of offered rates nothing is known but between which of them it begins.
@@ -78,12 +78,12 @@ fn running(waiting: &[Wait], before: f64) -> LoadFigure {
         return LoadFigure { status: FigureStatus::Found, load: Some(before), low, high, reason: String::new() };
     }
     // So many at least run at a level that is called quiet.
-    let least = before * (1.0 - QUIET_MOST);
+    let least = before * (1.0 - MAX_QUIET_SHARE);
     let run = |wait: &Wait| wait.share.map(|share| wait.load * (1.0 - share));
     let estimates: Vec<[f64; 3]> = waiting.iter().map(run).collect();
     let ends = |place: usize| estimates.iter().map(move |estimate| estimate[place]);
     let (smallest, largest) = (ends(0).fold(f64::INFINITY, f64::min), ends(0).fold(0.0, f64::max));
-    if largest > smallest * AGREE {
+    if largest > smallest * AGREEMENT_FACTOR {
         return LoadFigure::with_interval(axis, (least * first).sqrt(), least, first);
     }
     // Each counts by how narrow its interval is.
@@ -97,7 +97,7 @@ fn running(waiting: &[Wait], before: f64) -> LoadFigure {
 
 /// The rate of the most power, throughput / time of a request as both were measured: it lies between the neighbours of the
 /// level that has it. Levels rise by load.
-pub(super) fn most_power(levels: &[LoadLevel]) -> LoadFigure {
+pub(super) fn max_power_load(levels: &[LoadLevel]) -> LoadFigure {
     let power = |level: &LoadLevel| Some((level.load, level.throughput?.value / level.mean_e2e?.value));
     let powers: Vec<(f64, f64)> = levels.iter().filter_map(power).filter(|(_, power)| power.is_finite()).collect();
     let Some(best) = (0..powers.len()).max_by(|&a, &b| powers[a].1.total_cmp(&powers[b].1)) else {

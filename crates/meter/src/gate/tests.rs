@@ -1,8 +1,8 @@
-//! Every check of the gate holds for honest numbers and fails for wrong ones.
+//! Every check passes for correct figures and fails for wrong ones.
 
 use super::*;
+use crate::fixtures::{closed, failed_request, phase, rate_limited_request, steady_request};
 use crate::run::Load;
-use crate::sample::{closed, failed_request, phase, refused_for_rate, steady_request};
 use tokrate_core::{Span, Tick};
 
 fn honest() -> (PhaseResult, Vec<RequestNumbers>) {
@@ -11,7 +11,7 @@ fn honest() -> (PhaseResult, Vec<RequestNumbers>) {
         steady_request(1, 0, 120, 20, 50),
         steady_request(2, 700, 90, 15, 60),
         failed_request(3, 1_300, 1_400, FailureKind::Stalled),
-        refused_for_rate(4, 1_400, 1_450, Span::from_secs(1)),
+        rate_limited_request(4, 1_400, 1_450, Span::from_secs(1)),
         failed_request(5, 1_500, 1_600, FailureKind::Cancelled),
     ];
     (phase(&closed(2), &requests), requests)
@@ -117,7 +117,7 @@ fn violations_of_many_requests_are_listed_up_to_a_limit() {
         })
         .collect();
     let result = phase(&closed(1), &requests);
-    assert_eq!(result.gate.len(), LISTED);
+    assert_eq!(result.gate.len(), MAX_LISTED);
     let first = &result.gate[0];
     assert_eq!((first.place.as_str(), first.expected.as_str()), ("request 0", "4 tokens"));
     assert_eq!(first.seen, "4 tokens in chunks, 3 in channels");

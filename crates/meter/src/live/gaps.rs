@@ -1,8 +1,7 @@
 //! Chunk gaps as a small mergeable histogram: eight buckets per octave from 1 µs to 137 s.
 //!
-//! It refuses to know where a gap comes from. Invariant: merging is associative and commutative, and a quantile lies
-//! within [`GapSketch::RELATIVE_ERROR`] of the exact one for gaps between 1.024 µs and 137 s; shorter ones count as the
-//! shortest bucket, longer ones as the longest.
+//! Invariant: merging is associative and commutative, and a quantile lies within [`GapSketch::RELATIVE_ERROR`] of the exact
+//! one for gaps between 1.024 µs and 137 s; gaps outside count in the first or last bucket.
 //!
 //! The buckets are those of OpenTelemetry's exponential histogram at scale 3: bucket `i` covers `(2^(i/8), 2^((i+1)/8)]`.
 

@@ -1,4 +1,4 @@
-//! The live meter against the one that keeps everything, on any stream; its memory.
+//! The live meter against the one that keeps the text, on arbitrary streams; its memory.
 
 use super::*;
 use crate::attempt::Attempt;
@@ -128,7 +128,7 @@ fn an_open_stream_takes_two_kibibytes_however_long_it_is() {
         let channel = if n % 1_000 < 100 { Channel::Reasoning } else { Channel::Answer };
         batch.push_text(Tick::from_nanos(n * 20_000_000), channel, [" word", "ing", ", it's", " x_1"][n as usize % 4]);
         meter.on(&batch);
-        most = most.max(meter.tally.as_ref().expect("it counts").heap());
+        most = most.max(meter.token_counter.as_ref().expect("it counts").heap());
     }
     assert!(size_of::<LiveMeter>() + most <= 2_048, "{} + {most} bytes", size_of::<LiveMeter>());
     let numbers = meter.finish(&Timing::default(), Ending::Complete);

@@ -1,10 +1,10 @@
-//! Records of several targets that were measured in turns, in one document.
+//! Records of several targets measured in one run, in one document.
 //!
-//! It refuses to hold what the records do not: every target keeps its own conditions, warnings and numbers.
+//! Invariant: every target keeps its own conditions, warnings and figures.
 
 use super::json::lay_out;
 use super::{Record, RecordError};
-use crate::compare::{CompareOptions, CompareReport, Side, compare};
+use crate::compare::{CompareOptions, CompareReport, RunSamples, compare};
 use crate::scorecard::Scorecard;
 use serde::{Deserialize, Serialize};
 
@@ -17,9 +17,9 @@ pub struct Comparison {
     pub schema: String,
     /// One record for each target.
     pub records: Vec<Record>,
-    /// The second and later targets, each held against the first; one that has no load level in common with it is not there.
+    /// The second and later targets, each compared with the first; one without a common load level is omitted.
     #[serde(default)]
-    pub against_first: Vec<Against>,
+    pub against_first: Vec<ComparisonWithFirst>,
     /// The targets side by side, if that was asked for.
     #[serde(default)]
     pub scorecard: Option<Scorecard>,
@@ -29,12 +29,12 @@ impl Comparison {
     /// The name of this form.
     pub const SCHEMA: &'static str = "tokrate.comparison.v1";
 
-    /// These records, not yet held against each other.
+    /// These records, not yet compared.
     pub fn of(records: Vec<Record>) -> Comparison {
         Comparison { schema: Comparison::SCHEMA.to_owned(), records, against_first: Vec::new(), scorecard: None }
     }
 
-    /// The same with every target held against the first, and with a scorecard if that is asked for. The names are those
+    /// The same with every target compared with the first, and with a scorecard on request. The names are those
     /// of the targets, in the order of the records.
     pub fn judged(self, names: &[String], with_scorecard: bool) -> Comparison {
         let targets: Vec<(&str, &Record)> = names.iter().map(String::as_str).zip(&self.records).collect();
@@ -61,10 +61,10 @@ impl Comparison {
     }
 }
 
-/// A target held against the first.
+/// A target compared with the first.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Against {
+pub struct ComparisonWithFirst {
     /// What the target is called.
     pub target: String,
     /// What the first is called: `a` of the report.
@@ -73,14 +73,14 @@ pub struct Against {
     pub report: CompareReport,
 }
 
-fn against_first(targets: &[(&str, &Record)]) -> Vec<Against> {
+fn against_first(targets: &[(&str, &Record)]) -> Vec<ComparisonWithFirst> {
     let Some(((first, before), others)) = targets.split_first() else { return Vec::new() };
-    let side = Side::of_record(before);
+    let side = RunSamples::of_record(before);
     // Targets differ in what names them, and are compared because they do; other conditions are listed in the report.
     let options = CompareOptions { ignore: vec!["all".to_owned()], ..CompareOptions::default() };
     let against = |(target, record): &(&str, &Record)| {
-        let report = compare(&side, &Side::of_record(record), &options).ok()?;
-        Some(Against { target: (*target).to_owned(), first: (*first).to_owned(), report })
+        let report = compare(&side, &RunSamples::of_record(record), &options).ok()?;
+        Some(ComparisonWithFirst { target: (*target).to_owned(), first: (*first).to_owned(), report })
     };
     others.iter().filter_map(against).collect()
 }

@@ -1,7 +1,6 @@
-//! Conditions as a record spells them.
+//! Conditions as a record stores them.
 //!
-//! It refuses to know what the conditions mean. Invariant: turning conditions into a row and back loses nothing, and the
-//! fingerprint written is that of the conditions beside it.
+//! Invariant: the conversion is lossless, and the stored fingerprint matches the conditions.
 
 use serde::{Deserialize, Serialize};
 use tokrate_core::Conditions;
@@ -75,7 +74,7 @@ mirror! {
     /// Where prompts come from: `synthetic`, or a file or trace with a hash of what is in it.
     #[serde(default = "synthetic")]
     prompts: String,
-    /// Whether the engine was told to go on past its end token.
+    /// Whether the engine ignores its end token.
     ignore_eos: bool,
     /// Arrival process: `closed`, `constant` or `poisson`.
     arrivals: String,

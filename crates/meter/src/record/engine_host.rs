@@ -1,6 +1,6 @@
-//! The machine that an engine runs on, where it is the measuring machine itself.
+//! The machine of the engine, where it is the measuring machine itself.
 //!
-//! It refuses to know how the facts are found. Invariant: what could not be found is absent.
+//! Invariant: unknown facts are absent.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,7 +1,7 @@
-//! How a record is laid out as JSON text.
+//! JSON layout of a record.
 //!
-//! It refuses to know what it lays out. Invariant: objects are indented by two spaces, a field a line; arrays stay on the
-//! line, so that a sketch of hundreds of buckets is one line and not thousands.
+//! Invariant: objects are indented by two spaces, one field per line; arrays stay on one line, so that a sketch of hundreds
+//! of buckets is one line.
 
 use serde::Serialize;
 

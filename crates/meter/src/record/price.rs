@@ -1,7 +1,6 @@
-//! What a target charges for tokens.
+//! Token prices of a target.
 //!
-//! It refuses to know where the figures come from beyond their source and date. Invariant: a price is in US dollars per
-//! million tokens; a missing one is unknown, never 0.
+//! Invariant: prices are US dollars per million tokens; a missing price is unknown, never 0.
 
 use serde::{Deserialize, Serialize};
 
@@ -22,7 +21,7 @@ pub struct Price {
 }
 
 impl Price {
-    /// What so many tokens cost (USD). `cached` of the `input` tokens were in the provider's cache.
+    /// The cost of these tokens (USD). `cached` of the `input` tokens were in the provider's cache.
     pub fn cost_usd(&self, input: u64, cached: u64, output: u64) -> f64 {
         let cached = cached.min(input);
         let cached_price = self.cached_input_usd_per_million.unwrap_or(self.input_usd_per_million);

@@ -1,6 +1,6 @@
-//! What a search for the highest load that keeps the objectives has found.
+//! Result of a search for the highest load that meets the objectives.
 //!
-//! It refuses to know how levels were chosen. Invariant: a level counts as kept or missed only when its interval says so.
+//! Invariant: a level counts as met or missed only if its interval says so.
 
 use crate::goodput::ShareVerdict;
 use serde::{Deserialize, Serialize};
@@ -55,11 +55,11 @@ pub struct SearchLevel {
     pub met: u64,
     /// Requests judged.
     pub of: u64,
-    /// Those of `of` of which nobody knows, because they lack a metric.
+    /// Those of `of` that are undecided, because they lack a metric.
     #[serde(default)]
     pub undecided: u64,
     /// 95 % interval of the share (Wilson), whatever the undecided ones were.
     pub interval: Option<Interval>,
-    /// What that says.
+    /// The verdict on it.
     pub verdict: ShareVerdict,
 }

@@ -1,7 +1,6 @@
-//! What requests cost, by what the provider reported of them, else by what was counted.
+//! Cost of requests, from reported usage, else from counted tokens.
 //!
-//! It refuses to know limits. Invariant: a request that the provider refused costs nothing; one that it took costs its input
-//! at least, whatever became of the answer.
+//! Invariant: a rejected request costs nothing; an accepted one costs at least its input, however the answer ended.
 
 use super::Price;
 use crate::request::{RequestNumbers, RequestTrace};
@@ -111,7 +110,7 @@ fn is_refusal(kind: FailureKind) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::{Story, numbers};
+    use crate::fixtures::{RequestBuilder, numbers};
     use tokrate_core::{Usage, What};
 
     #[test]
@@ -136,9 +135,9 @@ mod tests {
     /// An answer of seven tokens of which the provider says so much.
     fn answered(input: Option<u64>, cached_input: Option<u64>, output: Option<u64>) -> RequestTrace {
         let usage = Usage { input, output, cached_input, ..Usage::default() };
-        let said = input.is_some() || output.is_some();
-        let story = Story::sent(0, 0).answer(5, &" a".repeat(7));
-        (if said { story.event(6, What::Usage(usage)) } else { story }).done(7, 7)
+        let actual = input.is_some() || output.is_some();
+        let story = RequestBuilder::sent(0, 0).answer(5, &" a".repeat(7));
+        (if actual { story.event(6, What::Usage(usage)) } else { story }).done(7, 7)
     }
 
     /// What is paid for a request, by its trace and by its row, which must agree.
@@ -160,9 +159,9 @@ mod tests {
         assert_eq!(half, Billed { input: 1_000, cached: 0, output: 7, reported: false });
         let other_half = billed(&answered(None, None, Some(9)));
         assert_eq!(other_half, Billed { input: 990, cached: 0, output: 9, reported: false });
-        let refused = billed(&Story::sent(0, 0).failed(FailureKind::RateLimited, 3));
+        let refused = billed(&RequestBuilder::sent(0, 0).failed(FailureKind::RateLimited, 3));
         assert_eq!(refused, Billed::default());
-        let stalled = billed(&Story::sent(0, 0).answer(5, " a a").failed(FailureKind::Stalled, 9));
+        let stalled = billed(&RequestBuilder::sent(0, 0).answer(5, " a a").failed(FailureKind::Stalled, 9));
         assert_eq!(stalled, Billed { input: 990, cached: 0, output: 2, reported: false }, "it was taken");
         let unknown = Billed::of_row(&numbers(&answered(None, None, None)));
         assert_eq!((unknown.input, unknown.output), (0, 7), "nobody knows how long its prompt was");

@@ -1,9 +1,9 @@
-//! A record reads back as it was written, and what is not one is refused with its place.
+//! Records read back as written, and invalid ones are rejected with their position.
 
 use super::*;
+use crate::fixtures::{closed, failed_request, phase, rate_limited_request, steady_request};
 use crate::request::RequestNumbers;
 use crate::run::{PhaseInput, Warmup};
-use crate::sample::{closed, failed_request, phase, refused_for_rate, steady_request};
 use proptest::prelude::*;
 use tokrate_core::{Conditions, FailureKind, Rng, Sketch, Span};
 
@@ -13,7 +13,7 @@ fn small() -> Record {
         steady_request(1, 600, 120, 10, 40),
         steady_request(2, 1_200, 110, 12, 36),
         failed_request(3, 1_900, 1_950, FailureKind::ServerError),
-        refused_for_rate(4, 2_000, 2_010, Span::from_secs(1)),
+        rate_limited_request(4, 2_000, 2_010, Span::from_secs(1)),
     ];
     let mut lag = Sketch::new();
     lag.record_many(40_000, 99);

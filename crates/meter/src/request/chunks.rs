@@ -1,7 +1,7 @@
-//! From arrivals to chunks: everything that arrived at one tick, with the tokens that it completed.
+//! From arrivals to chunks: all text of one tick, with the tokens that end in it.
 //!
-//! It refuses to know time beyond the ticks it is given. Invariant: every token of the text belongs to exactly one chunk,
-//! the one that carries its last byte; tokens are counted over the whole text of a channel, never per chunk.
+//! Invariant: every token belongs to exactly one chunk, the one with its last byte; tokens are counted over the whole text
+//! of a channel, never per chunk.
 
 use super::{Arrival, RequestTrace};
 use std::borrow::Cow;

@@ -1,10 +1,10 @@
-//! The numbers of one request, in the words of the glossary.
+//! The figures of one request.
 //!
-//! It refuses to know other requests: what it says holds for one. Invariant: ticks and gaps stay whole nanoseconds, floats
-//! appear only in the quotients; what could not be measured is `None` with a reason, never 0.
+//! Invariant: ticks and gaps stay whole nanoseconds, floats appear only in quotients; what could not be measured is `None`
+//! with a reason, never 0.
 
 use super::chunks::{ChannelTokens, chunks_of};
-use super::traits::TextTraits;
+use super::fingerprint::TextFingerprint;
 use super::{Chunk, RequestTrace};
 use crate::names;
 use serde::{Deserialize, Serialize};
@@ -12,29 +12,29 @@ use std::collections::BTreeMap;
 use tokrate_core::{Channel, FailureKind, FinishReason, ServerTimings, Span, Tick};
 use tokrate_tokens::Encoding;
 
-/// A text of fewer tokens says too little to be called one that came at once, or the same as another.
+/// Shortest text, in tokens, that is checked for single-burst delivery or equality with another.
 pub const LONG_TEXT_TOKENS: u64 = 32;
 
-/// Fewest tokens of an answer that has an output speed: of fewer, one token more or less in the first chunk changes it by much.
-pub const SPEED_TOKENS_LEAST: u64 = 16;
-/// Fewest reads, and fewest chunks, that its text came in.
-const CHUNKS_LEAST: u64 = 8;
+/// Fewest tokens for an output speed: with fewer, one token more or less in the first chunk changes it too much.
+pub const MIN_SPEED_TOKENS: u64 = 16;
+/// Fewest reads and fewest text events for an output speed.
+const MIN_CHUNKS: u64 = 8;
 /// Why an answer that was not asked for as a stream has no time to first token and no speed of writing.
 const NOT_STREAMED: &str = "not streamed: the answer came in one piece";
 /// How far the time of one read may be off (measured against an engine that logs its writes: 0.03 to 0.085 ms at 600 to 2,500
 /// tokens a second).
-const STAMP_ERROR: Span = Span::from_micros(100);
-/// By so much of itself a speed may be off.
-const ERROR_MOST: f64 = 0.02;
+const TIMESTAMP_ERROR: Span = Span::from_micros(100);
+/// Largest relative error of an output speed.
+const MAX_SPEED_ERROR: f64 = 0.02;
 
 /// The shortest time from first text to last of which a speed is stated: at both ends the time may be off.
-pub fn window_least() -> Span {
-    Span::from_nanos((2.0 * STAMP_ERROR.as_nanos() as f64 / ERROR_MOST) as u64)
+pub fn min_decode_window() -> Span {
+    Span::from_nanos((2.0 * TIMESTAMP_ERROR.as_nanos() as f64 / MAX_SPEED_ERROR) as u64)
 }
 
 /// Why an answer has no output speed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum NoSpeed {
+pub enum NoSpeedReason {
     /// It is too short.
     FewTokens,
     /// It was sent in few pieces.
@@ -45,40 +45,40 @@ pub enum NoSpeed {
     ShortWindow,
     /// All of it came with the first chunk.
     NoLaterToken,
-    /// Nobody counted its tokens.
+    /// Its tokens were not counted.
     NotCounted,
     /// It was not asked for as a stream.
     NotStreamed,
 }
 
-impl NoSpeed {
+impl NoSpeedReason {
     /// All of them.
-    pub const ALL: [NoSpeed; 7] = [
-        NoSpeed::FewTokens,
-        NoSpeed::FewChunks,
-        NoSpeed::FewReads,
-        NoSpeed::ShortWindow,
-        NoSpeed::NoLaterToken,
-        NoSpeed::NotCounted,
-        NoSpeed::NotStreamed,
+    pub const ALL: [NoSpeedReason; 7] = [
+        NoSpeedReason::FewTokens,
+        NoSpeedReason::FewChunks,
+        NoSpeedReason::FewReads,
+        NoSpeedReason::ShortWindow,
+        NoSpeedReason::NoLaterToken,
+        NoSpeedReason::NotCounted,
+        NoSpeedReason::NotStreamed,
     ];
 
-    /// In words, as rows have it.
+    /// The reason, as written in rows.
     pub const fn reason(self) -> &'static str {
         match self {
-            NoSpeed::FewTokens => "fewer than 16 tokens",
-            NoSpeed::FewChunks => "fewer than 8 chunks",
-            NoSpeed::FewReads => "fewer than 8 reads",
-            NoSpeed::ShortWindow => "decode window shorter than 10 ms",
-            NoSpeed::NoLaterToken => "no token after the first chunk",
-            NoSpeed::NotCounted => "tokens were not counted",
-            NoSpeed::NotStreamed => NOT_STREAMED,
+            NoSpeedReason::FewTokens => "fewer than 16 tokens",
+            NoSpeedReason::FewChunks => "fewer than 8 chunks",
+            NoSpeedReason::FewReads => "fewer than 8 reads",
+            NoSpeedReason::ShortWindow => "decode window shorter than 10 ms",
+            NoSpeedReason::NoLaterToken => "no token after the first chunk",
+            NoSpeedReason::NotCounted => "tokens were not counted",
+            NoSpeedReason::NotStreamed => NOT_STREAMED,
         }
     }
 
-    /// Whether it is the fast answers that lose their speed by it, so that those with a speed are not like all.
+    /// Whether it affects fast answers, so that the remaining speeds are biased.
     pub const fn depends_on_speed(self) -> bool {
-        matches!(self, NoSpeed::FewReads | NoSpeed::ShortWindow)
+        matches!(self, NoSpeedReason::FewReads | NoSpeedReason::ShortWindow)
     }
 }
 
@@ -116,9 +116,9 @@ pub struct FailureRow {
     #[serde(with = "names::one")]
     #[cfg_attr(test, schemars(schema_with = "crate::schema::name::<FailureKind>"))]
     pub kind: FailureKind,
-    /// The server's or the transport's own words; may be empty.
+    /// Message of the server or the transport; may be empty.
     pub message: String,
-    /// How long the provider asks to wait (ns).
+    /// `Retry-After`, if given (ns).
     pub retry_after_ns: Option<u64>,
 }
 
@@ -283,12 +283,12 @@ impl RequestNumbers {
     /// before it failed.
     pub fn measure(trace: &RequestTrace, encoding: Encoding) -> RequestNumbers {
         let (chunks, tokens) = chunks_of(trace, encoding);
-        let mut numbers = RequestNumbers::outside(trace);
+        let mut numbers = RequestNumbers::without_text(trace);
         numbers.count_tokens(trace, tokens);
         numbers.time_text(trace, &chunks);
-        numbers.find_speeds(&chunks);
+        numbers.compute_speeds(&chunks);
         numbers.chunk_list = chunks;
-        numbers.describe_text(&trace.text);
+        numbers.fingerprint_text(&trace.text);
         numbers.largest_itl_ns = numbers.itl_samples().map(|(value, _)| value).max();
         numbers
     }
@@ -331,9 +331,9 @@ impl RequestNumbers {
         events_in_bursts(&self.chunk_list)
     }
 
-    /// Takes back what only a stream has: the whole answer comes with its first token, so the time to it would be `e2e` by
+    /// Clears the figures that only a stream has: a whole answer comes with its first token, so its TTFT would be `e2e` by
     /// another name.
-    pub(crate) fn was_not_streamed(&mut self) {
+    pub(crate) fn clear_streaming_figures(&mut self) {
         if self.ttft_ns.take().is_some() {
             self.ttft_missing = Some(NOT_STREAMED.to_owned());
         }
@@ -344,7 +344,7 @@ impl RequestNumbers {
 
     /// The same request by its server's own clock: when it was received, what was written when, and when the answer was
     /// complete. Tokens and events of the chunks are the server's too.
-    pub fn as_logged(&self, received_at: Tick, chunks: Vec<Chunk>, ended_at: Tick) -> RequestNumbers {
+    pub fn with_server_times(&self, received_at: Tick, chunks: Vec<Chunk>, ended_at: Tick) -> RequestNumbers {
         let since = |tick: Tick| (tick - received_at).as_nanos();
         let mut logged = RequestNumbers {
             index: self.index,
@@ -360,13 +360,13 @@ impl RequestNumbers {
         };
         logged.ttft_ns = chunks.first().map(|chunk| since(chunk.at));
         logged.time_chunks(&chunks);
-        logged.find_speeds(&chunks);
+        logged.compute_speeds(&chunks);
         logged.chunk_list = chunks;
         logged
     }
 
-    /// Everything that does not depend on text.
-    fn outside(trace: &RequestTrace) -> RequestNumbers {
+    /// Everything that does not depend on the text.
+    fn without_text(trace: &RequestTrace) -> RequestNumbers {
         let timing = &trace.timing;
         let finished_at = trace.finished_at();
         let answered = trace.failure.is_none();
@@ -411,11 +411,11 @@ impl RequestNumbers {
         }
     }
 
-    fn describe_text(&mut self, text: &str) {
-        let traits = TextTraits::of(text);
-        self.text_hash = traits.hash;
-        self.text_prefix_hash = traits.prefix_hash;
-        self.repetition = traits.repetition;
+    fn fingerprint_text(&mut self, text: &str) {
+        let fingerprint = TextFingerprint::of(text);
+        self.text_hash = fingerprint.hash;
+        self.text_prefix_hash = fingerprint.prefix_hash;
+        self.repetition = fingerprint.repetition;
         let largest = self.chunk_list.iter().map(|chunk| chunk.tokens).max().unwrap_or(0);
         self.largest_chunk_share = (self.tokens_std > 0).then(|| f64::from(largest) / self.tokens_std as f64);
     }
@@ -451,15 +451,15 @@ impl RequestNumbers {
         self.largest_gap_ns = chunks.windows(2).map(|pair| (pair[1].at - pair[0].at).as_nanos()).max();
     }
 
-    fn find_speeds(&mut self, chunks: &[Chunk]) {
+    fn compute_speeds(&mut self, chunks: &[Chunk]) {
         let window = match (chunks.first(), chunks.last()) {
             (Some(first), Some(last)) => last.at - first.at,
             _ => Span::ZERO,
         };
         let first = self.tokens_first_chunk;
-        let seen = Seen {
+        let seen = SpeedInput {
             tokens: self.tokens_std,
-            of_first: first,
+            tokens_first_chunk: first,
             chunks: chunks.len() as u64,
             events: self.text_events,
             window,
@@ -486,11 +486,11 @@ fn events_in_bursts(chunks: &[Chunk]) -> u64 {
     chunks.iter().filter(|chunk| chunk.events > 1).map(|chunk| u64::from(chunk.events)).sum()
 }
 
-/// What was seen of an answer's text.
-pub(crate) struct Seen {
+/// Inputs of the output speed.
+pub(crate) struct SpeedInput {
     pub tokens: u64,
     /// Those of them that the first chunk completed.
-    pub of_first: u64,
+    pub tokens_first_chunk: u64,
     /// Reads that brought text.
     pub chunks: u64,
     /// Text events that the server sent.
@@ -499,21 +499,21 @@ pub(crate) struct Seen {
     pub window: Span,
 }
 
-impl Seen {
+impl SpeedInput {
     /// The output speed: tokens after the first chunk over the time from first text to last, in tokens per second; or why it
     /// cannot be stated.
-    pub fn speed(&self) -> Result<f64, NoSpeed> {
-        let later = self.tokens - self.of_first;
-        if self.tokens < SPEED_TOKENS_LEAST {
-            Err(NoSpeed::FewTokens)
-        } else if self.events < CHUNKS_LEAST {
-            Err(NoSpeed::FewChunks)
-        } else if self.chunks < CHUNKS_LEAST {
-            Err(NoSpeed::FewReads)
-        } else if self.window < window_least() {
-            Err(NoSpeed::ShortWindow)
+    pub fn speed(&self) -> Result<f64, NoSpeedReason> {
+        let later = self.tokens - self.tokens_first_chunk;
+        if self.tokens < MIN_SPEED_TOKENS {
+            Err(NoSpeedReason::FewTokens)
+        } else if self.events < MIN_CHUNKS {
+            Err(NoSpeedReason::FewChunks)
+        } else if self.chunks < MIN_CHUNKS {
+            Err(NoSpeedReason::FewReads)
+        } else if self.window < min_decode_window() {
+            Err(NoSpeedReason::ShortWindow)
         } else if later == 0 {
-            Err(NoSpeed::NoLaterToken)
+            Err(NoSpeedReason::NoLaterToken)
         } else {
             Ok(later as f64 / self.window.as_secs_f64())
         }
@@ -526,25 +526,29 @@ mod tests {
 
     #[test]
     fn a_speed_is_stated_as_soon_as_two_stamps_tell_it_to_two_percent() {
-        let seen = |events, chunks, window_us| Seen {
+        let seen = |events, chunks, window_us| SpeedInput {
             tokens: 60,
-            of_first: 1,
+            tokens_first_chunk: 1,
             chunks,
             events,
             window: Span::from_micros(window_us),
         };
         assert_eq!(seen(60, 60, 10_000).speed(), Ok(5_900.0));
-        assert_eq!(seen(60, 60, 9_999).speed(), Err(NoSpeed::ShortWindow));
-        assert_eq!(seen(60, 7, 24_000).speed(), Err(NoSpeed::FewReads), "sixty events came together in seven reads");
-        assert_eq!(seen(7, 7, 24_000).speed(), Err(NoSpeed::FewChunks), "so many were sent");
+        assert_eq!(seen(60, 60, 9_999).speed(), Err(NoSpeedReason::ShortWindow));
+        assert_eq!(
+            seen(60, 7, 24_000).speed(),
+            Err(NoSpeedReason::FewReads),
+            "sixty events came together in seven reads"
+        );
+        assert_eq!(seen(7, 7, 24_000).speed(), Err(NoSpeedReason::FewChunks), "so many were sent");
     }
 
     #[test]
     fn reasons_say_the_limits() {
-        let [tokens, chunks, reads, window, ..] = NoSpeed::ALL.map(NoSpeed::reason);
-        assert_eq!(tokens, format!("fewer than {SPEED_TOKENS_LEAST} tokens"));
-        assert_eq!(chunks, format!("fewer than {CHUNKS_LEAST} chunks"));
-        assert_eq!(reads, format!("fewer than {CHUNKS_LEAST} reads"));
-        assert_eq!(window, format!("decode window shorter than {} ms", window_least().as_nanos() / 1_000_000));
+        let [tokens, chunks, reads, window, ..] = NoSpeedReason::ALL.map(NoSpeedReason::reason);
+        assert_eq!(tokens, format!("fewer than {MIN_SPEED_TOKENS} tokens"));
+        assert_eq!(chunks, format!("fewer than {MIN_CHUNKS} chunks"));
+        assert_eq!(reads, format!("fewer than {MIN_CHUNKS} reads"));
+        assert_eq!(window, format!("decode window shorter than {} ms", min_decode_window().as_nanos() / 1_000_000));
     }
 }

@@ -1,7 +1,7 @@
-//! Worked examples of every number of one request, and properties that hold for any stream.
+//! Worked examples of every figure of a request, and properties that hold for any stream.
 
 use super::*;
-use crate::sample::{MS, Story, at, numbers, steady_request};
+use crate::fixtures::{MS, RequestBuilder, at, numbers, steady_request};
 use proptest::prelude::*;
 use tokrate_core::{Rng, TextRange};
 use tokrate_tokens::{Encoding, count};
@@ -18,7 +18,7 @@ fn an_arrival_costs_sixteen_bytes() {
 
 #[test]
 fn times_run_from_the_last_byte_sent_and_from_due() {
-    let trace = Story::sent(10, 30)
+    let trace = RequestBuilder::sent(10, 30)
         .first_byte(80)
         .event(80, What::Empty)
         .say(130, Channel::Reasoning, "Let me think")
@@ -37,16 +37,16 @@ fn times_run_from_the_last_byte_sent_and_from_due() {
 
 #[test]
 fn empty_deltas_and_roles_never_count_as_first_text() {
-    let trace = Story::sent(0, 0).event(5, What::Empty).answer(6, "").answer(9, "a").done(9, 9);
+    let trace = RequestBuilder::sent(0, 0).event(5, What::Empty).answer(6, "").answer(9, "a").done(9, 9);
     assert_eq!(trace.arrivals, [Arrival { at: at(9), text_end: 1, events: 1, channel: Channel::Answer }]);
     assert_eq!(numbers(&trace).ttft_ns, Some(9 * MS));
 }
 
 #[test]
 fn an_answer_of_reasoning_alone_has_a_first_text_and_no_first_answer_text() {
-    let row = numbers(&Story::sent(0, 0).say(5, Channel::Reasoning, "hm").done(6, 6));
+    let row = numbers(&RequestBuilder::sent(0, 0).say(5, Channel::Reasoning, "hm").done(6, 6));
     assert_eq!((row.ttft_ns, row.ttfat_ns), (Some(5 * MS), None));
-    assert_eq!(numbers(&Story::sent(0, 0).say(5, Channel::Tool, "f").done(6, 6)).ttfat_ns, Some(5 * MS));
+    assert_eq!(numbers(&RequestBuilder::sent(0, 0).say(5, Channel::Tool, "f").done(6, 6)).ttfat_ns, Some(5 * MS));
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn speeds_of_a_worked_example() {
 #[test]
 fn tokens_of_the_first_chunk_do_not_count_as_speed() {
     // 20 tokens at once, then 20 in 400 ms: 50 tok/s, not 100.
-    let mut story = Story::sent(0, 0).answer(100, &" a".repeat(20));
+    let mut story = RequestBuilder::sent(0, 0).answer(100, &" a".repeat(20));
     for token in 1..=20 {
         story = story.answer(100 + token * 20, " a");
     }
@@ -82,8 +82,8 @@ fn a_window_too_small_has_no_speed_but_a_reason() {
     assert_eq!(missing(steady_request(0, 0, 1, 10, 15)), reason("fewer than 16 tokens"));
     assert!(steady_request(0, 0, 1, 1, 16).output_speed.is_some(), "15 ms");
     let chunks = |count: u64| {
-        let told = (0..count).fold(Story::sent(0, 0), |story, i| story.answer(i * 100, &" a".repeat(10)));
-        numbers(&told.done(900, 900))
+        let actual = (0..count).fold(RequestBuilder::sent(0, 0), |story, i| story.answer(i * 100, &" a".repeat(10)));
+        numbers(&actual.done(900, 900))
     };
     assert_eq!(missing(chunks(7)), reason("fewer than 8 chunks"));
     assert_eq!(chunks(8).output_speed, Some(100.0));
@@ -91,7 +91,7 @@ fn a_window_too_small_has_no_speed_but_a_reason() {
 
 #[test]
 fn a_gap_is_shared_among_the_tokens_of_the_later_chunk() {
-    let trace = Story::sent(0, 0).answer(10, " a a").answer(40, " a a a").answer(50, " a").done(50, 50);
+    let trace = RequestBuilder::sent(0, 0).answer(10, " a a").answer(40, " a a a").answer(50, " a").done(50, 50);
     let row = numbers(&trace);
     assert_eq!(row.gaps().collect::<Vec<_>>(), [(30 * MS, 3), (10 * MS, 1)]);
     assert_eq!(row.itl_samples().collect::<Vec<_>>(), [(10 * MS, 3), (10 * MS, 1)]);
@@ -111,7 +111,8 @@ fn the_remainder_of_a_shared_gap_is_not_lost() {
 #[test]
 fn a_token_belongs_to_the_chunk_that_carries_its_last_byte() {
     // "Hello world!" has token ends at 5, 11 and 12 bytes.
-    let trace = Story::sent(0, 0).answer(10, "Hel").answer(20, "lo wor").answer(30, "l").answer(40, "d!").done(40, 40);
+    let trace =
+        RequestBuilder::sent(0, 0).answer(10, "Hel").answer(20, "lo wor").answer(30, "l").answer(40, "d!").done(40, 40);
     let row = numbers(&trace);
     let tokens: Vec<u32> = row.chunk_list.iter().map(|chunk| chunk.tokens).collect();
     assert_eq!(tokens, [0, 1, 0, 2]);
@@ -129,7 +130,7 @@ fn events_of_one_read_are_one_chunk_and_leave_no_gap() {
         batch.push_text(at(20), Channel::Reasoning, " a");
         batch.push_text(at(20), Channel::Answer, " a");
     };
-    let trace = Story::sent(0, 0).say(10, Channel::Reasoning, " a").read(read).done(20, 20);
+    let trace = RequestBuilder::sent(0, 0).say(10, Channel::Reasoning, " a").read(read).done(20, 20);
     assert_eq!(trace.arrivals.len(), 3, "one per tick and channel");
     let row = numbers(&trace);
     assert_eq!((row.chunks, row.text_events, row.bursts), (2, 4, 1));
@@ -141,21 +142,21 @@ fn events_of_one_read_are_one_chunk_and_leave_no_gap() {
 #[test]
 fn a_burst_of_many_events_is_counted_in_full() {
     let fill = |batch: &mut EventBatch| (0..70_000).for_each(|_| batch.push_text(at(1), Channel::Answer, "a"));
-    let row = numbers(&Story::sent(0, 0).read(fill).done(1, 1));
+    let row = numbers(&RequestBuilder::sent(0, 0).read(fill).done(1, 1));
     assert_eq!((row.chunks, row.text_events, row.bursts), (1, 70_000, 1));
     assert!(row.one_burst);
 }
 
 #[test]
 fn a_short_answer_in_one_chunk_is_not_fake_streaming() {
-    assert!(!numbers(&Story::sent(0, 0).answer(9, &" a".repeat(31)).done(9, 9)).one_burst);
-    assert!(numbers(&Story::sent(0, 0).answer(9, &" a".repeat(32)).done(9, 9)).one_burst);
+    assert!(!numbers(&RequestBuilder::sent(0, 0).answer(9, &" a".repeat(31)).done(9, 9)).one_burst);
+    assert!(numbers(&RequestBuilder::sent(0, 0).answer(9, &" a".repeat(32)).done(9, 9)).one_burst);
 }
 
 #[test]
 fn channels_are_counted_each_over_its_own_whole_text() {
     // Interleaved, "Hello" + " world!" would be cut in pieces by the reasoning between.
-    let trace = Story::sent(0, 0)
+    let trace = RequestBuilder::sent(0, 0)
         .answer(10, "Hel")
         .say(20, Channel::Reasoning, "One two")
         .answer(30, "lo world!")
@@ -178,68 +179,71 @@ fn reported_tokens_stand_beside_the_counted_ones_and_hidden_reasoning_enters_no_
         cached_input: Some(4),
         cache_write_input: None,
     };
-    let told = |reasoning| {
-        let story = (0..40).fold(Story::sent(0, 0), |story, i| story.answer(100 + i * 10, " a"));
+    let actual = |reasoning| {
+        let story = (0..40).fold(RequestBuilder::sent(0, 0), |story, i| story.answer(100 + i * 10, " a"));
         numbers(&story.event(490, What::Usage(usage(reasoning))).done(490, 490))
     };
-    let row = told(1_114);
+    let row = actual(1_114);
     assert_eq!((row.tokens_std, row.tokens_reported, row.reasoning_reported), (40, Some(1_154), Some(1_114)));
     assert_eq!((row.input_reported, row.cached_input_reported), (Some(9), Some(4)));
     assert_eq!((row.output_speed, row.speed_tokens), (Some(100.0), Provenance::Counted));
     assert!(row.reasoning_hidden);
-    assert!(!told(0).reasoning_hidden);
+    assert!(!actual(0).reasoning_hidden);
     let silent = steady_request(0, 0, 1, 10, 40);
     assert_eq!((silent.tokens_reported, silent.input_reported), (None, None), "null, not 0");
 }
 
 #[test]
 fn verdicts_follow_the_rules() {
-    let say = || Story::sent(0, 0).answer(5, "text");
+    let say = || RequestBuilder::sent(0, 0).answer(5, "text");
     let finish = What::Finish(FinishReason::Length);
-    let ended = |story: Story| story.end(9, Ending::Complete);
+    let ended = |story: RequestBuilder| story.end(9, Ending::Complete);
     assert_eq!(kind_of(&ended(say())), Some(FailureKind::Truncated));
     let unmarked = ended(say().event(6, finish));
     assert_eq!((kind_of(&unmarked), unmarked.oddities.count(Oddity::MissingDone)), (None, 1));
     assert_eq!(unmarked.finished_at(), at(9), "without an end mark the answer ends with its body");
-    let told = ended(say().event(6, finish).event(9, What::Odd(Oddity::MissingDone)));
-    assert_eq!(told.oddities.count(Oddity::MissingDone), 1, "counted once, whoever notices");
+    let actual = ended(say().event(6, finish).event(9, What::Odd(Oddity::MissingDone)));
+    assert_eq!(actual.oddities.count(Oddity::MissingDone), 1, "counted once, whoever notices");
     assert_eq!(kind_of(&ended(say().event(6, What::Done))), None, "some servers give no finish reason");
-    assert_eq!(kind_of(&ended(Story::sent(0, 0))), Some(FailureKind::Empty));
-    assert_eq!(kind_of(&ended(Story::sent(0, 0).event(5, finish).event(6, What::Done))), Some(FailureKind::Empty));
-    let large = || Story::sent(0, 0).event(5, What::Odd(Oddity::EventTooLarge));
+    assert_eq!(kind_of(&ended(RequestBuilder::sent(0, 0))), Some(FailureKind::Empty));
+    assert_eq!(
+        kind_of(&ended(RequestBuilder::sent(0, 0).event(5, finish).event(6, What::Done))),
+        Some(FailureKind::Empty)
+    );
+    let large = || RequestBuilder::sent(0, 0).event(5, What::Odd(Oddity::EventTooLarge));
     assert_eq!(kind_of(&ended(large())), Some(FailureKind::TooLarge));
     assert_eq!(kind_of(&ended(large().answer(6, "text").event(7, finish))), None, "what it says beside is whole");
-    let odd = || Story::sent(0, 0).event(5, What::Odd(Oddity::Malformed));
+    let odd = || RequestBuilder::sent(0, 0).event(5, What::Odd(Oddity::Malformed));
     assert_eq!(kind_of(&ended(odd())), Some(FailureKind::NotJson));
     assert_eq!(kind_of(&ended(odd().event(6, What::Done))), Some(FailureKind::NotJson));
     assert_eq!(kind_of(&ended(odd().event(6, What::Empty))), Some(FailureKind::Empty));
     assert_eq!(kind_of(&say().failed(FailureKind::Stalled, 9)), Some(FailureKind::Stalled));
     let late = say().event(6, What::Done).failed(FailureKind::Protocol, 9);
     assert_eq!(kind_of(&late), None, "the end mark makes an answer whole whatever the transport does afterwards");
-    let bare = Story::sent(0, 0).event(6, What::Done).failed(FailureKind::Protocol, 9);
+    let bare = RequestBuilder::sent(0, 0).event(6, What::Done).failed(FailureKind::Protocol, 9);
     assert_eq!(kind_of(&bare), Some(FailureKind::Protocol));
 }
 
 #[test]
 fn a_body_without_text_says_what_was_wrong_with_it() {
-    let kind = |story: Story| kind_of(&story.end(9, Ending::Complete));
-    let odd = |story: Story, oddity| story.event(5, What::Odd(oddity));
-    let cut = || odd(Story::sent(0, 0), Oddity::UnfinishedEvent);
+    let kind = |story: RequestBuilder| kind_of(&story.end(9, Ending::Complete));
+    let odd = |story: RequestBuilder, oddity| story.event(5, What::Odd(oddity));
+    let cut = || odd(RequestBuilder::sent(0, 0), Oddity::UnfinishedEvent);
     assert_eq!(kind(cut()), Some(FailureKind::Truncated));
     assert_eq!(kind(odd(cut(), Oddity::Malformed)), Some(FailureKind::Truncated), "the part of an event is malformed");
-    let understood = || Story::sent(0, 0).event(4, What::Empty);
+    let understood = || RequestBuilder::sent(0, 0).event(4, What::Empty);
     assert_eq!(kind(odd(understood(), Oddity::Unreadable)), Some(FailureKind::NotJson), "an event was lost");
     assert_eq!(kind(odd(understood(), Oddity::ExtraChoice)), Some(FailureKind::Empty));
 }
 
 #[test]
 fn an_answer_too_long_to_be_measured_fails_however_it_ends() {
-    let mut said = Said::default();
-    said.fail_too_large();
-    said.close(Ending::Complete, true);
-    let failure = said.failure.expect("it failed");
+    let mut metadata = StreamMetadata::default();
+    metadata.fail_too_large();
+    metadata.close(Ending::Complete, true);
+    let failure = metadata.failure.expect("it failed");
     assert_eq!((failure.kind, failure.message.as_str()), (FailureKind::TooLarge, "more than 4 GiB of output text"));
-    assert_eq!(said.oddities.count(Oddity::MissingDone), 0, "of a failed answer no end mark is expected");
+    assert_eq!(metadata.oddities.count(Oddity::MissingDone), 0, "of a failed answer no end mark is expected");
 }
 
 #[test]
@@ -249,17 +253,17 @@ fn an_error_in_the_stream_keeps_its_kind_before_text_and_the_first_failure_stand
         let retry_after = Some(Span::from_secs(3));
         batch.push(at(6), What::Failed { kind: FailureKind::RateLimited, message, retry_after });
     };
-    let early = Story::sent(0, 0).read(error).failed(FailureKind::Stalled, 9);
+    let early = RequestBuilder::sent(0, 0).read(error).failed(FailureKind::Stalled, 9);
     let failure = early.failure.expect("failed");
     assert_eq!((failure.kind, failure.message.as_str()), (FailureKind::RateLimited, "too many requests"));
     assert_eq!(failure.retry_after, Some(Span::from_secs(3)));
-    let late = Story::sent(0, 0).answer(5, "text").read(error).done(7, 9);
+    let late = RequestBuilder::sent(0, 0).answer(5, "text").read(error).done(7, 9);
     assert_eq!(kind_of(&late), Some(FailureKind::ErrorInStream));
 }
 
 #[test]
 fn a_truncated_row_keeps_what_was_measured() {
-    let story = (0..40).fold(Story::sent(0, 0).first_byte(90), |story, i| story.answer(100 + i * 10, " a"));
+    let story = (0..40).fold(RequestBuilder::sent(0, 0).first_byte(90), |story, i| story.answer(100 + i * 10, " a"));
     let row = numbers(&story.end(700, Ending::Complete));
     assert_eq!(row.failure_kind(), Some(FailureKind::Truncated));
     assert_eq!((row.ttfb_ns, row.ttft_ns), (Some(90 * MS), Some(100 * MS)));
@@ -285,11 +289,12 @@ fn the_first_model_named_is_kept_and_changes_are_counted() {
             batch.push(at(1), What::Model(range));
         }
     };
-    let trace = Story::sent(0, 0).read(named("one")).read(named("one")).read(named("two")).answer(2, "x").done(3, 3);
+    let trace =
+        RequestBuilder::sent(0, 0).read(named("one")).read(named("one")).read(named("two")).answer(2, "x").done(3, 3);
     assert_eq!((trace.model.as_deref(), trace.model_changes), (Some("one"), 1));
     let changes = |names: &[&'static str]| {
-        let told = names.iter().fold(Story::sent(0, 0), |story, name| story.read(named(name)));
-        told.answer(2, "x").done(3, 3).model_changes
+        let actual = names.iter().fold(RequestBuilder::sent(0, 0), |story, name| story.read(named(name)));
+        actual.answer(2, "x").done(3, 3).model_changes
     };
     assert_eq!((changes(&["one", "one", "one"]), changes(&["one", "two", "two", "one"])), (0, 2));
 }
@@ -337,7 +342,7 @@ fn what_the_answer_says_besides_text_is_in_the_row() {
             batch.push(at(1), What::Model(name));
         }
     };
-    let story = Story::sent(0, 0).read(named("one")).read(named("two")).answer(2, "x");
+    let story = RequestBuilder::sent(0, 0).read(named("one")).read(named("two")).answer(2, "x");
     let story = story.read(stored("cost", "1")).read(stored("cost", "{\"usd\":0.5}")).read(stored("odd", "{cut"));
     let row = numbers(&story.read(|batch| batch.push_timings(at(3), timings)).done(3, 3));
     assert_eq!((row.model.as_deref(), row.model_changes), (Some("one"), 1));
@@ -347,19 +352,19 @@ fn what_the_answer_says_besides_text_is_in_the_row() {
     assert_eq!((row.server_prefill_tokens, row.server_decode_tokens), (Some(512), Some(64)));
     let unknown = serde_json::json!({ "cost": { "usd": 0.5 }, "odd": "{cut" });
     assert_eq!(serde_json::to_value(&row.unknown).expect("JSON"), unknown, "the last value; what is no JSON is a text");
-    let silent = numbers(&Story::sent(0, 0).answer(2, "x").done(3, 3));
+    let silent = numbers(&RequestBuilder::sent(0, 0).answer(2, "x").done(3, 3));
     assert_eq!((silent.server_total_ns, silent.server_decode_tokens, silent.model), (None, None, None));
 }
 
 #[test]
 fn an_answer_that_took_no_time_has_no_speed() {
-    let row = numbers(&Story::sent(5, 5).answer(5, "Yes").done(5, 5));
+    let row = numbers(&RequestBuilder::sent(5, 5).answer(5, "Yes").done(5, 5));
     assert_eq!((row.e2e_ns, row.ttft_ns, row.e2e_speed), (Some(0), Some(0), None));
 }
 
 #[test]
 fn a_tick_that_falls_becomes_no_gap() {
-    let trace = Story::sent(0, 0).answer(20, " a").answer(10, " a").say(5, Channel::Tool, "f").done(30, 30);
+    let trace = RequestBuilder::sent(0, 0).answer(20, " a").answer(10, " a").say(5, Channel::Tool, "f").done(30, 30);
     assert!(trace.arrivals.is_sorted_by_key(|arrival| arrival.at));
     assert_eq!(numbers(&trace).gaps().count(), 0);
 }
@@ -368,14 +373,14 @@ fn a_tick_that_falls_becomes_no_gap() {
 fn a_row_reads_back_as_it_was_written() {
     let usage =
         Usage { input: Some(12), output: Some(40), reasoning: None, cached_input: None, cache_write_input: None };
-    let story = (0..40).fold(Story::sent(0, 1).first_byte(90), |story, i| story.answer(100 + i * 10, " a"));
+    let story = (0..40).fold(RequestBuilder::sent(0, 1).first_byte(90), |story, i| story.answer(100 + i * 10, " a"));
     let mut row =
         numbers(&story.event(490, What::Usage(usage)).event(490, What::Odd(Oddity::AfterFinish)).done(490, 495));
     row.chunk_list.clear();
     let text = serde_json::to_string(&row).expect("a row can be written");
     assert_eq!(serde_json::from_str::<RequestNumbers>(&text).expect("and read"), row);
     insta::assert_json_snapshot!("row", row);
-    let failed = numbers(&Story::sent(0, 0).failed(FailureKind::Dns, 3));
+    let failed = numbers(&RequestBuilder::sent(0, 0).failed(FailureKind::Dns, 3));
     let text = serde_json::to_string(&failed).expect("a row can be written");
     assert_eq!(serde_json::from_str::<RequestNumbers>(&text).expect("and read"), failed);
     let unknown = text.replace("\"dns\"", "\"dnss\"");

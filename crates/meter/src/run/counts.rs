@@ -1,7 +1,6 @@
-//! What became of the requests of a phase, counted.
+//! Counts of requests by outcome.
 //!
-//! It refuses to know times. Invariant: started = answered + failed + rate-limited + cancelled; a kind that did not occur
-//! has no row.
+//! Invariant: started = answered + failed + rate-limited + cancelled; a kind of failure that did not occur has no row.
 
 use crate::names;
 use crate::request::{ConnectionState, RequestNumbers};
@@ -19,7 +18,7 @@ pub struct Counts {
     pub answered: u64,
     /// Those that failed; neither rate-limited nor cancelled ones.
     pub failed: u64,
-    /// Those that the provider refused for their rate: a state of its own.
+    /// Rate-limited ones: a state of its own.
     pub rate_limited: u64,
     /// Those that were ended by us.
     pub cancelled: u64,
@@ -56,7 +55,7 @@ pub struct FailureCount {
     pub hint: String,
 }
 
-/// Requests that the provider refused for their rate.
+/// Rate-limited requests.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RateLimited {
@@ -64,9 +63,9 @@ pub struct RateLimited {
     pub count: u64,
     /// Share of the started requests that were not cancelled; absent without any.
     pub share: Option<f64>,
-    /// How many of them said how long to wait.
+    /// How many of them carried `Retry-After`.
     pub with_retry_after: u64,
-    /// The waits that they asked for, added up (ms); absent if none did.
+    /// Sum of their `Retry-After` (ms); absent if none had one.
     pub retry_after_total_ms: Option<f64>,
     /// How long they held the load back (s): of a closed loop the mean over its slots, of an open one the time in which no
     /// arrival was sent; absent if they were ignored.
@@ -91,7 +90,7 @@ pub struct Connections {
     pub tls_mean_ms: Option<f64>,
 }
 
-/// How many requests bear a name.
+/// Number of requests with a name.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct NameCount {
@@ -102,7 +101,7 @@ pub struct NameCount {
 }
 
 impl Counts {
-    /// Above this share of failures a result says so first.
+    /// Above this share of failures a result starts with a warning.
     pub const FAILURE_LIMIT: f64 = 0.01;
 
     /// Counts requests; `late` and `forfeited` are the caller's to fill in.
@@ -208,7 +207,7 @@ pub(super) fn is_failed(kind: Option<FailureKind>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::{MS, failed_request, steady_request};
+    use crate::fixtures::{MS, failed_request, steady_request};
 
     #[test]
     fn the_first_message_of_a_kind_that_says_anything_stands() {

@@ -1,6 +1,6 @@
 //! A phase as one level of the degradation curve.
 //!
-//! It refuses to know the other levels. Invariant: what the phase does not state, the level does not have.
+//! Invariant: what the phase does not state, the level does not have.
 
 use super::{PhaseResult, SpeedQuantile};
 use crate::curve::{LoadAxis, LoadLevel, Measured};
@@ -60,7 +60,7 @@ fn both_ends(value: f64, low: Option<f64>, high: Option<f64>) -> Measured {
 
 #[cfg(test)]
 mod tests {
-    use crate::sample::{closed, phase, steady_request};
+    use crate::fixtures::{closed, phase, steady_request};
 
     #[test]
     fn a_mean_has_the_interval_of_its_standard_error_if_there_are_two_samples() {

@@ -1,6 +1,4 @@
-//! What a load allows and what its loop is.
-//!
-//! It refuses to know requests. Invariant: every shape of load is closed or open, and says how many requests it allows.
+//! Properties of a load: closed or open, amount, concurrency cap.
 
 use super::Load;
 use tokrate_core::format;
@@ -52,19 +50,19 @@ mod tests {
 
     #[test]
     fn every_load_says_its_loop_its_amount_its_cap_and_its_name() {
-        let said = |load: Load| (load.is_closed(), load.amount(), load.cap(), load.short());
+        let actual = |load: Load| (load.is_closed(), load.amount(), load.cap(), load.short());
         let row = |is_closed, amount, cap, name: &str| (is_closed, amount, cap, name.to_owned());
-        assert_eq!(said(Load::Closed { concurrency: 8 }), row(true, 8.0, Some(8), "c = 8"));
-        assert_eq!(said(Load::Open { rate: 2.5, cap: None }), row(false, 2.5, None, "2.5 req/s"));
-        assert_eq!(said(Load::Open { rate: 20.0, cap: Some(64) }), row(false, 20.0, Some(64), "20 req/s"));
+        assert_eq!(actual(Load::Closed { concurrency: 8 }), row(true, 8.0, Some(8), "c = 8"));
+        assert_eq!(actual(Load::Open { rate: 2.5, cap: None }), row(false, 2.5, None, "2.5 req/s"));
+        assert_eq!(actual(Load::Open { rate: 20.0, cap: Some(64) }), row(false, 20.0, Some(64), "20 req/s"));
         let ramp = |from, to| Load::ClosedRamp { from, to, seconds: 30.0 };
-        assert_eq!(said(ramp(1, 16)), row(true, 16.0, Some(16), "c = 1..16"));
-        assert_eq!(said(ramp(16, 1)), row(true, 1.0, Some(16), "c = 16..1"), "a ramp may fall");
+        assert_eq!(actual(ramp(1, 16)), row(true, 16.0, Some(16), "c = 1..16"));
+        assert_eq!(actual(ramp(16, 1)), row(true, 1.0, Some(16), "c = 16..1"), "a ramp may fall");
         let ramp = Load::OpenRamp { from: 0.5, to: 10.0, seconds: 30.0, cap: Some(9) };
-        assert_eq!(said(ramp), row(false, 10.0, Some(9), "0.5..10 req/s"));
+        assert_eq!(actual(ramp), row(false, 10.0, Some(9), "0.5..10 req/s"));
         let trace = Load::Trace { rate: 1.0 / 3.0, cap: None };
-        assert_eq!(said(trace), row(false, 1.0 / 3.0, None, "trace, 0.333 req/s"));
+        assert_eq!(actual(trace), row(false, 1.0 / 3.0, None, "trace, 0.333 req/s"));
         let sessions = Load::Sessions { sessions: 4, turns: 3 };
-        assert_eq!(said(sessions), row(true, 4.0, Some(4), "4 sessions × 3"));
+        assert_eq!(actual(sessions), row(true, 4.0, Some(4), "4 sessions × 3"));
     }
 }

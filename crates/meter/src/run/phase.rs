@@ -1,24 +1,24 @@
-//! From the requests of a phase to its result.
+//! From the requests of a phase to its result. What only the driver knows (late and forfeited arrivals, timer lag) is
+//! passed in.
 //!
-//! It refuses to know how anything was sent; what only the driver can know (lateness, forfeited arrivals, the timer's lag)
-//! is handed in. Invariant: the result is a function of its input, whatever the order of the requests.
+//! Invariant: the result does not depend on the order of the requests.
 
 use super::counts::{connections_of, failures_of, is_failed, names_of, rate_limited_of};
-use super::judged::judged;
 use super::pooled::Pool;
 use super::steady::in_flight;
-use super::summary::speed_refusal;
+use super::summary::unrepresentative_speeds;
+use super::validity::with_validity;
 use super::{
-    ComfortBands, ConcurrencySeen, Connections, Counts, FailureCount, InputTokens, Load, NameCount, RateLimited,
+    ComfortBands, Connections, Counts, FailureCount, InputTokens, Load, NameCount, ObservedConcurrency, RateLimited,
     ServerTimingSummary, SessionSummary, SpeedSummary, Steady, Throughput, TokenSummary, Warmup,
 };
 use crate::client_error::ClientError;
-use crate::fooling::{self, Suspicion};
 use crate::gate::{self, GateViolation};
 use crate::goodput::Goodput;
+use crate::integrity::{self, Suspicion};
 use crate::record::ConditionsRow;
 use crate::request::RequestNumbers;
-use crate::server_metrics::ServerTruth;
+use crate::server_metrics::ServerReport;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use tokrate_core::{Conditions, Sketch, Span, Tick};
@@ -74,14 +74,14 @@ pub struct TimerLag {
     pub sketch: SketchParts,
 }
 
-/// Everything that a record says about one phase.
+/// The result of one phase.
 ///
 /// Distributions hold answered requests outside the warm-up. In those named `adj_`, failed requests and forfeited arrivals
 /// outside the warm-up stand as +infinity; rate-limited and cancelled requests are in none.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PhaseResult {
-    /// More than 1 % of the requests failed: to be said before anything else.
+    /// More than 1 % of the requests failed; shown before anything else.
     pub failures_above_limit: bool,
     /// Name of the phase.
     pub name: String,
@@ -101,7 +101,7 @@ pub struct PhaseResult {
     pub counts: Counts,
     /// Failures by kind.
     pub failures: Vec<FailureCount>,
-    /// Requests that were refused for their rate.
+    /// Rate-limited requests.
     pub rate_limited: RateLimited,
     /// The conversations, if the load was made of them.
     pub sessions: Option<SessionSummary>,
@@ -112,7 +112,7 @@ pub struct PhaseResult {
     /// What went through the steady window.
     pub throughput: Option<Throughput>,
     /// Requests in flight as they were.
-    pub concurrency: ConcurrencySeen,
+    pub concurrency: ObservedConcurrency,
     /// Sent to first response body byte.
     pub ttfb: Distribution,
     /// Sent to first output text, reasoning included.
@@ -170,9 +170,9 @@ pub struct PhaseResult {
     /// Requests that kept every objective, if there were objectives.
     #[serde(default)]
     pub goodput: Option<Goodput>,
-    /// What the server says of itself, if it publishes metrics.
-    pub server: Option<ServerTruth>,
-    /// What the server said it took, beside what the client saw; absent if no answer carried times.
+    /// The server's own metrics, if it publishes them.
+    pub server: Option<ServerReport>,
+    /// Times reported by the server, next to the client's; absent if no answer carried any.
     #[serde(default)]
     pub server_timings: Option<ServerTimingSummary>,
     /// Signs that the answers are not what a measurement takes them for; empty when there are none.
@@ -207,7 +207,7 @@ impl PhaseResult {
     /// not streamed what only a stream has. Runs the self-consistency gate over the outcome.
     pub fn of(input: &PhaseInput<'_>, requests: &mut [RequestNumbers]) -> PhaseResult {
         let warmup_end = mark_warmup(input.warmup, input.started_at, requests);
-        let streamed = keep_what_streams_have(input, requests);
+        let streamed = clear_unless_streamed(input, requests);
         let requests = &*requests;
         let measured: Vec<&RequestNumbers> =
             requests.iter().filter(|request| request.is_answered() && !request.warmup).collect();
@@ -216,12 +216,12 @@ impl PhaseResult {
         let failed = |request: &&RequestNumbers| is_failed(request.failure_kind()) && !request.warmup;
         let infinite = requests.iter().filter(failed).count() as u64 + input.forfeited;
         let infinite_text = if streamed { infinite } else { 0 };
-        let times = Times { measured: &measured, speed_refused: speed_refusal(&measured) };
+        let times = Times { measured: &measured, unrepresentative: unrepresentative_speeds(&measured) };
         let (itl, tpot) = (Pool::Itl.distribution(&measured), times.tpot(0));
         let output_speed = times.output_speed(&tpot);
         let (ttft, e2e) = (times.plain(|request| request.ttft_ns), times.plain(|request| request.e2e_ns));
         let throughput = steady.as_ref().map(|steady| Throughput::of(steady, requests));
-        let client_error = judged(input, &measured, [&ttft, &itl, &tpot, &e2e], throughput.as_ref());
+        let client_error = with_validity(input, &measured, [&ttft, &itl, &tpot, &e2e], throughput.as_ref());
         let mut result = PhaseResult {
             failures_above_limit: counts.failed_share().is_some_and(|share| share > Counts::FAILURE_LIMIT),
             name: input.name.clone(),
@@ -269,7 +269,7 @@ impl PhaseResult {
             goodput: None,
             server: None,
             server_timings: ServerTimingSummary::of(&measured),
-            suspicions: fooling::examine(&ConditionsRow::from(input.conditions), &measured),
+            suspicions: integrity::examine(&ConditionsRow::from(input.conditions), &measured),
             gate: Vec::new(),
         };
         result.gate = gate::check(&result, requests);
@@ -297,8 +297,8 @@ impl From<&Sketch> for TimerLag {
 /// The measured requests.
 struct Times<'a> {
     measured: &'a [&'a RequestNumbers],
-    /// Why the speeds of those that have one are not those of all, if so.
-    speed_refused: Option<String>,
+    /// Why the speeds are not representative, if they are not.
+    unrepresentative: Option<String>,
 }
 
 impl Times<'_> {
@@ -310,9 +310,9 @@ impl Times<'_> {
         Distribution::of_nanos_adjusted(&mut self.samples(of), infinite)
     }
 
-    /// Empty where those that have it would not speak for all.
+    /// Empty where the values would not be representative.
     fn tpot(&self, infinite: u64) -> Distribution {
-        if self.speed_refused.is_some() {
+        if self.unrepresentative.is_some() {
             return Distribution::of_values(&mut Vec::new(), Unit::Milliseconds);
         }
         let mut samples: Vec<f64> = self.measured.iter().filter_map(|request| request.tpot_ms).collect();
@@ -322,12 +322,12 @@ impl Times<'_> {
     fn output_speed(&self, tpot: &Distribution) -> SpeedSummary {
         let speeds = self.measured.iter().filter_map(|request| request.output_speed);
         let missing = self.measured.iter().filter_map(|request| request.output_speed_missing.clone());
-        SpeedSummary::of(tpot, speeds, missing, self.speed_refused.clone())
+        SpeedSummary::of(tpot, speeds, missing, self.unrepresentative.clone())
     }
 
-    /// The bands of the speeds, if these speak for all.
+    /// Comfort bands, if the speeds are representative.
     fn comfort(&self) -> ComfortBands {
-        let stated = self.measured.iter().filter(|_| self.speed_refused.is_none());
+        let stated = self.measured.iter().filter(|_| self.unrepresentative.is_none());
         ComfortBands::of(stated.filter_map(|request| request.output_speed))
     }
 
@@ -342,11 +342,11 @@ impl Times<'_> {
     }
 }
 
-/// Takes from answers that were not streamed what only a stream has; says whether they were.
-fn keep_what_streams_have(input: &PhaseInput<'_>, requests: &mut [RequestNumbers]) -> bool {
+/// Clears streaming figures of answers that were not streamed; returns whether they were streamed.
+fn clear_unless_streamed(input: &PhaseInput<'_>, requests: &mut [RequestNumbers]) -> bool {
     let streamed = input.conditions.streaming;
     if !streamed {
-        requests.iter_mut().for_each(RequestNumbers::was_not_streamed);
+        requests.iter_mut().for_each(RequestNumbers::clear_streaming_figures);
     }
     streamed
 }
@@ -364,9 +364,9 @@ fn e2e_speed(per_token: &Distribution, measured: &[&RequestNumbers]) -> SpeedSum
     SpeedSummary::of(per_token, speeds, without.map(|_| "no time passed between sending and finish".to_owned()), None)
 }
 
-fn concurrency_of(input: &PhaseInput, requests: &[RequestNumbers]) -> ConcurrencySeen {
+fn concurrency_of(input: &PhaseInput, requests: &[RequestNumbers]) -> ObservedConcurrency {
     let in_flight = in_flight(requests);
-    ConcurrencySeen { mean: in_flight.mean(), peak: in_flight.peak(), cap: input.load.cap() }
+    ObservedConcurrency { mean: in_flight.mean(), peak: in_flight.peak(), cap: input.load.cap() }
 }
 
 fn counts_of(input: &PhaseInput, requests: &[RequestNumbers]) -> Counts {
@@ -395,7 +395,7 @@ fn oddities_of(requests: &[RequestNumbers]) -> BTreeMap<String, u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::{at, closed, phase, steady_request};
+    use crate::fixtures::{at, closed, phase, steady_request};
 
     #[test]
     fn the_time_that_refusals_held_the_load_back_is_a_share_of_the_phase() {

@@ -1,7 +1,7 @@
-//! Distributions of samples pooled over requests: chunk gaps and itl.
+//! Distributions of samples pooled over requests: chunk gaps and ITL.
 //!
-//! It refuses to know one request from another beyond whose samples are whose. Invariant: an interval is never narrower than the
-//! one for independent samples, and widens with what requests differ among themselves.
+//! Invariant: intervals are never narrower than those for independent samples, and widen with the differences between
+//! requests.
 //!
 //! Samples of one request are alike, so the interval for independent samples is too narrow. The other one is Woodruff's
 //! (1952) for clustered samples: the variance of the share of samples at or below the estimate, as a ratio over requests, moves
@@ -79,8 +79,8 @@ impl Pool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixtures::at;
     use crate::request::Chunk;
-    use crate::sample::at;
 
     /// A request whose chunk gaps are these (ms), a token in each chunk.
     fn with_gaps(gaps: impl IntoIterator<Item = u64>) -> RequestNumbers {

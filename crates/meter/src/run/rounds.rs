@@ -1,15 +1,15 @@
-//! Phases at one load, pooled: the rounds of it count as one.
+//! Pools the phases at one load: its rounds count as one.
 //!
-//! Invariant: pooled are requests, never figures. A round in which nothing was measured takes nothing from the others; what a round lacks
-//! although it measured requests (speeds of answers that were too quick), the rounds together lack.
+//! Invariant: requests are pooled, never figures. A round without measured requests is skipped; if a round measured
+//! requests but lacks a figure, the pool lacks it too.
 
 use super::{Load, PhaseResult, SpeedQuantile};
 use crate::goodput::Goodput;
 use crate::metric::{Metric, PhaseSource};
 use tokrate_stats::Distribution;
 
-/// With more requests than this share undecided, those that are decided may be the slow ones only; as for output speeds.
-const UNDECIDED_MOST: f64 = 0.02;
+/// Largest share of undecided requests: above it, the decided ones may be the slow ones only. As for output speeds.
+const MAX_UNDECIDED_SHARE: f64 = 0.02;
 
 /// The phases of a run at one load.
 #[derive(Clone, Debug)]
@@ -75,8 +75,8 @@ impl Rounds<'_> {
     }
 
     /// Why the rounds lack a metric; `None` if one of them has it.
-    pub fn absent(&self, metric: Metric) -> Option<String> {
-        let reasons: Option<Vec<String>> = self.phases.iter().map(|phase| phase.absent(metric)).collect();
+    pub fn missing_reason(&self, metric: Metric) -> Option<String> {
+        let reasons: Option<Vec<String>> = self.phases.iter().map(|phase| phase.missing_reason(metric)).collect();
         reasons?.into_iter().next()
     }
 
@@ -92,14 +92,14 @@ impl Rounds<'_> {
 
     /// Share of the judged requests that keep every objective; `None` where so many lack a metric that the others do not speak for
     /// all.
-    pub fn kept_share(&self) -> Option<f64> {
-        let (met, undecided, of) = self.kept();
+    pub fn goodput_share(&self) -> Option<f64> {
+        let (met, undecided, of) = self.goodput_counts();
         let known = of - undecided;
-        (known > 0 && undecided as f64 <= UNDECIDED_MOST * of as f64).then(|| met as f64 / known as f64)
+        (known > 0 && undecided as f64 <= MAX_UNDECIDED_SHARE * of as f64).then(|| met as f64 / known as f64)
     }
 
     /// How many requests keep every objective, of how many that is not known, and how many were judged.
-    pub fn kept(&self) -> (u64, u64, u64) {
+    pub fn goodput_counts(&self) -> (u64, u64, u64) {
         let sum = |of: fn(&Goodput) -> u64| self.phases.iter().filter_map(|phase| phase.goodput.as_ref()).map(of).sum();
         (sum(|goodput| goodput.met), sum(|goodput| goodput.undecided), sum(|goodput| goodput.of))
     }
@@ -108,7 +108,7 @@ impl Rounds<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::{closed, failed_request, phase, steady_request};
+    use crate::fixtures::{closed, failed_request, phase, steady_request};
     use tokrate_core::FailureKind;
 
     #[test]
@@ -133,12 +133,12 @@ mod tests {
         let phases = [phase(&closed(1), &round), failed.clone()];
         let loads = by_load(&phases);
         assert_eq!(loads[0].times(Metric::Ttft).map(|ttft| ttft.n), Some(30));
-        assert_eq!((loads[0].absent(Metric::Ttft), loads[0].with_speed()), (None, 30));
-        assert_eq!(loads[0].kept_share(), None, "nothing was asked for");
+        assert_eq!((loads[0].missing_reason(Metric::Ttft), loads[0].with_speed()), (None, 30));
+        assert_eq!(loads[0].goodput_share(), None, "nothing was asked for");
         let alone = [failed];
         let alone = by_load(&alone);
         assert_eq!((alone[0].times(Metric::Ttft), alone[0].throughput()), (None, None));
-        assert_eq!(alone[0].absent(Metric::Ttft).as_deref(), Some("no request was answered"));
+        assert_eq!(alone[0].missing_reason(Metric::Ttft).as_deref(), Some("no request was answered"));
     }
 
     #[test]
@@ -166,8 +166,8 @@ mod tests {
             per_second: None,
         };
         judged.goodput = Some(goodput(2));
-        assert_eq!(by_load(std::slice::from_ref(&judged))[0].kept_share(), Some(1.0));
+        assert_eq!(by_load(std::slice::from_ref(&judged))[0].goodput_share(), Some(1.0));
         judged.goodput = Some(goodput(3));
-        assert_eq!(by_load(std::slice::from_ref(&judged))[0].kept_share(), None);
+        assert_eq!(by_load(std::slice::from_ref(&judged))[0].goodput_share(), None);
     }
 }

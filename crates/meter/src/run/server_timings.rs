@@ -1,7 +1,6 @@
-//! The times that a server says it took, beside what the client saw.
+//! Times reported by the server, next to the client's.
 //!
-//! It refuses to trust either: the gap between them is named, not explained away. Invariant: a gap is made of one request's
-//! own two numbers before any median is taken, and a request that lacks one of them has none.
+//! Invariant: differences are taken per request before any median; a request that lacks one of the two has none.
 
 use crate::request::RequestNumbers;
 use serde::{Deserialize, Serialize};
@@ -109,7 +108,7 @@ fn median(values: impl Iterator<Item = f64>) -> Option<TimingMedian> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::{MS, closed, phase, steady_request};
+    use crate::fixtures::{MS, closed, phase, steady_request};
 
     #[test]
     fn gaps_are_those_of_each_request_and_may_be_negative() {

@@ -1,7 +1,6 @@
-//! Conversations of a phase: how many came to their end, and the numbers of each turn.
+//! Multi-turn sessions of a phase: how many completed, and figures per turn.
 //!
-//! It refuses to know why a session ended. Invariant: a turn is a row of the request it was; a session that lacks a turn
-//! because one failed is counted, not left out.
+//! Invariant: every session that started is completed, failed or cut; none is left out.
 
 use super::Load;
 use crate::request::RequestNumbers;
@@ -100,7 +99,7 @@ impl TurnSummary {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::{closed, failed_request, phase, steady_request};
+    use crate::fixtures::{closed, failed_request, phase, steady_request};
     use FailureKind::{Cancelled, RateLimited, ServerError};
 
     const PLAN: Load = Load::Sessions { sessions: 2, turns: 2 };

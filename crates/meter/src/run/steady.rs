@@ -1,7 +1,7 @@
-//! The steady window of a phase, and what went through it.
+//! The steady window of a phase, and its throughput.
 //!
-//! It refuses to know distributions: these hold requests, a window holds time. Invariant: warm-up and drain are cut by the
-//! rule that [`Steady::rule`] states, and a phase without a steady window has no throughput but a reason.
+//! Invariant: warm-up and drain are cut by the rule in [`Steady::rule`]; a phase without a steady window has a reason
+//! instead of a throughput.
 
 use super::{Load, Sweep};
 use crate::request::RequestNumbers;
@@ -50,7 +50,7 @@ impl Steady {
         Span::from_nanos(self.end_ns - self.start_ns)
     }
 
-    /// Whether something that happened at this tick belongs to it.
+    /// Whether a tick lies in the window.
     pub fn holds(&self, at_ns: u64) -> bool {
         self.start_ns < at_ns && at_ns <= self.end_ns
     }
@@ -194,7 +194,7 @@ pub(crate) fn in_flight(requests: &[RequestNumbers]) -> Sweep {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::{MS, at, closed, phase, steady_request};
+    use crate::fixtures::{MS, at, closed, phase, steady_request};
 
     #[test]
     fn requests_of_a_wave_that_the_window_cuts_are_counted_in_part() {

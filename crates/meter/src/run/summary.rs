@@ -1,11 +1,9 @@
-//! Speeds, comfort bands and tokens of a phase.
+//! Summaries of speeds, comfort bands and tokens of a phase.
 //!
-//! It refuses to know one speed from another by name: the field that holds a summary says which it is. Invariant: speed
-//! percentiles are those of time per token turned over and named by what they mean ("slowest 5 %"), so that none can be
-//! read in the wrong direction.
+//! Invariant: percentiles of a speed are inverted percentiles of time per token, named by what they mean ("slowest 5 %").
 
 use crate::comfort::Comfort;
-use crate::request::{NoSpeed, Provenance, RequestNumbers};
+use crate::request::{NoSpeedReason, Provenance, RequestNumbers};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use tokrate_stats::{Distribution, Quantile, QuantileStatus};
@@ -161,17 +159,17 @@ impl SpeedSummary {
     }
 }
 
-/// Above this share of answers that were too quick to be timed, the others do not speak for all.
-const TOO_QUICK_MOST: f64 = 0.02;
+/// Above this share of answers too quick to be timed, the speeds of the others are not representative.
+const MAX_UNTIMED_SHARE: f64 = 0.02;
 
-/// Why the output speeds of these requests are not those of all of them; `None` if they are.
-pub(crate) fn speed_refusal(measured: &[&RequestNumbers]) -> Option<String> {
+/// Why the output speeds of these requests are not representative; `None` if they are.
+pub(crate) fn unrepresentative_speeds(measured: &[&RequestNumbers]) -> Option<String> {
     let n = measured.iter().filter(|request| request.output_speed.is_some()).count();
-    let missing = |why: NoSpeed| {
+    let missing = |why: NoSpeedReason| {
         let is_it = |request: &&&RequestNumbers| request.output_speed_missing.as_deref() == Some(why.reason());
         (why.reason(), measured.iter().filter(is_it).count())
     };
-    let quick: Vec<(&str, usize)> = NoSpeed::ALL
+    let quick: Vec<(&str, usize)> = NoSpeedReason::ALL
         .into_iter()
         .filter(|why| why.depends_on_speed())
         .map(missing)
@@ -179,7 +177,7 @@ pub(crate) fn speed_refusal(measured: &[&RequestNumbers]) -> Option<String> {
         .collect();
     let count: usize = quick.iter().map(|(_, count)| count).sum();
     let of = count + n;
-    if count as f64 <= TOO_QUICK_MOST * of as f64 {
+    if count as f64 <= MAX_UNTIMED_SHARE * of as f64 {
         return None;
     }
     let why = quick.iter().map(|(reason, _)| *reason).collect::<Vec<_>>().join(", ");
@@ -279,7 +277,7 @@ impl InputTokens {
     }
 }
 
-/// The sum of those that are known; `None` if none is.
+/// Sum of the known values; `None` without any.
 fn sum_known(values: impl Iterator<Item = Option<u64>>) -> Option<u64> {
     values.flatten().reduce(u64::saturating_add)
 }
@@ -287,7 +285,7 @@ fn sum_known(values: impl Iterator<Item = Option<u64>>) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::{Story, at, closed, numbers, phase, steady_request};
+    use crate::fixtures::{RequestBuilder, at, closed, numbers, phase, steady_request};
     use tokrate_core::Channel;
     use tokrate_stats::Level;
 
@@ -302,7 +300,7 @@ mod tests {
         let window = |index| RequestNumbers {
             output_speed: None,
             tpot_ms: None,
-            output_speed_missing: Some(NoSpeed::ShortWindow.reason().to_owned()),
+            output_speed_missing: Some(NoSpeedReason::ShortWindow.reason().to_owned()),
             ..steady_request(index, 0, 1, 10, 40)
         };
         let speed = phase(&closed(3), &[reads(0), reads(1), window(2)]).output_speed;
@@ -319,7 +317,7 @@ mod tests {
             (0..3).for_each(|_| batch.push_text(at(20), Channel::Answer, " a"));
         };
         // Three of four events came together; of the other request none of six: 3 of 10, not the mean of 75 % and 0 %.
-        let joined = numbers(&Story::sent(0, 0).answer(10, " a").read(three).done(20, 20));
+        let joined = numbers(&RequestBuilder::sent(0, 0).answer(10, " a").read(three).done(20, 20));
         let tokens = summary(&[joined, steady_request(1, 20, 10, 10, 6)]);
         assert_eq!((tokens.text_events, tokens.chunks, tokens.burst_share), (10, 8, Some(0.3)));
     }

@@ -1,7 +1,7 @@
-//! How many requests were in flight at every moment, exactly: a sweep over starts and ends.
+//! Requests in flight over time, exactly: a sweep over starts and ends.
 //!
-//! It refuses to know what the intervals mean. Invariant: intervals are half open, so one that ends at the tick at which
-//! another starts never overlaps it; no buckets, no sampling.
+//! Invariant: intervals are half open, so that one that ends at a tick does not overlap one that starts at it; no buckets,
+//! no sampling.
 
 use serde::{Deserialize, Serialize};
 use tokrate_core::{Span, Tick};
@@ -9,7 +9,7 @@ use tokrate_core::{Span, Tick};
 /// Concurrency as it was, in requests in flight (sent, and not yet ended).
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct ConcurrencySeen {
+pub struct ObservedConcurrency {
     /// Average over the time from the first request sent to the last one ended; absent without requests.
     pub mean: Option<f64>,
     /// The largest number at any moment.

@@ -1,10 +1,12 @@
-//! Worked examples of every number of a phase, and its properties.
+//! Worked examples of every figure of a phase, and properties.
 
 use super::*;
 use crate::client_error::{ClientError, ClientErrorSource};
 use crate::curve::LoadAxis;
-use crate::request::{ConnectionState, NoSpeed, Provenance, RequestNumbers};
-use crate::sample::{MS, Story, at, closed, failed_request, numbers, phase, refused_for_rate, steady_request};
+use crate::fixtures::{
+    MS, RequestBuilder, at, closed, failed_request, numbers, phase, rate_limited_request, steady_request,
+};
+use crate::request::{ConnectionState, NoSpeedReason, Provenance, RequestNumbers};
 use proptest::prelude::*;
 use tokrate_core::{Conditions, FailureKind, Rng, Sketch, Tick};
 use tokrate_stats::QuantileStatus;
@@ -63,14 +65,14 @@ fn throughput_is_what_arrived_inside_the_steady_window() {
     // Two whole answers and two thirds of the third in two seconds.
     assert_eq!((throughput.tokens_per_second, throughput.requests_per_second), (12.0, 4.0 / 3.0));
     assert_eq!(throughput.peak_tokens_per_second, 12.0);
-    assert_eq!(result.concurrency, ConcurrencySeen { mean: Some(5.0 / 3.0), peak: 2, cap: Some(2) });
+    assert_eq!(result.concurrency, ObservedConcurrency { mean: Some(5.0 / 3.0), peak: 2, cap: Some(2) });
     assert_eq!(result.gate, []);
 }
 
 #[test]
 fn tokens_of_failed_requests_count_as_throughput_and_nowhere_else() {
-    let cut = |story: Story| numbers(&story.failed(FailureKind::Stalled, 1_000));
-    let failed = RequestNumbers { index: 1, ..cut(Story::sent(0, 0).answer(500, " a a a")) };
+    let cut = |story: RequestBuilder| numbers(&story.failed(FailureKind::Stalled, 1_000));
+    let failed = RequestNumbers { index: 1, ..cut(RequestBuilder::sent(0, 0).answer(500, " a a a")) };
     let result = phase(&closed(2), &[steady_request(0, 0, 100, 100, 10), failed]);
     assert_eq!(result.throughput.as_ref().map(|throughput| (throughput.tokens, throughput.requests)), Some((13, 1)));
     assert_eq!((result.tokens.std, result.tokens.std_of_all, result.ttft.n), (10, 13, 1));
@@ -159,7 +161,7 @@ fn failures_are_infinite_in_adjusted_distributions_and_absent_from_the_others() 
     let mut requests: Vec<RequestNumbers> =
         (0..6).map(|index| steady_request(index, index * 1_000, 100 + index, 10, 40)).collect();
     requests.push(failed_request(6, 7_000, 7_001, FailureKind::ServerError));
-    requests.push(refused_for_rate(7, 8_000, 8_001, Span::from_secs(2)));
+    requests.push(rate_limited_request(7, 8_000, 8_001, Span::from_secs(2)));
     requests.push(failed_request(8, 9_000, 9_001, FailureKind::Cancelled));
     let result = phase(&PhaseInput { forfeited: 5, late: 3, ..closed(1) }, &requests);
     assert_eq!((result.ttft.n, result.ttft.infinite), (6, 0));
@@ -195,8 +197,8 @@ fn failures_are_listed_by_kind_and_said_first_above_one_percent() {
 fn rate_limited_requests_stand_apart() {
     let requests = [
         steady_request(0, 0, 100, 10, 40),
-        refused_for_rate(1, 1_000, 1_001, Span::from_millis(1_500)),
-        refused_for_rate(2, 2_000, 2_001, Span::from_millis(2_500)),
+        rate_limited_request(1, 1_000, 1_001, Span::from_millis(1_500)),
+        rate_limited_request(2, 2_000, 2_001, Span::from_millis(2_500)),
         failed_request(3, 3_000, 3_001, FailureKind::Cancelled),
         failed_request(4, 3_000, 3_001, FailureKind::RateLimited),
     ];
@@ -252,7 +254,7 @@ fn requests_without_a_speed_are_counted_by_reason() {
 
 /// An answer that was over before it could be timed.
 fn quick(index: u64) -> RequestNumbers {
-    let reason = NoSpeed::ShortWindow.reason().to_owned();
+    let reason = NoSpeedReason::ShortWindow.reason().to_owned();
     let steady = steady_request(index, index, 1, 1, 40);
     RequestNumbers { output_speed: None, tpot_ms: None, output_speed_missing: Some(reason), ..steady }
 }
@@ -342,8 +344,10 @@ fn connections_models_and_oddities_are_counted() {
 
 #[test]
 fn streams_in_one_burst_are_counted() {
-    let whole =
-        |index| RequestNumbers { index, ..numbers(&Story::sent(0, 0).answer(900, &" a".repeat(50)).done(900, 900)) };
+    let whole = |index| RequestNumbers {
+        index,
+        ..numbers(&RequestBuilder::sent(0, 0).answer(900, &" a".repeat(50)).done(900, 900))
+    };
     let result = phase(&closed(3), &[whole(0), whole(1), steady_request(2, 0, 1, 10, 40)]);
     assert_eq!(result.tokens.one_burst, 2);
 }
@@ -356,7 +360,7 @@ fn a_late_timer_disowns_nothing_and_a_measured_error_the_figures_that_it_could_h
     let result = phase(&PhaseInput { timer_lag: &lag, ..closed(8) }, &requests);
     let error = result.client_error.clone().expect("the lag is known");
     assert_eq!((error.source, error.client_limited, result.is_valid()), (ClientErrorSource::Off, false, true));
-    let moved = Moved {
+    let moved = ClientBias {
         ttft_p50_ms: Some(1.9),
         itl_p50_ms: Some(-0.15),
         // Over 39 tokens here, which is 7 ms of 390.
@@ -364,15 +368,15 @@ fn a_late_timer_disowns_nothing_and_a_measured_error_the_figures_that_it_could_h
         e2e_p50_ms: Some(9.0),
         later_tokens: 20.0,
         slot_mean_ms: Some(9.0),
-        ..Moved::default()
+        ..ClientBias::default()
     };
-    let judged = |moved: Moved| {
+    let judged = |moved: ClientBias| {
         let error =
             ClientError { source: ClientErrorSource::Calibrated, n: 50, moved: Some(moved), ..ClientError::default() };
         phase(&PhaseInput { client_error: Some(error), ..closed(8) }, &requests)
     };
     assert!(judged(moved).is_valid(), "each is below 2 % of 100 ms, of 10 ms, of 390 ms, of 490 ms");
-    let more = Moved { ttft_p50_ms: Some(2.1), tpot_p50_ms: Some(0.4), slot_mean_ms: Some(10.0), ..moved };
+    let more = ClientBias { ttft_p50_ms: Some(2.1), tpot_p50_ms: Some(0.4), slot_mean_ms: Some(10.0), ..moved };
     let result = judged(more);
     assert!(!result.is_valid());
     assert_eq!(
@@ -382,7 +386,7 @@ fn a_late_timer_disowns_nothing_and_a_measured_error_the_figures_that_it_could_h
              could be off by 13.3 tok/s"
         )
     );
-    let tails = Moved { ttft_p99_ms: Some(50.0), itl_p99_ms: Some(5.0), e2e_p99_ms: Some(50.0), ..moved };
+    let tails = ClientBias { ttft_p99_ms: Some(50.0), itl_p99_ms: Some(5.0), e2e_p99_ms: Some(50.0), ..moved };
     let reason = judged(tails).client_error.expect("it was given").reason;
     assert_eq!(reason, None, "8 requests and 312 gaps state no p99");
 }
@@ -390,7 +394,7 @@ fn a_late_timer_disowns_nothing_and_a_measured_error_the_figures_that_it_could_h
 #[test]
 fn only_a_closed_loop_waits_for_its_client() {
     let requests: Vec<RequestNumbers> = (0..8).map(|index| steady_request(index, index * 50, 100, 10, 40)).collect();
-    let moved = Moved { slot_mean_ms: Some(200.0), ..Moved::default() };
+    let moved = ClientBias { slot_mean_ms: Some(200.0), ..ClientBias::default() };
     let error = ClientError { moved: Some(moved), ..ClientError::default() };
     let of = |load| phase(&PhaseInput { client_error: Some(error.clone()), load, ..closed(8) }, &requests);
     let (closed, open) = (of(Load::Closed { concurrency: 8 }), of(Load::Open { rate: 20.0, cap: None }));

@@ -1,4 +1,4 @@
-//! The schemas in docs are those of the types.
+//! The schemas in docs match the types.
 
 use crate::record::json::lay_out;
 use crate::{Attempt, Comparison, Record, RequestNumbers};

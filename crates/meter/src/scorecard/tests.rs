@@ -1,11 +1,11 @@
-//! Places of made-up targets whose order is known.
+//! Ranks of synthetic targets with a known order.
 
 mod ranks;
 
 use super::*;
 use crate::RequestNumbers;
 use crate::Suspicion;
-use crate::sample::{self, closed, failed_request, refused_for_rate, steady_request};
+use crate::fixtures::{self, closed, failed_request, rate_limited_request, steady_request};
 use tokrate_core::{FailureKind, Span};
 
 /// A target whose requests start after about `ttft` and then write a token each `gap` (ms), at each concurrency.
@@ -13,12 +13,12 @@ fn target(ttft: u64, gaps: &[(u32, u64)], n: u64) -> Record {
     let phases = gaps.iter().map(|&(concurrency, gap)| {
         let requests: Vec<RequestNumbers> =
             (0..n).map(|i| steady_request(i, i * 4_000, ttft + i * 7 % 11, gap, 40)).collect();
-        sample::phase(&closed(concurrency), &requests)
+        fixtures::phase(&closed(concurrency), &requests)
     });
-    sample::record(phases.collect())
+    fixtures::record(phases.collect())
 }
 
-fn places(standings: impl Iterator<Item = Standing>) -> Vec<Option<(u32, u32)>> {
+fn places(standings: impl Iterator<Item = RankedMedian>) -> Vec<Option<(u32, u32)>> {
     standings.map(|standing| standing.first.zip(standing.last)).collect()
 }
 
@@ -90,8 +90,9 @@ fn levels_that_are_not_common_have_no_places() {
 fn failures_refusals_and_money_are_those_of_all_levels() {
     let mut requests: Vec<RequestNumbers> = (0..16).map(|i| steady_request(i, i * 100, 10, 10, 5)).collect();
     requests.extend((16..19).map(|i| failed_request(i, i * 100, i * 100 + 5, FailureKind::ServerError)));
-    requests.push(refused_for_rate(19, 1_900, 1_905, Span::from_millis(5)));
-    let mut record = sample::record(vec![sample::phase(&closed(1), &requests), sample::phase(&closed(1), &requests)]);
+    requests.push(rate_limited_request(19, 1_900, 1_905, Span::from_millis(5)));
+    let mut record =
+        fixtures::record(vec![fixtures::phase(&closed(1), &requests), fixtures::phase(&closed(1), &requests)]);
     record.spending = Some(Spending { usd: 0.64, ..Spending::default() });
     let row = &Scorecard::of(&[("t", &record)]).rows[0];
     assert_eq!((row.failed.count, row.rate_limited.count, row.failed.of), (6, 2, 40));
@@ -134,7 +135,7 @@ fn conditions_that_differ_are_listed_but_for_those_that_name_the_target() {
     };
     let records = [with("m", 1, "", 40), with("n", 2, "", 40), with("o", 3, "hot", 80)];
     let listed = |records: &[&Record]| -> Vec<(String, Vec<String>)> {
-        unlike_conditions(records).into_iter().map(|unlike| (unlike.name, unlike.values)).collect()
+        differing_conditions(records).into_iter().map(|unlike| (unlike.name, unlike.values)).collect()
     };
     let values = |all: [&str; 3]| all.map(str::to_owned).to_vec();
     let expected =
@@ -156,9 +157,9 @@ fn a_row_has_the_tails_of_its_level() {
             3..6 => steady_request(i, i * 4_000, 100, slow, 40),
             _ => steady_request(i, i * 4_000, 100, 10, 40),
         };
-        sample::phase(&closed(concurrency), &(0..30).map(one).collect::<Vec<RequestNumbers>>())
+        fixtures::phase(&closed(concurrency), &(0..30).map(one).collect::<Vec<RequestNumbers>>())
     };
-    let record = sample::record(vec![level(1, 400, 50), level(10, 100, 10)]);
+    let record = fixtures::record(vec![level(1, 400, 50), level(10, 100, 10)]);
     let row = &Scorecard::of(&[("t", &record)]).rows[0];
     let near = |tail: &Tail, expected: f64| (tail.ratio.expect("samples") / expected - 1.0).abs() < 0.011;
     assert!(near(&row.ttft_tail, 4.0) && near(&row.gap_tail, 5.0), "{row:?}");
@@ -168,7 +169,7 @@ fn a_row_has_the_tails_of_its_level() {
 
 #[test]
 fn without_any_request_there_is_no_share_and_no_price_of_an_answer() {
-    let mut record = sample::record(vec![sample::phase(&closed(1), &[])]);
+    let mut record = fixtures::record(vec![fixtures::phase(&closed(1), &[])]);
     record.spending = Some(Spending { usd: 0.5, ..Spending::default() });
     let row = &Scorecard::of(&[("t", &record)]).rows[0];
     assert_eq!(row.failed, Share::default());
@@ -177,12 +178,12 @@ fn without_any_request_there_is_no_share_and_no_price_of_an_answer() {
 
 #[test]
 fn each_suspicion_of_any_level_is_named_once() {
-    let told = |kinds: &[SuspicionKind]| {
+    let actual = |kinds: &[SuspicionKind]| {
         let suspicion = |&kind| Suspicion { kind, count: 1, of: 2, share: 0.5, sentence: String::new() };
         let suspicions = kinds.iter().map(suspicion).collect();
-        PhaseResult { suspicions, ..sample::phase(&closed(1), &[]) }
+        PhaseResult { suspicions, ..fixtures::phase(&closed(1), &[]) }
     };
     use SuspicionKind::{OneBurst, OtherModel, Replayed};
-    let record = sample::record(vec![told(&[OneBurst, Replayed]), told(&[]), told(&[OtherModel, Replayed])]);
+    let record = fixtures::record(vec![actual(&[OneBurst, Replayed]), actual(&[]), actual(&[OtherModel, Replayed])]);
     assert_eq!(Scorecard::of(&[("t", &record)]).rows[0].suspicions, [Replayed, OtherModel, OneBurst]);
 }

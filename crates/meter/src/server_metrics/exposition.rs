@@ -1,12 +1,11 @@
-//! Prometheus' text format (0.0.4) and what OpenMetrics adds to its sample lines.
+//! Parser for Prometheus' text format (0.0.4) and the additions of OpenMetrics.
 //!
-//! It refuses to know what a metric means. Invariant: no bytes make it fail or panic; a line that is no sample is counted and
-//! left out.
+//! Invariant: no input makes it fail or panic; a line that is not a sample is counted and skipped.
 //!
 //! Format: <https://prometheus.io/docs/instrumenting/exposition_formats/>.
 
 /// More samples than any engine publishes.
-const SAMPLES_MOST: usize = 200_000;
+const MAX_SAMPLES: usize = 200_000;
 
 /// A page of metrics.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -48,7 +47,7 @@ impl Exposition {
     fn of_text(text: &str) -> Exposition {
         let mut page = Exposition::default();
         for line in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
-            match sample(line).filter(|_| page.samples.len() < SAMPLES_MOST) {
+            match sample(line).filter(|_| page.samples.len() < MAX_SAMPLES) {
                 Some(sample) => page.samples.push(sample),
                 None => page.ignored_lines += 1,
             }

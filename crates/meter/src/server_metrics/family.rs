@@ -1,9 +1,9 @@
-//! Whose metrics are called what.
+//! Metric names of each inference engine.
 //!
-//! It refuses to know values. Invariant: every name stands in the engine's own documentation or source (docs/targets.md says
-//! where); a quantity that an engine does not publish is missing, never made up from another.
+//! Invariant: every name is in the engine's documentation or source (docs/targets.md says where); a quantity that an engine
+//! does not publish is missing, never derived from another.
 
-/// Something that a server may say of itself.
+/// A quantity that a server may publish.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Quantity {
     /// Requests that ended well (counter).
@@ -56,7 +56,7 @@ impl Family {
     pub fn of<'a>(mut names: impl Iterator<Item = &'a str>) -> Option<Family> {
         names.find_map(|name| {
             let prefix =
-                |family: &Family| name.get(..family.prefix.len()).is_some_and(|part| alike(part, family.prefix));
+                |family: &Family| name.get(..family.prefix.len()).is_some_and(|part| same_name(part, family.prefix));
             Family::ALL.into_iter().find(prefix)
         })
     }
@@ -68,7 +68,7 @@ impl Family {
 }
 
 /// Whether two names are the same but for `:` and `_`, which some servers and scrapers write for each other.
-pub(super) fn alike(a: &str, b: &str) -> bool {
+pub(super) fn same_name(a: &str, b: &str) -> bool {
     let plain = |byte: u8| if byte == b':' { b'_' } else { byte };
     a.len() == b.len() && a.bytes().map(plain).eq(b.bytes().map(plain))
 }

@@ -1,20 +1,18 @@
-//! What a server says of itself: its Prometheus page read before and after a phase, and the difference held beside what the
-//! client saw.
+//! Metrics of the server: its Prometheus page before and after a phase, and their difference next to the client's figures.
 //!
-//! It refuses to know how a page is fetched. Invariant: the client's numbers are never mended with the server's; where the
-//! two disagree, both stand there and the gap has a name.
+//! Invariant: the client's figures are never corrected by the server's; where the two disagree, both are shown.
 //!
-//! [`Exposition`] is a page as text, [`Family`] knows whose names mean what, a [`Reading`] is what one page says in our words,
-//! and [`ServerTruth`] is the difference between two readings.
+//! [`Exposition`] is a page as text, [`Family`] knows whose names mean what, a [`MetricsSnapshot`] is what one page says in our words,
+//! and [`ServerReport`] is the difference between two readings.
 
 mod exposition;
 mod family;
-mod reading;
+mod report;
+mod snapshot;
 #[cfg(test)]
 mod tests;
-mod truth;
 
 pub use exposition::{Exposition, Sample};
 pub use family::{Family, Quantity};
-pub use reading::{Histogram, Reading};
-pub use truth::{Between, ClientSide, ServerTimes, ServerTruth};
+pub use report::{Between, ClientTotals, ServerReport, ServerTimes};
+pub use snapshot::{Histogram, MetricsSnapshot};

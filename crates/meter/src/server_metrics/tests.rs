@@ -1,7 +1,7 @@
-//! Pages as engines write them, pages that nobody writes, and differences worked out by hand.
+//! Pages as engines write them, malformed pages, and differences worked out by hand.
 
 use super::*;
-use crate::sample::{failed_request, steady_request};
+use crate::fixtures::{failed_request, steady_request};
 use proptest::prelude::*;
 use tokrate_core::FailureKind;
 
@@ -39,14 +39,14 @@ fn vllm(requests: u64, others: u64) -> String {
     format!("# HELP vllm:x y\n# TYPE vllm:x counter\n{}{}", series("mine", requests), series("other", others))
 }
 
-fn client(started: u64, answered: u64, tokens: u64) -> ClientSide {
-    ClientSide { started, answered, ttft_mean_ms: Some(32.5), output_tokens: Some(tokens), ..ClientSide::default() }
+fn client(started: u64, answered: u64, tokens: u64) -> ClientTotals {
+    ClientTotals { started, answered, ttft_mean_ms: Some(32.5), output_tokens: Some(tokens), ..ClientTotals::default() }
 }
 
-fn between(before: &str, after: &str, client: ClientSide) -> ServerTruth {
+fn between(before: &str, after: &str, client: ClientTotals) -> ServerReport {
     let (before, after) = (page(before), page(after));
-    let read = |page| Reading::of(page, None, "mine").expect("a page of vLLM");
-    ServerTruth::between("http://h/metrics", &read(&before), &read(&after), client)
+    let read = |page| MetricsSnapshot::of(page, None, "mine").expect("a page of vLLM");
+    ServerReport::between("http://h/metrics", &read(&before), &read(&after), client)
 }
 
 #[test]
@@ -94,19 +94,19 @@ fn every_family_is_told_by_its_names() {
     ];
     for (name, text) in pages {
         let page = page(&format!("python_gc_objects_collected_total{{generation=\"0\"}} 1\n{text}\n"));
-        assert_eq!(Reading::of(&page, None, "m").map(|reading| reading.family().name), Some(name));
-        assert!(Reading::of(&page, Family::by_name(name), "m").is_some());
+        assert_eq!(MetricsSnapshot::of(&page, None, "m").map(|reading| reading.family().name), Some(name));
+        assert!(MetricsSnapshot::of(&page, Family::by_name(name), "m").is_some());
         let other = Family::ALL.into_iter().find(|family| family.name != name);
-        assert!(Reading::of(&page, other, "m").is_none());
+        assert!(MetricsSnapshot::of(&page, other, "m").is_none());
     }
-    assert!(Reading::of(&page("python_info 1"), None, "m").is_none());
+    assert!(MetricsSnapshot::of(&page("python_info 1"), None, "m").is_none());
     assert!(Family::by_name("ollama").is_none());
 }
 
 #[test]
 fn names_with_underscores_for_colons_are_the_same_names() {
     let page = page("sglang_num_requests_total{model_name=\"m\"} 4\nsglang_prompt_tokens_total 5\n");
-    let reading = Reading::of(&page, None, "m").expect("a page of SGLang");
+    let reading = MetricsSnapshot::of(&page, None, "m").expect("a page of SGLang");
     assert_eq!((reading.family().name, reading.number(Quantity::Requests)), ("sglang", Some(4.0)));
     assert_eq!(reading.number(Quantity::InputTokens), Some(5.0));
 }
@@ -210,19 +210,19 @@ fn the_clients_side_counts_what_the_server_counts() {
     for row in &mut rows[..2] {
         row.tokens_reported = Some(44);
     }
-    let side = ClientSide::of(&rows);
+    let side = ClientTotals::of(&rows);
     assert_eq!((side.started, side.answered, side.output_tokens), (3, 2, Some(88)));
     assert_eq!((side.ttft_mean_ms, side.ttft_p50_ms), (Some(120.0), Some(110.0)));
     rows[1].tokens_reported = None;
-    assert_eq!(ClientSide::of(&rows).output_tokens, None);
-    assert_eq!(ClientSide::of(&[]), ClientSide::default());
+    assert_eq!(ClientTotals::of(&rows).output_tokens, None);
+    assert_eq!(ClientTotals::of(&[]), ClientTotals::default());
 }
 
 proptest! {
     #[test]
     fn no_bytes_make_the_reader_panic(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
         let page = Exposition::parse(&bytes);
-        let _ = Reading::of(&page, None, "m");
+        let _ = MetricsSnapshot::of(&page, None, "m");
     }
 
     #[test]
@@ -230,13 +230,13 @@ proptest! {
         before in lines(), after in lines(), started in 0..50_u64, unanswered in 0..5_u64,
     ) {
         let (before, after) = (page(&before), page(&after));
-        let (Some(before), Some(after)) = (Reading::of(&before, None, "m"), Reading::of(&after, None, "m")) else {
+        let (Some(before), Some(after)) = (MetricsSnapshot::of(&before, None, "m"), MetricsSnapshot::of(&after, None, "m")) else {
             return Err(TestCaseError::reject("no reading"));
         };
-        let truth = ServerTruth::between("u", &before, &after, client(started, started.saturating_sub(unanswered), started));
+        let truth = ServerReport::between("u", &before, &after, client(started, started.saturating_sub(unanswered), started));
         // Whatever came in, the record must be writable: nothing in it is infinite or no number.
         let json = serde_json::to_value(&truth).expect("it can be written");
-        let back: ServerTruth = serde_json::from_value(json).expect("it can be read");
+        let back: ServerReport = serde_json::from_value(json).expect("it can be read");
         for times in [&truth.ttft, &truth.e2e].into_iter().flatten() {
             prop_assert!(times.mean_ms.is_finite());
             for quantile in [times.p50, times.p99].into_iter().flatten() {

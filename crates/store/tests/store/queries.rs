@@ -6,7 +6,7 @@ use crate::folder::Folder;
 use crate::rows::{filled, row};
 use rusqlite::Connection;
 use tokrate_core::FailureKind;
-use tokrate_meter::compare::Side;
+use tokrate_meter::compare::RunSamples;
 use tokrate_meter::{Attempt, AttemptEnd, AttemptRole, CostBasis};
 use tokrate_store::{Grouping, Order, Query, Store};
 
@@ -213,7 +213,7 @@ fn windows_are_compared_like_with_like() {
     let store = filled(&folder, &rows);
     let split = rows[20].started_unix_ms;
     let (before, after) = store.sides(&Query::default(), split).expect("readable");
-    let ended = |side: &Side| side.levels.iter().map(|level| level.ended).sum::<u64>();
+    let ended = |side: &RunSamples| side.levels.iter().map(|level| level.ended).sum::<u64>();
     assert_eq!((ended(&before), ended(&after)), (19, 20), "the attempt that lost neither answered nor failed");
     assert_eq!(before.levels.iter().map(|level| level.failed).sum::<u64>(), 1);
     let names: Vec<&str> = before.levels.iter().map(|level| level.name.as_str()).collect();

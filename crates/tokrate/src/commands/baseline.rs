@@ -9,7 +9,7 @@ use crate::out::comparison::{self, Sides};
 use crate::out::records::read_records;
 use anyhow::{Result, anyhow, ensure};
 use tokrate_meter::Record;
-use tokrate_meter::compare::{CompareReport, Side};
+use tokrate_meter::compare::{CompareReport, RunSamples};
 
 /// The records of a baseline, read before the run.
 pub struct Baseline {
@@ -48,7 +48,7 @@ impl Baseline {
     pub fn compare(self, records: &[Record], demands: &Demands) -> Held {
         let mut held = Held { reports: Vec::new(), failed: None, absent: self.absent };
         for (before, after) in self.records.iter().zip(records) {
-            let (a, b) = (Side::of_record(before), Side::of_record(after));
+            let (a, b) = (RunSamples::of_record(before), RunSamples::of_record(after));
             match held_against(before, &a, after, &b, &demands.compare) {
                 Ok(report) => held.reports.push(report),
                 Err(error) => {

@@ -5,7 +5,7 @@ use crate::config::reading::{self, DATA_BYTES_MOST};
 use crate::flags::claim::Flags;
 use anyhow::{Context, Result, anyhow};
 use std::fmt::Write;
-use tokrate_meter::{Claim, Comparison, Meaning, Record, Stated};
+use tokrate_meter::{Claim, Comparison, Meaning, Record, StatedValue};
 
 /// Explains the claim; with a record, holds it against what was measured.
 pub fn run(flags: &Flags) -> Result<Verdict> {
@@ -40,7 +40,7 @@ fn told(text: &mut String, claim: &Claim, records: &[Record]) -> std::fmt::Resul
     conditions(text, claim)?;
     for record in records {
         writeln!(text, "\nMeasured: {} at {}", record.conditions.model, record.conditions.endpoint)?;
-        let sentences = claim.against(record);
+        let sentences = claim.compare_with(record);
         if sentences.is_empty() {
             writeln!(text, "  This record cannot judge it: it holds no such number.")?;
         }
@@ -51,7 +51,7 @@ fn told(text: &mut String, claim: &Claim, records: &[Record]) -> std::fmt::Resul
     Ok(())
 }
 
-fn speed(text: &mut String, stated: &Stated) -> std::fmt::Result {
+fn speed(text: &mut String, stated: &StatedValue) -> std::fmt::Result {
     writeln!(text, "{}", stated.shown("tok/s"))?;
     match stated.meaning {
         Some(meaning) => writeln!(text, "\nThe words say {}. Then:", meaning.name())?,
@@ -60,7 +60,7 @@ fn speed(text: &mut String, stated: &Stated) -> std::fmt::Result {
     for meaning in stated.meanings() {
         writeln!(text, "\n  {} ({})", meaning.name(), definition(meaning))?;
         for end in stated.ends() {
-            for sentence in meaning.follows(end) {
+            for sentence in meaning.implications(end) {
                 writeln!(text, "    {sentence}")?;
             }
         }
@@ -77,9 +77,9 @@ fn conditions(text: &mut String, claim: &Claim) -> std::fmt::Result {
         }
         writeln!(text)?;
     }
-    if !claim.unread.is_empty() {
+    if !claim.not_understood.is_empty() {
         writeln!(text, "Not understood, and not used:")?;
-        for said in &claim.unread {
+        for said in &claim.not_understood {
             writeln!(text, "  {said}")?;
         }
         writeln!(text)?;

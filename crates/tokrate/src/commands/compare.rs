@@ -9,7 +9,7 @@ use crate::out::records::{is_embedded, read_record, read_rows};
 use anyhow::{Result, anyhow, ensure};
 use std::path::Path;
 use tokrate_meter::Record;
-use tokrate_meter::compare::{CompareOptions, CompareOutcome, CompareReport, Side, compare};
+use tokrate_meter::compare::{CompareOptions, CompareOutcome, CompareReport, RunSamples, compare};
 
 /// Reads both, compares, prints.
 pub fn run(flags: &Flags) -> Result<Verdict> {
@@ -47,9 +47,9 @@ pub fn run(flags: &Flags) -> Result<Verdict> {
 /// Compares two sides. The embedded engine gets another port in every run, so its endpoint tells nothing.
 pub fn held_against(
     before: &Record,
-    side_before: &Side,
+    side_before: &RunSamples,
     after: &Record,
-    side_after: &Side,
+    side_after: &RunSamples,
     options: &CompareOptions,
 ) -> Result<CompareReport> {
     let mut options = options.clone();
@@ -69,10 +69,10 @@ pub fn verdict(report: &CompareReport) -> Verdict {
 }
 
 /// A record with the rows that lie beside it, if they do.
-fn side(path: &Path, record: &Record) -> Result<Side> {
+fn side(path: &Path, record: &Record) -> Result<RunSamples> {
     let beside = path.with_extension("jsonl");
     if path.extension().is_none() || beside == path || !beside.is_file() {
-        return Ok(Side::of_record(record));
+        return Ok(RunSamples::of_record(record));
     }
-    Ok(Side::of_rows(record, &read_rows(&beside, record)?))
+    Ok(RunSamples::of_rows(record, &read_rows(&beside, record)?))
 }

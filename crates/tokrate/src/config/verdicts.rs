@@ -3,12 +3,12 @@
 use super::quantity;
 use anyhow::{Result, anyhow};
 use tokrate_meter::Metric;
-use tokrate_meter::compare::{USUAL, comparable_from_name};
+use tokrate_meter::compare::{DEFAULT_METRICS, comparable_from_name};
 
 /// The metrics of these names; the usual ones without any.
 pub fn metrics(names: &[String]) -> Result<Vec<Metric>> {
     if names.is_empty() {
-        return Ok(USUAL.to_vec());
+        return Ok(DEFAULT_METRICS.to_vec());
     }
     names.iter().map(|name| comparable_from_name(name).map_err(|error| anyhow!("read --metric: {error}"))).collect()
 }

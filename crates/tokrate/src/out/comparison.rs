@@ -6,7 +6,7 @@ use super::markdown_text::{self, plain};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use tokrate_charts::{Block, Column, Section, Table};
-use tokrate_meter::Against;
+use tokrate_meter::ComparisonWithFirst;
 use tokrate_meter::Metric;
 use tokrate_meter::compare::{CompareOutcome, CompareReport, CompareRow, CompareVerdict};
 use tokrate_meter::scorecard::NAMING;
@@ -22,7 +22,7 @@ pub enum Sides<'a> {
 
 impl<'a> Sides<'a> {
     /// Of a target that is held against the first.
-    pub fn of(against: &'a Against) -> Sides<'a> {
+    pub fn of(against: &'a ComparisonWithFirst) -> Sides<'a> {
         Sides::Targets { a: &against.first, b: &against.target }
     }
 

@@ -3,7 +3,7 @@
 //! It refuses to round. Invariant: the columns are the same for every run, units stand in their names, and what is missing
 //! is empty, never 0.
 
-use tokrate_meter::run::{Load, SpeedQuantile, absences};
+use tokrate_meter::run::{Load, SpeedQuantile, missing_figures};
 use tokrate_meter::{Metric, PhaseResult, Record};
 use tokrate_stats::Level;
 
@@ -69,7 +69,7 @@ const COLUMNS: &[Column] = &[
         added(phase.client_error.as_ref()?.ttft_added_p50_ns.map(|ns| ns as f64))
     }),
     Column::Own("client_timer_lag_p99_ms", |phase| added(phase.timer_lag.p99_ns.map(|ns| ns as f64))),
-    Column::Own("absent", |phase| Some(absences(std::slice::from_ref(phase)).join(" "))),
+    Column::Own("absent", |phase| Some(missing_figures(std::slice::from_ref(phase)).join(" "))),
 ];
 
 /// The whole file (RFC 4180, line ends as LF). Names and records belong together.

@@ -62,7 +62,7 @@ fn at(load: &Rounds<'_>) -> String {
 
 /// That a figure is not there, and why.
 fn without(load: &Rounds<'_>, metric: Metric) -> String {
-    let why = load.absent(metric).map_or_else(String::new, |why| format!(" ({why})"));
+    let why = load.missing_reason(metric).map_or_else(String::new, |why| format!(" ({why})"));
     format!("no {}{why}", metric.row().words)
 }
 

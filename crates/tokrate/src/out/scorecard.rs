@@ -9,7 +9,7 @@ use tokrate_bench::report::ranking;
 use tokrate_charts::format::number;
 use tokrate_charts::{Block, Column, Section, Table};
 use tokrate_meter::curve::Measured;
-use tokrate_meter::scorecard::{ScoreRow, Scorecard, Share, Standing, Tail};
+use tokrate_meter::scorecard::{RankedMedian, ScoreRow, Scorecard, Share, Tail};
 
 /// For the terminal.
 pub fn text(card: &Scorecard) -> String {
@@ -117,7 +117,7 @@ fn missing() -> String {
     "-".to_owned()
 }
 
-fn median(standing: &Standing) -> String {
+fn median(standing: &RankedMedian) -> String {
     let Some(median) = standing.median else { return missing() };
     match ends(&median) {
         Some((low, high)) => format!("{} [{}..{}]", number(median.value), number(low), number(high)),
@@ -125,7 +125,7 @@ fn median(standing: &Standing) -> String {
     }
 }
 
-fn place(standing: &Standing) -> String {
+fn place(standing: &RankedMedian) -> String {
     match (standing.first, standing.last) {
         (Some(first), Some(last)) if first == last => first.to_string(),
         (Some(first), Some(last)) => format!("{first}-{last}"),

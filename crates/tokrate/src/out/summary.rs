@@ -6,7 +6,7 @@ use super::{headline, scorecard, table};
 use crate::config::bench::Outputs;
 use std::fmt::Write;
 use tokrate_charts::terminal;
-use tokrate_meter::run::absences;
+use tokrate_meter::run::missing_figures;
 use tokrate_meter::{AssertionStatus, Comparison, Record, Status};
 
 /// Width of lines when the terminal does not tell its own, and the most that is used of a wide one.
@@ -113,7 +113,7 @@ fn target(text: &mut String, record: &Record, wide: bool, width: usize) -> std::
     }
     if wide {
         writeln!(text, "\n{}", table::phases(&record.phases))?;
-        for absence in absences(&record.phases) {
+        for absence in missing_figures(&record.phases) {
             writeln!(text, "{absence}")?;
         }
     } else if !record.phases.is_empty() {

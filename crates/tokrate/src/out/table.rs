@@ -260,7 +260,7 @@ fn few(status: QuantileStatus, descriptive: Option<f64>) -> String {
 
 fn of_server(
     phase: &PhaseResult,
-    of: impl Fn(&tokrate_meter::server_metrics::ServerTruth) -> Option<String>,
+    of: impl Fn(&tokrate_meter::server_metrics::ServerReport) -> Option<String>,
 ) -> String {
     phase.server.as_ref().and_then(of).unwrap_or_else(|| "-".to_owned())
 }

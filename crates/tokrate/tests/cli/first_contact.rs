@@ -100,7 +100,7 @@ fn a_key_that_is_revoked_during_the_load_ends_the_run_and_what_was_measured_stan
     let finished = bench(&server.server.url(), "--model m --concurrency 1,2 --requests 100");
     assert_eq!((finished.code, server.asked()), (Some(3), 13), "{finished:?}");
     assert!(
-        finished.stdout.contains("PARTIAL: concurrency 1: given up: 3 requests in a row failed"),
+        finished.stdout.contains("PARTIAL: concurrency 1: aborted: 3 requests in a row failed"),
         "{}",
         finished.stdout
     );

@@ -9,7 +9,7 @@ use std::io::Write as _;
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
-use tokrate_meter::server_metrics::{Between, ServerTruth};
+use tokrate_meter::server_metrics::{Between, ServerReport};
 
 const TOKENS: u32 = 40;
 
@@ -64,7 +64,7 @@ fn bench(target: &str) -> Bench {
     bench
 }
 
-fn server(bench: &Bench) -> &ServerTruth {
+fn server(bench: &Bench) -> &ServerReport {
     bench.phase().server.as_ref().unwrap_or_else(|| panic!("no metrics: {:?}", bench.record.notes))
 }
 

@@ -1,4 +1,4 @@
-//! Every number that can be demanded is its own, with its unit; whom a demand is for; what it needs.
+//! Every value an assertion can name: its unit, the loads it applies to, the samples it needs.
 
 use super::*;
 use crate::goodput::Goodput;
@@ -218,6 +218,6 @@ fn statistics_have_the_names_that_others_give_them() {
         ("std_ttft_ms<5", "ttft_ms.standard_deviation < 5"),
         ("tokens_std > 5", "tokens.std > 5"),
     ] {
-        assert_eq!(told(typed), meant);
+        assert_eq!(actual(typed), meant);
     }
 }

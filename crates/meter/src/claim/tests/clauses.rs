@@ -1,4 +1,4 @@
-//! Sentences in which a word belongs to a number or does not.
+//! Which words belong to a number.
 
 use super::read;
 

@@ -1,8 +1,8 @@
-//! Claims held against what was measured.
+//! Claims compared with measurements.
 
 use super::*;
+use crate::fixtures::{closed, phase, record, steady_request};
 use crate::run::{SpeedQuantile, Throughput};
-use crate::sample::{closed, phase, record, steady_request};
 use tokrate_stats::{Interval, IntervalMethod, QuantileStatus};
 
 fn speed(value: f64, ends: Option<(f64, f64)>) -> SpeedQuantile {
@@ -39,13 +39,13 @@ fn measured(concurrency: u32) -> Record {
     record(vec![result])
 }
 
-fn against(claim: &str, record: &Record) -> Vec<String> {
-    Claim::parse(claim).expect("a claim").against(record)
+fn compare_with(claim: &str, record: &Record) -> Vec<String> {
+    Claim::parse(claim).expect("a claim").compare_with(record)
 }
 
 #[test]
 fn a_speed_without_a_meaning_is_held_against_each_that_was_measured() {
-    let sentences = against("400 tok/s", &measured(4));
+    let sentences = compare_with("400 tok/s", &measured(4));
     assert_eq!(
         sentences,
         [
@@ -57,13 +57,13 @@ fn a_speed_without_a_meaning_is_held_against_each_that_was_measured() {
              the interval.",
         ]
     );
-    assert_eq!(against("prompt eval rate: 400 tokens/s", &measured(4)), [""; 0], "prefill is not measured");
+    assert_eq!(compare_with("prompt eval rate: 400 tokens/s", &measured(4)), [""; 0], "prefill is not measured");
 }
 
 #[test]
 fn a_range_lies_within_an_interval_if_it_touches_it() {
     let verdict = |claim: &str| {
-        let sentences = against(&format!("{claim} per user"), &measured(1));
+        let sentences = compare_with(&format!("{claim} per user"), &measured(1));
         assert_eq!(sentences.len(), 1);
         let (_, verdict) = sentences[0].split_once("; ").expect("a verdict");
         assert!(sentences[0].starts_with("As output speed alone: measured"), "{sentences:?}");
@@ -81,8 +81,8 @@ fn a_time_to_first_token_is_held_against_the_median() {
     let mut record = measured(4);
     let sentence = "As the median TTFT at concurrency 4: measured 200 ms [150..250]; the claim is 0.50 times that, outside the \
          interval.";
-    assert_eq!(against("TTFT 100 ms", &record), [sentence]);
+    assert_eq!(compare_with("TTFT 100 ms", &record), [sentence]);
     let second = record.phases[0].clone();
     record.phases.push(second);
-    assert_eq!(against("TTFT 100 ms", &record), [sentence; 2], "one for each load");
+    assert_eq!(compare_with("TTFT 100 ms", &record), [sentence; 2], "one for each load");
 }

@@ -1,16 +1,16 @@
-//! What is gathered of a measurement before it is compared.
+//! Collecting the samples of a measurement.
 
 use super::*;
 use crate::RequestNumbers;
+use crate::fixtures::{MS, RequestBuilder, failed_request, numbers};
 use crate::run::{PhaseResult, Throughput};
-use crate::sample::{MS, Story, failed_request, numbers};
 use tokrate_core::{Channel, FailureKind};
 use tokrate_stats::{Interval, IntervalMethod};
 
 /// Due at 0, sent at 20, thinks from 120 and answers from 220 + `later` on, 30 tokens 10 ms apart (all in ms).
 fn thoughtful(index: u64, later: u64) -> RequestNumbers {
     let first = 220 + later;
-    let mut story = Story::sent(0, 20).first_byte(120 + later).say(120 + later, Channel::Reasoning, " a");
+    let mut story = RequestBuilder::sent(0, 20).first_byte(120 + later).say(120 + later, Channel::Reasoning, " a");
     for token in 0..30 {
         story = story.answer(first + token * 10, " a");
     }
@@ -41,8 +41,8 @@ fn with_throughput(tokens_per_second: f64, reach: Option<f64>, window_seconds: f
     PhaseResult { throughput: Some(throughput), ..one_phase(&[]) }
 }
 
-fn seen_of(phases: Vec<PhaseResult>) -> Option<ThroughputSeen> {
-    Side::of_record(&sample::record(phases)).levels[0].throughput
+fn seen_of(phases: Vec<PhaseResult>) -> Option<ObservedThroughput> {
+    RunSamples::of_record(&fixtures::record(phases)).levels[0].throughput
 }
 
 #[test]
@@ -52,8 +52,8 @@ fn rows_give_every_time_as_it_was_measured_but_of_warm_up_and_failures_none() {
     // A failure that did have times, such as one that broke off half way.
     let broken = RequestNumbers { ttft_ns: Some(7 * MS), e2e_ns: Some(9 * MS), ..failed.clone() };
     let rows = vec![warmup, thoughtful(1, 4), thoughtful(2, 0), thoughtful(3, 8), failed, broken];
-    let record = sample::record(vec![one_phase(&rows)]);
-    let side = Side::of_rows(&record, std::slice::from_ref(&rows));
+    let record = fixtures::record(vec![one_phase(&rows)]);
+    let side = RunSamples::of_rows(&record, std::slice::from_ref(&rows));
     let level = &side.levels[0];
     assert_eq!(*level.times(Metric::Ttft), Samples::exact(vec![100.0, 104.0, 108.0]));
     assert_eq!(*level.times(Metric::Ttfat), Samples::exact(vec![200.0, 204.0, 208.0]));
@@ -70,8 +70,8 @@ fn rows_of_answers_too_quick_to_be_timed_give_no_speed_at_all() {
     let quick = |index| steady_request(index, index * 1_000, 50, 0, 40);
     let rows: Vec<_> =
         (0..10).map(|i| if i < 5 { quick(i) } else { steady_request(i, i * 1_000, 50, 10, 40) }).collect();
-    let record = sample::record(vec![one_phase(&rows)]);
-    let side = Side::of_rows(&record, std::slice::from_ref(&rows));
+    let record = fixtures::record(vec![one_phase(&rows)]);
+    let side = RunSamples::of_rows(&record, std::slice::from_ref(&rows));
     assert_eq!((side.levels[0].times(Metric::Tpot).n(), side.levels[0].times(Metric::Ttft).n()), (0, 10));
 }
 
@@ -83,8 +83,8 @@ fn failures_of_all_rounds_of_a_load_are_one_count() {
             .map(|i| if i < failed { fail(i) } else { steady_request(i, i * 1_000, 10, 10, 40) })
             .collect()
     };
-    let record = sample::record(vec![one_phase(&requests(8, 2)), one_phase(&requests(4, 3))]);
-    let level = &Side::of_record(&record).levels[0];
+    let record = fixtures::record(vec![one_phase(&requests(8, 2)), one_phase(&requests(4, 3))]);
+    let level = &RunSamples::of_record(&record).levels[0];
     assert_eq!((level.failed, level.ended, level.times(Metric::Ttft).n()), (5, 17, 12));
 }
 
@@ -92,7 +92,7 @@ fn failures_of_all_rounds_of_a_load_are_one_count() {
 fn a_sketch_gives_each_value_back_as_often_as_it_was_seen() {
     let requests: Vec<_> =
         [300, 100, 200, 200].iter().zip(0..).map(|(&ttft, i)| steady_request(i, i * 1_000, ttft, 10, 40)).collect();
-    let side = Side::of_record(&sample::record(vec![one_phase(&requests)]));
+    let side = RunSamples::of_record(&fixtures::record(vec![one_phase(&requests)]));
     let ttft = side.levels[0].times(Metric::Ttft);
     assert_eq!(ttft.n(), 4);
     for (seen, expected) in ttft.sorted.iter().zip([100.0, 200.0, 200.0, 300.0]) {
@@ -104,7 +104,7 @@ fn a_sketch_gives_each_value_back_as_often_as_it_was_seen() {
 fn a_sketch_that_does_not_say_its_unit_is_taken_as_it_is() {
     let mut phase = one_phase(&[steady_request(0, 0, 100, 10, 40)]);
     phase.ttft.sketch_steps = 0.0;
-    let side = Side::of_record(&sample::record(vec![phase]));
+    let side = RunSamples::of_record(&fixtures::record(vec![phase]));
     let ttft = side.levels[0].times(Metric::Ttft);
     assert_eq!(ttft.sorted, [100.0 * MS as f64]);
 }

@@ -1,4 +1,4 @@
-//! What a row of a comparison says, worked out by hand.
+//! Rows of a comparison, worked out by hand.
 
 use super::*;
 
@@ -22,7 +22,7 @@ fn equal(n: usize, value: f64, resolution: f64) -> Samples {
 }
 
 fn writing(tokens_per_second: f64, standard_error: Option<f64>, seconds: f64) -> LevelSamples {
-    let throughput = Some(ThroughputSeen { tokens_per_second, standard_error, seconds });
+    let throughput = Some(ObservedThroughput { tokens_per_second, standard_error, seconds });
     LevelSamples { throughput, ..level(Vec::new(), Vec::new(), 0) }
 }
 
@@ -182,7 +182,7 @@ fn what_would_be_seen_is_what_the_first_of_all_tests_of_the_comparison_would_see
     let with = |seed, failed, ended| {
         let one = LevelSamples { failed, ended, ..level(spread(20, 200.0, 0.1, seed), Vec::new(), 0) };
         let other = LevelSamples { load: Load::Closed { concurrency: 9 }, ..one.clone() };
-        Side { levels: vec![one.clone(), other], ..side(one) }
+        RunSamples { levels: vec![one.clone(), other], ..side(one) }
     };
     let metrics = vec![Metric::Ttft, Metric::Throughput, Metric::FailureShare];
     let options = CompareOptions { metrics, ..CompareOptions::default() };
@@ -202,9 +202,9 @@ fn samples_from_sketches_on_either_side_are_told() {
     let plain = notes(&exact, &exact);
     assert!(plain.len() == 1 && plain[0].contains("(Holm)"), "{plain:?}");
     for (a, b) in [(&coarse, &exact), (&exact, &coarse), (&coarse, &coarse)] {
-        let told = notes(a, b);
-        assert_eq!((told.len(), &told[0]), (2, &plain[0]));
-        assert!(told[1].contains("within 0.55 %"), "{told:?}");
+        let actual = notes(a, b);
+        assert_eq!((actual.len(), &actual[0]), (2, &plain[0]));
+        assert!(actual[1].contains("within 0.55 %"), "{actual:?}");
     }
 }
 
@@ -221,10 +221,11 @@ fn a_metric_is_found_by_its_name_and_a_misspelt_one_by_the_nearest() {
 #[test]
 fn the_conditions_that_are_refused_are_those_that_were_not_to_be_ignored() {
     let with = |model: &str, input_tokens| Conditions { model: model.into(), input_tokens, ..Conditions::default() };
-    let (ignored, refused) = unlike(&with("m", 0), &with("n", 7), &["model".to_owned()]).expect("a known name");
-    let told = |name: &str, a: &str, b: &str| UnlikeCondition { name: name.into(), a: a.into(), b: b.into() };
-    assert_eq!(ignored, [told("model", "m", "n")]);
-    assert_eq!(refused, [told("input_tokens", "0", "7")]);
+    let (ignored, refused) =
+        differing_conditions(&with("m", 0), &with("n", 7), &["model".to_owned()]).expect("a known name");
+    let actual = |name: &str, a: &str, b: &str| DifferingCondition { name: name.into(), a: a.into(), b: b.into() };
+    assert_eq!(ignored, [actual("model", "m", "n")]);
+    assert_eq!(refused, [actual("input_tokens", "0", "7")]);
 }
 
 #[test]

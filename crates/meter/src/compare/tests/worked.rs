@@ -1,4 +1,4 @@
-//! Statistics of a comparison against published values and against counting.
+//! Statistics of a comparison against published values and exhaustive counts.
 
 use super::*;
 use tokrate_stats::{median, normal_p, visible_errors};

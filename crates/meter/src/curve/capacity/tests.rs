@@ -1,4 +1,4 @@
-//! Tests of the parts: a figure from models made by hand, each load by hand, and whole figures against another program.
+//! Parts of the capacity estimate: loads of hand-made models, and whole figures against an independent program.
 
 use super::*;
 use crate::curve::UslParameters;
@@ -42,20 +42,20 @@ fn refusals_bound_what_lies_above_and_are_named_where_no_bound_is() {
         waits: without(FigureStatus::Below),
     };
     let mut other = Capacity { slows: found.clone(), nearly_all: without(FigureStatus::Unknown), ..capacity.clone() };
-    capacity.refused_from(Some(8.0), 16.0);
+    capacity.bound_by_refusals(Some(8.0), 16.0);
     assert_eq!((capacity.slows.low, capacity.slows.high), (Some(8.0), Some(16.0)));
     assert_eq!((capacity.nearly_all.low, capacity.nearly_all.high), (Some(4.0), None));
     for figure in [&capacity.slows, &capacity.nearly_all] {
         assert_eq!(figure.reason, "so it is; at 16 requests fail or are refused");
     }
     assert_eq!(capacity.waits, without(FigureStatus::Below));
-    other.refused_from(Some(8.0), 16.0);
+    other.bound_by_refusals(Some(8.0), 16.0);
     assert_eq!(other.slows, found);
     assert_eq!(other.nearly_all.reason, "so it is; at 16 requests fail or are refused");
     // Refused at a load at which other levels were not.
     for (last, low) in [(Some(16.0), Some(16.0)), (None, None)] {
         let mut capacity = Capacity { slows: without(FigureStatus::Above), ..Capacity::unknown() };
-        capacity.refused_from(last, 16.0);
+        capacity.bound_by_refusals(last, 16.0);
         assert_eq!((capacity.slows.low, capacity.slows.high), (low, None));
     }
 }
@@ -80,7 +80,7 @@ fn the_most_power_by_hand() {
         (model(0.0, 0.0025, None), Some((0.0025 + 0.030_006_25_f64.sqrt()) / 0.015)),
     ];
     for (model, expected) in table {
-        assert!(near(most_power(&model, 64.0), expected, 1e-12), "{model:?}: {:?}", most_power(&model, 64.0));
+        assert!(near(max_power_load(&model, 64.0), expected, 1e-12), "{model:?}: {:?}", max_power_load(&model, 64.0));
     }
 }
 
@@ -156,7 +156,7 @@ fn a_figure_that_levels_do_not_reach_says_on_which_side_it_lies() {
     let open = lies(0.0, &[58.0]);
     assert_eq!((open.status, open.low, open.high), (FigureStatus::Between, Some(58.0), None));
     assert_eq!(open.reason, "it may lie beyond the highest load, 64: higher levels would tell");
-    assert_eq!(of(0.0, &[drawn([10.0])], (4.0, 10.0 * FOUND_FACTOR)).status, FigureStatus::Between);
+    assert_eq!(of(0.0, &[drawn([10.0])], (4.0, 10.0 * MAX_INTERVAL_FACTOR)).status, FigureStatus::Between);
     let open = lies(20.0, &[3.0, 0.0]);
     assert_eq!((open.status, open.load, open.low, open.high), (FigureStatus::Between, None, Some(4.0), None));
     // A model that is drawn and ends below leaves it open, however near to the highest load.
@@ -184,7 +184,7 @@ fn whole_figures_are_those_of_another_program() {
     let bends = [82.0, 150.0, 295.0, 520.0, 720.0, 830.0, 1_000.0, 1_080.0, 1_100.0, 1_060.0];
     let stands = [82.0, 157.0, 322.0, 655.0, 950.0, 1_230.0, 1_290.0, 1_260.0, 1_275.0, 1_282.0];
     let of = |observations: &[Observation], noise: Option<&[f64]>| {
-        let (_, slows, nearly_all) = of_throughput(LoadAxis::Concurrency, observations, noise, &Rng::root(1));
+        let (_, slows, nearly_all) = fit_throughput(LoadAxis::Concurrency, observations, noise, &Rng::root(1));
         [slows, nearly_all]
     };
     let assert_is = |found: [LoadFigure; 2], expected: [(Option<f64>, f64, Option<f64>); 2]| {
@@ -214,7 +214,7 @@ fn four_different_loads_are_needed() {
     let statuses = |loads: &[f64]| {
         let throughputs: Vec<f64> = loads.iter().map(|n: &f64| 80.0 * n.min(4.0)).collect();
         let observations = observed(loads, &throughputs, None);
-        let (models, slows, nearly_all) = of_throughput(LoadAxis::Concurrency, &observations, None, &Rng::root(1));
+        let (models, slows, nearly_all) = fit_throughput(LoadAxis::Concurrency, &observations, None, &Rng::root(1));
         (models.is_empty(), slows.reason, nearly_all.reason)
     };
     let none = "no level is left that has a throughput".to_owned();

@@ -1,4 +1,4 @@
-//! Tests of the models: what each has, where it stands, and fits against those of another program.
+//! The models: parameters, peaks, and fits against an independent program.
 
 use super::*;
 
@@ -25,7 +25,7 @@ fn near(found: f64, expected: f64, tolerance: f64) -> bool {
 #[test]
 fn each_kind_has_its_parameters_and_its_axis() {
     let all = ModelKind::of(LoadAxis::Concurrency);
-    let told: Vec<_> = all.iter().map(|kind| (*kind, kind.form(), kind.has_limit(), kind.parameters())).collect();
+    let actual: Vec<_> = all.iter().map(|kind| (*kind, kind.form(), kind.has_limit(), kind.parameters())).collect();
     let expected = [
         (ModelKind::Proportional, Form::Proportional, false, 1),
         (ModelKind::Limit, Form::Proportional, true, 2),
@@ -34,7 +34,7 @@ fn each_kind_has_its_parameters_and_its_axis() {
         (ModelKind::ScalingLaw, Form::Whole, false, 3),
         (ModelKind::ScalingLawLimit, Form::Whole, true, 4),
     ];
-    assert_eq!(told, expected);
+    assert_eq!(actual, expected);
     assert_eq!(ModelKind::of(LoadAxis::Rate), [ModelKind::Proportional, ModelKind::Limit]);
 }
 

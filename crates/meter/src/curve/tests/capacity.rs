@@ -1,4 +1,4 @@
-//! Tests of the three loads: known engines, what levels cannot tell, and what is never said.
+//! Capacity of engines with known parameters, and of levels that do not determine it.
 
 use super::super::model::fit_model;
 use super::*;

@@ -1,4 +1,4 @@
-//! Tests of what a level says before anything is fitted: which numbers and levels count, by how much, and against what.
+//! Levels before any fit: which values and levels count, and with which weight.
 
 use super::*;
 

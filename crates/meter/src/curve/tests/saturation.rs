@@ -1,4 +1,4 @@
-//! Tests of the signs, each on both sides of its limit.
+//! The signs of saturation, each on both sides of its limit.
 
 use super::super::saturation::signs;
 use super::*;

@@ -1,6 +1,6 @@
-//! Tests of where requests begin to wait, by hand on both sides of every limit.
+//! Where requests begin to wait, by hand on both sides of every limit.
 
-use super::super::waiting::{most_power, waits};
+use super::super::waiting::{max_power_load, waits};
 use super::*;
 
 /// A mean TTFT with its interval.
@@ -43,7 +43,7 @@ fn without_times_or_with_answers_in_one_piece_nothing_is_known() {
     }
     assert_eq!(reason(&[plain(1.0, 100.0, 1_000.0)]), "a single level has nothing to be compared with");
     let whole = [plain(1.0, 98.0, 100.0), plain(2.0, 98.0, 100.0)];
-    assert_eq!(reason(&whole), "answers came at one moment, so nothing of them can be told apart");
+    assert_eq!(reason(&whole), "answers arrived in one piece, so waiting cannot be separated from decoding");
     let nearly = [plain(1.0, 97.0, 100.0), plain(2.0, 97.0, 100.0)];
     assert_eq!(waits(LoadAxis::Concurrency, &nearly).status, FigureStatus::Above);
 }
@@ -122,7 +122,7 @@ fn the_rate_of_the_most_power_lies_between_its_neighbours() {
             throughput: Some(Measured::plain(throughput)),
             ..plain(rate, 100.0, time)
         });
-        most_power(&levels.collect::<Vec<_>>())
+        max_power_load(&levels.collect::<Vec<_>>())
     };
     assert_eq!(of(&[]).reason, "no level has a throughput and a time");
     assert_eq!((of(&[]).status, of(&[(1.0, 100.0, 0.0)]).status), (FigureStatus::Unknown, FigureStatus::Unknown));

@@ -1,4 +1,4 @@
-//! Tests of what is told of a fit: intervals of every resample done again by another program, points and notes by hand.
+//! The USL fit: intervals against an independent program, derived points and notes by hand.
 
 use super::super::{LoadLevel, Measured, UslParameters};
 use super::*;

@@ -1,14 +1,14 @@
-//! Several records in one document, written, read back and held against the first.
+//! Several records in one document: written, read back, compared with the first.
 
 use super::*;
 use crate::compare::CompareVerdict;
+use crate::fixtures::{self, closed, phase, steady_request};
 use crate::metric::Metric;
-use crate::sample::{self, closed, phase, steady_request};
 
 /// A target of that name whose requests start after about `ttft` ms, at one concurrency.
 fn target(model: &str, ttft: u64, concurrency: u32) -> Record {
     let requests: Vec<_> = (0..10).map(|i| steady_request(i, i * 2_000, ttft + i % 7, 10, 40)).collect();
-    let mut record = sample::record(vec![phase(&closed(concurrency), &requests)]);
+    let mut record = fixtures::record(vec![phase(&closed(concurrency), &requests)]);
     record.conditions.model = model.to_owned();
     record
 }

@@ -1,6 +1,6 @@
-//! Places and ratios of samples that are written down one by one.
+//! Ranks and ratios of samples listed one by one.
 
-use super::super::standing::{places, speed_ratio};
+use super::super::rank::{rank_targets, speed_ratio};
 use super::*;
 use crate::compare::Samples;
 
@@ -11,7 +11,7 @@ fn rising(mut values: Vec<f64>) -> Vec<f64> {
 
 /// The places of each by one metric, at 5 %.
 fn ranked(samples: &[&[f64]]) -> Vec<Option<(u32, u32)>> {
-    let ([standings], _) = places([samples], 0.05, &Rng::root(1));
+    let ([standings], _) = rank_targets([samples], 0.05, &Rng::root(1));
     super::places(standings.into_iter())
 }
 
@@ -29,7 +29,7 @@ fn a_metric_in_which_targets_are_alike_takes_no_place_from_another() {
     let (same, slow): (Vec<f64>, Vec<f64>) = ((0..30).map(f64::from).collect(), (100..130).map(f64::from).collect());
     let alike: [&[f64]; 2] = [&same, &same];
     let apart: [&[f64]; 2] = [&same, &slow];
-    let ([first, second, third], tests) = places([&alike, &apart, &alike], 0.05, &Rng::root(1));
+    let ([first, second, third], tests) = rank_targets([&alike, &apart, &alike], 0.05, &Rng::root(1));
     assert_eq!(tests, 3);
     let shared = [Some((1, 2)), Some((1, 2))];
     assert_eq!(super::places(first.into_iter()), shared);
@@ -57,7 +57,7 @@ fn equal_samples_speak_for_neither() {
 
 #[test]
 fn tokens_that_take_no_time_have_no_speed() {
-    let ([mut standings], _) = places([&[&[0.0; 10][..], &[10.0; 10][..]]], 0.05, &Rng::root(1));
+    let ([mut standings], _) = rank_targets([&[&[0.0; 10][..], &[10.0; 10][..]]], 0.05, &Rng::root(1));
     let timed = standings.pop().expect("two").into_speed().median.expect("ten of 10 ms");
     assert_eq!((timed.value, timed.low, timed.high), (100.0, Some(100.0), Some(100.0)));
     let instant = standings.pop().expect("two");

@@ -1,4 +1,4 @@
-//! Differences of pages at their edges: nothing new, a part that fell, several series, nothing to divide by.
+//! Edge cases of the difference: no change, counter resets, several series, nothing to divide by.
 
 use super::*;
 
@@ -31,7 +31,7 @@ fn series_of_several_engines_are_added_up() {
         )
     };
     let page = page(&(engine(0, 3) + &engine(1, 5)));
-    let reading = Reading::of(&page, None, "m").expect("a page of vLLM");
+    let reading = MetricsSnapshot::of(&page, None, "m").expect("a page of vLLM");
     let both = histogram(10.0, 8.0, &[(0.5, 8.0), (f64::INFINITY, 10.0)]);
     assert_eq!(reading.histogram(Quantity::Ttft), Some(both));
 }
@@ -39,15 +39,15 @@ fn series_of_several_engines_are_added_up() {
 #[test]
 fn without_a_series_of_the_model_all_of_them_count() {
     let page = page("vllm:prompt_tokens_total{model_name=\"alias\"} 7\n");
-    let reading = Reading::of(&page, None, "mine").expect("a page of vLLM");
+    let reading = MetricsSnapshot::of(&page, None, "mine").expect("a page of vLLM");
     assert_eq!(reading.number(Quantity::InputTokens), Some(7.0));
 }
 
 #[test]
 fn before_anything_a_page_says_nothing() {
     let (empty, page) = (page(""), page("vllm:prompt_tokens_total 7\n"));
-    let reading = Reading::of(&page, None, "mine").expect("a page of vLLM");
-    let before = reading.before_anything(&empty);
+    let reading = MetricsSnapshot::of(&page, None, "mine").expect("a page of vLLM");
+    let before = reading.zeroed(&empty);
     assert_eq!((before.family().name, before.number(Quantity::InputTokens)), ("vllm", None));
 }
 

@@ -5,7 +5,7 @@
 use crate::flags::bench::{Axis as AxisFlag, Flags, Workload};
 use anyhow::{Result, ensure};
 use tokrate_bench::plan::{Load, PhaseSpec};
-use tokrate_bench::schedule::{Agenda, Axis, Search};
+use tokrate_bench::schedule::{Axis, ScheduleMode, Search};
 use tokrate_meter::Slo;
 
 const CONCURRENCY_MOST: f64 = 256.0;
@@ -16,7 +16,7 @@ const SHARE: f64 = 0.95;
 /// More levels than this are a sweep.
 const REFINE_MOST: u32 = 50;
 
-pub(super) fn agenda(flags: &Flags, phases: &[PhaseSpec], slos: &[Slo]) -> Result<Agenda> {
+pub(super) fn agenda(flags: &Flags, phases: &[PhaseSpec], slos: &[Slo]) -> Result<ScheduleMode> {
     let load = &flags.load;
     let system = flags.request.workload.contains(&Workload::System);
     ensure!(
@@ -43,19 +43,19 @@ pub(super) fn agenda(flags: &Flags, phases: &[PhaseSpec], slos: &[Slo]) -> Resul
         ensure!(axis == Axis::Rate || most >= 1.0, "read --max-load: concurrency is at least 1");
         let requests_most = load.max_requests.unwrap_or(REQUESTS_MOST);
         ensure!(requests_most > 0, "read --max-requests: at least one request is needed");
-        return Ok(Agenda::Search(Search { axis, share, most, requests_most }));
+        return Ok(ScheduleMode::Search(Search { axis, share, max_load: most, max_requests: requests_most }));
     }
     if system {
         let other = load.concurrency.is_some() || phases.iter().any(|phase| !matches!(phase.load, Load::Closed { .. }));
         ensure!(!other && load.refine.is_none(), "read --workload system: it lists levels of its own");
-        return Ok(Agenda::System { most: most(SYSTEM_MOST)?.max(1.0) as u32 });
+        return Ok(ScheduleMode::System { max_concurrency: most(SYSTEM_MOST)?.max(1.0) as u32 });
     }
-    let Some(most) = load.refine else { return Ok(Agenda::Listed) };
+    let Some(most) = load.refine else { return Ok(ScheduleMode::Listed) };
     ensure!((1..=REFINE_MOST).contains(&most), "read --refine: {most} is not between 1 and {REFINE_MOST}");
     let level = |phase: &PhaseSpec| matches!(phase.load, Load::Closed { .. } | Load::Open { .. });
     ensure!(
         phases.len() > 1 && phases.iter().all(level),
         "read --refine: it adds levels to a sweep; give several to --concurrency or --rate"
     );
-    Ok(Agenda::Refine { most })
+    Ok(ScheduleMode::Refine { max_levels: most })
 }

@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use tokrate_bench::Config;
 use tokrate_bench::plan::Extent;
 use tokrate_bench::prompts::PromptSource;
-use tokrate_bench::schedule::{Agenda, Axis};
+use tokrate_bench::schedule::{Axis, ScheduleMode};
 use tokrate_meter::{Assertion, Load, Metric};
 use tokrate_net::HttpVersion;
 use tokrate_wire::Dialect;
@@ -35,12 +35,12 @@ fn check_pictures(config: &Config) -> Result<()> {
     let dialect = remote.dialect;
     if dialect == Dialect::OllamaChat {
         ensure!(
-            !file.has_linked_pictures(),
+            !file.has_linked_images(),
             "read the prompts: Ollama takes pictures as data only; write `data:image/png;base64,...` instead of an address"
         );
     }
     ensure!(
-        file.with_pictures() == 0
+        file.with_images() == 0
             || !matches!(dialect, Dialect::OpenAiCompletions | Dialect::LlamaCompletion | Dialect::OllamaGenerate),
         "read the prompts: they hold pictures, for which {} has no place; use --dialect openai-chat",
         dialect.name()
@@ -65,11 +65,11 @@ pub fn check_open_files(configs: &[Config], open_files: u64) -> Result<()> {
             None => (2, false),
             Some(remote) => (1, remote.http == HttpVersion::Http2),
         };
-        let listed = config.phases.iter().map(|phase| u64::from(phase.load.most_in_flight())).max().unwrap_or(0);
-        let most = match &config.agenda {
-            Agenda::Search(search) if search.axis == Axis::Concurrency => search.most as u64,
-            Agenda::System { most } => u64::from(*most),
-            Agenda::Search(_) | Agenda::Listed | Agenda::Refine { .. } => listed,
+        let listed = config.phases.iter().map(|phase| u64::from(phase.load.max_in_flight())).max().unwrap_or(0);
+        let most = match &config.schedule_mode {
+            ScheduleMode::Search(search) if search.axis == Axis::Concurrency => search.max_load as u64,
+            ScheduleMode::System { max_concurrency: most } => u64::from(*most),
+            ScheduleMode::Search(_) | ScheduleMode::Listed | ScheduleMode::Refine { .. } => listed,
         };
         let allowed = connections_most(open_files) / ends;
         ensure!(
@@ -102,35 +102,38 @@ fn check_metric(named: &str, metric: Metric, config: &Config) -> Result<()> {
 fn check_load(assertion: &Assertion, config: &Config) -> Result<()> {
     let rows = || config.phases.iter().map(|phase| phase.load.row());
     let between = |low, high| assertion.is_for_load_between(low, high);
-    let is_run = match &config.agenda {
-        Agenda::Listed => rows().any(|load| assertion.is_for_load(load)),
+    let is_run = match &config.schedule_mode {
+        ScheduleMode::Listed => rows().any(|load| assertion.is_for_load(load)),
         // What is added lies between two of the listed levels.
-        Agenda::Refine { .. } => {
+        ScheduleMode::Refine { .. } => {
             let least = rows().min_by(|a, b| a.amount().total_cmp(&b.amount()));
             let most = rows().max_by(|a, b| a.amount().total_cmp(&b.amount()));
             least.zip(most).is_some_and(|(least, most)| between(least, most))
         }
-        Agenda::Search(search) => match search.axis {
+        ScheduleMode::Search(search) => match search.axis {
             Axis::Concurrency => {
-                between(Load::Closed { concurrency: 1 }, Load::Closed { concurrency: search.most as u32 })
+                between(Load::Closed { concurrency: 1 }, Load::Closed { concurrency: search.max_load as u32 })
             }
-            Axis::Rate => between(Load::Open { rate: 0.0, cap: None }, Load::Open { rate: search.most, cap: None }),
+            Axis::Rate => between(Load::Open { rate: 0.0, cap: None }, Load::Open { rate: search.max_load, cap: None }),
         },
-        Agenda::System { most } => between(Load::Closed { concurrency: 1 }, Load::Closed { concurrency: *most }),
+        ScheduleMode::System { max_concurrency } => {
+            between(Load::Closed { concurrency: 1 }, Load::Closed { concurrency: *max_concurrency })
+        }
     };
     let names: Vec<String> = config.phases.iter().map(|phase| phase.load.name()).collect();
-    let there = match &config.agenda {
-        Agenda::Listed => names.join(", "),
-        Agenda::Refine { .. } => format!("{} and levels between them", names.join(", ")),
-        Agenda::Search(search) => format!("{} up to {}", search.axis.name(), search.most),
-        Agenda::System { most } => format!("concurrency up to {most}"),
+    let there = match &config.schedule_mode {
+        ScheduleMode::Listed => names.join(", "),
+        ScheduleMode::Refine { .. } => format!("{} and levels between them", names.join(", ")),
+        ScheduleMode::Search(search) => format!("{} up to {}", search.axis.name(), search.max_load),
+        ScheduleMode::System { max_concurrency } => format!("concurrency up to {max_concurrency}"),
     };
     ensure!(is_run, "hold the run to --assert {assertion}: no level of the plan has this load; planned are {there}");
     Ok(())
 }
 
 fn check_sample(assertion: &Assertion, config: &Config) -> Result<()> {
-    let Some(needed) = assertion.requests_needed().filter(|_| !matches!(config.agenda, Agenda::Search(_))) else {
+    let Some(needed) = assertion.requests_needed().filter(|_| !matches!(config.schedule_mode, ScheduleMode::Search(_)))
+    else {
         // A search sends as many as it takes.
         return Ok(());
     };

@@ -22,7 +22,7 @@ use crate::flags::bench::Flags;
 use anyhow::{Result, ensure};
 use inputs::Inputs;
 use std::iter::repeat_n;
-use tokrate_bench::schedule::Agenda;
+use tokrate_bench::schedule::ScheduleMode;
 use tokrate_bench::{Config, Target};
 
 /// More rounds than this are a mistake.
@@ -51,7 +51,10 @@ fn resolve_flags(flags: &Flags, environment: &Environment, file: &File) -> Resul
         .map(|target| config(target, flags, environment, file, &inputs))
         .collect::<Result<Vec<Config>>>()?;
     configs.iter().try_for_each(|config| feasible::check(config, &outputs.demands.assertions))?;
-    for config in configs.iter_mut().filter(|config| matches!(config.agenda, Agenda::Listed | Agenda::Refine { .. })) {
+    for config in configs
+        .iter_mut()
+        .filter(|config| matches!(config.schedule_mode, ScheduleMode::Listed | ScheduleMode::Refine { .. }))
+    {
         config.phases = config.phases.iter().flat_map(|phase| repeat_n(phase.clone(), rounds as usize)).collect();
     }
     Ok((configs, outputs))
@@ -74,7 +77,7 @@ fn config(
     let phases = load::phases(&flags.load, file, Cost::of(&target), inputs)?;
     let slos = verdict::slos(&flags.verdict, file)?;
     let config = Config {
-        agenda: agenda::agenda(flags, &phases, &slos)?,
+        schedule_mode: agenda::agenda(flags, &phases, &slos)?,
         phases,
         request,
         prompts: request::prompts(&flags.request, file, embedded, inputs)?,

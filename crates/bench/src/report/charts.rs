@@ -1,0 +1,220 @@
+//! Charts of a report.
+//!
+//! Invariant: fitted lines are drawn as fits, measured points with their intervals.
+
+use super::samples::{LoadSamples, Samples};
+use tokrate_charts::{
+    Axis, Band, Direction, DistributionChart, DistributionKind, LineChart, Mark, Outcome, Point, Sample, Series,
+    SeriesStyle, TimelineChart, TimelineRow, format,
+};
+use tokrate_core::FailureKind;
+use tokrate_meter::curve::{CurveResult, LoadAxis, LoadFigure, LoadLevel, Measured};
+use tokrate_meter::{PhaseResult, Record};
+
+/// Points of a fitted line.
+const FIT_POINTS: usize = 60;
+
+/// Throughput against load, for page and terminal; `None` unless there is a curve.
+pub fn throughput_chart(record: &Record) -> Option<LineChart> {
+    record.curve.as_ref().map(throughput)
+}
+
+/// The degradation curves: what one request gets, what all get together, and the wait for the first token.
+pub(super) fn degradation(record: &Record, curve: &CurveResult) -> Vec<LineChart> {
+    let streamed = record.conditions.streaming;
+    let speed = LineChart {
+        title: "Output speed of one request".to_owned(),
+        description: "Median over requests, after the first chunk, with its interval; the bands say how it reads."
+            .to_owned(),
+        x: axis(curve),
+        y: Axis::linear("Output speed", "tok/s"),
+        series: vec![measured("measured", curve, |level| level.output_speed)],
+        marks: Vec::new(),
+        bands: comfort_bands(),
+    };
+    let ttft = LineChart {
+        title: "Time to first token".to_owned(),
+        description: "Median over requests with its interval.".to_owned(),
+        x: axis(curve),
+        y: Axis::linear("TTFT", "ms"),
+        series: vec![measured("measured", curve, |level| level.ttft)],
+        marks: Vec::new(),
+        bands: Vec::new(),
+    };
+    let mut charts = vec![throughput(curve)];
+    if streamed {
+        charts.insert(0, speed);
+        charts.push(ttft);
+        charts.push(each_against_all(&[("", curve)]));
+    }
+    charts
+}
+
+/// What one request gets over what all get together, a line for each target with its loads beside the points.
+pub(super) fn each_against_all(curves: &[(&str, &CurveResult)]) -> LineChart {
+    let point = |level: &LoadLevel| {
+        let all = level.throughput?;
+        let (each, load) = (level.output_speed?.value, format::plain(level.load));
+        Some(Point { x: each, y: Some(all.value), low: all.low, high: all.high, label: load })
+    };
+    let series = curves.iter().map(|(name, curve)| Series {
+        name: (*name).to_owned(),
+        points: curve.levels.iter().filter_map(|level| point(&level.level)).collect(),
+        style: SeriesStyle::Measured,
+    });
+    let unit = match curves.first().map(|(_, curve)| curve.axis) {
+        Some(LoadAxis::Rate) => "arrivals a second",
+        _ => "requests in flight",
+    };
+    LineChart {
+        title: "What one request gets against what all get".to_owned(),
+        description: format!(
+            "Further up more for the same hardware, further right faster for each user. Beside the points: {unit}."
+        ),
+        x: Axis::linear("Output speed of one request", "tok/s").holding([0.0]),
+        y: Axis::linear("Throughput", "tok/s"),
+        series: series.collect(),
+        ..LineChart::default()
+    }
+}
+
+fn throughput(curve: &CurveResult) -> LineChart {
+    let mut series = vec![measured("measured", curve, |level| level.throughput)];
+    let loads: Vec<f64> = curve.levels.iter().map(|level| level.level.load).collect();
+    if let (Some(model), Some(&first), Some(&last)) = (curve.model(), loads.first(), loads.last()) {
+        let points = (0..FIT_POINTS).map(|step| {
+            let x = first + (last - first) * step as f64 / (FIT_POINTS - 1) as f64;
+            Point { x, y: Some(model.at(x)), ..Point::default() }
+        });
+        series.push(Series {
+            name: format!("fit: {}", model.kind.text()),
+            points: points.collect(),
+            style: SeriesStyle::Fit,
+        });
+    }
+    let mark = |figure: &LoadFigure, label: &str| {
+        figure.load.map(|at| Mark {
+            direction: Direction::Vertical,
+            at,
+            low: figure.low,
+            high: figure.high,
+            label: format!("{label} {at:.0}"),
+        })
+    };
+    let marks = [mark(&curve.capacity.slows, "slows beyond"), mark(&curve.capacity.waits, "waits beyond")];
+    LineChart {
+        title: "Throughput of all requests together".to_owned(),
+        description: "Output tokens per second in the steady window, with the model that foretells it best.".to_owned(),
+        x: axis(curve),
+        y: Axis::linear("Throughput", "tok/s"),
+        series,
+        marks: marks.into_iter().flatten().collect(),
+        bands: Vec::new(),
+    }
+}
+
+/// Distributions of TTFT and of the gaps between chunks, one curve for each level.
+pub(super) fn distributions(record: &Record, samples: &Samples) -> Vec<DistributionChart> {
+    if !record.conditions.streaming {
+        return Vec::new();
+    }
+    let chart = |title: &str, description: &str, label: &str, all: Vec<Sample>| DistributionChart {
+        title: title.to_owned(),
+        description: description.to_owned(),
+        x: Axis::log(label, "s"),
+        kind: DistributionKind::Cumulative,
+        samples: all,
+    };
+    let loads = samples.by_load();
+    let of = |values: fn(&LoadSamples) -> &Vec<f64>, failed: fn(&LoadSamples) -> usize| -> Vec<Sample> {
+        let sampled = loads.iter().filter(|load| !values(load).is_empty());
+        let sample =
+            |load| Sample { name: LoadSamples::name(load), values: values(load).clone(), failed: failed(load) };
+        sampled.map(sample).collect()
+    };
+    let ttft = of(|load| &load.ttft, |load| load.failed);
+    let gaps = of(|load| &load.gaps, |_| 0);
+    let mut charts = Vec::new();
+    if !ttft.is_empty() {
+        charts.push(chart("Time to first token", "One curve for each load level.", "TTFT", ttft));
+    }
+    if !gaps.is_empty() {
+        let description = "Time between two arrivals of text, all requests together; at most 2,000 gaps are drawn.";
+        charts.push(chart("Gaps between chunks", description, "Chunk gap", gaps));
+    }
+    charts
+}
+
+/// One timeline for each phase.
+pub(super) fn timelines(record: &Record, samples: &Samples) -> Vec<TimelineChart> {
+    let phases = record.phases.iter().zip(&samples.phases);
+    phases
+        .map(|(phase, random)| TimelineChart {
+            title: random.name.clone(),
+            description: thinned_note(phase, random.requests.len()),
+            rows: random
+                .requests
+                .iter()
+                .map(|request| TimelineRow {
+                    label: format!("#{}", request.index),
+                    start: request.sent,
+                    first: request.first,
+                    end: request.end,
+                    outcome: match request.failure {
+                        None => Outcome::Good,
+                        Some(FailureKind::Cancelled) => Outcome::Cancelled,
+                        Some(kind) => Outcome::Failed(kind.name().replace('_', " ")),
+                    },
+                })
+                .collect(),
+        })
+        .collect()
+}
+
+fn thinned_note(phase: &PhaseResult, random: usize) -> String {
+    let all = phase.counts.started;
+    if random as u64 == all {
+        format!("All {all} requests.")
+    } else {
+        format!("{random} of {all} requests, evenly chosen.")
+    }
+}
+
+fn axis(curve: &CurveResult) -> Axis {
+    match curve.axis {
+        LoadAxis::Concurrency => Axis::linear("Requests in flight", ""),
+        LoadAxis::Rate => Axis::linear("Arrivals", "req/s"),
+    }
+    .labelled_at(curve.levels.iter().map(|level| level.level.load))
+}
+
+fn measured(name: &str, curve: &CurveResult, of: impl Fn(&LoadLevel) -> Option<Measured>) -> Series {
+    Series {
+        name: name.to_owned(),
+        points: curve.levels.iter().map(|level| measured_level(&level.level, &of)).collect(),
+        style: SeriesStyle::Measured,
+    }
+}
+
+/// One level's number as a point over its load.
+pub(super) fn measured_level(level: &LoadLevel, of: impl Fn(&LoadLevel) -> Option<Measured>) -> Point {
+    let seen = of(level);
+    Point {
+        x: level.load,
+        y: seen.map(|seen| seen.value),
+        low: seen.and_then(|seen| seen.low),
+        high: seen.and_then(|seen| seen.high),
+        ..Point::default()
+    }
+}
+
+pub(super) fn comfort_bands() -> Vec<Band> {
+    let band = |from, to, name: &str| Band { direction: Direction::Horizontal, from, to, name: name.to_owned() };
+    vec![
+        band(0.0, 10.0, "slow"),
+        band(10.0, 15.0, "hesitant"),
+        band(15.0, 30.0, "comfortable to read"),
+        band(30.0, 50.0, "fluid"),
+        band(50.0, f64::INFINITY, "faster than reading"),
+    ]
+}

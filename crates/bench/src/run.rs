@@ -1,0 +1,100 @@
+//! A run against one target or several: they take turns, phase by phase, and the observer is notified of each step.
+//!
+//! Invariant: after every phase the observer holds a record that is valid as it stands, so that an interrupt loses nothing.
+
+mod job;
+mod phase;
+mod record;
+mod target;
+
+use crate::config::Config;
+use crate::forecast::Forecast;
+use crate::plan::{Budget, PhaseSpec};
+use crate::progress::Progress;
+use crate::{BenchError, Stop};
+use std::sync::{Arc, Mutex};
+use target::TargetRun;
+use tokrate_meter::{Record, RequestNumbers};
+use tokrate_net::Clock;
+
+/// Which phase of a run is meant.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Place {
+    /// Which target, from 0.
+    pub target: usize,
+    /// Which of its phases, from 0.
+    pub phase: usize,
+    /// How many phases it has.
+    pub of: usize,
+}
+
+/// Receives the progress of a run.
+pub trait Observer {
+    /// The probe request before the load begins.
+    fn probing(&mut self, target: usize);
+    /// The load begins, with the forecast for the target.
+    fn planned(&mut self, target: usize, forecast: &Forecast);
+    /// A phase begins; its counters can be watched.
+    fn phase_started(&mut self, place: Place, spec: &PhaseSpec, progress: &Arc<Progress>);
+    /// The client's own error at the load of the phase is being measured.
+    fn calibrating(&mut self, place: Place);
+    /// A phase has ended. The record holds all phases of its target so far; the rows are those of this phase.
+    fn phase_ended(&mut self, place: Place, record: &Record, rows: &[RequestNumbers]);
+}
+
+/// Carries out a run against one target or several, and returns a record for each. Blocks. What fails within it is in the
+/// record.
+///
+/// Targets alternate, in reversed order each time (A-B, B-A, …), so that drift during the run
+/// does not favour one of them.
+///
+/// # Errors
+/// When nothing could be measured at all: no thread, no engine, an endpoint whose name has no address.
+pub fn run(
+    configs: &[Config],
+    clock: Clock,
+    stop: &Stop,
+    observer: &mut dyn Observer,
+) -> Result<Vec<Record>, BenchError> {
+    if configs.is_empty() || configs.iter().any(|config| config.phases.is_empty()) {
+        return Err(BenchError::NoPhases);
+    }
+    let mut sessions =
+        configs.iter().map(|config| TargetRun::open(config, clock, stop)).collect::<Result<Vec<_>, BenchError>>()?;
+    let limit = configs.iter().filter_map(|config| config.max_cost_usd).reduce(f64::min);
+    if let Some(budget) = limit.map(|limit| Arc::new(Mutex::new(Budget::new(limit)))) {
+        sessions.iter_mut().for_each(|session| session.spend_from(&budget));
+    }
+    for (target, session) in sessions.iter_mut().enumerate() {
+        session.catching(|session| session.begin(target, observer))?;
+    }
+    for turn in 0.. {
+        let mut any = false;
+        for target in order_of(turn, configs.len()) {
+            any |= sessions[target].catching(|session| session.turn(target, observer))?;
+        }
+        if !any {
+            break;
+        }
+    }
+    Ok(sessions.into_iter().map(TargetRun::close).collect())
+}
+
+/// The order of the targets in a turn; reversed every other turn.
+fn order_of(turn: usize, targets: usize) -> impl Iterator<Item = usize> {
+    (0..targets).map(move |place| if turn.is_multiple_of(2) { place } else { targets - 1 - place })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_take_turns_and_the_order_is_turned_round() {
+        let in_turns = |turns, targets| (0..turns).flat_map(move |turn| order_of(turn, targets));
+        let turns: String = in_turns(4, 2).map(|target| ["A", "B"][target]).collect();
+        assert_eq!(turns, "ABBAABBA");
+        let turns: String = in_turns(2, 3).map(|target| ["A", "B", "C"][target]).collect();
+        assert_eq!(turns, "ABCCBA");
+    }
+}

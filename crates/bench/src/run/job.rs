@@ -1,0 +1,83 @@
+//! What the workers of a phase, or of the probe before the load, are given to carry it out.
+
+use super::target::TargetRun;
+use crate::abort::AbortPolicy;
+use crate::bodies::Bodies;
+use crate::job::Job;
+use crate::plan::{Backoff, PhaseSpec};
+use crate::probe;
+use crate::prompts::{FileKind, PromptFile, PromptSource, Prompts};
+use std::sync::Arc;
+use tokrate_core::{Rng, Span};
+use tokrate_net::Secrets;
+use tokrate_sim::WORDS;
+use tokrate_wire::Shape;
+
+/// Requests in flight per client thread; well within one thread's capacity.
+const REQUESTS_PER_WORKER: u32 = 1000;
+
+impl TargetRun<'_> {
+    pub(super) fn probe_job(&self) -> Job {
+        let mut job = self.job(0, &probe::spec());
+        let mut options = self.config.request.clone();
+        let asked = self.config.prompts.output_tokens().unwrap_or(options.output_tokens);
+        options.output_tokens = asked.min(probe::OUTPUT_TOKENS);
+        let prompt = PromptFile::parse(probe::PROMPT, FileKind::Whole).expect("the prompt has text");
+        let prompts = Prompts::new(&PromptSource::File(Arc::new(prompt)), WORDS, Rng::root(0));
+        job.bodies =
+            Arc::new(Bodies { options, prompts, model: self.endpoint.model.clone(), dialect: self.endpoint.dialect });
+        job.id_prefix = "probe".to_owned();
+        job.first_prompt = 0;
+        job
+    }
+
+    pub(super) fn job(&self, number: usize, spec: &PhaseSpec) -> Job {
+        let config = self.config;
+        let root = Rng::root(config.seed);
+        let shape = if config.request.stream { Shape::Stream } else { Shape::Whole };
+        Job {
+            spec: spec.clone(),
+            bodies: Arc::new(Bodies {
+                dialect: self.endpoint.dialect,
+                model: self.endpoint.model.clone(),
+                options: config.request.clone(),
+                prompts: Prompts::new(&config.prompts, WORDS, root.child("prompts")),
+            }),
+            client: self.endpoint.client.clone(),
+            route: self.route.clone(),
+            path: self.endpoint.base.path_with(&self.endpoint.dialect.path(&self.endpoint.model, shape)),
+            headers: self.endpoint.headers.clone(),
+            secrets: Secrets::of(&self.endpoint.headers),
+            id_prefix: number.to_string(),
+            limits: config.limits,
+            workers: config.workers.unwrap_or_else(|| workers_for(spec)).min(max_workers(spec)),
+            arrivals: root.child("arrivals").nth(number as u64),
+            first_prompt: self.next_prompt,
+            cost_limit: self.cost_limit.clone(),
+            progress: Arc::clone(&self.progress),
+            abort: AbortPolicy::new(
+                if spec.backoff == Backoff::Obey { config.limits.wait } else { Span::from_nanos(u64::MAX) },
+                Arc::clone(&self.progress),
+            )
+            .with_key(self.endpoint.has_key())
+            .keep_going(config.keep_going),
+            clock: self.clock,
+            stop: self.stop.clone(),
+        }
+    }
+}
+
+/// Client threads of a level, by its requests in flight.
+fn workers_for(spec: &PhaseSpec) -> u32 {
+    let wanted = match spec.load.rate() {
+        None => spec.load.max_in_flight().div_ceil(REQUESTS_PER_WORKER),
+        Some(rate) => (rate / f64::from(REQUESTS_PER_WORKER)).ceil() as u32,
+    };
+    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
+    wanted.clamp(1, cores.saturating_sub(1).max(1))
+}
+
+/// More threads than requests in flight would be idle.
+fn max_workers(spec: &PhaseSpec) -> u32 {
+    spec.load.max_in_flight().max(1)
+}

@@ -1,0 +1,110 @@
+//! One phase of a target: the load is run, its rows are measured, the client's own error is determined, and the result is
+//! added to the record.
+
+use super::target::TargetRun;
+use crate::abort::AbortPolicy;
+use crate::drive::{PhaseOutput, run_phase};
+use crate::endpoint::conditions;
+use crate::plan::{Backoff, PhaseSpec, held_back};
+use crate::schedule::ScheduleMode;
+use crate::scrape::Scraper;
+use crate::{BenchError, ground_truth, history};
+use std::sync::Arc;
+use tokrate_core::{Conditions, Span};
+use tokrate_meter::{ClientError, ClientErrorSource, Goodput, PhaseInput, PhaseResult, RequestNumbers, Warmup};
+
+/// Delay from due to sent above which an arrival counts as late; timers are accurate to about 1 ms.
+const LATE_AFTER: Span = Span::from_millis(1);
+
+impl TargetRun<'_> {
+    /// Measures one load level and adds its result to the record.
+    pub(super) fn phase(
+        &mut self,
+        number: usize,
+        spec: &PhaseSpec,
+        calibrating: &mut dyn FnMut(),
+    ) -> Result<Vec<RequestNumbers>, BenchError> {
+        self.progress.reset();
+        let job = Arc::new(self.job(number, spec));
+        let page = self.scraper.as_mut().and_then(Scraper::page);
+        let mut output = run_phase(&job)?;
+        self.handle_abort(&job.abort, spec);
+        let prompts: Vec<u64> =
+            output.requests.iter().map(|finished| job.first_prompt + finished.start.prompt).collect();
+        self.next_prompt = prompts.iter().max().map_or(self.next_prompt, |last| last + 1);
+        let mut rows = output.take_rows();
+        history::set_requested_tokens(&mut rows, &prompts, &job.bodies.prompts);
+        self.spend(&rows);
+        let server = page.and_then(|page| self.scraper.as_mut()?.report_since(&page, &rows));
+        let client_error = match &self.host {
+            Some(host) => {
+                let (truth, lateness) = (host.truth(), host.lateness());
+                Some(ground_truth::compare_with_log(ClientErrorSource::Truth, &rows, &job.id_prefix, &truth, &lateness))
+            }
+            None if self.stop.is_set() || self.abort_reason.is_some() => None,
+            None => self.calibrator.error_at(&rows, spec, job.workers, self.stop, calibrating),
+        };
+        let conditions = conditions(self.config, &self.endpoint, Some(spec));
+        let mut result = self.result(spec, &conditions, &output, client_error, &mut rows);
+        // A calibration may coincide with other work on the machine, so a figure is invalid only if two of them agree.
+        let by_calibration = |error: &&ClientError| error.client_limited && error.source != ClientErrorSource::Truth;
+        if let Some(first) = result.client_error.as_ref().filter(by_calibration)
+            && let Some(second) = self.calibrator.error_now(&rows, spec, job.workers, self.stop, calibrating)
+        {
+            let both = second.combined_with(first);
+            result = self.result(spec, &conditions, &output, Some(both), &mut rows);
+        }
+        result.server = server;
+        self.record.phases.push(result);
+        Ok(rows)
+    }
+
+    /// Handles an abort: a search continues at a lower load, any other run ends.
+    fn handle_abort(&mut self, abort: &AbortPolicy, spec: &PhaseSpec) {
+        let Some(reason) = abort.reason() else { return };
+        let reason = format!("{}: {reason}", spec.load.name());
+        if abort.may_succeed_at_lower_load() && matches!(self.config.schedule_mode, ScheduleMode::Search(_)) {
+            self.reasons.push(reason);
+        } else {
+            self.abort_reason = Some(reason);
+        }
+    }
+
+    fn result(
+        &self,
+        spec: &PhaseSpec,
+        conditions: &Conditions,
+        output: &PhaseOutput,
+        client_error: Option<ClientError>,
+        rows: &mut [RequestNumbers],
+    ) -> PhaseResult {
+        let late =
+            |row: &&RequestNumbers| row.sent_at_ns.is_some_and(|sent| sent > row.due_at_ns + LATE_AFTER.as_nanos());
+        let late = if !spec.load.is_closed() { rows.iter().filter(late).count() as u64 } else { 0 };
+        let (name, load) = (spec.load.name(), spec.load.row());
+        let earlier = self.record.phases.iter().filter(|phase| phase.load == load).count();
+        let name = if earlier == 0 { name } else { format!("{name}, round {}", earlier + 1) };
+        let input = PhaseInput {
+            name,
+            conditions,
+            load,
+            warmup: if spec.warmup == 0 { Warmup::None } else { Warmup::Requests(spec.warmup) },
+            started_at: output.started_at,
+            ended_at: output.ended_at,
+            interrupted: output.interrupted || self.is_over_budget() || self.abort_reason.is_some(),
+            client_error,
+            timer_lag: &output.timer_lag,
+            client_cpu: output.cpu,
+            late,
+            forfeited: output.forfeited,
+            withheld: output.withheld,
+            held_back: (spec.backoff == Backoff::Obey).then(|| {
+                let slots = spec.load.is_closed().then(|| spec.load.max_in_flight());
+                held_back(&output.waits, slots, output.ended_at)
+            }),
+        };
+        let mut result = PhaseResult::of(&input, rows);
+        result.goodput = Goodput::of(&self.config.slos, &result, rows);
+        result
+    }
+}

@@ -1,0 +1,58 @@
+//! The record of a target while its run goes on: cost, curve, status, warnings and notes.
+
+use super::target::TargetRun;
+use crate::levels::curve_of;
+use crate::warnings;
+use tokrate_meter::{Billed, RequestNumbers, Spending, Status};
+
+impl TargetRun<'_> {
+    /// Adds what the requests of a phase cost to the record, if that is known.
+    pub(super) fn spend(&mut self, rows: &[RequestNumbers]) {
+        let Some(price) = &self.endpoint.price else { return };
+        let spending = self.record.spending.get_or_insert_with(Spending::default);
+        spending.limit_usd = self.config.max_cost_usd;
+        rows.iter().for_each(|row| spending.add(price, &Billed::of_row(row)));
+    }
+
+    fn cost_reason(&self) -> String {
+        format!(
+            "stopped by --max-cost-usd {}: the next request might have cost more than was left; {:.6} USD were spent",
+            self.config.max_cost_usd.unwrap_or(0.0),
+            self.record.spending.map_or(0.0, |spending| spending.usd)
+        )
+    }
+
+    /// Brings the record up to date: curve, status, warnings.
+    pub(super) fn update_record(&mut self) {
+        let broke = self.is_over_budget().then(|| self.cost_reason());
+        let record = &mut self.record;
+        record.wall_seconds = (self.clock.now() - self.started_at).as_secs_f64();
+        record.curve = curve_of(&record.phases, self.config.seed);
+        let missing = self.schedule.planned(&record.phases) - record.phases.len();
+        let interrupted = record.phases.iter().any(|phase| phase.interrupted);
+        let answered = record.phases.iter().any(|phase| phase.counts.answered > 0);
+        (record.status, record.reason) = match (interrupted, missing, answered) {
+            _ if broke.is_some() => (Status::Partial, broke),
+            _ if self.abort_reason.is_some() => {
+                (if answered { Status::Partial } else { Status::Failed }, self.abort_reason.clone())
+            }
+            (true, ..) => {
+                (Status::Partial, Some("interrupted; the last phase holds what was measured until then".to_owned()))
+            }
+            (false, 1.., _) => (Status::Partial, Some(format!("{missing} phases have not run"))),
+            (false, 0, false) => (Status::Failed, Some("no request was answered".to_owned())),
+            (false, 0, true) => (Status::Complete, None),
+        };
+        record.warnings = warnings::invalid_results(&record.phases);
+        record.warnings.extend(warnings::cautions(&record.phases));
+        record.warnings.extend(warnings::unchecked(&self.config.target));
+        record.notes = warnings::notes(&record.phases);
+        record.notes.extend(warnings::proxied(self.endpoint.client.proxy_place(&self.endpoint.base).as_deref()));
+        record.search = self.schedule.found(&record.phases);
+        record.notes.extend(self.reasons.iter().cloned());
+        record.notes.extend(record.search.iter().map(|search| search.sentence.clone()));
+        record.notes.extend(warnings::reused_prompts(&self.config.prompts, self.next_prompt));
+        record.notes.extend(warnings::omitted_trace_requests(&self.config.prompts));
+        record.notes.extend(self.scraper.as_ref().and_then(|scraper| scraper.note.clone()));
+    }
+}

@@ -1,0 +1,220 @@
+//! The run of one target: the engine or endpoint it talks to, the probe before the load, then phase after phase.
+//!
+//! Invariant: a step that fails or panics ends the run of this target only, and what was measured before it stays.
+
+use super::{Observer, Place};
+use crate::calibrate::Calibrator;
+use crate::config::{Config, Target};
+use crate::cost_limit::CostLimit;
+use crate::drive::run_phase;
+use crate::endpoint::{Endpoint, conditions};
+use crate::forecast::{Forecast, ProbeTiming};
+use crate::plan::Budget;
+use crate::progress::Progress;
+use crate::schedule::{NextPhase, Schedule};
+use crate::scrape::Scraper;
+use crate::{BenchError, Stop, probe};
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex};
+use tokrate_core::Tick;
+use tokrate_host::{Host, HostConfig, RunningHost, TruthLog};
+use tokrate_meter::{ConditionsRow, Record, Status, Tool};
+use tokrate_net::{Clock, Route};
+
+pub(super) struct TargetRun<'a> {
+    pub(super) config: &'a Config,
+    pub(super) clock: Clock,
+    pub(super) stop: &'a Stop,
+    pub(super) started_at: Tick,
+    pub(super) route: Route,
+    pub(super) endpoint: Endpoint,
+    /// The embedded engine, while it is what is measured.
+    pub(super) host: Option<RunningHost>,
+    pub(super) calibrator: Calibrator,
+    pub(super) progress: Arc<Progress>,
+    pub(super) record: Record,
+    /// Reads what the server counts, where it publishes that.
+    pub(super) scraper: Option<Scraper>,
+    pub(super) next_prompt: u64,
+    pub(super) cost_limit: Option<CostLimit>,
+    pub(super) schedule: Schedule,
+    /// Why phases were added.
+    pub(super) reasons: Vec<String>,
+    /// Why the run was aborted, if it was.
+    pub(super) abort_reason: Option<String>,
+    /// Duration of the probe request.
+    pub(super) seen: Option<ProbeTiming>,
+}
+
+impl<'a> TargetRun<'a> {
+    pub(super) fn open(config: &'a Config, clock: Clock, stop: &'a Stop) -> Result<TargetRun<'a>, BenchError> {
+        let started_at = clock.now();
+        let (endpoint, host) = match &config.target {
+            Target::Embedded(engine) => {
+                let host = Host::start(HostConfig {
+                    law: engine.law.clone(),
+                    faults: engine.faults.clone(),
+                    seed: config.seed,
+                    truth: TruthLog::Memory,
+                    ..HostConfig::default()
+                })?;
+                (Endpoint::embedded(&host, config)?, Some(host))
+            }
+            Target::Remote(remote) => (Endpoint::remote(remote, config), None),
+        };
+        let route = Route::resolve_blocking(&endpoint.base, &endpoint.client, clock)?;
+        let conditions = conditions(config, &endpoint, None);
+        let record = Record {
+            schema: Record::SCHEMA.to_owned(),
+            tool: Tool { name: "tokrate".to_owned(), version: config.version.clone() },
+            kind: "bench".to_owned(),
+            started_at: clock.wall_rfc3339(),
+            wall_seconds: 0.0,
+            status: Status::Partial,
+            reason: Some("the run is not over".to_owned()),
+            conditions: ConditionsRow::from(&conditions),
+            price: endpoint.price.clone(),
+            engine_host: config.target.remote().and_then(|remote| remote.engine_host.clone()),
+            search: None,
+            spending: None,
+            phases: Vec::new(),
+            curve: None,
+            assertions: Vec::new(),
+            warnings: Vec::new(),
+            notes: Vec::new(),
+        };
+        let calibrator = Calibrator::new(config.calibration.clone(), clock, endpoint.http);
+        let progress = Arc::new(Progress::default());
+        let metrics = config.target.remote().and_then(|remote| remote.server_metrics.clone());
+        let scraper = metrics
+            .map(|metrics| Scraper::new(metrics, &endpoint.client, &endpoint.model, config.request.stream, clock));
+        Ok(TargetRun {
+            config,
+            clock,
+            stop,
+            started_at,
+            route,
+            endpoint,
+            host,
+            calibrator,
+            progress,
+            record,
+            scraper,
+            next_prompt: 0,
+            cost_limit: None,
+            schedule: Schedule::new(config.phases.clone(), config.schedule_mode.clone(), config.seed),
+            reasons: Vec::new(),
+            abort_reason: None,
+            seen: None,
+        })
+    }
+
+    /// Runs a step. An error or panic ends the run of this target; earlier phases stay valid.
+    ///
+    /// # Errors
+    /// The step's own, if nothing was measured before it.
+    pub(super) fn catching<T: Default>(
+        &mut self,
+        step: impl FnOnce(&mut Self) -> Result<T, BenchError>,
+    ) -> Result<T, BenchError> {
+        let reason = match catch_unwind(AssertUnwindSafe(|| step(self))) {
+            Ok(Err(error)) if self.record.phases.is_empty() => return Err(error),
+            Ok(Ok(done)) => return Ok(done),
+            Ok(Err(error)) => format!("tokrate failed to {error}"),
+            Err(panic) => {
+                format!("internal error in tokrate, please report it: {}", panic_message(&*panic))
+            }
+        };
+        self.abort_reason = Some(format!("{reason}; the levels before it stand"));
+        self.update_record();
+        Ok(T::default())
+    }
+
+    /// Probes the endpoint and reports the forecast.
+    pub(super) fn begin(&mut self, target: usize, observer: &mut dyn Observer) -> Result<(), BenchError> {
+        if self.config.probe && self.host.is_none() {
+            observer.probing(target);
+            self.probe()?;
+        }
+        if self.abort_reason.is_none() {
+            observer.planned(target, &Forecast::of(self.config, self.seen));
+        }
+        Ok(())
+    }
+
+    /// Probes the endpoint until it answers or fails permanently.
+    fn probe(&mut self) -> Result<(), BenchError> {
+        for tries in 1..=probe::MAX_TRIES {
+            let job = Arc::new(self.probe_job());
+            let rows = run_phase(&job)?.take_rows();
+            self.spend(&rows);
+            let Some(row) = rows.first().filter(|_| !self.stop.is_set()) else { return Ok(()) };
+            match probe::next(row, tries, self.config.limits.wait, self.endpoint.has_key()) {
+                probe::Next::Begin(seen) => {
+                    self.seen = seen;
+                    return Ok(());
+                }
+                probe::Next::Again(wait) => self.stop.wait_blocking(wait),
+                probe::Next::GiveUp(reason) => {
+                    self.abort_reason = Some(reason);
+                    self.update_record();
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs the next phase; false if there is none.
+    pub(super) fn turn(&mut self, target: usize, observer: &mut dyn Observer) -> Result<bool, BenchError> {
+        if self.stop.is_set() || self.is_over_budget() || self.abort_reason.is_some() {
+            return Ok(false);
+        }
+        let Some(next) = self.next() else { return Ok(false) };
+        let place = Place { target, phase: self.record.phases.len(), of: self.planned() };
+        self.reasons.extend(next.reason);
+        observer.phase_started(place, &next.spec, &self.progress);
+        let rows = self.phase(place.phase, &next.spec, &mut || observer.calibrating(place))?;
+        self.update_record();
+        observer.phase_ended(place, &self.record, &rows);
+        Ok(true)
+    }
+
+    /// The next phase.
+    fn next(&self) -> Option<NextPhase> {
+        self.schedule.next(&self.record.phases)
+    }
+
+    /// How many phases there are at least.
+    fn planned(&self) -> usize {
+        self.schedule.planned(&self.record.phases)
+    }
+
+    /// Limits the cost of requests by a shared budget, if their price is known.
+    pub(super) fn spend_from(&mut self, budget: &Arc<Mutex<Budget>>) {
+        self.cost_limit = self.endpoint.price.clone().map(|price| CostLimit { budget: Arc::clone(budget), price });
+    }
+
+    /// Whether a request was withheld because it might have exceeded the cost limit.
+    pub(super) fn is_over_budget(&self) -> bool {
+        self.cost_limit.as_ref().is_some_and(CostLimit::is_exhausted)
+    }
+
+    pub(super) fn close(mut self) -> Record {
+        if let Some(host) = self.host.take() {
+            host.stop();
+        }
+        if self.stop.is_set() && self.abort_reason.is_none() && self.next().is_some() {
+            self.record.status = Status::Partial;
+            self.record.reason = Some("interrupted".to_owned());
+        }
+        self.record
+    }
+}
+
+/// The message of a panic.
+fn panic_message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message").to_owned()
+}

@@ -1,0 +1,214 @@
+//! Warnings and notes on a run's results, as sentences.
+//!
+//! Invariant: what makes a result invalid is kept apart from what only asks for care.
+
+use crate::config::Target;
+use crate::prompts::PromptSource;
+use tokrate_charts::format;
+use tokrate_meter::{PhaseResult, Suspicion};
+
+/// A sentence about one level.
+struct LevelSentence {
+    level: String,
+    sentence: String,
+}
+
+fn at_level(phase: &PhaseResult, sentence: String) -> LevelSentence {
+    LevelSentence { level: phase.name.clone(), sentence }
+}
+
+/// Merges sentences that differ in their numbers only: the first one, then the levels of the others.
+fn merge_repeated(all: Vec<LevelSentence>) -> Vec<String> {
+    let mut groups: Vec<(String, LevelSentence, Vec<String>)> = Vec::new();
+    for at_level in all {
+        let skeleton: String = at_level.sentence.chars().filter(|symbol| !symbol.is_ascii_digit()).collect();
+        match groups.iter_mut().find(|(known, ..)| *known == skeleton) {
+            Some((_, _, others)) => others.push(at_level.level),
+            None => groups.push((skeleton, at_level, Vec::new())),
+        }
+    }
+    let sentences = groups.into_iter().map(|(_, LevelSentence { level, sentence }, others)| match others.as_slice() {
+        [] => format!("{level}: {sentence}"),
+        others => format!("{level}: {sentence}; the same at {}", others.join(", ")),
+    });
+    sentences.collect()
+}
+
+/// Invalid results: phases with contradictory figures, and figures distorted by the client's own error.
+pub(crate) fn invalid_results(phases: &[PhaseResult]) -> Vec<String> {
+    let mut found = Vec::new();
+    for phase in phases {
+        for violation in &phase.gate {
+            found.push(format!(
+                "{}: the numbers contradict each other, a bug of tokrate: {:?} should be {}, is {}",
+                phase.name, violation.check, violation.expected, violation.seen
+            ));
+        }
+    }
+    let limited: Vec<(&str, &str)> = phases
+        .iter()
+        .filter_map(|phase| Some((phase.name.as_str(), phase.client_error.as_ref()?.reason.as_deref()?)))
+        .collect();
+    if !limited.is_empty() {
+        let each: Vec<String> = limited.iter().map(|(name, reason)| format!("{name}: {reason}")).collect();
+        found.push(format!("not valid by the client's own error: {}; the other figures stand", each.join("; ")));
+    }
+    found
+}
+
+/// That a proxy stood between, whose time nobody can tell from the server's.
+pub(crate) fn proxied(place: Option<&str>) -> Option<String> {
+    place.map(|place| format!("every request went through the proxy {place}, and its time is part of every figure"))
+}
+
+/// That nobody knows who answered.
+pub(crate) fn unchecked(target: &Target) -> Option<String> {
+    let remote = target.remote().filter(|remote| remote.insecure)?;
+    Some(match remote.base.is_tls() {
+        true => "the certificate of the endpoint was not checked (--insecure)".to_owned(),
+        false => "--insecure means nothing for an http:// endpoint, which shows no certificate".to_owned(),
+    })
+}
+
+/// Warnings: failures, rate limits, arrivals that were not sent.
+pub(crate) fn cautions(phases: &[PhaseResult]) -> Vec<String> {
+    let mut found = Vec::new();
+    for phase in phases.iter().filter(|phase| phase.failures_above_limit) {
+        let share = phase.counts.failed_share().unwrap_or(0.0) * 100.0;
+        let kinds: Vec<String> =
+            phase.failures.iter().map(|failure| format!("{} {}", failure.count, failure.kind.name())).collect();
+        let hint = phase.failures.first().map_or("", |failure| failure.hint.as_str());
+        found.push(at_level(phase, format!("{share:.1} % of the requests failed ({}); {hint}", kinds.join(", "))));
+    }
+    for phase in phases {
+        if phase.rate_limited.count > 0 {
+            let limited = phase.rate_limited.count;
+            found.push(at_level(
+                phase,
+                format!("{limited} requests were rate-limited; the level measures the provider's limit, not its speed"),
+            ));
+        }
+        if phase.counts.withheld > 0 {
+            let withheld = phase.counts.withheld;
+            found.push(at_level(
+                phase,
+                format!(
+                    "{withheld} arrivals were not sent because the provider had asked to wait (--no-backoff sends them)"
+                ),
+            ));
+        }
+        let held = phase.rate_limited.held_back_share.filter(|share| *share > 0.0);
+        if let (Some(share), Some(seconds)) = (held, phase.rate_limited.held_back_seconds) {
+            let share = share * 100.0;
+            found.push(at_level(
+                phase,
+                format!(
+                    "the load was held back for {} ({share:.0} % of the level) because the provider asked to wait",
+                    format::seconds(seconds)
+                ),
+            ));
+        }
+        if phase.counts.forfeited > 0 {
+            found
+                .push(at_level(phase, format!("{} arrivals were forfeited (--max-in-flight)", phase.counts.forfeited)));
+        }
+    }
+    for phase in phases {
+        let warnings = phase.server.iter().flat_map(|server| &server.warnings);
+        found.extend(warnings.map(|warning| at_level(phase, warning.clone())));
+    }
+    let mut found = merge_repeated(found);
+    let doubtful = suspicions(phases).into_iter().filter(|suspicion| !suspicion.is_note());
+    found.extend(doubtful.map(|suspicion| suspicion.sentence));
+    found
+}
+
+/// The signs of fooling of all phases, each once.
+fn suspicions(phases: &[PhaseResult]) -> Vec<Suspicion> {
+    Suspicion::pooled(phases.iter().flat_map(|phase| &phase.suspicions))
+}
+
+/// That prompts were sent more than once, if they were.
+pub(crate) fn reused_prompts(source: &PromptSource, used: u64) -> Option<String> {
+    let prompts = source.len().filter(|prompts| used > *prompts)?;
+    Some(format!(
+        "{used} requests used {prompts} {}, so some were sent again; a server that caches prompts answers those faster",
+        if prompts == 1 { "prompt" } else { "prompts" }
+    ))
+}
+
+/// That a trace held requests without tokens, if it did.
+pub(crate) fn omitted_trace_requests(source: &PromptSource) -> Option<String> {
+    let PromptSource::Trace(trace) = source else { return None };
+    (trace.left_out > 0).then(|| {
+        format!(
+            "{} requests of the trace have no tokens (they failed when it was taken) and were left out",
+            trace.left_out
+        )
+    })
+}
+
+/// Note for a run without streaming.
+const NOT_STREAMED: &str = "the answers were not streamed: each came in one piece, so there is no TTFT, TPOT, ITL or output speed; E2E is \
+     the wait for all of it";
+
+/// Notes on the results.
+pub(crate) fn notes(phases: &[PhaseResult]) -> Vec<String> {
+    let stale = phases.iter().filter(|phase| phase.connections.stale > 0).map(|phase| {
+        let stale = phase.connections.stale;
+        at_level(
+            phase,
+            format!(
+                "the server had closed {stale} kept connections without saying so; their requests were sent on others and are timed from then"
+            ),
+        )
+    });
+    let mismatched = phases.iter().filter_map(|phase| {
+        let asked = &phase.conditions.model;
+        let other = phase.models.iter().filter_map(|seen| seen.name.as_ref()).find(|name| *name != asked)?;
+        Some(at_level(phase, format!("the answers name the model `{other}`, requested was `{asked}`")))
+    });
+    let whole = phases.iter().find(|phase| !phase.conditions.streaming).map(|_| NOT_STREAMED.to_owned());
+    let speeds = phases.iter().filter(|phase| phase.conditions.streaming).filter_map(missing_speeds);
+    let sentences = suspicions(phases).into_iter().filter(Suspicion::is_note).map(|suspicion| suspicion.sentence);
+    let by_level = merge_repeated(stale.chain(mismatched).chain(speeds).collect());
+    whole.into_iter().chain(by_level).chain(sentences).collect()
+}
+
+/// Why the output speed of a level is missing, or is that of some of its answers.
+fn missing_speeds(phase: &PhaseResult) -> Option<LevelSentence> {
+    let speed = &phase.output_speed;
+    if let Some(why) = &speed.refused {
+        return Some(at_level(phase, format!("output speed and TPOT are not stated: {why}")));
+    }
+    let without: u64 = speed.missing.iter().map(|missing| missing.count).sum();
+    let why: Vec<&str> = speed.missing.iter().map(|missing| missing.reason.as_str()).collect();
+    (without > 0).then(|| {
+        let all = speed.n + without;
+        at_level(phase, format!("{without} of {all} answers have no output speed ({})", why.join(", ")))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_to_be_said_of_several_levels_is_said_once() {
+        let at_level =
+            |level: &str, sentence: &str| LevelSentence { level: level.to_owned(), sentence: sentence.to_owned() };
+        let all = vec![
+            at_level("concurrency 1", "3 of 20 failed"),
+            at_level("concurrency 8", "70 of 160 failed"),
+            at_level("concurrency 8", "the model is another"),
+            at_level("concurrency 9", "1 of 2 failed"),
+        ];
+        assert_eq!(
+            merge_repeated(all),
+            [
+                "concurrency 1: 3 of 20 failed; the same at concurrency 8, concurrency 9",
+                "concurrency 8: the model is another"
+            ]
+        );
+    }
+}
