@@ -34,7 +34,7 @@ pub(super) fn waits(axis: LoadAxis, levels: &[LoadLevel]) -> LoadFigure {
         return unknown("a single level has nothing to be compared with");
     }
     if base.value >= MAX_STREAMED_SHARE * e2e.value {
-        return unknown("each answer came all at once, so its time to first token does not tell waiting from work");
+        return unknown("answers arrived in one piece, so waiting cannot be separated from decoding");
     }
     let seen: Vec<Wait> = timed.iter().map(|(level, ttft, e2e)| wait(level.load, base, *ttft, *e2e)).collect();
     // From the first level on, all must wait: one slow level amid quick ones is noise.

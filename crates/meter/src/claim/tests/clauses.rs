@@ -42,7 +42,7 @@ fn a_word_says_something_of_the_numbers_of_its_own_clause() {
         ("25 ms TPOT", "40 tok/s (output speed)"),
         ("12 ms/token", "83.333 tok/s (output speed)"),
         ("25 ms/token/gpu", "40 tok/s (throughput)"),
-        ("Llama 3 (pp512: 7,100 t/s)", "7100 tok/s (prefill speed) | model: Llama 3"),
+        ("Llama 3 (pp512: 7,100 t/s)", "7,100 tok/s (prefill speed) | model: Llama 3"),
         ("fast;tg128: 120 t/s", "120 tok/s (output speed)"),
         ("TPOT < 25 ms", "at least 40 tok/s (output speed)"),
         ("TTFT 0 ms, 90 tok/s", "90 tok/s (?) | not understood: 0 ms"),

@@ -46,12 +46,12 @@ fn refusals_bound_what_lies_above_and_are_named_where_no_bound_is() {
     assert_eq!((capacity.slows.low, capacity.slows.high), (Some(8.0), Some(16.0)));
     assert_eq!((capacity.nearly_all.low, capacity.nearly_all.high), (Some(4.0), None));
     for figure in [&capacity.slows, &capacity.nearly_all] {
-        assert_eq!(figure.reason, "so it is; at 16 requests fail or are refused");
+        assert_eq!(figure.reason, "so it is; at a load of 16, requests fail or are refused");
     }
     assert_eq!(capacity.waits, without(FigureStatus::Below));
     other.bound_by_refusals(Some(8.0), 16.0);
     assert_eq!(other.slows, found);
-    assert_eq!(other.nearly_all.reason, "so it is; at 16 requests fail or are refused");
+    assert_eq!(other.nearly_all.reason, "so it is; at a load of 16, requests fail or are refused");
     // Refused at a load at which other levels were not.
     for (last, low) in [(Some(16.0), Some(16.0)), (None, None)] {
         let mut capacity = Capacity { slows: without(FigureStatus::Above), ..Capacity::unknown() };

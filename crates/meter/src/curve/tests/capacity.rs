@@ -134,7 +134,7 @@ fn waiting_is_told_from_noise_and_from_answers_that_did_not_stream() {
     let whole = DOUBLING.map(|n| LoadLevel { mean_ttft: level(n, 1.0).mean_e2e, ..level(n, 80.0 * n) });
     assert_eq!(
         capacity(&whole).waits.reason,
-        "each answer came all at once, so its time to first token does not tell waiting from work"
+        "answers arrived in one piece, so waiting cannot be separated from decoding"
     );
     // The level above the last that does not wait is the next whole number.
     let near = [1.0, 4.0, 8.0, 9.0, 16.0].map(|n| queued(n, 8.0, 1_000.0));

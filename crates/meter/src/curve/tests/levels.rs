@@ -65,7 +65,7 @@ fn a_level_that_loses_more_than_a_twentieth_is_left_out_of_the_models() {
         let mut levels = DOUBLING.map(|n| level(n, 80.0 * n));
         levels[6].failures = failures;
         let reason = CurveResult::of(LoadAxis::Concurrency, &levels, &Rng::root(1)).capacity.waits.reason;
-        assert_eq!(reason.ends_with("at 64 requests fail or are refused"), refused, "{reason}");
+        assert_eq!(reason.ends_with("at a load of 64, requests fail or are refused"), refused, "{reason}");
     }
 }
 
