@@ -41,7 +41,7 @@ pub struct StatedValue {
 /// How a number is meant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Bound {
-    /// As it stands.
+    /// The exact number.
     #[default]
     Plain,
     /// "Up to": the best there is.
@@ -192,7 +192,7 @@ impl StatedValue {
         self.meaning.map_or_else(|| Meaning::ALL.to_vec(), |meaning| vec![meaning])
     }
 
-    /// The number or the range in `unit`, with what bounds it.
+    /// The number or range in `unit`, with its bound.
     pub fn shown(&self, unit: &str) -> String {
         let before = match self.bound {
             Bound::Plain => "",
@@ -250,7 +250,7 @@ impl Meaning {
     }
 }
 
-/// At most three decimals, none that say nothing.
+/// Rounded to three decimals.
 fn rounded(number: f64) -> f64 {
     (number * 1e3).round() / 1e3
 }
