@@ -11,7 +11,7 @@ pub struct BadInput {
     pub line: usize,
     /// Column in characters, from 1.
     pub column: usize,
-    /// What was expected there, and what there is.
+    /// What was expected there, and what was found.
     pub expected: String,
 }
 
@@ -21,7 +21,7 @@ impl BadInput {
         BadInput { line, column, expected: expected.into() }
     }
 
-    /// What serde says about JSON that begins at `line`.
+    /// A serde error in JSON that starts at `line`.
     pub(crate) fn json(line: usize, error: &serde_json::Error, expected: &str) -> BadInput {
         let said = error.to_string();
         let said = said.split(" at line ").next().unwrap_or(&said);
@@ -35,7 +35,7 @@ impl fmt::Display for BadInput {
     }
 }
 
-/// The first 40 characters of what is there, to be shown.
+/// The first 40 characters of the input, for the message.
 pub(crate) fn shown(text: &str) -> String {
     let text = text.trim_end();
     match text.char_indices().nth(40) {
@@ -44,7 +44,7 @@ pub(crate) fn shown(text: &str) -> String {
     }
 }
 
-/// A hash of a text, to tell one from another (FNV-1a, 64 bits).
+/// Hash of a text (FNV-1a, 64 bits).
 pub(crate) fn hash(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3))
 }

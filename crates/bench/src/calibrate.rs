@@ -29,7 +29,7 @@ use tokrate_wire::{Dialect, Shape};
 
 const CACHE_FILE: &str = "calibration-v2.json";
 
-/// Measures the client's error at a load, or finds it among earlier ones.
+/// Measures the client's error at a load, or takes it from the cache.
 #[derive(Debug)]
 pub(crate) struct Calibrator {
     mode: Calibration,
@@ -49,7 +49,7 @@ impl Calibrator {
     }
 
     /// The client's error at the load that these rows put on it; `None` if it is switched off or could not be found. An earlier
-    /// calibration at a like load will do, where the mode allows for it.
+    /// calibration at a similar load is used where the mode allows it.
     pub fn error_at(
         &self,
         rows: &[RequestNumbers],
@@ -62,7 +62,7 @@ impl Calibrator {
         self.earlier(&load).or_else(|| self.now(&load, stop, calibrating))
     }
 
-    /// The same, measured now: an earlier calibration may have been taken beside other work.
+    /// The same, measured now: a cached calibration may have coincided with other work.
     pub fn error_now(
         &self,
         rows: &[RequestNumbers],
@@ -74,12 +74,12 @@ impl Calibrator {
         self.now(&self.load(ClientLoad::seen(rows, spec, workers)?), stop, calibrating)
     }
 
-    /// The load as it is calibrated: rounded where calibrations are kept.
+    /// The load to calibrate; rounded if calibrations are cached.
     fn load(&self, seen: ClientLoad) -> ClientLoad {
         if self.file().is_some() { seen.rounded() } else { seen }
     }
 
-    /// Where calibrations are kept, if they are.
+    /// The cache file, if calibrations are cached.
     fn file(&self) -> Option<PathBuf> {
         match &self.mode {
             Calibration::Cached(folder) => Some(folder.join(CACHE_FILE)),

@@ -80,13 +80,13 @@ pub struct Embedded {
 /// An endpoint and how it is reached.
 #[derive(Clone, Debug)]
 pub struct Remote {
-    /// Name of the provider or engine in the catalog; `None` leaves the host of the base to stand for it.
+    /// Name of the provider or engine in the catalog; `None` uses the host of the base URL.
     pub provider: Option<String>,
-    /// What is spoken with it.
+    /// Wire dialect.
     pub dialect: tokrate_wire::Dialect,
     /// What it charges for the model, if that is known.
     pub price: Option<tokrate_meter::Price>,
-    /// Where the server publishes what it counts, if it is to be read.
+    /// The server's metrics page, if it is to be read.
     pub server_metrics: Option<ServerMetrics>,
     /// The machine that the engine runs on, if it is this one.
     pub engine_host: Option<tokrate_meter::EngineHost>,
@@ -110,7 +110,7 @@ pub struct Remote {
     pub proxy: Option<tokrate_net::ProxySettings>,
 }
 
-/// Where a server publishes what it counts.
+/// A server's metrics page.
 #[derive(Clone, Debug)]
 pub struct ServerMetrics {
     /// The server; its path is ignored.
@@ -166,7 +166,7 @@ pub struct Limits {
 pub enum Calibration {
     /// By measuring the embedded engine at the same load, now.
     Run,
-    /// From an earlier calibration kept in this folder, else as `Run`, and kept there.
+    /// From the cache in this folder; if missing, as `Run`, and cached there.
     Cached(PathBuf),
     /// Not at all.
     Off,

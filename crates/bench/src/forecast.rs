@@ -8,7 +8,7 @@ use crate::plan::{Arrivals, Extent, Load, PhaseSpec};
 use crate::schedule::{Schedule, ScheduleMode};
 use tokrate_meter::Price;
 
-/// How long one answer took, with nothing beside it.
+/// Timing of one request without other load.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ProbeTiming {
     /// Time to the first token (s); of an answer that is not streamed, to its end.
@@ -68,7 +68,7 @@ pub struct Level {
 }
 
 impl Forecast {
-    /// Of a run; `seen` is how long one answer took, if that is known, and makes times known that hang on it.
+    /// The forecast of a run; with the timing of a probe request it includes durations.
     pub fn of(config: &Config, seen: Option<ProbeTiming>) -> Forecast {
         let searched = matches!(config.schedule_mode, ScheduleMode::Search(_) | ScheduleMode::System { .. });
         let listed = if searched { &[][..] } else { &config.phases };

@@ -24,11 +24,11 @@ use tokrate_core::{Rng, Span, Tick};
 /// When a phase stops starting requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Extent {
-    /// After so many measured requests (warm-up not counted).
+    /// After this many measured requests (warm-up excluded).
     Requests(u64),
-    /// After so much time, counted from the first measured request.
+    /// After this time, from the first measured request.
     Duration(Span),
-    /// After so many sessions, each to its own end.
+    /// After this many sessions, each run to its end.
     Sessions(u64),
 }
 
@@ -39,7 +39,7 @@ pub struct PhaseSpec {
     pub load: Load,
     /// When to stop.
     pub extent: Extent,
-    /// Requests sent first and kept out of the distributions.
+    /// Warm-up requests, excluded from the distributions.
     pub warmup: u64,
     /// Reaction to 429 responses.
     pub backoff: Backoff,
@@ -75,7 +75,7 @@ pub struct Start {
     pub turn: Option<Turn>,
 }
 
-/// Which part of a phase a worker carries out: every `of`-th request, from `worker` on.
+/// A worker's share of a phase: every `of`-th request, starting with `worker`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Share {
     /// Number of the worker, from 0.
@@ -118,7 +118,7 @@ enum ArrivalKind {
     Open(Open),
 }
 
-/// An open loop and what became of its arrivals.
+/// An open loop and the fate of its arrivals.
 #[derive(Debug)]
 struct Open {
     schedule: Schedule,
@@ -213,7 +213,7 @@ impl Plan {
                 slots.release(start.slot, now + wait, refused, outcome == Outcome::Answered);
             }
             ArrivalKind::Open(open) => {
-                // Several refusals of one moment are one: only what asks for more says more.
+                // Several 429 responses at one moment count once: only a longer wait extends the backoff.
                 let news = now >= open.held_until || matches!(outcome, Outcome::RateLimited { retry_after: Some(_) });
                 if news {
                     let wait = self.waits.after(0, now, outcome);
@@ -278,7 +278,7 @@ impl Plan {
         self.in_flight
     }
 
-    /// The request that will be started next as things stand, unless the phase ends before: lets the driver prepare it.
+    /// The request that starts next unless the phase ends before, so that the driver can prepare it.
     pub fn upcoming(&self) -> Start {
         let (due_at, slot, turn) = match &self.arrivals_state {
             ArrivalKind::Closed(slots) => {

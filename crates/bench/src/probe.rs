@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_pass_is_asked_again_after_the_time_that_the_provider_names() {
+    fn transient_failures_are_retried_after_retry_after() {
         for kind in [FailureKind::RateLimited, FailureKind::Overloaded, FailureKind::ServerError] {
             assert_eq!(next(&failed(kind, None), 1, LONGEST, true), Next::Again(Span::from_secs(1)));
             assert_eq!(next(&failed(kind, Some(LONGEST)), 2, LONGEST, true), Next::Again(LONGEST));

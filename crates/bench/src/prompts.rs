@@ -27,11 +27,11 @@ pub enum PromptSource {
 /// One prompt.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Prompt {
-    /// What is said.
+    /// Messages.
     pub messages: Vec<Message>,
     /// Its length in o200k tokens.
     pub input_tokens: u64,
-    /// Output tokens to ask for, if the source says so.
+    /// Requested output tokens, if the source specifies them.
     pub output_tokens: Option<u32>,
 }
 
@@ -56,7 +56,7 @@ impl PromptSource {
         }
     }
 
-    /// Mean output tokens asked for, rounded, if the source says so.
+    /// Mean requested output tokens, rounded, if the source specifies them.
     pub fn output_tokens(&self) -> Option<u32> {
         match self {
             PromptSource::Synthetic(_) | PromptSource::File(_) => None,
@@ -88,7 +88,7 @@ impl PromptSource {
         self.len() == Some(0)
     }
 
-    /// The source as conditions name it: what it is, its lengths, and a hash of its content.
+    /// The source as listed in the conditions: kind, lengths, and a hash of its content.
     pub fn text(&self) -> String {
         match self {
             PromptSource::Synthetic(_) => "synthetic".to_owned(),
@@ -120,8 +120,8 @@ impl PromptSource {
 }
 
 impl Prompts {
-    /// Prompts of a source. Made-up ones are drawn from `words`, each of which is one o200k token with a space before it;
-    /// `rng` decides which, and the order of those out of a file.
+    /// Prompts of a source. Synthetic ones are drawn from `words`, each of which is one o200k token with its leading space;
+    /// `rng` also shuffles the prompts of a file.
     pub fn new(source: &PromptSource, words: &'static [&'static str], rng: Rng) -> Prompts {
         Prompts(match source {
             PromptSource::Synthetic(spec) => Maker::Synthetic { words: Synthetic::new(*spec, words, rng), spec: *spec },
@@ -133,7 +133,7 @@ impl Prompts {
         })
     }
 
-    /// The `number`-th prompt of a run; the same every time. A source of few prompts begins anew after the last.
+    /// The `number`-th prompt of a run, deterministic. After the last prompt of a source the first follows again.
     pub fn prompt(&self, number: u64) -> Prompt {
         match &self.0 {
             Maker::Synthetic { words, spec } => Prompt::of(words.content(number), spec.input_tokens, None),
@@ -150,7 +150,7 @@ impl Prompts {
         }
     }
 
-    /// Output tokens that the `number`-th prompt asks for, if the source says so.
+    /// Requested output tokens of the `number`-th prompt, if the source specifies them.
     pub fn output_tokens(&self, number: u64) -> Option<u32> {
         match &self.0 {
             Maker::Synthetic { .. } | Maker::File { .. } => None,

@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn targets_take_turns_and_the_order_is_turned_round() {
+    fn targets_alternate_in_reversing_order() {
         let in_turns = |turns, targets| (0..turns).flat_map(move |turn| order_of(turn, targets));
         let turns: String = in_turns(4, 2).map(|target| ["A", "B"][target]).collect();
         assert_eq!(turns, "ABBAABBA");

@@ -32,7 +32,7 @@ pub enum ScheduleMode {
         /// Levels that may be added.
         max_levels: u32,
     },
-    /// Levels of the first phase's kind until the highest that keeps the objectives is known.
+    /// Search for the highest level that meets the objectives, with levels like the first phase.
     Search(Search),
     /// Concurrency 1, 2, 4 … 64, then 64 more at a time while throughput rises.
     System {

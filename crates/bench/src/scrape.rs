@@ -47,7 +47,7 @@ impl Scraper {
         read.ok()
     }
 
-    /// What the server counted since `before`, beside what these requests say.
+    /// The server's counts since `before`, next to the client's figures.
     pub fn report_since(&mut self, before: &Exposition, rows: &[RequestNumbers]) -> Option<ServerReport> {
         let mut client = ClientTotals::of(rows);
         if !self.streaming {

@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_to_be_said_of_several_levels_is_said_once() {
+    fn repeated_sentences_are_merged() {
         let at_level =
             |level: &str, sentence: &str| LevelSentence { level: level.to_owned(), sentence: sentence.to_owned() };
         let all = vec![

@@ -134,7 +134,7 @@ impl Observer for Broken {
 }
 
 #[test]
-fn what_was_measured_before_a_panic_stands() {
+fn results_before_a_panic_are_kept() {
     let records = run(&[config(800.0)], Clock::monotonic(), &Stop::default(), &mut Broken).expect("a record");
     assert_eq!(records[0].phases.len(), 1);
     assert_eq!(records[0].status, Status::Partial);

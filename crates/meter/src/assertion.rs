@@ -58,7 +58,7 @@ pub struct AssertionOutcome {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum AssertionStatus {
-    /// The number keeps the bound.
+    /// The value satisfies the bound.
     Met,
     /// It does not.
     Missed,
@@ -126,7 +126,7 @@ impl Assertion {
         }]
     }
 
-    /// The fewest requests of a phase from which the number can be stated; `None` for what does not depend on how many there are,
+    /// The fewest requests of a phase from which the value can be stated; `None` if it does not depend on their number,
     /// or is not one for each request.
     pub fn requests_needed(&self) -> Option<u64> {
         self.subject.min_requests(self.statistic)
@@ -224,7 +224,7 @@ fn read(text: &str) -> Result<Assertion, ExpressionError> {
     Ok(Assertion { subject, statistic, relation, bound, place })
 }
 
-/// The metric and its statistic, with the unit that may hang on the metric's name.
+/// The metric and its statistic, with the unit suffix of the metric's name, if any.
 fn metric_and_statistic<'t>(
     cursor: &mut Cursor<'t>,
 ) -> Result<(Subject, &'static str, Option<&'t str>), ExpressionError> {

@@ -130,7 +130,7 @@ pub struct Attempt {
     pub output_speed: Option<f64>,
     /// Text events of the answer.
     pub text_events: u64,
-    /// Arrivals of text: what came in one read is one.
+    /// Arrivals of text; text of one read is one arrival.
     pub chunks: u64,
     /// Median of the chunk gaps (ns), within [`GapSketch::RELATIVE_ERROR`].
     pub gap_p50_ns: Option<u64>,

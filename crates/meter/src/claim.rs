@@ -42,7 +42,7 @@ pub struct StatedValue {
 /// How a number is meant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Bound {
-    /// As it stands.
+    /// The exact number.
     #[default]
     Plain,
     /// "Up to": the best there is.
@@ -193,7 +193,7 @@ impl StatedValue {
         self.meaning.map_or_else(|| Meaning::ALL.to_vec(), |meaning| vec![meaning])
     }
 
-    /// The number or the range in `unit`, with what bounds it.
+    /// The number or range in `unit`, with its bound.
     pub fn shown(&self, unit: &str) -> String {
         let before = match self.bound {
             Bound::Plain => "",

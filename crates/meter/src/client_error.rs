@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn two_calibrations_disown_only_what_both_do() {
+    fn two_calibrations_invalidate_only_what_both_do() {
         let error = |ttft_p50_ms, itl_p50_ms| ClientError {
             moved: Some(ClientBias { ttft_p50_ms, itl_p50_ms, ..ClientBias::default() }),
             ..ClientError::default()

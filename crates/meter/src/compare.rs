@@ -132,7 +132,7 @@ pub struct CompareRow {
     pub verdict: CompareVerdict,
     /// Whether it is worse by more than the threshold.
     pub regression: bool,
-    /// Why it is undecided, or what to know.
+    /// Why it is undecided, or a caveat.
     pub note: Option<String>,
 }
 
@@ -222,18 +222,18 @@ pub fn differing_conditions(
     let left_out = |name: &str| matches!(name, "concurrency" | "rate") || Conditions::DESCRIPTIVE.contains(&name);
     let differing = mine.iter().zip(&theirs).filter(|(a, b)| a.1 != b.1 && !left_out(a.0));
     let all = differing.map(|(a, b)| DifferingCondition { name: a.0.to_owned(), a: a.1.clone(), b: b.1.clone() });
-    Ok(all.partition(|unlike| ignore.iter().any(|name| name == "all" || *name == unlike.name)))
+    Ok(all.partition(|condition| ignore.iter().any(|name| name == "all" || *name == condition.name)))
 }
 
 impl fmt::Display for CompareError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            CompareError::DifferingConditions(unlike) => {
+            CompareError::DifferingConditions(conditions) => {
                 writeln!(formatter, "compare the two, which were measured under different conditions:")?;
-                for condition in unlike {
+                for condition in conditions {
                     writeln!(formatter, "  {}: {:?} and {:?}", condition.name, condition.a, condition.b)?;
                 }
-                let names: Vec<&str> = unlike.iter().map(|condition| condition.name.as_str()).collect();
+                let names: Vec<&str> = conditions.iter().map(|condition| condition.name.as_str()).collect();
                 write!(formatter, "if the comparison makes sense all the same, add --ignore {}", names.join(","))
             }
             CompareError::NoCommonLevel { a, b } => write!(

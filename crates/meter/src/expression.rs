@@ -13,9 +13,9 @@ pub struct ExpressionError {
     pub text: String,
     /// Where the error is, in characters counted from 1.
     pub column: usize,
-    /// What is wrong there and what was expected.
+    /// What is wrong there, and what was expected.
     pub message: String,
-    /// Something like it that would be understood.
+    /// A valid example.
     pub example: String,
 }
 
@@ -60,7 +60,7 @@ impl Relation {
         matches!(self, Relation::Below | Relation::AtMost)
     }
 
-    /// Whether `value` keeps the bound. NaN keeps none.
+    /// Whether `value` satisfies the bound; NaN never does.
     pub fn holds(self, value: f64, bound: f64) -> bool {
         match self {
             Relation::Below => value < bound,
@@ -173,7 +173,7 @@ impl<'t> Cursor<'t> {
         if self.is_over() { Ok(()) } else { Err(self.error(from, format!("expected {expected}{}", self.found(from)))) }
     }
 
-    /// What stands at an offset, for the end of a message.
+    /// The word at an offset, for the end of a message.
     pub fn found(&self, at: usize) -> String {
         let rest: String = self.text[at..].chars().take(12).collect();
         if rest.is_empty() { ", and the text ends".to_owned() } else { format!(", found `{}`", rest.trim_end()) }

@@ -63,7 +63,7 @@ const MAX_LISTED: usize = 3;
 /// Largest relative deviation from Little's law.
 const LITTLE_TOLERANCE: f64 = 0.02;
 
-/// Holds a result against the requests it was made of; the violations, none when all is well.
+/// Checks a result against its requests; returns the violations.
 pub fn check(result: &PhaseResult, requests: &[RequestNumbers]) -> Vec<GateViolation> {
     let mut violations = Vec::new();
     sums_of_gaps(requests, &mut violations);
@@ -129,7 +129,7 @@ fn concurrency_within_cap(result: &PhaseResult, requests: &[RequestNumbers], vio
 /// the summed times in flight over that time. The system is empty at both ends, so the law holds exactly, not only on average.
 fn littles_law(result: &PhaseResult, requests: &[RequestNumbers], violations: &mut Vec<GateViolation>) {
     let sent = requests.iter().filter_map(|request| Some((request.sent_at_ns?, request.ended_at_ns)));
-    // As in the sweep, what takes no time counts for nothing, and does not stretch the time either.
+    // As in the sweep, requests of zero duration are ignored, and do not extend the time either.
     let sent: Vec<(u64, u64)> = sent.filter(|(sent_at, ended_at)| sent_at < ended_at).collect();
     let (Some(first), Some(last)) = (sent.iter().map(|pair| pair.0).min(), sent.iter().map(|pair| pair.1).max()) else {
         return;

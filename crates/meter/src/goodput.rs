@@ -12,13 +12,13 @@ use tokrate_stats::{Interval, normal_quantile, wilson_interval};
 
 const CONFIDENCE: f64 = 0.95;
 
-/// How many requests kept every objective.
+/// How many requests met every objective.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Goodput {
-    /// Each objective with how many requests kept it.
+    /// Each objective with the number of requests that met it.
     pub slos: Vec<SloCount>,
-    /// Requests that kept all of them.
+    /// Requests that met all of them.
     pub met: u64,
     /// Requests judged: outside the warm-up and not cancelled, failed ones, rate-limited ones and forfeited arrivals included.
     pub of: u64,
@@ -34,23 +34,23 @@ pub struct Goodput {
     /// 95 % interval of the share (Wilson 1927; independent requests assumed), from all undecided ones missing to all of them
     /// being kept.
     pub interval: Option<Interval>,
-    /// Requests that finished inside the steady window and kept all objectives, per second of it; absent without a window.
+    /// Requests in the steady window that met all objectives, per second; absent without a window.
     pub per_second: Option<f64>,
 }
 
-/// How many requests kept one objective.
+/// How many requests met one objective.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SloCount {
     /// The objective, such as `ttft_ms < 500`.
     pub slo: String,
-    /// Requests that kept it.
+    /// Requests that met it.
     pub met: u64,
     /// Answered requests that lack the metric: undecided.
     pub without_metric: u64,
 }
 
-/// Whether a share is at least what is asked for, as far as its interval tells.
+/// Whether a share reaches the target, judged by its interval.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]

@@ -53,9 +53,9 @@ pub enum SuspicionKind {
     SharedPrefix,
     /// A text that repeats itself.
     Repetition,
-    /// The answer names another model than the one asked for.
+    /// The answer names a model other than the requested one.
     OtherModel,
-    /// Shorter or longer than what was asked for.
+    /// Shorter or longer than requested.
     LengthNotHonoured,
     /// Most of the text arrived at one tick: fake streaming.
     OneBurst,

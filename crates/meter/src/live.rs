@@ -45,7 +45,7 @@ pub struct LiveNumbers {
     pub output_speed_missing: Option<String>,
     /// Text events of the answer.
     pub text_events: u64,
-    /// Arrivals of text: what came in one read is one.
+    /// Arrivals of text; text of one read is one arrival.
     pub chunks: u64,
     /// Median of the chunk gaps (ns), within [`GapSketch::RELATIVE_ERROR`].
     pub gap_p50_ns: Option<u64>,
@@ -180,7 +180,7 @@ impl LiveMeter {
 
     #[inline]
     fn on_text(&mut self, at: Tick, channel: Channel, text: &str) {
-        // The bound of RequestMeter, so that both say the same.
+        // The bound of RequestMeter, so that both agree.
         let text_bytes = self.text_bytes + text.len() as u64;
         if text_bytes > u64::from(u32::MAX) {
             self.metadata.fail_too_large();
@@ -188,7 +188,7 @@ impl LiveMeter {
         }
         self.text_bytes = text_bytes;
         self.text_events += 1;
-        // A clock that ran backwards makes no gap rather than a wrong one.
+        // If the clock runs backwards, no gap is recorded.
         let at = at.max(self.last_text_at);
         let first = match self.first_text_at {
             None => {

@@ -92,7 +92,7 @@ pub struct MetricRow {
     pub needs_stream: bool,
     /// Whether a phase has a sample for each token or gap, and not one for each request.
     pub is_pooled: bool,
-    /// What one request has of it, in its unit; `None` for what single requests do not have.
+    /// The value of one request, in the metric's unit; `None` if single requests do not have it.
     pub of_request: Option<fn(&RequestNumbers) -> Option<f64>>,
     /// Where a phase has it.
     pub of_phase: PhaseSource,
@@ -357,7 +357,7 @@ impl Metric {
         self.row().of_request.and_then(|of| of(request))
     }
 
-    /// The times that a phase has of it; `None` for what is no time.
+    /// The distribution of a phase; `None` if the metric is not a time.
     pub fn times(self, phase: &PhaseResult) -> Option<&Distribution> {
         match self.row().of_phase {
             PhaseSource::Times(of, _) => Some(of(phase)),

@@ -51,7 +51,7 @@ pub struct Record {
     pub price: Option<Price>,
     /// The machine that the engine runs on, if it is this one.
     pub engine_host: Option<EngineHost>,
-    /// What the search for the highest load that keeps the objectives has found, if there was one.
+    /// Result of the search for the highest load, if there was one.
     pub search: Option<SearchResult>,
     /// What the run has cost, if the price is known.
     pub spending: Option<Spending>,
@@ -85,7 +85,7 @@ pub struct Tool {
 pub enum Status {
     /// All of it.
     Complete,
-    /// A part; what is there holds.
+    /// Incomplete, but valid as far as it goes.
     Partial,
     /// Nothing that could be called a measurement.
     Failed,
@@ -104,7 +104,7 @@ pub enum RecordError {
         /// What is wrong.
         message: String,
     },
-    /// It is JSON, but does not say that it is a record.
+    /// It is JSON, but not a record.
     NoSchema,
     /// It is a record of another schema.
     UnknownSchema {

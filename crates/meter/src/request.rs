@@ -80,7 +80,7 @@ pub struct Arrival {
     pub text_end: u32,
     /// How many text events it joins; above 65,535 a further arrival with the same tick begins.
     pub events: u16,
-    /// Which of the answer's texts it belongs to.
+    /// Channel of the text.
     pub channel: Channel,
 }
 
@@ -164,12 +164,12 @@ impl RequestMeter {
 
     /// Closes the trace and derives the outcome.
     ///
-    /// The first failure noticed stands. The end mark makes an answer whole whatever the transport does afterwards.
+    /// The first failure counts. After the end mark an answer is complete, whatever the transport does.
     /// A body that ended well is `truncated` if it held text but neither finish reason nor end mark, `not_json` if nothing
     /// in it was understood, and `empty` if it held no text.
     pub fn finish(mut self, timing: Timing, ending: Ending) -> RequestTrace {
         self.metadata.close(ending, !self.arrivals.is_empty());
-        // Traces are kept until the run is over; growing has left up to half of their memory unused.
+        // Traces are kept until the end of the run; growth may have left half of their capacity unused.
         self.arrivals.shrink_to_fit();
         self.text.shrink_to_fit();
         RequestTrace {
@@ -206,7 +206,7 @@ impl RequestMeter {
         };
         self.text.push_str(text);
         match self.arrivals.last_mut() {
-            // A clock that ran backwards would be a bug elsewhere; here it becomes no gap rather than a wrong one.
+            // If the clock runs backwards, no gap is recorded.
             Some(last) if at <= last.at && channel == last.channel && last.events < u16::MAX => {
                 last.text_end = text_end;
                 last.events += 1;

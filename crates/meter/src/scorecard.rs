@@ -66,7 +66,7 @@ pub struct ScoreRow {
     pub price: Option<Price>,
     /// What the run has cost, by completed answer (USD): failures and warm-up are paid for too.
     pub usd_per_answer: Option<f64>,
-    /// Signs that its answers are not what they are taken for.
+    /// Integrity findings.
     pub suspicions: Vec<SuspicionKind>,
 }
 
@@ -128,8 +128,8 @@ impl Scorecard {
         let of_all = |metric: Metric| -> Vec<&[f64]> {
             levels.iter().map(|level| level.map_or(&[][..], |level| &level.times(metric).sorted)).collect()
         };
-        let (standings, family) = rank::rank_targets([&of_all(Metric::Tpot), &of_all(Metric::Ttft)], ALPHA, &root);
-        let [speeds, times] = standings;
+        let (ranks, family) = rank::rank_targets([&of_all(Metric::Tpot), &of_all(Metric::Ttft)], ALPHA, &root);
+        let [speeds, times] = ranks;
         let rows = targets.iter().zip(&sides).zip(speeds.into_iter().zip(times));
         let rows = rows.map(|(((name, record), side), (speed, ttft))| ScoreRow {
             target: (*name).to_owned(),

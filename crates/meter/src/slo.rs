@@ -22,7 +22,7 @@ pub struct Slo {
 }
 
 impl Slo {
-    /// Reads an objective: a metric of one request, a relation, a number with its unit. The unit may stand with the name
+    /// Parses an objective: a metric of one request, a relation, a number with its unit. The unit may be a suffix of the name
     /// (`ttft_ms<500`) or with the number (`ttft<500ms`, `ttft<0.5s`); speeds are in tok/s. Metrics: `ttfb`, `ttft`, `ttfat`,
     /// `tpot`, `itl` (the longest wait for a token after the first chunk), `largest_gap`, `e2e`, `e2e_from_due`,
     /// `output_speed`, `e2e_speed`.
@@ -56,7 +56,7 @@ impl Slo {
         Ok(slos)
     }
 
-    /// Whether a request keeps it; `None` of an answer that lacks the metric. One that failed, was refused for its rate or was
+    /// Whether a request meets it; `None` for an answer that lacks the metric. One that failed, was refused for its rate or was
     /// cancelled does not.
     pub fn kept(&self, request: &RequestNumbers) -> Option<bool> {
         match request.is_answered() {
@@ -135,7 +135,7 @@ fn metric_in(text: &str) -> Option<Metric> {
     named.max_by_key(|metric| metric.name().len())
 }
 
-/// A percentile, a mean or an extreme, which are of many requests: what is said of them in place of an objective.
+/// The error for a percentile, mean or extreme: these are statistics of many requests, not objectives of one.
 fn of_many(text: &str) -> Option<String> {
     let left = text.split(['<', '>', '=', '≤', '≥']).next().unwrap_or_default();
     let demand = crate::assertion::canonical_spelling(left).unwrap_or_else(|| left.trim().to_lowercase());
@@ -152,7 +152,7 @@ fn of_many(text: &str) -> Option<String> {
     ))
 }
 
-/// The name of a metric with the unit that may hang on it.
+/// The name of a metric with its unit suffix, if any.
 fn metric_name<'t>(cursor: &mut Cursor<'t>) -> Result<(Metric, Option<&'t str>), ExpressionError> {
     let at = cursor.here();
     let word = cursor.word(&[]);
@@ -180,7 +180,7 @@ fn metric_name<'t>(cursor: &mut Cursor<'t>) -> Result<(Metric, Option<&'t str>),
     })
 }
 
-/// A number in the unit that stands behind it or with its name, brought to milliseconds or tok/s.
+/// A number in the unit after it or in its name, converted to milliseconds or tok/s.
 pub(crate) fn scaled(
     cursor: &mut Cursor<'_>,
     is_speed: bool,
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_objective_is_refused_with_its_column() {
+    fn a_text_that_is_no_objective_is_refused_with_its_column() {
         insta::assert_snapshot!(
             "refused",
             [
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_request_misses_and_of_one_without_the_metric_nothing_is_said() {
+    fn a_failed_request_misses_and_one_without_the_metric_is_undecided() {
         let kept = |text: &str, request: &RequestNumbers| Slo::parse(text).expect("an objective").kept(request);
         // 40 tokens: the first after 100 ms, then one each 20 ms.
         let request = steady_request(0, 0, 100, 20, 40);
@@ -319,7 +319,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_written_reads_back(metric in prop::sample::select(Metric::of_requests().collect::<Vec<Metric>>()), bound in 0.0..1e6_f64) {
+        fn a_written_value_reads_back(metric in prop::sample::select(Metric::of_requests().collect::<Vec<Metric>>()), bound in 0.0..1e6_f64) {
             let relation = if metric.is_speed() { Relation::AtLeast } else { Relation::Below };
             let slo = Slo { metric, relation, bound };
             prop_assert_eq!(Slo::parse(&slo.to_string()), Ok(slo));

@@ -17,7 +17,7 @@ const MAX_SECONDS: f64 = 5.0;
 const EVENTS: std::ops::RangeInclusive<f64> = 2.0..=400.0;
 /// Approximate minimum duration of the load (s).
 const SECONDS: f64 = 1.5;
-/// Requests beside the warm-up, so that low concurrencies have samples too, and short answers end.
+/// Measured requests: enough samples at low concurrency, bounded time for short answers.
 const REQUESTS: std::ops::RangeInclusive<f64> = 12.0..=4_000.0;
 /// Cached calibrations serve rates and sizes of the same step; rates are rounded up.
 const STEP: f64 = 1.25;
@@ -91,7 +91,7 @@ impl ClientLoad {
         self.ttft.min(MAX_DELAY)
     }
 
-    /// Requests of a calibration, beside the warm-up.
+    /// Measured requests of a calibration.
     pub fn requests(&self) -> u64 {
         let one = self.delay().as_secs_f64() + self.events_of_answer() / self.event_rate;
         let requests = f64::from(self.concurrency) * (SECONDS / one).max(1.0);

@@ -83,7 +83,7 @@ pub enum Think {
 /// What is done about a refusal for the rate (429).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Backoff {
-    /// The wait that is asked for is kept.
+    /// `Retry-After` is honoured.
     #[default]
     Obey,
     /// None: the next request is sent as if nothing had been.
@@ -134,7 +134,7 @@ impl Load {
         }
     }
 
-    /// The arrival process as conditions name it: everything that makes two loads unlike, but for the level.
+    /// The arrival process as listed in the conditions: everything that distinguishes two loads but for their level.
     pub fn arrivals(&self) -> String {
         match self {
             Load::Closed { .. } => "closed".to_owned(),
@@ -184,7 +184,7 @@ impl Arrivals {
         }
     }
 
-    /// The name with what belongs to it.
+    /// The name with its parameters.
     fn in_full(self) -> String {
         match self {
             Arrivals::Gamma { shape } => format!("gamma, burstiness {shape}"),

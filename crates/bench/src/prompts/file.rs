@@ -231,7 +231,7 @@ fn until_answered(turns: impl Iterator<Item = Result<Turn, String>>) -> Result<V
         let (role, content) = turn?;
         match role {
             Some(Role::Assistant) if messages.iter().any(|message: &Message| message.role == Role::User) => break,
-            // A conversation that begins with an answer was cut; what comes before the first question is left out.
+            // A conversation that begins with an answer was cut; everything before the first question is dropped.
             Some(Role::Assistant) => {}
             Some(role) => messages.push(Message { role, content }),
             None => return Err("the speakers human, user, system, gpt or assistant".to_owned()),
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_prompt_is_refused_with_its_place() {
+    fn an_entry_that_is_no_prompt_is_refused_with_its_position() {
         let cases = [
             ("[{\"prompt\": \"a\"},\n  {\"prompt\": 3}]", FileKind::Json, "line 2, column "),
             ("[{\"prompt\": \"a\"},\n  {\"other\": 3}]", FileKind::Json, "line 2, column 3: expected an object with"),

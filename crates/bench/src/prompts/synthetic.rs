@@ -30,12 +30,12 @@ pub(super) struct Synthetic {
 }
 
 impl Synthetic {
-    /// Prompts drawn from `words`, each of which is one o200k token with a space before it; `rng` decides which.
+    /// Prompts drawn by `rng` from `words`, each of which is one o200k token with its leading space.
     pub(super) fn new(spec: PromptSpec, words: &'static [&'static str], rng: Rng) -> Synthetic {
         let instruction_tokens = count(Encoding::O200kBase, INSTRUCTION) as u32;
         let shared = spec.shared_prefix_tokens.min(spec.input_tokens);
         let room = spec.input_tokens - shared;
-        // At least as many words as instruction, or the prompts would be too alike.
+        // At least as many words as the instruction has tokens, or the prompts would be too similar.
         let fits = room >= 2 * instruction_tokens;
         let (instruction, unique_tokens) = if fits { (INSTRUCTION, room - instruction_tokens) } else { ("", room) };
         let mut prefix = String::new();

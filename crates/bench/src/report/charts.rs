@@ -19,7 +19,7 @@ pub fn throughput_chart(record: &Record) -> Option<LineChart> {
     record.curve.as_ref().map(throughput)
 }
 
-/// The degradation curves: what one request gets, what all get together, and the wait for the first token.
+/// Degradation curves: output speed, throughput and TTFT.
 pub(super) fn degradation(record: &Record, curve: &CurveResult) -> Vec<LineChart> {
     let streamed = record.conditions.streaming;
     let speed = LineChart {
@@ -50,7 +50,7 @@ pub(super) fn degradation(record: &Record, curve: &CurveResult) -> Vec<LineChart
     charts
 }
 
-/// What one request gets over what all get together, a line for each target with its loads beside the points.
+/// Output speed against throughput, one line per target, points labelled with their loads.
 pub(super) fn each_against_all(curves: &[(&str, &CurveResult)]) -> LineChart {
     let point = |level: &LoadLevel| {
         let all = level.throughput?;

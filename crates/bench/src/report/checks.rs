@@ -96,7 +96,7 @@ pub(super) fn suspicions(phases: &[PhaseResult]) -> Option<Table> {
     })
 }
 
-/// The server's own times beside the client's; `None` when no answer carried any.
+/// The server's own times next to the client's; `None` when no answer carried any.
 pub(super) fn server_timings(phases: &[PhaseResult]) -> Option<Table> {
     type Of = fn(&ServerTimingSummary) -> &Option<TimingMedian>;
     let lines: [(&str, Of); 8] = [

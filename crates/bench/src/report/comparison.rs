@@ -68,7 +68,7 @@ fn notices(subjects: &[Subject<'_>]) -> Vec<Notice> {
             }
         }
     }
-    // What must not be used stands first.
+    // Invalid results come first.
     sentence.sort_by_key(|(notice, _)| std::cmp::Reverse(notice.level as u8));
     let named = |(notice, names): (Notice, Vec<&str>)| {
         let names = if names.len() == subjects.len() { "all".to_owned() } else { names.join(", ") };
@@ -76,10 +76,11 @@ fn notices(subjects: &[Subject<'_>]) -> Vec<Notice> {
     };
     let mut notices: Vec<Notice> = sentence.into_iter().map(named).collect();
     let records: Vec<&Record> = subjects.iter().map(|subject| subject.record).collect();
-    let unlike = differing_conditions(&records);
-    let unlike: Vec<&str> = unlike.iter().map(|unlike| unlike.name.as_str()).collect();
-    if !unlike.is_empty() {
-        let text = format!("The targets were measured under different conditions ({}); see below.", unlike.join(", "));
+    let differing = differing_conditions(&records);
+    let differing: Vec<&str> = differing.iter().map(|condition| condition.name.as_str()).collect();
+    if !differing.is_empty() {
+        let text =
+            format!("The targets were measured under different conditions ({}); see below.", differing.join(", "));
         notices.insert(0, Notice { level: Level::Warning, text });
     }
     notices
@@ -213,7 +214,7 @@ fn client_error(subjects: &[Subject<'_>]) -> Option<Section> {
 
 fn conditions(subjects: &[Subject<'_>]) -> Section {
     let records: Vec<&Record> = subjects.iter().map(|subject| subject.record).collect();
-    let unlike = differing_conditions(&records);
+    let differing = differing_conditions(&records);
     let columns = std::iter::once(Column::words("condition"));
     let names = subjects.iter().map(|subject| Column::words(subject.name.to_owned()));
     let mut rows: Vec<Vec<String>> = Vec::new();
@@ -249,7 +250,7 @@ fn conditions(subjects: &[Subject<'_>]) -> Section {
     let wall: f64 = records.iter().map(|record| record.wall_seconds).fold(0.0, f64::max);
     Section {
         title: "Conditions".to_owned(),
-        intro: if unlike.is_empty() {
+        intro: if differing.is_empty() {
             format!("All targets were measured under the same conditions, in turns, within {}.", format::seconds(wall))
         } else {
             "Numbers taken under other conditions are other numbers.".to_owned()

@@ -96,7 +96,7 @@ fn record_notices(record: &Record) -> Vec<Notice> {
     let invalid = crate::warnings::invalid_results(&record.phases);
     notices.extend(record.warnings.iter().map(|text| {
         match text.strip_prefix("not valid by ") {
-            // The word of the level says it.
+            // The notice level already says "not valid".
             Some(by) if invalid.contains(text) => Notice { level: Level::Bad, text: format!("By {by}.") },
             _ if invalid.contains(text) => Notice { level: Level::Bad, text: text.clone() },
             _ => Notice { level: Level::Warning, text: text.clone() },

@@ -87,11 +87,11 @@ mod tests {
 
     fn row(target: &str, speed: Option<f64>, usd: Option<f64>) -> ScoreRow {
         let median = speed.map(|value| Measured { value, low: Some(value - 1.0), high: Some(value + 1.0) });
-        let standing = RankedMedian { n: 30, median, ..RankedMedian::default() };
+        let ranked = RankedMedian { n: 30, median, ..RankedMedian::default() };
         ScoreRow {
             target: target.to_owned(),
-            output_speed: standing.clone(),
-            ttft: standing,
+            output_speed: ranked.clone(),
+            ttft: ranked,
             degradation: Vec::new(),
             ttft_tail: Default::default(),
             gap_tail: Default::default(),

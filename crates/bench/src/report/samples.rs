@@ -5,7 +5,7 @@
 use tokrate_meter::run::Load;
 use tokrate_meter::{PhaseResult, RequestNumbers};
 
-/// Most values kept of a distribution and of a timeline, for each phase.
+/// Most values kept per phase, of a distribution and of a timeline; bounds the size of the page.
 const MAX_VALUES: usize = 2_000;
 const MAX_REQUESTS: usize = 1_500;
 

@@ -148,7 +148,7 @@ pub(super) fn failures(phases: &[PhaseResult]) -> Option<Table> {
     })
 }
 
-/// What the server says of itself; `None` where it says nothing.
+/// The server's metrics; `None` without any.
 pub(super) fn server(phases: &[PhaseResult]) -> Option<Table> {
     let ms = |value: Option<f64>| value.map_or_else(|| MISSING.to_owned(), format::number);
     let whole = |value: Option<u64>| value.map_or_else(|| MISSING.to_owned(), format::count);

@@ -6,7 +6,7 @@ use crate::warnings;
 use tokrate_meter::{Billed, RequestNumbers, Spending, Status};
 
 impl TargetRun<'_> {
-    /// Adds what the requests of a phase cost to the record, if that is known.
+    /// Adds the cost of a phase to the record, if it is known.
     pub(super) fn spend(&mut self, rows: &[RequestNumbers]) {
         let Some(price) = &self.endpoint.price else { return };
         let spending = self.record.spending.get_or_insert_with(Spending::default);

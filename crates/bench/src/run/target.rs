@@ -29,12 +29,12 @@ pub(super) struct TargetRun<'a> {
     pub(super) started_at: Tick,
     pub(super) route: Route,
     pub(super) endpoint: Endpoint,
-    /// The embedded engine, while it is what is measured.
+    /// The embedded engine, if it is the target.
     pub(super) host: Option<RunningHost>,
     pub(super) calibrator: Calibrator,
     pub(super) progress: Arc<Progress>,
     pub(super) record: Record,
-    /// Reads what the server counts, where it publishes that.
+    /// Reads the server's metrics, if it publishes them.
     pub(super) scraper: Option<Scraper>,
     pub(super) next_prompt: u64,
     pub(super) cost_limit: Option<CostLimit>,

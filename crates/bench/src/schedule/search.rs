@@ -225,7 +225,7 @@ fn lacks_metric(level: &SearchLevel) -> bool {
     level.undecided as f64 > MAX_UNDECIDED_SHARE * level.of as f64
 }
 
-/// The highest level below all that miss which is met, and the lowest that is missed.
+/// The highest met level below the lowest missed one, and the lowest missed one.
 fn bounds(levels: &[SearchLevel]) -> (Option<f64>, Option<f64>) {
     let missed = levels.iter().find(|level| level.verdict == ShareVerdict::Missed).map(|level| level.load);
     let below = |level: &&SearchLevel| missed.is_none_or(|missed| level.load < missed);

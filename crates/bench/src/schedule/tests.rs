@@ -135,7 +135,7 @@ fn refinement_of_a_line_adds_nothing() {
 }
 
 #[test]
-fn what_a_search_found_stands_alone_in_a_sentence() {
+fn the_result_of_a_search_is_one_sentence() {
     let schedule = Schedule::new(vec![closed(1)], search(Axis::Concurrency, 64.0), 0);
     // From 6 in flight on a fifth starts late; failures are fewer.
     let measure = |spec: &PhaseSpec| {

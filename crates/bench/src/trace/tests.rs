@@ -54,7 +54,7 @@ fn requests_are_put_in_order_of_their_times() {
 }
 
 #[test]
-fn what_is_not_understood_is_refused_with_its_place() {
+fn a_line_that_cannot_be_parsed_is_refused_with_its_position() {
     let azure = "TIMESTAMP,ContextTokens,GeneratedTokens\n";
     let mooncake = |line: &str| format!("{{\"timestamp\": 0, \"input_length\": 5, \"output_length\": 5}}\n{line}");
     let cases = [

@@ -61,7 +61,7 @@ impl Group {
 }
 
 fn subjects() -> impl Iterator<Item = Subject> {
-    // The share of failures stands among the failures, with their count.
+    // The share of failures is part of the group `failures`.
     let metrics = || Metric::ALL.into_iter().filter(|metric| *metric != Metric::FailureShare);
     let adjusted = metrics().filter(|metric| matches!(metric.row().of_phase, PhaseSource::Times(_, Some(_))));
     metrics().map(Subject::Metric).chain(adjusted.map(Subject::Adjusted)).chain(Group::ALL.map(Subject::Group))

@@ -56,7 +56,7 @@ fn other_spellings_of_a_percentile_are_read_as_it() {
 }
 
 #[test]
-fn what_is_no_demand_is_refused_with_its_column() {
+fn a_text_that_is_no_assertion_is_refused_with_its_column() {
     let bad = [
         "",
         "ttft",
@@ -149,7 +149,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_written_reads_back(bound in 0.0..1e6_f64, concurrency in 1_u32..1_000) {
+    fn a_written_value_reads_back(bound in 0.0..1e6_f64, concurrency in 1_u32..1_000) {
         let written = format!("ttft_ms.p99 < {bound} @ concurrency {concurrency}");
         prop_assert_eq!(actual(&written), written);
     }

@@ -86,7 +86,7 @@ impl Parser<'_> {
         let after = after.max_by_key(|(word, _)| word.len());
         let mut end = at;
         match (before, after) {
-            // `in 2 users`: a word this short says less than one behind.
+            // `in 2 users`: a short word before the number is weaker than a word after it.
             (Some((condition, from)), after) if after.is_none() || start - from > 4 => {
                 if let Some(word) = begins(behind, &["tokens", "token", "requests", "users"]) {
                     end = self.lower.len() - behind.len() + word.len();
@@ -116,7 +116,7 @@ impl Parser<'_> {
         Some(end)
     }
 
-    /// The length of a name of hardware, with what belongs to it.
+    /// Length of a hardware name with its suffixes.
     pub(super) fn hardware(&self, start: usize) -> usize {
         let mut end = start + word_length(&self.lower[start..]);
         let further = |part: &str| {

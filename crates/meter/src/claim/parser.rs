@@ -90,7 +90,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// What stands before a place and belongs to nothing else, without fillers.
+    /// The text before a position that is not consumed yet, without fillers.
     fn before(&self, start: usize) -> &'t str {
         let mut before = &self.lower[self.taken.min(start)..start];
         loop {
@@ -103,7 +103,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Which of the names stands right before a place: where it begins.
+    /// Where the name directly before a position begins, if there is one.
     pub(super) fn named_before(&self, start: usize, names: &[&str]) -> Option<usize> {
         let before = self.before(start);
         let from = self.taken.min(start);
@@ -127,7 +127,7 @@ impl<'t> Parser<'t> {
         &self.lower[start..end.map_or(self.lower.len(), cut)]
     }
 
-    /// A word that begins with no digit; where reading goes on.
+    /// Parses a word that does not begin with a digit; returns where to continue.
     fn word(&mut self, start: usize) -> usize {
         let rest = &self.lower[start..];
         if rest.starts_with('$') {
@@ -168,7 +168,7 @@ impl<'t> Parser<'t> {
         start + word_length(rest)
     }
 
-    /// A number; where reading goes on.
+    /// Parses a number; returns where to continue.
     fn number(&mut self, start: usize) -> Result<usize, ClaimError> {
         let Some(figure) = figure(&self.lower[start..]) else { return Ok(start + word_length(&self.lower[start..])) };
         let end = match self.speed(start, &figure)? {
@@ -280,7 +280,7 @@ impl<'t> Parser<'t> {
         self.is_about(start, at + length, &PER_TOKEN).then_some((seconds, at + length))
     }
 
-    /// Whether one of the names stands shortly before a number, with no other between, or right behind it.
+    /// Whether one of the names occurs shortly before a number, without another number between, or directly after it.
     fn is_about(&self, start: usize, end: usize, names: &[&str]) -> bool {
         let clause_start = self.clause(start).as_ptr() as usize - self.lower.as_ptr() as usize;
         let before = &self.lower[self.taken.max(clause_start).min(start)..start];
@@ -383,7 +383,7 @@ impl<'t> Parser<'t> {
         Ok(Some(self.not_understood(start, end)))
     }
 
-    /// A number that nothing is made of, with what stands around it; where reading goes on.
+    /// Records a number that is not understood, with its context; returns where to continue.
     pub(super) fn not_understood(&mut self, start: usize, end: usize) -> usize {
         let tail = &self.lower[end..];
         let word = word_length(tail);

@@ -89,13 +89,13 @@ const SENTENCES: &[&str] = &[
 ];
 
 #[test]
-fn sentences_are_read_rightly_or_what_was_not_understood_is_said() {
+fn sentences_are_parsed_or_reported_as_not_understood() {
     let table: Vec<String> = SENTENCES.iter().map(|text| format!("{text:?}\n    {}", read(text))).collect();
     insta::assert_snapshot!("sentences", table.join("\n"));
 }
 
 #[test]
-fn what_is_said_is_not_asked_again() {
+fn stated_conditions_are_not_asked_for() {
     let claim = Claim::parse("800 tok/s throughput on llama-3.3-70b, fp8, 8 x H100, batch 64, median, 1k input")
         .expect("a claim");
     assert_eq!(claim.speeds[0].meaning, Some(Meaning::Throughput));

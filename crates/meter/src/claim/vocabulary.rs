@@ -2,7 +2,7 @@
 //!
 //! Invariant: no word names two conditions.
 
-/// Beginnings of names of models; what follows such as `3.3 70b instruct` belongs to the name.
+/// Prefixes of model names; what follows, such as `3.3 70b instruct`, belongs to the name.
 pub(super) const MODELS: &[&str] = &[
     "llama",
     "gpt",
@@ -403,5 +403,5 @@ pub(super) const AT_LEAST: &[&str] = &[
     "surpassing",
     "surpasses",
 ];
-/// Those of them that say that it is the best of many.
+/// Those that mean the best of many.
 pub(super) const UP_TO: &[&str] = &["up to", "as much as", "as high as", "as many as", "at most"];

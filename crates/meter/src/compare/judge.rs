@@ -160,7 +160,7 @@ impl Judge<'_> {
         }
         let share = |level: &LevelSamples| level.failed as f64 / level.ended as f64;
         let (share_a, share_b) = (share(a), share(b));
-        // Where nothing failed, one more failure than seen is the scale of what could hide.
+        // One failure is added, so that the error is not 0 where nothing failed.
         let pooled = (a.failed + b.failed + 1) as f64 / (a.ended + b.ended + 2) as f64;
         let error = (pooled * (1.0 - pooled) * (1.0 / a.ended as f64 + 1.0 / b.ended as f64)).sqrt();
         CompareRow {
@@ -188,7 +188,7 @@ impl Judge<'_> {
     fn judge(&self, row: &mut CompareRow, p: f64) {
         let share = row.metric == Metric::FailureShare;
         let change = row.change.unwrap_or(if share { 0.0 } else { 1.0 });
-        // As a relative change for the worse; for shares as their difference, whose threshold is the share that is told
+        // As a relative change for the worse; for shares as their difference, whose threshold is the share that is reported
         // first in every result.
         let worse_by = match (share, row.metric.row().more_is_better) {
             (true, _) => change,
@@ -197,8 +197,8 @@ impl Judge<'_> {
         };
         let threshold = if share { Counts::FAILURE_LIMIT } else { self.options.threshold };
         let visible = row.smallest_visible.unwrap_or(f64::INFINITY);
-        // p is that of ranks, the interval that of medians: a change is told when both show it, or a verdict would stand beside
-        // an interval that denies it.
+        // p is that of ranks, the interval that of medians: a change needs both, or a verdict would appear next to
+        // an interval that contradicts it.
         let none = if share { 0.0 } else { 1.0 };
         let moved = row.interval.is_none_or(|interval| interval.low > none || interval.high < none);
         row.verdict = match (p < self.options.alpha && moved, worse_by > 0.0) {

@@ -165,7 +165,7 @@ fn more_failures_are_a_regression() {
 }
 
 #[test]
-fn unlike_conditions_are_refused_unless_they_are_to_be_ignored() {
+fn differing_conditions_are_refused_unless_ignored() {
     let a = side(level(spread(20, 200.0, 0.1, 1), Vec::new(), 0));
     let mut b = a.clone();
     (b.conditions.model, b.conditions.input_tokens, b.conditions.seed) = ("n".into(), 7, 9);

@@ -30,13 +30,13 @@ const CONFIDENCE: f64 = 0.95;
 pub enum FigureStatus {
     /// It lies in the interval, which is narrow.
     Found,
-    /// It lies between two loads, which are far apart: levels between them would tell.
+    /// It lies between two loads that are far apart; levels between them would narrow it.
     Between,
     /// Above the highest load that was run, or that was not refused.
     Above,
     /// At or below the lowest load that was run.
     Below,
-    /// The levels say nothing about it.
+    /// The levels do not determine it.
     Unknown,
 }
 
@@ -57,7 +57,7 @@ pub struct LoadFigure {
     pub reason: String,
 }
 
-/// What the endpoint carries.
+/// The endpoint's capacity.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Capacity {
@@ -71,13 +71,13 @@ pub struct Capacity {
 }
 
 impl Capacity {
-    /// That of a record which does not tell it.
+    /// Default of records that predate the field.
     pub(super) fn unknown() -> Capacity {
         let unknown = || LoadFigure::without(FigureStatus::Unknown, "the record is of an earlier version");
         Capacity { slows: unknown(), nearly_all: unknown(), waits: unknown() }
     }
 
-    /// Says of what lies above `last`, the highest level that is left, that requests are refused from a load on.
+    /// Bounds figures above `last`, the highest usable level, by the load at which requests are rejected.
     pub(super) fn bound_by_refusals(&mut self, last: Option<f64>, load: f64) {
         for figure in [&mut self.slows, &mut self.nearly_all, &mut self.waits] {
             if figure.high.is_some() || figure.status == FigureStatus::Below {
@@ -112,7 +112,7 @@ impl LoadFigure {
     }
 }
 
-/// What the levels say of throughput: the models, and the two loads that follow from those that are admitted. Loads rise;
+/// Fits the throughput models, and derives two loads from the admitted ones. Loads rise;
 /// `noise` is the relative standard error of each throughput, if all are known.
 pub(super) fn fit_throughput(
     axis: LoadAxis,
@@ -168,11 +168,11 @@ fn figure(
         low = rank(tail).map_or(low, |found| low.min(*found));
         high = rank(1.0 - tail).map_or(high, |found| high.max(*found));
     }
-    // What all models put at the highest load itself is not told from what lies beyond.
+    // A load at the edge of the measured range cannot be distinguished from one beyond it.
     if load.is_infinite() && low * MAX_INTERVAL_FACTOR > last {
         return LoadFigure::without(FigureStatus::Above, format!("{beyond} at the highest load, {last}"));
     }
-    // A thousandth is what rounding may leave.
+    // Tolerates rounding.
     if high <= first * 1.001 {
         return LoadFigure::without(FigureStatus::Below, format!("it is so at the lowest load, {first}, already"));
     }
@@ -221,7 +221,7 @@ fn resample(
     let count = observations.len() as f64;
     let spare = (count - model.kind.parameters() as f64).max(1.0);
     let misses = (model_loss(observations, model) / spare).sqrt();
-    // A level's own interval knows nothing of what differs from level to level: where the model misses by more than it
+    // A level's own interval does not cover variation between levels: where the model misses by more than it
     // allows, it is widened by that much (Birge 1932). Without intervals the misses are all that is known.
     let deviation = |i: usize| match noise {
         Some(noise) => noise[i] * misses.max(1.0),

@@ -132,7 +132,7 @@ pub struct CurveResult {
     pub models: Vec<ModelFit>,
     /// Signs of saturation that need no fit.
     pub signs: Vec<SaturationSign>,
-    /// What the endpoint carries.
+    /// The endpoint's capacity.
     #[serde(default = "Capacity::unknown")]
     pub capacity: Capacity,
 }

@@ -18,9 +18,9 @@ const BISECTION_STEPS: u32 = 60;
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ModelKind {
-    /// Throughput grows with the load for ever.
+    /// Throughput grows with the load without limit.
     Proportional,
-    /// It grows with the load up to a limit (slots, or a rate), and stands beyond it.
+    /// It grows with the load up to a limit (slots, or a rate), and is constant beyond it.
     Limit,
     /// Each further request slows all of them a little (Amdahl 1967).
     Contention,
@@ -87,7 +87,7 @@ pub struct ThroughputModel {
     /// lambda, alpha and beta; those that the model does not have are 0. For offered rates lambda is tokens a request.
     #[serde(flatten)]
     pub parameters: UslParameters,
-    /// The load beyond which throughput stands, if the model has one.
+    /// The load beyond which throughput is constant, if the model has one.
     pub limit: Option<f64>,
 }
 
@@ -126,7 +126,7 @@ pub(super) fn fit_model(kind: ModelKind, observations: &[Observation]) -> Option
         let below = observations.partition_point(|o| o.n <= gap[0]);
         [within_gap(kind, observations, below, gap[0], gap[1]), at_level(kind, observations, gap[0])]
     });
-    // At the highest load nothing is cut off: what has no limit must not be given one.
+    // A limit at the highest load has no effect, so that data without a limit gets none.
     let highest = loads.last().and_then(|&last| at_level(kind, observations, last));
     let tried = tried.flatten().chain(highest).map(|model| (model_loss(observations, &model), model));
     tried.filter(|(loss, _)| loss.is_finite()).min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, model)| model)
@@ -145,11 +145,11 @@ fn within_gap(
     low: f64,
     high: f64,
 ) -> Option<ThroughputModel> {
-    let (rising, standing) = observations.split_at(below);
+    let (rising, flat) = observations.split_at(below);
     let parameters = fit(rising, kind.form())?;
-    let weight: f64 = standing.iter().map(|o| o.weight).sum();
-    let stands = (standing.iter().map(|o| o.weight * o.throughput.ln()).sum::<f64>() / weight).exp();
-    let limit = met(&parameters, stands, low, high)?;
+    let weight: f64 = flat.iter().map(|o| o.weight).sum();
+    let plateau = (flat.iter().map(|o| o.weight * o.throughput.ln()).sum::<f64>() / weight).exp();
+    let limit = met(&parameters, plateau, low, high)?;
     Some(ThroughputModel { kind, parameters, limit: Some(limit) })
 }
 
@@ -160,7 +160,7 @@ fn at_level(kind: ModelKind, observations: &[Observation], limit: f64) -> Option
     Some(ThroughputModel { kind, parameters, limit: Some(limit) })
 }
 
-/// The load between two at which a law has a throughput, be it before its peak or beyond it; `None` if it has not.
+/// The load in a range at which a law reaches a throughput, before or beyond its peak; `None` if there is none.
 fn met(parameters: &UslParameters, throughput: f64, low: f64, high: f64) -> Option<f64> {
     let peak = parameters.peak().unwrap_or(f64::INFINITY);
     if low < peak

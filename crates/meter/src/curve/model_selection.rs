@@ -61,7 +61,7 @@ pub(super) fn choose(kinds: &[ModelKind], observations: &[Observation], noise: O
     fits.sort_by_key(|fit| (fit.model.kind.parameters(), fit.model.kind));
     let first = match fits.iter().all(|fit| fit.held_out_error.is_some()) {
         true => fits.iter().position(|fit| fit.admitted),
-        // Too few levels to judge all: what fits them best for the numbers that it takes (Akaike 1974).
+        // Too few levels to cross-validate all models: the best by Akaike's information criterion (1974).
         false => {
             let cost = |fit: &ModelFit| akaike(&fit.model, observations, &scale);
             (0..fits.len()).filter(|&at| fits[at].admitted).min_by(|&a, &b| cost(&fits[a]).total_cmp(&cost(&fits[b])))

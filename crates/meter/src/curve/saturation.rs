@@ -5,15 +5,15 @@
 use super::LoadLevel;
 use serde::{Deserialize, Serialize};
 
-/// A unit of load that adds less than this share of what a unit added at the first level no longer pays.
+/// Marginal throughput per unit of load, relative to the first level, below which more load no longer pays.
 pub const MARGINAL_SHARE: f64 = 0.10;
-/// Throughput that grows by less than this share from one level to the next stands still.
+/// Throughput growth between levels below which it counts as flat.
 pub const PLATEAU_GROWTH: f64 = 0.05;
-/// TTFT that grows by at least this share while throughput stands still shows a queue.
+/// TTFT growth from which a queue is assumed while throughput is flat.
 pub const QUEUE_GROWTH: f64 = 0.25;
-/// A share of refused or failed requests this far above that of the first level is a sign.
+/// Rise in the share of rejected or failed requests, over the first level, that counts as a sign.
 pub const REFUSAL_RISE: f64 = 0.05;
-/// Fewer refused or failed requests than this are no sign.
+/// Fewest rejected or failed requests that count as a sign.
 pub const REFUSAL_FLOOR: u64 = 5;
 
 /// The kinds of sign.
@@ -23,7 +23,7 @@ pub const REFUSAL_FLOOR: u64 = 5;
 pub enum SignKind {
     /// More load adds less than a tenth of the throughput per unit that the first level had, and stays so.
     MarginalThroughput,
-    /// TTFT rises while throughput stands still: requests queue.
+    /// TTFT rises while throughput is flat: requests queue.
     Queueing,
     /// The provider refuses by rate limit.
     RateLimited,

@@ -211,7 +211,7 @@ fn resample(
     // Residuals are smaller than the noise, for the three parameters took their part of it.
     let inflation = (count as f64 / (count as f64 - 3.0)).sqrt();
     let residuals: Vec<f64> = observations.iter().map(|o| (o.throughput.ln() - fitted(o).ln()) * inflation).collect();
-    // The levels' own intervals know nothing of what differs from level to level: where the fit misses by more than
+    // The levels' own intervals do not cover variation between levels: where the fit misses by more than
     // they allow, they are widened by that much (Birge 1932).
     let misses = (usl::loss(observations, parameters) / (count as f64 - 3.0)).sqrt().max(1.0);
     let mut rng = rng.child("usl");

@@ -18,7 +18,7 @@ const AGREEMENT_FACTOR: f64 = 1.1;
 /// An answer whose first token comes later than this share of its time did not stream, so waiting cannot be separated.
 const MAX_STREAMED_SHARE: f64 = 0.98;
 
-/// What a level says about waiting.
+/// A level's estimate of the waiting share.
 struct Wait {
     load: f64,
     /// Share of a request's time that it waits, with the lowest and the highest that the intervals allow.

@@ -82,7 +82,7 @@ fn a_mean_concurrency_against_littles_law_is_found() {
 }
 
 #[test]
-fn tokens_that_got_lost_are_found() {
+fn lost_tokens_are_found() {
     assert_eq!(broken(|_, requests| requests[0].tokens_std_answer -= 1), [GateCheck::TokensInTokensOut]);
     assert_eq!(broken(|_, requests| requests[0].chunk_list[3].tokens += 1), [GateCheck::TokensInTokensOut]);
     assert_eq!(broken(|result, _| result.tokens.std_of_all += 1), [GateCheck::TokensInTokensOut]);
@@ -95,7 +95,7 @@ fn tokens_that_got_lost_are_found() {
 }
 
 #[test]
-fn requests_that_got_lost_are_found() {
+fn lost_requests_are_found() {
     let only = [GateCheck::EveryRequestCounted];
     assert_eq!(broken(|result, _| result.counts.started += 1), only);
     assert_eq!(broken(|result, _| result.counts.answered -= 1), only);
@@ -145,7 +145,7 @@ fn at_most_three_requests_of_each_check_are_listed() {
 }
 
 #[test]
-fn what_takes_no_time_stretches_no_time() {
+fn requests_of_zero_duration_do_not_extend_the_extent() {
     let mut requests = honest().1;
     requests.push(failed_request(6, 9_000, 9_000, FailureKind::Connect));
     assert_eq!(check(&phase(&closed(2), &requests), &requests), []);

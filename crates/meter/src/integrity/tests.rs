@@ -100,7 +100,7 @@ fn equal_answers_to_one_prompt_are_no_replay() {
 }
 
 #[test]
-fn an_early_stop_is_a_sign_only_where_the_engine_was_told_to_go_on() {
+fn an_early_stop_is_a_sign_only_with_ignore_eos() {
     let stopped = RequestNumbers { finish: Some(FinishReason::Stop), output_asked: Some(1_000), ..honest(0) };
     let missed = |ignore_eos: bool| {
         let conditions = Conditions { ignore_eos, output_tokens: 1_000, ..Conditions::default() };
@@ -110,7 +110,7 @@ fn an_early_stop_is_a_sign_only_where_the_engine_was_told_to_go_on() {
 }
 
 #[test]
-fn names_of_one_model_are_told_from_those_of_another() {
+fn names_of_one_model_are_distinguished_from_those_of_another() {
     assert!(is_same_model("gpt-4o", "gpt-4o-2024-08-06"));
     assert!(is_same_model("meta-llama/Llama-3.3-70B-Instruct", "llama-3.3-70b"));
     assert!(!is_same_model("llama-3.3-70b", "llama-3.1-8b-instant"));
@@ -118,7 +118,7 @@ fn names_of_one_model_are_told_from_those_of_another() {
 }
 
 #[test]
-fn every_sign_is_told_in_words_of_its_own() {
+fn every_finding_has_a_sentence_of_its_own() {
     let sentences = SuspicionKind::ALL.map(|kind| Suspicion::new(kind, 3, 10).sentence);
     let words: BTreeSet<&str> =
         sentences.iter().filter_map(|sentence| sentence.strip_prefix("3 of 10 answers (30 %) ")).collect();

@@ -147,7 +147,7 @@ fn without_tokens_there_is_no_speed_and_the_reason_is_given() {
 }
 
 #[test]
-fn a_row_is_filled_with_what_the_stream_said() {
+fn a_row_is_filled_from_the_stream() {
     let mut meter = LiveMeter::new();
     let mut batch = EventBatch::new();
     let name = batch.store("large-2");

@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stretch_without_a_border_is_cut_and_said_to_be() {
+    fn a_stretch_without_a_boundary_is_cut_and_marked() {
         let mut token_counter = TokenCounter::new(Encoding::O200kBase);
         for _ in 0..100_000 {
             token_counter.push(Channel::Answer, "=", false);

@@ -76,7 +76,7 @@ pub struct ComparisonWithFirst {
 fn against_first(targets: &[(&str, &Record)]) -> Vec<ComparisonWithFirst> {
     let Some(((first, before), others)) = targets.split_first() else { return Vec::new() };
     let side = RunSamples::of_record(before);
-    // Targets differ in what names them, and are compared because they do; other conditions are listed in the report.
+    // All conditions are ignored: targets differ by definition, and the report lists the rest.
     let options = CompareOptions { ignore: vec!["all".to_owned()], ..CompareOptions::default() };
     let against = |(target, record): &(&str, &Record)| {
         let report = compare(&side, &RunSamples::of_record(record), &options).ok()?;

@@ -71,7 +71,7 @@ mirror! {
     output_tokens: u32,
     /// Leading prompt tokens that all requests share; the rest is unique per request.
     shared_prefix_tokens: u32,
-    /// Where prompts come from: `synthetic`, or a file or trace with a hash of what is in it.
+    /// Source of the prompts: `synthetic`, or a file or trace with a hash of its content.
     #[serde(default = "synthetic")]
     prompts: String,
     /// Whether the engine ignores its end token.
@@ -88,7 +88,7 @@ mirror! {
     options: String,
     /// Host name of the measuring machine.
     host: String,
-    /// What kind of machine measured, such as `linux x86_64, 4 cores`; empty in records of versions that did not say.
+    /// Kind of the measuring machine, such as `linux x86_64, 4 cores`; empty in records that predate the field.
     #[serde(default)]
     machine: String,
     /// Region, if the user names one.

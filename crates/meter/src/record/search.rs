@@ -31,15 +31,15 @@ pub struct SearchResult {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SearchStatus {
-    /// The highest load that keeps the objectives lies between two levels that were measured.
+    /// The highest load that meets the objectives lies between two measured levels.
     Found,
     /// Even the lowest load misses them.
     NoneMet,
-    /// Even the highest load that was allowed keeps them.
+    /// Even the highest allowed load meets them.
     AllMet,
-    /// At one level the requests were too few to tell.
+    /// One level has too few requests to decide.
     NeedsMoreRequests,
-    /// At one level the answers lack a metric that an objective is about; more of them would tell no more.
+    /// At one level the answers lack a metric of an objective; more requests would not help.
     LacksMetric,
     /// It is not over.
     Unfinished,
@@ -51,7 +51,7 @@ pub enum SearchStatus {
 pub struct SearchLevel {
     /// The load.
     pub load: f64,
-    /// Requests that kept every objective.
+    /// Requests that met every objective.
     pub met: u64,
     /// Requests judged.
     pub of: u64,

@@ -23,7 +23,7 @@ pub struct Spending {
     pub output_tokens: u64,
     /// Requests whose tokens the provider reported.
     pub requests_reported: u64,
-    /// Requests whose tokens were counted, which is not what is billed to the token.
+    /// Requests whose tokens were counted; the billed count may differ.
     pub requests_counted: u64,
 }
 
@@ -114,7 +114,7 @@ mod tests {
     use tokrate_core::{Usage, What};
 
     #[test]
-    fn what_is_reported_is_paid_else_what_is_counted_and_refusals_cost_nothing() {
+    fn reported_tokens_are_billed_else_counted_ones_and_rejections_cost_nothing() {
         let price = Price {
             input_usd_per_million: 1.0,
             output_usd_per_million: 10.0,
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_are_told_apart_by_who_counted_their_tokens_and_refusals_are_neither() {
+    fn requests_are_counted_by_provenance_and_refusals_are_neither() {
         let price = Price {
             input_usd_per_million: 1.0,
             output_usd_per_million: 10.0,

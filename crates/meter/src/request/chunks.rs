@@ -85,7 +85,7 @@ fn text_of(trace: &RequestTrace, channel: Channel) -> Option<Cow<'_, str>> {
     Some(Cow::Owned(text))
 }
 
-/// Gives each token of one channel to the chunk that carries its last byte.
+/// Assigns each token of one channel to the chunk with its last byte.
 fn share(trace: &RequestTrace, channel: Channel, ends: &[usize], chunks: &mut [Chunk]) {
     let (mut chunk, mut start, mut seen, mut given) = (0, 0, 0, 0);
     for arrival in &trace.arrivals {

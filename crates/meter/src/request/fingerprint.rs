@@ -76,7 +76,7 @@ mod tests {
     use tokrate_core::Rng;
 
     #[test]
-    fn equal_texts_and_equal_beginnings_are_told() {
+    fn equal_texts_and_equal_prefixes_have_equal_hashes() {
         let (one, other) = ("x".repeat(300), format!("{}y", "x".repeat(299)));
         let fingerprint = [&one, &other].map(|text| TextFingerprint::of(text));
         assert_ne!(fingerprint[0].hash, fingerprint[1].hash);

@@ -92,7 +92,7 @@ pub enum Provenance {
     /// Counted over the output text with the record's tokenizer.
     #[default]
     Counted,
-    /// Taken to be one per text event, which is wrong for most servers.
+    /// Assumed to be one per text event, which is wrong for most servers.
     Chunks,
 }
 
@@ -126,13 +126,13 @@ pub struct FailureRow {
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RequestNumbers {
-    /// Place in the plan, counted from 0; given by the caller.
+    /// Place in the plan, counted from 0; set by the caller.
     pub index: u64,
-    /// Whether it belongs to the warm-up, which no distribution counts; given by the caller.
+    /// Whether it belongs to the warm-up, which is in no distribution; set by the caller.
     pub warmup: bool,
-    /// Number of its session, from 0, if it is a turn of one; given by the caller.
+    /// Number of its session, from 0, if it is a turn of one; set by the caller.
     pub session: Option<u64>,
-    /// Number of its turn, from 0; given by the caller.
+    /// Number of its turn, from 0; set by the caller.
     pub turn: Option<u32>,
     /// When the plan wanted it.
     pub due_at_ns: u64,
@@ -196,10 +196,10 @@ pub struct RequestNumbers {
     pub reasoning_reported: Option<u64>,
     /// Whether reasoning was reported that was never streamed; it enters no speed.
     pub reasoning_hidden: bool,
-    /// Output tokens that the plan asked for, where that differs from request to request; given by the caller.
+    /// Output tokens that the plan asked for, where that differs from request to request; set by the caller.
     #[serde(default)]
     pub output_asked: Option<u64>,
-    /// Input tokens that the plan asked for; given by the caller.
+    /// Input tokens that the plan asked for; set by the caller.
     pub input_asked: Option<u64>,
     /// Input tokens as the provider reports them.
     pub input_reported: Option<u64>,
@@ -246,22 +246,22 @@ pub struct RequestNumbers {
     /// Share of the 32-byte windows of the output text that occurred in it before; absent below 512 bytes.
     #[serde(default)]
     pub repetition: Option<f64>,
-    /// Hash of the prompt, where prompts may recur; absent if every prompt of the run is unique. Given by the caller.
+    /// Hash of the prompt, where prompts may recur; absent if every prompt of the run is unique. Set by the caller.
     #[serde(default)]
     pub prompt_hash: Option<String>,
-    /// Time in the server's queue, as the server says (ns).
+    /// Queueing time reported by the server (ns).
     #[serde(default)]
     pub server_queue_ns: Option<u64>,
-    /// Time that the server took to load the model, as it says (ns).
+    /// Model load time reported by the server (ns).
     #[serde(default)]
     pub server_load_ns: Option<u64>,
-    /// Time that the server took to read the prompt, as it says (ns).
+    /// Prefill time reported by the server (ns).
     #[serde(default)]
     pub server_prefill_ns: Option<u64>,
-    /// Time that the server took to write the answer, as it says (ns).
+    /// Decode time reported by the server (ns).
     #[serde(default)]
     pub server_decode_ns: Option<u64>,
-    /// Time of the whole request, as the server says (ns).
+    /// Total time reported by the server (ns).
     #[serde(default)]
     pub server_total_ns: Option<u64>,
     /// Prompt tokens that the server read in `server_prefill_ns`.
@@ -279,7 +279,7 @@ pub struct RequestNumbers {
 }
 
 impl RequestNumbers {
-    /// Counts tokens in `encoding` and works out every number of one request. A failed request keeps what was measured
+    /// Counts tokens in `encoding` and computes every figure of one request. A failed request keeps what was measured
     /// before it failed.
     pub fn measure(trace: &RequestTrace, encoding: Encoding) -> RequestNumbers {
         let (chunks, tokens) = chunks_of(trace, encoding);
@@ -342,7 +342,7 @@ impl RequestNumbers {
         self.output_speed_missing = Some(NOT_STREAMED.to_owned());
     }
 
-    /// The same request by its server's own clock: when it was received, what was written when, and when the answer was
+    /// The same request by the server's own clock: when it was received, when each chunk was written, and when the answer was
     /// complete. Tokens and events of the chunks are the server's too.
     pub fn with_server_times(&self, received_at: Tick, chunks: Vec<Chunk>, ended_at: Tick) -> RequestNumbers {
         let since = |tick: Tick| (tick - received_at).as_nanos();
@@ -476,7 +476,7 @@ impl RequestNumbers {
     }
 }
 
-/// The fields outside the dialect; one whose text is no JSON after all is kept as that text.
+/// Fields outside the dialect; text that is not JSON is kept as a string.
 fn unknown_of(trace: &RequestTrace) -> BTreeMap<String, serde_json::Value> {
     let value = |json: &str| serde_json::from_str(json).unwrap_or_else(|_| serde_json::Value::from(json));
     trace.unknown.iter().map(|(name, json)| (name.clone(), value(json))).collect()
@@ -525,7 +525,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_speed_is_stated_as_soon_as_two_stamps_tell_it_to_two_percent() {
+    fn a_speed_is_stated_once_two_timestamps_determine_it_to_two_percent() {
         let seen = |events, chunks, window_us| SpeedInput {
             tokens: 60,
             tokens_first_chunk: 1,

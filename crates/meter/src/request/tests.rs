@@ -247,7 +247,7 @@ fn an_answer_too_long_to_be_measured_fails_however_it_ends() {
 }
 
 #[test]
-fn an_error_in_the_stream_keeps_its_kind_before_text_and_the_first_failure_stands() {
+fn an_error_in_the_stream_keeps_its_kind_before_text_and_the_first_failure_counts() {
     let error = |batch: &mut EventBatch| {
         let message = batch.store("too many requests");
         let retry_after = Some(Span::from_secs(3));
@@ -300,7 +300,7 @@ fn the_first_model_named_is_kept_and_changes_are_counted() {
 }
 
 #[test]
-fn what_net_saw_of_the_connection_is_in_the_row() {
+fn connection_timing_is_in_the_row() {
     let timing = Timing {
         due_at: at(1),
         sent_at: Some(at(60)),
@@ -320,7 +320,7 @@ fn what_net_saw_of_the_connection_is_in_the_row() {
 }
 
 #[test]
-fn what_the_answer_says_besides_text_is_in_the_row() {
+fn stream_metadata_is_in_the_row() {
     let timings = ServerTimings {
         queue: Some(Span::from_millis(1)),
         load: Some(Span::from_millis(2)),

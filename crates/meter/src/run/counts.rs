@@ -210,7 +210,7 @@ mod tests {
     use crate::fixtures::{MS, failed_request, steady_request};
 
     #[test]
-    fn the_first_message_of_a_kind_that_says_anything_stands() {
+    fn the_first_message_of_a_kind_that_is_not_empty_is_kept() {
         let saying = |index, kind, message: &str| {
             let mut request = failed_request(index, index, index + 1, kind);
             request.failure.as_mut().expect("it failed").message = message.to_owned();

@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_load_says_its_loop_its_amount_its_cap_and_its_name() {
+    fn every_load_has_its_loop_amount_cap_and_name() {
         let actual = |load: Load| (load.is_closed(), load.amount(), load.cap(), load.short());
         let row = |is_closed, amount, cap, name: &str| (is_closed, amount, cap, name.to_owned());
         assert_eq!(actual(Load::Closed { concurrency: 8 }), row(true, 8.0, Some(8), "c = 8"));

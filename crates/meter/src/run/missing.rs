@@ -71,7 +71,7 @@ mod tests {
     use tokrate_core::FailureKind;
 
     #[test]
-    fn what_is_there_has_no_reason_and_what_is_not_there_has_one() {
+    fn exactly_missing_figures_have_a_reason() {
         let steady: Vec<_> = (1..=20).map(|i| steady_request(i, i * 2_000, 100, 10, 40)).collect();
         let whole = phase(&closed(1), &steady);
         assert_eq!(EXPLAINED_METRICS.map(|figure| whole.missing_reason(figure)), [None, None, None, None]);
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_that_are_too_short_say_so() {
+    fn answers_that_are_too_short_have_a_reason() {
         let short: Vec<_> = (1..=20).map(|i| steady_request(i, i * 2_000, 100, 40, 2)).collect();
         let phase = phase(&closed(1), &short);
         let reason = phase.missing_reason(Metric::OutputSpeed).expect("two tokens have no speed");

@@ -103,9 +103,9 @@ pub struct PhaseResult {
     pub failures: Vec<FailureCount>,
     /// Rate-limited requests.
     pub rate_limited: RateLimited,
-    /// The conversations, if the load was made of them.
+    /// Multi-turn sessions, if the load had them.
     pub sessions: Option<SessionSummary>,
-    /// The window in which the load was what the plan wanted.
+    /// The steady window.
     pub steady: Option<Steady>,
     /// Why there is no steady window, and no throughput.
     pub steady_missing: Option<String>,
@@ -167,7 +167,7 @@ pub struct PhaseResult {
     pub text_events: u64,
     /// What the client adds to the numbers.
     pub client_error: Option<ClientError>,
-    /// Requests that kept every objective, if there were objectives.
+    /// Requests that met every objective, if there were objectives.
     #[serde(default)]
     pub goodput: Option<Goodput>,
     /// The server's own metrics, if it publishes them.
@@ -175,7 +175,7 @@ pub struct PhaseResult {
     /// Times reported by the server, next to the client's; absent if no answer carried any.
     #[serde(default)]
     pub server_timings: Option<ServerTimingSummary>,
-    /// Signs that the answers are not what a measurement takes them for; empty when there are none.
+    /// Integrity findings; empty when there are none.
     #[serde(default)]
     pub suspicions: Vec<Suspicion>,
     /// Where the numbers contradict each other; empty when all is well.

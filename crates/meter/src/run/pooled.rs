@@ -43,7 +43,7 @@ impl Pool {
         distribution
     }
 
-    /// Widens the interval of a stated quantile to what the differences between requests ask for.
+    /// Widens the interval of a stated quantile by the variation between requests.
     fn widen(self, level: Level, quantile: &mut Quantile, sorted: &[u64], requests: &[&RequestNumbers]) {
         let n = sorted.len() as u64;
         let (Some(_), Some(rank), true) = (quantile.value, level.nearest_rank(n), requests.len() > 1) else { return };

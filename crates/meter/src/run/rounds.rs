@@ -49,7 +49,7 @@ impl Rounds<'_> {
         name.rsplit_once(", round ").map_or(name, |(load, _)| load)
     }
 
-    /// The samples of all rounds together; of several their times within 0.55 %, which is how finely a record keeps them.
+    /// The samples of all rounds together; from several rounds within 0.55 %, the resolution of a record's sketches.
     /// `None` if no round has any, or one lacks those of the requests that it measured.
     pub fn distribution(&self, of: impl Fn(&PhaseResult) -> &Distribution) -> Option<Distribution> {
         let parts: Vec<&Distribution> = self.measured().map(of).collect();
@@ -81,7 +81,7 @@ impl Rounds<'_> {
     }
 
     /// Tokens per second of all requests together, over the steady windows one after the other.
-    /// `None` if no request was answered: what came of answers that broke off is no throughput to plan with.
+    /// `None` if no request was answered: tokens of truncated answers alone are no usable throughput.
     pub fn throughput(&self) -> Option<f64> {
         let answered = || self.phases.iter().filter(|phase| phase.counts.answered > 0);
         let windows = || answered().filter_map(|phase| phase.throughput.as_ref());
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_without_an_answer_takes_nothing_from_the_others() {
+    fn a_round_without_an_answer_is_ignored() {
         let round: Vec<_> = (1..=30).map(|i| steady_request(i, i * 2_000, 100, 10, 40)).collect();
         let failed = phase(&closed(1), &[failed_request(1, 0, 10, FailureKind::TimedOut)]);
         let phases = [phase(&closed(1), &round), failed.clone()];
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_round_lacks_although_it_measured_the_rounds_lack() {
+    fn a_figure_that_one_round_lacks_is_missing_from_the_pool() {
         let round: Vec<_> = (1..=30).map(|i| steady_request(i, i * 2_000, 100, 10, 40)).collect();
         let mut quick = phase(&closed(1), &round);
         quick.tpot = Distribution::of_nanos(&mut Vec::new());
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_is_not_told_of_objectives_that_most_answers_cannot_be_held_to() {
+    fn no_share_is_stated_where_too_many_answers_are_undecided() {
         let round: Vec<_> = (1..=30).map(|i| steady_request(i, i * 2_000, 100, 10, 40)).collect();
         let mut judged = phase(&closed(1), &round);
         let goodput = |undecided| Goodput {

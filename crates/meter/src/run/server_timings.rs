@@ -6,7 +6,7 @@ use crate::request::RequestNumbers;
 use serde::{Deserialize, Serialize};
 use tokrate_stats::{Level, Quantile};
 
-/// What the server said in the answers of a phase, and how it fits what the client saw. All times are medians (ms).
+/// Times reported in the answers of a phase, compared with the client's. All times are medians (ms).
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ServerTimingSummary {

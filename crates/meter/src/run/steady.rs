@@ -9,19 +9,19 @@ use serde::{Deserialize, Serialize};
 use tokrate_core::{Rng, Span, Tick};
 use tokrate_stats::{Interval, mean_interval};
 
-/// The part of a phase in which the load was what the plan wanted.
+/// The part of a phase with the planned load.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Steady {
     /// How it was cut, in words.
     pub rule: String,
-    /// Where it begins; what happens at this tick is outside.
+    /// Start, exclusive.
     pub start_ns: u64,
-    /// Where it ends; what happens at this tick is inside.
+    /// End, inclusive.
     pub end_ns: u64,
 }
 
-/// What went through the steady window, all requests together.
+/// Throughput of the steady window, all requests together.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Throughput {
@@ -140,7 +140,7 @@ impl Steady {
 }
 
 impl Throughput {
-    /// Counts what went through the window.
+    /// Computes the throughput of the window.
     pub(super) fn of(steady: &Steady, requests: &[RequestNumbers]) -> Throughput {
         let length = steady.end_ns - steady.start_ns;
         let parts = (length / 1_000_000_000).max(1);

@@ -27,7 +27,7 @@ pub struct SpeedSummary {
     /// Those of `missing` over all measured requests; absent without any.
     #[serde(default)]
     pub missing_share: Option<f64>,
-    /// Why nothing is stated although `n` requests have the speed: those without it were not like them.
+    /// Why nothing is stated although `n` requests have the speed: they are not representative.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
 }
@@ -38,7 +38,7 @@ pub struct SpeedSummary {
 pub struct SpeedQuantile {
     /// The speed, if there are enough samples.
     pub value: Option<f64>,
-    /// The speed of samples too few to state it: describes them, claims nothing beyond.
+    /// The speed of a sample too small to state it; descriptive only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub descriptive: Option<f64>,
     /// Lower bound of the interval.
@@ -47,7 +47,7 @@ pub struct SpeedQuantile {
     pub high: Option<f64>,
     /// Confidence of the interval.
     pub confidence: f64,
-    /// Whether it may be stated.
+    /// Whether it is stated.
     pub status: QuantileStatus,
     /// The fewest samples from which it is stated.
     pub floor: u64,
@@ -109,7 +109,7 @@ pub struct TokenSummary {
     pub largest_disagreement: Option<f64>,
     /// Requests with reasoning that was billed and not shown.
     pub reasoning_hidden: u64,
-    /// Text events: what counting one token per chunk would have given.
+    /// Text events: the count at one token per event.
     pub text_events: u64,
     /// Chunks as seen; text that arrived at one tick is one.
     pub chunks: u64,
@@ -129,7 +129,7 @@ pub struct InputTokens {
     pub reported_mean: Option<f64>,
     /// Reported / asked, over requests that have both; chat templates add some, another tokenizer changes all.
     pub reported_over_asked: Option<f64>,
-    /// Tokens that came from a cache, as reported; absent if no provider said.
+    /// Cached tokens, as reported; absent if not reported.
     pub cached: Option<u64>,
 }
 
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_that_were_all_too_quick_are_said_to_be_so() {
+    fn answers_that_were_all_too_quick_are_reported() {
         // 40 tokens, one each 0 ms after the first: all of them in one read.
         let reads = |index| steady_request(index, 0, 1, 0, 40);
         let window = |index| RequestNumbers {

@@ -12,7 +12,7 @@ use tokrate_core::{Span, Tick};
 pub struct ObservedConcurrency {
     /// Average over the time from the first request sent to the last one ended; absent without requests.
     pub mean: Option<f64>,
-    /// The largest number at any moment.
+    /// Peak.
     pub peak: u32,
     /// The most that the plan allowed.
     pub cap: Option<u32>,

@@ -177,7 +177,7 @@ fn failures_are_infinite_in_adjusted_distributions_and_absent_from_the_others() 
 }
 
 #[test]
-fn failures_are_listed_by_kind_and_said_first_above_one_percent() {
+fn failures_are_listed_by_kind_and_flagged_above_one_percent() {
     let run = |failures: u64| {
         let answered = (failures..100).map(|index| steady_request(index, index, 1, 1, 2));
         let failed = (0..failures).map(|index| failed_request(index, index, index + 1, FailureKind::Empty));

@@ -9,7 +9,7 @@ use tokrate_core::Rng;
 use tokrate_stats::{Level, Quantile};
 use tokrate_stats::{holm, permutation_p, ratio_of_medians};
 
-/// One number of a target and where it stands among the others.
+/// The median of a target and its rank range.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RankedMedian {
@@ -67,22 +67,22 @@ pub(super) fn rank_targets<const M: usize>(
     let apart: Vec<(usize, usize, usize)> =
         pairs.iter().zip(holm(&p)).filter(|(_, p)| *p < alpha).map(|(&pair, _)| pair).collect();
     let mut metric = 0;
-    let standings = metrics.map(|samples| {
+    let ranks = metrics.map(|samples| {
         let apart = apart.iter().filter(|pair| pair.0 == metric).map(|&(_, a, b)| (a, b)).collect::<Vec<_>>();
         metric += 1;
         rank_ranges(samples, &apart)
     });
-    (standings, p.len() as u64)
+    (ranks, p.len() as u64)
 }
 
-/// `apart` are the pairs that a test tells apart.
+/// `apart` are the pairs that a test separates.
 fn rank_ranges(samples: &[&[f64]], apart: &[(usize, usize)]) -> Vec<RankedMedian> {
-    let mut standings: Vec<RankedMedian> = samples.iter().map(|sorted| RankedMedian::of_sorted(sorted)).collect();
+    let mut ranks: Vec<RankedMedian> = samples.iter().map(|sorted| RankedMedian::of_sorted(sorted)).collect();
     let among = samples.iter().filter(|sorted| can_be_ranked(sorted)).count() as u32;
     if among < 2 {
-        return standings;
+        return ranks;
     }
-    for (place, standing) in standings.iter_mut().enumerate().filter(|(place, _)| can_be_ranked(samples[*place])) {
+    for (place, ranked) in ranks.iter_mut().enumerate().filter(|(place, _)| can_be_ranked(samples[*place])) {
         let others = apart.iter().filter_map(|&(a, b)| match place {
             place if place == a => Some(b),
             place if place == b => Some(a),
@@ -95,9 +95,9 @@ fn rank_ranges(samples: &[&[f64]], apart: &[(usize, usize)]) -> Vec<RankedMedian
                 false => worse += 1,
             }
         }
-        (standing.first, standing.last) = (Some(1 + better), Some(among - worse));
+        (ranked.first, ranked.last) = (Some(1 + better), Some(among - worse));
     }
-    standings
+    ranks
 }
 
 fn can_be_ranked(sorted: &[f64]) -> bool {

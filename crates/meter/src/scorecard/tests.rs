@@ -18,8 +18,8 @@ fn target(ttft: u64, gaps: &[(u32, u64)], n: u64) -> Record {
     fixtures::record(phases.collect())
 }
 
-fn places(standings: impl Iterator<Item = RankedMedian>) -> Vec<Option<(u32, u32)>> {
-    standings.map(|standing| standing.first.zip(standing.last)).collect()
+fn places(ranks: impl Iterator<Item = RankedMedian>) -> Vec<Option<(u32, u32)>> {
+    ranks.map(|ranked| ranked.first.zip(ranked.last)).collect()
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn conditions_that_differ_are_listed_but_for_those_that_name_the_target() {
     };
     let records = [with("m", 1, "", 40), with("n", 2, "", 40), with("o", 3, "hot", 80)];
     let listed = |records: &[&Record]| -> Vec<(String, Vec<String>)> {
-        differing_conditions(records).into_iter().map(|unlike| (unlike.name, unlike.values)).collect()
+        differing_conditions(records).into_iter().map(|condition| (condition.name, condition.values)).collect()
     };
     let values = |all: [&str; 3]| all.map(str::to_owned).to_vec();
     let expected =

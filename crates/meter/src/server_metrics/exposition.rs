@@ -74,7 +74,7 @@ fn sample(line: &str) -> Option<Sample> {
 /// A label and its value.
 type Label = (String, String);
 
-/// What stands between the braces, and what follows them.
+/// The labels between the braces, and the rest.
 fn labels(mut rest: &str) -> Option<(Vec<Label>, &str)> {
     let mut labels = Vec::new();
     loop {
@@ -90,7 +90,7 @@ fn labels(mut rest: &str) -> Option<(Vec<Label>, &str)> {
     }
 }
 
-/// A text up to its closing quote with `\\`, `\"` and `\n` undone, and what follows.
+/// A string up to its closing quote with `\\`, `\"` and `\n` unescaped, and the rest.
 fn unquoted(text: &str) -> Option<(String, &str)> {
     let mut value = String::new();
     let mut symbols = text.char_indices();

@@ -47,7 +47,7 @@ pub struct ServerReport {
     pub decode_seconds: Option<f64>,
     /// The client's figures for the same requests.
     pub client: ClientTotals,
-    /// Mean TTFT of the client minus that of the server (ms): network, client, and whatever stands in front of the server's
+    /// Mean TTFT of the client minus that of the server (ms): network, client, and whatever precedes the server's
     /// own clock.
     pub ttft_gap_ms: Option<f64>,
     /// The same for E2E (ms).
@@ -56,7 +56,7 @@ pub struct ServerReport {
     pub warnings: Vec<String>,
 }
 
-/// Times out of a histogram.
+/// Times from a histogram.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ServerTimes {

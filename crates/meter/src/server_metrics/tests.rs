@@ -71,7 +71,7 @@ fn samples_are_read_with_labels_escapes_and_odd_numbers() {
 }
 
 #[test]
-fn what_is_no_sample_is_counted_and_left_out() {
+fn a_line_that_is_no_sample_is_counted_and_skipped() {
     let page = page("<html>\na\n1a 2\nb{x=\"1\" 2\nc{x} 1\nd{x=\"1\"}\ne one\nf infinity\ngood 1\n{\"g\"} 1");
     assert_eq!((page.samples.len(), page.ignored_lines), (1, 9));
 }
@@ -84,7 +84,7 @@ fn a_page_that_is_a_json_string_is_read_all_the_same() {
 }
 
 #[test]
-fn every_family_is_told_by_its_names() {
+fn every_family_is_recognised_by_its_names() {
     let pages = [
         ("vllm", "vllm:prompt_tokens_total 1"),
         ("sglang", "sglang:prompt_tokens_total 1"),
@@ -164,7 +164,7 @@ fn a_server_that_began_anew_is_recognised() {
 }
 
 #[test]
-fn series_that_appear_with_the_first_request_began_at_nothing() {
+fn series_that_appear_with_the_first_request_start_at_zero() {
     let truth = between("vllm:num_requests_running 0\n", &vllm(20, 0), client(20, 20, 2000));
     assert_eq!((truth.requests, truth.restarted), (Some(20), false));
 }
@@ -226,7 +226,7 @@ proptest! {
     }
 
     #[test]
-    fn no_lines_make_the_difference_panic_or_lie(
+    fn no_lines_make_the_difference_panic_or_go_wrong(
         before in lines(), after in lines(), started in 0..50_u64, unanswered in 0..5_u64,
     ) {
         let (before, after) = (page(&before), page(&after));

@@ -96,7 +96,7 @@ impl SearchSentence<'_> {
         if slos.is_empty() { "the objectives".to_owned() } else { slos.join(" and ") }
     }
 
-    /// The requests of a level that kept all, with the interval.
+    /// Share of a level's requests that met all objectives, with its interval.
     fn seen(&self, load: Option<f64>) -> String {
         let level = self.levels.iter().find(|level| Some(level.load) == load);
         let Some(level) = level else { return "not measured".to_owned() };
@@ -128,7 +128,7 @@ impl SearchSentence<'_> {
             (of.saturating_sub(kept + failed + refused), format!("missed {}", slo.slo))
         });
         let causes = slos.chain([(failed, "failed".to_owned()), (refused, "were refused for the rate".to_owned())]);
-        // The first of equals, as the objectives stand.
+        // Ties go to the first objective.
         let (count, by) = causes.reduce(|most, next| if next.0 > most.0 { next } else { most })?;
         (count > 0).then(|| format!("{count} of {of} {by}"))
     }

@@ -109,7 +109,7 @@ fn every_number_is_its_own_and_has_its_unit() {
 }
 
 #[test]
-fn with_failures_a_count_and_the_least_of_times_are_known_and_all_else_is_infinite() {
+fn with_failures_count_and_minimum_are_known_and_all_else_is_infinite() {
     let mut requests: Vec<_> = (0..20).map(|i| steady_request(i, i * 1_000, 100, 10, 40)).collect();
     requests.push(failed_request(20, 20_000, 20_100, FailureKind::Stalled));
     let phase = phase(&closed(1), &requests);
@@ -180,7 +180,7 @@ fn a_demand_is_for_its_own_load() {
 }
 
 #[test]
-fn what_is_refused_is_told_in_the_words_that_were_typed() {
+fn errors_quote_the_text_as_typed() {
     let refused = |text: &str| Assertion::parse(text).expect_err(text);
     assert_eq!(refused("ttft_p95 < 400").text, "ttft_p95 < 400");
     assert!(refused("ttft_foo.p95 < 500").message.contains("`ttft_foo` is no metric"), "a unit that is none");

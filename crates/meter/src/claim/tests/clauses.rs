@@ -50,7 +50,7 @@ fn a_word_says_something_of_the_numbers_of_its_own_clause() {
 }
 
 #[test]
-fn a_condition_is_said_once_and_whole() {
+fn a_condition_is_reported_once_and_in_full() {
     all(&[
         ("H100 against H100: 90 tok/s", "90 tok/s (?) | provider or hardware: H100"),
         ("8 x NVIDIA H100: 90 tok/s", "90 tok/s (?) | provider or hardware: 8 x NVIDIA H100"),

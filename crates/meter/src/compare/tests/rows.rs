@@ -192,7 +192,7 @@ fn what_would_be_seen_is_what_the_first_of_all_tests_of_the_comparison_would_see
 }
 
 #[test]
-fn samples_from_sketches_on_either_side_are_told() {
+fn samples_from_sketches_on_either_side_are_noted() {
     let exact = level(spread(20, 200.0, 0.1, 1), Vec::new(), 0);
     let coarse = LevelSamples { times: BTreeMap::from([(Metric::Ttft, equal(20, 200.0, 0.005))]), ..exact.clone() };
     let options = CompareOptions { metrics: vec![Metric::FailureShare], ..CompareOptions::default() };

@@ -79,7 +79,7 @@ fn the_most_power_is_that_of_a_dense_grid() {
 }
 
 #[test]
-fn what_the_levels_do_not_reach_is_not_stated() {
+fn loads_beyond_the_levels_are_not_stated() {
     let straight = capacity(&DOUBLING.map(|n| queued(n, 1e6, 1_000.0)));
     for figure in [&straight.slows, &straight.waits] {
         assert_eq!((figure.status, figure.load), (FigureStatus::Above, None), "{figure:?}");
@@ -122,7 +122,7 @@ fn levels_that_refuse_are_left_out_and_named() {
 }
 
 #[test]
-fn waiting_is_told_from_noise_and_from_answers_that_did_not_stream() {
+fn waiting_is_distinguished_from_noise_and_from_answers_that_did_not_stream() {
     // One slow level amid quick ones.
     let mut levels = DOUBLING.map(|n| queued(n, 1e6, 1_000.0));
     levels[3].mean_ttft = Some(Measured::plain(500.0));

@@ -36,7 +36,7 @@ fn a_unit_of_load_no_longer_pays_below_a_tenth_of_the_first() {
 }
 
 #[test]
-fn requests_queue_where_ttft_grows_by_a_quarter_while_throughput_stands() {
+fn requests_queue_where_ttft_grows_by_a_quarter_while_throughput_is_flat() {
     let queueing = |numbers: &[(f64, f64, f64)]| {
         let found = signs(&levels(numbers)).into_iter().filter(|sign| sign.kind == SignKind::Queueing);
         found.collect::<Vec<_>>()

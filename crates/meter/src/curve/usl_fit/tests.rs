@@ -125,7 +125,7 @@ fn fits_and_intervals_are_those_of_another_program() {
 }
 
 #[test]
-fn how_many_levels_there_are_decides_what_is_told() {
+fn the_number_of_levels_decides_what_is_stated() {
     let rng = Rng::root(1);
     let of = |count: usize, reach: f64| {
         fit(&points(&LOADS[..count], &SEEN[..count], &[reach; 7][..if reach > 0.0 { count } else { 0 }]), &rng)

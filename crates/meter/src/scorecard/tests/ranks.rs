@@ -11,8 +11,8 @@ fn rising(mut values: Vec<f64>) -> Vec<f64> {
 
 /// The places of each by one metric, at 5 %.
 fn ranked(samples: &[&[f64]]) -> Vec<Option<(u32, u32)>> {
-    let ([standings], _) = rank_targets([samples], 0.05, &Rng::root(1));
-    super::places(standings.into_iter())
+    let ([ranks], _) = rank_targets([samples], 0.05, &Rng::root(1));
+    super::places(ranks.into_iter())
 }
 
 #[test]
@@ -57,10 +57,10 @@ fn equal_samples_speak_for_neither() {
 
 #[test]
 fn tokens_that_take_no_time_have_no_speed() {
-    let ([mut standings], _) = rank_targets([&[&[0.0; 10][..], &[10.0; 10][..]]], 0.05, &Rng::root(1));
-    let timed = standings.pop().expect("two").into_speed().median.expect("ten of 10 ms");
+    let ([mut ranks], _) = rank_targets([&[&[0.0; 10][..], &[10.0; 10][..]]], 0.05, &Rng::root(1));
+    let timed = ranks.pop().expect("two").into_speed().median.expect("ten of 10 ms");
     assert_eq!((timed.value, timed.low, timed.high), (100.0, Some(100.0), Some(100.0)));
-    let instant = standings.pop().expect("two");
+    let instant = ranks.pop().expect("two");
     assert_eq!(instant.median.map(|median| median.value), Some(0.0));
     let instant = instant.into_speed();
     assert_eq!((instant.n, instant.median), (10, None));

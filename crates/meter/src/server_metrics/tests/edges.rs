@@ -87,7 +87,7 @@ fn requests_that_run_and_wait_are_open() {
 }
 
 #[test]
-fn two_percent_more_tokens_are_no_warning_and_who_wrote_them_is_told_only_where_it_is_known() {
+fn two_percent_more_tokens_are_no_warning() {
     let wrote = |tokens: u64, started: u64| {
         let page = |tokens| format!("vllm:generation_tokens_total {tokens}\n");
         between(&page(0), &page(tokens), client(started, 20, 2_000)).warnings
