@@ -58,7 +58,7 @@ impl Forecast {
         Forecast { levels: listed.iter().map(|spec| level(config, spec, price, seen)).collect(), additional }
     }
 
-    /// All levels as one; a number is there if every level has it.
+    /// Totals over all levels; a total is present only if every level has the number.
     pub fn total(&self) -> Level {
         let sum = |of: fn(&Level) -> Option<f64>| {
             let known = self.additional.is_empty() && !self.levels.is_empty();
