@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-/// A place in a text that is not as it should be.
+/// A position in a text that is not as expected.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BadInput {
     /// Line, from 1.

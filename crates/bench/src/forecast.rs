@@ -102,7 +102,7 @@ impl Forecast {
         (count > 0).then(|| Level::sum(name, &self.further).within(self.usd_limit))
     }
 
-    /// All levels as one; a number is there if every level has it.
+    /// Totals over all levels; a total is present only if every level has the number.
     pub fn total(&self) -> Level {
         Level::sum("all".to_owned(), self.levels.iter().chain(&self.further)).within(self.usd_limit)
     }

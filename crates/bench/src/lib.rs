@@ -39,5 +39,5 @@ pub use config::{Calibration, Config, Embedded, Limits, Remote, RequestOptions, 
 pub use error::BenchError;
 pub use levels::curve_of;
 pub use progress::{Progress, Snapshot};
-pub use run::{Observer, Place, run};
+pub use run::{Observer, PhasePosition, run};
 pub use stop::Stop;

@@ -71,7 +71,7 @@ pub struct Start {
     pub slot: u32,
     /// Number of its prompt in its phase: its index, but for the turns of sessions.
     pub prompt: u64,
-    /// Which turn of which session it is.
+    /// Session and turn, in a multi-turn load.
     pub turn: Option<Turn>,
 }
 
@@ -217,7 +217,7 @@ impl Plan {
                 let news = now >= open.held_until || matches!(outcome, Outcome::RateLimited { retry_after: Some(_) });
                 if news {
                     let wait = self.waits.after(0, now, outcome);
-                    // Without a wait nothing is held: an arrival that is polled late is still sent.
+                    // Without backoff nothing is withheld: an arrival that is polled late is still sent.
                     if !wait.is_zero() {
                         open.held_until = open.held_until.max(now + wait);
                     }
@@ -232,7 +232,7 @@ impl Plan {
         self.stopped = true;
     }
 
-    /// An open loop sends nothing that is due before this: another share was asked to wait.
+    /// Withholds arrivals of an open loop until then, because another share received `Retry-After`.
     pub fn hold_until(&mut self, tick: Tick) {
         if let ArrivalKind::Open(open) = &mut self.arrivals_state {
             open.held_until = open.held_until.max(tick);
@@ -268,7 +268,7 @@ impl Plan {
         }
     }
 
-    /// The waits that refusals for the rate have led to.
+    /// Backoff waits so far.
     pub fn waits(&self) -> &[Wait] {
         self.waits.kept()
     }

@@ -2,6 +2,7 @@
 //!
 //! Invariant: after every phase the observer holds a record that is valid as it stands, so that an interrupt loses nothing.
 
+mod empty_record;
 mod job;
 mod phase;
 mod record;
@@ -19,7 +20,7 @@ use tokrate_net::Clock;
 
 /// Which phase of a run is meant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Place {
+pub struct PhasePosition {
     /// Which target, from 0.
     pub target: usize,
     /// Which of its phases, from 0.
@@ -35,11 +36,11 @@ pub trait Observer {
     /// The load begins, with the forecast for the target.
     fn planned(&mut self, target: usize, forecast: &Forecast);
     /// A phase begins; its counters can be watched.
-    fn phase_started(&mut self, place: Place, spec: &PhaseSpec, progress: &Arc<Progress>);
+    fn phase_started(&mut self, place: PhasePosition, spec: &PhaseSpec, progress: &Arc<Progress>);
     /// The client's own error at the load of the phase is being measured.
-    fn calibrating(&mut self, place: Place);
+    fn calibrating(&mut self, place: PhasePosition);
     /// A phase has ended. The record holds all phases of its target so far; the rows are those of this phase.
-    fn phase_ended(&mut self, place: Place, record: &Record, rows: &[RequestNumbers]);
+    fn phase_ended(&mut self, place: PhasePosition, record: &Record, rows: &[RequestNumbers]);
 }
 
 /// Carries out a run against one target or several, and returns a record for each. Blocks. What fails within it is in the
@@ -59,25 +60,25 @@ pub fn run(
     if configs.is_empty() || configs.iter().any(|config| config.phases.is_empty()) {
         return Err(BenchError::NoPhases);
     }
-    let mut sessions =
+    let mut runs =
         configs.iter().map(|config| TargetRun::open(config, clock, stop)).collect::<Result<Vec<_>, BenchError>>()?;
     let limit = configs.iter().filter_map(|config| config.max_cost_usd).reduce(f64::min);
     if let Some(budget) = limit.map(|limit| Arc::new(Mutex::new(Budget::new(limit)))) {
-        sessions.iter_mut().for_each(|session| session.spend_from(&budget));
+        runs.iter_mut().for_each(|run| run.set_budget(&budget));
     }
-    for (target, session) in sessions.iter_mut().enumerate() {
-        session.catching(|session| session.begin(target, observer))?;
+    for (target, run) in runs.iter_mut().enumerate() {
+        run.catching(|run| run.prepare(target, observer))?;
     }
     for turn in 0.. {
         let mut any = false;
         for target in order_of(turn, configs.len()) {
-            any |= sessions[target].catching(|session| session.turn(target, observer))?;
+            any |= runs[target].catching(|run| run.run_next_phase(target, observer))?;
         }
         if !any {
             break;
         }
     }
-    Ok(sessions.into_iter().map(TargetRun::close).collect())
+    Ok(runs.into_iter().map(TargetRun::into_record).collect())
 }
 
 /// The order of the targets in a turn; reversed every other turn.

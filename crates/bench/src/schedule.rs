@@ -49,7 +49,7 @@ pub struct Schedule {
     seed: u64,
 }
 
-/// A phase that is to run.
+/// The next phase to run.
 #[derive(Clone, PartialEq, Debug)]
 pub struct NextPhase {
     /// The phase.
@@ -192,7 +192,7 @@ fn system(template: &PhaseSpec, most: u32, results: &[PhaseResult]) -> Option<Ne
     })
 }
 
-/// Why throughput is taken to rise from one level to the next; `None` if it is not.
+/// Why throughput counts as rising from one level to the next; `None` if it does not.
 fn rise(before: &LoadLevel, last: &LoadLevel) -> Option<String> {
     let (a, b) = (before.throughput?, last.throughput?);
     let rises = match (a.high, b.low) {

@@ -50,7 +50,7 @@ pub struct Trace {
 /// One request of a trace.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TraceRequest {
-    /// When it came, from the first on.
+    /// Arrival time, relative to the first request.
     pub at: Span,
     /// Prompt tokens.
     pub input_tokens: u32,
@@ -75,7 +75,7 @@ impl Trace {
     /// Reads a trace; of many requests the first `limit`.
     ///
     /// # Errors
-    /// The first place that is not understood.
+    /// The position of the first line that cannot be parsed.
     pub fn parse(text: &str, limit: Option<u64>) -> Result<Trace, BadInput> {
         let content = text.strip_prefix('\u{feff}').unwrap_or(text);
         let limit = limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
@@ -173,7 +173,7 @@ fn mooncake(content: &str, limit: usize) -> Result<Vec<Row>, BadInput> {
     Ok(rows)
 }
 
-/// A token count out of a field of text.
+/// Parses a token count.
 fn tokens_of(text: &str, line: usize, column: usize, name: &str) -> Result<u32, BadInput> {
     // Some exports write whole numbers with a decimal point.
     let whole = text.trim().strip_suffix(".0").unwrap_or(text.trim());

@@ -7,7 +7,7 @@ use tokrate_bench::prompts::{PromptSource, PromptSpec};
 use tokrate_bench::report::{Samples, Subject, comparison_html};
 use tokrate_bench::schedule::ScheduleMode;
 use tokrate_bench::{
-    Calibration, Config, Embedded, Limits, Observer, Place, Progress, RequestOptions, Stop, Target, run,
+    Calibration, Config, Embedded, Limits, Observer, PhasePosition, Progress, RequestOptions, Stop, Target, run,
 };
 use tokrate_core::Span;
 use tokrate_meter::scorecard::differing_conditions;
@@ -30,14 +30,14 @@ impl Observer for RowCollector {
         assert_eq!(forecast.total().requests, Some(32.0), "6 and the warm-up, at each of four levels");
     }
 
-    fn phase_started(&mut self, place: Place, _: &PhaseSpec, _: &Arc<Progress>) {
+    fn phase_started(&mut self, place: PhasePosition, _: &PhaseSpec, _: &Arc<Progress>) {
         assert_eq!(place.of, 4);
         self.started.push((place.target, place.phase));
     }
 
-    fn calibrating(&mut self, _: Place) {}
+    fn calibrating(&mut self, _: PhasePosition) {}
 
-    fn phase_ended(&mut self, place: Place, record: &Record, rows: &[RequestNumbers]) {
+    fn phase_ended(&mut self, place: PhasePosition, record: &Record, rows: &[RequestNumbers]) {
         assert_eq!(record.phases.len(), place.phase + 1, "the record holds the phases so far");
         self.samples[place.target].add(&record.phases[place.phase], rows);
     }
@@ -124,13 +124,13 @@ impl Observer for Broken {
 
     fn planned(&mut self, _: usize, _: &Forecast) {}
 
-    fn phase_started(&mut self, place: Place, _: &PhaseSpec, _: &Arc<Progress>) {
+    fn phase_started(&mut self, place: PhasePosition, _: &PhaseSpec, _: &Arc<Progress>) {
         assert!(place.phase == 0, "the second level breaks");
     }
 
-    fn calibrating(&mut self, _: Place) {}
+    fn calibrating(&mut self, _: PhasePosition) {}
 
-    fn phase_ended(&mut self, _: Place, _: &Record, _: &[RequestNumbers]) {}
+    fn phase_ended(&mut self, _: PhasePosition, _: &Record, _: &[RequestNumbers]) {}
 }
 
 #[test]

@@ -49,7 +49,7 @@ pub struct AssertionOutcome {
     pub value: Option<f64>,
     /// Unit of the value and the bound: `ms`, `tok/s`, `1/s`, or empty for counts and shares.
     pub unit: String,
-    /// What is there, in words.
+    /// The value or the reason, as text.
     pub detail: String,
 }
 
@@ -132,12 +132,12 @@ impl Assertion {
         self.subject.min_requests(self.statistic)
     }
 
-    /// The metric of single requests that it is about, if it is.
+    /// The metric of single requests that it refers to, if any.
     pub fn metric(&self) -> Option<Metric> {
         self.subject.metric().filter(|metric| metric.row().of_request.is_some())
     }
 
-    /// Whether it is for phases of this load.
+    /// Whether it applies to phases of this load.
     pub fn is_for_load(&self, load: Load) -> bool {
         match (self.place, load) {
             (LoadFilter::Any, _) => true,

@@ -41,7 +41,7 @@ pub struct ClientError {
     pub gap_added_p50_ns: Option<u64>,
     /// The same, 99th percentile (ns).
     pub gap_added_p99_ns: Option<u64>,
-    /// By how much each figure was moved in the requests that it was found on.
+    /// The client's bias on each figure, in the requests of the calibration.
     #[serde(default)]
     pub moved: Option<ClientBias>,
     /// How late a 1 ms timer of the client fired during the measurement, median (ns).
@@ -52,9 +52,9 @@ pub struct ClientError {
     pub engine_lateness_p99_ns: Option<u64>,
     /// Requests of the calibration.
     pub n: u64,
-    /// Whether it could have moved a figure by more than the figure may be off.
+    /// Whether its bias exceeds the tolerance of a figure.
     pub client_limited: bool,
-    /// Which figures, and by how much.
+    /// Which figures are invalid, and by how much.
     pub reason: Option<String>,
     /// Every figure that was judged; none where nothing was measured.
     #[serde(default)]
@@ -102,7 +102,7 @@ impl ClientError {
 }
 
 impl FigureValidity {
-    /// A time in milliseconds with half of its interval (0 if it has none), and by how much it could be moved.
+    /// A time in milliseconds with half of its interval (0 if it has none), and the client's bias.
     pub(crate) fn time(figure: &str, value: f64, half_interval: f64, moved: f64) -> FigureValidity {
         FigureValidity::new(figure, "ms", [value, half_interval, moved])
     }

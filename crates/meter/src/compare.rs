@@ -208,7 +208,7 @@ impl Default for CompareOptions {
 /// level by level.
 ///
 /// # Errors
-/// When a name to be ignored is none of a condition.
+/// When an ignored name is not a condition.
 pub fn differing_conditions(
     a: &Conditions,
     b: &Conditions,

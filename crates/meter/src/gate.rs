@@ -17,7 +17,7 @@ pub struct GateViolation {
     pub place: String,
     /// What the rule demands.
     pub expected: String,
-    /// What is there.
+    /// The actual value.
     pub seen: String,
 }
 

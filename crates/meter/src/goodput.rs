@@ -25,11 +25,11 @@ pub struct Goodput {
     /// Those of `of` that are undecided: they lack a metric and miss no other objective.
     #[serde(default)]
     pub undecided: u64,
-    /// Those of `of` that missed because they were refused for their rate.
+    /// Those of `of` that missed because they were rate-limited.
     pub missed_rate_limited: u64,
     /// Those of `of` that missed because they failed or were never sent.
     pub missed_failed: u64,
-    /// `met` / (`of` - `undecided`); absent when that is nothing.
+    /// `met` / (`of` - `undecided`); absent if that is 0.
     pub share: Option<f64>,
     /// 95 % interval of the share (Wilson 1927; independent requests assumed), from all undecided ones missing to all of them
     /// being kept.
@@ -74,7 +74,7 @@ impl ShareVerdict {
     }
 }
 
-/// 95 % interval of the share of `of` requests that keep every objective, of which `met` are known to and `undecided` may.
+/// 95 % interval of the share of `of` requests that meet every objective; `met` certainly do, `undecided` may.
 pub fn share_interval(met: u64, undecided: u64, of: u64) -> Option<Interval> {
     let low = wilson_interval(met, of, CONFIDENCE)?;
     let high = wilson_interval(met + undecided, of, CONFIDENCE)?;
@@ -115,12 +115,12 @@ impl Goodput {
         })
     }
 
-    /// Whether at least `share` of the requests keep every objective.
+    /// Whether at least `share` of the requests meet every objective.
     pub fn verdict(&self, share: f64) -> ShareVerdict {
         ShareVerdict::of(self.interval.as_ref(), share)
     }
 
-    /// The fewest requests from which `share` can be met at all, if every request keeps every objective: the n at which the
+    /// The fewest requests from which `share` can be met at all, if every request meets every objective: the n at which the
     /// lower end of Wilson's interval of n out of n, n / (n + z^2), reaches it. `None` for a share of 1 or more.
     pub fn min_requests(share: f64) -> Option<u64> {
         let z = normal_quantile(0.5 + CONFIDENCE / 2.0)?;

@@ -14,7 +14,7 @@ use token_counter::{TokenCount, TokenCounter};
 use tokrate_core::{Channel, EventBatch, FinishReason, Span, Tick, Usage};
 use tokrate_tokens::Encoding;
 
-/// Measures one stream while it is passed on. Takes at most 2 KiB however long the answer is, as long as there is a word
+/// Measures one stream while it is forwarded. Takes at most 2 KiB however long the answer is, as long as there is a word
 /// break or a sign now and then; a stretch of text without one adds its own length, up to 16 KiB.
 #[derive(Clone, Debug)]
 pub struct LiveMeter {
@@ -30,7 +30,7 @@ pub struct LiveMeter {
     longest_gap: Span,
 }
 
-/// What one stream comes to; the words are those of [`crate::RequestNumbers`].
+/// The figures of one stream, named as in [`crate::RequestNumbers`].
 #[derive(Clone, PartialEq, Debug)]
 pub struct LiveNumbers {
     /// Sent to first response body byte (ns).

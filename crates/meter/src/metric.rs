@@ -1,7 +1,8 @@
 //! The catalogue of metrics: name, unit, direction, and where a request and a phase hold the value.
 //!
-//! Flags, tables, CSV, reports, comparisons and docs/metric-catalogue.md take names, labels and units from here. Invariant: a metric that a
-//! request or a phase lacks is `None`, never 0; times are in milliseconds, speeds in tokens per second.
+//! Flags, tables, CSV, reports, comparisons and docs/metric-catalogue.md take names, labels and units from here.
+//! Invariant: a metric that a request or a phase lacks is `None`, never 0; times are in milliseconds, speeds in tokens per
+//! second.
 
 use crate::names::Named;
 use crate::request::{MIN_SPEED_TOKENS, RequestNumbers};
@@ -84,7 +85,7 @@ pub struct MetricRow {
     pub definition: &'static str,
     /// Its unit.
     pub unit: MetricUnit,
-    /// Whether more of it is better; less is better otherwise.
+    /// Whether more is better.
     pub more_is_better: bool,
     /// The fewest output tokens of an answer that has it.
     pub tokens_needed: u64,
@@ -345,7 +346,7 @@ impl Metric {
         Metric::of_requests().find(|metric| metric.name() == name)
     }
 
-    /// The metric that other tools call so where they hold single requests against bounds, if it is one of ours.
+    /// The metric behind another tool's name for it, as used in per-request objectives.
     pub fn from_other_tools_name(name: &str) -> Option<Metric> {
         let foreign = Metric::of_requests().find(|metric| metric.row().foreign_names.contains(&name));
         // Their `itl` is neither ours nor, in all of them, the same.

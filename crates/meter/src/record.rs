@@ -26,7 +26,7 @@ use json::lay_out;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A measurement with everything that is needed to judge it.
+/// A measurement with everything needed to interpret it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Record {
@@ -59,7 +59,7 @@ pub struct Record {
     pub phases: Vec<PhaseResult>,
     /// The degradation curve over the phases, if there are several.
     pub curve: Option<CurveResult>,
-    /// How the demands on the result came out, in the order in which they were made.
+    /// Outcomes of the assertions, in their order.
     #[serde(default)]
     pub assertions: Vec<AssertionOutcome>,
     /// What a reader must know before trusting the numbers, most important first.

@@ -38,8 +38,8 @@ impl Slo {
         })
     }
 
-    /// Reads one objective, or several in the form of `vllm bench serve --goodput` and of AIPerf, such as `ttft:200 tpot:50`: at
-    /// most so many milliseconds, which is what they mean there.
+    /// Parses one objective, or several in the form of `vllm bench serve --goodput` and of AIPerf, such as `ttft:200 tpot:50`:
+    /// upper limits in milliseconds, as in those tools.
     ///
     /// # Errors
     /// As [`Slo::parse`].

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use table::{Outcome, Table};
 use tokrate_bench::forecast::Forecast;
 use tokrate_bench::plan::PhaseSpec;
-use tokrate_bench::{Observer, Place, Progress, Stop, ground_truth, run};
+use tokrate_bench::{Observer, PhasePosition, Progress, Stop, ground_truth, run};
 use tokrate_core::{Conditions, Sketch, Span, Tick};
 use tokrate_host::{Host, HostConfig, TruthLog};
 use tokrate_meter::{
@@ -32,9 +32,9 @@ struct RowCollector {
 impl Observer for RowCollector {
     fn probing(&mut self, _: usize) {}
     fn planned(&mut self, _: usize, _: &Forecast) {}
-    fn phase_started(&mut self, _: Place, _: &PhaseSpec, _: &Arc<Progress>) {}
-    fn calibrating(&mut self, _: Place) {}
-    fn phase_ended(&mut self, _: Place, _: &Record, rows: &[RequestNumbers]) {
+    fn phase_started(&mut self, _: PhasePosition, _: &PhaseSpec, _: &Arc<Progress>) {}
+    fn calibrating(&mut self, _: PhasePosition) {}
+    fn phase_ended(&mut self, _: PhasePosition, _: &Record, rows: &[RequestNumbers]) {
         self.rows = rows.to_vec();
     }
 }

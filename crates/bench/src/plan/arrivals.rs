@@ -13,7 +13,7 @@ pub(super) struct Schedule {
     start: Tick,
     source: Source,
     rng: Rng,
-    /// The arrival that is next.
+    /// The next arrival.
     next_due: Option<Tick>,
 }
 

@@ -25,7 +25,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// The outcome of a request that failed in this way, or did not.
+    /// The outcome for a failure, or for none.
     pub fn of(failure: Option<(FailureKind, Option<Span>)>) -> Outcome {
         match failure {
             None => Outcome::Answered,
@@ -35,7 +35,7 @@ impl Outcome {
     }
 }
 
-/// A time in which nothing was sent because of a refusal: from, until.
+/// A backoff period: from, until.
 pub type Wait = (Tick, Tick);
 
 /// Backoff waits, by slot.

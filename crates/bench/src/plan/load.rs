@@ -80,7 +80,7 @@ pub enum Think {
     Exponential(Span),
 }
 
-/// What is done about a refusal for the rate (429).
+/// Reaction to a 429 response.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Backoff {
     /// `Retry-After` is honoured.

@@ -5,7 +5,7 @@
 use std::fmt;
 use tokrate_core::Span;
 
-/// A level that goes from one value to another.
+/// A level that changes from one value to another.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Ramp {
     /// The level at the start; above 0.

@@ -76,7 +76,7 @@ impl Slots {
         self.free.first().copied()
     }
 
-    /// What that slot does next, if it is in a session.
+    /// The slot's next turn, if it is in a session.
     pub(super) fn turn(&self, slot: u32) -> Option<Turn> {
         match &self.kind {
             Kind::Sessions(sessions) => sessions.next.get(&slot).copied(),
@@ -90,7 +90,7 @@ impl Slots {
     }
 
     /// A slot's request has ended at `now`. It is free again from `until` on (which is `now` unless it has to wait); a turn
-    /// that is to be sent again is not over.
+    /// that is retried is not over.
     pub(super) fn release(&mut self, slot: u32, until: Tick, again: bool, answered: bool) {
         let free_at = match &mut self.kind {
             Kind::Plain => Some(until),

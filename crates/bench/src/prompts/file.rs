@@ -57,7 +57,7 @@ impl PromptFile {
     /// Reads prompts.
     ///
     /// # Errors
-    /// The first place that is no prompt.
+    /// The position of the first entry that is not a prompt.
     pub fn parse(text: &str, kind: FileKind) -> Result<PromptFile, BadInput> {
         let content = text.strip_prefix('\u{feff}').unwrap_or(text);
         let prompts = match kind {
@@ -201,7 +201,7 @@ impl Entry {
 }
 
 impl ChatContent {
-    /// The parts, as the OpenAI chat API spells them: text and pictures. What cannot be sent to every server is refused.
+    /// The parts, as the OpenAI chat API spells them: text and images. Parts that not every server accepts are rejected.
     fn read(self) -> Result<Vec<Content>, String> {
         let parts = match self {
             ChatContent::Text(text) => return Ok(vec![Content::Text(text)]),

@@ -18,7 +18,7 @@ pub struct PromptSpec {
     pub shared_prefix_tokens: u32,
 }
 
-/// Makes prompts out of words.
+/// Generates prompts from words.
 #[derive(Debug)]
 pub(super) struct Synthetic {
     spec: PromptSpec,

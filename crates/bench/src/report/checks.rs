@@ -47,7 +47,7 @@ pub(super) fn goodput(phases: &[PhaseResult]) -> Option<Table> {
     })
 }
 
-/// How the demands on the result came out; `None` without any.
+/// Outcomes of the assertions; `None` without any.
 pub(super) fn assertions(record: &Record) -> Option<Table> {
     let rows = record.assertions.iter().map(|outcome| {
         vec![

@@ -18,7 +18,7 @@ const LATE_AFTER: Span = Span::from_millis(1);
 
 impl TargetRun<'_> {
     /// Measures one load level and adds its result to the record.
-    pub(super) fn phase(
+    pub(super) fn measure_phase(
         &mut self,
         number: usize,
         spec: &PhaseSpec,
@@ -34,7 +34,7 @@ impl TargetRun<'_> {
         self.next_prompt = prompts.iter().max().map_or(self.next_prompt, |last| last + 1);
         let mut rows = output.take_rows();
         history::set_requested_tokens(&mut rows, &prompts, &job.bodies.prompts);
-        self.spend(&rows);
+        self.record_spending(&rows);
         let server = page.and_then(|page| self.scraper.as_mut()?.report_since(&page, &rows));
         let client_error = match &self.host {
             Some(host) => {
@@ -45,14 +45,14 @@ impl TargetRun<'_> {
             None => self.calibrator.error_at(&rows, spec, job.workers, self.stop, calibrating),
         };
         let conditions = conditions(self.config, &self.endpoint, Some(spec));
-        let mut result = self.result(spec, &conditions, &output, client_error, &mut rows);
+        let mut result = self.phase_result(spec, &conditions, &output, client_error, &mut rows);
         // A calibration may coincide with other work on the machine, so a figure is invalid only if two of them agree.
         let by_calibration = |error: &&ClientError| error.client_limited && error.source != ClientErrorSource::Truth;
         if let Some(first) = result.client_error.as_ref().filter(by_calibration)
             && let Some(second) = self.calibrator.error_now(&rows, spec, job.workers, self.stop, calibrating)
         {
             let both = second.combined_with(first);
-            result = self.result(spec, &conditions, &output, Some(both), &mut rows);
+            result = self.phase_result(spec, &conditions, &output, Some(both), &mut rows);
         }
         result.server = server;
         self.record.phases.push(result);
@@ -70,7 +70,7 @@ impl TargetRun<'_> {
         }
     }
 
-    fn result(
+    fn phase_result(
         &self,
         spec: &PhaseSpec,
         conditions: &Conditions,

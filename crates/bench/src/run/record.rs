@@ -7,7 +7,7 @@ use tokrate_meter::{Billed, RequestNumbers, Spending, Status};
 
 impl TargetRun<'_> {
     /// Adds the cost of a phase to the record, if it is known.
-    pub(super) fn spend(&mut self, rows: &[RequestNumbers]) {
+    pub(super) fn record_spending(&mut self, rows: &[RequestNumbers]) {
         let Some(price) = &self.endpoint.price else { return };
         let spending = self.record.spending.get_or_insert_with(Spending::default);
         spending.limit_usd = self.config.max_cost_usd;
@@ -24,7 +24,7 @@ impl TargetRun<'_> {
 
     /// Brings the record up to date: curve, status, warnings.
     pub(super) fn update_record(&mut self) {
-        let broke = self.is_over_budget().then(|| self.cost_reason());
+        let over_budget = self.is_over_budget().then(|| self.cost_reason());
         let record = &mut self.record;
         record.wall_seconds = (self.clock.now() - self.started_at).as_secs_f64();
         record.curve = curve_of(&record.phases, self.config.seed);
@@ -32,7 +32,7 @@ impl TargetRun<'_> {
         let interrupted = record.phases.iter().any(|phase| phase.interrupted);
         let answered = record.phases.iter().any(|phase| phase.counts.answered > 0);
         (record.status, record.reason) = match (interrupted, missing, answered) {
-            _ if broke.is_some() => (Status::Partial, broke),
+            _ if over_budget.is_some() => (Status::Partial, over_budget),
             _ if self.abort_reason.is_some() => {
                 (if answered { Status::Partial } else { Status::Failed }, self.abort_reason.clone())
             }

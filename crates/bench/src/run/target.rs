@@ -2,12 +2,13 @@
 //!
 //! Invariant: a step that fails or panics ends the run of this target only, and what was measured before it stays.
 
-use super::{Observer, Place};
+use super::empty_record::empty_record;
+use super::{Observer, PhasePosition};
 use crate::calibrate::Calibrator;
 use crate::config::{Config, Target};
 use crate::cost_limit::CostLimit;
 use crate::drive::run_phase;
-use crate::endpoint::{Endpoint, conditions};
+use crate::endpoint::Endpoint;
 use crate::forecast::{Forecast, ProbeTiming};
 use crate::plan::Budget;
 use crate::progress::Progress;
@@ -19,7 +20,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 use tokrate_core::Tick;
 use tokrate_host::{Host, HostConfig, RunningHost, TruthLog};
-use tokrate_meter::{ConditionsRow, Record, Status, Tool};
+use tokrate_meter::{Record, Status};
 use tokrate_net::{Clock, Route};
 
 pub(super) struct TargetRun<'a> {
@@ -44,7 +45,7 @@ pub(super) struct TargetRun<'a> {
     /// Why the run was aborted, if it was.
     pub(super) abort_reason: Option<String>,
     /// Duration of the probe request.
-    pub(super) seen: Option<ProbeTiming>,
+    pub(super) probe_timing: Option<ProbeTiming>,
 }
 
 impl<'a> TargetRun<'a> {
@@ -64,26 +65,7 @@ impl<'a> TargetRun<'a> {
             Target::Remote(remote) => (Endpoint::remote(remote, config), None),
         };
         let route = Route::resolve_blocking(&endpoint.base, &endpoint.client, clock)?;
-        let conditions = conditions(config, &endpoint, None);
-        let record = Record {
-            schema: Record::SCHEMA.to_owned(),
-            tool: Tool { name: "tokrate".to_owned(), version: config.version.clone() },
-            kind: "bench".to_owned(),
-            started_at: clock.wall_rfc3339(),
-            wall_seconds: 0.0,
-            status: Status::Partial,
-            reason: Some("the run is not over".to_owned()),
-            conditions: ConditionsRow::from(&conditions),
-            price: endpoint.price.clone(),
-            engine_host: config.target.remote().and_then(|remote| remote.engine_host.clone()),
-            search: None,
-            spending: None,
-            phases: Vec::new(),
-            curve: None,
-            assertions: Vec::new(),
-            warnings: Vec::new(),
-            notes: Vec::new(),
-        };
+        let record = empty_record(config, clock, &endpoint);
         let calibrator = Calibrator::new(config.calibration.clone(), clock, endpoint.http);
         let progress = Arc::new(Progress::default());
         let metrics = config.target.remote().and_then(|remote| remote.server_metrics.clone());
@@ -106,7 +88,7 @@ impl<'a> TargetRun<'a> {
             schedule: Schedule::new(config.phases.clone(), config.schedule_mode.clone(), config.seed),
             reasons: Vec::new(),
             abort_reason: None,
-            seen: None,
+            probe_timing: None,
         })
     }
 
@@ -132,13 +114,13 @@ impl<'a> TargetRun<'a> {
     }
 
     /// Probes the endpoint and reports the forecast.
-    pub(super) fn begin(&mut self, target: usize, observer: &mut dyn Observer) -> Result<(), BenchError> {
+    pub(super) fn prepare(&mut self, target: usize, observer: &mut dyn Observer) -> Result<(), BenchError> {
         if self.config.probe && self.host.is_none() {
             observer.probing(target);
             self.probe()?;
         }
         if self.abort_reason.is_none() {
-            observer.planned(target, &Forecast::of(self.config, self.seen));
+            observer.planned(target, &Forecast::of(self.config, self.probe_timing));
         }
         Ok(())
     }
@@ -148,11 +130,11 @@ impl<'a> TargetRun<'a> {
         for tries in 1..=probe::MAX_TRIES {
             let job = Arc::new(self.probe_job());
             let rows = run_phase(&job)?.take_rows();
-            self.spend(&rows);
+            self.record_spending(&rows);
             let Some(row) = rows.first().filter(|_| !self.stop.is_set()) else { return Ok(()) };
             match probe::next(row, tries, self.config.limits.wait, self.endpoint.has_key()) {
                 probe::Next::Begin(seen) => {
-                    self.seen = seen;
+                    self.probe_timing = seen;
                     return Ok(());
                 }
                 probe::Next::Again(wait) => self.stop.wait_blocking(wait),
@@ -167,15 +149,15 @@ impl<'a> TargetRun<'a> {
     }
 
     /// Runs the next phase; false if there is none.
-    pub(super) fn turn(&mut self, target: usize, observer: &mut dyn Observer) -> Result<bool, BenchError> {
+    pub(super) fn run_next_phase(&mut self, target: usize, observer: &mut dyn Observer) -> Result<bool, BenchError> {
         if self.stop.is_set() || self.is_over_budget() || self.abort_reason.is_some() {
             return Ok(false);
         }
         let Some(next) = self.next() else { return Ok(false) };
-        let place = Place { target, phase: self.record.phases.len(), of: self.planned() };
+        let place = PhasePosition { target, phase: self.record.phases.len(), of: self.planned() };
         self.reasons.extend(next.reason);
         observer.phase_started(place, &next.spec, &self.progress);
-        let rows = self.phase(place.phase, &next.spec, &mut || observer.calibrating(place))?;
+        let rows = self.measure_phase(place.phase, &next.spec, &mut || observer.calibrating(place))?;
         self.update_record();
         observer.phase_ended(place, &self.record, &rows);
         Ok(true)
@@ -192,7 +174,7 @@ impl<'a> TargetRun<'a> {
     }
 
     /// Limits the cost of requests by a shared budget, if their price is known.
-    pub(super) fn spend_from(&mut self, budget: &Arc<Mutex<Budget>>) {
+    pub(super) fn set_budget(&mut self, budget: &Arc<Mutex<Budget>>) {
         self.cost_limit = self.endpoint.price.clone().map(|price| CostLimit { budget: Arc::clone(budget), price });
     }
 
@@ -201,7 +183,7 @@ impl<'a> TargetRun<'a> {
         self.cost_limit.as_ref().is_some_and(CostLimit::is_exhausted)
     }
 
-    pub(super) fn close(mut self) -> Record {
+    pub(super) fn into_record(mut self) -> Record {
         if let Some(host) = self.host.take() {
             host.stop();
         }

@@ -27,7 +27,7 @@ pub enum Axis {
 pub struct Search {
     /// What is varied.
     pub axis: Axis,
-    /// The share of requests that has to keep every objective, below 1.
+    /// The share of requests that must meet every objective, below 1.
     pub share: f64,
     /// The highest level that is tried.
     pub max_load: f64,

@@ -144,7 +144,7 @@ fn digits(text: &str) -> Option<i64> {
         .flatten()
 }
 
-/// A time of day and the minutes by which it is ahead of UTC.
+/// A time of day and its offset from UTC in minutes.
 fn split_offset(time: &str) -> Option<(&str, i64)> {
     if let Some(time) = time.strip_suffix('Z') {
         return Some((time, 0));

@@ -100,7 +100,7 @@ impl Subject {
         }
     }
 
-    /// The metric that it is about, if it is about one.
+    /// The metric that it refers to, if any.
     pub fn metric(self) -> Option<Metric> {
         match self {
             Subject::Metric(metric) | Subject::Adjusted(metric) => Some(metric),

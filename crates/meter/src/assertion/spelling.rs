@@ -6,7 +6,7 @@ use super::lookup::subject_of;
 use crate::expression::milliseconds_in;
 use crate::metric::Metric;
 
-/// The plain spelling (`ttft_ms.p95`) of a left side that is spelt otherwise; `None` of any other text, the plain spelling too.
+/// The canonical spelling (`ttft_ms.p95`) of a left side; `None` if it is canonical already or not recognised.
 pub(crate) fn canonical_spelling(left: &str) -> Option<String> {
     let lower = left.trim().to_lowercase().replace("p99.9", "p99_9");
     let name = lower.split('.').next().unwrap_or_default();

@@ -395,7 +395,7 @@ impl<'t> Parser<'t> {
     }
 }
 
-/// How long ` 0.6.1` is at the beginning of a text, if it is a version and has no unit.
+/// Length of a leading version such as ` 0.6.1`, unless a unit follows.
 fn version_length(text: &str) -> usize {
     let Some(rest) = text.strip_prefix(' ') else { return 0 };
     let word = &rest[..word_length(rest)];
@@ -405,7 +405,7 @@ fn version_length(text: &str) -> usize {
     if is_version && !has_unit { 1 + word.len() } else { 0 }
 }
 
-/// Whether a unit that is read elsewhere follows.
+/// Whether a unit handled elsewhere follows.
 pub(super) fn has_unit(text: &str) -> bool {
     speed_unit(text).is_some() || per_token_unit(text).is_some() || time_unit(text).is_some()
 }

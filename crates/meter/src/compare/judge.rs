@@ -18,7 +18,7 @@ use tokrate_stats::{
 ///
 /// # Errors
 /// When their conditions differ in more than `options.ignore` names, when they have no level in common, or when a name to be
-/// ignored is none of a condition.
+/// ignored is not a condition.
 pub fn compare(a: &RunSamples, b: &RunSamples, options: &CompareOptions) -> Result<CompareReport, CompareError> {
     let (ignored, refused) = differing_conditions(&a.conditions, &b.conditions, &options.ignore)?;
     if !refused.is_empty() {

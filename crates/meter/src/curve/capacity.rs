@@ -32,7 +32,7 @@ pub enum FigureStatus {
     Found,
     /// It lies between two loads that are far apart; levels between them would narrow it.
     Between,
-    /// Above the highest load that was run, or that was not refused.
+    /// Above the highest measured load that was not rejected.
     Above,
     /// At or below the lowest load that was run.
     Below,
@@ -52,7 +52,7 @@ pub struct LoadFigure {
     pub low: Option<f64>,
     /// Upper end.
     pub high: Option<f64>,
-    /// Why it is not found, for people; empty if it is.
+    /// Why it is not found; empty if it is.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
 }

@@ -52,7 +52,7 @@ impl Measured {
         Measured { value, low: None, high: None }
     }
 
-    /// The standard error that the 95 % interval speaks of, if there is one and it has a width.
+    /// The standard error implied by the 95 % interval, if there is one and it has a width.
     pub fn deviation(&self) -> Option<f64> {
         let width = self.high? - self.low?;
         (width.is_finite() && width > 0.0).then_some(width / (2.0 * 1.959_963_984_540_054))
@@ -93,7 +93,7 @@ pub struct LoadLevel {
 }
 
 impl LoadLevel {
-    /// The share of its requests that failed or were refused.
+    /// The share of its requests that failed or were rejected.
     fn lost_share(&self) -> f64 {
         (self.failures + self.rate_limited) as f64 / self.requests.max(1) as f64
     }
@@ -163,7 +163,7 @@ impl CurveResult {
         CurveResult { axis, levels: degradation(kept), left_out, usl, models, signs, capacity }
     }
 
-    /// The model that is drawn, if any could be fitted.
+    /// The selected model, if any could be fitted.
     pub fn model(&self) -> Option<&ThroughputModel> {
         self.models.iter().find(|fit| fit.chosen).map(|fit| &fit.model)
     }

@@ -25,7 +25,7 @@ pub struct ModelFit {
     pub held_out_error: Option<f64>,
     /// Whether the levels admit it: its error is not clearly above the least, or they are too few to judge it by.
     pub admitted: bool,
-    /// Whether it is the one that is drawn: the simplest of those that are admitted, if all were judged.
+    /// Whether it is the selected model: the simplest admitted one, if all were cross-validated.
     pub chosen: bool,
 }
 
@@ -42,7 +42,7 @@ pub(super) fn choose(kinds: &[ModelKind], observations: &[Observation], noise: O
     });
     let judged: Vec<(ThroughputModel, Option<Vec<f64>>)> = judged.collect();
     let misses = |errors: &[f64]| -> Vec<f64> {
-        // One level that is far out must not decide alone: its logarithm counts, as if errors had Cauchy's distribution.
+        // Robust against a single outlier: the logarithm of the error, as for Cauchy-distributed errors.
         errors.iter().zip(&scale).map(|(e, s)| (e / s).powi(2).ln_1p()).collect()
     };
     let all: Vec<Option<Vec<f64>>> = judged.iter().map(|(_, errors)| errors.as_deref().map(misses)).collect();

@@ -25,7 +25,7 @@ pub enum SignKind {
     MarginalThroughput,
     /// TTFT rises while throughput is flat: requests queue.
     Queueing,
-    /// The provider refuses by rate limit.
+    /// The provider rate-limits.
     RateLimited,
     /// Requests fail.
     Failures,

@@ -12,7 +12,7 @@ use tokrate_stats::{Interval, percentile_interval};
 const RESAMPLES: usize = 400;
 const CONFIDENCE: f64 = 0.95;
 
-/// What became of the fit.
+/// Status of the fit.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -102,7 +102,7 @@ pub struct CurvePoint {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct UslFit {
-    /// What became of it.
+    /// Status.
     pub status: UslStatus,
     /// The parameters.
     pub parameters: Option<UslParameters>,

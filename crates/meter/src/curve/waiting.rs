@@ -73,11 +73,11 @@ fn running(waiting: &[Wait], before: f64) -> LoadFigure {
     let axis = LoadAxis::Concurrency;
     let first = waiting[0].load;
     if first - before <= 1.0 {
-        // Requests are whole: it begins with the one that is more.
+        // Requests are integers, so waiting begins with the next one.
         let (low, high) = (Some(before), Some(first));
         return LoadFigure { status: FigureStatus::Found, load: Some(before), low, high, reason: String::new() };
     }
-    // So many at least run at a level that is called quiet.
+    // Lower bound of the running requests at a level that does not wait.
     let least = before * (1.0 - MAX_QUIET_SHARE);
     let run = |wait: &Wait| wait.share.map(|share| wait.load * (1.0 - share));
     let estimates: Vec<[f64; 3]> = waiting.iter().map(run).collect();

@@ -19,7 +19,7 @@ const BUCKETS: usize = 216;
 #[cfg_attr(test, schemars(with = "Vec<(u16, u32)>"))]
 pub struct GapSketch(Vec<(u16, u32)>);
 
-/// The same while it is filled: of fixed size, without a search.
+/// The histogram under construction: of fixed size, without a search.
 #[derive(Clone, Debug)]
 pub(super) struct GapCounts([u32; BUCKETS]);
 

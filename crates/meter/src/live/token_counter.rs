@@ -1,23 +1,23 @@
 //! Counts the tokens of a stream incrementally, in bounded memory.
 //!
-//! Invariant: counts equal those of each channel's whole text, unless a stretch of [`LONGEST`] bytes has no boundary; such
+//! Invariant: counts equal those of each channel's whole text, unless a stretch of [`MAX_STRETCH_BYTES`] bytes has no boundary; such
 //! a stretch is cut, and the result marked as inexact.
 //!
-//! A boundary is a position at which the pre-tokenizer always starts a new piece, whatever follows: tokens
-//! never cross it, so the texts before and after it can be counted separately. Only boundaries determined
-//! by the characters on both sides are used: before a space not preceded by white space, between a letter or digit and a sign that is
-//! no apostrophe (all ASCII), and before a CJK stop after a CJK letter.
+//! A boundary is a position at which the pre-tokenizer always starts a new piece, whatever follows: tokens never cross it,
+//! so the texts before and after it can be counted separately. Only boundaries determined by the characters on both sides
+//! are used: before a space not preceded by white space, between a letter or digit and an ASCII punctuation mark other
+//! than an apostrophe, and before a CJK stop after a CJK letter.
 
 use tokrate_core::Channel;
 use tokrate_tokens::{Encoding, count, token_ends};
 
-/// So many bytes are gathered before they are counted: enough that counting costs the same for each token as in one go, and
-/// few enough that it needs no working memory.
-const BATCH: usize = 512;
-/// A stretch without a border is cut when it is this long.
-const LONGEST: usize = 16 * 1024;
+/// Bytes buffered before they are counted: enough that the cost per token equals that of one pass, few enough to need no
+/// further memory.
+const BATCH_BYTES: usize = 512;
+/// A stretch without a boundary is cut at this length; bounds the memory of a stream.
+const MAX_STRETCH_BYTES: usize = 16 * 1024;
 
-/// Counts what is pushed.
+/// Counts the tokens of pushed text.
 #[derive(Clone, Debug)]
 pub(super) struct TokenCounter {
     encoding: Encoding,
@@ -46,7 +46,7 @@ struct ChannelCounter {
     tail: Box<str>,
 }
 
-/// What a tally comes to.
+/// The result of a count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct TokenCount {
     pub tokens: u64,
@@ -62,7 +62,7 @@ impl TokenCounter {
             active: Channel::Answer as usize,
             held: String::new(),
             searched: 0,
-            enough: BATCH,
+            enough: BATCH_BYTES,
             channels: Default::default(),
             cut: false,
         }
@@ -79,7 +79,7 @@ impl TokenCounter {
         }
         if self.held.len() + text.len() < self.enough {
             if self.held.capacity() == 0 {
-                self.held.reserve_exact(BATCH);
+                self.held.reserve_exact(BATCH_BYTES);
             }
             self.held.push_str(text);
         } else {
@@ -116,7 +116,7 @@ impl TokenCounter {
         self.active = channel;
         self.held.push_str(&std::mem::take(&mut self.channels[channel].tail));
         self.searched = 0;
-        self.enough = BATCH.max(2 * self.held.len());
+        self.enough = BATCH_BYTES.max(2 * self.held.len());
     }
 
     fn push_in_parts(&mut self, mut text: &str) {
@@ -137,7 +137,7 @@ impl TokenCounter {
     /// Counts the held text up to its last border.
     fn settle(&mut self) {
         let border = match last_boundary(&self.held, self.searched) {
-            None if self.held.len() >= LONGEST => {
+            None if self.held.len() >= MAX_STRETCH_BYTES => {
                 self.cut = true;
                 Some(self.held.len())
             }
@@ -147,12 +147,12 @@ impl TokenCounter {
             let mut held = std::mem::take(&mut self.held);
             self.count(&held[..border]);
             held.drain(..border);
-            held.shrink_to(BATCH);
+            held.shrink_to(BATCH_BYTES);
             self.held = held;
         }
         // The last character may be followed by one that makes a border before it.
         self.searched = self.held.len();
-        self.enough = BATCH.max(2 * self.held.len());
+        self.enough = BATCH_BYTES.max(2 * self.held.len());
     }
 
     /// Counts text of the active channel that begins and ends at borders.
@@ -301,7 +301,7 @@ mod tests {
         let mut token_counter = TokenCounter::new(Encoding::O200kBase);
         for _ in 0..100_000 {
             token_counter.push(Channel::Answer, "=", false);
-            assert!(token_counter.heap() <= LONGEST + 4);
+            assert!(token_counter.heap() <= MAX_STRETCH_BYTES + 4);
         }
         let tallied = token_counter.finish();
         assert!(!tallied.exact);
@@ -323,7 +323,7 @@ mod tests {
             let mut token_counter = TokenCounter::new(Encoding::O200kBase);
             for character in text.repeat(200).chars() {
                 token_counter.push(Channel::Answer, character.encode_utf8(&mut [0; 4]), false);
-                assert!(token_counter.heap() <= BATCH, "{} for {text:?}", token_counter.heap());
+                assert!(token_counter.heap() <= BATCH_BYTES, "{} for {text:?}", token_counter.heap());
             }
             let expected = count(Encoding::O200kBase, &text.repeat(200)) as u64;
             assert_eq!(token_counter.finish(), TokenCount { tokens: expected, of_first_chunk: 0, exact: true });

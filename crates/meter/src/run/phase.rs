@@ -203,8 +203,8 @@ pub fn mark_warmup(rule: Warmup, started_at: Tick, requests: &mut [RequestNumber
 }
 
 impl PhaseResult {
-    /// Sums up a phase; sorts its requests and marks the warm-up on the way ([`mark_warmup`]), and takes from answers that were
-    /// not streamed what only a stream has. Runs the self-consistency gate over the outcome.
+    /// Sums up a phase; sorts its requests and marks the warm-up on the way ([`mark_warmup`]), and clears the streaming
+    /// figures of answers that were not streamed. Checks the result for consistency.
     pub fn of(input: &PhaseInput<'_>, requests: &mut [RequestNumbers]) -> PhaseResult {
         let warmup_end = mark_warmup(input.warmup, input.started_at, requests);
         let streamed = clear_unless_streamed(input, requests);

@@ -90,8 +90,8 @@ impl Rounds<'_> {
         (seconds > 0.0).then(|| tokens / seconds)
     }
 
-    /// Share of the judged requests that keep every objective; `None` where so many lack a metric that the others do not speak for
-    /// all.
+    /// Share of the judged requests that meet every objective; `None` where so many lack a metric that the
+    /// others are not representative.
     pub fn goodput_share(&self) -> Option<f64> {
         let (met, undecided, of) = self.goodput_counts();
         let known = of - undecided;

@@ -2,8 +2,8 @@
 //!
 //! Invariant: the client's figures are never corrected by the server's; where the two disagree, both are shown.
 //!
-//! [`Exposition`] is a page as text, [`Family`] knows whose names mean what, a [`MetricsSnapshot`] is what one page says in our words,
-//! and [`ServerReport`] is the difference between two readings.
+//! [`Exposition`] is a parsed page, [`Family`] maps an engine's metric names to quantities, a [`MetricsSnapshot`] holds the
+//! quantities of one page, and [`ServerReport`] is the difference of two snapshots.
 
 mod exposition;
 mod family;

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use tokrate_bench::forecast::Forecast;
 use tokrate_bench::plan::PhaseSpec;
 use tokrate_bench::report::{self, Samples, Subject};
-use tokrate_bench::{Observer, Place, Progress};
+use tokrate_bench::{Observer, PhasePosition, Progress};
 use tokrate_charts::Section;
 use tokrate_meter::compare::CompareReport;
 use tokrate_meter::run::Load;
@@ -168,7 +168,7 @@ impl<'a> Results<'a> {
         results.scorecard.iter().map(scorecard::section).chain(against).collect()
     }
 
-    fn add(&mut self, place: Place, record: &Record, rows: &[RequestNumbers]) {
+    fn add(&mut self, place: PhasePosition, record: &Record, rows: &[RequestNumbers]) {
         let Some(phase) = record.phases.last() else { return };
         let several = self.targets.len() > 1;
         let target = &mut self.targets[place.target];
@@ -182,7 +182,7 @@ impl<'a> Results<'a> {
         self.write();
     }
 
-    fn label(&self, place: Place) -> String {
+    fn label(&self, place: PhasePosition) -> String {
         let count = format!("{}/{}", place.phase + 1, place.of);
         if self.targets.len() > 1 { format!("{} {count}", self.targets[place.target].name) } else { count }
     }
@@ -204,17 +204,17 @@ impl Observer for Results<'_> {
         }
     }
 
-    fn phase_started(&mut self, place: Place, spec: &PhaseSpec, progress: &Arc<Progress>) {
+    fn phase_started(&mut self, place: PhasePosition, spec: &PhaseSpec, progress: &Arc<Progress>) {
         let label = self.label(place);
         self.display.phase(&label, spec, progress);
     }
 
-    fn calibrating(&mut self, place: Place) {
+    fn calibrating(&mut self, place: PhasePosition) {
         let label = self.label(place);
         self.display.note(&format!("[{label}] measuring the client's own error at this load"));
     }
 
-    fn phase_ended(&mut self, place: Place, record: &Record, rows: &[RequestNumbers]) {
+    fn phase_ended(&mut self, place: PhasePosition, record: &Record, rows: &[RequestNumbers]) {
         self.display.clear();
         self.add(place, record, rows);
     }

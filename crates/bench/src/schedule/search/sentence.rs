@@ -124,7 +124,7 @@ impl SearchSentence<'_> {
         let slos = goodputs().next()?.slos.iter().enumerate().map(|(place, slo)| {
             let kept: u64 =
                 goodputs().filter_map(|seen| seen.slos.get(place)).map(|slo| slo.met + slo.without_metric).sum();
-            // One that failed misses every objective, and none of them is why.
+            // A failed request misses every objective, but not because of any of them.
             (of.saturating_sub(kept + failed + refused), format!("missed {}", slo.slo))
         });
         let causes = slos.chain([(failed, "failed".to_owned()), (refused, "were refused for the rate".to_owned())]);
