@@ -63,8 +63,8 @@ pub(crate) struct DecayingHistogram {
     refresh_in: u32,
 }
 
-/// The cached quantiles are computed again after this many samples: a scan of all buckets for each sample would cost
-/// more than the rest of a decision.
+/// The cached quantiles are computed again after this many samples, so that not every sample pays for a scan of all
+/// buckets.
 const QUANTILE_REFRESH_SAMPLES: u32 = 8;
 
 impl DecayingHistogram {

@@ -126,7 +126,7 @@ fn a_phase_of_faults_loses_nobody() {
     let scenario = Scenario { link, ..Scenario::plain(300).closed(20).with_faults(&faults) };
     let history = run(&scenario);
     assert_eq!(checkers::check(&scenario, &history), Vec::<String>::new());
-    let (_, result) = checkers::sum_up(&scenario, &history);
+    let (_, result) = checkers::summarize(&scenario, &history);
     let counts = result.counts;
     assert_eq!((counts.started, counts.answered + counts.failed + counts.rate_limited), (300, 300));
     assert!(counts.answered > 80 && counts.rate_limited > 30 && result.failures.len() >= 5, "{counts:?}");

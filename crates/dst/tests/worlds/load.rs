@@ -55,7 +55,7 @@ fn arrivals_above_the_limit_are_forfeited_and_counted() {
     let history = hold(&scenario);
     // Nobody ends within the half second that the arrivals take.
     assert_eq!((history.exchanges.len(), history.forfeited), (7, 43));
-    let (_, result) = checkers::sum_up(&scenario, &history);
+    let (_, result) = checkers::summarize(&scenario, &history);
     assert_eq!((result.counts.forfeited, result.adj_e2e.infinite), (43, 50), "forfeited and failed are +infinity");
 }
 
@@ -67,7 +67,7 @@ fn a_closed_loop_keeps_its_concurrency_and_never_exceeds_it() {
         let link = LinkLaw::with_latency(Span::from_micros(700));
         let scenario = Scenario { law, link, ..Scenario::plain(80).closed(concurrency).with_faults(&faults) };
         let history = hold(&scenario);
-        let (_, result) = checkers::sum_up(&scenario, &history);
+        let (_, result) = checkers::summarize(&scenario, &history);
         assert_eq!(result.concurrency.peak, concurrency);
         assert!(history.running_peak <= 4);
     }
@@ -99,7 +99,7 @@ fn an_interrupted_run_cancels_those_in_flight_and_starts_no_more() {
     let stop_at = STARTED_AT + Span::from_millis(900);
     let scenario = Scenario { stop_at: Some(stop_at), ..Scenario::plain(1_000).closed(5) };
     let history = hold(&scenario);
-    let (_, result) = checkers::sum_up(&scenario, &history);
+    let (_, result) = checkers::summarize(&scenario, &history);
     assert_eq!(result.counts.cancelled, 5);
     assert!(history.exchanges.iter().all(|exchange| exchange.trace.timing.ended_at <= stop_at));
 }

@@ -2,7 +2,7 @@
 //! failure; and tokens, dollars and attempts are the engines' own.
 
 use tokrate_core::{FailureKind, Span};
-use tokrate_dst::fleet::{CallEnd, Chooser, FleetHistory, FleetLane, FleetScenario, Workload, run_fleet};
+use tokrate_dst::fleet::{CallEnd, FleetHistory, FleetLane, FleetScenario, LaneSelector, Workload, run_fleet};
 use tokrate_route::{LoserPolicy, Mode, Policy, RaceConfig, RouterConfig};
 use tokrate_sim::{Faults, Law, Persona, Price};
 
@@ -52,7 +52,7 @@ fn scenario(fault: &str, others: f64, mode: Mode, loser: LoserPolicy) -> FleetSc
     FleetScenario {
         race,
         router,
-        ..FleetScenario::of(3, (0..3).map(lane).collect(), workload, Chooser::By(Policy::Fixed))
+        ..FleetScenario::of(3, (0..3).map(lane).collect(), workload, LaneSelector::Router(Policy::Fixed))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use tokrate_bench::plan::Arrivals;
 use tokrate_core::{Channel, Span, Tick};
-use tokrate_dst::{Exchange, LinkLaw, Scenario, Voice, checkers, run};
+use tokrate_dst::{Exchange, LinkLaw, Scenario, TextStyle, checkers, run};
 use tokrate_sim::{Emitted, Law};
 
 /// Due tick and tokens of every text that the engine emitted.
@@ -25,7 +25,7 @@ fn a_lone_stream_is_measured_as_the_law_says() {
         let scenario = Scenario { link: LinkLaw::with_latency(Span::from_nanos(latency)), ..Scenario::plain(5) };
         let history = run(&scenario);
         assert_eq!(checkers::check(&scenario, &history), Vec::<String>::new());
-        let (rows, result) = checkers::sum_up(&scenario, &history);
+        let (rows, result) = checkers::summarize(&scenario, &history);
         assert_eq!(rows.len(), 5);
         for row in &rows {
             // 40 ms and 100 prompt tokens at 20,000 per second, then there and back.
@@ -66,9 +66,9 @@ fn under_load_every_tick_is_the_engines_plus_the_way() {
 }
 
 /// Arrivals that do not depend on the link, so that the engine does the same whatever the link does.
-fn steady(voice: Voice, seed: u64) -> Scenario {
+fn steady(text_style: TextStyle, seed: u64) -> Scenario {
     let law = Law { tokens_per_chunk: 3, gap_jitter: 0.5, reasoning_tokens: 10, ..Law::default() };
-    Scenario { law, voice, seed, ..Scenario::plain(12) }.open(25.0, Arrivals::Poisson, 1_000)
+    Scenario { law, text_style, seed, ..Scenario::plain(12) }.open(25.0, Arrivals::Poisson, 1_000)
 }
 
 #[test]
@@ -82,9 +82,9 @@ fn however_the_bytes_are_cut_and_joined_the_answer_is_the_same_and_only_later() 
         LinkLaw { bytes_per_second: Some(9_000), split: 0.5, ..LinkLaw::ideal() },
         LinkLaw { stall: 0.05, stall_for: ns(900_000_000), split: 0.3, ..LinkLaw::ideal() },
     ];
-    for voice in [Voice::Plain, Voice::Mixed] {
+    for text_style in [TextStyle::Plain, TextStyle::Mixed] {
         for seed in 0..3 {
-            let straight = steady(voice, seed);
+            let straight = steady(text_style, seed);
             let ideal = hold(&straight);
             for link in &links {
                 let exchanges = hold(&Scenario { link: link.clone(), ..straight.clone() });
