@@ -4,7 +4,7 @@ use tokrate_dst::capacity::{Kind, Sweep, Verdict};
 use tokrate_meter::curve::FigureStatus;
 
 #[test]
-fn what_is_said_of_a_small_engine_is_so() {
+fn the_capacity_of_a_small_engine_is_found() {
     // Small ones, one of each kind, so that this ends soon.
     let small = |kind: Kind| {
         let drawn = (0..10_000).map(Sweep::random);

@@ -65,7 +65,7 @@ fn a_seed_gives_one_trace_of_a_gateway() {
 }
 
 #[test]
-fn every_gateway_of_the_kept_seeds_holds_and_every_situation_is_met() {
+fn gateway_worlds_of_fixed_seeds_hold_and_reach_every_situation() {
     let seeds: Vec<u64> = REGRESSION_SEEDS.collect();
     hold(&seeds, GatewaySituation::ALL);
 }

@@ -98,7 +98,7 @@ fn hold(what: &str, history: &FleetHistory, off_most: f64) {
 }
 
 #[test]
-fn whatever_one_lane_does_the_client_sees_one_answer_or_one_failure() {
+fn for_any_behaviour_of_one_lane_the_client_gets_one_answer_or_one_failure() {
     use FailureKind::{ErrorInStream, Stalled, Truncated};
     for (fault, mode) in faults().iter().flat_map(|fault| MODES.map(|mode| (fault, mode))) {
         for loser in LOSERS {
@@ -131,7 +131,7 @@ fn whatever_one_lane_does_the_client_sees_one_answer_or_one_failure() {
 }
 
 #[test]
-fn whatever_all_lanes_do_calls_end_and_accounts_are_square() {
+fn for_any_behaviour_of_all_lanes_calls_end_and_costs_add_up() {
     for (fault, mode) in faults().iter().flat_map(|fault| MODES.map(|mode| (fault, mode))) {
         let history = run_fleet(&scenario(fault, 0.6, mode, LOSERS[0]));
         hold(&format!("{fault} on all lanes, {mode:?}"), &history, off_most(fault));
@@ -139,7 +139,7 @@ fn whatever_all_lanes_do_calls_end_and_accounts_are_square() {
 }
 
 #[test]
-fn losers_that_are_read_to_their_end_cost_what_the_ledger_says_to_the_token() {
+fn drained_losers_cost_exactly_what_the_engine_generated() {
     let mut scenario = scenario("malformed@9", 0.0, Mode::Race { lanes: 3 }, LOSERS[1]);
     scenario.workload.measured = Span::from_secs(60);
     let history = run_fleet(&scenario);

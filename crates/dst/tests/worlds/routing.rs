@@ -14,7 +14,7 @@ fn measure(seed: u64, load: f64, selector: LaneSelector) -> Summary {
 }
 
 #[test]
-fn routing_on_curves_is_a_quarter_below_peak_ewma_and_no_worse_than_an_oracle_that_thinks_of_one_call_only() {
+fn completion_routing_is_a_quarter_below_peak_ewma_and_no_worse_than_a_greedy_oracle() {
     let (mut curves, mut peak, mut oracle) = (0.0, 0.0, 0.0);
     for seed in 1..=3 {
         curves += measure(seed, 0.5, LaneSelector::Router(Policy::Completion)).completion_mean;
@@ -26,7 +26,7 @@ fn routing_on_curves_is_a_quarter_below_peak_ewma_and_no_worse_than_an_oracle_th
 }
 
 #[test]
-fn a_hedge_cuts_the_tail_within_its_budget_and_its_cost_is_the_ledgers() {
+fn hedging_cuts_the_tail_within_budget_at_the_engines_cost() {
     let summary = |mode: Mode| {
         let workload = Workload { calls_per_second: 20.0, ..Workload::default() };
         let mut scenario =

@@ -28,7 +28,7 @@ fn hold(seeds: impl IntoIterator<Item = u64>) -> Situations {
 }
 
 #[test]
-fn every_world_of_the_swarm_holds_and_every_situation_is_met() {
+fn random_worlds_hold_and_reach_every_situation() {
     let met = hold(1..=COUNT);
     assert_eq!(met.missing(), Vec::<Situation>::new(), "never met in {COUNT} seeds");
 }

@@ -18,7 +18,7 @@ fn hold(scenario: &Scenario) -> Vec<Exchange> {
 }
 
 #[test]
-fn a_lone_stream_is_measured_as_the_law_says() {
+fn a_single_stream_is_measured_as_the_law_predicts() {
     let law = Law::default();
     let gap = law.gap(1, 1).as_nanos();
     for latency in [0, 1, 250_000, 37_000_001] {
@@ -40,7 +40,7 @@ fn a_lone_stream_is_measured_as_the_law_says() {
 }
 
 #[test]
-fn under_load_every_tick_is_the_engines_plus_the_way() {
+fn under_load_every_tick_is_the_engine_tick_plus_latency() {
     for (latency, seed) in [(0, 3), (1_234_567, 4), (80_000_000, 5)] {
         let law = Law { slots: 5, gap_jitter: 0.4, ttft_jitter: 0.3, reasoning_tokens: 7, ..Law::default() };
         let link = LinkLaw::with_latency(Span::from_nanos(latency));
@@ -72,7 +72,7 @@ fn steady(text_style: TextStyle, seed: u64) -> Scenario {
 }
 
 #[test]
-fn however_the_bytes_are_cut_and_joined_the_answer_is_the_same_and_only_later() {
+fn splitting_and_joining_bytes_changes_only_the_times() {
     let ns = Span::from_nanos;
     let links = [
         LinkLaw { split: 0.9, ..LinkLaw::ideal() },
