@@ -224,7 +224,7 @@ mod tests {
         assert!(histogram.quantiles(0.1, 0.9).expect("full").0 > 3_600.0);
         assert!((histogram.weight(at(600)) - 101.0).abs() < 0.1, "{}", histogram.weight(at(600)));
         assert!((histogram.weight(at(660)) - 50.5).abs() < 0.1);
-        // So long after that the scale is begun anew.
+        // So much later, the weights are rescaled.
         histogram.add(at(6_000), 8.0, 1.0);
         assert!((histogram.weight(at(6_000)) - 1.0).abs() < 1e-3);
         assert!(DecayingHistogram::new(0, MINUTE).quantiles(0.5, 0.9).is_none());

@@ -58,12 +58,12 @@ fn scenario(fault: &str, others: f64, mode: Mode, loser: LoserPolicy) -> FleetSc
 
 /// How far the reckoned cost may be off the ledger. What a provider reports is believed, even more than it sends: that is what
 /// it bills.
-fn off_most(fault: &str) -> f64 {
+fn max_deviation(fault: &str) -> f64 {
     if ["usage_inflated", "hidden_reasoning"].contains(&fault) { f64::INFINITY } else { 0.01 }
 }
 
 /// What must hold of every history.
-fn hold(what: &str, history: &FleetHistory, off_most: f64) {
+fn hold(what: &str, history: &FleetHistory, max_deviation: f64) {
     assert!(history.calls.len() > 10, "{what}: {} calls", history.calls.len());
     assert_eq!(history.in_flight_at_end, 0, "{what}: attempts that nobody finished");
     let attempts: usize = history.calls.iter().map(|call| call.attempts.len()).sum();
@@ -94,7 +94,7 @@ fn hold(what: &str, history: &FleetHistory, off_most: f64) {
     let usd: f64 = history.calls.iter().flat_map(|call| &call.attempts).map(|attempt| attempt.usd).sum();
     let ledger: f64 = history.ledgers.iter().map(|ledger| ledger.usd).sum();
     let off = (usd / ledger.max(1e-12) - 1.0).abs();
-    assert!(off < off_most || ledger == 0.0 && usd == 0.0, "{what}: {usd} of {ledger} USD");
+    assert!(off < max_deviation || ledger == 0.0 && usd == 0.0, "{what}: {usd} of {ledger} USD");
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn for_any_behaviour_of_one_lane_the_client_gets_one_answer_or_one_failure() {
         for loser in LOSERS {
             let what = format!("{fault}, {mode:?}, {loser:?}");
             let history = run_fleet(&scenario(fault, 0.0, mode, loser));
-            hold(&what, &history, off_most(fault));
+            hold(&what, &history, max_deviation(fault));
             let broken = match fault.as_str() {
                 "stall@9" => Some(Stalled),
                 "disconnect@9" | "disconnect@9999" => Some(Truncated),
@@ -134,7 +134,7 @@ fn for_any_behaviour_of_one_lane_the_client_gets_one_answer_or_one_failure() {
 fn for_any_behaviour_of_all_lanes_calls_end_and_costs_add_up() {
     for (fault, mode) in faults().iter().flat_map(|fault| MODES.map(|mode| (fault, mode))) {
         let history = run_fleet(&scenario(fault, 0.6, mode, LOSERS[0]));
-        hold(&format!("{fault} on all lanes, {mode:?}"), &history, off_most(fault));
+        hold(&format!("{fault} on all lanes, {mode:?}"), &history, max_deviation(fault));
     }
 }
 

@@ -120,7 +120,7 @@ fn call_of(outcome: &Outcome) -> Option<&str> {
     outcome.reply.header("x-tokrate-call")
 }
 
-/// A row says that it won if and only if a client was told so.
+/// A row is marked as won if and only if its client was told that lane.
 fn winners_are_those_of_clients(history: &GatewayHistory, wrong: &mut Vec<String>) {
     let mut won: BTreeMap<&str, &str> = BTreeMap::new();
     for row in history.kept.rows.iter().filter(|row| row.won) {
