@@ -1,8 +1,8 @@
-//! Reads the rows of `data/`, checks them and turns them into statics. A row that is not in order fails the build with its
-//! file, its line and what was expected there.
+//! Reads the rows of `data/`, checks them and turns them into statics. An invalid row fails the build with its file, line
+//! and what was expected.
 //!
-//! It refuses to know what the rows mean: that is in `src/rows`, which the crate's tests read too. Invariant: what is built
-//! depends on the files of `data/` alone.
+//! Parsing and checking are in `src/rows`, which the tests use too. Invariant: the result depends only on the files of
+//! `data/`.
 
 #[path = "src/rows/mod.rs"]
 mod rows;

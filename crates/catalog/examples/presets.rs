@@ -1,4 +1,4 @@
-//! Writes the tables of docs/targets.md anew: `cargo run -p tokrate-catalog --example presets -- docs/targets.md`.
+//! Rewrites the tables of docs/targets.md: `cargo run -p tokrate-catalog --example presets -- docs/targets.md`.
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let path = std::env::args().nth(1).ok_or("name the page, such as docs/targets.md")?;

@@ -1,32 +1,31 @@
-//! Looking rows up.
+//! Looks up rows.
 //!
-//! It refuses to guess: what is not there is not found; a suggestion is only a suggestion. Invariant: a price is found for a
-//! model's own name or for that name with a date behind it, never for another model.
+//! Invariant: a price is found for the exact name of a model or for that name followed by a date, never for another model.
 
 use crate::{PRICES, PROVIDERS, Price, Provider};
 
-/// Digits that a date behind a model's name has at least, as in `-20251001` or `-2026-07-09`.
-const DATE_DIGITS: usize = 6;
+/// Minimum number of digits of a date suffix, as in `-20251001` or `-2026-07-09`.
+const MIN_DATE_DIGITS: usize = 6;
 
-/// The row of that name.
+/// The provider of this name.
 pub fn provider(name: &str) -> Option<&'static Provider> {
     PROVIDERS.iter().find(|row| row.name == name)
 }
 
-/// What the provider charges for the model.
+/// The price of a model.
 pub fn price(provider: &str, model: &str) -> Option<&'static Price> {
     let of = |row: &&Price| row.provider == provider;
-    let dated = |row: &&Price| model.strip_prefix(row.model).is_some_and(is_date);
-    PRICES.iter().filter(of).find(|row| row.model == model).or_else(|| PRICES.iter().filter(of).find(dated))
+    let with_date = |row: &&Price| model.strip_prefix(row.model).is_some_and(is_date);
+    PRICES.iter().filter(of).find(|row| row.model == model).or_else(|| PRICES.iter().filter(of).find(with_date))
 }
 
-/// Whether this is all that a date adds to a name.
+/// Whether a suffix of a model name is a date.
 fn is_date(rest: &str) -> bool {
     let digits = rest.bytes().filter(u8::is_ascii_digit).count();
-    rest.starts_with('-') && digits >= DATE_DIGITS && rest.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-')
+    rest.starts_with('-') && digits >= MIN_DATE_DIGITS && rest.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-')
 }
 
-/// Names of rows that are spelt much like `name` or host models of that name, the nearest first; at most three.
+/// Names of rows that are spelled like `name`, or host models of that name, the nearest first; at most three.
 pub fn nearest(name: &str) -> Vec<&'static str> {
     let name = name.to_lowercase();
     let mut found: Vec<(usize, &'static str)> = PROVIDERS
@@ -49,7 +48,7 @@ fn is_family(model: &str, word: &str) -> bool {
     model.to_lowercase().strip_prefix(word).is_some_and(|rest| !word.is_empty() && rest.starts_with(['-', '.', ' ']))
 }
 
-/// Letters to insert, remove or replace between two words, or neighbours to swap (Damerau 1964, optimal string alignment).
+/// Edit distance with transpositions (Damerau 1964, optimal string alignment).
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().take(64).collect(), b.chars().collect());
     let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
@@ -60,11 +59,11 @@ fn distance(a: &str, b: &str) -> usize {
     for i in 1..=a.len() {
         for j in 1..=b.len() {
             let replaced = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
-            let mut least = replaced.min(rows[i - 1][j] + 1).min(rows[i][j - 1] + 1);
+            let mut cost = replaced.min(rows[i - 1][j] + 1).min(rows[i][j - 1] + 1);
             if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                least = least.min(rows[i - 2][j - 2] + 1);
+                cost = cost.min(rows[i - 2][j - 2] + 1);
             }
-            rows[i][j] = least;
+            rows[i][j] = cost;
         }
     }
     rows[a.len()][b.len()]

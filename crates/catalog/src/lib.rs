@@ -1,8 +1,8 @@
 //! Providers, local engines and prices: rows of data, each with its source and date.
 //!
-//! It refuses to know keys, sockets and what a dialect looks like: it only names them.
+//! Keys, sockets and dialects are only named here.
 //!
-//! Architecture Invariant: a row costs no code, and one that is not in order fails the build, not the user.
+//! Architecture Invariant: a new row needs no code, and an invalid row fails the build, not the user.
 
 #![forbid(unsafe_code)]
 
@@ -15,36 +15,36 @@ mod target_name;
 pub use find::{nearest, price, provider};
 pub use target_name::{TargetName, TargetNameError};
 
-/// Who answers: a company's endpoint or an engine on a machine of one's own.
+/// A provider: a hosted service or a local engine.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Provider {
     /// Name on the command line and in records, such as `groq`.
     pub name: &'static str,
-    /// Name for people.
+    /// Display name.
     pub title: &'static str,
-    /// Whose machine it is.
+    /// Hosted or local.
     pub kind: Kind,
-    /// Environment variables that may hold the key; the first that is set counts.
+    /// Environment variables that may hold the key; the first one set is used.
     pub key_env: &'static [&'static str],
-    /// What the `{NAME}`s of bases stand for.
+    /// Variables in base URLs.
     pub variables: &'static [Variable],
-    /// Ports at which a local engine usually listens; the first is that of the bases.
+    /// Default ports of a local engine; the first is that of the base URLs.
     pub usual_ports: &'static [u16],
-    /// What tells a local engine from others; one is enough.
+    /// Requests that identify a local engine; one match is enough.
     pub probes: &'static [Probe],
-    /// How a local engine publishes what it counts.
+    /// Metrics endpoint of a local engine.
     pub metrics: Option<Metrics>,
-    /// How it is spoken with, a dialect an endpoint; the first is the default.
+    /// Endpoints, one per dialect; the first is the default.
     pub endpoints: &'static [Endpoint],
-    /// Where this is written.
+    /// Source of the data.
     pub source: &'static str,
     /// When the row was last checked (YYYY-MM-DD).
     pub date: &'static str,
-    /// What else a user should know; may be empty.
+    /// Further information for users; may be empty.
     pub notes: &'static str,
 }
 
-/// Whose machine a provider is.
+/// Kind of a provider.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// A company's, with a key.
@@ -60,57 +60,57 @@ pub struct Endpoint {
     pub dialect: &'static str,
     /// Base URL to which the dialect's path is appended; may hold `{NAME}`s of environment variables.
     pub base: &'static str,
-    /// Where the key goes.
+    /// How the key is sent.
     pub auth: Auth,
     /// Further headers, name and value.
     pub headers: &'static [(&'static str, &'static str)],
-    /// In what it departs from the dialect.
+    /// Deviations from the dialect.
     pub quirks: Quirks,
 }
 
-/// Where a key goes.
+/// How a key is sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Auth {
     /// `Authorization: Bearer KEY`.
     Bearer,
-    /// A header of this name, with nothing but the key.
+    /// A header with only the key.
     Header(&'static str),
-    /// Nowhere.
+    /// Not at all.
     None,
 }
 
-/// In what an endpoint departs from its dialect.
+/// Deviations of an endpoint from its dialect.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Quirks {
-    /// It wants the output limit as `max_tokens`.
+    /// It expects the output limit as `max_tokens`.
     pub max_tokens_field: bool,
-    /// It refuses `stream_options`, or reports usage without being asked.
+    /// It rejects `stream_options`, or reports usage without being asked.
     pub no_stream_options: bool,
-    /// It knows `ignore_eos`.
+    /// It supports `ignore_eos`.
     pub ignore_eos: bool,
 }
 
-/// A part of a base that the user's environment holds.
+/// A part of a base URL that comes from the environment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Variable {
     /// Name of the environment variable.
     pub name: &'static str,
-    /// What it holds, for a message.
+    /// Its meaning, for messages.
     pub meaning: &'static str,
 }
 
-/// A question (GET) whose answer tells an engine.
+/// A GET request whose response identifies an engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Probe {
     /// Path at the root of the server.
     pub path: &'static str,
-    /// Where in the answer to look.
+    /// Where in the response to look.
     pub at: At,
-    /// The text that must stand there (in a header: at its beginning); `None` is content with anything.
+    /// The expected text (of a header: its beginning); `None` accepts anything.
     pub value: Option<&'static str>,
 }
 
-/// A place in an answer.
+/// A place in a response.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum At {
     /// In its JSON body, as a JSON pointer (RFC 6901).
@@ -119,31 +119,31 @@ pub enum At {
     Header(&'static str),
 }
 
-/// How an engine publishes what it counts.
+/// Metrics endpoint of an engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Metrics {
-    /// Whose names the metrics have.
+    /// Family of metric names.
     pub family: &'static str,
     /// Path at the root of the server.
     pub path: &'static str,
 }
 
-/// What a provider charges for a model.
+/// Price of a model.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Price {
     /// Name of the provider's row.
     pub provider: &'static str,
     /// Model as the provider knows it.
     pub model: &'static str,
-    /// Of a million input tokens (USD).
+    /// Price of a million input tokens (USD).
     pub input_usd_per_million: f64,
-    /// Of a million output tokens (USD).
+    /// Price of a million output tokens (USD).
     pub output_usd_per_million: f64,
-    /// Of a million input tokens that were in the provider's cache (USD), if they have a price of their own.
+    /// Price of a million cached input tokens (USD), if different.
     pub cached_input_usd_per_million: Option<f64>,
     /// Where this is written.
     pub source: &'static str,
-    /// When it was checked there (YYYY-MM-DD).
+    /// When the price was last checked (YYYY-MM-DD).
     pub date: &'static str,
     /// What else a user should know; may be empty.
     pub notes: &'static str,

@@ -1,17 +1,17 @@
-//! The rows as Markdown tables, as docs/targets.md shows them.
+//! Renders the rows as the Markdown tables of docs/targets.md.
 //!
-//! It refuses to touch files; `examples/presets.rs` writes the page anew, and a test holds the page against this. Invariant:
-//! every row is in a table, in the order of the file.
+//! `examples/presets.rs` rewrites the page, and a test compares it. Invariant: every row is in a table, in the order of the
+//! file.
 
 use crate::{Kind, PRICES, PROVIDERS, Provider};
 
-/// What stands before the tables in the page.
+/// Marker before the tables.
 pub const BEGIN: &str =
     "<!-- presets: begin; written by `cargo run -p tokrate-catalog --example presets -- docs/targets.md` -->\n";
-/// What stands behind them.
+/// Marker after the tables.
 pub const END: &str = "<!-- presets: end -->\n";
 
-/// The page with its tables made anew; `None` without the places for them.
+/// The page with updated tables; `None` without the markers.
 pub fn with_presets(page: &str) -> Option<String> {
     let (before, rest) = page.split_once(BEGIN)?;
     let (_, after) = rest.split_once(END)?;

@@ -1,35 +1,34 @@
-//! Targets as they are named: `PROVIDER/MODEL`, `ENGINE@HOST:PORT/MODEL`, looked up in the catalog.
+//! Parses target names: `PROVIDER/MODEL`, `ENGINE@HOST:PORT/MODEL`, looked up in the catalog.
 //!
-//! It does not know keys, headers and the environment. Invariant: what is returned names a row of the catalog, and no error
-//! repeats a URL, which may hold a key.
+//! Invariant: the result names a row of the catalog, and no error repeats a URL, which may contain a key.
 
 use crate::{Kind, Provider, nearest, provider};
 use std::fmt;
 
-/// A target as it was typed, taken apart.
+/// A parsed target.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct TargetName<'a> {
-    /// Who answers.
+    /// The provider.
     pub row: &'static Provider,
-    /// Host and port that replace those of a local engine's base.
+    /// Host and port that replace those of the base URL of a local engine.
     pub at: Option<&'a str>,
     /// The model, if one is named.
     pub model: Option<&'a str>,
 }
 
-/// Why a text names no target, and what to write instead; fits behind "failed to".
+/// Why a text is no target, and what to write instead; completes "failed to".
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TargetNameError(String);
 
 impl<'a> TargetName<'a> {
-    /// Reads `NAME[@HOST:PORT][/MODEL]`; for a local engine `NAME/MODEL@HOST:PORT` too. A model may hold slashes.
+    /// Parses `NAME[@HOST:PORT][/MODEL]`; for a local engine also `NAME/MODEL@HOST:PORT`. A model may contain slashes.
     ///
     /// # Errors
-    /// What is wrong, with the names that are nearest where none is known.
+    /// Describes the mistake, with similar names if the name is unknown.
     pub fn parse(typed: &'a str) -> Result<TargetName<'a>, TargetNameError> {
         if typed.contains("://") {
-            // It may hold a key, so it is not repeated.
-            return refused("read the target: it is a URL; give it as --url URL --model NAME".to_owned());
+            // It may contain a key, so it is not repeated.
+            return error("read the target: it is a URL; give it as --url URL --model NAME".to_owned());
         }
         let (name, model) = match typed.split_once('/') {
             Some((name, model)) => (name, Some(model)),
@@ -39,26 +38,26 @@ impl<'a> TargetName<'a> {
             Some((name, at)) => (name, Some(at)),
             None => (name, None),
         };
-        let Some(row) = provider(name) else { return refused(unknown(typed, name)) };
+        let Some(row) = provider(name) else { return error(unknown(typed, name)) };
         let (model, at) = match model.and_then(|model| model.rsplit_once('@')) {
-            Some((model, behind)) if at.is_none() && row.kind == Kind::Local && is_place(behind) => {
-                (Some(model), Some(behind))
+            Some((model, suffix)) if at.is_none() && row.kind == Kind::Local && is_host_port(suffix) => {
+                (Some(model), Some(suffix))
             }
             _ => (model, at),
         };
         if let Some(at) = at {
             if row.kind != Kind::Local {
-                return refused(format!(
+                return error(format!(
                     "read the target `{typed}`: {} is not an engine of your own; name another address with --url",
                     row.title
                 ));
             }
-            if !is_place(at) {
-                return refused(format!("read the target `{typed}`: `{at}` is not HOST:PORT, such as 127.0.0.1:8000"));
+            if !is_host_port(at) {
+                return error(format!("read the target `{typed}`: `{at}` is not HOST:PORT, such as 127.0.0.1:8000"));
             }
         }
         if model == Some("") {
-            return refused(format!("read the target `{typed}`: it names no model; write {name}/MODEL"));
+            return error(format!("read the target `{typed}`: it names no model; write {name}/MODEL"));
         }
         Ok(TargetName { row, at, model })
     }
@@ -82,8 +81,8 @@ impl fmt::Display for TargetNameError {
 
 impl std::error::Error for TargetNameError {}
 
-fn refused<T>(why: String) -> Result<T, TargetNameError> {
-    Err(TargetNameError(why))
+fn error<T>(message: String) -> Result<T, TargetNameError> {
+    Err(TargetNameError(message))
 }
 
 fn unknown(typed: &str, name: &str) -> String {
@@ -99,7 +98,7 @@ fn unknown(typed: &str, name: &str) -> String {
 }
 
 /// Whether a text is HOST:PORT.
-fn is_place(text: &str) -> bool {
+fn is_host_port(text: &str) -> bool {
     text.rsplit_once(':').is_some_and(|(host, port)| {
         let bracketed = host.starts_with('[') && host.ends_with(']') && host.len() > 2;
         let named = !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_".contains(&byte));
@@ -124,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn an_engine_may_stand_elsewhere() {
+    fn an_engine_may_run_on_another_host() {
         assert_eq!(parsed("vllm@10.0.0.5:8001/a/b"), Ok(("vllm", Some("10.0.0.5:8001"), Some("a/b"))));
         assert_eq!(parsed("vllm/a/b@gpu-1:8001"), Ok(("vllm", Some("gpu-1:8001"), Some("a/b"))));
         assert_eq!(parsed("tgi@[::1]:80/m"), Ok(("tgi", Some("[::1]:80"), Some("m"))));
@@ -132,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_target_is_refused() {
+    fn invalid_targets_are_rejected() {
         for typed in
             ["", "/", "/m", "gorq/m", "groq/", "groq@h:1/m", "vllm@h/m", "vllm@:1/m", "vllm@h:0/m", "http://h/v1"]
         {

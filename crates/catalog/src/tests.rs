@@ -1,4 +1,4 @@
-//! Rows that are in order are found; rows that are not are refused with their place.
+//! Tests of the catalog: valid rows are accepted, invalid ones are rejected with their position.
 
 use crate::rows::{Source, compile};
 use crate::*;
@@ -103,7 +103,7 @@ fn a_bad_provider_is_refused_with_its_line() {
 }
 
 #[test]
-fn a_local_engine_needs_ports_and_probes_and_a_base_on_this_machine() {
+fn a_local_engine_needs_ports_probes_and_a_loopback_base() {
     let local = PROVIDER
         .replace(
             "kind = \"hosted\"",
@@ -118,7 +118,7 @@ fn a_local_engine_needs_ports_and_probes_and_a_base_on_this_machine() {
 }
 
 #[test]
-fn rows_of_one_name_and_a_provider_without_endpoint_are_refused() {
+fn duplicate_names_and_missing_endpoints_are_rejected() {
     let twice = format!("{PROVIDER}{PROVIDER}");
     let found = findings(&twice, "price = []");
     assert_eq!(found, ["providers.toml:15: found \"acme\", expected a name that no other row has"]);
@@ -149,13 +149,13 @@ fn a_bad_price_is_refused_with_its_line() {
 }
 
 #[test]
-fn everything_wrong_is_told_at_once() {
+fn all_findings_are_reported_at_once() {
     let found = findings(&PROVIDER.replace("Acme", "").replace("2026-11-21", "today"), &PRICE.replace("1.0", "-1.0"));
     assert_eq!(found.len(), 3, "{found:?}");
 }
 
 #[test]
-fn the_providers_of_the_promise_are_there() {
+fn the_documented_providers_exist() {
     let hosted = "openai anthropic gemini xai deepseek mistral cerebras sambanova groq together fireworks deepinfra \
                   inception morph openrouter azure";
     let local = "vllm sglang trtllm llama-cpp ollama mlx lm-studio tgi";
@@ -228,7 +228,7 @@ proptest! {
 }
 
 #[test]
-fn the_tables_in_docs_are_those_of_the_rows() {
+fn the_tables_in_docs_are_up_to_date() {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/targets.md");
     let page = std::fs::read_to_string(path).unwrap_or_default();
     let fresh = markdown::with_presets(&page);

@@ -1,7 +1,7 @@
-//! Writes one page with every chart on it, drawn from made-up data: `cargo run --example gallery -- OUT.html`.
+//! Writes a page with every chart, drawn from invented numbers (every title says so): `cargo run --example gallery --
+//! OUT.html`.
 //!
-//! It refuses to pretend: every title says that the numbers are invented. With `--terminal` it prints the curve as a
-//! terminal shows it; with `--svg` the first chart as a file of its own.
+//! With `--terminal` it prints the curve as a terminal plot; with `--svg` it writes the first chart as a stand-alone file.
 
 use std::io::Write as _;
 

@@ -1,7 +1,7 @@
-//! Level bars from zero, with intervals.
+//! Horizontal bar charts with intervals.
 //!
-//! It refuses to know what is compared. Invariant: bars start at zero, on a linear axis, so their lengths are ratios; a
-//! missing value is said in words, never drawn as a bar of no length.
+//! Invariant: bars start at zero on a linear axis, so that their lengths are ratios; a missing value is written as text,
+//! never drawn as a bar of length zero.
 
 use crate::format::{self, MISSING};
 use crate::rows::Rows;
@@ -16,24 +16,24 @@ use crate::text::{shorten, width};
 pub struct Bar {
     /// Its name.
     pub label: String,
-    /// Its value; `None` where there is none.
+    /// Its value; `None` if missing.
     pub value: Option<f64>,
     /// Lower end of its interval.
     pub low: Option<f64>,
     /// Upper end of its interval.
     pub high: Option<f64>,
-    /// A remark, such as why there is no value; empty for none.
+    /// A remark, such as why the value is missing; empty for none.
     pub note: String,
 }
 
-/// Bars under each other.
+/// A bar chart.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct BarChart {
-    /// What it shows.
+    /// Title of the chart.
     pub title: String,
-    /// What there is to see.
+    /// Text alternative, and a summary for the reader.
     pub description: String,
-    /// What the bars measure. Always drawn linear, from zero.
+    /// The value axis, always linear from zero.
     pub axis: Axis,
     /// The bars, top to bottom.
     pub bars: Vec<Bar>,
@@ -73,7 +73,7 @@ impl Chart for BarChart {
         let rows = Rows::draw(sheet, &axis, &self.values(), &names, room);
         let zero = rows.x.at(0.0);
         for (index, bar) in self.bars.iter().enumerate() {
-            let y = rows.middle_of(index);
+            let y = rows.centre_of(index);
             let mut end = zero;
             if let Some(value) = drawable(bar.value) {
                 let to = rows.x.at(value);

@@ -1,8 +1,7 @@
-//! Boxes: five percentiles of a distribution in one row each.
+//! Box plots: five percentiles of a distribution per row.
 //!
-//! It refuses to compute percentiles: they arrive as numbers, with their sample size, from whoever may state them.
-//!
-//! Invariant: the whiskers say which percentiles they are; nothing is called an outlier.
+//! Percentiles are computed by the caller, who knows which ones the sample size allows. Invariant: the key says which
+//! percentiles the whiskers are; nothing is called an outlier.
 
 use crate::format;
 use crate::rows::Rows;
@@ -12,25 +11,25 @@ use crate::svg::{Anchor, Path};
 use crate::table::{Column, Table};
 use crate::text::width;
 
-/// One distribution. The five values must be in rising order to be drawn.
+/// One distribution. It is drawn only if the five values are increasing.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct BoxRow {
     /// Its name.
     pub label: String,
-    /// The five percentiles of [`BoxChart::percentiles`], rising; `None` when there were not enough samples.
+    /// The five [`BoxChart::percentiles`], increasing; `None` if there are not enough samples.
     pub values: Option<[f64; 5]>,
     /// Number of samples.
     pub n: u64,
 }
 
-/// Distributions under each other.
+/// A box plot chart.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BoxChart {
-    /// What it shows.
+    /// Title of the chart.
     pub title: String,
-    /// What there is to see.
+    /// Text alternative, and a summary for the reader.
     pub description: String,
-    /// What is distributed.
+    /// The value axis.
     pub axis: Axis,
     /// Names of the five percentiles: whisker, box, middle, box, whisker.
     pub percentiles: [String; 5],
@@ -52,8 +51,8 @@ impl Default for BoxChart {
 
 impl BoxChart {
     fn drawable(&self, row: &BoxRow) -> Option<[f64; 5]> {
-        let sound = |v: &[f64; 5]| v.iter().all(|v| self.axis.accepts(*v)) && v.windows(2).all(|p| p[0] <= p[1]);
-        row.values.filter(sound)
+        let valid = |v: &[f64; 5]| v.iter().all(|v| self.axis.accepts(*v)) && v.windows(2).all(|p| p[0] <= p[1]);
+        row.values.filter(valid)
     }
 }
 
@@ -81,7 +80,7 @@ impl Chart for BoxChart {
         let names: Vec<&str> = self.rows.iter().map(|r| r.label.as_str()).collect();
         let rows = Rows::draw(sheet, &self.axis, &values, &names, room);
         for (index, values) in drawable.iter().enumerate() {
-            let y = rows.middle_of(index);
+            let y = rows.centre_of(index);
             sheet.svg.text((sheet.right(), y + 4.0), Anchor::End, "faint", &sizes[index]);
             let Some(values) = values else {
                 sheet.svg.text((rows.left + 6.0, y + 4.0), Anchor::Start, "note halo", "not enough samples");
@@ -115,9 +114,9 @@ impl Chart for BoxChart {
             cells.extend(columns.iter().map(|column| column[index].clone()));
             table.rows.push(cells);
         }
-        let unsound = self.rows.iter().filter(|r| r.values.is_some() && self.drawable(r).is_none()).count();
-        if unsound > 0 {
-            table.notes.push(format!("{unsound} not drawn: values are not finite, not rising or not on the axis."));
+        let invalid = self.rows.iter().filter(|r| r.values.is_some() && self.drawable(r).is_none()).count();
+        if invalid > 0 {
+            table.notes.push(format!("{invalid} not drawn: values are not finite, not rising or not on the axis."));
         }
         table
     }

@@ -1,10 +1,8 @@
-//! Distributions of samples: how many are at most so large (the empirical distribution), or how many are about so large
-//! (a histogram, one strip per sample).
+//! Distributions of samples: cumulative (empirical) distributions, or histograms with one strip per sample.
 //!
-//! It refuses to know what was sampled. Failures count as never finished: they keep a curve below 100 %.
-//!
-//! Invariant: a percentile of too few samples is said to be missing, never drawn. The floors are the sample sizes that
-//! state a percentile with 99 % confidence as an upper bound (MLPerf's): p90 64, p95 130, p99 662.
+//! Failures count as infinite: they keep a curve below 100 %. Invariant: a percentile of too small a sample is reported as
+//! missing, never drawn. The minimum sample sizes are those that give a percentile an upper bound with 99 % confidence
+//! (MLPerf): p90 64, p95 130, p99 662.
 
 use crate::format;
 use crate::plot::{Layout, Plot};
@@ -14,48 +12,48 @@ use crate::svg::{Anchor, Path, SHAPES, Svg};
 use crate::table::{Column, Table};
 use crate::text::{shorten, width};
 
-/// Which picture is drawn.
+/// The form of the chart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum DistributionKind {
-    /// Share of all samples that are at most x, one curve per sample.
+    /// Cumulative share of samples, one curve per sample.
     #[default]
     Cumulative,
     /// Counts per range of x, one strip per sample.
     Histogram,
 }
 
-/// A named sample, such as the times of one concurrency level.
+/// A named sample, such as the times at one concurrency.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Sample {
     /// Its name.
     pub name: String,
     /// Its values, in any order.
     pub values: Vec<f64>,
-    /// How many more were tried and failed: they count as infinitely large.
+    /// Failed attempts: they count as infinite.
     pub failed: usize,
 }
 
 /// Distributions of one or more samples.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct DistributionChart {
-    /// What it shows.
+    /// Title of the chart.
     pub title: String,
-    /// What there is to see.
+    /// Text alternative, and a summary for the reader.
     pub description: String,
-    /// What was sampled; logarithmic suits times.
+    /// The value axis; logarithmic suits times.
     pub x: Axis,
-    /// Curves or strips.
+    /// The form of the chart.
     pub kind: DistributionKind,
     /// The samples, in the order of their names.
     pub samples: Vec<Sample>,
 }
 
-/// A percentile, its share and the least sample size at which it is stated.
+/// Name, share and minimum sample size of the percentiles.
 const PERCENTILES: [(&str, f64, usize); 3] = [("p50", 0.50, 6), ("p95", 0.95, 130), ("p99", 0.99, 662)];
-/// Shape of the mark of each percentile (see `Svg::mark`).
+/// Mark shape of each percentile (see `Svg::mark`).
 const PERCENTILE_SHAPES: [usize; 3] = [0, 2, 3];
 
-/// The values of a sample that can be drawn, sorted, and what became of the others.
+/// The drawable values of a sample, sorted, and counts of the others.
 struct Sorted {
     values: Vec<f64>,
     dropped: usize,
@@ -82,8 +80,8 @@ impl Sorted {
         Some(self.values.get(rank - 1).copied().unwrap_or(f64::INFINITY))
     }
 
-    /// The percentiles that may be stated: name, value, shape of its mark.
-    fn stated(&self) -> Vec<(&'static str, f64, usize)> {
+    /// The percentiles with enough samples: name, value, mark shape.
+    fn known_percentiles(&self) -> Vec<(&'static str, f64, usize)> {
         let all = PERCENTILES.iter().zip(PERCENTILE_SHAPES);
         all.filter_map(|((name, share, floor), shape)| Some((*name, self.percentile(*share, *floor)?, shape))).collect()
     }
@@ -112,13 +110,13 @@ impl DistributionChart {
         }
         for (name, _, floor) in PERCENTILES {
             let few: Vec<usize> = sorted.iter().map(Sorted::n).filter(|n| *n > 0 && n < &floor).collect();
-            if let Some(least) = few.iter().min() {
+            if let Some(smallest) = few.iter().min() {
                 let of = if few.len() == sorted.len() {
                     String::new()
                 } else {
                     format!(" for {} of {}", few.len(), sorted.len())
                 };
-                remarks.push(format!("{name}{of}: not enough samples (n = {least}, {floor} needed)."));
+                remarks.push(format!("{name}{of}: not enough samples (n = {smallest}, {floor} needed)."));
             }
         }
         remarks
@@ -157,7 +155,7 @@ impl DistributionChart {
     }
 
     fn draw_percentiles(&self, svg: &mut Svg, plot: &Plot, sample: &Sorted, index: usize) {
-        for (name, value, shape) in sample.stated().into_iter().filter(|(_, value, _)| value.is_finite()) {
+        for (name, value, shape) in sample.known_percentiles().into_iter().filter(|(_, value, _)| value.is_finite()) {
             let share = PERCENTILES.iter().find(|p| p.0 == name).map_or(0.0, |p| p.1);
             let words = format!("{} {name}: {}", self.samples[index].name, self.x.quantity(value));
             let class = format!("c{}", index % SHAPES);
@@ -170,7 +168,7 @@ impl DistributionChart {
         let target = if sheet.is_narrow() { 5 } else { 8 };
         let (left, right) = (sheet.left() + 2.0, sheet.right() - 10.0);
         let x = Mapping::fit(&self.x, &xs, Origin::Near, (left, right), target);
-        // On a phone name and percentiles take a line each.
+        // On a phone, name and percentiles take a line each.
         let words = if sheet.is_narrow() { 2.0 * LINE } else { LINE };
         let step = words + STRIP + 14.0;
         let top = sheet.y;
@@ -191,11 +189,11 @@ impl DistributionChart {
         sheet.svg.text(((left + right) / 2.0, sheet.y - 2.0), Anchor::Middle, "axis", &self.x.caption());
     }
 
-    /// Name, size and percentiles of a strip, ending at height `y`.
+    /// Writes name, sample size and percentiles of a strip, ending at `y`.
     fn draw_words(&self, sheet: &mut Sheet, sample: &Sorted, index: usize, y: f64) {
         let written = |v: f64| if v.is_finite() { self.x.quantity(v) } else { "failed".to_owned() };
         let values: Vec<String> =
-            sample.stated().iter().map(|(name, v, _)| format!("{name} {}", written(*v))).collect();
+            sample.known_percentiles().iter().map(|(name, v, _)| format!("{name} {}", written(*v))).collect();
         let size = format!("n = {}", format::count(sample.n() as u64));
         let name = |room: f64| shorten(&self.samples[index].name, room.max(40.0), TEXT);
         let (left, right) = (sheet.left() + 2.0, sheet.right());
@@ -231,16 +229,16 @@ fn draw_strip(sheet: &mut Sheet, x: &Mapping, sample: &Sorted, (left, right): (f
     for value in &sample.values {
         counts[(((x.at(*value) - left) / step) as usize).min(bins - 1)] += 1;
     }
-    let most = f64::from(counts.iter().copied().max().unwrap_or(0).max(1));
+    let peak = f64::from(counts.iter().copied().max().unwrap_or(0).max(1));
     let mut path = Path::default();
     for (bin, count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
         let (from, to) = (left + step * bin as f64 + 0.5, left + step * (bin + 1) as f64 - 0.5);
-        let top = base - f64::from(*count) / most * (STRIP - 4.0);
+        let top = base - f64::from(*count) / peak * (STRIP - 4.0);
         path.polygon(&[(from, base), (from, top), (to, top), (to, base)]);
     }
     sheet.svg.path(&path, "soft c0");
     sheet.svg.line((left, base), (right, base), "base");
-    for (_, value, shape) in sample.stated().into_iter().filter(|(_, value, _)| value.is_finite()) {
+    for (_, value, shape) in sample.known_percentiles().into_iter().filter(|(_, value, _)| value.is_finite()) {
         sheet.svg.line((x.at(value), base), (x.at(value), base - STRIP + 4.0), "whisker ink");
         sheet.svg.mark((x.at(value), base - STRIP + 4.0), shape, 3.5, "ink", "");
     }
@@ -261,7 +259,7 @@ impl Chart for DistributionChart {
         match kind {
             Some(DistributionKind::Cumulative) => self.draw_cumulative(sheet, &sorted),
             Some(DistributionKind::Histogram) => self.draw_strips(sheet, &sorted),
-            // Axes without data would be invented.
+            // No data, no axes.
             None => {}
         }
         for remark in self.remarks(&sorted) {
@@ -301,7 +299,7 @@ impl Chart for DistributionChart {
     }
 }
 
-/// The staircase of a sample, with steps too small to see left out.
+/// The step function of a sample; steps too small to see are skipped.
 fn steps(sample: &Sorted, plot: &Plot) -> Path {
     let mut path = Path::default();
     let n = sample.n() as f64;
@@ -326,7 +324,7 @@ fn curve_class(index: usize) -> String {
     if tone == 0 { "line c0".to_owned() } else { format!("line c{tone} dash{tone}") }
 }
 
-/// Names written into the plot beside their curves, each at its own height so that none meets another.
+/// Places names in the plot next to their curves, each at its own height so that none overlaps another.
 #[derive(Debug, Default)]
 struct Labels {
     placed: Vec<(f64, f64, f64)>,
@@ -336,10 +334,10 @@ impl Labels {
     fn place(&mut self, svg: &mut Svg, plot: &Plot, all: &[Sorted], (index, name): (usize, &str)) {
         let name = shorten(name, 150.0, TEXT);
         let extent = width(&name, TEXT);
-        // Curves of a family are spread along a diagonal: later ones, usually slower, are named lower down.
-        let wished = 0.80 - 0.62 * (index as f64 + 0.5) / all.len().max(1) as f64;
+        // Curves are usually ordered along a diagonal: later, slower ones are labelled lower down.
+        let preferred = 0.80 - 0.62 * (index as f64 + 0.5) / all.len().max(1) as f64;
         let mut shares: Vec<f64> = (1..19).map(|i| f64::from(i) * 0.05).collect();
-        shares.sort_by(|a, b| (a - wished).abs().total_cmp(&(b - wished).abs()));
+        shares.sort_by(|a, b| (a - preferred).abs().total_cmp(&(b - preferred).abs()));
         let spots = shares
             .iter()
             .filter_map(|share| Some((curve_at(&all[index], plot, *share)?, plot.y.at(share * 100.0) + 4.0)));
@@ -364,7 +362,7 @@ impl Labels {
     }
 }
 
-/// Where the curve of a sample passes a share of all, in pixels; `None` where it never does.
+/// The x pixel at which the curve of a sample reaches a share; `None` if it never does.
 fn curve_at(sample: &Sorted, plot: &Plot, share: f64) -> Option<f64> {
     let rank = ((sample.n() as f64 * share).ceil() as usize).max(1);
     sample.values.get(rank - 1).map(|value| plot.x.at(*value))

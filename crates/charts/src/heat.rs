@@ -1,8 +1,7 @@
-//! A heat map: numbers in a grid of tinted cells.
+//! Heat maps: numbers in a grid of tinted cells.
 //!
-//! It refuses to leave the tint alone to speak: every cell wide enough prints its number, and the table has them all.
-//!
-//! Invariant: a missing value is an empty cell with a dash, never the palest tint.
+//! Colour is never the only information: every cell wide enough prints its number, and the table has them all. Invariant: a
+//! missing value is an empty cell with a dash, never the palest tint.
 
 use crate::format;
 use crate::sheet::{Chart, LINE, Sheet, TEXT};
@@ -10,14 +9,14 @@ use crate::svg::Anchor;
 use crate::table::{Column, Table};
 use crate::text::{shorten, width};
 
-/// Numbers over two lists of names.
+/// A heat map.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct HeatMap {
-    /// What it shows.
+    /// Title of the chart.
     pub title: String,
-    /// What there is to see.
+    /// Text alternative, and a summary for the reader.
     pub description: String,
-    /// What a cell measures, with its unit; the tint runs from zero (or the least value if negative) to the largest.
+    /// What the cells measure. The tint goes from zero (or the lowest value if negative) to the highest.
     pub label: String,
     /// The unit of the cells.
     pub unit: String,

@@ -1,21 +1,21 @@
-//! Words beside points, none written over another.
+//! Places labels next to points without overlap.
 //!
-//! It does not know what they name. Invariant: a label lies inside the plot and apart from all that were written before it.
+//! Invariant: a label lies inside the plot and does not overlap an earlier one.
 
 use crate::plot::Plot;
 use crate::sheet::TEXT;
 use crate::svg::{Anchor, Svg};
 use crate::text::width;
 
-/// The labels of points that have been written, so that none is written over another.
+/// The labels placed so far.
 #[derive(Default)]
 pub(crate) struct Labels {
-    /// Left, right, top and bottom of each.
+    /// Left, right, top and bottom of each label.
     taken: Vec<[f64; 4]>,
 }
 
 impl Labels {
-    /// Writes the label of a point above it, below it or to its sides; one that has no room is left to the table.
+    /// Draws the label of a point above, below or beside it; one without room is only in the table.
     pub(crate) fn draw(&mut self, svg: &mut Svg, plot: &Plot, (x, y): (f64, f64), label: &str) {
         if label.is_empty() {
             return;

@@ -1,16 +1,16 @@
-//! SVG and HTML pieces of a report, each with its table twin, and the same curves for a terminal.
+//! SVG charts, HTML report pages and terminal plots, each chart with a table of the same numbers.
 //!
-//! It refuses to know about requests, streams, files and clocks: plain numbers and words in, one string out. A caller
-//! builds a chart ([`LineChart`], [`DistributionChart`], [`TimelineChart`], [`BarChart`], [`BoxChart`], [`HeatMap`]),
-//! takes its [`Chart::svg`] and [`Chart::table`], or puts it on a [`Page`].
+//! Input is plain numbers and text, output is one string. A caller builds a chart ([`LineChart`], [`DistributionChart`],
+//! [`TimelineChart`], [`BarChart`], [`BoxChart`], [`HeatMap`]), takes its [`Chart::svg`] and [`Chart::table`], or puts it
+//! on a [`Page`].
 //!
-//! Architecture Invariant: everything here is a pure function. The same input gives the same bytes; no input panics;
-//! every output is well-formed; every text from outside is escaped; a page fetches nothing and runs nothing.
+//! Architecture Invariant: everything here is a pure function. The same input gives the same bytes; no input panics; every
+//! output is well-formed; every external text is escaped; a page loads nothing and runs nothing.
 
 mod bars;
 mod boxes;
 mod distribution;
-mod ends;
+mod end_labels;
 pub use tokrate_core::format;
 mod heat;
 mod labels;

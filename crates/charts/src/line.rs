@@ -1,10 +1,8 @@
-//! Lines over an axis: measured points with their intervals, fitted curves with their bands, references, marked places.
+//! Line charts: measured points with intervals, fitted curves with bands, reference lines, marked values.
 //!
-//! It refuses to know what a knee or a comfort band is: marks and bands arrive with their names.
-//!
-//! Invariant: a value that is missing leaves a gap, never a zero; values that cannot be drawn are counted and said.
+//! Invariant: a missing value leaves a gap, never a zero; values that cannot be drawn are counted and reported.
 
-use crate::ends::spread;
+use crate::end_labels::spread;
 use crate::format::{self, MISSING};
 use crate::labels::Labels;
 use crate::plot::{Layout, Plot};
@@ -17,57 +15,56 @@ use crate::text::{shorten, width};
 /// One point of a series.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Point {
-    /// Where on the x-axis.
+    /// Position on the x-axis.
     pub x: f64,
-    /// The value; `None` where there is none, which leaves a gap.
+    /// The value; `None` leaves a gap.
     pub y: Option<f64>,
     /// Lower end of the interval of `y`.
     pub low: Option<f64>,
     /// Upper end of the interval of `y`.
     pub high: Option<f64>,
-    /// What is written beside the point, such as the load that it was measured at; empty for nothing.
+    /// Label next to the point, such as its load; empty for none.
     pub label: String,
 }
 
-/// How a series came about, which decides how it is drawn.
+/// The kind of a series, which determines how it is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum SeriesStyle {
-    /// Measured: a mark at every point, an upright stroke for its interval, a thin line between.
+    /// Measured: marks, intervals as error bars, joined by a thin line.
     #[default]
     Measured,
-    /// A course, over time as a rule: a line without marks and a band for its interval; a point that stands alone is drawn
-    /// as a measured one.
+    /// A time series: a line without marks, with a band for its interval; an isolated point is drawn as a measured one.
     Course,
-    /// Fitted: a line without marks and a band for its interval.
+    /// Fitted: a line without marks, with a band for its interval.
     Fit,
-    /// For comparison: a dashed grey line.
+    /// Reference: a dashed grey line.
     Reference,
 }
 
-/// A named run of points, sorted by `x` when drawn.
+/// A named series of points; sorted by `x` when drawn.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Series {
     /// Its name, printed at the end of its line.
     pub name: String,
     /// Its points.
     pub points: Vec<Point>,
-    /// How it came about.
+    /// Its kind.
     pub style: SeriesStyle,
 }
 
-/// Which way a marked value or band lies.
+/// Orientation of a marked value or band.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// A value of the x-axis: an upright line.
+    /// A value of the x-axis: a vertical line.
     Vertical,
-    /// A value of the y-axis: a level line.
+    /// A value of the y-axis: a horizontal line.
     Horizontal,
 }
 
-/// A marked value, such as the knee, with an interval if it has one.
+/// A marked value, with an interval if it has one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mark {
-    /// Upright at an x, or level at a y.
+    /// Orientation.
     pub direction: Direction,
     /// The value.
     pub at: f64,
@@ -75,7 +72,7 @@ pub struct Mark {
     pub low: Option<f64>,
     /// Upper end of its interval.
     pub high: Option<f64>,
-    /// What is marked, such as "knee at 31 in flight".
+    /// Its label, such as "knee at 31 in flight".
     pub label: String,
 }
 
@@ -92,16 +89,16 @@ pub struct Band {
     pub name: String,
 }
 
-/// A chart of lines.
+/// A line chart.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct LineChart {
-    /// What it shows.
+    /// Title of the chart.
     pub title: String,
-    /// What there is to see.
+    /// Text alternative, and a summary for the reader.
     pub description: String,
-    /// The level axis.
+    /// The x-axis.
     pub x: Axis,
-    /// The upright axis; from zero when linear.
+    /// The y-axis; from zero if linear.
     pub y: Axis,
     /// The lines.
     pub series: Vec<Series>,
@@ -122,8 +119,8 @@ pub(crate) struct Drawable<'a> {
 }
 
 impl LineChart {
-    /// The runs of points of a series that can be drawn, sorted by x and split where a value is missing; and how many
-    /// points had a value that cannot be drawn on these axes.
+    /// The drawable points of a series, sorted by x and split at missing values, and the number of points that cannot
+    /// be drawn on these axes.
     pub(crate) fn runs<'s>(&self, series: &'s Series) -> (Vec<Vec<Drawable<'s>>>, usize) {
         let mut points: Vec<&Point> = series.points.iter().collect();
         points.sort_by(|a, b| a.x.total_cmp(&b.x));
@@ -149,10 +146,10 @@ impl LineChart {
         (runs, dropped)
     }
 
-    /// All values that each axis must hold.
+    /// All values that the axes must cover.
     pub(crate) fn extents(&self) -> (Vec<f64>, Vec<f64>) {
         let (mut xs, mut ys) = (Vec::new(), Vec::new());
-        // Measured places first: what lies between them must not disturb how the axis divides them.
+        // Measured positions first: positions between them must not affect the ticks.
         let mut ordered: Vec<&Series> = self.series.iter().collect();
         ordered.sort_by_key(|s| s.style == SeriesStyle::Fit);
         for series in ordered {
@@ -179,7 +176,7 @@ impl LineChart {
         (xs, ys)
     }
 
-    /// What could not be drawn, in words; empty when everything was.
+    /// Remarks on what could not be drawn.
     pub(crate) fn remarks(&self) -> Vec<String> {
         let dropped: usize = self.series.iter().map(|s| self.runs(s).1).sum();
         let logarithmic = [&self.x, &self.y].iter().any(|axis| axis.scale == crate::scale::Scale::Log);
@@ -195,7 +192,8 @@ impl LineChart {
         remarks
     }
 
-    /// Which colour and shape a series has (see [`colour`] and [`shape`]): a fit shares them with the series before it that is none.
+    /// Index of the colour and shape of a series (see [`colour`] and [`shape`]). A fit shares it with the preceding
+    /// measured series.
     pub(crate) fn tone(&self, index: usize) -> usize {
         let measured = |series: &&Series| matches!(series.style, SeriesStyle::Measured | SeriesStyle::Course);
         let before = self.series[..index].iter().filter(measured).count();
@@ -203,7 +201,7 @@ impl LineChart {
         if shares { before - 1 } else { before }
     }
 
-    /// True when measured points are joined by a line: not when a fitted curve runs through them.
+    /// Whether measured points are joined: not if a fitted curve runs through them.
     pub(crate) fn joins_points(&self) -> bool {
         self.series.iter().all(|s| s.style != SeriesStyle::Fit)
     }
@@ -328,7 +326,7 @@ impl LineChart {
         }
     }
 
-    /// The name of a level band where the lines leave room for it: right, left or centre.
+    /// Draws the name of a horizontal band where no line crosses it: right, left or centre.
     fn draw_band_name(&self, svg: &mut Svg, plot: &Plot, name: &str, baseline: f64) {
         let name = shorten(name, (plot.right - plot.left) * 0.4, 11.5);
         let extent = width(&name, 11.5);
@@ -399,7 +397,7 @@ impl LineChart {
         }
     }
 
-    /// Which upright marks get which row of labels above the plot, counted from the plot upwards.
+    /// Assigns label rows above the plot to vertical marks, counted upwards.
     fn label_rows(&self, sheet: &Sheet, x_of: impl Fn(f64) -> f64) -> Vec<(usize, f64)> {
         let mut rows: Vec<Vec<(f64, f64)>> = Vec::new();
         let mut out = Vec::new();
@@ -437,7 +435,7 @@ impl Chart for LineChart {
         }
         let (xs, ys) = self.extents();
         if self.series.iter().all(|s| self.runs(s).0.is_empty()) {
-            // Axes without data would be invented.
+            // No data, no axes.
             self.remarks().iter().for_each(|remark| sheet.note(remark));
             return;
         }
@@ -446,8 +444,8 @@ impl Chart for LineChart {
         let layout = Layout { x: &self.x, y: &self.y, xs: &xs, ys: &ys, right_room, height };
         let plan = Plot::lay(sheet, &layout);
         let rows = self.label_rows(sheet, |value| plan.x.at(value));
-        if let Some(most) = rows.iter().map(|(_, row)| *row).reduce(f64::max) {
-            sheet.y += (most + 1.0) * LINE + 4.0;
+        if let Some(top_row) = rows.iter().map(|(_, row)| *row).reduce(f64::max) {
+            sheet.y += (top_row + 1.0) * LINE + 4.0;
         }
         let plot = Plot::lay(sheet, &layout);
         self.draw_bands(&mut sheet.svg, &plot);
@@ -548,13 +546,13 @@ fn bounds(values: &[f64]) -> (f64, f64) {
 
 fn mark_label_extent(sheet: &Sheet, label: &str, x: f64) -> (f64, f64) {
     let label = shorten(label, sheet.width() * 0.6, TEXT);
-    // Set in bold, which is broader.
+    // Bold text is wider.
     let extent = width(&label, TEXT) * 1.1;
     let left = (x - extent / 2.0).clamp(sheet.left(), (sheet.right() - extent).max(sheet.left()));
     (left, left + extent)
 }
 
-/// The pixels of a range of values, ordered as the axis runs; `None` when the range lies off the axis.
+/// The pixel range of a range of values; `None` if it lies off the axis.
 fn range_on(mapping: &crate::scale::Mapping, from: f64, to: f64) -> Option<(f64, f64)> {
     let (low, high) = mapping.domain();
     if from.is_nan() || to.is_nan() || from >= to || from >= high || to <= low {
@@ -580,7 +578,7 @@ fn colour(tone: usize) -> String {
     format!("c{}", tone % SHAPES)
 }
 
-/// The shape of the marks of the `tone`-th line: when colours begin anew, shapes have moved on by one.
+/// Mark shape of the `tone`-th line: each round of colours shifts the shapes by one.
 fn shape(tone: usize) -> usize {
     tone + tone / SHAPES
 }

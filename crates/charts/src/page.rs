@@ -1,9 +1,7 @@
-//! A report page: one self-contained HTML file.
+//! A report page: one self-contained HTML file for desktop, phone, dark mode and print.
 //!
-//! It refuses to fetch or run anything: no script, no reference to another file, and a content security policy that
-//! forbids both. It reads on a phone, on a desk, in the dark and on paper.
-//!
-//! Invariant: every chart is followed by its table; every text is escaped; the same page gives the same bytes.
+//! There are no scripts and no external references, and a content security policy forbids both. Invariant: every chart is
+//! followed by its table; every text is escaped; the same page gives the same bytes.
 
 use std::fmt::Write as _;
 
@@ -12,41 +10,41 @@ use crate::svg::STYLE;
 use crate::table::Table;
 use crate::text::{escape, escape_lines};
 
-/// How much a notice matters. Its word is printed, so colour never speaks alone.
+/// Severity of a notice. It is printed as a word, so that colour is not the only information.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Level {
     /// Good news.
     Good,
-    /// To know.
+    /// Information.
     #[default]
     Info,
-    /// Read the numbers with care.
+    /// Interpret the numbers with care.
     Warning,
     /// The numbers must not be used.
     Bad,
 }
 
-/// A statement above all numbers: a verdict or a warning.
+/// A verdict or warning above the numbers.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Notice {
-    /// How much it matters.
+    /// Its severity.
     pub level: Level,
-    /// What it says.
+    /// Its text.
     pub text: String,
 }
 
 /// A headline number.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Figure {
-    /// What it is: never "tok/s" alone, always which speed.
+    /// Its label; for speeds it says which one.
     pub label: String,
     /// The number, formatted.
     pub value: String,
-    /// Its unit; empty when the value carries it.
+    /// Its unit; empty if the value includes it.
     pub unit: String,
     /// Its interval, such as "95 % interval 31.2 to 35.6"; empty for none.
     pub interval: String,
-    /// What else must be known, such as "n = 512"; empty for nothing.
+    /// Further information, such as "n = 512"; empty for none.
     pub note: String,
 }
 
@@ -58,27 +56,27 @@ pub struct Panel {
     table: Table,
 }
 
-/// A piece of a section.
+/// Content of a section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Block {
     /// A chart with its table twin. Made by [`Block::chart`].
     Chart {
         /// Its title, printed as a heading.
         title: String,
-        /// What there is to see, printed below the heading.
+        /// Its description, printed below the heading.
         description: String,
-        /// The picture for desks and paper.
+        /// The wide picture, for desktop and print.
         wide: String,
-        /// The picture for phones.
+        /// The narrow picture, for phones.
         narrow: String,
-        /// The same as a table.
+        /// Its table.
         table: Table,
     },
-    /// Charts of one form side by side. Made by [`Block::multiples`].
+    /// Small multiples side by side. Made by [`Block::multiples`].
     Multiples {
-        /// What they show together.
+        /// Their common title.
         title: String,
-        /// What there is to see.
+        /// Their description.
         description: String,
         /// The charts.
         panels: Vec<Panel>,
@@ -87,7 +85,7 @@ pub enum Block {
     Table(Table),
     /// A paragraph.
     Paragraph(String),
-    /// Terms with what they stand for: conditions, definitions.
+    /// Definitions: conditions, terms.
     DefinitionList(Vec<(String, String)>),
     /// Preformatted text: commands, JSON.
     Code(String),
@@ -105,7 +103,7 @@ impl Block {
         }
     }
 
-    /// The block of charts side by side, each under its own title. Their axes should hold the same values.
+    /// Small multiples, each under its own title. Their axes should cover the same values.
     pub fn multiples(title: impl Into<String>, description: impl Into<String>, charts: &[impl Chart]) -> Block {
         let panel = |chart: &_| Panel::of(chart);
         Block::Multiples {
@@ -145,7 +143,7 @@ fn push_chart(
     out.push_str("<figure>");
     push_heading(out, title, description)?;
     write!(out, r#"<div class="wide">{wide}</div><div class="narrow">{narrow}</div>"#)?;
-    // The heading above names the table already; its caption would say it twice.
+    // The heading already names the table.
     write!(out, "<details><summary>The numbers as a table</summary>{}</details></figure>", table.html())
 }
 
@@ -185,9 +183,9 @@ fn push_multiples(out: &mut String, (title, description): (&str, &str), panels: 
 pub struct Section {
     /// Its heading.
     pub title: String,
-    /// What it is about; empty for nothing.
+    /// Introduction; empty for none.
     pub intro: String,
-    /// Its pieces, in order.
+    /// Its content.
     pub blocks: Vec<Block>,
 }
 
@@ -196,19 +194,19 @@ pub struct Section {
 pub struct Page {
     /// What was measured.
     pub title: String,
-    /// Where, when, with what.
+    /// Subtitle: where, when, with what.
     pub subtitle: String,
     /// Verdict and warnings, most important first.
     pub notices: Vec<Notice>,
-    /// The few numbers to take home.
+    /// Headline numbers.
     pub headline: Vec<Figure>,
     /// The parts.
     pub sections: Vec<Section>,
-    /// How it was made: version, date.
+    /// Footer: version, date.
     pub footer: String,
 }
 
-/// What the page may do: show its own styles and an empty icon. Nothing else, from nowhere.
+/// Content security policy: only inline styles and the empty icon.
 const POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'";
 

@@ -1,6 +1,6 @@
 //! The plot area: two axes with grid, ticks and captions.
 //!
-//! It refuses to know what is plotted. Invariant: tick labels never overlap and never leave the sheet.
+//! Invariant: tick labels never overlap and never leave the sheet.
 
 use crate::scale::{Axis, Mapping, Origin};
 use crate::sheet::{LINE, Sheet, TEXT};
@@ -18,19 +18,19 @@ pub(crate) struct Plot {
     pub(crate) bottom: f64,
 }
 
-/// What a plot must hold and how large it is.
+/// Data and size of a plot.
 pub(crate) struct Layout<'a> {
     pub(crate) x: &'a Axis,
     pub(crate) y: &'a Axis,
     pub(crate) xs: &'a [f64],
     pub(crate) ys: &'a [f64],
-    /// Room kept at the right for labels of lines.
+    /// Space reserved on the right for line labels.
     pub(crate) right_room: f64,
     pub(crate) height: f64,
 }
 
 impl Plot {
-    /// Lays the plot below what the sheet already holds. Nothing is drawn yet.
+    /// Lays out the plot below the current position. Nothing is drawn yet.
     pub(crate) fn lay(sheet: &Sheet, layout: &Layout<'_>) -> Plot {
         let top = sheet.y + 8.0;
         let bottom = top + layout.height;
@@ -39,7 +39,7 @@ impl Plot {
         let left = sheet.left() + widest + 8.0;
         let right = (sheet.right() - layout.right_room.max(8.0)).max(left + 60.0);
         let target = if sheet.is_narrow() { 5 } else { 8 };
-        // Marks of the first and last value keep clear of the edge.
+        // Keeps the marks of the first and last value off the edge.
         let x = Mapping::fit(layout.x, layout.xs, Origin::Near, (left + 8.0, right - 8.0), target);
         Plot { x, y, left, right, top, bottom }
     }

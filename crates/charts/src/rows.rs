@@ -1,6 +1,6 @@
-//! Rows with names at the left (above, on a phone) and one value axis below: the frame of bars and boxes.
+//! The frame of bar charts and box plots: rows with names on the left (above them on a phone) and one value axis below.
 //!
-//! It refuses to know what a row shows. Invariant: names never run into the plot.
+//! Invariant: names never overlap the plot.
 
 use crate::scale::{Axis, Mapping, Origin};
 use crate::sheet::{LINE, Sheet, TEXT};
@@ -15,13 +15,13 @@ pub(crate) struct Rows {
     pub(crate) right: f64,
     top: f64,
     step: f64,
-    /// Distance from the top of a row to the middle of what it shows.
+    /// Distance from the top of a row to its centre line.
     middle: f64,
     count: usize,
 }
 
 impl Rows {
-    /// Lays out one row per name and draws names, grid and ticks. `room` is kept free at the right for words.
+    /// Lays out one row per name and draws names, grid and ticks. `room` is reserved on the right for text.
     pub(crate) fn draw(sheet: &mut Sheet, axis: &Axis, values: &[f64], names: &[&str], room: f64) -> Rows {
         let above = sheet.is_narrow();
         let limit = if above { sheet.width() } else { sheet.width() * 0.3 };
@@ -35,7 +35,7 @@ impl Rows {
         let rows = Rows { x, left, right, top: sheet.y + 6.0, step, middle, count: names.len() };
         rows.draw_axis(sheet, axis);
         for (index, name) in names.iter().enumerate() {
-            let y = rows.middle_of(index);
+            let y = rows.centre_of(index);
             if above {
                 sheet.svg.text((left, y - 12.0), Anchor::Start, "label halo", name);
             } else {
@@ -45,8 +45,8 @@ impl Rows {
         rows
     }
 
-    /// Height of the middle of row `index`.
-    pub(crate) fn middle_of(&self, index: usize) -> f64 {
+    /// Y coordinate of the centre line of a row.
+    pub(crate) fn centre_of(&self, index: usize) -> f64 {
         self.top + self.step * index as f64 + self.middle
     }
 

@@ -1,10 +1,10 @@
-//! Axes: domains, nice tick marks and the mapping from values to pixels.
+//! Axes: domains, tick positions and the mapping from values to pixels.
 //!
-//! It refuses to know what is drawn. Linear value axes start at zero unless values are negative, because their
-//! lengths are read as ratios; logarithmic axes say so in their label.
+//! Linear value axes start at zero unless values are negative, because lengths are read as ratios; logarithmic axes are
+//! labelled as such.
 //!
-//! Invariant: for every input there is a domain of positive width, at most [`MAX_TICKS`] ticks, all finite, all
-//! inside the domain and strictly increasing; a mapped value is always finite.
+//! Invariant: for every input the domain has a positive width and at most [`MAX_TICKS`] ticks, all finite, inside the
+//! domain and strictly increasing; a mapped value is always finite.
 
 use crate::format;
 
@@ -15,26 +15,26 @@ pub(crate) const SMALLEST: f64 = 1e-200;
 /// No axis has more ticks than this.
 pub(crate) const MAX_TICKS: usize = 24;
 
-/// How values become lengths.
+/// The scale of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Scale {
-    /// Equal steps for equal differences; from zero when no value is negative.
+    /// Linear; from zero if no value is negative.
     #[default]
     Linear,
-    /// Equal steps for equal ratios; values that are not positive cannot be drawn and are counted. Said in the label.
+    /// Logarithmic; non-positive values cannot be drawn and are counted. Stated in the label.
     Log,
 }
 
 /// One axis: what it shows, in which unit, on which scale.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Axis {
-    /// What the axis shows, such as "Output speed of one request".
+    /// Label, such as "Output speed of one request".
     pub label: String,
-    /// The unit, such as "tok/s"; empty for none. With "s" the ticks choose ms, µs and so on by themselves.
+    /// Unit, such as "tok/s"; empty for none. With "s" the ticks choose ms, µs and so on.
     pub unit: String,
     /// Linear or logarithmic.
     pub scale: Scale,
-    /// Values that it holds whatever is drawn, so that charts side by side have the same axis.
+    /// Values that it covers in any case, so that charts side by side have the same axis.
     pub holds: Option<(f64, f64)>,
     /// Values that are labelled in place of round ones: the last always, the others where they fit.
     pub labelled: Vec<f64>,
@@ -57,7 +57,7 @@ impl Axis {
         Axis { labelled: values.into_iter().collect(), ..self }
     }
 
-    /// The same axis with room for all these values.
+    /// Extends the axis to cover these values.
     #[must_use]
     pub fn holding(self, values: impl IntoIterator<Item = f64>) -> Axis {
         let drawable = values.into_iter().filter(|value| self.accepts(*value));
@@ -68,7 +68,7 @@ impl Axis {
         Axis { holds, ..self }
     }
 
-    /// Label, unit and, when it applies, the words "log scale".
+    /// Label, unit and, if it applies, "log scale".
     pub(crate) fn caption(&self) -> String {
         let unit = if self.unit.is_empty() || self.is_time() { String::new() } else { format!(", {}", self.unit) };
         let scale = if self.scale == Scale::Log { " (log scale)" } else { "" };
@@ -96,16 +96,16 @@ impl Axis {
     }
 }
 
-/// Which values an axis must hold beside the data.
+/// Whether an axis must include zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// Lengths are read as ratios: zero is on the axis.
+    /// Lengths are read as ratios: zero is included.
     Zero,
-    /// Positions only: zero is on the axis when it is near.
+    /// Positions only: zero is included if it is near.
     Near,
 }
 
-/// A domain of values laid over a stretch of pixels, with its ticks.
+/// The mapping from a domain of values to pixels, with its ticks.
 #[derive(Clone, Debug)]
 pub(crate) struct Mapping {
     scale: Scale,
@@ -121,10 +121,10 @@ pub(crate) struct Mapping {
 }
 
 impl Mapping {
-    /// Lays an axis that shows all `values` over pixels `from` to `to` with at most about `target` ticks.
+    /// Fits an axis that covers all `values` to the pixels `from` to `to`, with about `target` ticks.
     pub(crate) fn fit(axis: &Axis, values: &[f64], origin: Origin, (from, to): (f64, f64), target: usize) -> Mapping {
-        let held = axis.holds.into_iter().flat_map(|(low, high)| [low, high]);
-        let usable = values.iter().copied().chain(held).filter(|v| axis.accepts(*v));
+        let covered = axis.holds.into_iter().flat_map(|(low, high)| [low, high]);
+        let usable = values.iter().copied().chain(covered).filter(|v| axis.accepts(*v));
         let bounds = usable.fold(None, |found: Option<(f64, f64)>, v| match found {
             None => Some((v, v)),
             Some((low, high)) => Some((low.min(v), high.max(v))),
@@ -168,14 +168,14 @@ impl Mapping {
         self.ticks.iter().copied().zip(self.labels.iter().map(String::as_str))
     }
 
-    /// The labels that fit above each other when each takes `extent` pixels along the axis: every tick where possible,
-    /// else every second, third and so on.
+    /// The labels that fit if each takes `extent` pixels along the axis: every tick if possible, else every second,
+    /// third and so on.
     pub(crate) fn fitting(&self, extent: f64) -> Vec<(f64, &str)> {
         let placed = self.placed(|_| extent, 0.0, (f64::NEG_INFINITY, f64::INFINITY));
         placed.into_iter().map(|tick| (tick.value, tick.label)).collect()
     }
 
-    /// The labels that fit side by side between two edges, `gap` pixels apart, with their middles.
+    /// The labels that fit side by side between two edges, `gap` pixels apart, with their centres.
     pub(crate) fn placed(&self, extent: impl Fn(&str) -> f64, gap: f64, (left, right): (f64, f64)) -> Vec<Tick<'_>> {
         let place = |(value, label): (f64, &'_ str)| {
             let half = extent(label) / 2.0;
@@ -215,12 +215,12 @@ fn own_ticks(axis: &Axis, low: f64, high: f64) -> Vec<f64> {
     own[own.len().saturating_sub(MAX_TICKS)..].to_vec()
 }
 
-/// A tick whose label was given a place.
+/// A tick with a placed label.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tick<'a> {
     pub(crate) value: f64,
     pub(crate) label: &'a str,
-    /// The pixel of the middle of the label, which keeps inside the edges.
+    /// Centre of the label, which stays inside the edges.
     pub(crate) middle: f64,
 }
 
@@ -256,8 +256,7 @@ const TOP_TICK_LEAST: f64 = 0.75;
 fn laid(mut low: f64, mut high: f64, origin: Origin, step: f64) -> (f64, f64, Vec<f64>) {
     let first = (low / step + 1e-9).floor();
     let last = (high / step - 1e-9).ceil();
-    // Values count from the origin of the axis, so their domain ends on ticks unless that wastes room; positions end
-    // where the data ends.
+    // Value axes end on ticks unless that wastes space; position axes end with the data.
     if origin == Origin::Zero {
         low = if low < 0.0 { first * step } else { low };
         high = if last * step - high > (high - low) * 0.15 { high + (high - low) * 0.06 } else { last * step };
@@ -286,7 +285,7 @@ fn log_domain(bounds: Option<(f64, f64)>, values: &[f64], target: usize) -> (f64
     }
     let decades = (high / low).log10();
     if decades < 0.25 {
-        // Too narrow for 1-2-5: evenly spaced values, unevenly placed.
+        // Too narrow for 1-2-5 steps: evenly spaced values instead.
         let (_, _, ticks) = linear_domain(Some((low, high)), Origin::Near, target.min(5));
         let ticks = ticks.into_iter().filter(|t| *t >= low && *t <= high).collect();
         return (low, high, ticks);
@@ -307,7 +306,7 @@ fn log_domain(bounds: Option<(f64, f64)>, values: &[f64], target: usize) -> (f64
     (low, high, strictly_increasing(ticks))
 }
 
-/// Exactly the decimal number `lead`e`power`, as its literal would be read.
+/// The exact `f64` of the decimal literal `lead`e`power`.
 fn power_of_ten(lead: f64, power: i32) -> f64 {
     format!("{lead:.0}e{power}").parse().unwrap_or(lead)
 }
@@ -364,7 +363,7 @@ fn short_seconds(value: f64) -> String {
     format!("{} {unit}", format::plain(scaled))
 }
 
-/// A tick's number with just the decimals that its step needs.
+/// Formats a tick with the decimals that its step needs.
 fn tick_number(value: f64, step: f64, largest: f64) -> String {
     if value == 0.0 {
         return "0".to_owned();

@@ -1,23 +1,21 @@
-//! The sheet a chart is drawn on: a width, a pen and how far down the page it got; and what every chart can do.
+//! The drawing surface of a chart, and the trait that all charts implement.
 //!
-//! It refuses to know what is drawn. Charts are drawn for several widths, because a picture scaled down to a phone has
-//! unreadable words: the wide ones for desks and paper, the narrow one for hands.
-//!
-//! Invariant: what a chart had to leave out is said on its sheet and in its table.
+//! Charts are drawn for several widths, because text in a picture scaled down to a phone is unreadable. Invariant: what a
+//! chart leaves out is stated on its sheet and in its table.
 
 use crate::svg::{Anchor, STYLE, Svg};
 use crate::table::Table;
 use crate::text::{width, wrap};
 
-/// For which width a chart is drawn.
+/// Width of a chart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Size {
-    /// 800 pixels: a desk, a sheet of paper, a README.
+    /// 800 pixels: desktop, print, README.
     #[default]
     Wide,
-    /// 560 pixels: two side by side on a desk.
+    /// 560 pixels: two side by side on a desktop.
     Half,
-    /// 360 pixels: a phone held upright.
+    /// 360 pixels: phone, portrait.
     Narrow,
 }
 
@@ -31,21 +29,21 @@ impl Size {
     }
 }
 
-/// What every chart can do: a picture for two widths, and the same numbers as a table.
+/// A chart: pictures of several widths, and the same numbers as a table.
 pub trait Chart {
-    /// What the chart shows, in one line.
+    /// Title of the chart, one line.
     fn title(&self) -> &str;
 
-    /// What there is to see, for those who cannot see it and for those in a hurry.
+    /// Text alternative, and a summary for the reader.
     fn description(&self) -> &str;
 
     /// The same content as a table.
     fn table(&self) -> Table;
 
-    /// Draws the chart from the sheet's present height downwards.
+    /// Draws the chart from the current position downwards.
     fn draw(&self, sheet: &mut Sheet);
 
-    /// A stand-alone SVG file: title above, colours for light and dark inside.
+    /// A stand-alone SVG file with title and light and dark colours.
     fn svg(&self) -> String {
         let mut sheet = Sheet::new(Size::Wide);
         sheet.margin = 16.0;
@@ -55,7 +53,7 @@ pub trait Chart {
         sheet.finish(self.title(), self.description(), STYLE)
     }
 
-    /// The picture alone for a page that carries the title and the style sheet.
+    /// Only the picture, for a page that has the title and style sheet.
     fn panel(&self, size: Size) -> String {
         let mut sheet = Sheet::new(size);
         self.draw(&mut sheet);
@@ -63,12 +61,12 @@ pub trait Chart {
     }
 }
 
-/// A sheet under the pen.
+/// The drawing surface.
 #[derive(Debug)]
 pub struct Sheet {
     pub(crate) svg: Svg,
     pub(crate) size: Size,
-    /// How far down the sheet is filled.
+    /// Current position from the top.
     pub(crate) y: f64,
     margin: f64,
 }
@@ -83,17 +81,17 @@ impl Sheet {
         Sheet { svg: Svg::default(), size, y: 0.0, margin: 0.0 }
     }
 
-    /// Left edge of what may be drawn on.
+    /// Left edge of the drawing area.
     pub(crate) fn left(&self) -> f64 {
         self.margin
     }
 
-    /// Right edge of what may be drawn on.
+    /// Right edge of the drawing area.
     pub(crate) fn right(&self) -> f64 {
         self.size.pixels() - self.margin
     }
 
-    /// Pixels from edge to edge.
+    /// Width of the drawing area.
     pub(crate) fn width(&self) -> f64 {
         self.right() - self.left()
     }
@@ -127,7 +125,7 @@ impl Sheet {
         }
     }
 
-    /// A row of marks with their names, wrapped to the width. `draw` puts the sample at its left end (20 pixels wide).
+    /// Draws a legend, wrapped to the width. `draw` draws the sample at its left end (20 pixels wide).
     pub(crate) fn key(&mut self, names: &[String], mut draw: impl FnMut(&mut Svg, usize, (f64, f64))) {
         if names.is_empty() {
             return;

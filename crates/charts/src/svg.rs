@@ -1,18 +1,16 @@
-//! A small SVG writer: elements in, markup out.
+//! A small SVG writer.
 //!
-//! It refuses to know about charts. Colours live in `chart.css` under classes, so that one style sheet serves a
-//! stand-alone picture, a page, dark, light and print.
-//!
-//! Invariant: every opened element is closed, every text escaped and every coordinate finite with two decimals at most.
+//! Colours are CSS classes in `chart.css`, so that one style sheet serves stand-alone files, pages, dark mode and print.
+//! Invariant: every element is closed, every text escaped and every coordinate finite with at most two decimals.
 
 use std::fmt::Write as _;
 
 use crate::text::escape;
 
-/// The style sheet that gives every chart its colours, in light and in dark surroundings: for pages that show panels.
+/// The style sheet of all charts, light and dark: for pages that show panels.
 pub const STYLE: &str = include_str!("chart.css");
 
-/// On which side of its point a text lies.
+/// Horizontal alignment of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Anchor {
     Start,
@@ -44,7 +42,7 @@ impl Svg {
         }
     }
 
-    /// A path stroked with a width that the chart decides.
+    /// Draws a path with the given stroke width.
     pub(crate) fn stroke(&mut self, path: &Path, class: &str, width: f64) {
         if !path.data.is_empty() {
             let width = coordinate(width);
@@ -62,8 +60,8 @@ impl Svg {
         let _ = write!(self.out, r#"<text class="{class}" x="{x}" y="{y}"{anchor}>{}</text>"#, escape(text));
     }
 
-    /// A mark whose shape, not only its colour, tells the series: disc, square, triangle, diamond, cross, ring.
-    /// `words` become its tooltip.
+    /// Draws a mark. The shape identifies the series as well as the colour: disc, square, triangle, diamond, cross,
+    /// ring. `words` is the tooltip.
     pub(crate) fn mark(&mut self, (x, y): (f64, f64), shape: usize, radius: f64, class: &str, words: &str) {
         let path = mark_path((x, y), shape, radius);
         let kind = if shape % SHAPES >= 4 { "open" } else { "mark" };
@@ -75,10 +73,10 @@ impl Svg {
         }
     }
 
-    /// The whole element: `width` and `height` in pixels, with name and description for those who cannot see it.
+    /// The complete element: size in pixels, accessible name and description.
     pub(crate) fn finish(self, name: &str, description: &str, (width, height): (f64, f64), style: &str) -> String {
         let (width, height) = (coordinate(width), coordinate(height));
-        // Inside HTML the namespace is known; a file of its own must name it.
+        // HTML implies the namespace; a stand-alone file must declare it.
         let (namespace, style) = match style {
             "" => ("", String::new()),
             style => (r#" xmlns="http://www.w3.org/2000/svg""#, format!("<style>{style}</style>")),
@@ -103,7 +101,7 @@ impl Svg {
     }
 }
 
-/// Number of different shapes of [`Svg::mark`].
+/// Number of shapes of [`Svg::mark`].
 pub(crate) const SHAPES: usize = 6;
 
 fn mark_path((x, y): (f64, f64), shape: usize, r: f64) -> Path {
@@ -143,7 +141,7 @@ impl Path {
         self.drawing = true;
     }
 
-    /// Lifts the pen: the next point starts anew.
+    /// The next point starts a new segment.
     pub(crate) fn lift(&mut self) {
         self.drawing = false;
     }
@@ -155,7 +153,7 @@ impl Path {
         self.lift();
     }
 
-    /// A level stretch, written short because there may be thousands; nothing when it has no length.
+    /// A horizontal segment in short form, because there may be thousands; nothing if it has no length.
     pub(crate) fn level(&mut self, from: f64, to: f64, y: f64) {
         let tenth = |v: f64| coordinate((v * 10.0).round() / 10.0);
         if to - from >= 0.05 {
@@ -183,7 +181,7 @@ impl Path {
     }
 }
 
-/// A coordinate with two decimals at most; 0 for what is not a number.
+/// A coordinate with at most two decimals; 0 for NaN and infinity.
 pub(crate) fn coordinate(value: f64) -> String {
     let value = if value.is_finite() { (value.clamp(-1e6, 1e6) * 100.0).round() / 100.0 } else { 0.0 };
     let value = if value == 0.0 { 0.0 } else { value };

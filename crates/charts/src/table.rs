@@ -1,14 +1,12 @@
-//! Tables: the twin of every chart, as HTML and as plain text.
+//! Tables as HTML and as plain text, one for every chart.
 //!
-//! It refuses to know what its cells mean: they arrive as finished text.
-//!
-//! Invariant: every row is shown with as many cells as there are columns; missing cells are empty, extra ones dropped.
+//! Invariant: every row has as many cells as there are columns; missing cells are empty, extra ones are dropped.
 
 use std::fmt::Write as _;
 
 use crate::text::{clean, columns, escape};
 
-/// On which side the cells of a column line up.
+/// Alignment of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Align {
     /// Words.
@@ -21,9 +19,9 @@ pub enum Align {
 /// One column of a table.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Column {
-    /// Its head.
+    /// Its heading.
     pub label: String,
-    /// The unit of its cells; empty for none or when cells carry their own.
+    /// Unit of its cells; empty for none or if the cells include it.
     pub unit: String,
     /// Left for words, right for numbers.
     pub align: Align,
@@ -50,12 +48,12 @@ pub struct Table {
     pub columns: Vec<Column>,
     /// The cells, row by row.
     pub rows: Vec<Vec<String>>,
-    /// What must be known to read it: printed below.
+    /// Notes printed below.
     pub notes: Vec<String>,
 }
 
 impl Table {
-    /// The table as HTML. It scrolls sideways inside its own box when it is wider than the page.
+    /// The table as HTML. It scrolls horizontally if it is wider than the page.
     pub fn html(&self) -> String {
         let mut out = String::new();
         let caption = escape(&self.caption);
@@ -90,7 +88,7 @@ impl Table {
         out
     }
 
-    /// The table as plain text: columns padded to align, a rule below the head, notes at the end. No line ends in a blank.
+    /// The table as plain text: aligned columns, a rule below the heading, notes at the end, no trailing spaces.
     pub fn text(&self) -> String {
         let heads: Vec<String> = self.columns.iter().map(head).collect();
         let cell = |row: &Vec<String>, index: usize| row.get(index).map_or_else(String::new, |c| clean(c));

@@ -1,8 +1,7 @@
-//! Curves, bars and sparklines in characters, for a terminal.
+//! Plots, bars and sparklines in characters, for a terminal.
 //!
-//! It refuses to know the terminal: width, height and whether it shows Unicode are arguments; colour is never used.
-//!
-//! Invariant: no line is wider than asked, no line ends in a blank, and without `unicode` every byte is ASCII.
+//! Width, height and Unicode support are arguments; colour is never used. Invariant: no line is wider than requested or
+//! ends in a space, and without `unicode` every byte is ASCII.
 
 use crate::line::{Direction, LineChart, SeriesStyle};
 use crate::scale::{Mapping, Origin};
@@ -12,8 +11,8 @@ use crate::text::{cells, columns, shorten_columns};
 const MARKS: [char; 6] = ['●', '■', '▲', '◆', '×', '○'];
 const ASCII_MARKS: [char; 6] = ['o', '#', '^', '+', 'x', '*'];
 
-/// The chart in at most `width` columns (at least 24 are used) and about `height` lines (at least 8): measured points
-/// as marks, lines as dots, marked values as dotted lines with their labels.
+/// The chart in at most `width` columns (at least 24) and about `height` lines (at least 8): measured points as marks,
+/// lines as dots, marked values as dotted lines with labels.
 pub fn plot(chart: &LineChart, width: usize, height: usize, unicode: bool) -> String {
     let (width, height) = (width.clamp(24, 400), height.clamp(8, 200));
     let mut lines = Vec::new();
@@ -22,7 +21,7 @@ pub fn plot(chart: &LineChart, width: usize, height: usize, unicode: bool) -> St
             lines.push(shorten_columns(text, width, unicode));
         }
     }
-    let labels = upright_labels(chart);
+    let labels = vertical_labels(chart);
     let below = 3 + chart.series.len().min(6) + chart.remarks().len();
     let rows = height.saturating_sub(lines.len() + labels.len() + below).max(5);
     let canvas = Canvas::of(chart, width, rows, unicode);
@@ -36,22 +35,22 @@ pub fn plot(chart: &LineChart, width: usize, height: usize, unicode: bool) -> St
     lines.iter().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
-/// One character per value, from the least to the largest; a missing value is a blank. Zero is the base when no value
-/// is negative, so heights compare.
+/// One character per value; a missing value is a space. The baseline is zero if no value is negative, so that heights
+/// are comparable.
 pub fn sparkline(values: &[Option<f64>], unicode: bool) -> String {
     let levels: &[char] = if unicode {
         &['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█']
     } else {
         &['_', '.', '-', '=', '+', '#']
     };
-    let sound = |v: &Option<f64>| v.filter(|v| v.abs() <= crate::scale::LARGEST);
-    let (low, high) = values.iter().filter_map(sound).fold((0.0f64, 0.0f64), |(l, h), v| (l.min(v), h.max(v)));
+    let drawable = |v: &Option<f64>| v.filter(|v| v.abs() <= crate::scale::LARGEST);
+    let (low, high) = values.iter().filter_map(drawable).fold((0.0f64, 0.0f64), |(l, h), v| (l.min(v), h.max(v)));
     let top = (levels.len() - 1) as f64;
     let level = |v: f64| if high > low { ((v - low) / (high - low) * top).round() as usize } else { 0 };
-    values.iter().map(|v| sound(v).map_or(' ', |v| levels[level(v).min(levels.len() - 1)])).collect()
+    values.iter().map(|v| drawable(v).map_or(' ', |v| levels[level(v).min(levels.len() - 1)])).collect()
 }
 
-/// A level bar of `share` (0 to 1) in `width` columns, padded with blanks to that width.
+/// A horizontal bar of `share` (0 to 1) in `width` columns, padded with spaces.
 pub fn bar(share: f64, width: usize, unicode: bool) -> String {
     let width = width.min(400);
     let share = if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 };
@@ -67,12 +66,12 @@ pub fn bar(share: f64, width: usize, unicode: bool) -> String {
     out
 }
 
-fn upright_labels(chart: &LineChart) -> Vec<(f64, &str)> {
-    let upright = chart.marks.iter().filter(|m| m.direction == Direction::Vertical && chart.x.accepts(m.at));
-    upright.map(|m| (m.at, m.label.as_str())).take(4).collect()
+fn vertical_labels(chart: &LineChart) -> Vec<(f64, &str)> {
+    let vertical = chart.marks.iter().filter(|m| m.direction == Direction::Vertical && chart.x.accepts(m.at));
+    vertical.map(|m| (m.at, m.label.as_str())).take(4).collect()
 }
 
-/// Dots (two by four per character, as Braille has them) under characters.
+/// Braille dots (two by four per character) below characters.
 struct Canvas {
     x: Mapping,
     y: Mapping,
@@ -113,12 +112,12 @@ impl Canvas {
     }
 
     fn draw_marks(&mut self, chart: &LineChart, unicode: bool) {
-        let (upright, level) = if unicode { ('┊', '┈') } else { (':', '-') };
+        let (vertical, level) = if unicode { ('┊', '┈') } else { (':', '-') };
         for mark in &chart.marks {
             match mark.direction {
                 Direction::Vertical if chart.x.accepts(mark.at) => {
                     let column = self.column_of(mark.at);
-                    (0..self.rows).for_each(|row| self.marks[row * self.wide + column] = Some(upright));
+                    (0..self.rows).for_each(|row| self.marks[row * self.wide + column] = Some(vertical));
                 }
                 Direction::Horizontal if chart.y.accepts(mark.at) => {
                     let row = self.row_of(mark.at);
@@ -158,7 +157,7 @@ impl Canvas {
         self.marks[row.min(self.rows - 1) * self.wide + column.min(self.wide - 1)] = Some(mark);
     }
 
-    /// The rows with tick labels at their left.
+    /// The rows with tick labels on the left.
     fn lines(&self, unicode: bool) -> Vec<String> {
         let (axis, tick) = if unicode { ('│', '┤') } else { ('|', '+') };
         let labels: Vec<(usize, &str)> = self.y.fitting(4.0).iter().map(|(v, l)| (self.row_of(*v), *l)).collect();
@@ -174,13 +173,13 @@ impl Canvas {
             .collect()
     }
 
-    /// The characters of a row. A wide character that lost its second column to a mark leaves a blank.
+    /// The characters of a row. A wide character whose second column was overwritten by a mark becomes a space.
     fn row_text(&self, row: usize, unicode: bool) -> String {
         let chars: Vec<char> = (0..self.wide).map(|column| self.cell(row, column, unicode)).collect();
-        let whole = |i: usize| cells(chars[i]) == 2 && chars.get(i + 1) == Some(&TAKEN);
+        let whole = |i: usize| cells(chars[i]) == 2 && chars.get(i + 1) == Some(&WIDE_TAIL);
         let shown = |i: usize| match chars[i] {
-            TAKEN if i > 0 && whole(i - 1) => None,
-            c if cells(c) == 1 && c != TAKEN || whole(i) => Some(c),
+            WIDE_TAIL if i > 0 && whole(i - 1) => None,
+            c if cells(c) == 1 && c != WIDE_TAIL || whole(i) => Some(c),
             _ => Some(' '),
         };
         (0..chars.len()).filter_map(shown).collect()
@@ -207,7 +206,7 @@ impl Canvas {
 
     fn x_axis(&self, chart: &LineChart, unicode: bool) -> Vec<String> {
         let (corner, flat, tick) = if unicode { ('└', '─', '┴') } else { ('+', '-', '+') };
-        // Two dots to a column; labels keep between the axis and the right edge.
+        // Two dots per column; labels stay between the axis and the right edge.
         let edges = (-2.0 * (self.gutter + 2) as f64, 2.0 * self.wide as f64);
         let mut rule = vec![flat; self.wide];
         let mut labels = vec![' '; self.gutter + 2 + self.wide];
@@ -230,12 +229,12 @@ impl Canvas {
     }
 }
 
-/// The second column of a wide character.
-const TAKEN: char = '\0';
+/// Placeholder for the second column of a wide character.
+const WIDE_TAIL: char = '\0';
 
-/// One entry per column that a character takes.
+/// One entry per terminal column of a character.
 fn in_columns(c: char) -> impl Iterator<Item = char> {
-    [c, TAKEN].into_iter().take(cells(c))
+    [c, WIDE_TAIL].into_iter().take(cells(c))
 }
 
 fn ascii_minus(text: &str, unicode: bool) -> String {

@@ -1,12 +1,11 @@
-//! Text that came from users: cleaning, escaping, estimated widths, shortening and wrapping.
+//! Untrusted text: cleaning, escaping, width estimation, shortening and wrapping.
 //!
-//! It refuses to know which font will draw the text: widths are estimates of a broad sans-serif face, on the wide side,
-//! so that labels which do not overlap here do not overlap on the reader's screen.
-//!
-//! Invariant: whatever [`escape`] returns is well-formed XML character data, in text and in quoted attributes alike.
+//! The font of the reader is unknown: widths are conservative estimates for a wide sans-serif face, so that labels that do
+//! not overlap here do not overlap on the screen. Invariant: the result of [`escape`] is well-formed XML character data, in
+//! text and in quoted attributes.
 
-/// `text` without what must never reach a page: control characters and non-characters become U+FFFD, line breaks and
-/// tabs become spaces, and directional overrides (which could reorder their surroundings) are dropped.
+/// Removes what must not reach a page: control and non-characters become U+FFFD, line breaks and tabs become spaces,
+/// and directional overrides (which could reorder adjacent text) are dropped.
 pub(crate) fn clean(text: &str) -> String {
     text.chars().filter(|c| !is_direction_control(*c)).map(cleaned).collect()
 }

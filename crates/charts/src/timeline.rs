@@ -1,12 +1,10 @@
-//! Requests as level bars over the time of a run.
+//! Requests as horizontal bars over the time of a run.
 //!
-//! It refuses to know what a request is: rows with a start, a first text and an end.
+//! A few named rows get a line each; many share lanes, each lane holding one request at a time, so that the height of the
+//! picture is the number in flight.
 //!
-//! A few named rows get a line each; many share lanes, a lane holding one request at a time, so that the height of the
-//! picture is how many were in flight.
-//!
-//! Invariant: when there are too many rows to draw, every k-th is drawn and that is said; failed rows are always drawn
-//! while they fit, and always counted.
+//! Invariant: if there are too many rows, every k-th is drawn and that is stated; failed rows are always drawn as long as
+//! they fit, and always counted.
 
 use std::collections::BTreeSet;
 
@@ -23,20 +21,20 @@ pub enum Outcome {
     /// Completed.
     #[default]
     Good,
-    /// Failed; the kind in words.
+    /// Failed, with the kind of failure.
     Failed(String),
-    /// Ended by the client.
+    /// Cancelled by the client.
     Cancelled,
 }
 
 /// One request. Times are seconds since the run began.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct TimelineRow {
-    /// Its name, shown when there are few rows; empty for none.
+    /// Its name, shown if there are few rows; empty for none.
     pub label: String,
     /// When it was sent (or due).
     pub start: f64,
-    /// When its first text arrived; `None` if none did.
+    /// When its first text arrived; `None` if there was none.
     pub first: Option<f64>,
     /// When it ended.
     pub end: f64,
@@ -47,25 +45,25 @@ pub struct TimelineRow {
 /// Requests over the time of a run.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct TimelineChart {
-    /// What it shows.
+    /// Title of the chart.
     pub title: String,
-    /// What there is to see.
+    /// Text alternative, and a summary for the reader.
     pub description: String,
     /// The requests.
     pub rows: Vec<TimelineRow>,
 }
 
-/// Most rows drawn.
-const MOST_ROWS: usize = 4_000;
-/// Most rows drawn on a line each, with their names.
-const MOST_NAMED: usize = 30;
-/// Most lanes drawn.
-const MOST_LANES: usize = 240;
-/// Most rows listed in the table.
-const MOST_LISTED: usize = 200;
+/// Limit for drawn rows, which bounds the size of the file.
+const MAX_ROWS: usize = 4_000;
+/// Limit for rows with a line and a name each.
+const MAX_NAMED_ROWS: usize = 30;
+/// Limit for lanes: more than a pixel each at a height of 300 pixels.
+const MAX_LANES: usize = 240;
+/// Limit for rows of the table.
+const MAX_TABLE_ROWS: usize = 200;
 
 impl TimelineChart {
-    fn sound(&self) -> Vec<&TimelineRow> {
+    fn valid_rows(&self) -> Vec<&TimelineRow> {
         let axis = Axis::linear("", "s");
         let mut rows: Vec<&TimelineRow> =
             self.rows.iter().filter(|r| axis.accepts(r.start) && axis.accepts(r.end) && r.end >= r.start).collect();
@@ -73,30 +71,30 @@ impl TimelineChart {
         rows
     }
 
-    /// The rows to draw, and what to say about the others.
-    fn chosen<'a>(&self, sound: &[&'a TimelineRow]) -> (Vec<&'a TimelineRow>, Vec<String>) {
+    /// The rows to draw, and remarks on the others.
+    fn select_rows<'a>(&self, valid: &[&'a TimelineRow]) -> (Vec<&'a TimelineRow>, Vec<String>) {
         let mut remarks = Vec::new();
-        let unsound = self.rows.len() - sound.len();
-        if unsound > 0 {
-            remarks.push(format!("{} not drawn: times are not finite or run backwards.", rows_in_words(unsound)));
+        let invalid = self.rows.len() - valid.len();
+        if invalid > 0 {
+            remarks.push(format!("{} not drawn: times are not finite or run backwards.", rows_in_words(invalid)));
         }
-        if sound.is_empty() {
+        if valid.is_empty() {
             remarks.push("No requests to draw.".to_owned());
         }
-        let most = lanes(sound).1;
-        if sound.len() <= MOST_ROWS && most <= MOST_LANES {
-            return (sound.to_vec(), remarks);
+        let peak = lanes(valid).1;
+        if valid.len() <= MAX_ROWS && peak <= MAX_LANES {
+            return (valid.to_vec(), remarks);
         }
-        let stride = sound.len().div_ceil(MOST_ROWS).max(most.div_ceil(MOST_LANES));
-        let failed = sound.iter().filter(|r| is_failed(r)).count();
-        let keep_failed = failed <= MOST_LANES / 2;
-        let kept = |(index, row): &(usize, &&TimelineRow)| index % stride == 0 || (keep_failed && is_failed(row));
-        let rows = sound.iter().enumerate().filter(kept).map(|(_, row)| *row).collect();
+        let stride = valid.len().div_ceil(MAX_ROWS).max(peak.div_ceil(MAX_LANES));
+        let failed = valid.iter().filter(|r| is_failed(r)).count();
+        let keep_failed = failed <= MAX_LANES / 2;
+        let selected = |(index, row): &(usize, &&TimelineRow)| index % stride == 0 || (keep_failed && is_failed(row));
+        let rows = valid.iter().enumerate().filter(selected).map(|(_, row)| *row).collect();
         let also = if keep_failed && failed > 0 { ", and every failed one" } else { "" };
         remarks.push(format!(
             "Every {} of {} requests is drawn{also}.",
             ordinal(stride),
-            format::count(sound.len() as u64)
+            format::count(valid.len() as u64)
         ));
         (rows, remarks)
     }
@@ -145,9 +143,9 @@ impl Chart for TimelineChart {
 
     fn draw(&self, sheet: &mut Sheet) {
         self.draw_key(sheet);
-        let sound = self.sound();
-        let (rows, remarks) = self.chosen(&sound);
-        let named = rows.len() <= MOST_NAMED && rows.iter().any(|r| !r.label.is_empty());
+        let valid = self.valid_rows();
+        let (rows, remarks) = self.select_rows(&valid);
+        let named = rows.len() <= MAX_NAMED_ROWS && rows.iter().any(|r| !r.label.is_empty());
         let (lane_of, lanes) = if named { ((0..rows.len()).collect(), rows.len()) } else { lanes(&rows) };
         let step = if named { 16.0 } else { (300.0 / lanes.max(1) as f64).clamp(1.5, 12.0) };
         let limit = sheet.width() * 0.25;
@@ -169,10 +167,10 @@ impl Chart for TimelineChart {
         sheet.y = bottom + 6.0 + 2.0 * LINE;
         sheet.svg.text(((left + right) / 2.0, sheet.y - 2.0), Anchor::Middle, "axis", &axis.caption());
         if !named && rows.len() > 1 {
-            let most = crate::timeline::lanes(&sound).1;
+            let peak = crate::timeline::lanes(&valid).1;
             sheet.note(&format!(
                 "A lane holds one request at a time. At most {} were in flight.",
-                format::count(most as u64)
+                format::count(peak as u64)
             ));
         }
         for remark in remarks {
@@ -181,9 +179,9 @@ impl Chart for TimelineChart {
     }
 
     fn table(&self) -> Table {
-        let sound = self.sound();
-        let stride = sound.len().div_ceil(MOST_LISTED).max(1);
-        let listed: Vec<&&TimelineRow> = sound.iter().step_by(stride).collect();
+        let valid = self.valid_rows();
+        let stride = valid.len().div_ceil(MAX_TABLE_ROWS).max(1);
+        let listed: Vec<&&TimelineRow> = valid.iter().step_by(stride).collect();
         let seconds = |value: &dyn Fn(&TimelineRow) -> Option<f64>| {
             format::column(&listed.iter().map(|r| value(r)).collect::<Vec<_>>())
         };
@@ -211,13 +209,13 @@ impl Chart for TimelineChart {
             table.notes.push(format!(
                 "Every {} of {} requests is listed.",
                 ordinal(stride),
-                format::count(sound.len() as u64)
+                format::count(valid.len() as u64)
             ));
         }
         for (kind, count) in self.failures() {
             table.notes.push(format!("{kind}: {}.", format::count(count as u64)));
         }
-        table.notes.extend(self.chosen(&sound).1);
+        table.notes.extend(self.select_rows(&valid).1);
         table
     }
 }
@@ -231,7 +229,7 @@ fn draw_time_axis(sheet: &mut Sheet, x: &Mapping, (left, right): (f64, f64), (to
     sheet.svg.line((left, bottom), (right, bottom), "base");
 }
 
-/// The lane of each row and how many lanes there are. Rows must be sorted by start; each takes the first free lane.
+/// The lane of each row and the number of lanes. Rows must be sorted by start; each takes the first free lane.
 fn lanes(rows: &[&TimelineRow]) -> (Vec<usize>, usize) {
     let mut free: BTreeSet<usize> = BTreeSet::new();
     let mut busy: BTreeSet<(u64, usize)> = BTreeSet::new();
@@ -251,7 +249,7 @@ fn lanes(rows: &[&TimelineRow]) -> (Vec<usize>, usize) {
     (lane_of.collect(), count)
 }
 
-/// An integer that orders as the finite number does.
+/// An integer with the same order as the finite number.
 fn ordered(value: f64) -> u64 {
     let bits = (value + 0.0).to_bits();
     if bits >> 63 == 0 { bits | 1 << 63 } else { !bits }
@@ -262,9 +260,9 @@ fn draw_rows(sheet: &mut Sheet, rows: &[&TimelineRow], x: &Mapping, heights: &[f
     for (row, y) in rows.iter().zip(heights) {
         let from = x.at(row.start);
         let end = x.at(row.end).max(from + 0.6);
-        let turn = row.first.filter(|f| f.is_finite()).map_or(end, |f| x.at(f).clamp(from, end));
-        waits.level(from, turn, *y);
-        bars.level(turn, end, *y);
+        let first_x = row.first.filter(|f| f.is_finite()).map_or(end, |f| x.at(f).clamp(from, end));
+        waits.level(from, first_x, *y);
+        bars.level(first_x, end, *y);
     }
     sheet.svg.stroke(&waits, "wait c0", (step * 0.14).max(0.5));
     sheet.svg.stroke(&bars, "text c0", (step * 0.72).max(1.0));

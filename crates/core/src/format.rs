@@ -1,12 +1,11 @@
-//! Numbers as people read them: three to four significant digits, commas between thousands, units where known.
+//! Formats numbers for people: three to four significant digits, thousands separators, units.
 //!
-//! It refuses to know what a number means: the caller's label says which speed "tok/s" is.
-//!
-//! Invariant: every function returns readable text for every `f64`; what is not a number reads "n/a".
+//! Which speed a "tok/s" is, is said by the label of the caller. Invariant: every function returns readable text for every
+//! `f64`; NaN reads "n/a".
 
 use crate::Span;
 
-/// What is printed in place of a number that does not exist. Never 0.
+/// Printed for a missing number. Never 0.
 pub const MISSING: &str = "n/a";
 
 /// Three significant digits below 1,000 (trailing zeros kept, so precision shows), four above, commas between
@@ -32,7 +31,7 @@ pub fn number(value: f64) -> String {
     }
     let places = decimals(size, 3);
     let rounded = rounded_to(value, places);
-    // Rounding may carry into one more digit (9.996 to 10.00): decide anew.
+    // Rounding may carry into another digit (9.996 to 10.00), so the decimals are computed again.
     fixed(rounded, decimals(rounded.abs(), if rounded.abs() >= 1000.0 { 4 } else { 3 }))
 }
 
@@ -53,17 +52,17 @@ pub fn exact(value: f64) -> String {
     if value.is_finite() { trimmed(fixed(value, 3)) } else { missing(value) }
 }
 
-/// A whole number in full, with commas.
+/// An integer with thousands separators.
 pub fn count(value: u64) -> String {
     grouped(&value.to_string())
 }
 
-/// A length of time in the unit that suits it: "312 ms", "1.42 s", "2 min 05 s".
+/// A duration in a suitable unit: "312 ms", "1.42 s", "2 min 05 s".
 pub fn span(value: Span) -> String {
     seconds(value.as_secs_f64())
 }
 
-/// Seconds in the unit that suits them, from nanoseconds to hours. Negative times keep their sign.
+/// Seconds in a suitable unit, from nanoseconds to hours. Negative times keep their sign.
 ///
 /// ```
 /// use tokrate_core::format::seconds;
@@ -135,8 +134,8 @@ pub fn quantity(value: f64, unit: &str) -> String {
     }
 }
 
-/// A column of numbers with the same number of decimals, so that points align: enough for three significant digits of
-/// the typical (median) value. Missing values read "n/a". Whole numbers stay whole.
+/// Formats a column with equal decimals, so that decimal points align: enough for three significant digits of the
+/// median. Missing values read "n/a"; integers stay integers.
 pub fn column(values: &[Option<f64>]) -> Vec<String> {
     let mut sizes: Vec<f64> =
         values.iter().flatten().filter(|v| v.is_finite() && **v != 0.0).map(|v| v.abs()).collect();

@@ -11,7 +11,7 @@ fn main() {
     let verbose = std::env::var_os("VERBOSE").is_some();
     let mut rows: Vec<(Kind, usize, Verdict)> = Vec::new();
     for seed in from..from + engines {
-        let sweep = Sweep::drawn(seed);
+        let sweep = Sweep::random(seed);
         let (truth, curve) = (sweep.truth(), sweep.run());
         let capacity = &curve.capacity;
         let figures =
@@ -19,7 +19,7 @@ fn main() {
         for (place, (figure, truth)) in figures.into_iter().enumerate() {
             let verdict = Sweep::verdict(&curve, figure, truth);
             rows.push((sweep.kind, place, verdict));
-            if verbose && !matches!(verdict, Verdict::Right | Verdict::RightlyNot) {
+            if verbose && !matches!(verdict, Verdict::Right | Verdict::CorrectlyMissing) {
                 let levels: Vec<String> = curve
                     .levels
                     .iter()
@@ -66,10 +66,10 @@ fn main() {
             let counts = [
                 Verdict::Right,
                 Verdict::Wrong,
-                Verdict::Holds,
-                Verdict::Misses,
-                Verdict::RightlyNot,
-                Verdict::WronglyNot,
+                Verdict::Covers,
+                Verdict::Excludes,
+                Verdict::CorrectlyMissing,
+                Verdict::WronglyMissing,
             ]
             .map(count);
             println!(

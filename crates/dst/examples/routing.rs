@@ -4,19 +4,19 @@
 #![allow(clippy::print_stdout)]
 
 use tokrate_core::Span;
-use tokrate_dst::fleet::{Chooser, FleetLane, FleetScenario, Summary, Workload, knee_throughput, run_fleet};
+use tokrate_dst::fleet::{FleetLane, FleetScenario, LaneSelector, Summary, Workload, knee_throughput, run_fleet};
 use tokrate_route::{BudgetConfig, Mode, Policy, RaceConfig};
 
-const POLICIES: [(&str, Chooser); 9] = [
-    ("completion", Chooser::By(Policy::Completion)),
-    ("own completion", Chooser::By(Policy::OwnCompletion)),
-    ("cheapest with TTFT up to 1 s and 40 tok/s", Chooser::By(CHEAPEST)),
-    ("peak-EWMA, power of two", Chooser::By(Policy::PeakEwma)),
-    ("least busy", Chooser::By(Policy::LeastBusy)),
-    ("round robin", Chooser::By(Policy::RoundRobin)),
-    ("lowest latency", Chooser::By(Policy::LowestLatency)),
-    ("oracle", Chooser::Oracle),
-    ("selfless oracle", Chooser::SelflessOracle),
+const POLICIES: [(&str, LaneSelector); 9] = [
+    ("completion", LaneSelector::Router(Policy::Completion)),
+    ("own completion", LaneSelector::Router(Policy::OwnCompletion)),
+    ("cheapest with TTFT up to 1 s and 40 tok/s", LaneSelector::Router(CHEAPEST)),
+    ("peak-EWMA, power of two", LaneSelector::Router(Policy::PeakEwma)),
+    ("least busy", LaneSelector::Router(Policy::LeastBusy)),
+    ("round robin", LaneSelector::Router(Policy::RoundRobin)),
+    ("lowest latency", LaneSelector::Router(Policy::LowestLatency)),
+    ("oracle", LaneSelector::Oracle),
+    ("selfless oracle", LaneSelector::SelflessOracle),
 ];
 
 const CHEAPEST: Policy = Policy::Cheapest { max_ttft: Some(Span::from_secs(1)), min_speed: Some(40.0) };
@@ -24,7 +24,7 @@ const CHEAPEST: Policy = Policy::Cheapest { max_ttft: Some(Span::from_secs(1)), 
 fn main() {
     let seeds: u64 = std::env::args().nth(1).and_then(|seeds| seeds.parse().ok()).unwrap_or(5);
     for load in [0.5, 0.8, 1.0] {
-        table(&format!("drawn fleets, {:.0} % of the knee", load * 100.0), seeds, load, FleetLane::drawn);
+        table(&format!("drawn fleets, {:.0} % of the knee", load * 100.0), seeds, load, FleetLane::random);
     }
     for load in [0.8, 1.0] {
         table(&format!("published fleet, {:.0} % of the knee", load * 100.0), seeds, load, |_| FleetLane::published());
@@ -64,16 +64,16 @@ fn table(title: &str, seeds: u64, load: f64, lanes: impl Fn(u64) -> Vec<FleetLan
         "| policy | mean completion | of peak-EWMA | regret to oracle (min..max) | p99 completion | p99 TTFT | USD per 1,000 calls | failed |"
     );
     println!("|---|---|---|---|---|---|---|---|");
-    let measure = |seed: u64, chooser: Chooser| {
+    let measure = |seed: u64, selector: LaneSelector| {
         let lanes = lanes(seed);
         let workload = Workload::default();
         let calls_per_second = load * knee_throughput(&lanes, &workload);
         let workload = Workload { calls_per_second, ..workload };
-        Summary::of(&run_fleet(&FleetScenario::of(seed, lanes, workload, chooser)))
+        Summary::of(&run_fleet(&FleetScenario::of(seed, lanes, workload, selector)))
     };
     let results: Vec<(&str, Vec<Summary>)> = POLICIES
         .iter()
-        .map(|(name, chooser)| (*name, (1..=seeds).map(|seed| measure(seed, *chooser)).collect()))
+        .map(|(name, selector)| (*name, (1..=seeds).map(|seed| measure(seed, *selector)).collect()))
         .collect();
     let by_name = |wanted: &str| &results.iter().find(|(name, _)| *name == wanted).expect("it was measured").1;
     let (oracle, peak) = (by_name("oracle"), mean(by_name("peak-EWMA, power of two")));
@@ -122,7 +122,7 @@ fn hedges(name: &str, seeds: u64, policy: Policy) {
             let measured = Span::from_secs(600);
             let workload = Workload { calls_per_second: 20.0, measured, ..Workload::default() };
             let lanes = FleetLane::heavy_tailed(seed);
-            let scenario = FleetScenario::of(seed, lanes, workload, Chooser::By(policy));
+            let scenario = FleetScenario::of(seed, lanes, workload, LaneSelector::Router(policy));
             Summary::of(&run_fleet(&FleetScenario { race: race.clone(), budget, ..scenario }))
         };
         let all = mean(&(1..=seeds).map(measure).collect::<Vec<Summary>>());

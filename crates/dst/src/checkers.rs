@@ -1,40 +1,40 @@
-//! What must hold in every world.
+//! Properties that must hold in every world.
 //!
-//! It refuses to know how anything was measured: it works out from the engine's emissions and the bytes that were read what
-//! the numbers have to be. Invariant: a checker never changes what it checks, and says every violation in words.
+//! They compute the expected measurements from the engine's emissions and the bytes that were read, independently of
+//! decoder and meter. Invariant: a checker never changes what it checks, and describes every violation.
 
 mod phase;
 mod plan;
 mod truth;
 
-pub use phase::{input_of, sum_up};
+pub use phase::{input_of, summarize};
 pub use truth::{Expected, expected};
 
 use crate::scenarios::Scenario;
 use crate::world::History;
 use std::fmt::Debug;
 
-/// All that is wrong with a history; nothing, as a rule.
+/// All violations in a history.
 pub fn check(scenario: &Scenario, history: &History) -> Vec<String> {
-    let mut wrong = Violations::default();
-    truth::check(scenario, history, &mut wrong);
-    plan::check(scenario, history, &mut wrong);
-    phase::check(scenario, history, &mut wrong);
-    wrong.0
+    let mut violations = Violations::default();
+    truth::check(scenario, history, &mut violations);
+    plan::check(scenario, history, &mut violations);
+    phase::check(scenario, history, &mut violations);
+    violations.0
 }
 
-/// Violations in words.
+/// Descriptions of violations.
 #[derive(Default)]
 struct Violations(Vec<String>);
 
 impl Violations {
-    fn demand(&mut self, holds: bool, what: impl FnOnce() -> String) {
+    fn expect_that(&mut self, holds: bool, what: impl FnOnce() -> String) {
         if !holds {
             self.0.push(what());
         }
     }
 
-    fn equal<T: PartialEq + Debug>(&mut self, place: &str, what: &str, seen: T, expected: T) {
-        self.demand(seen == expected, || format!("{place}: {what} is {seen:?}, and should be {expected:?}"));
+    fn expect_equal<T: PartialEq + Debug>(&mut self, place: &str, what: &str, seen: T, expected: T) {
+        self.expect_that(seen == expected, || format!("{place}: {what} is {seen:?}, and should be {expected:?}"));
     }
 }

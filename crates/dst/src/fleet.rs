@@ -1,17 +1,17 @@
-//! A fleet of simulated engines behind the decisions of a gateway, in virtual time: which lane a call goes to, what races cost.
+//! A fleet of simulated engines behind the routing decisions of a gateway, in virtual time.
 //!
-//! It refuses to know sockets and dialects: what an engine emits reaches the race as events, after the lane's latency.
-//! Invariant: a [`FleetScenario`] determines the [`FleetHistory`] in every nanosecond; what a call cost is held against what
-//! the engines gave out, not against itself.
+//! Emissions reach the race as events after the latency of the lane; there are no bytes or dialects. Invariant: a
+//! [`FleetScenario`] determines the [`FleetHistory`] to the nanosecond; costs are checked against what the engines
+//! generated.
 
 mod calls;
-mod drawn;
+mod lanes;
 mod oracle;
 mod summary;
 mod world;
 
 pub use calls::{AttemptRecord, CallEnd, CallRecord, LaneLedger};
-pub use drawn::{knee_of, knee_throughput};
+pub use lanes::{knee_of, knee_throughput};
 pub use summary::Summary;
 pub use world::{FleetHistory, run_fleet};
 
@@ -19,25 +19,25 @@ use tokrate_core::Span;
 use tokrate_route::{BudgetConfig, LoserPolicy, Policy, RaceConfig, RouterConfig};
 use tokrate_sim::Persona;
 
-/// A provider and the way to it.
+/// A provider and its network latency.
 #[derive(Clone, PartialEq, Debug)]
 pub struct FleetLane {
-    /// What it is.
+    /// The provider.
     pub persona: Persona,
-    /// Time that everything takes to it, and from it.
+    /// One-way latency.
     pub latency: Span,
-    /// What becomes of attempts that lose.
+    /// What happens to attempts that lose.
     pub loser: LoserPolicy,
 }
 
-/// What is asked.
+/// The load.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Workload {
-    /// Calls a second, as a Poisson process.
+    /// Calls per second, as a Poisson process.
     pub calls_per_second: f64,
-    /// Calls that arrive before this are answered and not counted.
+    /// Calls that arrive before this are served but not measured.
     pub warmup: Span,
-    /// For so long after it calls arrive and are counted.
+    /// Duration of the measured window after the warm-up.
     pub measured: Span,
     /// Mean tokens of prompts, log-normal.
     pub prompt_mean: f64,
@@ -50,7 +50,7 @@ pub struct Workload {
 }
 
 impl Default for Workload {
-    /// Chat: prompts of 800 tokens and answers of 250 on average, both spread widely.
+    /// Chat: prompts of 800 and answers of 250 tokens on average, with high variation.
     fn default() -> Workload {
         Workload {
             calls_per_second: 5.0,
@@ -64,32 +64,31 @@ impl Default for Workload {
     }
 }
 
-/// Who chooses the lane.
+/// Who selects the lane.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Chooser {
-    /// The router, by a policy: it knows what it measured.
-    By(Policy),
-    /// One that knows every engine's law, its present state and the length of the answer to come, and takes what is quickest for
-    /// this call.
+pub enum LaneSelector {
+    /// The router, by a policy, from its own measurements.
+    Router(Policy),
+    /// Perfect knowledge of every engine and of the answer length; minimises the time of this call.
     Oracle,
-    /// The same, but it takes what is quickest for all: what this call adds to the others counts as well.
+    /// The same, but minimises the total time of all calls.
     SelflessOracle,
 }
 
-/// A fleet, its load, and the rules.
+/// A fleet run: lanes, load and settings.
 #[derive(Clone, PartialEq, Debug)]
 pub struct FleetScenario {
-    /// Of everything that is drawn.
+    /// Seed of all randomness.
     pub seed: u64,
     /// The providers.
     pub lanes: Vec<FleetLane>,
     /// The load.
     pub workload: Workload,
     /// Who chooses.
-    pub chooser: Chooser,
-    /// The race of every call.
+    pub selector: LaneSelector,
+    /// Race settings of every call.
     pub race: RaceConfig,
-    /// What extra requests may cost; `None` for no limit.
+    /// Budget for extra requests; `None` for no limit.
     pub budget: Option<BudgetConfig>,
     /// The router's settings.
     pub router: RouterConfig,

@@ -1,8 +1,9 @@
 //! Deterministic simulation tests of the whole measuring path, in virtual nanoseconds.
 //!
-//! It refuses to know sockets, threads and real clocks: a [`world`] joins the machines that carry a number (plan, engine,
-//! encoder, [`link`], decoder, meter) and jumps from one wake-up to the next. Invariant: a [`Scenario`] determines the
-//! [`History`] in every nanosecond, and the [`checkers`] hold it against what the engine emitted, not against itself.
+//! A [`world`] connects the state machines that a measurement passes through (plan, engine, encoder, [`link`], decoder,
+//! meter) and jumps from one wake-up to the next; there are no sockets, threads or real clocks. Invariant: a [`Scenario`]
+//! determines the [`History`] to the nanosecond, and the [`checkers`] compare it with what the engine emitted, not with
+//! itself.
 
 #![forbid(unsafe_code)]
 
@@ -15,11 +16,11 @@ pub mod link;
 pub mod scenarios;
 pub mod seeds;
 pub mod situations;
-pub mod voice;
+pub mod text_style;
 pub mod world;
 
 pub use link::{Link, LinkLaw, Read};
 pub use scenarios::{Limits, Scenario};
 pub use situations::{Situation, Situations};
-pub use voice::Voice;
+pub use text_style::TextStyle;
 pub use world::{Closing, Exchange, History, ReadMark, Written, run};

@@ -1,44 +1,43 @@
-//! One direction of a connection, from server to client: bytes are written at one tick and read at another.
+//! One direction of a connection, from server to client, with latency, jitter, splits and resets.
 //!
-//! It refuses to know what the bytes mean. Invariant: bytes come out in the order in which they went in, never earlier than
-//! written plus latency, and none is lost but those behind the place where the connection breaks.
+//! Invariant: bytes arrive in order, never before they were written plus the latency; only bytes after a reset are lost.
 
 use std::collections::VecDeque;
 use tokrate_core::{Rng, Span, Tick};
 
-/// How a link behaves. What is drawn is drawn per request, from the request's own randomness.
+/// Properties of a link. Random values are drawn per request, from the request's own generator.
 #[derive(Clone, PartialEq, Debug)]
 pub struct LinkLaw {
-    /// Time that everything takes, each way.
+    /// One-way latency.
     pub latency: Span,
-    /// What a write may take longer, evenly drawn from nothing to this.
+    /// Additional delay of a write, uniform from zero to this.
     pub jitter: Span,
-    /// Bytes per second that the link carries; `None` for no limit.
+    /// Bandwidth; `None` for no limit.
     pub bytes_per_second: Option<u64>,
-    /// Bytes are read only at multiples of this span, all that are there in one read; zero for at once.
+    /// Reads happen only at multiples of this interval and return everything available; zero for immediately.
     pub coalesce: Span,
-    /// Probability that a write is cut at some byte; what remains is drawn for again.
+    /// Probability that a write is split at a random byte; repeated for the remainder.
     pub split: f64,
-    /// What a piece behind such a cut may come later, evenly drawn from nothing to this.
+    /// Additional delay of the part after a split, uniform from zero to this.
     pub split_delay: Span,
-    /// Probability that a write, and with it everything behind it, is held up.
+    /// Probability that a write and everything after it is stalled.
     pub stall: f64,
-    /// For how long.
+    /// Duration of a stall.
     pub stall_for: Span,
     /// Probability, per request, that the connection is reset within the body.
     pub reset: f64,
-    /// The first byte of the body before which the reset may come.
+    /// The earliest byte of the body before which the reset may come.
     pub reset_from: u64,
-    /// How much later it may come, evenly drawn from nothing to this.
+    /// Range of the position of the reset, uniform.
     pub reset_within: u64,
-    /// Probability, per write, that the connection is reset at its end or up to three bytes before.
+    /// Probability, per write, of a reset at its end or up to three bytes before.
     pub reset_late: f64,
-    /// Probability, per request, that no connection can be opened.
+    /// Probability, per request, that the connection is refused.
     pub refused: f64,
 }
 
 impl LinkLaw {
-    /// Nothing takes time and nothing goes wrong.
+    /// No delay and no faults.
     pub fn ideal() -> LinkLaw {
         LinkLaw {
             latency: Span::ZERO,
@@ -63,10 +62,10 @@ impl LinkLaw {
     }
 }
 
-/// What one read returns.
+/// One read at `now`, if anything has arrived.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Read {
-    /// Some bytes of the body, never none.
+    /// Bytes of the body, at least one.
     Bytes(Vec<u8>),
     /// The body is over.
     End,
@@ -74,14 +73,14 @@ pub enum Read {
     Reset,
 }
 
-/// The way of one answer's bytes.
+/// The link of one response.
 #[derive(Clone, Debug)]
 pub struct Link {
     law: LinkLaw,
     rng: Rng,
-    /// On the way, in order; ticks never fall.
+    /// In flight, in order; ticks never decrease.
     packets: VecDeque<Packet>,
-    /// Until when the line is busy with what was written.
+    /// When the link is free again.
     busy_until: Tick,
     last_at: Tick,
     written: u64,
@@ -94,8 +93,8 @@ pub struct Link {
 struct Packet {
     at: Tick,
     what: Read,
-    /// Whether a read takes it along with the packet before it.
-    joins: bool,
+    /// Whether it is returned by the same read as the packet before it.
+    coalesced: bool,
 }
 
 impl Link {
@@ -116,7 +115,7 @@ impl Link {
         })
     }
 
-    /// Takes bytes that the server writes at `now`.
+    /// The server writes bytes at `now`.
     pub fn write(&mut self, now: Tick, bytes: &[u8]) {
         if self.over || bytes.is_empty() {
             return;
@@ -129,16 +128,16 @@ impl Link {
         let through = &bytes[..bytes.len().min(usize::try_from(left).unwrap_or(usize::MAX))];
         self.written += through.len() as u64;
         let mut at = self.arrival(now, through.len() as u64);
-        let (mut rest, mut joins) = (through, true);
+        let (mut rest, mut coalesced) = (through, true);
         while rest.len() > 1 && self.rng.chance(self.law.split) {
             let cut = 1 + self.rng.below(rest.len() as u64 - 1) as usize;
-            self.send(at, Read::Bytes(rest[..cut].to_vec()), joins);
+            self.send(at, Read::Bytes(rest[..cut].to_vec()), coalesced);
             rest = &rest[cut..];
-            joins = false;
-            at += drawn(&mut self.rng, self.law.split_delay);
+            coalesced = false;
+            at += uniform(&mut self.rng, self.law.split_delay);
         }
         if !rest.is_empty() {
-            self.send(at, Read::Bytes(rest.to_vec()), joins);
+            self.send(at, Read::Bytes(rest.to_vec()), coalesced);
         }
         if through.len() < bytes.len() {
             self.finish(at, Read::Reset);
@@ -152,13 +151,13 @@ impl Link {
         self.finish(at, how);
     }
 
-    /// The server breaks the connection at `now`; what was written before still arrives.
+    /// The server resets the connection at `now`; earlier writes still arrive.
     pub fn abort(&mut self, now: Tick) {
         let at = self.arrival(now, 0);
         self.finish(at, Read::Reset);
     }
 
-    /// When [`Link::read`] has something next.
+    /// When [`Link::read`] returns something next.
     pub fn wake_at(&self) -> Option<Tick> {
         self.packets.front().map(|packet| packet.at)
     }
@@ -167,7 +166,8 @@ impl Link {
     pub fn read(&mut self, now: Tick) -> Option<Read> {
         let mut first = self.packets.pop_front_if(|packet| packet.at <= now)?.what;
         if let Read::Bytes(bytes) = &mut first {
-            let more = |packet: &mut Packet| packet.at <= now && packet.joins && matches!(packet.what, Read::Bytes(_));
+            let more =
+                |packet: &mut Packet| packet.at <= now && packet.coalesced && matches!(packet.what, Read::Bytes(_));
             while let Some(packet) = self.packets.pop_front_if(more) {
                 if let Read::Bytes(further) = packet.what {
                     bytes.extend_from_slice(&further);
@@ -177,7 +177,7 @@ impl Link {
         Some(first)
     }
 
-    /// How often a write was held up.
+    /// Number of stalls.
     pub fn stalls(&self) -> u32 {
         self.stalls
     }
@@ -188,7 +188,7 @@ impl Link {
             free += Span::from_nanos((u128::from(bytes) * 1_000_000_000).div_ceil(u128::from(speed.max(1))) as u64);
         }
         self.busy_until = free;
-        let mut at = free + self.law.latency + drawn(&mut self.rng, self.law.jitter);
+        let mut at = free + self.law.latency + uniform(&mut self.rng, self.law.jitter);
         if bytes > 0 && self.rng.chance(self.law.stall) {
             self.stalls += 1;
             at += self.law.stall_for;
@@ -196,13 +196,13 @@ impl Link {
         at
     }
 
-    fn send(&mut self, at: Tick, what: Read, joins: bool) {
+    fn send(&mut self, at: Tick, what: Read, coalesced: bool) {
         let at = match self.law.coalesce.as_nanos() {
             0 => at,
             span => at.as_nanos().checked_next_multiple_of(span).map_or(Tick::MAX, Tick::from_nanos),
         };
         self.last_at = self.last_at.max(at);
-        self.packets.push_back(Packet { at: self.last_at, what, joins });
+        self.packets.push_back(Packet { at: self.last_at, what, coalesced });
     }
 
     fn finish(&mut self, at: Tick, how: Read) {
@@ -213,8 +213,8 @@ impl Link {
     }
 }
 
-fn drawn(rng: &mut Rng, most: Span) -> Span {
-    if most.is_zero() { most } else { Span::from_nanos(rng.below(most.as_nanos() + 1)) }
+fn uniform(rng: &mut Rng, max: Span) -> Span {
+    if max.is_zero() { max } else { Span::from_nanos(rng.below(max.as_nanos() + 1)) }
 }
 
 #[cfg(test)]

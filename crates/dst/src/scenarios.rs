@@ -1,46 +1,46 @@
-//! What a world is made of: drawn at random from a seed, or told by hand.
+//! Scenarios of worlds, random or written by hand.
 //!
-//! It refuses to know outcomes. Invariant: a seed gives the same scenario on every machine, and every scenario comes to an
-//! end: each exchange has a limit, and nothing can turn over for ever at one tick.
+//! Invariant: a seed gives the same scenario on every machine, and every scenario ends: each exchange has a time limit, and
+//! nothing can loop forever at one tick.
 
 use crate::link::LinkLaw;
-use crate::voice::Voice;
+use crate::text_style::TextStyle;
 use tokrate_bench::plan::{Arrivals, Backoff, Extent, Growth, Load, PhaseSpec, Ramp, Think};
 use tokrate_core::{RequestsPerSecond, Rng, Span, Tick};
 use tokrate_sim::{AtToken, Background, Faults, Law, Limits as RateLimits};
 use tokrate_wire::Dialect;
 
-/// When every world begins; not 0, so that a tick that was never set shows.
+/// Start time; not 0, so that an unset tick is noticed.
 pub const STARTED_AT: Tick = Tick::from_nanos(1_000_000_007);
 
-/// When a client gives up.
+/// Timeouts of a client.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// Longest time without a byte, from the last one or from sending.
+    /// Idle timeout, from the last byte or from sending.
     pub idle: Span,
-    /// Longest time from sending to the end.
+    /// Total timeout, from sending to the end.
     pub total: Span,
 }
 
-/// A world to be run.
+/// A world to run.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Scenario {
-    /// Of everything that is drawn.
+    /// Seed of all randomness.
     pub seed: u64,
-    /// How the engine behaves.
+    /// Law of the engine.
     pub law: Law,
-    /// What goes wrong in it.
+    /// Faults of the engine.
     pub faults: Faults,
-    /// Its other users.
+    /// Its background load.
     pub background: Background,
-    /// What it lets through.
+    /// Its rate limits.
     pub rate_limits: RateLimits,
-    /// How every request's connection behaves.
+    /// The link of every request.
     pub link: LinkLaw,
-    /// How requests and answers are written.
+    /// The dialect.
     pub dialect: Dialect,
-    /// What the words look like.
-    pub voice: Voice,
+    /// How words are rendered.
+    pub text_style: TextStyle,
     /// The load.
     pub spec: PhaseSpec,
     /// Workers that share the plan.
@@ -49,9 +49,9 @@ pub struct Scenario {
     pub input_tokens: u32,
     /// Output tokens of every request.
     pub output_tokens: u32,
-    /// Whether usage is asked for.
+    /// Whether usage is requested.
     pub include_usage: bool,
-    /// When clients give up.
+    /// Timeouts of clients.
     pub limits: Limits,
     /// When the run is interrupted.
     pub stop_at: Option<Tick>,
@@ -68,7 +68,7 @@ impl Scenario {
             rate_limits: RateLimits::default(),
             link: LinkLaw::ideal(),
             dialect: Dialect::OpenAiChat,
-            voice: Voice::Plain,
+            text_style: TextStyle::Plain,
             spec: PhaseSpec {
                 load: Load::Closed { concurrency: 1 },
                 extent: Extent::Requests(requests),
@@ -84,27 +84,27 @@ impl Scenario {
         }
     }
 
-    /// So many requests in flight.
+    /// Closed loop with this concurrency.
     pub fn closed(self, concurrency: u32) -> Scenario {
         Scenario { spec: PhaseSpec { load: Load::Closed { concurrency }, ..self.spec }, ..self }
     }
 
-    /// Arrivals that wait for nothing.
+    /// Open loop.
     pub fn open(self, rate: f64, arrivals: Arrivals, in_flight_limit: u32) -> Scenario {
         let rate = RequestsPerSecond::new(rate).expect("a rate of a scenario is finite");
         Scenario { spec: PhaseSpec { load: Load::Open { rate, arrivals, in_flight_limit }, ..self.spec }, ..self }
     }
 
-    /// With these faults, written as on the command line.
+    /// With these faults, in command-line syntax.
     ///
     /// # Panics
-    /// If one is not well written.
+    /// If one cannot be parsed.
     pub fn with_faults(mut self, faults: &[&str]) -> Scenario {
         faults.iter().for_each(|text| self.faults.set(text).expect("a fault of a scenario is well written"));
         self
     }
 
-    /// Everything drawn from the seed.
+    /// A random scenario.
     pub fn swarm(seed: u64) -> Scenario {
         let mut rng = Rng::root(seed).child("swarm");
         let spec = draw_spec(&mut rng);
@@ -119,7 +119,7 @@ impl Scenario {
             rate_limits: RateLimits::default(),
             link: draw_link(&mut rng),
             dialect: Dialect::OpenAiChat,
-            voice: if rng.chance(0.5) { Voice::Plain } else { Voice::Mixed },
+            text_style: if rng.chance(0.5) { TextStyle::Plain } else { TextStyle::Mixed },
             spec,
             workers,
             input_tokens: rng.below(2_000) as u32,
@@ -139,8 +139,8 @@ impl Scenario {
 }
 
 impl Scenario {
-    /// As [`Scenario::swarm`], with a load of any shape, and refusals for the rate obeyed or not.
-    pub fn shaped(seed: u64) -> Scenario {
+    /// As [`Scenario::swarm`], with a load of any shape, and rate limits obeyed or ignored.
+    pub fn with_random_load(seed: u64) -> Scenario {
         let mut scenario = Scenario::swarm(seed);
         let mut rng = Rng::root(seed).child("shape");
         let (load, extent) = draw_load(&mut rng);
@@ -176,7 +176,7 @@ fn draw_spec(rng: &mut Rng) -> PhaseSpec {
     PhaseSpec { load, extent, warmup: if rng.chance(0.5) { rng.below(8) } else { 0 }, backoff: Backoff::Ignore }
 }
 
-/// A load of any shape, and its extent if it has one of its own.
+/// A load of any shape, and its extent if it implies one.
 fn draw_load(rng: &mut Rng) -> (Load, Option<Extent>) {
     let arrivals = match rng.below(3) {
         0 => Arrivals::Constant,
@@ -259,8 +259,8 @@ fn draw_faults(rng: &mut Rng) -> Faults {
     }
 }
 
-/// Latency is never zero here: requests that end at the tick of their start would make a closed loop of a given length
-/// turn over for ever.
+/// Latency is never zero here: requests that end at the tick of their start would make a closed loop with a duration
+/// spin forever.
 fn draw_link(rng: &mut Rng) -> LinkLaw {
     let mut law = LinkLaw::with_latency(Span::from_nanos(1 + rng.below(40_000_000)));
     if rng.chance(0.4) {

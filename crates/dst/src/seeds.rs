@@ -1,16 +1,17 @@
-//! Seeds that once showed something, kept for ever.
+//! Seeds that once found a bug, kept as regression tests.
 //!
-//! It refuses to know what the scenarios are. Invariant: a seed is only ever added; its scenario may change with
-//! [`crate::Scenario::swarm`], so each entry says what it showed.
+//! Invariant: seeds are only added. The scenario of a seed may change with [`crate::Scenario::swarm`], so each entry says
+//! what it found.
 
-/// A kept seed.
+/// A regression seed.
 #[derive(Clone, Copy, Debug)]
-pub struct Kept {
+pub struct RegressionSeed {
     /// The seed of the swarm.
     pub seed: u64,
-    /// When, what was wrong, and where it was put right: `YYYY-MM-DD crate: what`.
-    pub why: &'static str,
+    /// Date, bug and fix: `YYYY-MM-DD crate: what`.
+    pub reason: &'static str,
 }
 
-/// All kept seeds, in order of finding.
-pub const KEPT: &[Kept] = &[Kept { seed: 0, why: "2026-11-21 dst: the first seed, to have one" }];
+/// All regression seeds, in order of discovery.
+pub const REGRESSION_SEEDS: &[RegressionSeed] =
+    &[RegressionSeed { seed: 0, reason: "2026-11-21 dst: the first seed, to have one" }];

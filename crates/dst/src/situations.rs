@@ -1,11 +1,10 @@
-//! What a set of scenarios must have run into before its silence means anything.
+//! Coverage marks: situations that a set of scenarios must have reached for a pass to mean anything.
 //!
-//! It refuses to know whether what happened was measured well. Invariant: a mark is set by the world where it happens, never
-//! by a scenario that merely asks for it.
+//! Invariant: a mark is set by the world where it happens, never by a scenario that merely asks for it.
 
 use std::collections::BTreeSet;
 
-/// Something that must have happened at least once.
+/// A situation that must be reached at least once.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Situation {
     /// Several text events completed by one read.
@@ -24,7 +23,7 @@ pub enum Situation {
     QueueInEngine,
     /// The engine's queue is full.
     QueueFull,
-    /// A refusal for the rate.
+    /// A rate limit error.
     RateLimited,
     /// A server error before any answer.
     ServerError,
@@ -36,7 +35,7 @@ pub enum Situation {
     Malformed,
     /// An answer without text.
     EmptyAnswer,
-    /// A whole answer without its end mark.
+    /// A complete answer without its end marker.
     MissingDone,
     /// A whole answer of many tokens at one tick.
     OneBurst,
@@ -48,13 +47,13 @@ pub enum Situation {
     CutInsideEvent,
     /// The body breaks off between two events.
     CutBetweenEvents,
-    /// The body breaks off so late in an event that the event still counts.
+    /// The body is cut so late in an event that the event still counts.
     CutAfterEventsJson,
     /// The connection breaks after the end mark.
     ResetAfterDone,
     /// A refusal's body is cut.
     RefusalCut,
-    /// The link holds bytes up.
+    /// The link stalls.
     LinkStall,
     /// The idle limit ends a request.
     IdleLimit,
@@ -62,11 +61,11 @@ pub enum Situation {
     TotalLimit,
     /// The end of the run ends a request.
     Cancelled,
-    /// The engine goes on with an answer that nobody wants any more.
+    /// The engine continues an answer that was cancelled.
     WriteAfterLeaving,
     /// An arrival is forfeited.
     ForfeitedArrival,
-    /// A request waits in an open loop for a server that holds others up, and later ones are sent all the same.
+    /// A request is delayed in an open loop, and later ones are sent all the same.
     OvertakenInOpenLoop,
     /// Two workers share a plan.
     SharedPlan,
@@ -109,17 +108,17 @@ impl Situation {
     ];
 }
 
-/// The situations that were met.
+/// The situations that were reached.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Situations(BTreeSet<Situation>);
 
 impl Situations {
-    /// Notes one.
+    /// Marks a situation.
     pub fn mark(&mut self, situation: Situation) {
         self.0.insert(situation);
     }
 
-    /// Notes one if it is so.
+    /// Marks a situation if `so`.
     pub fn mark_if(&mut self, so: bool, situation: Situation) {
         if so {
             self.mark(situation);
@@ -131,12 +130,12 @@ impl Situations {
         self.0.extend(&other.0);
     }
 
-    /// Whether one was met.
+    /// Whether a situation was reached.
     pub fn met(&self, situation: Situation) -> bool {
         self.0.contains(&situation)
     }
 
-    /// Those that were never met.
+    /// Situations that were never reached.
     pub fn missing(&self) -> Vec<Situation> {
         Situation::ALL.into_iter().filter(|situation| !self.met(*situation)).collect()
     }

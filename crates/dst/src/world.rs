@@ -1,7 +1,7 @@
-//! The world: plans, an engine, a link per request, decoders and meters under one virtual clock.
+//! The event loop of a world: plans, an engine, a link per request, decoders and meters under one virtual clock.
 //!
-//! It refuses to know what is right; it keeps what happened. Invariant: the clock stands still until nothing more happens at
-//! its tick, then jumps to the next wake-up of any machine.
+//! It records and does not judge. Invariant: the clock stands still until nothing more happens at its tick, then jumps to
+//! the next wake-up.
 
 mod client;
 
@@ -18,65 +18,65 @@ use tokrate_wire::{Encoder, Piece, Shape, encode_refusal};
 
 /// An event that is not JSON, with the empty line that ends it.
 pub const MALFORMED_EVENT: &[u8] = b"data: {\"id\":\"broken\",\"choices\":[{\"index\":0,\"delta\":{\"content\": \"\n\n";
-/// Rounds at one tick, and ticks of one world, after which it is taken to run in circles.
-const ROUNDS_MOST: u32 = 5_000_000;
+/// Rounds of a world after which it is considered an endless loop.
+const MAX_ROUNDS: u32 = 5_000_000;
 
-/// Everything that happened.
+/// Everything that happened in a world.
 #[derive(Clone, PartialEq, Debug)]
 pub struct History {
-    /// Every request that was started, in order of its start.
+    /// All requests, in order of start.
     pub exchanges: Vec<Exchange>,
-    /// Arrivals that the plans forfeited.
+    /// Arrivals forfeited by the plans.
     pub forfeited: u64,
-    /// Arrivals that the plans withheld because a refusal had asked to wait.
+    /// Arrivals withheld by the plans because a rate limit asked to wait.
     pub withheld: u64,
-    /// The waits that refusals asked for.
+    /// Waits requested by rate limits.
     pub waits: Vec<Wait>,
     /// When the last request had ended.
     pub ended_at: Tick,
-    /// What the engine says of itself at the end.
+    /// Counters of the engine at the end.
     pub engine: Stats,
-    /// The most requests that the engine ran at once.
+    /// Peak number of running requests in the engine.
     pub running_peak: u32,
-    /// Whether all plans came to their end.
+    /// Whether all plans finished.
     pub finished: bool,
-    /// What was met.
+    /// Situations that were reached.
     pub situations: Situations,
 }
 
-/// One request with both of its sides.
+/// One request, client and server side.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Exchange {
-    /// What the plan said.
+    /// The start in the plan.
     pub start: Start,
-    /// When the plan was heard.
+    /// When it started.
     pub started_at: Tick,
-    /// When the request had left the client; `None` without a connection.
+    /// When it was sent; `None` without a connection.
     pub sent_at: Option<Tick>,
-    /// When the engine got it.
+    /// When it reached the engine.
     pub submitted_at: Option<Tick>,
-    /// Its number in the engine, if it was taken.
+    /// Its number in the engine, if accepted.
     pub request: Option<RequestId>,
     /// The status of the answer.
     pub status: u16,
-    /// What the engine emitted, whether or not anybody read it.
+    /// Emissions of the engine, read or not.
     pub writes: Vec<Written>,
-    /// What the client read.
+    /// Reads of the client.
     pub reads: Vec<ReadMark>,
-    /// How the client's side ended.
+    /// How it ended for the client.
     pub closing: Closing,
-    /// What was measured.
+    /// The measured trace.
     pub trace: RequestTrace,
 }
 
-/// One emission as it was written.
+/// One emission that was written.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Written {
-    /// When the engine wanted it written.
+    /// When it was due.
     pub due: Tick,
-    /// When the world wrote it.
+    /// When it was written.
     pub at: Tick,
-    /// What it says.
+    /// The emission.
     pub what: Emitted,
     /// Bytes of the body up to and including it.
     pub end: u64,
@@ -94,17 +94,17 @@ pub struct ReadMark {
 /// How an exchange ended for the client.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Closing {
-    /// It has not.
+    /// Not ended.
     Open,
     /// The body ended.
     End,
     /// The connection broke.
     Reset,
-    /// No byte for longer than the limit.
+    /// Idle timeout.
     Idle,
-    /// Longer in all than the limit.
+    /// Total timeout.
     Total,
-    /// The run was over.
+    /// The run was stopped.
     Cancelled,
     /// There was no connection.
     Refused,
@@ -113,18 +113,18 @@ pub enum Closing {
 /// Runs a scenario to its end.
 ///
 /// # Panics
-/// If the scenario makes no sense, or the world runs in circles.
+/// If the scenario is invalid or loops endlessly.
 pub fn run(scenario: &Scenario) -> History {
     let mut world = World::new(scenario);
     world.run();
     world.into_history()
 }
 
-/// What travels from a client to the server.
+/// A message from client to server.
 #[derive(Clone, Copy, Debug)]
 enum Uplink {
     Request(usize),
-    Leave(usize),
+    Cancel(usize),
 }
 
 struct World<'a> {
@@ -133,7 +133,7 @@ struct World<'a> {
     engine: Engine,
     plans: Vec<(Plan, Step)>,
     exchanges: Vec<Exchange>,
-    /// The client's side of every exchange that goes on.
+    /// Clients of open exchanges.
     clients: BTreeMap<usize, Client>,
     /// The server's encoders, by exchange.
     encoders: BTreeMap<usize, Encoder>,
@@ -178,8 +178,8 @@ impl<'a> World<'a> {
     }
 
     fn run(&mut self) {
-        for _ in 0..ROUNDS_MOST {
-            // Not `||`: every machine gets its turn in every round.
+        for _ in 0..MAX_ROUNDS {
+            // Not `||`: every part gets its turn in every round.
             if self.stop() | self.arrive() | self.serve() | self.receive() | self.expire() | self.start() {
                 continue;
             }
@@ -207,7 +207,7 @@ impl<'a> World<'a> {
         self.plans.iter().all(|(_, step)| *step == Step::Finished)
     }
 
-    /// Ends the run if its time is up.
+    /// Stops the run if its time is up.
     fn stop(&mut self) -> bool {
         if self.stopped || self.is_finished() || self.scenario.stop_at.is_none_or(|stop_at| stop_at > self.now) {
             return false;
@@ -219,14 +219,14 @@ impl<'a> World<'a> {
         true
     }
 
-    /// Hands to the engine what has reached the server.
+    /// Processes messages that have reached the server.
     fn arrive(&mut self) -> bool {
         let mut moved = false;
         while let Some(entry) = self.uplink.first_entry().filter(|entry| entry.key().0 <= self.now) {
             moved = true;
             match entry.remove() {
                 Uplink::Request(number) => self.submit(number),
-                Uplink::Leave(number) => {
+                Uplink::Cancel(number) => {
                     if let Some(request) = self.exchanges[number].request {
                         self.engine.cancel(self.now, request);
                     }
@@ -275,7 +275,7 @@ impl<'a> World<'a> {
         self.situations.mark_if(stats.queued > 0, Situation::QueueInEngine);
     }
 
-    /// Writes what the engine says; all that one answer says at once is one write.
+    /// Writes due emissions; those of one answer at one tick are one write.
     fn serve(&mut self) -> bool {
         let mut due = Vec::new();
         self.engine.poll(self.now, &mut due);
@@ -320,7 +320,7 @@ impl<'a> World<'a> {
         self.situations.mark_if(link.stalls() > 0, Situation::LinkStall);
     }
 
-    /// Lets clients read what has reached them.
+    /// Clients read what has arrived.
     fn receive(&mut self) -> bool {
         let ready = |(number, client): (&usize, &Client)| {
             client.link.as_ref().and_then(Link::wake_at).filter(|at| *at <= self.now).map(|_| *number)
@@ -344,7 +344,7 @@ impl<'a> World<'a> {
         !ready.is_empty()
     }
 
-    /// Ends requests whose time is up.
+    /// Ends requests that have timed out.
     fn expire(&mut self) -> bool {
         let limits = &self.scenario.limits;
         let over = |(number, client): (&usize, &Client)| client.is_over(self.now, limits).map(|how| (*number, how));
@@ -363,13 +363,13 @@ impl<'a> World<'a> {
                 moved |= step != self.plans[worker].1;
                 self.plans[worker].1 = step;
                 let Step::Start(start) = step else { break };
-                self.begin(worker, start);
+                self.start_exchange(worker, start);
             }
         }
         moved
     }
 
-    fn begin(&mut self, worker: usize, start: Start) {
+    fn start_exchange(&mut self, worker: usize, start: Start) {
         let number = self.exchanges.len();
         let oldest = self.clients.keys().next().map(|&oldest| &self.exchanges[oldest]);
         let held_up = |exchange: &Exchange| exchange.reads.is_empty() && exchange.started_at < self.now;
@@ -403,12 +403,12 @@ impl<'a> World<'a> {
         self.next_ticket += 1;
     }
 
-    /// The client's side of an exchange is over.
+    /// Ends the client side of an exchange.
     fn end(&mut self, number: usize, closing: Closing) {
         let Some(client) = self.clients.remove(&number) else { return };
         let worker = client.worker;
         if self.exchanges[number].sent_at.is_some() && closing != Closing::End {
-            self.send(Uplink::Leave(number));
+            self.send(Uplink::Cancel(number));
         }
         let exchange = &mut self.exchanges[number];
         exchange.closing = closing;
@@ -441,12 +441,12 @@ impl<'a> World<'a> {
     }
 }
 
-/// An emission as an event; `None` for what is not one.
+/// An emission as an encodable piece; `None` if it is none.
 fn piece<'t>(what: Emitted, scenario: &Scenario, text: &'t mut String) -> Option<Piece<'t>> {
     Some(match what {
         Emitted::Role => Piece::Role,
         Emitted::Text { channel, words } => {
-            scenario.voice.say(words, text);
+            scenario.text_style.push_to(words, text);
             Piece::Text { channel, text }
         }
         Emitted::Finish(reason) => Piece::Finish(reason),

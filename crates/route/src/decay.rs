@@ -63,8 +63,8 @@ pub(crate) struct DecayingHistogram {
     refresh_in: u32,
 }
 
-/// The cached quantiles are computed again after this many samples: a scan of all buckets for each sample would cost
-/// more than the rest of a decision.
+/// The cached quantiles are computed again after this many samples, so that not every sample pays for a scan of all
+/// buckets.
 const QUANTILE_REFRESH_SAMPLES: u32 = 8;
 
 impl DecayingHistogram {
@@ -224,7 +224,7 @@ mod tests {
         assert!(histogram.quantiles(0.1, 0.9).expect("full").0 > 3_600.0);
         assert!((histogram.weight(at(600)) - 101.0).abs() < 0.1, "{}", histogram.weight(at(600)));
         assert!((histogram.weight(at(660)) - 50.5).abs() < 0.1);
-        // So long after that the scale is begun anew.
+        // So much later, the weights are rescaled.
         histogram.add(at(6_000), 8.0, 1.0);
         assert!((histogram.weight(at(6_000)) - 1.0).abs() < 1e-3);
         assert!(DecayingHistogram::new(0, MINUTE).quantiles(0.5, 0.9).is_none());

@@ -31,7 +31,7 @@ impl PeakEwma {
     }
 
     /// A censored sample (a lower bound): it may raise the average but never lowers it.
-    pub fn at_least(&mut self, now: Tick, latency: Span) {
+    pub fn observe_lower_bound(&mut self, now: Tick, latency: Span) {
         if latency.as_secs_f64() > self.seconds * self.decay_factor(now) {
             self.observe(now, latency);
         }
@@ -72,7 +72,7 @@ mod tests {
         ewma.observe(at(11), Span::from_secs(1));
         let e = (-1.0f64).exp();
         assert!((ewma.seconds(at(11)) - (8.0 * e + 1.0 - e)).abs() < 1e-9);
-        ewma.at_least(at(11), Span::from_millis(100));
+        ewma.observe_lower_bound(at(11), Span::from_millis(100));
         assert!(ewma.seconds(at(11)) > 3.0, "a lower bound does not lower it");
     }
 
@@ -83,11 +83,11 @@ mod tests {
         let untouched = ewma;
         let e = (-1.0f64).exp();
         // 8 s have become 2.94 s.
-        ewma.at_least(at(10), Span::from_millis(2_900));
+        ewma.observe_lower_bound(at(10), Span::from_millis(2_900));
         assert_eq!((ewma.seconds(at(10)), ewma.at), (untouched.seconds(at(10)), at(0)));
-        ewma.at_least(at(10), Span::from_secs(3));
+        ewma.observe_lower_bound(at(10), Span::from_secs(3));
         assert!((ewma.seconds(at(10)) - (8.0 * e + 3.0 * (1.0 - e))).abs() < 1e-9, "as one more sample");
-        ewma.at_least(at(10), Span::from_secs(20));
+        ewma.observe_lower_bound(at(10), Span::from_secs(20));
         assert_eq!(ewma.seconds(at(10)), 20.0, "above all that was seen");
         assert!((ewma.seconds(at(20)) - 20.0 * e).abs() < 1e-9, "and it fades as any other");
     }

@@ -1,11 +1,11 @@
-//! Which order statistics bound a quantile, by the exact binomial distribution.
+//! Order statistics that bound a quantile, by the exact binomial distribution.
 //!
-//! It refuses to know the samples: only how many there are. Invariant: no normal approximation anywhere; the chance
-//! that a bound misses is at most the one asked for, whatever the distribution of the samples (independent draws).
+//! Invariant: there is no normal approximation; the probability that a bound misses is at most the requested one, whatever
+//! the distribution of the (independent) samples.
 //!
-//! Of n independent samples the number that lie at or below the q-quantile is B ~ Binomial(n, q) for a continuous
-//! distribution. The r-th smallest sample is above the quantile unless B >= r, and below it unless B < r. Ties only
-//! make the bounds safer (David and Nagaraja, Order Statistics, section 7.1).
+//! Of n independent samples the number at or below the q-quantile is B ~ Binomial(n, q) for a continuous distribution. The
+//! r-th smallest sample is above the quantile unless B >= r, and below it unless B < r. Ties only make the bounds more
+//! conservative (David and Nagaraja, Order Statistics, section 7.1).
 
 /// Natural logarithm of the gamma function for `x` > 0: Stirling's series with the first seven terms after shifting
 /// `x` above 15; absolute error below 1e-13 for x < 100, relative error below 1e-15 beyond.
@@ -58,14 +58,14 @@ pub fn smallest_sample(q: f64, alpha: f64, spare: u64) -> Option<u64> {
     Some(high)
 }
 
-/// How many of the smallest outcomes 0, 1, 2, ... of Binomial(n, p) have together a probability of at most `alpha`.
+/// The number of smallest outcomes 0, 1, 2, ... of Binomial(n, p) whose total probability is at most `alpha`.
 fn count_within(n: u64, p: f64, alpha: f64) -> u64 {
     if n == 0 || !(p > 0.0 && p < 1.0) {
         return 0;
     }
     let size = n as f64;
     let deviation = (size * p * (1.0 - p)).sqrt();
-    // Below this the whole lower tail weighs less than 1e-30 (Chernoff), so the sum may start there.
+    // Below this the lower tail weighs less than 1e-30 (Chernoff), so the sum may start here.
     let first = (size * p - 12.0 * deviation - 12.0).floor().max(0.0);
     let mut outcome = first;
     let mut mass = (ln_gamma(size + 1.0) - ln_gamma(outcome + 1.0) - ln_gamma(size - outcome + 1.0)

@@ -1,18 +1,17 @@
-//! Confidence intervals by resampling.
+//! Confidence intervals: bootstrap for means and other resampled statistics, Wilson's for shares.
 //!
-//! It refuses to know which statistic was resampled, apart from the mean. Invariant: the same samples and generator
-//! give the same interval, and its ends are finite.
+//! Invariant: the same samples and generator give the same interval, and its ends are finite.
 
 use super::{normal_cdf, normal_quantile};
 use serde::{Deserialize, Serialize};
 use tokrate_core::Rng;
 
-/// The fewest samples from which a bootstrap interval is given; below, resampling repeats too few values.
+/// Minimum sample size for a bootstrap interval; below, resampling repeats too few values.
 pub const BOOTSTRAP_FLOOR: usize = 10;
 
-/// Above this many samples the interval of a mean is the normal one: the bootstrap would agree with it to less than
-/// its own noise and cost seconds.
-const NORMAL_FROM: usize = 5_000;
+/// Above this size the interval of a mean is the normal one: the bootstrap would differ by less than its own noise and
+/// take seconds.
+const MAX_BOOTSTRAP_SAMPLES: usize = 5_000;
 
 /// Resamples drawn for an interval of the mean.
 const RESAMPLES: usize = 2_000;
@@ -47,7 +46,7 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// True when `value` lies inside, ends included.
+    /// Whether `value` lies inside, ends included.
     pub fn holds(&self, value: f64) -> bool {
         self.low <= value && value <= self.high
     }
@@ -61,16 +60,16 @@ pub fn mean_interval(samples: &[f64], confidence: f64, rng: &Rng) -> Option<Inte
     if n < BOOTSTRAP_FLOOR || samples.iter().any(|x| !x.is_finite()) {
         return None;
     }
-    // Working on x / size keeps sums and cubes of any finite samples finite.
-    let size = samples.iter().fold(0.0_f64, |most, x| most.max(x.abs()));
+    // Scaling by the largest magnitude keeps sums and cubes finite.
+    let size = samples.iter().fold(0.0_f64, |max, x| max.max(x.abs()));
     let size = if size > 0.0 { size } else { 1.0 };
     let scaled: Vec<f64> = samples.iter().map(|x| x / size).collect();
     let mean = scaled.iter().sum::<f64>() / n as f64;
     let squares: f64 = scaled.iter().map(|x| (x - mean).powi(2)).sum();
     let span = |low: f64, high: f64, method| Interval { low: low * size, high: high * size, confidence, method };
-    if n > NORMAL_FROM {
-        let reach = z * (squares / (n as f64 - 1.0) / n as f64).sqrt();
-        return Some(span(mean - reach, mean + reach, IntervalMethod::Normal));
+    if n > MAX_BOOTSTRAP_SAMPLES {
+        let half_width = z * (squares / (n as f64 - 1.0) / n as f64).sqrt();
+        return Some(span(mean - half_width, mean + half_width, IntervalMethod::Normal));
     }
     if squares <= f64::EPSILON.powi(2) * n as f64 {
         return Some(span(mean, mean, IntervalMethod::Bca));
@@ -110,10 +109,10 @@ pub fn wilson_interval(hits: u64, n: u64, confidence: f64) -> Option<Interval> {
     let share = hits as f64 / count;
     let square = z * z / count;
     let middle = (share + square / 2.0) / (1.0 + square);
-    let reach = (share * (1.0 - share) * square + square * square / 4.0).sqrt() / (1.0 + square);
+    let half_width = (share * (1.0 - share) * square + square * square / 4.0).sqrt() / (1.0 + square);
     // At the ends the bound is the share itself; rounding must not push it beyond.
-    let low = if hits == 0 { 0.0 } else { (middle - reach).max(0.0) };
-    let high = if hits == n { 1.0 } else { (middle + reach).min(1.0) };
+    let low = if hits == 0 { 0.0 } else { (middle - half_width).max(0.0) };
+    let high = if hits == n { 1.0 } else { (middle + half_width).min(1.0) };
     Some(Interval { low, high, confidence, method: IntervalMethod::Wilson })
 }
 
@@ -121,8 +120,8 @@ pub fn wilson_interval(hits: u64, n: u64, confidence: f64) -> Option<Interval> {
 fn bca_ends(sorted: &[f64], estimate: f64, acceleration: f64, z: f64) -> (f64, f64) {
     let count = sorted.len() as f64;
     let below = sorted.partition_point(|&x| x < estimate) as f64;
-    let not_above = sorted.partition_point(|&x| x <= estimate) as f64;
-    let share = ((below + not_above) / 2.0).clamp(0.5, count - 0.5) / count;
+    let at_or_below = sorted.partition_point(|&x| x <= estimate) as f64;
+    let share = ((below + at_or_below) / 2.0).clamp(0.5, count - 0.5) / count;
     let bias = normal_quantile(share).unwrap_or(0.0);
     let end = |z: f64| {
         let shifted = bias + z;

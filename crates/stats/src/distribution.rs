@@ -1,10 +1,9 @@
-//! A sample summed up: moments, quantiles with intervals, and a mergeable sketch.
+//! Summary of a sample: moments, quantiles with intervals, and a mergeable sketch.
 //!
-//! It refuses to know which metric it is and which requests were left out. Invariant: every number is finite or absent,
-//! and the counts of finite and infinite samples add up to `n`.
+//! Invariant: every number is finite or absent, and the counts of finite and infinite samples add up to `n`.
 //!
-//! Quantile intervals assume independent samples. Samples pooled from within requests (token gaps) are alike inside a
-//! request; their intervals are narrower than the truth, and whoever shows them says so.
+//! Quantile intervals assume independent samples. Samples pooled from within requests (token gaps) are correlated within a
+//! request; their intervals are too narrow, and reports that show them must say so.
 
 use super::{Interval, Level, Quantile, SketchParts, mean_interval};
 use serde::{Deserialize, Serialize};
@@ -88,7 +87,7 @@ pub struct Distribution {
 }
 
 impl Distribution {
-    /// Of spans in nanoseconds, written in milliseconds. Sorts the samples.
+    /// Summarises durations in nanoseconds, reported in milliseconds. Sorts the samples.
     pub fn of_nanos(samples: &mut [u64]) -> Distribution {
         Self::of_nanos_adjusted(samples, 0)
     }
@@ -104,7 +103,7 @@ impl Distribution {
         Self::of_sorted(samples.len() as u64, infinite, unit, sketch, |index| samples[index] as f64 / unit.steps())
     }
 
-    /// Of plain numbers in `unit`; those that are not finite or negative are left out of everything. Sorts the samples.
+    /// Summarises numbers in `unit`; negative and non-finite ones are ignored. Sorts the samples.
     pub fn of_values(samples: &mut Vec<f64>, unit: Unit) -> Distribution {
         Self::of_values_adjusted(samples, 0, unit)
     }
@@ -129,8 +128,8 @@ impl Distribution {
         self
     }
 
-    /// All samples of several distributions of one unit together. One alone is given back as it is; of several the quantiles
-    /// stem from their sketches, within 0.55 %. `None` of none.
+    /// Pools the samples of several distributions of one unit. A single one is returned unchanged; otherwise the
+    /// quantiles come from the sketches, within 0.55 %. `None` of none.
     pub fn pooled(parts: &[&Distribution]) -> Option<Distribution> {
         let (first, others) = parts.split_first()?;
         if others.is_empty() {
@@ -145,7 +144,7 @@ impl Distribution {
         Some(Distribution { mean: mean.filter(|_| infinite == 0), ..pooled })
     }
 
-    /// The finite samples, rising, each within 0.55 %.
+    /// The finite samples, ascending, each within 0.55 %.
     pub fn values(&self) -> Vec<f64> {
         values_of(&self.sketch.0, self.steps())
     }
@@ -196,14 +195,14 @@ impl Distribution {
     }
 }
 
-/// The values that a sketch stands for, rising: each bucket's middle as often as it was hit.
+/// The values of a sketch, ascending: the midpoint of each bucket, repeated by its count.
 fn values_of(sketch: &Sketch, steps: f64) -> Vec<f64> {
     let count = sketch.count();
     let mut values = Vec::with_capacity(usize::try_from(count).unwrap_or(0).min(1 << 20));
     values.extend(std::iter::repeat_n(0.0, sketch.zeros() as usize));
     let mut seen = sketch.zeros();
     for (_, hits) in sketch.buckets() {
-        // The rank in the middle of the bucket's own hits lies in that bucket.
+        // The middle rank of a bucket lies in that bucket.
         let rank = seen + hits.div_ceil(2);
         let middle = sketch.quantile((rank as f64 - 0.5) / count as f64).unwrap_or(0) as f64 / steps;
         values.extend(std::iter::repeat_n(middle, hits as usize));

@@ -1,7 +1,6 @@
-//! Plain statistics: quantiles with intervals, means, rank tests, the normal distribution, least squares and the scaling law.
+//! Statistics: quantiles with intervals, means, rank tests, the normal distribution, least squares and the scaling law.
 //!
-//! Nothing here knows what is measured. Invariant: a statistic that the sample cannot support is absent, never zero and never NaN,
-//! and the reason stands beside it.
+//! Invariant: a statistic that the sample cannot support is absent, never zero or NaN, and the reason is stored next to it.
 
 #![forbid(unsafe_code)]
 

@@ -1,6 +1,6 @@
-//! Weighted linear least squares with a handful of columns.
+//! Weighted linear least squares with a few columns.
 //!
-//! It refuses to know what is fitted. Invariant: the coefficients are finite, or there are none.
+//! Invariant: the coefficients are finite, or there are none.
 
 /// The coefficients that minimise the weighted sum of squares of `target - columns * coefficients`, by orthogonalising
 /// the columns twice (modified Gram and Schmidt). Columns and target have one entry per observation, weights too.

@@ -1,7 +1,6 @@
 //! The normal distribution function and its inverse.
 //!
-//! It refuses to know what is normally distributed. Invariant: finite for every finite argument; the inverse is
-//! `None` outside the open interval from 0 to 1.
+//! Invariant: finite for every finite argument; the inverse is `None` outside the open interval from 0 to 1.
 
 use std::f64::consts::TAU;
 

@@ -1,11 +1,11 @@
-//! One quantile of one sample: its value, its interval, and whether the sample is large enough to state it.
+//! A quantile of a sample: its value, its interval, and whether the sample is large enough to state it.
 //!
-//! It refuses to know units. Invariant: `value` is absent whenever the sample is below the floor of its level; the
-//! nearest-rank value is then kept under the name `descriptive`.
+//! Invariant: `value` is absent if the sample is below the minimum size of its level; the nearest-rank value is then kept
+//! as `descriptive`.
 //!
-//! The floors are those of MLPerf's early stopping: the smallest n at which the *second* largest sample is an upper
-//! bound of the quantile with 99 % confidence, that is the smallest n with P(Binomial(n, 1 - q) <= 1) <= 0.01. With
-//! the largest sample alone the floors would be 44, 90, 459 and 4,603, but then one outlier would be the bound.
+//! The minimum sizes are those of MLPerf's early stopping: the smallest n at which the *second* largest sample is an upper
+//! bound of the quantile with 99 % confidence, that is the smallest n with P(Binomial(n, 1 - q) <= 1) <= 0.01. With the
+//! largest sample alone they would be 44, 90, 459 and 4,603, but then a single outlier would be the bound.
 
 use super::{lower_rank, upper_rank};
 use serde::{Deserialize, Serialize};

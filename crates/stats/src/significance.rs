@@ -1,27 +1,26 @@
-//! The tests and intervals of a comparison.
+//! Significance tests and intervals for comparisons.
 //!
-//! It refuses to know what is compared. Invariant: a p is above 0 and at most 1; a permutation p counts the arrangement that
-//! was seen among the others (Phipson and Smyth 2010), so it can never be 0.
+//! Invariant: a p-value is above 0 and at most 1; a permutation p-value counts the observed arrangement among the others
+//! (Phipson and Smyth 2010), so it is never 0.
 
 use crate::{Interval, IntervalMethod, ln_gamma, normal_cdf, normal_quantile, percentile_interval, wilson_interval};
 use tokrate_core::Rng;
 
-/// Work of a permutation test, in samples walked: about a tenth of a second.
+/// Work of a permutation test, in samples visited: about a tenth of a second.
 const WORK: usize = 20_000_000;
 const REPLICATES: usize = 4_000;
 
-/// The nearest-rank median of rising values; NaN of none.
+/// The nearest-rank median of sorted values; NaN of none.
 pub fn median(sorted: &[f64]) -> f64 {
     if sorted.is_empty() { f64::NAN } else { sorted[sorted.len().div_ceil(2) - 1] }
 }
 
-/// The probability that a random split of all samples has rank sums at least as far apart as the two have (Wilcoxon 1945;
-/// ties share their mean rank). Medians themselves would be a poor statistic here: where the two sides do not overlap at all,
-/// a split with one sample more on one side has the very medians that were seen.
+/// P-value of the two-sided rank sum test (Wilcoxon 1945; ties share their mean rank), by random permutations. Medians
+/// would be a poor statistic here: if the two sides do not overlap, a split with one sample moved has the same medians.
 pub fn permutation_p(a: &[f64], b: &[f64], rng: &Rng) -> f64 {
     let mut pooled: Vec<f64> = a.iter().chain(b).copied().collect();
     pooled.sort_unstable_by(f64::total_cmp);
-    // Twice the mean rank of equal values, so that all ranks are whole.
+    // Twice the mean rank of ties, so that all ranks are integers.
     let rank = |value: f64| {
         let below = pooled.partition_point(|other| other.total_cmp(&value).is_lt());
         let up_to = pooled.partition_point(|other| other.total_cmp(&value).is_le());
@@ -29,22 +28,23 @@ pub fn permutation_p(a: &[f64], b: &[f64], rng: &Rng) -> f64 {
     };
     let ranks: Vec<u64> = pooled.iter().map(|&value| rank(value)).collect();
     let expected = (a.len() * (pooled.len() + 1)) as u64;
-    let seen = a.iter().map(|&value| rank(value)).sum::<u64>().abs_diff(expected);
+    let observed = a.iter().map(|&value| rank(value)).sum::<u64>().abs_diff(expected);
     let rounds = (WORK / pooled.len().max(1)).clamp(2_000, 10_000);
     let mut rng = rng.child("permutation");
-    let as_far = (0..rounds).filter(|_| split_rank_sum(&ranks, a.len(), &mut rng).abs_diff(expected) >= seen).count();
-    (as_far + 1) as f64 / (rounds + 1) as f64
+    let at_least_as_far =
+        (0..rounds).filter(|_| split_rank_sum(&ranks, a.len(), &mut rng).abs_diff(expected) >= observed).count();
+    (at_least_as_far + 1) as f64 / (rounds + 1) as f64
 }
 
-/// The rank sum of so many of all, drawn at random.
+/// The rank sum of `of_a` random samples.
 fn split_rank_sum(ranks: &[u64], of_a: usize, rng: &mut Rng) -> u64 {
-    let (mut lacking, mut sum) = (of_a as u64, 0);
+    let (mut remaining, mut sum) = (of_a as u64, 0);
     for (place, &rank) in ranks.iter().enumerate() {
-        if lacking == 0 {
+        if remaining == 0 {
             break;
         }
-        if rng.below((ranks.len() - place) as u64) < lacking {
-            lacking -= 1;
+        if rng.below((ranks.len() - place) as u64) < remaining {
+            remaining -= 1;
             sum += rank;
         }
     }
@@ -90,7 +90,7 @@ fn gamma(shape: f64, rng: &mut Rng) -> f64 {
     }
 }
 
-/// The change that a test at level `alpha` sees with 80 % probability, as standard errors.
+/// The smallest change, in standard errors, that a test at level `alpha` detects with 80 % power.
 pub fn visible_errors(alpha: f64) -> f64 {
     normal_quantile(1.0 - alpha / 2.0).unwrap_or(f64::INFINITY) + normal_quantile(0.8).unwrap_or(0.0)
 }
@@ -106,9 +106,9 @@ pub fn fisher_p(hits_a: u64, of_a: u64, hits_b: u64, of_b: u64) -> f64 {
         |n: u64, k: u64| ln_gamma(n as f64 + 1.0) - ln_gamma(k as f64 + 1.0) - ln_gamma((n - k) as f64 + 1.0);
     let (hits, all) = (hits_a + hits_b, of_a + of_b);
     let ln_p = |k: u64| ln_choose(of_a, k) + ln_choose(of_b, hits - k) - ln_choose(all, hits);
-    let seen = ln_p(hits_a);
-    let least = hits.saturating_sub(of_b);
-    let sum: f64 = (least..=hits.min(of_a)).map(ln_p).filter(|ln_p| *ln_p <= seen + 1e-9).map(f64::exp).sum();
+    let observed = ln_p(hits_a);
+    let min_hits = hits.saturating_sub(of_b);
+    let sum: f64 = (min_hits..=hits.min(of_a)).map(ln_p).filter(|ln_p| *ln_p <= observed + 1e-9).map(f64::exp).sum();
     sum.clamp(f64::MIN_POSITIVE, 1.0)
 }
 
@@ -130,10 +130,10 @@ pub fn holm(p: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p.len()).collect();
     order.sort_by(|&x, &y| p[x].total_cmp(&p[y]));
     let mut adjusted = vec![1.0; p.len()];
-    let mut most: f64 = 0.0;
+    let mut highest: f64 = 0.0;
     for (place, &index) in order.iter().enumerate() {
-        most = most.max(p[index] * (p.len() - place) as f64).min(1.0);
-        adjusted[index] = most;
+        highest = highest.max(p[index] * (p.len() - place) as f64).min(1.0);
+        adjusted[index] = highest;
     }
     adjusted
 }

@@ -1,7 +1,6 @@
-//! The written form of a core sketch.
+//! The serialised form of a sketch.
 //!
-//! It refuses to know how a sketch is filled. Invariant: reading back what was written gives the same sketch, and
-//! parts that do not fit together are refused.
+//! Invariant: deserialising what was serialised gives the same sketch; inconsistent parts are rejected.
 
 use serde::{Deserialize, Serialize};
 use tokrate_core::Sketch;

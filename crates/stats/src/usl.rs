@@ -1,12 +1,11 @@
 //! The Universal Scalability Law and its least-squares fit.
 //!
-//! It refuses to know how throughput was measured. Invariant: 0 <= alpha <= 1, beta >= 0, lambda > 0, all finite; the
-//! minimum found is that of the stated sum of squares.
+//! Invariant: 0 <= alpha <= 1, beta >= 0, lambda > 0, all finite; the fit is the minimum of the stated sum of squares.
 //!
 //! Gunther (2007), Guerrilla Capacity Planning: X(n) = lambda n / (1 + alpha (n - 1) + beta n (n - 1)). lambda is the
-//! throughput of one, alpha the contention, beta the cost of coherency. Errors are taken as relative: what is
-//! minimised is the weighted sum of squares of ln(measured) - ln(X(n)), so that lambda has a closed form and two
-//! parameters remain. Loads below 1 count as 1.
+//! throughput of a single request, alpha the contention, beta the coherency cost. Errors are relative: the fit minimises
+//! the weighted sum of squares of ln(measured) - ln(X(n)), so that lambda has a closed form and two parameters remain.
+//! Loads below 1 count as 1.
 
 use crate::linear::solve;
 use serde::{Deserialize, Serialize};
@@ -107,7 +106,7 @@ pub fn fit_from(observations: &[Observation], form: Form, starts: &[(f64, f64)])
     let linear = problem.linear_start();
     let solved = starts.iter().copied().chain(linear).map(|start| problem.descend(start));
     let ((a, b), least) = solved.min_by(|a, b| a.1.total_cmp(&b.1))?;
-    // A parameter that could as well be 0 is 0: a peak at n = 1e9 is no peak.
+    // A negligible parameter is set to 0: a peak at n = 1e9 is no peak.
     let snap = |parameter: f64| if parameter < 1e-9 { 0.0 } else { parameter };
     let best = (snap(a), snap(b));
     let lambda = problem.log_lambda(best).exp();
@@ -157,9 +156,9 @@ impl Problem {
         let each = |value: &dyn Fn(&[f64; 4]) -> f64| self.rows.iter().map(value).collect::<Vec<f64>>();
         let columns = [each(&|_| 1.0), each(&|row| row[0]), each(&|row| row[1])];
         // n/X spans decades; weighting by (X/n)^2 makes its errors relative, as in the fit itself.
-        let greatest = self.rows.iter().fold(f64::NEG_INFINITY, |most, row| most.max(row[2]));
-        let target = each(&|row| (greatest - row[2]).exp());
-        let weights = each(&|row| row[3] * (2.0 * (row[2] - greatest)).exp());
+        let max_log_ratio = self.rows.iter().fold(f64::NEG_INFINITY, |max, row| max.max(row[2]));
+        let target = each(&|row| (max_log_ratio - row[2]).exp());
+        let weights = each(&|row| row[3] * (2.0 * (row[2] - max_log_ratio)).exp());
         let [one, a, b] = solve(&columns, &target, &weights)?;
         (one > 0.0).then(|| self.within((a / one, b / one)))
     }
@@ -227,11 +226,11 @@ impl Problem {
             ga += w * residual * du;
             gb += w * residual * dv;
         }
-        let held_a = self.form == Form::Proportional || (at.0 <= 0.0 && ga >= 0.0) || (at.0 >= self.top && ga <= 0.0);
-        let held_b = self.form != Form::Whole || (at.1 <= 0.0 && gb >= 0.0);
+        let fixed_a = self.form == Form::Proportional || (at.0 <= 0.0 && ga >= 0.0) || (at.0 >= self.top && ga <= 0.0);
+        let fixed_b = self.form != Form::Whole || (at.1 <= 0.0 && gb >= 0.0);
         let (da, db) = (aa * (1.0 + damping), bb * (1.0 + damping));
         let determinant = da * db - ab * ab;
-        let step = match (held_a, held_b) {
+        let step = match (fixed_a, fixed_b) {
             (true, true) => return None,
             (true, false) => (0.0, -gb / db),
             (false, true) => (-ga / da, 0.0),

@@ -1,16 +1,16 @@
-//! What makes a row a good row.
+//! Checks rows.
 //!
-//! It refuses to mend anything. Invariant: every finding names the place and says what was expected there.
+//! Invariant: every finding names the position and what was expected there.
 
 use super::{EndpointRow, Findings, PriceFile, ProviderFile, ProviderRow};
 use toml::Spanned;
 
-/// Deviations from a dialect that an endpoint may have.
+/// Known deviations of an endpoint from its dialect.
 const QUIRKS: &[&str] = &["max_tokens_field", "no_stream_options", "ignore_eos"];
-/// Names under which engines publish their metrics.
+/// Known families of metric names.
 const METRICS: &[&str] = &["vllm", "sglang", "tgi", "llama-cpp", "trtllm"];
-/// No token costs as much.
-const MOST_USD_PER_MILLION: f64 = 10_000.0;
+/// Upper limit of a plausible price.
+const MAX_USD_PER_MILLION: f64 = 10_000.0;
 
 type Text = Spanned<String>;
 
@@ -139,7 +139,7 @@ pub(super) fn prices(file: &PriceFile, providers: &ProviderFile, findings: &mut 
         expect(findings, &row.model, !priced.contains(&(provider, model)), "one price for a model of a provider");
         priced.push((provider, model));
         for number in [Some(&row.input), Some(&row.output), row.cached.as_ref()].into_iter().flatten() {
-            let good = (0.0..=MOST_USD_PER_MILLION).contains(number.get_ref());
+            let good = (0.0..=MAX_USD_PER_MILLION).contains(number.get_ref());
             let expected = "US dollars per million tokens, between 0 and 10,000";
             note(findings, number.span(), good, expected, &number.get_ref().to_string());
         }
@@ -166,7 +166,7 @@ fn is_header_name(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
 }
 
-/// Whether a text is a day of the calendar.
+/// Whether a text is a valid date.
 fn is_date(text: &str) -> bool {
     let parts: Vec<&str> = text.split('-').collect();
     let [year, month, day] = parts[..] else { return false };

@@ -1,6 +1,6 @@
-//! Checked rows as Rust source, to be included where the types of the crate are in scope.
+//! Turns checked rows into Rust source, to be included where the types of the crate are in scope.
 //!
-//! It refuses to check. Invariant: equal rows give equal source.
+//! Invariant: equal rows give equal source.
 
 use super::{EndpointRow, PriceFile, PriceRow, ProviderFile, ProviderRow};
 use std::fmt::Write;

@@ -1,7 +1,7 @@
-//! The rows of `data/` as they are written: read, checked, turned into Rust source.
+//! Parses and checks the rows of `data/` and turns them into Rust source, without touching files.
 //!
-//! It refuses to touch files: texts come in, source or findings go out. Read by the build script and by the crate's tests, and
-//! no part of the built crate. Invariant: source comes out only if there is no finding.
+//! Used by the build script and the tests, not part of the built crate. Invariant: there is source only if there are no
+//! findings.
 
 mod check;
 mod emit;
@@ -13,13 +13,13 @@ use toml::Spanned;
 /// A file of rows.
 #[derive(Clone, Copy)]
 pub struct Source<'a> {
-    /// How it is called in findings.
+    /// Its name in findings.
     pub name: &'a str,
-    /// What is in it.
+    /// Its content.
     pub text: &'a str,
 }
 
-/// Rust source of the statics, or what is wrong, a finding a place: `file:line: …`.
+/// Rust source of the statics, or all findings: `file:line: …`.
 pub fn compile(providers: Source<'_>, prices: Source<'_>) -> Result<String, Vec<String>> {
     let mut findings = Vec::new();
     let provider_file = read::<ProviderFile>(providers, &mut findings);
@@ -39,7 +39,7 @@ fn read<T: for<'de> Deserialize<'de>>(source: Source<'_>, findings: &mut Vec<Str
         .ok()
 }
 
-/// Gathers what is wrong in one file.
+/// Collects the findings of one file.
 pub(crate) struct Findings<'a> {
     source: Source<'a>,
     found: &'a mut Vec<String>,

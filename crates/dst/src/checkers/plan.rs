@@ -1,6 +1,6 @@
-//! When requests started, against what the load demands.
+//! Checks when requests started, against the load.
 //!
-//! It refuses to know answers. Invariant: the schedule of an open loop is worked out anew from shape and seed alone.
+//! Invariant: the schedule of an open loop is recomputed from shape and seed alone.
 
 use super::Violations;
 use crate::scenarios::STARTED_AT;
@@ -10,35 +10,36 @@ use std::collections::BTreeSet;
 use tokrate_bench::plan::{Arrivals, Backoff, Extent, Growth, Load, Ramp, Think};
 use tokrate_core::{FailureKind, Rng, Span, Tick};
 
-pub(super) fn check(scenario: &Scenario, history: &History, wrong: &mut Violations) {
-    wrong.demand(history.finished, || "the world stood still before its plans had finished".to_owned());
+pub(super) fn check(scenario: &Scenario, history: &History, violations: &mut Violations) {
+    violations.expect_that(history.finished, || "the world stood still before its plans had finished".to_owned());
     for exchange in &history.exchanges {
         let place = format!("request {}", exchange.start.index);
-        wrong.equal(&place, "tick of the start", exchange.started_at, exchange.start.due_at);
+        violations.expect_equal(&place, "tick of the start", exchange.started_at, exchange.start.due_at);
         let measured = exchange.trace.timing;
-        wrong.equal(&place, "due tick in the trace", measured.due_at, exchange.start.due_at);
-        wrong.equal(&place, "sent tick in the trace", measured.sent_at, exchange.sent_at);
+        violations.expect_equal(&place, "due tick in the trace", measured.due_at, exchange.start.due_at);
+        violations.expect_equal(&place, "sent tick in the trace", measured.sent_at, exchange.sent_at);
     }
     let indices: BTreeSet<u64> = history.exchanges.iter().map(|exchange| exchange.start.index).collect();
-    wrong.equal("plan", "number of indices", indices.len(), history.exchanges.len());
+    violations.expect_equal("plan", "number of indices", indices.len(), history.exchanges.len());
     if let Extent::Requests(n) = scenario.spec.extent
         && scenario.stop_at.is_none()
     {
         let asked = scenario.spec.warmup + n;
         let seen = history.exchanges.len() as u64 + history.forfeited + history.withheld;
-        wrong.equal("plan", "started + forfeited + withheld", seen, asked);
-        wrong.demand(indices.last().is_none_or(|&last| last < asked), || "an index beyond the plan".to_owned());
+        violations.expect_equal("plan", "started + forfeited + withheld", seen, asked);
+        violations
+            .expect_that(indices.last().is_none_or(|&last| last < asked), || "an index beyond the plan".to_owned());
     }
     match &scenario.spec.load {
         Load::Sessions { sessions, turns, think } => {
-            conversations(scenario, history, (*sessions, *turns, *think), wrong)
+            check_sessions(scenario, history, (*sessions, *turns, *think), violations)
         }
-        load if load.is_closed() => closed(scenario, history, wrong),
-        _ => open(scenario, history, wrong),
+        load if load.is_closed() => check_closed(scenario, history, violations),
+        _ => check_open(scenario, history, violations),
     }
 }
 
-/// How long a refusal makes its slot wait: as asked, or one of the waits that nobody asks for.
+/// The wait after a rate limit: as requested, or one of the default back-off steps.
 fn waits(scenario: &Scenario, exchange: &Exchange) -> Vec<Span> {
     let failure = exchange.trace.failure.as_ref().filter(|failure| failure.kind == FailureKind::RateLimited);
     match failure {
@@ -50,9 +51,9 @@ fn waits(scenario: &Scenario, exchange: &Exchange) -> Vec<Span> {
     }
 }
 
-fn closed(scenario: &Scenario, history: &History, wrong: &mut Violations) {
-    wrong.equal("closed loop", "forfeited", history.forfeited, 0);
-    wrong.equal("closed loop", "withheld", history.withheld, 0);
+fn check_closed(scenario: &Scenario, history: &History, violations: &mut Violations) {
+    violations.expect_equal("closed loop", "forfeited", history.forfeited, 0);
+    violations.expect_equal("closed loop", "withheld", history.withheld, 0);
     let ended = |exchange: &Exchange| exchange.trace.timing.ended_at;
     let most = scenario.spec.load.max_in_flight();
     let frees = |exchange: &Exchange| {
@@ -66,26 +67,28 @@ fn closed(scenario: &Scenario, history: &History, wrong: &mut Violations) {
     for exchange in &history.exchanges {
         let due_at = exchange.start.due_at;
         let place = format!("request {}", exchange.start.index);
-        wrong.demand(free.contains(&due_at), || format!("{place}: due at {due_at:?}, when no slot became free"));
+        violations
+            .expect_that(free.contains(&due_at), || format!("{place}: due at {due_at:?}, when no slot became free"));
         let busy = |other: &&Exchange| other.start.due_at <= due_at && ended(other) > due_at;
         let busy = history.exchanges.iter().filter(busy).count();
-        wrong.demand(busy <= most as usize, || format!("{place}: {busy} in flight, {most} allowed"));
+        violations.expect_that(busy <= most as usize, || format!("{place}: {busy} in flight, {most} allowed"));
         if let Load::ClosedRamp { ramp } = &scenario.spec.load {
             let since = due_at - STARTED_AT;
             let opened = (0..most).filter_map(|slot| opens(ramp, slot)).filter(|opens| *opens <= since).count();
-            wrong.demand(busy <= opened, || format!("{place}: {busy} in flight, the ramp has opened {opened}"));
-            wrong.demand(since < ramp.over, || format!("{place}: due after the ramp"));
+            violations
+                .expect_that(busy <= opened, || format!("{place}: {busy} in flight, the ramp has opened {opened}"));
+            violations.expect_that(since < ramp.over, || format!("{place}: due after the ramp"));
         }
     }
     if let (Extent::Requests(n), Load::Closed { .. }) = (scenario.spec.extent, &scenario.spec.load) {
         let first = history.exchanges.iter().filter(|exchange| exchange.start.due_at == STARTED_AT).count() as u64;
         let possible = u64::from(most).min(scenario.spec.warmup + n);
         let interrupted = scenario.stop_at.is_some_and(|stop_at| stop_at <= STARTED_AT);
-        wrong.demand(first >= possible || interrupted, || format!("closed loop: {first} started at once"));
+        violations.expect_that(first >= possible || interrupted, || format!("closed loop: {first} started at once"));
     }
 }
 
-/// When a slot of a ramp opens, worked out anew: level n of a rising ramp begins where its share of the time does.
+/// When a slot of a ramp opens: level n of a rising ramp starts at its share of the time.
 fn opens(ramp: &Ramp, slot: u32) -> Option<Span> {
     let level = f64::from(slot) + 1.0;
     if ramp.to <= ramp.from {
@@ -99,24 +102,24 @@ fn opens(ramp: &Ramp, slot: u32) -> Option<Span> {
     (level <= ramp.to).then(|| Span::from_secs_f64(ramp.over.as_secs_f64() * share))
 }
 
-/// Turns follow each other after their think time, and a failed one is the last of its session.
-fn conversations(
+/// Turns follow each other after their think time, and a failed turn ends its session.
+fn check_sessions(
     scenario: &Scenario,
     history: &History,
-    (at_once, turns, think): (u32, u32, Think),
-    wrong: &mut Violations,
+    (concurrent, turns, think): (u32, u32, Think),
+    violations: &mut Violations,
 ) {
     let rng = Rng::root(scenario.seed).child("arrivals").child("think");
     let mut of: std::collections::BTreeMap<u64, Vec<&Exchange>> = Default::default();
     for exchange in &history.exchanges {
         let Some(turn) = exchange.start.turn else {
-            wrong.demand(false, || format!("request {} is no turn", exchange.start.index));
+            violations.expect_that(false, || format!("request {} is no turn", exchange.start.index));
             return;
         };
         of.entry(turn.session).or_default().push(exchange);
     }
     if let (Extent::Sessions(n), None) = (scenario.spec.extent, scenario.stop_at) {
-        wrong.equal("sessions", "number", of.len() as u64, n);
+        violations.expect_equal("sessions", "number", of.len() as u64, n);
     }
     for (session, exchanges) in of {
         for pair in exchanges.windows(2) {
@@ -126,28 +129,28 @@ fn conversations(
             let place = format!("session {session}, turn {second:?}");
             let limited = before.trace.failure.as_ref().is_some_and(|f| f.kind == FailureKind::RateLimited);
             if limited && scenario.spec.backoff == Backoff::Obey {
-                wrong.equal(&place, "turn after a refusal", second, first);
+                violations.expect_equal(&place, "turn after a refusal", second, first);
                 let may = waits(scenario, before).into_iter().any(|wait| ended + wait == after.start.due_at);
-                wrong.demand(may, || format!("{place}: not due after the wait"));
+                violations.expect_that(may, || format!("{place}: not due after the wait"));
             } else {
-                wrong.demand(before.trace.failure.is_none(), || format!("{place}: sent after a failed turn"));
-                wrong.equal(&place, "turn", second, first.map(|turn| turn + 1));
+                violations.expect_that(before.trace.failure.is_none(), || format!("{place}: sent after a failed turn"));
+                violations.expect_equal(&place, "turn", second, first.map(|turn| turn + 1));
                 let thought = match think {
                     Think::Fixed(span) => span,
                     Think::Exponential(mean) => rng.nth(session).nth(u64::from(second.unwrap_or(0))).exponential(mean),
                 };
-                wrong.equal(&place, "due tick", after.start.due_at, ended + thought);
+                violations.expect_equal(&place, "due tick", after.start.due_at, ended + thought);
             }
         }
         let last = exchanges.last().and_then(|exchange| exchange.start.turn).map_or(0, |turn| turn.turn);
-        wrong.demand(last < turns, || format!("session {session}: {last} is beyond its turns"));
+        violations.expect_that(last < turns, || format!("session {session}: {last} is beyond its turns"));
         let over = exchanges.last().is_some_and(|exchange| exchange.trace.failure.is_some()) || last + 1 == turns;
-        wrong.demand(over || scenario.stop_at.is_some(), || format!("session {session}: not at its end"));
+        violations.expect_that(over || scenario.stop_at.is_some(), || format!("session {session}: not at its end"));
     }
-    wrong.demand(history.exchanges.len() < 1_000_000 && at_once > 0, || "no sessions".to_owned());
+    violations.expect_that(history.exchanges.len() < 1_000_000 && concurrent > 0, || "no sessions".to_owned());
 }
 
-/// Due ticks of an open loop, one after the other.
+/// Due ticks of an open loop.
 fn due_ticks(scenario: &Scenario, n: u64) -> Vec<Tick> {
     let mut rng = Rng::root(scenario.seed).child("arrivals");
     let mut unit = move |arrivals: Arrivals| match arrivals {
@@ -165,7 +168,7 @@ fn due_ticks(scenario: &Scenario, n: u64) -> Vec<Tick> {
             }
             Load::OpenRamp { ramp, arrivals, .. } => {
                 passed += unit(*arrivals);
-                ticks.push(STARTED_AT + rescaled(ramp, passed));
+                ticks.push(STARTED_AT + invert_ramp(ramp, passed));
             }
             Load::Trace { due, .. } => {
                 ticks.truncate(1);
@@ -178,10 +181,10 @@ fn due_ticks(scenario: &Scenario, n: u64) -> Vec<Tick> {
     ticks
 }
 
-/// The time at which a ramp's rate has brought so many arrivals, by halving.
-fn rescaled(ramp: &Ramp, arrivals: f64) -> Span {
+/// The time at which a ramp has brought this many arrivals, by bisection.
+fn invert_ramp(ramp: &Ramp, arrivals: f64) -> Span {
     let time = ramp.over.as_secs_f64();
-    let brought = |t: f64| match ramp.growth {
+    let arrivals_by = |t: f64| match ramp.growth {
         _ if ramp.from == ramp.to => ramp.from * t,
         Growth::Linear => ramp.from * t + (ramp.to - ramp.from) * t * t / (2.0 * time),
         Growth::Exponential => {
@@ -192,39 +195,39 @@ fn rescaled(ramp: &Ramp, arrivals: f64) -> Span {
     let (mut low, mut high) = (0.0, time);
     for _ in 0..200 {
         let middle = f64::midpoint(low, high);
-        if brought(middle) < arrivals { low = middle } else { high = middle }
+        if arrivals_by(middle) < arrivals { low = middle } else { high = middle }
     }
     Span::from_secs_f64(high)
 }
 
-fn open(scenario: &Scenario, history: &History, wrong: &mut Violations) {
+fn check_open(scenario: &Scenario, history: &History, violations: &mut Violations) {
     let most = history.exchanges.iter().map(|exchange| exchange.start.index).max().unwrap_or(0);
     let ticks = due_ticks(scenario, most);
-    // The curves of ramps are worked out in another way here, which leaves some nanoseconds.
+    // Ramps are inverted numerically here, which leaves some nanoseconds.
     let slack = if matches!(scenario.spec.load, Load::OpenRamp { .. }) { 50 } else { 0 };
     let mut started = history.exchanges.iter().collect::<Vec<_>>();
     started.sort_by_key(|exchange| exchange.start.index);
     let mut started = started.into_iter().peekable();
-    let held = |due_at: Tick| history.waits.iter().any(|&(from, until)| from <= due_at && due_at < until);
+    let paused = |due_at: Tick| history.waits.iter().any(|&(from, until)| from <= due_at && due_at < until);
     for (index, &expected) in (0..=most).zip(&ticks) {
         let exchange = started.next_if(|exchange| exchange.start.index == index);
         let due_at = exchange.map_or(expected, |exchange| exchange.start.due_at);
         if let Some(exchange) = exchange {
             let off = exchange.start.due_at.signed_nanos_since(expected).unsigned_abs();
-            wrong.demand(off <= slack, || format!("request {index}: due {off} ns beside its schedule"));
-            let surely = held(due_at) && !history.waits.iter().any(|&(from, _)| from == due_at);
-            wrong.demand(!surely, || format!("request {index}: sent while the provider had asked to wait"));
+            violations.expect_that(off <= slack, || format!("request {index}: due {off} ns beside its schedule"));
+            let surely = paused(due_at) && !history.waits.iter().any(|&(from, _)| from == due_at);
+            violations.expect_that(!surely, || format!("request {index}: sent while the provider had asked to wait"));
         }
         if scenario.workers == 1 {
-            // What ends at this very tick may count or not.
+            // A request that ends at this very tick may or may not count.
             let limit = scenario.spec.load.max_in_flight() as usize;
             let before = || history.exchanges.iter().filter(|other| other.start.index < index);
             let surely = before().filter(|other| other.trace.timing.ended_at > due_at).count();
             let perhaps = before().filter(|other| other.trace.timing.ended_at >= due_at).count();
             let place = format!("arrival {index}");
             match exchange {
-                Some(_) => wrong.demand(surely < limit, || format!("{place}: sent with {surely} in flight")),
-                None => wrong.demand(perhaps >= limit || held(due_at), || {
+                Some(_) => violations.expect_that(surely < limit, || format!("{place}: sent with {surely} in flight")),
+                None => violations.expect_that(perhaps >= limit || paused(due_at), || {
                     format!("{place}: not sent with {perhaps} in flight and nobody asking to wait")
                 }),
             }

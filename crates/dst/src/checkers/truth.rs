@@ -1,22 +1,21 @@
-//! Every request against the engine's truth, to the nanosecond.
+//! Checks every request against the engine's emissions, to the nanosecond.
 //!
-//! It refuses to know how the decoder and the meter work. What an event's bytes mean is known from the emission, and when
-//! they were all there is known from the reads; everything measured follows from the two. Invariant: nothing here is taken
-//! from the trace that is checked.
+//! The emission gives the meaning of an event and the reads give the time at which its bytes were complete; all
+//! measurements follow from the two. Invariant: nothing here is taken from the trace that is checked.
 
 use super::Violations;
 use crate::scenarios::Scenario;
-use crate::voice::Voice;
+use crate::text_style::TextStyle;
 use crate::world::{Closing, Exchange, History, Written};
 use tokrate_core::{Channel, FailureKind, FinishReason, Oddity, Tick, Usage};
 use tokrate_meter::RequestNumbers;
 use tokrate_sim::{Emitted, Outcome};
 use tokrate_tokens::{Encoding, count};
 
-/// What has to be measured of one exchange.
+/// The expected measurements of one exchange.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Expected {
-    /// Tick, tokens and events of every chunk; the tokens hold for [`Voice::Plain`] only.
+    /// Tick, tokens and events of every chunk; token counts are valid for [`TextStyle::Plain`] only.
     pub chunks: Vec<(Tick, u32, u32)>,
     /// All text in order.
     pub text: String,
@@ -28,7 +27,7 @@ pub struct Expected {
     pub usage: Option<Usage>,
     /// Why the model stopped.
     pub finish: Option<FinishReason>,
-    /// When the end mark was there.
+    /// Tick of the end marker.
     pub done_at: Option<Tick>,
     /// Events with broken JSON.
     pub malformed: u32,
@@ -38,8 +37,8 @@ pub struct Expected {
     pub failure: Option<FailureKind>,
 }
 
-/// Works out what has to be measured.
-pub fn expected(voice: Voice, exchange: &Exchange) -> Expected {
+/// Computes the expected measurements.
+pub fn expected(text_style: TextStyle, exchange: &Exchange) -> Expected {
     let mut expected = Expected::default();
     let received = exchange.reads.last().map_or(0, |read| read.end);
     let mut error = None;
@@ -48,7 +47,7 @@ pub fn expected(voice: Voice, exchange: &Exchange) -> Expected {
         let (start, end) = (begin, written.end);
         begin = end;
         expected.unfinished |= start < received && received < end;
-        // The two line ends behind an event's JSON add nothing to what it says when the body is over.
+        // The two line ends after the JSON of an event are not needed when the body ends.
         let json_end = end.saturating_sub(2);
         if start == end || received < json_end {
             continue;
@@ -58,7 +57,7 @@ pub fn expected(voice: Voice, exchange: &Exchange) -> Expected {
         match written.what {
             Emitted::Text { channel, words } => {
                 let before = expected.text.len();
-                voice.say(words, &mut expected.text);
+                text_style.push_to(words, &mut expected.text);
                 expected.texts[channel as usize].push_str(&expected.text[before..]);
                 if channel != Channel::Reasoning {
                     expected.first_answer_at.get_or_insert(read.at);
@@ -104,45 +103,47 @@ fn expected_failure(exchange: &Exchange, expected: &Expected) -> Option<FailureK
         Closing::Open | Closing::Cancelled if !done => Some(FailureKind::Cancelled),
         _ if text && expected.finish.is_some() => None,
         _ if text => Some(FailureKind::Truncated),
-        // Nothing but events that could not be read.
+        // Only unreadable events.
         _ if expected.malformed > 0 => Some(FailureKind::NotJson),
         _ => Some(FailureKind::Empty),
     }
 }
 
-pub(super) fn check(scenario: &Scenario, history: &History, wrong: &mut Violations) {
+pub(super) fn check(scenario: &Scenario, history: &History, violations: &mut Violations) {
     for exchange in &history.exchanges {
-        check_way(scenario, exchange, wrong);
-        check_measured(scenario, exchange, wrong);
+        check_timing(scenario, exchange, violations);
+        check_measured(scenario, exchange, violations);
     }
 }
 
-/// What was written was due, and nothing was read before it can have come.
-fn check_way(scenario: &Scenario, exchange: &Exchange, wrong: &mut Violations) {
+/// Writes happen when due, and reads not before the bytes can have arrived.
+fn check_timing(scenario: &Scenario, exchange: &Exchange, violations: &mut Violations) {
     let place = format!("request {}", exchange.start.index);
     let latency = scenario.link.latency;
     for written in &exchange.writes {
-        wrong.equal(&place, "tick of a write", written.at, written.due);
+        violations.expect_equal(&place, "tick of a write", written.at, written.due);
     }
     if let (Some(sent_at), Some(submitted_at)) = (exchange.sent_at, exchange.submitted_at) {
-        wrong.equal(&place, "way to the server", submitted_at - sent_at, latency);
+        violations.expect_equal(&place, "way to the server", submitted_at - sent_at, latency);
     }
     let first = exchange.submitted_at.filter(|_| exchange.status == 200);
     let first = first.zip(exchange.writes.first()).map(|(submitted_at, written)| (submitted_at, written.at));
-    wrong.demand(first.is_none_or(|(submitted_at, at)| submitted_at <= at), || format!("{place}: answered too early"));
+    violations.expect_that(first.is_none_or(|(submitted_at, at)| submitted_at <= at), || {
+        format!("{place}: answered too early")
+    });
     let ordered = exchange.reads.is_sorted_by(|a, b| a.at <= b.at && a.end < b.end);
-    wrong.demand(ordered, || format!("{place}: reads out of order"));
+    violations.expect_that(ordered, || format!("{place}: reads out of order"));
     let has_bytes = |written: &&Written| exchange.status == 200 && !matches!(written.what, Emitted::End(_));
     for written in exchange.writes.iter().filter(has_bytes) {
         let read = exchange.reads.iter().find(|read| read.end >= written.end);
         let early = read.is_some_and(|read| read.at < written.due + latency);
-        wrong.demand(!early, || format!("{place}: {:?} was read at {read:?}", written));
+        violations.expect_that(!early, || format!("{place}: {:?} was read at {read:?}", written));
     }
     let through = exchange.writes.last().is_some_and(|written| written.what == Emitted::End(Outcome::Complete));
     if exchange.closing == Closing::End && exchange.status == 200 {
         let last = exchange.writes.last().map(|written| written.end);
-        wrong.demand(through, || format!("{place}: the body ended and the answer did not"));
-        wrong.equal(
+        violations.expect_that(through, || format!("{place}: the body ended and the answer did not"));
+        violations.expect_equal(
             &place,
             "length of the body",
             exchange.reads.last().map(|read| read.end),
@@ -151,71 +152,81 @@ fn check_way(scenario: &Scenario, exchange: &Exchange, wrong: &mut Violations) {
     }
 }
 
-fn check_measured(scenario: &Scenario, exchange: &Exchange, wrong: &mut Violations) {
+fn check_measured(scenario: &Scenario, exchange: &Exchange, violations: &mut Violations) {
     let place = format!("request {}", exchange.start.index);
-    let expected = expected(scenario.voice, exchange);
+    let expected = expected(scenario.text_style, exchange);
     let trace = &exchange.trace;
-    wrong.equal(&place, "text", trace.text.as_str(), expected.text.as_str());
-    wrong.equal(&place, "usage", trace.usage, expected.usage);
-    wrong.equal(&place, "finish", trace.finish, expected.finish);
-    wrong.equal(&place, "tick of the end mark", trace.done_at, expected.done_at);
-    wrong.equal(&place, "failure", trace.failure.as_ref().map(|failure| failure.kind), expected.failure);
-    wrong.equal(&place, "first byte", trace.timing.first_byte_at, exchange.reads.first().map(|read| read.at));
+    violations.expect_equal(&place, "text", trace.text.as_str(), expected.text.as_str());
+    violations.expect_equal(&place, "usage", trace.usage, expected.usage);
+    violations.expect_equal(&place, "finish", trace.finish, expected.finish);
+    violations.expect_equal(&place, "tick of the end mark", trace.done_at, expected.done_at);
+    violations.expect_equal(&place, "failure", trace.failure.as_ref().map(|failure| failure.kind), expected.failure);
+    violations.expect_equal(
+        &place,
+        "first byte",
+        trace.timing.first_byte_at,
+        exchange.reads.first().map(|read| read.at),
+    );
     for oddity in Oddity::ALL {
-        let so_often = match oddity {
+        let expected_count = match oddity {
             Oddity::Unreadable => expected.malformed,
             Oddity::UnfinishedEvent => u32::from(expected.unfinished),
             Oddity::MissingDone => u32::from(expected.failure.is_none() && expected.done_at.is_none()),
             _ => 0,
         };
-        wrong.equal(&place, oddity.name(), trace.oddities.count(oddity), so_often);
+        violations.expect_equal(&place, oddity.name(), trace.oddities.count(oddity), expected_count);
     }
     if expected.failure == Some(FailureKind::RateLimited) && exchange.status == 429 {
         let asked = trace.failure.as_ref().and_then(|failure| failure.retry_after);
-        wrong.equal(&place, "retry after", asked, Some(scenario.faults.retry_after));
+        violations.expect_equal(&place, "retry after", asked, Some(scenario.faults.retry_after));
     }
-    check_numbers(scenario, exchange, &expected, wrong);
+    check_numbers(scenario, exchange, &expected, violations);
 }
 
-fn check_numbers(scenario: &Scenario, exchange: &Exchange, expected: &Expected, wrong: &mut Violations) {
+fn check_numbers(scenario: &Scenario, exchange: &Exchange, expected: &Expected, violations: &mut Violations) {
     let place = format!("request {}", exchange.start.index);
     let row = RequestNumbers::measure(&exchange.trace, Encoding::O200kBase);
-    let plain = scenario.voice == Voice::Plain;
+    let plain = scenario.text_style == TextStyle::Plain;
     let seen: Vec<(Tick, u32, u32)> =
         row.chunk_list.iter().map(|chunk| (chunk.at, if plain { chunk.tokens } else { 0 }, chunk.events)).collect();
     let chunks: Vec<(Tick, u32, u32)> =
         expected.chunks.iter().map(|&(at, tokens, events)| (at, if plain { tokens } else { 0 }, events)).collect();
-    wrong.equal(&place, "list of chunks", seen, chunks);
+    violations.expect_equal(&place, "list of chunks", seen, chunks);
     let since_sent = |tick: Option<Tick>| exchange.sent_at.zip(tick).map(|(sent_at, tick)| (tick - sent_at).as_nanos());
     let ticks: Vec<Tick> = expected.chunks.iter().map(|chunk| chunk.0).collect();
-    wrong.equal(&place, "ttft", row.ttft_ns, since_sent(ticks.first().copied()));
-    wrong.equal(&place, "ttfat", row.ttfat_ns, since_sent(expected.first_answer_at));
-    wrong.equal(&place, "ttfb", row.ttfb_ns, since_sent(exchange.reads.first().map(|read| read.at)));
+    violations.expect_equal(&place, "ttft", row.ttft_ns, since_sent(ticks.first().copied()));
+    violations.expect_equal(&place, "ttfat", row.ttfat_ns, since_sent(expected.first_answer_at));
+    violations.expect_equal(&place, "ttfb", row.ttfb_ns, since_sent(exchange.reads.first().map(|read| read.at)));
     let gaps: Vec<u64> = ticks.windows(2).map(|pair| (pair[1] - pair[0]).as_nanos()).collect();
-    wrong.equal(&place, "gaps", row.gaps().map(|(gap, _)| gap).collect(), gaps.clone());
-    wrong.equal(&place, "largest gap", row.largest_gap_ns, gaps.iter().copied().max());
+    violations.expect_equal(&place, "gaps", row.gaps().map(|(gap, _)| gap).collect(), gaps.clone());
+    violations.expect_equal(&place, "largest gap", row.largest_gap_ns, gaps.iter().copied().max());
     let answered = expected.failure.is_none();
     let finished_at = expected.done_at.unwrap_or(exchange.trace.timing.ended_at);
-    wrong.equal(&place, "e2e", row.e2e_ns, since_sent(Some(finished_at)).filter(|_| answered));
+    violations.expect_equal(&place, "e2e", row.e2e_ns, since_sent(Some(finished_at)).filter(|_| answered));
     let of_channels = expected.texts.each_ref().map(|text| count(Encoding::O200kBase, text) as u64);
     let seen = [row.tokens_std_reasoning, row.tokens_std_answer, row.tokens_std_tool];
-    wrong.equal(&place, "tokens by channel", seen, of_channels);
+    violations.expect_equal(&place, "tokens by channel", seen, of_channels);
     if plain {
-        let said: u32 = expected.chunks.iter().map(|chunk| chunk.1).sum();
-        wrong.equal(&place, "tokens", row.tokens_std, u64::from(said));
+        let tokens: u32 = expected.chunks.iter().map(|chunk| chunk.1).sum();
+        violations.expect_equal(&place, "tokens", row.tokens_std, u64::from(tokens));
     }
-    // A request that came through whole has every token that the engine says it sent.
+    // A complete request has every token that the engine emitted.
     let whole = answered && exchange.closing == Closing::End;
     let all = exchange.writes.iter().filter_map(|written| match written.what {
         Emitted::Text { words, .. } => Some(u64::from(words.count())),
         _ => None,
     });
     if whole && plain {
-        wrong.equal(&place, "tokens of a whole answer", row.tokens_std, all.sum());
+        violations.expect_equal(&place, "tokens of a whole answer", row.tokens_std, all.sum());
         let honest = scenario.faults.usage_inflated == 0.0 && scenario.faults.hidden_reasoning == 0.0;
         if let Some(reported) = row.tokens_reported.filter(|_| honest) {
-            wrong.equal(&place, "tokens reported", reported, row.tokens_std);
+            violations.expect_equal(&place, "tokens reported", reported, row.tokens_std);
         }
     }
-    wrong.equal(&place, "tokens reported", row.tokens_reported, expected.usage.and_then(|usage| usage.output));
+    violations.expect_equal(
+        &place,
+        "tokens reported",
+        row.tokens_reported,
+        expected.usage.and_then(|usage| usage.output),
+    );
 }

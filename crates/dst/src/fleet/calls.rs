@@ -1,6 +1,6 @@
-//! What happened to calls, to their attempts, and to the lanes that answered them.
+//! Records of calls, their attempts, and the lanes that served them.
 //!
-//! It refuses to know how. Invariant: a call has one end, and each of its attempts one.
+//! Invariant: a call ends once, and so does each of its attempts.
 
 use tokrate_core::{FailureKind, Span, Tick};
 use tokrate_route::{LaneId, Role};
@@ -8,32 +8,32 @@ use tokrate_route::{LaneId, Role};
 /// How a call ended for its client.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CallEnd {
-    /// With a whole answer.
+    /// With a complete answer.
     Whole,
-    /// With a beginning and an error after it.
+    /// With a partial answer and an error.
     Broken(FailureKind),
-    /// With an error and nothing else.
+    /// With an error only.
     Failed(FailureKind),
 }
 
 /// One call.
 #[derive(Clone, PartialEq, Debug)]
 pub struct CallRecord {
-    /// When it came.
+    /// When it arrived.
     pub arrived: Tick,
     /// Tokens of its prompt.
     pub prompt_tokens: u32,
-    /// Tokens of the answer that it is owed.
+    /// Length of its complete answer.
     pub output_tokens: u32,
-    /// From its arrival to the first token that its client saw.
+    /// Time from arrival to the first token received by the client.
     pub ttft: Option<Span>,
-    /// From its arrival to its end.
+    /// Time from arrival to the end.
     pub completion: Span,
     /// How it ended.
     pub end: CallEnd,
     /// The attempt whose bytes the client saw.
     pub winner: Option<usize>,
-    /// Tokens that the client saw.
+    /// Tokens received by the client.
     pub shown_tokens: u32,
     /// Its attempts, in order of their starts.
     pub attempts: Vec<AttemptRecord>,
@@ -42,11 +42,11 @@ pub struct CallRecord {
 /// One attempt.
 #[derive(Clone, PartialEq, Debug)]
 pub struct AttemptRecord {
-    /// Where it went.
+    /// Its lane.
     pub lane: LaneId,
-    /// Why.
+    /// Its role.
     pub role: Role,
-    /// When.
+    /// When it started.
     pub started: Tick,
     /// From its start to its first token.
     pub ttft: Option<Span>,
@@ -54,25 +54,25 @@ pub struct AttemptRecord {
     pub total: Span,
     /// Calls of the lane in flight at its start.
     pub in_flight: u32,
-    /// Tokens that came.
+    /// Tokens received.
     pub tokens: u32,
-    /// What it cost, as the gateway reckons (USD).
+    /// Its cost as computed by the gateway (USD).
     pub usd: f64,
     /// How it failed, if it did.
     pub failure: Option<FailureKind>,
 }
 
-/// What an engine gave out, by its own account.
+/// Totals of an engine.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct LaneLedger {
-    /// Requests that were sent to it.
+    /// Requests received.
     pub requests: u64,
-    /// Those that it refused.
+    /// Requests refused.
     pub refused: u64,
-    /// Prompt tokens of those that it took.
+    /// Prompt tokens of accepted requests.
     pub input_tokens: u64,
-    /// Tokens that it made, whoever read them.
+    /// Tokens generated, read or not.
     pub output_tokens: u64,
-    /// What it charges for both (USD).
+    /// Its charge for both (USD).
     pub usd: f64,
 }

@@ -1,36 +1,36 @@
-//! The choice of one that knows: every engine's law, the moment, what is in flight, and how long the answer will be.
+//! Expected times for a selector with perfect knowledge: the law and state of every engine, and the length of the answer.
 //!
-//! It refuses to know what was measured. Invariant: it reads laws and states and changes neither.
+//! Invariant: it only reads laws and states.
 
 use tokrate_core::{Rng, Span, Tick};
 use tokrate_sim::Persona;
 
-/// A lane as it really is.
+/// The true state of a lane.
 pub(super) struct Truth<'a> {
     pub persona: &'a Persona,
-    /// The generator that the engine keeps for its background.
-    pub others: &'a Rng,
+    /// The engine's generator for its background load.
+    pub background_rng: &'a Rng,
     pub started_at: Tick,
     pub latency: Span,
     pub in_flight: u32,
-    /// Whether its limits or its queue refuse a call now.
+    /// Whether its limits or queue refuse a call now.
     pub refuses: bool,
 }
 
 impl Truth<'_> {
-    /// Seconds to the end of one more answer, at the load that it would join.
+    /// Completion time of one more call at the load it would cause.
     pub fn seconds(&self, now: Tick, prompt_tokens: u32, output_tokens: f64, mean_output_tokens: f64) -> f64 {
         self.seconds_at(now, self.in_flight + 1, prompt_tokens, output_tokens, mean_output_tokens)
     }
 
-    /// What it costs all calls of the lane together in the long run: seconds of calls in flight for one more call a second.
+    /// Marginal cost of one more call for all calls on the lane (call-seconds).
     pub fn seconds_for_all(&self, now: Tick, prompt_tokens: u32, output_tokens: f64, mean: f64) -> f64 {
         let at = |in_flight| self.seconds_at(now, in_flight, prompt_tokens, output_tokens, mean);
         let near = self.in_flight + 1;
         let far = near + (near / 4).max(1);
         let own = at(near);
-        let bought = f64::from(far) / at(far) - f64::from(near) / own;
-        if bought > 0.0 { (f64::from(far - near) / bought).clamp(own, 10.0 * own) } else { 10.0 * own }
+        let gained = f64::from(far) / at(far) - f64::from(near) / own;
+        if gained > 0.0 { (f64::from(far - near) / gained).clamp(own, 10.0 * own) } else { 10.0 * own }
     }
 
     fn seconds_at(&self, now: Tick, in_flight: u32, prompt_tokens: u32, output_tokens: f64, mean: f64) -> f64 {
@@ -38,7 +38,7 @@ impl Truth<'_> {
             return f64::INFINITY;
         }
         let law = &self.persona.law;
-        let deviation = self.persona.at(now.since(self.started_at), self.others);
+        let deviation = self.persona.at(now.since(self.started_at), self.background_rng);
         let running = in_flight.min(law.slots);
         let speed = law.stream_speed(running.saturating_add(deviation.background_streams)) * deviation.speed;
         let first = law.first_chunk_delay(prompt_tokens).as_secs_f64() * deviation.ttft;

@@ -1,23 +1,22 @@
-//! A fleet's history in a few figures.
+//! Summary figures of a fleet run.
 //!
-//! It refuses to know policies. Invariant: only calls that arrived in the measured window count; a call that failed counts among
-//! the failures and not among the times.
+//! Invariant: only calls that arrived in the measured window count; failed calls count as failures and not in the times.
 
 use super::calls::{CallEnd, CallRecord};
 use super::world::FleetHistory;
 use tokrate_core::Span;
 use tokrate_route::Role;
 
-/// The figures.
+/// Summary figures.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Summary {
-    /// Calls that were measured.
+    /// Measured calls.
     pub calls: usize,
-    /// Those that ended without a whole answer.
+    /// Measured calls without a complete answer.
     pub failed: usize,
-    /// Mean time from arrival to the end of a whole answer (seconds).
+    /// Mean time from arrival to the end of a complete answer (seconds).
     pub completion_mean: f64,
-    /// 99th percentile of it.
+    /// Its 99th percentile.
     pub completion_p99: f64,
     /// Median time from arrival to the first token (seconds).
     pub ttft_p50: f64,
@@ -25,14 +24,14 @@ pub struct Summary {
     pub ttft_p99: f64,
     /// Attempts that were neither the first nor a failover, per call.
     pub extra_share: f64,
-    /// What a thousand calls cost as the gateway reckons, all of the run (USD).
+    /// Cost per thousand calls as computed by the gateway, over the whole run (USD).
     pub usd_per_thousand: f64,
-    /// The same as the engines reckon.
+    /// The same as computed from the engines.
     pub ledger_usd_per_thousand: f64,
 }
 
 impl Summary {
-    /// Of a history.
+    /// Computes the figures of a history.
     pub fn of(history: &FleetHistory) -> Summary {
         let counted: Vec<&CallRecord> =
             history.calls.iter().filter(|call| call.arrived >= history.measured_from).collect();

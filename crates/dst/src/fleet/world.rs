@@ -1,16 +1,16 @@
-//! The world of a fleet: calls, races, a router, engines and the ways to them under one virtual clock.
+//! The event loop of a fleet: calls, races, router, engines and network latency under one virtual clock.
 //!
-//! It refuses to know what is right; it keeps what happened. Invariant: the clock jumps to the next thing due anywhere; what an
-//! engine says at a tick reaches the race one latency later, in order, and a cancel reaches the engine as late.
+//! It records and does not judge. Invariant: the clock jumps to the next due event; what an engine emits reaches the race
+//! one latency later, in order, and a cancellation reaches the engine one latency later.
 
 mod attempt;
 mod lane;
 
 use super::calls::{CallEnd, CallRecord, LaneLedger};
 use super::oracle::Truth;
-use super::{Chooser, FleetScenario};
+use super::{FleetScenario, LaneSelector};
 use attempt::Attempt;
-use lane::{Lane, Said};
+use lane::{Lane, LaneEvent};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use tokrate_core::{FailureKind, Rng, Span, Tick};
@@ -19,46 +19,46 @@ use tokrate_route::{
     Role, Router, extra_usd,
 };
 
-/// When every fleet begins; not 0, so that a tick that was never set shows.
+/// Start time; not 0, so that an unset tick is noticed.
 const STARTED_AT: Tick = Tick::from_nanos(1_000_000_007);
-/// What is assumed of answers before the first one has come.
+/// Expected length of answers before the first one.
 const OUTPUT_GUESS: f64 = 300.0;
 
-/// Everything that happened.
+/// Everything that happened in a fleet run.
 #[derive(Clone, PartialEq, Debug)]
 pub struct FleetHistory {
     /// Every call, in order of arrival.
     pub calls: Vec<CallRecord>,
-    /// What each engine says that it gave out.
+    /// Totals of each engine.
     pub ledgers: Vec<LaneLedger>,
-    /// Calls that arrived from then on are measured.
+    /// Calls that arrived from this tick on are measured.
     pub measured_from: Tick,
-    /// Dollars that were held for extra requests at the end: none, if every one was handed back.
+    /// Attempts in flight at the end; 0 if every one was finished.
     pub in_flight_at_end: u32,
 }
 
-/// Runs a fleet until the last call has ended and the last loser was read.
+/// Runs a fleet until the last call has ended and the last loser is drained.
 ///
 /// # Panics
-/// If a persona makes no sense, or the world breaks its own rules.
+/// If a persona is invalid or an invariant of the simulation is violated.
 pub fn run_fleet(scenario: &FleetScenario) -> FleetHistory {
     let mut world = World::new(scenario);
     while let Some(now) = world.next_due() {
         assert!(now >= world.now, "the clock never goes back");
         world.now = now;
-        world.turn();
+        world.step();
     }
     world.into_history()
 }
 
-/// A call that goes on.
+/// A call in progress.
 struct Call {
     race: Race,
     record: CallRecord,
     attempts: Vec<Attempt>,
     shape: CallShape,
-    /// The earliest of its wake-ups that stand in the heap.
-    woken_at: Tick,
+    /// The earliest of its wake-ups in the heap.
+    next_wake_at: Tick,
     over: bool,
 }
 
@@ -120,32 +120,32 @@ impl<'a> World<'a> {
         lanes.chain(wake).chain(self.next_arrival).min()
     }
 
-    /// Everything that is due now, each part in its turn.
-    fn turn(&mut self) {
+    /// Processes everything that is due now.
+    fn step(&mut self) {
         for number in 0..self.lanes.len() {
             self.lanes[number].serve(self.now);
-            while let Some((call, attempt, said)) = self.lanes[number].arrive(self.now) {
-                self.hear(call, attempt, said);
+            while let Some((call, attempt, event)) = self.lanes[number].arrive(self.now) {
+                self.receive(call, attempt, event);
             }
         }
         while let Some(&Reverse((at, call))) = self.wakes.peek()
             && at <= self.now
         {
             self.wakes.pop();
-            if self.calls[call].woken_at == at {
-                self.calls[call].woken_at = Tick::MAX;
+            if self.calls[call].next_wake_at == at {
+                self.calls[call].next_wake_at = Tick::MAX;
             }
             self.expire_drains(call);
             self.advance(call);
         }
         if self.next_arrival.is_some_and(|at| at <= self.now) {
             self.next_arrival = self.draw_arrival(self.now);
-            self.begin();
+            self.start_call();
         }
     }
 
-    /// A call comes in.
-    fn begin(&mut self) {
+    /// A call arrives.
+    fn start_call(&mut self) {
         let workload = self.scenario.workload;
         let length = |rng: &mut Rng, mean: f64, variation: f64, most: f64| {
             (mean * rng.log_normal(variation)).round().clamp(8.0, most) as u32
@@ -171,15 +171,15 @@ impl<'a> World<'a> {
             budget.on_call();
         }
         let race = Race::new(self.scenario.race.clone(), candidates, self.now);
-        self.calls.push(Call { race, record, attempts: Vec::new(), shape, woken_at: Tick::MAX, over: false });
+        self.calls.push(Call { race, record, attempts: Vec::new(), shape, next_wake_at: Tick::MAX, over: false });
         self.advance(self.calls.len() - 1);
     }
 
     fn order(&mut self, shape: &CallShape, output_tokens: u32) -> Vec<Ranked> {
-        let selfless = match self.scenario.chooser {
-            Chooser::By(policy) => return self.router.order(self.now, shape, &self.ids, &policy),
-            Chooser::Oracle => false,
-            Chooser::SelflessOracle => true,
+        let for_all = match self.scenario.selector {
+            LaneSelector::Router(policy) => return self.router.order(self.now, shape, &self.ids, &policy),
+            LaneSelector::Oracle => false,
+            LaneSelector::SelflessOracle => true,
         };
         let mut order = self.router.order(self.now, shape, &self.ids, &Policy::Fixed);
         let mean = self.scenario.workload.output_mean;
@@ -187,7 +187,7 @@ impl<'a> World<'a> {
         order.sort_by(|one, other| {
             let seconds = |ranked: &Ranked| {
                 let truth = self.truth(ranked.lane);
-                match selfless {
+                match for_all {
                     true => truth.seconds_for_all(self.now, prompt, f64::from(output_tokens), mean),
                     false => truth.seconds(self.now, prompt, f64::from(output_tokens), mean),
                 }
@@ -201,7 +201,7 @@ impl<'a> World<'a> {
         let number = lane.0 as usize;
         Truth {
             persona: &self.scenario.lanes[number].persona,
-            others: &self.oracle_rng[number],
+            background_rng: &self.oracle_rng[number],
             started_at: STARTED_AT,
             latency: self.scenario.lanes[number].latency,
             in_flight: self.router.in_flight(lane),
@@ -219,8 +219,8 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Something reaches the gateway.
-    fn hear(&mut self, call: usize, attempt: usize, said: Said) {
+    /// An event reaches the gateway.
+    fn receive(&mut self, call: usize, attempt: usize, event: LaneEvent) {
         let now = self.now;
         let Call { race, record, attempts, shape, .. } = &mut self.calls[call];
         let run = &mut attempts[attempt];
@@ -228,7 +228,7 @@ impl<'a> World<'a> {
             return;
         }
         let before = run.tokens();
-        if let Some(ttft) = run.hear(now, said)
+        if let Some(ttft) = run.receive(now, event)
             && let Some(started) = run.started_mut()
         {
             self.router.first_token(started, now, ttft, shape.prompt_tokens);
@@ -237,27 +237,27 @@ impl<'a> World<'a> {
             record.shown_tokens += run.tokens() - before;
         }
         if run.is_drained() {
-            if said.is_end() {
+            if event.is_end() {
                 self.close(call, attempt, Some(FailureKind::Cancelled), None);
             }
             return;
         }
-        match said {
-            Said::Event(what) => race.on_event(attempt, &tokrate_core::StreamEvent { at: now, what }),
-            Said::Text(_, what) => race.on_event(attempt, &tokrate_core::StreamEvent { at: now, what }),
-            Said::End => race.ended(attempt, now),
-            Said::Failed(failed) => race.failed(attempt, now, failed),
+        match event {
+            LaneEvent::Event(what) => race.on_event(attempt, &tokrate_core::StreamEvent { at: now, what }),
+            LaneEvent::Text(_, what) => race.on_event(attempt, &tokrate_core::StreamEvent { at: now, what }),
+            LaneEvent::End => race.ended(attempt, now),
+            LaneEvent::Failed(failed) => race.failed(attempt, now, failed),
         }
-        match said {
-            // An error in the stream ends its account as well: the end that follows it is not a good one.
-            Said::End => self.close(call, attempt, None, None),
-            Said::Failed(failed) => self.close(call, attempt, Some(failed.kind), failed.retry_after),
-            Said::Event(_) | Said::Text(..) => {}
+        match event {
+            // An error in the stream is recorded by the attempt: the end that follows it is no success.
+            LaneEvent::End => self.close(call, attempt, None, None),
+            LaneEvent::Failed(failed) => self.close(call, attempt, Some(failed.kind), failed.retry_after),
+            LaneEvent::Event(_) | LaneEvent::Text(..) => {}
         }
         self.advance(call);
     }
 
-    /// Carries out what a race wants.
+    /// Carries out the actions of a race.
     fn advance(&mut self, call: usize) {
         loop {
             let (now, router, budget) = (self.now, &self.router, &mut self.budget);
@@ -280,7 +280,7 @@ impl<'a> World<'a> {
             match action {
                 Action::Start { lane, role, .. } => {
                     let started = self.router.start(lane, now);
-                    self.begin_attempt(call, lane, role, started, reserved);
+                    self.start_attempt(call, lane, role, started, reserved);
                 }
                 Action::Win { attempt } => {
                     let Call { record, attempts, .. } = &mut self.calls[call];
@@ -293,7 +293,7 @@ impl<'a> World<'a> {
                         CancelReason::Lost => FailureKind::Cancelled,
                         CancelReason::Failed(kind) => kind,
                     };
-                    self.leave(call, attempt, failure);
+                    self.abort(call, attempt, failure);
                 }
                 Action::Drain { attempt, until, max_bytes } => {
                     self.calls[call].attempts[attempt].drain(until, max_bytes);
@@ -301,25 +301,25 @@ impl<'a> World<'a> {
                 }
                 Action::Finish { attempt } => {
                     self.lengths.observe(now, u64::from(self.calls[call].attempts[attempt].tokens()));
-                    self.leave(call, attempt, FailureKind::Cancelled);
+                    self.abort(call, attempt, FailureKind::Cancelled);
                     self.end(call, CallEnd::Whole);
                 }
                 Action::Break { attempt, kind, .. } => {
-                    self.leave(call, attempt, kind);
+                    self.abort(call, attempt, kind);
                     self.end(call, CallEnd::Broken(kind));
                 }
                 Action::Fail { kind, .. } => self.end(call, CallEnd::Failed(kind)),
             }
         }
-        let Call { race, woken_at, .. } = &mut self.calls[call];
-        if let Some(wake_at) = race.wake_at().filter(|wake_at| *wake_at < *woken_at) {
+        let Call { race, next_wake_at, .. } = &mut self.calls[call];
+        if let Some(wake_at) = race.wake_at().filter(|wake_at| *wake_at < *next_wake_at) {
             assert!(wake_at > self.now, "a race that said nothing wants to be woken in the past");
-            *woken_at = wake_at;
+            *next_wake_at = wake_at;
             self.wakes.push(Reverse((wake_at, call)));
         }
     }
 
-    fn begin_attempt(
+    fn start_attempt(
         &mut self,
         call: usize,
         lane: LaneId,
@@ -334,8 +334,8 @@ impl<'a> World<'a> {
         attempts.push(Attempt::new(started, role, reserved, record.prompt_tokens, price));
     }
 
-    /// Gives an attempt up, if it goes on.
-    fn leave(&mut self, call: usize, attempt: usize, failure: FailureKind) {
+    /// Aborts an attempt if it is running.
+    fn abort(&mut self, call: usize, attempt: usize, failure: FailureKind) {
         let run = &self.calls[call].attempts[attempt];
         if !run.is_over() {
             self.lanes[run.lane().0 as usize].cancel(self.now, (call, attempt));
@@ -343,7 +343,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// An attempt's end: router, budget and record learn of it.
+    /// Ends an attempt: updates router, budget and record.
     fn close(&mut self, call: usize, attempt: usize, failure: Option<FailureKind>, retry_after: Option<Span>) {
         let now = self.now;
         let closed = self.calls[call].attempts[attempt].close(now, failure, retry_after);
@@ -362,7 +362,7 @@ impl<'a> World<'a> {
         for attempt in 0..self.calls[call].attempts.len() {
             let run = &self.calls[call].attempts[attempt];
             if !run.is_over() && run.drained_until().is_some_and(|until| until <= self.now) {
-                self.leave(call, attempt, FailureKind::Cancelled);
+                self.abort(call, attempt, FailureKind::Cancelled);
             }
         }
     }

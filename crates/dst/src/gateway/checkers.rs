@@ -1,19 +1,19 @@
-//! What must hold of every gateway's world, whatever was drawn.
+//! Properties that must hold in every gateway world.
 //!
-//! Nothing here asks the gateway what is right: answers are held against what providers wrote, rows against what reached them,
-//! meters against rows. Invariant: an empty list means that all was looked at.
+//! Answers are compared with what providers wrote, rows with what reached the providers, meters with rows. Invariant: an
+//! empty list means that everything was checked.
 
+mod accounting;
 mod answers;
-mod books;
 
-use super::{Call, CallEnd, GatewayHistory, GatewayScenario, Outcome, Reads, Reply, Sends};
+use super::{Call, CallEnd, GatewayHistory, GatewayScenario, Outcome, ReadPattern, Reply, SendPattern};
 use tokrate_core::Span;
 use tokrate_gateway::simulation::HeldResources;
 
-/// What waits for its end at a stop may take so much longer than it is allowed to: timers have a grain.
-const GRAIN: Span = Span::from_secs(1);
+/// Tolerance for the stop: timers are coarse.
+const STOP_TOLERANCE: Span = Span::from_secs(1);
 
-/// What is wrong, in words.
+/// Descriptions of all violations.
 pub fn check(scenario: &GatewayScenario, history: &GatewayHistory) -> Vec<String> {
     let mut wrong = Vec::new();
     if !history.has_ended {
@@ -26,12 +26,12 @@ pub fn check(scenario: &GatewayScenario, history: &GatewayHistory) -> Vec<String
             wrong.push(format!("{}: {what}", named(outcome)));
         }
     }
-    books::check(scenario, history, &mut wrong);
+    accounting::check(scenario, history, &mut wrong);
     wrong
 }
 
-/// Whether an answer says by itself that it broke off.
-pub(super) fn told_failure(call: &Call, reply: &Reply) -> bool {
+/// Whether an answer reports its own failure.
+pub(super) fn reports_failure(call: &Call, reply: &Reply) -> bool {
     call.dialect.is_some_and(|dialect| answers::read(dialect, call.shape, &reply.body).has_failed)
 }
 
@@ -39,7 +39,7 @@ fn named(outcome: &Outcome) -> String {
     format!("client {} call {}", outcome.client, outcome.nth)
 }
 
-/// Nothing is held, open or under way when all is over.
+/// At the end nothing is reserved, open or in flight.
 fn ends(scenario: &GatewayScenario, history: &GatewayHistory, wrong: &mut Vec<String>) {
     let HeldResources { extra_usd, .. } = history.held;
     let held = HeldResources { extra_usd: if extra_usd < 1e-9 { 0.0 } else { extra_usd }, ..history.held.clone() };
@@ -55,7 +55,7 @@ fn ends(scenario: &GatewayScenario, history: &GatewayHistory, wrong: &mut Vec<St
     }
     if let Some((told_at, ended_at)) = history.stopped {
         let drain = scenario.config.drain;
-        let most = told_at + drain + drain + GRAIN;
+        let most = told_at + drain + drain + STOP_TOLERANCE;
         if ended_at > most {
             wrong.push(format!("told to stop at {told_at:?}, with {drain} to drain, it ended at {ended_at:?}"));
         }
@@ -63,14 +63,16 @@ fn ends(scenario: &GatewayScenario, history: &GatewayHistory, wrong: &mut Vec<St
     let mut reloads: Vec<_> = scenario.reloads.iter().collect();
     reloads.sort_by_key(|(at, _)| *at);
     for ((at, reload), (_, is_taken)) in reloads.into_iter().zip(&history.reloads) {
-        if reload.is_good != *is_taken {
-            wrong
-                .push(format!("the configuration of {at} makes sense: {}, was taken over: {is_taken}", reload.is_good));
+        if reload.is_valid != *is_taken {
+            wrong.push(format!(
+                "the configuration of {at} makes sense: {}, was taken over: {is_taken}",
+                reload.is_valid
+            ));
         }
     }
 }
 
-/// A call has an answer, an error, or a client that left; or the gateway was stopped in between.
+/// Every call has an answer, an error, a client that disconnected, or was cut by the stop.
 fn outcome_is_clear(scenario: &GatewayScenario, history: &GatewayHistory, outcome: &Outcome, wrong: &mut Vec<String>) {
     let call = &scenario.clients[outcome.client].calls[outcome.nth];
     let Some((stopped_at, _)) = history.stopped else { return };
@@ -80,13 +82,14 @@ fn outcome_is_clear(scenario: &GatewayScenario, history: &GatewayHistory, outcom
         wrong.push(format!("{}: {what}", named(outcome)));
     }
     let is_unclear = match outcome.end {
-        CallEnd::Whole | CallEnd::Left => false,
+        CallEnd::Whole | CallEnd::Disconnected => false,
         CallEnd::Hung => true,
         CallEnd::Refused => outcome.began_at < stopped_at,
         CallEnd::Closed => {
-            // The last pieces of a slow request may come after the gateway has lost patience.
-            let is_slow = matches!(call.sends, Sends::Slowly { .. });
-            let is_stalled = matches!(call.reads, Reads::Pauses { pause, .. } if pause >= least_send_limit(scenario));
+            // The last pieces of a slow request may come after the gateway has timed out.
+            let is_slow = matches!(call.sends, SendPattern::Slowly { .. });
+            let is_stalled =
+                matches!(call.reads, ReadPattern::Pauses { pause, .. } if pause >= min_send_limit(scenario));
             let was_whole = outcome.sent_at.is_some_and(|sent_at| sent_at < stopped_at);
             let cut_at = if was_whole { stopped_at + scenario.config.drain } else { stopped_at };
             call.is_sound && !is_slow && !is_stalled && outcome.ended_at < cut_at
@@ -104,8 +107,8 @@ fn outcome_is_clear(scenario: &GatewayScenario, history: &GatewayHistory, outcom
     }
 }
 
-/// The shortest time after which a client that takes nothing is given up, under any of the configurations.
-fn least_send_limit(scenario: &GatewayScenario) -> Span {
+/// The shortest send timeout of all configurations.
+fn min_send_limit(scenario: &GatewayScenario) -> Span {
     let reloads = scenario.reloads.iter().map(|(_, reload)| reload.config.limits.send);
     reloads.fold(scenario.config.limits.send, Span::min)
 }

@@ -1,55 +1,55 @@
-//! Simulated clients: they ask, read at their pace, leave when they like, and remember what they got.
+//! Simulated clients: they send calls, read at their own pace, disconnect at will, and record what they received.
 //!
-//! They do not judge it. Invariant: every call that a client was to make has one outcome.
+//! Invariant: every call of a client has one outcome.
 
 use super::http1::Reply;
 use super::pipe::End;
-use super::scenario::{Call, Reads, Sends};
+use super::scenario::{Call, ReadPattern, SendPattern};
 use super::world::World;
 use std::cell::Cell;
 use std::rc::Rc;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
 use tokrate_core::{Span, Tick};
 
-/// A client that waits so long for an end is never answered: longer than any limit of the gateway.
-const HANGS_AFTER: Span = Span::from_secs(3_600);
+/// A call without an end after this time hangs: longer than any limit of the gateway.
+const HANG_TIMEOUT: Span = Span::from_secs(3_600);
 
 /// How a call ended for its client.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CallEnd {
-    /// The answer came whole.
+    /// A complete answer.
     Whole,
-    /// The client left.
-    Left,
+    /// The client disconnected.
+    Disconnected,
     /// The gateway closed the connection.
     Closed,
     /// There was no connection.
     Refused,
-    /// Nothing happened any more.
+    /// It hung.
     Hung,
 }
 
-/// What became of a call.
+/// The outcome of a call.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Outcome {
-    /// The client, and which of its calls.
+    /// The client.
     pub client: usize,
-    /// Its place among the client's calls.
+    /// Index among the calls of the client.
     pub nth: usize,
-    /// When the request was begun.
+    /// When the request started.
     pub began_at: Tick,
-    /// When its last byte was taken by the connection.
+    /// When its last byte was written.
     pub sent_at: Option<Tick>,
     /// When it ended.
     pub ended_at: Tick,
-    /// What came.
+    /// What was received.
     pub reply: Reply,
     /// How it ended.
     pub end: CallEnd,
 }
 
-/// Makes all calls of one client, one after the other, over one connection as long as that can be.
-pub(super) async fn converse(world: Rc<World>, client: usize) {
+/// Runs all calls of a client in sequence, over one connection if possible.
+pub(super) async fn run_client(world: Rc<World>, client: usize) {
     let script = world.scenario.clients[client].clone();
     tokio::time::sleep(script.at.as_duration()).await;
     let mut kept: Option<End> = None;
@@ -70,7 +70,7 @@ pub(super) async fn converse(world: Rc<World>, client: usize) {
             None => None,
         };
         if let Some(end) = open.or_else(|| world.connect(script.law)) {
-            kept = ask(&world, call, end, &mut outcome).await;
+            kept = run_call(&world, call, end, &mut outcome).await;
         }
         outcome.ended_at = world.clock.now();
         let Reply { status, bytes, .. } = outcome.reply;
@@ -79,14 +79,14 @@ pub(super) async fn converse(world: Rc<World>, client: usize) {
     }
 }
 
-/// A kept connection, unless its other end has closed it by now: then every client opens another.
+/// A kept connection, unless the other end has closed it.
 async fn still_open(mut end: End) -> Option<End> {
     let closed = tokio::time::timeout(std::time::Duration::ZERO, end.read(&mut [0; 1])).await;
     closed.is_err().then_some(end)
 }
 
-/// Makes one call; hands the connection back if it can be used again.
-async fn ask(world: &World, call: &Call, end: End, outcome: &mut Outcome) -> Option<End> {
+/// Runs one call; returns the connection if it can be reused.
+async fn run_call(world: &World, call: &Call, end: End, outcome: &mut Outcome) -> Option<End> {
     let (mut reading, mut writing) = tokio::io::split(end);
     let sent = Cell::new(None);
     let sending = async {
@@ -94,7 +94,7 @@ async fn ask(world: &World, call: &Call, end: End, outcome: &mut Outcome) -> Opt
             sent.set(Some(world.clock.now()));
         }
         match call.sends {
-            Sends::Cut(_) => CallEnd::Left,
+            SendPattern::Cut(_) => CallEnd::Disconnected,
             _ => std::future::pending().await,
         }
     };
@@ -104,23 +104,23 @@ async fn ask(world: &World, call: &Call, end: End, outcome: &mut Outcome) -> Opt
             biased;
             end = read(call, &mut reading, reply) => end,
             end = sending => end,
-            () = leave(call) => CallEnd::Left,
+            () = disconnect(call) => CallEnd::Disconnected,
         }
     };
-    outcome.end = tokio::time::timeout(HANGS_AFTER.as_duration(), talk).await.unwrap_or(CallEnd::Hung);
+    outcome.end = tokio::time::timeout(HANG_TIMEOUT.as_duration(), talk).await.unwrap_or(CallEnd::Hung);
     outcome.sent_at = sent.get();
     let is_reusable =
         outcome.end == CallEnd::Whole && outcome.reply.keeps_connection() && sent.get().is_some() && call.is_sound;
     is_reusable.then(|| reading.unsplit(writing))
 }
 
-/// Sends a request; false if it did not go out whole.
+/// Sends a request; false if it was not sent completely.
 async fn send(call: &Call, writing: &mut WriteHalf<End>) -> bool {
     let bytes = &call.request;
     match call.sends {
-        Sends::AtOnce => writing.write_all(bytes).await.is_ok(),
-        Sends::Slowly { bytes: most, every } => {
-            for piece in bytes.chunks(most) {
+        SendPattern::AtOnce => writing.write_all(bytes).await.is_ok(),
+        SendPattern::Slowly { bytes: chunk_size, every } => {
+            for piece in bytes.chunks(chunk_size) {
                 if writing.write_all(piece).await.is_err() {
                     return false;
                 }
@@ -128,7 +128,7 @@ async fn send(call: &Call, writing: &mut WriteHalf<End>) -> bool {
             }
             true
         }
-        Sends::Cut(at) => {
+        SendPattern::Cut(at) => {
             let _ = writing.write_all(&bytes[..at.min(bytes.len())]).await;
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
             false
@@ -136,29 +136,29 @@ async fn send(call: &Call, writing: &mut WriteHalf<End>) -> bool {
     }
 }
 
-/// Reads an answer as the client does.
+/// Reads the response in the pattern of the client.
 async fn read(call: &Call, reading: &mut ReadHalf<End>, reply: &mut Reply) -> CallEnd {
     let mut buffer = [0; 4096];
     let mut has_paused = false;
     loop {
-        let most = match call.reads {
-            Reads::Slowly { bytes, .. } => bytes,
-            Reads::Leaves { after } => (after - reply.bytes).max(1),
-            Reads::Pauses { after, .. } if !has_paused => (after - reply.bytes).max(1),
+        let chunk_size = match call.reads {
+            ReadPattern::Slowly { bytes, .. } => bytes,
+            ReadPattern::Disconnects { after } => (after - reply.bytes).max(1),
+            ReadPattern::Pauses { after, .. } if !has_paused => (after - reply.bytes).max(1),
             _ => buffer.len(),
         };
-        let most = most.min(buffer.len());
-        match reading.read(&mut buffer[..most]).await {
+        let chunk_size = chunk_size.min(buffer.len());
+        match reading.read(&mut buffer[..chunk_size]).await {
             Ok(0) | Err(_) => return CallEnd::Closed,
-            Ok(count) => reply.take(&buffer[..count]),
+            Ok(count) => reply.feed(&buffer[..count]),
         }
         if reply.is_whole || reply.wrong.is_some() {
             return CallEnd::Whole;
         }
         match call.reads {
-            Reads::Slowly { every, .. } => tokio::time::sleep(every.as_duration()).await,
-            Reads::Leaves { after } if reply.bytes >= after => return CallEnd::Left,
-            Reads::Pauses { after, pause } if !has_paused && reply.bytes >= after => {
+            ReadPattern::Slowly { every, .. } => tokio::time::sleep(every.as_duration()).await,
+            ReadPattern::Disconnects { after } if reply.bytes >= after => return CallEnd::Disconnected,
+            ReadPattern::Pauses { after, pause } if !has_paused && reply.bytes >= after => {
                 has_paused = true;
                 tokio::time::sleep(pause.as_duration()).await;
             }
@@ -167,9 +167,9 @@ async fn read(call: &Call, reading: &mut ReadHalf<End>, reply: &mut Reply) -> Ca
     }
 }
 
-/// Completes when the client has had enough, if it ever has.
-async fn leave(call: &Call) {
-    match call.leaves_after {
+/// Completes when the client disconnects.
+async fn disconnect(call: &Call) {
+    match call.disconnects_after {
         Some(span) => tokio::time::sleep(span.as_duration()).await,
         None => std::future::pending().await,
     }

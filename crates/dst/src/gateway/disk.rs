@@ -1,6 +1,6 @@
-//! The log's file in memory, on a disk that fills up, is locked, or loses the file.
+//! The log file in memory, on a disk that can be full, locked or lose the file.
 //!
-//! It decides nothing: what is tried again and counted is up to the real writer. Invariant: rows of a call are kept all or none.
+//! Retries and counting are the real writer's. Invariant: rows of an append are stored all or none.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -9,55 +9,55 @@ use tokrate_meter::Attempt;
 use tokrate_net::Clock;
 use tokrate_store::{LogFile, StoreError};
 
-/// What is wrong with a disk for a while.
+/// A fault of the disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum DiskTrouble {
-    /// There is no room.
+pub enum DiskFault {
+    /// The disk is full.
     Full,
-    /// Another process has the file.
+    /// The file is locked by another process.
     Locked,
-    /// The file was moved away at the beginning of the time.
+    /// The file is moved away when the fault begins.
     Moved,
 }
 
-/// A time of trouble.
+/// A period with a fault.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct BadTime {
+pub struct DiskOutage {
     /// When it begins.
     pub from: Tick,
-    /// When it is over.
+    /// When it ends.
     pub until: Tick,
-    /// What it is.
-    pub trouble: DiskTrouble,
+    /// The fault.
+    pub fault: DiskFault,
 }
 
-/// What lies on the disk.
+/// The stored rows.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct Kept {
-    /// Rows of the file that stands at the path.
+pub struct StoredRows {
+    /// Rows of the current file.
     pub rows: Vec<Attempt>,
     /// Rows of files that were moved away.
     pub moved: Vec<Attempt>,
-    /// Calls that failed.
+    /// Failed operations.
     pub failures: u64,
-    /// Times that were over or have begun, of files moved away.
+    /// Moves so far.
     moves: usize,
 }
 
-/// The file.
+/// The log file.
 pub(super) struct Disk {
     pub clock: Clock,
-    pub bad: Vec<BadTime>,
-    pub kept: Rc<RefCell<Kept>>,
+    pub outages: Vec<DiskOutage>,
+    pub kept: Rc<RefCell<StoredRows>>,
 }
 
 impl Disk {
-    /// The trouble of this moment.
-    fn look(&self) -> Result<(), StoreError> {
+    /// The fault at this time, if any.
+    fn check_fault(&self) -> Result<(), StoreError> {
         let now = self.clock.now();
         let path = std::path::PathBuf::from("/simulated/log.db");
         let mut kept = self.kept.borrow_mut();
-        let moves = self.bad.iter().filter(|bad| bad.trouble == DiskTrouble::Moved && bad.from <= now).count();
+        let moves = self.outages.iter().filter(|outage| outage.fault == DiskFault::Moved && outage.from <= now).count();
         if moves > kept.moves {
             kept.moves = moves;
             let gone = std::mem::take(&mut kept.rows);
@@ -66,32 +66,33 @@ impl Disk {
             kept.failures += 1;
             return Err(StoreError::Displaced { path, what: "it was moved", gone: count });
         }
-        let stands = |bad: &&BadTime| bad.from <= now && now < bad.until && bad.trouble != DiskTrouble::Moved;
-        let Some(bad) = self.bad.iter().find(stands) else { return Ok(()) };
+        let active =
+            |outage: &&DiskOutage| outage.from <= now && now < outage.until && outage.fault != DiskFault::Moved;
+        let Some(outage) = self.outages.iter().find(active) else { return Ok(()) };
         kept.failures += 1;
-        Err(match bad.trouble {
-            DiskTrouble::Locked => StoreError::Locked { path },
-            DiskTrouble::Full | DiskTrouble::Moved => StoreError::Full { path },
+        Err(match outage.fault {
+            DiskFault::Locked => StoreError::Locked { path },
+            DiskFault::Full | DiskFault::Moved => StoreError::Full { path },
         })
     }
 }
 
 impl LogFile for Disk {
     fn append(&mut self, rows: &[Attempt]) -> Result<(), StoreError> {
-        self.look()?;
+        self.check_fault()?;
         self.kept.borrow_mut().rows.extend_from_slice(rows);
         Ok(())
     }
 
     fn watch(&mut self) -> Result<(), StoreError> {
-        match self.look() {
+        match self.check_fault() {
             Err(error @ StoreError::Displaced { .. }) => Err(error),
             _ => Ok(()),
         }
     }
 
     fn prune(&mut self, before_unix_ms: u64, most: u64) -> Result<u64, StoreError> {
-        self.look()?;
+        self.check_fault()?;
         let mut kept = self.kept.borrow_mut();
         let mut left = most;
         kept.rows.retain(|row| {
@@ -103,7 +104,7 @@ impl LogFile for Disk {
     }
 
     fn newest_unix_ms(&mut self) -> Result<Option<u64>, StoreError> {
-        self.look()?;
+        self.check_fault()?;
         Ok(self.kept.borrow().rows.iter().map(|row| row.started_unix_ms).max())
     }
 }

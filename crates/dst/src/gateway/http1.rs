@@ -1,12 +1,12 @@
-//! HTTP/1.1 as far as simulated clients and providers need it, written apart from the project's own.
+//! A minimal HTTP/1.1 implementation for simulated clients and providers, independent of the project's own.
 //!
-//! It is no full implementation: it reads what the gateway sends, and says when that is none. Invariant: a message is whole only
-//! if its framing says so.
+//! It reads only what the gateway sends and reports everything else as an error. Invariant: a message is complete only if
+//! its framing says so.
 
 use super::pipe::End;
 use tokio::io::AsyncReadExt;
 
-/// A request's head as a provider reads it.
+/// The head of a request.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct RequestHead {
     pub path: String,
@@ -19,39 +19,39 @@ impl RequestHead {
     }
 }
 
-/// Reads a request with a length; `held` keeps what came beyond it. `None` at the end of the connection.
-pub(super) async fn read_request(end: &mut End, held: &mut Vec<u8>) -> Option<(RequestHead, Vec<u8>)> {
+/// Reads a request with a content-length; `buffer` keeps the bytes after it. `None` at the end of the connection.
+pub(super) async fn read_request(end: &mut End, buffer: &mut Vec<u8>) -> Option<(RequestHead, Vec<u8>)> {
     loop {
-        if let Some((head_bytes, (line, headers))) = head_of(held) {
+        if let Some((head_bytes, (line, headers))) = head_of(buffer) {
             let path = line.split(' ').nth(1)?.to_owned();
             let head = RequestHead { path, headers };
             let length: usize = head.header("content-length")?.parse().ok()?;
-            if held.len() >= head_bytes + length {
-                let body = held[head_bytes..head_bytes + length].to_vec();
-                held.drain(..head_bytes + length);
+            if buffer.len() >= head_bytes + length {
+                let body = buffer[head_bytes..head_bytes + length].to_vec();
+                buffer.drain(..head_bytes + length);
                 return Some((head, body));
             }
         }
-        if end.read_buf(held).await.ok()? == 0 {
+        if end.read_buf(buffer).await.ok()? == 0 {
             return None;
         }
     }
 }
 
-/// What has come of an answer to a client.
+/// A response as far as the client has received it.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Reply {
-    /// Bytes read of it, head and framing included.
+    /// Bytes read, head and framing included.
     pub bytes: usize,
-    /// Its status, once the head came whole.
+    /// Its status, once the head is complete.
     pub status: Option<u16>,
     /// Its headers.
     pub headers: Vec<(String, String)>,
     /// Its body, without framing.
     pub body: Vec<u8>,
-    /// Whether it came to its end.
+    /// Whether it is complete.
     pub is_whole: bool,
-    /// What was wrong with it, if anything was.
+    /// A protocol violation, if any.
     pub wrong: Option<String>,
     unread: Vec<u8>,
     framing: Framing,
@@ -61,39 +61,39 @@ pub struct Reply {
 enum Framing {
     #[default]
     Head,
-    /// So many bytes are left.
+    /// Bytes left.
     Length(usize),
-    /// The size of the next chunk comes next.
+    /// Before the size of a chunk.
     Size,
-    /// So many bytes of a chunk and its line end are left.
+    /// Bytes left of a chunk and its line end.
     Chunk(usize),
-    /// The end of the trailers comes next.
+    /// Before the end of the trailers.
     Trailers,
-    Over,
+    Done,
 }
 
 impl Reply {
-    /// A header's value.
+    /// The value of a header.
     pub fn header(&self, name: &str) -> Option<&str> {
         header(&self.headers, name)
     }
 
-    /// Whether the connection can be used again after it.
+    /// Whether the connection can be reused.
     pub fn keeps_connection(&self) -> bool {
         self.is_whole && self.header("connection").is_none_or(|value| !value.eq_ignore_ascii_case("close"))
     }
 
-    /// Takes what a read brought.
-    pub fn take(&mut self, bytes: &[u8]) {
+    /// Processes received bytes.
+    pub fn feed(&mut self, bytes: &[u8]) {
         self.bytes += bytes.len();
         self.unread.extend_from_slice(bytes);
         while self.wrong.is_none() && self.step() {}
-        if self.framing == Framing::Over && !self.unread.is_empty() {
+        if self.framing == Framing::Done && !self.unread.is_empty() {
             self.wrong = Some("bytes follow the answer's end".to_owned());
         }
     }
 
-    /// Understands one part more of what is unread; false if that is too little.
+    /// Parses the next part; false if more bytes are needed.
     fn step(&mut self) -> bool {
         match self.framing {
             Framing::Head => self.take_head(),
@@ -106,7 +106,7 @@ impl Reply {
             Framing::Size => self.take_size(),
             Framing::Chunk(left) => {
                 let count = left.min(self.unread.len());
-                // The last two bytes are the line's end.
+                // The last two bytes are the line end.
                 let text = count.min(left.saturating_sub(2));
                 self.body.extend(self.unread.drain(..count).take(text));
                 self.framing = if left == count { Framing::Size } else { Framing::Chunk(left - count) };
@@ -122,7 +122,7 @@ impl Reply {
                 }
                 has_ended
             }
-            Framing::Over => false,
+            Framing::Done => false,
         }
     }
 
@@ -166,12 +166,12 @@ impl Reply {
     }
 
     fn finish(&mut self) {
-        self.framing = Framing::Over;
+        self.framing = Framing::Done;
         self.is_whole = true;
     }
 }
 
-/// Length of a head, its first line and its headers; `None` before it is whole.
+/// Length of a head, its first line and its headers.
 type Head = (usize, (String, Vec<(String, String)>));
 
 fn head_of(bytes: &[u8]) -> Option<Head> {

@@ -1,7 +1,6 @@
-//! A connection in memory: two byte streams between two ends, each of which can be closed, left or broken at any byte.
+//! An in-memory connection: two byte streams between two ends, each of which can be closed, dropped or reset at any byte.
 //!
-//! It knows no HTTP and no time. Invariant: bytes come out in the order in which they went in, each once, until the connection is
-//! reset; then what was not read is gone, as with TCP.
+//! Invariant: bytes arrive once and in order until the connection is reset; unread ones are lost then, as with TCP.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -12,13 +11,13 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// How a connection behaves.
+/// Properties of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PipeLaw {
-    /// Bytes that find room on the way, in each direction.
-    pub room: usize,
-    /// Bytes that one read brings at most.
-    pub read_most: usize,
+    /// Buffer size of each direction.
+    pub capacity: usize,
+    /// Largest read.
+    pub max_read: usize,
 }
 
 /// One end of a connection. Dropping it closes the connection in both directions.
@@ -28,75 +27,75 @@ pub struct End {
     side: usize,
 }
 
-/// A look at a connection from outside.
+/// Observes a connection from outside.
 #[derive(Clone, Debug)]
-pub struct Watched(Rc<RefCell<Pipe>>);
+pub struct PipeObserver(Rc<RefCell<Pipe>>);
 
 #[derive(Debug)]
 struct Pipe {
     law: PipeLaw,
-    /// What each side has written.
-    ways: [Way; 2],
-    /// Whether each end is still held.
-    held: [bool; 2],
+    /// Bytes written by each side.
+    directions: [Direction; 2],
+    /// Whether each end is still open.
+    open: [bool; 2],
     reset: bool,
 }
 
 #[derive(Debug, Default)]
-struct Way {
+struct Direction {
     bytes: VecDeque<u8>,
     closed: bool,
     reader: Option<Waker>,
     writer: Option<Waker>,
 }
 
-/// A connection: its ends, and a look at it.
-pub fn pipe(law: PipeLaw) -> (End, End, Watched) {
-    let pipe = Pipe { law, ways: Default::default(), held: [true; 2], reset: false };
+/// Creates a connection: both ends and an observer.
+pub fn pipe(law: PipeLaw) -> (End, End, PipeObserver) {
+    let pipe = Pipe { law, directions: Default::default(), open: [true; 2], reset: false };
     let pipe = Rc::new(RefCell::new(pipe));
     let end = |side| End { pipe: Rc::clone(&pipe), side };
-    (end(0), end(1), Watched(Rc::clone(&pipe)))
+    (end(0), end(1), PipeObserver(Rc::clone(&pipe)))
 }
 
 impl End {
-    /// Breaks the connection: both ends see an error, and what was not read is gone.
+    /// Resets the connection: both ends see an error, unread bytes are lost.
     pub fn reset(self) {
         let mut pipe = self.pipe.borrow_mut();
         pipe.reset = true;
-        for way in &mut pipe.ways {
-            way.bytes.clear();
-            way.wake();
+        for direction in &mut pipe.directions {
+            direction.bytes.clear();
+            direction.wake();
         }
     }
 
-    /// Completes when the other end has been left or the connection was reset.
-    pub async fn left(&mut self) {
+    /// Completes when the other end is dropped or the connection is reset.
+    pub async fn peer_closed(&mut self) {
         poll_fn(|context| {
             let mut pipe = self.pipe.borrow_mut();
-            if pipe.reset || !pipe.held[1 - self.side] {
+            if pipe.reset || !pipe.open[1 - self.side] {
                 return Poll::Ready(());
             }
-            // Leaving wakes who waits for room.
-            pipe.ways[self.side].writer = Some(context.waker().clone());
+            // Dropping an end wakes the writer of the other.
+            pipe.directions[self.side].writer = Some(context.waker().clone());
             Poll::Pending
         })
         .await;
     }
 }
 
-impl Watched {
-    /// Whether the end that was made first is still held.
-    pub fn first_is_held(&self) -> bool {
-        self.0.borrow().held[0]
+impl PipeObserver {
+    /// Whether the first end is open.
+    pub fn first_is_open(&self) -> bool {
+        self.0.borrow().open[0]
     }
 
-    /// Whether the end that was made second is still held.
-    pub fn second_is_held(&self) -> bool {
-        self.0.borrow().held[1]
+    /// Whether the second end is open.
+    pub fn second_is_open(&self) -> bool {
+        self.0.borrow().open[1]
     }
 }
 
-impl Way {
+impl Direction {
     fn wake(&mut self) {
         [self.reader.take(), self.writer.take()].into_iter().flatten().for_each(Waker::wake);
     }
@@ -108,21 +107,21 @@ impl AsyncRead for End {
         if pipe.reset {
             return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
         }
-        let most = pipe.law.read_most;
-        let way = &mut pipe.ways[1 - self.side];
-        if way.bytes.is_empty() {
-            if way.closed {
+        let max_read = pipe.law.max_read;
+        let direction = &mut pipe.directions[1 - self.side];
+        if direction.bytes.is_empty() {
+            if direction.closed {
                 return Poll::Ready(Ok(()));
             }
-            way.reader = Some(context.waker().clone());
+            direction.reader = Some(context.waker().clone());
             return Poll::Pending;
         }
-        let count = most.min(buffer.remaining()).min(way.bytes.len());
-        let (front, back) = way.bytes.as_slices();
+        let count = max_read.min(buffer.remaining()).min(direction.bytes.len());
+        let (front, back) = direction.bytes.as_slices();
         buffer.put_slice(&front[..count.min(front.len())]);
         buffer.put_slice(&back[..count.saturating_sub(front.len())]);
-        way.bytes.drain(..count);
-        if let Some(writer) = way.writer.take() {
+        direction.bytes.drain(..count);
+        if let Some(writer) = direction.writer.take() {
             writer.wake();
         }
         Poll::Ready(Ok(()))
@@ -135,18 +134,18 @@ impl AsyncWrite for End {
         if pipe.reset {
             return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
         }
-        let (room, peer_is_held) = (pipe.law.room, pipe.held[1 - self.side]);
-        let way = &mut pipe.ways[self.side];
-        if !peer_is_held || way.closed {
+        let (capacity, peer_is_open) = (pipe.law.capacity, pipe.open[1 - self.side]);
+        let direction = &mut pipe.directions[self.side];
+        if !peer_is_open || direction.closed {
             return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
         }
-        let count = bytes.len().min(room - way.bytes.len());
+        let count = bytes.len().min(capacity - direction.bytes.len());
         if count == 0 && !bytes.is_empty() {
-            way.writer = Some(context.waker().clone());
+            direction.writer = Some(context.waker().clone());
             return Poll::Pending;
         }
-        way.bytes.extend(&bytes[..count]);
-        if let Some(reader) = way.reader.take() {
+        direction.bytes.extend(&bytes[..count]);
+        if let Some(reader) = direction.reader.take() {
             reader.wake();
         }
         Poll::Ready(Ok(count))
@@ -158,9 +157,9 @@ impl AsyncWrite for End {
 
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut pipe = self.pipe.borrow_mut();
-        let way = &mut pipe.ways[self.side];
-        way.closed = true;
-        way.wake();
+        let direction = &mut pipe.directions[self.side];
+        direction.closed = true;
+        direction.wake();
         Poll::Ready(Ok(()))
     }
 }
@@ -168,10 +167,10 @@ impl AsyncWrite for End {
 impl Drop for End {
     fn drop(&mut self) {
         let mut pipe = self.pipe.borrow_mut();
-        pipe.held[self.side] = false;
-        pipe.ways[self.side].closed = true;
-        // Nobody reads what is still on its way here.
-        pipe.ways[1 - self.side].bytes.clear();
-        pipe.ways.iter_mut().for_each(Way::wake);
+        pipe.open[self.side] = false;
+        pipe.directions[self.side].closed = true;
+        // Bytes on their way to a dropped end are lost.
+        pipe.directions[1 - self.side].bytes.clear();
+        pipe.directions.iter_mut().for_each(Direction::wake);
     }
 }

@@ -1,31 +1,30 @@
-//! Simulated providers: they read requests, answer as their faults have it, and remember what they wrote.
+//! Simulated providers: they read requests, respond according to their faults, and record what they wrote.
 //!
-//! They decide nothing about the gateway's calls. Invariant: the ledger says of every request that reached a lane what was
-//! written of its answer, whoever read it.
+//! Invariant: the ledger has every request that reached a lane, with what was written of its response.
 
-use super::fate::{Asked, Ending, Response};
 use super::http1::{RequestHead, read_request};
 use super::pipe::End;
+use super::response::{Ending, RequestInfo, Response};
 use super::world::World;
 use std::rc::Rc;
 use tokio::io::AsyncWriteExt;
 use tokrate_core::{Rng, Span, Tick};
 use tokrate_wire::{Dialect, Routed, Shape, decode_request};
 
-/// What a lane knows of one request that reached it.
+/// A request that reached a lane.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Served {
-    /// The lane's place.
+pub struct ServedRequest {
+    /// Index of the lane.
     pub lane: usize,
-    /// The request's `x-request-id`: its call and its attempt.
+    /// Its `x-request-id`: call and attempt.
     pub id: String,
-    /// When it had come whole.
+    /// When it was complete.
     pub at: Tick,
     /// The dialect and shape; `None` for embeddings.
     pub routed: Option<(Dialect, Shape)>,
-    /// Whether its body could be understood.
+    /// Whether its body could be decoded.
     pub is_understood: bool,
-    /// What was to be answered.
+    /// The generated response.
     pub response: Response,
     /// Bytes of the response that were written.
     pub wrote: usize,
@@ -33,15 +32,15 @@ pub struct Served {
     pub is_whole: bool,
 }
 
-/// Serves one connection to a lane until it ends.
+/// Serves one connection until it ends.
 pub(super) async fn serve(world: Rc<World>, lane: usize, mut end: End) {
-    let mut held = Vec::new();
+    let mut buffer = Vec::new();
     let mut is_kept = false;
-    while let Some((head, body)) = read_request(&mut end, &mut held).await {
-        let number = begin(&world, lane, &head, &body, is_kept);
+    while let Some((head, body)) = read_request(&mut end, &mut buffer).await {
+        let number = record_request(&world, lane, &head, &body, is_kept);
         is_kept = true;
         let response = world.served.borrow()[number].response.clone();
-        let ending = response.ending.unwrap_or(Ending::Kept);
+        let ending = response.ending.unwrap_or(Ending::StoredRows);
         let wrote_all = write(&world, number, &mut end, &response, ending).await;
         world.note(format_args!(
             "lane {lane} request {number} wrote {} {ending:?}",
@@ -49,31 +48,32 @@ pub(super) async fn serve(world: Rc<World>, lane: usize, mut end: End) {
         ));
         match ending {
             _ if !wrote_all => return,
-            Ending::Kept => {}
+            Ending::StoredRows => {}
             Ending::Closed | Ending::Cut(_) => return,
             Ending::Reset(_) => return end.reset(),
-            Ending::Stalled(_) => return end.left().await,
+            Ending::Stalled(_) => return end.peer_closed().await,
         }
     }
 }
 
-/// Puts a request into the ledger.
-fn begin(world: &World, lane: usize, head: &RequestHead, body: &[u8], is_kept: bool) -> usize {
+/// Records a request and draws its response.
+fn record_request(world: &World, lane: usize, head: &RequestHead, body: &[u8], is_kept: bool) -> usize {
     let mut served = world.served.borrow_mut();
     let number = served.len();
     let routed: Option<Routed> = Dialect::of_path(&head.path);
     let request = routed.as_ref().and_then(|routed| decode_request(routed, body).ok());
     let shape = routed.as_ref().map(|routed| {
-        let asked = if request.as_ref().is_some_and(|request| request.stream) { Shape::Stream } else { Shape::Whole };
-        (routed.dialect, routed.shape.unwrap_or(asked))
+        let requested_shape =
+            if request.as_ref().is_some_and(|request| request.stream) { Shape::Stream } else { Shape::Whole };
+        (routed.dialect, routed.shape.unwrap_or(requested_shape))
     });
     let nth = served.iter().filter(|other| other.lane == lane).count();
     let mut rng = Rng::root(world.scenario.seed).child("fates").nth(lane as u64).nth(nth as u64);
     let mark = format!("L{lane}R{number}");
-    let output_most = request.as_ref().and_then(|request| request.max_output_tokens).map(u64::from);
-    let asked = Asked { routed: shape, mark: &mark, input: 3 + body.len() as u64 / 5, output_most };
+    let max_output_tokens = request.as_ref().and_then(|request| request.max_output_tokens).map(u64::from);
+    let requested = RequestInfo { routed: shape, mark: &mark, input: 3 + body.len() as u64 / 5, max_output_tokens };
     let faults = &world.scenario.lanes[lane];
-    let mut response = faults.draw(&mut rng, &asked);
+    let mut response = faults.draw_response(&mut rng, &requested);
     if is_kept && rng.chance(faults.stale) {
         response.ending = Some(Ending::Cut(0));
     }
@@ -81,15 +81,15 @@ fn begin(world: &World, lane: usize, head: &RequestHead, body: &[u8], is_kept: b
     world.note(format_args!("lane {lane} request {number} {id} {} of {} bytes", head.path, body.len()));
     let is_understood = routed.is_none() || request.is_some();
     let at = world.clock.now();
-    served.push(Served { lane, id, at, routed: shape, is_understood, response, wrote: 0, is_whole: false });
+    served.push(ServedRequest { lane, id, at, routed: shape, is_understood, response, wrote: 0, is_whole: false });
     number
 }
 
-/// Writes a response up to its end or its break; false if the gateway left before.
+/// Writes a response up to its end or fault; false if the gateway closed the connection first.
 async fn write(world: &World, number: usize, end: &mut End, response: &Response, ending: Ending) -> bool {
     let all: usize = response.pieces.iter().map(|(_, bytes)| bytes.len()).sum();
     let most = match ending {
-        Ending::Kept | Ending::Closed => all,
+        Ending::StoredRows | Ending::Closed => all,
         Ending::Cut(at) | Ending::Reset(at) | Ending::Stalled(at) => at,
     };
     if most == 0 {

@@ -1,10 +1,10 @@
-//! What a gateway's world is made of, drawn from a seed: lanes and their faults, aliases, keys, clients, reloads, trouble.
+//! Random gateway scenarios: lanes and their faults, aliases, keys, clients, reloads, disk faults.
 //!
-//! It knows no outcomes. Invariant: a seed gives the same scenario on every machine, and every scenario comes to an end.
+//! Invariant: a seed gives the same scenario on every machine, and every scenario ends.
 
-use super::disk::{BadTime, DiskTrouble};
-use super::fate::{LaneFaults, TOKENS_MOST};
+use super::disk::{DiskFault, DiskOutage};
 use super::pipe::PipeLaw;
+use super::response::{LaneFaults, MAX_TOKENS};
 use http::HeaderMap;
 use tokrate_core::{ChatRequest, Message, Money, Rng, Role, Span, Tick};
 use tokrate_gateway::{
@@ -14,53 +14,53 @@ use tokrate_gateway::{
 use tokrate_net::{ClientConfig, Target};
 use tokrate_wire::{Dialect, Shape, encode_request};
 
-/// When every world begins; not 0, so that a tick that was never set shows.
+/// Start time; not 0, so that an unset tick is noticed.
 pub const STARTED_AT: Tick = Tick::from_nanos(1_000_000_007);
 
-/// A gateway's world to be run.
+/// A gateway scenario.
 #[derive(Clone, Debug)]
 pub struct GatewayScenario {
-    /// Of everything that is drawn.
+    /// Seed of all randomness.
     pub seed: u64,
-    /// Wall time at the beginning (seconds since 1970).
+    /// Wall time at the start (Unix seconds).
     pub wall_seconds: u64,
-    /// What the gateway is started with.
+    /// The first configuration.
     pub config: Config,
-    /// What goes wrong at each lane.
+    /// Faults of each lane.
     pub lanes: Vec<LaneFaults>,
-    /// How connections to lanes behave.
+    /// Connections to lanes.
     pub lane_law: PipeLaw,
-    /// Who asks.
+    /// The clients.
     pub clients: Vec<Client>,
-    /// New configurations, by their times.
+    /// Reloads by time.
     pub reloads: Vec<(Span, Reload)>,
-    /// Jumps of the wall clock, by their times (seconds).
+    /// Jumps of the wall clock (seconds) by time.
     pub jumps: Vec<(Span, i64)>,
-    /// Trouble of the log's disk.
-    pub disk: Vec<BadTime>,
-    /// Rows that wait in the log's queue at most.
+    /// Faults of the disk of the log.
+    pub disk: Vec<DiskOutage>,
+    /// Capacity of the log queue, in rows.
     pub queue_rows: usize,
-    /// When the gateway is told to stop.
+    /// When the gateway is stopped.
     pub stop_after: Span,
 }
 
 /// A new configuration.
 #[derive(Clone, Debug)]
 pub struct Reload {
-    /// It.
+    /// The configuration.
     pub config: Config,
-    /// Whether it makes sense.
-    pub is_good: bool,
+    /// Whether it is valid.
+    pub is_valid: bool,
 }
 
-/// A client: calls one after the other over one connection, as long as that can be.
+/// A client: a sequence of calls over one connection if possible.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Client {
-    /// When it comes, after the beginning.
+    /// When it starts.
     pub at: Span,
-    /// How its connections behave.
+    /// Its connections.
     pub law: PipeLaw,
-    /// What it asks.
+    /// Its calls.
     pub calls: Vec<Call>,
 }
 
@@ -69,44 +69,44 @@ pub struct Client {
 pub struct Call {
     /// The wait before it.
     pub pause: Span,
-    /// The key that is shown, by its place.
+    /// Index of the key that is sent.
     pub key: Option<usize>,
     /// The dialect; `None` for embeddings.
     pub dialect: Option<Dialect>,
-    /// How the answer is asked for.
+    /// The requested shape.
     pub shape: Shape,
     /// The request, head and body.
     pub request: Vec<u8>,
-    /// Whether the request is one that the gateway understands.
+    /// Whether the request is valid.
     pub is_sound: bool,
-    /// How it is sent.
-    pub sends: Sends,
-    /// How the answer is read.
-    pub reads: Reads,
-    /// The client leaves after so long, whatever it has.
-    pub leaves_after: Option<Span>,
+    /// How the request is sent.
+    pub sends: SendPattern,
+    /// How the response is read.
+    pub reads: ReadPattern,
+    /// The client disconnects after this time, whatever it has received.
+    pub disconnects_after: Option<Span>,
 }
 
 /// How a request is sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Sends {
+pub enum SendPattern {
     /// All at once.
     AtOnce,
-    /// So many bytes at a time.
+    /// In pieces.
     Slowly {
         /// How many.
         bytes: usize,
         /// The wait after each.
         every: Span,
     },
-    /// So many bytes of it; then the client leaves.
+    /// Only this many bytes; then the client disconnects.
     Cut(usize),
 }
 
 /// How an answer is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Reads {
-    /// As it comes.
+pub enum ReadPattern {
+    /// As fast as it arrives.
     All,
     /// So many bytes at a time.
     Slowly {
@@ -115,12 +115,12 @@ pub enum Reads {
         /// The wait after each.
         every: Span,
     },
-    /// Up to so many bytes; then the client leaves.
-    Leaves {
+    /// Up to this many bytes; then the client disconnects.
+    Disconnects {
         /// How many.
         after: usize,
     },
-    /// After so many bytes nothing for a while.
+    /// Pauses after this many bytes.
     Pauses {
         /// How many.
         after: usize,
@@ -134,7 +134,7 @@ impl GatewayScenario {
     pub fn plain(seed: u64) -> GatewayScenario {
         let lanes =
             vec![LaneFaults { first: Span::from_millis(200), gap: Span::from_millis(20), ..LaneFaults::default() }];
-        let law = PipeLaw { room: 65_536, read_most: 65_536 };
+        let law = PipeLaw { capacity: 65_536, max_read: 65_536 };
         let mut rng = Rng::root(seed).child("plain");
         let config = Config {
             lanes: vec![lane(&mut rng, 0, LoserPolicy::Free)],
@@ -148,9 +148,9 @@ impl GatewayScenario {
             shape: Shape::Stream,
             request: request(&mut rng, Some(Dialect::OpenAiChat), Shape::Stream, "a0", None),
             is_sound: true,
-            sends: Sends::AtOnce,
-            reads: Reads::All,
-            leaves_after: None,
+            sends: SendPattern::AtOnce,
+            reads: ReadPattern::All,
+            disconnects_after: None,
         };
         GatewayScenario {
             seed,
@@ -167,7 +167,7 @@ impl GatewayScenario {
         }
     }
 
-    /// Everything drawn from the seed.
+    /// A random scenario.
     pub fn swarm(seed: u64) -> GatewayScenario {
         let root = Rng::root(seed).child("gateway");
         let mut rng = root.child("world");
@@ -181,7 +181,7 @@ impl GatewayScenario {
         let most = config.limits.send;
         let mut calling = root.child("clients");
         let clients = (0..1 + rng.below(20)).map(|_| client(&mut calling, keys, most)).collect();
-        // A few minutes before a month ends, as a rule.
+        // The last minutes of a month, so that budgets roll over.
         let wall_seconds = 1_796_083_200 - rng.below(300);
         GatewayScenario {
             seed,
@@ -201,11 +201,11 @@ impl GatewayScenario {
 
 fn law(rng: &mut Rng) -> PipeLaw {
     let size = |rng: &mut Rng| 1_usize << (4 + rng.below(13));
-    PipeLaw { room: size(rng).max(64), read_most: size(rng) }
+    PipeLaw { capacity: size(rng).max(64), max_read: size(rng) }
 }
 
 fn faults(rng: &mut Rng) -> LaneFaults {
-    // Most lanes are well; the others have a few kinds of trouble, now and then or all the time.
+    // Most lanes are healthy; the others have a few kinds of faults, occasionally or always.
     let level = [0.0, 0.1, 0.3, 0.8, 1.5][rng.below(5) as usize];
     let mut draw = |most: f64| if rng.chance(0.5) { most * level } else { 0.0 };
     LaneFaults {
@@ -226,7 +226,7 @@ fn faults(rng: &mut Rng) -> LaneFaults {
     }
 }
 
-/// `budgets` says of each key whether it has one: one that gets a budget by a reload is looked up in a log that can be read.
+/// `budgets` says which keys have a budget: one that gets a budget by a reload is looked up in the log.
 fn config(rng: &mut Rng, lanes: usize, budgets: &[bool]) -> Config {
     let losers = [
         LoserPolicy::CancelEstimate,
@@ -253,7 +253,7 @@ fn config(rng: &mut Rng, lanes: usize, budgets: &[bool]) -> Config {
         aliases,
         keys,
         limits: limits(rng),
-        // Budgets want one; what is written to is the world's own.
+        // Budgets need a log; the file is the simulated one.
         log: Some(LogSettings { path: "/simulated/log.db".into(), retention: None }),
         drain: Span::from_millis(rng.below(10_000)),
         seed: rng.next_u64(),
@@ -284,11 +284,11 @@ fn lane(rng: &mut Rng, place: usize, loser: LoserPolicy) -> LaneConfig {
         price,
         max_in_flight: rng.chance(0.2).then(|| 1 + rng.below(4) as u32),
         loser,
-        // With one, hedges are begun from the first call on.
+        // With a curve, hedges start from the first call on.
         curve: if rng.chance(0.5) { vec![curve_point(rng)] } else { Vec::new() },
         forward_headers: Vec::new(),
         embeddings: None,
-        token_limits: TokenLimits { input: None, output: rng.chance(0.5).then_some(TOKENS_MOST) },
+        token_limits: TokenLimits { input: None, output: rng.chance(0.5).then_some(MAX_TOKENS) },
     }
 }
 
@@ -353,32 +353,32 @@ fn limits(rng: &mut Rng) -> LimitsConfig {
 
 fn reload(rng: &mut Rng, begun: &Config, budgets: &[bool]) -> Reload {
     let mut config = config(rng, begun.lanes.len(), budgets);
-    // Keys keep their names and may get other limits; some stay as they were.
+    // Keys keep their names and may get other limits; some stay unchanged.
     for (new, old) in config.keys.iter_mut().zip(&begun.keys) {
         if rng.chance(0.5) {
             *new = old.clone();
         }
     }
-    let is_good = rng.chance(0.8);
-    if !is_good {
+    let is_valid = rng.chance(0.8);
+    if !is_valid {
         match rng.below(3) {
             0 => config.lanes.clear(),
             1 => config.aliases[0].lanes.clear(),
             _ => config.aliases[1].name = config.aliases[0].name.clone(),
         }
     }
-    Reload { config, is_good }
+    Reload { config, is_valid }
 }
 
-fn client(rng: &mut Rng, keys: usize, send_most: Span) -> Client {
-    let calls = (0..1 + rng.below(3)).map(|_| call(rng, keys, send_most)).collect();
+fn client(rng: &mut Rng, keys: usize, send_limit: Span) -> Client {
+    let calls = (0..1 + rng.below(3)).map(|_| call(rng, keys, send_limit)).collect();
     Client { at: Span::from_millis(rng.below(40_000)), law: law(rng), calls }
 }
 
-fn call(rng: &mut Rng, keys: usize, send_most: Span) -> Call {
+fn call(rng: &mut Rng, keys: usize, send_limit: Span) -> Call {
     let dialect = (!rng.chance(0.05)).then(|| Dialect::ALL[rng.below(Dialect::ALL.len() as u64) as usize]);
     let shape = if dialect.is_some() && rng.chance(0.7) { Shape::Stream } else { Shape::Whole };
-    // A key that does not exist is shown now and then.
+    // Occasionally an unknown key.
     let key = (keys > 0 && !rng.chance(0.03)).then(|| rng.below(keys as u64 * 10 + 1) as usize / 10);
     let model = ["a0", "a1", "lane0", "nothing"][(rng.below(31) / 10) as usize];
     let mut request = request(rng, dialect, shape, model, key);
@@ -388,19 +388,19 @@ fn call(rng: &mut Rng, keys: usize, send_most: Span) -> Call {
         request[at] ^= 1 + rng.below(255) as u8;
     }
     let sends = match rng.below(20) {
-        0 => Sends::Slowly { bytes: 1 + rng.below(200) as usize, every: Span::from_millis(rng.below(2_000)) },
-        1 => Sends::Cut(rng.below(request.len() as u64) as usize),
-        _ => Sends::AtOnce,
+        0 => SendPattern::Slowly { bytes: 1 + rng.below(200) as usize, every: Span::from_millis(rng.below(2_000)) },
+        1 => SendPattern::Cut(rng.below(request.len() as u64) as usize),
+        _ => SendPattern::AtOnce,
     };
     let after = rng.below(3_000) as usize;
     let reads = match rng.below(12) {
-        0 => Reads::Slowly { bytes: 1 + rng.below(500) as usize, every: Span::from_millis(rng.below(300)) },
-        1 => Reads::Leaves { after },
+        0 => ReadPattern::Slowly { bytes: 1 + rng.below(500) as usize, every: Span::from_millis(rng.below(300)) },
+        1 => ReadPattern::Disconnects { after },
         2..=4 => {
-            let pause = Span::from_nanos(send_most.as_nanos() / 2 + rng.below(send_most.as_nanos() * 2));
-            Reads::Pauses { after, pause }
+            let pause = Span::from_nanos(send_limit.as_nanos() / 2 + rng.below(send_limit.as_nanos() * 2));
+            ReadPattern::Pauses { after, pause }
         }
-        _ => Reads::All,
+        _ => ReadPattern::All,
     };
     Call {
         pause: Span::from_millis(rng.below(500)),
@@ -411,7 +411,7 @@ fn call(rng: &mut Rng, keys: usize, send_most: Span) -> Call {
         is_sound,
         sends,
         reads,
-        leaves_after: rng.chance(0.1).then(|| Span::from_millis(rng.below(4_000))),
+        disconnects_after: rng.chance(0.1).then(|| Span::from_millis(rng.below(4_000))),
     }
 }
 
@@ -468,13 +468,13 @@ fn jumps(rng: &mut Rng) -> Vec<(Span, i64)> {
     }
 }
 
-fn disk(rng: &mut Rng) -> Vec<BadTime> {
-    let troubles = [DiskTrouble::Full, DiskTrouble::Full, DiskTrouble::Locked, DiskTrouble::Moved];
+fn disk(rng: &mut Rng) -> Vec<DiskOutage> {
+    let faults_of_disk = [DiskFault::Full, DiskFault::Full, DiskFault::Locked, DiskFault::Moved];
     (0..rng.below(3))
         .map(|_| {
             let from = STARTED_AT + Span::from_millis(rng.below(40_000));
             let lasts = if rng.chance(0.2) { Span::from_secs(100_000) } else { Span::from_millis(rng.below(20_000)) };
-            BadTime { from, until: from + lasts, trouble: troubles[rng.below(4) as usize] }
+            DiskOutage { from, until: from + lasts, fault: faults_of_disk[rng.below(4) as usize] }
         })
         .collect()
 }

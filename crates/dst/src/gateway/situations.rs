@@ -1,9 +1,9 @@
-//! What gateways' worlds must have run into before their silence means anything.
+//! Coverage marks of gateway worlds: situations that the tests must have reached.
 //!
-//! It knows no scenarios: a situation is met when what happened shows it, never because it was asked for. Invariant: each one is
-//! met by at least one of the kept seeds, or the run of them fails.
+//! A mark is set when the history shows it, never because the scenario asked for it. Invariant: each one is reached by at
+//! least one of the fixed seeds, or their run fails.
 
-use super::checkers::told_failure;
+use super::checkers::reports_failure;
 use super::{CallEnd, GatewayHistory, GatewayScenario, Outcome};
 use std::collections::BTreeSet;
 use tokrate_core::FailureKind;
@@ -11,7 +11,7 @@ use tokrate_meter::{Attempt, AttemptEnd, AttemptRole};
 
 macro_rules! situations {
     ($($(#[$said:meta])* $name:ident,)*) => {
-        /// Something that must have happened at least once.
+        /// A situation that must be reached at least once.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
         pub enum GatewaySituation { $($(#[$said])* $name,)* }
 
@@ -31,31 +31,31 @@ situations! {
     EmbeddingsAnswered,
     /// An answer was translated to another dialect.
     Translated,
-    /// A second lane was asked because the first one failed.
+    /// Failover to a second lane.
     FailedOver,
     /// A hedge won.
     HedgeWon,
     /// A race had a loser.
     RaceLost,
-    /// A loser was read to its end, and said what it cost.
+    /// A loser was drained and its cost is known.
     LoserDrained,
-    /// A client left after an attempt was begun.
+    /// A client disconnected after an attempt had started.
     ClientLeft,
-    /// A client left before its request was whole.
+    /// A client disconnected before its request was complete.
     RequestCut,
-    /// A client that took nothing was given up.
+    /// A client that read nothing timed out.
     ClientStalled,
-    /// An answer broke off, and its client was told so in the stream.
+    /// An answer failed midway and the stream reported it to the client.
     BrokenTold,
-    /// An answer broke off before its client had seen any of it.
+    /// An answer failed before the client received any of it.
     FailedBeforeAnswer,
-    /// A lane's answer ended before it was whole.
+    /// A lane's answer was truncated.
     AnswerTruncated,
-    /// A lane said in the middle of a stream that it failed.
+    /// A lane reported an error within a stream.
     ErrorInStream,
-    /// What a lane sent was no HTTP.
+    /// A lane violated HTTP.
     BrokenHttp,
-    /// A lane stopped in the middle and was given up.
+    /// A lane stalled and timed out.
     LaneStalled,
     /// A kept connection was found closed, and the request was sent again.
     SentAgain,
@@ -63,7 +63,7 @@ situations! {
     NoConnection,
     /// A lane's refusal reached a client.
     LaneRefused,
-    /// No lane could be asked: all cooled down.
+    /// No lane was available: all in cool-down.
     NoLane,
     /// A key's limit refused a call.
     KeyRefused,
@@ -73,15 +73,15 @@ situations! {
     RequestTooLarge,
     /// A request's body did not come in time.
     RequestTooSlow,
-    /// There were as many calls as are allowed.
+    /// The limit of open calls was reached.
     TooManyCalls,
-    /// A configuration was taken over while calls were open.
+    /// A reload succeeded while calls were open.
     ReloadedUnderLoad,
-    /// A configuration was refused.
+    /// A reload was refused.
     ReloadRefused,
-    /// The gateway was stopped while calls were open, and they ended well.
+    /// The gateway was stopped and open calls completed.
     Drained,
-    /// The gateway was stopped while calls were open, and one was cut.
+    /// The gateway was stopped and an open call was cut.
     CutAtStop,
     /// The log could not be written for a while, and no row was lost.
     DiskRecovered,
@@ -89,13 +89,13 @@ situations! {
     RowsLost,
     /// The log's file was moved away with rows in it.
     LogMoved,
-    /// Rows bear wall times that go back.
+    /// Wall times of rows go back.
     ClockWentBack,
-    /// Rows bear wall times of two months.
+    /// Wall times of rows fall into two months.
     MonthsPassed,
 }
 
-/// The situations that a world has met.
+/// The situations that a world reached.
 pub fn met(scenario: &GatewayScenario, history: &GatewayHistory) -> BTreeSet<GatewaySituation> {
     let mut met = BTreeSet::new();
     for row in &history.kept.rows {
@@ -139,8 +139,8 @@ fn of_outcome(scenario: &GatewayScenario, outcome: &Outcome) -> Vec<GatewaySitua
     let says = |text: &str| String::from_utf8_lossy(&reply.body).contains(text);
     let is_own = reply.header("x-tokrate-call").is_none();
     let rules = [
-        (outcome.end == CallEnd::Left && outcome.sent_at.is_none(), RequestCut),
-        (status == 200 && outcome.end == CallEnd::Whole && told_failure(call, reply), BrokenTold),
+        (outcome.end == CallEnd::Disconnected && outcome.sent_at.is_none(), RequestCut),
+        (status == 200 && outcome.end == CallEnd::Whole && reports_failure(call, reply), BrokenTold),
         (status >= 500 && !is_own, FailedBeforeAnswer),
         (status >= 400 && !is_own && says("not now"), LaneRefused),
         (status == 503 && says("none of its lanes is available"), NoLane),

@@ -1,12 +1,12 @@
-//! The world of a gateway: one thread, paused time, connections and a log in memory, and the real gateway between them.
+//! The world of a gateway: one thread, paused time, in-memory connections and log, and the real gateway.
 //!
-//! It judges nothing; it keeps what happened. Invariant: a scenario determines the trace: all that is random comes from the seed,
-//! and time passes only when nobody has anything to do.
+//! It records and does not judge. Invariant: a scenario determines the trace: all randomness comes from the seed, and time
+//! advances only when no task is ready.
 
-use super::client::{Outcome, converse};
-use super::disk::{Disk, Kept};
-use super::pipe::{End, PipeLaw, Watched, pipe};
-use super::provider::{Served, serve};
+use super::client::{Outcome, run_client};
+use super::disk::{Disk, StoredRows};
+use super::pipe::{End, PipeLaw, PipeObserver, pipe};
+use super::provider::{ServedRequest, serve};
 use super::scenario::{GatewayScenario, STARTED_AT};
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -23,75 +23,75 @@ use tokrate_net::server::{Accept, Incoming};
 use tokrate_net::{Clock, Dial, Target, WallHands};
 use tokrate_store::{Log, LogConfig, LogCounts, LogDriver};
 
-/// How often the log's writer looks: as its thread does when rows wait.
-const LOG_EVERY: Span = Span::from_millis(200);
-/// So long the end of the log tries to write what is left.
-const FAREWELL_TURNS: u32 = 10;
-/// A world that goes on for so long never ends.
-const ENDS_WITHIN: Span = Span::from_secs(24 * 3_600);
+/// Interval of the log writer, as in its thread when rows wait.
+const LOG_INTERVAL: Span = Span::from_millis(200);
+/// Attempts to write the remaining rows when the log is closed.
+const CLOSE_ATTEMPTS: u32 = 10;
+/// Time limit of a world.
+const TIME_LIMIT: Span = Span::from_secs(24 * 3_600);
 
-/// Everything that happened.
+/// Everything that happened in a gateway world.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct GatewayHistory {
-    /// What became of the clients' calls, in the order in which they ended.
+    /// Outcomes of all calls, in the order in which they ended.
     pub outcomes: Vec<Outcome>,
-    /// What reached the lanes.
-    pub served: Vec<Served>,
-    /// What lies in the log.
-    pub kept: Kept,
-    /// What the log says of its rows.
+    /// Requests that reached the lanes.
+    pub served: Vec<ServedRequest>,
+    /// Stored log rows.
+    pub kept: StoredRows,
+    /// Counters of the log.
     pub log: LogCounts,
-    /// What calls held when all was over.
+    /// Resources still held at the end.
     pub held: HeldResources,
-    /// What the gateway counted.
+    /// Totals of the gateway.
     pub counted: Totals,
-    /// What the meter of each key says of its dollars, by name, with a second of the month.
+    /// Spending of each key by name, with a second of the month.
     pub key_dollars: Vec<(String, u64, Spending)>,
-    /// Calls open at each reload, and whether it was taken over.
+    /// Open calls at each reload, and whether it succeeded.
     pub reloads: Vec<(usize, bool)>,
-    /// When the gateway was told to stop, and when it had.
+    /// When the gateway was told to stop, and when it had stopped.
     pub stopped: Option<(Tick, Tick)>,
-    /// Ends of connections that the gateway still held after its end.
+    /// Connections that the gateway still held at the end.
     pub left_open: usize,
-    /// Whether it all came to an end.
+    /// Whether everything ended within the time limit.
     pub has_ended: bool,
-    /// A hash of all that happened, in order, with its times.
+    /// A hash of the whole trace.
     pub trace: u64,
-    /// The same in words, if that was asked for.
+    /// The trace as text, if requested.
     pub lines: Vec<String>,
 }
 
-/// What all of a world's tasks share.
+/// State shared by all tasks of a world.
 pub(super) struct World {
     pub scenario: GatewayScenario,
     pub clock: Clock,
     pub wall: WallHands,
-    pub served: RefCell<Vec<Served>>,
+    pub served: RefCell<Vec<ServedRequest>>,
     pub outcomes: RefCell<Vec<Outcome>>,
-    /// A way to each thread of the gateway, and whose turn it is.
+    /// Accept queue of each gateway thread.
     arrivals: Vec<mpsc::UnboundedSender<End>>,
     next_thread: Cell<usize>,
-    /// Connections, and whether the gateway's end is the first.
-    connections: RefCell<Vec<(Watched, bool)>>,
+    /// Connections, and whether the gateway has the first end.
+    connections: RefCell<Vec<(PipeObserver, bool)>>,
     dials: RefCell<Vec<u64>>,
     trace: RefCell<(DefaultHasher, Option<Vec<String>>)>,
 }
 
-/// Runs a gateway's world to its end; `tells` keeps the trace in words.
+/// Runs a gateway world to its end; `keep_trace` keeps the trace as text.
 ///
 /// # Panics
-/// If there is no runtime, or the scenario's first configuration makes no sense.
-pub fn run_gateway(scenario: &GatewayScenario, tells: bool) -> GatewayHistory {
+/// If there is no runtime, or the first configuration is invalid.
+pub fn run_gateway(scenario: &GatewayScenario, keep_trace: bool) -> GatewayHistory {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     let runtime = runtime.expect("a runtime without sockets needs nothing");
-    LocalSet::new().block_on(&runtime, live(scenario.clone(), tells))
+    LocalSet::new().block_on(&runtime, run_world(scenario.clone(), keep_trace))
 }
 
-async fn live(scenario: GatewayScenario, tells: bool) -> GatewayHistory {
+async fn run_world(scenario: GatewayScenario, keep_trace: bool) -> GatewayHistory {
     let (clock, wall) = Clock::of_runtime(STARTED_AT, scenario.wall_seconds * 1_000_000_000);
     let (arrivals, arriving): (Vec<_>, Vec<_>) =
         (0..scenario.config.workers).map(|_| mpsc::unbounded_channel()).unzip();
-    let kept: Rc<RefCell<Kept>> = Rc::default();
+    let kept: Rc<RefCell<StoredRows>> = Rc::default();
     let (log, driver) = open_log(&scenario, clock, &kept);
     let gateway =
         SimulatedGateway::new(&scenario.config, clock, Some(log.clone())).expect("a scenario's gateway can be");
@@ -107,7 +107,7 @@ async fn live(scenario: GatewayScenario, tells: bool) -> GatewayHistory {
         next_thread: Cell::new(0),
         connections: RefCell::default(),
         dials,
-        trace: RefCell::new((DefaultHasher::new(), tells.then(Vec::new))),
+        trace: RefCell::new((DefaultHasher::new(), keep_trace.then(Vec::new))),
     });
     let mut serving = JoinSet::new();
     for arriving in arriving {
@@ -118,16 +118,16 @@ async fn live(scenario: GatewayScenario, tells: bool) -> GatewayHistory {
     let writing = spawn_local(write_log(Rc::clone(&driver)));
     let jumping = spawn_local(jump(Rc::clone(&world)));
     let mut history = GatewayHistory::default();
-    let ended = tokio::time::timeout(ENDS_WITHIN.as_duration(), pass(&world, &gateway, serving, &mut history)).await;
+    let ended = tokio::time::timeout(TIME_LIMIT.as_duration(), drive(&world, &gateway, serving, &mut history)).await;
     history.has_ended = ended.is_ok();
     writing.abort();
     jumping.abort();
-    // The lanes' ends notice that the gateway has left.
+    // Let the lanes notice that the gateway has closed its connections.
     for _ in 0..100 {
         tokio::task::yield_now().await;
     }
     history.log = close_log(&log, &driver).await;
-    tell(&world, &gateway, &mut history);
+    collect(&world, &gateway, &mut history);
     history.kept = kept.borrow().clone();
     for row in &history.kept.rows {
         world.note(format_args!("row {row:?}"));
@@ -138,8 +138,8 @@ async fn live(scenario: GatewayScenario, tells: bool) -> GatewayHistory {
     history
 }
 
-/// All that clients, reloads and the stop bring about.
-async fn pass(
+/// Runs clients, reloads and the stop.
+async fn drive(
     world: &Rc<World>,
     gateway: &Rc<SimulatedGateway>,
     mut serving: JoinSet<()>,
@@ -147,7 +147,7 @@ async fn pass(
 ) {
     let mut clients = JoinSet::new();
     for client in 0..world.scenario.clients.len() {
-        clients.spawn_local(converse(Rc::clone(world), client));
+        clients.spawn_local(run_client(Rc::clone(world), client));
     }
     let mut due: Vec<(Span, Option<usize>)> =
         world.scenario.reloads.iter().enumerate().map(|(nth, (at, _))| (*at, Some(nth))).collect();
@@ -177,17 +177,17 @@ async fn pass(
     }
 }
 
-fn tell(world: &World, gateway: &SimulatedGateway, history: &mut GatewayHistory) {
+fn collect(world: &World, gateway: &SimulatedGateway, history: &mut GatewayHistory) {
     history.held = gateway.held();
     history.counted = gateway.totals();
     history.outcomes = world.outcomes.borrow().clone();
     history.served = world.served.borrow().clone();
-    let is_open = |(watched, first): &&(Watched, bool)| match first {
-        true => watched.first_is_held(),
-        false => watched.second_is_held(),
+    let is_open = |(watched, first): &&(PipeObserver, bool)| match first {
+        true => watched.first_is_open(),
+        false => watched.second_is_open(),
     };
     history.left_open = world.connections.borrow().iter().filter(is_open).count();
-    // The months that the clock can have shown.
+    // The months that the clock can have reached.
     let months =
         [-2_i64, -1, 0, 1, 2, 3, 4].map(|month| world.scenario.wall_seconds.saturating_add_signed(month * 30 * 86_400));
     for key in &world.scenario.config.keys {
@@ -200,8 +200,8 @@ fn tell(world: &World, gateway: &SimulatedGateway, history: &mut GatewayHistory)
 
 type Driver = Rc<RefCell<LogDriver<Disk>>>;
 
-fn open_log(scenario: &GatewayScenario, clock: Clock, kept: &Rc<RefCell<Kept>>) -> (Log, Driver) {
-    let disk = Disk { clock, bad: scenario.disk.clone(), kept: Rc::clone(kept) };
+fn open_log(scenario: &GatewayScenario, clock: Clock, kept: &Rc<RefCell<StoredRows>>) -> (Log, Driver) {
+    let disk = Disk { clock, outages: scenario.disk.clone(), kept: Rc::clone(kept) };
     let config = LogConfig {
         queue_rows: scenario.queue_rows,
         held_rows: scenario.queue_rows,
@@ -215,19 +215,19 @@ fn open_log(scenario: &GatewayScenario, clock: Clock, kept: &Rc<RefCell<Kept>>) 
 
 async fn write_log(driver: Driver) {
     loop {
-        tokio::time::sleep(LOG_EVERY.as_duration()).await;
+        tokio::time::sleep(LOG_INTERVAL.as_duration()).await;
         driver.borrow_mut().turn();
     }
 }
 
-/// The end of the log: it is tried for a while, then what is left is lost.
+/// Closes the log: writes are retried for a while, then the remaining rows are lost.
 async fn close_log(log: &Log, driver: &Driver) -> LogCounts {
-    for _ in 0..FAREWELL_TURNS {
+    for _ in 0..CLOSE_ATTEMPTS {
         driver.borrow_mut().turn();
         if log.counts().waiting == 0 {
             break;
         }
-        tokio::time::sleep(LOG_EVERY.as_duration()).await;
+        tokio::time::sleep(LOG_INTERVAL.as_duration()).await;
     }
     driver.borrow_mut().end();
     log.counts()
@@ -244,7 +244,7 @@ async fn jump(world: Rc<World>) {
 }
 
 impl World {
-    /// Notes something that happened now.
+    /// Adds a line to the trace.
     pub fn note(&self, what: fmt::Arguments<'_>) {
         let line = format!("{} {what}", self.clock.now().since(STARTED_AT).as_nanos());
         let mut trace = self.trace.borrow_mut();
@@ -252,7 +252,7 @@ impl World {
         trace.1.iter_mut().for_each(|lines| lines.push(line.clone()));
     }
 
-    /// A client's connection to the gateway; `None` once that listens no more.
+    /// Connects a client to the gateway; `None` once it no longer listens.
     pub fn connect(&self, law: PipeLaw) -> Option<End> {
         let (client, server, watched) = pipe(law);
         let thread = self.next_thread.get();
@@ -262,7 +262,7 @@ impl World {
         Some(client)
     }
 
-    /// A connection of the gateway to a lane.
+    /// Connects the gateway to a lane.
     async fn dial(self: Rc<World>, lane: io::Result<usize>) -> io::Result<End> {
         let lane = lane?;
         let nth = {
@@ -286,13 +286,13 @@ impl World {
     }
 }
 
-/// The lane that a target means.
+/// The lane of a target.
 fn lane_of(target: &Target) -> io::Result<usize> {
     let last = target.host().rsplit('.').next().and_then(|last| last.parse::<usize>().ok());
     last.and_then(|last| last.checked_sub(1)).ok_or_else(|| io::ErrorKind::AddrNotAvailable.into())
 }
 
-/// Clients on their way to the gateway.
+/// Accept queue of a gateway thread.
 struct Arrivals(mpsc::UnboundedReceiver<End>);
 
 impl Accept for Arrivals {

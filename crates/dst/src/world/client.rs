@@ -1,6 +1,6 @@
-//! The client's side of one exchange: decoder, meter and limits, as the real driver joins them.
+//! The client side of one exchange: decoder, meter and time limits, connected as in the real driver.
 //!
-//! It refuses to know the engine. Invariant: whatever ends the exchange, what was read before is in the trace.
+//! Invariant: however the exchange ends, everything read before is in the trace.
 
 use super::{Closing, Link};
 use crate::scenarios::Limits;
@@ -16,9 +16,9 @@ pub(super) struct Client {
     due_at: Tick,
     sent_at: Option<Tick>,
     first_byte_at: Option<Tick>,
-    /// The last byte, or the request's own last byte.
+    /// Tick of the last byte received, or of sending.
     last_byte_at: Tick,
-    /// When it is known that there is no connection.
+    /// When the connection attempt fails.
     fails_at: Option<Tick>,
     refused: Option<Refused>,
     decoder: Decoder,
@@ -56,7 +56,7 @@ impl Client {
         }
     }
 
-    /// The answer will have this status; its head comes with the first byte of its body.
+    /// The response will have this error status; its head comes with the first byte of the body.
     pub fn refuse(&mut self, status: u16, retry_after: Option<Span>) {
         self.refused = Some(Refused { status, retry_after, body: Vec::new() });
     }
@@ -66,7 +66,7 @@ impl Client {
         link.into_iter().chain([self.idle_until(limits), self.total_until(limits)]).chain(self.fails_at).min()
     }
 
-    /// How the exchange has to end by `now`, if it has to.
+    /// How the exchange ends by `now`, if it does.
     pub fn is_over(&self, now: Tick, limits: &Limits) -> Option<Closing> {
         if self.fails_at.is_some_and(|fails_at| fails_at <= now) {
             Some(Closing::Refused)
@@ -136,7 +136,7 @@ impl Client {
         }
     }
 
-    /// Limits are measured from the last byte of the request on; without a connection it fails by itself.
+    /// Timeouts start when the request is sent; without a connection the attempt fails by itself.
     fn idle_until(&self, limits: &Limits) -> Tick {
         self.sent_at.map_or(Tick::MAX, |_| self.last_byte_at + limits.idle)
     }
@@ -145,7 +145,7 @@ impl Client {
         self.sent_at.map_or(Tick::MAX, |sent_at| sent_at + limits.total)
     }
 
-    /// Notes what this read's events show.
+    /// Marks the situations of this read.
     fn mark(&self, situations: &mut Situations) {
         let (mut texts, mut answer, mut reasoning, mut usage, mut done) = (0, false, false, false, false);
         for event in self.batch.events() {
@@ -171,7 +171,7 @@ impl Client {
     }
 
     fn meter_has_text(&self) -> bool {
-        // The meter keeps its trace to itself; a copy that is finished at once shows it.
+        // The meter does not expose its trace; a copy finished at once does.
         let trace = self.meter.clone().finish(Timing::default(), Ending::Complete);
         !trace.arrivals.is_empty()
     }

@@ -4,10 +4,10 @@ use tokrate_dst::capacity::{Kind, Sweep, Verdict};
 use tokrate_meter::curve::FigureStatus;
 
 #[test]
-fn what_is_said_of_a_small_engine_is_so() {
+fn the_capacity_of_a_small_engine_is_found() {
     // Small ones, one of each kind, so that this ends soon.
     let small = |kind: Kind| {
-        let drawn = (0..10_000).map(Sweep::drawn);
+        let drawn = (0..10_000).map(Sweep::random);
         drawn.filter(|sweep| sweep.kind == kind && (4..=6).contains(&sweep.scenario.law.slots)).nth(1)
     };
     let mut found = 0;
@@ -19,7 +19,7 @@ fn what_is_said_of_a_small_engine_is_so() {
         for (figure, truth) in said {
             let verdict = Sweep::verdict(&curve, figure, truth);
             let shown = format!("{:?}, seed {}: {truth} is said to be {figure:?}", sweep.kind, sweep.scenario.seed);
-            assert!(!matches!(verdict, Verdict::Wrong | Verdict::Misses), "{shown}");
+            assert!(!matches!(verdict, Verdict::Wrong | Verdict::Excludes), "{shown}");
             found += usize::from(figure.status == FigureStatus::Found);
         }
     }
@@ -28,7 +28,7 @@ fn what_is_said_of_a_small_engine_is_so() {
 
 #[test]
 fn the_truth_of_an_engine_without_contention_is_its_slots() {
-    let hard = (0..).map(Sweep::drawn).find(|sweep| sweep.kind == Kind::Hard).expect("every seventh is");
+    let hard = (0..).map(Sweep::random).find(|sweep| sweep.kind == Kind::Hard).expect("every seventh is");
     let (truth, slots) = (hard.truth(), f64::from(hard.scenario.law.slots));
     assert_eq!(truth.waits, slots);
     assert!((truth.slows / slots - 1.0).abs() < 0.01 && (truth.nearly_all / slots - 0.9).abs() < 0.01, "{truth:?}");

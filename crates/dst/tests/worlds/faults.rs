@@ -27,7 +27,7 @@ fn words(exchange: &Exchange) -> usize {
 }
 
 #[test]
-fn every_fault_of_the_engine_ends_as_it_should() {
+fn every_engine_fault_gives_its_failure_kind() {
     use FailureKind::*;
     // Fault, kind of failure, words that are kept of 40, oddity.
     let table = [
@@ -66,7 +66,7 @@ fn every_fault_of_the_engine_ends_as_it_should() {
 }
 
 #[test]
-fn what_a_fault_takes_away_is_absent_and_what_it_says_is_kept() {
+fn missing_data_is_absent_and_reported_data_is_kept() {
     assert_eq!(with_fault("missing_usage").trace.usage, None);
     let reported = |fault| with_fault(fault).trace.usage.map(|usage| (usage.output, usage.reasoning));
     assert_eq!(reported("usage_inflated"), Some((Some(60), None)));
@@ -105,7 +105,7 @@ fn a_stream_cut_at_any_byte_is_truncated_and_keeps_what_came_before() {
 }
 
 #[test]
-fn limits_and_refused_connections_have_kinds_of_their_own() {
+fn timeouts_and_refused_connections_have_their_own_failure_kinds() {
     let mut slow = Scenario::plain(1);
     slow.limits.total = Span::from_millis(200);
     assert_eq!(kind(&only(&slow)), Some(FailureKind::TimedOut));
@@ -119,14 +119,14 @@ fn limits_and_refused_connections_have_kinds_of_their_own() {
 }
 
 #[test]
-fn a_phase_of_faults_loses_nobody() {
+fn a_phase_with_faults_loses_no_request() {
     let faults =
         ["rate_limited=0.2", "server_error=0.1", "disconnect=0.2", "stall=0.1", "empty=0.1", "error_event=0.2"];
     let link = LinkLaw::with_latency(Span::from_millis(2));
     let scenario = Scenario { link, ..Scenario::plain(300).closed(20).with_faults(&faults) };
     let history = run(&scenario);
     assert_eq!(checkers::check(&scenario, &history), Vec::<String>::new());
-    let (_, result) = checkers::sum_up(&scenario, &history);
+    let (_, result) = checkers::summarize(&scenario, &history);
     let counts = result.counts;
     assert_eq!((counts.started, counts.answered + counts.failed + counts.rate_limited), (300, 300));
     assert!(counts.answered > 80 && counts.rate_limited > 30 && result.failures.len() >= 5, "{counts:?}");

@@ -4,7 +4,7 @@ use tokrate_dst::fooling::{CHEATS, cheating, honest, signs};
 use tokrate_meter::SuspicionKind;
 
 #[test]
-fn no_honest_engine_of_the_sample_is_accused() {
+fn honest_engines_raise_no_alarm() {
     for seed in 0..60 {
         let (mut seen, _) = signs(&honest(seed));
         // These two explain numbers: an engine may reason in a dialect that does not carry reasoning.
@@ -14,7 +14,7 @@ fn no_honest_engine_of_the_sample_is_accused() {
 }
 
 #[test]
-fn an_engine_that_always_cheats_is_seen() {
+fn an_engine_that_always_cheats_is_detected() {
     for (cheat, kind) in CHEATS {
         let (seen, measured) = signs(&cheating(1, cheat, 1.0, 12));
         assert_eq!(seen.get(&kind).map(|(count, _)| *count), Some(measured), "{cheat}: {seen:?}");

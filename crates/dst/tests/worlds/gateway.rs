@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tokrate_dst::gateway::{GatewayScenario, GatewaySituation, checkers, met, run_gateway};
 
 /// Seeds that run each time.
-const KEPT: std::ops::Range<u64> = 0..200;
+const REGRESSION_SEEDS: std::ops::Range<u64> = 0..200;
 
 /// What is wrong with the world of a seed, and what it met.
 fn look_at(seed: u64) -> (Vec<String>, BTreeSet<GatewaySituation>) {
@@ -54,7 +54,7 @@ fn one_call_in_virtual_time_is_answered_and_logged() {
 #[test]
 fn a_seed_gives_one_trace_of_a_gateway() {
     let mut traces = BTreeSet::new();
-    for seed in KEPT.take(20) {
+    for seed in REGRESSION_SEEDS.take(20) {
         let scenario = GatewayScenario::swarm(seed);
         let (one, other) = (run_gateway(&scenario, true), run_gateway(&scenario, true));
         let differs = one.lines.iter().zip(&other.lines).find(|(one, other)| one != other);
@@ -65,8 +65,8 @@ fn a_seed_gives_one_trace_of_a_gateway() {
 }
 
 #[test]
-fn every_gateway_of_the_kept_seeds_holds_and_every_situation_is_met() {
-    let seeds: Vec<u64> = KEPT.collect();
+fn gateway_worlds_of_fixed_seeds_hold_and_reach_every_situation() {
+    let seeds: Vec<u64> = REGRESSION_SEEDS.collect();
     hold(&seeds, GatewaySituation::ALL);
 }
 

@@ -17,7 +17,7 @@ fn due_ticks(history: &History) -> Vec<u64> {
 }
 
 #[test]
-fn an_open_loop_fires_when_it_is_due_whatever_happens() {
+fn an_open_loop_sends_when_due_whatever_happens() {
     for arrivals in [Arrivals::Constant, Arrivals::Poisson] {
         let calm = Scenario::plain(60).open(30.0, arrivals, u32::MAX);
         let slow = Law { slots: 1, base_delay: Span::from_secs(3), ..Law::default() };
@@ -55,7 +55,7 @@ fn arrivals_above_the_limit_are_forfeited_and_counted() {
     let history = hold(&scenario);
     // Nobody ends within the half second that the arrivals take.
     assert_eq!((history.exchanges.len(), history.forfeited), (7, 43));
-    let (_, result) = checkers::sum_up(&scenario, &history);
+    let (_, result) = checkers::summarize(&scenario, &history);
     assert_eq!((result.counts.forfeited, result.adj_e2e.infinite), (43, 50), "forfeited and failed are +infinity");
 }
 
@@ -67,14 +67,14 @@ fn a_closed_loop_keeps_its_concurrency_and_never_exceeds_it() {
         let link = LinkLaw::with_latency(Span::from_micros(700));
         let scenario = Scenario { law, link, ..Scenario::plain(80).closed(concurrency).with_faults(&faults) };
         let history = hold(&scenario);
-        let (_, result) = checkers::sum_up(&scenario, &history);
+        let (_, result) = checkers::summarize(&scenario, &history);
         assert_eq!(result.concurrency.peak, concurrency);
         assert!(history.running_peak <= 4);
     }
 }
 
 #[test]
-fn workers_that_share_a_plan_carry_out_the_whole_of_it() {
+fn workers_that_share_a_plan_cover_it_completely() {
     for workers in 1..=5 {
         let scenario = Scenario { workers, ..Scenario::plain(53).closed(10) };
         let history = hold(&scenario);
@@ -85,7 +85,7 @@ fn workers_that_share_a_plan_carry_out_the_whole_of_it() {
 }
 
 #[test]
-fn a_phase_of_a_given_length_ends_after_it() {
+fn a_phase_ends_after_its_duration() {
     let mut scenario = Scenario::plain(0).closed(6);
     scenario.spec.extent = Extent::Duration(Span::from_secs(4));
     let history = hold(&scenario);
@@ -95,11 +95,11 @@ fn a_phase_of_a_given_length_ends_after_it() {
 }
 
 #[test]
-fn an_interrupted_run_cancels_those_in_flight_and_starts_no_more() {
+fn an_interrupted_run_cancels_requests_in_flight_and_starts_no_more() {
     let stop_at = STARTED_AT + Span::from_millis(900);
     let scenario = Scenario { stop_at: Some(stop_at), ..Scenario::plain(1_000).closed(5) };
     let history = hold(&scenario);
-    let (_, result) = checkers::sum_up(&scenario, &history);
+    let (_, result) = checkers::summarize(&scenario, &history);
     assert_eq!(result.counts.cancelled, 5);
     assert!(history.exchanges.iter().all(|exchange| exchange.trace.timing.ended_at <= stop_at));
 }

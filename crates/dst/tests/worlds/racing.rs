@@ -2,7 +2,7 @@
 //! failure; and tokens, dollars and attempts are the engines' own.
 
 use tokrate_core::{FailureKind, Span};
-use tokrate_dst::fleet::{CallEnd, Chooser, FleetHistory, FleetLane, FleetScenario, Workload, run_fleet};
+use tokrate_dst::fleet::{CallEnd, FleetHistory, FleetLane, FleetScenario, LaneSelector, Workload, run_fleet};
 use tokrate_route::{LoserPolicy, Mode, Policy, RaceConfig, RouterConfig};
 use tokrate_sim::{Faults, Law, Persona, Price};
 
@@ -52,18 +52,18 @@ fn scenario(fault: &str, others: f64, mode: Mode, loser: LoserPolicy) -> FleetSc
     FleetScenario {
         race,
         router,
-        ..FleetScenario::of(3, (0..3).map(lane).collect(), workload, Chooser::By(Policy::Fixed))
+        ..FleetScenario::of(3, (0..3).map(lane).collect(), workload, LaneSelector::Router(Policy::Fixed))
     }
 }
 
 /// How far the reckoned cost may be off the ledger. What a provider reports is believed, even more than it sends: that is what
 /// it bills.
-fn off_most(fault: &str) -> f64 {
+fn max_deviation(fault: &str) -> f64 {
     if ["usage_inflated", "hidden_reasoning"].contains(&fault) { f64::INFINITY } else { 0.01 }
 }
 
 /// What must hold of every history.
-fn hold(what: &str, history: &FleetHistory, off_most: f64) {
+fn hold(what: &str, history: &FleetHistory, max_deviation: f64) {
     assert!(history.calls.len() > 10, "{what}: {} calls", history.calls.len());
     assert_eq!(history.in_flight_at_end, 0, "{what}: attempts that nobody finished");
     let attempts: usize = history.calls.iter().map(|call| call.attempts.len()).sum();
@@ -94,17 +94,17 @@ fn hold(what: &str, history: &FleetHistory, off_most: f64) {
     let usd: f64 = history.calls.iter().flat_map(|call| &call.attempts).map(|attempt| attempt.usd).sum();
     let ledger: f64 = history.ledgers.iter().map(|ledger| ledger.usd).sum();
     let off = (usd / ledger.max(1e-12) - 1.0).abs();
-    assert!(off < off_most || ledger == 0.0 && usd == 0.0, "{what}: {usd} of {ledger} USD");
+    assert!(off < max_deviation || ledger == 0.0 && usd == 0.0, "{what}: {usd} of {ledger} USD");
 }
 
 #[test]
-fn whatever_one_lane_does_the_client_sees_one_answer_or_one_failure() {
+fn for_any_behaviour_of_one_lane_the_client_gets_one_answer_or_one_failure() {
     use FailureKind::{ErrorInStream, Stalled, Truncated};
     for (fault, mode) in faults().iter().flat_map(|fault| MODES.map(|mode| (fault, mode))) {
         for loser in LOSERS {
             let what = format!("{fault}, {mode:?}, {loser:?}");
             let history = run_fleet(&scenario(fault, 0.0, mode, loser));
-            hold(&what, &history, off_most(fault));
+            hold(&what, &history, max_deviation(fault));
             let broken = match fault.as_str() {
                 "stall@9" => Some(Stalled),
                 "disconnect@9" | "disconnect@9999" => Some(Truncated),
@@ -131,15 +131,15 @@ fn whatever_one_lane_does_the_client_sees_one_answer_or_one_failure() {
 }
 
 #[test]
-fn whatever_all_lanes_do_calls_end_and_accounts_are_square() {
+fn for_any_behaviour_of_all_lanes_calls_end_and_costs_add_up() {
     for (fault, mode) in faults().iter().flat_map(|fault| MODES.map(|mode| (fault, mode))) {
         let history = run_fleet(&scenario(fault, 0.6, mode, LOSERS[0]));
-        hold(&format!("{fault} on all lanes, {mode:?}"), &history, off_most(fault));
+        hold(&format!("{fault} on all lanes, {mode:?}"), &history, max_deviation(fault));
     }
 }
 
 #[test]
-fn losers_that_are_read_to_their_end_cost_what_the_ledger_says_to_the_token() {
+fn drained_losers_cost_exactly_what_the_engine_generated() {
     let mut scenario = scenario("malformed@9", 0.0, Mode::Race { lanes: 3 }, LOSERS[1]);
     scenario.workload.measured = Span::from_secs(60);
     let history = run_fleet(&scenario);

@@ -1,33 +1,36 @@
 //! The bars of routing and hedging, small: kept seeds of the tables in docs/routing.md, which `cargo xtask bench routing` makes.
 
 use tokrate_core::Span;
-use tokrate_dst::fleet::{Chooser, FleetLane, FleetScenario, Summary, Workload, knee_of, knee_throughput, run_fleet};
+use tokrate_dst::fleet::{
+    FleetLane, FleetScenario, LaneSelector, Summary, Workload, knee_of, knee_throughput, run_fleet,
+};
 use tokrate_route::{BudgetConfig, Mode, Policy};
 
-fn measure(seed: u64, load: f64, chooser: Chooser) -> Summary {
-    let lanes = FleetLane::drawn(seed);
+fn measure(seed: u64, load: f64, selector: LaneSelector) -> Summary {
+    let lanes = FleetLane::random(seed);
     let workload = Workload { warmup: Span::from_secs(40), measured: Span::from_secs(40), ..Workload::default() };
     let calls_per_second = load * knee_throughput(&lanes, &workload);
-    Summary::of(&run_fleet(&FleetScenario::of(seed, lanes, Workload { calls_per_second, ..workload }, chooser)))
+    Summary::of(&run_fleet(&FleetScenario::of(seed, lanes, Workload { calls_per_second, ..workload }, selector)))
 }
 
 #[test]
-fn routing_on_curves_is_a_quarter_below_peak_ewma_and_no_worse_than_an_oracle_that_thinks_of_one_call_only() {
+fn completion_routing_is_a_quarter_below_peak_ewma_and_no_worse_than_a_greedy_oracle() {
     let (mut curves, mut peak, mut oracle) = (0.0, 0.0, 0.0);
     for seed in 1..=3 {
-        curves += measure(seed, 0.5, Chooser::By(Policy::Completion)).completion_mean;
-        peak += measure(seed, 0.5, Chooser::By(Policy::PeakEwma)).completion_mean;
-        oracle += measure(seed, 0.5, Chooser::Oracle).completion_mean;
+        curves += measure(seed, 0.5, LaneSelector::Router(Policy::Completion)).completion_mean;
+        peak += measure(seed, 0.5, LaneSelector::Router(Policy::PeakEwma)).completion_mean;
+        oracle += measure(seed, 0.5, LaneSelector::Oracle).completion_mean;
     }
     assert!(curves < 0.75 * peak, "{:.3} of peak-EWMA", curves / peak);
     assert!(curves < 1.1 * oracle, "{:.3} of the oracle", curves / oracle);
 }
 
 #[test]
-fn a_hedge_cuts_the_tail_within_its_budget_and_its_cost_is_the_ledgers() {
+fn hedging_cuts_the_tail_within_budget_at_the_engines_cost() {
     let summary = |mode: Mode| {
         let workload = Workload { calls_per_second: 20.0, ..Workload::default() };
-        let mut scenario = FleetScenario::of(1, FleetLane::heavy_tailed(1), workload, Chooser::By(Policy::Completion));
+        let mut scenario =
+            FleetScenario::of(1, FleetLane::heavy_tailed(1), workload, LaneSelector::Router(Policy::Completion));
         scenario.race.mode = mode;
         scenario.budget = Some(BudgetConfig::default());
         Summary::of(&run_fleet(&scenario))

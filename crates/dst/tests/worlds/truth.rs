@@ -2,7 +2,7 @@
 
 use tokrate_bench::plan::Arrivals;
 use tokrate_core::{Channel, Span, Tick};
-use tokrate_dst::{Exchange, LinkLaw, Scenario, Voice, checkers, run};
+use tokrate_dst::{Exchange, LinkLaw, Scenario, TextStyle, checkers, run};
 use tokrate_sim::{Emitted, Law};
 
 /// Due tick and tokens of every text that the engine emitted.
@@ -18,14 +18,14 @@ fn hold(scenario: &Scenario) -> Vec<Exchange> {
 }
 
 #[test]
-fn a_lone_stream_is_measured_as_the_law_says() {
+fn a_single_stream_is_measured_as_the_law_predicts() {
     let law = Law::default();
     let gap = law.gap(1, 1).as_nanos();
     for latency in [0, 1, 250_000, 37_000_001] {
         let scenario = Scenario { link: LinkLaw::with_latency(Span::from_nanos(latency)), ..Scenario::plain(5) };
         let history = run(&scenario);
         assert_eq!(checkers::check(&scenario, &history), Vec::<String>::new());
-        let (rows, result) = checkers::sum_up(&scenario, &history);
+        let (rows, result) = checkers::summarize(&scenario, &history);
         assert_eq!(rows.len(), 5);
         for row in &rows {
             // 40 ms and 100 prompt tokens at 20,000 per second, then there and back.
@@ -40,7 +40,7 @@ fn a_lone_stream_is_measured_as_the_law_says() {
 }
 
 #[test]
-fn under_load_every_tick_is_the_engines_plus_the_way() {
+fn under_load_every_tick_is_the_engine_tick_plus_latency() {
     for (latency, seed) in [(0, 3), (1_234_567, 4), (80_000_000, 5)] {
         let law = Law { slots: 5, gap_jitter: 0.4, ttft_jitter: 0.3, reasoning_tokens: 7, ..Law::default() };
         let link = LinkLaw::with_latency(Span::from_nanos(latency));
@@ -66,13 +66,13 @@ fn under_load_every_tick_is_the_engines_plus_the_way() {
 }
 
 /// Arrivals that do not depend on the link, so that the engine does the same whatever the link does.
-fn steady(voice: Voice, seed: u64) -> Scenario {
+fn steady(text_style: TextStyle, seed: u64) -> Scenario {
     let law = Law { tokens_per_chunk: 3, gap_jitter: 0.5, reasoning_tokens: 10, ..Law::default() };
-    Scenario { law, voice, seed, ..Scenario::plain(12) }.open(25.0, Arrivals::Poisson, 1_000)
+    Scenario { law, text_style, seed, ..Scenario::plain(12) }.open(25.0, Arrivals::Poisson, 1_000)
 }
 
 #[test]
-fn however_the_bytes_are_cut_and_joined_the_answer_is_the_same_and_only_later() {
+fn splitting_and_joining_bytes_changes_only_the_times() {
     let ns = Span::from_nanos;
     let links = [
         LinkLaw { split: 0.9, ..LinkLaw::ideal() },
@@ -82,9 +82,9 @@ fn however_the_bytes_are_cut_and_joined_the_answer_is_the_same_and_only_later() 
         LinkLaw { bytes_per_second: Some(9_000), split: 0.5, ..LinkLaw::ideal() },
         LinkLaw { stall: 0.05, stall_for: ns(900_000_000), split: 0.3, ..LinkLaw::ideal() },
     ];
-    for voice in [Voice::Plain, Voice::Mixed] {
+    for text_style in [TextStyle::Plain, TextStyle::Mixed] {
         for seed in 0..3 {
-            let straight = steady(voice, seed);
+            let straight = steady(text_style, seed);
             let ideal = hold(&straight);
             for link in &links {
                 let exchanges = hold(&Scenario { link: link.clone(), ..straight.clone() });

@@ -212,8 +212,8 @@ mod tests {
         curve
     }
 
-    /// Holds values at loads against those of another program: weighted least squares by elimination with pivoting, the prior as
-    /// two further observations, every cell summed up anew.
+    /// Compares values with a reference implementation: weighted least squares by elimination with pivoting, the prior
+    /// as two further observations, every bin summed up from all samples.
     #[track_caller]
     fn expect(samples: &[Sample], values: &[(f64, f64)]) {
         let curve = curve(samples);
@@ -261,7 +261,7 @@ mod tests {
             (300.0, 152.042379732),
         ];
         expect(&samples, &values);
-        // What came 46 half-lives before says nothing any more, and a scale that is begun anew changes nothing.
+        // Samples of 46 half-lives before do not count any more, and rescaling changes nothing.
         let later: Vec<Sample> = std::iter::once((0, 4.0, 50.0, 1.0))
             .chain(samples.iter().map(|&(second, load, value, weight)| (45 * 60 + second, load, value, weight)))
             .collect();

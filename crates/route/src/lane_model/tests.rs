@@ -24,7 +24,7 @@ fn true_ttft(prompt: u64, n: u32) -> f64 {
     0.2 + prompt as f64 / 5_000.0 + f64::from(n.saturating_sub(20))
 }
 
-/// A model that saw so many samples at the loads given, with noise.
+/// A model with `samples` noisy samples at each of the loads.
 fn taught(loads: &[u32], samples: usize, noise: f64) -> LaneModel {
     let (mut model, mut rng) = (model(), Rng::root(5));
     for sample in 0..samples {

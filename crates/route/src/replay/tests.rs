@@ -180,8 +180,8 @@ fn truth(alternative: &Alternative, late: f64) -> [Vec<f64>; 2] {
     [ttfts, completions]
 }
 
-/// How many of so many logs have the truth in the interval that a replay gives: of both times the three percentiles, then the
-/// difference of the means.
+/// How many of `logs` random logs have the true value inside the interval of the replay: the three percentiles of both
+/// times, then the difference of the means.
 fn held(alternative: &Alternative, logs: u64, calls: u64) -> [[u64; 4]; 2] {
     let alone = truth(&Alternative::Single(Policy::Fixed), 0.0);
     let truth = truth(alternative, quantile_of_sorted(&alone[0], 0.9));

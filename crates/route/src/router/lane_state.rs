@@ -127,7 +127,7 @@ impl LaneState {
 
     pub fn first_token(&mut self, started: &InFlightAttempt, now: Tick, ttft: Span, prompt_tokens: u64) {
         self.breaker.first_token(started.at);
-        self.peak.at_least(now, ttft);
+        self.peak.observe_lower_bound(now, ttft);
         self.model.observe_ttft(now, prompt_tokens, f64::from(started.in_flight), ttft);
     }
 
@@ -173,7 +173,7 @@ impl LaneState {
         }
         let without_token = started.first_token_at.is_none();
         if without_token && matches!(outcome.failure, Some(FailureKind::Cancelled | FailureKind::FirstTokenTimeout)) {
-            self.peak.at_least(now, life);
+            self.peak.observe_lower_bound(now, life);
             match &whole {
                 Some(answer) => self.model.observe_cancelled_whole(now, answer),
                 None => self.model.observe_cancelled(now, outcome.prompt_tokens, f64::from(started.in_flight), life),

@@ -1,15 +1,15 @@
-//! One attempt as the gateway sees it: what came, how fast, and what it will be billed for.
+//! One attempt as the gateway sees it: tokens, times and cost.
 //!
-//! It refuses to know the engine. Invariant: it is closed once, and says then what router, budget and log are to learn.
+//! Invariant: it is closed once, with the report for router, budget and log.
 
-use super::lane::Said;
+use super::lane::LaneEvent;
 use crate::fleet::calls::AttemptRecord;
 use tokrate_core::{FailureKind, Span, Tick, Usage, What};
 use tokrate_route::{Delivery, ExtraReservation, InFlightAttempt, LaneId, Outcome, Role};
 use tokrate_sim::Price;
 
-/// Fewer tokens than this after the first chunk tell no speed.
-const TOKENS_FOR_SPEED: u32 = 8;
+/// Minimum number of tokens after the first chunk for an output speed.
+const MIN_SPEED_TOKENS: u32 = 8;
 
 pub(super) struct Attempt {
     /// `None` once it is closed.
@@ -23,14 +23,14 @@ pub(super) struct Attempt {
     last_text_at: Tick,
     tokens: u32,
     usage: Option<Usage>,
-    /// An error that its stream told.
-    told: Option<FailureKind>,
-    /// Read in the background, until then at most.
+    /// An error reported by its stream.
+    reported_failure: Option<FailureKind>,
+    /// Drained in the background until this time.
     drained_until: Option<Tick>,
     record: AttemptRecord,
 }
 
-/// What an attempt leaves behind.
+/// The result of closing an attempt.
 pub(super) struct Closed {
     pub started: InFlightAttempt,
     pub reserved: Option<ExtraReservation>,
@@ -67,7 +67,7 @@ impl Attempt {
             last_text_at: started.at,
             tokens: 0,
             usage: None,
-            told: None,
+            reported_failure: None,
             drained_until: None,
             record,
             started: Some(started),
@@ -90,7 +90,7 @@ impl Attempt {
         self.started.as_mut()
     }
 
-    /// Reads on in the background. There are no bytes in this world: four of them are taken for a token.
+    /// Drains in the background. There are no bytes in this world, so only the time limit applies.
     pub fn drain(&mut self, until: Tick, max_bytes: u64) {
         let until = if max_bytes == 0 { Tick::ZERO } else { until };
         self.drained_until = Some(until);
@@ -104,10 +104,10 @@ impl Attempt {
         self.drained_until
     }
 
-    /// Takes in what came; gives the time to the first token when this was it.
-    pub fn hear(&mut self, now: Tick, said: Said) -> Option<Span> {
-        match said {
-            Said::Text(tokens, _) => {
+    /// Records an event; returns the time to first token if it was the first.
+    pub fn receive(&mut self, now: Tick, event: LaneEvent) -> Option<Span> {
+        match event {
+            LaneEvent::Text(tokens, _) => {
                 self.tokens += tokens;
                 self.last_text_at = now;
                 if self.first_text_at.is_none() {
@@ -118,9 +118,9 @@ impl Attempt {
                     return Some(ttft);
                 }
             }
-            Said::Event(What::Usage(usage)) => self.usage = Some(usage),
-            Said::Event(What::Failed { kind, .. }) => self.told = Some(kind),
-            Said::Event(_) | Said::End | Said::Failed(_) => {}
+            LaneEvent::Event(What::Usage(usage)) => self.usage = Some(usage),
+            LaneEvent::Event(What::Failed { kind, .. }) => self.reported_failure = Some(kind),
+            LaneEvent::Event(_) | LaneEvent::End | LaneEvent::Failed(_) => {}
         }
         None
     }
@@ -128,7 +128,7 @@ impl Attempt {
     /// Ends it.
     pub fn close(&mut self, now: Tick, failure: Option<FailureKind>, retry_after: Option<Span>) -> Closed {
         let started = self.started.take().expect("an attempt is closed once");
-        let failure = self.told.or(failure);
+        let failure = self.reported_failure.or(failure);
         let refused = self.tokens == 0 && self.usage.is_none() && is_refusal(failure);
         let output = self.usage.and_then(|usage| usage.output).unwrap_or(u64::from(self.tokens));
         let tokens_usd = f64::from(self.prompt_tokens) * self.price.input + output as f64 * self.price.output;
@@ -140,14 +140,14 @@ impl Attempt {
             failure,
             ..self.record.clone()
         };
-        let paced = self.tokens - self.first_tokens;
+        let timed_tokens = self.tokens - self.first_tokens;
         let span = self.first_text_at.map_or(Span::ZERO, |first| self.last_text_at - first).as_secs_f64();
         let outcome = Outcome {
             failure,
             retry_after,
             prompt_tokens: u64::from(self.prompt_tokens),
             output_tokens: u64::from(self.tokens),
-            output_speed: (paced >= TOKENS_FOR_SPEED && span > 0.0).then(|| f64::from(paced) / span),
+            output_speed: (timed_tokens >= MIN_SPEED_TOKENS && span > 0.0).then(|| f64::from(timed_tokens) / span),
             delivery: Delivery::Streamed,
         };
         Closed { started, reserved: self.reserved.take(), outcome, usd }
@@ -158,7 +158,7 @@ impl Attempt {
     }
 }
 
-/// Whether nothing was taken, and so nothing is billed.
+/// Whether the request was refused, so that nothing is billed.
 fn is_refusal(failure: Option<FailureKind>) -> bool {
     matches!(failure, Some(FailureKind::RateLimited | FailureKind::Overloaded | FailureKind::ServerError))
 }

@@ -1,6 +1,6 @@
-//! One engine with the way to it: what goes there and what comes back, each one latency late.
+//! One engine and the network to it, which delays both directions by the latency.
 //!
-//! It refuses to know races. Invariant: both ways keep the order; the ledger counts what the engine made, read or not.
+//! Invariant: both directions keep the order; the ledger counts every generated token, read or not.
 
 use crate::fleet::FleetLane;
 use crate::fleet::calls::LaneLedger;
@@ -12,7 +12,7 @@ use tokrate_sim::{Emission, Emitted, Engine, Outcome, Persona, Refusal, RequestI
 /// A call and its attempt.
 pub(super) type Ticket = (usize, usize);
 
-/// What the router is told of a provider: its prices.
+/// The settings of the router for a provider: its prices.
 pub(super) fn config_of(persona: &Persona) -> LaneConfig {
     LaneConfig {
         price_input_usd_per_million: Some(persona.price.input),
@@ -21,12 +21,12 @@ pub(super) fn config_of(persona: &Persona) -> LaneConfig {
     }
 }
 
-/// What reaches the gateway of an attempt.
+/// An event of an attempt at the gateway.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Said {
-    /// So many tokens.
+pub(super) enum LaneEvent {
+    /// Output tokens.
     Text(u32, What),
-    /// Anything else within the answer.
+    /// Any other event of the answer.
     Event(What),
     /// The body ended.
     End,
@@ -34,14 +34,14 @@ pub(super) enum Said {
     Failed(AttemptFailure),
 }
 
-impl Said {
+impl LaneEvent {
     pub fn is_end(self) -> bool {
-        matches!(self, Said::End | Said::Failed(_))
+        matches!(self, LaneEvent::End | LaneEvent::Failed(_))
     }
 }
 
 #[derive(Clone, Copy)]
-enum Sent {
+enum LaneRequest {
     Request { prompt_tokens: u32, output_tokens: u32 },
     Cancel,
 }
@@ -50,8 +50,8 @@ pub(super) struct Lane {
     engine: Engine,
     persona: Persona,
     latency: Span,
-    up: VecDeque<(Tick, Ticket, Sent)>,
-    down: VecDeque<(Tick, Ticket, Said)>,
+    up: VecDeque<(Tick, Ticket, LaneRequest)>,
+    down: VecDeque<(Tick, Ticket, LaneEvent)>,
     tickets: BTreeMap<RequestId, Ticket>,
     requests: BTreeMap<Ticket, RequestId>,
     emitted: Vec<Emission>,
@@ -80,7 +80,7 @@ impl Lane {
         self.engine.wake_at().into_iter().chain(up).chain(down).min()
     }
 
-    /// Whether its limits would refuse a call now.
+    /// Whether its rate limit or queue would refuse a call now.
     pub fn refuses(&self) -> bool {
         let allowance = self.engine.allowance();
         let none_left = allowance.requests.is_some_and(|left| left.remaining == 0);
@@ -90,21 +90,21 @@ impl Lane {
     }
 
     pub fn send(&mut self, now: Tick, ticket: Ticket, prompt_tokens: u32, output_tokens: u32) {
-        self.up.push_back((now + self.latency, ticket, Sent::Request { prompt_tokens, output_tokens }));
+        self.up.push_back((now + self.latency, ticket, LaneRequest::Request { prompt_tokens, output_tokens }));
     }
 
     pub fn cancel(&mut self, now: Tick, ticket: Ticket) {
-        self.up.push_back((now + self.latency, ticket, Sent::Cancel));
+        self.up.push_back((now + self.latency, ticket, LaneRequest::Cancel));
     }
 
-    /// Takes what has reached the engine, and puts what it says on its way.
+    /// Processes requests that have reached the engine, and sends its emissions.
     pub fn serve(&mut self, now: Tick) {
         while let Some((_, ticket, sent)) = self.up.pop_front_if(|(at, ..)| *at <= now) {
             match sent {
-                Sent::Request { prompt_tokens, output_tokens } => {
+                LaneRequest::Request { prompt_tokens, output_tokens } => {
                     self.submit(now, ticket, prompt_tokens, output_tokens);
                 }
-                Sent::Cancel => {
+                LaneRequest::Cancel => {
                     if let Some(request) = self.requests.get(&ticket) {
                         self.engine.cancel(now, *request);
                     }
@@ -115,16 +115,16 @@ impl Lane {
         self.engine.poll(now, &mut emitted);
         for emission in emitted.drain(..) {
             let ticket = self.tickets[&emission.request];
-            if let Some(said) = self.said(emission.what) {
-                self.down.push_back((now + self.latency, ticket, said));
+            if let Some(event) = self.event_of(emission.what) {
+                self.down.push_back((now + self.latency, ticket, event));
             }
         }
         self.emitted = emitted;
     }
 
-    /// The next thing that has reached the gateway.
-    pub fn arrive(&mut self, now: Tick) -> Option<(usize, usize, Said)> {
-        self.down.pop_front_if(|(at, ..)| *at <= now).map(|(_, (call, attempt), said)| (call, attempt, said))
+    /// The next event that has reached the gateway.
+    pub fn arrive(&mut self, now: Tick) -> Option<(usize, usize, LaneEvent)> {
+        self.down.pop_front_if(|(at, ..)| *at <= now).map(|(_, (call, attempt), event)| (call, attempt, event))
     }
 
     pub fn ledger(&self) -> LaneLedger {
@@ -148,31 +148,31 @@ impl Lane {
             }
             Err(refusal) => {
                 self.ledger.refused += 1;
-                self.down.push_back((now + self.latency, ticket, Said::Failed(failed(refusal))));
+                self.down.push_back((now + self.latency, ticket, LaneEvent::Failed(failed(refusal))));
             }
         }
     }
 
-    fn said(&mut self, what: Emitted) -> Option<Said> {
+    fn event_of(&mut self, what: Emitted) -> Option<LaneEvent> {
         let text = TextRange { start: 0, end: 1 };
         Some(match what {
-            Emitted::Role => Said::Event(What::Empty),
+            Emitted::Role => LaneEvent::Event(What::Empty),
             Emitted::Text { channel, words } => {
                 self.ledger.output_tokens += u64::from(words.count());
-                Said::Text(words.count(), What::Text { channel, text })
+                LaneEvent::Text(words.count(), What::Text { channel, text })
             }
-            Emitted::Malformed => Said::Event(What::Odd(tokrate_core::Oddity::Unreadable)),
-            Emitted::Finish(reason) => Said::Event(What::Finish(reason)),
-            Emitted::Usage(usage) => Said::Event(What::Usage(usage)),
+            Emitted::Malformed => LaneEvent::Event(What::Odd(tokrate_core::Oddity::Unreadable)),
+            Emitted::Finish(reason) => LaneEvent::Event(What::Finish(reason)),
+            Emitted::Usage(usage) => LaneEvent::Event(What::Usage(usage)),
             Emitted::Timings(_) => return None,
-            Emitted::Done => Said::Event(What::Done),
+            Emitted::Done => LaneEvent::Event(What::Done),
             Emitted::Failed { .. } => {
                 let kind = FailureKind::ErrorInStream;
-                Said::Event(What::Failed { kind, message: TextRange::default(), retry_after: None })
+                LaneEvent::Event(What::Failed { kind, message: TextRange::default(), retry_after: None })
             }
-            Emitted::End(Outcome::Complete) => Said::End,
+            Emitted::End(Outcome::Complete) => LaneEvent::End,
             Emitted::End(Outcome::Disconnected) => {
-                Said::Failed(AttemptFailure { kind: FailureKind::Truncated, retry_after: None })
+                LaneEvent::Failed(AttemptFailure { kind: FailureKind::Truncated, retry_after: None })
             }
         })
     }

@@ -1,13 +1,13 @@
-//! What a client got, held against what the lanes wrote: the text of one lane, in order, once, or one error.
+//! Compares the answers of clients with what the lanes wrote.
 //!
-//! Invariant: every token that a client sees was written by the lane that the answer names, for this call.
+//! Invariant: every token that a client receives was written by the lane named in the answer, for this call.
 
-use crate::gateway::{CallEnd, GatewayHistory, GatewayScenario, Outcome, Served};
+use crate::gateway::{CallEnd, GatewayHistory, GatewayScenario, Outcome, ServedRequest};
 use tokrate_core::{EventBatch, Tick, What};
 use tokrate_wire::{Decoder, Dialect, Shape, UsageInStream};
 
 /// What a body says.
-pub(super) struct Said {
+pub(super) struct DecodedAnswer {
     pub text: String,
     /// It says that it failed.
     pub has_failed: bool,
@@ -35,28 +35,28 @@ pub(super) fn check(scenario: &GatewayScenario, history: &GatewayHistory, outcom
         let fits = served.response.body.starts_with(&reply.body) || !served.response.is_sound;
         return (!fits).then(|| "embeddings that no lane wrote".to_owned());
     };
-    let said = read(dialect, call.shape, &reply.body);
+    let answer = read(dialect, call.shape, &reply.body);
     // A byte that was changed on the way may say anything.
     if !served.response.is_sound && served.response.text.is_empty() {
         return None;
     }
-    if served.response.is_sound && !served.response.text.starts_with(&said.text) {
-        return Some(format!("`{}` is not what lane {} wrote: `{}`", said.text, served.lane, served.response.text));
+    if served.response.is_sound && !served.response.text.starts_with(&answer.text) {
+        return Some(format!("`{}` is not what lane {} wrote: `{}`", answer.text, served.lane, served.response.text));
     }
-    let is_whole = outcome.end == CallEnd::Whole && !said.has_failed && served.response.is_sound;
-    if is_whole && (said.text != served.response.text || !said.has_finished) {
+    let is_whole = outcome.end == CallEnd::Whole && !answer.has_failed && served.response.is_sound;
+    if is_whole && (answer.text != served.response.text || !answer.has_finished) {
         return Some(format!(
             "the answer is told to be whole, with `{}` of `{}`, finished: {}",
-            said.text, served.response.text, said.has_finished
+            answer.text, served.response.text, answer.has_finished
         ));
     }
     // What comes after the finish reason is not waited for at any price: a limit of bytes may cut it.
-    let fits = served.response.body.len() as u64 <= least_answer_bytes(scenario);
+    let fits = served.response.body.len() as u64 <= min_answer_bytes(scenario);
     bytes_are_the_lanes(&call.request, outcome, served, (dialect, call.shape), is_whole && served.is_whole && fits)
 }
 
 /// The smallest limit of an answer under any of the configurations (bytes).
-fn least_answer_bytes(scenario: &GatewayScenario) -> u64 {
+fn min_answer_bytes(scenario: &GatewayScenario) -> u64 {
     let reloads = scenario.reloads.iter().map(|(_, reload)| reload.config.limits.answer_bytes);
     reloads.fold(scenario.config.limits.answer_bytes, u64::min)
 }
@@ -65,7 +65,7 @@ fn least_answer_bytes(scenario: &GatewayScenario) -> u64 {
 fn bytes_are_the_lanes(
     request: &[u8],
     outcome: &Outcome,
-    served: &Served,
+    served: &ServedRequest,
     routed: (Dialect, Shape),
     is_whole: bool,
 ) -> Option<String> {
@@ -100,11 +100,11 @@ pub(super) fn winner<'a>(
     scenario: &GatewayScenario,
     history: &'a GatewayHistory,
     outcome: &Outcome,
-) -> Option<&'a Served> {
+) -> Option<&'a ServedRequest> {
     let call = outcome.reply.header("x-tokrate-call")?;
     let lane = outcome.reply.header("x-tokrate-winner")?;
     let lane = scenario.config.lanes.iter().position(|known| known.name == lane)?;
-    let is_of = |served: &&Served| {
+    let is_of = |served: &&ServedRequest| {
         let behind = served.id.strip_prefix(call).and_then(|rest| rest.strip_prefix('-'));
         served.lane == lane && behind.is_some_and(|attempt| attempt.bytes().all(|byte| byte.is_ascii_digit()))
     };
@@ -112,18 +112,18 @@ pub(super) fn winner<'a>(
 }
 
 /// Reads an answer as a client of that dialect does.
-pub(super) fn read(dialect: Dialect, shape: Shape, body: &[u8]) -> Said {
+pub(super) fn read(dialect: Dialect, shape: Shape, body: &[u8]) -> DecodedAnswer {
     let (mut decoder, mut batch) = (Decoder::new(dialect, shape), EventBatch::default());
     decoder.push(Tick::ZERO, body, &mut batch);
     decoder.end(Tick::ZERO, &mut batch);
-    let mut said = Said { text: String::new(), has_failed: false, has_finished: false };
+    let mut answer = DecodedAnswer { text: String::new(), has_failed: false, has_finished: false };
     for event in batch.events() {
         match event.what {
-            What::Text { text, .. } => said.text.push_str(batch.text(text)),
-            What::Failed { .. } => said.has_failed = true,
-            What::Finish(_) => said.has_finished = true,
+            What::Text { text, .. } => answer.text.push_str(batch.text(text)),
+            What::Failed { .. } => answer.has_failed = true,
+            What::Finish(_) => answer.has_finished = true,
             _ => {}
         }
     }
-    said
+    answer
 }

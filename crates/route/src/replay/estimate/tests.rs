@@ -31,7 +31,7 @@ fn statistics(outcome: &PossibleOutcome) -> [f64; 3] {
     [outcome.completion(), outcome.ttft, outcome.usd.expect("priced")]
 }
 
-/// The same of a lane's attempt that answers after so many seconds, worked out from what it stands for.
+/// The outcome if the lane answers like the given attempt, computed independently.
 fn answered(lanes: &[Neighbours<'_>], place: usize, attempt: usize, ttft: f64, lost: &[usize]) -> [f64; 3] {
     let own = lanes[place].attempts[attempt];
     let completion = (ttft + 100.0 * own.tpot) / (1.0 - lanes[place].failure_rate);

@@ -50,7 +50,7 @@ fn zero_and_out_of_range_times_are_counted() {
     mixture.add(0.0, 1.0);
     assert!(mixture.quantile(0.5) < 1.01e-5);
     mixture.add(1e9, 9.0);
-    // More than eight days is told as that.
+    // Times beyond eight days are clamped.
     assert!(mixture.quantile(0.05) < 1.01e-5 && mixture.quantile(0.5) > 8.0 * 86_400.0);
 }
 

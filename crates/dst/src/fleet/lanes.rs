@@ -1,23 +1,22 @@
-//! Fleets: the one that the examples publish, and ones drawn from a seed; and how much load each can take.
+//! Fleets for tests and published tables: a fixed one, random ones, and the load that each can take.
 //!
-//! It refuses to know policies: what is drawn was fixed before any policy was measured on it. Invariant: a seed gives the same
-//! fleet on every machine.
+//! Invariant: a seed gives the same fleet on every machine. The fleets were fixed before any policy was measured on them.
 
 use super::{FleetLane, FleetScenario, Workload};
 use tokrate_core::{Rng, Span};
 use tokrate_route::{LoserPolicy, RaceConfig, RouterConfig};
 use tokrate_sim::{Background, Change, Curve, Faults, Law, Limits, Persona, Price, Timetable};
 
-/// Up to here more concurrency pays: the load that gives this share of the most that a lane can give.
+/// Share of the peak throughput that defines the knee of a lane.
 const KNEE_SHARE: f64 = 0.8;
 
-/// Calls at once at which an engine's throughput reaches four fifths of the most that its law gives within its slots.
+/// The concurrency at which an engine reaches four fifths of the peak throughput within its slots.
 pub fn knee_of(persona: &Persona) -> u32 {
     let most = (1..=persona.law.slots).map(|n| throughput(persona, n)).fold(0.0, f64::max);
     (1..=persona.law.slots).find(|&n| throughput(persona, n) >= KNEE_SHARE * most).unwrap_or(1)
 }
 
-/// Calls a second that a fleet answers with every lane at its knee.
+/// Calls per second of a fleet with every lane at its knee.
 pub fn knee_throughput(lanes: &[FleetLane], workload: &Workload) -> f64 {
     let calls = |lane: &FleetLane| {
         let n = knee_of(&lane.persona);
@@ -29,19 +28,19 @@ pub fn knee_throughput(lanes: &[FleetLane], workload: &Workload) -> f64 {
     lanes.iter().map(calls).sum()
 }
 
-/// Tokens a second of so many streams together, beside the average of other users.
+/// Total tokens per second of `n` streams beside the mean background load.
 fn throughput(persona: &Persona, n: u32) -> f64 {
     f64::from(n) * persona.law.stream_speed(n + persona.background.streams.round() as u32)
 }
 
 impl FleetScenario {
-    /// A fleet with one call at a time on each lane, failover, and no race.
-    pub fn of(seed: u64, lanes: Vec<FleetLane>, workload: Workload, chooser: super::Chooser) -> FleetScenario {
+    /// A fleet without races: one attempt at a time, with failover.
+    pub fn of(seed: u64, lanes: Vec<FleetLane>, workload: Workload, selector: super::LaneSelector) -> FleetScenario {
         FleetScenario {
             seed,
             lanes,
             workload,
-            chooser,
+            selector,
             race: RaceConfig { first_token_limit: Span::from_secs(120), ..RaceConfig::default() },
             budget: None,
             router: RouterConfig::default(),
@@ -56,8 +55,8 @@ impl FleetLane {
         FleetLane { persona, latency, loser: LoserPolicy::CancelEstimate }
     }
 
-    /// Six of the eight personas of `examples/personas.toml`: those that answer alike (not the one that thinks at length, nor the
-    /// one that cheats), with their laws, faults, other users, limits and timetables as published there.
+    /// Six of the eight personas of `examples/personas.toml`: those with comparable answers (without the reasoning one
+    /// and the cheating one), with the laws, faults, background load, limits and timetables published there.
     pub fn published() -> Vec<FleetLane> {
         let ms = Span::from_millis;
         let lane = |name, law: Law, price: (f64, f64), latency| {
@@ -99,7 +98,7 @@ impl FleetLane {
         let quick = Law { base_delay: ms(90), stream_tokens_per_second: 140.0, ..law() };
         let mut regressing = lane("regressing", quick, (0.2, 0.8), ms(15));
         regressing.persona.faults = faults(&["server_error=0.01", "stall=0.002"]);
-        // Published for ten minutes and thirty; played eight times as fast, so that both fall into the run.
+        // Published at 10 and 30 minutes; the clock runs eight times as fast, so that both fall into the run.
         let change =
             |at, speed, ttft, faults| Change { at: Span::from_secs(at), speed, ttft, faults, replacement: None };
         regressing.persona.timetable.changes = vec![change(600, 0.7, 1.8, 3.0), change(1_800, 1.0, 1.0, 1.0)];
@@ -128,8 +127,8 @@ impl FleetLane {
         vec![swift, steady, crowded, regressing, daily, lane("desk", small, (0.01, 0.02), Span::from_micros(200))]
     }
 
-    /// Six providers of one class with everything drawn: speed, contention, slots, delays, other users, prices, distance.
-    pub fn drawn(seed: u64) -> Vec<FleetLane> {
+    /// Six random providers of one class: speed, contention, slots, delays, background load, prices, latency.
+    pub fn random(seed: u64) -> Vec<FleetLane> {
         let root = Rng::root(seed).child("fleet");
         (0..6).map(|number| FleetLane::draw(&mut root.nth(number), number)).collect()
     }
@@ -157,7 +156,7 @@ impl FleetLane {
         lane
     }
 
-    /// Five providers whose first tokens have heavy tails: one in a hundred takes nineteen times as long as the median.
+    /// Five providers with heavy-tailed times to first token: one in a hundred takes nineteen times the median.
     pub fn heavy_tailed(seed: u64) -> Vec<FleetLane> {
         let root = Rng::root(seed).child("tails");
         let lane = |number: u64| {
@@ -183,7 +182,7 @@ impl FleetLane {
     }
 }
 
-/// Drawn so that every ratio is as likely as another.
+/// Log-uniform.
 fn between(rng: &mut Rng, low: f64, high: f64) -> f64 {
     low * (high / low).powf(rng.unit())
 }

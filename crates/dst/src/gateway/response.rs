@@ -1,45 +1,45 @@
-//! What becomes of one request at a simulated provider: the answer, byte by byte with its times, and where it breaks.
+//! Generates the response of a simulated provider: its bytes with their times, and where it breaks.
 //!
-//! It sends nothing. Invariant: a lane's faults and a request's number determine every byte; each token of text names its lane,
-//! its request and its place, so that what a client got can be told from everything else.
+//! Invariant: the faults of a lane and the number of a request determine every byte; each token of text names its lane,
+//! request and position, so that it can be traced.
 
 use tokrate_core::{Channel, FinishReason, Rng, Span, Usage};
 use tokrate_tokens::{Encoding, count};
 use tokrate_wire::{Answer, Dialect, Encoder, Piece, Shape, encode_refusal};
 
-/// Seconds since 1970 that answers name as the time they were made.
+/// Creation time in answers (Unix seconds).
 const CREATED: u64 = 1_790_000_000;
-/// Words of one answer at most.
-const WORDS_MOST: u64 = 40;
-/// Tokens of one answer at most: a word is the lane, the request and a number.
-pub(super) const TOKENS_MOST: u64 = 10 * WORDS_MOST;
+/// Highest number of words of an answer.
+const MAX_WORDS: u64 = 40;
+/// Highest number of tokens of an answer: a word is the lane, the request and a number.
+pub(super) const MAX_TOKENS: u64 = 10 * MAX_WORDS;
 
-/// How often what goes wrong at a lane (0 to 1 each).
+/// Probability of each fault of a lane, 0 to 1.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct LaneFaults {
-    /// No connection.
+    /// The connection is refused.
     pub refused: f64,
-    /// A connection that is never made.
+    /// The connection attempt hangs.
     pub unreachable: f64,
-    /// An answer that breaks at any byte.
+    /// The response breaks at a random byte.
     pub broken: f64,
-    /// An answer that stops at any byte and goes on no more.
+    /// The response stalls at a random byte.
     pub stalled: f64,
-    /// Bytes of the body that are others than they should be.
+    /// Bytes are corrupted.
     pub garbled: f64,
-    /// A refusal by status.
+    /// An error status.
     pub refusal: f64,
-    /// An error in the middle of a stream.
+    /// An error event in the stream.
     pub error_event: f64,
-    /// A whole answer whose length is not what its head says.
+    /// A wrong content-length.
     pub wrong_length: f64,
     /// An answer without text.
     pub empty: f64,
     /// An answer without token counts.
     pub uncounted: f64,
-    /// A connection that is closed after an answer, without a word of it.
+    /// The connection is closed after the response without notice.
     pub closes: f64,
-    /// A kept connection that is closed as the next request comes.
+    /// A kept connection is closed when the next request comes.
     pub stale: f64,
     /// Mean time to the first byte.
     pub first: Span,
@@ -47,35 +47,35 @@ pub struct LaneFaults {
     pub gap: Span,
 }
 
-/// How an answer ends.
+/// How a response ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ending {
-    /// Whole; the connection stays.
-    Kept,
-    /// Whole; the connection is closed.
+    /// Complete; the connection is kept.
+    StoredRows,
+    /// Complete; the connection is closed.
     Closed,
-    /// After so many bytes of the response the connection is closed.
+    /// The connection is closed after this many bytes of the response.
     Cut(usize),
-    /// After so many bytes of the response the connection is reset.
+    /// The connection is reset after this many bytes of the response.
     Reset(usize),
-    /// After so many bytes of the response nothing comes any more.
+    /// The response stalls after this many bytes.
     Stalled(usize),
 }
 
-/// What is asked of a lane, as far as its answer depends on it.
+/// The parts of a request that determine the response.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked<'a> {
+pub struct RequestInfo<'a> {
     /// The dialect of the request, and its shape; `None` for embeddings.
     pub routed: Option<(Dialect, Shape)>,
-    /// Names the lane and the request.
+    /// Identifies lane and request in the text.
     pub mark: &'a str,
     /// Prompt tokens, as the provider counts them.
     pub input: u64,
-    /// Output tokens that the answer may have.
-    pub output_most: Option<u64>,
+    /// Output limit.
+    pub max_output_tokens: Option<u64>,
 }
 
-/// A response to be sent.
+/// A generated response.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Response {
     /// HTTP status.
@@ -84,20 +84,20 @@ pub struct Response {
     pub body: Vec<u8>,
     /// Its text.
     pub text: String,
-    /// The token counts that it tells.
+    /// Token counts that it reports.
     pub usage: Option<Usage>,
-    /// Whether its body is what the dialect prescribes.
+    /// Whether its body is valid in the dialect.
     pub is_sound: bool,
-    /// What is written when: the wait before each piece, and the piece.
+    /// Pieces to write, each with the wait before it.
     pub pieces: Vec<(Span, Vec<u8>)>,
     /// How it ends.
     pub ending: Option<Ending>,
 }
 
 impl LaneFaults {
-    /// Draws what becomes of a request.
-    pub fn draw(&self, rng: &mut Rng, asked: &Asked<'_>) -> Response {
-        let mut response = if rng.chance(self.refusal) { refusal(rng, asked) } else { self.answer(rng, asked) };
+    /// Draws the response to a request.
+    pub fn draw_response(&self, rng: &mut Rng, request: &RequestInfo<'_>) -> Response {
+        let mut response = if rng.chance(self.refusal) { refusal(rng, request) } else { self.answer(rng, request) };
         let all: usize = response.pieces.iter().map(|(_, bytes)| bytes.len()).sum();
         let mut at = || rng.below(all as u64) as usize;
         let cut = at();
@@ -108,27 +108,27 @@ impl LaneFaults {
         } else if rng.chance(self.closes) {
             Ending::Closed
         } else {
-            response.ending.unwrap_or(Ending::Kept)
+            response.ending.unwrap_or(Ending::StoredRows)
         });
         response
     }
 
-    fn answer(&self, rng: &mut Rng, asked: &Asked<'_>) -> Response {
-        let tokens = if rng.chance(self.empty) { 0 } else { 1 + rng.below(WORDS_MOST) };
-        let mut words: Vec<String> = (0..tokens).map(|token| format!("{}.{token} ", asked.mark)).collect();
-        // What is counted by who is not told must keep to the limit as well.
+    fn answer(&self, rng: &mut Rng, request: &RequestInfo<'_>) -> Response {
+        let tokens = if rng.chance(self.empty) { 0 } else { 1 + rng.below(MAX_WORDS) };
+        let mut words: Vec<String> = (0..tokens).map(|token| format!("{}.{token} ", request.mark)).collect();
+        // The limit also applies to tokens that are not reported.
         let length = |words: &[String]| count(Encoding::O200kBase, &words.concat()) as u64;
-        while asked.output_most.is_some_and(|most| length(&words) > most) {
+        while request.max_output_tokens.is_some_and(|most| length(&words) > most) {
             words.pop();
         }
-        let usage = Usage { input: Some(asked.input), output: Some(length(&words)), ..Usage::default() };
-        let told = (!rng.chance(self.uncounted)).then_some(usage);
+        let usage = Usage { input: Some(request.input), output: Some(length(&words)), ..Usage::default() };
+        let reported = (!rng.chance(self.uncounted)).then_some(usage);
         let error = rng.chance(self.error_event);
-        let mut response = match asked.routed {
+        let mut response = match request.routed {
             Some((dialect, shape)) if shape != Shape::Whole => {
-                self.stream(rng, (dialect, shape), asked, &words, told, error)
+                self.stream(rng, (dialect, shape), request, &words, reported, error)
             }
-            _ => self.whole(rng, asked, &words, told),
+            _ => self.whole(rng, request, &words, reported),
         };
         response.is_sound &= !error;
         if rng.chance(self.garbled) {
@@ -141,16 +141,16 @@ impl LaneFaults {
         &self,
         rng: &mut Rng,
         (dialect, shape): (Dialect, Shape),
-        asked: &Asked<'_>,
+        request: &RequestInfo<'_>,
         words: &[String],
         usage: Option<Usage>,
         error: bool,
     ) -> Response {
-        let mut encoder = Encoder::new(dialect, shape, asked.mark, "m", CREATED);
-        let breaks_at = if error { rng.below(words.len() as u64 + 1) as usize } else { usize::MAX };
+        let mut encoder = Encoder::new(dialect, shape, request.mark, "m", CREATED);
+        let error_at = if error { rng.below(words.len() as u64 + 1) as usize } else { usize::MAX };
         let mut pieces = vec![Piece::Role];
         let texts = words.iter().map(|text| Piece::Text { channel: Channel::Answer, text });
-        pieces.extend(texts.take(breaks_at));
+        pieces.extend(texts.take(error_at));
         if error {
             pieces.push(Piece::Failed { message: "the engine is gone" });
         } else {
@@ -164,7 +164,7 @@ impl LaneFaults {
         );
         let mut response =
             Response { status: 200, usage: usage.filter(|_| !error), is_sound: true, ..Response::default() };
-        response.text = words.iter().take(breaks_at).map(String::as_str).collect();
+        response.text = words.iter().take(error_at).map(String::as_str).collect();
         response.pieces.push((self.first_wait(rng), head.into_bytes()));
         for piece in &pieces {
             let mut bytes = Vec::new();
@@ -181,20 +181,20 @@ impl LaneFaults {
         response
     }
 
-    fn whole(&self, rng: &mut Rng, asked: &Asked<'_>, words: &[String], usage: Option<Usage>) -> Response {
+    fn whole(&self, rng: &mut Rng, request: &RequestInfo<'_>, words: &[String], usage: Option<Usage>) -> Response {
         let text = words.concat();
-        let body = match asked.routed {
+        let body = match request.routed {
             Some((dialect, shape)) => {
-                let encoder = Encoder::new(dialect, shape, asked.mark, "m", CREATED);
+                let encoder = Encoder::new(dialect, shape, request.mark, "m", CREATED);
                 let finish = FinishReason::Stop;
                 let answer = Answer { reasoning: "", answer: &text, tools: &[], finish, usage, timings: None };
                 encoder.encode_whole(&answer)
             }
-            None => embeddings(asked),
+            None => embeddings(request),
         };
-        let usage = match asked.routed {
+        let usage = match request.routed {
             Some(_) => usage,
-            None => Some(Usage { input: Some(asked.input), output: Some(0), ..Usage::default() }),
+            None => Some(Usage { input: Some(request.input), output: Some(0), ..Usage::default() }),
         };
         let wrong = rng.chance(self.wrong_length);
         let length = match wrong {
@@ -205,7 +205,7 @@ impl LaneFaults {
         let head = format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n");
         let whole_in = self.first_wait(rng) + words.iter().fold(Span::ZERO, |sum, _| sum + rng.exponential(self.gap));
         let pieces = vec![(whole_in, [head.as_bytes(), &body].concat())];
-        // What is missing never comes: the connection ends instead.
+        // The missing bytes never come: the connection ends.
         let ending = (length > body.len()).then_some(Ending::Closed);
         Response { status: 200, text, usage, is_sound: !wrong, body, pieces, ending }
     }
@@ -215,10 +215,10 @@ impl LaneFaults {
     }
 }
 
-fn refusal(rng: &mut Rng, asked: &Asked<'_>) -> Response {
+fn refusal(rng: &mut Rng, request: &RequestInfo<'_>) -> Response {
     const STATUSES: [u16; 9] = [400, 401, 403, 404, 413, 429, 500, 503, 529];
     let status = STATUSES[rng.below(STATUSES.len() as u64) as usize];
-    let dialect = asked.routed.map_or(Dialect::OpenAiChat, |(dialect, _)| dialect);
+    let dialect = request.routed.map_or(Dialect::OpenAiChat, |(dialect, _)| dialect);
     let body = encode_refusal(dialect, status, "not now");
     let retry_after = if status == 429 && rng.chance(0.5) { "retry-after: 2\r\n" } else { "" };
     let length = body.len();
@@ -229,8 +229,8 @@ fn refusal(rng: &mut Rng, asked: &Asked<'_>) -> Response {
     Response { status, body, pieces, is_sound: true, ..Response::default() }
 }
 
-fn embeddings(asked: &Asked<'_>) -> Vec<u8> {
-    let Asked { mark, input, .. } = asked;
+fn embeddings(request: &RequestInfo<'_>) -> Vec<u8> {
+    let RequestInfo { mark, input, .. } = request;
     format!(
         r#"{{"object":"list","data":[{{"embedding":[0.5],"index":0}}],"model":"{mark}","usage":{{"prompt_tokens":{input},"total_tokens":{input}}}}}"#
     )
@@ -244,7 +244,7 @@ fn chunk(bytes: &[u8]) -> Vec<u8> {
     chunk
 }
 
-/// Changes one byte of what is sent, head and framing included.
+/// Corrupts one byte, head and framing included.
 fn garble(rng: &mut Rng, response: &mut Response) {
     let place = rng.below(response.pieces.len() as u64) as usize;
     let bytes = &mut response.pieces[place].1;

@@ -1,12 +1,12 @@
-//! Labels beside the ends of lines: pushed apart until none overlaps.
+//! Places labels at the ends of lines without overlap.
 //!
-//! It refuses to know about charts. Invariant: labels keep their order, lie at least [`GAP`] apart and inside the
-//! stretch given whenever they fit into it at all.
+//! Invariant: labels keep their order, are at least [`GAP`] apart and stay inside the given range if they fit into it at
+//! all.
 
-/// Least distance between the baselines of two labels.
+/// Minimum distance between the baselines of two labels, in pixels: text of 12 pixels and some air.
 pub(crate) const GAP: f64 = 15.0;
 
-/// Moves wanted heights apart. `wanted` need not be sorted; the answer is in the same order.
+/// Separates the wanted heights. `wanted` need not be sorted; the result has the same order.
 pub(crate) fn spread(wanted: &[f64], top: f64, bottom: f64) -> Vec<f64> {
     let mut order: Vec<usize> = (0..wanted.len()).collect();
     order.sort_by(|a, b| wanted[*a].total_cmp(&wanted[*b]).then(a.cmp(b)));

@@ -1,6 +1,6 @@
-//! The log, the meters and what reached the lanes: nothing appears, nothing is lost without being counted.
+//! Compares the log, the key meters and the requests that reached the lanes.
 //!
-//! Where rows were lost, and told as lost, what needs every row is not looked at. Invariant: each attempt that was begun is one
+//! Checks that need every row are skipped where rows were reported lost. Invariant: each attempt that was started has one
 //! row, written or counted as lost.
 
 use crate::gateway::{GatewayHistory, GatewayScenario, Outcome};
@@ -11,7 +11,7 @@ use tokrate_meter::{Attempt, AttemptEnd, AttemptRole};
 use tokrate_tokens::{Encoding, count};
 
 /// Dollars that are added up in another order differ by less than that.
-const USD_GRAIN: f64 = 1e-9;
+const USD_TOLERANCE: f64 = 1e-9;
 
 pub(super) fn check(scenario: &GatewayScenario, history: &GatewayHistory, wrong: &mut Vec<String>) {
     let (rows, log) = (&history.kept.rows, history.log);
@@ -120,7 +120,7 @@ fn call_of(outcome: &Outcome) -> Option<&str> {
     outcome.reply.header("x-tokrate-call")
 }
 
-/// A row says that it won if and only if a client was told so.
+/// A row is marked as won if and only if its client was told that lane.
 fn winners_are_those_of_clients(history: &GatewayHistory, wrong: &mut Vec<String>) {
     let mut won: BTreeMap<&str, &str> = BTreeMap::new();
     for row in history.kept.rows.iter().filter(|row| row.won) {
@@ -144,13 +144,13 @@ fn winners_are_those_of_clients(history: &GatewayHistory, wrong: &mut Vec<String
 fn money_is_the_same(history: &GatewayHistory, wrong: &mut Vec<String>) {
     let sum = |rows: &mut dyn Iterator<Item = &Attempt>| rows.filter_map(|row| row.cost_usd).sum::<f64>();
     let all = sum(&mut history.kept.rows.iter());
-    if (all - history.counted.cost_usd).abs() > USD_GRAIN {
+    if (all - history.counted.cost_usd).abs() > USD_TOLERANCE {
         wrong.push(format!("rows cost {all}, and {} was counted", history.counted.cost_usd));
     }
     for (name, months) in months(history) {
         let spent: f64 = months.values().map(|dollars| dollars.spent.as_usd()).sum();
         let cost = sum(&mut history.kept.rows.iter().filter(|row| row.key.as_deref() == Some(name)));
-        if (spent - cost).abs() > USD_GRAIN {
+        if (spent - cost).abs() > USD_TOLERANCE {
             wrong.push(format!("rows of {name} cost {cost}, and its meter says {spent}"));
         }
     }
@@ -173,7 +173,7 @@ fn budgets_are_kept(scenario: &GatewayScenario, history: &GatewayHistory, wrong:
         let beyond = history.kept.rows.iter().filter(unlimited).filter_map(|row| row.cost_usd).fold(0.0, f64::max);
         for (month, dollars) in months {
             let spent = dollars.spent.as_usd();
-            if spent > budget + beyond + USD_GRAIN {
+            if spent > budget + beyond + USD_TOLERANCE {
                 wrong.push(format!("{name} has spent {spent} of {budget} USD in {month:?}, with {beyond} beyond it"));
             }
         }
