@@ -24,8 +24,8 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 use tokio::task::{LocalSet, spawn_blocking};
 use tokrate_net::server::{
-    AccessConfig, AccessSettings, BodyError, ByteBudget, ConnectionLimits, ConnectionTap, Connections, Handler,
-    HeldBody, Listener, RequestBody, hold_body, shown_keys,
+    AccessConfig, AccessSettings, BodyError, BufferedBody, ByteBudget, ConnectionLimits, ConnectionTap, Connections,
+    Handler, Listener, RequestBody, buffer_body, presented_keys,
 };
 use tokrate_net::{Client, Clock};
 
@@ -63,11 +63,11 @@ pub fn run(
         .build()
         .map_err(ApplyHostError::Runtime)?;
     LocalSet::new().block_on(&runtime, async {
-        let asks_key = config.api_key.is_some();
-        let access = AccessConfig { hosts: &config.hosts, origins: &[], asks_key, settings: &SETTINGS };
+        let requires_key = config.api_key.is_some();
+        let access = AccessConfig { hosts: &config.hosts, origins: &[], requires_key, settings: &SETTINGS };
         let mut limits = ConnectionLimits::without_keys();
-        if asks_key {
-            limits = ConnectionLimits::with_keys(limits.all);
+        if requires_key {
+            limits = ConnectionLimits::with_keys(limits.total);
         }
         let listener = Listener::bind(config.address, &access, &Connections::new(limits)).await?;
         let model = match fallback {
@@ -118,7 +118,7 @@ impl Handler for Gate {
         self.answer(head, body, &tap).await.unwrap_or_else(Reply::from).into_response()
     }
 
-    fn refusal(&self, _: &Request<RequestBody>, status: StatusCode, message: &str) -> Vec<u8> {
+    fn error_body(&self, _: &Request<RequestBody>, status: StatusCode, message: &str) -> Vec<u8> {
         Reply::error(status, message).whole()
     }
 }
@@ -127,11 +127,11 @@ impl Gate {
     /// With a key configured, nothing but `/health` answers without it.
     fn check_key(&self, head: &Parts, tap: &ConnectionTap) -> Result<(), Denied> {
         let Some(key) = self.config.api_key.as_ref().filter(|_| head.uri.path() != "/health") else { return Ok(()) };
-        if !shown_keys(&head.headers).any(|shown| key.is(shown)) {
+        if !presented_keys(&head.headers).any(|shown| key.matches(shown)) {
             let message = "show the server's key as `Authorization: Bearer KEY` or `x-api-key: KEY`";
             return Err(Denied(StatusCode::UNAUTHORIZED, message.to_owned()));
         }
-        tap.shows_key();
+        tap.mark_authenticated();
         Ok(())
     }
 
@@ -146,12 +146,12 @@ impl Gate {
         if length.is_some_and(|length| length > most) {
             return Err(too_large());
         }
-        let reading = hold_body(body, most, &self.bodies);
+        let reading = buffer_body(body, most, &self.bodies);
         let body = match tokio::time::timeout(self.config.body_timeout.as_duration(), reading).await {
             Ok(Ok(body)) => body,
             Ok(Err(BodyError::TooLarge)) => return Err(too_large()),
             Ok(Err(BodyError::Broken)) => return Err(Denied::bad_request("the body broke off")),
-            Ok(Err(BodyError::NoRoom)) => {
+            Ok(Err(BodyError::OverBudget)) => {
                 let message = "too many large requests are open; try again".to_owned();
                 return Err(Denied(StatusCode::SERVICE_UNAVAILABLE, message));
             }
@@ -163,7 +163,7 @@ impl Gate {
                 return Err(Denied(StatusCode::REQUEST_TIMEOUT, message));
             }
         };
-        let HeldBody { bytes: body, share: _share } = body;
+        let BufferedBody { bytes: body, share: _share } = body;
         let (reply, came) = match self.begin(head, body).await? {
             Step::Answered(reply, came) => (reply, came),
             Step::Refused(pending) => {

@@ -19,7 +19,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 use tokrate_net::Clock;
-use tokrate_net::server::{ByteBudget, ConnectionTap, Handler, RequestBody, shown_keys};
+use tokrate_net::server::{ByteBudget, ConnectionTap, Handler, RequestBody, presented_keys};
 use tokrate_sim::Stats;
 use tokrate_wire::{Dialect, Routed, encode_refusal};
 
@@ -80,11 +80,11 @@ impl Served {
 
     fn check_key(&self, head: &Parts) -> Result<(), Refused> {
         let Some(key) = &self.provider.api_key else { return Ok(()) };
-        let mut shown = shown_keys(&head.headers).chain(key_of_query(head)).peekable();
+        let mut shown = presented_keys(&head.headers).chain(key_of_query(head)).peekable();
         if shown.peek().is_none() {
             return Err(Refused(StatusCode::UNAUTHORIZED, "the API key is missing".to_owned()));
         }
-        match shown.any(|shown| key.is(shown)) {
+        match shown.any(|shown| key.matches(shown)) {
             true => Ok(()),
             false => Err(Refused(StatusCode::UNAUTHORIZED, "the API key is wrong".to_owned())),
         }
@@ -114,7 +114,7 @@ impl Handler for Routes {
         response
     }
 
-    fn refusal(&self, head: &Request<RequestBody>, status: StatusCode, message: &str) -> Vec<u8> {
+    fn error_body(&self, head: &Request<RequestBody>, status: StatusCode, message: &str) -> Vec<u8> {
         let target = head.uri().path_and_query().map_or("", |target| target.as_str());
         let dialect = Dialect::of_path(target).map_or(Dialect::OpenAiChat, |routed| routed.dialect);
         encode_refusal(dialect, status.as_u16(), message)

@@ -284,7 +284,7 @@ async fn listen(config: &FleetConfig) -> Result<(Addresses, Vec<(Option<usize>, 
     let mut addresses = Addresses::default();
     let mut listeners = Vec::new();
     let connections = Connections::new(ConnectionLimits::without_keys());
-    let access = |asks_key| AccessConfig { hosts: &config.hosts, origins: &[], asks_key, settings: &SETTINGS };
+    let access = |requires_key| AccessConfig { hosts: &config.hosts, origins: &[], requires_key, settings: &SETTINGS };
     if let Some(address) = config.address {
         // Whoever has no key of its own can be asked by everyone here.
         let access = access(config.providers.iter().all(|provider| provider.api_key.is_some()));

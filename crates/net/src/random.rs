@@ -1,6 +1,4 @@
-//! Randomness for keys, from the generator that TLS draws its own from.
-//!
-//! It is not for simulations: those draw from a seed (`tokrate_core::Rng`).
+//! Random bytes for keys, from the generator of the TLS library. Simulations use the seeded `tokrate_core::Rng` instead.
 
 use crate::error::NetError;
 

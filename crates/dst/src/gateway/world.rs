@@ -20,7 +20,7 @@ use tokrate_core::{Rng, Span, Tick};
 use tokrate_gateway::Spending;
 use tokrate_gateway::simulation::{HeldResources, SimulatedGateway, Totals};
 use tokrate_net::server::{Accept, Incoming};
-use tokrate_net::{Clock, Dial, Target, WallHands};
+use tokrate_net::{Clock, Dial, Target, WallClockControl};
 use tokrate_store::{Log, LogConfig, LogCounts, LogDriver};
 
 /// How often the log's writer looks: as its thread does when rows wait.
@@ -65,7 +65,7 @@ pub struct GatewayHistory {
 pub(super) struct World {
     pub scenario: GatewayScenario,
     pub clock: Clock,
-    pub wall: WallHands,
+    pub wall: WallClockControl,
     pub served: RefCell<Vec<Served>>,
     pub outcomes: RefCell<Vec<Outcome>>,
     /// A way to each thread of the gateway, and whose turn it is.

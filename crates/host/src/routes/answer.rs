@@ -15,7 +15,7 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
 use tokrate_core::{ChatRequest, Span};
-use tokrate_net::server::{BodyError, ConnectionTap, HeldBody, RequestBody, hold_body};
+use tokrate_net::server::{BodyError, BufferedBody, ConnectionTap, RequestBody, buffer_body};
 use tokrate_sim::{Allowance, Faults, Left, Outcome, Refusal, SimRequest};
 use tokrate_wire::{Dialect, Encoder, Routed, ServerTimesField, Shape, decode_request};
 
@@ -36,17 +36,17 @@ impl Routes {
             return Err(Refused(StatusCode::SERVICE_UNAVAILABLE, "too many open requests".to_owned()));
         }
         let most = house.request_bytes_most;
-        let held = hold_body(body, most, &house.bodies).await.map_err(|error| match error {
+        let held = buffer_body(body, most, &house.bodies).await.map_err(|error| match error {
             BodyError::TooLarge => {
                 Refused(StatusCode::PAYLOAD_TOO_LARGE, format!("the body has more than {most} bytes"))
             }
             BodyError::Broken => Refused(StatusCode::BAD_REQUEST, "the body broke off".to_owned()),
             BodyError::TooSlow => Refused(StatusCode::REQUEST_TIMEOUT, "the body came too slowly".to_owned()),
-            BodyError::NoRoom => {
+            BodyError::OverBudget => {
                 Refused(StatusCode::SERVICE_UNAVAILABLE, "too many large requests are open".to_owned())
             }
         })?;
-        let HeldBody { bytes: body, share: _share } = held;
+        let BufferedBody { bytes: body, share: _share } = held;
         let received_at = tap.read_at();
         let chat = decode_request(&routed, &body)
             .map_err(|error| Refused(StatusCode::BAD_REQUEST, format!("failed to {error}")))?;

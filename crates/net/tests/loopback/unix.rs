@@ -16,7 +16,7 @@ fn place(name: &str) -> PathBuf {
     path
 }
 
-/// Hands what comes to a socket on to a port of loopback.
+/// ManualClock what comes to a socket on to a port of loopback.
 fn hand_on(path: &Path, port: u16) {
     let listener = UnixListener::bind(path).unwrap();
     spawn_local(async move {
@@ -47,9 +47,9 @@ fn a_unix_socket_carries_every_version_plain_and_encrypted_and_no_name_is_looked
                 assert!(!config.uses_proxy(&Target::parse(&url).unwrap()));
                 let client = client(&config, &url);
                 for is_kept in [false, true] {
-                    let (ended, heard) = ask(&client, Bytes::from(vec![b'x'; 300_000])).await;
+                    let (ended, received) = ask(&client, Bytes::from(vec![b'x'; 300_000])).await;
                     assert_eq!((ended.outcome, ended.connection.new), (Ok(()), !is_kept), "{url}");
-                    assert!(heard.text.ends_with(" /v1/x 300000"), "{}", heard.text);
+                    assert!(received.text.ends_with(" /v1/x 300000"), "{}", received.text);
                     assert_eq!(ended.connection.connect > Span::ZERO, !is_kept);
                 }
             }
