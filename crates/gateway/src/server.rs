@@ -151,7 +151,7 @@ impl RunningGateway {
 
     /// The newest error of the log, once.
     pub fn take_log_error(&self) -> Option<String> {
-        self.shared.log.as_ref().and_then(Log::new_trouble)
+        self.shared.log.as_ref().and_then(Log::take_failure)
     }
 
     /// Lanes whose breaker has opened since the last call of this, each with the cause.
@@ -184,9 +184,9 @@ impl RunningGateway {
         self.join();
         let log = self.shared.log.as_ref()?;
         match log.counts().waiting {
-            0 => log.new_trouble(),
+            0 => log.take_failure(),
             rows => {
-                let why = log.trouble().unwrap_or_else(|| "the disk is too slow".to_owned());
+                let why = log.failure().unwrap_or_else(|| "the disk is too slow".to_owned());
                 Some(format!("{rows} rows could not be written in time: {why}"))
             }
         }

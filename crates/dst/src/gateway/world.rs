@@ -204,7 +204,7 @@ fn open_log(scenario: &GatewayScenario, clock: Clock, kept: &Rc<RefCell<Kept>>) 
     let disk = Disk { clock, bad: scenario.disk.clone(), kept: Rc::clone(kept) };
     let config = LogConfig {
         queue_rows: scenario.queue_rows,
-        held_rows: scenario.queue_rows,
+        max_held_rows: scenario.queue_rows,
         batch_rows: 4,
         wall_clock: Arc::new(move || clock.wall_nanos() / 1_000_000),
         ..LogConfig::new("/simulated/log.db")
@@ -216,14 +216,14 @@ fn open_log(scenario: &GatewayScenario, clock: Clock, kept: &Rc<RefCell<Kept>>) 
 async fn write_log(driver: Driver) {
     loop {
         tokio::time::sleep(LOG_EVERY.as_duration()).await;
-        driver.borrow_mut().turn();
+        driver.borrow_mut().step();
     }
 }
 
 /// The end of the log: it is tried for a while, then what is left is lost.
 async fn close_log(log: &Log, driver: &Driver) -> LogCounts {
     for _ in 0..FAREWELL_TURNS {
-        driver.borrow_mut().turn();
+        driver.borrow_mut().step();
         if log.counts().waiting == 0 {
             break;
         }
