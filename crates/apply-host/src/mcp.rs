@@ -111,7 +111,7 @@ impl Cancelled {
     }
 
     fn ids(&self) -> MutexGuard<'_, VecDeque<String>> {
-        self.0.lock().expect("nobody panics while it contains this")
+        self.0.lock().expect("no code panics while it holds the lock")
     }
 }
 

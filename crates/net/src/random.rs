@@ -2,7 +2,7 @@
 
 use crate::error::NetError;
 
-/// Random bytes that nobody can guess.
+/// Unpredictable random bytes.
 ///
 /// # Errors
 /// When the operating system gives none.

@@ -63,7 +63,7 @@ impl Secrets {
     pub fn redacted(&self, text: String) -> String {
         let text = match escapes::mask_all(text.as_bytes(), &self.0.all) {
             // Whole characters were replaced by whole characters.
-            Some(mask_all) => String::from_utf8_lossy(&mask_all).into_owned(),
+            Some(masked) => String::from_utf8_lossy(&masked).into_owned(),
             None => text,
         };
         let whole = text.trim_end_matches('…');
@@ -76,9 +76,9 @@ impl Secrets {
     /// Masks all secrets in a header value.
     pub fn redacted_header<'v>(&self, value: &'v HeaderValue) -> Cow<'v, HeaderValue> {
         match escapes::mask_all(value.as_bytes(), &self.0.all) {
-            Some(mask_all) => {
+            Some(masked) => {
                 // A valid value stays valid with `***` in it.
-                Cow::Owned(HeaderValue::from_bytes(&mask_all).unwrap_or_else(|_| HeaderValue::from_static("***")))
+                Cow::Owned(HeaderValue::from_bytes(&masked).unwrap_or_else(|_| HeaderValue::from_static("***")))
             }
             None => Cow::Borrowed(value),
         }

@@ -1,6 +1,6 @@
 //! The server over loopback: limits, the end, many at once.
 //!
-//! It refuses to know what is in answers; the service's own tests do. Invariant: nothing is waited for without a bound.
+//! The content of answers is tested with the service. Invariant: nothing is waited for without a bound.
 
 use http::Request;
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! Requests and their answers, without sockets.
 //!
-//! It refuses to know how edits are located: every edit here names one place, or plainly two or none.
+//! How edits are located is tested with the engine: every edit here names one place, or plainly two or none.
 
 use http::request::Parts;
 use http::{Method, Request, StatusCode};

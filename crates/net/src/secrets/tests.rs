@@ -125,11 +125,11 @@ proptest! {
         after in "[ -~\\\\%su]{0,40}",
         cuts in proptest::collection::vec(any::<proptest::sample::Index>(), 0..6),
     ) {
-        let match_letter: String =
+        let escaped: String =
             KEY.chars().zip(&ways).map(|(letter, way)| way.get(&spellings(letter)).clone()).collect();
         // A backslash right before would escape the first letter.
         let before = before.trim_end_matches('\\');
-        let text = format!("{before}{match_letter}{after}");
+        let text = format!("{before}{escaped}{after}");
         let mut candidates: Vec<usize> = cuts.iter().map(|cut| cut.index(text.len() + 1)).collect();
         candidates.extend([0, text.len()]);
         candidates.sort_unstable();

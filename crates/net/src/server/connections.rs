@@ -302,7 +302,7 @@ mod tests {
         assert!(!permits[1].start_request(), "it comes too late with a request");
         assert_eq!(connections.open(), 3);
         drop(permits);
-        assert_eq!(connections.open(), 1, "what was given up is counted out once");
+        assert_eq!(connections.open(), 1, "an evicted connection is released once");
     }
 
     #[test]

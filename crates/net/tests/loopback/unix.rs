@@ -16,7 +16,7 @@ fn place(name: &str) -> PathBuf {
     path
 }
 
-/// ManualClock what comes to a socket on to a port of loopback.
+/// Forwards what comes to a socket on to a port of loopback.
 fn hand_on(path: &Path, port: u16) {
     let listener = UnixListener::bind(path).unwrap();
     spawn_local(async move {
@@ -63,7 +63,7 @@ fn a_socket_that_cannot_be_there_is_told_before_anything_is_sent() {
     let target = Target::parse("http://localhost/v1").unwrap();
     let long = PathBuf::from(format!("/tmp/{}.sock", "x".repeat(200)));
     for (path, reason) in
-        [(place("none"), "No such file"), (PathBuf::from("/dev/null"), "it is no socket"), (long, "path")]
+        [(place("none"), "No such file"), (PathBuf::from("/dev/null"), "it is not a socket"), (long, "path")]
     {
         let error = Route::resolve_blocking(&target, &at(&path), Clock::monotonic()).unwrap_err().to_string();
         assert!(error.contains(path.to_str().unwrap()) && error.contains(reason), "{error}");

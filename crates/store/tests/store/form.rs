@@ -1,6 +1,6 @@
 //! Which files are opened, and as what: new ones, older ones, newer ones, others.
 //!
-//! It refuses to know rows. Invariant: a file that is refused is left byte for byte as it was.
+//! Invariant: a rejected file is left byte for byte as it was.
 
 use crate::folder::Folder;
 use crate::rows::{filled, row};

@@ -1,6 +1,6 @@
 //! The writer thread: what reaches the file, and what happens when the file cannot be written.
 //!
-//! It refuses to know how rows are stored. Invariant: every row handed in is written, lost and counted, or still waiting.
+//! Invariant: every row passed in is written, lost and counted, or still waiting.
 
 use crate::folder::Folder;
 use crate::rows::row;

@@ -1,6 +1,6 @@
 //! Which rows a query finds, and what they come to.
 //!
-//! It refuses to know files. Invariant: expectations are worked out here from the rows, not by the store.
+//! Invariant: expectations are computed here from the rows, not by the store.
 
 use crate::folder::Folder;
 use crate::rows::{filled, row};

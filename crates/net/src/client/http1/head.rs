@@ -65,9 +65,9 @@ fn framing_of(
     }
     let mut agreed = None;
     let values = headers.get_all(CONTENT_LENGTH).iter();
-    for said in values.flat_map(|value| value.as_bytes().split(|&byte| byte == b',')).map(<[u8]>::trim_ascii) {
-        match length(said) {
-            Some(said) if agreed.is_none_or(|agreed| agreed == said) => agreed = Some(said),
+    for text in values.flat_map(|value| value.as_bytes().split(|&byte| byte == b',')).map(<[u8]>::trim_ascii) {
+        match length(text) {
+            Some(value) if agreed.is_none_or(|agreed| agreed == value) => agreed = Some(value),
             _ => return refused("an invalid or ambiguous content-length"),
         }
     }
